@@ -6,7 +6,7 @@
 #   PROFILE=release docs/deploy/release.sh   quicker, for trying this script
 #
 # Needs Rust, a C compiler with the static C library (Debian: libc6-dev), cargo-deb and cargo-cyclonedx (cargo install);
-# the image needs buildah, and is left out without it.
+# the image needs buildah, and is left out without it. tests/conformance/release.rs looks at all of them.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 

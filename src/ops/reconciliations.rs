@@ -150,6 +150,12 @@ pub struct SettledView {
     net: i64,
 }
 
+/// A file of another institution, as it came: bytes, for those who make clients.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "it is there to be described")]
+struct ReconciliationFile(Vec<u8>);
+
 /// Compares a file of another institution with the books, and keeps the result. The format is
 /// declared: `text/csv` for the acquirer's batches, `application/json` for the list of the Central
 /// Bank's API Pix, `application/x-ofx` for a bank statement. Nothing is booked. A file that was
@@ -159,10 +165,10 @@ pub struct SettledView {
     params(("account" = Option<String>, Query, pattern = "^(settlement|pix)$", description = "The account of a bank statement: `settlement` when absent, or `pix`."),
         ("again" = Option<bool>, Query, description = "True to compare a file again.")),
     request_body(content(
-        (String = "text/csv", example = "batch,paid_on,charge,kind,id,gross,fee,net\nLOTE-20785,2026-11-27,019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e,installment,1,10000,299,9701\n"),
+        (ReconciliationFile = "text/csv", example = "batch,paid_on,charge,kind,id,gross,fee,net\nLOTE-20785,2026-11-27,019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e,installment,1,10000,299,9701\n"),
         (serde_json::Value = "application/json", example = json!({"parametros": {"inicio": "2026-11-27T03:00:00.000Z", "fim": "2026-11-28T02:59:59.999Z",
             "paginacao": {"paginaAtual": 0, "itensPorPagina": 100, "quantidadeDePaginas": 1, "quantidadeTotalDeItens": 0}}, "pix": []})),
-        (String = "application/x-ofx"))),
+        (ReconciliationFile = "application/x-ofx"))),
     responses((status = 200, body = Reconciliation), (status = 409)))]
 pub async fn reconcile(
     State(app): State<Arc<App>>,

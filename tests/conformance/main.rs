@@ -1,7 +1,7 @@
 //! Conformance tests: the running server against third-party programs. A fuzzer and generators of
 //! clients read the description of the interface; others parse PIX codes and bank statements,
-//! verify signatures, and judge documents and metrics. A shell runs the guide, the runbook and the
-//! samples.
+//! verify signatures, and judge documents and metrics. A shell runs the commands of the pages and
+//! the samples; others read what a release is made of.
 //!
 //! They are tools of other languages. `tests/conformance/README.md` says how to get them. A test
 //! whose tool is not there says so and passes, unless `CENTAVO_CONFORMANCE=required`.
@@ -16,6 +16,7 @@ mod documents;
 mod guide;
 mod metrics;
 mod pix_codes;
+mod release;
 mod runbook;
 mod samples;
 mod schemathesis;

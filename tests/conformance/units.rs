@@ -85,6 +85,9 @@ fn the_server_has_time_to_stop() {
     let [allowed] = allowed[..] else { panic!("{allowed:?}") };
     let allowed = Duration::from_secs(allowed);
     assert!(allowed > STOP_MAX && STOP_MAX > ServerLimits::default().drain_max, "{allowed:?} is not enough");
+    // Tokens and certificates are read again in their places, where a copy would stay the old one.
+    assert_eq!(values(&unit, "ExecReload"), ["/bin/kill -HUP $MAINPID"]);
+    assert!(!values(&unit, "LoadCredential").iter().any(|copied| copied.starts_with("ops-token:")));
     // Decisions, The program: it starts again after 74 as well.
     assert!(values(&unit, "RestartPreventExitStatus").is_empty());
 }

@@ -1,0 +1,151 @@
+//! What `docs/deploy/release.sh` made, in the folder `CENTAVO_RELEASE_FILES`: checksums, archive,
+//! Debian package and list of parts are whole, and the image serves, reads its volume again and
+//! makes a backup as its user.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::tool;
+
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// None where the script has not run.
+fn files() -> Option<PathBuf> {
+    let folder = std::env::var_os("CENTAVO_RELEASE_FILES").map(|folder| std::path::absolute(folder).unwrap());
+    if folder.is_none() {
+        let missing = "run docs/deploy/release.sh, and name target/release-files in CENTAVO_RELEASE_FILES";
+        assert!(std::env::var("CENTAVO_CONFORMANCE").as_deref() != Ok("required"), "{missing}");
+        println!("Nothing was tested: {missing}");
+    }
+    folder
+}
+
+/// The one file with this ending.
+fn file(folder: &Path, ending: &str) -> PathBuf {
+    let all = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let found: Vec<_> = all.filter(|path| path.to_str().unwrap().ends_with(ending)).collect();
+    let [file] = &found[..] else { panic!("{ending}: {found:?}") };
+    file.clone()
+}
+
+fn said(mut command: Command, arguments: &[&str]) -> String {
+    command.args(arguments);
+    tool::run(command, PATIENCE).unwrap_or_else(|said| panic!("{said}"))
+}
+
+/// What the program in a folder says about its version, with nothing of the machine around it.
+fn version(program: &Path) -> String {
+    let mut program = Command::new(program);
+    program.env_clear();
+    said(program, &["--version"]).trim().to_owned()
+}
+
+fn expected() -> String {
+    format!("centavo {}", env!("CARGO_PKG_VERSION"))
+}
+
+#[test]
+fn the_checksums_are_those_of_all_files() {
+    let Some(folder) = files() else { return };
+    let mut sums = Command::new("sha256sum");
+    sums.current_dir(&folder);
+    let checked = said(sums, &["--strict", "-c", "SHA256SUMS"]).lines().filter(|line| line.ends_with(": OK")).count();
+    assert_eq!(checked, std::fs::read_dir(&folder).unwrap().count() - 1, "a file has no checksum");
+}
+
+#[test]
+fn archive_and_package_have_the_program_and_its_files() {
+    let Some(folder) = files() else { return };
+    let place = tempfile::tempdir().unwrap();
+    let to = place.path().to_str().unwrap();
+    said(
+        Command::new("tar"),
+        &["xf", file(&folder, "-linux.tar.gz").to_str().unwrap(), "-C", to, "--strip-components=1"],
+    );
+    assert_eq!(version(&place.path().join("centavo")), expected());
+    assert!(place.path().join("deploy/centavo.service").is_file() && place.path().join("LICENSE").is_file());
+
+    let Some(unpack) = tool::program("dpkg-deb") else { return };
+    said(unpack, &["-x", file(&folder, ".deb").to_str().unwrap(), to]);
+    assert_eq!(version(&place.path().join("usr/bin/centavo")), expected());
+    for name in ["systemd/system/centavo.service", "systemd/system/centavo-backup.timer", "sysusers.d/centavo.conf"] {
+        assert!(place.path().join("usr/lib").join(name).is_file(), "{name}");
+    }
+    let about = said(Command::new("dpkg-deb"), &["-f", file(&folder, ".deb").to_str().unwrap(), "Depends"]);
+    assert_eq!(about.trim(), "", "it needs no library");
+}
+
+#[test]
+fn the_list_of_parts_names_every_dependency_with_its_license() {
+    let Some(folder) = files() else { return };
+    let parts: Value = serde_json::from_slice(&std::fs::read(file(&folder, ".cdx.json")).unwrap()).unwrap();
+    assert_eq!(parts["bomFormat"], "CycloneDX");
+    assert_eq!(parts["metadata"]["component"]["name"], "centavo");
+    let components = parts["components"].as_array().unwrap();
+    let lock = include_str!("../../Cargo.lock");
+    for needed in ["sled", "ractor", "axum", "rust_decimal", "rustls"] {
+        let part = components.iter().find(|part| part["name"] == needed).unwrap_or_else(|| panic!("{needed}"));
+        let version = part["version"].as_str().unwrap();
+        assert!(lock.contains(&format!("name = \"{needed}\"\nversion = \"{version}\"\n")), "{needed} {version}");
+        assert!(part["licenses"].as_array().is_some_and(|licenses| !licenses.is_empty()), "{needed}");
+    }
+}
+
+/// Buildah runs it with `chroot`, which needs no container engine; then all else is as in one.
+const IMAGE: &str = r#"
+set -euo pipefail
+loaded=$(buildah pull --quiet "oci-archive:$IMAGE")
+buildah inspect --type image "$loaded" | jq -e '.OCIv1.config | .User == "65532:65532" and .StopSignal == "SIGTERM"'
+container=$(buildah from "$loaded") server=
+trap 'stop 2> /dev/null || true; buildah rm "$container" > /dev/null; buildah rmi "$loaded" > /dev/null' EXIT
+centavo() {
+  exec buildah run --isolation chroot --volume "$PWD/data:/data" --volume "$PWD/backup:/backup" \
+    --env CENTAVO_LISTEN=127.0.0.1:$PUBLIC --env CENTAVO_OPS_LISTEN=127.0.0.1:$OPERATIONS \
+    --env CENTAVO_OPS_TOKEN=$TOKEN --env CENTAVO_SANDBOX=on "$container" /centavo "$@"
+}
+ask() { curl -sS --fail-with-body -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' "$@"; }
+serve() {
+  centavo serve >> log 2>&1 & server=$!
+  for _ in $(seq 100); do curl -sf "$OPS/readyz" && return; sleep 0.2; done
+  cat log; exit 1
+}
+# The program is the last of the processes that buildah starts, each below the one before.
+last() {
+  local below
+  below=$(pgrep -P "$1" | head -n 1) || true
+  if [ -n "$below" ]; then last "$below"; else echo "$1"; fi
+}
+stop() { kill "$(last "$server")" && wait "$server"; }
+mkdir data backup && chown 65532:65532 data backup && chmod 700 data backup
+OPS=http://127.0.0.1:$OPERATIONS
+serve
+merchant=$(ask "$OPS/ops/merchants" -d '{"name": "Loja", "document": "11222333000181", "split_enabled": true}' | jq -r .id)
+(centavo backup --out /backup --keep 3)
+stop
+serve
+ask "$OPS/ops/merchants/$merchant" | jq -e '.name == "Loja"'
+stop
+test -z "$(find data backup ! -user 65532)"
+ls backup/generations
+echo "the end is reached"
+"#;
+
+#[test]
+fn the_image_serves_and_keeps_its_data() {
+    let Some(folder) = files() else { return };
+    if ["buildah", "curl", "jq", "bash"].iter().any(|name| tool::program(name).is_none()) {
+        return;
+    }
+    let ports = [(); 2].map(|()| std::net::TcpListener::bind("127.0.0.1:0").unwrap());
+    let [public, operations] = ports.map(|port| port.local_addr().unwrap().port().to_string());
+    let place = tempfile::tempdir().unwrap();
+    let mut script = Command::new("bash");
+    script.args(["-c", IMAGE]).current_dir(place.path()).env("IMAGE", file(&folder, ".oci.tar"));
+    script.env("PUBLIC", public).env("OPERATIONS", operations).env("TOKEN", "b".repeat(64));
+    let said = tool::run(script, PATIENCE).unwrap_or_else(|said| panic!("{said}"));
+    println!("{said}");
+    assert!(said.contains("the end is reached"), "{said}");
+}
