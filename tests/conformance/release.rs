@@ -97,6 +97,9 @@ fn the_list_of_parts_names_every_dependency_with_its_license() {
 /// Buildah runs it with `chroot`, which needs no container engine; then all else is as in one.
 const IMAGE: &str = r#"
 set -euo pipefail
+# podman load gives it this name, under which the pages and compose.yml ask for it.
+tar xOf "$IMAGE" index.json | jq -e --arg name "centavo:$VERSION" \
+  '.manifests[0].annotations["org.opencontainers.image.ref.name"] == $name'
 loaded=$(buildah pull --quiet "oci-archive:$IMAGE")
 buildah inspect --type image "$loaded" | jq -e '.OCIv1.config | .User == "65532:65532" and .StopSignal == "SIGTERM"'
 container=$(buildah from "$loaded") server=
@@ -145,6 +148,7 @@ fn the_image_serves_and_keeps_its_data() {
     let mut script = Command::new("bash");
     script.args(["-c", IMAGE]).current_dir(place.path()).env("IMAGE", file(&folder, ".oci.tar"));
     script.env("PUBLIC", public).env("OPERATIONS", operations).env("TOKEN", "b".repeat(64));
+    script.env("VERSION", env!("CARGO_PKG_VERSION"));
     let said = tool::run(script, PATIENCE).unwrap_or_else(|said| panic!("{said}"));
     println!("{said}");
     assert!(said.contains("the end is reached"), "{said}");
