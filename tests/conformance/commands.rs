@@ -56,7 +56,7 @@ chown() { echo \"the owner would change: $*\"; }";
 const BLOCKS: &[(&str, &str, Fate)] = &[
     ("README.md", "cargo run --release -- demo", NotRun(COMPILES)),
     ("README.md", "M-Loja  Assets", Text),
-    ("README.md", "tar xf centavo-", Elsewhere(".ci/run")),
+    ("README.md", "tar xf centavo-", Elsewhere("tests/conformance/release.rs")),
     ("README.md", "CENTAVO_SANDBOX=1", NotRun(COMPILES)),
     ("README.md", "merchants ──HTTP──►", Text),
     ("CONTRIBUTING.md", "cargo check", NotRun(COMPILES)),
@@ -88,7 +88,11 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     ("docs/reports.md", "centavo report", Run("", &[JULY])),
     ("docs/pt-br/livros.md", "centavo export", Run("", &[])),
     ("docs/pt-br/inicio.md", "cargo run --release -- demo", NotRun(COMPILES)),
-    ("docs/deploy/README.md", "export OPS_TOKEN", NotRun("needs a container engine; .ci/run runs the image")),
+    (
+        "docs/deploy/README.md",
+        "export OPS_TOKEN",
+        NotRun("needs a container engine; release.rs runs the image by buildah"),
+    ),
     ("docs/deploy/README.md", "install -m 755", NotRun(MACHINE)),
     ("docs/deploy/README.md", "systemd-sysusers", NotRun(MACHINE)),
     ("docs/deploy/README.md", "chown -R centavo:", NotRun(MACHINE)),
