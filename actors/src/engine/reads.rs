@@ -351,13 +351,7 @@ impl Engine {
     /// The last published Record that was booked before a time; 0 when there is none. For a thread
     /// that may wait.
     pub fn last_booked_before(&self, time: Timestamp) -> Result<Sequence, LoadError> {
-        let around = self.balance_files.around(time, self.published());
-        let (mut low, mut high) = (around.start, around.end);
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.booked_record(Sequence(middle))?.0 < time { low = middle + 1 } else { high = middle }
-        }
-        Ok(Sequence(low - 1))
+        self.balance_files.last_booked_before(time, self.published())
     }
 
     /// Makes the balance files that are missing now, so that a test finds the same files every
