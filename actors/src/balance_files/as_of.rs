@@ -35,7 +35,7 @@ impl AsOf {
         Self { file, moved: Changes::default(), through, booked_at_ms }
     }
 
-    /// Reads a balance file that stands alone, such as a server sends.
+    /// Reads a balance file outside of a store.
     pub fn of_file(file: File) -> Result<Self, LoadError> {
         let bytes = file.metadata().map_err(|error| unreadable(FileError::Store(machine(error))))?.len();
         BalanceFile::open(Source::Alone(file), bytes, Arc::default())
@@ -45,8 +45,7 @@ impl AsOf {
 
     /// Writes all of it as a balance file.
     pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
-        let cut = Cut { through: self.through, booked_at_ms: self.booked_at_ms };
-        file::write(cut, self.sorted_rows(), out)?.map_err(|_unreadable| io::ErrorKind::InvalidData.into())
+        file::write(self.cut(), self.sorted_rows(), out)?.map_err(|_unreadable| io::ErrorKind::InvalidData.into())
     }
 
     /// The last Record that counts.
@@ -201,6 +200,15 @@ impl AsOf {
             totals.entry(account.code().0).or_default().add(balance);
         }
         Ok(totals.into_iter().filter_map(|(code, sum)| Some((Account::of_kind(code)?, sum))).collect())
+    }
+
+    /// Reads all rows, so that nobody comes upon a damaged one later.
+    pub(super) fn check(&self) -> Result<(), FileError> {
+        self.sorted_rows().try_for_each(|row| row.map(drop))
+    }
+
+    pub(super) fn cut(&self) -> Cut {
+        Cut { through: self.through, booked_at_ms: self.booked_at_ms }
     }
 
     /// How many rows were changed after the file.

@@ -17,7 +17,9 @@ mod file;
 mod tests;
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -92,7 +94,7 @@ impl KeptFile {
 
 impl BalanceFiles {
     /// The files of a store.
-    pub(crate) fn open(store: Part, options: BalanceFileOptions) -> Result<Self, StoreError> {
+    pub fn open(store: Part, options: BalanceFileOptions) -> Result<Self, StoreError> {
         Self::of(store, options, false)
     }
 
@@ -149,6 +151,37 @@ impl BalanceFiles {
     /// The balances of the nearest file at or before a Record.
     pub(crate) fn nearest(&self, through: Sequence) -> Result<AsOf, LoadError> {
         self.shared.nearest(through)
+    }
+
+    /// The balances of the nearest file through a Record that was booked before a time; those
+    /// before the first Record when there is none. All of the file was read once. For a thread
+    /// that may wait.
+    pub fn nearest_before(&self, time: Timestamp, through: Sequence) -> Result<AsOf, LoadError> {
+        loop {
+            let cut = {
+                let known = self.shared.known.lock();
+                known.files.keys().rev().find(|cut| cut.through <= through && cut.booked_at_ms < time.0).copied()
+            };
+            let Some(cut) = cut else { return Ok(AsOf::of(None)) };
+            let as_of = self.shared.nearest(cut.through)?;
+            match as_of.check() {
+                Ok(()) => return Ok(as_of),
+                Err(FileError::Damaged) => self.shared.lose(as_of.cut())?,
+                Err(FileError::Store(error)) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The same from the folder of the files of a store that another process has open; those before
+    /// the first Record when none can be read.
+    pub fn nearest_in(folder: &Path, time: Timestamp, through: Sequence) -> AsOf {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut found: Vec<_> =
+            entries.filter_map(|entry| Some((Cut::of_file_name(entry.file_name().to_str()?)?, entry.path()))).collect();
+        found.retain(|(cut, _)| cut.through <= through && cut.booked_at_ms < time.0);
+        found.sort_unstable();
+        let mut opened = found.iter().rev().filter_map(|(_, path)| AsOf::of_file(File::open(path).ok()?).ok());
+        opened.find(|as_of| as_of.check().is_ok()).unwrap_or_else(|| AsOf::of(None))
     }
 
     /// The last published Record that was booked before a time; 0 when there is none. For a thread

@@ -324,7 +324,7 @@ fn expected(store: &Part, through: u64) -> Vec<Told> {
     all
 }
 
-/// The same as a reader is told it.
+/// The same as a reader reads it.
 fn told(as_of: &AsOf) -> Vec<Told> {
     let mut ids: Vec<_> = as_of.ids().map(Result::unwrap).collect();
     ids.sort_unstable_by_key(|(ledger, _)| *ledger);

@@ -330,6 +330,12 @@ impl Engine {
         self.balance_files.as_of(through.min(self.published()))
     }
 
+    /// The balances of the nearest balance file through a published Record that was booked before a
+    /// time; those before the first Record when there is none. For a thread that may wait.
+    pub fn balances_before(&self, time: Timestamp, through: Sequence) -> Result<AsOf, LoadError> {
+        self.balance_files.nearest_before(time, through.min(self.published()))
+    }
+
     /// The balances of one ledger after a published Record. For a thread that may wait.
     pub fn ledger_as_of(&self, ledger: LedgerId, through: Sequence) -> Result<Balances, LoadError> {
         let through = through.min(self.published());
