@@ -139,7 +139,11 @@ pub async fn report(
 }
 
 /// What the query asks for.
-fn asked(app: &App, report: Report, pairs: &[(String, String)]) -> Result<(ReportRequest, ReportFormat), Problem> {
+pub(super) fn asked(
+    app: &App,
+    report: Report,
+    pairs: &[(String, String)],
+) -> Result<(ReportRequest, ReportFormat), Problem> {
     let mut check = Checker::new();
     let format = match single(pairs, "format")? {
         None => Some(ReportFormat::Json),
@@ -238,11 +242,11 @@ fn make(
     Ok((file, made))
 }
 
-fn write(
+pub(super) fn write(
     app: &Arc<App>,
     (request, format, tax_ids): (&ReportRequest, ReportFormat, Option<TaxIds>),
     cut: Sequence,
-    file: &mut File,
+    file: &mut dyn Write,
 ) -> Result<ReportMade, BoxError> {
     let mut out = BufWriter::new(file);
     let mut maker = ReportMaker::with_tax_ids(request.clone(), format, tax_ids, &mut out)?;
