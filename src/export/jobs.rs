@@ -3,8 +3,8 @@
 //!
 //! One thread with the lowest priority makes them, one after the other. Beside the file of an
 //! export stands its manifest, signed with the key of the installation. Files are kept for seven
-//! days, on this machine; the oldest go when there are too many. A job that the end of the process interrupts
-//! has failed, and is asked for again.
+//! days, on this machine; the oldest go when there are too many. A job that the end of the process
+//! interrupts has failed, and is asked for again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, DirBuilder, File, OpenOptions};
