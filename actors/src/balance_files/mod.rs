@@ -63,6 +63,8 @@ struct Shared {
     store: Part,
     options: BalanceFileOptions,
     known: Mutex<Known>,
+    /// Held while files are made: two threads would write the same one.
+    making: Mutex<()>,
     is_ending: AtomicBool,
     /// Whether nothing may be written or removed.
     is_reading: bool,
@@ -109,7 +111,14 @@ impl BalanceFiles {
             .into_iter()
             .filter_map(|(name, bytes)| Some((Cut::of_file_name(&name)?, KeptFile::of(bytes))));
         let known = Mutex::new(Known { files: found.collect(), ..Known::default() });
-        let shared = Arc::new(Shared { store, options, known, is_ending: AtomicBool::new(false), is_reading });
+        let shared = Arc::new(Shared {
+            store,
+            options,
+            known,
+            making: Mutex::default(),
+            is_ending: AtomicBool::new(false),
+            is_reading,
+        });
         Ok(Self { shared, maker: Mutex::default() })
     }
 
@@ -229,6 +238,7 @@ impl Shared {
 
     /// Makes the files that are missing through a published Record.
     fn make(&self, published: Sequence) -> Result<(), LoadError> {
+        let _alone = self.making.lock();
         for (name, _) in self.store.files()?.into_iter().filter(|(name, _)| Cut::is_of_format_before(name)) {
             self.store.remove_file(&name)?;
         }

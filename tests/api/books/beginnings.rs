@@ -11,7 +11,7 @@ use centavo::reports::{Report, ReportFormat, ReportRequest, command as reports};
 use centavo::secrets::SecretSource;
 use centavo::store::Store;
 use chrono::{Days, NaiveDate};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{files, mapped, month, rows_of};
 use crate::world::{DAY, Merchant, OPS_TOKEN, World, bearer, pix, text};
@@ -136,6 +136,24 @@ fn all(random: &mut Random, merchant: &Merchant<'_>, days: &[NaiveDate], last: u
     asked
 }
 
+/// The rows of a report from a day on are the last rows of the whole one, with their balances.
+async fn ends_are_alike(world: &World, merchant: &Merchant<'_>, days: &[NaiveDate]) {
+    let reports = [("daily-close", String::new()), ("statement", merchant.ledger()), ("general-ledger", String::new())];
+    for (name, ledger) in reports {
+        let ledger = if ledger.is_empty() { ledger } else { format!("&ledger={ledger}") };
+        let whole = world.ops_get(&format!("/ops/reports/{name}?format=json{ledger}")).await.expect(200);
+        for from in days.iter().step_by(9) {
+            let path = format!("/ops/reports/{name}?format=json{ledger}&from={from}");
+            let part = world.ops_get(&path).await.expect(200);
+            let begins = from.to_string();
+            let is_later = |row: &&Value| text(&row["date"]) >= begins && row["event"] != "opening";
+            let [expected, found] = [&whole, &part]
+                .map(|report| report["rows"].as_array().unwrap().iter().filter(is_later).cloned().collect::<Vec<_>>());
+            assert_eq!(found, expected, "{path}");
+        }
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_beginning_at_a_balance_file_changes_no_byte() {
     for seed in [5, 6] {
@@ -153,6 +171,7 @@ async fn a_beginning_at_a_balance_file_changes_no_byte() {
         let dates = [0, export.len() - 1].map(|place| day(&text(&export[place]["date"])).unwrap());
         let days: Vec<_> = dates[0].iter_days().take_while(|date| *date <= dates[1] + Days::new(3)).collect();
         assert!(days.len() > 10, "{days:?}");
+        ends_are_alike(&world, &merchant, &days[..days.len() - 3]).await;
         let mut asked = all(&mut Random(seed), &merchant, &days, world.cut().await);
         let of_the_payment = Some(dates[1]);
         let fees = ReportRequest { report: Report::Fees, ledger: None, account: None, from: of_the_payment, to: None };
