@@ -200,8 +200,8 @@ async fn formats(asked: &Asked, postings: u64) {
     }
 }
 
-/// Exports and a report of the first month, which is not whole, of the second, and of the last whole
-/// one.
+/// Exports and a report of the first month, which is not whole, of the second, and of the last
+/// whole one.
 async fn months(asked: &Asked, first: NaiveDate) {
     let second = first_of_next(first);
     let today = day_of(SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_millis() as i64);
