@@ -5,7 +5,7 @@ use std::error::Error;
 
 use actors::balance_files::{AnticipatedOn, AnticipatedSums, AsOf, Told};
 use actors::store::Sequence;
-use ledger::event::Event;
+use ledger::event::{CardBrand, Event};
 use ledger::fees::Settings;
 use ledger::id::GroupNumber;
 use ledger::record::Record;
@@ -69,12 +69,12 @@ impl<'a> Before<'a> {
         Ok(found)
     }
 
-    /// The Records that opened card charges that are pending.
-    pub fn pending_cards(&self) -> Result<Vec<Record>, BeforeError> {
+    /// Brands of the cards of pending charges, by the ordinal of the Record that opened each.
+    pub fn pending_cards(&self) -> Result<Vec<((GroupNumber, u64), CardBrand)>, BeforeError> {
         let mut found = Vec::new();
         for told in self.as_of.pending(None) {
-            if let Told::Pending { opened, brand: Some(_), .. } = told? {
-                found.push((self.read)(opened)?);
+            if let Told::Pending { group, ordinal, brand: Some(brand), .. } = told? {
+                found.push(((group, ordinal), brand));
             }
         }
         Ok(found)

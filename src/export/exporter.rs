@@ -87,6 +87,8 @@ pub struct Exporter {
     closed: Vec<(Month, Sequence)>,
     /// Brands of the cards of pending charges.
     cards: BTreeMap<ObjectId, CardBrand>,
+    /// The same of charges that were pending at its beginning, by the Record that opened each.
+    pending_cards: BTreeMap<(GroupNumber, u64), CardBrand>,
     has_begun: bool,
     /// The last day so far.
     through: Option<NaiveDate>,
@@ -111,6 +113,7 @@ impl Exporter {
             through_ms: 0,
             closed: Vec::new(),
             cards: BTreeMap::new(),
+            pending_cards: BTreeMap::new(),
             has_begun: false,
             through: None,
             exported: Exported::default(),
@@ -188,9 +191,7 @@ impl Exporter {
             }
         });
         accounts.map_err(ExportError::Before)?;
-        for opened in before.pending_cards().map_err(ExportError::Before)? {
-            self.know_cards(&opened);
-        }
+        self.pending_cards = before.pending_cards().map_err(ExportError::Before)?.into_iter().collect();
         self.know_closed(before.closed().map_err(ExportError::Before)?);
         self.pass(before.booked_at_ms());
         self.counted = before.through();
@@ -217,10 +218,12 @@ impl Exporter {
     /// Brand of the card that a Record captured. A charge is captured once.
     fn brand_of(&mut self, record: &Record) -> Option<CardBrand> {
         let captured = record.events.iter().find_map(|event| match event {
-            Event::CardCaptured { charge, .. } => Some(charge),
+            Event::CardCaptured { charge, opened, .. } => Some((charge, *opened)),
             _ => None,
         });
-        self.cards.remove(captured?)
+        let (charge, opened) = captured?;
+        let known = self.cards.remove(charge);
+        known.or_else(|| self.pending_cards.remove(&(record.owner.group()?, opened)))
     }
 
     /// Exports the next block of the journal through `cut`. False when no later Record is
