@@ -7,6 +7,7 @@
 pub mod api;
 pub mod app;
 pub mod backup;
+pub mod before;
 pub mod brcode;
 pub mod cast;
 pub mod check;

@@ -11,6 +11,7 @@ are checked where the package `cryptography` is installed. It checks
 - that each entry balances, and that the Records of each owner are counted without gaps;
 - after each Record: claims on the platform are not below zero, and equal the liabilities that mirror
   them; splits given equal splits received; fees paid equal fees earned;
+- the seals of closed months: head and sums of all accounts at the end of the month;
 - the checkpoints: head, booking time and sums of all accounts at their Records.
 
 It prints the sums of all accounts. It exits with 1 at the first defect, which it names. It does not
@@ -18,6 +19,7 @@ replay the rules by which a fee was computed: `centavo verify` does that.
 """
 
 import argparse
+import datetime
 import hashlib
 import json
 import pathlib
@@ -53,6 +55,9 @@ FEES = {15, 16, 17, 18, 19, 26, 40, 41, 42, 43, 44, 45}
 OF_MERCHANT = {1: 32, 2: 33, 3: 34, 4: 35, 7: 31}
 OF_RECIPIENT = {1: 36, 2: 37, 21: 38}
 MERCHANT, PLATFORM = 0, 1  # a ledger within its group; recipient n is n + 1
+PERIOD_CLOSED = 49  # the event that seals a month
+SAO_PAULO = datetime.timedelta(hours=-3)
+EPOCH = datetime.datetime(1970, 1, 1)
 
 
 class Defect(Exception):
@@ -94,6 +99,12 @@ def frames(path):
             raise Defect(f"{path.name}: a damaged frame at byte {at}")
         yield chr(data[at]), data[at + 5:end]
         at = end + 4
+
+
+def month(booked_at):
+    """The month in Sao Paulo, counted from January 1970."""
+    day = EPOCH + datetime.timedelta(milliseconds=booked_at) + SAO_PAULO
+    return (day.year - 1970) * 12 + day.month - 1
 
 
 class Cbor:
@@ -138,7 +149,7 @@ class Books:
     def post(self, record):
         if record[:1] != b"\x01":
             raise Defect("a Record of another format than 1")
-        group, recipient, ordinal, _effective_at, _events, entries = Cbor(record[1:]).item()[:6]
+        group, recipient, ordinal, _effective_at, events, entries = Cbor(record[1:]).item()[:6]
         owner = (group, recipient)
         if ordinal != self.ordinals.get(owner, 0) + 1:
             raise Defect(f"Record {ordinal} of owner {owner}, after {self.ordinals.get(owner, 0)}")
@@ -148,6 +159,7 @@ class Books:
             self.check(group, ledger, account)
         if any(self.clearing.get(group, [0, 0])):
             raise Defect(f"splits and fees of group {group} do not cancel out: {self.clearing[group]}")
+        return events
 
     def entry(self, group, items):
         ledger, at, sums = items[0], 1, [0, 0]
@@ -216,6 +228,7 @@ class Journal:
 
     def __init__(self, checkpoints):
         self.next, self.hash, self.booked_at, self.blocks = 1, bytes(32), None, 0
+        self.seals, self.month_ends = 0, [(-1, 0, bytes(32), Books().digest())]
         self.books, self.ahead = Books(), sorted(checkpoints, key=lambda one: one["sequence"])
 
     def block(self, payload):
@@ -225,6 +238,8 @@ class Journal:
             raise Defect(f"the block of Record {first} does not follow Record {self.next - 1}")
         if self.booked_at is not None and booked_at < self.booked_at:
             raise Defect(f"the block of Record {first} is booked before the one that it follows")
+        if self.booked_at is not None and month(booked_at) != month(self.booked_at):
+            self.month_ends.append((month(self.booked_at), first - 1, previous, self.books.digest()))
         digest = hashlib.sha256(b"\x01" + partition + payload[2:10] + payload[10:18] + previous)
         digest.update(count.to_bytes(8, "big"))
         for sequence in range(first, first + count):
@@ -232,7 +247,7 @@ class Journal:
             record, at = payload[at + 4:at + 4 + length], at + 4 + length
             digest.update(length.to_bytes(8, "big") + record)
             try:
-                self.books.post(record)
+                self.seal(self.books.post(record))
             except (Defect, IndexError, TypeError, ValueError) as defect:
                 raise Defect(f"Record {sequence}: {defect}") from defect
         if at != len(payload):
@@ -240,6 +255,17 @@ class Journal:
         self.next, self.hash, self.booked_at = first + count, digest.digest(), booked_at
         self.blocks += 1
         self.compare()
+
+    def seal(self, events):
+        """Compares the seals of the months that a Record closes."""
+        for number_of_month, (through, head, totals) in (fields for kind, fields in events if kind == PERIOD_CLOSED):
+            *_, (_, *ours) = (end for end in self.month_ends if end[0] <= number_of_month)
+            for name, told, found in zip(("Record", "head", "totals"), (through, head.hex(), totals.hex()),
+                                         (ours[0], ours[1].hex(), ours[2])):
+                if told != found:
+                    when = f"{1970 + number_of_month // 12}-{number_of_month % 12 + 1:02}"
+                    raise Defect(f"the seal of {when} tells another {name}: {told}, not {found}")
+            self.seals += 1
 
     def end(self, payload):
         found = (number(payload[:8]), payload[8:40])
@@ -324,7 +350,7 @@ def main():
     sums = {CHART[code]: sums for code, sums in sorted(journal.books.sums.items())}
     found = {"records": journal.next - 1, "blocks": journal.blocks, "head": journal.hash.hex(),
              "debits": journal.books.debits, "credits": journal.books.credits,
-             "checkpoints": len(checkpoints), "accounts": sums}
+             "checkpoints": len(checkpoints), "seals": journal.seals, "accounts": sums}
     if given.json:
         print(json.dumps(found))
         return

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Verifies the exports of a folder by their manifests, without Centavo: a program for auditors.
 
-    verify_exports.py FOLDER [--through DAY]
+    verify_exports.py FOLDER [--through DAY] [--last SHA256 ...]
 
 It reads the folder into which `centavo export` writes, month after month. Python 3.9 is enough. It checks
 
@@ -10,7 +10,8 @@ It reads the folder into which `centavo export` writes, month after month. Pytho
 - that the manifests of one ledger and format are a chain: each is of the days after the one before, names it by its
   SHA-256, begins with its closing balances and does not go back in the journal;
 - with `--through`, that the last manifest of each chain ends with this day (YYYY-MM-DD), so that no last month is
-  left out.
+  left out;
+- with `--last`, that the last manifest of each chain has one of these SHA-256, which were kept elsewhere.
 
 It exits with 1 at the first defect, which it names. Whether the manifests themselves are genuine, a checkpoint of the
 journal says (verify_backup.py), or the signature of an export that was made in the background.
@@ -77,7 +78,7 @@ def follow(before, after):
         raise Defect(f"{name}: its cut lies before that of {former.name}")
 
 
-def verify(folder, through):
+def verify(folder, through, last=()):
     chains = {}
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         manifest = json.loads(path.read_text())
@@ -98,6 +99,8 @@ def verify(folder, through):
         ends = chain[-1][1]["request"]["to"]
         if through and ends != through:
             raise Defect(f"the exports of {ledger} as {form} end on {ends}, not on {through}")
+        if last and sha256(chain[-1][0]) not in last:
+            raise Defect(f"{chain[-1][0].name}: it is not the manifest that was kept")
     return chains
 
 
@@ -105,9 +108,10 @@ def main():
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("folder", type=pathlib.Path)
     arguments.add_argument("--through", metavar="DAY")
+    arguments.add_argument("--last", nargs="+", default=(), metavar="SHA256")
     given = arguments.parse_args()
     try:
-        chains = verify(given.folder, given.through)
+        chains = verify(given.folder, given.through, given.last)
     except (Defect, OSError, KeyError, TypeError, ValueError) as defect:
         sys.exit(f"verify_exports: {defect}")
     for (ledger, form, _), chain in sorted(chains.items(), key=str):

@@ -27,7 +27,7 @@ use crate::http::timestamp::begin_of;
 use crate::views::export_file::{
     begin, booked_before, cut_header, encoding, file, head_of, know_cards, know_group, request,
 };
-use crate::views::export_job::{ExportJobView, WireDays, accepted, download, manifest, unreadable};
+use crate::views::export_job::{ExportJobView, WireDays, download, manifest, take_on, unreadable};
 use crate::views::ledger::ledger_name;
 
 /// Records of the journal whose numbers are looked up at once.
@@ -108,8 +108,8 @@ pub async fn create(
     let request = request(&pairs, Some(ledger.clone()))?;
     app.engine.read_merchant(caller.group, |_, _| ()).await?;
     let (id, through) = (app.new_id(caller.group)?, app.engine.published());
-    let new = NewJob { id, owner: Some(ledger), request: request.clone(), now_ms: app.engine.now().0 };
-    let (maker, clock) = (Arc::clone(&app), Arc::clone(&app.engine));
+    let new = NewJob::export(id, Some(ledger), request.clone(), None, app.engine.now().0);
+    let maker = Arc::clone(&app);
     let work = Box::new(move |out: &mut dyn Write| {
         let exporter = Exporter::new(request.clone()).keeping_balances();
         let exported = write(&maker, (caller.group, through), &request, exporter, &mut Stream(out))?;
@@ -119,8 +119,7 @@ pub async fn create(
         let (cut, head) = head_of(engine, last.min(through))?;
         Ok(Made { exported, cut, head, before })
     });
-    let taken_on = tokio::task::spawn_blocking(move || app.export_jobs.submit(new, work, move || clock.now().0)).await;
-    accepted(taken_on.unwrap_or_else(|error| Err(std::io::Error::other(error))), PATH)
+    take_on(&app, new, work, PATH).await
 }
 
 fn find(app: &App, caller: Caller, id: &str) -> Result<Job, Problem> {

@@ -13,7 +13,7 @@ use super::folder::Folder;
 use super::manifest::{Draft, ManifestError};
 use super::totals::Exported;
 use crate::config::ExportSettings;
-use crate::http::timestamp::day_of;
+use crate::http::timestamp::{begin_of, day_of};
 use crate::journal_source::{Frames, JournalSource, JournalSourceFailure};
 use crate::terminal::{self, advance};
 use crate::verify::quietly;
@@ -85,7 +85,14 @@ fn make(settings: &ExportSettings) -> Result<Made, ExportFailure> {
         error => ExportFailure::Export(error),
     };
     let journal = JournalSource::open(&settings.journal)?;
-    let mut frames = journal.frames(Sequence::FIRST)?;
+    let mut exporter = Exporter::new(settings.request.clone()).keeping_balances();
+    let mut first = Sequence::FIRST;
+    let begins_before = settings.request.from.map(begin_of);
+    if let Some(before) = begins_before.map(|time| journal.before(time, settings.at)).transpose()?.flatten() {
+        first = before.through();
+        exporter.begin_at(&before).map_err(failed)?;
+    }
+    let mut frames = journal.frames(first)?;
     let head = head_of(&mut frames)?;
     let last = Sequence(head.next.0 - 1);
     let cut = settings.at.unwrap_or(last);
@@ -96,7 +103,6 @@ fn make(settings: &ExportSettings) -> Result<Made, ExportFailure> {
     if settings.compress {
         folder = folder.compressed();
     }
-    let mut exporter = Exporter::new(settings.request.clone()).keeping_balances();
     if let Some((chart, level)) = &settings.chart {
         exporter = exporter.mapped(chart.clone(), *level);
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use actors::balance_files::Told;
 use actors::names::{HOUSE, Names};
 use actors::store::{Block, Sequence};
 use chrono::NaiveDate;
@@ -26,6 +27,7 @@ use super::request::{Format, PLATFORM, Request};
 use super::rows::{self, PostingRow};
 use super::totals::{AccountTotals, Exported};
 use super::xlsx::XlsxRows;
+use crate::before::{Before, BeforeError};
 use crate::http::timestamp::{day_of, with_milliseconds};
 
 /// Why an export did not come to its end.
@@ -42,6 +44,9 @@ pub enum ExportError {
         /// The defect.
         error: DecodeError,
     },
+    /// The books before the first day can't be read.
+    #[error("the books before the first day: {0}")]
+    Before(BeforeError),
     /// Accounts have no code in the chart.
     #[error("the chart has no code for: {}", .0.join(", "))]
     NoCode(Vec<String>),
@@ -73,6 +78,8 @@ pub struct Exporter {
     /// A file that is no text, once it was begun.
     typed: Option<TypedRows>,
     keeps_balances: bool,
+    /// The last Record of the books that it began with.
+    counted: Sequence,
     /// Latest booking of a Record that belongs to the requested days, in milliseconds since the
     /// Unix epoch.
     through_ms: i64,
@@ -80,6 +87,8 @@ pub struct Exporter {
     closed: Vec<(Month, Sequence)>,
     /// Brands of the cards of pending charges.
     cards: BTreeMap<ObjectId, CardBrand>,
+    /// The same of charges that were pending at its beginning, by the Record that opened each.
+    pending_cards: BTreeMap<(GroupNumber, u64), CardBrand>,
     has_begun: bool,
     /// The last day so far.
     through: Option<NaiveDate>,
@@ -100,9 +109,11 @@ impl Exporter {
             mapped: None,
             typed: None,
             keeps_balances: false,
+            counted: Sequence(0),
             through_ms: 0,
             closed: Vec::new(),
             cards: BTreeMap::new(),
+            pending_cards: BTreeMap::new(),
             has_begun: false,
             through: None,
             exported: Exported::default(),
@@ -164,6 +175,29 @@ impl Exporter {
         books.opening = books.balance;
     }
 
+    /// Begins with books before the first day. The next block is the one that has their last
+    /// Record.
+    pub fn begin_at(&mut self, before: &Before<'_>) -> Result<(), ExportError> {
+        // Accounts have the names of ledgers that stand behind them.
+        let ids = before.each_ledger(|told| {
+            if let Told::Ledger(ledger, id) = told {
+                self.know(ledger, id);
+            }
+        });
+        ids.map_err(ExportError::Before)?;
+        let accounts = before.each_ledger(|told| {
+            if let Told::Account(ledger, account, balance) = told {
+                self.open_balance(ledger, account, balance);
+            }
+        });
+        accounts.map_err(ExportError::Before)?;
+        self.pending_cards = before.pending_cards().map_err(ExportError::Before)?.into_iter().collect();
+        self.know_closed(before.closed().map_err(ExportError::Before)?);
+        self.pass(before.booked_at_ms());
+        self.counted = before.through();
+        Ok(())
+    }
+
     /// Whether the card of a charge is known.
     pub fn knows_card(&self, charge: ObjectId) -> bool {
         self.cards.contains_key(&charge)
@@ -184,16 +218,20 @@ impl Exporter {
     /// Brand of the card that a Record captured. A charge is captured once.
     fn brand_of(&mut self, record: &Record) -> Option<CardBrand> {
         let captured = record.events.iter().find_map(|event| match event {
-            Event::CardCaptured { charge, .. } => Some(charge),
+            Event::CardCaptured { charge, opened, .. } => Some((charge, *opened)),
             _ => None,
         });
-        self.cards.remove(captured?)
+        let (charge, opened) = captured?;
+        let known = self.cards.remove(charge);
+        known.or_else(|| self.pending_cards.remove(&(record.owner.group()?, opened)))
     }
 
     /// Exports the next block of the journal through `cut`. False when no later Record is
     /// requested.
     pub fn post_block(&mut self, block: &Block, cut: Sequence, out: &mut dyn Out) -> Result<bool, ExportError> {
-        for (at, bytes) in (block.first.0..).map(Sequence).zip(&block.records).take_while(|(at, _)| *at <= cut) {
+        let counted = self.counted;
+        let records = (block.first.0..).map(Sequence).zip(&block.records);
+        for (at, bytes) in records.filter(|(at, _)| *at > counted).take_while(|(at, _)| *at <= cut) {
             let record = Record::decode(bytes).map_err(|error| ExportError::Decode { at, error })?;
             if !self.post(at, block.booked_at_ms, &record, out)? {
                 return Ok(false);
@@ -480,6 +518,12 @@ fn begin_books(
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use actors::balance_files::{BalanceFileOptions, BalanceFiles};
+    use actors::store::{Head, Part, Partition, SledOptions, SledStore};
+    use ledger::event::{CardFace, SellerPart, Terms};
+    use ledger::fees::{Commission, PaymentMethod};
     use ledger::house::{HouseAccount, HouseEntryTerms};
     use ledger::period::PeriodSeal;
     use ledger::record::Decision;
@@ -511,5 +555,90 @@ mod tests {
         let late: Vec<_> = text.lines().map(|line| line.contains(r#""late":"late""#)).collect();
         assert_eq!(late, [false, false, true, true, false, false], "{text}");
         assert_eq!(text.matches(r#""effective_date":"2026-11-04""#).count(), 4, "{text}");
+    }
+
+    /// A beginning at a balance file knows closed months and cards of pending charges.
+    #[test]
+    fn late_rows_and_cards_are_known_after_a_beginning_at_a_balance_file() {
+        let month = Month::parse("2026-11").expect("a month");
+        let card = CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa };
+        let terms = Terms {
+            amount: Centavos(10_000),
+            method: PaymentMethod::DebitCard,
+            installments: 1,
+            splits: Vec::new(),
+            commission: Commission::default(),
+            settlement_days: 0,
+            initial_fee: None,
+        };
+        let (charge, seal) = (ObjectId(7), PeriodSeal { through: 0, head: [0; 32].into(), totals: [0; 32].into() });
+        let seller = SellerPart { raised: terms.seller_net(), ..SellerPart::default() };
+        let (day, house, merchant) =
+            (month.begin().plus_days(3).day(), LedgerId::System, LedgerId::Merchant(GroupNumber(1)));
+        let debit = HouseAccount::BankPix;
+        let entry = HouseEntryTerms {
+            debit,
+            credit: HouseAccount::Suspense,
+            amount: Centavos(5),
+            reference: String::new(),
+            effective_day: Some(day),
+        };
+        let (due, settings) = (month.begin().plus_days(40).minute(), Default::default());
+        let events = [
+            (0, merchant, Event::MerchantOpened { id: ObjectId(1), settings }),
+            (0, merchant, Event::ChargeOpened { charge, terms: terms.clone(), card: Some(card), expires_at: None }),
+            (0, house, Event::PeriodClosed { month, seal }),
+            (1, house, Event::HouseEntryApproved { id: ObjectId(1), terms: entry }),
+            (
+                1,
+                merchant,
+                Event::CardCaptured {
+                    charge,
+                    terms,
+                    acquirer_mdr: Centavos(9),
+                    seller,
+                    seller_due: due,
+                    splits_due: due,
+                    opened: 2,
+                },
+            ),
+        ];
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SledStore::open(folder.path(), &SledOptions::default()).expect("a store");
+        let part = Part::take(Arc::new(store), Partition(0)).expect("its partition");
+        let first_day = month.next().begin().plus_days(5);
+        let mut ordinals = BTreeMap::new();
+        for (after, owner, event) in events {
+            let Head { next: first, hash: previous, .. } = part.head().expect("a head");
+            let ordinal = *ordinals.entry(owner).and_modify(|ordinal| *ordinal += 1).or_insert(1);
+            let (booked_at, mut bytes) = (first_day.plus_days(after), Vec::new());
+            Decision::of(event).into_record(owner, ordinal, booked_at).encode(&mut bytes);
+            let records = vec![bytes];
+            let block = Block { partition: Partition(0), first, booked_at_ms: booked_at.0, previous, records };
+            part.append(&block).expect("a durable block");
+        }
+        let options = BalanceFileOptions { records: 1, accounts: 1_000 };
+        let files = BalanceFiles::open(part.clone(), options).expect("files");
+        files.settle(Sequence(5)).expect("files");
+
+        let from = Some(day_of(first_day.plus_days(1).0));
+        let export = |through: u64| {
+            let request = Request { ledger: None, format: Format::Jsonl, from, to: None };
+            let (mut exporter, mut out) = (Exporter::new(request), Stream(Vec::new()));
+            let as_of = files.nearest_before(first_day.plus_days(1), Sequence(through)).expect("a file");
+            let first = as_of.through().max(Sequence::FIRST);
+            assert_eq!(as_of.through().0, through);
+            let read = |at| Ok(actors::records::record(&part, at)?);
+            exporter.begin_at(&Before::new(as_of, Box::new(read))).expect("a beginning");
+            for block in part.blocks(first) {
+                exporter.post_block(&block.expect("a block"), Sequence(5), &mut out).expect("memory");
+            }
+            String::from_utf8(out.0).expect("UTF-8")
+        };
+        let whole = export(0);
+        assert!(whole.contains(r#""late":"late""#) && whole.contains(r#""brand":"visa""#), "{whole}");
+        for through in 1..=3 {
+            assert_eq!(export(through), whole, "from Record {through}");
+        }
     }
 }

@@ -1,10 +1,10 @@
-//! Exports that are made in the background, into files that are downloaded later: a slow reader
-//! holds no thread, no turn and no cut of the journal.
+//! Exports and reports that are made in the background, into files that are downloaded later: a
+//! slow reader holds no thread, no turn and no cut of the journal.
 //!
-//! One thread with the lowest priority makes them, one after the other. Beside each file stands its
-//! manifest, signed with the key of the installation. Files are kept for seven days, on this
-//! machine; the oldest go when there are too many. A job that the end of the process interrupts
-//! has failed, and is asked for again.
+//! One thread with the lowest priority makes them, one after the other. Beside the file of an
+//! export stands its manifest, signed with the key of the installation. Files are kept for seven
+//! days, on this machine; the oldest go when there are too many. A job that the end of the process
+//! interrupts has failed, and is asked for again.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -23,6 +23,9 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use super::chart::Level;
+use super::destination::{Out, Part};
+use super::exporter::ExportError;
 use super::manifest::{Draft, FileMade, SUFFIX};
 use super::request::{Format, Request};
 use super::totals::Exported;
@@ -67,10 +70,16 @@ pub struct Job {
     pub id: String,
     /// The ledger of the merchant whose report it is; none for the operators' exports.
     pub owner: Option<String>,
+    /// The report's name; none for an export.
+    #[serde(default)]
+    pub report: Option<String>,
     /// The ledger that was asked for; none for all.
     pub ledger: Option<String>,
     /// The format's name.
     pub format: String,
+    /// The media type of its file.
+    #[serde(default)]
+    pub media_type: Option<String>,
     /// The first day.
     pub from: Option<String>,
     /// The last day.
@@ -83,6 +92,9 @@ pub struct Job {
     pub status: JobStatus,
     /// Why it failed: a stable name.
     pub failure: Option<String>,
+    /// The same for people, where there is more to say.
+    #[serde(default)]
+    pub detail: Option<String>,
     /// The last Record that counts.
     pub cut: Option<u64>,
     /// The file, under the name for its download.
@@ -135,7 +147,7 @@ struct State {
     is_open: bool,
     /// By id, and so by age.
     jobs: BTreeMap<String, Job>,
-    queue: VecDeque<(String, Request, Work)>,
+    queue: VecDeque<(String, JobFile, Work)>,
     /// Whether the thread that makes the files runs.
     is_working: bool,
 }
@@ -146,10 +158,38 @@ pub struct NewJob {
     pub id: ObjectId,
     /// See [`Job::owner`].
     pub owner: Option<String>,
-    /// Ledger, days and format.
+    /// The report's name; none for an export.
+    pub report: Option<String>,
+    /// Ledger, days and format; of a report the format is not used.
     pub request: Request,
+    /// The format's name.
+    pub format: String,
+    /// Its file.
+    pub file: JobFile,
     /// Now, milliseconds since 1970 (UTC).
     pub now_ms: i64,
+}
+
+/// The file of a job, before it is made.
+pub struct JobFile {
+    /// The name for its download.
+    pub name: String,
+    /// Its media type.
+    pub media_type: &'static str,
+    /// What its manifest says of the request; none for a file without a manifest.
+    pub manifest: Option<(Request, Option<Level>)>,
+}
+
+impl NewJob {
+    /// The job of an export.
+    pub fn export(id: ObjectId, owner: Option<String>, request: Request, level: Option<Level>, now_ms: i64) -> Self {
+        let file = JobFile {
+            name: request.file_name(),
+            media_type: request.format.media_type(),
+            manifest: Some((request.clone(), level)),
+        };
+        Self { id, owner, report: None, format: request.format.name().to_owned(), request, file, now_ms }
+    }
 }
 
 impl ExportJobs {
@@ -165,7 +205,7 @@ impl ExportJobs {
         work: Work,
         now_ms: impl Fn() -> i64 + Send + 'static,
     ) -> io::Result<Option<Job>> {
-        let NewJob { id, owner, request, now_ms: created_at_ms } = new;
+        let NewJob { id, owner, report, request, format, file, now_ms: created_at_ms } = new;
         let mut state = self.0.opened(created_at_ms)?;
         let is_open = |job: &&Job| matches!(job.status, JobStatus::Queued | JobStatus::Running);
         let open = state.jobs.values().filter(is_open).count();
@@ -176,21 +216,24 @@ impl ExportJobs {
         let job = Job {
             id: id.uuid().to_string(),
             owner,
-            ledger: request.ledger.clone(),
-            format: request.format.name().to_owned(),
+            report,
+            ledger: request.ledger,
+            format,
+            media_type: Some(file.media_type.to_owned()),
             from: request.from.map(|day| day.to_string()),
             to: request.to.map(|day| day.to_string()),
             created_at_ms,
             finished_at_ms: None,
             status: JobStatus::Queued,
             failure: None,
+            detail: None,
             cut: None,
             file: None,
             manifest: None,
         };
         self.0.keep(&job)?;
         state.jobs.insert(job.id.clone(), job.clone());
-        state.queue.push_back((job.id.clone(), request, work));
+        state.queue.push_back((job.id.clone(), file, work));
         if !std::mem::replace(&mut state.is_working, true) {
             let shared = Arc::clone(&self.0);
             let begun = thread::Builder::new().name("exports".to_owned()).spawn(move || shared.work(now_ms));
@@ -299,7 +342,7 @@ impl Shared {
         priority::run_last();
         loop {
             let mut state = self.state.lock();
-            let Some((id, request, work)) = state.queue.pop_front() else {
+            let Some((id, file, work)) = state.queue.pop_front() else {
                 state.is_working = false;
                 return;
             };
@@ -307,21 +350,20 @@ impl Shared {
             job.status = JobStatus::Running;
             let job = job.clone();
             drop(state);
-            let made = catch_unwind(AssertUnwindSafe(|| self.make(&job, &request, work)));
+            let made = catch_unwind(AssertUnwindSafe(|| self.make(&job, &file, work)));
             let made = made.unwrap_or_else(|_| Err("it panicked".into()));
             let mut job = Job { finished_at_ms: Some(now_ms()), ..job };
             match made {
                 Ok((cut, file, manifest)) => {
                     job.status = JobStatus::Done;
-                    (job.cut, job.file, job.manifest) = (Some(cut), Some(file), Some(manifest));
+                    (job.cut, job.file, job.manifest) = (Some(cut), Some(file), manifest);
                 }
                 Err(error) => {
                     tracing::error!(id = job.id, %error, "an export could not be made");
                     let _there_may_be_none = fs::remove_file(self.folder.join(&job.id));
-                    let limit = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
-                    let limit = limit.and_then(|limit| limit.downcast_ref::<Limit>());
+                    let (failure, detail) = failure_of(&error);
                     job.status = JobStatus::Failed;
-                    job.failure = Some(limit.map_or("internal", |limit| limit.name()).to_owned());
+                    (job.failure, job.detail) = (Some(failure.to_owned()), detail);
                 }
             }
             if let Err(error) = self.keep(&job) {
@@ -331,18 +373,22 @@ impl Shared {
         }
     }
 
-    fn make(&self, job: &Job, request: &Request, work: Work) -> Result<(u64, FileMade, SignedManifest), WorkError> {
+    fn make(&self, job: &Job, of: &JobFile, work: Work) -> Result<(u64, FileMade, Option<SignedManifest>), WorkError> {
         let path = self.folder.join(&job.id);
         let mut out = Measured::new(&path)?;
         let Made { exported, cut, head, before } = work(&mut out)?;
-        let file = FileMade { path: request.file_name(), ..out.finish()? };
+        let file = FileMade { path: of.name.clone(), ..out.finish()? };
+        let Some((request, level)) = &of.manifest else {
+            File::open(&self.folder)?.sync_all()?;
+            return Ok((cut, file, None));
+        };
         let is_of_owner = |path: &str| {
             let state = self.state.lock();
             path.strip_suffix(SUFFIX).and_then(|id| state.jobs.get(id)).is_some_and(|other| other.owner == job.owner)
         };
         let draft = Draft {
             request,
-            level: None,
+            level: *level,
             compress: false,
             cut,
             head,
@@ -355,7 +401,8 @@ impl Shared {
         let sha256 = hex(&Sha256::digest(&manifest));
         let (public_key, signature) = self.keyring.sign_manifest(&sha256);
         File::open(&self.folder)?.sync_all()?;
-        Ok((cut, file, SignedManifest { sha256, public_key: hex(&public_key), signature: hex(&signature) }))
+        let signed = SignedManifest { sha256, public_key: hex(&public_key), signature: hex(&signature) };
+        Ok((cut, file, Some(signed)))
     }
 }
 
@@ -366,6 +413,36 @@ enum Limit {
     TooLarge,
     #[error("less than 1 GiB would stay free on the disk")]
     NoSpace,
+    #[error("the program takes no more lines in one file")]
+    TooManyLines,
+}
+
+/// Name of a failure, and what else is to be said of it.
+fn failure_of(error: &WorkError) -> (&'static str, Option<String>) {
+    let system = error.downcast_ref::<io::Error>().or_else(|| match error.downcast_ref::<ExportError>() {
+        Some(ExportError::Write(error)) => Some(error),
+        _ => None,
+    });
+    let limit = system.and_then(io::Error::get_ref).and_then(|limit| limit.downcast_ref::<Limit>());
+    match (limit, system, error.downcast_ref::<ExportError>()) {
+        (Some(limit), ..) => (limit.name(), None),
+        (None, Some(error), _) if error.kind() == io::ErrorKind::FileTooLarge => ("too_large", Some(error.to_string())),
+        (None, _, Some(error @ ExportError::NoCode(_))) => ("no_code", Some(error.to_string())),
+        (None, _, Some(error @ ExportError::TooMuch(_))) => ("does_not_fit", Some(error.to_string())),
+        _ => ("internal", None),
+    }
+}
+
+/// Destination that writes all parts to one file, as a job has it. A second file is an error.
+pub struct OneFile<W>(pub W);
+
+impl<W: Write> Out for OneFile<W> {
+    fn write(&mut self, part: Part<'_>, text: &[u8]) -> io::Result<()> {
+        match part {
+            Part::Piece(2..) => Err(io::Error::other(Limit::TooManyLines)),
+            _ => self.0.write_all(text),
+        }
+    }
 }
 
 impl Limit {
@@ -373,6 +450,7 @@ impl Limit {
         match self {
             Self::TooLarge => "too_large",
             Self::NoSpace => "no_space",
+            Self::TooManyLines => "too_many_lines",
         }
     }
 }
@@ -433,7 +511,8 @@ fn private_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(path)
 }
 
-/// The format of a job.
-pub fn format_of(job: &Job) -> Format {
-    Format::made(&job.format).unwrap_or(Format::Jsonl)
+/// The media type of a job's file.
+pub fn media_type_of(job: &Job) -> &str {
+    let of_format = || Format::made(&job.format).unwrap_or(Format::Jsonl).media_type();
+    job.media_type.as_deref().unwrap_or_else(of_format)
 }

@@ -221,6 +221,12 @@ impl Checker {
         string(raw).or_else(|| self.mistyped(name, "not_a_string", "um texto"))
     }
 
+    /// A text of several lines, or nothing when the field is absent or null.
+    pub fn optional_lines<'a>(&mut self, name: &'static str, raw: Raw<'a>, most: usize) -> Option<Cow<'a, str>> {
+        let text = self.optional(raw, |check, raw| check.any_text(name, raw))?;
+        self.within_length(name, text, 1..=most, "caracteres")
+    }
+
     /// What [`Checker::text`] takes, or nothing when the field is absent or null.
     pub fn optional_text<'a>(
         &mut self,

@@ -1,4 +1,4 @@
-//! Exports that are made in the background, for operators.
+//! Exports and reports that are made in the background, for operators.
 
 use std::io::Write;
 use std::sync::Arc;
@@ -12,35 +12,46 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::export::jobs::{Job, Made, NewJob, WorkError};
-use crate::export::{Exporter, Request, Stream};
+use crate::export::jobs::{Job, JobFile, Made, NewJob, OneFile, Work, WorkError};
+use crate::export::{Chart, Exported, Exporter, Format, Level, Request};
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, SentKey};
-use crate::http::json::{Raw, parse};
+use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
-use crate::http::reply::{All, ok, only, query};
+use crate::http::reply::{All, ok, only, query, single};
 use crate::ops::export::{self, ledger_of};
 use crate::ops::operator::{Decider, Operator};
+use crate::ops::reports;
+use crate::reports::{Report, ReportError, ReportRequest};
 use crate::views::export_file::{booked_before, request};
-use crate::views::export_job::{ExportJobView, WireDays, accepted, download, manifest, unreadable};
+use crate::views::export_job::{ExportJobView, download, manifest, pairs_of, take_on, unreadable};
 
 /// The group in the ids of the operators' exports: no merchant's.
 const NO_GROUP: GroupNumber = GroupNumber(0);
 /// Their path.
 const PATH: &str = "/ops/exports";
 
-/// An export to make, as `GET /ops/export` takes it in its query.
+/// An export or a report to make, as `GET /ops/export` and `GET /ops/reports/{name}` take it in
+/// their queries.
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"ledger": "all", "format": "csv", "from": "2026-01-01", "to": "2099-12-31"}))]
-#[expect(dead_code, reason = "it describes the body, which is read as WireDays")]
 pub struct ExportJobRequest<'a> {
+    /// Name of a report, such as `trial-balance`; an export when absent.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    report: Raw<'a>,
     /// `M-…`, `R-…`, `P-…` or `P-house`; `P-all` for the platform as one ledger; `all` when absent.
     #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     ledger: Raw<'a>,
-    /// `jsonl` when absent; `csv`, `csv-ptbr`, `parquet`, `xlsx`; of one ledger `beancount`,
-    /// `hledger` or `ledger`.
+    /// Of the report `general-ledger`: an account, with those below it.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>)]
+    account: Raw<'a>,
+    /// Of an export `jsonl` when absent; `csv`, `csv-ptbr`, `parquet`, `xlsx`; of one ledger
+    /// `beancount`, `hledger` or `ledger`, and with `map` `erp`, `quickbooks` or `netsuite`. Of a
+    /// report `json` when absent; `csv`, `csv-ptbr`, `xlsx`, `html` or `pdf`.
     #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     format: Raw<'a>,
@@ -52,10 +63,20 @@ pub struct ExportJobRequest<'a> {
     #[serde(borrow)]
     #[schema(value_type = Option<String>, format = Date)]
     to: Raw<'a>,
+    /// The codes of another chart of accounts, as text of the TOML file that `--map` of the command
+    /// reads; for `erp`, `quickbooks` and `netsuite`.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, max_length = 50_000)]
+    map: Raw<'a>,
+    /// With `map`: `entry` when absent, or `day` for one entry a day.
+    #[serde(borrow)]
+    #[schema(value_type = Option<String>, pattern = "^(entry|day)$")]
+    level: Raw<'a>,
 }
 
-/// Takes on an export, which is made in the background through the last Record of this moment. Its
-/// file is kept for seven days, with a signed manifest. At most two of the operators' at once.
+/// Takes on an export or a report, which is made in the background through the last Record of this
+/// moment. Its file is kept for seven days, that of an export with a signed manifest. At most two
+/// of the operators' at once.
 #[utoipa::path(post, path = "/ops/exports", operation_id = "create_export", request_body = ExportJobRequest,
     responses((status = 202, body = ExportJobView), (status = 404)))]
 pub async fn create(
@@ -64,23 +85,142 @@ pub async fn create(
     sent_key: SentKey,
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
-    let wire: WireDays<'_> = parse(&body)?;
-    let pairs = wire.pairs()?;
+    let wire: ExportJobRequest<'_> = parse(&body)?;
     // Each request makes an export of its own: a key is only checked.
     sent_key.read(&app.engine, KeyScope::Operators, None, &body)?;
-    let ledger = ledger_of(&app, &pairs)?;
-    let request = request(&pairs, ledger)?;
-    let (id, cut) = (app.new_id(NO_GROUP)?, app.engine.published());
-    let new = NewJob { id, owner: None, request: request.clone(), now_ms: app.engine.now().0 };
-    let (maker, clock) = (Arc::clone(&app), Arc::clone(&app.engine));
-    let work = Box::new(move |out: &mut dyn Write| write(&maker, &request, cut, out));
-    let taken_on = tokio::task::spawn_blocking(move || app.export_jobs.submit(new, work, move || clock.now().0)).await;
-    accepted(taken_on.unwrap_or_else(|error| Err(std::io::Error::other(error))), PATH)
+    let cut = app.engine.published();
+    let (new, work) = match report_of(&wire)? {
+        Some(report) => report_job(&app, report, &wire, cut)?,
+        None => export_job(&app, &wire, cut)?,
+    };
+    take_on(&app, new, work, PATH).await
+}
+
+/// The report that a body names, if it does.
+fn report_of(wire: &ExportJobRequest<'_>) -> Result<Option<Report>, Problem> {
+    let mut check = Checker::new();
+    let name = check.optional_text("report", wire.report, 1..=50);
+    let report =
+        name.map(|name| Report::named(&name).or_else(|| check.refuse("report", "unknown", "report é desconhecido")));
+    if report.is_some() {
+        for (name, text) in [
+            ("map", check.optional_lines("map", wire.map, MAP_CHARS_MAX)),
+            ("level", check.optional_text("level", wire.level, 1..=50)),
+        ] {
+            if text.is_some() {
+                check.refuse::<()>(name, "not_taken", format!("um relatório não tem {name}"));
+            }
+        }
+    }
+    check.finish()?;
+    Ok(report.flatten())
+}
+
+fn report_job(
+    app: &Arc<App>,
+    report: Report,
+    wire: &ExportJobRequest<'_>,
+    cut: Sequence,
+) -> Result<(NewJob, Work), Problem> {
+    let pairs = pairs_of(&[
+        ("ledger", wire.ledger),
+        ("account", wire.account),
+        ("format", wire.format),
+        ("from", wire.from),
+        ("to", wire.to),
+    ])?;
+    let (asked, format) = reports::asked(app, report, &pairs)?;
+    let ReportRequest { ledger, from, to, .. } = asked.clone();
+    let new = NewJob {
+        id: app.new_id(NO_GROUP)?,
+        owner: None,
+        report: Some(report.name().to_owned()),
+        request: Request { ledger, format: Format::Jsonl, from, to },
+        format: format.name().to_owned(),
+        file: JobFile { name: asked.file_name(format), media_type: format.media_type(), manifest: None },
+        now_ms: app.engine.now().0,
+    };
+    let maker = Arc::clone(app);
+    let work: Work = Box::new(move |out| {
+        let made = reports::write(&maker, (&asked, format, None), cut, out).map_err(|error| {
+            // The frame of the jobs names a limit of the file by the type of its error.
+            match error.downcast::<ReportError>().map(|error| *error) {
+                Ok(ReportError::Write(error)) => error.into(),
+                Ok(error) => error.into(),
+                Err(error) => error,
+            }
+        })?;
+        Ok(Made { exported: Exported::default(), cut: made.cut, head: [0; 32], before: (0, [0; 32]) })
+    });
+    Ok((new, work))
+}
+
+fn export_job(app: &Arc<App>, wire: &ExportJobRequest<'_>, cut: Sequence) -> Result<(NewJob, Work), Problem> {
+    let pairs = pairs_of(&[("ledger", wire.ledger), ("format", wire.format), ("from", wire.from), ("to", wire.to)])?;
+    let format = single(&pairs, "format")?.and_then(|name| Format::MAPPED.into_iter().find(|of| of.name() == name));
+    let chart = chart_of(wire, format.is_some())?;
+    let ledger = ledger_of(app, &pairs)?;
+    let request = match format {
+        Some(format) => {
+            let mut check = Checker::new();
+            if ledger.is_none() {
+                check.refuse::<()>("ledger", "one_ledger", "ledger deve ser um só neste formato");
+            }
+            check.finish()?;
+            let others: Vec<_> = pairs.into_iter().filter(|(name, _)| name != "format").collect();
+            Request { format, ..request(&others, ledger)? }
+        }
+        None => request(&pairs, ledger)?,
+    };
+    let level = chart.as_ref().map(|(_, level)| *level);
+    let new = NewJob::export(app.new_id(NO_GROUP)?, None, request.clone(), level, app.engine.now().0);
+    let maker = Arc::clone(app);
+    let work: Work = Box::new(move |out| write(&maker, &request, chart, cut, out));
+    Ok((new, work))
+}
+
+/// Characters of a map at most.
+const MAP_CHARS_MAX: usize = 50_000;
+
+/// The chart of accounts of a body, which the formats of bookkeeping programs need.
+fn chart_of(wire: &ExportJobRequest<'_>, is_wanted: bool) -> Result<Option<(Chart, Level)>, Problem> {
+    let mut check = Checker::new();
+    if check.optional_text("account", wire.account, 1..=200).is_some() {
+        check.refuse::<()>("account", "not_taken", "account é de um relatório");
+    }
+    let map = check.optional_lines("map", wire.map, MAP_CHARS_MAX);
+    let level = check.optional_text("level", wire.level, 1..=50);
+    let chart = match (is_wanted, &map) {
+        (true, Some(map)) => {
+            Chart::parse(map).map_or_else(|error| check.refuse("map", "invalid", error.to_string()), Some)
+        }
+        (true, None) => check.refuse("map", "required", "map é obrigatório neste formato"),
+        (false, None) => None,
+        (false, Some(_)) => check.refuse("map", "not_taken", "map é de erp, quickbooks e netsuite"),
+    };
+    let level = match level.as_deref() {
+        None => Some(Level::default()),
+        Some(_) if !is_wanted => check.refuse("level", "not_taken", "level é de erp, quickbooks e netsuite"),
+        Some("entry") => Some(Level::Entry),
+        Some("day") => Some(Level::Day),
+        Some(_) => check.refuse("level", "unknown", "level deve ser entry ou day"),
+    };
+    check.finish()?;
+    Ok(chart.zip(level))
 }
 
 /// Writes an export through a Record.
-fn write(app: &App, request: &Request, cut: Sequence, out: &mut dyn Write) -> Result<Made, WorkError> {
-    let (mut out, mut exporter) = (Stream(out), Exporter::new(request.clone()).keeping_balances());
+fn write(
+    app: &App,
+    request: &Request,
+    chart: Option<(Chart, Level)>,
+    cut: Sequence,
+    out: &mut dyn Write,
+) -> Result<Made, WorkError> {
+    let (mut out, mut exporter) = (OneFile(out), Exporter::new(request.clone()).keeping_balances());
+    if let Some((chart, level)) = chart {
+        exporter = exporter.mapped(chart, level);
+    }
     let before = booked_before(&app.engine, request.from)?;
     let (last, head) = export::write(app, request, cut, &mut exporter, &mut out)?;
     Ok(Made { exported: exporter.finish(&mut out)?, cut: last.0, head: head.0, before })
@@ -110,7 +250,7 @@ pub async fn get(State(app): State<Arc<App>>, _: Operator, PathId(id): PathId) -
 
 /// The file of an export that is done, whole or a range of it (`Range`, one range of bytes).
 #[utoipa::path(get, path = "/ops/exports/{id}/file", operation_id = "download_export", params(("id" = String, Path)),
-    responses((status = 200, content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 206, description = "The range that was asked for.", content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 409), (status = 416)))]
+    responses((status = 200, content((String = "application/jsonl"), (String = "application/json"), (String = "text/csv"), (String = "text/plain"), (String = "text/html"), (String = "application/pdf"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 206, description = "The range that was asked for.", content((String = "application/jsonl"), (String = "application/json"), (String = "text/csv"), (String = "text/plain"), (String = "text/html"), (String = "application/pdf"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 409), (status = 416)))]
 pub async fn file(
     State(app): State<Arc<App>>,
     _: Operator,

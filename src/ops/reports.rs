@@ -5,18 +5,19 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
 use std::sync::Arc;
 
-use actors::backup::Frame;
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
+use ledger::time::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::before::Before;
 use crate::export::PLATFORM;
 use crate::http::caller::PathId;
 use crate::http::gzip::Encoding;
@@ -81,8 +82,9 @@ pub struct ReportColumn {
 }
 
 /// A report of the days from `from` to `to`, both included, through the Record `at`. Days are days
-/// in America/Sao_Paulo, of the booking. One at a time, exports counted; it reads the journal from
-/// its beginning. The headers `Report-Cut` and `Report-Head` name the cut in every format.
+/// in America/Sao_Paulo, of the booking. One at a time, exports counted. It reads the journal from
+/// the first day on; receivables and settlement-calendar read all of it. The headers `Report-Cut`
+/// and `Report-Head` name the cut in every format.
 #[utoipa::path(get, path = "/ops/reports/{name}", operation_id = "read_report",
     params(("name" = String, Path, pattern = "^(trial-balance|general-ledger|daily-close|receivables|settlement-calendar|fees|anticipation-income|monthly-totals|late-entries|statement)$", example = "trial-balance", description = "The report's name."),
         ("ledger" = Option<String>, Query, pattern = "^(all|P-all|P-house|[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$", description = "One ledger, or `P-all`; `all` when absent. For trial-balance, general-ledger, receivables and late-entries; statement wants `M-…` or `R-…`."),
@@ -137,7 +139,11 @@ pub async fn report(
 }
 
 /// What the query asks for.
-fn asked(app: &App, report: Report, pairs: &[(String, String)]) -> Result<(ReportRequest, ReportFormat), Problem> {
+pub(super) fn asked(
+    app: &App,
+    report: Report,
+    pairs: &[(String, String)],
+) -> Result<(ReportRequest, ReportFormat), Problem> {
     let mut check = Checker::new();
     let format = match single(pairs, "format")? {
         None => Some(ReportFormat::Json),
@@ -236,18 +242,23 @@ fn make(
     Ok((file, made))
 }
 
-fn write(
+pub(super) fn write(
     app: &Arc<App>,
     (request, format, tax_ids): (&ReportRequest, ReportFormat, Option<TaxIds>),
     cut: Sequence,
-    file: &mut File,
+    file: &mut dyn Write,
 ) -> Result<ReportMade, BoxError> {
     let mut out = BufWriter::new(file);
     let mut maker = ReportMaker::with_tax_ids(request.clone(), format, tax_ids, &mut out)?;
+    let mut first = Sequence::FIRST;
+    if let Some(before) = request.begins_before() {
+        let as_of = app.engine.balances_before(Timestamp(before), cut)?;
+        first = as_of.through().max(first);
+        maker.begin_at(Before::new(as_of, Box::new(|at| Ok(app.engine.record(at)?))))?;
+    }
     let mut pace = ReadPace::new(&app.engine);
-    for frame in app.engine.backup(Sequence::FIRST)? {
-        let Frame::Block(block) = frame? else { continue };
-        if !maker.post_block(&block, cut)? {
+    for block in app.engine.blocks(first) {
+        if !maker.post_block(&block?, cut)? {
             break;
         }
         pace.step();

@@ -8,13 +8,16 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use actors::balance_files::{AnticipatedOn, AnticipatedSums};
 use chrono::NaiveDate;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId};
+use ledger::time::Timestamp;
 
 use super::fold::{Ended, Fold, Posted};
 use super::openings::Openings;
 use super::table::{Cell, Column, Kind, Rows, column, count, sum};
+use crate::before::{Before, BeforeError};
 use crate::http::timestamp::day_of;
 
 const COLUMNS: &[Column] = &[
@@ -72,8 +75,17 @@ impl Fold for AnticipationIncome {
         COLUMNS
     }
 
-    fn open(&mut self, posted: &Posted<'_>) {
+    fn carry(&mut self, before: &Before<'_>) -> Result<(), BeforeError> {
+        let day = |day| day_of(Timestamp::end_of_day(day).0);
+        for (AnticipatedOn { due, on, group }, AnticipatedSums { amount, discount, count }) in before.anticipated()? {
+            self.0.insert((day(on), day(due), group), Anticipated { count, amount, discount });
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, posted: &Posted<'_>) -> io::Result<()> {
         self.add(posted);
+        Ok(())
     }
 
     fn begin(&mut self, _: Openings, begun: &Ended<'_>, _: &mut Rows<'_>) -> io::Result<()> {

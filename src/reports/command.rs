@@ -8,6 +8,7 @@ use actors::backup::{BackupError, Frame};
 use actors::store::Sequence;
 
 use super::maker::{ReportError, ReportMade, ReportMaker};
+use super::request::Report;
 use crate::config::ReportSettings;
 use crate::journal_source::{JournalSource, JournalSourceFailure};
 use crate::terminal::{self, advance};
@@ -80,7 +81,15 @@ fn write(settings: &ReportSettings, out: &mut dyn Write) -> Result<ReportMade, R
     let (mut last, mut cut) = (None, Sequence(0));
     let mut maker = ReportMaker::new(settings.request.clone(), settings.format, out)?;
     let bar = terminal::bar("reading the journal", "Records");
-    for frame in journal.frames(Sequence::FIRST)? {
+    let mut first = Sequence::FIRST;
+    // A server that sends its journal gives no single Records meanwhile, such as those with rates.
+    let begins_before =
+        settings.request.begins_before().filter(|_| !journal.is_served() || settings.request.report != Report::Fees);
+    if let Some(before) = begins_before.map(|time| journal.before(time, settings.at)).transpose()?.flatten() {
+        first = before.through();
+        maker.begin_at(before)?;
+    }
+    for frame in journal.frames(first)? {
         match (frame?, last) {
             (Frame::End(head), None) => {
                 let end = Sequence(head.next.0 - 1);

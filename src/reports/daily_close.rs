@@ -10,6 +10,7 @@ use ledger::entry::{Entry, Side};
 use ledger::id::LedgerId;
 
 use super::fold::{Ended, Fold, Posted};
+use super::openings::Openings;
 use super::table::{Cell, Column, Kind, Rows, column, sum};
 
 const COLUMNS: &[Column] = &[
@@ -47,9 +48,13 @@ impl OfBank {
     }
 }
 
+fn is_of_platform(ledger: LedgerId) -> bool {
+    matches!(ledger, LedgerId::Platform(_) | LedgerId::System)
+}
+
 impl DailyClose {
     fn add(&mut self, entry: &Entry) {
-        if !matches!(entry.ledger(), LedgerId::Platform(_) | LedgerId::System) {
+        if !is_of_platform(entry.ledger()) {
             return;
         }
         let is_unexplained = entry.postings().iter().any(|posting| posting.account == Account::Suspense);
@@ -98,9 +103,8 @@ impl Fold for DailyClose {
         COLUMNS
     }
 
-    fn open(&mut self, posted: &Posted<'_>) {
-        posted.record.entries.iter().for_each(|entry| self.add(entry));
-        self.banks = self.banks.map(|bank| OfBank { opening: bank.closing(), ..OfBank::default() });
+    fn opens(&self, ledger: LedgerId, account: Account) -> bool {
+        is_of_platform(ledger) && BANKS.contains(&account)
     }
 
     fn post(&mut self, posted: &Posted<'_>, rows: &mut Rows<'_>) -> io::Result<()> {
@@ -112,7 +116,12 @@ impl Fold for DailyClose {
         Ok(())
     }
 
-    fn begin(&mut self, _: super::openings::Openings, begun: &Ended<'_>, _: &mut Rows<'_>) -> io::Result<()> {
+    fn begin(&mut self, openings: Openings, begun: &Ended<'_>, _: &mut Rows<'_>) -> io::Result<()> {
+        for ((_, account), balance) in openings.balances() {
+            if let Some(place) = BANKS.iter().position(|bank| *bank == account) {
+                self.banks[place].opening += balance;
+            }
+        }
         self.day = Some(begun.from);
         Ok(())
     }

@@ -1,6 +1,6 @@
 //! Fees for invoices: charged and returned fees of each merchant by month, component and rate.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
 use ledger::event::{Event, Terms};
@@ -10,6 +10,7 @@ use ledger::money::{Centavos, Rate};
 
 use super::fold::{Ended, Fold, Posted};
 use super::table::{Cell, Column, Kind, Rows, column, count, sum};
+use crate::before::Before;
 
 const COLUMNS: &[Column] = &[
     column("month", "Mês", Kind::Text),
@@ -73,28 +74,65 @@ pub(super) struct Fees {
     settings: BTreeMap<GroupNumber, Settings>,
     /// Settings under which pending charges were opened.
     opened: BTreeMap<ObjectId, Settings>,
+    /// Charges that were pending before the first Record and are no longer, by the ordinal of the
+    /// Record that opened them.
+    ended: BTreeSet<(GroupNumber, u64)>,
     sums: BTreeMap<Key, Charged>,
 }
 
 impl Fees {
     /// Follows settings and pending charges: a charge has the rates of its opening.
-    fn follow(&mut self, group: GroupNumber, event: &Event) {
+    fn follow(&mut self, group: GroupNumber, event: &Event, before: Option<&Before<'_>>) -> io::Result<()> {
         match event {
             Event::MerchantOpened { settings, .. } | Event::MerchantChanged { settings } => {
                 self.settings.insert(group, *settings);
             }
             Event::ChargeOpened { charge, .. } => {
-                self.opened.insert(*charge, self.settings.get(&group).copied().unwrap_or_default());
+                let settings = self.settings(group, before)?;
+                self.opened.insert(*charge, settings);
             }
-            Event::CardRefused { charge, .. } | Event::PixCancelled { charge, .. } => {
-                self.opened.remove(charge);
+            Event::CardRefused { charge, opened, .. } | Event::PixCancelled { charge, opened, .. } => {
+                self.forget(group, *charge, *opened);
             }
             _ => {}
         }
+        Ok(())
     }
 
-    fn charge_of(&mut self, month: &str, group: GroupNumber, charge: ObjectId, terms: &Terms) {
-        let settings = self.opened.remove(&charge);
+    /// A charge is not pending any more.
+    fn forget(&mut self, group: GroupNumber, charge: ObjectId, opened: u64) {
+        if self.opened.remove(&charge).is_none() {
+            self.ended.insert((group, opened));
+        }
+    }
+
+    /// The settings of a merchant as of the last Record.
+    fn settings(&mut self, group: GroupNumber, before: Option<&Before<'_>>) -> io::Result<Settings> {
+        if let Some(settings) = self.settings.get(&group) {
+            return Ok(*settings);
+        }
+        let found = before.map(|before| before.settings(group)).transpose().map_err(io::Error::other)?;
+        let settings = found.flatten().unwrap_or_default();
+        self.settings.insert(group, settings);
+        Ok(settings)
+    }
+
+    /// The settings under which a charge was opened that was paid now; none when it was not
+    /// pending.
+    fn end(
+        &mut self,
+        group: GroupNumber,
+        (charge, opened): (ObjectId, u64),
+        before: Option<&Before<'_>>,
+    ) -> io::Result<Option<Settings>> {
+        let known = self.opened.remove(&charge);
+        let Some(before) = before.filter(|_| known.is_none()) else { return Ok(known) };
+        let is_new = self.ended.insert((group, opened));
+        let found = is_new.then(|| before.settings_of_pending(group, opened)).transpose().map_err(io::Error::other)?;
+        Ok(found.flatten())
+    }
+
+    fn charge_of(&mut self, month: &str, group: GroupNumber, terms: &Terms, settings: Option<Settings>) {
         let Commission { mdr, antifraud, margin, pix } = terms.commission;
         let rate = |of: fn(&Settings, &Terms) -> Rate| {
             settings.map_or(Price::Unknown, |of_open| Price::Rate(of(&of_open, terms)))
@@ -149,24 +187,26 @@ impl Fold for Fees {
         COLUMNS
     }
 
-    fn open(&mut self, posted: &Posted<'_>) {
-        let Some(group) = posted.record.owner.group() else { return };
+    fn open(&mut self, posted: &Posted<'_>) -> io::Result<()> {
+        let Some(group) = posted.record.owner.group() else { return Ok(()) };
         for event in &posted.record.events {
-            self.follow(group, event);
-            if let Event::CardCaptured { charge, .. } | Event::PixPaid { charge, .. } = event {
-                self.opened.remove(charge);
+            self.follow(group, event, posted.before)?;
+            if let Event::CardCaptured { charge, opened, .. } | Event::PixPaid { charge, opened, .. } = event {
+                self.forget(group, *charge, *opened);
             }
         }
+        Ok(())
     }
 
     fn post(&mut self, posted: &Posted<'_>, _: &mut Rows<'_>) -> io::Result<()> {
         let Some(group) = posted.record.owner.group() else { return Ok(()) };
         let month = posted.day.format("%Y-%m").to_string();
         for event in &posted.record.events {
-            self.follow(group, event);
+            self.follow(group, event, posted.before)?;
             match event {
-                Event::CardCaptured { charge, terms, .. } | Event::PixPaid { charge, terms, .. } => {
-                    self.charge_of(&month, group, *charge, terms);
+                Event::CardCaptured { charge, terms, opened, .. } | Event::PixPaid { charge, terms, opened, .. } => {
+                    let settings = self.end(group, (*charge, *opened), posted.before)?;
+                    self.charge_of(&month, group, terms, settings);
                 }
                 Event::CashoutProcessed { amount, fee, .. } => {
                     self.add((month.clone(), group, Component::Cashout, Price::Each(*fee)), *amount, *fee);

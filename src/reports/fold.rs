@@ -5,12 +5,15 @@ use std::io;
 use actors::names::Names;
 use actors::store::Sequence;
 use chrono::NaiveDate;
+use ledger::account::Account;
+use ledger::id::LedgerId;
 use ledger::record::Record;
 use ledger::time::Timestamp;
 
 use super::ledger_scope::LedgerScope;
 use super::openings::Openings;
 use super::table::{Column, Rows};
+use crate::before::{Before, BeforeError};
 
 /// One Record, as a report gets it.
 pub(super) struct Posted<'a> {
@@ -22,6 +25,8 @@ pub(super) struct Posted<'a> {
     pub(super) record: &'a Record,
     pub(super) names: &'a Names,
     pub(super) scope: &'a LedgerScope,
+    /// The books before the first Record that the fold gets; none when that is the first of all.
+    pub(super) before: Option<&'a Before<'a>>,
 }
 
 /// State of the journal at the end of a report.
@@ -39,8 +44,20 @@ pub(super) trait Fold {
     /// The columns of its rows.
     fn columns(&self) -> &'static [Column];
 
+    /// Whether the balance of an account before the first day is of use.
+    fn opens(&self, _ledger: LedgerId, _account: Account) -> bool {
+        false
+    }
+
+    /// Begins with books before the first day, instead of with the first Record.
+    fn carry(&mut self, _before: &Before<'_>) -> Result<(), BeforeError> {
+        Ok(())
+    }
+
     /// Takes a Record of a day before the first one.
-    fn open(&mut self, _posted: &Posted<'_>) {}
+    fn open(&mut self, _posted: &Posted<'_>) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Begins with the first day, and the balances before it.
     fn begin(&mut self, _openings: Openings, _begun: &Ended<'_>, _rows: &mut Rows<'_>) -> io::Result<()> {

@@ -101,6 +101,10 @@ impl Fold for GeneralLedger {
         COLUMNS
     }
 
+    fn opens(&self, _: LedgerId, _: Account) -> bool {
+        true
+    }
+
     fn begin(&mut self, openings: Openings, begun: &Ended<'_>, rows: &mut Rows<'_>) -> io::Result<()> {
         self.balances = openings.balances().filter(|(_, balance)| *balance != 0).collect();
         let mut named: Vec<_> =

@@ -3,7 +3,6 @@
 use actors::names::{HOUSE, Names};
 use ledger::account::Account;
 use ledger::id::{GroupNumber, LedgerId};
-use ledger::record::Record;
 
 use crate::export::PLATFORM;
 
@@ -22,17 +21,14 @@ impl LedgerScope {
         Self { asked: asked.map(str::to_owned), found: is_known.then_some(LedgerId::System) }
     }
 
-    /// Looks for the ledger among those that a Record opens; `names` knows them already.
-    pub(super) fn learn(&mut self, record: &Record, names: &Names) {
+    /// Looks whether a ledger that was opened is the one; `names` knows it already.
+    pub(super) fn learn(&mut self, opened: LedgerId, names: &Names) {
         let Some(asked) = self.asked.as_deref().filter(|_| self.found.is_none()) else { return };
-        for (ledger, _) in Names::opened_by(record) {
-            let shard = match ledger {
-                LedgerId::Merchant(group) => Some(LedgerId::Platform(group)),
-                _ => None,
-            };
-            let mut named = [Some(ledger), shard].into_iter().flatten();
-            self.found = self.found.or_else(|| named.find(|ledger| names.of(*ledger) == asked));
-        }
+        let shard = match opened {
+            LedgerId::Merchant(group) => Some(LedgerId::Platform(group)),
+            _ => None,
+        };
+        self.found = [Some(opened), shard].into_iter().flatten().find(|ledger| names.of(*ledger) == asked);
     }
 
     /// The name that no Record has named.

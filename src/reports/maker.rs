@@ -1,7 +1,9 @@
-//! Maker of reports: reads the Records of a journal in order, and writes a report.
+//! Maker of reports: reads the Records of a journal in order, from the first one or from a balance
+//! file before the first day, and writes a report.
 
 use std::io::{self, Write};
 
+use actors::balance_files::Told;
 use actors::names::Names;
 use actors::store::{Block, BlockHash, Sequence};
 use chrono::NaiveDate;
@@ -24,6 +26,7 @@ use super::settlement_calendar::SettlementCalendar;
 use super::statement::Statement;
 use super::table::{Heading, Rows};
 use super::trial_balance::TrialBalance;
+use crate::before::{Before, BeforeError};
 use crate::http::timestamp::day_of;
 
 /// Why a report did not come to its end.
@@ -40,6 +43,9 @@ pub enum ReportError {
         /// The defect.
         error: DecodeError,
     },
+    /// The books before the first day can't be read.
+    #[error("the books before the first day: {0}")]
+    Before(BeforeError),
     /// No Record names the ledger.
     #[error("there is no ledger {0}; ledgers are named M-…, R-…, P-… and P-house, and P-all is the whole platform")]
     NoLedger(String),
@@ -56,9 +62,11 @@ pub struct ReportMade {
     pub rows: u64,
 }
 
-/// Reads the blocks of a journal in order, from the first one, and writes a report.
+/// Reads the blocks of a journal in order, and writes a report.
 pub struct ReportMaker<'a> {
     request: ReportRequest,
+    /// The books before the first Record that is read.
+    before: Option<Before<'a>>,
     names: Names,
     scope: LedgerScope,
     fold: Box<dyn Fold>,
@@ -92,6 +100,7 @@ impl<'a> ReportMaker<'a> {
         Ok(Self {
             scope: LedgerScope::new(request.ledger.as_deref()),
             request,
+            before: None,
             names: Names::default(),
             fold,
             openings: Some(Openings::default()),
@@ -102,6 +111,29 @@ impl<'a> ReportMaker<'a> {
             head: BlockHash::ZERO,
             booked_at_ms: 0,
         })
+    }
+
+    /// Begins with books before [`ReportRequest::begins_before`]. The next block is the one that
+    /// has their last Record.
+    pub fn begin_at(&mut self, before: Before<'a>) -> Result<(), ReportError> {
+        let Self { names, scope, fold, openings, .. } = self;
+        let mut openings = openings.as_mut();
+        let each = before.each_ledger(|told| match told {
+            Told::Ledger(ledger, id) => {
+                names.insert(ledger, id);
+                scope.learn(ledger, names);
+            }
+            Told::Account(ledger, account, balance) if scope.takes(ledger) && fold.opens(ledger, account) => {
+                if let Some(openings) = &mut openings {
+                    openings.add(ledger, account, balance, scope);
+                }
+            }
+            _ => {}
+        });
+        each.and_then(|()| fold.carry(&before)).map_err(ReportError::Before)?;
+        self.cut = before.through();
+        self.before = Some(before);
+        Ok(())
     }
 
     /// Takes the next block of the journal through `cut`. False when no later Record is asked for.
@@ -115,7 +147,9 @@ impl<'a> ReportMaker<'a> {
         if self.request.to.is_some_and(|to| day > to) {
             return Ok(false);
         }
-        for (at, bytes) in (block.first.0..).map(Sequence).zip(&block.records).take_while(|(at, _)| *at <= cut) {
+        let counted = self.cut;
+        let records = (block.first.0..).map(Sequence).zip(&block.records);
+        for (at, bytes) in records.filter(|(at, _)| *at > counted).take_while(|(at, _)| *at <= cut) {
             let record = Record::decode(bytes).map_err(|error| ReportError::Decode { at, error })?;
             self.post(at, (Timestamp(block.booked_at_ms), day), &record)?;
             self.cut = at;
@@ -131,22 +165,24 @@ impl<'a> ReportMaker<'a> {
         (booked_at, day): (Timestamp, NaiveDate),
         record: &Record,
     ) -> io::Result<()> {
-        self.names.learn(record);
-        self.scope.learn(record, &self.names);
+        for (ledger, id) in Names::opened_by(record) {
+            self.names.insert(ledger, id);
+            self.scope.learn(ledger, &self.names);
+        }
         let is_before = self.request.from.is_some_and(|from| day < from);
         if is_before {
             if let Some(openings) = &mut self.openings {
-                openings.post(record, &self.scope);
+                openings.post(record, &self.scope, |ledger, account| self.fold.opens(ledger, account));
             }
         } else {
             self.begin(day)?;
         }
-        let posted = Posted { sequence, booked_at, day, record, names: &self.names, scope: &self.scope };
+        let Self { names, scope, before, fold, rows, .. } = self;
+        let posted = Posted { sequence, booked_at, day, record, names, scope, before: before.as_ref() };
         match is_before {
-            true => self.fold.open(&posted),
-            false => self.fold.post(&posted, &mut self.rows)?,
+            true => fold.open(&posted),
+            false => fold.post(&posted, rows),
         }
-        Ok(())
     }
 
     fn begin(&mut self, day: NaiveDate) -> io::Result<()> {
@@ -180,7 +216,7 @@ impl<'a> ReportMaker<'a> {
 
 fn fold(request: &ReportRequest, tax_ids: Option<TaxIds>) -> Box<dyn Fold> {
     match request.report {
-        Report::TrialBalance => Box::new(TrialBalance::default()),
+        Report::TrialBalance => Box::new(TrialBalance::new(request.from.is_none())),
         Report::GeneralLedger => Box::new(GeneralLedger::new(request.account.clone())),
         Report::DailyClose => Box::new(DailyClose::default()),
         Report::Receivables => Box::new(ReceivablesReport::default()),

@@ -3,6 +3,8 @@
 use chrono::NaiveDate;
 use clap::ValueEnum;
 
+use crate::http::timestamp::begin_of;
+
 /// Report that can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Report {
@@ -216,6 +218,19 @@ impl ReportRequest {
                 Err(WrongReport::OneLedger(*report))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// The instant before which a balance file is all that it needs of earlier Records,
+    /// milliseconds since 1970 (UTC); none when it needs every Record: what is due was opened at
+    /// any time before.
+    pub fn begins_before(&self) -> Option<i64> {
+        match (self.report, self.from) {
+            (Report::Receivables | Report::SettlementCalendar, _) => None,
+            (_, Some(from)) => Some(begin_of(from)),
+            // The sums through its last day are its debits and credits.
+            (Report::TrialBalance, None) => Some(self.to.and_then(|to| to.succ_opt()).map_or(i64::MAX, begin_of)),
+            (_, None) => None,
         }
     }
 

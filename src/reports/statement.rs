@@ -5,6 +5,7 @@ use std::io;
 
 use ledger::account::Account;
 use ledger::entry::Side;
+use ledger::id::LedgerId;
 use ledger::source;
 
 use super::fold::{Ended, Fold, Posted};
@@ -42,6 +43,10 @@ fn place(account: Account) -> Option<usize> {
 impl Fold for Statement {
     fn columns(&self) -> &'static [Column] {
         COLUMNS
+    }
+
+    fn opens(&self, _: LedgerId, account: Account) -> bool {
+        place(account).is_some()
     }
 
     fn begin(&mut self, openings: Openings, begun: &Ended<'_>, rows: &mut Rows<'_>) -> io::Result<()> {

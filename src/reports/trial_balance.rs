@@ -21,8 +21,11 @@ const COLUMNS: &[Column] = &[
 ];
 
 /// Fold of the trial balance.
-#[derive(Default)]
-pub(super) struct TrialBalance(BTreeMap<(LedgerId, Account), OfAccount>);
+pub(super) struct TrialBalance {
+    /// Whether its days begin with the first Record: then what was posted before is of its days.
+    is_of_all_days: bool,
+    accounts: BTreeMap<(LedgerId, Account), OfAccount>,
+}
 
 #[derive(Default)]
 struct OfAccount {
@@ -30,14 +33,28 @@ struct OfAccount {
     moved: Balance,
 }
 
+impl TrialBalance {
+    pub(super) fn new(is_of_all_days: bool) -> Self {
+        Self { is_of_all_days, accounts: BTreeMap::new() }
+    }
+}
+
 impl Fold for TrialBalance {
     fn columns(&self) -> &'static [Column] {
         COLUMNS
     }
 
+    fn opens(&self, _: LedgerId, _: Account) -> bool {
+        true
+    }
+
     fn begin(&mut self, openings: Openings, _: &Ended<'_>, _: &mut Rows<'_>) -> io::Result<()> {
-        for (of, opening) in openings.balances() {
-            self.0.entry(of).or_default().opening = opening;
+        for (of, sums) in openings.sums() {
+            let account = self.accounts.entry(of).or_default();
+            match self.is_of_all_days {
+                true => account.moved = sums,
+                false => account.opening = sums.net(),
+            }
         }
         Ok(())
     }
@@ -45,7 +62,8 @@ impl Fold for TrialBalance {
     fn post(&mut self, posted: &Posted<'_>, _: &mut Rows<'_>) -> io::Result<()> {
         for entry in posted.record.entries.iter().filter(|entry| posted.scope.takes(entry.ledger())) {
             for posting in entry.postings() {
-                self.0.entry(posted.scope.shown(entry.ledger(), posting.account)).or_default().moved.post(posting);
+                let of = posted.scope.shown(entry.ledger(), posting.account);
+                self.accounts.entry(of).or_default().moved.post(posting);
             }
         }
         Ok(())
@@ -53,7 +71,7 @@ impl Fold for TrialBalance {
 
     fn finish(self: Box<Self>, ended: &Ended<'_>, rows: &mut Rows<'_>) -> io::Result<()> {
         let mut named: Vec<_> =
-            self.0.iter().map(|(of, account)| (ended.scope.names(*of, ended.names), account)).collect();
+            self.accounts.iter().map(|(of, account)| (ended.scope.names(*of, ended.names), account)).collect();
         named.retain(|(_, account)| (account.opening, account.moved) != (0, Balance::default()));
         named.sort_by(|(one, _), (other, _)| one.cmp(other));
         for ((ledger, name), OfAccount { opening, moved }) in named {

@@ -1,6 +1,7 @@
 //! A job of an export as JSON, and its file as a download with ranges.
 
 use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::sync::Arc;
 
 use axum::http::header::{
     ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, LOCATION, RANGE,
@@ -11,7 +12,8 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
-use crate::export::jobs::{ExportJobs, Job, JobStatus, KEPT_MS, format_of};
+use crate::app::App;
+use crate::export::jobs::{ExportJobs, Job, JobStatus, KEPT_MS, NewJob, Work, media_type_of};
 use crate::http::json::{Checker, Raw};
 use crate::http::problem::{Code, Problem};
 use crate::http::streamed::streamed;
@@ -31,11 +33,24 @@ pub struct ExportJobView {
     /// `queued`, `running`, `done` or `failed`.
     #[schema(pattern = "^(queued|running|done|failed)$")]
     status: &'static str,
-    /// Why it failed: `too_large` (over 4 GiB), `no_space`, `interrupted` (the server ended) or
-    /// `internal`.
+    /// Why it failed: `too_large` (over 4 GiB, or more rows than the format holds), `no_space`,
+    /// `interrupted` (the server ended), `no_code` (accounts without a code in the map),
+    /// `does_not_fit` (an amount that the program does not take), `too_many_lines` (more than a
+    /// file of the program holds) or `internal`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, pattern = "^(too_large|no_space|interrupted|internal)$")]
+    #[schema(
+        nullable = false,
+        pattern = "^(too_large|no_space|interrupted|no_code|does_not_fit|too_many_lines|internal)$"
+    )]
     failure: Option<String>,
+    /// The same for people, such as the accounts without a code.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    detail: Option<String>,
+    /// The report's name; absent for an export.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "trial-balance")]
+    report: Option<String>,
     /// The ledger; `all` for the rows of all.
     #[schema(example = "all")]
     ledger: String,
@@ -119,6 +134,8 @@ impl ExportJobView {
                 JobStatus::Failed => "failed",
             },
             failure: job.failure.clone(),
+            detail: job.detail.clone(),
+            report: job.report.clone(),
             ledger: job.ledger.clone().unwrap_or_else(|| "all".to_owned()),
             format: job.format.clone(),
             from: job.from.clone(),
@@ -157,20 +174,32 @@ pub struct WireDays<'a> {
 impl WireDays<'_> {
     /// The same as the pairs of a query, which [`super::export_file::request`] reads.
     pub fn pairs(&self) -> Result<Vec<(String, String)>, Problem> {
-        let mut check = Checker::new();
-        let fields = [("ledger", self.ledger), ("format", self.format), ("from", self.from), ("to", self.to)];
-        let mut pairs = Vec::new();
-        for (name, raw) in fields {
-            let text = check.optional_text(name, raw, 1..=50);
-            pairs.extend(text.map(|text| (name.to_owned(), text.into_owned())));
-        }
-        check.finish()?;
-        Ok(pairs)
+        pairs_of(&[("ledger", self.ledger), ("format", self.format), ("from", self.from), ("to", self.to)])
     }
 }
 
+/// The texts of a body as the pairs of a query.
+pub fn pairs_of(fields: &[(&'static str, Raw<'_>)]) -> Result<Vec<(String, String)>, Problem> {
+    let mut check = Checker::new();
+    let mut pairs = Vec::new();
+    for (name, raw) in fields {
+        let text = check.optional_text(name, *raw, 1..=200);
+        pairs.extend(text.map(|text| ((*name).to_owned(), text.into_owned())));
+    }
+    check.finish()?;
+    Ok(pairs)
+}
+
+/// Takes a job on, and answers 202 with it.
+pub async fn take_on(app: &Arc<App>, new: NewJob, work: Work, path: &str) -> Result<Response, Problem> {
+    let (taking, clock) = (Arc::clone(app), Arc::clone(&app.engine));
+    let submit = move || taking.export_jobs.submit(new, work, move || clock.now().0);
+    let taken_on = tokio::task::spawn_blocking(submit).await;
+    accepted(taken_on.unwrap_or_else(|error| Err(io::Error::other(error))), path)
+}
+
 /// 202 with a job that was taken on; 429 while too many are under way.
-pub fn accepted(job: io::Result<Option<Job>>, path: &str) -> Result<Response, Problem> {
+fn accepted(job: io::Result<Option<Job>>, path: &str) -> Result<Response, Problem> {
     let job = job.map_err(unreadable)?;
     let detail = "Two exports of this caller, or too many of others, are under way.";
     let job = job.ok_or_else(|| Problem::new(Code::RateLimited).retry_after(5).detail(detail))?;
@@ -188,6 +217,9 @@ pub fn unreadable(error: io::Error) -> Problem {
 /// The manifest of a job, byte by byte as it was signed; 409 while there is none.
 pub fn manifest(jobs: &ExportJobs, job: &Job) -> Result<Response, Problem> {
     done(job)?;
+    if job.manifest.is_none() {
+        return Err(Problem::new(Code::StateConflict).detail("The file of a report has no manifest."));
+    }
     let bytes = jobs.manifest(job).map_err(unreadable)?;
     Ok(([(CONTENT_TYPE, "application/json")], bytes).into_response())
 }
@@ -232,7 +264,7 @@ pub fn download(jobs: &ExportJobs, job: &Job, headers: &HeaderMap) -> Result<Res
     });
     let name = job.file.as_ref().map_or("", |file| &file.path);
     let headers = [
-        (CONTENT_TYPE, format_of(job).media_type().to_owned()),
+        (CONTENT_TYPE, media_type_of(job).to_owned()),
         (CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),
         (CONTENT_LENGTH, count.to_string()),
         (ACCEPT_RANGES, "bytes".to_owned()),

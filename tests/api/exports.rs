@@ -1,6 +1,11 @@
 //! Exports that are made in the background: the same bytes as the stream, downloads with ranges,
 //! signed manifests that follow each other, limits, age, and restarts.
 
+use centavo::config::{ExportSettings, JournalSettings};
+use centavo::export::{Chart, Format, Level, Request, command};
+use centavo::reports::{Report, ReportFormat};
+use centavo::secrets::SecretSource;
+use centavo::store::Store;
 use reqwest::Method;
 use ring::signature::{ED25519, UnparsedPublicKey};
 use serde_json::{Value, json};
@@ -185,4 +190,117 @@ async fn exports_are_limited_and_go_when_they_are_old() {
     world.ops_get(&format!("/ops/exports/{id}")).await.refused(404, "not_found");
     let left = std::fs::read_dir(world.folder().join("exports")).unwrap().count();
     assert_eq!((left, &world.ops_get("/ops/exports").await.expect(200)["total"]), (0, &json!(0)));
+}
+
+/// A chart of all accounts.
+const CHART: &str = "[[account]]\nprefix = 'Assets'\ncode = '1'\n[[account]]\nprefix = 'Liabilities'\ncode = '2'\n\
+    [[account]]\nprefix = 'Equity'\ncode = '2.9'\n[[account]]\nprefix = 'Income'\ncode = '3'\n\
+    [[account]]\nprefix = 'Expenses'\ncode = '4'\n";
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_report_in_the_background_is_the_report_that_is_served() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("80.00")).await;
+    for report in Report::ALL {
+        for format in ReportFormat::SERVED {
+            let ledger = Some(merchant.ledger()).filter(|_| report == Report::Statement);
+            let of = ledger.as_ref().map(|ledger| format!("&ledger={ledger}")).unwrap_or_default();
+            let served = format!("/ops/reports/{}?format={}{of}", report.name(), format.name());
+            let headers = [("authorization", bearer(OPS_TOKEN))];
+            let headers: Vec<_> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
+            let (_, expected) = world.bytes(&served, &headers).await;
+            let mut body = json!({"report": report.name(), "format": format.name()});
+            if let Some(ledger) = ledger {
+                body["ledger"] = json!(ledger);
+            }
+            let job = made(&world, "/ops/exports", OPS_TOKEN, &body).await;
+            assert_eq!((&job["report"], &job["manifest"]), (&json!(report.name()), &Value::Null));
+            let at = format!("/ops/exports/{}", text(&job["id"]));
+            let (file_headers, found) = world.bytes(&format!("{at}/file"), &headers).await;
+            assert!(found == expected, "{report:?} {format:?}");
+            assert_eq!(file_headers["content-type"], format.media_type());
+            assert_eq!(job["file"]["sha256"], hex(&Sha256::digest(&found)));
+            get(&world, &format!("{at}/manifest"), OPS_TOKEN, &[]).await.refused(409, "state_conflict");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn entries_with_the_codes_of_another_chart_are_those_of_the_command() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("80.00")).await;
+    for format in Format::MAPPED {
+        for (level, name) in [(Level::Entry, "entry"), (Level::Day, "day")] {
+            let out = tempfile::tempdir().unwrap();
+            let request = Request { ledger: Some("P-all".to_owned()), format, from: None, to: None };
+            let journal = JournalSettings {
+                store: Store::Sled,
+                ops_tls_cert: None,
+                data: world.folder(),
+                ops_listen: world.address_of("/ops/export"),
+                ops_token: SecretSource::Text(OPS_TOKEN.to_owned().into()),
+            };
+            let chart = Some((Chart::parse(CHART).unwrap(), level));
+            let folder = out.path().to_owned();
+            let settings =
+                ExportSettings { journal, request: request.clone(), at: None, out: folder, compress: false, chart };
+            command::run(settings).await.unwrap();
+            let name_made = if format == Format::Quickbooks { request.piece_name(1) } else { request.file_name() };
+            let expected = std::fs::read_to_string(out.path().join(name_made)).unwrap();
+            let body = json!({"ledger": "P-all", "format": format.name(), "map": CHART, "level": name});
+            let job = made(&world, "/ops/exports", OPS_TOKEN, &body).await;
+            let at = format!("/ops/exports/{}", text(&job["id"]));
+            assert_eq!(get(&world, &format!("{at}/file"), OPS_TOKEN, &[]).await.text, expected, "{format:?} {name}");
+            let manifest = get(&world, &format!("{at}/manifest"), OPS_TOKEN, &[]).await.expect(200);
+            assert_eq!(manifest["request"]["level"], name);
+        }
+    }
+    let body = json!({"ledger": "P-all", "format": "erp", "map": "[[account]]\nprefix = 'Assets'\ncode = '1'\n"});
+    let id = text(&world.ops_post("/ops/exports", &body).await.expect(202)["id"]);
+    world.finished("/ops/exports", &id, OPS_TOKEN).await;
+    let job = world.ops_get(&format!("/ops/exports/{id}")).await.expect(200);
+    assert_eq!((&job["status"], &job["failure"]), (&json!("failed"), &json!("no_code")), "{job}");
+    assert!(text(&job["detail"]).contains("Liabilities:Merchants"), "{job}");
+}
+
+#[tokio::test]
+async fn a_file_that_a_program_would_not_take_is_not_made() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    for _ in 0..520 {
+        merchant.paid_pix(&pix("80.00")).await;
+    }
+    let body = json!({"ledger": "P-all", "format": "quickbooks", "map": CHART});
+    let id = text(&world.ops_post("/ops/exports", &body).await.expect(202)["id"]);
+    world.finished("/ops/exports", &id, OPS_TOKEN).await;
+    let job = world.ops_get(&format!("/ops/exports/{id}")).await.expect(200);
+    let day = json!({"ledger": "P-all", "format": "quickbooks", "map": CHART, "level": "day"});
+    made(&world, "/ops/exports", OPS_TOKEN, &day).await;
+    assert_eq!((&job["status"], &job["failure"]), (&json!("failed"), &json!("too_many_lines")), "{job}");
+}
+
+#[tokio::test]
+async fn what_a_job_does_not_take_is_named() {
+    let world = World::sandbox().await;
+    for (body, field) in [
+        (json!({"report": "profit"}), "report"),
+        (json!({"report": "statement"}), "ledger"),
+        (json!({"report": "fees", "format": "parquet"}), "format"),
+        (json!({"report": "fees", "map": CHART}), "map"),
+        (json!({"report": "fees", "level": "day"}), "level"),
+        (json!({"report": "receivables", "from": "2026-01-01"}), "from"),
+        (json!({"format": "erp", "ledger": "P-all"}), "map"),
+        (json!({"format": "erp", "map": CHART}), "ledger"),
+        (json!({"format": "erp", "ledger": "P-all", "map": "no chart"}), "map"),
+        (json!({"format": "erp", "ledger": "P-all", "map": CHART, "level": "month"}), "level"),
+        (json!({"format": "csv", "map": CHART}), "map"),
+        (json!({"format": "csv", "level": "day"}), "level"),
+        (json!({"format": "csv", "account": "Assets"}), "account"),
+    ] {
+        let answer = world.ops_post("/ops/exports", &body).await;
+        assert_eq!((answer.status, &answer.body["code"]), (400, &json!("validation_failed")), "{body}");
+        assert_eq!(answer.body["errors"][0]["field"], field, "{body}: {}", answer.text);
+    }
 }

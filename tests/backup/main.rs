@@ -6,6 +6,7 @@
 
 mod callers;
 mod commands;
+mod forged;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

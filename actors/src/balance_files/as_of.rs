@@ -1,22 +1,27 @@
 //! Balances as of a Record: the nearest balance file before it, and the Records after that file.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Write};
 use std::iter::Peekable;
+use std::sync::Arc;
 
 use ledger::account::Account;
-use ledger::entry::{Balance, Balances, Entry};
-use ledger::id::LedgerId;
+use ledger::entry::{Balance, Balances};
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::record::Record;
+use ledger::time::{Month, Timestamp};
 
-use super::file::{BalanceFile, FileError, Key, Row, Rows};
+use super::carried::{AnticipatedOn, AnticipatedSums, Change, Changes, Key, Kind, Told};
+use super::file::{self, BalanceFile, Cut, FileError, Row, Rows, Source};
 use crate::records::LoadError;
 use crate::store::{Block, Part, Sequence, StoreError};
 
-/// Every account of every ledger after a Record of the past.
+/// Every account of every ledger after a Record of the past, and what else a balance file has.
 pub struct AsOf {
     pub(super) file: Option<BalanceFile>,
-    /// The sums of the Records after the file.
-    pub(super) moved: BTreeMap<Key, Balance>,
+    /// The changes by the Records after the file.
+    pub(super) moved: Changes,
     pub(super) through: Sequence,
     /// When the last Record was booked, milliseconds since 1970 (UTC).
     pub(super) booked_at_ms: i64,
@@ -27,7 +32,20 @@ impl AsOf {
     pub(super) fn of(file: Option<BalanceFile>) -> Self {
         let cut = file.as_ref().map(BalanceFile::cut);
         let (through, booked_at_ms) = cut.map_or((Sequence(0), 0), |cut| (cut.through, cut.booked_at_ms));
-        Self { file, moved: BTreeMap::new(), through, booked_at_ms }
+        Self { file, moved: Changes::default(), through, booked_at_ms }
+    }
+
+    /// Reads a balance file outside of a store.
+    pub fn of_file(file: File) -> Result<Self, LoadError> {
+        let bytes = file.metadata().map_err(|error| unreadable(FileError::Store(machine(error))))?.len();
+        BalanceFile::open(Source::Alone(file), bytes, Arc::default())
+            .map(|file| Self::of(Some(file)))
+            .map_err(unreadable)
+    }
+
+    /// Writes all of it as a balance file.
+    pub fn write(&self, out: &mut dyn Write) -> io::Result<()> {
+        file::write(self.cut(), self.sorted_rows(), out)?.map_err(|_unreadable| io::ErrorKind::InvalidData.into())
     }
 
     /// The last Record that counts.
@@ -45,19 +63,13 @@ impl AsOf {
         let counted = self.through.0;
         for (sequence, bytes) in (block.first.0..=last.0).zip(&block.records).filter(|(at, _)| *at > counted) {
             let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence, error })?;
-            record.entries.iter().for_each(|entry| self.post_entry(entry));
+            self.moved.post(Sequence(sequence), Timestamp(block.booked_at_ms), &record);
         }
         let last = last.min(Sequence(block.next().0 - 1));
         if last > self.through {
             (self.through, self.booked_at_ms) = (last, block.booked_at_ms);
         }
         Ok(())
-    }
-
-    fn post_entry(&mut self, entry: &Entry) {
-        for posting in entry.postings() {
-            self.moved.entry(Key::of(entry.ledger(), posting.account)).or_default().post(posting);
-        }
     }
 
     /// Adds the Records through `last`, which is durable.
@@ -74,27 +86,109 @@ impl AsOf {
         Ok(())
     }
 
-    /// The rows of all accounts in the order of a file.
+    /// All rows in the order of a file.
     pub(super) fn sorted_rows(&self) -> SortedRows<'_> {
-        self.rows_from(Key::first_of(LedgerId::Merchant(Default::default())))
+        self.rows_from(Key::FIRST)
     }
 
     fn rows_from(&self, key: Key) -> SortedRows<'_> {
         let kept = self.file.as_ref().map(|file| file.rows_from(key).peekable());
-        SortedRows { kept, moved: self.moved.range(key..).peekable() }
+        SortedRows { kept, moved: self.moved.0.range(key..).peekable(), day: Timestamp(self.booked_at_ms).day() }
     }
 
-    /// All accounts, group by group, each with its merchant, the platform's shard and its
-    /// recipients, and the house last. For a thread that may wait.
+    /// What the rows of one kind tell, of one group or of all.
+    fn told(&self, kind: Kind, group: Option<GroupNumber>) -> impl Iterator<Item = Result<Told, LoadError>> + '_ {
+        let (first, last) = Key::all_of(kind, group);
+        let rows = self.rows_from(first).take_while(move |row| row.as_ref().map_or(true, |(key, _)| *key <= last));
+        rows.map(read)
+    }
+
+    /// Ids and accounts, group by group, each with its merchant, the platform's shard and its
+    /// recipients, and the house last; the id of a ledger before its accounts. Of one group, or of
+    /// all. For a thread that may wait.
+    pub fn ledgers(&self, group: Option<GroupNumber>) -> impl Iterator<Item = Result<Told, LoadError>> + '_ {
+        self.told(Kind::Ledgers, group)
+    }
+
+    /// The ids of merchants and recipients, in the same order.
+    pub fn ids(&self) -> impl Iterator<Item = Result<(LedgerId, ObjectId), LoadError>> + '_ {
+        self.ledgers(None).filter_map(|told| match told {
+            Ok(Told::Ledger(ledger, id)) => Some(Ok((ledger, id))),
+            Ok(_) => None,
+            Err(error) => Some(Err(error)),
+        })
+    }
+
+    /// All accounts, in the same order. For a thread that may wait.
     pub fn rows(&self) -> impl Iterator<Item = Result<(LedgerId, Account, Balance), LoadError>> + '_ {
-        self.sorted_rows().map(read)
+        self.ledgers(None).filter_map(|told| match told {
+            Ok(Told::Account(ledger, account, balance)) => Some(Ok((ledger, account, balance))),
+            Ok(_) => None,
+            Err(error) => Some(Err(error)),
+        })
     }
 
     /// The accounts of one ledger.
     pub fn ledger(&self, ledger: LedgerId) -> Result<Balances, LoadError> {
         let rows = self.rows_from(Key::first_of(ledger)).map(read);
-        let own = rows.take_while(|row| row.as_ref().map_or(true, |(of, ..)| *of == ledger));
-        own.map(|row| row.map(|(_, account, balance)| (account, balance))).collect()
+        let mut balances = Balances::new();
+        for told in rows {
+            match told? {
+                Told::Account(of, account, balance) if of == ledger => drop(balances.insert(account, balance)),
+                Told::Ledger(of, _) if of == ledger => {}
+                _ => break,
+            }
+        }
+        Ok(balances)
+    }
+
+    /// The pending charges of one group, or of all: [`Told::Pending`].
+    pub fn pending(&self, group: Option<GroupNumber>) -> impl Iterator<Item = Result<Told, LoadError>> + '_ {
+        self.told(Kind::Pending, group)
+    }
+
+    /// The Record that opened a pending charge; none when it is not pending.
+    pub fn opened(&self, group: GroupNumber, ordinal: u64) -> Result<Option<Sequence>, LoadError> {
+        let key = Key::pending(group, ordinal);
+        let row = self.rows_from(key).next().transpose().map_err(unreadable)?.filter(|(found, _)| *found == key);
+        Ok(match row.map(|row| read(Ok(row))).transpose()? {
+            Some(Told::Pending { opened, .. }) => Some(opened),
+            _ => None,
+        })
+    }
+
+    /// The Records that set the settings of a merchant, in order.
+    pub fn settings(&self, group: GroupNumber) -> Result<Vec<Sequence>, LoadError> {
+        let told = self.told(Kind::Settings, Some(group));
+        told.map(|told| match told? {
+            Told::Settings(_, by) => Ok(by),
+            _ => Err(unreadable(FileError::Damaged)),
+        })
+        .collect()
+    }
+
+    /// The sums of splits that were anticipated and are due today or later.
+    pub fn anticipated(&self) -> Result<BTreeMap<AnticipatedOn, AnticipatedSums>, LoadError> {
+        let mut all: BTreeMap<AnticipatedOn, AnticipatedSums> = BTreeMap::new();
+        for told in self.told(Kind::Anticipated, None) {
+            let Told::Anticipated(on, AnticipatedSums { amount, discount, count }) = told? else { continue };
+            let sums = all.entry(on).or_default();
+            sums.amount += amount;
+            sums.discount += discount;
+            sums.count += count;
+        }
+        Ok(all)
+    }
+
+    /// The months that were closed, in order, each with the Record that closed it.
+    pub fn closed(&self) -> Result<Vec<(Month, Sequence)>, LoadError> {
+        let mut all = Vec::new();
+        for told in self.told(Kind::Closed, None) {
+            if let Told::Closed(month, by) = told? {
+                all.push((month, by));
+            }
+        }
+        Ok(all)
     }
 
     /// The sums of the accounts of all ledgers by kind, in the order of the chart's codes. A
@@ -108,16 +202,28 @@ impl AsOf {
         Ok(totals.into_iter().filter_map(|(code, sum)| Some((Account::of_kind(code)?, sum))).collect())
     }
 
-    /// How many accounts the file has, and how many were changed after it.
-    pub(super) fn counts(&self) -> (u64, usize) {
-        (self.file.as_ref().map_or(0, BalanceFile::count), self.moved.len())
+    /// Reads all rows, so that nobody comes upon a damaged one later.
+    pub(super) fn check(&self) -> Result<(), FileError> {
+        self.sorted_rows().try_for_each(|row| row.map(drop))
+    }
+
+    pub(super) fn cut(&self) -> Cut {
+        Cut { through: self.through, booked_at_ms: self.booked_at_ms }
+    }
+
+    /// How many rows were changed after the file.
+    pub(super) fn changed(&self) -> usize {
+        self.moved.0.len()
     }
 }
 
-fn read(row: Result<Row, FileError>) -> Result<(LedgerId, Account, Balance), LoadError> {
+fn read(row: Result<Row, FileError>) -> Result<Told, LoadError> {
     let (key, balance) = row.map_err(unreadable)?;
-    let (ledger, account) = key.account().ok_or_else(|| unreadable(FileError::Damaged))?;
-    Ok((ledger, account, balance))
+    key.tells(balance).ok_or_else(|| unreadable(FileError::Damaged))
+}
+
+fn machine(source: io::Error) -> StoreError {
+    StoreError::Machine { folder: "balances".into(), source }
 }
 
 /// The error for a file that was whole when it was opened.
@@ -133,26 +239,44 @@ fn unreadable(error: FileError) -> LoadError {
 /// Rows of a file and of the Records after it, merged.
 pub(super) struct SortedRows<'a> {
     kept: Option<Peekable<Rows<'a>>>,
-    moved: Peekable<std::collections::btree_map::Range<'a, Key, Balance>>,
+    moved: Peekable<std::collections::btree_map::Range<'a, Key, Change>>,
+    /// The day of the last Record: what was due before it is over.
+    day: u32,
+}
+
+impl SortedRows<'_> {
+    /// The next place, and its numbers if it still has a row.
+    fn next_merged(&mut self) -> Option<Result<(Key, Option<Balance>), FileError>> {
+        let moved = self.moved.peek().map(|(key, _)| **key);
+        let kept = match self.kept.as_mut().and_then(Peekable::peek) {
+            Some(Ok((key, _))) => Some(*key),
+            Some(Err(_)) => return self.kept.as_mut()?.next()?.err().map(Err),
+            None => None,
+        };
+        let key = kept.into_iter().chain(moved).min()?;
+        let row = if kept == Some(key) { self.kept.as_mut()?.next()?.ok() } else { None };
+        let mut numbers = row.map(|(_, numbers)| numbers);
+        if moved == Some(key) {
+            match self.moved.next()?.1 {
+                Change::Add(sums) => numbers.get_or_insert_default().add(*sums),
+                Change::Put(put) => numbers = Some(*put),
+                Change::Gone => numbers = None,
+            }
+        }
+        Some(Ok((key, numbers)))
+    }
 }
 
 impl Iterator for SortedRows<'_> {
     type Item = Result<Row, FileError>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let moved = self.moved.peek().map(|(key, _)| **key);
-        let kept = match self.kept.as_mut().and_then(Peekable::peek) {
-            Some(Ok((key, _))) => Some(*key),
-            Some(Err(_)) => return self.kept.as_mut().and_then(Iterator::next),
-            None => None,
-        };
-        let takes_kept = kept.is_some_and(|kept| moved.is_none_or(|moved| kept <= moved));
-        let takes_moved = moved.is_some_and(|moved| kept.is_none_or(|kept| moved <= kept));
-        let mut row = if takes_kept { self.kept.as_mut()?.next()?.ok() } else { None };
-        if takes_moved {
-            let (key, balance) = self.moved.next()?;
-            row.get_or_insert((*key, Balance::default())).1.add(*balance);
+        loop {
+            match self.next_merged()? {
+                Ok((key, Some(numbers))) if !key.is_over(self.day) => return Some(Ok((key, numbers))),
+                Ok(_) => {}
+                Err(error) => return Some(Err(error)),
+            }
         }
-        row.map(Ok)
     }
 }

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use ledger::account::Account;
 use ledger::entry::Balance;
 use ledger::id::LedgerId;
+use ledger::record::Record;
+use ledger::time::Timestamp;
 
 use super::as_of::AsOf;
-use super::file::{BalanceFile, Cut, FileError};
-use crate::records::LoadError;
+use super::carried::Key;
+use super::file::{BalanceFile, Cut, FileError, Row, Source};
 use crate::store::{Part, Sequence, StoreError};
 
 /// Compares every balance file with the sums of the Records through its cut.
@@ -18,6 +20,8 @@ pub(crate) struct BalanceFileCheck<'a> {
     store: &'a Part,
     /// The files not yet compared, in order, each with its bytes.
     files: VecDeque<(Cut, u64)>,
+    /// What the files have besides accounts, folded from the first Record.
+    carried: AsOf,
     whole: u64,
     unusable: u64,
 }
@@ -28,7 +32,13 @@ impl<'a> BalanceFileCheck<'a> {
         let found = store.files()?.into_iter().filter_map(|(name, bytes)| Some((Cut::of_file_name(&name)?, bytes)));
         let mut files: Vec<_> = found.collect();
         files.sort_unstable();
-        Ok(Self { store, files: files.into(), whole: 0, unusable: 0 })
+        Ok(Self { store, files: files.into(), carried: AsOf::of(None), whole: 0, unusable: 0 })
+    }
+
+    /// Takes the next Record.
+    pub(crate) fn post(&mut self, at: Sequence, booked_at: Timestamp, record: &Record) {
+        self.carried.moved.carry(at, booked_at, record);
+        (self.carried.through, self.carried.booked_at_ms) = (at, booked_at.0);
     }
 
     /// Whether a file ends with this Record.
@@ -44,7 +54,8 @@ impl<'a> BalanceFileCheck<'a> {
         balances: impl Iterator<Item = (LedgerId, Account, Balance)>,
     ) -> Result<Option<String>, StoreError> {
         let Some((cut, bytes)) = self.files.pop_front() else { return Ok(None) };
-        let file = match BalanceFile::open(self.store, cut, bytes, Arc::default()) {
+        let source = Source::Kept(self.store.clone(), cut);
+        let file = match BalanceFile::open(source, bytes, Arc::default()) {
             Err(FileError::Store(error)) => return Err(error),
             Ok(file) if cut.through == at => file,
             _ => {
@@ -52,22 +63,39 @@ impl<'a> BalanceFileCheck<'a> {
                 return Ok(None);
             }
         };
-        let kept: Result<Vec<_>, LoadError> = AsOf::of(Some(file)).rows().collect();
-        match kept {
-            Ok(mut kept) => {
-                let mut expected: Vec<_> = balances.collect();
-                expected.sort_unstable_by_key(|(ledger, account, _)| (*ledger, *account));
-                kept.sort_unstable_by_key(|(ledger, account, _)| (*ledger, *account));
+        let file = AsOf::of(Some(file));
+        match self.is_as_folded(&file, balances) {
+            Ok(is_equal) => {
                 self.whole += 1;
-                Ok((kept != expected).then(|| cut.file_name()))
+                Ok((!is_equal).then(|| cut.file_name()))
             }
-            Err(LoadError::Store(StoreError::Damaged { .. })) => {
+            Err(FileError::Damaged) => {
                 self.unusable += 1;
                 Ok(None)
             }
-            Err(LoadError::Store(error)) => Err(error),
-            Err(_) => Ok(None),
+            Err(FileError::Store(error)) => Err(error),
         }
+    }
+
+    /// Whether a file has the balances and what the Records so far carry.
+    fn is_as_folded(
+        &self,
+        file: &AsOf,
+        balances: impl Iterator<Item = (LedgerId, Account, Balance)>,
+    ) -> Result<bool, FileError> {
+        let mut expected: Vec<Row> =
+            balances.map(|(ledger, account, balance)| (Key::of(ledger, account), balance)).collect();
+        expected.sort_unstable_by_key(|(key, _)| *key);
+        let mut expected = expected.into_iter();
+        let mut carried = self.carried.sorted_rows();
+        for row in file.sorted_rows() {
+            let row = row?;
+            let same = if row.0.is_account() { expected.next() } else { carried.next().transpose()? };
+            if same != Some(row) {
+                return Ok(false);
+            }
+        }
+        Ok(expected.next().is_none() && carried.next().transpose()?.is_none())
     }
 
     /// Number of files that were whole; and of those that are damaged or cover Records that are not

@@ -1,12 +1,20 @@
-//! Balance file: every account of every ledger after a Record, sorted, in one file that is never
-//! changed.
+//! Balance file: every account of every ledger after a Record, and what later Records do not tell,
+//! sorted, in one file that is never changed.
 //!
-//! # Format 1
+//! # Format 2
 //! ```text
 //! pages    each at most 16 KiB: rows, then the CRC32C of the cut, the page's place and its rows
-//! row      key (16 bytes): 1 for the house and 0 for others, group (u32), kind of the ledger (0
-//!          merchant, 1 platform, 2 recipient), recipient (u32), account's code (u16), the
-//!          account's recipient or 0 (u32); then debits and credits in centavos, as LEB128
+//! row      key (16 bytes, zeros behind what it has), then two numbers as LEB128
+//! account  1 for the house and 0 for others, group (u32), kind of the ledger (0 merchant, 1
+//!          platform, 2 recipient), recipient (u32), account's code (u16), the account's recipient
+//!          or 0 (u32): debits and credits in centavos
+//! id       the same of a merchant or a recipient, with code 0: both halves of its id
+//! pending  2, group (u32), ordinal of the Record that opened the charge (u64): that Record's
+//!          sequence; 0, or 1 and the place of the card's brand
+//! settings 3, group (u32), sequence of a Record that set the merchant's settings (u64): zeros
+//! discount 4, due day (u32), day of the anticipation (u32), group (u32), then 0: amount and
+//!          discount in centavos; or 1: number of splits, 0. None that was due before the cut's day
+//! closed   5, month (u32): sequence of the Record that closed it, 0
 //! fences   for each page the key of its first row, its place in the file (u64), its bytes (u32)
 //! footer   magic (7 bytes), format (u8), cut (u64), booked at (i64, milliseconds since 1970), rows
 //!          (u64), pages (u64), CRC32C of the fences and the footer
@@ -15,74 +23,29 @@
 //! damaged is made again as it was. Only the fences are in memory while a file is read, 28 bytes
 //! for some 600 accounts.
 
+use std::fs::File;
 use std::io::{self, Write};
+use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::vec;
 
 use crc32c::{crc32c, crc32c_append};
-use ledger::account::Account;
 use ledger::entry::Balance;
-use ledger::id::{GroupNumber, LedgerId, RecipientNumber};
 
+use super::carried::{KEY_BYTES, Key};
 use crate::store::{Part, Sequence, StoreError};
 
 const MAGIC: &[u8; 7] = b"centavo";
 /// The format that this release writes and reads.
-const FORMAT: u8 = 1;
+const FORMAT: u8 = 2;
 /// A page ends once it has this many bytes.
 const PAGE_BYTES: usize = 16 * 1024;
-const KEY_BYTES: usize = 16;
 const FENCE_BYTES: usize = KEY_BYTES + 12;
 const FOOTER_BYTES: usize = 7 + 1 + 4 * 8 + 4;
-const PREFIX: &str = "balances-";
-
-/// Place of an account in a file: group by group, each with its merchant, the platform's shard and
-/// its recipients, and the house last.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key([u8; KEY_BYTES]);
-
-impl Key {
-    /// The place of an account.
-    pub(super) fn of(ledger: LedgerId, account: Account) -> Self {
-        let mut key = Self::first_of(ledger);
-        let (code, recipient) = account.code();
-        key.0[10..12].copy_from_slice(&code.to_be_bytes());
-        key.0[12..].copy_from_slice(&recipient.map_or(0, |number| number.0).to_be_bytes());
-        key
-    }
-
-    /// The place before all accounts of a ledger.
-    pub(super) fn first_of(ledger: LedgerId) -> Self {
-        let (house, kind, number) = match ledger {
-            LedgerId::Merchant(_) => (0, 0, 0),
-            LedgerId::Platform(_) => (0, 1, 0),
-            LedgerId::Recipient(_, number) => (0, 2, number.0),
-            LedgerId::System => (1, 0, 0),
-        };
-        let mut key = [0; KEY_BYTES];
-        key[0] = house;
-        key[1..5].copy_from_slice(&ledger.group().unwrap_or_default().0.to_be_bytes());
-        key[5] = kind;
-        key[6..10].copy_from_slice(&number.to_be_bytes());
-        Self(key)
-    }
-
-    /// The account of a place; none when this release does not know it.
-    pub(super) fn account(self) -> Option<(LedgerId, Account)> {
-        let word = |at: usize| u32::from_be_bytes([self.0[at], self.0[at + 1], self.0[at + 2], self.0[at + 3]]);
-        let group = GroupNumber(word(1));
-        let ledger = match (self.0[0], self.0[5]) {
-            (1, 0) => LedgerId::System,
-            (0, 0) => LedgerId::Merchant(group),
-            (0, 1) => LedgerId::Platform(group),
-            (0, 2) => LedgerId::Recipient(group, RecipientNumber(word(6))),
-            _ => return None,
-        };
-        let number = Some(RecipientNumber(word(12))).filter(|number| number.0 != 0);
-        Some((ledger, Account::from_code(u16::from_be_bytes([self.0[10], self.0[11]]), number)?))
-    }
-}
+const PREFIX: &str = "balances2-";
+/// How the names of files of format 1 begin.
+const PREFIX_BEFORE: &str = "balances-";
 
 /// Cut of a file: the Records through which its balances are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -104,6 +67,11 @@ impl Cut {
         let through = Sequence(u64::from_str_radix(through, 16).ok()?);
         Some(Self { through, booked_at_ms: i64::from_str_radix(booked, 16).ok()? })
     }
+
+    /// Whether a file is of the format before, which nobody reads any more.
+    pub(super) fn is_of_format_before(name: &str) -> bool {
+        name.starts_with(PREFIX_BEFORE)
+    }
 }
 
 /// Why a file cannot be used.
@@ -116,7 +84,7 @@ pub(super) enum FileError {
     Store(#[from] StoreError),
 }
 
-/// One account and its sums since the first Record.
+/// A place and its two numbers: of an account, its sums since the first Record.
 pub(super) type Row = (Key, Balance);
 
 /// Writes rows, in their order, as a file.
@@ -167,12 +135,33 @@ pub(super) fn write(
     Ok(Ok(()))
 }
 
+/// Where the bytes of a file are.
+pub(super) enum Source {
+    /// In a store, under the name of its cut.
+    Kept(Part, Cut),
+    /// In a file of its own.
+    Alone(File),
+}
+
+impl Source {
+    /// So many bytes from a place on.
+    fn part(&self, offset: u64, length: usize) -> Result<Vec<u8>, FileError> {
+        let part = match self {
+            Self::Kept(store, cut) => store.file_part(&cut.file_name(), offset, length)?.ok_or(FileError::Damaged)?,
+            Self::Alone(file) => {
+                let mut part = vec![0; length];
+                file.read_exact_at(&mut part, offset).map_err(|_too_short| FileError::Damaged)?;
+                part
+            }
+        };
+        if part.len() == length { Ok(part) } else { Err(FileError::Damaged) }
+    }
+}
+
 /// A file that is read.
 pub(super) struct BalanceFile {
-    store: Part,
-    name: String,
+    source: Source,
     cut: Cut,
-    rows: u64,
     fences: Vec<Fence>,
     /// Set when a page turns out to be damaged.
     is_damaged: Arc<AtomicBool>,
@@ -185,38 +174,30 @@ struct Fence {
 }
 
 impl BalanceFile {
-    /// Opens the file of a cut. `is_damaged` is set when a page turns out to be damaged.
-    pub(super) fn open(store: &Part, cut: Cut, bytes: u64, is_damaged: Arc<AtomicBool>) -> Result<Self, FileError> {
-        let name = cut.file_name();
-        let part = |offset: u64, length: usize| -> Result<Vec<u8>, FileError> {
-            let part = store.file_part(&name, offset, length)?.ok_or(FileError::Damaged)?;
-            if part.len() == length { Ok(part) } else { Err(FileError::Damaged) }
-        };
+    /// Opens a file of so many bytes. `is_damaged` is set when a page turns out to be damaged.
+    pub(super) fn open(source: Source, bytes: u64, is_damaged: Arc<AtomicBool>) -> Result<Self, FileError> {
         let at = bytes.checked_sub(FOOTER_BYTES as u64).ok_or(FileError::Damaged)?;
-        let footer = part(at, FOOTER_BYTES)?;
+        let footer = source.part(at, FOOTER_BYTES)?;
         let word = |place: usize| {
             let word = footer[8 + place * 8..16 + place * 8].first_chunk().expect("a footer has four words");
             u64::from_be_bytes(*word)
         };
         let length =
             word(3).checked_mul(FENCE_BYTES as u64).filter(|length| *length <= at).ok_or(FileError::Damaged)?;
-        let end = part(at - length, length as usize + FOOTER_BYTES)?;
+        let end = source.part(at - length, length as usize + FOOTER_BYTES)?;
         let (covered, sum) = end.split_last_chunk::<4>().ok_or(FileError::Damaged)?;
         let is_whole = crc32c(covered).to_be_bytes() == *sum && footer.starts_with(MAGIC) && footer[7] == FORMAT;
-        if !is_whole || word(0) != cut.through.0 || word(1) != cut.booked_at_ms as u64 {
+        let cut = Cut { through: Sequence(word(0)), booked_at_ms: word(1) as i64 };
+        let is_another = matches!(&source, Source::Kept(_, named) if *named != cut);
+        if !is_whole || is_another {
             return Err(FileError::Damaged);
         }
         let fences = end[..length as usize].chunks_exact(FENCE_BYTES).map(Fence::parse).collect();
-        Ok(Self { store: store.clone(), name, cut, rows: word(2), fences, is_damaged })
+        Ok(Self { source, cut, fences, is_damaged })
     }
 
     pub(super) fn cut(&self) -> Cut {
         self.cut
-    }
-
-    /// How many accounts it has.
-    pub(super) fn count(&self) -> u64 {
-        self.rows
     }
 
     /// The rows from a place on.
@@ -228,9 +209,9 @@ impl BalanceFile {
 
     fn page(&self, place: usize) -> Result<Vec<Row>, FileError> {
         let Fence { offset, bytes, .. } = self.fences[place];
-        let page = self.store.file_part(&self.name, offset, bytes as usize)?.ok_or(FileError::Damaged)?;
+        let page = self.source.part(offset, bytes as usize)?;
         let (mut rest, sum) = page.split_last_chunk::<4>().ok_or(FileError::Damaged)?;
-        if page.len() != bytes as usize || page_checksum(self.cut, place as u64, rest).to_be_bytes() != *sum {
+        if page_checksum(self.cut, place as u64, rest).to_be_bytes() != *sum {
             return Err(FileError::Damaged);
         }
         let mut rows = Vec::new();

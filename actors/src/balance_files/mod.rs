@@ -1,5 +1,6 @@
 //! Balance files: the balances of all ledgers at each month's end and every so many Records, kept
-//! so that books as of the past need not be folded from the first Record.
+//! so that books as of the past need not be folded from the first Record. They also have what an
+//! export or a report that begins there needs besides: see [`Told`].
 //!
 //! Balances as of a Record are those of the nearest file before it, and the Records after that
 //! file. A thread in the background makes the files from the journal. They are derived: the files
@@ -9,13 +10,16 @@
 //! Months are those of America/Sao_Paulo, by the time of booking, which never goes back.
 
 mod as_of;
+mod carried;
 mod check;
 mod file;
 #[cfg(test)]
 mod tests;
 
 use std::collections::BTreeMap;
+use std::fs::File;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
@@ -24,12 +28,13 @@ use ledger::time::{Month, Timestamp};
 use parking_lot::Mutex;
 
 use crate::priority;
-use crate::records::LoadError;
+use crate::records::{LoadError, booked_record};
 use crate::store::{Part, Sequence, StoreError};
 
-use file::{BalanceFile, Cut, FileError};
+use file::{BalanceFile, Cut, FileError, Source};
 
 pub use as_of::AsOf;
+pub use carried::{AnticipatedOn, AnticipatedSums, Told};
 pub(crate) use check::BalanceFileCheck;
 
 /// When balance files are made, beside each month's end.
@@ -58,7 +63,11 @@ struct Shared {
     store: Part,
     options: BalanceFileOptions,
     known: Mutex<Known>,
+    /// Held while files are made: two threads would write the same one.
+    making: Mutex<()>,
     is_ending: AtomicBool,
+    /// Whether nothing may be written or removed.
+    is_reading: bool,
 }
 
 #[derive(Default)]
@@ -87,13 +96,29 @@ impl KeptFile {
 
 impl BalanceFiles {
     /// The files of a store.
-    pub(crate) fn open(store: Part, options: BalanceFileOptions) -> Result<Self, StoreError> {
+    pub fn open(store: Part, options: BalanceFileOptions) -> Result<Self, StoreError> {
+        Self::of(store, options, false)
+    }
+
+    /// The files of a store that is only read.
+    pub fn reading(store: Part) -> Result<Self, StoreError> {
+        Self::of(store, BalanceFileOptions::default(), true)
+    }
+
+    fn of(store: Part, options: BalanceFileOptions, is_reading: bool) -> Result<Self, StoreError> {
         let found = store
             .files()?
             .into_iter()
             .filter_map(|(name, bytes)| Some((Cut::of_file_name(&name)?, KeptFile::of(bytes))));
         let known = Mutex::new(Known { files: found.collect(), ..Known::default() });
-        let shared = Arc::new(Shared { store, options, known, is_ending: AtomicBool::new(false) });
+        let shared = Arc::new(Shared {
+            store,
+            options,
+            known,
+            making: Mutex::default(),
+            is_ending: AtomicBool::new(false),
+            is_reading,
+        });
         Ok(Self { shared, maker: Mutex::default() })
     }
 
@@ -137,9 +162,53 @@ impl BalanceFiles {
         self.shared.nearest(through)
     }
 
+    /// The balances of the nearest file through a Record that was booked before a time; those
+    /// before the first Record when there is none. All of the file was read once. For a thread
+    /// that may wait.
+    pub fn nearest_before(&self, time: Timestamp, through: Sequence) -> Result<AsOf, LoadError> {
+        loop {
+            let cut = {
+                let known = self.shared.known.lock();
+                known.files.keys().rev().find(|cut| cut.through <= through && cut.booked_at_ms < time.0).copied()
+            };
+            let Some(cut) = cut else { return Ok(AsOf::of(None)) };
+            let as_of = self.shared.nearest(cut.through)?;
+            match as_of.check() {
+                Ok(()) => return Ok(as_of),
+                Err(FileError::Damaged) => self.shared.lose(as_of.cut())?,
+                Err(FileError::Store(error)) => return Err(error.into()),
+            }
+        }
+    }
+
+    /// The same from the folder of the files of a store that another process has open; those before
+    /// the first Record when none can be read.
+    pub fn nearest_in(folder: &Path, time: Timestamp, through: Sequence) -> AsOf {
+        let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+        let mut found: Vec<_> =
+            entries.filter_map(|entry| Some((Cut::of_file_name(entry.file_name().to_str()?)?, entry.path()))).collect();
+        found.retain(|(cut, _)| cut.through <= through && cut.booked_at_ms < time.0);
+        found.sort_unstable();
+        let mut opened = found.iter().rev().filter_map(|(_, path)| AsOf::of_file(File::open(path).ok()?).ok());
+        opened.find(|as_of| as_of.check().is_ok()).unwrap_or_else(|| AsOf::of(None))
+    }
+
+    /// The last published Record that was booked before a time; 0 when there is none. For a thread
+    /// that may wait.
+    pub fn last_booked_before(&self, time: Timestamp, published: Sequence) -> Result<Sequence, LoadError> {
+        let around = self.around(time, published);
+        let (mut low, mut high) = (around.start, around.end);
+        while low < high {
+            let middle = low.midpoint(high);
+            let (booked_at, _) = booked_record(&self.shared.store, Sequence(middle))?;
+            if booked_at < time { low = middle + 1 } else { high = middle }
+        }
+        Ok(Sequence(low - 1))
+    }
+
     /// Sequences between which the first Record lies that was booked at `time` or later: the files
     /// tell it without a look at the journal.
-    pub(crate) fn around(&self, time: Timestamp, published: Sequence) -> Range<u64> {
+    fn around(&self, time: Timestamp, published: Sequence) -> Range<u64> {
         let known = self.shared.known.lock();
         let before = known.files.keys().rev().find(|cut| cut.booked_at_ms < time.0);
         let after = known.files.keys().find(|cut| cut.booked_at_ms >= time.0);
@@ -169,6 +238,10 @@ impl Shared {
 
     /// Makes the files that are missing through a published Record.
     fn make(&self, published: Sequence) -> Result<(), LoadError> {
+        let _alone = self.making.lock();
+        for (name, _) in self.store.files()?.into_iter().filter(|(name, _)| Cut::is_of_format_before(name)) {
+            self.store.remove_file(&name)?;
+        }
         let damaged: Vec<_> = {
             let known = self.known.lock();
             let damaged = known.files.iter().filter(|(_, file)| file.is_damaged.load(Ordering::Relaxed));
@@ -189,7 +262,7 @@ impl Shared {
             }
             let ends_month = month(as_of.booked_at_ms) != month(block.booked_at_ms);
             let is_full =
-                as_of.through.0 - kept_at.0 >= self.options.records || as_of.counts().1 >= self.options.accounts;
+                as_of.through.0 - kept_at.0 >= self.options.records || as_of.changed() >= self.options.accounts;
             if as_of.through > kept_at && (ends_month || is_full) {
                 as_of = self.keep(&as_of)?;
                 kept_at = as_of.through;
@@ -205,16 +278,18 @@ impl Shared {
     /// Writes balances as a file, and opens it.
     fn keep(&self, as_of: &AsOf) -> Result<AsOf, LoadError> {
         let cut = Cut { through: as_of.through, booked_at_ms: as_of.booked_at_ms };
-        let bytes = self.store.put_file_in_parts(&cut.file_name(), &mut |out| {
-            file::write(cut, as_of.sorted_rows(), out)?.map_err(|_unreadable| std::io::ErrorKind::InvalidData.into())
-        })?;
+        let bytes = self.store.put_file_in_parts(&cut.file_name(), &mut |out| as_of.write(out))?;
         let kept = KeptFile::of(bytes);
         self.known.lock().files.insert(cut, kept.clone());
-        let whole = BalanceFile::open(&self.store, cut, bytes, kept.is_damaged).map_err(|_not_as_written| {
+        let whole = BalanceFile::open(self.source(cut), bytes, kept.is_damaged).map_err(|_not_as_written| {
             let detail = "a balance file is not what was just written".to_owned();
             StoreError::Damaged { folder: cut.file_name().into(), sequence: Some(cut.through), detail }
         })?;
         Ok(AsOf::of(Some(whole)))
+    }
+
+    fn source(&self, cut: Cut) -> Source {
+        Source::Kept(self.store.clone(), cut)
     }
 
     /// Removes a damaged file, which will be made again.
@@ -226,7 +301,7 @@ impl Shared {
             known.lost.push(cut);
         }
         drop(known);
-        self.store.remove_file(&cut.file_name())
+        if self.is_reading { Ok(()) } else { self.store.remove_file(&cut.file_name()) }
     }
 
     /// The nearest whole file at or before a Record, without the Records after it.
@@ -242,7 +317,7 @@ impl Shared {
                 self.lose(cut)?;
                 continue;
             }
-            match BalanceFile::open(&self.store, cut, bytes, is_damaged) {
+            match BalanceFile::open(self.source(cut), bytes, is_damaged) {
                 Ok(file) => return Ok(AsOf::of(Some(file))),
                 Err(FileError::Damaged) => self.lose(cut)?,
                 Err(FileError::Store(error)) => return Err(error.into()),

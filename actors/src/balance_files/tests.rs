@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 
 use ledger::account::Account;
 use ledger::entry::Balance;
-use ledger::event::{Event, SellerPart, Split, Terms};
-use ledger::fees::{Commission, PaymentMethod};
-use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use ledger::money::Centavos;
+use ledger::event::{AnticipatedSplit, CardBrand, CardFace, CardRefusal, Event, SellerPart, Split, SplitKey, Terms};
+use ledger::fees::{Commission, PaymentMethod, Settings};
+use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use ledger::money::{Centavos, Rate};
 use ledger::record::{Decision, Record};
 use proptest::prelude::*;
 
+use super::carried::{Change, Key};
 use super::*;
 use crate::store::{Block, Head, Partition};
 use crate::testkit::MemoryStore;
@@ -19,9 +20,9 @@ use crate::testkit::MemoryStore;
 /// Milliseconds between two blocks: some 12 of them are a month.
 const STEP_MS: i64 = 60 * 60 * 60 * 1000;
 
-fn paid(group: u32, number: u64, recipients: u32) -> Record {
+fn terms(number: u64, recipients: u32) -> Terms {
     let splits = (1..=recipients).map(|number| Split { recipient: RecipientNumber(number), amount: Centavos(7) });
-    let terms = Terms {
+    Terms {
         amount: Centavos(10_000 + number as i64),
         method: PaymentMethod::Pix,
         installments: 1,
@@ -29,8 +30,15 @@ fn paid(group: u32, number: u64, recipients: u32) -> Record {
         commission: Commission::default(),
         settlement_days: 0,
         initial_fee: None,
-    };
-    let charge = ObjectId(u128::from(number) << 64 | u128::from(group));
+    }
+}
+
+fn charge(group: u32, number: u64) -> ObjectId {
+    ObjectId(u128::from(number) << 64 | u128::from(group))
+}
+
+fn paid(group: u32, number: u64, recipients: u32) -> Record {
+    let (terms, charge) = (terms(number, recipients), charge(group, number));
     let seller = SellerPart { raised: terms.seller_net(), ..SellerPart::default() };
     let event = Event::PixPaid { charge, terms, seller, end_to_end_id: String::new(), opened: number };
     Decision::of(event).into_record(LedgerId::Merchant(GroupNumber(group)), number, Timestamp(number as i64))
@@ -38,15 +46,25 @@ fn paid(group: u32, number: u64, recipients: u32) -> Record {
 
 /// A journal of blocks, each of some Records: the group and the recipients of each.
 fn journal(blocks: &[Vec<(u32, u32)>]) -> MemoryStore {
+    journal_of(blocks, |(group, _)| *group, |(group, recipients), ordinal, _| paid(*group, ordinal, *recipients))
+}
+
+/// A journal of blocks, each of some Records: whose each is, and how its ordinal and the time of
+/// its booking make it.
+fn journal_of<T>(
+    blocks: &[Vec<T>],
+    whose: impl Fn(&T) -> u32,
+    mut made: impl FnMut(&T, u64, Timestamp) -> Record,
+) -> MemoryStore {
     let store = MemoryStore::new();
     let part = store.part();
     let mut ordinals = BTreeMap::new();
     for (at, records) in (1..).zip(blocks) {
         let Head { next: first, hash: previous, .. } = part.head().unwrap();
-        let records = records.iter().map(|(group, recipients)| {
-            let ordinal = ordinals.entry(*group).and_modify(|ordinal| *ordinal += 1).or_insert(1);
+        let records = records.iter().map(|of| {
+            let ordinal = ordinals.entry(whose(of)).and_modify(|ordinal| *ordinal += 1).or_insert(1);
             let mut bytes = Vec::new();
-            paid(*group, *ordinal, *recipients).encode(&mut bytes);
+            made(of, *ordinal, Timestamp(at * STEP_MS)).encode(&mut bytes);
             bytes
         });
         let records = records.collect();
@@ -174,7 +192,8 @@ fn a_file_stands_at_each_months_end_and_a_damaged_one_is_made_again() {
 
 #[test]
 fn verification_names_a_file_that_differs_and_counts_a_damaged_one() {
-    let store = journal(&vec![vec![(1, 1)]; 40]).part();
+    let kinds: Vec<_> = (0..40).map(|at| vec![at % 8]).collect();
+    let store = journal_of(&kinds, |_| 1, |kind, ordinal, at| carried(1, ordinal, *kind, at)).part();
     let files = BalanceFiles::open(store.clone(), BalanceFileOptions { records: 7, accounts: 1_000 }).unwrap();
     files.settle(Sequence(40)).unwrap();
     let name = names(&store).remove(1);
@@ -183,6 +202,8 @@ fn verification_names_a_file_that_differs_and_counts_a_damaged_one() {
         let mut check = BalanceFileCheck::new(store).unwrap();
         let mut found = Vec::new();
         for at in 1..=40 {
+            let (booked_at, record) = booked_record(store, Sequence(at)).unwrap();
+            check.post(Sequence(at), booked_at, &record);
             while check.is_due(Sequence(at)) {
                 found.extend(check.compare(Sequence(at), folded(store, at).into_iter()).unwrap());
             }
@@ -191,13 +212,157 @@ fn verification_names_a_file_that_differs_and_counts_a_damaged_one() {
     };
     let all = names(&store).len() as u64;
     assert_eq!(check(&store), (Vec::new(), (all, 0)));
-    let mut forged = files.as_of(Sequence(cut.through.0 - 1)).unwrap();
-    (forged.through, forged.booked_at_ms) = (cut.through, cut.booked_at_ms);
     let mut bytes = Vec::new();
-    file::write(cut, forged.sorted_rows(), &mut bytes).unwrap().unwrap();
-    store.put_file(&name, &bytes).unwrap();
-    assert_eq!(check(&store), (vec![name.clone()], (all, 0)));
+    let (ledger, available) = (LedgerId::Merchant(GroupNumber(1)), Account::Available);
+    let one_more = Change::Add(Balance { debits: 1, credits: 0 });
+    for (key, change) in [
+        (Key::of(ledger, available), one_more),
+        (Key::first_of(ledger), Change::Gone),
+        (Key::pending(GroupNumber(1), 77), Change::Put(Balance::default())),
+        (Key::settings(GroupNumber(1), Sequence(1)), Change::Gone),
+    ] {
+        let mut forged = files.as_of(cut.through).unwrap();
+        forged.moved.0.insert(key, change);
+        bytes.clear();
+        forged.write(&mut bytes).unwrap();
+        store.put_file(&name, &bytes).unwrap();
+        assert_eq!(check(&store), (vec![name.clone()], (all, 0)), "{change:?} at {key:?}");
+    }
     bytes[40] ^= 1;
     store.put_file(&name, &bytes).unwrap();
     assert_eq!(check(&store), (Vec::new(), (all - 1, 1)));
+}
+
+/// A Record of what a file has besides accounts, by a number for its kind. The group's first one
+/// opens its merchant.
+fn carried(group: u32, ordinal: u64, kind: u8, at: Timestamp) -> Record {
+    let (charge, opened) = (charge(group, 1 + ordinal / 2), 1 + ordinal / 2);
+    let (settings, terms) = (Settings::default(), terms(ordinal, 0));
+    let card = CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa };
+    let due = |days: u16| at.plus_days(days).minute();
+    let splits = [3, 40, 41].map(|days| AnticipatedSplit {
+        split: SplitKey { charge, index: 0 },
+        due: due(days),
+        amount: Centavos(1_000 + i64::from(days)),
+        fee: Centavos(9),
+    });
+    let owner = LedgerId::Merchant(GroupNumber(group));
+    let number = RecipientNumber(ordinal as u32);
+    let anticipated = || Event::SplitsAnticipated {
+        id: ObjectId(1),
+        splits: splits.to_vec(),
+        target_days: 2,
+        rate: Rate::default(),
+        settlement_day: 0,
+    };
+    let (owner, event) = match kind {
+        _ if ordinal == 1 => (owner, Event::MerchantOpened { id: ObjectId(u128::MAX - u128::from(group)), settings }),
+        0 => (owner, Event::MerchantChanged { settings }),
+        1 => (
+            owner,
+            Event::RecipientRegistered {
+                number,
+                id: ObjectId(u128::from(ordinal) << 100),
+                document: Fingerprint::default(),
+            },
+        ),
+        2 => (owner, Event::ChargeOpened { charge, terms, card: Some(card), expires_at: None }),
+        3 => (owner, Event::ChargeOpened { charge, terms, card: None, expires_at: Some(at) }),
+        4 => (owner, Event::PixCancelled { charge, recipients: Vec::new(), opened }),
+        5 => (owner, Event::CardRefused { charge, refusal: CardRefusal::Failed, opened, method: terms.method }),
+        6 => return paid(group, opened, 1),
+        _ => (LedgerId::Recipient(GroupNumber(group), RecipientNumber(1)), anticipated()),
+    };
+    Decision::of(event).into_record(owner, ordinal, at)
+}
+
+/// What the Records through one carry, read in the plainest way.
+fn expected(store: &Part, through: u64) -> Vec<Told> {
+    let (mut ids, mut pending, mut settings) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
+    let mut splits: BTreeMap<AnticipatedOn, AnticipatedSums> = BTreeMap::new();
+    let mut today = 0;
+    for sequence in 1..=through {
+        let (booked_at, record) = booked_record(store, Sequence(sequence)).unwrap();
+        today = booked_at.day();
+        let group = record.owner.group().unwrap();
+        let merchant = LedgerId::Merchant(group);
+        match &record.events[0] {
+            Event::MerchantOpened { id, .. } => {
+                ids.insert(merchant, *id);
+                settings.insert((group, sequence), Told::Settings(group, Sequence(sequence)));
+            }
+            Event::MerchantChanged { .. } => {
+                settings.insert((group, sequence), Told::Settings(group, Sequence(sequence)));
+            }
+            Event::RecipientRegistered { number, id, .. } => {
+                ids.insert(LedgerId::Recipient(group, *number), *id);
+            }
+            Event::ChargeOpened { card, .. } => {
+                let (ordinal, brand) = (record.ordinal, card.as_ref().map(|card| card.brand));
+                let told = Told::Pending { group, ordinal, opened: Sequence(sequence), brand };
+                pending.insert((group, ordinal), told);
+            }
+            Event::PixCancelled { opened, .. } | Event::CardRefused { opened, .. } | Event::PixPaid { opened, .. } => {
+                pending.remove(&(group, *opened));
+            }
+            Event::SplitsAnticipated { splits: of, .. } => {
+                for split in of {
+                    let on = AnticipatedOn { due: split.due.start().day(), on: today, group };
+                    let sums = splits.entry(on).or_default();
+                    sums.amount += i128::from(split.amount.0);
+                    sums.discount += i128::from(split.fee.0);
+                    sums.count += 1;
+                }
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let mut all: Vec<_> = ids.into_iter().map(|(ledger, id)| Told::Ledger(ledger, id)).collect();
+    all.extend(pending.into_values());
+    all.extend(settings.into_values());
+    all.extend(splits.into_iter().filter(|(on, _)| on.due >= today).map(|(on, sums)| Told::Anticipated(on, sums)));
+    all
+}
+
+/// The same as a reader reads it.
+fn told(as_of: &AsOf) -> Vec<Told> {
+    let mut ids: Vec<_> = as_of.ids().map(Result::unwrap).collect();
+    ids.sort_unstable_by_key(|(ledger, _)| *ledger);
+    let mut all: Vec<_> = ids.into_iter().map(|(ledger, id)| Told::Ledger(ledger, id)).collect();
+    all.extend(as_of.pending(None).map(Result::unwrap));
+    for group in 1..5 {
+        let own = as_of.settings(GroupNumber(group)).unwrap();
+        all.extend(own.into_iter().map(|by| Told::Settings(GroupNumber(group), by)));
+    }
+    all.extend(as_of.anticipated().unwrap().into_iter().map(|(on, sums)| Told::Anticipated(on, sums)));
+    all
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_a_file_carries_is_what_a_fold_from_the_first_record_finds(
+        blocks in prop::collection::vec(prop::collection::vec((1..4_u32, 0..8_u8), 1..4), 1..40),
+        records in 1..40_u64,
+        made in 0..40_usize,
+    ) {
+        let store = journal_of(&blocks, |(group, _)| *group, |(group, kind), ordinal, at| carried(*group, ordinal, *kind, at));
+        let store = store.part();
+        let last = store.head().unwrap().next.0 - 1;
+        let options = BalanceFileOptions { records, accounts: 1_000 };
+        let files = BalanceFiles::open(store.clone(), options).unwrap();
+        let first: usize = blocks[..made.min(blocks.len())].iter().map(Vec::len).sum();
+        files.settle(Sequence(first as u64)).unwrap();
+        files.settle(Sequence(last)).unwrap();
+        for through in 0..=last {
+            let as_of = files.as_of(Sequence(through)).unwrap();
+            prop_assert_eq!(told(&as_of), expected(&store, through), "as of {}", through);
+            let mut alone = tempfile::tempfile().unwrap();
+            as_of.write(&mut alone).unwrap();
+            let alone = AsOf::of_file(alone).unwrap();
+            prop_assert_eq!((alone.through(), told(&alone)), (as_of.through(), told(&as_of)));
+            prop_assert_eq!(sorted(&alone), folded(&store, through));
+        }
+    }
 }

@@ -330,6 +330,12 @@ impl Engine {
         self.balance_files.as_of(through.min(self.published()))
     }
 
+    /// The balances of the nearest balance file through a published Record that was booked before a
+    /// time; those before the first Record when there is none. For a thread that may wait.
+    pub fn balances_before(&self, time: Timestamp, through: Sequence) -> Result<AsOf, LoadError> {
+        self.balance_files.nearest_before(time, through.min(self.published()))
+    }
+
     /// The balances of one ledger after a published Record. For a thread that may wait.
     pub fn ledger_as_of(&self, ledger: LedgerId, through: Sequence) -> Result<Balances, LoadError> {
         let through = through.min(self.published());
@@ -351,13 +357,7 @@ impl Engine {
     /// The last published Record that was booked before a time; 0 when there is none. For a thread
     /// that may wait.
     pub fn last_booked_before(&self, time: Timestamp) -> Result<Sequence, LoadError> {
-        let around = self.balance_files.around(time, self.published());
-        let (mut low, mut high) = (around.start, around.end);
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.booked_record(Sequence(middle))?.0 < time { low = middle + 1 } else { high = middle }
-        }
-        Ok(Sequence(low - 1))
+        self.balance_files.last_booked_before(time, self.published())
     }
 
     /// Makes the balance files that are missing now, so that a test finds the same files every

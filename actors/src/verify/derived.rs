@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use ledger::id::GroupNumber;
 use ledger::invariants::GroupBooks;
 use ledger::record::Record;
+use ledger::time::Timestamp;
 
 use super::{Promise, VerifyError, broken};
 use crate::balance_files::BalanceFileCheck;
@@ -54,7 +55,7 @@ impl<'a> Derived<'a> {
     /// Checks the parts that end with this Record; `books` have it already.
     pub(super) fn count(
         &mut self,
-        at: Sequence,
+        (at, booked_at): (Sequence, Timestamp),
         record: &Record,
         books: &HashMap<Option<GroupNumber>, GroupBooks>,
         names: &Names,
@@ -63,6 +64,7 @@ impl<'a> Derived<'a> {
             let whose = "the index".to_owned();
             return Err(broken(Promise::Index, Some(at), whose, "what the journal makes of it", run.name));
         }
+        self.balance_files.post(at, booked_at, record);
         while self.balance_files.is_due(at) {
             let ledgers = books.values().flat_map(|books| books.ledgers());
             let balances = ledgers

@@ -102,7 +102,8 @@ impl Checker<'_> {
         self.idempotency(at, &record)?;
         self.sealed(at, &record)?;
         self.journal.concern(at, &record);
-        self.derived.count(at, &record, &self.journal.books, &self.journal.names)
+        let booked_at = Timestamp(self.booked_at_ms.unwrap_or_default());
+        self.derived.count((at, booked_at), &record, &self.journal.books, &self.journal.names)
     }
 
     /// Checks every invariant of the books after this Record.

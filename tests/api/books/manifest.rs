@@ -164,3 +164,60 @@ async fn the_manifests_of_months_are_a_chain() {
     run(&world.folder(), &out, second.clone(), Some(&world)).await.unwrap();
     assert!(read(&out, &second)["previous"].is_null());
 }
+
+/// A hundred random forgeries of the exports of three parts of a month: a byte, a file, a part that
+/// is left out. The auditors' program, which knows the last day and the digest of the last
+/// manifest, finds each.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_forgeries_of_exports_are_found() {
+    let Some(python) = super::reports::python() else { return };
+    let world = World::sandbox().await;
+    month::play(&world).await;
+    let rows = super::rows_of(&world.ops_get("/ops/export").await.text);
+    let day = |part: usize| -> chrono::NaiveDate { text(&rows[part * (rows.len() - 1) / 3]["date"]).parse().unwrap() };
+    let (out, last) = (world.folder().join("forged"), day(3));
+    for (from, to) in [(None, day(1)), (day(1).succ_opt(), day(2)), (day(2).succ_opt(), last)] {
+        let request = Request { from, to: Some(to), ..whole(Format::Csv) };
+        run(&world.folder(), &out, request, Some(&world)).await.unwrap();
+    }
+    let files: Vec<_> = super::files(&out).into_iter().map(|(path, text)| (out.join(path), text)).collect();
+    assert_eq!(files.len(), 6);
+    let is_last = |path: &Path| path.to_string_lossy().contains(&last.to_string());
+    let of_last = files.iter().find(|(path, _)| is_last(path) && path.to_string_lossy().ends_with(".manifest.json"));
+    let kept = digest(&of_last.unwrap().0);
+    let verify = || {
+        let mut command = std::process::Command::new(&python);
+        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/audit/verify_exports.py")).arg(&out);
+        let said = command.args(["--through", &last.to_string(), "--last", &kept]).output().unwrap();
+        if said.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&said.stderr).into_owned()) }
+    };
+    verify().unwrap();
+    for seed in 0..100_u64 {
+        let mut state = seed;
+        let mut below = |end: usize| {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (state >> 33) as usize % end
+        };
+        let (path, whole) = &files[below(files.len())];
+        let mut bytes = whole.clone().into_bytes();
+        let place = below(bytes.len());
+        match seed % 6 {
+            0 => bytes[place] ^= 1 << below(7),
+            1 => bytes.insert(place, b'0' + below(10) as u8),
+            2 => bytes.truncate(place),
+            3 => bytes = files.iter().find(|(other, _)| other != path).unwrap().1.clone().into_bytes(),
+            4 => std::fs::remove_file(path).unwrap(),
+            _ => {
+                files.iter().filter(|(path, _)| is_last(path)).for_each(|(path, _)| std::fs::remove_file(path).unwrap())
+            }
+        }
+        if seed % 6 < 4 {
+            assert!(bytes != whole.as_bytes());
+            std::fs::write(path, bytes).unwrap();
+        }
+        let said = verify().expect_err(&format!("seed {seed}, {path:?}"));
+        assert!(said.contains("verify_exports: "), "seed {seed}, {path:?}: {said}");
+        files.iter().for_each(|(path, whole)| std::fs::write(path, whole).unwrap());
+    }
+    verify().unwrap();
+}

@@ -12,7 +12,7 @@ use super::{made, net, parsed_csv, rows_made, whole};
 use crate::world::text;
 
 /// Two accounts share a code, and one has a code of its own below that of its parent.
-const CHART: &str = "
+pub(super) const CHART: &str = "
 [[account]]
 prefix = 'Assets'
 code = '1'

@@ -4,6 +4,7 @@
 //!
 //! A program that is not installed is named and passed over, unless `CENTAVO_CONFORMANCE=required`.
 
+mod beginnings;
 mod made;
 mod manifest;
 mod mapped;

@@ -1,0 +1,210 @@
+//! Reports and exports that begin at a balance file: the same bytes as those that are folded from
+//! the first Record, for random months, days and cuts.
+
+use std::path::{Path, PathBuf};
+
+use actors::store::Sequence;
+use centavo::config::{ExportSettings, JournalSettings, ReportSettings};
+use centavo::export::{Chart, Format, Level, Request, command as exports};
+use centavo::http::timestamp::day;
+use centavo::reports::{Report, ReportFormat, ReportRequest, command as reports};
+use centavo::secrets::SecretSource;
+use centavo::store::Store;
+use chrono::{Days, NaiveDate};
+use serde_json::{Value, json};
+
+use super::{files, mapped, month, rows_of};
+use crate::world::{DAY, Merchant, OPS_TOKEN, World, bearer, pix, text};
+
+/// A report or an export, through a Record if one is named.
+#[derive(Clone, Debug)]
+enum Asked {
+    Report(ReportRequest, ReportFormat, Option<u64>),
+    Export(Request, Option<u64>),
+}
+
+/// Pseudo-random numbers below an end.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (self.0 >> 33) as usize % end
+    }
+
+    /// One or the other end of the days may be absent, and so may the cut.
+    fn days(&mut self, days: &[NaiveDate], last: u64) -> (Option<NaiveDate>, Option<NaiveDate>, Option<u64>) {
+        let (one, other) = (days[self.below(days.len())], days[self.below(days.len())]);
+        let (from, to) = (one.min(other), one.max(other));
+        let (has_from, has_to, has_cut) = (self.below(5), self.below(3), self.below(3));
+        let at = Some(1 + self.below(last as usize) as u64).filter(|_| has_cut == 0);
+        (Some(from).filter(|_| has_from > 0), Some(to).filter(|_| has_to > 0), at)
+    }
+}
+
+fn settings(data: &Path, server: Option<&World>) -> JournalSettings {
+    JournalSettings {
+        store: Store::Sled,
+        ops_tls_cert: None,
+        data: data.to_path_buf(),
+        ops_listen: server.map_or("127.0.0.1:1".parse().unwrap(), |world| world.address_of("/ops/export")),
+        ops_token: server.map_or(SecretSource::Data, |_| SecretSource::Text(OPS_TOKEN.to_owned().into())),
+    }
+}
+
+/// The files that the command makes, or why it makes none.
+async fn made(data: &Path, server: Option<&World>, asked: &Asked) -> Result<Vec<(PathBuf, Vec<u8>)>, String> {
+    let out = tempfile::tempdir().unwrap();
+    let (journal, folder) = (settings(data, server), out.path().to_owned());
+    match asked.clone() {
+        Asked::Report(request, format, at) => {
+            let at = at.map(Sequence);
+            let settings = ReportSettings { journal, request, format, at, out: Some(folder.clone()) };
+            reports::run(settings).await.map_err(|error| error.to_string())?;
+        }
+        Asked::Export(request, at) => {
+            let at = at.map(Sequence);
+            let chart = request.format.is_mapped().then(|| (Chart::parse(mapped::CHART).unwrap(), Level::Day));
+            let settings = ExportSettings { journal, request, at, out: folder.clone(), compress: false, chart };
+            exports::run(settings).await.map_err(|error| error.to_string())?;
+        }
+    }
+    Ok(files(&folder).into_iter().map(|(path, _)| (path.clone(), std::fs::read(folder.join(path)).unwrap())).collect())
+}
+
+/// What the server answers.
+async fn served(world: &World, asked: &Asked) -> Option<Vec<u8>> {
+    let (path, days) = match asked {
+        Asked::Report(request, format, at) if *format != ReportFormat::Table => {
+            let account = request.account.as_ref().map(|account| format!("&account={account}")).unwrap_or_default();
+            let path = format!("/ops/reports/{}?format={}{account}", request.report.name(), format.name());
+            (path, (&request.ledger, request.from, request.to, at))
+        }
+        Asked::Export(request, at) if !request.format.is_mapped() => {
+            let is_served = request.ledger.is_some() || !request.format.is_plain_text();
+            let path = format!("/ops/export?format={}", request.format.name());
+            (Some(path).filter(|_| is_served)?, (&request.ledger, request.from, request.to, at))
+        }
+        _ => return None,
+    };
+    let (ledger, from, to, at) = days;
+    let part = |name: &str, value: Option<String>| value.map(|value| format!("&{name}={value}")).unwrap_or_default();
+    let [ledger, from, to, at] = [
+        part("ledger", ledger.clone()),
+        part("from", from.map(|day| day.to_string())),
+        part("to", to.map(|day| day.to_string())),
+        part("at", at.map(|at| at.to_string())),
+    ];
+    let path = format!("{path}{ledger}{from}{to}{at}");
+    Some(world.bytes(&path, &[("authorization", bearer(OPS_TOKEN).as_str())]).await.1)
+}
+
+/// Everything that may be asked for, each with days and a cut of its own.
+fn all(random: &mut Random, merchant: &Merchant<'_>, days: &[NaiveDate], last: u64) -> Vec<Asked> {
+    let house = "P-house".to_owned();
+    let ledgers = [merchant.ledger(), merchant.ledger().replace("M-", "P-"), "P-all".to_owned(), house];
+    let mut asked = Vec::new();
+    for report in Report::ALL {
+        for format in [ReportFormat::Table].into_iter().chain(ReportFormat::SERVED) {
+            let (from, to, at) = random.days(days, last);
+            let ledger = Some(ledgers[random.below(4)].clone()).filter(|_| random.below(2) == 0);
+            let account = Some("Assets:Bank".to_owned());
+            let account = account.filter(|_| report == Report::GeneralLedger && random.below(3) == 0);
+            let is_one = report == Report::Statement;
+            let mut request = ReportRequest { report, ledger, account, from, to };
+            if is_one {
+                request.ledger = Some(merchant.ledger());
+            }
+            if request.check().is_err() {
+                request.ledger = request.ledger.filter(|_| is_one);
+            }
+            if matches!(report, Report::Receivables | Report::SettlementCalendar) {
+                request.from = None;
+            }
+            request.check().unwrap();
+            asked.push(Asked::Report(request, format, at));
+        }
+    }
+    for format in Format::MADE.into_iter().chain(Format::MAPPED) {
+        for _ in 0..3 {
+            let (from, to, at) = random.days(days, last);
+            let ledger = Some(ledgers[random.below(4)].clone());
+            let ledger = ledger.filter(|_| format.is_mapped() || random.below(2) == 0);
+            asked.push(Asked::Export(Request { ledger, format, from, to }, at));
+        }
+    }
+    asked
+}
+
+/// The rows of a report from a day on are the last rows of the whole one, with their balances.
+async fn ends_are_alike(world: &World, merchant: &Merchant<'_>, days: &[NaiveDate]) {
+    let reports = [("daily-close", String::new()), ("statement", merchant.ledger()), ("general-ledger", String::new())];
+    for (name, ledger) in reports {
+        let ledger = if ledger.is_empty() { ledger } else { format!("&ledger={ledger}") };
+        let whole = world.ops_get(&format!("/ops/reports/{name}?format=json{ledger}")).await.expect(200);
+        for from in days.iter().step_by(9) {
+            let path = format!("/ops/reports/{name}?format=json{ledger}&from={from}");
+            let part = world.ops_get(&path).await.expect(200);
+            let begins = from.to_string();
+            let is_later = |row: &&Value| text(&row["date"]) >= begins && row["event"] != "opening";
+            let [expected, found] = [&whole, &part]
+                .map(|report| report["rows"].as_array().unwrap().iter().filter(is_later).cloned().collect::<Vec<_>>());
+            assert_eq!(found, expected, "{path}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_beginning_at_a_balance_file_changes_no_byte() {
+    for seed in [5, 6] {
+        let world = World::with_settings(|settings| settings.balance_files.records = 5).await;
+        let merchant = month::play_random(&world, seed).await;
+        // Rates change while a charge waits for its payer, across a day.
+        let txid = text(&merchant.post("/api/pix", &pix("123.45")).await.expect(201)["txid"]);
+        let fees = json!({"fees": {"pix": "2.5", "mdr_1x": "3.3"}});
+        world.ops_patch(&format!("/ops/merchants/{}", merchant.id), &fees).await.expect(200);
+        world.advance(DAY - 2 * 3_600).await;
+        assert_eq!(merchant.pay(&txid).await.status, 200);
+        merchant.paid_pix(&pix("50.00")).await;
+        world.engine().settle_balance_files().unwrap();
+        let export = rows_of(&world.ops_get("/ops/export").await.text);
+        let dates = [0, export.len() - 1].map(|place| day(&text(&export[place]["date"])).unwrap());
+        let days: Vec<_> = dates[0].iter_days().take_while(|date| *date <= dates[1] + Days::new(3)).collect();
+        assert!(days.len() > 10, "{days:?}");
+        ends_are_alike(&world, &merchant, &days[..days.len() - 3]).await;
+        let mut asked = all(&mut Random(seed), &merchant, &days, world.cut().await);
+        let of_the_payment = Some(dates[1]);
+        let fees = ReportRequest { report: Report::Fees, ledger: None, account: None, from: of_the_payment, to: None };
+        asked.push(Asked::Report(fees, ReportFormat::Json, None));
+        let mut answers = Vec::new();
+        for (place, asked) in asked.into_iter().enumerate() {
+            let answer = served(&world, &asked).await;
+            let sent = if place % 3 == 0 { Some(made(&world.folder(), Some(&world), &asked).await) } else { None };
+            answers.push((asked, answer, sent));
+        }
+        let folder = world.stopped().await;
+        let mut begun = Vec::new();
+        for (asked, ..) in &answers {
+            begun.push(made(folder.path(), None, asked).await);
+        }
+        let mut count = 0;
+        for file in std::fs::read_dir(folder.path().join("files")).unwrap() {
+            let path = file.unwrap().path();
+            if path.to_string_lossy().contains("balances") {
+                std::fs::remove_file(path).unwrap();
+                count += 1;
+            }
+        }
+        assert!(count > 10, "{count} balance files");
+        for ((asked, answer, sent), begun) in answers.into_iter().zip(begun) {
+            let whole = made(folder.path(), None, &asked).await;
+            assert!(begun == whole, "seed {seed}, the command: {asked:?}");
+            assert!(sent.is_none_or(|sent| sent == whole), "seed {seed}, the command and a server: {asked:?}");
+            if let (Some(answer), Ok(files)) = (answer, whole) {
+                let all = files.iter().filter(|(path, _)| !path.to_string_lossy().ends_with(".manifest.json"));
+                let all: Vec<_> = all.map(|(_, bytes)| bytes.as_slice()).collect();
+                assert!(all.len() != 1 || all[0] == answer, "seed {seed}, the server: {asked:?}");
+            }
+        }
+    }
+}
