@@ -1,6 +1,7 @@
 //! Where a report or an export begins that does not read the journal from its first Record: the
 //! nearest balance file before its first day. What follows is read from the journal.
 
+use std::collections::BTreeMap;
 use std::error::Error;
 
 use actors::balance_files::{AnticipatedOn, AnticipatedSums, AsOf, Told};
@@ -16,6 +17,10 @@ pub type BeforeError = Box<dyn Error + Send + Sync>;
 
 /// Reads one Record.
 pub type ReadRecord<'a> = Box<dyn Fn(Sequence) -> Result<Record, BeforeError> + 'a>;
+
+/// Brands of the cards of pending charges, by group and by the ordinal of the Record that opened
+/// each.
+pub type PendingCards = BTreeMap<(GroupNumber, u64), CardBrand>;
 
 /// Books after a Record before the first day.
 pub struct Before<'a> {
@@ -69,12 +74,12 @@ impl<'a> Before<'a> {
         Ok(found)
     }
 
-    /// Brands of the cards of pending charges, by the ordinal of the Record that opened each.
-    pub fn pending_cards(&self) -> Result<Vec<((GroupNumber, u64), CardBrand)>, BeforeError> {
-        let mut found = Vec::new();
+    /// Brands of the cards of pending charges.
+    pub fn pending_cards(&self) -> Result<PendingCards, BeforeError> {
+        let mut found = PendingCards::new();
         for told in self.as_of.pending(None) {
             if let Told::Pending { group, ordinal, brand: Some(brand), .. } = told? {
-                found.push(((group, ordinal), brand));
+                found.insert((group, ordinal), brand);
             }
         }
         Ok(found)

@@ -27,7 +27,7 @@ use super::request::{Format, PLATFORM, Request};
 use super::rows::{self, PostingRow};
 use super::totals::{AccountTotals, Exported};
 use super::xlsx::XlsxRows;
-use crate::before::{Before, BeforeError};
+use crate::before::{Before, BeforeError, PendingCards};
 use crate::http::timestamp::{day_of, with_milliseconds};
 
 /// Why an export did not come to its end.
@@ -88,7 +88,7 @@ pub struct Exporter {
     /// Brands of the cards of pending charges.
     cards: BTreeMap<ObjectId, CardBrand>,
     /// The same of charges that were pending at its beginning, by the Record that opened each.
-    pending_cards: BTreeMap<(GroupNumber, u64), CardBrand>,
+    pending_cards: PendingCards,
     has_begun: bool,
     /// The last day so far.
     through: Option<NaiveDate>,
@@ -113,7 +113,7 @@ impl Exporter {
             through_ms: 0,
             closed: Vec::new(),
             cards: BTreeMap::new(),
-            pending_cards: BTreeMap::new(),
+            pending_cards: PendingCards::new(),
             has_begun: false,
             through: None,
             exported: Exported::default(),
@@ -191,7 +191,7 @@ impl Exporter {
             }
         });
         accounts.map_err(ExportError::Before)?;
-        self.pending_cards = before.pending_cards().map_err(ExportError::Before)?.into_iter().collect();
+        self.pending_cards = before.pending_cards().map_err(ExportError::Before)?;
         self.know_closed(before.closed().map_err(ExportError::Before)?);
         self.pass(before.booked_at_ms());
         self.counted = before.through();
