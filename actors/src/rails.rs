@@ -12,7 +12,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use ledger::event::{Batch, CardRefusal, SettledObject};
+use ledger::event::{Batch, CardRefusal, PayoutBank, SettledObject};
 use ledger::fees::PaymentMethod;
 use ledger::id::ObjectId;
 use ledger::merchant::OpenCharge;
@@ -256,6 +256,8 @@ pub enum PayoutAnswer {
         transfer_id: String,
         /// When it took the transfer: the money left.
         at: Timestamp,
+        /// The account that the money left.
+        from: PayoutBank,
     },
     /// Carried out.
     Processed {
@@ -265,6 +267,8 @@ pub enum PayoutAnswer {
         end_to_end_id: String,
         /// When the money left.
         at: Timestamp,
+        /// The account that the money left.
+        from: PayoutBank,
     },
     /// It had the transfer and could not carry it out: no money has moved.
     Failed {
@@ -277,6 +281,8 @@ pub enum PayoutAnswer {
         reason: String,
         /// Its id of the return, and when the money came back.
         stamp: RailStamp,
+        /// The account that the money came back to.
+        to: PayoutBank,
     },
 }
 
@@ -291,6 +297,12 @@ pub trait PayoutRail: Send + Sync + 'static {
     /// Outcome of an ordered transfer, at `now`. `NotTaken` counts only after
     /// [`PayoutRail::horizon`].
     fn find(&self, order: SendPayout, now: Timestamp) -> Call<'_, PayoutAnswer>;
+
+    /// The account from which a withdrawal of this amount would be paid now, for a preview. The
+    /// answer to the order says which one it was.
+    fn pays_withdrawal_from(&self, _amount: Centavos) -> PayoutBank {
+        PayoutBank::Settlement
+    }
 
     /// How long after it was ordered a transfer may still turn up at the institution.
     fn horizon(&self) -> Duration;

@@ -19,7 +19,7 @@ use actors::resident::Outcome;
 use actors::store::Store;
 use actors::testkit::{MemoryStore, PowerCut};
 use actors::verify::verify;
-use ledger::event::{CashoutFailure, Event};
+use ledger::event::{CashoutFailure, Event, PayoutBank};
 use ledger::fees::Settings;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, OpenCharge};
@@ -70,6 +70,7 @@ impl Book {
             transfer_id: "t".to_owned(),
             end_to_end_id: format!("E{}", id.txid()),
             at: Timestamp(1_000),
+            from: PayoutBank::Pix,
         }
     }
 }
@@ -174,7 +175,9 @@ impl PayoutRail for Institution {
                     Err(RailError::NoAnswer)
                 }
                 Script::Silence => Err(RailError::NoAnswer),
-                _ => Ok(PayoutAnswer::Taken { transfer_id: "t".to_owned(), at: Timestamp(1_000) }),
+                _ => {
+                    Ok(PayoutAnswer::Taken { transfer_id: "t".to_owned(), at: Timestamp(1_000), from: PayoutBank::Pix })
+                }
             }
         })
     }

@@ -10,7 +10,7 @@ use crate::money::{Centavos, Rate};
 use crate::recurrence::{CycleOutcome, PlanTerms, SubscriptionStanding, SubscriptionTerms};
 use crate::time::{Minute, Month, Timestamp};
 
-pub use crate::terms::{CardBrand, CardFace, HouseEntryTerms, PeriodSeal, Split, Terms};
+pub use crate::terms::{CardBrand, CardFace, HouseEntryTerms, PayoutBank, PeriodSeal, Split, Terms};
 
 /// Why the acquirer said no (`cardStatus`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -558,6 +558,9 @@ pub enum Event {
         /// Until when the institution is asked whether the bank returned it.
         #[n(3)]
         returnable_until: Timestamp,
+        /// The account that the money left; the settlement account when absent.
+        #[n(4)]
+        bank: Option<PayoutBank>,
     },
     /// Recipient: an administrator rejected, or the rail refused. The money and the splits are
     /// available again.
@@ -595,6 +598,9 @@ pub enum Event {
         /// The anticipated part of them, and when it could be sent.
         #[n(5)]
         settlements: Vec<Settlement>,
+        /// The account that the money came back to; the settlement account when absent.
+        #[n(6)]
+        bank: Option<PayoutBank>,
     },
     /// Recipient: pending card splits became available before their time, less a fee.
     #[n(25)]
@@ -690,6 +696,9 @@ pub enum Event {
         /// The transfer's id at the institution.
         #[n(4)]
         transfer_id: String,
+        /// The account that the money left; the PIX account when absent.
+        #[n(5)]
+        bank: Option<PayoutBank>,
     },
     /// Merchant: the transfer did not happen; the whole gross is available again.
     #[n(32)]

@@ -166,6 +166,28 @@ impl HouseAccount {
     }
 }
 
+/// The account at a bank that a transfer leaves, or comes back to, as the institution says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum PayoutBank {
+    /// The settlement account.
+    #[n(0)]
+    Settlement,
+    /// The PIX account.
+    #[n(1)]
+    Pix,
+}
+
+impl PayoutBank {
+    /// The account in the chart.
+    pub fn account(self) -> Account {
+        match self {
+            Self::Settlement => Account::BankSettlement,
+            Self::Pix => Account::BankPix,
+        }
+    }
+}
+
 /// What an entry of the house ledger moves.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct HouseEntryTerms {

@@ -8,7 +8,7 @@ use actors::engine::Engine;
 use actors::records::LoadError;
 use actors::store::Sequence;
 use chrono::NaiveDate;
-use ledger::event::{Event, HouseEntryTerms};
+use ledger::event::{Event, HouseEntryTerms, PayoutBank};
 use ledger::fees::PaymentMethod;
 use ledger::house::HouseAccount;
 use ledger::id::{LedgerId, ObjectId};
@@ -34,9 +34,9 @@ const ENTRIES_AT_ONCE: usize = 100;
 /// A bank account of the platform.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BankAccount {
-    /// `Assets:Bank:Settlement`: the acquirer's batches, and withdrawals.
+    /// `Assets:Bank:Settlement`: the acquirer's batches, and transfers out.
     Settlement,
-    /// `Assets:Bank:Pix`: PIX payments, what is sent back of them, and cashouts.
+    /// `Assets:Bank:Pix`: PIX payments, what is sent back of them, and transfers out.
     Pix,
 }
 
@@ -140,8 +140,8 @@ pub fn movements(
     each_record(engine, from_ms, to_ms, |record| {
         let day = day_of(record.takes_effect_at().0);
         movements.extend(record.events.iter().filter_map(|event| match account {
-            BankAccount::Settlement => on_settlement(event, day),
-            BankAccount::Pix => on_pix(event, day),
+            BankAccount::Settlement => paid_out(event, PayoutBank::Settlement, day),
+            BankAccount::Pix => paid_out(event, PayoutBank::Pix, day).or_else(|| on_pix(event, day)),
         }));
     })?;
     house_entries(engine, account.house(), (from_ms, to_ms), &mut movements)?;
@@ -210,15 +210,22 @@ fn batches(engine: &Arc<Engine>, from: NaiveDate, to: NaiveDate, movements: &mut
     }
 }
 
-fn on_settlement(event: &Event, day: NaiveDate) -> Option<Movement> {
-    let of = |object, id: &ObjectId, others, amount| Some(of_object(object, *id, others, day, amount));
-    match event {
-        Event::WithdrawalPaid { id, amount, transfer_id, .. } => {
-            of("withdrawal", id, vec![transfer_id.clone()], -*amount)
+/// A transfer that left an account, or came back to it.
+fn paid_out(event: &Event, account: PayoutBank, day: NaiveDate) -> Option<Movement> {
+    let (from, object, id, others, amount) = match event {
+        Event::WithdrawalPaid { id, amount, transfer_id, bank, .. } => {
+            (bank.unwrap_or(PayoutBank::Settlement), "withdrawal", id, vec![transfer_id.clone()], -*amount)
         }
-        Event::WithdrawalReturned { id, amount, .. } => of("withdrawal_return", id, Vec::new(), *amount),
-        _ => None,
-    }
+        Event::WithdrawalReturned { id, amount, bank, .. } => {
+            (bank.unwrap_or(PayoutBank::Settlement), "withdrawal_return", id, Vec::new(), *amount)
+        }
+        Event::CashoutProcessed { id, amount, fee, end_to_end_id, transfer_id, bank } => {
+            let others = vec![end_to_end_id.clone(), transfer_id.clone()];
+            (bank.unwrap_or(PayoutBank::Pix), "cashout", id, others, -(*amount - *fee))
+        }
+        _ => return None,
+    };
+    (from == account).then(|| of_object(object, *id, others, day, amount))
 }
 
 fn on_pix(event: &Event, day: NaiveDate) -> Option<Movement> {
@@ -231,10 +238,6 @@ fn on_pix(event: &Event, day: NaiveDate) -> Option<Movement> {
         }
         Event::LatePixReceived { charge, amount, end_to_end_id } => {
             of_charge("pix", charge, charge, vec![end_to_end_id.clone()], *amount)
-        }
-        Event::CashoutProcessed { id, amount, fee, end_to_end_id, transfer_id } => {
-            let others = vec![end_to_end_id.clone(), transfer_id.clone()];
-            Some(of_object("cashout", *id, others, day, -(*amount - *fee)))
         }
         event => {
             let (id, charge, amount) = sent_back_by(event)?;

@@ -7,6 +7,7 @@ use actors::engine::{WaitingItem, WaitingKind};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
+use ledger::event::PayoutBank;
 use ledger::house::{HouseCommand, HouseEntry};
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
@@ -213,7 +214,9 @@ async fn of_withdrawal(app: &App, item: &WaitingItem, verdict: Verdict) -> Resul
     let id = item.id;
     let commands = match verdict {
         Verdict::Approve => {
-            let outcome = TransferOutcome::Taken { transfer_id: String::new() };
+            let WaitingKind::Withdrawal { amount, .. } = &item.what else { return Err(broken()) };
+            let bank = app.engine.pays_withdrawal_from(*amount).unwrap_or(PayoutBank::Settlement);
+            let outcome = TransferOutcome::Taken { transfer_id: String::new(), bank };
             vec![RecipientCommand::ApproveWithdrawal { id }, RecipientCommand::SettleWithdrawal { id, outcome }]
         }
         Verdict::Reject => vec![RecipientCommand::RejectWithdrawal { id, notes: String::new() }],

@@ -32,6 +32,8 @@ struct Open {
     closed_through: Option<NaiveDate>,
     /// The balance at its end, centavos.
     balance: i64,
+    /// The balance with all lines, centavos.
+    holds: i64,
     /// The day of the last line.
     day: Option<OpenDay>,
 }
@@ -70,25 +72,31 @@ impl BankBooks {
             let file = OpenOptions::new().create(true).append(true).open(path)?;
             open.day = Some(OpenDay { day, seen, file });
         }
-        let OpenDay { seen, file, .. } = open.day.as_mut().ok_or(io::ErrorKind::NotFound)?;
+        let Open { day, holds, .. } = open;
+        let OpenDay { seen, file, .. } = day.as_mut().ok_or(io::ErrorKind::NotFound)?;
         let mut is_new = || text == PIX_RECEIVED || seen.insert((reference.to_owned(), amount > Centavos::ZERO));
         if amount != Centavos::ZERO && is_new() {
+            *holds += amount.0;
             file.write_all(format!("{} {text} {reference}\n", amount.0).as_bytes())?;
         }
         Ok(())
+    }
+
+    /// The balance with all lines, centavos.
+    pub(super) fn holds(&self) -> io::Result<Centavos> {
+        Ok(Centavos(self.opened(&mut self.open.lock())?.holds))
+    }
+
+    /// Whether a line of a day has this reference.
+    pub(super) fn has(&self, day: NaiveDate, reference: &str) -> io::Result<bool> {
+        Ok(self.lines(day)?.iter().any(|line| line.reference == reference))
     }
 
     /// Writes the statements of the days before `today` that have none yet.
     pub(super) fn close_days_before(&self, today: NaiveDate) -> io::Result<()> {
         let mut open = self.open.lock();
         let open = self.opened(&mut open)?;
-        let mut days = BTreeSet::new();
-        for entry in read_dir(&self.folder)? {
-            let name = entry?.file_name();
-            let day = name.to_str().and_then(|name| name.strip_prefix(LINES)?.parse::<NaiveDate>().ok());
-            days.extend(day.filter(|day| *day < today && open.closed_through.is_none_or(|closed| closed < *day)));
-        }
-        for day in days {
+        for day in self.days_after(open.closed_through)?.range(..today).copied() {
             let lines = self.lines(day)?;
             let balance = open.balance + lines.iter().map(|line| line.amount).sum::<i64>();
             self.write(&format!("{}-{day}.ofx", self.account), &self.statement(day, lines, balance))?;
@@ -108,9 +116,24 @@ impl BankBooks {
             let closed = closed.trim().split_once(' ');
             let closed = closed.and_then(|(day, balance)| Some((day.parse().ok()?, balance.parse().ok()?)));
             let (closed_through, balance) = closed.map_or((None, 0), |(day, balance)| (Some(day), balance));
-            *open = Some(Open { closed_through, balance, day: None });
+            let mut holds = balance;
+            for day in self.days_after(closed_through)? {
+                holds += self.lines(day)?.iter().map(|line| line.amount).sum::<i64>();
+            }
+            *open = Some(Open { closed_through, balance, holds, day: None });
         }
         open.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
+    }
+
+    /// The days with lines after a day; all of them after none.
+    fn days_after(&self, closed: Option<NaiveDate>) -> io::Result<BTreeSet<NaiveDate>> {
+        let mut days = BTreeSet::new();
+        for entry in read_dir(&self.folder)? {
+            let name = entry?.file_name();
+            let day = name.to_str().and_then(|name| name.strip_prefix(LINES)?.parse::<NaiveDate>().ok());
+            days.extend(day.filter(|day| closed.is_none_or(|closed| closed < *day)));
+        }
+        Ok(days)
     }
 
     /// The lines of a day. One that a power cut left without an end is passed over.

@@ -1,8 +1,8 @@
 //! Payout institution of the sandbox. It keeps a file of the transfers that it carried out, as an
-//! institution would, one line each: `id amount end_to_end_id`. The text of a PIX key decides what
+//! institution would, one line each: `id amount end_to_end_id account`. The text of a PIX key decides what
 //! happens to a transfer, so every question about it gets the same answer, also after a crash.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, create_dir_all, read};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use actors::rails::{Call, Destination, PayoutAnswer, PayoutRail, RailError, SendPayout};
+use ledger::event::PayoutBank;
 use ledger::id::ObjectId;
+use ledger::money::Centavos;
 use ledger::record::RailStamp;
 use ledger::time::Timestamp;
 
@@ -24,16 +26,17 @@ const SILENCE_MS: i64 = 60_000;
 /// The payout institution, with the transfers that it carried out.
 pub(super) struct SandboxPayouts {
     path: PathBuf,
-    /// The account from which transfers to bank accounts are paid.
+    /// The account from which transfers to bank accounts are paid while it holds enough.
     settlement: Arc<BankBooks>,
-    /// The account from which transfers to PIX keys are paid.
+    /// The account from which transfers to PIX keys are paid, and those that the other lacks.
     pix: Arc<BankBooks>,
     carried_out: Mutex<Option<CarriedOut>>,
 }
 
 struct CarriedOut {
     file: File,
-    ids: BTreeSet<ObjectId>,
+    /// The account that each transfer left.
+    left: BTreeMap<ObjectId, PayoutBank>,
 }
 
 /// Fate of a transfer.
@@ -87,38 +90,84 @@ impl SandboxPayouts {
         Self { path: folder.join("payouts"), settlement, pix, carried_out: Mutex::default() }
     }
 
-    /// Carries a transfer out, once: the line is durable before this returns.
-    fn carry_out(&self, order: &SendPayout) -> io::Result<()> {
+    /// Carries a transfer out, once: the line is durable before this returns. Gives the account that
+    /// the money left.
+    fn carry_out(&self, order: &SendPayout) -> io::Result<PayoutBank> {
         let mut carried_out = self.carried_out.lock().unwrap_or_else(PoisonError::into_inner);
         let known = match &mut *carried_out {
             Some(known) => known,
             none => none.insert(CarriedOut::open(&self.path)?),
         };
-        if known.ids.insert(order.id) {
-            let day = day_of(order.ordered_at.0);
-            match &order.to {
-                Destination::PixKey(_) => {
-                    let end_to_end_id = transfer_end_to_end_id(order.id);
-                    self.pix.book(day, PIX_SENT, &end_to_end_id, -order.amount)?;
-                }
-                Destination::Account(_) => {
-                    self.settlement.book(day, TRANSFER, &transfer_id(order.id), -order.amount)?;
-                }
-            }
-            let line = format!("{} {} {}\n", order.id.uuid(), order.amount, transfer_end_to_end_id(order.id));
-            known.file.write_all(line.as_bytes())?;
-            known.file.sync_data()?;
+        if let Some(from) = known.left.get(&order.id) {
+            return Ok(*from);
         }
-        Ok(())
+        let (from, day) = (self.account_of(order)?, day_of(order.ordered_at.0));
+        match &order.to {
+            Destination::PixKey(_) => {
+                self.pix.book(day, PIX_SENT, &transfer_end_to_end_id(order.id), -order.amount)?;
+            }
+            Destination::Account(_) => self.bank(from).book(day, TRANSFER, &transfer_id(order.id), -order.amount)?,
+        }
+        let (id, name) = (order.id.uuid(), name_of(from));
+        let line = format!("{id} {} {} {name}\n", order.amount, transfer_end_to_end_id(order.id));
+        known.file.write_all(line.as_bytes())?;
+        known.file.sync_data()?;
+        known.left.insert(order.id, from);
+        Ok(from)
+    }
+
+    /// The account that pays a transfer. A transfer whose line at the bank was written before a
+    /// crash has left the account that has the line.
+    fn account_of(&self, order: &SendPayout) -> io::Result<PayoutBank> {
+        if matches!(order.to, Destination::PixKey(_))
+            || self.pix.has(day_of(order.ordered_at.0), &transfer_id(order.id))?
+        {
+            return Ok(PayoutBank::Pix);
+        }
+        if self.settlement.has(day_of(order.ordered_at.0), &transfer_id(order.id))? {
+            return Ok(PayoutBank::Settlement);
+        }
+        self.with_enough(order.amount)
+    }
+
+    /// The account from which a transfer to a bank account is paid: the settlement account, unless
+    /// only the PIX account holds enough.
+    fn with_enough(&self, amount: Centavos) -> io::Result<PayoutBank> {
+        let is_short = self.settlement.holds()? < amount && self.pix.holds()? >= amount;
+        Ok(if is_short { PayoutBank::Pix } else { PayoutBank::Settlement })
+    }
+
+    fn bank(&self, account: PayoutBank) -> &BankBooks {
+        match account {
+            PayoutBank::Settlement => &self.settlement,
+            PayoutBank::Pix => &self.pix,
+        }
     }
 
     fn answer(&self, order: &SendPayout) -> Result<PayoutAnswer, RailError> {
-        self.carry_out(order).map_err(unwritten)?;
+        let from = self.carry_out(order).map_err(unwritten)?;
         Ok(PayoutAnswer::Processed {
             transfer_id: transfer_id(order.id),
             end_to_end_id: transfer_end_to_end_id(order.id),
             at: order.ordered_at,
+            from,
         })
+    }
+
+    /// Gives a transfer back to the account that it had left.
+    fn give_back(&self, order: &SendPayout, now: Timestamp) -> io::Result<PayoutAnswer> {
+        let to = self.carry_out(order)?;
+        self.bank(to).book(day_of(now.0), RETURNED, &order.id.txid(), order.amount)?;
+        let reason = "O banco devolveu a transferência: conta inexistente".to_owned();
+        let stamp = RailStamp { id: format!("{}-R", transfer_id(order.id)), at: now };
+        Ok(PayoutAnswer::Returned { reason, stamp, to })
+    }
+}
+
+fn name_of(account: PayoutBank) -> &'static str {
+    match account {
+        PayoutBank::Settlement => "settlement",
+        PayoutBank::Pix => "pix",
     }
 }
 
@@ -139,27 +188,32 @@ impl CarriedOut {
             File::open(named)?.sync_all()?;
         }
         let bytes = read(path)?;
-        let (mut whole_bytes, mut ids) = (0, BTreeSet::new());
+        let (mut whole_bytes, mut left) = (0, BTreeMap::new());
         for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let Some(id) = transfer_of(line) else { break };
-            ids.insert(id);
+            let Some((id, from)) = transfer_of(line) else { break };
+            left.insert(id, from);
             whole_bytes += line.len();
         }
         if whole_bytes < bytes.len() {
             file.set_len(whole_bytes as u64)?;
             file.sync_data()?;
         }
-        Ok(Self { file, ids })
+        Ok(Self { file, left })
     }
 }
 
-/// The transfer of a line; none when the line is not whole.
-fn transfer_of(line: &[u8]) -> Option<ObjectId> {
+/// The transfer of a line, and the account that it left; none when the line is not whole. Lines of
+/// earlier builds do not name the account: all withdrawals left the settlement account.
+fn transfer_of(line: &[u8]) -> Option<(ObjectId, PayoutBank)> {
     let line = str::from_utf8(line).ok()?.strip_suffix('\n')?;
     let mut parts = line.split(' ');
     let (id, amount, end_to_end) = (ObjectId::parse(parts.next()?)?, parts.next()?, parts.next()?);
+    let from = match parts.next() {
+        None => PayoutBank::Settlement,
+        Some(name) => [PayoutBank::Settlement, PayoutBank::Pix].into_iter().find(|from| name_of(*from) == name)?,
+    };
     let is_whole = amount.parse::<i64>().is_ok() && end_to_end == transfer_end_to_end_id(id) && parts.next().is_none();
-    is_whole.then_some(id)
+    is_whole.then_some((id, from))
 }
 
 impl PayoutRail for SandboxPayouts {
@@ -172,7 +226,8 @@ impl PayoutRail for SandboxPayouts {
             // result.
             (_, Destination::Account(_)) => self.answer(&order),
             (_, Destination::PixKey(_)) => {
-                Ok(PayoutAnswer::Taken { transfer_id: transfer_id(order.id), at: order.ordered_at })
+                let (at, from) = (order.ordered_at, PayoutBank::Pix);
+                Ok(PayoutAnswer::Taken { transfer_id: transfer_id(order.id), at, from })
             }
         };
         Box::pin(std::future::ready(answer))
@@ -183,15 +238,16 @@ impl PayoutRail for SandboxPayouts {
             Script::Refuse => Ok(PayoutAnswer::NotTaken),
             Script::Fail => Ok(failed(&order.to)),
             Script::Return if now.0 >= order.ordered_at.0 + RETURNED_AFTER_MS => {
-                let booked = self.settlement.book(day_of(now.0), RETURNED, &order.id.txid(), order.amount);
-                let reason = "O banco devolveu a transferência: conta inexistente".to_owned();
-                let stamp = RailStamp { id: format!("{}-R", transfer_id(order.id)), at: now };
-                booked.map(|()| PayoutAnswer::Returned { reason, stamp }).map_err(unwritten)
+                self.give_back(&order, now).map_err(unwritten)
             }
             Script::Silence if now.0 < order.id.created_at().0 + SILENCE_MS => Err(RailError::NoAnswer),
             Script::Silence | Script::Process | Script::Return => self.answer(&order),
         };
         Box::pin(std::future::ready(answer))
+    }
+
+    fn pays_withdrawal_from(&self, amount: Centavos) -> PayoutBank {
+        self.with_enough(amount).unwrap_or(PayoutBank::Settlement)
     }
 
     /// The sandbox knows of a transfer as soon as it is ordered.
@@ -212,7 +268,6 @@ fn transfer_end_to_end_id(id: ObjectId) -> String {
 #[cfg(test)]
 mod tests {
     use actors::testkit::rails as conformance;
-    use ledger::money::Centavos;
     use ledger::personal::{BankAccount, PixDestination};
 
     use super::super::lies::Lies;
@@ -228,7 +283,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let institution = opened(folder.path());
         let key = |key: &str| Destination::PixKey(PixDestination { key: key.to_owned(), ..PixDestination::default() });
-        let taken = |id| PayoutAnswer::Taken { transfer_id: transfer_id(id), at: Timestamp(0) };
+        let taken = |id| PayoutAnswer::Taken { transfer_id: transfer_id(id), at: Timestamp(0), from: PayoutBank::Pix };
         let ids = [1, 2, 3, 4].map(ObjectId);
         let cases = [
             (ids[0], key("ana@example.com"), Some(taken(ids[0]))),
@@ -256,7 +311,9 @@ mod tests {
             ordered_at: Timestamp(0),
         };
         let both = |cut: &dyn Fn(&mut Vec<u8>)| {
-            [1, 2].into_iter().for_each(|id| opened(folder.path()).carry_out(&order(id)).unwrap());
+            for id in [1, 2] {
+                opened(folder.path()).carry_out(&order(id)).unwrap();
+            }
             let whole = read(&path).unwrap();
             let mut damaged = whole.clone();
             cut(&mut damaged);

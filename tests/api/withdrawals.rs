@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use actors::rails::{Call, Destination, PayoutAnswer, PayoutRail, RailError, SendPayout};
+use ledger::event::PayoutBank;
 use ledger::record::RailStamp;
 use ledger::time::Timestamp;
 use reqwest::Method;
@@ -344,7 +345,7 @@ impl PayoutRail for Institution {
 }
 
 fn taken() -> PayoutAnswer {
-    PayoutAnswer::Taken { transfer_id: "t-1".to_owned(), at: Timestamp(1_000) }
+    PayoutAnswer::Taken { transfer_id: "t-1".to_owned(), at: Timestamp(1_000), from: PayoutBank::Settlement }
 }
 
 #[tokio::test]
@@ -519,7 +520,7 @@ async fn in_the_sandbox_a_transfer_to_account_99991_comes_back_a_day_after_it_wa
 #[tokio::test]
 async fn an_institution_is_asked_five_times_whether_a_transfer_came_back() {
     let stamp = RailStamp { id: "r-1".to_owned(), at: Timestamp(2_000) };
-    let returned = PayoutAnswer::Returned { reason: "conta inexistente".to_owned(), stamp };
+    let returned = PayoutAnswer::Returned { reason: "conta inexistente".to_owned(), stamp, to: PayoutBank::Settlement };
     let institution = Institution::of(&[taken(), taken()], &[]);
     let world = World::with_payouts(institution.clone()).await;
     let merchant = world.merchant().await;

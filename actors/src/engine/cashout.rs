@@ -243,9 +243,9 @@ impl Engine {
 /// a transfer that the institution did not take.
 fn found(answer: Result<PayoutAnswer, RailError>, failure: CashoutFailure) -> Found {
     match answer {
-        Ok(PayoutAnswer::Processed { transfer_id, end_to_end_id, at }) => {
+        Ok(PayoutAnswer::Processed { transfer_id, end_to_end_id, at, from }) => {
             let stamp = RailStamp { id: transfer_id.clone(), at };
-            Found::Ended(CashoutOutcome::Processed { transfer_id, end_to_end_id }, Some(stamp))
+            Found::Ended(CashoutOutcome::Processed { transfer_id, end_to_end_id, bank: from }, Some(stamp))
         }
         Ok(PayoutAnswer::Failed { .. } | PayoutAnswer::Returned { .. }) => {
             Found::Ended(CashoutOutcome::Failed(CashoutFailure::NotCarriedOut), None)

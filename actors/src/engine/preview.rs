@@ -1,9 +1,10 @@
 //! Previews of decisions: the Records that a command would write, from the same `decide`. What is
 //! due is booked first, as before the command itself. Of the preview nothing is kept.
 
-use ledger::event::Cut;
+use ledger::event::{Cut, PayoutBank};
 use ledger::id::{GroupNumber, LedgerId};
 use ledger::merchant::MerchantCommand;
+use ledger::money::Centavos;
 use ledger::recipient::RecipientCommand;
 use ledger::record::Record;
 use ledger::rejection::Rejection;
@@ -14,6 +15,11 @@ use super::{Engine, Unavailable};
 const UNNUMBERED: u64 = 0;
 
 impl Engine {
+    /// The account that a withdrawal's transfer would leave now; none without rails.
+    pub fn pays_withdrawal_from(&self, amount: Centavos) -> Option<PayoutBank> {
+        self.rails.as_ref().map(|rails| rails.payout.pays_withdrawal_from(amount))
+    }
+
     /// The Record that a merchant's command would write now, or why it would be refused. It has no
     /// events when there is nothing to change.
     pub async fn preview(

@@ -110,13 +110,13 @@ impl Engine {
             let Some(order) = order else { continue };
             let found = in_time(RAIL_ANSWER_MAX, rails.payout.find(order, now)).await;
             let back = match &found {
-                Some(PayoutAnswer::Returned { reason, stamp }) => Some((reason, Some(stamp.clone()))),
-                Some(PayoutAnswer::Failed { reason }) => Some((reason, None)),
+                Some(PayoutAnswer::Returned { reason, stamp, to }) => Some((reason, Some(*to), Some(stamp.clone()))),
+                Some(PayoutAnswer::Failed { reason }) => Some((reason, None, None)),
                 _ => None,
             };
-            if let Some((reason, stamp)) = back {
+            if let Some((reason, to, stamp)) = back {
                 let permit = self.admission.take(INSIDE_BYTES).await;
-                let command = RecipientCommand::ReturnWithdrawal { id: withdrawal.id, notes: reason.clone() };
+                let command = RecipientCommand::ReturnWithdrawal { id: withdrawal.id, notes: reason.clone(), to };
                 self.command_recipient(recipient, command, CommandContext::of_rail(stamp, permit)).await?;
             }
             answered.extend(found.map(|_| withdrawal.id));
@@ -193,9 +193,9 @@ async fn in_time(most: std::time::Duration, call: Call<'_, PayoutAnswer>) -> Opt
 
 fn settled(answer: Option<PayoutAnswer>) -> Option<(TransferOutcome, Option<RailStamp>)> {
     Some(match answer? {
-        PayoutAnswer::Taken { transfer_id, at } | PayoutAnswer::Processed { transfer_id, at, .. } => {
+        PayoutAnswer::Taken { transfer_id, at, from } | PayoutAnswer::Processed { transfer_id, at, from, .. } => {
             let stamp = RailStamp { id: transfer_id.clone(), at };
-            (TransferOutcome::Taken { transfer_id }, Some(stamp))
+            (TransferOutcome::Taken { transfer_id, bank: from }, Some(stamp))
         }
         PayoutAnswer::NotTaken => (TransferOutcome::Refused { notes: NOT_TAKEN.to_owned() }, None),
         PayoutAnswer::Failed { reason } | PayoutAnswer::Returned { reason, .. } => {

@@ -135,6 +135,7 @@ mod tests {
             amount: Centavos(amount),
             transfer_id: String::new(),
             returnable_until: Timestamp(0),
+            bank: None,
         };
         Decision::of(event).into_record(LedgerId::Merchant(GroupNumber(1)), 1, Timestamp(at_ms))
     }

@@ -1,6 +1,7 @@
 //! Facets of cashouts: money of the merchant is held, then sent or given back.
 
 use crate::account::Account;
+use crate::event::PayoutBank;
 use crate::facts::facets::{Facets, uuid};
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
 use crate::facts::webhook_event::WebhookEventKind;
@@ -29,8 +30,8 @@ pub(super) fn processed(
     to: &mut impl Facets,
     id: ObjectId,
     [amount, fee]: [Centavos; 2],
-    end_to_end_id: &str,
-    transfer_id: &str,
+    (end_to_end_id, transfer_id): (&str, &str),
+    bank: Option<PayoutBank>,
 ) {
     to.about(id);
     to.source("cashout_processed", || {
@@ -51,7 +52,7 @@ pub(super) fn processed(
         let mut platform = books.platform(3);
         platform
             .debit(Account::MerchantReservedCashout, amount)
-            .credit(Account::BankPix, amount - fee)
+            .credit(bank.unwrap_or(PayoutBank::Pix).account(), amount - fee)
             .credit(Account::IncomeCashout, fee);
         books.post(merchant);
         books.post(platform);

@@ -86,14 +86,16 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::SplitsAnticipated { id, splits, .. } => anticipation::anticipated(to, *id, splits),
         Event::WithdrawalRequested { id, amount, .. } => withdrawal::requested(to, *id, *amount),
         Event::WithdrawalApproved { id } => withdrawal::approved(to, *id),
-        Event::WithdrawalPaid { id, amount, transfer_id, .. } => withdrawal::paid(to, *id, *amount, transfer_id),
+        Event::WithdrawalPaid { id, amount, transfer_id, bank, .. } => {
+            withdrawal::paid(to, *id, *amount, transfer_id, *bank);
+        }
         Event::WithdrawalRejected { id, amount, notes } => withdrawal::rejected(to, *id, *amount, notes),
-        Event::WithdrawalReturned { id, amount, .. } => withdrawal::returned(to, *id, *amount),
+        Event::WithdrawalReturned { id, amount, bank, .. } => withdrawal::returned(to, *id, *amount, *bank),
         Event::CashoutCreated { id, transaction_key, amount, .. } => {
             cashout::created(to, *id, *transaction_key, *amount)
         }
-        Event::CashoutProcessed { id, amount, fee, end_to_end_id, transfer_id } => {
-            cashout::processed(to, *id, [*amount, *fee], end_to_end_id, transfer_id);
+        Event::CashoutProcessed { id, amount, fee, end_to_end_id, transfer_id, bank } => {
+            cashout::processed(to, *id, [*amount, *fee], (end_to_end_id, transfer_id), *bank);
         }
         Event::CashoutFailed { id, amount, .. } => cashout::failed(to, *id, *amount),
         Event::RefundRequested { id, charge, .. } => refund::requested(to, *id, *charge),

@@ -2,6 +2,7 @@
 //! given back.
 
 use crate::account::Account;
+use crate::event::PayoutBank;
 use crate::facts::facets::{AuditedFact, Facets, uuid};
 use crate::facts::webhook_event::WebhookEventKind;
 use crate::id::ObjectId;
@@ -23,7 +24,7 @@ pub(super) fn approved(to: &mut impl Facets, id: ObjectId) {
 }
 
 /// The institution took the transfer.
-pub(super) fn paid(to: &mut impl Facets, id: ObjectId, amount: Centavos, transfer_id: &str) {
+pub(super) fn paid(to: &mut impl Facets, id: ObjectId, amount: Centavos, transfer_id: &str, bank: Option<PayoutBank>) {
     to.about(id);
     to.source("withdrawal_paid", || vec![uuid("withdrawal", id), ("transfer", transfer_id.to_owned())]);
     to.tell(WebhookEventKind::WithdrawalApproved, id);
@@ -32,7 +33,7 @@ pub(super) fn paid(to: &mut impl Facets, id: ObjectId, amount: Centavos, transfe
         let mut column = books.recipient(number, 2);
         column.debit(Account::TransitWithdrawal, amount).credit(Account::ReservedWithdrawal, amount);
         let mut platform = books.platform(2);
-        platform.debit(Account::RecipientReservedWithdrawal(number), amount).credit(Account::BankSettlement, amount);
+        platform.debit(Account::RecipientReservedWithdrawal(number), amount).credit(account_of(bank), amount);
         books.post(column);
         books.post(platform);
     });
@@ -48,7 +49,7 @@ pub(super) fn rejected(to: &mut impl Facets, id: ObjectId, amount: Centavos, not
 }
 
 /// The bank returned a transfer that had been taken.
-pub(super) fn returned(to: &mut impl Facets, id: ObjectId, amount: Centavos) {
+pub(super) fn returned(to: &mut impl Facets, id: ObjectId, amount: Centavos, bank: Option<PayoutBank>) {
     to.about(id);
     to.source("withdrawal_returned", || vec![uuid("withdrawal", id)]);
     to.tell(WebhookEventKind::WithdrawalRejected, id);
@@ -57,8 +58,12 @@ pub(super) fn returned(to: &mut impl Facets, id: ObjectId, amount: Centavos) {
         let mut column = books.recipient(number, 2);
         column.debit(Account::Available, amount).credit(Account::TransitWithdrawal, amount);
         let mut platform = books.platform(2);
-        platform.debit(Account::BankSettlement, amount).credit(Account::RecipientAvailable(number), amount);
+        platform.debit(account_of(bank), amount).credit(Account::RecipientAvailable(number), amount);
         books.post(column);
         books.post(platform);
     });
+}
+
+fn account_of(bank: Option<PayoutBank>) -> Account {
+    bank.unwrap_or(PayoutBank::Settlement).account()
 }

@@ -5,7 +5,7 @@ use minicbor::{Decode, Encode};
 
 use super::MerchantState;
 use super::waiting::Waits;
-use crate::event::{CashoutFailure, Event};
+use crate::event::{CashoutFailure, Event, PayoutBank};
 use crate::id::{Fingerprint, ObjectId};
 use crate::money::Centavos;
 use crate::personal::Sealed;
@@ -22,6 +22,8 @@ pub enum CashoutOutcome {
         transfer_id: String,
         /// The PIX end-to-end id.
         end_to_end_id: String,
+        /// The account that the money left.
+        bank: PayoutBank,
     },
     /// It did not happen, and will not.
     Failed(CashoutFailure),
@@ -107,8 +109,9 @@ impl MerchantState {
     pub(super) fn settle_cashout(&self, id: ObjectId, outcome: CashoutOutcome) -> Result<Decision, Rejection> {
         let OpenCashout { amount, fee, .. } = *self.cashouts.get(id).ok_or(Rejection::CashoutNotInProcessing)?;
         match outcome {
-            CashoutOutcome::Processed { transfer_id, end_to_end_id } => {
-                Ok(Decision::of(Event::CashoutProcessed { id, amount, fee, end_to_end_id, transfer_id }))
+            CashoutOutcome::Processed { transfer_id, end_to_end_id, bank } => {
+                let bank = Some(bank);
+                Ok(Decision::of(Event::CashoutProcessed { id, amount, fee, end_to_end_id, transfer_id, bank }))
             }
             CashoutOutcome::Failed(failure) => {
                 let mut events = vec![Event::CashoutFailed { id, amount, failure }];

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 use crate::account::Account;
 use crate::balances::Ledger;
-use crate::event::{Cut, Event, Settlement, Split, SplitKey};
+use crate::event::{Cut, Event, PayoutBank, Settlement, Split, SplitKey};
 use crate::id::{LedgerId, ObjectId, RecipientNumber};
 use crate::money::{Centavos, Rate};
 use crate::personal::Sealed;
@@ -89,6 +89,8 @@ pub enum RecipientCommand {
         id: ObjectId,
         /// The reason, for whoever asked.
         notes: String,
+        /// The account that the money came back to, where the institution names it.
+        to: Option<PayoutBank>,
     },
     /// Make pending card splits available now, each less a fee (interface 2.10): all of them or
     /// none.
@@ -165,7 +167,7 @@ impl RecipientState {
             }
             RecipientCommand::RejectWithdrawal { id, notes } => Ok(self.rejected(self.undecided(id)?, notes)),
             RecipientCommand::SettleWithdrawal { id, outcome } => self.settle_withdrawal(id, outcome, now),
-            RecipientCommand::ReturnWithdrawal { id, notes } => self.returned(id, notes),
+            RecipientCommand::ReturnWithdrawal { id, notes, to } => self.returned(id, notes, to),
             RecipientCommand::Anticipate { id, splits, target_days, rate, settlement_day } => {
                 let splits = self.anticipated(&splits, rate, now, cut)?;
                 let raised = splits.iter().map(|split| split.amount - split.fee).sum();
@@ -287,11 +289,12 @@ impl RecipientState {
                     settlements: settlements.clone(),
                     approved_at: None,
                     destination: record.personal.clone(),
+                    bank: None,
                 });
             }
             Event::WithdrawalApproved { .. } => self.outflow.approve(record.effective_at),
-            Event::WithdrawalPaid { returnable_until, .. } => {
-                self.outflow.pay(record.effective_at, *returnable_until);
+            Event::WithdrawalPaid { returnable_until, bank, .. } => {
+                self.outflow.pay(record.effective_at, *returnable_until, *bank);
             }
             Event::WithdrawalRejected { .. } => {
                 if let Some(withdrawal) = self.outflow.withdrawal.take() {

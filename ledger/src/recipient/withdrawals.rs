@@ -4,7 +4,7 @@
 use minicbor::{Decode, Encode};
 
 use super::RecipientState;
-use crate::event::{Cut, Event, Settlement, Span};
+use crate::event::{Cut, Event, PayoutBank, Settlement, Span};
 use crate::id::ObjectId;
 use crate::money::Centavos;
 use crate::personal::Sealed;
@@ -19,6 +19,8 @@ pub enum TransferOutcome {
     Taken {
         /// Its own id of the transfer.
         transfer_id: String,
+        /// The account that the money left.
+        bank: PayoutBank,
     },
     /// The institution surely does not have it, or could not carry it out: no money has moved.
     Refused {
@@ -51,6 +53,9 @@ pub struct OpenWithdrawal {
     /// The account that the money goes to: a sealed [`crate::personal::BankAccount`].
     #[n(6)]
     pub destination: Option<Sealed>,
+    /// The account that the money left, once it was paid.
+    #[n(7)]
+    pub bank: Option<PayoutBank>,
 }
 
 /// A withdrawal that was paid and may still come back from the bank.
@@ -129,8 +134,9 @@ impl Outflow {
     }
 
     /// The money of the withdrawal has gone out.
-    pub(super) fn pay(&mut self, at: Timestamp, until: Timestamp) {
+    pub(super) fn pay(&mut self, at: Timestamp, until: Timestamp, bank: Option<PayoutBank>) {
         if let Some(withdrawal) = self.withdrawal.take() {
+            let withdrawal = OpenWithdrawal { bank, ..withdrawal };
             self.returnable.push(Returnable { withdrawal, paid_at: at, until });
         }
     }
@@ -219,22 +225,25 @@ impl RecipientState {
         let approved = approved.filter(|pending| pending.approved_at.is_some());
         let withdrawal = approved.ok_or(Rejection::WithdrawalAlreadyDecided)?;
         Ok(match outcome {
-            TransferOutcome::Taken { transfer_id } => Decision::of(Event::WithdrawalPaid {
+            TransferOutcome::Taken { transfer_id, bank } => Decision::of(Event::WithdrawalPaid {
                 id,
                 amount: withdrawal.amount,
                 transfer_id,
                 returnable_until: now.plus_days(RETURNABLE_DAYS),
+                bank: Some(bank),
             }),
             TransferOutcome::Refused { notes } => self.rejected(withdrawal, notes),
         })
     }
 
-    /// The bank returned a transfer that was paid. It counts once.
-    pub(super) fn returned(&self, id: ObjectId, notes: String) -> Result<Decision, Rejection> {
+    /// The bank returned a transfer that was paid. It counts once. The money comes back to the
+    /// account that it left, unless the institution names another.
+    pub(super) fn returned(&self, id: ObjectId, notes: String, to: Option<PayoutBank>) -> Result<Decision, Rejection> {
         let found = self.outflow.returnable().iter().find(|returnable| returnable.withdrawal.id == id);
-        let OpenWithdrawal { amount, spans, consumed, settlements, .. } =
+        let OpenWithdrawal { amount, spans, consumed, settlements, bank, .. } =
             found.ok_or(Rejection::WithdrawalAlreadyDecided)?.withdrawal.clone();
-        let event = Event::WithdrawalReturned { id, amount, spans, consumed, notes, settlements };
+        let bank = to.or(bank);
+        let event = Event::WithdrawalReturned { id, amount, spans, consumed, notes, settlements, bank };
         Ok(self.with_recovery(event, amount))
     }
 

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::world::bytes;
 use ledger::event::{
     AnticipatedSplit, Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DisputeKind, Drawn, Due, Event,
-    PaidBack, SellerPart, SettledLine, SettledObject, Settlement, Span, Split, SplitKey, TakeBack, Terms,
+    PaidBack, PayoutBank, SellerPart, SettledLine, SettledObject, Settlement, Span, Split, SplitKey, TakeBack, Terms,
 };
 use ledger::fees::{Commission, Fees, Options, PaymentMethod, Settings};
 use ledger::house::{HouseAccount, HouseEntryTerms};
@@ -479,6 +479,21 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     fee: Centavos(100),
                     end_to_end_id: end_to_end_id.clone(),
                     transfer_id: "t-1".to_owned(),
+                    bank: None,
+                },
+            ),
+        ),
+        (
+            "cashout-processed-from-settlement",
+            one(
+                merchant,
+                Event::CashoutProcessed {
+                    id: id(5),
+                    amount: Centavos(3_000),
+                    fee: Centavos(100),
+                    end_to_end_id: end_to_end_id.clone(),
+                    transfer_id: "t-1".to_owned(),
+                    bank: Some(PayoutBank::Settlement),
                 },
             ),
         ),
@@ -530,6 +545,35 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     amount: Centavos(1_952),
                     transfer_id: "transfer-1".to_owned(),
                     returnable_until: Timestamp(1_769_860_830_500),
+                    bank: None,
+                },
+            ),
+        ),
+        (
+            "withdrawal-paid-from-pix",
+            one(
+                recipient,
+                Event::WithdrawalPaid {
+                    id: id(5),
+                    amount: Centavos(1_952),
+                    transfer_id: "transfer-1".to_owned(),
+                    returnable_until: Timestamp(1_769_860_830_500),
+                    bank: Some(PayoutBank::Pix),
+                },
+            ),
+        ),
+        (
+            "withdrawal-returned-to-pix",
+            one(
+                recipient,
+                Event::WithdrawalReturned {
+                    id: id(5),
+                    amount: Centavos(1_952),
+                    spans: Vec::new(),
+                    consumed: Centavos::ZERO,
+                    notes: "conta encerrada".to_owned(),
+                    settlements: Vec::new(),
+                    bank: Some(PayoutBank::Pix),
                 },
             ),
         ),
@@ -551,6 +595,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     consumed: Centavos(48),
                     notes: "conta encerrada".to_owned(),
                     settlements,
+                    bank: None,
                 },
             ),
         ),

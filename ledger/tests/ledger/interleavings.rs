@@ -6,7 +6,7 @@
 
 use crate::shelf::Shelf;
 use crate::world::World;
-use ledger::event::{Cut, Event, SplitKey};
+use ledger::event::{Cut, Event, PayoutBank, SplitKey};
 use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Rate;
 use ledger::personal::Sealed;
@@ -218,14 +218,14 @@ fn command(
         Turn::Decide { well } => {
             let Some(pending) = pending else {
                 let id = state.returnable().first().filter(|_| !well)?.withdrawal.id;
-                return Some(RecipientCommand::ReturnWithdrawal { id, notes: String::new() });
+                return Some(RecipientCommand::ReturnWithdrawal { id, notes: String::new(), to: None });
             };
             let (id, notes) = (pending.id, String::new());
             Some(match (pending.approved_at, well) {
                 (None, true) => RecipientCommand::ApproveWithdrawal { id },
                 (None, false) => RecipientCommand::RejectWithdrawal { id, notes },
                 (Some(_), true) => {
-                    let outcome = TransferOutcome::Taken { transfer_id: String::new() };
+                    let outcome = TransferOutcome::Taken { transfer_id: String::new(), bank: PayoutBank::Pix };
                     RecipientCommand::SettleWithdrawal { id, outcome }
                 }
                 (Some(_), false) => {

@@ -101,6 +101,11 @@ const LESSONS: &[(&str, &[&str], &[&str])] = &[
         &["reject-withdrawal ana w"],
     ),
     (
+        "A withdrawal that the institution paid from the PIX account, and its return",
+        &["open-pix p 8000 ana=1000", "pay p", "withdraw ana w", "approve-withdrawal ana w"],
+        &["settle ana w taken-by-pix", "return ana w"],
+    ),
+    (
         "A withdrawal is returned by the bank",
         &["open-pix p 8000 ana=1000", "pay p", "withdraw ana w", "approve-withdrawal ana w", "settle ana w taken"],
         &["return ana w"],

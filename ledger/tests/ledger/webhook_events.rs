@@ -80,7 +80,7 @@ fn what_moves_money_out_is_told() {
         (ana, Event::WithdrawalApproved { id }, ""),
         (
             ana,
-            Event::WithdrawalPaid { id, amount, transfer_id: notes(), returnable_until: Timestamp(0) },
+            Event::WithdrawalPaid { id, amount, transfer_id: notes(), returnable_until: Timestamp(0), bank: None },
             "withdrawal.approved",
         ),
         (ana, Event::WithdrawalRejected { id, amount, notes: notes() }, "withdrawal.rejected"),
@@ -93,6 +93,7 @@ fn what_moves_money_out_is_told() {
                 consumed: Centavos(0),
                 notes: notes(),
                 settlements: vec![],
+                bank: None,
             },
             "withdrawal.rejected",
         ),
@@ -109,7 +110,14 @@ fn what_moves_money_out_is_told() {
         ),
         (
             merchant,
-            Event::CashoutProcessed { id, amount, fee: Centavos(100), end_to_end_id: notes(), transfer_id: notes() },
+            Event::CashoutProcessed {
+                id,
+                amount,
+                fee: Centavos(100),
+                end_to_end_id: notes(),
+                transfer_id: notes(),
+                bank: None,
+            },
             "cashout.processed",
         ),
         (merchant, Event::CashoutFailed { id, amount, failure: CashoutFailure::NotTaken }, "cashout.failed"),

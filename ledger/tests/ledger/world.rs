@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use ledger::account::Account;
 use ledger::entry::Side;
 use ledger::event::{
-    Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DisputeKind, Drawn, Event, SettledLine,
+    Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DisputeKind, Drawn, Event, PayoutBank, SettledLine,
     SettledObject, SplitKey, TakeBack, Terms,
 };
 use ledger::fees::{Commission, PaymentMethod, Settings};
@@ -218,8 +218,9 @@ impl World {
             ("reject-withdrawal", [name]) => {
                 RecipientCommand::RejectWithdrawal { id: self.id(name), notes: "another account".to_owned() }
             }
-            ("settle", [name, "taken"]) => {
-                let outcome = TransferOutcome::Taken { transfer_id: "transfer-1".to_owned() };
+            ("settle", [name, "taken" | "taken-by-pix"]) => {
+                let bank = if rest[1] == "taken" { PayoutBank::Settlement } else { PayoutBank::Pix };
+                let outcome = TransferOutcome::Taken { transfer_id: "transfer-1".to_owned(), bank };
                 RecipientCommand::SettleWithdrawal { id: self.id(name), outcome }
             }
             ("settle", [name, "refused"]) => {
@@ -227,7 +228,7 @@ impl World {
                 RecipientCommand::SettleWithdrawal { id: self.id(name), outcome }
             }
             ("return", [name]) => {
-                RecipientCommand::ReturnWithdrawal { id: self.id(name), notes: "no such account".to_owned() }
+                RecipientCommand::ReturnWithdrawal { id: self.id(name), notes: "no such account".to_owned(), to: None }
             }
             ("anticipate", [days, splits @ ..]) => {
                 let (target_days, rate) = match *days {
@@ -450,6 +451,7 @@ impl World {
                     "carried-out" => CashoutOutcome::Processed {
                         transfer_id: "t-1".to_owned(),
                         end_to_end_id: "E0000000020260101120000000000002".to_owned(),
+                        bank: PayoutBank::Pix,
                     },
                     "not-taken" => CashoutOutcome::Failed(CashoutFailure::NotTaken),
                     _ => CashoutOutcome::Failed(CashoutFailure::NotCarriedOut),

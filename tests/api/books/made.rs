@@ -143,6 +143,7 @@ fn returned() -> Record {
         consumed: Centavos::ZERO,
         notes: "\"; include \"/etc/passwd".to_owned(),
         settlements: Vec::new(),
+        bank: None,
     };
     Decision::of(event).into_record(R, 3, Timestamp(BEGIN_MS + MANUAL.len() as i64 * STEP_MS))
 }
