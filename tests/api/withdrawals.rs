@@ -544,3 +544,28 @@ async fn an_institution_is_asked_five_times_whether_a_transfer_came_back() {
     assert_eq!(institution.0.lock().unwrap().asked, 6);
     world.check_books().await;
 }
+
+/// The settlement account of a platform without card sales holds nothing: the institution pays from
+/// the PIX account, the preview says so, and a return comes back there.
+#[tokio::test]
+async fn a_withdrawal_is_booked_on_the_account_that_the_institution_says() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = recipient_with_account(&merchant, 1, "99991").await;
+    let shard = format!("P-{}", merchant.id);
+    let banks = async || {
+        let accounts = world.accounts().await;
+        ["Pix", "Settlement"].map(|bank| accounts.get(&(shard.clone(), format!("Assets:Bank:{bank}"))).copied())
+    };
+    let [Some(before), None] = banks().await else { panic!("money came by PIX only") };
+    let id = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    let preview = world.ops_get(&format!("/ops/queue/{id}/preview")).await.expect(200);
+    let transfer = preview["steps"][1]["entries"].to_string();
+    assert!(transfer.contains("Assets:Bank:Pix") && !transfer.contains("Assets:Bank:Settlement"), "{transfer}");
+    assert_eq!(world.approve(&id).await.expect(200)["status"], "approved");
+    assert_eq!(banks().await, [Some(before - 1_000), None]);
+    world.advance(DAY).await;
+    assert_eq!(merchant.recipient_money(&ana).await, [1_000, 0, 0, 0]);
+    assert_eq!(banks().await, [Some(before), None]);
+    world.check_books().await;
+}
