@@ -19,7 +19,9 @@ use crate::http::measures::Exposition;
 use crate::http::problem::Problem;
 use crate::http::rate_limits::RateLimits;
 use crate::http::session::Sessions;
+use crate::http::slow_pages::SlowPages;
 use crate::last_backup::LastBackup;
+use crate::past_books::PastBooks;
 use crate::rails::sandbox::Institutions;
 use crate::webhooks::Webhooks;
 
@@ -45,6 +47,8 @@ pub struct App {
     pub exporting: Arc<Semaphore>,
     /// One permit: one answer about books of the past at a time.
     pub reading_past: Arc<Semaphore>,
+    /// Sums of books of the past, and the jobs that read them.
+    pub past_books: PastBooks,
     /// Exports that are made in the background.
     pub export_jobs: ExportJobs,
     /// Taken while a file is compared with the books: one at a time.
@@ -69,6 +73,8 @@ pub struct App {
     pub sessions: Sessions,
     /// The live overview of the console.
     pub live: LivePictures,
+    /// Pages of the console that are being read.
+    pub slow_pages: SlowPages,
 }
 
 impl App {

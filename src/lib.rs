@@ -27,6 +27,7 @@ pub mod logging;
 pub mod mask;
 pub mod network;
 pub mod ops;
+pub mod past_books;
 pub mod rails;
 pub mod reconcile;
 pub mod remote;

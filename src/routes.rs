@@ -32,7 +32,7 @@ use crate::http::reading::on_waiting_thread;
 use crate::http::{documents, reference};
 use crate::ops::{
     api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, disputes as disputes_review,
-    entries, export, exports, health, made_up, merchants, minutes, periods, preview, queue,
+    entries, export, exports, health, made_up, merchants, minutes, past, periods, preview, queue,
     recipients as all_recipients, reconciliations, records, refunds as refunds_review, reports as made_reports,
     sandbox, sub_recipients as review, webhooks, withdrawals as outflow,
 };
@@ -116,6 +116,7 @@ fn for_merchants(in_sandbox: bool) -> Routes {
 fn books_of_operators() -> Routes {
     Routes::new()
         .routes(routes!(books::trial_balance))
+        .routes(routes!(past::past))
         .routes(routes!(books::accounts))
         .routes(routes!(books::entries))
         .routes(routes!(checkpoint::get))

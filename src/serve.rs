@@ -32,10 +32,12 @@ use crate::http::middleware::{Admits, Middleware};
 use crate::http::outgoing::Backlog;
 use crate::http::rate_limits::RateLimits;
 use crate::http::session::Sessions;
+use crate::http::slow_pages::SlowPages;
 use crate::http::tls::{Tls, TlsError, TlsFiles};
 use crate::http::{measures, middleware, server};
 use crate::last_backup::LastBackup;
 use crate::ops::health;
+use crate::past_books::PastBooks;
 use crate::rails::sandbox::Institutions;
 use crate::routes;
 use crate::secrets::{self, SecretError, SecretSource};
@@ -258,6 +260,7 @@ fn app(
     let export_jobs = ExportJobs::new(settings.data.join("exports"), engine.shared_keyring());
     let guesses = Guesses::new(settings.rate_limits.is_some());
     guesses.register(&mut registry);
+    let reading_past = Arc::new(Semaphore::new(1));
     Ok(Arc::new(App {
         engine,
         ops_tokens: RwLock::new(ops_tokens),
@@ -268,7 +271,8 @@ fn app(
         backing_up: Arc::new(Semaphore::new(1)),
         last_backup,
         exporting: Arc::new(Semaphore::new(1)),
-        reading_past: Arc::new(Semaphore::new(1)),
+        past_books: PastBooks::new(Arc::clone(&reading_past)),
+        reading_past,
         export_jobs,
         reconciling: Arc::new(Semaphore::new(1)),
         event_waits: Semaphore::new(EVENT_WAITS_MAX),
@@ -281,6 +285,7 @@ fn app(
         webhooks: Arc::new(webhooks),
         sessions: Sessions::default(),
         live: LivePictures::default(),
+        slow_pages: SlowPages::default(),
     }))
 }
 

@@ -12,6 +12,7 @@ use ledger::record::Record;
 use maud::{Markup, html};
 
 use crate::app::App;
+use crate::console::form::optional;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::records::{block_card, block_records, facts_of, record_link};
 use crate::console::show;
@@ -77,9 +78,14 @@ pub async fn ledger(State(app): State<Arc<App>>, visit: Visit, PathId(name): Pat
 async fn ledger_screen(app: &App, visit: &Visit, name: &str, parts: &Parts) -> Result<Screen, Problem> {
     let ledger = books::find(app, name)?;
     visit.sees(ledger.group())?;
-    let page = Page::read(&query(parts)?, ENTRIES_A_PAGE)?;
-    let balances = app.engine.accounts(ledger).await?;
-    let Listed { total, items } = app.engine.entries(ledger, page.skip(), page.count())?;
+    let given: Vec<_> = query(parts)?.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+    let (page, cut) = (Page::read(&given, ENTRIES_A_PAGE)?, books::requested_cut(app, &given)?);
+    let balances = match cut {
+        Some(cut) => app.engine.ledger_as_of(ledger, cut)?,
+        None => app.engine.accounts(ledger).await?,
+    };
+    let through = cut.unwrap_or(Sequence(u64::MAX));
+    let Listed { total, items } = app.engine.entries_through(ledger, through, page.skip(), page.count())?;
     let records = items.collect::<Result<Vec<_>, _>>()?;
     let title = format!("{} · {}", visit.say(words::LEDGER), show::owner_name(&app.engine, visit.language, ledger));
     let accounts = balances.iter().map(|(account, balance)| {
@@ -87,7 +93,8 @@ async fn ledger_screen(app: &App, visit: &Visit, name: &str, parts: &Parts) -> R
         (show::breakable(&name), *balance)
     });
     let body = html! {
-        p { code { (name) } }
+        p { code { (name) } @if let Some(cut) = cut { " · " (visit.say(words::THROUGH_RECORD)) " " (record_link(visit.language, cut)) } }
+        (cut_form(visit, &given, &[])?)
         section.card aria-labelledby="accounts" {
             h2 id="accounts" { (visit.say(words::BALANCE)) }
             (balance_table(visit, accounts.collect()))
@@ -106,6 +113,28 @@ async fn ledger_screen(app: &App, visit: &Visit, name: &str, parts: &Parts) -> R
         }
     };
     Ok(Screen { section: Section::Journal, title, body })
+}
+
+/// The form that asks for the books of the past, with the parameters that it keeps.
+pub fn cut_form(visit: &Visit, given: &[(String, String)], kept: &[&'static str]) -> Result<Markup, Problem> {
+    let (at, date) = (optional(given, "at")?, optional(given, "date")?);
+    Ok(html! {
+        form.filters {
+            (visit.scope.field())
+            @for name in kept {
+                @if let Some(value) = optional(given, name)? { input type="hidden" name=(name) value=(value); }
+            }
+            div {
+                label for="at" { (visit.say(words::AFTER_RECORD)) }
+                input id="at" name="at" inputmode="numeric" maxlength="19" value=[at] autocomplete="off";
+            }
+            div {
+                label for="date" { (visit.say(words::AT_END_OF)) }
+                input id="date" type="date" name="date" value=[date];
+            }
+            button type="submit" { (visit.say(words::SHOW)) }
+        }
+    })
 }
 
 /// Accounts with the sums of both sides and the balance.

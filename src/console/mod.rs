@@ -39,6 +39,7 @@ pub mod scope;
 pub mod settings;
 pub mod show;
 pub mod sign_in;
+pub mod slow;
 pub mod table;
 pub mod trial_balance;
 pub mod webhooks;

@@ -185,6 +185,11 @@ impl Visit {
         word.text(self.language)
     }
 
+    /// Path and query of the page.
+    pub fn here(&self) -> &str {
+        &self.here
+    }
+
     /// The token that every form of the session carries.
     pub fn form_token(&self) -> &str {
         &self.form_token
@@ -269,7 +274,8 @@ impl Visit {
         Screen { section: Section::Found, title: self.say(words::PROBLEM).to_owned(), body }
     }
 
-    fn page(&self, status: StatusCode, screen: &Screen) -> Response {
+    /// A screen in its frame.
+    pub fn page(&self, status: StatusCode, screen: &Screen) -> Response {
         let page = frame(
             self.language,
             &screen.title,

@@ -11,7 +11,7 @@ use ledger::entry::Balance;
 use maud::{Markup, html};
 
 use crate::app::App;
-use crate::console::books::{balance_table, pager};
+use crate::console::books::{balance_table, cut_form, pager};
 use crate::console::form::optional;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::records::record_link;
@@ -20,7 +20,9 @@ use crate::console::show;
 use crate::console::words;
 use crate::http::problem::Problem;
 use crate::http::reply::{Page, query};
-use crate::ops::books::{AccountRow, TrialBalance, TrialBalanceQuery, find, read, requested_account, requested_cut};
+use crate::ops::books::{
+    AccountRow, TrialBalance, TrialBalanceQuery, find, read_patiently, requested_account, requested_cut,
+};
 
 /// Accounts by ledger on a page.
 const ACCOUNTS_A_PAGE: u64 = 100;
@@ -40,7 +42,7 @@ async fn screen(app: &Arc<App>, visit: &Visit, parts: &Parts) -> Result<Screen, 
     let by_account = account.is_none() && optional(&given, "by")? != Some("ledger");
     let page = Page::read(&given, ACCOUNTS_A_PAGE)?;
     let asked = TrialBalanceQuery { ledger: None, by_account, account, cut, level: usize::MAX, page };
-    let balance = read(app, asked).await?;
+    let balance = read_patiently(app, asked).await?;
     let kept = kept_cut(&given);
     let by = |by: &str, heading, is_current: bool| {
         html! { a.button href={"/console/trial-balance?by=" (by) (kept)} aria-current=[is_current.then_some("page")] { (visit.say(heading)) } }
@@ -51,12 +53,12 @@ async fn screen(app: &Arc<App>, visit: &Visit, parts: &Parts) -> Result<Screen, 
             (by("account", words::BY_ACCOUNT, by_account))
             (by("ledger", words::BY_LEDGER, !by_account && name.is_none()))
         }
-        (filters(visit, &given)?)
+        (cut_form(visit, &given, &["by", "account"])?)
         section.card aria-label=(visit.say(words::TRIAL_BALANCE)) {
             @if let Some(name) = &name { p { (visit.say(words::LEDGERS_WITH)) " " strong { (show::breakable(name)) } } }
             (state(visit, &balance))
             @if by_account { (balance_table(visit, of_kinds(&balance.accounts, &kept))) } @else {
-                (ledgers(app, visit, &balance.accounts))
+                (ledgers(app, visit, &balance.accounts, &kept))
                 (pager(visit, parts, page, balance.total))
             }
         }
@@ -72,27 +74,6 @@ fn kept_cut(given: &[(String, String)]) -> String {
         format!("&{name}={value}")
     });
     kept.collect()
-}
-
-/// The form that asks for the books of the past.
-fn filters(visit: &Visit, given: &[(String, String)]) -> Result<Markup, Problem> {
-    let (at, date) = (optional(given, "at")?, optional(given, "date")?);
-    Ok(html! {
-        form.filters {
-            @for name in ["by", "account"] {
-                @if let Some(value) = optional(given, name)? { input type="hidden" name=(name) value=(value); }
-            }
-            div {
-                label for="at" { (visit.say(words::AFTER_RECORD)) }
-                input id="at" name="at" inputmode="numeric" maxlength="19" value=[at] autocomplete="off";
-            }
-            div {
-                label for="date" { (visit.say(words::AT_END_OF)) }
-                input id="date" type="date" name="date" value=[date];
-            }
-            button type="submit" { (visit.say(words::SHOW)) }
-        }
-    })
 }
 
 /// Whether debits equal credits, and through which Record.
@@ -114,11 +95,12 @@ fn of_kinds(rows: &[AccountRow], kept: &str) -> Vec<(Markup, Balance)> {
     rows.iter().map(|row| (link(row), Balance { debits: row.debits, credits: row.credits })).collect()
 }
 
-fn ledgers(app: &App, visit: &Visit, rows: &[AccountRow]) -> Markup {
+fn ledgers(app: &App, visit: &Visit, rows: &[AccountRow], kept: &str) -> Markup {
+    let then = kept.strip_prefix('&').map(|kept| format!("?{kept}")).unwrap_or_default();
     let owner = |row: &AccountRow| {
         let name = row.ledger.as_deref().unwrap_or_default();
         let owner = find(app, name).map(|ledger| show::owner_name(&app.engine, visit.language, ledger));
-        html! { a href={"/console/ledgers/" (name) "#entries"} { (name.get(..2).unwrap_or_default()) bdi { (owner.unwrap_or_default()) } } }
+        html! { a href={"/console/ledgers/" (name) (then) "#entries"} { (name.get(..2).unwrap_or_default()) bdi { (owner.unwrap_or_default()) } } }
     };
     show::scrolled(
         visit.say(words::TRIAL_BALANCE),

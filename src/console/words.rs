@@ -262,6 +262,10 @@ words! {
     GO_ON = "Continuar", "Go on";
     BLOCKS_PROVED = "Blocos provados nesta página", "Blocks proved on this page";
     RECORDS_PROVED = "Records provados nesta página", "Records proved on this page";
+    // Slow pages.
+    READING = "Lendo", "Reading";
+    READING_WHAT = "Esta página lê o passado do disco. Ela aparece aqui assim que estiver lida.", "This page reads the past from the disk. It appears here as soon as it is read.";
+    LOOK_AGAIN = "Ver de novo", "Look again";
     // Keys and disputes.
     NEW_MERCHANT = "Novo lojista", "New merchant";
     OPEN_MERCHANT = "Abrir", "Open";

@@ -33,6 +33,7 @@ pub mod refusals;
 pub mod reply;
 pub mod server;
 pub mod session;
+pub mod slow_pages;
 pub mod streamed;
 pub mod timestamp;
 pub mod tls;

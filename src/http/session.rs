@@ -183,7 +183,8 @@ fn random_text() -> Result<String, Problem> {
     Ok(URL_SAFE_NO_PAD.encode(stocked_random_bytes::<32>()?))
 }
 
-fn digest(secret: &str) -> [u8; 32] {
+/// The digest by which a session is known.
+pub fn digest(secret: &str) -> [u8; 32] {
     Sha256::digest(secret.as_bytes()).into()
 }
 

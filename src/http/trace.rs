@@ -41,6 +41,11 @@ impl RequestContext {
         REQUEST.sync_scope(self.clone(), work)
     }
 
+    /// The request that is being handled here, if there is one.
+    pub fn own() -> Option<Self> {
+        REQUEST.try_with(Clone::clone).ok()
+    }
+
     /// Shows the request that is being handled here, if there is one.
     pub fn current(show: impl FnOnce(&Self)) {
         let _outside_of_requests = REQUEST.try_with(show);

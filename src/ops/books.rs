@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actors::balance_files::AsOf;
+use actors::balance_files::{SumOfKind, SumsAsOf};
 use actors::engine::Listed;
 use actors::names::HOUSE;
 use actors::store::Sequence;
@@ -17,6 +17,7 @@ use ledger::id::{LedgerId, ObjectId};
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use serde::Serialize;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
@@ -194,29 +195,71 @@ pub fn requested_account(pairs: &[(String, String)]) -> Result<Option<Account>, 
 }
 
 /// The trial balance that is asked for. What needs the books of the past is read one at a time, on
-/// a thread that may wait.
+/// a thread that may wait: an answer that waits longer than 2 s for the one before is 503.
 pub async fn read(app: &Arc<App>, asked: TrialBalanceQuery) -> Result<TrialBalance, Problem> {
+    if !asked.is_of_the_past() {
+        return read_now(app, asked);
+    }
+    let turn = turn(&app.reading_past, "Other books of the past are being read.").await?;
+    read_in_turn(app, asked, turn).await
+}
+
+/// The trial balance that is asked for, however long it takes: the sums of the past come from
+/// their job.
+pub async fn read_patiently(app: &Arc<App>, asked: TrialBalanceQuery) -> Result<TrialBalance, Problem> {
+    if !asked.is_of_the_past() {
+        return read_now(app, asked);
+    }
+    if let (None, Some(cut)) = (asked.ledger, asked.cut) {
+        let sums = app.past_books.sums(&app.engine, cut).await?;
+        if asked.by_account {
+            return Ok(by_kind(of_the_past(&sums), (asked.level, asked.page)));
+        }
+    }
+    let turn = Arc::clone(&app.reading_past).acquire_owned().await.map_err(|_| broken())?;
+    read_in_turn(app, asked, turn).await
+}
+
+async fn read_in_turn(
+    app: &Arc<App>,
+    asked: TrialBalanceQuery,
+    turn: OwnedSemaphorePermit,
+) -> Result<TrialBalance, Problem> {
     let reading = Arc::clone(app);
     let read = move || {
-        let TrialBalanceQuery { ledger, by_account, account, cut, level, page } = asked;
-        Ok(match (ledger, by_account, cut) {
-            (Some(ledger), ..) => of_ledger(&reading, ledger, cut, (level, page))?,
-            (None, true, None) => by_kind(reading.engine.totals(), (level, page)),
-            (None, true, Some(cut)) => {
-                let as_of = reading.engine.balances_as_of(cut)?;
-                by_kind((as_of.through(), is_balanced(&as_of)?, as_of.totals()?), (level, page))
-            }
-            (None, false, None) if account.is_none() => by_ledger(&reading, page),
-            (None, false, cut) => {
-                by_ledger_as_of(&reading, cut.unwrap_or_else(|| reading.engine.published()), account, page)?
-            }
-        })
+        let _until_it_is_read = turn;
+        read_now(&reading, asked)
     };
-    if asked.cut.is_none() && asked.account.is_none() {
-        return read();
-    }
-    let _one_at_a_time = turn(&app.reading_past, "Other books of the past are being read.").await?;
     spawn_blocking(read).await.unwrap_or_else(|_| Err(broken()))
+}
+
+fn read_now(app: &App, asked: TrialBalanceQuery) -> Result<TrialBalance, Problem> {
+    let TrialBalanceQuery { ledger, by_account, account, cut, level, page } = asked;
+    Ok(match (ledger, by_account, cut) {
+        (Some(ledger), ..) => of_ledger(app, ledger, cut, (level, page))?,
+        (None, true, None) => by_kind(app.engine.totals(), (level, page)),
+        (None, true, Some(cut)) => by_kind(of_the_past(&*app.past_books.read(&app.engine, cut)?), (level, page)),
+        (None, false, None) if account.is_none() => by_ledger(app, page),
+        (None, false, cut) => by_ledger_as_of(app, cut.unwrap_or_else(|| app.engine.published()), account, page)?,
+    })
+}
+
+impl TrialBalanceQuery {
+    /// Whether the answer needs books of the past. The read model has no list by account either.
+    fn is_of_the_past(&self) -> bool {
+        self.cut.is_some() || self.account.is_some()
+    }
+}
+
+/// The rows of sums of the past.
+pub(super) fn rows_of(sums: &SumsAsOf) -> Vec<AccountRow> {
+    sums.kinds.iter().map(|kind| AccountRow::new(None, kind.account.kind_name(), kind.balance)).collect()
+}
+
+/// Sums of the past as the read model gives those of the present.
+fn of_the_past(sums: &SumsAsOf) -> (Sequence, bool, Vec<(Account, Balance)>) {
+    let kinds = sums.kinds.iter().map(|SumOfKind { account, balance, .. }| (*account, *balance));
+    (sums.through, sums.is_balanced, kinds.collect())
 }
 
 /// The Record through which the books of the past are asked for, if they are.
@@ -273,20 +316,17 @@ fn by_ledger(app: &App, page: Page) -> TrialBalance {
 }
 
 fn by_ledger_as_of(app: &App, cut: Sequence, wanted: Option<Account>, page: Page) -> Result<TrialBalance, Problem> {
+    let is_wanted = |account: Account| wanted.is_none_or(|wanted| wanted.code().0 == account.code().0);
+    let sums = app.past_books.read(&app.engine, cut)?;
+    let total = sums.kinds.iter().filter(|kind| is_wanted(kind.account)).map(|kind| kind.count).sum();
     let as_of = app.engine.balances_as_of(cut)?;
-    let (skip, end) = (page.skip(), page.skip().saturating_add(page.count() as u64));
-    let (mut total, mut rows) = (0, Vec::new());
-    for row in as_of.rows() {
+    let found = as_of.rows().filter(|row| row.as_ref().map_or(true, |(_, account, _)| is_wanted(*account)));
+    let skip = usize::try_from(page.skip()).unwrap_or(usize::MAX);
+    let rows = found.skip(skip).take(page.count()).map(|row| {
         let (ledger, account, balance) = row?;
-        if wanted.is_some_and(|wanted| wanted.code().0 != account.code().0) {
-            continue;
-        }
-        if (skip..end).contains(&total) {
-            rows.push(account_row(app, ledger, account, balance));
-        }
-        total += 1;
-    }
-    Ok(TrialBalance::of(as_of.through(), is_balanced(&as_of)?, rows, total, page))
+        Ok(account_row(app, ledger, account, balance))
+    });
+    Ok(TrialBalance::of(sums.through, sums.is_balanced, rows.collect::<Result<_, Problem>>()?, total, page))
 }
 
 fn by_kind(
@@ -296,20 +336,6 @@ fn by_kind(
     let sums = summed(sums.into_iter().map(|(account, sum)| (account.kind_name(), sum)), level);
     let rows = sums.into_iter().map(|(account, sum)| AccountRow::new(None, account, sum));
     TrialBalance::paged(through, is_balanced, rows.collect(), page)
-}
-
-/// True when debits equal credits in every ledger. The accounts come ledger by ledger.
-fn is_balanced(as_of: &AsOf) -> Result<bool, Problem> {
-    let (mut ledger, mut net) = (None, 0);
-    for row in as_of.rows() {
-        let (of, _, balance) = row?;
-        if ledger != Some(of) && net != 0 {
-            return Ok(false);
-        }
-        ledger = Some(of);
-        net += balance.net();
-    }
-    Ok(net == 0)
 }
 
 /// All accounts, ledger by ledger, as a stream of CSV.

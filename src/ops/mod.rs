@@ -21,6 +21,7 @@ pub mod made_up;
 pub mod merchants;
 pub mod minutes;
 pub mod operator;
+pub mod past;
 pub mod periods;
 pub mod preview;
 pub mod queue;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use actors::balance_files::SumOfKind;
 use actors::checkpoint::hex;
 use actors::engine::Engine;
 use actors::store::Sequence;
@@ -208,8 +209,8 @@ fn open_items(
     (begin, end): (Timestamp, Timestamp),
 ) -> Result<Vec<OpenItem>, Problem> {
     let mut open = Vec::new();
-    for (account, sum) in engine.balances_as_of(through)?.totals()? {
-        let net = sum.net();
+    for SumOfKind { account, balance, .. } in engine.sums_as_of(through, |_, _| ())?.kinds {
+        let net = balance.net();
         let kind = match account {
             Account::Suspense if net != 0 => "suspense",
             Account::BankSettlement | Account::BankPix | Account::BankOwn if net < 0 => "negative_bank",

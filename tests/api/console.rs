@@ -95,8 +95,19 @@ impl Browser {
         Page { status, headers, html: response.text().await.unwrap() }
     }
 
-    pub(crate) async fn get(&self, path: &str) -> Page {
+    /// Looks at a page once: it may tell that it is being read.
+    pub(crate) async fn look(&self, path: &str) -> Page {
         self.send(Method::GET, path, &[], String::new()).await
+    }
+
+    /// Opens a page; one that is slow, as often as it asks for.
+    pub(crate) async fn get(&self, path: &str) -> Page {
+        loop {
+            let page = self.look(path).await;
+            if page.header("refresh").is_empty() {
+                return page;
+            }
+        }
     }
 
     pub(crate) async fn page(&self, path: &str) -> Page {

@@ -74,6 +74,82 @@ async fn the_trial_balance_of_the_console_is_that_of_the_route_now_and_in_the_pa
 }
 
 #[tokio::test]
+async fn a_slow_page_tells_that_it_reads_and_follows() {
+    let world = world_of_three().await;
+    world.merchant().await.paid_pix(&pix("1234.56")).await;
+    let past = world.cut().await;
+    let (ana, eva) = (Browser::signed_in(&world, ANA).await, Browser::signed_in(&world, EVA).await);
+    let path = format!("/console/trial-balance?at={past}");
+    let held = std::sync::Arc::clone(&world.app().reading_past).acquire_owned().await.unwrap();
+    for browser in [&ana, &eva, &ana] {
+        let page = browser.look(&path).await;
+        assert_eq!((page.status, page.header("refresh")), (202, "1"), "{}", page.html);
+        assert_eq!(page.header("cache-control"), "no-store");
+        page.has(&["id=\"reading\"", "appears here as soon", &format!("href=\"{path}\"")]);
+        assert!(!page.html.contains("1,234.56"));
+    }
+    assert_eq!(ana.look("/console").await.status, 200, "other pages come");
+    let queued = world.ops_get(&format!("/ops/trial-balance/{past}")).await;
+    assert_eq!(queued.header("retry-after"), Some("1"));
+    assert_eq!(queued.expect(202), json!({"cut": {"0": past}, "status": "queued"}));
+    let gone =
+        Browser { client: ana.client.clone(), host: ana.host.clone(), cookie: ana.cookie.clone(), language: "en" };
+    ana.post("/console/sign-out", &[]).await;
+    let file = format!("{path}&csv=1");
+    let release = async {
+        world.ops_get("/ops/trial-balance").await.expect(200);
+        drop(held);
+    };
+    let (file, ()) = tokio::join!(eva.look(&file), release);
+    assert!(file.status == 200 && file.header("content-type").starts_with("text/csv"), "a file is waited for");
+    eva.page(&path).await.has(&["1,234.56", "Debits equal credits."]);
+    let refused = gone.look(&path).await;
+    assert!(refused.status == 303 && refused.header("location").starts_with("/console/sign-in"), "{}", refused.html);
+
+    let done = loop {
+        let answer = world.ops_get(&format!("/ops/trial-balance/{past}")).await;
+        if answer.status == 200 {
+            break answer.body;
+        }
+    };
+    let waited = world.ops_get(&format!("/ops/trial-balance?by=account&at={past}")).await.expect(200);
+    assert_eq!(
+        (&done["status"], &done["balanced"], &done["accounts"]),
+        (&json!("done"), &json!(true), &waited["accounts"])
+    );
+    let _held = std::sync::Arc::clone(&world.app().reading_past).acquire_owned().await.unwrap();
+    assert_eq!(world.ops_get(&format!("/ops/trial-balance/{past}")).await.expect(200), done, "kept by its cut");
+    assert_eq!(eva.look(&path).await.status, 200);
+    for wrong in ["0", "x", "99999999"] {
+        world.ops_get(&format!("/ops/trial-balance/{wrong}")).await.refused(404, "not_found");
+    }
+}
+
+#[tokio::test]
+async fn a_ledger_is_shown_as_it_was() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("1234.56")).await;
+    let past = world.cut().await;
+    merchant.paid_pix(&pix("10.00")).await;
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    let path = format!("/console/ledgers/{}", merchant.ledger());
+    browser.page(&path).await.has(&["1,244.56", "10.00"]);
+    let then = browser.page(&format!("{path}?at={past}&date=")).await;
+    then.has(&["1,234.56", &format!("/console/records/{past}"), &format!("value=\"{past}\"")]);
+    assert!(!then.html.contains("1,244.56") && !then.html.contains(">10.00<"), "{}", then.html);
+    let route = world.ops_get(&format!("/ops/trial-balance?ledger={}&at={past}", merchant.ledger())).await.expect(200);
+    let shown = rows(&browser, &format!("{path}?at={past}")).await;
+    for (row, expected) in shown[1..].iter().zip(route["accounts"].as_array().unwrap()) {
+        let amounts = ["debits", "credits", "balance"].map(|name| column(&expected[name]));
+        assert_eq!(*row, [vec![text(&expected["account"])], amounts.to_vec()].concat());
+    }
+    let link = format!("/console/ledgers/{}?at={past}#entries", merchant.ledger());
+    browser.page(&format!("/console/trial-balance?by=ledger&at={past}")).await.has(&[&format!("href=\"{link}\"")]);
+    assert_eq!(browser.get(&format!("{path}?at=0")).await.status, 400);
+}
+
+#[tokio::test]
 async fn an_account_leads_to_its_ledgers_and_a_ledger_to_its_postings() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;

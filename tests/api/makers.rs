@@ -128,7 +128,7 @@ pub(crate) async fn make(merchant: &Merchant<'_>, operation: &Operation) -> Stri
         "recipients" => merchant.recipient("Ana Prado", next()).await,
         "api-keys" | "endpoints" => merchant.key_id.clone(),
         "ledgers" => merchant.ledger(),
-        "records" | "journal" => {
+        "records" | "journal" | "trial-balance" => {
             paid_pix(merchant).await;
             merchant.world.cut().await.to_string()
         }

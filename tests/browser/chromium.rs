@@ -78,8 +78,14 @@ impl Browser {
         Some(Self { client, axe, driver, _profile: profile, _turn: turn })
     }
 
-    /// Opens a page.
+    /// Opens a page, and waits for it when it tells that it is being read.
     pub(crate) async fn open(&self, address: &str) {
+        self.look(address).await;
+        self.follow().await;
+    }
+
+    /// Opens a page as it is at once.
+    pub(crate) async fn look(&self, address: &str) {
         self.client.goto(address).await.unwrap_or_else(|error| panic!("{address}: {error}"));
     }
 
@@ -103,10 +109,11 @@ impl Browser {
         self.run("document.documentElement.id = 'left'").await;
     }
 
-    /// Waits until the marked page is gone and another one is there, whole.
+    /// Waits until the marked page is gone and another one is there, whole and read.
     async fn follow(&self) {
-        let is_other = "return document.documentElement.id !== 'left' && document.readyState === 'complete'";
-        for _ in 0..200 {
+        let is_other = "return document.documentElement.id !== 'left' && document.readyState === 'complete' \
+             && document.getElementById('reading') === null";
+        for _ in 0..1_200 {
             if matches!(self.client.execute(is_other, Vec::new()).await, Ok(Value::Bool(true))) {
                 return;
             }

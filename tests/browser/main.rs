@@ -6,6 +6,7 @@
 
 mod chromium;
 mod furnished;
+mod slow;
 
 use std::collections::BTreeSet;
 

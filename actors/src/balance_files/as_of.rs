@@ -27,6 +27,31 @@ pub struct AsOf {
     pub(super) booked_at_ms: i64,
 }
 
+/// Sums of all ledgers after a Record of the past.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SumsAsOf {
+    /// The last Record that counts.
+    pub through: Sequence,
+    /// Whether debits equal credits in every ledger.
+    pub is_balanced: bool,
+    /// The sums by kind of account, in the order of the chart's codes.
+    pub kinds: Vec<SumOfKind>,
+}
+
+/// Sum of the accounts of one kind over all ledgers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SumOfKind {
+    /// One account of the kind. A recipient's account stands for all of its kind.
+    pub account: Account,
+    /// The sum.
+    pub balance: Balance,
+    /// How many accounts are of this kind.
+    pub count: u64,
+}
+
+/// Rows between two reports of progress.
+const TOLD_EVERY: u64 = 1_024;
+
 impl AsOf {
     /// The balances of a file; those before the first Record without one.
     pub(super) fn of(file: Option<BalanceFile>) -> Self {
@@ -72,13 +97,15 @@ impl AsOf {
         Ok(())
     }
 
-    /// Adds the Records through `last`, which is durable.
-    pub(super) fn catch_up(&mut self, store: &Part, last: Sequence) -> Result<(), LoadError> {
+    /// Adds the Records through `last`, which is durable. `told` gets the last Record that was
+    /// added, block by block.
+    pub(super) fn catch_up(&mut self, store: &Part, last: Sequence, told: impl Fn(Sequence)) -> Result<(), LoadError> {
         if self.through >= last {
             return Ok(());
         }
         for block in store.blocks(self.through.plus(1)) {
             self.post(&block?, last)?;
+            told(self.through);
             if self.through >= last {
                 break;
             }
@@ -191,20 +218,38 @@ impl AsOf {
         Ok(all)
     }
 
-    /// The sums of the accounts of all ledgers by kind, in the order of the chart's codes. A
-    /// recipient's account stands for all of its kind.
-    pub fn totals(&self) -> Result<Vec<(Account, Balance)>, LoadError> {
-        let mut totals: BTreeMap<u16, Balance> = BTreeMap::new();
-        for row in self.rows() {
-            let (_, account, balance) = row?;
-            totals.entry(account.code().0).or_default().add(balance);
+    /// The sums of all ledgers, in one pass. `told` gets how many accounts were read.
+    pub fn sums(&self, told: impl Fn(u64)) -> Result<SumsAsOf, LoadError> {
+        let mut sums: BTreeMap<u16, (Balance, u64)> = BTreeMap::new();
+        let (mut ledger, mut net, mut is_balanced) = (None, 0, true);
+        for (read, row) in (1..).zip(self.rows()) {
+            let (of, account, balance) = row?;
+            if ledger != Some(of) {
+                is_balanced &= net == 0;
+                (ledger, net) = (Some(of), 0);
+            }
+            net += balance.net();
+            let (sum, count) = sums.entry(account.code().0).or_default();
+            sum.add(balance);
+            *count += 1;
+            if u64::is_multiple_of(read, TOLD_EVERY) {
+                told(read);
+            }
         }
-        Ok(totals.into_iter().filter_map(|(code, sum)| Some((Account::of_kind(code)?, sum))).collect())
+        let kinds = sums.into_iter().filter_map(|(code, (balance, count))| {
+            Some(SumOfKind { account: Account::of_kind(code)?, balance, count })
+        });
+        Ok(SumsAsOf { through: self.through, is_balanced: is_balanced && net == 0, kinds: kinds.collect() })
     }
 
     /// Reads all rows, so that nobody comes upon a damaged one later.
     pub(super) fn check(&self) -> Result<(), FileError> {
         self.sorted_rows().try_for_each(|row| row.map(drop))
+    }
+
+    /// How many rows the file has, and how many were changed after it.
+    pub(super) fn counts(&self) -> (u64, u64) {
+        (self.file.as_ref().map_or(0, BalanceFile::count), self.changed() as u64)
     }
 
     pub(super) fn cut(&self) -> Cut {

@@ -33,7 +33,7 @@ use crate::store::{Part, Sequence, StoreError};
 
 use file::{BalanceFile, Cut, FileError, Source};
 
-pub use as_of::AsOf;
+pub use as_of::{AsOf, SumOfKind, SumsAsOf};
 pub use carried::{AnticipatedOn, AnticipatedSums, Told};
 pub(crate) use check::BalanceFileCheck;
 
@@ -153,8 +153,20 @@ impl BalanceFiles {
     /// may wait: it reads the Records after the nearest file.
     pub fn as_of(&self, through: Sequence) -> Result<AsOf, LoadError> {
         let mut as_of = self.shared.nearest(through)?;
-        as_of.catch_up(&self.shared.store, through)?;
+        as_of.catch_up(&self.shared.store, through, |_| ())?;
         Ok(as_of)
+    }
+
+    /// The sums of all ledgers after a published Record. `told` gets how much was read, and of how
+    /// much, in Records and accounts. For a thread that may wait.
+    pub(crate) fn sums_as_of(&self, through: Sequence, told: impl Fn(u64, u64)) -> Result<SumsAsOf, LoadError> {
+        let mut as_of = self.shared.nearest(through)?;
+        let (begun, (in_file, _)) = (as_of.through(), as_of.counts());
+        let records = through.0 - begun.0;
+        told(0, records + in_file);
+        as_of.catch_up(&self.shared.store, through, |at| told(at.0 - begun.0, records + in_file))?;
+        let rows = in_file + as_of.counts().1;
+        as_of.sums(|read| told(records + read, records + rows))
     }
 
     /// The balances of the nearest file at or before a Record.
@@ -250,7 +262,7 @@ impl Shared {
         damaged.into_iter().try_for_each(|cut| self.lose(cut))?;
         while let Some(cut) = { self.known.lock().lost.pop() } {
             let mut as_of = self.nearest(Sequence(cut.through.0 - 1))?;
-            as_of.catch_up(&self.store, cut.through)?;
+            as_of.catch_up(&self.store, cut.through, |_| ())?;
             self.keep(&as_of)?;
         }
         let mut as_of = self.nearest(published)?;

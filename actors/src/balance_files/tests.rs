@@ -1,6 +1,7 @@
 //! Model test of the balance files: as of any Record they tell what a fold from the first Record
 //! tells, whichever files there are, lost or damaged.
 
+use std::cell::Cell;
 use std::collections::BTreeMap;
 
 use ledger::account::Account;
@@ -106,8 +107,15 @@ fn check_all(files: &BalanceFiles, store: &Part, last: u64) {
                 expected.iter().filter(|(of, ..)| *of == ledger).map(|(_, account, balance)| (*account, *balance));
             assert_eq!(as_of.ledger(ledger).unwrap(), own.collect(), "{ledger:?} as of {through}");
         }
-        let debits: i128 = as_of.totals().unwrap().iter().map(|(_, sum)| sum.debits).sum();
+        let (told, of) = (Cell::new(0), Cell::new(0));
+        let sums = files.sums_as_of(Sequence(through), |read, most| {
+            assert!(read >= told.replace(read) && most >= of.replace(most) && read <= most, "{read} of {most}");
+        });
+        let sums = sums.unwrap();
+        assert_eq!((sums.through, sums.is_balanced), (Sequence(through), true), "as of {through}");
+        let debits: i128 = sums.kinds.iter().map(|kind| kind.balance.debits).sum();
         assert_eq!(debits, expected.iter().map(|(.., balance)| balance.debits).sum::<i128>());
+        assert_eq!(sums.kinds.iter().map(|kind| kind.count).sum::<u64>(), expected.len() as u64);
     }
 }
 

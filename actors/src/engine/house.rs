@@ -13,6 +13,7 @@ use ledger::time::Month;
 
 use super::outcome::CommandContext;
 use super::{Engine, Unavailable};
+use crate::balance_files::SumOfKind;
 use crate::checkpoint::digest_of;
 use crate::records::{LoadError, may_wait};
 use crate::resident::Outcome;
@@ -93,10 +94,10 @@ impl Engine {
         let through = self.last_booked_before(month.next().begin())?;
         let head = self.block(through)?.map_or(BlockHash::ZERO, |block| block.hash());
         let mut totals = Vec::new();
-        for (account, sum) in self.balances_as_of(through)?.totals()? {
+        for SumOfKind { account, balance, .. } in self.sums_as_of(through, |_, _| ())?.kinds {
             let code = usize::from(account.code().0);
             totals.resize(totals.len().max(code + 1), Balance::default());
-            totals[code] = sum;
+            totals[code] = balance;
         }
         let totals = digest_of(&totals).into();
         Ok(PeriodSeal { through: through.0, head: head.0.into(), totals })

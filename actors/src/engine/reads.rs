@@ -26,7 +26,7 @@ use ledger::time::{Minute, Timestamp};
 use ledger::withdrawal::Withdrawal;
 
 use super::{Engine, Unavailable};
-use crate::balance_files::AsOf;
+use crate::balance_files::{AsOf, SumsAsOf};
 use crate::checkpoint::{Checkpoint, SignedCheckpoint};
 use crate::outbox::OutboxSignal;
 use crate::read_model::{
@@ -336,6 +336,12 @@ impl Engine {
         self.balance_files.nearest_before(time, through.min(self.published()))
     }
 
+    /// The sums of all ledgers after a published Record. `told` gets how much was read, and of how
+    /// much. For a thread that may wait.
+    pub fn sums_as_of(&self, through: Sequence, told: impl Fn(u64, u64)) -> Result<SumsAsOf, LoadError> {
+        self.balance_files.sums_as_of(through.min(self.published()), told)
+    }
+
     /// The balances of one ledger after a published Record. For a thread that may wait.
     pub fn ledger_as_of(&self, ledger: LedgerId, through: Sequence) -> Result<Balances, LoadError> {
         let through = through.min(self.published());
@@ -498,7 +504,18 @@ impl Engine {
 
     /// The Records with an entry of a ledger.
     pub fn entries(self: &Arc<Self>, ledger: LedgerId, skip: u64, count: usize) -> Result<Listed<Records>, LoadError> {
-        Ok(self.listed(self.shared.read_model.entries_page(ledger, skip, count)?))
+        self.entries_through(ledger, Sequence(u64::MAX), skip, count)
+    }
+
+    /// The same, of the Records through one of the past.
+    pub fn entries_through(
+        self: &Arc<Self>,
+        ledger: LedgerId,
+        through: Sequence,
+        skip: u64,
+        count: usize,
+    ) -> Result<Listed<Records>, LoadError> {
+        Ok(self.listed(self.shared.read_model.entries_page(ledger, through, skip, count)?))
     }
 
     /// The Records of the audit trail, of all groups or of one.

@@ -215,10 +215,12 @@ impl ReadModel {
     pub(crate) fn entries_page(
         &self,
         ledger: LedgerId,
+        through: Sequence,
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.index.page(&[IndexKey::entries(ledger)], &[], 0..u64::MAX, skip, count)?;
+        let range = 0..through.0.saturating_add(1);
+        let (total, listed) = self.index.page(&[IndexKey::entries(ledger)], &[], range, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 

@@ -342,6 +342,7 @@ fn complete_response(status: u16, response: &mut Value, of_merchants: bool, meth
     match status {
         401 => names.push("WWW-Authenticate"),
         409 | 429 | 503 => names.push("Retry-After"),
+        202 if method == "get" => names.push("Retry-After"),
         _ => {}
     }
     for name in names {
