@@ -139,6 +139,10 @@ echo "the end is reached"
 #[test]
 fn the_image_serves_and_keeps_its_data() {
     let Some(folder) = files() else { return };
+    if std::env::var("CENTAVO_RELEASE_IMAGE").as_deref() == Ok("left-out") {
+        println!("Nothing was tested: there is no image, as CENTAVO_RELEASE_IMAGE says");
+        return;
+    }
     if ["buildah", "curl", "jq", "bash"].iter().any(|name| tool::program(name).is_none()) {
         return;
     }
