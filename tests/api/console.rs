@@ -433,7 +433,7 @@ async fn hostile_texts_are_only_text() {
 }
 
 /// The postings of the entries that a page shows below a heading: account and amounts in order.
-fn entries_below(html: &str, id: &str) -> Vec<String> {
+pub(crate) fn entries_below(html: &str, id: &str) -> Vec<String> {
     let section =
         html.split(&format!("aria-labelledby=\"{id}\"")).nth(1).unwrap_or_else(|| panic!("no {id} in {html}"));
     let section = section.split("</section>").next().unwrap();

@@ -168,7 +168,7 @@ async fn a_watched_overview_chooses_no_language() {
 }
 
 /// The sum that the overview has below a heading, centavos.
-fn figure(html: &str, heading: &str) -> i64 {
+pub(crate) fn figure(html: &str, heading: &str) -> i64 {
     let shown = html.split(&format!("<dt>{heading}</dt><dd>")).nth(1).unwrap().split('<').next().unwrap();
     let digits: i64 = shown.chars().filter(char::is_ascii_digit).collect::<String>().parse().unwrap();
     if shown.starts_with('−') { -digits } else { digits }

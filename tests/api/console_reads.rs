@@ -9,7 +9,7 @@ use crate::plans::{PLANS, plan};
 use crate::world::*;
 
 /// Amounts of centavos as the English page has them in a column.
-fn column(centavos: &Value) -> String {
+pub(crate) fn column(centavos: &Value) -> String {
     let centavos = centavos.as_i64().unwrap();
     if centavos == 0 {
         return String::new();
@@ -21,7 +21,7 @@ fn column(centavos: &Value) -> String {
 }
 
 /// The rows of the first table of a page, as its CSV file has them.
-async fn rows(browser: &Browser, path: &str) -> Vec<Vec<String>> {
+pub(crate) async fn rows(browser: &Browser, path: &str) -> Vec<Vec<String>> {
     let joint = if path.contains('?') { '&' } else { '?' };
     let file = browser.page(&format!("{path}{joint}csv=1")).await.html;
     let cells = |line: &str| {

@@ -14,6 +14,7 @@ mod card;
 mod cashout;
 mod charges;
 mod console;
+mod console_books;
 mod console_changes;
 mod console_claims;
 mod console_parts;

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::console_books::{Foreseen, books_are_as_shown};
 use crate::world::*;
 use plain::{Bank, CASHOUT_FEE, DAY, Part, Plain, Status, Will};
 
@@ -241,11 +242,13 @@ impl Run {
         let expected = if withdrawal.status == "pending" { 200 } else { 409 };
         let verb = if approve { "approve" } else { "reject" };
         let path = format!("/ops/withdrawals/{}/{verb}", withdrawal.id);
+        let foreseen = self.foresee(expected == 200, &withdrawal.id, verb).await;
         let answer = self.ops(&path, if approve { json!({}) } else { json!({"notes": "Conta divergente"}) }).await;
         let answer = answer.expect(expected);
         if expected == 200 {
             let is_paid = approve && self.plain.recipients[recipient].bank != Bank::Refuses;
             assert_eq!(answer["status"], if is_paid { "approved" } else { "rejected" }, "{:#?}", self.story);
+            self.came_true(foreseen, if approve && !is_paid { 1 } else { 2 }).await;
             if is_paid {
                 self.plain.pay_withdrawal(recipient, place, time(&answer["approved_at"]).timestamp_millis());
             } else {
@@ -385,8 +388,10 @@ impl Run {
         let expected = if refund.status == "pending" { 200 } else { 409 };
         let verb = if approve { "approve" } else { "reject" };
         let path = format!("/ops/refunds/{}/{verb}", refund.id);
+        let foreseen = self.foresee(expected == 200, &refund.id, verb).await;
         let body = if approve { json!({}) } else { json!({"notes": "Fora da política"}) };
         self.ops(&path, body).await.expect(expected);
+        self.came_true(foreseen, 1).await;
         if expected == 200 && approve {
             self.plain.approve_refund(place);
         } else if expected == 200 {
@@ -407,11 +412,14 @@ impl Run {
         let txid = charge.txid.clone();
         self.tell(format!("dispute of {place}: {amount}"));
         let body = json!({"amount": amount, "kind": kind, "reason": "Não reconhecida"});
+        let foreseen = Foreseen::of_dispute(self.world(), &txid, amount, kind).await;
         let answer = self.ops(&format!("/ops/charges/{txid}/disputes"), body).await;
         if self.plain.now >= self.plain.window_ends(place) {
+            assert_eq!(foreseen.err(), Some(422), "{:#?}", self.story);
             answer.expect(422);
             return;
         }
+        self.came_true(foreseen.ok(), 1).await;
         let answer = answer.expect(201);
         self.plain.open_dispute(text(&answer["id"]), place, amount);
     }
@@ -424,8 +432,21 @@ impl Run {
         self.tell(format!("dispute {place} accept {accept}"));
         let verb = if accept { "accept" } else { "release" };
         let id = self.plain.disputes[place].id.clone();
+        let foreseen = self.foresee(true, &id, if accept { "approve" } else { "reject" }).await;
         self.ops(&format!("/ops/disputes/{id}/{verb}"), json!({})).await.expect(200);
+        self.came_true(foreseen, 1).await;
         self.plain.decide_dispute(place, accept);
+    }
+
+    /// What the console says that a decision will book, where it waits for one.
+    async fn foresee(&self, waits: bool, id: &str, decision: &str) -> Option<Foreseen> {
+        if waits { Some(Foreseen::of(self.world(), id, decision).await) } else { None }
+    }
+
+    async fn came_true(&self, foreseen: Option<Foreseen>, steps: usize) {
+        if let Some(foreseen) = foreseen {
+            foreseen.is_booked(self.world(), steps).await;
+        }
     }
 
     async fn wait(&mut self) {
@@ -554,5 +575,6 @@ async fn the_service_agrees_with_a_plain_model_after_every_step() {
             run.compare().await;
         }
         run.world().check_books().await;
+        books_are_as_shown(run.world.take().expect("the server runs")).await;
     }
 }
