@@ -193,8 +193,9 @@ async fn a_follower_keeps_up_and_goes_on_after_either_side_has_ended() {
     callers.check(&server, &told).await;
     // The copy follows the server that took over, which has the same Records.
     upstream.lock().unwrap().clone_from(&server.operations);
-    follower.says("The server answers again.").await;
     let load = callers.charge_at(&server.public);
+    // An answer waits for a new Record, so it is heard of once there are some.
+    follower.says("The server answers again.").await;
     tokio::time::sleep(Duration::from_millis(500)).await;
     load.end().await;
     until_copied(&copies, callers.sequence(&server).await).await;
