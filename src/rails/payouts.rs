@@ -1,6 +1,7 @@
 //! Payout institution of the sandbox. It keeps a file of the transfers that it carried out, as an
-//! institution would, one line each: `id amount end_to_end_id account`. The text of a PIX key decides what
-//! happens to a transfer, so every question about it gets the same answer, also after a crash.
+//! institution would, one line each: `id amount end_to_end_id account`. The text of a PIX key
+//! decides what happens to a transfer, so every question about it gets the same answer, also after
+//! a crash.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions, create_dir_all, read};
@@ -90,8 +91,8 @@ impl SandboxPayouts {
         Self { path: folder.join("payouts"), settlement, pix, carried_out: Mutex::default() }
     }
 
-    /// Carries a transfer out, once: the line is durable before this returns. Gives the account that
-    /// the money left.
+    /// Carries a transfer out, once: the line is durable before this returns. Gives the account
+    /// that the money left.
     fn carry_out(&self, order: &SendPayout) -> io::Result<PayoutBank> {
         let mut carried_out = self.carried_out.lock().unwrap_or_else(PoisonError::into_inner);
         let known = match &mut *carried_out {
