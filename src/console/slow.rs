@@ -59,7 +59,7 @@ pub async fn told(State(app): State<Arc<App>>, request: Request, next: Next) -> 
     }
 }
 
-/// What names a page of a session; none for what is no page, or of no session.
+/// Key of a page of a session; none for files, forms and requests without a session.
 fn key(parts: &Parts) -> Option<PageKey> {
     let is_page = parts.method == Method::GET && parts.uri.path() != "/console/exports/file";
     let is_file = query(parts).is_ok_and(|pairs| pairs.iter().any(|(name, _)| name == CSV));
