@@ -5,6 +5,7 @@ use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread::sleep;
 use std::time::Duration;
 
 use actors::backup::{BackupError, Frame, FrameReader, frames};
@@ -204,7 +205,11 @@ impl fmt::Display for JournalSource {
     }
 }
 
-/// Asks a server for its journal from a Record on.
+/// How often a server that is busy is asked again.
+const TRIES_MAX: u32 = 5;
+const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// Asks a server for its journal from a Record on, again when it is busy.
 fn ask(
     data: &Path,
     address: SocketAddr,
@@ -214,14 +219,29 @@ fn ask(
 ) -> Result<Answer, JournalSourceFailure> {
     let unreachable = |what: String| JournalSourceFailure::Unreachable { data: data.to_path_buf(), address, what };
     let trust = certificates.map(tls::trust).transpose()?;
-    let request = Request::get(format!("/ops/backup?from={}", from.0))
-        .header(AUTHORIZATION, format!("Bearer {}", token.reveal()))
-        .body(Full::default())
-        .map_err(|_| unreachable("the token is not visible ASCII".to_owned()))?;
+    let request = || {
+        Request::get(format!("/ops/backup?from={}", from.0))
+            .header(AUTHORIZATION, format!("Bearer {}", token.reveal()))
+            .body(Full::default())
+            .map_err(|_| unreachable("the token is not visible ASCII".to_owned()))
+    };
     let runtime = Builder::new_current_thread().enable_all().build().map_err(|error| unreachable(error.to_string()))?;
     // There is no time limit: a journal may take hours.
-    let sent = runtime.block_on(client::send(address, trust.as_ref(), request));
-    let (head, body) = sent.map_err(|error| unreachable(root_cause(&error)))?.into_parts();
+    let send = || {
+        runtime
+            .block_on(client::send(address, trust.as_ref(), request()?))
+            .map_err(|error| unreachable(root_cause(&error)))
+    };
+    let mut response = send()?;
+    for _ in 0..TRIES_MAX {
+        // A server that was left in the middle of its journal needs a moment until it notices.
+        if response.status() == StatusCode::SERVICE_UNAVAILABLE {
+            drop(response);
+            sleep(TRY_AGAIN_AFTER);
+            response = send()?;
+        }
+    }
+    let (head, body) = response.into_parts();
     let answer = Answer { runtime, body, part: Bytes::new() };
     match head.status {
         StatusCode::OK => Ok(answer),
