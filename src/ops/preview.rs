@@ -129,7 +129,7 @@ pub async fn preview(
     params(("txid" = String, Path),
         ("amount" = i64, Query, minimum = 1, maximum = 1000000000000_i64, example = 3000, description = "What is disputed, centavos."),
         ("kind" = String, Query, pattern = "^(chargeback|med)$", example = "med", description = "`chargeback` or `med`.")),
-    responses((status = 200, body = DisputePreview), (status = 400), (status = 404), (status = 409)))]
+    responses((status = 200, body = DisputePreview), (status = 400), (status = 404), (status = 409), (status = 422)))]
 pub async fn preview_dispute(
     State(app): State<Arc<App>>,
     _: Operator,
