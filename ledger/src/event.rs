@@ -159,6 +159,38 @@ pub struct PaidBack {
     pub seller_due: Option<Minute>,
 }
 
+impl PaidBack {
+    /// The part of the debt that is paid.
+    pub fn part(&self) -> DebtPart {
+        let Self { split, refund, to_available, to_pending, .. } = *self;
+        DebtPart { split, refund, to_available, to_pending }
+    }
+}
+
+/// Part of one debt of a recipient: paid back, or written off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct DebtPart {
+    /// The split whose part was taken back.
+    #[n(0)]
+    pub split: SplitKey,
+    /// The refund that took it back.
+    #[n(1)]
+    pub refund: ObjectId,
+    /// The part that goes to the merchant's Available.
+    #[n(2)]
+    pub to_available: Centavos,
+    /// The part that goes to the merchant's Pending, as money of the charge.
+    #[n(3)]
+    pub to_pending: Centavos,
+}
+
+impl DebtPart {
+    /// Both parts.
+    pub fn total(&self) -> Centavos {
+        self.to_available + self.to_pending
+    }
+}
+
 /// Amounts taken from the seller for one charge, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Drawn {
@@ -1079,6 +1111,58 @@ pub enum Event {
         /// Its standing.
         #[n(1)]
         standing: SubscriptionStanding,
+    },
+    /// Merchant and recipient: an operator asks to write off its debt, the Deficit or the Clawback.
+    #[n(59)]
+    WriteOffRequested {
+        /// The write-off's id.
+        #[n(0)]
+        id: ObjectId,
+        /// How much of the debt.
+        #[n(1)]
+        amount: Centavos,
+        /// Reference of the document that proves it.
+        #[n(2)]
+        reference: String,
+        /// Why, in the operator's words.
+        #[n(3)]
+        reason: String,
+    },
+    /// Merchant and recipient: an operator rejected the write-off.
+    #[n(60)]
+    WriteOffRejected {
+        /// The write-off's id.
+        #[n(0)]
+        id: ObjectId,
+        /// Why, in the operator's words.
+        #[n(1)]
+        notes: String,
+    },
+    /// Merchant: another operator approved the write-off of its Deficit. The platform bears it.
+    #[n(61)]
+    DeficitWrittenOff {
+        /// The write-off's id.
+        #[n(0)]
+        id: ObjectId,
+        /// How much.
+        #[n(1)]
+        amount: Centavos,
+        /// Reference of the document that proves it.
+        #[n(2)]
+        reference: String,
+    },
+    /// Recipient: another operator approved the write-off of its Clawback. The merchant bears it.
+    #[n(62)]
+    ClawbackWrittenOff {
+        /// The write-off's id.
+        #[n(0)]
+        id: ObjectId,
+        /// Reference of the document that proves it.
+        #[n(1)]
+        reference: String,
+        /// Debt by debt, oldest first.
+        #[n(2)]
+        debts: Vec<DebtPart>,
     },
     /// Merchant: the operator said where webhooks of an API key go.
     #[n(70)]

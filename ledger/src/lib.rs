@@ -63,3 +63,4 @@ pub mod terms;
 pub mod time;
 pub mod webhook_events;
 pub mod withdrawal;
+pub mod write_off;

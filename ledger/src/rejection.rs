@@ -113,6 +113,12 @@ pub enum Rejection {
     /// The operator who asked for an entry of the house ledger may not approve it.
     #[error("another operator than the one who asked for it must decide")]
     SecondOperatorNeeded,
+    /// More would be written off than is owed.
+    #[error("more would be written off than is owed")]
+    WriteOffExceedsDebt,
+    /// The debtor has a write-off that waits for its decision.
+    #[error("a write-off of this debt waits for its decision")]
+    WriteOffWaits,
     /// The month is closed: nothing is booked into it by hand, and it is not closed again.
     #[error("the month is closed")]
     PeriodIsClosed,

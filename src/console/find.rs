@@ -10,7 +10,6 @@ use axum::response::{IntoResponse, Redirect, Response};
 use ledger::cashout::Cashout;
 use ledger::charge::Charge;
 use ledger::dispute::Dispute;
-use ledger::house::HouseEntry;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::refund::Refund;
 use ledger::withdrawal::Withdrawal;
@@ -20,6 +19,7 @@ use crate::console::page::Visit;
 use crate::console::words;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{query, single};
+use crate::ops::entries::OperatorEntry;
 use crate::ops::{books, merchants, preview};
 use crate::views::ledger::ledger_name;
 use crate::views::recipient::{find_recipient, recipient_id};
@@ -73,11 +73,12 @@ fn place(app: &App, name: &str) -> Result<Option<String>, Problem> {
         let place = if key.revoked { format!("merchants/{}", merchant.uuid()) } else { format!("keys/{}", id.uuid()) };
         return Ok(Some(format!("/console/{place}")));
     }
-    if engine.object::<HouseEntry>(id)?.is_some() && preview::waiting(app, id).is_some() {
+    let is_entry = OperatorEntry::find(engine, id)?.is_some();
+    if is_entry && preview::waiting(app, id).is_some() {
         return Ok(Some(format!("/console/queue/{}", id.uuid())));
     }
     let is_known = engine.object::<Cashout>(id)?.is_some()
-        || engine.object::<HouseEntry>(id)?.is_some()
+        || is_entry
         || engine.subscription(LedgerId::Merchant(engine.ids().group(id)), id)?.is_some();
     let first = is_known.then(|| engine.history(id)).transpose()?.and_then(|mut records| records.next());
     Ok(first.transpose()?.map(|(sequence, _)| format!("/console/records/{}", sequence.0)))

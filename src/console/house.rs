@@ -1,12 +1,11 @@
-//! House ledger: the platform's own books, what waits for a second operator, and the form that asks
-//! for an entry.
+//! House ledger: the platform's own books, what waits for a second operator, and the forms that ask
+//! for an entry or for the write-off of a debt.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use ledger::event::HouseEntryTerms;
-use ledger::house::{HouseAccount, HouseEntry};
+use ledger::house::HouseAccount;
 use ledger::id::LedgerId;
 use maud::{Markup, html};
 use serde_json::json;
@@ -23,10 +22,11 @@ use crate::http::credential::Role;
 use crate::http::idempotency::SentKey;
 use crate::http::problem::{Code, Problem};
 use crate::http::session::Done;
-use crate::http::timestamp::date;
-use crate::ops::entries;
+use crate::ops::books;
+use crate::ops::entries::{self, OperatorEntry};
 use crate::ops::operator::Decider;
 use crate::ops::queue::kind_name;
+use crate::views::house_entry::{HouseEntryView, debt_accounts};
 
 /// Entries that wait and are shown; the queue has all.
 const WAITING_MAX: usize = 100;
@@ -52,7 +52,10 @@ async fn screen(app: &App, visit: &Visit) -> Result<Screen, Problem> {
             h2 id="waits" { (visit.say(words::WAITS)) }
             (waiting(app, visit)?)
         }
-        @if visit.may(Role::Decide) { (form(visit)) }
+        @if visit.may(Role::Decide) {
+            (form(visit))
+            (write_off_form(visit))
+        }
     };
     Ok(Screen { section: Section::House, title: visit.say(words::HOUSE).to_owned(), body })
 }
@@ -61,7 +64,8 @@ fn waiting(app: &App, visit: &Visit) -> Result<Markup, Problem> {
     let (_, items) = app.engine.queue(|item| kind_name(item) == "entry", WAITING_MAX);
     let mut entries = Vec::new();
     for item in items {
-        entries.extend(app.engine.object::<HouseEntry>(item.id)?);
+        let entry = OperatorEntry::find(&app.engine, item.id)?;
+        entries.extend(entry.map(|entry| HouseEntryView::of_either(&app.engine, entry)));
     }
     let heading = visit.say(words::WAITS);
     Ok(html! {
@@ -80,14 +84,13 @@ fn waiting(app: &App, visit: &Visit) -> Result<Markup, Problem> {
                     }
                     tbody {
                         @for entry in &entries {
-                            @let HouseEntryTerms { debit, credit, amount, reference, effective_day } = &entry.terms;
                             tr {
-                                td { a href={"/console/queue/" (entry.id.uuid())} { (show::breakable(&debit.account().kind_name())) } }
-                                td { (show::breakable(&credit.account().kind_name())) }
-                                td.amount { (visit.money(amount.0)) }
+                                td { a href={"/console/queue/" (entry.id)} { (show::breakable(&entry.debit)) } }
+                                td { (show::breakable(&entry.credit)) }
+                                td.amount { (visit.money(entry.amount)) }
                                 td { bdi { (entry.requested_by) } }
                                 td { bdi { (entry.reason) } }
-                                td { bdi { (reference) } @if let Some(day) = effective_day { " · " (date(*day)) } }
+                                td { bdi { (entry.reference) } @if let Some(day) = &entry.effective_date { " · " (day) } }
                             }
                         }
                     }
@@ -114,16 +117,41 @@ fn form(visit: &Visit) -> Markup {
                 (hidden_key())
                 (account("debit", words::DEBIT))
                 (account("credit", words::CREDIT))
-                label for="amount" { (visit.say(words::AMOUNT)) " (R$)" }
-                input id="amount" name="amount" inputmode="decimal" required maxlength="20" autocomplete="off";
-                label for="reason" { (visit.say(words::NOTES)) }
-                textarea id="reason" name="reason" rows="2" maxlength="500" required {}
-                label for="reference" { (visit.say(words::REFERENCE)) }
-                input id="reference" name="reference" required maxlength="100" autocomplete="off";
-                p.dim { (visit.say(words::SECOND_OPERATOR)) }
+                (amount_and_reason(visit, ""))
                 p.actions { button.primary type="submit" { (visit.say(words::ASK_ENTRY)) } }
             }
         }
+    }
+}
+
+fn write_off_form(visit: &Visit) -> Markup {
+    html! {
+        section.card aria-labelledby="write-off" {
+            h2 id="write-off" { (visit.say(words::ASK_WRITE_OFF)) }
+            p.dim { (visit.say(words::WRITE_OFF)) }
+            form method="post" action="/console/house" {
+                (visit.token_field())
+                (hidden_key())
+                label for="debtor" { (visit.say(words::DEBTOR)) " (M-…, R-…)" }
+                input id="debtor" name="debtor" required maxlength="100" autocomplete="off" spellcheck="false";
+                (amount_and_reason(visit, "debt-"))
+                p.actions { button.primary type="submit" { (visit.say(words::ASK_WRITE_OFF)) } }
+            }
+        }
+    }
+}
+
+/// Fields of both forms; their ids begin with `prefix`.
+fn amount_and_reason(visit: &Visit, prefix: &str) -> Markup {
+    let [amount, reason, reference] = ["amount", "reason", "reference"].map(|name| format!("{prefix}{name}"));
+    html! {
+        label for=(amount) { (visit.say(words::AMOUNT)) " (R$)" }
+        input id=(amount) name="amount" inputmode="decimal" required maxlength="20" autocomplete="off";
+        label for=(reason) { (visit.say(words::NOTES)) }
+        textarea id=(reason) name="reason" rows="2" maxlength="500" required {}
+        label for=(reference) { (visit.say(words::REFERENCE)) }
+        input id=(reference) name="reference" required maxlength="100" autocomplete="off";
+        p.dim { (visit.say(words::SECOND_OPERATOR)) }
     }
 }
 
@@ -133,7 +161,8 @@ pub async fn ask(State(app): State<Arc<App>>, Posted { visit, form }: Posted) ->
         visit.operator.require(Role::Decide)?;
         visit.whole()?;
         let key = SentKey::of_form(form.value("key"), "/ops/entries");
-        entries::request(State(Arc::clone(&app)), Decider(visit.operator.clone()), key, wanted(&visit, &form)?).await
+        entries::request(State(Arc::clone(&app)), Decider(visit.operator.clone()), key, wanted(&app, &visit, &form)?)
+            .await
     };
     match asked.await {
         Ok(_) => visit.done(&app, "/console/house", Done::EntryAsked),
@@ -141,13 +170,21 @@ pub async fn ask(State(app): State<Arc<App>>, Posted { visit, form }: Posted) ->
     }
 }
 
-/// The request that the form stands for.
-fn wanted(visit: &Visit, form: &FormBody) -> Result<JsonBody, Problem> {
+/// The request that one of the two forms stands for.
+fn wanted(app: &App, visit: &Visit, form: &FormBody) -> Result<JsonBody, Problem> {
     let wrong = || Problem::new(Code::ValidationFailed).detail(visit.say(words::AMOUNT_WRONG));
     let amount = centavos(visit.language, form.value("amount")).ok_or_else(wrong)?;
     let text = |name| form.value(name);
+    let (debit, credit) = match text("debtor").trim() {
+        "" => (text("debit").to_owned(), text("credit").to_owned()),
+        debtor => {
+            let nobody = || Problem::new(Code::NotFound).detail(visit.say(words::NO_DEBTOR));
+            let ledger = books::find(app, debtor).map_err(|_| nobody())?;
+            debt_accounts(&app.engine, ledger).ok_or_else(nobody)?
+        }
+    };
     let body = json!({
-        "debit": text("debit"), "credit": text("credit"), "amount": amount,
+        "debit": debit, "credit": credit, "amount": amount,
         "reason": text("reason"), "reference": text("reference"),
     });
     Ok(JsonBody::made(body.to_string()))

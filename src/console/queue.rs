@@ -6,7 +6,6 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
-use ledger::house::HouseEntry;
 use ledger::id::ObjectId;
 use ledger::record::Record;
 use maud::{Markup, html};
@@ -25,10 +24,12 @@ use crate::http::idempotency::SentKey;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::query;
 use crate::http::session::Done;
+use crate::ops::entries::OperatorEntry;
 use crate::ops::operator::Decider;
 use crate::ops::preview::{self, Follows, Verdict};
 use crate::ops::queue::{KINDS, QueueItem, is_shown, kind_name, view};
 use crate::ops::{disputes, entries, merchants, refunds, sub_recipients, withdrawals};
+use crate::views::house_entry::HouseEntryView;
 
 /// Items of the list that are shown; all are counted.
 const ITEMS_MAX: usize = 100;
@@ -196,21 +197,24 @@ fn facts(app: &App, visit: &Visit, item: &QueueItem) -> Markup {
     show::facts(pairs)
 }
 
-/// What an operator said of an entry of the house ledger.
+/// What an operator said of an entry.
 fn house_entry(app: &App, visit: &Visit, id: &str) -> Vec<(&'static str, Markup)> {
-    let entry = ObjectId::parse(id).and_then(|id| app.engine.object::<HouseEntry>(id).ok()).flatten();
-    let Some(entry) = entry else { return Vec::new() };
+    let Some(entry) = entry_named(app, id) else { return Vec::new() };
     vec![
         (visit.say(words::WHO), html! { bdi { (entry.requested_by) } }),
         (visit.say(words::NOTES), html! { bdi { (entry.reason) } }),
-        (visit.say(words::REFERENCE), html! { bdi { (entry.terms.reference) } }),
+        (visit.say(words::REFERENCE), html! { bdi { (entry.reference) } }),
     ]
 }
 
-/// Whether the operator of the visit asked for an entry of the house.
+/// Whether the operator of the visit asked for an entry.
 fn is_own(app: &App, visit: &Visit, id: &str) -> bool {
-    let entry = ObjectId::parse(id).and_then(|id| app.engine.object::<HouseEntry>(id).ok()).flatten();
-    entry.is_some_and(|entry| entry.requested_by == visit.operator.name)
+    entry_named(app, id).is_some_and(|entry| entry.requested_by == visit.operator.name)
+}
+
+fn entry_named(app: &App, id: &str) -> Option<HouseEntryView> {
+    let entry = OperatorEntry::find(&app.engine, ObjectId::parse(id)?).ok()??;
+    Some(HouseEntryView::of_either(&app.engine, entry))
 }
 
 type Steps = Result<Vec<(Follows, Record)>, Problem>;

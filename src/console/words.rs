@@ -294,6 +294,10 @@ words! {
     ROTATE_WHAT = "O segredo de antes ainda assina ao lado do novo por 24 horas.", "The secret before signs beside the new one for 24 hours.";
     // House ledger.
     ASK_ENTRY = "Pedir um lançamento", "Ask for an entry";
+    ASK_WRITE_OFF = "Pedir a baixa de uma dívida", "Ask for the write-off of a debt";
+    WRITE_OFF = "O déficit de um lojista é perda da plataforma; a dívida de um recebedor é perda do seu lojista.", "The Deficit of a merchant is the platform's loss; the debt of a recipient is its merchant's loss.";
+    DEBTOR = "Devedor", "Debtor";
+    NO_DEBTOR = "Não há lojista (M-…) nem recebedor (R-…) com este nome.", "There is no merchant (M-…) or recipient (R-…) of this name.";
     ENTRY_ASKED = "O lançamento espera outro operador.", "The entry waits for another operator.";
     SECOND_OPERATOR = "Outro operador aprova o lançamento na fila.", "Another operator approves the entry in the queue.";
     // Webhooks.
@@ -403,6 +407,12 @@ pub fn fact(event: &Event) -> Word {
         Event::HouseEntryRequested { .. } => word("Lançamento da casa pedido", "Entry of the house asked for"),
         Event::HouseEntryApproved { .. } => word("Lançamento da casa aprovado", "Entry of the house approved"),
         Event::HouseEntryRejected { .. } => word("Lançamento da casa recusado", "Entry of the house rejected"),
+        Event::WriteOffRequested { .. } => word("Baixa de dívida pedida", "Write-off of a debt asked for"),
+        Event::WriteOffRejected { .. } => word("Baixa de dívida recusada", "Write-off of a debt rejected"),
+        Event::DeficitWrittenOff { .. } => word("Déficit baixado como perda", "Deficit written off"),
+        Event::ClawbackWrittenOff { .. } => {
+            word("Dívida de recebedor baixada como perda", "Debt of a recipient written off")
+        }
         Event::SplitsAnticipated { .. } => word("Splits antecipados", "Splits anticipated"),
         Event::Matured { .. } => {
             word("Dinheiro venceu: Pending para Available", "Money fell due: Pending to Available")

@@ -69,6 +69,10 @@ pub enum Code {
     AlreadyDecided,
     /// The operator who asked for an entry of the house ledger may not approve it.
     SecondOperatorNeeded,
+    /// More would be written off than is owed.
+    ExceedsDebt,
+    /// A write-off of this debt waits for its decision.
+    WriteOffPending,
     /// The month is closed.
     PeriodClosed,
     /// The month is not over.
@@ -215,6 +219,10 @@ impl Code {
             Code::AlreadyDecided => row("already_decided", S::CONFLICT, "Already decided", "Já decidido"),
             Code::SecondOperatorNeeded => {
                 row("second_operator_needed", S::CONFLICT, "Second operator needed", "Outro operador precisa aprovar")
+            }
+            Code::ExceedsDebt => row("exceeds_debt", S::CONFLICT, "Exceeds debt", "A baixa é maior que a dívida"),
+            Code::WriteOffPending => {
+                row("write_off_pending", S::CONFLICT, "Write-off pending", "Já há uma baixa pendente desta dívida")
             }
             Code::PeriodClosed => row("period_closed", S::CONFLICT, "Period closed", "O mês está fechado"),
             Code::PeriodNotOver => row("period_not_over", S::CONFLICT, "Period not over", "O mês ainda não terminou"),

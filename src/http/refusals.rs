@@ -70,6 +70,8 @@ impl From<Rejection> for Problem {
             }
             Rejection::PeriodIsClosed => Problem::new(Code::PeriodClosed),
             Rejection::PeriodNotOver => Problem::new(Code::PeriodNotOver),
+            Rejection::WriteOffExceedsDebt => of_amount(Code::ExceedsDebt, "A baixa é maior que a dívida".to_owned()),
+            Rejection::WriteOffWaits => Problem::new(Code::WriteOffPending),
             Rejection::SecondOperatorNeeded => Problem::new(Code::SecondOperatorNeeded),
             Rejection::WithdrawalAlreadyDecided => Problem::new(Code::AlreadyDecided),
             Rejection::WithdrawalPending => Problem::new(Code::WithdrawalPending),

@@ -1,14 +1,19 @@
-//! Entries of the house ledger (`P-house`): one operator asks for an entry, another approves it.
+//! Entries of operators: of the house ledger (`P-house`), or the write-off of a debt. One operator
+//! asks for an entry, another approves it.
 
 use std::sync::Arc;
 
+use actors::engine::{CommandContext, Engine, Outcome};
 use axum::extract::State;
 use axum::response::Response;
 use ledger::house::{HouseAccount, HouseCommand, HouseEntry, HouseEntryTerms};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::merchant::MerchantCommand;
 use ledger::money::{AMOUNT_MAX, Centavos};
 use ledger::object::Object;
+use ledger::recipient::RecipientCommand;
 use ledger::time::Timestamp;
+use ledger::write_off::{WriteOff, WriteOffCommand};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -17,17 +22,18 @@ use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, SentKey, decided};
 use crate::http::json::{Checker, Raw, parse, parse_unread};
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{created, ok};
 use crate::http::timestamp::{Named, business_day, day};
+use crate::ops::books;
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::sub_recipients::Notes;
-use crate::views::house_entry::HouseEntryView;
+use crate::views::house_entry::{HouseEntryView, debt_accounts};
 
 /// The group in the ids of entries: no merchant's.
 const HOUSE_GROUP: GroupNumber = GroupNumber(0);
 
-/// An entry of the house ledger: one amount from one account to another.
+/// An entry of an operator: one amount from one account to another.
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"debit": "Assets:Bank:Own", "credit": "Assets:Bank:Settlement", "amount": 250000,
     "reason": "Comissão de novembro", "reference": "EXTRATO-2026-11-30-17"}))]
@@ -38,7 +44,9 @@ pub struct HouseEntryRequest<'a> {
     #[serde(borrow)]
     #[schema(value_type = String)]
     debit: Raw<'a>,
-    /// The account to credit, another one of these.
+    /// The account to credit, another one of these. Or the debt that is written off:
+    /// `Assets:Merchants:M-…:Deficit`, debited to `Expenses:Losses:Other`, or
+    /// `Assets:Receivable:Recipients:R-…`, debited to `Expenses:Losses:Clawback`.
     #[serde(borrow)]
     #[schema(value_type = String)]
     credit: Raw<'a>,
@@ -55,13 +63,14 @@ pub struct HouseEntryRequest<'a> {
     #[schema(value_type = String, min_length = 1, max_length = 100)]
     reference: Raw<'a>,
     /// The day on which it takes effect, not after today and not in a closed month; the day of its
-    /// booking when absent or null.
+    /// booking when absent or null, and of every write-off.
     #[serde(borrow, default)]
     #[schema(value_type = Option<String>, format = Date, example = "2026-11-30")]
     effective_date: Option<Raw<'a>>,
 }
 
-/// Asks for an entry of the house ledger. It waits in the queue until another operator approves it.
+/// Asks for an entry of the house ledger, or for the write-off of a debt. It waits in the queue until
+/// another operator approves it.
 #[utoipa::path(post, path = "/ops/entries", operation_id = "request_entry", request_body = HouseEntryRequest,
     responses((status = 201, body = HouseEntryView)))]
 pub async fn request(
@@ -73,6 +82,14 @@ pub async fn request(
     let wire: HouseEntryRequest<'_> = parse(&body)?;
     let key = sent_key.read(&app.engine, KeyScope::Operators, None, &body)?;
     let (app, wire, operator) = (&app, &wire, &operator);
+    if let Some(debtor) = debtor(app, wire) {
+        let execute = |admitted| async move {
+            let command = check_write_off(app, wire, debtor)?;
+            write_off(app, debtor, command, operator.context(admitted)).await
+        };
+        let requested = key.run_recorded(debtor, WriteOff::made_by, execute).await?;
+        return requested.answer(|write_off| Ok(created(HouseEntryView::of_write_off(&app.engine, write_off))));
+    }
     let execute = |admitted| async move {
         let (terms, reason) = check(wire, app.engine.now())?;
         let command = HouseCommand::Request { id: app.new_id(HOUSE_GROUP)?, terms, reason };
@@ -104,6 +121,48 @@ fn check(wire: &HouseEntryRequest<'_>, now: Timestamp) -> Result<(HouseEntryTerm
     check.finish_with(checked)
 }
 
+/// The ledger whose debt an entry writes off; none when it credits no debt.
+fn debtor(app: &App, wire: &HouseEntryRequest<'_>) -> Option<LedgerId> {
+    let credit = Checker::new().any_text("credit", wire.credit)?;
+    let name = credit.split(':').find(|part| part.starts_with("M-") || part.starts_with("R-"))?;
+    let debtor = books::find(app, name).ok()?;
+    debt_accounts(&app.engine, debtor).is_some_and(|(_, debt)| debt == credit).then_some(debtor)
+}
+
+fn check_write_off(app: &App, wire: &HouseEntryRequest<'_>, debtor: LedgerId) -> Result<WriteOffCommand, Problem> {
+    let (loss, _) = debt_accounts(&app.engine, debtor).ok_or_else(broken)?;
+    let mut check = Checker::new();
+    let debit = check.text("debit", wire.debit, 1..=100).and_then(|debit| match debit == loss {
+        true => Some(debit),
+        false => check.refuse("debit", "not_the_loss", format!("debit deve ser {loss}, a perda desta dívida")),
+    });
+    let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
+    let reason = check.text("reason", wire.reason, 1..=500);
+    let reference = check.text("reference", wire.reference, 1..=100);
+    if wire.effective_date.is_some() {
+        check.refuse::<()>("effective_date", "not_allowed", "uma baixa vale a partir do seu lançamento");
+    }
+    let id = app.new_id(debtor.group().ok_or_else(broken)?)?;
+    let checked = (|| {
+        let (_, amount, reference, reason) = (debit?, Centavos(amount?), reference?, reason?);
+        Some(WriteOffCommand::Request { id, amount, reference: reference.into_owned(), reason: reason.into_owned() })
+    })();
+    check.finish_with(checked)
+}
+
+/// Carries out a command on a write-off, which the debtor decides.
+async fn write_off(
+    app: &App,
+    debtor: LedgerId,
+    command: WriteOffCommand,
+    context: CommandContext,
+) -> Result<Outcome, Problem> {
+    match debtor {
+        LedgerId::Merchant(group) => Ok(app.engine.command(group, MerchantCommand::WriteOff(command), context).await?),
+        _ => Ok(app.engine.command_recipient(debtor, RecipientCommand::WriteOff(command), context).await?),
+    }
+}
+
 /// A day that is not after today, in days since 1970-01-01.
 fn past_day(check: &mut Checker, raw: Raw<'_>, now: Timestamp) -> Option<u32> {
     let text = check.text("effective_date", raw, 1..=10)?;
@@ -123,11 +182,11 @@ fn account(check: &mut Checker, name: &'static str, raw: Raw<'_>) -> Option<Hous
         .or_else(|| check.refuse(name, "unknown", format!("{name} não é uma conta que o operador pode lançar")))
 }
 
-/// An entry of the house ledger.
+/// An entry of an operator.
 #[utoipa::path(get, path = "/ops/entries/{id}", operation_id = "get_entry", params(("id" = String, Path)),
     responses((status = 200, body = HouseEntryView)))]
 pub async fn get(State(app): State<Arc<App>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
-    Ok(ok(HouseEntryView::of(named(&app, &id)?)))
+    Ok(ok(HouseEntryView::of_either(&app.engine, named(&app, &id)?)))
 }
 
 /// Approves an entry, which is booked at once. The operator who asked for it gets 409
@@ -142,7 +201,7 @@ pub async fn approve(
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     parse_unread(&body)?;
-    decide(&app, &operator, &id, (&sent_key, &body), |id| Ok(HouseCommand::Approve { id })).await
+    decide(&app, &operator, &id, (&sent_key, &body), Verdict::Approve).await
 }
 
 /// Rejects an entry, or takes back one's own.
@@ -157,13 +216,50 @@ pub async fn reject(
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     let wire: Notes<'_> = parse(&body)?;
-    let command = |id| Ok(HouseCommand::Reject { id, notes: wire.check()? });
-    decide(&app, &operator, &id, (&sent_key, &body), command).await
+    decide(&app, &operator, &id, (&sent_key, &body), Verdict::Reject(wire)).await
 }
 
-fn named(app: &App, id: &str) -> Result<HouseEntry, Problem> {
-    let id = ObjectId::parse(id).filter(|id| app.engine.ids().group(*id) == HOUSE_GROUP);
-    let found = id.map(|id| app.engine.object(id)).transpose()?.flatten();
+/// An entry of an operator, as it stands.
+pub enum OperatorEntry {
+    /// Of the house ledger.
+    House(HouseEntry),
+    /// The write-off of a debt.
+    WriteOff(WriteOff),
+}
+
+impl OperatorEntry {
+    /// The entry of an id; none when it is no entry's.
+    pub fn find(engine: &Engine, id: ObjectId) -> Result<Option<Self>, Problem> {
+        match engine.ids().group(id) {
+            HOUSE_GROUP => Ok(engine.object(id)?.map(Self::House)),
+            _ => Ok(engine.object(id)?.map(Self::WriteOff)),
+        }
+    }
+
+    fn id(&self) -> ObjectId {
+        match self {
+            Self::House(entry) => entry.id,
+            Self::WriteOff(write_off) => write_off.id,
+        }
+    }
+
+    /// The ledger that decides it.
+    fn owner(&self) -> LedgerId {
+        match self {
+            Self::House(_) => LedgerId::System,
+            Self::WriteOff(write_off) => write_off.debtor,
+        }
+    }
+}
+
+/// A decision on an entry.
+enum Verdict<'a> {
+    Approve,
+    Reject(Notes<'a>),
+}
+
+fn named(app: &App, id: &str) -> Result<OperatorEntry, Problem> {
+    let found = ObjectId::parse(id).map(|id| OperatorEntry::find(&app.engine, id)).transpose()?.flatten();
     found.ok_or_else(|| Problem::new(Code::NotFound))
 }
 
@@ -172,13 +268,31 @@ async fn decide(
     operator: &Operator,
     id: &str,
     (sent_key, body): (&SentKey, &[u8]),
-    command: impl Fn(ObjectId) -> Result<HouseCommand, Problem>,
+    verdict: Verdict<'_>,
 ) -> Result<Response, Problem> {
-    let HouseEntry { id, .. } = named(app, id)?;
+    let entry = named(app, id)?;
+    let (id, owner, verdict) = (entry.id(), entry.owner(), &verdict);
     let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), body)?;
-    let command = &command;
-    let execute =
-        |admitted| async move { decided(app.engine.command_house(command(id)?, operator.context(admitted)).await?) };
-    let decided = key.run(LedgerId::System, |_| Ok(()), execute).await?;
-    decided.answer(|()| Ok(ok(HouseEntryView::of(named(app, &id.txid())?))))
+    let execute = |admitted| async move {
+        let context = operator.context(admitted);
+        let outcome = match (owner, verdict) {
+            (LedgerId::System, Verdict::Approve) => {
+                app.engine.command_house(HouseCommand::Approve { id }, context).await?
+            }
+            (LedgerId::System, Verdict::Reject(notes)) => {
+                let command = HouseCommand::Reject { id, notes: notes.check()? };
+                app.engine.command_house(command, context).await?
+            }
+            (debtor, Verdict::Approve) => {
+                let command = WriteOffCommand::Approve { id, operator: operator.name.clone() };
+                write_off(app, debtor, command, context).await?
+            }
+            (debtor, Verdict::Reject(notes)) => {
+                write_off(app, debtor, WriteOffCommand::Reject { id, notes: notes.check()? }, context).await?
+            }
+        };
+        decided(outcome)
+    };
+    let decided = key.run(owner, |_| Ok(()), execute).await?;
+    decided.answer(|()| Ok(ok(HouseEntryView::of_either(&app.engine, named(app, &id.txid())?))))
 }

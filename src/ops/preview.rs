@@ -15,6 +15,7 @@ use ledger::money::{AMOUNT_MAX, Centavos};
 use ledger::personal::FreeText;
 use ledger::recipient::{RecipientCommand, TransferOutcome};
 use ledger::record::Record;
+use ledger::write_off::WriteOffCommand;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -158,7 +159,7 @@ pub async fn steps(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Ve
     let (id, notes) = (item.id, String::new());
     let command = match (&item.what, verdict) {
         (WaitingKind::Withdrawal { .. }, _) => return of_withdrawal(app, item, verdict).await,
-        (WaitingKind::HouseEntry { .. }, _) => return Err(broken()),
+        (WaitingKind::HouseEntry { .. }, _) => return of_write_off(app, item, verdict).await,
         (WaitingKind::Payout { .. }, _) => {
             let detail = "The institution has not answered yet; there is nothing to decide.";
             return Err(Problem::new(Code::StateConflict).detail(detail));
@@ -195,6 +196,20 @@ fn of_house_entry(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Vec
     Ok(vec![(Follows::Decision, decided.into_record(LedgerId::System, 0, app.engine.now()))])
 }
 
+async fn of_write_off(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Vec<(Follows, Record)>, Problem> {
+    let command = match verdict {
+        Verdict::Approve => WriteOffCommand::Approve { id: item.id, operator: String::new() },
+        Verdict::Reject => WriteOffCommand::Reject { id: item.id, notes: String::new() },
+    };
+    let records = match item.ledger {
+        LedgerId::Merchant(group) => {
+            vec![app.engine.preview(group, MerchantCommand::WriteOff(command)).await??]
+        }
+        recipient => app.engine.preview_recipient(recipient, vec![RecipientCommand::WriteOff(command)]).await??,
+    };
+    Ok(records.into_iter().map(|record| (Follows::Decision, record)).collect())
+}
+
 /// The Record that opening a dispute of a charge would write; `amount` is in centavos.
 pub async fn of_new_dispute(app: &App, txid: &str, amount: i64, kind: &str) -> Result<Record, Problem> {
     let charge = ObjectId::parse(txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
@@ -221,6 +236,6 @@ async fn of_withdrawal(app: &App, item: &WaitingItem, verdict: Verdict) -> Resul
         }
         Verdict::Reject => vec![RecipientCommand::RejectWithdrawal { id, notes: String::new() }],
     };
-    let records = app.engine.preview_withdrawal(item.ledger, commands).await??;
+    let records = app.engine.preview_recipient(item.ledger, commands).await??;
     Ok([Follows::Decision, Follows::Transfer].into_iter().zip(records).collect())
 }

@@ -131,6 +131,10 @@ fn parts(record: &Record) -> Vec<PartView> {
                 let refund = Some(debt.refund.uuid().to_string());
                 PartView { refund, ..PartView::due(event, Some(debt.split.charge), debt.due, amount) }
             })),
+            Event::ClawbackWrittenOff { debts, .. } => parts.extend(debts.iter().map(|debt| {
+                let refund = Some(debt.refund.uuid().to_string());
+                PartView { refund, ..PartView::due(event, Some(debt.split.charge), None, debt.total()) }
+            })),
             Event::SplitsAnticipated { splits, .. } => parts.extend(splits.iter().map(|split| {
                 let due = PartView::due(event, Some(split.split.charge), Some(split.due), split.amount);
                 PartView { fee: split.fee.0, ..due }

@@ -1,44 +1,50 @@
-//! Entry of the house ledger as JSON.
+//! Entry of an operator as JSON: one of the house ledger, or the write-off of a debt.
 
-use ledger::house::{HouseEntry, HouseEntryDecision};
+use actors::engine::Engine;
+use ledger::account::Account;
+use ledger::house::{HouseEntry, HouseEntryDecision, HouseEntryTerms};
+use ledger::id::{LedgerId, ObjectId};
+use ledger::write_off::WriteOff;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::http::reply::time;
 use crate::http::timestamp::date;
+use crate::ops::entries::OperatorEntry;
+use crate::views::ledger::ledger_name;
 
-/// An entry of the house ledger, as read.
-#[derive(Debug, Serialize, ToSchema)]
+/// An entry of an operator, as read.
+#[derive(Debug, Default, Serialize, ToSchema)]
 #[schema(as = HouseEntry)]
 pub struct HouseEntryView {
     /// Its id.
     #[schema(format = "uuid")]
-    id: String,
+    pub id: String,
     /// `pending`, `approved` or `rejected`. An approved one is booked.
     #[schema(pattern = "^(pending|approved|rejected)$")]
     status: &'static str,
     /// The account that is debited.
     #[schema(example = "Assets:Bank:Own")]
-    debit: String,
+    pub debit: String,
     /// The account that is credited.
     #[schema(example = "Assets:Bank:Settlement")]
-    credit: String,
+    pub credit: String,
     /// Amount of the entry, centavos.
     #[schema(example = 250_000)]
-    amount: i64,
+    pub amount: i64,
     /// Why, as the operator who asked for it said.
     #[schema(example = "Comissão de novembro")]
-    reason: String,
+    pub reason: String,
     /// Reference of the document that proves it.
     #[schema(example = "EXTRATO-2026-11-30-17")]
-    reference: String,
+    pub reference: String,
     /// The day on which it takes effect; absent where it is the day of its booking.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = Date, example = "2026-11-30")]
-    effective_date: Option<String>,
+    pub effective_date: Option<String>,
     /// The operator who asked for it.
     #[schema(example = "ana")]
-    requested_by: String,
+    pub requested_by: String,
     /// When it was asked for.
     #[schema(format = "date-time")]
     created_at: String,
@@ -53,26 +59,63 @@ pub struct HouseEntryView {
 }
 
 impl HouseEntryView {
-    /// What is shown of an entry.
+    /// What is shown of an entry of the house ledger.
     pub fn of(entry: HouseEntry) -> Self {
-        let (status, decided_by, notes) = match entry.decision {
+        let HouseEntryTerms { debit, credit, amount, reference, effective_day } = entry.terms;
+        Self {
+            debit: debit.account().kind_name(),
+            credit: credit.account().kind_name(),
+            amount: amount.0,
+            reason: entry.reason,
+            reference,
+            effective_date: effective_day.map(date),
+            ..Self::asked(entry.id, entry.requested_by, entry.decision)
+        }
+    }
+
+    /// What is shown of a write-off.
+    pub fn of_write_off(engine: &Engine, write_off: WriteOff) -> Self {
+        let (debit, credit) = debt_accounts(engine, write_off.debtor).unwrap_or_default();
+        Self {
+            debit,
+            credit,
+            amount: write_off.amount.0,
+            reason: write_off.reason,
+            reference: write_off.reference,
+            ..Self::asked(write_off.id, write_off.requested_by, write_off.decision)
+        }
+    }
+
+    /// What is shown of either.
+    pub fn of_either(engine: &Engine, entry: OperatorEntry) -> Self {
+        match entry {
+            OperatorEntry::House(entry) => Self::of(entry),
+            OperatorEntry::WriteOff(write_off) => Self::of_write_off(engine, write_off),
+        }
+    }
+
+    fn asked(id: ObjectId, requested_by: String, decision: HouseEntryDecision) -> Self {
+        let (status, decided_by, notes) = match decision {
             HouseEntryDecision::Pending => ("pending", None, None),
             HouseEntryDecision::Approved { by } => ("approved", Some(by), None),
             HouseEntryDecision::Rejected { by, notes } => ("rejected", Some(by), Some(notes)),
         };
-        Self {
-            id: entry.id.uuid().to_string(),
-            status,
-            debit: entry.terms.debit.account().kind_name(),
-            credit: entry.terms.credit.account().kind_name(),
-            amount: entry.terms.amount.0,
-            reason: entry.reason,
-            reference: entry.terms.reference,
-            effective_date: entry.terms.effective_day.map(date),
-            requested_by: entry.requested_by,
-            created_at: time(entry.id.created_at()),
-            decided_by,
-            notes,
-        }
+        let created_at = time(id.created_at());
+        let id = id.uuid().to_string();
+        Self { id, status, requested_by, created_at, decided_by, notes, ..Self::default() }
     }
+}
+
+/// The names of the two accounts that the write-off of a debtor's debt moves: the loss, which is
+/// debited, and the claim, which is credited. Both are in the books of the one that bears it. None
+/// for the ledgers of the platform.
+pub fn debt_accounts(engine: &Engine, debtor: LedgerId) -> Option<(String, String)> {
+    let (loss, claim) = match debtor {
+        LedgerId::Merchant(_) => (Account::Losses, Account::MerchantDeficit),
+        LedgerId::Recipient(_, number) => (Account::LossClawback, Account::ReceivableRecipient(number)),
+        LedgerId::Platform(_) | LedgerId::System => return None,
+    };
+    let name =
+        |account: Account| account.name(debtor.group().unwrap_or_default(), |ledger| ledger_name(engine, ledger));
+    Some((name(loss), name(claim)))
 }

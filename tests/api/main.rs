@@ -53,3 +53,4 @@ mod unruly;
 mod webhooks;
 mod withdrawals;
 mod world;
+mod write_offs;

@@ -200,5 +200,9 @@ pub(super) fn concerns_registry(event: &Event) -> bool {
             | Event::HouseEntryRequested { .. }
             | Event::HouseEntryApproved { .. }
             | Event::HouseEntryRejected { .. }
+            | Event::WriteOffRequested { .. }
+            | Event::WriteOffRejected { .. }
+            | Event::DeficitWrittenOff { .. }
+            | Event::ClawbackWrittenOff { .. }
     )
 }

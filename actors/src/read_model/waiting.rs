@@ -62,7 +62,8 @@ pub enum WaitingKind {
         #[n(1)]
         destination: Option<Sealed>,
     },
-    /// An entry of the house ledger is to be approved by another operator, or rejected.
+    /// An entry of the house ledger, or the write-off of a debt of this ledger, is to be approved by
+    /// another operator, or rejected.
     #[n(6)]
     HouseEntry {
         /// How much.
@@ -125,6 +126,9 @@ impl WaitingSet {
             (Event::HouseEntryRequested { id, terms, .. }, _) => {
                 self.put(about, *id, WaitingKind::HouseEntry { amount: terms.amount });
             }
+            (Event::WriteOffRequested { id, amount, .. }, _) => {
+                self.put(about, *id, WaitingKind::HouseEntry { amount: *amount });
+            }
             (Event::DisputeOpened { id, charge, amount, .. }, _) => {
                 self.put(about, *id, WaitingKind::Dispute { charge: *charge, amount: *amount });
             }
@@ -138,7 +142,10 @@ impl WaitingSet {
                 | Event::DisputeAccepted { id, .. }
                 | Event::DisputeReleased { id, .. }
                 | Event::HouseEntryApproved { id, .. }
-                | Event::HouseEntryRejected { id, .. },
+                | Event::HouseEntryRejected { id, .. }
+                | Event::WriteOffRejected { id, .. }
+                | Event::DeficitWrittenOff { id, .. }
+                | Event::ClawbackWrittenOff { id, .. },
                 _,
             ) => self.remove(about, *id),
             _ => {}

@@ -21,6 +21,7 @@ pub(crate) mod statement_line;
 mod subscription;
 pub(crate) mod webhook_event;
 mod withdrawal;
+mod write_off;
 
 use crate::event::{Batch, Event};
 use crate::id::{GroupNumber, LedgerId, RecipientNumber};
@@ -79,6 +80,10 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::HouseEntryRequested { id, reason, .. } => house::requested(to, *id, reason),
         Event::HouseEntryApproved { id, terms } => house::approved(to, *id, terms),
         Event::HouseEntryRejected { id, notes } => house::rejected(to, *id, notes),
+        Event::WriteOffRequested { id, reason, .. } => write_off::requested(to, *id, reason),
+        Event::WriteOffRejected { id, notes } => write_off::rejected(to, *id, notes),
+        Event::DeficitWrittenOff { id, amount, reference } => write_off::of_deficit(to, *id, *amount, reference),
+        Event::ClawbackWrittenOff { id, reference, debts } => write_off::of_clawback(to, *id, reference, debts),
         Event::PeriodCloseRequested { month } => period::close_requested(to, *month),
         Event::PeriodClosed { month, .. } => period::closed(to, *month),
         Event::DeficitRecovered { amount } => maturity::deficit_recovered(to, *amount),

@@ -14,6 +14,7 @@ use crate::money::Centavos;
 use crate::personal::Sealed;
 use crate::recurrence::PlanTerms;
 use crate::time::Timestamp;
+use crate::write_off::WriteOffCommand;
 
 /// Command to a merchant. The caller has checked shapes and ranges; `decide` checks the rules.
 #[derive(Clone, Debug)]
@@ -234,6 +235,8 @@ pub enum MerchantCommand {
         /// Its charge.
         facts: Box<ChargeFacts>,
     },
+    /// Write off the merchant's Deficit, by two operators.
+    WriteOff(WriteOffCommand),
     /// Create a plan (interface 2.12).
     CreatePlan {
         /// Its id.

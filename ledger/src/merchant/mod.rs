@@ -32,6 +32,7 @@ use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
 use crate::section::Sums;
 use crate::time::Timestamp;
+use crate::write_off::OpenWriteOff;
 
 use acquirer::SettledThrough;
 use adjustments::Adjustments;
@@ -72,6 +73,8 @@ pub struct MerchantState {
     /// How far the acquirer's batches are booked.
     settled: SettledThrough,
     adjustments: Adjustments,
+    /// The write-off of the Deficit that waits for a second operator.
+    write_off: Option<OpenWriteOff>,
 }
 
 impl MerchantState {
@@ -142,6 +145,9 @@ impl MerchantState {
             Command::BookBatch(order) => Ok(self.book_batch(*order)),
             Command::AcceptDispute { id, facts } => self.accept_dispute(id, &facts),
             Command::ReleaseDispute { id, facts } => self.release_dispute(id, &facts, now),
+            Command::WriteOff(command) => command.decide(self.write_off.as_ref(), self.deficit(), |open| {
+                Event::DeficitWrittenOff { id: open.id, amount: open.amount, reference: open.reference.clone() }
+            }),
         }
     }
 
@@ -154,7 +160,7 @@ impl MerchantState {
         self.adjustments.forget_before(record.effective_at);
     }
 
-    /// Applies a recipient's Record, which pays back a debt.
+    /// Applies a recipient's Record, by which a debt is paid back or lost.
     pub fn receive(&mut self, record: &Record) {
         self.post(record);
         for event in &record.events {
@@ -297,6 +303,9 @@ impl MerchantState {
                 self.raise_pending(*seller_due, *to_pending);
                 self.adjustments.release(*id, *to_pending);
             }
+            Event::WriteOffRequested { .. } | Event::WriteOffRejected { .. } | Event::DeficitWrittenOff { .. } => {
+                OpenWriteOff::follow(&mut self.write_off, event, record);
+            }
             // Only accounts move, or nothing does.
             Event::DeficitRecovered { .. }
             | Event::CardUnanswered { .. }
@@ -317,7 +326,8 @@ impl MerchantState {
             | Event::WithdrawalRejected { .. }
             | Event::WithdrawalReturned { .. }
             | Event::SplitsAnticipated { .. }
-            | Event::ClawbackRecovered { .. } => {}
+            | Event::ClawbackRecovered { .. }
+            | Event::ClawbackWrittenOff { .. } => {}
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::fees::Settings;
 use crate::id::ObjectId;
 use crate::personal::Sealed;
 use crate::section::{Section, unknown};
+use crate::write_off::OpenWriteOff;
 
 const API_KEYS: u8 = 1;
 const RECIPIENTS: u8 = 2;
@@ -41,6 +42,8 @@ struct MerchantHead {
     accounts: Vec<KeptBalance>,
     #[n(4)]
     settled: Option<SettledThrough>,
+    #[n(5)]
+    write_off: Option<OpenWriteOff>,
 }
 
 impl MerchantState {
@@ -48,7 +51,8 @@ impl MerchantState {
     pub fn head(&self) -> Vec<u8> {
         let Self { id, settings, settled, .. } = *self;
         let settled = (settled != SettledThrough::default()).then_some(settled);
-        let head = MerchantHead { id, settings, profile: self.profile.clone(), accounts: self.ledger.plain(), settled };
+        let (profile, accounts, write_off) = (self.profile.clone(), self.ledger.plain(), self.write_off.clone());
+        let head = MerchantHead { id, settings, profile, accounts, settled, write_off };
         minicbor::to_vec(head).expect("writing into memory cannot fail")
     }
 
@@ -90,9 +94,9 @@ impl MerchantState {
         head: &[u8],
         sections: impl IntoIterator<Item = (Section, &'a [u8])>,
     ) -> Result<Self, Error> {
-        let MerchantHead { id, settings, profile, accounts, settled } = minicbor::decode(head)?;
-        let settled = settled.unwrap_or_default();
-        let mut state = Self { id, settings, profile, settled, ledger: Ledger::of_plain(accounts), ..Self::default() };
+        let MerchantHead { id, settings, profile, accounts, settled, write_off } = minicbor::decode(head)?;
+        let (settled, ledger) = (settled.unwrap_or_default(), Ledger::of_plain(accounts));
+        let mut state = Self { id, settings, profile, settled, ledger, write_off, ..Self::default() };
         for (section, bytes) in sections {
             match section.kind {
                 API_KEYS => state.keys.read_section(bytes)?,

@@ -1,14 +1,14 @@
 //! Debts of a recipient for splits that its merchant took back (the Clawback), oldest first. The
 //! merchant raises a debt; only the recipient lowers it: from what is still pending of that split,
 //! then from Available, then from every later rise of Available. Money under a withdrawal, or paid
-//! out, is not touched.
+//! out, is not touched. Operators may write off what will not be paid back.
 
 use std::collections::BTreeMap;
 
 use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
-use crate::event::{PaidBack, SplitKey, TakeBack};
+use crate::event::{DebtPart, PaidBack, SplitKey, TakeBack};
 use crate::id::ObjectId;
 use crate::money::Centavos;
 use crate::section::{Section, Touched};
@@ -111,10 +111,23 @@ impl Debts {
         repaid
     }
 
-    /// Lowers debts that were paid back, wholly or in part; they come in the order of the debts.
-    pub(super) fn lower(&mut self, repaid: &[PaidBack]) {
+    /// The oldest parts of the debts that sum to an amount, or to all that there is.
+    pub(super) fn oldest(&self, amount: Centavos) -> Vec<DebtPart> {
+        let mut left = amount;
+        let parts = self.iter().map(|debt| {
+            let part = left.min(debt.left());
+            left -= part;
+            let to_available = part.min(debt.to_available);
+            DebtPart { split: debt.split, refund: debt.refund, to_available, to_pending: part - to_available }
+        });
+        parts.take_while(|part| part.total().is_positive()).collect()
+    }
+
+    /// Lowers debts that were paid back or written off, wholly or in part; they come in the order of
+    /// the debts.
+    pub(super) fn lower(&mut self, parts: impl Iterator<Item = DebtPart>) {
         let mut from = 0;
-        for part in repaid {
+        for part in parts {
             let is_of = |debt: &Debt| debt.refund == part.refund && debt.split == part.split;
             let Some((number, debt)) = self.open.range_mut(from..).find(|(_, debt)| is_of(debt)) else { continue };
             let number = *number;

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 use crate::account::Account;
 use crate::balances::Ledger;
-use crate::event::{Cut, Event, PayoutBank, Settlement, Split, SplitKey};
+use crate::event::{Cut, Event, PaidBack, PayoutBank, Settlement, Split, SplitKey};
 use crate::id::{LedgerId, ObjectId, RecipientNumber};
 use crate::money::{Centavos, Rate};
 use crate::personal::Sealed;
@@ -28,6 +28,7 @@ use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
 use crate::section::Sums;
 use crate::time::{Minute, Timestamp};
+use crate::write_off::{OpenWriteOff, WriteOffCommand};
 
 use debts::Debts;
 use exceptions::Exceptions;
@@ -106,6 +107,8 @@ pub enum RecipientCommand {
         /// Day on which the money can be sent, in days since 1970-01-01.
         settlement_day: u32,
     },
+    /// Write off the recipient's Clawback, by two operators.
+    WriteOff(WriteOffCommand),
 }
 
 /// State of a recipient: all that its decisions need. It grows with the minutes that wait to fall
@@ -118,6 +121,8 @@ pub struct RecipientState {
     exceptions: Exceptions,
     debts: Debts,
     outflow: Outflow,
+    /// The write-off of the Clawback that waits for a second operator.
+    write_off: Option<OpenWriteOff>,
 }
 
 impl RecipientState {
@@ -174,6 +179,10 @@ impl RecipientState {
                 let anticipated = Event::SplitsAnticipated { id, splits, target_days, rate, settlement_day };
                 Ok(self.with_recovery(anticipated, raised))
             }
+            RecipientCommand::WriteOff(command) => command.decide(self.write_off.as_ref(), self.owed(), |open| {
+                let OpenWriteOff { id, amount, reference, .. } = open.clone();
+                Event::ClawbackWrittenOff { id, reference, debts: self.debts.oldest(amount) }
+            }),
         }
     }
 
@@ -278,6 +287,7 @@ impl RecipientState {
     }
 
     fn apply(&mut self, event: &Event, record: &Record) {
+        OpenWriteOff::follow(&mut self.write_off, event, record);
         match event {
             Event::Matured { dues, .. } => dues.iter().for_each(|due| self.pending.take(due.minute, due.amount)),
             Event::WithdrawalRequested { id, amount, spans, consumed, settlements } => {
@@ -322,8 +332,9 @@ impl RecipientState {
                     }
                     self.outflow.consumed += debt.from_available;
                 }
-                self.debts.lower(debts);
+                self.debts.lower(debts.iter().map(PaidBack::part));
             }
+            Event::ClawbackWrittenOff { debts, .. } => self.debts.lower(debts.iter().copied()),
             _ => {}
         }
     }

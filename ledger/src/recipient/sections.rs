@@ -10,6 +10,7 @@ use super::RecipientState;
 use super::withdrawals::Outflow;
 use crate::balances::{KeptBalance, Ledger};
 use crate::section::{Section, unknown};
+use crate::write_off::OpenWriteOff;
 
 const PENDING: u8 = 1;
 const EXCEPTIONS: u8 = 2;
@@ -25,6 +26,8 @@ struct RecipientHead {
     /// None before the first debt.
     #[n(2)]
     debts_raised: Option<u64>,
+    #[n(3)]
+    write_off: Option<OpenWriteOff>,
 }
 
 impl RecipientState {
@@ -32,7 +35,8 @@ impl RecipientState {
     pub fn head(&self) -> Vec<u8> {
         let outflow = (self.outflow != Outflow::default()).then(|| self.outflow.clone());
         let debts_raised = Some(self.debts.raised()).filter(|raised| *raised > 0);
-        let head = RecipientHead { accounts: self.ledger.plain(), outflow, debts_raised };
+        let write_off = self.write_off.clone();
+        let head = RecipientHead { accounts: self.ledger.plain(), outflow, debts_raised, write_off };
         minicbor::to_vec(head).expect("writing into memory cannot fail")
     }
 
@@ -58,9 +62,9 @@ impl RecipientState {
         head: &[u8],
         sections: impl IntoIterator<Item = (Section, &'a [u8])>,
     ) -> Result<Self, Error> {
-        let RecipientHead { accounts, outflow, debts_raised } = minicbor::decode(head)?;
+        let RecipientHead { accounts, outflow, debts_raised, write_off } = minicbor::decode(head)?;
         let (ledger, outflow) = (Ledger::of_plain(accounts), outflow.unwrap_or_default());
-        let mut state = Self { ledger, outflow, ..Self::default() };
+        let mut state = Self { ledger, outflow, write_off, ..Self::default() };
         state.debts.set_raised(debts_raised.unwrap_or_default());
         for (section, bytes) in sections {
             match section.kind {

@@ -6,8 +6,9 @@ use std::path::PathBuf;
 
 use crate::world::bytes;
 use ledger::event::{
-    AnticipatedSplit, Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DisputeKind, Drawn, Due, Event,
-    PaidBack, PayoutBank, SellerPart, SettledLine, SettledObject, Settlement, Span, Split, SplitKey, TakeBack, Terms,
+    AnticipatedSplit, Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DebtPart, DisputeKind, Drawn, Due,
+    Event, PaidBack, PayoutBank, SellerPart, SettledLine, SettledObject, Settlement, Span, Split, SplitKey, TakeBack,
+    Terms,
 };
 use ledger::fees::{Commission, Fees, Options, PaymentMethod, Settings};
 use ledger::house::{HouseAccount, HouseEntryTerms};
@@ -425,6 +426,45 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 Event::HouseEntryApproved {
                     id: id(9),
                     terms: HouseEntryTerms { effective_day: Some(20_787), ..house_terms() },
+                },
+            )),
+        ),
+        (
+            "write-off-requested",
+            by_operator(one(
+                merchant,
+                Event::WriteOffRequested {
+                    id: id(9),
+                    amount: Centavos(496),
+                    reference: "PARECER-17".to_owned(),
+                    reason: "Encerrou as atividades".to_owned(),
+                },
+            )),
+        ),
+        (
+            "write-off-rejected",
+            by_operator(one(merchant, Event::WriteOffRejected { id: id(9), notes: "Ainda paga".to_owned() })),
+        ),
+        (
+            "deficit-written-off",
+            by_operator(one(
+                merchant,
+                Event::DeficitWrittenOff { id: id(9), amount: Centavos(496), reference: "PARECER-17".to_owned() },
+            )),
+        ),
+        (
+            "clawback-written-off",
+            by_operator(one(
+                recipient,
+                Event::ClawbackWrittenOff {
+                    id: id(9),
+                    reference: "PARECER-17".to_owned(),
+                    debts: vec![DebtPart {
+                        split: SplitKey { charge: id(3), index: 1 },
+                        refund: id(5),
+                        to_available: Centavos(300),
+                        to_pending: Centavos(196),
+                    }],
                 },
             )),
         ),

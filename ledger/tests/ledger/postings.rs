@@ -136,6 +136,25 @@ const LESSONS: &[(&str, &[&str], &[&str])] = &[
         &["mature ana", "mature merchant"],
     ),
     (
+        "What a recipient will not pay back is written off, as the merchant's loss: oldest debts first",
+        &[
+            "open-pix p 8000 ana=1000",
+            "pay p",
+            "open-card c 10000 1x ana=2000",
+            "capture c",
+            "anticipate ana d2 c.0",
+            "withdraw ana w",
+            "take-back p 0=800+0",
+            "take-back c 0=0+500",
+        ],
+        &["ask-write-off ana o 900", "approve-write-off ana o", "ask-write-off ana q 400", "reject-write-off ana q"],
+    ),
+    (
+        "A Deficit that will not be repaid is written off, as the platform's loss",
+        &["open-card d 10000 1x bia=9999", "capture d"],
+        &["ask-write-off merchant o 300", "approve-write-off merchant o"],
+    ),
+    (
         "A refund of 4000 of a card with splits is approved: the charge's own Pending gives it; then it is sent",
         &["open-card c 10000 1x ana=2000 bia=1500", "capture c", "refund r c 4000"],
         &["approve-refund r c", "send r"],

@@ -259,6 +259,7 @@ fn step() -> impl Strategy<Value = String> {
         3 => withdrawal(),
         2 => (anticipating(), charge(), 0_u8..3).prop_map(|(name, charge, index)| format!("anticipate {name} d2 {charge}.{index}")),
         6 => adjustment(),
+        3 => write_off(),
     ]
 }
 
@@ -286,6 +287,18 @@ fn adjustment() -> impl Strategy<Value = String> {
 
 fn anticipating() -> impl Strategy<Value = &'static str> {
     prop::sample::select(["ana", "bia"].as_slice())
+}
+
+/// The steps of a write-off; the one that was asked for last bears the debtor's name.
+fn write_off() -> impl Strategy<Value = String> {
+    let verb = prop::sample::select(
+        ["ask-write-off", "ask-write-off", "approve-write-off", "approve-own-write-off", "reject-write-off"].as_slice(),
+    );
+    let debtor = prop::sample::select(["merchant", "ana", "bia"].as_slice());
+    (verb, debtor, 1_i64..400).prop_map(|(verb, debtor, amount)| match verb {
+        "ask-write-off" => format!("{verb} {debtor} o-{debtor} {amount}"),
+        verb => format!("{verb} {debtor} o-{debtor}"),
+    })
 }
 
 /// The steps of a withdrawal; the one that was asked for last bears the recipient's name.

@@ -27,6 +27,7 @@ use ledger::recurrence::{BillingCycle, InitialFee, PlanTerms, StoredCard, Subscr
 use ledger::rejection::Rejection;
 use ledger::statement::{StatementAccount, StatementLineKind, statement_lines};
 use ledger::time::{Minute, Timestamp};
+use ledger::write_off::WriteOffCommand;
 
 /// 2026-01-01T12:00:30.500Z: every world begins half a minute into a minute, so that rounding down
 /// shows.
@@ -108,7 +109,7 @@ impl World {
         for (unknown_withdrawal, name) in (100..).zip(["w-ana", "w-bia"]) {
             names.insert(name.to_owned(), ids.object(GROUP, START, 1 << 40 | unknown_withdrawal));
         }
-        for (made, name) in (200_u64..).zip(["p0", "p1", "s0", "s1"]) {
+        for (made, name) in (200_u64..).zip(["p0", "p1", "s0", "s1", "o-merchant", "o-ana", "o-bia"]) {
             names.insert(name.to_owned(), ids.object(GROUP, START, 1 << 40 | made));
         }
         Self {
@@ -149,6 +150,19 @@ impl World {
                 let number = self.number(name);
                 let command = self.recipient_command(verb, number, rest);
                 self.decide_recipient(number, command)
+            }
+            (
+                "ask-write-off" | "approve-write-off" | "approve-own-write-off" | "reject-write-off",
+                [debtor, rest @ ..],
+            ) => {
+                let names = self.names.clone();
+                let command = self.write_off(verb, rest);
+                let decided = match *debtor {
+                    "merchant" => self.decide(MerchantCommand::WriteOff(command)),
+                    name => self.decide_recipient(self.number(name), RecipientCommand::WriteOff(command)),
+                };
+                // The name stays with the one that waits.
+                decided.inspect_err(|_| self.names = names)
             }
             _ => match self.adjustment(verb, rest) {
                 Some(Some(command)) => self.decide(command),
@@ -242,6 +256,24 @@ impl World {
                 let settlement_day = today + u32::from(target_days);
                 RecipientCommand::Anticipate { id: self.new_id(), splits, target_days, rate, settlement_day }
             }
+            _ => panic!("no such step: {verb} {rest:?}"),
+        }
+    }
+
+    /// `ask-write-off ana o 800`, then `approve-write-off ana o`. Nobody is named as the one who asks.
+    fn write_off(&mut self, verb: &str, rest: &[&str]) -> WriteOffCommand {
+        let operator = if verb == "approve-own-write-off" { "" } else { "rui" }.to_owned();
+        match (verb, rest) {
+            ("ask-write-off", [name, amount]) => WriteOffCommand::Request {
+                id: self.name(name),
+                amount: centavos(amount),
+                reference: "PARECER-17".to_owned(),
+                reason: "Encerrou as atividades".to_owned(),
+            },
+            ("reject-write-off", [name]) => {
+                WriteOffCommand::Reject { id: self.id(name), notes: "ainda paga".to_owned() }
+            }
+            (_, [name]) => WriteOffCommand::Approve { id: self.id(name), operator },
             _ => panic!("no such step: {verb} {rest:?}"),
         }
     }
@@ -767,7 +799,16 @@ impl World {
             let told = told.get(&account).copied().unwrap_or_default();
             assert_eq!(told, posted, "{account:?} in the operations and in the books of Record {}", record.ordinal);
         }
-        assert_eq!(stood_in, -net(&[Account::Deficit]), "the Deficit of Record {}", record.ordinal);
+        let written_off = record.events.iter().map(|event| match event {
+            Event::DeficitWrittenOff { amount, .. } => i128::from(amount.0),
+            _ => 0,
+        });
+        assert_eq!(
+            stood_in,
+            written_off.sum::<i128>() - net(&[Account::Deficit]),
+            "the Deficit of Record {}",
+            record.ordinal
+        );
     }
 
     /// The schedule of a sleeping owner knows nothing but what its Record says.

@@ -1,0 +1,53 @@
+//! Facets of write-offs: a merchant's Deficit or a recipient's Clawback that will not be paid back.
+//! Who was to get the money bears the loss: the platform, or the merchant.
+
+use crate::account::Account;
+use crate::event::DebtPart;
+use crate::facts::facets::{AuditedFact, Effect, Facets, uuid};
+use crate::id::ObjectId;
+use crate::money::Centavos;
+
+/// An operator asked for one.
+pub(super) fn requested(to: &mut impl Facets, id: ObjectId, reason: &str) {
+    to.about(id);
+    to.audited(|| AuditedFact::of("request", "entry", id).because(reason));
+}
+
+/// An operator rejected it.
+pub(super) fn rejected(to: &mut impl Facets, id: ObjectId, notes: &str) {
+    to.about(id);
+    to.audited(|| AuditedFact::of("reject", "entry", id).because(notes));
+}
+
+/// Another operator approved the write-off of a Deficit.
+pub(super) fn of_deficit(to: &mut impl Facets, id: ObjectId, amount: Centavos, reference: &str) {
+    to.about(id);
+    to.audited(|| AuditedFact::of("approve", "entry", id));
+    to.source("deficit_written_off", || vec![uuid("house_entry", id), ("reference", reference.to_owned())]);
+    to.entries(|books| {
+        let mut merchant = books.merchant(2);
+        merchant.debit(Account::Deficit, amount).credit(Account::OtherIncome, amount);
+        let mut platform = books.platform(2);
+        platform.debit(Account::Losses, amount).credit(Account::MerchantDeficit, amount);
+        books.post(merchant);
+        books.post(platform);
+    });
+}
+
+/// Another operator approved the write-off of a Clawback.
+pub(super) fn of_clawback(to: &mut impl Facets, id: ObjectId, reference: &str, debts: &[DebtPart]) {
+    to.about_each(debts.iter().flat_map(|debt| [debt.refund, debt.split.charge]).chain([id]));
+    to.audited(|| AuditedFact::of("approve", "entry", id));
+    to.others(std::iter::once((None, Effect::Changed)));
+    to.source("clawback_written_off", || vec![uuid("house_entry", id), ("reference", reference.to_owned())]);
+    to.entries(|books| {
+        let Some(number) = books.owning_recipient() else { return };
+        let amount = debts.iter().map(DebtPart::total).sum::<Centavos>();
+        let mut column = books.recipient(number, 2);
+        column.debit(Account::Clawback, amount).credit(Account::OtherIncome, amount);
+        let mut merchant = books.merchant(2);
+        merchant.debit(Account::LossClawback, amount).credit(Account::ReceivableRecipient(number), amount);
+        books.post(column);
+        books.post(merchant);
+    });
+}
