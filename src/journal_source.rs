@@ -30,6 +30,9 @@ use crate::network::{reachable, root_cause};
 use crate::secrets::{self, SecretError};
 use crate::store::{Store, snapshot};
 
+/// How long to wait for a server that is stopping and can't be asked.
+const LOCK_WAIT: Duration = Duration::from_secs(5);
+
 /// Why the journal can't be read.
 #[derive(Debug, thiserror::Error)]
 pub enum JournalSourceFailure {
@@ -131,17 +134,23 @@ impl JournalSource {
             return Ok(Self::Database { place, store });
         }
         let data = settings.data.clone();
-        // A server that has it open is asked at once.
-        let options = SledOptions { lock_wait: Duration::ZERO, ..SledOptions::default() };
-        match SledStore::open_existing(&data, &options) {
-            Ok(store) => Ok(Self::Stopped { data, store: Part::reading(Arc::new(store), Partition(0)) }),
-            Err(StoreError::InUse { .. }) => {
-                let address = reachable(settings.ops_listen);
-                let token = secrets::first_ops_token(&settings.ops_token, &data)?;
-                let token = token.ok_or_else(|| JournalSourceFailure::NoToken { data: data.clone() })?;
-                Ok(Self::Served { data, address, token, certificates: settings.ops_tls_cert.clone() })
-            }
-            Err(error) => Err(error.into()),
+        let opened =
+            |lock_wait| match SledStore::open_existing(&data, &SledOptions { lock_wait, ..SledOptions::default() }) {
+                Ok(store) => Ok(Some(Part::reading(Arc::new(store), Partition(0)))),
+                Err(StoreError::InUse { .. }) => Ok(None),
+                Err(error) => Err(error),
+            };
+        if let Some(store) = opened(Duration::ZERO)? {
+            return Ok(Self::Stopped { data, store });
+        }
+        if let Some(token) = secrets::first_ops_token(&settings.ops_token, &data)? {
+            let (address, certificates) = (reachable(settings.ops_listen), settings.ops_tls_cert.clone());
+            return Ok(Self::Served { data, address, token, certificates });
+        }
+        // The server can't be asked, but one that is stopping leaves the data soon.
+        match opened(LOCK_WAIT)? {
+            Some(store) => Ok(Self::Stopped { data, store }),
+            None => Err(JournalSourceFailure::NoToken { data }),
         }
     }
 

@@ -5,9 +5,11 @@
 //! It writes no Record, and makes no data directory where there is none. It needs the master key
 //! only to open the sealed parts.
 
+use std::cell::RefCell;
 use std::panic;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Once};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use actors::checkpoint::{SignedCheckpoint, hex};
@@ -128,19 +130,36 @@ fn check(
     Ok((verified?, keyring.is_none()))
 }
 
+thread_local! {
+    /// The last panic of this thread's work, where that is to print none.
+    static PANIC: RefCell<Option<String>> = const { RefCell::new(None) };
+}
+
 /// Runs `work`, and gives the message of a panic as the error. Nothing is printed by the panic:
 /// damage makes the database panic, the store turns that into its own error, and the printed
-/// message would only hide it.
+/// message would only hide it. Panics of other work are printed as ever.
 pub(crate) fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, String> {
-    let message: Arc<Mutex<String>> = Arc::default();
-    let last = Arc::clone(&message);
-    let before = panic::take_hook();
-    panic::set_hook(Box::new(move |info| {
-        *last.lock().unwrap_or_else(PoisonError::into_inner) = info.to_string().replace('\n', " ");
-    }));
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            let is_noted = PANIC.with_borrow_mut(|last| match last {
+                Some(last) => {
+                    *last = info.to_string().replace('\n', " ");
+                    true
+                }
+                None => false,
+            });
+            let is_of_database = thread::current().name().is_some_and(|name| name.starts_with("sled"));
+            if !is_noted && !is_of_database {
+                before(info);
+            }
+        }));
+    });
+    PANIC.set(Some(String::new()));
     let done = panic::catch_unwind(panic::AssertUnwindSafe(work));
-    panic::set_hook(before);
-    done.map_err(|_| message.lock().unwrap_or_else(PoisonError::into_inner).clone())
+    let message = PANIC.take().unwrap_or_default();
+    done.map_err(|_| message)
 }
 
 fn summary(place: &str, verified: &Verified, skipped: bool, took: Duration) -> Vec<String> {
