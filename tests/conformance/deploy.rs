@@ -111,7 +111,7 @@ fn a_server_starts_with_the_settings_of_the_compose_file() {
     assert!(said.contains("A server starts with these settings.") && !said.contains("error:"), "{said}");
     // A setting that the program does not know would be left out there.
     for name in server["environment"].as_object().unwrap().keys() {
-        assert!(said.lines().any(|line| line.trim_end().ends_with(name.as_str()) || tls_key(name)), "{name}: {said}");
+        assert!(said.lines().any(|line| line.trim_end().ends_with(name.as_str())), "{name}: {said}");
     }
     let published: Vec<_> = server["ports"].as_array().unwrap().iter().map(|port| port.as_str().unwrap()).collect();
     for port in listening {
@@ -121,11 +121,6 @@ fn a_server_starts_with_the_settings_of_the_compose_file() {
     let mut understood = Command::new(centavo());
     understood.args(backup.iter().map(|argument| argument.as_str().unwrap())).arg("--help");
     tool::run(understood, PATIENCE).unwrap_or_else(|said| panic!("{said}"));
-}
-
-/// True for the key of a certificate, which the check shows with its certificate.
-fn tls_key(name: &str) -> bool {
-    name.ends_with("_TLS_KEY")
 }
 
 /// A process that is killed when it is dropped.
