@@ -503,7 +503,8 @@ async fn a_check_names_private_keys_that_others_can_read_and_a_place_that_is_not
     for (name, file, variable) in
         [("tls_key", "key", "CENTAVO_TLS_KEY"), ("ops_tls_key", "ops-key", "CENTAVO_OPS_TLS_KEY")]
     {
-        let row = [name, &path(file), variable];
+        let file = path(file);
+        let row = [name, file.as_str(), variable];
         assert!(said.lines().any(|line| line.split_whitespace().eq(row)), "{name}: {said}");
     }
     mode("key", 0o600);
