@@ -4,7 +4,7 @@
 use std::io::Read as _;
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
@@ -123,15 +123,6 @@ fn a_server_starts_with_the_settings_of_the_compose_file() {
     tool::run(understood, PATIENCE).unwrap_or_else(|said| panic!("{said}"));
 }
 
-/// A process that is killed when it is dropped.
-struct Running(Child);
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        let _has_ended = (self.0.kill(), self.0.wait());
-    }
-}
-
 #[test]
 fn rsyslog_sends_the_lines_of_the_server_as_they_are() {
     let (Some(_), Some(_)) = (tool::program_with("rsyslogd", "-v"), tool::program("logger")) else { return };
@@ -165,7 +156,7 @@ fn rsyslog_sends_the_lines_of_the_server_as_they_are() {
     std::fs::write(&config, format!("{input}{here}")).unwrap();
     let mut daemon = Command::new("rsyslogd");
     daemon.args(["-n", "-f"]).arg(&config).arg("-i").arg(folder.path().join("pid"));
-    let _running = Running(daemon.spawn().unwrap());
+    let _running = tool::Running(daemon.spawn().unwrap());
     let deadline = Instant::now() + PATIENCE;
     while !socket.exists() {
         assert!(Instant::now() < deadline, "rsyslogd does not start");
