@@ -99,7 +99,7 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     ("docs/deploy/README.md", "runuser", Elsewhere("tests/conformance/units.rs")),
     ("docs/deploy/README.md", "systemctl enable --now centavo.service", NotRun(MACHINE)),
     ("docs/deploy/README.md", "systemctl start centavo-backup", NotRun(MACHINE)),
-    ("docs/deploy/README.md", "cp /usr/share/centavo", NotRun(MACHINE)),
+    ("docs/deploy/README.md", "cp -r /usr/share/centavo", NotRun(MACHINE)),
     ("docs/deploy/README.md", "curl -sS http://127.0.0.1:8081/readyz", NotRun(MACHINE)),
     ("docs/deploy/README.md", "install -m 755", NotRun(MACHINE)),
     ("docs/deploy/README.md", "echo CENTAVO_PRIMARY", NotRun(MACHINE)),
