@@ -137,7 +137,10 @@ async fn prometheus_reads_a_server_and_serves_its_dashboard() {
         answer["data"]["result"].as_array().cloned().filter(|results| !results.is_empty())
     };
     let made = client.get(format!("{}/ops/backup", server.operations)).bearer_auth(OPS_TOKEN).send().await.unwrap();
-    made.error_for_status().unwrap();
+    made.error_for_status().unwrap().bytes().await.unwrap();
+    // Credentials are counted from the first wrong one on.
+    let wrong = client.get(format!("{}/ops/backup", server.operations)).bearer_auth("wrong").send().await.unwrap();
+    assert_eq!(wrong.status(), 401);
     let queries = panels().into_iter().flat_map(|panel| panel["queries"].as_array().unwrap().clone());
     let mut waiting: Vec<_> = queries.map(|query| query[0].as_str().unwrap().to_owned()).collect();
     waiting.push("up{job=\"centavo\"} == 1".to_owned());
