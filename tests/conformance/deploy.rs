@@ -184,5 +184,5 @@ fn rsyslog_sends_the_lines_of_the_server_as_they_are() {
         assert_ne!(count, 0, "it was closed");
         sent.extend_from_slice(&part[..count]);
     }
-    assert_eq!(String::from_utf8(sent).unwrap().trim(), line);
+    assert_eq!(String::from_utf8(sent).unwrap(), format!("{line}\n"));
 }
