@@ -91,7 +91,9 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         ("ops_roles", roles(settings)),
         secret(["master_key", "master_key_file"], &settings.master_key, &data.join(MASTER_KEY_FILE)),
         ("tls_cert", certificate(settings.tls.as_ref())),
+        ("tls_key", key(settings.tls.as_ref())),
         ("ops_tls_cert", certificate(settings.ops_tls.as_ref())),
+        ("ops_tls_key", key(settings.ops_tls.as_ref())),
         ("sandbox", switch(settings.sandbox)),
         ("webhook_allow", if networks.is_empty() { "none".to_owned() } else { networks.join(",") }),
         ("rate_limit", switch(settings.rate_limits.is_some())),
@@ -178,17 +180,7 @@ fn defects(settings: &Settings) -> Vec<Defect> {
         Ok(roles) => defects.extend(roles.err().map(|error| Defect::Error(error.to_string()))),
         Err(error) => defects.push(Defect::Error(error.to_string())),
     }
-    let files = [
-        settings.ops_token.path(&settings.data, OPS_TOKEN_FILE),
-        settings.master_key.path(&settings.data, MASTER_KEY_FILE),
-    ];
-    for path in files.into_iter().flatten() {
-        let mode = fs::metadata(&path).map_or(0, |metadata| metadata.permissions().mode());
-        if mode & 0o077 != 0 {
-            let text = format!("{}: others than its owner may read it (mode {:03o})", path.display(), mode & 0o777);
-            defects.push(Defect::Warning(text));
-        }
-    }
+    defects.extend(readable_by_others(settings).map(Defect::Warning));
     if !settings.sandbox {
         defects.push(Defect::Warning(NO_RAIL.to_owned()));
     }
@@ -204,10 +196,31 @@ fn defects(settings: &Settings) -> Vec<Defect> {
             None => {}
         }
     }
+    if let Some(Place::Folder(folder)) = settings.checkpoints.as_ref().map(|schedule| &schedule.to)
+        && !folder.is_dir()
+    {
+        let text = format!("CENTAVO_CHECKPOINTS_TO: {} is no folder, and is not made", folder.display());
+        defects.push(Defect::Warning(text));
+    }
     if settings.rate_limits.is_none() {
         defects.push(Defect::Warning("requests and refused cards are not limited".to_owned()));
     }
     defects
+}
+
+/// The files of secrets and of private keys that others than their owner may read.
+fn readable_by_others(settings: &Settings) -> impl Iterator<Item = String> {
+    let files = [
+        settings.ops_token.path(&settings.data, OPS_TOKEN_FILE),
+        settings.master_key.path(&settings.data, MASTER_KEY_FILE),
+        settings.tls.as_ref().map(|files| files.key.clone()),
+        settings.ops_tls.as_ref().map(|files| files.key.clone()),
+    ];
+    files.into_iter().flatten().filter_map(|path| {
+        let mode = fs::metadata(&path).map_or(0, |metadata| metadata.permissions().mode());
+        let text = || format!("{}: others than its owner may read it (mode {:03o})", path.display(), mode & 0o777);
+        (mode & 0o077 != 0).then(text)
+    })
 }
 
 fn certificate(files: Option<&TlsFiles>) -> String {
@@ -219,6 +232,11 @@ fn certificate(files: Option<&TlsFiles>) -> String {
             None => files.certificates.display().to_string(),
         },
     )
+}
+
+/// The file of a certificate's private key.
+fn key(files: Option<&TlsFiles>) -> String {
+    files.map_or_else(|| "none".to_owned(), |files| files.key.display().to_string())
 }
 
 /// The defect of a certificate that has ended, or ends soon.

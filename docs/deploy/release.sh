@@ -30,7 +30,7 @@ mkdir -p "$files/$name/deploy"
 cp "$program" "$files/$name/centavo"
 strip "$files/$name/centavo"
 cp README.md CHANGELOG.md LICENSE* "$files/$name/"
-cp docs/deploy/*.{service,timer,yml,json,md,conf} "$files/$name/deploy/"
+cp -r docs/deploy/*.{service,timer,toml,yml,json,html,md,conf} docs/deploy/debian "$files/$name/deploy/"
 tar --create --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --directory "$files" "$name" |
   gzip --no-name > "$files/$name.tar.gz"
 

@@ -473,6 +473,48 @@ async fn a_check_of_the_settings_starts_nothing() {
 }
 
 #[tokio::test]
+async fn a_check_names_private_keys_that_others_can_read_and_a_place_that_is_not_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let made = rcgen::generate_simple_self_signed(vec!["pay.test".to_owned()]).unwrap();
+    std::fs::write(path("chain"), made.cert.pem()).unwrap();
+    for name in ["key", "ops-key"] {
+        std::fs::write(path(name), made.signing_key.serialize_pem()).unwrap();
+    }
+    let check = || {
+        let mut command = sandbox(&folder.path().join("data"));
+        command.arg("--check").stdout(Stdio::piped());
+        command.env("CENTAVO_TLS_CERT", path("chain")).env("CENTAVO_TLS_KEY", path("key"));
+        command.env("CENTAVO_OPS_TLS_CERT", path("chain")).env("CENTAVO_OPS_TLS_KEY", path("ops-key"));
+        command.env("CENTAVO_CHECKPOINTS_TO", path("auditor"));
+        let output = command.output().unwrap();
+        assert_eq!(output.status.code(), Some(0));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let mode = |name: &str, mode| {
+        std::fs::set_permissions(path(name), std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
+    };
+    let open = |name: &str| format!("warning: {}: others than its owner may read it", path(name));
+    let no_place = format!("warning: CENTAVO_CHECKPOINTS_TO: {} is no folder", path("auditor"));
+    mode("key", 0o640);
+    mode("ops-key", 0o600);
+    let said = check();
+    assert!(said.contains(&open("key")) && !said.contains(&open("ops-key")) && said.contains(&no_place), "{said}");
+    for (name, file, variable) in
+        [("tls_key", "key", "CENTAVO_TLS_KEY"), ("ops_tls_key", "ops-key", "CENTAVO_OPS_TLS_KEY")]
+    {
+        let file = path(file);
+        let row = [name, file.as_str(), variable];
+        assert!(said.lines().any(|line| line.split_whitespace().eq(row)), "{name}: {said}");
+    }
+    mode("key", 0o600);
+    mode("ops-key", 0o644);
+    std::fs::create_dir(path("auditor")).unwrap();
+    let said = check();
+    assert!(!said.contains(&open("key")) && said.contains(&open("ops-key")) && !said.contains(&no_place), "{said}");
+}
+
+#[tokio::test]
 async fn wrong_settings_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let with = |name: &str, value: &str| {

@@ -1,6 +1,6 @@
 //! What `docs/deploy/release.sh` made, in the folder `CENTAVO_RELEASE_FILES`: checksums, archive,
-//! Debian package and list of parts are whole, and the image serves, reads its volume again and
-//! makes a backup as its user.
+//! Debian package and list of parts are whole; dpkg installs, upgrades and removes the package in a
+//! root of its own; and the image serves, reads its volume again and makes a backup as its user.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -71,11 +71,73 @@ fn archive_and_package_have_the_program_and_its_files() {
     let Some(unpack) = tool::program("dpkg-deb") else { return };
     said(unpack, &["-x", file(&folder, ".deb").to_str().unwrap(), to]);
     assert_eq!(version(&place.path().join("usr/bin/centavo")), expected());
+    for name in ["centavo.toml", "prometheus.yml", "debian/postinst"] {
+        assert!(place.path().join("deploy").join(name).is_file(), "{name}");
+    }
     for name in ["systemd/system/centavo.service", "systemd/system/centavo-backup.timer", "sysusers.d/centavo.conf"] {
         assert!(place.path().join("usr/lib").join(name).is_file(), "{name}");
     }
     let about = said(Command::new("dpkg-deb"), &["-f", file(&folder, ".deb").to_str().unwrap(), "Depends"]);
     assert_eq!(about.trim(), "", "it needs no library");
+}
+
+/// dpkg installs into another root, in which the scripts of the package work without chroot.
+const PACKAGE: &str = r#"
+set -euo pipefail
+umask 022
+mkdir -p root/etc root/var/lib/dpkg/{info,updates} && touch root/var/lib/dpkg/{status,available}
+package() { dpkg --root="$PWD/root" --log=/dev/null --force-script-chrootless --force-depends "$@"; }
+etc=root/etc/centavo
+id=none
+# Owner and mode of everything that the scripts make, by the user's number in that root.
+look() { (cd root && stat -c '%a %u:%g %n' etc/centavo etc/centavo/{tls,ops-token,master-key} var/lib/centavo); }
+package --install "$PACKAGE" | tee said
+grep -q 'systemctl enable --now centavo.service centavo-backup.timer' said
+id=$(sed -n 's/^centavo:[^:]*:\([0-9]*:[0-9]*\):.*/\1/p' root/etc/passwd)
+look | tee looks
+test -z "$(grep -v " $id " looks)"
+test "$(cut -d' ' -f1 looks | tr '\n' ' ')" = '700 700 600 600 700 '
+grep -Eqx 'operator:[0-9a-f]{64}' "$etc/ops-token" && grep -Eqx '[0-9a-f]{64}' "$etc/master-key"
+test "$(cut -d: -f2 "$etc/ops-token")" != "$(cat "$etc/master-key")"
+sed "s#\"/#\"$PWD/root/#" "$etc/centavo.toml" > there.toml
+root/usr/bin/centavo serve --check --config there.toml --listen 127.0.0.1:0 --ops-listen 127.0.0.1:0 | tee check
+if grep -e error: -e 'others than its owner' check; then exit 1; fi
+
+: one more setting; echo 'sandbox = "on"' >> "$etc/centavo.toml" && chmod 711 "$etc"
+sha256sum "$etc"/{centavo.toml,ops-token,master-key} > before
+package --force-confold --install "$PACKAGE"
+sha256sum --quiet -c before
+look | diff looks -
+
+# The right key is somewhere else: data that is there must not get a new one.
+mkdir root/var/lib/centavo/journal && mv "$etc/master-key" kept
+package --install "$PACKAGE"
+test ! -e "$etc/master-key" && mv kept "$etc/master-key"
+
+package --remove centavo
+test ! -e root/usr/bin/centavo
+package --purge centavo
+test ! -e "$etc/centavo.toml" && test -d root/var/lib/centavo/journal
+grep -v centavo.toml before | sha256sum --quiet -c
+echo "the end is reached"
+"#;
+
+#[test]
+fn dpkg_installs_the_package_and_its_secrets_stay() {
+    let Some(folder) = files() else { return };
+    if ["dpkg", "systemd-sysusers", "bash"].iter().any(|name| tool::program(name).is_none()) {
+        return;
+    }
+    if !rustix::process::geteuid().is_root() {
+        println!("Nothing was tested: dpkg installs as root alone");
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    let mut script = Command::new("bash");
+    script.args(["-c", PACKAGE]).current_dir(place.path()).env("PACKAGE", file(&folder, ".deb"));
+    let said = tool::run(script, PATIENCE).unwrap_or_else(|said| panic!("{said}"));
+    println!("{said}");
+    assert!(said.contains("the end is reached"), "{said}");
 }
 
 #[test]

@@ -61,6 +61,15 @@ fn found(loaded: std::io::Result<Output>, what: &str) -> bool {
     is_there
 }
 
+/// A process that is killed when it is dropped.
+pub(crate) struct Running(pub(crate) Child);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _has_ended = (self.0.kill(), self.0.wait());
+    }
+}
+
 /// Runs a program; what it wrote on both streams, and whether it was content. One that takes longer
 /// than this is killed, and failed.
 pub(crate) fn run(mut command: Command, within: Duration) -> Result<String, String> {

@@ -16,6 +16,8 @@ const UNITS: [&str; 4] =
 
 /// Where the package puts the program, and the units look for it.
 const INSTALLED: &str = "/usr/bin/centavo";
+/// The settings file of the package.
+const SETTINGS: &str = "/etc/centavo/centavo.toml";
 
 fn deploy(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/deploy").join(name)
@@ -87,9 +89,48 @@ fn the_server_has_time_to_stop() {
     assert!(allowed > STOP_MAX && STOP_MAX > ServerLimits::default().drain_max, "{allowed:?} is not enough");
     // Tokens and certificates are read again in their places, where a copy would stay the old one.
     assert_eq!(values(&unit, "ExecReload"), ["/bin/kill -HUP $MAINPID"]);
-    assert!(!values(&unit, "LoadCredential").iter().any(|copied| copied.starts_with("ops-token:")));
+    assert!(values(&unit, "LoadCredential").is_empty());
     // Decisions, The program: it starts again after 74 as well.
     assert!(values(&unit, "RestartPreventExitStatus").is_empty());
+}
+
+/// The settings file of the package as it is and with all that it offers: the check of the server
+/// takes it from there, and the units read that file and give no other settings.
+#[test]
+fn the_settings_of_the_package_start_a_server() {
+    for name in ["centavo.service", "centavo-backup.service"] {
+        let unit = read(name);
+        assert!(unit.contains(&format!(" --config {SETTINGS} --data /var/lib/centavo")), "{name}");
+        assert!(values(&unit, "Environment").is_empty(), "{name}: the check would not know of it");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().to_str().unwrap();
+    let tls = rcgen::generate_simple_self_signed(vec!["pay.test".to_owned()]).unwrap();
+    for (file, text) in [
+        ("ops-token", format!("operator:{}", "b".repeat(64))),
+        ("master-key", "0a".repeat(32)),
+        ("chain.pem", tls.cert.pem()),
+        ("key.pem", tls.signing_key.serialize_pem()),
+    ] {
+        std::fs::write(folder.path().join(file), text).unwrap();
+    }
+    let given = read("centavo.toml").replace("/etc/centavo/tls", place).replace("/etc/centavo", place);
+    let given = given.replace("/var/lib/centavo", &format!("{place}/data"));
+    let all = given.replace("\n#", "\n").replace("\n ", "\n# ").replace(":8443", "127.0.0.1:0");
+    assert!(!given.contains("\nsandbox") && all.contains("\nsandbox"), "{given}");
+    for (text, sources) in [(&given, 4), (&all, 8)] {
+        let file = folder.path().join("centavo.toml");
+        std::fs::write(&file, text).unwrap();
+        let mut check = Command::new(centavo());
+        check.args(["serve", "--check", "--ops-listen", "127.0.0.1:0", "--config"]).arg(&file);
+        if text == &given {
+            check.args(["--listen", "127.0.0.1:0"]);
+        }
+        let said = said(check);
+        assert!(said.contains("A server starts with these settings."), "{said}");
+        let from_file = said.lines().filter(|line| line.trim_end().ends_with(file.to_str().unwrap())).count();
+        assert_eq!(from_file, sources, "{said}");
+    }
 }
 
 /// What the package brings is there, and it brings every file that an installation needs.
@@ -103,8 +144,8 @@ fn the_package_has_the_files_of_a_deployment() {
     }
     for file in std::fs::read_dir(deploy("")).unwrap() {
         let name = file.unwrap().file_name().into_string().unwrap();
-        // These make the package and the image.
-        let is_needed = !["release.sh", "Dockerfile"].contains(&&*name);
+        // These make the package and the image; dpkg runs the scripts of the folder.
+        let is_needed = !["release.sh", "Dockerfile", "debian"].contains(&&*name);
         assert_eq!(brought.contains(&&*name), is_needed, "{name}");
     }
     let program = INSTALLED.trim_start_matches('/').trim_end_matches("centavo");
