@@ -22,6 +22,7 @@ pub mod follow;
 pub mod http;
 pub mod journal_source;
 pub mod last_backup;
+pub mod last_uses;
 pub mod listen;
 pub mod logging;
 pub mod mask;

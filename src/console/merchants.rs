@@ -232,7 +232,7 @@ fn recipients(app: &App, visit: &Visit, row: &MerchantRow) -> Markup {
 
 fn keys(app: &App, visit: &Visit, group: GroupNumber, merchant: &str) -> Markup {
     let keys = api_keys::listed(app, group);
-    let heads = [words::ID, words::OPENED, words::WEBHOOK_ADDRESS, words::REVOKE];
+    let heads = [words::ID, words::OPENED, words::LAST_USED, words::WEBHOOK_ADDRESS, words::REVOKE];
     html! {
         section.card aria-labelledby="api-keys" {
             h2 id="api-keys" { (visit.say(words::KEYS)) }
@@ -247,6 +247,7 @@ fn keys(app: &App, visit: &Visit, group: GroupNumber, merchant: &str) -> Markup 
                                         @if key.revoked { code { (key.id) } } @else { a href={"/console/keys/" (key.id)} { code { (key.id) } } }
                                     }
                                     td { (show::text_moment(visit.language, &key.created_at)) }
+                                    td { (last_used(visit, key.last_used_at.as_deref())) }
                                     td { bdi { (key.webhook_url.as_deref().unwrap_or("—")) } }
                                     td {
                                         @if key.revoked { (visit.say(words::REVOKED)) } @else { (revoke_form(visit, merchant, &key.id)) }
@@ -256,10 +257,16 @@ fn keys(app: &App, visit: &Visit, group: GroupNumber, merchant: &str) -> Markup 
                         }
                     }
                 }))
+                p.dim { (visit.say(words::LAST_USED_WHAT)) }
             }
             (key_form(visit, merchant))
         }
     }
+}
+
+/// The minute of a key's last use.
+pub fn last_used(visit: &Visit, at: Option<&str>) -> Markup {
+    html! { @match at { Some(at) => (show::text_moment(visit.language, at)), None => "—" } }
 }
 
 const STATUSES: [(&str, Word); 4] = [

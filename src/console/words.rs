@@ -273,6 +273,8 @@ words! {
     NEW_KEY = "Nova chave", "New key";
     WEBHOOK_SECRET = "Segredo dos webhooks", "Webhook secret";
     SHOWN_ONCE = "Copie agora: a chave e o segredo não aparecem de novo.", "Copy them now: the key and the secret are not shown again.";
+    LAST_USED = "Último uso", "Last used";
+    LAST_USED_WHAT = "O último uso é o minuto, e só desde que o serviço começou.", "The last use is by the minute, and only since the service started.";
     REVOKED = "revogada", "revoked";
     REVOKE = "Revogar", "Revoke";
     SURE = "tenho certeza", "I am sure";

@@ -214,7 +214,7 @@ async fn keys_of_a_merchant_are_listed_with_the_revoked_ones_and_never_their_tex
     let listed = world.ops_get(&path).await.expect(200);
     let rows: Vec<_> = items(&listed).iter().map(|key| (text(&key["id"]), key["revoked"].clone())).collect();
     assert_eq!(rows, [(merchant.key_id.clone(), json!(false)), (text(&second["id"]), json!(true))]);
-    has_exactly(&items(&listed)[0], &["id", "created_at", "webhook_url", "revoked"]);
+    has_exactly(&items(&listed)[0], &["id", "created_at", "webhook_url", "revoked", "last_used_at"]);
     time(&items(&listed)[0]["created_at"]);
     assert_eq!(listed["total"], 2);
     world.ops_get("/ops/merchants/x/api-keys").await.refused(404, "not_found");
@@ -224,6 +224,46 @@ async fn keys_of_a_merchant_are_listed_with_the_revoked_ones_and_never_their_tex
     for key in [&merchant.key, &text(&second["api_key"])] {
         assert!(!page.html.contains(key) && !listed.to_string().contains(key), "no key is shown");
     }
+}
+
+/// The last use of a key is the minute of its last request, in the list and on the pages. A text
+/// with the key's id and another secret, a revoked key and a restart are no uses.
+#[tokio::test]
+async fn the_last_use_of_a_key_is_shown() {
+    let world = world_of_three().await;
+    let names = world.merchant().await.names;
+    let path = format!("/ops/merchants/{}/api-keys", names.id);
+    let used = async |world: &World| items(&world.ops_get(&path).await.expect(200))[0]["last_used_at"].clone();
+    let ask = async |key: &str| {
+        let headers = [("token", key)];
+        world.send(Method::GET, "/api/balance", &headers, "").await.status
+    };
+    assert_eq!(used(&world).await, Value::Null);
+    let other = format!("{}{}", &names.key[..names.key.len() - 8], "0".repeat(8));
+    assert_eq!((ask(&other).await, used(&world).await), (401, Value::Null), "of a guess nothing is noted");
+    let mut browser = Browser::signed_in(&world, EVA).await;
+    let merchant = format!("/console/merchants/{}", names.id);
+    let key = format!("/console/keys/{}", names.key_id);
+    for _ in 0..2 {
+        let before = world.advance(3_600).await.timestamp() / 60;
+        assert_eq!(ask(&names.key).await, 200);
+        let after = world.advance(0).await.timestamp() / 60;
+        let shown = used(&world).await;
+        let at = time(&shown).timestamp();
+        assert!(at % 60 == 0 && (before..=after).contains(&(at / 60)), "{shown}");
+        for (language, heading) in [("en", "Last used"), ("pt-BR", "Último uso")] {
+            browser.language = language;
+            for page in [&merchant, &key] {
+                browser.page(page).await.has(&[heading, &format!("<time datetime=\"{}\">", text(&shown))]);
+            }
+        }
+    }
+    let last = used(&world).await;
+    world.advance(3_600).await;
+    world.ops_send(Method::DELETE, &format!("/ops/api-keys/{}", names.key_id), &[], String::new()).await.expect(200);
+    assert_eq!((ask(&names.key).await, used(&world).await), (401, last), "a revoked key opens nothing");
+    let world = world.restarted().await;
+    assert_eq!(used(&world).await, Value::Null, "a restart forgets it");
 }
 
 #[tokio::test]
