@@ -126,7 +126,7 @@ async fn ledger_screen(app: &App, visit: &Visit, name: &str, parts: &Parts) -> R
             @for (sequence, record, shown) in &entries {
                 h3 {
                     (show::moment(visit.language, record.effective_at)) " " (facts_of(visit.language, record)) " "
-                    span.aside { "(" (record_link(visit.language, *sequence)) ")" }
+                    span.aside { "(" (record_link(visit.language, **sequence)) ")" }
                 }
                 (shown)
             }
