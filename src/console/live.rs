@@ -109,20 +109,20 @@ fn may_see(app: &App, secret: &str) -> bool {
 /// What the task that draws needs of the world around it. A test has a world with a clock of its
 /// own.
 trait Studio {
-    /// Waits.
+    /// Waits before the next picture.
     async fn wait(&mut self, pause: Duration);
     /// The time since some beginning.
     fn elapsed(&self) -> Duration;
     /// Whether nobody watches any more; the task ends then.
     fn is_left(&self) -> bool;
     /// Whether the server refused requests since the last time for want of room.
-    fn is_under_pressure(&mut self) -> bool;
+    fn sheds_load(&mut self) -> bool;
     /// Draws for all who watch. False when that failed.
     async fn draw(&mut self) -> bool;
 }
 
-/// Draws pictures until nobody watches: one a second at most, none while the server is under
-/// pressure, and after one that took long a pause nine times as long.
+/// Draws pictures until nobody watches: one a second at most, none while the server sheds
+/// load, and after one that took long a pause nine times as long.
 async fn paint(studio: &mut impl Studio) {
     let mut pause = Duration::ZERO;
     loop {
@@ -131,7 +131,7 @@ async fn paint(studio: &mut impl Studio) {
         if studio.is_left() {
             return;
         }
-        if studio.is_under_pressure() {
+        if studio.sheds_load() {
             continue;
         }
         let begun = studio.elapsed();
@@ -163,13 +163,13 @@ impl Studio for OfServer {
         self.app.live.ends()
     }
 
-    fn is_under_pressure(&mut self) -> bool {
+    fn sheds_load(&mut self) -> bool {
         let shed = self.app.engine.metrics().shed.get();
-        let is_under_pressure = std::mem::replace(&mut self.shed, shed) < shed;
-        if is_under_pressure {
+        let sheds_load = std::mem::replace(&mut self.shed, shed) < shed;
+        if sheds_load {
             self.app.live.note_left_out();
         }
-        is_under_pressure
+        sheds_load
     }
 
     async fn draw(&mut self) -> bool {
@@ -250,7 +250,7 @@ mod tests {
             self.now >= self.left_at
         }
 
-        fn is_under_pressure(&mut self) -> bool {
+        fn sheds_load(&mut self) -> bool {
             self.pressed.contains(&self.now.as_secs())
         }
 
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn a_beat_under_pressure_is_left_out() {
+    fn a_beat_while_load_is_shed_is_left_out() {
         assert_eq!(Imagined::drawn(6, 0, 1..4), [0, 4_000, 5_000]);
     }
 

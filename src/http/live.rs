@@ -87,7 +87,7 @@ impl LivePictures {
         self.beats.load(Ordering::Relaxed)
     }
 
-    /// Notes that no pictures are drawn this time, since the server is under pressure.
+    /// Notes that no pictures are drawn this time, since the server sheds load.
     pub fn note_left_out(&self) {
         self.left_out.fetch_add(1, Ordering::Relaxed);
     }
