@@ -395,7 +395,8 @@ async fn every_form_needs_the_token_of_its_session() {
 
 /// The links of a page to what stands below a path, each once.
 fn links(html: &str, path: &str) -> BTreeSet<String> {
-    let links = html.split(&format!("href=\"{path}")).skip(1).map(|link| link.split('"').next().unwrap().to_owned());
+    let begin = format!("href=\"{path}");
+    let links = html.split(&begin).skip(1).map(|link| link.split('"').next().unwrap().to_owned());
     links.filter(|link| !link.contains(['?', '/'])).collect()
 }
 
