@@ -21,6 +21,8 @@ use crate::http::rate_limits::RateLimits;
 use crate::http::session::Sessions;
 use crate::http::slow_pages::SlowPages;
 use crate::last_backup::LastBackup;
+use crate::last_uses::LastUses;
+use crate::newest_records::NewestRecords;
 use crate::past_books::PastBooks;
 use crate::rails::sandbox::Institutions;
 use crate::webhooks::Webhooks;
@@ -35,6 +37,8 @@ pub struct App {
     pub sandbox: bool,
     /// How often a caller may ask; none when that is switched off.
     pub rate_limits: Option<RateLimits>,
+    /// When each API key was last used.
+    pub last_uses: LastUses,
     /// The wrong credentials that came.
     pub guesses: Guesses,
     /// Held while a merchant is opened or changed: one at a time.
@@ -71,6 +75,8 @@ pub struct App {
     pub webhooks: Arc<Webhooks>,
     /// The operators who are signed in to the console.
     pub sessions: Sessions,
+    /// The newest Records that somebody looked at.
+    pub newest_records: NewestRecords,
     /// The live overview of the console.
     pub live: LivePictures,
     /// Pages of the console that are being read.

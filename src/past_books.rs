@@ -39,6 +39,13 @@ pub enum PastReading {
     Failed(Problem),
 }
 
+impl PastReading {
+    /// Whether its job has ended, with the sums or without.
+    pub fn is_over(&self) -> bool {
+        matches!(self, Self::Done(_) | Self::Failed(_))
+    }
+}
+
 /// The jobs, and the sums that are kept.
 pub struct PastBooks {
     /// One permit, which all answers about books of the past share.
@@ -97,8 +104,7 @@ impl PastBooks {
     /// The sums after a Record, as soon as its job has read them.
     pub async fn sums(&self, engine: &Arc<Engine>, cut: Sequence) -> Result<Arc<SumsAsOf>, Problem> {
         let mut job = self.ask(engine, cut)?;
-        let is_over = |reading: &PastReading| matches!(reading, PastReading::Done(_) | PastReading::Failed(_));
-        let end = job.wait_for(is_over).await.map(|end| end.clone());
+        let end = job.wait_for(PastReading::is_over).await.map(|end| end.clone());
         match end {
             Ok(PastReading::Done(sums)) => Ok(sums),
             Ok(PastReading::Failed(problem)) => Err(problem),

@@ -36,6 +36,8 @@ use crate::http::slow_pages::SlowPages;
 use crate::http::tls::{Tls, TlsError, TlsFiles};
 use crate::http::{measures, middleware, server};
 use crate::last_backup::LastBackup;
+use crate::last_uses::LastUses;
+use crate::newest_records::NewestRecords;
 use crate::ops::health;
 use crate::past_books::PastBooks;
 use crate::rails::sandbox::Institutions;
@@ -266,6 +268,7 @@ fn app(
         ops_tokens: RwLock::new(ops_tokens),
         sandbox: settings.sandbox,
         rate_limits: settings.rate_limits.map(RateLimits::new),
+        last_uses: LastUses::default(),
         guesses,
         opening: tokio::sync::Mutex::default(),
         backing_up: Arc::new(Semaphore::new(1)),
@@ -284,6 +287,7 @@ fn app(
         exposition: Exposition(registry),
         webhooks: Arc::new(webhooks),
         sessions: Sessions::default(),
+        newest_records: NewestRecords::default(),
         live: LivePictures::default(),
         slow_pages: SlowPages::default(),
     }))

@@ -89,6 +89,7 @@ where
                 return Box::pin(async move { Ok(answered.problem(unauthorized).await.into_response()) });
             }
         };
+        app.last_uses.note(key, app.engine.now());
         request.extensions_mut().insert(caller);
         let Some(limits) = &app.rate_limits else { return Box::pin(self.inner.call(request)) };
         let account = app.engine.merchant(caller.group, |row| row.settings).unwrap_or_default();

@@ -9,13 +9,14 @@ use axum::response::Response;
 use maud::html;
 
 use crate::app::App;
-use crate::console::books::pager;
 use crate::console::page::{Screen, Section, Visit};
+use crate::console::paging::{pager, part};
 use crate::console::queue::merchant_link;
 use crate::console::show;
+use crate::console::wire_words;
 use crate::console::words;
 use crate::http::problem::Problem;
-use crate::http::reply::{Page, query};
+use crate::http::reply::query;
 use crate::ops::audit;
 
 const ROWS_A_PAGE: u64 = 50;
@@ -27,7 +28,7 @@ pub async fn list(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Re
 
 fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
     let pairs = query(parts)?;
-    let page = Page::read(&pairs, ROWS_A_PAGE)?;
+    let page = part(&pairs, ROWS_A_PAGE)?;
     let Listed { total, items } = app.engine.audit(visit.scope.group(), page.skip(), page.count())?;
     let rows = items.map(|found| audit::row(app, found?)).collect::<Result<Vec<_>, _>>()?;
     let body = html! {
@@ -50,7 +51,7 @@ fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
                                 tr {
                                     td { (show::text_moment(visit.language, &row.at)) }
                                     td { (row.operator.as_deref().unwrap_or(visit.say(words::API_KEY))) }
-                                    td { (row.action) " " (row.kind) @if let Some(id) = &row.id { br; code { (id) } } }
+                                    td { (visit.say(wire_words::action(row.action))) " " (visit.say(wire_words::audited(row.kind))) @if let Some(id) = &row.id { br; code { (id) } } }
                                     td { (merchant_link(app, visit, row.merchant_id.as_deref())) }
                                     td { bdi { (row.notes.as_deref().unwrap_or_default()) } }
                                     td { a href={"/console/records/" (row.sequence)} { (row.sequence) } }

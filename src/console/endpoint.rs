@@ -12,10 +12,12 @@ use serde_json::json;
 use crate::app::App;
 use crate::console::form::hidden_key;
 use crate::console::keys::{admin, json_of, revoke_form, shown_secret};
+use crate::console::merchants::last_used;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::Posted;
 use crate::console::show;
 use crate::console::webhooks::answer;
+use crate::console::wire_words;
 use crate::console::words;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
@@ -49,6 +51,7 @@ fn screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Problem> {
                 (visit.say(words::MERCHANT), owner),
                 (visit.say(words::WEBHOOK_ADDRESS), html! { bdi { (address.as_deref().unwrap_or("—")) } }),
                 (visit.say(words::GIVEN_UP), html! { (given_up) }),
+                (visit.say(words::LAST_USED), last_used(visit, api_keys::last_used_at(app, key).as_deref())),
             ]))
             @if visit.may(Role::Decide) && given_up > 0 { (again_form(visit, id)) }
         }
@@ -117,7 +120,7 @@ fn tries(app: &App, visit: &Visit, group: GroupNumber, key: ObjectId) -> Result<
                         tbody {
                             @for row in &rows {
                                 tr {
-                                    td { (row.kind) }
+                                    td { (visit.say(wire_words::event_named(row.kind))) }
                                     td { code { (row.event_id) } }
                                     td { (answer(visit, Some(&row.answer))) }
                                 }

@@ -9,34 +9,38 @@ use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
 use ledger::account::Account;
-use ledger::fees::Fees;
+use ledger::fees::{Fees, PaymentMethod};
 use ledger::id::{GroupNumber, LedgerId};
 use ledger::money::Rate;
 use maud::{Markup, html};
 
 use crate::api::charges::filter;
 use crate::app::App;
-use crate::console::books::{balance_table, pager};
+use crate::console::books::balance_table;
 use crate::console::form::optional;
 use crate::console::keys::{key_form, revoke_form};
 use crate::console::page::{Screen, Section, Visit};
+use crate::console::paging::{self, pager, pager_named, part, part_named};
 use crate::console::scope::Scope;
 use crate::console::show;
+use crate::console::wire_words;
 use crate::console::words::{self, Word};
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
 use crate::http::problem::{Code, Problem};
-use crate::http::reply::{Page, query};
+use crate::http::reply::query;
 use crate::mask;
 use crate::ops::api_keys;
 use crate::ops::merchants::{SEARCHED_MAX, find, listed};
-use crate::views::charge::{charge_status, method_name};
+use crate::views::charge::method_name;
 use crate::views::recipient::{open, status_name};
 
 /// Rows on a page.
 const A_PAGE: u64 = 50;
-/// Recipients that the page of a merchant lists, the newest.
-const RECIPIENTS_MAX: usize = 200;
+/// Recipients on the page of a merchant, the newest first.
+const RECIPIENTS_A_PAGE: u64 = 40;
+/// API keys on the page of a merchant, the oldest first.
+const KEYS_A_PAGE: u64 = 20;
 
 /// List of merchants, newest first.
 ///
@@ -50,7 +54,7 @@ pub async fn list(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Re
 
 fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
     let pairs = query(parts)?;
-    let (page, search) = (Page::read(&pairs, A_PAGE)?, optional(&pairs, "search")?.unwrap_or_default());
+    let (page, search) = (part(&pairs, A_PAGE)?, optional(&pairs, "search")?.unwrap_or_default());
     let (total, groups) = listed(app, page, search);
     let rows = groups.into_iter().filter_map(|group| app.engine.merchant(group, |row| (group, row.id, row.created_at)));
     let rows: Vec<_> = rows.collect();
@@ -105,12 +109,12 @@ fn named(name: &str) -> &str {
 }
 
 /// One merchant.
-pub async fn one(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathId) -> Response {
-    let made = one_screen(&app, &visit, &id).await;
+pub async fn one(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
+    let made = one_screen(&app, &visit, &id, &parts).await;
     visit.answer(made)
 }
 
-async fn one_screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Problem> {
+async fn one_screen(app: &App, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
     let group = find(app, id)?;
     visit.sees(Some(group))?;
     let ledger = LedgerId::Merchant(group);
@@ -146,8 +150,8 @@ async fn one_screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Proble
         }
         (fees(visit, &row.settings.fees))
         (options(visit, &row))
-        (recipients(app, visit, &row))
-        (keys(app, visit, group, &id.to_string()))
+        (recipients(app, visit, &row, parts)?)
+        (keys(app, visit, group, parts)?)
     };
     Ok(Screen { section: Section::Merchants, title: named(&profile.name).to_owned(), body })
 }
@@ -172,9 +176,9 @@ fn fees(visit: &Visit, fees: &Fees) -> Markup {
         ("PIX", percent(fees.pix)),
         (visit.say(words::FEE_ANTIFRAUD), visit.money(fees.antifraud.0)),
         ("Cashout", visit.money(fees.cashout.0)),
-        ("d2", percent(fees.anticipation_d2)),
-        ("d7", percent(fees.anticipation_d7)),
-        ("d15", percent(fees.anticipation_d15)),
+        ("D+2", percent(fees.anticipation_d2)),
+        ("D+7", percent(fees.anticipation_d7)),
+        ("D+15", percent(fees.anticipation_d15)),
     ];
     let pairs = rows.into_iter().map(|(name, value)| (name, html! { (value) })).collect();
     html! {
@@ -182,12 +186,18 @@ fn fees(visit: &Visit, fees: &Fees) -> Markup {
     }
 }
 
+/// What becomes of splits that leave the seller nothing, as the interface names it: without the
+/// guard, and with it.
+pub const SPLIT_GUARDS: [(&str, Word); 2] = [("none", words::SPLIT_GUARD_NONE), ("net", words::SPLIT_GUARD_NET)];
+/// Of what the MDR is taken, as the interface names it: of the total, and of the seller's part.
+pub const MDR_BASES: [(&str, Word); 2] = [("total", words::MDR_TOTAL), ("seller_gross", words::MDR_SELLER)];
+
 fn options(visit: &Visit, row: &MerchantRow) -> Markup {
     let (settings, options) = (&row.settings, &row.settings.options);
     let limit = |limit: Option<NonZeroU32>| html! { @match limit { Some(limit) => (limit), None => (visit.say(words::LIMIT_OF_SERVER)) } };
     let pairs = vec![
-        ("split_guard", html! { (if options.split_guard_net { "net" } else { "none" }) }),
-        ("mdr_base", html! { (if options.mdr_on_seller_gross { "seller_gross" } else { "total" }) }),
+        (visit.say(words::SPLIT_GUARD), html! { (visit.say(SPLIT_GUARDS[usize::from(options.split_guard_net)].1)) }),
+        (visit.say(words::MDR_BASE), html! { (visit.say(MDR_BASES[usize::from(options.mdr_on_seller_gross)].1)) }),
         (visit.say(words::REFUND_COMMISSION), html! { (yes_or_no(visit, options.refund_commission)) }),
         (visit.say(words::SETTLEMENT_DAYS), html! { (options.card_settlement_days) }),
         (visit.say(words::LIMIT_CARD), limit(settings.card_requests_per_minute)),
@@ -198,10 +208,12 @@ fn options(visit: &Visit, row: &MerchantRow) -> Markup {
     }
 }
 
-fn recipients(app: &App, visit: &Visit, row: &MerchantRow) -> Markup {
-    let rows = row.recipients.iter().rev().take(RECIPIENTS_MAX);
+fn recipients(app: &App, visit: &Visit, row: &MerchantRow, parts: &Parts) -> Result<Markup, Problem> {
+    let page = part_named(&query(parts)?, "recipients", RECIPIENTS_A_PAGE)?;
+    let shown = paging::range(row.recipients.len(), page);
+    let rows = row.recipients.iter().rev().skip(shown.start).take(shown.len());
     let rows: Vec<_> = rows.map(|row| (row, open(&app.engine, row, row.profiles.current()))).collect();
-    html! {
+    Ok(html! {
         section.card aria-labelledby="recipients" {
             h2 id="recipients" { (visit.say(words::RECIPIENTS)) " (" (row.recipients.len()) ")" }
             @if rows.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
@@ -219,21 +231,24 @@ fn recipients(app: &App, visit: &Visit, row: &MerchantRow) -> Markup {
                                 tr {
                                     td { a href={"/console/recipients/" (row.id.uuid())} { bdi { (named(&profile.name)) } } }
                                     td { (mask::document(&profile.document)) }
-                                    td { (status_name(row.status)) }
+                                    td { (visit.say(wire_words::recipient_status(status_name(row.status)))) }
                                 }
                             }
                         }
                     }
                 }))
             }
+            (pager_named(visit, parts, "recipients", page, row.recipients.len() as u64))
         }
-    }
+    })
 }
 
-fn keys(app: &App, visit: &Visit, group: GroupNumber, merchant: &str) -> Markup {
-    let keys = api_keys::listed(app, group);
-    let heads = [words::ID, words::OPENED, words::WEBHOOK_ADDRESS, words::REVOKE];
-    html! {
+fn keys(app: &App, visit: &Visit, group: GroupNumber, parts: &Parts) -> Result<Markup, Problem> {
+    let merchant = app.engine.merchant(group, |row| row.id).unwrap_or_default().uuid().to_string();
+    let (all, page) = (api_keys::listed(app, group), part_named(&query(parts)?, "keys", KEYS_A_PAGE)?);
+    let keys = paging::items(&all, page);
+    let heads = [words::ID, words::OPENED, words::LAST_USED, words::WEBHOOK_ADDRESS, words::REVOKE];
+    Ok(html! {
         section.card aria-labelledby="api-keys" {
             h2 id="api-keys" { (visit.say(words::KEYS)) }
             @if keys.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
@@ -247,19 +262,27 @@ fn keys(app: &App, visit: &Visit, group: GroupNumber, merchant: &str) -> Markup 
                                         @if key.revoked { code { (key.id) } } @else { a href={"/console/keys/" (key.id)} { code { (key.id) } } }
                                     }
                                     td { (show::text_moment(visit.language, &key.created_at)) }
+                                    td { (last_used(visit, key.last_used_at.as_deref())) }
                                     td { bdi { (key.webhook_url.as_deref().unwrap_or("—")) } }
                                     td {
-                                        @if key.revoked { (visit.say(words::REVOKED)) } @else { (revoke_form(visit, merchant, &key.id)) }
+                                        @if key.revoked { (visit.say(words::REVOKED)) } @else { (revoke_form(visit, &merchant, &key.id)) }
                                     }
                                 }
                             }
                         }
                     }
                 }))
+                p.dim { (visit.say(words::LAST_USED_WHAT)) }
             }
-            (key_form(visit, merchant))
+            (pager_named(visit, parts, "keys", page, all.len() as u64))
+            (key_form(visit, &merchant))
         }
-    }
+    })
+}
+
+/// The minute of a key's last use.
+pub fn last_used(visit: &Visit, at: Option<&str>) -> Markup {
+    html! { @match at { Some(at) => (show::text_moment(visit.language, at)), None => "—" } }
 }
 
 const STATUSES: [(&str, Word); 4] = [
@@ -278,7 +301,7 @@ fn charges_screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Res
     let group = find(app, id)?;
     visit.sees(Some(group))?;
     let given: Vec<_> = query(parts)?.into_iter().filter(|(_, value)| !value.is_empty()).collect();
-    let page = Page::read(&given, A_PAGE)?;
+    let page = part(&given, A_PAGE)?;
     let Listed { total, items } = app.engine.charges(group, &filter(&given)?, page.skip(), page.count())?;
     let rows = items.collect::<Result<Vec<_>, _>>()?;
     let owner = show::owner_name(&app.engine, visit.language, LedgerId::Merchant(group));
@@ -302,8 +325,8 @@ fn charges_screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Res
                                 tr {
                                     td { a href={"/console/charges/" (charge.id.txid())} { code { (charge.id.txid()) } } }
                                     td { (show::short_moment(visit.language, charge.id.created_at())) }
-                                    td { (method_name(charge.terms.method)) }
-                                    td { (charge_status(&charge.outcome)) }
+                                    td { (visit.say(wire_words::method(charge.terms.method))) }
+                                    td { (visit.say(wire_words::charge_status(&charge.outcome))) }
                                     td.amount { (visit.money(charge.terms.amount.0)) }
                                 }
                             }
@@ -335,8 +358,9 @@ fn charge_filters(visit: &Visit, given: &[(String, String)]) -> Result<Markup, P
                 label for="payment_method" { (visit.say(words::METHOD)) }
                 select id="payment_method" name="payment_method" {
                     option value="" { (visit.say(words::ALL_KINDS)) }
-                    @for name in ["pix", "credit_card", "debit_card"] {
-                        option value=(name) selected[method == Some(name)] { (name) }
+                    @for known in [PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard] {
+                        @let name = method_name(known);
+                        option value=(name) selected[method == Some(name)] { (visit.say(wire_words::method(known))) }
                     }
                 }
             }

@@ -14,9 +14,11 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::app::App;
 use crate::console::assets::{ICON_PATH, SCRIPT_PATH, STYLE_PATH};
+use crate::console::fitting::fitting;
 use crate::console::scope::Scope;
 use crate::console::show;
 use crate::console::table::{self, CSV};
+use crate::console::wire_words;
 use crate::console::words::{self, Word};
 use crate::http::credential::Role;
 use crate::http::language::Language;
@@ -276,6 +278,7 @@ impl Visit {
 
     /// A screen in its frame.
     pub fn page(&self, status: StatusCode, screen: &Screen) -> Response {
+        let (body, is_cut) = fitting(&table::with_links(&screen.body.0, &self.here));
         let page = frame(
             self.language,
             &screen.title,
@@ -285,7 +288,7 @@ impl Visit {
                         a.brand href="/console" { "Centavo" }
                         (self.search())
                         button type="button" id="keys-open" hidden { (self.say(words::KEYS_OPEN)) " (?)" }
-                        p.who { (self.operator.name) " · " (self.operator.role.name()) }
+                        p.who { (self.operator.name) " · " (self.say(wire_words::role(self.operator.role))) }
                         a href=(self.elsewhere) lang=(other(self.language).tag()) hreflang=(other(self.language).tag()) {
                             (self.say(words::OTHER_LANGUAGE))
                         }
@@ -307,7 +310,8 @@ impl Visit {
                         (self.scope_line())
                         h1 { bdi { (screen.title) } }
                         (self.said_once())
-                        (PreEscaped(table::with_links(&screen.body.0, &self.here)))
+                        @if is_cut { p.dim { (self.say(words::LONG_TEXTS)) } }
+                        (PreEscaped(body))
                     }
                 }
                 (self.keys())

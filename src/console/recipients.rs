@@ -1,4 +1,4 @@
-//! One recipient: registration, money, debts, bank account, withdrawals, anticipations.
+//! One recipient: registration, money, debts, bank account, statement, withdrawals, anticipations.
 
 use std::sync::Arc;
 
@@ -11,22 +11,26 @@ use ledger::id::ObjectId;
 use ledger::withdrawal::Withdrawal;
 use maud::{Markup, html};
 
+use crate::api::statement::{SplitRecord, statement};
 use crate::app::App;
 use crate::console::anticipations;
-use crate::console::books::pager;
 use crate::console::page::{Screen, Section, Visit};
+use crate::console::paging::{pager, pager_named, part, part_named};
 use crate::console::queue::merchant_link;
 use crate::console::show;
+use crate::console::wire_words;
 use crate::console::words;
 use crate::http::caller::PathId;
 use crate::http::problem::{Code, Problem};
-use crate::http::reply::{Page, query};
+use crate::http::reply::query;
 use crate::mask;
 use crate::views::recipient::{RecipientBalance, find_recipient, open, review_name, status_name};
 use crate::views::withdrawal::{DestinationView, WithdrawalView};
 
 /// Withdrawals on a page.
 const WITHDRAWALS_A_PAGE: u64 = 20;
+/// Splits on a page.
+const SPLITS_A_PAGE: u64 = 20;
 
 /// Page of one recipient.
 pub async fn show(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
@@ -37,7 +41,10 @@ async fn screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Resul
     let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
     let (ledger, row) = find_recipient(&app.engine, id).ok_or_else(|| Problem::new(Code::NotFound))?;
     visit.sees(ledger.group())?;
-    let page = Page::read(&query(parts)?, WITHDRAWALS_A_PAGE)?;
+    let pairs = query(parts)?;
+    let of_splits = part_named(&pairs, "splits", SPLITS_A_PAGE)?;
+    let statement = statement(app, ledger, &[], of_splits).await?;
+    let page = part(&pairs, WITHDRAWALS_A_PAGE)?;
     // What is due is booked before the balance is read.
     app.engine.accounts(ledger).await?;
     let balance = RecipientBalance::of_books(&app.engine, ledger);
@@ -48,12 +55,12 @@ async fn screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Resul
     let mut pairs = vec![
         (visit.say(words::ID), html! { code { (id.uuid()) } }),
         (visit.say(words::MERCHANT), merchant_link(app, visit, Some(&merchant))),
-        (visit.say(words::STATUS), html! { (status_name(row.status)) }),
+        (visit.say(words::STATUS), html! { (visit.say(wire_words::recipient_status(status_name(row.status)))) }),
         (visit.say(words::DOCUMENT), html! { (mask::document(&profile.document)) }),
         (visit.say(words::OPENED), show::moment(visit.language, row.created_at)),
     ];
     if let Some((review, since)) = row.bank_review {
-        let review = html! { (review_name(review)) " " (show::short_moment(visit.language, since)) };
+        let review = html! { (visit.say(wire_words::recipient_status(review_name(review)))) " " (show::short_moment(visit.language, since)) };
         pairs.push((visit.say(words::REVIEW_ACCOUNT), review));
     }
     if let Some(account) = profile.bank.clone().map(DestinationView::of) {
@@ -64,7 +71,14 @@ async fn screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Resul
             (show::facts(pairs))
             p.actions { a.button href={"/console/ledgers/R-" (id.uuid())} { (visit.say(words::LEDGER)) } }
         }
-        (money(visit, &balance, -app.engine.balance(ledger, Account::Clawback)))
+        (money_of(visit, &balance, -app.engine.balance(ledger, Account::Clawback)))
+        section.card aria-labelledby="statement" {
+            h2 id="statement" { (visit.say(words::STATEMENT)) }
+            @if statement.items.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
+                (show::scrolled(visit.say(words::STATEMENT), splits_table(visit, &statement.items)))
+            }
+            (pager_named(visit, parts, "splits", of_splits, statement.total))
+        }
         section.card aria-labelledby="withdrawals" {
             h2 id="withdrawals" { (visit.say(words::WITHDRAWALS)) }
             @if !withdrawals.is_empty() { (show::scrolled(visit.say(words::WITHDRAWALS), table(app, visit, &withdrawals))) }
@@ -76,7 +90,7 @@ async fn screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Resul
     Ok(Screen { section: Section::Merchants, title, body })
 }
 
-fn money(visit: &Visit, balance: &RecipientBalance, debt: i128) -> Markup {
+fn money_of(visit: &Visit, balance: &RecipientBalance, debt: i128) -> Markup {
     let rows = [
         (words::AVAILABLE, i128::from(balance.available)),
         (words::PENDING, balance.pending.into()),
@@ -88,6 +102,39 @@ fn money(visit: &Visit, balance: &RecipientBalance, debt: i128) -> Markup {
         section.card aria-labelledby="money" {
             h2 id="money" { (visit.say(words::BALANCE)) }
             dl.figures { @for (word, amount) in rows { div { dt { (visit.say(word)) } dd { (visit.money(amount)) } } } }
+        }
+    }
+}
+
+/// Splits with what is left of each.
+fn splits_table(visit: &Visit, splits: &[SplitRecord]) -> Markup {
+    html! {
+        table {
+            thead {
+                tr {
+                    th scope="col" { (visit.say(words::CHARGE)) }
+                    th scope="col" { (visit.say(words::WHEN)) }
+                    th scope="col" { (visit.say(words::STATUS)) }
+                    th scope="col" { (visit.say(words::DUE_AT)) }
+                    th.amount scope="col" { (visit.say(words::REST)) }
+                }
+            }
+            tbody {
+                @for split in splits {
+                    tr {
+                        td { a href={"/console/charges/" (split.payment_id)} { code { (split.payment_id) } } }
+                        td { (show::text_moment(visit.language, &split.created_at)) }
+                        td { (visit.say(wire_words::split_status(split.status))) }
+                        td {
+                            @match &split.payment.balance_available_at {
+                                Some(at) => (show::text_moment(visit.language, at)),
+                                None => "—",
+                            }
+                        }
+                        td.amount { (visit.money(split.amount_cents)) }
+                    }
+                }
+            }
         }
     }
 }
@@ -109,7 +156,7 @@ fn table(app: &App, visit: &Visit, withdrawals: &[Withdrawal]) -> Markup {
                     @let shown = WithdrawalView::of(&app.engine, withdrawal);
                     tr {
                         td { (show::text_moment(visit.language, &shown.created_at)) }
-                        td { (shown.status) }
+                        td { (visit.say(wire_words::withdrawal_status(shown.status))) }
                         td { bdi { (shown.notes.as_deref().unwrap_or_default()) } }
                         td.amount { (visit.money(shown.amount_cents)) }
                         td { code { (shown.id) } }

@@ -22,7 +22,8 @@ impl Word {
     }
 }
 
-const fn word(pt: &'static str, en: &'static str) -> Word {
+/// One text in both languages, of a table that is not this one.
+pub const fn word(pt: &'static str, en: &'static str) -> Word {
     Word { pt, en }
 }
 
@@ -171,7 +172,11 @@ words! {
     REFUND = "Devolução", "Refund";
     DISPUTE = "Disputa", "Dispute";
     OPENED_WITHOUT_MONEY = "Nenhum lançamento: nada se moveu.", "No entries: nothing moved.";
-    MORE_LEDGERS = "Há mais razões neste Record; a página dele mostra todas.", "This Record has more ledgers; its own page shows all.";
+    MORE_POSTINGS = "Há mais partidas do que esta página mostra.", "There are more postings than this page shows.";
+    MORE_ON_RECORD = "As partidas dos outros Records desta página estão nas páginas deles.", "The postings of the other Records of this page are on their own pages.";
+    LONG_TEXTS = "Textos longos aparecem cortados nesta página.", "Long texts are cut on this page.";
+    EARLIER = "Anteriores", "Before";
+    FOLLOWING = "Seguintes", "Next";
     // Records and ledgers.
     EVENTS = "Fatos", "Facts";
     OWNER = "De quem", "Owner";
@@ -188,7 +193,7 @@ words! {
     ALL_KINDS = "Todos", "All";
     DECIDED = "Decidido.", "Decided.";
     CHOOSE = "Escolher", "Choose";
-    CHOOSE_SOME = "Escolha de 1 a 50 itens da fila.", "Choose 1 to 50 items of the queue.";
+    CHOOSE_SOME = "Escolha de 1 a 20 itens da fila.", "Choose 1 to 20 items of the queue.";
     APPROVE_CHOSEN = "Aprovar os escolhidos", "Approve the chosen ones";
     REJECT_CHOSEN = "Recusar os escolhidos", "Reject the chosen ones";
     WAITING_COUNT = "à espera", "waiting";
@@ -208,6 +213,7 @@ words! {
     ACCEPT = "Aceitar a disputa", "Accept the dispute";
     RELEASE = "Liberar o valor", "Release the money";
     // Recipients.
+    STATEMENT = "Extrato", "Statement";
     WITHDRAWALS = "Saques", "Withdrawals";
     AVAILABLE = "Disponível", "Available";
     PENDING = "A vencer", "Falls due later";
@@ -216,7 +222,7 @@ words! {
     DEBT = "Dívida com o lojista", "Debt to the merchant";
     ANTICIPATIONS = "Antecipações", "Anticipations";
     PAID_BACK = "Dívidas pagas", "Debts paid back";
-    OF_NEWEST_ENTRIES = "Entre os 200 lançamentos mais novos deste recebedor.", "Among the newest 200 entries of this recipient.";
+    OF_NEWEST_ENTRIES = "As 40 mais novas entre os 200 lançamentos mais novos deste recebedor.", "The newest 40 among the newest 200 entries of this recipient.";
     COUNT = "Quantos", "Count";
     FEE = "Taxa", "Fee";
     RATE = "Taxa (%)", "Rate (%)";
@@ -225,8 +231,14 @@ words! {
     SPLIT_PENDING = "a vencer", "falls due";
     SPLIT_AVAILABLE = "disponível", "available";
     SPLIT_ANTICIPATED = "antecipada", "anticipated";
-    FIRST_SPLITS = "Só as primeiras 100 partes.", "Only the first 100 splits.";
+    OTHER_PARTS = "Outras partes", "Other parts";
     // Merchants.
+    SPLIT_GUARD = "Splits que deixam o vendedor abaixo de zero", "Splits that leave the seller below zero";
+    SPLIT_GUARD_NONE = "aceitos", "accepted";
+    SPLIT_GUARD_NET = "recusados", "refused";
+    MDR_BASE = "MDR sobre", "MDR of";
+    MDR_TOTAL = "o total", "the total";
+    MDR_SELLER = "a parte bruta do vendedor", "the seller's gross part";
     SEARCH_CUT = "A busca leu só os nomes dos 2.000 lojistas mais novos. Um mais antigo se acha pelo id.", "The search read only the names of the 2,000 newest merchants. An older one is found by its id.";
     MORE_RECORDS = "Há mais Records sobre esta cobrança; esta página mostra os 100 mais antigos.", "There are more Records about this charge; this page shows the oldest 100.";
     OPENED = "Aberto", "Opened";
@@ -273,11 +285,15 @@ words! {
     NEW_KEY = "Nova chave", "New key";
     WEBHOOK_SECRET = "Segredo dos webhooks", "Webhook secret";
     SHOWN_ONCE = "Copie agora: a chave e o segredo não aparecem de novo.", "Copy them now: the key and the secret are not shown again.";
+    LAST_USED = "Último uso", "Last used";
+    LAST_USED_WHAT = "O último uso é o minuto, e só desde que o serviço começou.", "The last use is by the minute, and only since the service started.";
     REVOKED = "revogada", "revoked";
     REVOKE = "Revogar", "Revoke";
     SURE = "tenho certeza", "I am sure";
     OPEN_DISPUTE = "Abrir disputa", "Open a dispute";
     SHOW_ENTRIES = "Ver os lançamentos", "Show the entries";
+    KIND_CHARGEBACK = "Chargeback", "Chargeback";
+    KIND_MED = "MED", "MED";
     AMOUNT_WRONG = "Escreva o valor em reais, com duas casas decimais ou nenhuma, como 1.234,56 ou 12.", "Write the amount in reais, with two decimals or none, such as 1,234.56 or 12.";
     CHANGE = "Alterar", "Change";
     CHANGED = "Alterado.", "Changed.";
@@ -414,9 +430,7 @@ pub fn fact(event: &Event) -> Word {
             word("Dívida de recebedor baixada como perda", "Debt of a recipient written off")
         }
         Event::SplitsAnticipated { .. } => word("Splits antecipados", "Splits anticipated"),
-        Event::Matured { .. } => {
-            word("Dinheiro venceu: Pending para Available", "Money fell due: Pending to Available")
-        }
+        Event::Matured { .. } => word("Dinheiro venceu e ficou disponível", "Money fell due and is available"),
         Event::DeficitRecovered { .. } => word("Déficit recuperado", "Deficit recovered"),
         Event::ClawbackRecovered { .. } => word("Dívida de recebedor paga", "Debt of a recipient paid"),
         Event::WithdrawalRequested { .. } => word("Saque pedido", "Withdrawal asked for"),

@@ -81,6 +81,10 @@ pub struct ListedApiKey {
     pub webhook_url: Option<String>,
     /// True once it was revoked: it opens nothing any more.
     pub revoked: bool,
+    /// Begin of the minute in which it last opened a request; null when it did not since the
+    /// server started.
+    #[schema(required, format = "date-time")]
+    pub last_used_at: Option<String>,
 }
 
 /// A new webhook secret. The one before signs beside it for 24 hours.
@@ -175,8 +179,14 @@ pub fn listed(app: &App, group: GroupNumber) -> Vec<ListedApiKey> {
         created_at: time(id.created_at()),
         webhook_url: key.webhook.url.clone(),
         revoked: key.revoked,
+        last_used_at: last_used_at(app, *id),
     };
     app.engine.merchant(group, |row| row.keys.iter().map(view).collect()).unwrap_or_default()
+}
+
+/// Begin of the minute in which a key last opened a request.
+pub fn last_used_at(app: &App, key: ObjectId) -> Option<String> {
+    app.last_uses.of(key).map(time)
 }
 
 async fn check(app: &App, webhook_url: Raw<'_>) -> Result<Option<String>, Problem> {

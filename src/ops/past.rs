@@ -72,8 +72,7 @@ pub async fn past(
     let cut = sequence.parse().ok().filter(|cut| (1..=app.engine.published().0).contains(cut));
     let cut = Sequence(cut.ok_or_else(|| Problem::new(Code::NotFound))?);
     let mut job = app.past_books.ask(&app.engine, cut)?;
-    let is_over = |reading: &PastReading| matches!(reading, PastReading::Done(_) | PastReading::Failed(_));
-    let _over_or_not_yet = timeout(PATIENCE, job.wait_for(is_over)).await.map(drop);
+    let _over_or_not_yet = timeout(PATIENCE, job.wait_for(PastReading::is_over)).await.map(drop);
     let reading = job.borrow().clone();
     let view = PastTrialBalance {
         cut: BTreeMap::from([("0", cut.0)]),

@@ -201,6 +201,44 @@ async fn splits_say_when_they_fall_due_and_what_was_anticipated() {
     assert!(!browser.page(&format!("/console/recipients/{bia}")).await.html.contains("id=\"anticipations\""));
 }
 
+/// The statement on a recipient's page is that of the interface, on all its parts.
+#[tokio::test]
+async fn a_recipient_has_its_statement() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    for number in 0..21 {
+        let charge = if number % 2 == 0 { card(10_000, APPROVED) } else { pix("100.00") };
+        let path = if number % 2 == 0 { "/api/card" } else { "/api/pix" };
+        merchant.post(path, &with_splits(charge, &[(&ana, 100 + number)])).await.expect(201);
+    }
+    let paid = text(&merchant.paid_pix(&with_splits(pix("100.00"), &[(&ana, 4_000)])).await["txid"]);
+    merchant.withdraw(&ana).await.expect(201);
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    let mut shown = Vec::new();
+    for part in 1..=2 {
+        let page = browser.page(&format!("/console/recipients/{ana}?splits={part}")).await;
+        page.has(&["Statement", "splits="]);
+        let table = page.html.split("id=\"statement\"").nth(1).unwrap().split("</table>").next().unwrap().to_owned();
+        shown.extend(table.split("<tr>").skip(2).map(str::to_owned));
+    }
+    let path = format!("/api/dashboard/sub-recipients/{ana}/splits?per_page=100");
+    let statement = merchant.get(&path).await.expect(200);
+    assert_eq!((shown.len(), &statement["total"]), (22, &json!(22)));
+    for (row, split) in shown.iter().zip(items(&statement)) {
+        let state = match split["status"].as_str().unwrap() {
+            "pending" => "falls due",
+            "available" => "available",
+            _ => "paid to the recipient",
+        };
+        let amount = format!("R${}", column(&split["amount_cents"]));
+        for part in [&text(&split["payment_id"]), state, &amount] {
+            assert!(row.contains(part), "{part} in {row}");
+        }
+    }
+    assert!(shown[0].contains(&paid), "newest first");
+}
+
 #[tokio::test]
 async fn keys_of_a_merchant_are_listed_with_the_revoked_ones_and_never_their_text() {
     let world = world_of_three().await;
@@ -214,16 +252,62 @@ async fn keys_of_a_merchant_are_listed_with_the_revoked_ones_and_never_their_tex
     let listed = world.ops_get(&path).await.expect(200);
     let rows: Vec<_> = items(&listed).iter().map(|key| (text(&key["id"]), key["revoked"].clone())).collect();
     assert_eq!(rows, [(merchant.key_id.clone(), json!(false)), (text(&second["id"]), json!(true))]);
-    has_exactly(&items(&listed)[0], &["id", "created_at", "webhook_url", "revoked"]);
+    has_exactly(&items(&listed)[0], &["id", "created_at", "webhook_url", "revoked", "last_used_at"]);
     time(&items(&listed)[0]["created_at"]);
     assert_eq!(listed["total"], 2);
     world.ops_get("/ops/merchants/x/api-keys").await.refused(404, "not_found");
     world.ops_get(&format!("{path}?x=1")).await.refused(400, "validation_failed");
     let page = Browser::signed_in(&world, EVA).await.page(&format!("/console/merchants/{}", merchant.id)).await;
-    page.has(&[&merchant.key_id, &text(&second["id"]), "revoked", "split_guard", "that of the server"]);
+    page.has(&[
+        &merchant.key_id,
+        &text(&second["id"]),
+        "revoked",
+        "Splits that leave the seller below zero",
+        "that of the server",
+    ]);
     for key in [&merchant.key, &text(&second["api_key"])] {
         assert!(!page.html.contains(key) && !listed.to_string().contains(key), "no key is shown");
     }
+}
+
+/// The last use of a key is the minute of its last request, in the list and on the pages. A text
+/// with the key's id and another secret, a revoked key and a restart are no uses.
+#[tokio::test]
+async fn the_last_use_of_a_key_is_shown() {
+    let world = world_of_three().await;
+    let names = world.merchant().await.names;
+    let path = format!("/ops/merchants/{}/api-keys", names.id);
+    let used = async |world: &World| items(&world.ops_get(&path).await.expect(200))[0]["last_used_at"].clone();
+    let ask = async |key: &str| {
+        let headers = [("token", key)];
+        world.send(Method::GET, "/api/balance", &headers, "").await.status
+    };
+    assert_eq!(used(&world).await, Value::Null);
+    let other = format!("{}{}", &names.key[..names.key.len() - 8], "0".repeat(8));
+    assert_eq!((ask(&other).await, used(&world).await), (401, Value::Null), "of a guess nothing is noted");
+    let mut browser = Browser::signed_in(&world, EVA).await;
+    let merchant = format!("/console/merchants/{}", names.id);
+    let key = format!("/console/keys/{}", names.key_id);
+    for _ in 0..2 {
+        let before = world.advance(3_600).await.timestamp() / 60;
+        assert_eq!(ask(&names.key).await, 200);
+        let after = world.advance(0).await.timestamp() / 60;
+        let shown = used(&world).await;
+        let at = time(&shown).timestamp();
+        assert!(at % 60 == 0 && (before..=after).contains(&(at / 60)), "{shown}");
+        for (language, heading) in [("en", "Last used"), ("pt-BR", "Último uso")] {
+            browser.language = language;
+            for page in [&merchant, &key] {
+                browser.page(page).await.has(&[heading, &format!("<time datetime=\"{}\">", text(&shown))]);
+            }
+        }
+    }
+    let last = used(&world).await;
+    world.advance(3_600).await;
+    world.ops_send(Method::DELETE, &format!("/ops/api-keys/{}", names.key_id), &[], String::new()).await.expect(200);
+    assert_eq!((ask(&names.key).await, used(&world).await), (401, last), "a revoked key opens nothing");
+    let world = world.restarted().await;
+    assert_eq!(used(&world).await, Value::Null, "a restart forgets it");
 }
 
 #[tokio::test]
@@ -261,7 +345,13 @@ async fn health_has_what_the_process_measures_and_through_where_the_backup_is() 
     let merchant = world.merchant().await;
     merchant.paid_pix(&pix("10.00")).await;
     let browser = Browser::signed_in(&world, OPS_TOKEN).await;
-    browser.page("/console/health").await.has(&["Last backup, through</dt><dd>—", "never", " ms · ", "door ", "MiB"]);
+    browser.page("/console/health").await.has(&[
+        "Last backup, through</dt><dd>—",
+        "never",
+        " ms · ",
+        "from the API",
+        "MiB",
+    ]);
     let through = world.cut().await;
     let bearer = [("authorization", bearer(OPS_TOKEN))];
     world.bytes("/ops/backup", &[("authorization", bearer[0].1.as_str())]).await;
