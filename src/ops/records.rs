@@ -189,6 +189,8 @@ pub fn fact_name(event: &Event) -> &'static str {
         Event::AcquirerBatchBooked { .. } => "acquirer_batch_booked",
         Event::HouseEntryRequested { .. } => "house_entry_requested",
         Event::HouseEntryRejected { .. } => "house_entry_rejected",
+        Event::WriteOffRequested { .. } => "write_off_requested",
+        Event::WriteOffRejected { .. } => "write_off_rejected",
         Event::PeriodCloseRequested { .. } => "period_close_requested",
         Event::PeriodClosed { .. } => "period_closed",
         Event::PlanCreated { .. } => "plan_created",
