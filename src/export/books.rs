@@ -116,7 +116,8 @@ pub(super) fn first_of_month(day: NaiveDate) -> NaiveDate {
 /// becomes `_`.
 pub(crate) fn cleaned(text: &str) -> Cow<'_, str> {
     let is_plain = |letter: char| letter.is_alphanumeric() || matches!(letter, '.' | '_' | '@' | '+' | '-');
-    if text.chars().all(is_plain) {
+    let is_ascii = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'@' | b'+' | b'-');
+    if text.bytes().all(is_ascii) || text.chars().all(is_plain) {
         return text.into();
     }
     text.chars().map(|letter| if is_plain(letter) { letter } else { '_' }).collect()

@@ -1,6 +1,7 @@
 //! Rows as CSV: by RFC 4180, or as Brazilian spreadsheets read it.
 
 use std::borrow::Cow;
+use std::io;
 
 use super::columns::{COLUMNS, Cell, WIDTH};
 use super::rows::plain;
@@ -27,18 +28,21 @@ pub(super) fn head(dialect: Dialect) -> String {
 }
 
 /// Appends a row as a line.
-pub(super) fn write(dialect: Dialect, cells: &[Cell<'_>; WIDTH], text: &mut Vec<u8>) {
+pub(super) fn write(dialect: Dialect, cells: &[Cell<'_>; WIDTH], text: &mut Vec<u8>) -> io::Result<()> {
     let separator = if dialect == Dialect::Plain { ',' } else { ';' };
     for (place, cell) in cells.iter().enumerate() {
         if place > 0 {
             text.push(separator as u8);
         }
-        match dialect {
-            Dialect::Plain => write_cell(&plain(cell), separator, text),
-            Dialect::Brazilian => write_cell(&brazilian(cell), separator, text),
+        match (dialect, cell) {
+            (_, Cell::Empty) => {}
+            (_, Cell::Number(number)) => serde_json::to_writer(&mut *text, number)?,
+            (Dialect::Plain, _) => write_cell(&plain(cell), separator, text),
+            (Dialect::Brazilian, _) => write_cell(&brazilian(cell), separator, text),
         }
     }
     text.extend_from_slice(b"\r\n");
+    Ok(())
 }
 
 /// The text of a cell as Brazilian spreadsheets read it.

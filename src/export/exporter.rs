@@ -410,22 +410,23 @@ impl Exporter {
         Posting { account: kind.unwrap_or(posting.account), ..posting }
     }
 
-    fn ledger(&mut self, ledger: LedgerId) -> &mut LedgerBooks {
+    /// The books of a ledger, and the names that their accounts have.
+    fn ledger(&mut self, ledger: LedgerId) -> (&mut LedgerBooks, &Names) {
         let (names, is_of_platform) = (&self.names, self.request.is_of_platform());
-        self.ledgers.entry(ledger).or_insert_with(|| LedgerBooks {
+        let books = self.ledgers.entry(ledger).or_insert_with(|| LedgerBooks {
             name: if is_of_platform { PLATFORM.to_owned() } else { names.of(ledger) },
             accounts: BTreeMap::new(),
             has_begun: false,
             month: None,
             tags: Vec::new(),
-        })
+        });
+        (books, names)
     }
 
     fn account(&mut self, ledger: LedgerId, posting: &Posting) -> &mut AccountBooks {
         let group = ledger.group().unwrap_or(GroupNumber(0));
-        self.ledger(ledger);
         let is_of_platform = self.request.is_of_platform();
-        let (names, books) = (&self.names, self.ledgers.get_mut(&ledger).expect("it was put there"));
+        let (books, names) = self.ledger(ledger);
         books.accounts.entry(posting.account).or_insert_with(|| AccountBooks {
             name: match is_of_platform {
                 true => posting.account.kind_name(),
@@ -479,8 +480,8 @@ impl Exporter {
                 match (request.format, &mut *typed) {
                     (_, Some(TypedRows::Parquet(rows))) => rows.row(&row.cells(), out)?,
                     (_, Some(TypedRows::Xlsx(rows))) => rows.row(&row.cells())?,
-                    (Format::Csv, None) => csv::write(Dialect::Plain, &row.cells(), text),
-                    (Format::CsvPtbr, None) => csv::write(Dialect::Brazilian, &row.cells(), text),
+                    (Format::Csv, None) => csv::write(Dialect::Plain, &row.cells(), text)?,
+                    (Format::CsvPtbr, None) => csv::write(Dialect::Brazilian, &row.cells(), text)?,
                     (_, None) => rows::write_json(&row.cells(), text)?,
                 }
             }

@@ -1,6 +1,8 @@
 //! Rows of an export: one posting and its origin. As JSON it is an object a line.
 
 use std::borrow::Cow;
+use std::io;
+use std::sync::LazyLock;
 
 use chrono::NaiveDate;
 use ledger::account::Account;
@@ -87,21 +89,42 @@ fn ids(source: &Source) -> [Cell<'_>; Source::OBJECTS.len()] {
     })
 }
 
+/// Each column's name as a member of an object has it, and then as one without a value.
+static MEMBERS: LazyLock<[[String; 2]; WIDTH]> = LazyLock::new(|| {
+    std::array::from_fn(|place| {
+        let name = format!("{}\"{}\":", if place == 0 { '{' } else { ',' }, COLUMNS[place].name);
+        [name.clone(), name + "null"]
+    })
+});
+
 /// Appends a row as a line with a JSON object.
-pub(super) fn write_json(cells: &[Cell<'_>; WIDTH], text: &mut Vec<u8>) -> std::io::Result<()> {
-    for (place, (column, cell)) in COLUMNS.iter().zip(cells).enumerate() {
-        text.extend_from_slice(if place == 0 { b"{\"" } else { b",\"" });
-        text.extend_from_slice(column.name.as_bytes());
-        text.extend_from_slice(b"\":");
+pub(super) fn write_json(cells: &[Cell<'_>; WIDTH], text: &mut Vec<u8>) -> io::Result<()> {
+    for ([name, without], cell) in MEMBERS.iter().zip(cells) {
+        if let Cell::Empty = cell {
+            text.extend_from_slice(without.as_bytes());
+            continue;
+        }
+        text.extend_from_slice(name.as_bytes());
         match cell {
-            Cell::Empty => text.extend_from_slice(b"null"),
+            Cell::Empty => {}
             Cell::Number(number) => serde_json::to_writer(&mut *text, number)?,
             Cell::Amount(centavos) => serde_json::to_writer(&mut *text, centavos)?,
-            Cell::Text(of) => serde_json::to_writer(&mut *text, of.as_ref())?,
-            Cell::Day(_, of) | Cell::Instant(_, of) => serde_json::to_writer(&mut *text, of)?,
+            Cell::Text(of) => write_json_text(of, text)?,
+            Cell::Day(_, of) | Cell::Instant(_, of) => write_json_text(of, text)?,
         }
     }
     text.extend_from_slice(b"}\n");
+    Ok(())
+}
+
+/// Appends a text. Most have nothing to escape, and are copied whole.
+fn write_json_text(of: &str, text: &mut Vec<u8>) -> io::Result<()> {
+    if of.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
+        return Ok(serde_json::to_writer(text, of)?);
+    }
+    text.push(b'"');
+    text.extend_from_slice(of.as_bytes());
+    text.push(b'"');
     Ok(())
 }
 

@@ -4,7 +4,7 @@
 /// formula gets an apostrophe.
 pub fn write_cell(cell: &str, separator: char, text: &mut Vec<u8>) {
     let guard = if cell.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
-    if cell.contains(['"', separator, '\r', '\n']) {
+    if cell.bytes().any(|byte| matches!(byte, b'"' | b'\r' | b'\n') || char::from(byte) == separator) {
         text.extend_from_slice(format!("\"{guard}{}\"", cell.replace('"', "\"\"")).as_bytes());
     } else {
         text.extend_from_slice(guard.as_bytes());
