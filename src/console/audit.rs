@@ -13,6 +13,7 @@ use crate::console::books::pager;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::queue::merchant_link;
 use crate::console::show;
+use crate::console::wire_words;
 use crate::console::words;
 use crate::http::problem::Problem;
 use crate::http::reply::{Page, query};
@@ -50,7 +51,7 @@ fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
                                 tr {
                                     td { (show::text_moment(visit.language, &row.at)) }
                                     td { (row.operator.as_deref().unwrap_or(visit.say(words::API_KEY))) }
-                                    td { (row.action) " " (row.kind) @if let Some(id) = &row.id { br; code { (id) } } }
+                                    td { (visit.say(wire_words::action(row.action))) " " (visit.say(wire_words::audited(row.kind))) @if let Some(id) = &row.id { br; code { (id) } } }
                                     td { (merchant_link(app, visit, row.merchant_id.as_deref())) }
                                     td { bdi { (row.notes.as_deref().unwrap_or_default()) } }
                                     td { a href={"/console/records/" (row.sequence)} { (row.sequence) } }

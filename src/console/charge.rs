@@ -6,7 +6,7 @@ use actors::store::Sequence;
 use axum::extract::State;
 use axum::response::Response;
 use ledger::charge::{Charge, ChargeOutcome};
-use ledger::dispute::{Dispute, DisputeDecision};
+use ledger::dispute::Dispute;
 use ledger::event::Event;
 use ledger::fees::PaymentMethod;
 use ledger::id::LedgerId;
@@ -23,15 +23,15 @@ use crate::console::page::{Screen, Section, Visit};
 use crate::console::records::{facts_of, record_link};
 use crate::console::show;
 use crate::console::webhooks;
+use crate::console::wire_words;
 use crate::console::words;
 use crate::http::caller::PathId;
 use crate::http::problem::Problem;
 use crate::http::reply::time;
 use crate::mask;
 use crate::ops::charges;
-use crate::views::charge::{CardView, charge_status, method_name, payer};
+use crate::views::charge::{CardView, payer};
 use crate::views::recipient::recipient_id;
-use crate::views::refund::refund_status;
 
 /// Ledgers of one Record that are shown here.
 const LEDGERS_MAX: usize = 12;
@@ -48,7 +48,7 @@ fn screen(app: &App, visit: &Visit, txid: &str) -> Result<Screen, Problem> {
     let (records, are_more) = charges::records_about(&app.engine, id)?;
     let title = format!("{} {}", visit.say(words::CHARGE_OF), visit.money(charge.terms.amount.0));
     let body = html! {
-        p { span.badge.(status_class(&charge.outcome)) { (charge_status(&charge.outcome)) } }
+        p { span.badge.(status_class(&charge.outcome)) { (visit.say(wire_words::charge_status(&charge.outcome))) } }
         @if are_more { p.warning { (visit.say(words::MORE_RECORDS)) } }
         (head(app, visit, &charge, &records))
         (picture(app, visit, &charge, due(&records)))
@@ -87,12 +87,13 @@ fn head(app: &App, visit: &Visit, charge: &Charge, records: &[(Sequence, Record)
         @let id = show::merchant_id(engine, merchant).unwrap_or_default();
         a href={"/console/merchants/" (id.uuid())} { bdi { (show::owner_name(engine, visit.language, merchant)) } }
     };
+    let method = visit.say(wire_words::method(charge.terms.method));
     let method = html! {
         @if let Some(card) = &charge.card {
             @let card = CardView::of(card);
-            (method_name(charge.terms.method)) ", " (card.brand) " " (card.bin) "••••••" (card.last4) ", " (charge.terms.installments) "×"
+            (method) ", " (visit.say(wire_words::brand(card.brand))) " " (card.bin) "••••••" (card.last4) ", " (charge.terms.installments) "×"
         } @else {
-            (method_name(charge.terms.method))
+            (method)
         }
     };
     let mut pairs = vec![
@@ -179,14 +180,9 @@ fn decisions(app: &App, visit: &Visit, records: &[(Sequence, Record)]) -> Result
     }
     let rows = refunds
         .iter()
-        .map(|refund| (words::REFUND, refund.id, refund.amount, refund_status(&refund.decision)))
+        .map(|refund| (words::REFUND, refund.id, refund.amount, wire_words::refund_status(&refund.decision)))
         .chain(disputes.iter().map(|dispute| {
-            let status = match dispute.decision {
-                DisputeDecision::Open => "open",
-                DisputeDecision::Accepted { .. } => "accepted",
-                DisputeDecision::Released { .. } => "released",
-            };
-            (words::DISPUTE, dispute.id, dispute.amount, status)
+            (words::DISPUTE, dispute.id, dispute.amount, wire_words::dispute_status(&dispute.decision))
         }));
     let rows: Vec<_> = rows.collect();
     let heading = format!("{} · {}", visit.say(words::REFUNDS), visit.say(words::DISPUTES));
@@ -209,7 +205,7 @@ fn decisions(app: &App, visit: &Visit, records: &[(Sequence, Record)]) -> Result
                                 tr {
                                     td { (visit.say(kind)) " " code { (id.uuid()) } }
                                     td { (show::short_moment(visit.language, id.created_at())) }
-                                    td { (status) }
+                                    td { (visit.say(status)) }
                                     td.amount { (visit.money(amount.0)) }
                                 }
                             }

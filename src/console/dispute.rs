@@ -42,8 +42,8 @@ pub fn form(visit: &Visit, txid: &str) -> Markup {
                     div {
                         label for="kind" { (visit.say(words::KIND)) }
                         select id="kind" name="kind" {
-                            option value="chargeback" { "chargeback" }
-                            option value="med" { "MED" }
+                            option value="chargeback" { (visit.say(words::KIND_CHARGEBACK)) }
+                            option value="med" { (visit.say(words::KIND_MED)) }
                         }
                     }
                     button type="submit" { (visit.say(words::SHOW_ENTRIES)) }

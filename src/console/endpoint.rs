@@ -17,6 +17,7 @@ use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::Posted;
 use crate::console::show;
 use crate::console::webhooks::answer;
+use crate::console::wire_words;
 use crate::console::words;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
@@ -119,7 +120,7 @@ fn tries(app: &App, visit: &Visit, group: GroupNumber, key: ObjectId) -> Result<
                         tbody {
                             @for row in &rows {
                                 tr {
-                                    td { (row.kind) }
+                                    td { (visit.say(wire_words::event_named(row.kind))) }
                                     td { code { (row.event_id) } }
                                     td { (answer(visit, Some(&row.answer))) }
                                 }

@@ -11,7 +11,9 @@ use crate::app::App;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::records::record_link;
 use crate::console::show;
+use crate::console::wire_words;
 use crate::console::words;
+use crate::http::language::Language;
 use crate::http::problem::{Code, Problem};
 use crate::ops::health::readiness;
 
@@ -43,7 +45,7 @@ fn screen(app: &App, visit: &Visit) -> Result<Screen, Problem> {
         (visit.say(words::LAST_BACKUP_THROUGH), through),
         (visit.say(words::COMMIT_TIME), html! { (measured.times("centavo_journal_commit_seconds")) }),
         (visit.say(words::GATE_TIME), html! { (measured.times("centavo_gate_wait_seconds")) }),
-        (visit.say(words::PERMITS_FREE), html! { (measured.permits()) }),
+        (visit.say(words::PERMITS_FREE), html! { (measured.permits(visit.language)) }),
         (visit.say(words::MEMORY), bytes(visit, measured.value("process_resident_memory_bytes").unwrap_or_default())),
         (visit.say(words::DATA_SIZE), bytes(visit, engine.size_bytes()? as f64)),
         (visit.say(words::FREE_SPACE), bytes(visit, metrics.storage_free_bytes.get() as f64)),
@@ -56,8 +58,8 @@ fn screen(app: &App, visit: &Visit) -> Result<Screen, Problem> {
             @match &readiness {
                 Ok(()) => p { span.badge.good { (visit.say(words::READY)) } },
                 Err(problem) => {
-                    p { span.badge.bad { (visit.say(words::NOT_READY)) } " " code { (problem.code().row().code) } }
-                    p lang="en" { (problem.explanation()) }
+                    p { span.badge.bad { (visit.say(words::NOT_READY)) } }
+                    p { (show::problem(visit.language, problem)) }
                 }
             }
             (show::facts(pairs))
@@ -95,10 +97,10 @@ impl Measured {
     }
 
     /// Commands that still fit, by who sends them.
-    fn permits(&self) -> String {
+    fn permits(&self, language: Language) -> String {
         let free = self.samples("centavo_permits_free").filter_map(|(labels, free)| {
             let class = labels.split('"').nth(1)?;
-            Some(format!("{class} {free}"))
+            Some(format!("{} {}", show::count(language, free.max(0.0) as u64), wire_words::sender(class).text(language)))
         });
         free.collect::<Vec<_>>().join(" · ")
     }
@@ -135,6 +137,6 @@ mod tests {
         assert_eq!(measured.times("a_seconds"), "1.0 ms · 4.0 ms");
         assert_eq!(measured.times("empty"), "— · —");
         assert_eq!((measured.value("a"), measured.value("ab")), (None, Some(7.0)));
-        assert_eq!(measured.permits(), "door 5 · inside 9");
+        assert_eq!(measured.permits(Language::English), "5 from the API · 9 from the service itself");
     }
 }

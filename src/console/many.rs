@@ -56,7 +56,7 @@ async fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Probl
                 }
                 (show::facts(facts(app, visit, item)))
                 @match steps {
-                    Err(problem) => p.warning { code { (problem.code().row().code) } },
+                    Err(problem) => p.warning { (show::problem(visit.language, problem)) },
                     Ok(steps) => @for (follows, record) in steps {
                         h3 { (visit.say(follows_word(*follows))) }
                         (show::entries(&app.engine, visit.language, &record.entries, LEDGERS_MAX))
@@ -132,7 +132,7 @@ fn ends_table(visit: &Visit, ends: &[(String, Option<Problem>)]) -> Markup {
                             code { (id) } ": "
                             @match problem {
                                 None => (visit.say(words::DECIDED)),
-                                Some(problem) => { code { (problem.code().row().code) } " " span.dim lang="en" { (problem.explanation()) } }
+                                Some(problem) => (show::problem(visit.language, problem))
                             }
                         }
                     }

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
 use ledger::account::Account;
-use ledger::fees::Fees;
+use ledger::fees::{Fees, PaymentMethod};
 use ledger::id::{GroupNumber, LedgerId};
 use ledger::money::Rate;
 use maud::{Markup, html};
@@ -22,6 +22,7 @@ use crate::console::keys::{key_form, revoke_form};
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::scope::Scope;
 use crate::console::show;
+use crate::console::wire_words;
 use crate::console::words::{self, Word};
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
@@ -30,7 +31,7 @@ use crate::http::reply::{Page, query};
 use crate::mask;
 use crate::ops::api_keys;
 use crate::ops::merchants::{SEARCHED_MAX, find, listed};
-use crate::views::charge::{charge_status, method_name};
+use crate::views::charge::method_name;
 use crate::views::recipient::{open, status_name};
 
 /// Rows on a page.
@@ -172,9 +173,9 @@ fn fees(visit: &Visit, fees: &Fees) -> Markup {
         ("PIX", percent(fees.pix)),
         (visit.say(words::FEE_ANTIFRAUD), visit.money(fees.antifraud.0)),
         ("Cashout", visit.money(fees.cashout.0)),
-        ("d2", percent(fees.anticipation_d2)),
-        ("d7", percent(fees.anticipation_d7)),
-        ("d15", percent(fees.anticipation_d15)),
+        ("D+2", percent(fees.anticipation_d2)),
+        ("D+7", percent(fees.anticipation_d7)),
+        ("D+15", percent(fees.anticipation_d15)),
     ];
     let pairs = rows.into_iter().map(|(name, value)| (name, html! { (value) })).collect();
     html! {
@@ -182,12 +183,18 @@ fn fees(visit: &Visit, fees: &Fees) -> Markup {
     }
 }
 
+/// What becomes of splits that leave the seller nothing, as the interface names it: without the
+/// guard, and with it.
+pub const SPLIT_GUARDS: [(&str, Word); 2] = [("none", words::SPLIT_GUARD_NONE), ("net", words::SPLIT_GUARD_NET)];
+/// Of what the MDR is taken, as the interface names it: of the total, and of the seller's part.
+pub const MDR_BASES: [(&str, Word); 2] = [("total", words::MDR_TOTAL), ("seller_gross", words::MDR_SELLER)];
+
 fn options(visit: &Visit, row: &MerchantRow) -> Markup {
     let (settings, options) = (&row.settings, &row.settings.options);
     let limit = |limit: Option<NonZeroU32>| html! { @match limit { Some(limit) => (limit), None => (visit.say(words::LIMIT_OF_SERVER)) } };
     let pairs = vec![
-        ("split_guard", html! { (if options.split_guard_net { "net" } else { "none" }) }),
-        ("mdr_base", html! { (if options.mdr_on_seller_gross { "seller_gross" } else { "total" }) }),
+        (visit.say(words::SPLIT_GUARD), html! { (visit.say(SPLIT_GUARDS[usize::from(options.split_guard_net)].1)) }),
+        (visit.say(words::MDR_BASE), html! { (visit.say(MDR_BASES[usize::from(options.mdr_on_seller_gross)].1)) }),
         (visit.say(words::REFUND_COMMISSION), html! { (yes_or_no(visit, options.refund_commission)) }),
         (visit.say(words::SETTLEMENT_DAYS), html! { (options.card_settlement_days) }),
         (visit.say(words::LIMIT_CARD), limit(settings.card_requests_per_minute)),
@@ -219,7 +226,7 @@ fn recipients(app: &App, visit: &Visit, row: &MerchantRow) -> Markup {
                                 tr {
                                     td { a href={"/console/recipients/" (row.id.uuid())} { bdi { (named(&profile.name)) } } }
                                     td { (mask::document(&profile.document)) }
-                                    td { (status_name(row.status)) }
+                                    td { (visit.say(wire_words::recipient_status(status_name(row.status)))) }
                                 }
                             }
                         }
@@ -309,8 +316,8 @@ fn charges_screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Res
                                 tr {
                                     td { a href={"/console/charges/" (charge.id.txid())} { code { (charge.id.txid()) } } }
                                     td { (show::short_moment(visit.language, charge.id.created_at())) }
-                                    td { (method_name(charge.terms.method)) }
-                                    td { (charge_status(&charge.outcome)) }
+                                    td { (visit.say(wire_words::method(charge.terms.method))) }
+                                    td { (visit.say(wire_words::charge_status(&charge.outcome))) }
                                     td.amount { (visit.money(charge.terms.amount.0)) }
                                 }
                             }
@@ -342,8 +349,9 @@ fn charge_filters(visit: &Visit, given: &[(String, String)]) -> Result<Markup, P
                 label for="payment_method" { (visit.say(words::METHOD)) }
                 select id="payment_method" name="payment_method" {
                     option value="" { (visit.say(words::ALL_KINDS)) }
-                    @for name in ["pix", "credit_card", "debit_card"] {
-                        option value=(name) selected[method == Some(name)] { (name) }
+                    @for known in [PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard] {
+                        @let name = method_name(known);
+                        option value=(name) selected[method == Some(name)] { (visit.say(wire_words::method(known))) }
                     }
                 }
             }

@@ -43,4 +43,5 @@ pub mod slow;
 pub mod table;
 pub mod trial_balance;
 pub mod webhooks;
+pub mod wire_words;
 pub mod words;

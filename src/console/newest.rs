@@ -15,10 +15,10 @@ use crate::app::App;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::scope::Scope;
 use crate::console::show;
+use crate::console::wire_words;
 use crate::console::words;
 use crate::http::problem::{Problem, broken};
 use crate::http::reply::{number, query};
-use crate::views::charge::{charge_status, method_name};
 
 /// Charges on a page.
 const A_PAGE: usize = 50;
@@ -80,8 +80,8 @@ fn table(app: &App, visit: &Visit, charges: &[Charge]) -> Markup {
                         td { a href={"/console/charges/" (charge.id.txid())} { code { (charge.id.txid()) } } }
                         td { (show::short_moment(visit.language, charge.id.created_at())) }
                         td { a href={"/console/merchants/" (id.uuid())} { bdi { (show::owner_name(&app.engine, visit.language, merchant)) } } }
-                        td { (method_name(charge.terms.method)) }
-                        td { (charge_status(&charge.outcome)) }
+                        td { (visit.say(wire_words::method(charge.terms.method))) }
+                        td { (visit.say(wire_words::charge_status(&charge.outcome))) }
                         td.amount { (visit.money(charge.terms.amount.0)) }
                     }
                 }

@@ -184,7 +184,7 @@ pub fn picture(app: &App, language: Language) -> Result<Markup, Problem> {
                 a href="/console/health" { (say(words::HEALTH)) } ": "
                 @match &readiness {
                     Ok(()) => span.badge.good { (say(words::READY)) },
-                    Err(problem) => { span.badge.bad { (say(words::NOT_READY)) } " " code { (problem.code().row().code) } }
+                    Err(problem) => { span.badge.bad { (say(words::NOT_READY)) } " " (show::problem(language, problem)) }
                 }
             }
         }

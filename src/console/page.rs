@@ -17,6 +17,7 @@ use crate::console::assets::{ICON_PATH, SCRIPT_PATH, STYLE_PATH};
 use crate::console::scope::Scope;
 use crate::console::show;
 use crate::console::table::{self, CSV};
+use crate::console::wire_words;
 use crate::console::words::{self, Word};
 use crate::http::credential::Role;
 use crate::http::language::Language;
@@ -285,7 +286,7 @@ impl Visit {
                         a.brand href="/console" { "Centavo" }
                         (self.search())
                         button type="button" id="keys-open" hidden { (self.say(words::KEYS_OPEN)) " (?)" }
-                        p.who { (self.operator.name) " · " (self.operator.role.name()) }
+                        p.who { (self.operator.name) " · " (self.say(wire_words::role(self.operator.role))) }
                         a href=(self.elsewhere) lang=(other(self.language).tag()) hreflang=(other(self.language).tag()) {
                             (self.say(words::OTHER_LANGUAGE))
                         }

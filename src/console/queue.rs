@@ -17,6 +17,7 @@ use crate::console::form::{hidden_key, optional};
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::Posted;
 use crate::console::show;
+use crate::console::wire_words;
 use crate::console::words::{self, Word};
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
@@ -168,7 +169,7 @@ fn facts(app: &App, visit: &Visit, item: &QueueItem) -> Markup {
         (visit.say(words::ID), html! { code { (item.id) } }),
         (visit.say(words::MERCHANT), merchant_link(app, visit, item.merchant_id.as_deref())),
         (visit.say(words::WHEN), show::text_moment(visit.language, &item.created_at)),
-        (visit.say(words::STATUS), html! { (item.status) }),
+        (visit.say(words::STATUS), html! { (visit.say(wire_words::waiting_status(item.status))) }),
     ];
     if item.kind == "entry" {
         pairs.extend(house_entry(app, visit, &item.id));
@@ -223,7 +224,7 @@ fn decision(app: &App, visit: &Visit, item: &QueueItem, verdict: Verdict, steps:
         section.card aria-labelledby=(name) {
             h2 id=(name) { (heading) }
             @match steps {
-                Err(problem) => p.warning { code { (problem.code().row().code) } " " span lang="en" { (problem.explanation()) } },
+                Err(problem) => p.warning { (show::problem(visit.language, problem)) },
                 Ok(steps) => {
                     @for (follows, record) in steps {
                         h3 { (visit.say(follows_word(*follows))) }

@@ -17,6 +17,7 @@ use crate::console::books::pager;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::queue::merchant_link;
 use crate::console::show;
+use crate::console::wire_words;
 use crate::console::words;
 use crate::http::caller::PathId;
 use crate::http::problem::{Code, Problem};
@@ -48,12 +49,12 @@ async fn screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Resul
     let mut pairs = vec![
         (visit.say(words::ID), html! { code { (id.uuid()) } }),
         (visit.say(words::MERCHANT), merchant_link(app, visit, Some(&merchant))),
-        (visit.say(words::STATUS), html! { (status_name(row.status)) }),
+        (visit.say(words::STATUS), html! { (visit.say(wire_words::recipient_status(status_name(row.status)))) }),
         (visit.say(words::DOCUMENT), html! { (mask::document(&profile.document)) }),
         (visit.say(words::OPENED), show::moment(visit.language, row.created_at)),
     ];
     if let Some((review, since)) = row.bank_review {
-        let review = html! { (review_name(review)) " " (show::short_moment(visit.language, since)) };
+        let review = html! { (visit.say(wire_words::recipient_status(review_name(review)))) " " (show::short_moment(visit.language, since)) };
         pairs.push((visit.say(words::REVIEW_ACCOUNT), review));
     }
     if let Some(account) = profile.bank.clone().map(DestinationView::of) {
@@ -109,7 +110,7 @@ fn table(app: &App, visit: &Visit, withdrawals: &[Withdrawal]) -> Markup {
                     @let shown = WithdrawalView::of(&app.engine, withdrawal);
                     tr {
                         td { (show::text_moment(visit.language, &shown.created_at)) }
-                        td { (shown.status) }
+                        td { (visit.say(wire_words::withdrawal_status(shown.status))) }
                         td { bdi { (shown.notes.as_deref().unwrap_or_default()) } }
                         td.amount { (visit.money(shown.amount_cents)) }
                         td { code { (shown.id) } }

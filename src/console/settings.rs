@@ -14,10 +14,11 @@ use serde_json::{Value, json};
 use crate::app::App;
 use crate::console::form::{centavos, hidden_key};
 use crate::console::keys::admin;
+use crate::console::merchants::{MDR_BASES, SPLIT_GUARDS};
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::Posted;
 use crate::console::show;
-use crate::console::words;
+use crate::console::words::{self, Word};
 use crate::http::body::FormBody;
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
@@ -86,9 +87,9 @@ fn fees(visit: &Visit, row: &MerchantRow) -> Markup {
         ("MDR 7–12× (%)", fees.mdr_7_12x),
         (visit.say(words::FEE_MARGIN), fees.margin),
         ("PIX (%)", fees.pix),
-        ("d2 (%)", fees.anticipation_d2),
-        ("d7 (%)", fees.anticipation_d7),
-        ("d15 (%)", fees.anticipation_d15),
+        ("D+2 (%)", fees.anticipation_d2),
+        ("D+7 (%)", fees.anticipation_d7),
+        ("D+15 (%)", fees.anticipation_d15),
     ];
     let fixed = [(visit.say(words::FEE_ANTIFRAUD), fees.antifraud), ("Cashout", fees.cashout)];
     html! {
@@ -113,13 +114,14 @@ fn reais(centavos: i64) -> String {
 
 fn options(visit: &Visit, row: &MerchantRow) -> Markup {
     let (settings, options) = (&row.settings, &row.settings.options);
-    let one_of = |name: &'static str, names: [&'static str; 2], is_second: bool| {
+    let one_of = |name: &'static str, heading: Word, names: [(&'static str, Word); 2], is_second: bool| {
         html! {
             div {
-                label for=(name) { code { (name) } }
+                label for=(name) { (visit.say(heading)) }
                 select id=(name) name=(name) {
-                    option selected[!is_second] { (names[0]) }
-                    option selected[is_second] { (names[1]) }
+                    @for (place, (value, word)) in names.into_iter().enumerate() {
+                        option value=(value) selected[(place == 1) == is_second] { (visit.say(word)) }
+                    }
                 }
             }
         }
@@ -129,8 +131,8 @@ fn options(visit: &Visit, row: &MerchantRow) -> Markup {
         fieldset {
             legend { (visit.say(words::OPTIONS)) }
             div.filters {
-                (one_of("split_guard", ["none", "net"], options.split_guard_net))
-                (one_of("mdr_base", ["total", "seller_gross"], options.mdr_on_seller_gross))
+                (one_of("split_guard", words::SPLIT_GUARD, SPLIT_GUARDS, options.split_guard_net))
+                (one_of("mdr_base", words::MDR_BASE, MDR_BASES, options.mdr_on_seller_gross))
                 div { (field("card_settlement_days", visit.say(words::SETTLEMENT_DAYS), &options.card_settlement_days.to_string(), 3)) }
                 div { (field("limit_card", visit.say(words::LIMIT_CARD), &limit(settings.card_requests_per_minute), 7)) }
                 div { (field("limit_other", visit.say(words::LIMIT_OTHER), &limit(settings.other_requests_per_minute), 7)) }

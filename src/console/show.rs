@@ -12,6 +12,7 @@ use maud::{Markup, html};
 
 use crate::console::words::{self, Word};
 use crate::http::language::Language;
+use crate::http::problem::Problem;
 use crate::http::reply::time;
 use crate::http::timestamp::{Named, local};
 use crate::views::ledger::ledger_name;
@@ -181,6 +182,16 @@ fn t_account(engine: &Engine, language: Language, ledger: LedgerId, entries: &[&
 pub fn account(engine: &Engine, ledger: LedgerId, account: Account) -> Markup {
     let name = account.name(ledger.group().unwrap_or_default(), |ledger| ledger_name(engine, ledger));
     breakable(&name)
+}
+
+/// A problem in words, with its code.
+pub fn problem(language: Language, problem: &Problem) -> Markup {
+    let row = problem.code().row();
+    html! {
+        @if language == Language::Portuguese { (problem.message_shown()) } @else { (row.title) }
+        @if !problem.explanation().is_empty() { " " span.dim lang="en" { (problem.explanation()) } }
+        " " code { (row.code) }
+    }
 }
 
 /// A long name that may break at its colons.

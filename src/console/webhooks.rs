@@ -19,6 +19,7 @@ use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::Posted;
 use crate::console::queue::merchant_link;
 use crate::console::show;
+use crate::console::wire_words;
 use crate::console::words;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
@@ -89,7 +90,7 @@ pub fn answer(visit: &Visit, answer: Option<&AnswerView>) -> Markup {
             None => "—",
             Some(answer) => {
                 @if let Some(status) = answer.status { (status) " " }
-                @if let Some(cause) = answer.cause { (cause) " " }
+                @if let Some(cause) = answer.cause { (visit.say(wire_words::cause(cause))) " " }
                 span.dim { (answer.duration_ms) " ms, " (show::text_moment(visit.language, &answer.at)) }
             }
         }
@@ -175,7 +176,7 @@ fn table(visit: &Visit, merchant: &str, rows: &[Delivered]) -> Markup {
             }
             tbody {
                 @for (event, statuses) in rows {
-                    @let kind: &'static str = event.told.kind.into();
+                    @let kind = visit.say(wire_words::event(event.told.kind));
                     tr {
                         td { (kind) br; code { (event.id.uuid()) } }
                         td { (show::short_moment(visit.language, event.at())) }

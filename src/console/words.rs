@@ -22,7 +22,8 @@ impl Word {
     }
 }
 
-const fn word(pt: &'static str, en: &'static str) -> Word {
+/// One text in both languages, of a table that is not this one.
+pub const fn word(pt: &'static str, en: &'static str) -> Word {
     Word { pt, en }
 }
 
@@ -227,6 +228,12 @@ words! {
     SPLIT_ANTICIPATED = "antecipada", "anticipated";
     FIRST_SPLITS = "Só as primeiras 100 partes.", "Only the first 100 splits.";
     // Merchants.
+    SPLIT_GUARD = "Splits que deixam o vendedor abaixo de zero", "Splits that leave the seller below zero";
+    SPLIT_GUARD_NONE = "aceitos", "accepted";
+    SPLIT_GUARD_NET = "recusados", "refused";
+    MDR_BASE = "MDR sobre", "MDR of";
+    MDR_TOTAL = "o total", "the total";
+    MDR_SELLER = "a parte bruta do vendedor", "the seller's gross part";
     SEARCH_CUT = "A busca leu só os nomes dos 2.000 lojistas mais novos. Um mais antigo se acha pelo id.", "The search read only the names of the 2,000 newest merchants. An older one is found by its id.";
     MORE_RECORDS = "Há mais Records sobre esta cobrança; esta página mostra os 100 mais antigos.", "There are more Records about this charge; this page shows the oldest 100.";
     OPENED = "Aberto", "Opened";
@@ -280,6 +287,8 @@ words! {
     SURE = "tenho certeza", "I am sure";
     OPEN_DISPUTE = "Abrir disputa", "Open a dispute";
     SHOW_ENTRIES = "Ver os lançamentos", "Show the entries";
+    KIND_CHARGEBACK = "Chargeback", "Chargeback";
+    KIND_MED = "MED", "MED";
     AMOUNT_WRONG = "Escreva o valor em reais, com duas casas decimais ou nenhuma, como 1.234,56 ou 12.", "Write the amount in reais, with two decimals or none, such as 1,234.56 or 12.";
     CHANGE = "Alterar", "Change";
     CHANGED = "Alterado.", "Changed.";
@@ -407,7 +416,7 @@ pub fn fact(event: &Event) -> Word {
         Event::HouseEntryRejected { .. } => word("Lançamento da casa recusado", "Entry of the house rejected"),
         Event::SplitsAnticipated { .. } => word("Splits antecipados", "Splits anticipated"),
         Event::Matured { .. } => {
-            word("Dinheiro venceu: Pending para Available", "Money fell due: Pending to Available")
+            word("Dinheiro venceu e ficou disponível", "Money fell due and is available")
         }
         Event::DeficitRecovered { .. } => word("Déficit recuperado", "Deficit recovered"),
         Event::ClawbackRecovered { .. } => word("Dívida de recebedor paga", "Debt of a recipient paid"),

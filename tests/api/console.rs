@@ -314,7 +314,7 @@ async fn a_charge_is_shown_with_its_entries_and_its_block() {
     let page = browser.page(&format!("/console/charges/{txid}")).await;
     page.has(&[
         "Charge of R$100.00",
-        "CONCLUIDA",
+        ">paid<",
         &txid,
         "Loja Azul",
         "João Araújo",
@@ -323,7 +323,7 @@ async fn a_charge_is_shown_with_its_entries_and_its_block() {
         "João Ávila",
         "Where the money went",
         "Webhooks of this charge",
-        "charge.paid",
+        "charge paid",
         "***.456.789-**",
         "Assets:<wbr>Platform:<wbr>Pending",
         "Captured",
@@ -600,7 +600,7 @@ async fn every_section_shows_what_the_books_have() {
             vec![&txid, "R$100.00"],
         ),
         (format!("/console/merchants/{id}/charges?status=pending"), vec!["Nothing here."]),
-        (format!("/console/merchants/{id}/events"), vec!["charge.paid"]),
+        (format!("/console/merchants/{id}/events"), vec!["charge paid"]),
         ("/console/queue".to_owned(), vec!["João Araújo", "1 waiting"]),
         ("/console/queue?kind=refund".to_owned(), vec!["0 waiting"]),
         ("/console/trial-balance".to_owned(), vec!["Income:<wbr>Commission:<wbr>Pix", "100.00"]),

@@ -176,7 +176,7 @@ async fn every_table_is_also_a_file() {
     let file = browser.page("/console/charges?csv=1").await.html;
     let row = format!("{txid},2");
     assert!(file.starts_with("txid,When,Merchant,Method,Status,Amount\r\n") && file.contains(&row), "{file}");
-    assert!(file.contains("\"'=cmd(); \"\"Loja\"\" & <b>\",pix,CONCLUIDA,\"R$1,234.56\"\r\n"), "{file}");
+    assert!(file.contains("\"'=cmd(); \"\"Loja\"\" & <b>\",PIX,paid,\"R$1,234.56\"\r\n"), "{file}");
     browser.language = "pt-BR";
     let file = browser.page("/console/charges?csv=1").await.html;
     assert!(file.starts_with("\u{feff}txid;Quando;Lojista;") && file.contains(";R$ 1.234,56\r\n"), "{file}");

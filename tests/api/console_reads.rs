@@ -220,7 +220,7 @@ async fn keys_of_a_merchant_are_listed_with_the_revoked_ones_and_never_their_tex
     world.ops_get("/ops/merchants/x/api-keys").await.refused(404, "not_found");
     world.ops_get(&format!("{path}?x=1")).await.refused(400, "validation_failed");
     let page = Browser::signed_in(&world, EVA).await.page(&format!("/console/merchants/{}", merchant.id)).await;
-    page.has(&[&merchant.key_id, &text(&second["id"]), "revoked", "split_guard", "that of the server"]);
+    page.has(&[&merchant.key_id, &text(&second["id"]), "revoked", "Splits that leave the seller below zero", "that of the server"]);
     for key in [&merchant.key, &text(&second["api_key"])] {
         assert!(!page.html.contains(key) && !listed.to_string().contains(key), "no key is shown");
     }
@@ -301,7 +301,7 @@ async fn health_has_what_the_process_measures_and_through_where_the_backup_is() 
     let merchant = world.merchant().await;
     merchant.paid_pix(&pix("10.00")).await;
     let browser = Browser::signed_in(&world, OPS_TOKEN).await;
-    browser.page("/console/health").await.has(&["Last backup, through</dt><dd>—", "never", " ms · ", "door ", "MiB"]);
+    browser.page("/console/health").await.has(&["Last backup, through</dt><dd>—", "never", " ms · ", "from the API", "MiB"]);
     let through = world.cut().await;
     let bearer = [("authorization", bearer(OPS_TOKEN))];
     world.bytes("/ops/backup", &[("authorization", bearer[0].1.as_str())]).await;
