@@ -14,20 +14,25 @@ use ledger::money::Rate;
 use ledger::recipient::SplitHistory;
 use ledger::record::Record;
 use ledger::time::Timestamp;
+use axum::http::request::Parts;
 use maud::{Markup, html};
 
 use crate::app::App;
 use crate::console::page::Visit;
+use crate::console::paging::{self, pager_named, part_named};
 use crate::console::records::record_link;
 use crate::console::show;
 use crate::console::words::{self, Word};
 use crate::http::problem::Problem;
+use crate::http::reply::query;
 use crate::views::recipient::recipient_id;
 
 /// Entries of a recipient that are looked through, the newest.
 const ENTRIES_MAX: usize = 200;
-/// Splits of a charge that are listed.
-const SPLITS_MAX: usize = 100;
+/// Anticipations that are shown, and debts.
+const SHOWN_MAX: usize = 40;
+/// Splits of a charge on a page.
+const SPLITS_A_PAGE: u64 = 20;
 
 /// One anticipation.
 struct Anticipation {
@@ -57,10 +62,13 @@ pub fn of_recipient(app: &Arc<App>, visit: &Visit, ledger: LedgerId) -> Result<M
             }
         }
     }
+    let is_cut = total > ENTRIES_MAX as u64 || anticipations.len() > SHOWN_MAX || debts.len() > SHOWN_MAX;
+    anticipations.truncate(SHOWN_MAX);
+    debts.truncate(SHOWN_MAX);
     Ok(html! {
         @if !anticipations.is_empty() { (anticipations_card(visit, &anticipations)) }
         @if !debts.is_empty() { (debts_card(visit, &debts)) }
-        @if total > ENTRIES_MAX as u64 { p.dim { (visit.say(words::OF_NEWEST_ENTRIES)) } }
+        @if is_cut { p.dim { (visit.say(words::OF_NEWEST_ENTRIES)) } }
     })
 }
 
@@ -115,10 +123,12 @@ pub fn of_charge(
     visit: &Visit,
     charge: &Charge,
     records: &[(Sequence, Record)],
+    parts: &Parts,
 ) -> Result<Markup, Problem> {
     let anticipated = anticipated(charge, records);
     let group = engine.ids().group(charge.id);
-    let shown = charge.terms.splits.iter().take(SPLITS_MAX);
+    let page = part_named(&query(parts)?, "splits", SPLITS_A_PAGE)?;
+    let shown = paging::items(&charge.terms.splits, page).iter();
     let mut histories: BTreeMap<RecipientNumber, Option<SplitHistory>> = BTreeMap::new();
     for split in shown.clone() {
         if let Entry::Vacant(unread) = histories.entry(split.recipient) {
@@ -126,7 +136,7 @@ pub fn of_charge(
         }
     }
     let rows: Vec<_> = shown
-        .zip(0_u32..)
+        .zip(u32::try_from(page.skip()).unwrap_or(u32::MAX)..)
         .filter_map(|(split, index)| {
             let history = histories.get(&split.recipient)?.as_ref()?;
             let rest = history.left(index)?;
@@ -154,7 +164,9 @@ pub fn of_charge(
     };
     Ok(html! {
         @if !rows.is_empty() { (card(visit, "splits", words::SPLITS_OF, &heads, table)) }
-        @if charge.terms.splits.len() > SPLITS_MAX { p.dim { (visit.say(words::FIRST_SPLITS)) } }
+        @if !rows.is_empty() || page.page > 1 {
+            (pager_named(visit, parts, "splits", page, charge.terms.splits.len() as u64))
+        }
     })
 }
 

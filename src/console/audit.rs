@@ -9,14 +9,14 @@ use axum::response::Response;
 use maud::html;
 
 use crate::app::App;
-use crate::console::books::pager;
+use crate::console::paging::{pager, part};
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::queue::merchant_link;
 use crate::console::show;
 use crate::console::wire_words;
 use crate::console::words;
 use crate::http::problem::Problem;
-use crate::http::reply::{Page, query};
+use crate::http::reply::query;
 use crate::ops::audit;
 
 const ROWS_A_PAGE: u64 = 50;
@@ -28,7 +28,7 @@ pub async fn list(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Re
 
 fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
     let pairs = query(parts)?;
-    let page = Page::read(&pairs, ROWS_A_PAGE)?;
+    let page = part(&pairs, ROWS_A_PAGE)?;
     let Listed { total, items } = app.engine.audit(visit.scope.group(), page.skip(), page.count())?;
     let rows = items.map(|found| audit::row(app, found?)).collect::<Result<Vec<_>, _>>()?;
     let body = html! {

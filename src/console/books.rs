@@ -14,28 +14,33 @@ use maud::{Markup, html};
 use crate::app::App;
 use crate::console::form::optional;
 use crate::console::page::{Screen, Section, Visit};
+use crate::console::paging::{self, pager, pager_named, part, part_named};
 use crate::console::records::{block_card, block_records, facts_of, record_link};
 use crate::console::show;
 use crate::console::words;
 use crate::http::caller::PathId;
 use crate::http::problem::{Code, Problem};
-use crate::http::reply::{Page, number, query};
+use crate::http::reply::{number, query};
 use crate::ops::books;
 use crate::views::ledger::ledger_name;
 
-/// Ledgers of a Record that are shown.
-const LEDGERS_MAX: usize = 200;
+/// Postings of a Record on a page.
+const POSTINGS_A_PAGE: u64 = 120;
+/// Accounts of a ledger on a page.
+const ACCOUNTS_A_PAGE: u64 = 50;
+/// Postings of a ledger's entries on a page; the page of a Record has all of it.
+const POSTINGS_OF_ENTRIES_MAX: usize = 100;
 /// Blocks of the journal on a page.
 const BLOCKS_A_PAGE: usize = 10;
 /// Entries of a ledger on a page.
 const ENTRIES_A_PAGE: u64 = 20;
 
 /// The page of a Record.
-pub async fn record(State(app): State<Arc<App>>, visit: Visit, PathId(sequence): PathId) -> Response {
-    visit.answer(record_screen(&app, &visit, &sequence))
+pub async fn record(State(app): State<Arc<App>>, visit: Visit, PathId(sequence): PathId, parts: Parts) -> Response {
+    visit.answer(record_screen(&app, &visit, &sequence, &parts))
 }
 
-fn record_screen(app: &App, visit: &Visit, sequence: &str) -> Result<Screen, Problem> {
+fn record_screen(app: &App, visit: &Visit, sequence: &str, parts: &Parts) -> Result<Screen, Problem> {
     let not_found = || Problem::new(Code::NotFound);
     let sequence = Sequence(sequence.parse().map_err(|_| not_found())?);
     let block = app.engine.block(sequence)?.ok_or_else(not_found)?;
@@ -54,11 +59,15 @@ fn record_screen(app: &App, visit: &Visit, sequence: &str) -> Result<Screen, Pro
         (visit.say(words::TOOK_EFFECT), moment(record.effective_at)),
         (visit.say(words::ASKED_BY), asked_by),
     ]);
+    let page = part_named(&query(parts)?, "postings", POSTINGS_A_PAGE)?;
+    let postings = show::by_ledger(&record.entries);
     let body = html! {
         section.card aria-label=(visit.say(words::RECORD)) { (about) }
         section.card aria-labelledby="entries" {
             h2 id="entries" { (visit.say(words::ENTRIES)) }
-            (show::entries(&app.engine, visit.language, &record.entries, LEDGERS_MAX))
+            @if postings.is_empty() { p.dim { (visit.say(words::OPENED_WITHOUT_MONEY)) } }
+            (show::t_accounts(&app.engine, visit.language, &postings, paging::range(postings.len(), page)))
+            (pager_named(visit, parts, "postings", page, postings.len() as u64))
         }
         (block_card(visit, &block, &html! {}))
     };
@@ -79,7 +88,7 @@ async fn ledger_screen(app: &App, visit: &Visit, name: &str, parts: &Parts) -> R
     let ledger = books::find(app, name)?;
     visit.sees(ledger.group())?;
     let given: Vec<_> = query(parts)?.into_iter().filter(|(_, value)| !value.is_empty()).collect();
-    let (page, cut) = (Page::read(&given, ENTRIES_A_PAGE)?, books::requested_cut(app, &given)?);
+    let (page, cut) = (part(&given, ENTRIES_A_PAGE)?, books::requested_cut(app, &given)?);
     let balances = match cut {
         Some(cut) => app.engine.ledger_as_of(ledger, cut)?,
         None => app.engine.accounts(ledger).await?,
@@ -88,26 +97,37 @@ async fn ledger_screen(app: &App, visit: &Visit, name: &str, parts: &Parts) -> R
     let Listed { total, items } = app.engine.entries_through(ledger, through, page.skip(), page.count())?;
     let records = items.collect::<Result<Vec<_>, _>>()?;
     let title = format!("{} · {}", visit.say(words::LEDGER), show::owner_name(&app.engine, visit.language, ledger));
-    let accounts = balances.iter().map(|(account, balance)| {
+    let of_accounts = part_named(&given, "accounts", ACCOUNTS_A_PAGE)?;
+    let (count, mut sum) = (balances.len() as u64, Balance::default());
+    balances.values().for_each(|balance| sum.add(*balance));
+    let accounts = balances.iter().skip(of_accounts.skip() as usize).take(of_accounts.count()).map(|(account, balance)| {
         let name = account.name(ledger.group().unwrap_or_default(), |ledger| ledger_name(&app.engine, ledger));
         (show::breakable(&name), *balance)
     });
+    let mut room = POSTINGS_OF_ENTRIES_MAX;
+    let entries: Vec<_> = records
+        .iter()
+        .map(|(sequence, record)| {
+            let own: Vec<_> = record.entries_of(ledger).cloned().collect();
+            (sequence, record, show::entries(&app.engine, visit.language, &own, &mut room))
+        })
+        .collect();
     let body = html! {
         p { code { (name) } @if let Some(cut) = cut { " · " (visit.say(words::THROUGH_RECORD)) " " (record_link(visit.language, cut)) } }
         (cut_form(visit, &given, &[])?)
         section.card aria-labelledby="accounts" {
             h2 id="accounts" { (visit.say(words::BALANCE)) }
-            (balance_table(visit, accounts.collect()))
+            (balance_table_of(visit, accounts.collect(), sum))
+            (pager_named(visit, parts, "accounts", of_accounts, count))
         }
         section.card aria-labelledby="entries" {
             h2 id="entries" { (visit.say(words::ENTRIES)) }
-            @for (sequence, record) in &records {
+            @for (sequence, record, shown) in &entries {
                 h3 {
                     (show::moment(visit.language, record.effective_at)) " " (facts_of(visit.language, record)) " "
-                    span.aside { "(" (record_link(visit.language, *sequence)) ")" }
+                    span.aside { "(" (record_link(visit.language, **sequence)) ")" }
                 }
-                @let own: Vec<_> = record.entries_of(ledger).cloned().collect();
-                (show::entries(&app.engine, visit.language, &own, 1))
+                (shown)
             }
             (pager(visit, parts, page, total))
         }
@@ -141,6 +161,11 @@ pub fn cut_form(visit: &Visit, given: &[(String, String)], kept: &[&'static str]
 pub fn balance_table(visit: &Visit, rows: Vec<(Markup, Balance)>) -> Markup {
     let mut sum = Balance::default();
     rows.iter().for_each(|(_, balance)| sum.add(*balance));
+    balance_table_of(visit, rows, sum)
+}
+
+/// Some of the accounts with the sums of both sides and the balance, and the sums of all accounts.
+fn balance_table_of(visit: &Visit, rows: Vec<(Markup, Balance)>, sum: Balance) -> Markup {
     let column = |centavos| show::column(visit.language, centavos);
     show::scrolled(
         visit.say(words::TRIAL_BALANCE),
@@ -204,28 +229,4 @@ fn journal_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Pro
         }
     };
     Ok(Screen { section: Section::Journal, title: visit.say(words::JOURNAL).to_owned(), body })
-}
-
-/// Links to the pages before and after this one, with the other parameters as they are.
-pub fn pager(visit: &Visit, parts: &Parts, page: Page, total: u64) -> Markup {
-    let pages = page.pages(total);
-    let kept: Vec<_> = parts.uri.query().unwrap_or_default().split('&').collect();
-    let kept = kept.into_iter().filter(|pair| !pair.is_empty() && !pair.starts_with("page=")).collect::<Vec<_>>();
-    let link = |number: u64| {
-        let number = format!("page={number}");
-        let pairs: Vec<_> = kept.iter().copied().chain([number.as_str()]).collect();
-        format!("{}?{}", parts.uri.path(), pairs.join("&"))
-    };
-    html! {
-        @if total == 0 {
-            p.dim { (visit.say(words::NOTHING)) }
-        } @else if pages > 1 {
-            p.pager {
-                @if page.page > 1 { a href=(link(page.page - 1)) rel="prev" { "← " (visit.say(words::NEWER)) } }
-                " " (visit.say(words::PAGE)) " " (show::count(visit.language, page.page)) " " (visit.say(words::OF)) " "
-                (show::count(visit.language, pages)) " "
-                @if page.page < pages { a href=(link(page.page + 1)) rel="next" { (visit.say(words::OLDER)) " →" } }
-            }
-        }
-    }
 }

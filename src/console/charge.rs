@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use actors::store::Sequence;
 use axum::extract::State;
+use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::charge::{Charge, ChargeOutcome};
 use ledger::dispute::Dispute;
@@ -20,6 +21,7 @@ use crate::console::anticipations;
 use crate::console::dispute;
 use crate::console::flow::{self, ChargePart, Flow, PartOf};
 use crate::console::page::{Screen, Section, Visit};
+use crate::console::paging::{self, pager_named, part_named};
 use crate::console::records::{facts_of, record_link};
 use crate::console::show;
 use crate::console::webhooks;
@@ -27,36 +29,41 @@ use crate::console::wire_words;
 use crate::console::words;
 use crate::http::caller::PathId;
 use crate::http::problem::Problem;
-use crate::http::reply::time;
+use crate::http::reply::{query, time};
 use crate::mask;
 use crate::ops::charges;
 use crate::views::charge::{CardView, payer};
 use crate::views::recipient::recipient_id;
 
-/// Ledgers of one Record that are shown here.
-const LEDGERS_MAX: usize = 12;
+/// Records of the charge on a page.
+const RECORDS_A_PAGE: u64 = 20;
+/// Postings of these Records that are shown; the page of a Record has all of it.
+const POSTINGS_MAX: usize = 60;
 
 /// The page of a charge.
-pub async fn show(State(app): State<Arc<App>>, visit: Visit, PathId(txid): PathId) -> Response {
-    visit.answer(screen(&app, &visit, &txid))
+pub async fn show(State(app): State<Arc<App>>, visit: Visit, PathId(txid): PathId, parts: Parts) -> Response {
+    visit.answer(screen(&app, &visit, &txid, &parts))
 }
 
-fn screen(app: &App, visit: &Visit, txid: &str) -> Result<Screen, Problem> {
+fn screen(app: &App, visit: &Visit, txid: &str, parts: &Parts) -> Result<Screen, Problem> {
     let charge = charges::named(app, txid)?;
     let id = charge.id;
     visit.sees(Some(app.engine.ids().group(id)))?;
     let (records, are_more) = charges::records_about(&app.engine, id)?;
+    let page = part_named(&query(parts)?, "records", RECORDS_A_PAGE)?;
+    let shown = paging::items(&records, page);
     let title = format!("{} {}", visit.say(words::CHARGE_OF), visit.money(charge.terms.amount.0));
     let body = html! {
         p { span.badge.(status_class(&charge.outcome)) { (visit.say(wire_words::charge_status(&charge.outcome))) } }
         @if are_more { p.warning { (visit.say(words::MORE_RECORDS)) } }
         (head(app, visit, &charge, &records))
         (picture(app, visit, &charge, due(&records)))
-        (anticipations::of_charge(&app.engine, visit, &charge, &records)?)
-        (decisions(app, visit, &records)?)
-        (entries(app, visit, &records))
-        (timeline(app, visit, &records)?)
-        (webhooks::of_records(app, visit, app.engine.ids().group(id), &records)?)
+        (anticipations::of_charge(&app.engine, visit, &charge, &records, parts)?)
+        (decisions(app, visit, shown)?)
+        (entries(app, visit, shown))
+        (timeline(app, visit, shown)?)
+        (pager_named(visit, parts, "records", page, records.len() as u64))
+        (webhooks::of_records(app, visit, app.engine.ids().group(id), shown)?)
         @if matches!(charge.outcome, ChargeOutcome::Paid { .. }) { (dispute::form(visit, &charge.id.txid())) }
     };
     Ok(Screen { section: Section::Found, title, body })
@@ -217,17 +224,27 @@ fn decisions(app: &App, visit: &Visit, records: &[(Sequence, Record)]) -> Result
     })
 }
 
+/// The entries of the first Records, as far as there is room.
 fn entries(app: &App, visit: &Visit, records: &[(Sequence, Record)]) -> Markup {
+    let mut room = POSTINGS_MAX;
+    let with_entries: Vec<_> = records.iter().filter(|(_, record)| !record.entries.is_empty()).collect();
+    let mut cards = Vec::new();
+    for (sequence, record) in &with_entries {
+        if room > 0 {
+            cards.push((sequence, record, show::entries(&app.engine, visit.language, &record.entries, &mut room)));
+        }
+    }
     html! {
-        @for (sequence, record) in records.iter().filter(|(_, record)| !record.entries.is_empty()) {
+        @for (sequence, record, shown) in &cards {
             section.card aria-labelledby={"entries-" (sequence.0)} {
                 h2 id={"entries-" (sequence.0)} {
                     (visit.say(words::ENTRIES)) ": " (facts_of(visit.language, record)) " "
-                    span.aside { "(" (record_link(visit.language, *sequence)) ")" }
+                    span.aside { "(" (record_link(visit.language, **sequence)) ")" }
                 }
-                (show::entries(&app.engine, visit.language, &record.entries, LEDGERS_MAX))
+                (shown)
             }
         }
+        @if cards.len() < with_entries.len() { p.dim { (visit.say(words::MORE_ON_RECORD)) } }
     }
 }
 

@@ -25,8 +25,8 @@ use crate::ops::disputes;
 use crate::ops::operator::Decider;
 use crate::ops::preview::of_new_dispute;
 
-/// Ledgers of the entries that are shown.
-const LEDGERS_MAX: usize = 20;
+/// Postings that are shown.
+const POSTINGS_MAX: usize = 120;
 
 /// The form on the page of a charge: how much, and of which kind.
 pub fn form(visit: &Visit, txid: &str) -> Markup {
@@ -67,10 +67,11 @@ async fn screen(app: &App, visit: &Visit, txid: &str, parts: &Parts) -> Result<S
     let amount = optional(&pairs, "amount")?.and_then(|text| centavos(visit.language, text)).ok_or_else(wrong)?;
     let kind = optional(&pairs, "kind")?.unwrap_or("chargeback");
     let record = of_new_dispute(app, txid, amount, kind).await?;
+    let mut room = POSTINGS_MAX;
     let body = html! {
         section.card aria-labelledby="booked" {
             h2 id="booked" { (visit.say(words::BOOKS_AT_ONCE)) }
-            (show::entries(&app.engine, visit.language, &record.entries, LEDGERS_MAX))
+            (show::entries(&app.engine, visit.language, &record.entries, &mut room))
             form method="post" action={"/console/charges/" (txid) "/dispute"} {
                 (visit.token_field())
                 (hidden_key())

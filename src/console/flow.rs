@@ -65,8 +65,12 @@ const TOP: i64 = 40;
 /// Height of the whole amount.
 const FULL: i64 = 200;
 const GAP: i64 = 34;
-/// Parts that the picture shows by themselves; the table has all.
+/// Parts that the picture shows by themselves.
 const PARTS_MAX: usize = 7;
+/// Parts that the table shows by themselves; the others are one row.
+const ROWS_MAX: usize = 20;
+/// Characters of a name in the description of the picture.
+const TOLD_MAX: usize = 40;
 
 /// The picture and its table.
 pub fn drawn(language: Language, flow: &Flow<'_>) -> Markup {
@@ -82,11 +86,13 @@ pub fn drawn(language: Language, flow: &Flow<'_>) -> Markup {
 
 fn table(language: Language, flow: &Flow<'_>) -> Markup {
     let say = |word: Word| word.text(language);
+    let (rows, others) = rows_and_others(flow.parts);
+    let rest: i64 = others.iter().map(|part| part.amount).sum();
     html! {
         table {
             thead { tr { th scope="col" { (say(words::SHARE)) } th.amount scope="col" { (say(words::AMOUNT)) } } }
             tbody {
-                @for part in flow.parts {
+                @for part in rows {
                     tr {
                         td {
                             span.chip.(part.of.class()) {} " "
@@ -96,10 +102,26 @@ fn table(language: Language, flow: &Flow<'_>) -> Markup {
                         td.amount { (show::money(language, part.amount.into())) }
                     }
                 }
+                @if !others.is_empty() {
+                    tr {
+                        td { (say(words::OTHER_PARTS)) " (" (show::count(language, others.len() as u64)) ")" }
+                        td.amount { (show::money(language, rest.into())) }
+                    }
+                }
             }
             tfoot { tr { th scope="row" { (say(words::SUM)) } td.amount { (show::money(language, flow.total.into())) } } }
         }
     }
+}
+
+/// The parts that the table shows by themselves: those of the seller and the platform and the first
+/// recipients; and the others.
+fn rows_and_others(parts: &[ChargePart]) -> (Vec<&ChargePart>, Vec<&ChargePart>) {
+    let mut recipients = 0;
+    parts.iter().partition(|part| {
+        recipients += usize::from(part.of == PartOf::Recipient);
+        part.of != PartOf::Recipient || recipients <= ROWS_MAX
+    })
 }
 
 /// What the picture shows: the largest parts, and the rest of them as one.
@@ -125,7 +147,7 @@ fn picture(language: Language, flow: &Flow<'_>) -> Markup {
     let height = TOP + FULL + GAP * parts.len().max(1) as i64;
     let amount = show::money(language, flow.total.into());
     let told: Vec<_> =
-        parts.iter().map(|(name, amount, _)| format!("{name}: {}", show::money(language, (*amount).into()))).collect();
+        parts.iter().map(|(name, amount, _)| format!("{}: {}", shortened(name, TOLD_MAX), show::money(language, (*amount).into()))).collect();
     html! {
         svg.flow viewBox={"0 0 " (WIDTH) " " (height)} role="img" aria-labelledby="flow-title flow-told" {
             title id="flow-title" { (say(flow.heading)) }
@@ -156,8 +178,7 @@ fn branches(language: Language, parts: &[(String, i64, &'static str)], whole: i6
         );
         let label = ENDS + BAR + 8;
         let middle = to + tall / 2;
-        let short: String =
-            if name.chars().count() > 20 { name.chars().take(19).chain(['…']).collect() } else { name.clone() };
+        let short = shortened(name, 20);
         let amount = show::money(language, (*amount).into());
         let branch = html! {
             path class={"band " (class)} d=(path) {}
@@ -170,6 +191,11 @@ fn branches(language: Language, parts: &[(String, i64, &'static str)], whole: i6
         to += tall + GAP;
     }
     PreEscaped(drawn)
+}
+
+/// A text of at most so many characters.
+fn shortened(text: &str, most: usize) -> String {
+    if text.chars().count() > most { text.chars().take(most - 1).chain(['…']).collect() } else { text.to_owned() }
 }
 
 fn rectangle(class: &str, x: i64, y: i64, width: i64, height: i64) -> Markup {

@@ -29,7 +29,7 @@ use crate::ops::operator::Decider;
 use crate::ops::queue::kind_name;
 
 /// Entries that wait and are shown; the queue has all.
-const WAITING_MAX: usize = 100;
+const WAITING_MAX: usize = 40;
 
 /// Page of the house ledger.
 pub async fn show(State(app): State<Arc<App>>, visit: Visit) -> Response {

@@ -25,9 +25,9 @@ use crate::ops::preview::{self, Verdict};
 use crate::ops::queue::{QueueItem, kind_name, view};
 
 /// Items of one decision.
-const ITEMS_MAX: usize = 50;
-/// Ledgers of one entry that are shown.
-const LEDGERS_MAX: usize = 10;
+const ITEMS_MAX: usize = 20;
+/// Postings of all of them that are shown; the page of an item has more.
+const POSTINGS_MAX: usize = 120;
 
 /// The items and what the decision on each will book.
 pub async fn confirm(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {
@@ -47,11 +47,12 @@ async fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Probl
     }
     let wants_notes = verdict == Verdict::Reject && items.iter().any(|item| kind_name(item) != "dispute");
     let heading = visit.say(verdict_word("", verdict));
+    let mut room = POSTINGS_MAX;
     let body = html! {
         @for (item, steps) in &shown {
             section.card aria-labelledby=(item.id) {
                 h2 id=(item.id) {
-                    (visit.say(kind_word(item.kind))) " " bdi { (item.name.as_deref().unwrap_or_default()) } " "
+                    a href={"/console/queue/" (item.id)} { (visit.say(kind_word(item.kind))) } " " bdi { (item.name.as_deref().unwrap_or_default()) } " "
                     @if let Some(amount) = item.amount { (visit.money(amount)) }
                 }
                 (show::facts(facts(app, visit, item)))
@@ -59,7 +60,7 @@ async fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Probl
                     Err(problem) => p.warning { (show::problem(visit.language, problem)) },
                     Ok(steps) => @for (follows, record) in steps {
                         h3 { (visit.say(follows_word(*follows))) }
-                        (show::entries(&app.engine, visit.language, &record.entries, LEDGERS_MAX))
+                        (show::entries(&app.engine, visit.language, &record.entries, &mut room))
                     },
                 }
             }

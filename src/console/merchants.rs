@@ -16,7 +16,8 @@ use maud::{Markup, html};
 
 use crate::api::charges::filter;
 use crate::app::App;
-use crate::console::books::{balance_table, pager};
+use crate::console::books::balance_table;
+use crate::console::paging::{self, pager, pager_named, part, part_named};
 use crate::console::form::optional;
 use crate::console::keys::{key_form, revoke_form};
 use crate::console::page::{Screen, Section, Visit};
@@ -27,7 +28,7 @@ use crate::console::words::{self, Word};
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
 use crate::http::problem::{Code, Problem};
-use crate::http::reply::{Page, query};
+use crate::http::reply::query;
 use crate::mask;
 use crate::ops::api_keys;
 use crate::ops::merchants::{SEARCHED_MAX, find, listed};
@@ -36,8 +37,10 @@ use crate::views::recipient::{open, status_name};
 
 /// Rows on a page.
 const A_PAGE: u64 = 50;
-/// Recipients that the page of a merchant lists, the newest.
-const RECIPIENTS_MAX: usize = 200;
+/// Recipients on the page of a merchant, the newest first.
+const RECIPIENTS_A_PAGE: u64 = 40;
+/// API keys on the page of a merchant, the oldest first.
+const KEYS_A_PAGE: u64 = 20;
 
 /// List of merchants, newest first.
 ///
@@ -51,7 +54,7 @@ pub async fn list(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Re
 
 fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
     let pairs = query(parts)?;
-    let (page, search) = (Page::read(&pairs, A_PAGE)?, optional(&pairs, "search")?.unwrap_or_default());
+    let (page, search) = (part(&pairs, A_PAGE)?, optional(&pairs, "search")?.unwrap_or_default());
     let (total, groups) = listed(app, page, search);
     let rows = groups.into_iter().filter_map(|group| app.engine.merchant(group, |row| (group, row.id, row.created_at)));
     let rows: Vec<_> = rows.collect();
@@ -106,12 +109,12 @@ fn named(name: &str) -> &str {
 }
 
 /// One merchant.
-pub async fn one(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathId) -> Response {
-    let made = one_screen(&app, &visit, &id).await;
+pub async fn one(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
+    let made = one_screen(&app, &visit, &id, &parts).await;
     visit.answer(made)
 }
 
-async fn one_screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Problem> {
+async fn one_screen(app: &App, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
     let group = find(app, id)?;
     visit.sees(Some(group))?;
     let ledger = LedgerId::Merchant(group);
@@ -147,8 +150,8 @@ async fn one_screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Proble
         }
         (fees(visit, &row.settings.fees))
         (options(visit, &row))
-        (recipients(app, visit, &row))
-        (keys(app, visit, group, &id.to_string()))
+        (recipients(app, visit, &row, parts)?)
+        (keys(app, visit, group, parts)?)
     };
     Ok(Screen { section: Section::Merchants, title: named(&profile.name).to_owned(), body })
 }
@@ -205,10 +208,12 @@ fn options(visit: &Visit, row: &MerchantRow) -> Markup {
     }
 }
 
-fn recipients(app: &App, visit: &Visit, row: &MerchantRow) -> Markup {
-    let rows = row.recipients.iter().rev().take(RECIPIENTS_MAX);
+fn recipients(app: &App, visit: &Visit, row: &MerchantRow, parts: &Parts) -> Result<Markup, Problem> {
+    let page = part_named(&query(parts)?, "recipients", RECIPIENTS_A_PAGE)?;
+    let shown = paging::range(row.recipients.len(), page);
+    let rows = row.recipients.iter().rev().skip(shown.start).take(shown.len());
     let rows: Vec<_> = rows.map(|row| (row, open(&app.engine, row, row.profiles.current()))).collect();
-    html! {
+    Ok(html! {
         section.card aria-labelledby="recipients" {
             h2 id="recipients" { (visit.say(words::RECIPIENTS)) " (" (row.recipients.len()) ")" }
             @if rows.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
@@ -233,14 +238,17 @@ fn recipients(app: &App, visit: &Visit, row: &MerchantRow) -> Markup {
                     }
                 }))
             }
+            (pager_named(visit, parts, "recipients", page, row.recipients.len() as u64))
         }
-    }
+    })
 }
 
-fn keys(app: &App, visit: &Visit, group: GroupNumber, merchant: &str) -> Markup {
-    let keys = api_keys::listed(app, group);
+fn keys(app: &App, visit: &Visit, group: GroupNumber, parts: &Parts) -> Result<Markup, Problem> {
+    let merchant = app.engine.merchant(group, |row| row.id).unwrap_or_default().uuid().to_string();
+    let (all, page) = (api_keys::listed(app, group), part_named(&query(parts)?, "keys", KEYS_A_PAGE)?);
+    let keys = paging::items(&all, page);
     let heads = [words::ID, words::OPENED, words::LAST_USED, words::WEBHOOK_ADDRESS, words::REVOKE];
-    html! {
+    Ok(html! {
         section.card aria-labelledby="api-keys" {
             h2 id="api-keys" { (visit.say(words::KEYS)) }
             @if keys.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
@@ -257,7 +265,7 @@ fn keys(app: &App, visit: &Visit, group: GroupNumber, merchant: &str) -> Markup 
                                     td { (last_used(visit, key.last_used_at.as_deref())) }
                                     td { bdi { (key.webhook_url.as_deref().unwrap_or("—")) } }
                                     td {
-                                        @if key.revoked { (visit.say(words::REVOKED)) } @else { (revoke_form(visit, merchant, &key.id)) }
+                                        @if key.revoked { (visit.say(words::REVOKED)) } @else { (revoke_form(visit, &merchant, &key.id)) }
                                     }
                                 }
                             }
@@ -266,9 +274,10 @@ fn keys(app: &App, visit: &Visit, group: GroupNumber, merchant: &str) -> Markup 
                 }))
                 p.dim { (visit.say(words::LAST_USED_WHAT)) }
             }
-            (key_form(visit, merchant))
+            (pager_named(visit, parts, "keys", page, all.len() as u64))
+            (key_form(visit, &merchant))
         }
-    }
+    })
 }
 
 /// The minute of a key's last use.
@@ -292,7 +301,7 @@ fn charges_screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Res
     let group = find(app, id)?;
     visit.sees(Some(group))?;
     let given: Vec<_> = query(parts)?.into_iter().filter(|(_, value)| !value.is_empty()).collect();
-    let page = Page::read(&given, A_PAGE)?;
+    let page = part(&given, A_PAGE)?;
     let Listed { total, items } = app.engine.charges(group, &filter(&given)?, page.skip(), page.count())?;
     let rows = items.collect::<Result<Vec<_>, _>>()?;
     let owner = show::owner_name(&app.engine, visit.language, LedgerId::Merchant(group));

@@ -28,6 +28,7 @@ pub mod movements;
 pub mod newest;
 pub mod overview;
 pub mod page;
+pub mod paging;
 pub mod posted;
 pub mod prove;
 pub mod queue;

@@ -14,6 +14,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::app::App;
 use crate::console::assets::{ICON_PATH, SCRIPT_PATH, STYLE_PATH};
+use crate::console::paging;
 use crate::console::scope::Scope;
 use crate::console::show;
 use crate::console::table::{self, CSV};
@@ -277,6 +278,7 @@ impl Visit {
 
     /// A screen in its frame.
     pub fn page(&self, status: StatusCode, screen: &Screen) -> Response {
+        let (body, is_cut) = paging::fitting(&table::with_links(&screen.body.0, &self.here));
         let page = frame(
             self.language,
             &screen.title,
@@ -308,7 +310,8 @@ impl Visit {
                         (self.scope_line())
                         h1 { bdi { (screen.title) } }
                         (self.said_once())
-                        (PreEscaped(table::with_links(&screen.body.0, &self.here)))
+                        @if is_cut { p.dim { (self.say(words::LONG_TEXTS)) } }
+                        (PreEscaped(body))
                     }
                 }
                 (self.keys())

@@ -15,6 +15,7 @@ use serde_json::json;
 use crate::app::App;
 use crate::console::form::{hidden_key, optional};
 use crate::console::page::{Screen, Section, Visit};
+use crate::console::paging::{self, pager_named, part};
 use crate::console::posted::Posted;
 use crate::console::show;
 use crate::console::wire_words;
@@ -31,10 +32,10 @@ use crate::ops::preview::{self, Follows, Verdict};
 use crate::ops::queue::{KINDS, QueueItem, is_shown, kind_name, view};
 use crate::ops::{disputes, entries, merchants, refunds, sub_recipients, withdrawals};
 
-/// Items of the list that are shown; all are counted.
-const ITEMS_MAX: usize = 100;
-/// Ledgers of one entry that are shown.
-const LEDGERS_MAX: usize = 20;
+/// Items of the list on a page.
+const ITEMS_A_PAGE: u64 = 50;
+/// Postings of one decision that are shown.
+const POSTINGS_MAX: usize = 60;
 
 /// List of the items that wait, oldest first.
 pub async fn list(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {
@@ -49,8 +50,10 @@ fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Proble
             && kind.is_none_or(|kind| kind == kind_name(item))
             && visit.scope.has(item.ledger.group())
     };
-    let (total, items) = app.engine.queue(is_wanted, ITEMS_MAX);
-    let items = items.iter().map(|item| view(app, item)).collect::<Result<Vec<_>, _>>()?;
+    let page = part(&pairs, ITEMS_A_PAGE)?;
+    let through = page.skip().saturating_add(page.per_page);
+    let (total, items) = app.engine.queue(is_wanted, usize::try_from(through).unwrap_or(usize::MAX));
+    let items = paging::items(&items, page).iter().map(|item| view(app, item)).collect::<Result<Vec<_>, _>>()?;
     let body = html! {
         form.filters {
             (visit.scope.field())
@@ -76,6 +79,7 @@ fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Proble
                     }
                 }
             }
+            (pager_named(visit, parts, "page", page, total as u64))
         }
     };
     Ok(Screen { section: Section::Queue, title: visit.say(words::QUEUE).to_owned(), body })
@@ -219,6 +223,7 @@ type Steps = Result<Vec<(Follows, Record)>, Problem>;
 fn decision(app: &App, visit: &Visit, item: &QueueItem, verdict: Verdict, steps: &Steps) -> Markup {
     let (name, wants_notes) = (verdict.name(), verdict == Verdict::Reject && item.kind != "dispute");
     let heading = visit.say(verdict_word(item.kind, verdict));
+    let mut room = POSTINGS_MAX;
     let needs_another = verdict == Verdict::Approve && item.kind == "entry" && is_own(app, visit, &item.id);
     html! {
         section.card aria-labelledby=(name) {
@@ -228,7 +233,7 @@ fn decision(app: &App, visit: &Visit, item: &QueueItem, verdict: Verdict, steps:
                 Ok(steps) => {
                     @for (follows, record) in steps {
                         h3 { (visit.say(follows_word(*follows))) }
-                        (show::entries(&app.engine, visit.language, &record.entries, LEDGERS_MAX))
+                        (show::entries(&app.engine, visit.language, &record.entries, &mut room))
                     }
                     @if needs_another { p.warning { (visit.say(words::SECOND_OPERATOR)) } }
                     @if visit.may(Role::Decide) && !needs_another {

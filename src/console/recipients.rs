@@ -13,7 +13,7 @@ use maud::{Markup, html};
 
 use crate::app::App;
 use crate::console::anticipations;
-use crate::console::books::pager;
+use crate::console::paging::{pager, part};
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::queue::merchant_link;
 use crate::console::show;
@@ -21,7 +21,7 @@ use crate::console::wire_words;
 use crate::console::words;
 use crate::http::caller::PathId;
 use crate::http::problem::{Code, Problem};
-use crate::http::reply::{Page, query};
+use crate::http::reply::query;
 use crate::mask;
 use crate::views::recipient::{RecipientBalance, find_recipient, open, review_name, status_name};
 use crate::views::withdrawal::{DestinationView, WithdrawalView};
@@ -38,7 +38,7 @@ async fn screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Resul
     let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
     let (ledger, row) = find_recipient(&app.engine, id).ok_or_else(|| Problem::new(Code::NotFound))?;
     visit.sees(ledger.group())?;
-    let page = Page::read(&query(parts)?, WITHDRAWALS_A_PAGE)?;
+    let page = part(&query(parts)?, WITHDRAWALS_A_PAGE)?;
     // What is due is booked before the balance is read.
     app.engine.accounts(ledger).await?;
     let balance = RecipientBalance::of_books(&app.engine, ledger);

@@ -18,8 +18,12 @@ const RECORDS_OF_BLOCK_MAX: usize = 12;
 
 /// The facts of a Record in words, each once.
 pub fn facts_of(language: Language, record: &Record) -> String {
-    let mut facts: Vec<&str> = record.events.iter().map(|event| words::fact(event).text(language)).collect();
-    facts.dedup();
+    let mut facts: Vec<&str> = Vec::new();
+    for fact in record.events.iter().map(|event| words::fact(event).text(language)) {
+        if !facts.contains(&fact) {
+            facts.push(fact);
+        }
+    }
     facts.join(", ")
 }
 

@@ -1,10 +1,10 @@
 //! How amounts, times, names of ledgers and entries are shown.
 
-use std::collections::BTreeMap;
+use std::ops::Range;
 
 use actors::engine::Engine;
 use ledger::account::Account;
-use ledger::entry::{Balance, Entry, Side};
+use ledger::entry::{Balance, Entry, Posting, Side};
 use ledger::id::{LedgerId, ObjectId};
 use ledger::personal::{MerchantProfile, SealedFor};
 use ledger::time::Timestamp;
@@ -114,35 +114,52 @@ pub fn merchant_id(engine: &Engine, ledger: LedgerId) -> Option<ObjectId> {
     ledger.group().and_then(|group| engine.merchant(group, |row| row.id))
 }
 
+/// A posting, and the ledger that it is of.
+pub type PostingOf<'a> = (LedgerId, &'a Posting);
+
+/// The postings of entries, ledger by ledger.
+pub fn by_ledger(entries: &[Entry]) -> Vec<PostingOf<'_>> {
+    let mut postings: Vec<PostingOf<'_>> =
+        entries.iter().flat_map(|entry| entry.postings().iter().map(|posting| (entry.ledger(), posting))).collect();
+    postings.sort_by_key(|(ledger, _)| *ledger);
+    postings
+}
+
 /// Entries as T-accounts: a table for each ledger, with its postings and the sums of both sides.
-/// `most` ledgers at most; whether there are more is said.
-pub fn entries(engine: &Engine, language: Language, entries: &[Entry], most: usize) -> Markup {
+/// `room` is how many more postings the page shows; it becomes less by those that are shown here.
+/// Whether there are more is said.
+pub fn entries(engine: &Engine, language: Language, entries: &[Entry], room: &mut usize) -> Markup {
     let say = |word: Word| word.text(language);
-    let mut by_ledger: BTreeMap<LedgerId, Vec<&Entry>> = BTreeMap::new();
-    for entry in entries {
-        by_ledger.entry(entry.ledger()).or_default().push(entry);
-    }
-    let more = by_ledger.len() > most;
+    let all = by_ledger(entries);
+    let shown = all.len().min(*room);
+    *room -= shown;
     html! {
-        @if by_ledger.is_empty() {
-            p.dim { (say(words::OPENED_WITHOUT_MONEY)) }
-        }
+        @if all.is_empty() { p.dim { (say(words::OPENED_WITHOUT_MONEY)) } }
+        (t_accounts(engine, language, &all, 0..shown))
+        @if shown < all.len() { p.dim { (say(words::MORE_POSTINGS)) } }
+    }
+}
+
+/// Some of the postings of entries as T-accounts. A ledger that is shown in part has no sums.
+pub fn t_accounts(engine: &Engine, language: Language, all: &[PostingOf<'_>], shown: Range<usize>) -> Markup {
+    let is_whole = |part: &[PostingOf<'_>]| {
+        let of_ledger = all.iter().filter(|(ledger, _)| *ledger == part[0].0);
+        of_ledger.count() == part.len()
+    };
+    html! {
         div.accounts {
-            @for (ledger, entries) in by_ledger.into_iter().take(most) {
-                (t_account(engine, language, ledger, &entries))
+            @for part in all[shown].chunk_by(|(one, _), (other, _)| one == other) {
+                (t_account(engine, language, part, is_whole(part)))
             }
-        }
-        @if more {
-            p.dim { (say(words::MORE_LEDGERS)) }
         }
     }
 }
 
-fn t_account(engine: &Engine, language: Language, ledger: LedgerId, entries: &[&Entry]) -> Markup {
+fn t_account(engine: &Engine, language: Language, postings: &[PostingOf<'_>], has_sums: bool) -> Markup {
     let say = |word: Word| word.text(language);
-    let postings: Vec<_> = entries.iter().flat_map(|entry| entry.postings()).collect();
+    let ledger = postings[0].0;
     let mut sum = Balance::default();
-    postings.iter().for_each(|posting| sum.post(posting));
+    postings.iter().for_each(|(_, posting)| sum.post(posting));
     let name = ledger_name(engine, ledger);
     html! {
         div { table.entry {
@@ -159,7 +176,7 @@ fn t_account(engine: &Engine, language: Language, ledger: LedgerId, entries: &[&
                 }
             }
             tbody {
-                @for posting in postings {
+                @for (_, posting) in postings {
                     tr {
                         td { (account(engine, ledger, posting.account)) }
                         td.amount { @if posting.side == Side::Debit { (column(language, posting.amount.0.into())) } }
@@ -167,11 +184,13 @@ fn t_account(engine: &Engine, language: Language, ledger: LedgerId, entries: &[&
                     }
                 }
             }
-            tfoot {
-                tr {
-                    th scope="row" { (say(words::SUM)) }
-                    td.amount { (column(language, sum.debits)) }
-                    td.amount { (column(language, sum.credits)) }
+            @if has_sums {
+                tfoot {
+                    tr {
+                        th scope="row" { (say(words::SUM)) }
+                        td.amount { (column(language, sum.debits)) }
+                        td.amount { (column(language, sum.credits)) }
+                    }
                 }
             }
         } }

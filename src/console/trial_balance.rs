@@ -11,7 +11,8 @@ use ledger::entry::Balance;
 use maud::{Markup, html};
 
 use crate::app::App;
-use crate::console::books::{balance_table, cut_form, pager};
+use crate::console::books::{balance_table, cut_form};
+use crate::console::paging::{pager, part};
 use crate::console::form::optional;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::records::record_link;
@@ -19,7 +20,7 @@ use crate::console::scope::Scope;
 use crate::console::show;
 use crate::console::words;
 use crate::http::problem::Problem;
-use crate::http::reply::{Page, query};
+use crate::http::reply::query;
 use crate::ops::books::{
     AccountRow, TrialBalance, TrialBalanceQuery, find, read_patiently, requested_account, requested_cut,
 };
@@ -40,7 +41,7 @@ async fn screen(app: &Arc<App>, visit: &Visit, parts: &Parts) -> Result<Screen, 
     let given: Vec<_> = query(parts)?.into_iter().filter(|(_, value)| !value.is_empty()).collect();
     let (cut, account) = (requested_cut(app, &given)?, requested_account(&given)?);
     let by_account = account.is_none() && optional(&given, "by")? != Some("ledger");
-    let page = Page::read(&given, ACCOUNTS_A_PAGE)?;
+    let page = part(&given, ACCOUNTS_A_PAGE)?;
     let asked = TrialBalanceQuery { ledger: None, by_account, account, cut, level: usize::MAX, page };
     let balance = read_patiently(app, asked).await?;
     let kept = kept_cut(&given);

@@ -13,7 +13,7 @@ use ledger::webhook_events::webhook_events;
 use maud::{Markup, html};
 
 use crate::app::App;
-use crate::console::books::pager;
+use crate::console::paging::{pager, part};
 use crate::console::form::hidden_key;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::Posted;
@@ -26,7 +26,7 @@ use crate::http::caller::PathId;
 use crate::http::credential::Role;
 use crate::http::idempotency::SentKey;
 use crate::http::problem::Problem;
-use crate::http::reply::{Page, query};
+use crate::http::reply::query;
 use crate::http::session::Done;
 use crate::ops::merchants::find;
 use crate::ops::operator::Decider;
@@ -36,7 +36,11 @@ use crate::webhooks::DeliveryStatus;
 use crate::webhooks::event::OutboxEvent;
 
 /// Endpoints that are shown; all are counted.
-const ENDPOINTS_MAX: usize = 100;
+const ENDPOINTS_MAX: usize = 60;
+/// Endpoints of one event whose delivery is shown.
+const DELIVERIES_MAX: usize = 3;
+/// Events of a charge that are shown.
+const OF_CHARGE_MAX: usize = 12;
 /// Events on a page.
 const EVENTS_A_PAGE: u64 = 30;
 
@@ -105,7 +109,7 @@ pub async fn events(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathI
 fn events_screen(app: &App, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
     let group = find(app, id)?;
     visit.sees(Some(group))?;
-    let page = Page::read(&query(parts)?, EVENTS_A_PAGE)?;
+    let page = part(&query(parts)?, EVENTS_A_PAGE)?;
     let end = app.engine.published().plus(1);
     let total = app.engine.webhook_event_count(group, end)?;
     let last = total.saturating_sub(page.skip());
@@ -128,8 +132,8 @@ fn events_screen(app: &App, visit: &Visit, id: &str, parts: &Parts) -> Result<Sc
     Ok(Screen { section: Section::Webhooks, title, body })
 }
 
-/// The webhook events of some Records of a group, with their delivery; nothing where there are
-/// none.
+/// The first webhook events of some Records of a group, with their delivery, and a link to all of
+/// the merchant's; nothing where there are none.
 pub fn of_records(
     app: &App,
     visit: &Visit,
@@ -138,7 +142,7 @@ pub fn of_records(
 ) -> Result<Markup, Problem> {
     let mut rows = Vec::new();
     for (sequence, record) in records {
-        let count = webhook_events(record).len() as u64;
+        let count = webhook_events(record).len().min(OF_CHARGE_MAX - rows.len()) as u64;
         if count == 0 {
             continue;
         }
@@ -156,6 +160,7 @@ pub fn of_records(
             section.card aria-labelledby="webhooks" {
                 h2 id="webhooks" { (heading) }
                 (show::scrolled(heading, table(visit, &merchant, &rows)))
+                @if rows.len() == OF_CHARGE_MAX { p { a href={"/console/merchants/" (merchant) "/events"} { (visit.say(words::EVENTS_OF)) } } }
             }
         }
     })
@@ -182,7 +187,8 @@ fn table(visit: &Visit, merchant: &str, rows: &[Delivered]) -> Markup {
                         td { (show::short_moment(visit.language, event.at())) }
                         td {
                             @if statuses.is_empty() { "—" }
-                            @for (_, status) in statuses { p { (delivery(visit, status)) } }
+                            @for (_, status) in statuses.iter().take(DELIVERIES_MAX) { p { (delivery(visit, status)) } }
+                            @if statuses.len() > DELIVERIES_MAX { p.dim { "+ " (statuses.len() - DELIVERIES_MAX) } }
                         }
                         td {
                             @if visit.may(Role::Decide) && !statuses.is_empty() {

@@ -172,7 +172,11 @@ words! {
     REFUND = "Devolução", "Refund";
     DISPUTE = "Disputa", "Dispute";
     OPENED_WITHOUT_MONEY = "Nenhum lançamento: nada se moveu.", "No entries: nothing moved.";
-    MORE_LEDGERS = "Há mais razões neste Record; a página dele mostra todas.", "This Record has more ledgers; its own page shows all.";
+    MORE_POSTINGS = "Há mais partidas do que esta página mostra.", "There are more postings than this page shows.";
+    MORE_ON_RECORD = "As partidas dos outros Records desta página estão nas páginas deles.", "The postings of the other Records of this page are on their own pages.";
+    LONG_TEXTS = "Textos longos aparecem cortados nesta página.", "Long texts are cut on this page.";
+    EARLIER = "Anteriores", "Before";
+    FOLLOWING = "Seguintes", "Next";
     // Records and ledgers.
     EVENTS = "Fatos", "Facts";
     OWNER = "De quem", "Owner";
@@ -189,7 +193,7 @@ words! {
     ALL_KINDS = "Todos", "All";
     DECIDED = "Decidido.", "Decided.";
     CHOOSE = "Escolher", "Choose";
-    CHOOSE_SOME = "Escolha de 1 a 50 itens da fila.", "Choose 1 to 50 items of the queue.";
+    CHOOSE_SOME = "Escolha de 1 a 20 itens da fila.", "Choose 1 to 20 items of the queue.";
     APPROVE_CHOSEN = "Aprovar os escolhidos", "Approve the chosen ones";
     REJECT_CHOSEN = "Recusar os escolhidos", "Reject the chosen ones";
     WAITING_COUNT = "à espera", "waiting";
@@ -217,7 +221,7 @@ words! {
     DEBT = "Dívida com o lojista", "Debt to the merchant";
     ANTICIPATIONS = "Antecipações", "Anticipations";
     PAID_BACK = "Dívidas pagas", "Debts paid back";
-    OF_NEWEST_ENTRIES = "Entre os 200 lançamentos mais novos deste recebedor.", "Among the newest 200 entries of this recipient.";
+    OF_NEWEST_ENTRIES = "As 40 mais novas entre os 200 lançamentos mais novos deste recebedor.", "The newest 40 among the newest 200 entries of this recipient.";
     COUNT = "Quantos", "Count";
     FEE = "Taxa", "Fee";
     RATE = "Taxa (%)", "Rate (%)";
@@ -226,7 +230,7 @@ words! {
     SPLIT_PENDING = "a vencer", "falls due";
     SPLIT_AVAILABLE = "disponível", "available";
     SPLIT_ANTICIPATED = "antecipada", "anticipated";
-    FIRST_SPLITS = "Só as primeiras 100 partes.", "Only the first 100 splits.";
+    OTHER_PARTS = "Outras partes", "Other parts";
     // Merchants.
     SPLIT_GUARD = "Splits que deixam o vendedor abaixo de zero", "Splits that leave the seller below zero";
     SPLIT_GUARD_NONE = "aceitos", "accepted";

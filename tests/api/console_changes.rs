@@ -220,7 +220,7 @@ async fn made_up_data_is_a_merchant_with_charges() {
     assert_eq!([of("pix", "CONCLUIDA"), of("pix", "pending")], [9, 3], "{charges}");
     assert_eq!([of("credit_card", "CONCLUIDA"), of("credit_card", "RECUSADA")], [2, 1], "{charges}");
     assert_eq!(world.ops_get("/ops/queue").await.expect(200)["total"], 1, "a recipient waits");
-    browser.page(&place).await.has(&["Recebedor Um", "active", "pending"]);
+    browser.page(&place).await.has(&["Recebedor Um", "active", "under review"]);
     let decider = Browser::signed_in(&world, RUI).await;
     assert_eq!(decider.post("/console/sandbox/data", &[]).await.status, 403);
     world.check_books().await;
