@@ -22,6 +22,7 @@ use crate::http::session::Sessions;
 use crate::http::slow_pages::SlowPages;
 use crate::last_backup::LastBackup;
 use crate::last_uses::LastUses;
+use crate::newest_records::NewestRecords;
 use crate::past_books::PastBooks;
 use crate::rails::sandbox::Institutions;
 use crate::webhooks::Webhooks;
@@ -74,6 +75,8 @@ pub struct App {
     pub webhooks: Arc<Webhooks>,
     /// The operators who are signed in to the console.
     pub sessions: Sessions,
+    /// The newest Records that somebody looked at.
+    pub newest_records: NewestRecords,
     /// The live overview of the console.
     pub live: LivePictures,
     /// Pages of the console that are being read.

@@ -27,6 +27,7 @@ pub mod listen;
 pub mod logging;
 pub mod mask;
 pub mod network;
+pub mod newest_records;
 pub mod ops;
 pub mod past_books;
 pub mod rails;

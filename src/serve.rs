@@ -37,6 +37,7 @@ use crate::http::tls::{Tls, TlsError, TlsFiles};
 use crate::http::{measures, middleware, server};
 use crate::last_backup::LastBackup;
 use crate::last_uses::LastUses;
+use crate::newest_records::NewestRecords;
 use crate::ops::health;
 use crate::past_books::PastBooks;
 use crate::rails::sandbox::Institutions;
@@ -286,6 +287,7 @@ fn app(
         exposition: Exposition(registry),
         webhooks: Arc::new(webhooks),
         sessions: Sessions::default(),
+        newest_records: NewestRecords::default(),
         live: LivePictures::default(),
         slow_pages: SlowPages::default(),
     }))

@@ -99,7 +99,7 @@ async fn ledger_screen(app: &App, visit: &Visit, name: &str, parts: &Parts) -> R
     let title = format!("{} · {}", visit.say(words::LEDGER), show::owner_name(&app.engine, visit.language, ledger));
     let of_accounts = part_named(&given, "accounts", ACCOUNTS_A_PAGE)?;
     let (count, mut sum) = (balances.len() as u64, Balance::default());
-    balances.values().for_each(|balance| sum.add(*balance));
+    balances.iter().for_each(|(_, balance)| sum.add(*balance));
     let accounts = balances.iter().skip(of_accounts.skip() as usize).take(of_accounts.count()).map(|(account, balance)| {
         let name = account.name(ledger.group().unwrap_or_default(), |ledger| ledger_name(&app.engine, ledger));
         (show::breakable(&name), *balance)

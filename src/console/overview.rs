@@ -22,6 +22,7 @@ use crate::console::show;
 use crate::console::words::{self, Word};
 use crate::http::language::Language;
 use crate::http::problem::Problem;
+use crate::newest_records::NewestRecord;
 use crate::ops::health::readiness;
 use crate::ops::queue;
 
@@ -50,17 +51,13 @@ const NEWEST: u64 = 12;
 
 /// The newest Records in words.
 fn newest(app: &App, language: Language) -> Result<Markup, Problem> {
-    let head = app.engine.published().0;
-    let mut records = Vec::new();
-    for sequence in (head.saturating_sub(NEWEST) + 1..=head).rev().map(Sequence) {
-        records.push((sequence, app.engine.record(sequence)?));
-    }
+    let records = app.newest_records.before(&app.engine, Sequence(u64::MAX), NEWEST)?;
     Ok(html! {
         section.card aria-labelledby="newest" {
             h2 id="newest" { (words::NEWEST_RECORDS.text(language)) }
             @if records.is_empty() { p.dim { (words::NOTHING.text(language)) } }
             ol.timeline {
-                @for (sequence, record) in &records {
+                @for NewestRecord { sequence, record, .. } in &records {
                     li {
                         (show::short_moment(language, record.effective_at)) " "
                         strong { (facts_of(language, record)) } " · " (record_link(language, *sequence)) " · "

@@ -1,9 +1,11 @@
-//! One Record of the journal: its rows, and the parts of the facts that sum many objects.
+//! Records of the journal: the newest, and one with its rows and the parts of the facts that sum
+//! many objects.
 
 use std::sync::Arc;
 
 use actors::store::Sequence;
 use axum::extract::State;
+use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::event::{Event, SettledLine, SettledObject};
 use ledger::id::ObjectId;
@@ -19,7 +21,7 @@ use crate::app::App;
 use crate::export::{Exporter, Format, Request, Stream};
 use crate::http::caller::PathId;
 use crate::http::problem::{Code, Problem};
-use crate::http::reply::{ok, time};
+use crate::http::reply::{number, ok, only, query, time};
 use crate::http::timestamp::day_of;
 use crate::ops::operator::Operator;
 use crate::views::export_file::{know_cards, know_group};
@@ -85,6 +87,124 @@ struct PartView {
     amount: i64,
     /// The fee.
     fee: i64,
+}
+
+/// One of the newest Records.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = NewestRecord)]
+struct NewestView {
+    /// Its place in the journal.
+    sequence: u64,
+    /// When it was booked.
+    #[schema(format = "date-time")]
+    booked_at: String,
+    /// When it took effect.
+    #[schema(format = "date-time")]
+    effective_at: String,
+    /// Ledger of the owner who decided it.
+    #[schema(example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
+    owner: String,
+    /// Names of its facts, each once; those that post entries as the rows of exports name them.
+    #[schema(example = json!(["charge_opened"]))]
+    events: Vec<&'static str>,
+    /// The operator who asked for it; absent where none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "ana")]
+    operator: Option<String>,
+    /// The API key that asked for it; absent where none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uuid")]
+    api_key_id: Option<String>,
+}
+
+/// The newest Records.
+#[derive(Debug, Serialize, ToSchema)]
+struct NewestRecordPage {
+    /// The Records, newest first.
+    items: Vec<NewestView>,
+    /// `before` of the next, older Records; absent at the begin of the journal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 2, example = 41)]
+    next_before: Option<u64>,
+}
+
+/// Records of an answer, when it is not said how many.
+const RECORDS_A_PAGE: u64 = 20;
+
+/// The newest Records of the journal, or those before one. The newest 128 are kept in memory once
+/// they were read.
+#[utoipa::path(get, path = "/ops/records", operation_id = "list_newest_records",
+    params(("before" = Option<u64>, Query, minimum = 1, description = "Only Records before this one; `next_before` of the answer before.", example = 1000),
+        ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = NewestRecordPage), (status = 400)))]
+pub async fn list(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    only(&pairs, &["before", "per_page"])?;
+    let before = number(&pairs, "before", 1..=u64::MAX >> 1)?.map_or(Sequence(u64::MAX), Sequence);
+    let count = number(&pairs, "per_page", 1..=100)?.unwrap_or(RECORDS_A_PAGE);
+    let records = app.newest_records.before(&app.engine, before, count)?;
+    let next_before = records.last().map(|oldest| oldest.sequence.0).filter(|oldest| *oldest > 1);
+    let items = records.into_iter().map(|found| {
+        let record = &found.record;
+        let mut events: Vec<_> = record.events.iter().map(fact_name).collect();
+        events.dedup();
+        NewestView {
+            sequence: found.sequence.0,
+            booked_at: time(found.booked_at),
+            effective_at: time(record.takes_effect_at()),
+            owner: ledger_name(&app.engine, record.owner),
+            events,
+            operator: record.operator.clone(),
+            api_key_id: record.api_key.map(|key| key.uuid().to_string()),
+        }
+    });
+    Ok(ok(NewestRecordPage { items: items.collect(), next_before }))
+}
+
+/// The name of a fact: as rows of exports have it, or one of its own where it posts no entries.
+pub fn fact_name(event: &Event) -> &'static str {
+    match event {
+        Event::MerchantOpened { .. } => "merchant_opened",
+        Event::MerchantChanged { .. } => "merchant_changed",
+        Event::ApiKeyCreated { .. } => "api_key_created",
+        Event::ApiKeyRevoked { .. } => "api_key_revoked",
+        Event::RecipientRegistered { .. } => "recipient_registered",
+        Event::RecipientRegisteredAgain { .. } => "recipient_registered_again",
+        Event::RecipientSubmitted { .. } => "recipient_submitted",
+        Event::RecipientApproved { .. } => "recipient_approved",
+        Event::RecipientRejected { .. } => "recipient_rejected",
+        Event::ChargeOpened { .. } => "charge_opened",
+        Event::CardRefused { .. } => "card_refused",
+        Event::CardUnanswered { .. } => "card_unanswered",
+        Event::PixCancelled { .. } => "pix_cancelled",
+        Event::ClockMoved { .. } => "clock_moved",
+        Event::RecipientChanged { .. } => "recipient_changed",
+        Event::WithdrawalApproved { .. } => "withdrawal_approved",
+        Event::BankAccountChanged { .. } => "bank_account_changed",
+        Event::BankAccountApproved { .. } => "bank_account_approved",
+        Event::BankAccountRejected { .. } => "bank_account_rejected",
+        Event::RefundRequested { .. } => "refund_requested",
+        Event::RefundRejected { .. } => "refund_rejected",
+        Event::AcceptanceConfirmed { .. } => "acceptance_confirmed",
+        Event::AcquirerBatchBooked { .. } => "acquirer_batch_booked",
+        Event::HouseEntryRequested { .. } => "house_entry_requested",
+        Event::HouseEntryRejected { .. } => "house_entry_rejected",
+        Event::PeriodCloseRequested { .. } => "period_close_requested",
+        Event::PeriodClosed { .. } => "period_closed",
+        Event::PlanCreated { .. } => "plan_created",
+        Event::PlanDisabled { .. } => "plan_disabled",
+        Event::CardStored { .. } => "card_stored",
+        Event::SubscriptionCreated { .. } => "subscription_created",
+        Event::SubscriptionBilled { .. } => "subscription_billed",
+        Event::SubscriptionAdvanced { .. } => "subscription_advanced",
+        Event::SubscriptionPaused { .. } => "subscription_paused",
+        Event::SubscriptionResumed { .. } => "subscription_resumed",
+        Event::SubscriptionCancelled { .. } => "subscription_cancelled",
+        Event::ApiKeyChanged { .. } => "api_key_changed",
+        Event::WebhookSecretRotated { .. } => "webhook_secret_rotated",
+        Event::PersonalDataRead { .. } => "personal_data_read",
+        _ => Source::of(event).event,
+    }
 }
 
 /// A Record of the journal: its rows, and the parts of what it sums.

@@ -106,6 +106,47 @@ async fn a_charge_a_recipient_and_a_block_are_read_by_their_ids() {
     }
 }
 
+/// The newest Records, page by page to the first one, each once, as they are read one by one.
+#[tokio::test]
+async fn the_newest_records_are_listed_back_to_the_first() {
+    let world = World::sandbox().await;
+    let list = async |query: &str| world.ops_get(&format!("/ops/records{query}")).await.expect(200);
+    assert_eq!(list("").await, json!({"items": []}), "an empty journal");
+    let merchant = world.merchant().await;
+    for _ in 0..70 {
+        merchant.paid_pix(&pix("1.00")).await;
+    }
+    let head = world.cut().await;
+    assert!(head > 128, "more than are kept: {head}");
+    for _ in 0..2 {
+        let (mut found, mut query) = (Vec::new(), "?per_page=100".to_owned());
+        loop {
+            let page = list(&query).await;
+            assert!(items(&page).len() <= 100);
+            found.extend(items(&page).clone());
+            let Some(before) = page["next_before"].as_u64() else { break };
+            query = format!("?per_page=100&before={before}");
+        }
+        let sequences: Vec<_> = found.iter().map(|record| record["sequence"].as_u64().unwrap()).collect();
+        assert_eq!(sequences, (1..=head).rev().collect::<Vec<_>>());
+        for record in [&found[0], &found[1], found.last().unwrap()] {
+            let one = world.ops_get(&format!("/ops/records/{}", record["sequence"])).await.expect(200);
+            for name in ["booked_at", "effective_at", "owner"] {
+                assert_eq!(record[name], one[name], "{name}");
+            }
+        }
+        assert_eq!((&found[0]["events"], &found[1]["events"]), (&json!(["pix_paid"]), &json!(["charge_opened"])));
+        assert_eq!(found[1]["api_key_id"], merchant.key_id);
+        assert_eq!(found.last().unwrap()["events"], json!(["merchant_opened"]));
+    }
+    merchant.paid_pix(&pix("1.00")).await;
+    assert_eq!(items(&list("").await)[0]["sequence"].as_u64(), Some(world.cut().await), "the newest is there at once");
+    assert_eq!(items(&list("").await).len(), 20);
+    for wrong in ["?before=0", "?before=x", "?per_page=101", "?page=2"] {
+        world.ops_get(&format!("/ops/records{wrong}")).await.refused(400, "validation_failed");
+    }
+}
+
 #[tokio::test]
 async fn movements_are_counted_by_minute_and_kind() {
     let world = World::sandbox().await;

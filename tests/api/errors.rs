@@ -67,6 +67,7 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("GET", "/ops/trial-balance", false),
     ("GET", "/ops/ledgers/M-{M}/accounts", false),
     ("GET", "/ops/ledgers/M-{M}/entries", false),
+    ("GET", "/ops/records", false),
     ("GET", "/ops/records/1", false),
     ("POST", "/ops/sandbox/clock", true),
 ];
