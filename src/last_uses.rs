@@ -1,7 +1,7 @@
 //! Last uses of API keys, by minute, in memory.
 //!
-//! Memory is fixed: 1 MiB for at most 131,072 keys, in sets of four. A new key of a full set takes the
-//! place of the one that was used longest ago. A request reads the places of its key's set and
+//! Memory is fixed: 1 MiB for at most 131,072 keys, in sets of four. A new key of a full set takes
+//! the place of the one that was used longest ago. A request reads the places of its key's set, and
 //! writes one at most once a minute. There is no lock, and nothing is kept across a restart.
 
 use std::hash::{BuildHasher, RandomState};
@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use ledger::id::ObjectId;
 use ledger::time::{Minute, Timestamp};
 
-/// Sets of places. Two keys of one set are told apart by their marks.
+/// Sets of places. The marks of two keys in one set differ.
 const SETS: usize = 32_768;
 /// Places of a set.
 const PLACES: usize = 4;
@@ -123,7 +123,7 @@ mod tests {
 
     /// Of 65,536 keys nearly all are known, each by its own minute.
     #[test]
-    fn keys_are_told_apart() {
+    fn no_key_has_the_use_of_another() {
         let uses = LastUses::default();
         let at = |number: u128| AT.plus_ms(number as i64 % 1_000 * 60_000);
         for number in 0..65_536 {

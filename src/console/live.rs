@@ -3,6 +3,7 @@
 //!
 //! One task draws, once a second at most, and not at all while nobody watches. A picture that took
 //! long is followed by a pause nine times as long, so that drawing takes a tenth of a core at most.
+//! A second in which the server refused requests for want of room has no picture.
 //! A stream ends when the server stops, when the session or its token ends, and when another
 //! process may have taken the store.
 
@@ -54,7 +55,9 @@ pub async fn live(State(app): State<Arc<App>>, parts: Parts) -> Response {
         return Problem::new(Code::Overloaded).retry_after(60).detail(detail).into_response();
     };
     if begins {
-        tokio::spawn(draw(Arc::clone(&app)));
+        let shed = app.engine.metrics().shed.get();
+        let mut studio = OfServer { app: Arc::clone(&app), begun: Instant::now(), shed };
+        tokio::spawn(async move { paint(&mut studio).await });
     }
     let watching = Watching { ending: app.ending.clone(), app, watcher, secret };
     let parts = stream::unfold(watching, |mut watching| async {
@@ -103,26 +106,85 @@ fn may_see(app: &App, secret: &str) -> bool {
     role.is_some() && app.engine.is_current()
 }
 
-/// Draws pictures until nobody watches.
-async fn draw(app: Arc<App>) {
+/// What the task that draws needs of the world around it. A test has a world with a clock of its
+/// own.
+trait Studio {
+    /// Waits before the next picture.
+    async fn wait(&mut self, pause: Duration);
+    /// The time since some beginning.
+    fn elapsed(&self) -> Duration;
+    /// Whether nobody watches any more; the task ends then.
+    fn is_left(&self) -> bool;
+    /// Whether the server refused requests since the last time for want of room.
+    fn sheds_load(&mut self) -> bool;
+    /// Draws for all who watch. False when that failed.
+    async fn draw(&mut self) -> bool;
+}
+
+/// Draws pictures until nobody watches: one a second at most, none while the server sheds
+/// load, and after one that took long a pause nine times as long.
+async fn paint(studio: &mut impl Studio) {
     let mut pause = Duration::ZERO;
     loop {
-        sleep(pause).await;
-        if app.live.ends() {
+        studio.wait(pause).await;
+        pause = BEAT;
+        if studio.is_left() {
             return;
         }
-        let (begun, drawing) = (Instant::now(), Arc::clone(&app));
-        let drawn = tokio::task::spawn_blocking(move || show_all(&drawing)).await;
+        if studio.sheds_load() {
+            continue;
+        }
+        let begun = studio.elapsed();
+        if !studio.draw().await {
+            return;
+        }
+        pause = BEAT.max((studio.elapsed() - begun) * PAUSE_FACTOR);
+    }
+}
+
+/// The studio of a running server.
+struct OfServer {
+    app: Arc<App>,
+    begun: Instant,
+    /// Requests that were refused before the last look.
+    shed: u64,
+}
+
+impl Studio for OfServer {
+    async fn wait(&mut self, pause: Duration) {
+        sleep(pause).await;
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.begun.elapsed()
+    }
+
+    fn is_left(&self) -> bool {
+        self.app.live.ends()
+    }
+
+    fn sheds_load(&mut self) -> bool {
+        let shed = self.app.engine.metrics().shed.get();
+        let sheds_load = std::mem::replace(&mut self.shed, shed) < shed;
+        if sheds_load {
+            self.app.live.note_left_out();
+        }
+        sheds_load
+    }
+
+    async fn draw(&mut self) -> bool {
+        let app = Arc::clone(&self.app);
+        let drawn = tokio::task::spawn_blocking(move || show_all(&app)).await;
         if drawn.is_err() {
             tracing::error!("the live overview could not be drawn");
-            app.live.failed();
-            return;
+            self.app.live.failed();
         }
-        pause = BEAT.max(begun.elapsed() * PAUSE_FACTOR);
+        drawn.is_ok()
     }
 }
 
 fn show_all(app: &Arc<App>) {
+    app.live.note_beat();
     for language in [Language::Portuguese, Language::English] {
         if !app.live.is_watched(language) {
             continue;
@@ -150,6 +212,71 @@ fn event(picture: &str) -> Bytes {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A world whose clock moves only while somebody waits or draws.
+    struct Imagined {
+        now: Duration,
+        /// How long a picture takes.
+        takes: Duration,
+        /// When nobody watches any more.
+        left_at: Duration,
+        /// Seconds in which requests are refused.
+        pressed: std::ops::Range<u64>,
+        drawn_at: Vec<Duration>,
+    }
+
+    impl Imagined {
+        /// When pictures were drawn, milliseconds, while somebody watched for `seconds`.
+        fn drawn(seconds: u64, takes_ms: u64, pressed: std::ops::Range<u64>) -> Vec<u128> {
+            let (now, takes) = (Duration::ZERO, Duration::from_millis(takes_ms));
+            let left_at = Duration::from_secs(seconds);
+            let mut studio = Self { now, takes, left_at, pressed, drawn_at: Vec::new() };
+            let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+            runtime.block_on(paint(&mut studio));
+            studio.drawn_at.iter().map(Duration::as_millis).collect()
+        }
+    }
+
+    impl Studio for Imagined {
+        async fn wait(&mut self, pause: Duration) {
+            self.now += pause;
+        }
+
+        fn elapsed(&self) -> Duration {
+            self.now
+        }
+
+        fn is_left(&self) -> bool {
+            self.now >= self.left_at
+        }
+
+        fn sheds_load(&mut self) -> bool {
+            self.pressed.contains(&self.now.as_secs())
+        }
+
+        async fn draw(&mut self) -> bool {
+            self.drawn_at.push(self.now);
+            self.now += self.takes;
+            true
+        }
+    }
+
+    #[test]
+    fn there_is_one_picture_a_second_at_most() {
+        assert_eq!(Imagined::drawn(4, 0, 0..0), [0, 1_000, 2_000, 3_000]);
+        assert_eq!(Imagined::drawn(4, 100, 0..0), [0, 1_100, 2_200, 3_300]);
+        assert_eq!(Imagined::drawn(25, 1_000, 0..0), [0, 10_000, 20_000], "a tenth of the time");
+    }
+
+    #[test]
+    fn nothing_is_drawn_when_nobody_watches() {
+        assert_eq!(Imagined::drawn(0, 0, 0..0), [0_u128; 0]);
+    }
+
+    #[test]
+    fn a_beat_while_load_is_shed_is_left_out() {
+        assert_eq!(Imagined::drawn(6, 0, 1..4), [0, 4_000, 5_000]);
+    }
 
     #[test]
     fn a_picture_of_several_lines_is_one_event() {

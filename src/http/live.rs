@@ -5,6 +5,7 @@
 //! seats, the last picture of each language, and whether a task draws. It draws nothing itself.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use axum::body::Bytes;
 use parking_lot::Mutex;
@@ -21,6 +22,8 @@ pub struct LivePictures {
     /// Whether a task draws. Locked while a watcher comes and while the task ends.
     is_drawn: Mutex<bool>,
     pictures: [watch::Sender<Bytes>; 2],
+    beats: AtomicU64,
+    left_out: AtomicU64,
 }
 
 /// The seat of a watcher, and what it watches.
@@ -33,7 +36,8 @@ pub struct Watcher {
 impl Default for LivePictures {
     fn default() -> Self {
         let seats = Arc::new(Semaphore::new(WATCHERS_MAX));
-        Self { seats, is_drawn: Mutex::new(false), pictures: [(); 2].map(|()| watch::Sender::new(Bytes::new())) }
+        let pictures = [(); 2].map(|()| watch::Sender::new(Bytes::new()));
+        Self { seats, is_drawn: Mutex::new(false), pictures, beats: AtomicU64::new(0), left_out: AtomicU64::new(0) }
     }
 }
 
@@ -71,6 +75,26 @@ impl LivePictures {
         let mut is_drawn = self.is_drawn.lock();
         *is_drawn = self.pictures.iter().any(|picture| picture.receiver_count() > 0);
         !*is_drawn
+    }
+
+    /// Notes that pictures are drawn, for all watchers and languages at once.
+    pub fn note_beat(&self) {
+        self.beats.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often pictures were drawn.
+    pub fn beats(&self) -> u64 {
+        self.beats.load(Ordering::Relaxed)
+    }
+
+    /// Notes that no pictures are drawn this time, since the server sheds load.
+    pub fn note_left_out(&self) {
+        self.left_out.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// How often pictures were left out.
+    pub fn left_out(&self) -> u64 {
+        self.left_out.load(Ordering::Relaxed)
     }
 
     /// Notes that the task that drew has failed: the next watcher begins another.

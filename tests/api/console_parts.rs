@@ -122,6 +122,65 @@ async fn a_stream_ends_with_the_token_and_keeps_no_session_alive() {
     stream.ends().await;
 }
 
+/// However many watch, one task draws, once a second at most; and none when nobody does.
+#[tokio::test]
+async fn the_overview_is_drawn_for_all_at_once_and_for_nobody_not_at_all() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let browser = Browser::signed_in(&world, ANA).await;
+    browser.page("/console").await;
+    merchant.paid_pix(&pix("1.00")).await;
+    assert_eq!(world.app().live.beats(), 0, "a page that is opened is not watched");
+    let begun = std::time::Instant::now();
+    let mut streams = Vec::new();
+    for _ in 0..8 {
+        streams.push(Stream::open(&browser).await);
+    }
+    for _ in 0..3 {
+        let txid = text(&merchant.paid_pix(&pix("1.00")).await["txid"]);
+        for stream in &mut streams {
+            stream.until(&txid).await;
+        }
+    }
+    let beats = world.app().live.beats();
+    // On a busy machine there are fewer.
+    assert!((3..=begun.elapsed().as_secs() + 1).contains(&beats), "{beats} in {:?}", begun.elapsed());
+    drop(streams);
+    while !world.app().live.ends() {
+        sleep(Duration::from_millis(20)).await;
+    }
+    let beats = world.app().live.beats();
+    for _ in 0..4 {
+        merchant.paid_pix(&pix("1.00")).await;
+        sleep(Duration::from_secs(1)).await;
+    }
+    let more = world.app().live.beats() - beats;
+    assert!(more <= 1, "nobody watches: {more} beats, where one may have been under way");
+}
+
+/// The second after a refusal for want of room has no picture; then the pictures go on.
+#[tokio::test]
+async fn a_picture_is_left_out_after_requests_were_refused() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let browser = Browser::signed_in(&world, ANA).await;
+    let mut stream = Stream::open(&browser).await;
+    stream.until("Debits equal credits.").await;
+    let app = world.app();
+    for refusals in 1..=2 {
+        assert_eq!(app.live.left_out(), refusals - 1);
+        app.engine.metrics().shed.inc();
+        let left_out = async {
+            while app.live.left_out() < refusals {
+                sleep(Duration::from_millis(20)).await;
+            }
+        };
+        timeout(COMES, left_out).await.expect("a beat is left out");
+        let txid = text(&merchant.paid_pix(&pix("1.00")).await["txid"]);
+        stream.until(&txid).await;
+    }
+}
+
 /// All that a page loads is at most 60 KiB, even before it is compressed.
 #[tokio::test]
 async fn what_a_page_loads_is_small() {

@@ -301,7 +301,13 @@ async fn health_has_what_the_process_measures_and_through_where_the_backup_is() 
     let merchant = world.merchant().await;
     merchant.paid_pix(&pix("10.00")).await;
     let browser = Browser::signed_in(&world, OPS_TOKEN).await;
-    browser.page("/console/health").await.has(&["Last backup, through</dt><dd>—", "never", " ms · ", "from the API", "MiB"]);
+    browser.page("/console/health").await.has(&[
+        "Last backup, through</dt><dd>—",
+        "never",
+        " ms · ",
+        "from the API",
+        "MiB",
+    ]);
     let through = world.cut().await;
     let bearer = [("authorization", bearer(OPS_TOKEN))];
     world.bytes("/ops/backup", &[("authorization", bearer[0].1.as_str())]).await;
