@@ -1,10 +1,11 @@
 //! Benchmark of the operators' console: how long its pages take in a process with many merchants,
-//! how large they are, and the memory that signing in and looking at all of them takes. It prints
-//! figures and judges nothing.
+//! how large they are, also while browsers watch the overview, and the memory that signing in,
+//! looking at all pages and watching take. It prints figures and judges nothing.
 //!
 //! `cargo bench --bench console` opens ten thousand merchants and makes 25,600 charges; `--
-//! --merchants 1000000 --charges 1024000` more of both. Times are of the whole request over a
-//! socket, one at a time, in one process with the client.
+//! --merchants 1000000 --charges 1024000` more of both, `--requests 20` fewer requests a page.
+//! Times are of the whole request over a socket, one at a time, in one process with the client. A
+//! page that tells first that it is being read has two times: of that answer, and of the page.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -24,8 +25,12 @@ use tokio::task::JoinSet;
 
 /// Merchants that sell, each with three recipients.
 const SHOPS: usize = 100;
-/// Requests for each page.
-const REQUESTS: usize = 200;
+/// Requests for each page, when it is not said how many.
+const REQUESTS: u64 = 200;
+/// Browsers that watch the overview.
+const WATCHERS: usize = 20;
+/// Pages that are measured again while they watch, the first ones.
+const WATCHED_PAGES: usize = 5;
 /// Commands at a time while the books are made.
 const AT_ONCE: usize = 256;
 /// Merchants that are opened before those that are awake go to sleep.
@@ -38,38 +43,115 @@ fn main() {
         at.and_then(|at| arguments.get(at + 1)).and_then(|number| number.parse().ok()).unwrap_or(otherwise)
     };
     let (merchants, charges) = (number("--merchants", 10_000), number("--charges", 25_600));
-    Runtime::new().expect("a runtime").block_on(measure(merchants, charges));
+    let requests = number("--requests", REQUESTS);
+    Runtime::new().expect("a runtime").block_on(measure(merchants, charges, requests));
 }
 
-async fn measure(merchants: u64, charges: u64) {
+async fn measure(merchants: u64, charges: u64, requests: u64) {
     let folder = tempfile::tempdir().expect("a folder");
     let running = serve::start(settings(&folder.path().to_string_lossy()), |_, _| {}).await.expect("a server");
     let paths = fill(&running.app.engine, merchants, charges).await;
     let token = std::fs::read_to_string(folder.path().join("operator.token")).expect("a token");
     let (client, cookie) = sign_in(&running, token.trim()).await;
     let head = running.app.engine.published().0;
-    println!("{} merchants, {head} Records; {REQUESTS} requests a page", running.app.engine.groups().len());
-    println!(
-        "memory before: {} KiB\n\n| page | p50 ms | p99 ms | longest ms | bytes |\n|---|---|---|---|---|",
-        resident()
-    );
-    for path in paths {
-        let address = format!("http://{}{path}", running.operations);
-        let (mut times, mut bytes) = (Vec::new(), 0);
-        for _ in 0..REQUESTS {
-            let begun = Instant::now();
-            let answer = client.get(&address).header("cookie", &cookie).send().await.expect("an answer");
-            assert_eq!(answer.status(), 200, "{path}");
-            bytes = answer.bytes().await.expect("a page").len();
-            times.push(begun.elapsed());
-        }
-        times.sort_unstable();
-        let ms = |time: Duration| format!("{:.2}", time.as_secs_f64() * 1_000.0);
-        let [half, most, longest] = [REQUESTS / 2, REQUESTS * 99 / 100, REQUESTS - 1].map(|at| ms(times[at]));
-        println!("| {path} | {half} | {most} | {longest} | {bytes} |");
-    }
-    println!("\nmemory after: {} KiB", resident());
+    let requests = usize::try_from(requests.max(1)).expect("a number");
+    println!("{} merchants, {head} Records; {requests} requests a page", running.app.engine.groups().len());
+    let before = resident_kib();
+    println!("memory before: {before} KiB");
+    let visitor = Visitor { client, cookie, host: format!("http://{}", running.operations) };
+    let of_all = visitor.pages(&paths, requests).await;
+    table("nobody watches", &of_all);
+    let after = resident_kib();
+    println!("\nmemory after all pages: {after} KiB, {:+} KiB", after - before);
+    let watching = visitor.watch().await;
+    table(&format!("{WATCHERS} watch the overview"), &visitor.pages(&paths[..WATCHED_PAGES], requests).await);
+    let watched = resident_kib();
+    println!("\nmemory with {WATCHERS} watchers: {watched} KiB, {:+} KiB", watched - before);
+    drop(watching);
     running.stop().await;
+}
+
+/// A browser that is signed in.
+struct Visitor {
+    client: Client,
+    cookie: String,
+    host: String,
+}
+
+/// The requests for one page.
+struct Measured {
+    path: String,
+    /// Until the first answer, sorted.
+    first: Vec<Duration>,
+    /// Until the page itself, sorted.
+    whole: Vec<Duration>,
+    /// Requests whose first answer told that the page is being read.
+    slow: usize,
+    bytes: usize,
+}
+
+impl Visitor {
+    async fn pages(&self, paths: &[String], requests: usize) -> Vec<Measured> {
+        let mut all = Vec::new();
+        for path in paths {
+            all.push(self.page(path, requests).await);
+        }
+        all
+    }
+
+    async fn page(&self, path: &str, requests: usize) -> Measured {
+        let (first, whole) = (Vec::with_capacity(requests), Vec::with_capacity(requests));
+        let mut measured = Measured { path: path.to_owned(), first, whole, slow: 0, bytes: 0 };
+        for _ in 0..requests {
+            let begun = Instant::now();
+            let (mut tells, mut bytes) = self.get(path).await;
+            measured.first.push(begun.elapsed());
+            measured.slow += usize::from(tells);
+            while tells {
+                (tells, bytes) = self.get(path).await;
+            }
+            measured.whole.push(begun.elapsed());
+            measured.bytes = bytes;
+        }
+        measured.first.sort_unstable();
+        measured.whole.sort_unstable();
+        measured
+    }
+
+    /// Whether an answer tells that the page is being read, and its bytes.
+    async fn get(&self, path: &str) -> (bool, usize) {
+        let request = self.client.get(format!("{}{path}", self.host)).header("cookie", &self.cookie);
+        let answer = request.send().await.expect("an answer");
+        let (status, tells) = (answer.status().as_u16(), answer.headers().contains_key("refresh"));
+        assert_eq!(status, if tells { 202 } else { 200 }, "{path}");
+        (tells, answer.bytes().await.expect("a page").len())
+    }
+
+    /// Opens the streams of browsers that watch; they are read until this is dropped.
+    async fn watch(&self) -> JoinSet<()> {
+        let mut watching = JoinSet::new();
+        for _ in 0..WATCHERS {
+            let request = self.client.get(format!("{}/console/live", self.host)).header("cookie", &self.cookie);
+            let mut stream = request.send().await.expect("a stream");
+            assert_eq!(stream.status(), 200);
+            watching.spawn(async move { while stream.chunk().await.is_ok_and(|part| part.is_some()) {} });
+        }
+        watching
+    }
+}
+
+fn table(heading: &str, pages: &[Measured]) {
+    println!("\n{heading}:\n");
+    println!("| page | p50 ms | p99 ms | longest ms | told first that it reads | p99 ms of the page | bytes |");
+    println!("|---|---|---|---|---|---|---|");
+    for Measured { path, first, whole, slow, bytes } in pages {
+        let ms = |times: &[Duration], part: usize| {
+            let place = (times.len() * part / 100).min(times.len() - 1);
+            format!("{:.2}", times[place].as_secs_f64() * 1_000.0)
+        };
+        let (half, most, longest) = (ms(first, 50), ms(first, 99), ms(first, 100));
+        println!("| {path} | {half} | {most} | {longest} | {slow} | {} | {bytes} |", ms(whole, 99));
+    }
 }
 
 /// Makes the books; gives the pages to look at.
@@ -134,8 +216,8 @@ fn settings(data: &str) -> Settings {
 }
 
 /// Resident memory of this process, KiB.
-fn resident() -> String {
+fn resident_kib() -> i64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.unwrap_or_default().trim().trim_end_matches(" kB").to_owned()
+    line.unwrap_or_default().trim().trim_end_matches(" kB").parse().unwrap_or_default()
 }
