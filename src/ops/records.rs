@@ -282,3 +282,30 @@ fn settled(event: &Event, line: &SettledLine) -> PartView {
         SettledObject::Dispute(id) => PartView { dispute: Some(id.uuid().to_string()), ..part },
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    /// Each sample of the golden files has its facts named.
+    #[test]
+    fn every_fact_has_a_name() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/ledger/tests/golden/format-1");
+        let mut names = BTreeSet::new();
+        for file in std::fs::read_dir(folder).unwrap() {
+            let path = file.unwrap().path();
+            if path.extension().is_some_and(|extension| extension == "hex") {
+                let text: String = std::fs::read_to_string(&path).unwrap().split_whitespace().collect();
+                let byte = |place| u8::from_str_radix(&text[place..place + 2], 16).unwrap();
+                let bytes: Vec<_> = (0..text.len()).step_by(2).map(byte).collect();
+                for event in &Record::decode(&bytes).unwrap().events {
+                    assert_ne!(fact_name(event), Source::UNNAMED, "{}", path.display());
+                    names.insert(fact_name(event));
+                }
+            }
+        }
+        assert!(names.len() > 50, "{names:?}");
+    }
+}

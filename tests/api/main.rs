@@ -19,6 +19,7 @@ mod console_changes;
 mod console_claims;
 mod console_parts;
 mod console_reads;
+mod console_screens;
 mod debts;
 mod description;
 mod disputes;

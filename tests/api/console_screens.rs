@@ -1,0 +1,329 @@
+//! Every page of the console, in both languages, with as much on it as there can be: its size, the
+//! token in its forms, hostile texts in it, and that it says nothing in names of the interface.
+
+use std::collections::BTreeSet;
+
+use ledger::webhook_events::WebhookEventKind;
+use reqwest::Method;
+use serde_json::{Value, json};
+use strum::VariantArray;
+
+use crate::console::{ANA, Browser, EVA, world_of_three};
+use crate::world::*;
+
+/// Bytes of a page at most.
+const PAGE_MAX: usize = 100 * 1024;
+
+/// A text that breaks a page which does not escape it, and whose letters are entities.
+const HOSTILE: &str = "\"><script>document.title='hurt'</script>&\"\"\"&&&\"";
+
+/// A hostile text of this many characters.
+fn hostile(characters: usize) -> String {
+    HOSTILE.chars().cycle().take(characters).collect()
+}
+
+/// Pages that are read, as the route table has them.
+fn templates() -> BTreeSet<String> {
+    const NO_PAGES: [&str; 6] = [
+        "/console/find",
+        "/console/exports/file",
+        "/console/live",
+        "/console/assets/{name}",
+        "/console/{*unknown}",
+        "/console/sign-in",
+    ];
+    routes().into_iter().filter(|(path, methods)| methods.contains("get(") && !NO_PAGES.contains(&&**path))
+        .map(|(path, _)| path).collect()
+}
+
+/// Paths of the route table, and what stands behind each.
+fn routes() -> Vec<(String, String)> {
+    let table = include_str!("../../src/console/routes.rs");
+    let routes = table.split(".route(\"").skip(1).map(|route| {
+        let (path, behind) = route.split_once("\", ").unwrap();
+        (path.to_owned(), behind.split('\n').next().unwrap().to_owned())
+    });
+    routes.filter(|(path, _)| path.starts_with("/console")).collect()
+}
+
+fn fits(template: &str, path: &str) -> bool {
+    let path = path.split('?').next().unwrap();
+    let (template, path): (Vec<_>, Vec<_>) = (template.split('/').collect(), path.split('/').collect());
+    let same = |(part, of): (&&str, &&str)| part == of || part.starts_with('{');
+    template.len() == path.len() && template.iter().zip(&path).all(same)
+}
+
+/// What is wrong with a page.
+fn defects(html: &str, language: &str) -> Vec<String> {
+    let mut defects = Vec::new();
+    if html.len() > PAGE_MAX {
+        defects.push(format!("{} bytes", html.len()));
+    }
+    for form in html.split("<form").skip(1).map(|form| form.split("</form>").next().unwrap()) {
+        if form.split('>').next().unwrap().contains("method=\"post\"") && !form.contains("name=\"form_token\" value=\"") {
+            defects.push(format!("a form without its token:{}", form.split('>').next().unwrap()));
+        }
+    }
+    if html.contains("<script>") {
+        defects.push("a text that is not escaped".to_owned());
+    }
+    let names = names_of_the_interface(language);
+    let said: BTreeSet<_> = words_of(html).into_iter().filter(|word| names.contains(word.as_str())).collect();
+    defects.extend(said.into_iter().map(|word| format!("the name {word}")));
+    defects
+}
+
+/// Names of statuses, methods, events, causes and of what the audit trail has, which no page says.
+fn names_of_the_interface(language: &str) -> BTreeSet<&'static str> {
+    let everywhere = [
+        "CONCLUIDA", "RECUSADA", "in_processing", "pix", "credit_card", "debit_card", "not_public", "too_large", "not_http",
+        "dns", "tls", "rotate_secret", "api_key", "bank_account", "tax_ids", "split_guard", "mdr_base", "seller_gross",
+        "visa", "mastercard", "chargeback", "med", "d2", "d7", "d15", "door", "inside",
+    ];
+    // The words of the English pages are the same.
+    let in_english = [
+        "pending", "draft", "active", "approved", "rejected", "open", "accepted", "released", "cancelled", "refused",
+        "redirect", "unreachable", "timeout", "closed", "internal", "create", "change", "revoke", "approve", "reject",
+        "accept", "release", "advance", "request", "close", "read", "pay", "merchant", "recipient", "withdrawal", "refund",
+        "dispute", "clock", "entry", "period", "charge", "decide", "net", "none", "total", "other",
+    ];
+    let events = WebhookEventKind::VARIANTS.iter().map(|kind| kind.name());
+    events.chain(everywhere).chain(in_english.into_iter().filter(|_| language != "en")).collect()
+}
+
+/// The words that a page shows, without those that people wrote, codes, names of accounts, and
+/// parts that say that they are in English.
+fn words_of(html: &str) -> Vec<String> {
+    let mut shown = html.split("<body>").nth(1).unwrap_or(html).to_owned();
+    for (begin, end) in [
+        ("<bdi>", "</bdi>"),
+        ("<code", "</code>"),
+        ("<desc", "</desc>"),
+        ("<span class=\"account\">", "</span>"),
+        ("<span lang=\"en\"", "</span>"),
+        ("<span class=\"dim\" lang=\"en\"", "</span>"),
+        ("<a href=\"/console\" lang=\"en\"", "</a>"),
+    ] {
+        let parts: Vec<_> = shown.split(begin).map(str::to_owned).collect();
+        let kept = parts[1..].iter().map(|part| part.split_once(end).unwrap_or_else(|| panic!("{begin} in {html}")).1);
+        shown = parts[0].clone() + " " + &kept.collect::<Vec<_>>().join(" ");
+    }
+    let mut text = String::new();
+    for part in shown.split('<') {
+        text.push(' ');
+        text.push_str(part.split_once('>').map_or(part, |(_, behind)| behind));
+    }
+    let is_of_word = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '.';
+    text.split(|letter| !is_of_word(letter)).map(|word| word.trim_matches('.').to_owned()).collect()
+}
+
+/// What is looked at must be able to be wrong.
+#[test]
+fn a_page_with_defects_is_found_out() {
+    let form = "<form method=\"post\" action=\"/console/house\"><button>x</button></form>";
+    let good = form.replace("<button>", "<input type=\"hidden\" name=\"form_token\" value=\"t\"><button>");
+    let of = |body: &str, language: &str| defects(&format!("<html><body>{body}</body></html>"), language);
+    assert_eq!(of(&good, "en"), [""; 0]);
+    assert_eq!(of(form, "en").len(), 1);
+    assert_eq!(of(&format!("{good}{form}"), "en").len(), 1);
+    assert_eq!(of("<p><script>document.title='hurt'</script></p>", "en").len(), 1);
+    assert_eq!(of(&"x".repeat(PAGE_MAX), "en").len(), 1);
+    assert_eq!(of("<td>charge.paid</td><td>CONCLUIDA, credit_card.</td>", "en").len(), 3);
+    assert_eq!(of("<td>charge.paid pending</td>", "pt-BR").len(), 2);
+    assert_eq!(of("<bdi>charge.paid</bdi><code>CONCLUIDA</code><td title=\"pending\">pago</td>", "pt-BR"), [""; 0]);
+}
+
+/// A world with as much as there can be on each page.
+struct Full {
+    world: World,
+    screens: Vec<String>,
+}
+
+/// Recipients that are active, and those on whom nobody has decided.
+const RECIPIENTS: u32 = 45;
+/// Merchants, each with an address that does not answer.
+const MERCHANTS: u32 = 62;
+
+impl Full {
+    async fn new() -> Self {
+        let world = world_of_three().await;
+        let mut full = Self { world, screens: Vec::new() };
+        full.fill().await;
+        full
+    }
+
+    async fn fill(&mut self) {
+        let world = &self.world;
+        let url = format!("http://127.0.0.1:9/hooks?{}", "a&".repeat(1_000));
+        for number in 0..MERCHANTS - 1 {
+            let other = world.open(json!({"name": hostile(140), "document": cnpj(500 + number)})).await;
+            let keys = format!("/ops/merchants/{}/api-keys", other.id);
+            world.ops_post(&keys, &json!({"webhook_url": url})).await.expect(201);
+            other.paid_pix(&pix("1.00")).await;
+        }
+        let shop = json!({"name": hostile(140), "city": hostile(60), "document": cnpj(1), "split_enabled": true,
+            "cashout_enabled": true});
+        let shop = world.open(shop).await;
+        let keys = format!("/ops/merchants/{}/api-keys", shop.id);
+        let mut key = String::new();
+        for _ in 0..22 {
+            key = text(&world.ops_post(&keys, &json!({"webhook_url": url})).await.expect(201)["id"]);
+        }
+        let (mut active, mut drafts) = (Vec::new(), Vec::new());
+        for number in 0..RECIPIENTS {
+            active.push(shop.recipient(&hostile(140), number).await);
+            drafts.push(shop.draft(&hostile(140), RECIPIENTS + number).await);
+        }
+        let splits: Vec<_> = active.iter().map(|id| (id.as_str(), 100)).collect();
+        let paid = text(&shop.paid_pix(&with_splits(payer(pix("1000.00")), &splits)).await["txid"]);
+        let carded = with_splits(payer(card(100_000, APPROVED)), &splits);
+        let carded = text(&shop.post("/api/card", &carded).await.expect(201)["txid"]);
+        let (refund, dispute) = decisions(world, &shop, &paid).await;
+        let withdrawal = withdrawals(world, &shop, &active[0]).await;
+        anticipations(&shop, &active[1]).await;
+        for number in 0..42 {
+            let entry = json!({"debit": "Expenses:Bank:Fees", "credit": "Assets:Bank:Pix", "amount": 1_234,
+                "reason": hostile(500), "reference": format!("{number}{}", hostile(90))});
+            world.ops_post("/ops/entries", &entry).await.expect(201);
+        }
+        let largest = world.ops_get(&format!("/ops/charges/{carded}")).await.expect(200)["records"][1].clone();
+        let chosen: Vec<_> = drafts[..18].iter().chain([&withdrawal, &refund]).map(|id| format!("&id={id}")).collect();
+        let chosen = chosen.concat();
+        let id = &shop.id;
+        let waiting = world.ops_get("/ops/queue?kind=entry").await.expect(200);
+        let entry = text(&items(&waiting)[0]["id"]);
+        let mut screens = vec![
+            format!("/console/merchants/{id}"),
+            format!("/console/merchants/{id}?recipients=2&keys=2"),
+            format!("/console/merchants/{id}/change"),
+            format!("/console/merchants/{id}/charges"),
+            format!("/console/merchants/{id}/events"),
+            format!("/console/keys/{key}"),
+            format!("/console/charges/{carded}"),
+            format!("/console/charges/{paid}"),
+            format!("/console/charges/{paid}?records=2&splits=3"),
+            format!("/console/charges/{paid}/dispute?amount=1,00&kind=med"),
+            format!("/console/recipients/{}", active[0]),
+            format!("/console/recipients/{}", active[1]),
+            format!("/console/records/{largest}"),
+            format!("/console/records/{largest}?postings=2"),
+            format!("/console/ledgers/M-{id}"),
+            format!("/console/ledgers/P-{id}"),
+            format!("/console/ledgers/P-{id}?accounts=2&page=2"),
+            format!("/console/ledgers/R-{}", active[0]),
+            format!("/console/queue/many?decision=approve{chosen}"),
+            format!("/console/queue/many?decision=reject{chosen}"),
+            format!("/console/queue?merchant_id={id}"),
+            format!("/console/audit?merchant_id={id}"),
+        ];
+        let ids = [&drafts[0], &withdrawal, &refund, &dispute, &entry];
+        screens.extend(ids.map(|id| format!("/console/queue/{id}")));
+        let listed = ["", "/charges", "/merchants", "/merchants/new", "/queue", "/queue?page=2", "/trial-balance"];
+        let others = ["/trial-balance?by=ledger", "/house", "/journal", "/journal/prove", "/webhooks", "/health"];
+        let last = ["/exports", "/audit", "/sandbox", "/trial-balance?account=Liabilities:Recipients:Available"];
+        screens.extend(listed.iter().chain(&others).chain(&last).map(|path| format!("/console{path}")));
+        self.screens = screens;
+    }
+}
+
+/// A charge with a hostile payer.
+fn payer(charge: Value) -> Value {
+    if charge["customer"].is_object() {
+        return with(&charge, "/customer/name", json!(hostile(140)));
+    }
+    with(&with(&charge, "/nome", json!(hostile(140))), "/descricao", json!(hostile(140)))
+}
+
+/// Refunds of a charge, all but one rejected, and a dispute that is open.
+async fn decisions(world: &World, shop: &Merchant<'_>, txid: &str) -> (String, String) {
+    let mut refund = String::new();
+    for number in 0..14 {
+        let body = json!({"payment_id": txid, "amount": 1, "reason": hostile(140)});
+        refund = text(&shop.post("/api/refunds", &body).await.expect(201)["id"]);
+        if number < 13 {
+            let notes = json!({"notes": hostile(500)});
+            world.ops_post(&format!("/ops/refunds/{refund}/reject"), &notes).await.expect(200);
+        }
+    }
+    let dispute = json!({"amount": 1_000, "kind": "med", "reason": hostile(500)});
+    let dispute = world.ops_post(&format!("/ops/charges/{txid}/disputes"), &dispute).await.expect(201);
+    (refund, text(&dispute["id"]))
+}
+
+/// Withdrawals of a recipient, all but the last rejected; gives that one.
+async fn withdrawals(world: &World, shop: &Merchant<'_>, recipient: &str) -> String {
+    for _ in 0..24 {
+        let withdrawal = text(&shop.withdraw(recipient).await.expect(201)["withdrawal_id"]);
+        world.reject(&withdrawal, &hostile(500)).await.expect(200);
+    }
+    text(&shop.withdraw(recipient).await.expect(201)["withdrawal_id"])
+}
+
+/// Card splits of a recipient, each anticipated by itself.
+async fn anticipations(shop: &Merchant<'_>, recipient: &str) {
+    for _ in 0..44 {
+        let charge = with_splits(card(10_000, APPROVED), &[(recipient, 3_000)]);
+        shop.post("/api/card", &charge).await.expect(201);
+        let list = format!("/api/dashboard/sub-recipients/{recipient}/splits");
+        let split = text(&items(&shop.get(&list).await.expect(200))[0]["id"]);
+        let body = json!({"split_ids": [split], "target_days": 2});
+        shop.post(&format!("/api/dashboard/sub-recipients/{recipient}/anticipate"), &body).await.expect(200);
+    }
+}
+
+#[tokio::test]
+async fn every_page_is_small_and_safe_and_speaks_its_language() {
+    let full = Full::new().await;
+    for template in templates() {
+        assert!(full.screens.iter().any(|path| fits(&template, path)), "{template} is in no test");
+    }
+    let mut browser = Browser::signed_in(&full.world, ANA).await;
+    let (mut found, mut largest) = (Vec::new(), (0, String::new()));
+    for language in ["pt-BR", "en"] {
+        browser.language = language;
+        for path in &full.screens {
+            let page = browser.page(path).await;
+            assert!(page.html.contains(&format!("<html lang=\"{language}\">")), "{path}");
+            largest = largest.max((page.html.len(), path.clone()));
+            found.extend(defects(&page.html, language).into_iter().map(|defect| format!("{language} {path}: {defect}")));
+        }
+    }
+    eprintln!("the largest page: {largest:?}");
+    assert!(found.is_empty(), "{} defects: {found:#?}", found.len());
+    assert!(largest.0 > 30 * 1024, "the pages are not full: {largest:?}");
+}
+
+/// Every form is refused without the token of its session, and changes nothing.
+#[tokio::test]
+async fn every_form_needs_the_token_of_its_session() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let txid = text(&merchant.paid_pix(&pix("10.00")).await["txid"]);
+    let draft = merchant.draft("Bia", 1).await;
+    let browser = Browser::signed_in(&world, ANA).await;
+    let stranger = Browser::signed_in(&world, EVA).await.page("/console").await.form_token();
+    let origin = format!("http://{}", browser.host);
+    let before = world.cut().await;
+    let forms: Vec<_> = routes().into_iter().filter(|(_, methods)| methods.contains("post(")).collect();
+    let mut refused = 0;
+    for (template, _) in forms.iter().filter(|(path, _)| path != "/console/sign-in") {
+        let id = match template.split('/').nth(2).unwrap() {
+            "merchants" => &merchant.id,
+            "keys" => &merchant.key_id,
+            "charges" => &txid,
+            _ => &draft,
+        };
+        let path = template.replace("{id}", id).replace("{txid}", id);
+        for token in [None, Some(""), Some("forged"), Some(stranger.as_str())] {
+            let fields: Vec<_> = token.map(|token| ("form_token", token)).into_iter().collect();
+            let page = browser.post_as(Some(&origin), &path, &fields).await;
+            assert_eq!(page.status, 403, "{path} {token:?}: {}", page.html);
+            page.has(&["form_refused"]);
+            refused += 1;
+        }
+        let get = browser.send(Method::PUT, &path, &[], String::new()).await;
+        assert!(get.status == 405 || get.status == 404, "{path}: {}", get.status);
+    }
+    assert!(refused >= 60, "{refused}");
+    assert_eq!(world.cut().await, before, "nothing was booked");
+}
