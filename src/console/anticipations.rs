@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use actors::engine::{Engine, Listed};
 use actors::store::Sequence;
+use axum::http::request::Parts;
 use ledger::charge::Charge;
 use ledger::event::{AnticipatedSplit, Event, PaidBack};
 use ledger::id::{LedgerId, RecipientNumber};
@@ -14,7 +15,6 @@ use ledger::money::Rate;
 use ledger::recipient::SplitHistory;
 use ledger::record::Record;
 use ledger::time::Timestamp;
-use axum::http::request::Parts;
 use maud::{Markup, html};
 
 use crate::app::App;

@@ -9,8 +9,8 @@ use axum::response::Response;
 use maud::html;
 
 use crate::app::App;
-use crate::console::paging::{pager, part};
 use crate::console::page::{Screen, Section, Visit};
+use crate::console::paging::{pager, part};
 use crate::console::queue::merchant_link;
 use crate::console::show;
 use crate::console::wire_words;

@@ -100,10 +100,11 @@ async fn ledger_screen(app: &App, visit: &Visit, name: &str, parts: &Parts) -> R
     let of_accounts = part_named(&given, "accounts", ACCOUNTS_A_PAGE)?;
     let (count, mut sum) = (balances.len() as u64, Balance::default());
     balances.iter().for_each(|(_, balance)| sum.add(*balance));
-    let accounts = balances.iter().skip(of_accounts.skip() as usize).take(of_accounts.count()).map(|(account, balance)| {
-        let name = account.name(ledger.group().unwrap_or_default(), |ledger| ledger_name(&app.engine, ledger));
-        (show::breakable(&name), *balance)
-    });
+    let accounts =
+        balances.iter().skip(of_accounts.skip() as usize).take(of_accounts.count()).map(|(account, balance)| {
+            let name = account.name(ledger.group().unwrap_or_default(), |ledger| ledger_name(&app.engine, ledger));
+            (show::breakable(&name), *balance)
+        });
     let mut room = POSTINGS_OF_ENTRIES_MAX;
     let entries: Vec<_> = records
         .iter()

@@ -100,7 +100,11 @@ impl Measured {
     fn permits(&self, language: Language) -> String {
         let free = self.samples("centavo_permits_free").filter_map(|(labels, free)| {
             let class = labels.split('"').nth(1)?;
-            Some(format!("{} {}", show::count(language, free.max(0.0) as u64), wire_words::sender(class).text(language)))
+            Some(format!(
+                "{} {}",
+                show::count(language, free.max(0.0) as u64),
+                wire_words::sender(class).text(language)
+            ))
         });
         free.collect::<Vec<_>>().join(" · ")
     }

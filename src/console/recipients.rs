@@ -13,8 +13,8 @@ use maud::{Markup, html};
 
 use crate::app::App;
 use crate::console::anticipations;
-use crate::console::paging::{pager, part};
 use crate::console::page::{Screen, Section, Visit};
+use crate::console::paging::{pager, part};
 use crate::console::queue::merchant_link;
 use crate::console::show;
 use crate::console::wire_words;

@@ -12,9 +12,9 @@ use maud::{Markup, html};
 
 use crate::app::App;
 use crate::console::books::{balance_table, cut_form};
-use crate::console::paging::{pager, part};
 use crate::console::form::optional;
 use crate::console::page::{Screen, Section, Visit};
+use crate::console::paging::{pager, part};
 use crate::console::records::record_link;
 use crate::console::scope::Scope;
 use crate::console::show;

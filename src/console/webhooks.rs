@@ -13,9 +13,9 @@ use ledger::webhook_events::webhook_events;
 use maud::{Markup, html};
 
 use crate::app::App;
-use crate::console::paging::{pager, part};
 use crate::console::form::hidden_key;
 use crate::console::page::{Screen, Section, Visit};
+use crate::console::paging::{pager, part};
 use crate::console::posted::Posted;
 use crate::console::queue::merchant_link;
 use crate::console::show;

@@ -419,9 +419,7 @@ pub fn fact(event: &Event) -> Word {
         Event::HouseEntryApproved { .. } => word("Lançamento da casa aprovado", "Entry of the house approved"),
         Event::HouseEntryRejected { .. } => word("Lançamento da casa recusado", "Entry of the house rejected"),
         Event::SplitsAnticipated { .. } => word("Splits antecipados", "Splits anticipated"),
-        Event::Matured { .. } => {
-            word("Dinheiro venceu e ficou disponível", "Money fell due and is available")
-        }
+        Event::Matured { .. } => word("Dinheiro venceu e ficou disponível", "Money fell due and is available"),
         Event::DeficitRecovered { .. } => word("Déficit recuperado", "Deficit recovered"),
         Event::ClawbackRecovered { .. } => word("Dívida de recebedor paga", "Debt of a recipient paid"),
         Event::WithdrawalRequested { .. } => word("Saque pedido", "Withdrawal asked for"),

@@ -121,7 +121,8 @@ async fn the_picture_of_every_event_of_the_textbook_has_its_postings() {
         let picture = show::entries(world.engine(), Language::English, &entries, &mut { usize::MAX }).into_string();
         let section = format!("aria-labelledby=\"x\"{picture}</section>");
         assert_eq!(entries_below(&section, "x"), lines(world.engine(), entries.iter()), "{facts:?}");
-        let portuguese = show::entries(world.engine(), Language::Portuguese, &entries, &mut { usize::MAX }).into_string();
+        let portuguese =
+            show::entries(world.engine(), Language::Portuguese, &entries, &mut { usize::MAX }).into_string();
         for amount in entries.iter().flat_map(Entry::postings).map(|posting| posting.amount.0) {
             let swapped: String = column(&json!(amount))
                 .chars()

@@ -220,7 +220,13 @@ async fn keys_of_a_merchant_are_listed_with_the_revoked_ones_and_never_their_tex
     world.ops_get("/ops/merchants/x/api-keys").await.refused(404, "not_found");
     world.ops_get(&format!("{path}?x=1")).await.refused(400, "validation_failed");
     let page = Browser::signed_in(&world, EVA).await.page(&format!("/console/merchants/{}", merchant.id)).await;
-    page.has(&[&merchant.key_id, &text(&second["id"]), "revoked", "Splits that leave the seller below zero", "that of the server"]);
+    page.has(&[
+        &merchant.key_id,
+        &text(&second["id"]),
+        "revoked",
+        "Splits that leave the seller below zero",
+        "that of the server",
+    ]);
     for key in [&merchant.key, &text(&second["api_key"])] {
         assert!(!page.html.contains(key) && !listed.to_string().contains(key), "no key is shown");
     }

@@ -156,6 +156,17 @@ async fn a_page_with_defects_is_found_out() {
         assert!(defects.iter().any(|defect| defect.starts_with(expected)), "{expected}: {defects:#?}");
     }
     assert!(said.iter().any(|line| line.contains("said")), "{said:?}");
+    let form = "<form method=post action='/console/house'><button>x</button></form>";
+    let token = "<form method=post action='/console/house'><input name=form_token value=t></form>";
+    for (body, expected) in
+        [(form, "a form without its token"), (token, ""), (&*format!("{token}{}", "y".repeat(102_400)), "a page of")]
+    {
+        browser.open(&format!("data:text/html,<html lang=en>{body}</html>")).await;
+        let found = browser.run(OF_THE_PAGE).await;
+        let found: Vec<_> = found.as_array().unwrap().iter().map(|defect| defect.as_str().unwrap()).collect();
+        assert_eq!(found.len(), usize::from(!expected.is_empty()), "{found:?}");
+        assert!(found.iter().all(|defect| defect.starts_with(expected)), "{found:?}");
+    }
     browser.close().await;
 }
 
