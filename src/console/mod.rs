@@ -16,6 +16,7 @@ pub mod dispute;
 pub mod endpoint;
 pub mod exports;
 pub mod find;
+pub mod fitting;
 pub mod flow;
 pub mod form;
 pub mod health;

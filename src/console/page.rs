@@ -14,7 +14,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 use crate::app::App;
 use crate::console::assets::{ICON_PATH, SCRIPT_PATH, STYLE_PATH};
-use crate::console::paging;
+use crate::console::fitting::fitting;
 use crate::console::scope::Scope;
 use crate::console::show;
 use crate::console::table::{self, CSV};
@@ -278,7 +278,7 @@ impl Visit {
 
     /// A screen in its frame.
     pub fn page(&self, status: StatusCode, screen: &Screen) -> Response {
-        let (body, is_cut) = paging::fitting(&table::with_links(&screen.body.0, &self.here));
+        let (body, is_cut) = fitting(&table::with_links(&screen.body.0, &self.here));
         let page = frame(
             self.language,
             &screen.title,
