@@ -392,3 +392,79 @@ async fn every_form_needs_the_token_of_its_session() {
     assert!(refused >= 60, "{refused}");
     assert_eq!(world.cut().await, before, "nothing was booked");
 }
+
+/// The links of a page to what stands below a path, each once.
+fn links(html: &str, path: &str) -> BTreeSet<String> {
+    let begin = format!("href=\"{path}");
+    let links = html.split(&begin).skip(1).map(|link| link.split('"').next().unwrap().to_owned());
+    links.filter(|link| !link.contains(['?', '/'])).collect()
+}
+
+/// What the parts of a list link to, which must have each once, through the last one.
+async fn of_all_parts(browser: &Browser, address: &str, name: &str, path: &str) -> Vec<String> {
+    let joint = if address.contains('?') { '&' } else { '?' };
+    let (mut found, mut part) = (Vec::new(), 1);
+    loop {
+        let page = browser.page(&format!("{address}{joint}{name}={part}")).await;
+        found.extend(links(&page.html, path));
+        part += 1;
+        if !page.html.contains(&format!("{name}={part}\" rel=\"next\"")) {
+            return found;
+        }
+    }
+}
+
+#[tokio::test]
+async fn parts_of_a_list_have_each_item_once() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let (mut recipients, mut drafts) = (Vec::new(), Vec::new());
+    for number in 0..70 {
+        recipients.push(merchant.recipient("Ana", number).await);
+        drafts.push(merchant.draft("Bia", 70 + number).await);
+    }
+    let keys = format!("/ops/merchants/{}/api-keys", merchant.id);
+    let mut made = vec![merchant.key_id.clone()];
+    for _ in 0..45 {
+        made.push(text(&world.ops_post(&keys, &json!({})).await.expect(201)["id"]));
+    }
+    let splits: Vec<_> = recipients.iter().map(|id| (id.as_str(), 100)).collect();
+    let charge = with_splits(card(100_000, APPROVED), &splits);
+    let txid = text(&merchant.post("/api/card", &charge).await.expect(201)["txid"]);
+    let captured = world.ops_get(&format!("/ops/charges/{txid}")).await.expect(200)["records"][1].clone();
+    let browser = Browser::signed_in(&world, ANA).await;
+    let sorted = |mut ids: Vec<String>| {
+        ids.sort();
+        ids
+    };
+    let page = format!("/console/merchants/{}", merchant.id);
+    let all: Vec<_> = recipients.iter().chain(&drafts).cloned().collect();
+    assert_eq!(sorted(of_all_parts(&browser, &page, "recipients", "/console/recipients/").await), sorted(all));
+    assert_eq!(sorted(of_all_parts(&browser, &page, "keys", "/console/keys/").await), sorted(made));
+    let waiting = of_all_parts(&browser, "/console/queue", "page", "/console/queue/").await;
+    assert_eq!(sorted(waiting), sorted(drafts));
+    let page = format!("/console/charges/{txid}");
+    let shown = of_all_parts(&browser, &page, "splits", "/console/recipients/").await;
+    assert!(recipients.iter().all(|id| shown.contains(id)), "every split is on one of the parts");
+
+    let mut postings = 0;
+    for part in 1..=9 {
+        let page = browser.page(&format!("/console/records/{captured}?postings={part}")).await;
+        postings += page.html.matches("<span class=\"account\">").count();
+    }
+    let record = world.engine().record(actors::store::Sequence(captured.as_u64().unwrap())).unwrap();
+    assert_eq!(postings, record.entries.iter().map(|entry| entry.postings().len()).sum::<usize>());
+    let accounts = |ledger: &str| format!("/console/ledgers/{ledger}-{}", merchant.id);
+    let mut seen = BTreeSet::new();
+    for part in 1..=9 {
+        let page = browser.page(&format!("{}?accounts={part}", accounts("P"))).await;
+        let table = page.html.split("id=\"accounts\"").nth(1).unwrap().split("</section>").next().unwrap().to_owned();
+        let names = table.split("<span class=\"account\">").skip(1).map(|name| name.split("</span>").next().unwrap());
+        seen.extend(names.map(|name| name.replace("<wbr>", "")));
+    }
+    let shard = format!("P-{}", merchant.id);
+    let booked = world.ops_get(&format!("/ops/ledgers/{shard}/accounts")).await.expect(200);
+    let booked: BTreeSet<_> = items(&booked).iter().map(|row| text(&row["account"])).collect();
+    assert!(booked.len() > 70, "{}", booked.len());
+    assert_eq!(seen, booked);
+}
