@@ -6,6 +6,7 @@
 //! --merchants 1000000 --charges 1024000` more of both, `--requests 20` fewer requests a page.
 //! Times are of the whole request over a socket, one at a time, in one process with the client. A
 //! page that tells first that it is being read has two times: of that answer, and of the page.
+//! `--charges` is rounded down to a multiple of 1,024.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -27,6 +28,8 @@ use tokio::task::JoinSet;
 const SHOPS: usize = 100;
 /// Requests for each page, when it is not said how many.
 const REQUESTS: u64 = 200;
+/// How long the process rests before its memory is measured: it still writes what was made.
+const SETTLES: Duration = Duration::from_secs(5);
 /// Browsers that watch the overview.
 const WATCHERS: usize = 20;
 /// Pages that are measured again while they watch, the first ones.
@@ -56,6 +59,7 @@ async fn measure(merchants: u64, charges: u64, requests: u64) {
     let head = running.app.engine.published().0;
     let requests = usize::try_from(requests.max(1)).expect("a number");
     println!("{} merchants, {head} Records; {requests} requests a page", running.app.engine.groups().len());
+    tokio::time::sleep(SETTLES).await;
     let before = resident_kib();
     println!("memory before: {before} KiB");
     let visitor = Visitor { client, cookie, host: format!("http://{}", running.operations) };
@@ -88,6 +92,8 @@ struct Measured {
     /// Requests whose first answer told that the page is being read.
     slow: usize,
     bytes: usize,
+    /// Resident memory after the requests.
+    kib: i64,
 }
 
 impl Visitor {
@@ -101,7 +107,7 @@ impl Visitor {
 
     async fn page(&self, path: &str, requests: usize) -> Measured {
         let (first, whole) = (Vec::with_capacity(requests), Vec::with_capacity(requests));
-        let mut measured = Measured { path: path.to_owned(), first, whole, slow: 0, bytes: 0 };
+        let mut measured = Measured { path: path.to_owned(), first, whole, slow: 0, bytes: 0, kib: 0 };
         for _ in 0..requests {
             let begun = Instant::now();
             let (mut tells, mut bytes) = self.get(path).await;
@@ -115,6 +121,7 @@ impl Visitor {
         }
         measured.first.sort_unstable();
         measured.whole.sort_unstable();
+        measured.kib = resident_kib();
         measured
     }
 
@@ -142,15 +149,17 @@ impl Visitor {
 
 fn table(heading: &str, pages: &[Measured]) {
     println!("\n{heading}:\n");
-    println!("| page | p50 ms | p99 ms | longest ms | told first that it reads | p99 ms of the page | bytes |");
-    println!("|---|---|---|---|---|---|---|");
-    for Measured { path, first, whole, slow, bytes } in pages {
+    println!(
+        "| page | p50 ms | p99 ms | longest ms | told first that it reads | p99 ms of the page | bytes | memory KiB |"
+    );
+    println!("|---|---|---|---|---|---|---|---|");
+    for Measured { path, first, whole, slow, bytes, kib } in pages {
         let ms = |times: &[Duration], part: usize| {
             let place = (times.len() * part / 100).min(times.len() - 1);
             format!("{:.2}", times[place].as_secs_f64() * 1_000.0)
         };
         let (half, most, longest) = (ms(first, 50), ms(first, 99), ms(first, 100));
-        println!("| {path} | {half} | {most} | {longest} | {slow} | {} | {bytes} |", ms(whole, 99));
+        println!("| {path} | {half} | {most} | {longest} | {slow} | {} | {bytes} | {kib} |", ms(whole, 99));
     }
 }
 
