@@ -39,9 +39,9 @@ use crate::views::recipient::RecipientBalance;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct Statement {
     /// Splits, newest first.
-    items: Vec<SplitRecord>,
+    pub items: Vec<SplitRecord>,
     /// Splits on all pages.
-    total: u64,
+    pub total: u64,
     /// This page, from 1.
     page: u64,
     /// How many pages there are.
@@ -60,20 +60,20 @@ pub struct SplitRecord {
     #[schema(example = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e-0")]
     id: String,
     /// The charge's txid.
-    payment_id: String,
+    pub payment_id: String,
     /// Amount that is left of the split, centavos.
     #[schema(example = 2000)]
-    amount_cents: i64,
+    pub amount_cents: i64,
     /// `pending`, `available` or `paid`.
     #[schema(pattern = "^(pending|available|paid)$")]
-    status: &'static str,
+    pub status: &'static str,
     /// When it was paid to the recipient's bank account.
     #[schema(required)]
     paid_at: Option<String>,
     /// When the split came to be: with the PIX charge, or with the card's capture.
-    created_at: String,
+    pub created_at: String,
     /// The charge.
-    payment: SplitPayment,
+    pub payment: SplitPayment,
 }
 
 /// The charge of a split.
@@ -93,7 +93,7 @@ pub struct SplitPayment {
     payment_method: &'static str,
     /// When the split becomes or became available; null while a PIX charge is unpaid.
     #[schema(required)]
-    balance_available_at: Option<String>,
+    pub balance_available_at: Option<String>,
 }
 
 /// Values of `status`.
@@ -115,10 +115,20 @@ pub async fn splits(
 ) -> Result<Response, Problem> {
     let (recipient, _) = find_own(&app, caller, &id)?;
     let pairs = query(&parts)?;
-    let (page, filter) = (Page::read(&pairs, 20)?, Filter::read(&pairs, "status", &STATUSES)?);
+    Ok(ok(statement(&app, recipient, &pairs, Page::read(&pairs, 20)?).await?))
+}
+
+/// A page of a recipient's statement, with the filter that a query has.
+pub async fn statement(
+    app: &App,
+    recipient: LedgerId,
+    pairs: &[(String, String)],
+    page: Page,
+) -> Result<Statement, Problem> {
+    let filter = Filter::read(pairs, "status", &STATUSES)?;
     let look = |books: &RecipientState, now: Timestamp| (books.standing(), now);
     let (standing, now) = app.engine.read_recipient(recipient, look).await?;
-    let mut reader = Reader::new(&app, recipient, standing, now)?;
+    let mut reader = Reader::new(app, recipient, standing, now)?;
     let range = filter.range(&app.engine, Listing::Splits(recipient))?;
     let (newer, _) = app.engine.splits(recipient, range.end..u64::MAX, 0, 0)?;
     let (skip, count) = filter.to_read(page);
@@ -131,7 +141,7 @@ pub async fn splits(
     let mut items = reader.records(&found, newer + skip)?;
     items.retain(|item| filter.word.is_none_or(|word| word == item.status));
     let List { items, total, page, pages, per_page } = List::filtered(&filter, items, total, page);
-    Ok(ok(Statement { items, total, page, pages, per_page, balance: RecipientBalance::of(&reader.standing) }))
+    Ok(Statement { items, total, page, pages, per_page, balance: RecipientBalance::of(&reader.standing) })
 }
 
 /// Splits that are looked through at once.

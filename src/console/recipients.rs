@@ -1,4 +1,4 @@
-//! One recipient: registration, money, debts, bank account, withdrawals, anticipations.
+//! One recipient: registration, money, debts, bank account, statement, withdrawals, anticipations.
 
 use std::sync::Arc;
 
@@ -11,10 +11,11 @@ use ledger::id::ObjectId;
 use ledger::withdrawal::Withdrawal;
 use maud::{Markup, html};
 
+use crate::api::statement::{SplitRecord, statement};
 use crate::app::App;
 use crate::console::anticipations;
 use crate::console::page::{Screen, Section, Visit};
-use crate::console::paging::{pager, part};
+use crate::console::paging::{pager, pager_named, part, part_named};
 use crate::console::queue::merchant_link;
 use crate::console::show;
 use crate::console::wire_words;
@@ -28,6 +29,8 @@ use crate::views::withdrawal::{DestinationView, WithdrawalView};
 
 /// Withdrawals on a page.
 const WITHDRAWALS_A_PAGE: u64 = 20;
+/// Splits on a page.
+const SPLITS_A_PAGE: u64 = 20;
 
 /// Page of one recipient.
 pub async fn show(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
@@ -38,7 +41,10 @@ async fn screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Resul
     let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
     let (ledger, row) = find_recipient(&app.engine, id).ok_or_else(|| Problem::new(Code::NotFound))?;
     visit.sees(ledger.group())?;
-    let page = part(&query(parts)?, WITHDRAWALS_A_PAGE)?;
+    let pairs = query(parts)?;
+    let of_splits = part_named(&pairs, "splits", SPLITS_A_PAGE)?;
+    let statement = statement(app, ledger, &[], of_splits).await?;
+    let page = part(&pairs, WITHDRAWALS_A_PAGE)?;
     // What is due is booked before the balance is read.
     app.engine.accounts(ledger).await?;
     let balance = RecipientBalance::of_books(&app.engine, ledger);
@@ -65,7 +71,14 @@ async fn screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Resul
             (show::facts(pairs))
             p.actions { a.button href={"/console/ledgers/R-" (id.uuid())} { (visit.say(words::LEDGER)) } }
         }
-        (money(visit, &balance, -app.engine.balance(ledger, Account::Clawback)))
+        (money_of(visit, &balance, -app.engine.balance(ledger, Account::Clawback)))
+        section.card aria-labelledby="statement" {
+            h2 id="statement" { (visit.say(words::STATEMENT)) }
+            @if statement.items.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
+                (show::scrolled(visit.say(words::STATEMENT), splits_table(visit, &statement.items)))
+            }
+            (pager_named(visit, parts, "splits", of_splits, statement.total))
+        }
         section.card aria-labelledby="withdrawals" {
             h2 id="withdrawals" { (visit.say(words::WITHDRAWALS)) }
             @if !withdrawals.is_empty() { (show::scrolled(visit.say(words::WITHDRAWALS), table(app, visit, &withdrawals))) }
@@ -77,7 +90,7 @@ async fn screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Resul
     Ok(Screen { section: Section::Merchants, title, body })
 }
 
-fn money(visit: &Visit, balance: &RecipientBalance, debt: i128) -> Markup {
+fn money_of(visit: &Visit, balance: &RecipientBalance, debt: i128) -> Markup {
     let rows = [
         (words::AVAILABLE, i128::from(balance.available)),
         (words::PENDING, balance.pending.into()),
@@ -89,6 +102,39 @@ fn money(visit: &Visit, balance: &RecipientBalance, debt: i128) -> Markup {
         section.card aria-labelledby="money" {
             h2 id="money" { (visit.say(words::BALANCE)) }
             dl.figures { @for (word, amount) in rows { div { dt { (visit.say(word)) } dd { (visit.money(amount)) } } } }
+        }
+    }
+}
+
+/// Splits with what is left of each.
+fn splits_table(visit: &Visit, splits: &[SplitRecord]) -> Markup {
+    html! {
+        table {
+            thead {
+                tr {
+                    th scope="col" { (visit.say(words::CHARGE)) }
+                    th scope="col" { (visit.say(words::WHEN)) }
+                    th scope="col" { (visit.say(words::STATUS)) }
+                    th scope="col" { (visit.say(words::DUE_AT)) }
+                    th.amount scope="col" { (visit.say(words::REST)) }
+                }
+            }
+            tbody {
+                @for split in splits {
+                    tr {
+                        td { a href={"/console/charges/" (split.payment_id)} { code { (split.payment_id) } } }
+                        td { (show::text_moment(visit.language, &split.created_at)) }
+                        td { (visit.say(wire_words::split_status(split.status))) }
+                        td {
+                            @match &split.payment.balance_available_at {
+                                Some(at) => (show::text_moment(visit.language, at)),
+                                None => "—",
+                            }
+                        }
+                        td.amount { (visit.money(split.amount_cents)) }
+                    }
+                }
+            }
         }
     }
 }

@@ -69,6 +69,16 @@ pub fn withdrawal_status(name: &str) -> Word {
     }
 }
 
+/// The status of a split in a statement, by its name in the interface.
+pub fn split_status(name: &str) -> Word {
+    match name {
+        "pending" => words::SPLIT_PENDING,
+        "available" => words::SPLIT_AVAILABLE,
+        "paid" => word("paga ao recebedor", "paid to the recipient"),
+        _ => OTHER,
+    }
+}
+
 /// The status of an item of the queue, by its name in the interface.
 pub fn waiting_status(name: &str) -> Word {
     match name {

@@ -213,6 +213,7 @@ words! {
     ACCEPT = "Aceitar a disputa", "Accept the dispute";
     RELEASE = "Liberar o valor", "Release the money";
     // Recipients.
+    STATEMENT = "Extrato", "Statement";
     WITHDRAWALS = "Saques", "Withdrawals";
     AVAILABLE = "Disponível", "Available";
     PENDING = "A vencer", "Falls due later";

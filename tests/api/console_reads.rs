@@ -201,6 +201,44 @@ async fn splits_say_when_they_fall_due_and_what_was_anticipated() {
     assert!(!browser.page(&format!("/console/recipients/{bia}")).await.html.contains("id=\"anticipations\""));
 }
 
+/// The statement on a recipient's page is that of the interface, on all its parts.
+#[tokio::test]
+async fn a_recipient_has_its_statement() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    for number in 0..21 {
+        let charge = if number % 2 == 0 { card(10_000, APPROVED) } else { pix("100.00") };
+        let path = if number % 2 == 0 { "/api/card" } else { "/api/pix" };
+        merchant.post(path, &with_splits(charge, &[(&ana, 100 + number)])).await.expect(201);
+    }
+    let paid = text(&merchant.paid_pix(&with_splits(pix("100.00"), &[(&ana, 4_000)])).await["txid"]);
+    merchant.withdraw(&ana).await.expect(201);
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    let mut shown = Vec::new();
+    for part in 1..=2 {
+        let page = browser.page(&format!("/console/recipients/{ana}?splits={part}")).await;
+        page.has(&["Statement", "splits="]);
+        let table = page.html.split("id=\"statement\"").nth(1).unwrap().split("</table>").next().unwrap().to_owned();
+        shown.extend(table.split("<tr>").skip(2).map(str::to_owned));
+    }
+    let path = format!("/api/dashboard/sub-recipients/{ana}/splits?per_page=100");
+    let statement = merchant.get(&path).await.expect(200);
+    assert_eq!((shown.len(), &statement["total"]), (22, &json!(22)));
+    for (row, split) in shown.iter().zip(items(&statement)) {
+        let state = match split["status"].as_str().unwrap() {
+            "pending" => "falls due",
+            "available" => "available",
+            _ => "paid to the recipient",
+        };
+        let amount = format!("R${}", column(&split["amount_cents"]));
+        for part in [&text(&split["payment_id"]), state, &amount] {
+            assert!(row.contains(part), "{part} in {row}");
+        }
+    }
+    assert!(shown[0].contains(&paid), "newest first");
+}
+
 #[tokio::test]
 async fn keys_of_a_merchant_are_listed_with_the_revoked_ones_and_never_their_text() {
     let world = world_of_three().await;

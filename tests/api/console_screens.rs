@@ -269,6 +269,7 @@ impl Full {
             format!("/console/charges/{paid}/dispute?amount=1,00&kind=med"),
             format!("/console/recipients/{}", active[0]),
             format!("/console/recipients/{}", active[1]),
+            format!("/console/recipients/{}?splits=2", active[1]),
             format!("/console/records/{largest}"),
             format!("/console/records/{largest}?postings=2"),
             format!("/console/ledgers/M-{id}"),
