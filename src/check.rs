@@ -183,6 +183,11 @@ fn defects(settings: &Settings) -> Vec<Defect> {
     defects.extend(readable_by_others(settings).map(Defect::Warning));
     if !settings.sandbox {
         defects.push(Defect::Warning(NO_RAIL.to_owned()));
+        if settings.data.join("sandbox").is_dir() {
+            let data = settings.data.display();
+            let text = format!("{data} has served a sandbox: if something was booked there, it does not open without");
+            defects.push(Defect::Warning(text));
+        }
     }
     let listeners = [
         (LISTEN_VARIABLE, settings.listen, &settings.tls),

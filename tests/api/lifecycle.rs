@@ -470,6 +470,12 @@ async fn a_check_of_the_settings_starts_nothing() {
     ] {
         assert!(said.contains(told), "{said}");
     }
+    let served = "warning: /";
+    assert!(!said.contains(served), "{said}");
+    std::fs::create_dir_all(data.join("sandbox")).unwrap();
+    let (code, said) = check(&live);
+    assert!(code == Some(0) && said.contains(served) && said.contains("has served a sandbox"), "{said}");
+    assert!(!check(&[]).1.contains(served));
 }
 
 #[tokio::test]
