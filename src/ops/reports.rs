@@ -83,7 +83,8 @@ pub struct ReportColumn {
 
 /// A report of the days from `from` to `to`, both included, through the Record `at`. Days are days
 /// in America/Sao_Paulo, of the booking. One at a time, exports counted. It reads the journal from
-/// the first day on; receivables and settlement-calendar read all of it. The headers `Report-Cut`
+/// the month before the first day on; receivables and settlement-calendar, which are of one day,
+/// from the month before that. The headers `Report-Cut`
 /// and `Report-Head` name the cut in every format.
 #[utoipa::path(get, path = "/ops/reports/{name}", operation_id = "read_report",
     params(("name" = String, Path, pattern = "^(trial-balance|general-ledger|daily-close|receivables|settlement-calendar|fees|anticipation-income|monthly-totals|late-entries|statement)$", example = "trial-balance", description = "The report's name."),
@@ -252,9 +253,12 @@ pub(super) fn write(
     let mut maker = ReportMaker::with_tax_ids(request.clone(), format, tax_ids, &mut out)?;
     let mut first = Sequence::FIRST;
     if let Some(before) = request.begins_before() {
-        let as_of = app.engine.balances_before(Timestamp(before), cut)?;
+        let as_of = match request.begins_with_receivables() {
+            true => app.engine.receivables_before(Timestamp(before), cut)?,
+            false => app.engine.balances_before(Timestamp(before), cut)?,
+        };
         first = as_of.through().max(first);
-        maker.begin_at(Before::new(as_of, Box::new(|at| Ok(app.engine.record(at)?))))?;
+        maker.begin_at(Before::new(as_of))?;
     }
     let mut pace = ReadPace::new(&app.engine);
     for block in app.engine.blocks(first) {
