@@ -23,8 +23,8 @@
 //!
 //! # Memory
 //! It grows with the accounts of all ledgers, with eight bytes for each Record and owner whose
-//! state it concerns, with the minutes in which something is still due to a ledger (some 40 bytes each,
-//! however many charges), and with the idempotency keys of the last 24 hours. While there are
+//! state it concerns, with the minutes in which something is still due to a ledger (some 40 bytes
+//! each, however many charges), and with the idempotency keys of the last 24 hours. While there are
 //! receivables files to compare, it also grows with what they hold: up to 2^20 parts of some 150
 //! bytes. It does not grow with the content of Records.
 
