@@ -54,7 +54,7 @@ fn main() {
         timed("opened, with the index", || runtime.block_on(Engine::open_part(part.clone(), options, |_, _| {})));
     let engine = opened.expect("an engine");
     timed("balance files made", || engine.settle_balance_files().expect("files"));
-    let files = part.files().expect("a list").into_iter().filter(|(name, _)| name.starts_with("balances2-"));
+    let files = part.files().expect("a list").into_iter().filter(|(name, _)| name.starts_with("balances3-"));
     let (count, bytes) = files.fold((0, 0), |(count, sum), (_, bytes)| (count + 1, sum + bytes));
     println!("{count} files of {} KiB in all; resident {} KiB", bytes / 1_024, resident());
     let before = resident();

@@ -6,32 +6,33 @@ use std::error::Error;
 
 use actors::balance_files::{AnticipatedOn, AnticipatedSums, AsOf, Told};
 use actors::store::Sequence;
-use ledger::event::{CardBrand, Event};
+use ledger::event::CardBrand;
 use ledger::fees::Settings;
 use ledger::id::GroupNumber;
-use ledger::record::Record;
+use ledger::receivables::Receivables;
 use ledger::time::Month;
 
 /// Error of the books before a report or an export.
 pub type BeforeError = Box<dyn Error + Send + Sync>;
-
-/// Reads one Record.
-pub type ReadRecord<'a> = Box<dyn Fn(Sequence) -> Result<Record, BeforeError> + 'a>;
 
 /// Brands of the cards of pending charges, by group and by the ordinal of the Record that opened
 /// each.
 pub type PendingCards = BTreeMap<(GroupNumber, u64), CardBrand>;
 
 /// Books after a Record before the first day.
-pub struct Before<'a> {
+pub struct Before {
     as_of: AsOf,
-    read: ReadRecord<'a>,
 }
 
-impl<'a> Before<'a> {
-    /// The books of a balance file; single Records before it are read with `read`.
-    pub fn new(as_of: AsOf, read: ReadRecord<'a>) -> Self {
-        Self { as_of, read }
+impl Before {
+    /// The books of a balance file.
+    pub fn new(as_of: AsOf) -> Self {
+        Self { as_of }
+    }
+
+    /// What is due to whom, if it was asked for.
+    pub fn take_receivables(&mut self) -> Receivables {
+        self.as_of.take_receivables()
     }
 
     /// The last Record that counts.
@@ -66,12 +67,7 @@ impl<'a> Before<'a> {
 
     fn settings_at(&self, group: GroupNumber, at: Sequence) -> Result<Option<Settings>, BeforeError> {
         let changes = self.as_of.settings(group)?;
-        let Some(last) = changes.into_iter().take_while(|by| *by <= at).last() else { return Ok(None) };
-        let found = (self.read)(last)?.events.into_iter().rev().find_map(|event| match event {
-            Event::MerchantOpened { settings, .. } | Event::MerchantChanged { settings } => Some(settings),
-            _ => None,
-        });
-        Ok(found)
+        Ok(changes.into_iter().take_while(|(by, _)| *by <= at).last().map(|(_, settings)| settings))
     }
 
     /// Brands of the cards of pending charges.

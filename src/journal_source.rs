@@ -10,18 +10,17 @@ use std::time::Duration;
 
 use actors::backup::{BackupError, Frame, FrameReader, frames};
 use actors::balance_files::BalanceFiles;
-use actors::records::{self, LoadError};
+use actors::records::LoadError;
 use actors::store::{Part, Partition, Sequence, SledOptions, SledStore, StoreError};
 use axum::body::Bytes;
 use axum::http::header::AUTHORIZATION;
 use axum::http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use ledger::record::Record;
 use ledger::time::Timestamp;
 use tokio::runtime::{Builder, Runtime};
 
-use crate::before::{Before, ReadRecord};
+use crate::before::Before;
 use crate::config::JournalSettings;
 use crate::http::client;
 use crate::http::credential::Secret;
@@ -154,39 +153,38 @@ impl JournalSource {
         }
     }
 
-    /// Whether a server sends it.
-    pub fn is_served(&self) -> bool {
-        matches!(self, Self::Served { .. })
-    }
-
     /// The books of the nearest balance file that was cut before an instant (milliseconds since
-    /// 1970, UTC), and at a Record or before it; none when there is none. Blocks the thread.
-    pub fn before(&self, time: i64, at: Option<Sequence>) -> Result<Option<Before<'_>>, JournalSourceFailure> {
+    /// 1970, UTC), and at a Record or before it; none when there is none. With what is due then, if
+    /// that is asked for. Blocks the thread.
+    pub fn before(
+        &self,
+        time: i64,
+        at: Option<Sequence>,
+        with_receivables: bool,
+    ) -> Result<Option<Before>, JournalSourceFailure> {
         let (time, at) = (Timestamp(time), at.unwrap_or(Sequence(u64::MAX)));
-        let (as_of, read): (_, ReadRecord<'_>) = match self {
+        let as_of = match self {
             Self::Stopped { store, .. } | Self::Database { store, .. } => {
                 let last = Sequence(store.head()?.next.0 - 1);
                 let files = BalanceFiles::reading(store.clone())?;
-                let as_of = files.nearest_before(time, at.min(last)).map_err(|error| match error {
+                let found = match with_receivables {
+                    true => files.nearest_with_receivables(time, at.min(last)),
+                    false => files.nearest_before(time, at.min(last)),
+                };
+                found.map_err(|error| match error {
                     LoadError::Store(error) => BackupError::from(error),
                     _ => BackupError::Source("its balance files can't be read"),
-                })?;
-                (as_of, Box::new(|at| Ok(records::record(store, at)?)))
+                })?
             }
             Self::Served { data, .. } => {
-                let read = move |at| {
-                    for frame in self.frames(at)? {
-                        if let Frame::Block(block) = frame? {
-                            let place = at.0.saturating_sub(block.first.0) as usize;
-                            return Ok(Record::decode(block.records.get(place).ok_or("a Record is not there")?)?);
-                        }
-                    }
-                    Err("a Record is not there".into())
-                };
-                (BalanceFiles::nearest_in(&data.join("files"), time, at), Box::new(read))
+                let folder = data.join("files");
+                match with_receivables {
+                    true => BalanceFiles::nearest_with_receivables_in(&folder, time, at),
+                    false => BalanceFiles::nearest_in(&folder, time, at),
+                }
             }
         };
-        Ok((as_of.through() >= Sequence::FIRST).then(|| Before::new(as_of, read)))
+        Ok((as_of.through() >= Sequence::FIRST).then(|| Before::new(as_of)))
     }
 
     /// Its values and head, its blocks from a Record on through that head, and the end, as

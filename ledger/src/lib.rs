@@ -48,6 +48,7 @@ pub mod object;
 pub mod period;
 pub mod personal;
 pub mod postings;
+pub mod receivable_sums;
 pub mod receivables;
 pub mod recipient;
 pub mod record;

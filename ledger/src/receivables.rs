@@ -9,6 +9,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use minicbor::{Decode, Encode};
+
 use crate::account::Account;
 use crate::event::{CardBrand, Event, SellerPart, SettledObject, Terms};
 use crate::fees::{Commission, PaymentMethod};
@@ -26,11 +28,13 @@ const CREDIT_DAYS: u16 = 30;
 const RETURN_DAYS: u16 = 1;
 
 /// Payment arrangement of a receivable: the card scheme, and credit or debit.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct ReceivableArrangement {
     /// Credit or debit card; none where no fact says it.
+    #[n(0)]
     pub method: Option<PaymentMethod>,
     /// The card scheme; none where no fact says it.
+    #[n(1)]
     pub brand: Option<CardBrand>,
 }
 
@@ -40,17 +44,22 @@ impl ReceivableArrangement {
 }
 
 /// Amounts of a receivable, centavos. Gross less MDR, fees and the anticipated part is the net.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct ReceivableAmounts {
     /// Before fees and before anticipation.
+    #[n(0)]
     pub gross: Centavos,
     /// The acquirer's fee: as the merchant pays it, or as it was booked with the charge.
+    #[n(1)]
     pub mdr: Centavos,
     /// Other fees of the platform.
+    #[n(2)]
     pub fees: Centavos,
     /// The part that its recipient anticipated.
+    #[n(3)]
     pub anticipated: Centavos,
     /// The part that is still due.
+    #[n(4)]
     pub net: Centavos,
 }
 
@@ -108,6 +117,34 @@ pub struct Receivables {
     now: Minute,
 }
 
+/// A part of what is kept of [`Receivables`]: see [`Receivables::kept`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct KeptReceivable(#[n(0)] Part);
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+enum Part {
+    /// The minute of the last Record.
+    #[n(0)]
+    Now(#[n(0)] Minute),
+    #[n(1)]
+    Claim(#[n(0)] LedgerId, #[n(1)] Minute, #[n(2)] ObjectId, #[n(3)] ReceivableArrangement, #[n(4)] ReceivableAmounts),
+    #[n(2)]
+    Expected(
+        #[n(0)] GroupNumber,
+        #[n(1)] ObjectId,
+        #[n(2)] SettledObject,
+        #[n(3)] Minute,
+        #[n(4)] ReceivableArrangement,
+        #[n(5)] ReceivableAmounts,
+    ),
+    /// A charge that waits for the acquirer's answer.
+    #[n(3)]
+    Card(#[n(0)] ObjectId, #[n(1)] CardBrand),
+    /// A captured charge, until its last due time.
+    #[n(4)]
+    Charge(#[n(0)] Minute, #[n(1)] ObjectId, #[n(2)] ReceivableArrangement),
+}
+
 /// One open receivable.
 #[derive(Clone, Copy, Debug)]
 struct Open {
@@ -145,6 +182,58 @@ impl Receivables {
             amounts: open.amounts,
         });
         claims.chain(expected)
+    }
+
+    /// How many parts are kept: [`Receivables::kept`] gives one more.
+    pub fn len(&self) -> usize {
+        self.claims.len() + self.expected.len() + self.cards.len() + self.ends.len()
+    }
+
+    /// Whether nothing is open, and no charge is remembered.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All parts of it, in the same order every time: a fold that gets them by
+    /// [`Receivables::restore`] goes on as this one does.
+    pub fn kept(&self) -> impl Iterator<Item = KeptReceivable> {
+        let claims = self
+            .claims
+            .iter()
+            .map(|((holder, due, charge), open)| Part::Claim(*holder, *due, *charge, open.arrangement, open.amounts));
+        let expected = self.expected.iter().map(|((group, charge, object), open)| {
+            Part::Expected(*group, *charge, *object, open.due, open.arrangement, open.amounts)
+        });
+        let cards = self.cards.iter().map(|(charge, brand)| Part::Card(*charge, *brand));
+        let charges = self.ends.iter().filter_map(|(end, charge)| {
+            let arrangement = self.charges.get(charge)?;
+            Some(Part::Charge(*end, *charge, *arrangement))
+        });
+        let now = std::iter::once(Part::Now(self.now));
+        now.chain(claims).chain(expected).chain(cards).chain(charges).map(KeptReceivable)
+    }
+
+    /// Takes a part that another fold has kept.
+    pub fn restore(&mut self, kept: KeptReceivable) {
+        match kept.0 {
+            Part::Now(now) => self.now = now,
+            Part::Claim(holder, due, charge, arrangement, amounts) => {
+                self.claims.insert((holder, due, charge), Open { arrangement, due, amounts });
+                if amounts.net.is_zero() {
+                    self.spent.insert((due, holder, charge));
+                }
+                *self.sums.entry(holder).or_default() += i128::from(amounts.net.0);
+            }
+            Part::Expected(group, charge, object, due, arrangement, amounts) => {
+                self.expected.insert((group, charge, object), Open { arrangement, due, amounts });
+                *self.sums.entry(LedgerId::Platform(group)).or_default() += i128::from(amounts.net.0);
+            }
+            Part::Card(charge, brand) => drop(self.cards.insert(charge, brand)),
+            Part::Charge(end, charge, arrangement) => {
+                self.charges.insert(charge, arrangement);
+                self.ends.insert((end, charge));
+            }
+        }
     }
 
     /// Sum of the net amounts that are due to a holder, centavos.

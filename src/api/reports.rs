@@ -1,7 +1,6 @@
 //! Exports of a merchant's own ledger: `GET /api/reports/ledger` as a stream, `POST /api/reports`
 //! as a file that is made in the background.
 
-use std::io::Write;
 use std::sync::Arc;
 
 use actors::store::Sequence;
@@ -14,7 +13,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::export::jobs::{Job, Made, NewJob};
+use crate::export::jobs::{Job, Made, NewJob, Pieces};
 use crate::export::{Exported, Exporter, Out, Request, Stream};
 use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
@@ -110,7 +109,7 @@ pub async fn create(
     let (id, through) = (app.new_id(caller.group)?, app.engine.published());
     let new = NewJob::export(id, Some(ledger), request.clone(), None, app.engine.now().0);
     let maker = Arc::clone(&app);
-    let work = Box::new(move |out: &mut dyn Write| {
+    let work = Box::new(move |out: &mut dyn Pieces| {
         let exporter = Exporter::new(request.clone()).keeping_balances();
         let exported = write(&maker, (caller.group, through), &request, exporter, &mut Stream(out))?;
         let (engine, after) = (&maker.engine, request.to.and_then(|to| to.succ_opt()));
@@ -145,7 +144,7 @@ pub async fn download_file(
     PathId(id): PathId,
     parts: Parts,
 ) -> Result<Response, Problem> {
-    download(&app.export_jobs, &find(&app, caller, &id)?, &parts.headers)
+    download(&app.export_jobs, &find(&app, caller, &id)?, 1, &parts.headers)
 }
 
 /// The manifest of a report that is done, byte by byte as it was signed.

@@ -88,7 +88,7 @@ fn make(settings: &ExportSettings) -> Result<Made, ExportFailure> {
     let mut exporter = Exporter::new(settings.request.clone()).keeping_balances();
     let mut first = Sequence::FIRST;
     let begins_before = settings.request.from.map(begin_of);
-    if let Some(before) = begins_before.map(|time| journal.before(time, settings.at)).transpose()?.flatten() {
+    if let Some(before) = begins_before.map(|time| journal.before(time, settings.at, false)).transpose()?.flatten() {
         first = before.through();
         exporter.begin_at(&before).map_err(failed)?;
     }

@@ -177,7 +177,7 @@ impl Exporter {
 
     /// Begins with books before the first day. The next block is the one that has their last
     /// Record.
-    pub fn begin_at(&mut self, before: &Before<'_>) -> Result<(), ExportError> {
+    pub fn begin_at(&mut self, before: &Before) -> Result<(), ExportError> {
         // Accounts have the names of ledgers that stand behind them.
         let ids = before.each_ledger(|told| {
             if let Told::Ledger(ledger, id) = told {
@@ -618,7 +618,7 @@ mod tests {
             let block = Block { partition: Partition(0), first, booked_at_ms: booked_at.0, previous, records };
             part.append(&block).expect("a durable block");
         }
-        let options = BalanceFileOptions { records: 1, accounts: 1_000 };
+        let options = BalanceFileOptions { records: 1, accounts: 1_000, ..BalanceFileOptions::default() };
         let files = BalanceFiles::open(part.clone(), options).expect("files");
         files.settle(Sequence(5)).expect("files");
 
@@ -629,8 +629,7 @@ mod tests {
             let as_of = files.nearest_before(first_day.plus_days(1), Sequence(through)).expect("a file");
             let first = as_of.through().max(Sequence::FIRST);
             assert_eq!(as_of.through().0, through);
-            let read = |at| Ok(actors::records::record(&part, at)?);
-            exporter.begin_at(&Before::new(as_of, Box::new(read))).expect("a beginning");
+            exporter.begin_at(&Before::new(as_of)).expect("a beginning");
             for block in part.blocks(first) {
                 exporter.post_block(&block.expect("a block"), Sequence(5), &mut out).expect("memory");
             }

@@ -201,7 +201,7 @@ impl Mapped {
     }
 
     fn flush(&mut self, out: &mut dyn Out) -> io::Result<()> {
-        let part = if self.format == Format::Quickbooks { Part::Piece(self.piece) } else { Part::Rows };
+        let part = if self.format.is_in_pieces() { Part::Piece(self.piece) } else { Part::Rows };
         out.write(part, &self.text)?;
         self.text.clear();
         Ok(())

@@ -95,6 +95,11 @@ impl Format {
         Self::MAPPED.contains(&self)
     }
 
+    /// Whether its rows are files of so many lines each, with a number in their names.
+    pub fn is_in_pieces(self) -> bool {
+        self == Self::Quickbooks
+    }
+
     /// Whether its files are compressed already.
     pub fn is_compressed(self) -> bool {
         matches!(self, Self::Parquet | Self::Xlsx)

@@ -1,6 +1,5 @@
 //! Exports and reports that are made in the background, for operators.
 
-use std::io::Write;
 use std::sync::Arc;
 
 use actors::store::Sequence;
@@ -12,14 +11,14 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::export::jobs::{Job, JobFile, Made, NewJob, OneFile, Work, WorkError};
+use crate::export::jobs::{Job, JobFile, JobOut, Made, NewJob, Pieces, Work, WorkError};
 use crate::export::{Chart, Exported, Exporter, Format, Level, Request};
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, SentKey};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
-use crate::http::reply::{All, ok, only, query, single};
+use crate::http::reply::{All, number, ok, only, query, single};
 use crate::ops::export::{self, ledger_of};
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::reports;
@@ -215,9 +214,9 @@ fn write(
     request: &Request,
     chart: Option<(Chart, Level)>,
     cut: Sequence,
-    out: &mut dyn Write,
+    out: &mut dyn Pieces,
 ) -> Result<Made, WorkError> {
-    let (mut out, mut exporter) = (OneFile(out), Exporter::new(request.clone()).keeping_balances());
+    let (mut out, mut exporter) = (JobOut(out), Exporter::new(request.clone()).keeping_balances());
     if let Some((chart, level)) = chart {
         exporter = exporter.mapped(chart, level);
     }
@@ -248,8 +247,9 @@ pub async fn get(State(app): State<Arc<App>>, _: Operator, PathId(id): PathId) -
     Ok(ok(ExportJobView::of(&find(&app, &id)?)))
 }
 
-/// The file of an export that is done, whole or a range of it (`Range`, one range of bytes).
-#[utoipa::path(get, path = "/ops/exports/{id}/file", operation_id = "download_export", params(("id" = String, Path)),
+/// The file of an export that is done, whole or a range of it (`Range`, one range of bytes). An
+/// export for QuickBooks has several, of at most 1,000 lines each.
+#[utoipa::path(get, path = "/ops/exports/{id}/file", operation_id = "download_export", params(("id" = String, Path), ("piece" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Which of its `files` there are, from 1; the first when absent.")),
     responses((status = 200, content((String = "application/jsonl"), (String = "application/json"), (String = "text/csv"), (String = "text/plain"), (String = "text/html"), (String = "application/pdf"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 206, description = "The range that was asked for.", content((String = "application/jsonl"), (String = "application/json"), (String = "text/csv"), (String = "text/plain"), (String = "text/html"), (String = "application/pdf"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 409), (status = 416)))]
 pub async fn file(
     State(app): State<Arc<App>>,
@@ -257,7 +257,12 @@ pub async fn file(
     PathId(id): PathId,
     parts: Parts,
 ) -> Result<Response, Problem> {
-    download(&app.export_jobs, &find(&app, &id)?, &parts.headers)
+    let pairs = query(&parts)?;
+    only(&pairs, &["piece"])?;
+    let job = find(&app, &id)?;
+    let last = job.files().count().max(1) as u64;
+    let piece = number(&pairs, "piece", 1..=last)?.unwrap_or(1);
+    download(&app.export_jobs, &job, piece as u32, &parts.headers)
 }
 
 /// The manifest of an export that is done, byte by byte as it was signed.

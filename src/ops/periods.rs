@@ -84,13 +84,13 @@ pub struct PeriodView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OpenItem {
     /// `suspense`: money that nobody has explained; `negative_bank`: a bank account below zero;
-    /// `in_flight`: money of orders without an end; `waiting`: decisions of operators that were
-    /// asked for by then and are not taken; `unreconciled`: differences that reconciliations of its
-    /// days found.
-    #[schema(pattern = "^(suspense|negative_bank|in_flight|waiting|unreconciled)$")]
+    /// `in_flight`: money of orders without an end; `unanswered`: card charges without an answer of
+    /// the acquirer; `waiting`: decisions of operators that were asked for by then and are not
+    /// taken; `unreconciled`: differences that reconciliations of its days found.
+    #[schema(pattern = "^(suspense|negative_bank|in_flight|unanswered|waiting|unreconciled)$")]
     kind: &'static str,
-    /// The account, without ids; of `waiting`, the kind of the queue's items; of `unreconciled`,
-    /// the kind of file.
+    /// The account, without ids; of `unanswered`, `charge`; of `waiting`, the kind of the queue's
+    /// items; of `unreconciled`, the kind of file.
     #[schema(example = "Liabilities:Suspense")]
     name: String,
     /// Balance in centavos, debits minus credits; absent for a count.
@@ -209,7 +209,8 @@ fn open_items(
     (begin, end): (Timestamp, Timestamp),
 ) -> Result<Vec<OpenItem>, Problem> {
     let mut open = Vec::new();
-    for SumOfKind { account, balance, .. } in engine.sums_as_of(through, |_, _| ())?.kinds {
+    let as_of = engine.balances_as_of(through)?;
+    for SumOfKind { account, balance, .. } in as_of.sums(|_| ())?.kinds {
         let net = balance.net();
         let kind = match account {
             Account::Suspense if net != 0 => "suspense",
@@ -227,6 +228,11 @@ fn open_items(
             _ => continue,
         };
         open.push(OpenItem { kind, name: account.kind_name(), balance: Some(net), count: None });
+    }
+    let unanswered = as_of.unanswered_cards()?;
+    if unanswered > 0 {
+        let name = "charge".to_owned();
+        open.push(OpenItem { kind: "unanswered", name, balance: None, count: Some(unanswered) });
     }
     let waiting = engine.queue_counts(|item| (item.id.created_at() < end).then(|| kind_name(item)));
     let counted = waiting.into_iter().map(|(name, count)| OpenItem {

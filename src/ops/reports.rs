@@ -83,8 +83,9 @@ pub struct ReportColumn {
 
 /// A report of the days from `from` to `to`, both included, through the Record `at`. Days are days
 /// in America/Sao_Paulo, of the booking. One at a time, exports counted. It reads the journal from
-/// the first day on; receivables and settlement-calendar read all of it. The headers `Report-Cut`
-/// and `Report-Head` name the cut in every format.
+/// the last balance file before the first day; receivables and settlement-calendar, which are of
+/// the end of one day, from the last one before that end. The headers `Report-Cut` and
+/// `Report-Head` name the cut in every format.
 #[utoipa::path(get, path = "/ops/reports/{name}", operation_id = "read_report",
     params(("name" = String, Path, pattern = "^(trial-balance|general-ledger|daily-close|receivables|settlement-calendar|fees|anticipation-income|monthly-totals|late-entries|statement)$", example = "trial-balance", description = "The report's name."),
         ("ledger" = Option<String>, Query, pattern = "^(all|P-all|P-house|[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$", description = "One ledger, or `P-all`; `all` when absent. For trial-balance, general-ledger, receivables and late-entries; statement wants `M-…` or `R-…`."),
@@ -252,9 +253,12 @@ pub(super) fn write(
     let mut maker = ReportMaker::with_tax_ids(request.clone(), format, tax_ids, &mut out)?;
     let mut first = Sequence::FIRST;
     if let Some(before) = request.begins_before() {
-        let as_of = app.engine.balances_before(Timestamp(before), cut)?;
+        let as_of = match request.begins_with_receivables() {
+            true => app.engine.receivables_before(Timestamp(before), cut)?,
+            false => app.engine.balances_before(Timestamp(before), cut)?,
+        };
         first = as_of.through().max(first);
-        maker.begin_at(Before::new(as_of, Box::new(|at| Ok(app.engine.record(at)?))))?;
+        maker.begin_at(Before::new(as_of))?;
     }
     let mut pace = ReadPace::new(&app.engine);
     for block in app.engine.blocks(first) {

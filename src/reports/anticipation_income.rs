@@ -75,7 +75,7 @@ impl Fold for AnticipationIncome {
         COLUMNS
     }
 
-    fn carry(&mut self, before: &Before<'_>) -> Result<(), BeforeError> {
+    fn carry(&mut self, before: &mut Before) -> Result<(), BeforeError> {
         let day = |day| day_of(Timestamp::end_of_day(day).0);
         for (AnticipatedOn { due, on, group }, AnticipatedSums { amount, discount, count }) in before.anticipated()? {
             self.0.insert((day(on), day(due), group), Anticipated { count, amount, discount });

@@ -8,7 +8,6 @@ use actors::backup::{BackupError, Frame};
 use actors::store::Sequence;
 
 use super::maker::{ReportError, ReportMade, ReportMaker};
-use super::request::Report;
 use crate::config::ReportSettings;
 use crate::journal_source::{JournalSource, JournalSourceFailure};
 use crate::terminal::{self, advance};
@@ -82,10 +81,9 @@ fn write(settings: &ReportSettings, out: &mut dyn Write) -> Result<ReportMade, R
     let mut maker = ReportMaker::new(settings.request.clone(), settings.format, out)?;
     let bar = terminal::bar("reading the journal", "Records");
     let mut first = Sequence::FIRST;
-    // A server that sends its journal gives no single Records meanwhile, such as those with rates.
-    let begins_before =
-        settings.request.begins_before().filter(|_| !journal.is_served() || settings.request.report != Report::Fees);
-    if let Some(before) = begins_before.map(|time| journal.before(time, settings.at)).transpose()?.flatten() {
+    let with_receivables = settings.request.begins_with_receivables();
+    let begin = |time| journal.before(time, settings.at, with_receivables);
+    if let Some(before) = settings.request.begins_before().map(begin).transpose()?.flatten() {
         first = before.through();
         maker.begin_at(before)?;
     }

@@ -82,7 +82,7 @@ pub(super) struct Fees {
 
 impl Fees {
     /// Follows settings and pending charges: a charge has the rates of its opening.
-    fn follow(&mut self, group: GroupNumber, event: &Event, before: Option<&Before<'_>>) -> io::Result<()> {
+    fn follow(&mut self, group: GroupNumber, event: &Event, before: Option<&Before>) -> io::Result<()> {
         match event {
             Event::MerchantOpened { settings, .. } | Event::MerchantChanged { settings } => {
                 self.settings.insert(group, *settings);
@@ -107,7 +107,7 @@ impl Fees {
     }
 
     /// The settings of a merchant as of the last Record.
-    fn settings(&mut self, group: GroupNumber, before: Option<&Before<'_>>) -> io::Result<Settings> {
+    fn settings(&mut self, group: GroupNumber, before: Option<&Before>) -> io::Result<Settings> {
         if let Some(settings) = self.settings.get(&group) {
             return Ok(*settings);
         }
@@ -123,7 +123,7 @@ impl Fees {
         &mut self,
         group: GroupNumber,
         (charge, opened): (ObjectId, u64),
-        before: Option<&Before<'_>>,
+        before: Option<&Before>,
     ) -> io::Result<Option<Settings>> {
         let known = self.opened.remove(&charge);
         let Some(before) = before.filter(|_| known.is_none()) else { return Ok(known) };

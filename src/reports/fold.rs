@@ -26,7 +26,7 @@ pub(super) struct Posted<'a> {
     pub(super) names: &'a Names,
     pub(super) scope: &'a LedgerScope,
     /// The books before the first Record that the fold gets; none when that is the first of all.
-    pub(super) before: Option<&'a Before<'a>>,
+    pub(super) before: Option<&'a Before>,
 }
 
 /// State of the journal at the end of a report.
@@ -50,7 +50,7 @@ pub(super) trait Fold {
     }
 
     /// Begins with books before the first day, instead of with the first Record.
-    fn carry(&mut self, _before: &Before<'_>) -> Result<(), BeforeError> {
+    fn carry(&mut self, _before: &mut Before) -> Result<(), BeforeError> {
         Ok(())
     }
 

@@ -66,7 +66,7 @@ pub struct ReportMade {
 pub struct ReportMaker<'a> {
     request: ReportRequest,
     /// The books before the first Record that is read.
-    before: Option<Before<'a>>,
+    before: Option<Before>,
     names: Names,
     scope: LedgerScope,
     fold: Box<dyn Fold>,
@@ -115,7 +115,7 @@ impl<'a> ReportMaker<'a> {
 
     /// Begins with books before [`ReportRequest::begins_before`]. The next block is the one that
     /// has their last Record.
-    pub fn begin_at(&mut self, before: Before<'a>) -> Result<(), ReportError> {
+    pub fn begin_at(&mut self, mut before: Before) -> Result<(), ReportError> {
         let Self { names, scope, fold, openings, .. } = self;
         let mut openings = openings.as_mut();
         let each = before.each_ledger(|told| match told {
@@ -130,7 +130,7 @@ impl<'a> ReportMaker<'a> {
             }
             _ => {}
         });
-        each.and_then(|()| fold.carry(&before)).map_err(ReportError::Before)?;
+        each.and_then(|()| fold.carry(&mut before)).map_err(ReportError::Before)?;
         self.cut = before.through();
         self.before = Some(before);
         Ok(())

@@ -10,6 +10,7 @@ use ledger::receivables::{Receivable, ReceivableAmounts, Receivables};
 
 use super::fold::{Ended, Fold, Posted};
 use super::table::{Cell, Column, Kind, Rows, column, count, sum};
+use crate::before::{Before, BeforeError};
 use crate::http::timestamp::day_of;
 use crate::views::charge::{brand_name, method_name};
 
@@ -38,6 +39,11 @@ type Key = (String, &'static str, &'static str, String, NaiveDate);
 impl Fold for ReceivablesReport {
     fn columns(&self) -> &'static [Column] {
         COLUMNS
+    }
+
+    fn carry(&mut self, before: &mut Before) -> Result<(), BeforeError> {
+        self.0 = before.take_receivables();
+        Ok(())
     }
 
     fn post(&mut self, posted: &Posted<'_>, _: &mut Rows<'_>) -> io::Result<()> {

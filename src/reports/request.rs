@@ -222,16 +222,22 @@ impl ReportRequest {
     }
 
     /// The instant before which a balance file is all that it needs of earlier Records,
-    /// milliseconds since 1970 (UTC); none when it needs every Record: what is due was opened at
-    /// any time before.
+    /// milliseconds since 1970 (UTC); none when it needs every Record.
     pub fn begins_before(&self) -> Option<i64> {
         match (self.report, self.from) {
-            (Report::Receivables | Report::SettlementCalendar, _) => None,
             (_, Some(from)) => Some(begin_of(from)),
-            // The sums through its last day are its debits and credits.
-            (Report::TrialBalance, None) => Some(self.to.and_then(|to| to.succ_opt()).map_or(i64::MAX, begin_of)),
+            // A file through its last day has all of it: the sums are its debits and credits, and
+            // what is due then is due whenever it was opened.
+            (Report::TrialBalance | Report::Receivables | Report::SettlementCalendar, None) => {
+                Some(self.to.and_then(|to| to.succ_opt()).map_or(i64::MAX, begin_of))
+            }
             (_, None) => None,
         }
+    }
+
+    /// Whether it begins with what is due to whom, too.
+    pub fn begins_with_receivables(&self) -> bool {
+        !self.report.takes_from()
     }
 
     /// Name of its file.

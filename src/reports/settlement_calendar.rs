@@ -11,6 +11,7 @@ use ledger::receivables::Receivables;
 use super::fold::{Ended, Fold, Posted};
 use super::receivables::bucket;
 use super::table::{Cell, Column, Kind, Rows, column, sum};
+use crate::before::{Before, BeforeError};
 use crate::http::timestamp::day_of;
 
 const COLUMNS: &[Column] = &[
@@ -30,6 +31,11 @@ pub(super) struct SettlementCalendar(Receivables);
 impl Fold for SettlementCalendar {
     fn columns(&self) -> &'static [Column] {
         COLUMNS
+    }
+
+    fn carry(&mut self, before: &mut Before) -> Result<(), BeforeError> {
+        self.0 = before.take_receivables();
+        Ok(())
     }
 
     fn post(&mut self, posted: &Posted<'_>, _: &mut Rows<'_>) -> io::Result<()> {

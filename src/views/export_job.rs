@@ -13,6 +13,7 @@ use tokio::sync::Semaphore;
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::export::FileMade;
 use crate::export::jobs::{ExportJobs, Job, JobStatus, KEPT_MS, NewJob, Work, media_type_of};
 use crate::http::json::{Checker, Raw};
 use crate::http::problem::{Code, Problem};
@@ -36,7 +37,7 @@ pub struct ExportJobView {
     /// Why it failed: `too_large` (over 4 GiB, or more rows than the format holds), `no_space`,
     /// `interrupted` (the server ended), `no_code` (accounts without a code in the map),
     /// `does_not_fit` (an amount that the program does not take), `too_many_lines` (more than a
-    /// file of the program holds) or `internal`.
+    /// hundred files of the program hold) or `internal`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(
         nullable = false,
@@ -79,10 +80,14 @@ pub struct ExportJobView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, minimum = 0, example = 42)]
     cut: Option<u64>,
-    /// The file, once it is done.
+    /// The file, once it is done; the first of several.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     file: Option<JobFileView>,
+    /// How many files there are, once it is done: one, or for QuickBooks one for each 1,000 lines.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, minimum = 1, maximum = 100, example = 1)]
+    files: Option<u64>,
     /// Signature of the manifest, once it is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -149,6 +154,7 @@ impl ExportJobView {
                 bytes: file.bytes,
                 sha256: file.sha256.clone(),
             }),
+            files: job.file.as_ref().map(|_| job.files().count() as u64),
             manifest: job.manifest.as_ref().map(|signed| ManifestView {
                 sha256: signed.sha256.clone(),
                 public_key: signed.public_key.clone(),
@@ -216,7 +222,7 @@ pub fn unreadable(error: io::Error) -> Problem {
 
 /// The manifest of a job, byte by byte as it was signed; 409 while there is none.
 pub fn manifest(jobs: &ExportJobs, job: &Job) -> Result<Response, Problem> {
-    done(job)?;
+    done(job, 1)?;
     if job.manifest.is_none() {
         return Err(Problem::new(Code::StateConflict).detail("The file of a report has no manifest."));
     }
@@ -224,16 +230,18 @@ pub fn manifest(jobs: &ExportJobs, job: &Job) -> Result<Response, Problem> {
     Ok(([(CONTENT_TYPE, "application/json")], bytes).into_response())
 }
 
-fn done(job: &Job) -> Result<(u64, String), Problem> {
-    match (&job.file, job.status) {
-        (Some(file), JobStatus::Done) => Ok((file.bytes, file.sha256.clone())),
+fn done(job: &Job, piece: u32) -> Result<&FileMade, Problem> {
+    match (job.files().nth(piece.saturating_sub(1) as usize), job.status) {
+        (Some(file), JobStatus::Done) => Ok(file),
         _ => Err(Problem::new(Code::StateConflict).detail("The export is not done.")),
     }
 }
 
-/// The file of a job, whole or the range that the request asks for; 409 while there is none.
-pub fn download(jobs: &ExportJobs, job: &Job, headers: &HeaderMap) -> Result<Response, Problem> {
-    let (bytes, sha256) = done(job)?;
+/// A file of a job, by its number from 1, whole or the range that the request asks for; 409 while
+/// there is none.
+pub fn download(jobs: &ExportJobs, job: &Job, piece: u32, headers: &HeaderMap) -> Result<Response, Problem> {
+    let FileMade { path: name, bytes, sha256 } = done(job, piece)?;
+    let bytes = *bytes;
     let Ok(turn) = DOWNLOADS.try_acquire() else {
         let detail = "Too many files are being downloaded.";
         return Err(Problem::new(Code::Overloaded).retry_after(5).detail(detail));
@@ -255,14 +263,13 @@ pub fn download(jobs: &ExportJobs, job: &Job, headers: &HeaderMap) -> Result<Res
             return Ok(response);
         }
     };
-    let mut file = jobs.file(job).map_err(unreadable)?;
+    let mut file = jobs.file(job, piece).map_err(unreadable)?;
     file.seek(SeekFrom::Start(first)).map_err(unreadable)?;
     let body = streamed("an export's file", move |out| {
         let _until_it_ends = turn;
         let copied = io::copy(&mut file.take(count), out)?;
         if copied == count { Ok(()) } else { Err("the file is shorter than it was".into()) }
     });
-    let name = job.file.as_ref().map_or("", |file| &file.path);
     let headers = [
         (CONTENT_TYPE, media_type_of(job).to_owned()),
         (CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),

@@ -114,6 +114,37 @@ async fn books_of_the_past_are_those_of_the_rows_through_it() {
     world.ops_get("/ops/trial-balance?ledger=M-1").await.refused(404, "not_found");
 }
 
+/// A card charge whose acquirer is silent at a month's end is open in that month, in no other. A
+/// code that nobody has paid is no command without an end.
+#[tokio::test]
+async fn a_charge_without_an_answer_is_open_at_the_months_end() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let now = world.advance(0).await;
+    merchant.post("/api/card", &card(3_000, APPROVED)).await.expect(201);
+    merchant.post("/api/card", &card(3_000, SILENT)).await.expect(201);
+    let unanswered = |period: Value| {
+        let open = period["open"].as_array().unwrap();
+        open.iter().filter(|item| item["kind"] == "unanswered").cloned().collect::<Vec<_>>()
+    };
+    let one = json!({"kind": "unanswered", "name": "charge", "count": 1});
+    let path = |at: DateTime<Utc>| format!("/ops/periods/{}", local(at).format("%Y-%m"));
+    assert_eq!(unanswered(world.ops_get(&path(now)).await.expect(200)), [one], "the month goes on");
+    world.advance_to(next_month(now) - Duration::seconds(20)).await;
+    assert_eq!(unanswered(world.ops_get(&path(now)).await.expect(200)), [Value::Null; 0], "it was answered meanwhile");
+
+    merchant.post("/api/pix", &pix("10.00")).await.expect(201);
+    for _ in 0..2 {
+        merchant.post("/api/card", &card(7_000, SILENT)).await.expect(201);
+    }
+    world.advance_to(next_month(now) + Duration::days(1)).await;
+    let two = [json!({"kind": "unanswered", "name": "charge", "count": 2})];
+    assert_eq!(unanswered(world.ops_get(&path(now)).await.expect(200)), two);
+    assert_eq!(unanswered(world.ops_get(&path(next_month(now))).await.expect(200)), [Value::Null; 0]);
+    let pending = world.ops_post(&format!("{}/close", path(now)), &json!({})).await.expect(200);
+    assert_eq!(unanswered(pending), two, "who closes it reads so");
+}
+
 #[tokio::test]
 async fn a_month_is_closed_by_two_operators() {
     let world = World::sandbox().await;

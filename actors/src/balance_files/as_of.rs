@@ -8,11 +8,13 @@ use std::sync::Arc;
 
 use ledger::account::Account;
 use ledger::entry::{Balance, Balances};
+use ledger::fees::Settings;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::receivables::Receivables;
 use ledger::record::Record;
 use ledger::time::{Month, Timestamp};
 
-use super::carried::{AnticipatedOn, AnticipatedSums, Change, Changes, Key, Kind, Told};
+use super::carried::{AnticipatedOn, AnticipatedSums, Change, Changes, Key, Kind, SettingsPart, Told};
 use super::file::{self, BalanceFile, Cut, FileError, Row, Rows, Source};
 use crate::records::LoadError;
 use crate::store::{Block, Part, Sequence, StoreError};
@@ -25,6 +27,8 @@ pub struct AsOf {
     pub(super) through: Sequence,
     /// When the last Record was booked, milliseconds since 1970 (UTC).
     pub(super) booked_at_ms: i64,
+    /// What is due to whom; none when nobody asked for it.
+    pub(super) receivables: Option<Receivables>,
 }
 
 /// Sums of all ledgers after a Record of the past.
@@ -57,7 +61,7 @@ impl AsOf {
     pub(super) fn of(file: Option<BalanceFile>) -> Self {
         let cut = file.as_ref().map(BalanceFile::cut);
         let (through, booked_at_ms) = cut.map_or((Sequence(0), 0), |cut| (cut.through, cut.booked_at_ms));
-        Self { file, moved: Changes::default(), through, booked_at_ms }
+        Self { file, moved: Changes::default(), through, booked_at_ms, receivables: None }
     }
 
     /// Reads a balance file outside of a store.
@@ -81,6 +85,11 @@ impl AsOf {
     /// When it was booked, milliseconds since 1970 (UTC); 0 before the first Record.
     pub fn booked_at_ms(&self) -> i64 {
         self.booked_at_ms
+    }
+
+    /// What is due to whom, for one who asked for it; nothing before the first Record.
+    pub fn take_receivables(&mut self) -> Receivables {
+        self.receivables.take().unwrap_or_default()
     }
 
     /// Adds the Records of a block that are not counted yet, through `last`.
@@ -174,6 +183,15 @@ impl AsOf {
         self.told(Kind::Pending, group)
     }
 
+    /// How many card charges wait for the acquirer's answer. For a thread that may wait.
+    pub fn unanswered_cards(&self) -> Result<u64, LoadError> {
+        let mut count = 0;
+        for told in self.pending(None) {
+            count += u64::from(matches!(told?, Told::Pending { brand: Some(_), .. }));
+        }
+        Ok(count)
+    }
+
     /// The Record that opened a pending charge; none when it is not pending.
     pub fn opened(&self, group: GroupNumber, ordinal: u64) -> Result<Option<Sequence>, LoadError> {
         let key = Key::pending(group, ordinal);
@@ -184,14 +202,18 @@ impl AsOf {
         })
     }
 
-    /// The Records that set the settings of a merchant, in order.
-    pub fn settings(&self, group: GroupNumber) -> Result<Vec<Sequence>, LoadError> {
-        let told = self.told(Kind::Settings, Some(group));
-        told.map(|told| match told? {
-            Told::Settings(_, by) => Ok(by),
-            _ => Err(unreadable(FileError::Damaged)),
-        })
-        .collect()
+    /// The settings of a merchant, in order, each with the Record that set them.
+    pub fn settings(&self, group: GroupNumber) -> Result<Vec<(Sequence, Settings)>, LoadError> {
+        let (mut found, mut bytes) = (Vec::new(), Vec::new());
+        let mut told = self.told(Kind::Settings, Some(group)).peekable();
+        while let Some(Told::Settings(_, by, part)) = told.next().transpose()? {
+            part.add_to(&mut bytes);
+            let goes_on = matches!(told.peek(), Some(Ok(Told::Settings(_, next, _))) if *next == by);
+            if !goes_on {
+                found.push((by, SettingsPart::read(&bytes).ok_or_else(|| unreadable(FileError::Damaged))?));
+            }
+        }
+        Ok(found)
     }
 
     /// The sums of splits that were anticipated and are due today or later.

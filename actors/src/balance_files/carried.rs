@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use ledger::account::Account;
 use ledger::entry::Balance;
 use ledger::event::{CardBrand, Event};
+use ledger::fees::Settings;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::record::Record;
 use ledger::time::{Month, Timestamp};
@@ -105,7 +106,13 @@ impl Key {
                 let brand = brand.and_then(brand_of);
                 Told::Pending { group, ordinal: self.word64(5), opened: sequence(debits), brand }
             }
-            SETTINGS => Told::Settings(group, Sequence(self.word64(5))),
+            SETTINGS => {
+                let mut bytes = [0; SETTINGS_PART];
+                for (half, number) in bytes.chunks_exact_mut(SETTINGS_PART / 2).zip([debits, credits]) {
+                    half.copy_from_slice(&number.to_be_bytes()[1..]);
+                }
+                Told::Settings(group, Sequence(self.word64(5)), SettingsPart { place: self.0[13], bytes })
+            }
             ANTICIPATED => {
                 let (on, group) = (self.word(5), GroupNumber(self.word(9)));
                 let of = AnticipatedOn { due: self.word(1), on, group };
@@ -143,9 +150,11 @@ impl Key {
         Self::numbered(PENDING, group, ordinal)
     }
 
-    /// The place of a change of settings.
-    pub(super) fn settings(group: GroupNumber, by: Sequence) -> Self {
-        Self::numbered(SETTINGS, group, by.0)
+    /// The place of a part of the settings that a Record set.
+    pub(super) fn settings(group: GroupNumber, by: Sequence, part: u8) -> Self {
+        let mut key = Self::numbered(SETTINGS, group, by.0);
+        key.0[13] = part;
+        key
     }
 
     fn anticipated(AnticipatedOn { due, on, group }: AnticipatedOn, part: u8) -> Self {
@@ -206,12 +215,49 @@ pub enum Told {
         /// Brand of its card; none for PIX.
         brand: Option<CardBrand>,
     },
-    /// A Record that set the settings of a merchant.
-    Settings(GroupNumber, Sequence),
+    /// A part of the settings of a merchant, and the Record that set them.
+    Settings(GroupNumber, Sequence, SettingsPart),
     /// A part of the sums of splits that were anticipated: the amounts, or their number.
     Anticipated(AnticipatedOn, AnticipatedSums),
     /// A month that was closed, and the Record that closed it.
     Closed(Month, Sequence),
+}
+
+/// Bytes of settings in one row.
+const SETTINGS_PART: usize = 30;
+
+/// A part of a merchant's settings: what a row has of their length (two bytes) and encoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SettingsPart {
+    place: u8,
+    bytes: [u8; SETTINGS_PART],
+}
+
+impl SettingsPart {
+    /// The rows of settings, each by its two numbers.
+    fn rows(settings: &Settings) -> Vec<(i128, i128)> {
+        let encoded = minicbor::to_vec(settings).expect("writing into memory cannot fail");
+        let mut bytes = (encoded.len() as u16).to_be_bytes().to_vec();
+        bytes.extend(encoded);
+        bytes.resize(bytes.len().next_multiple_of(SETTINGS_PART), 0);
+        let number = |half: &[u8]| half.iter().fold(0, |number, byte| number << 8 | i128::from(*byte));
+        let halves = bytes.chunks_exact(SETTINGS_PART).map(|part| part.split_at(SETTINGS_PART / 2));
+        halves.map(|(one, other)| (number(one), number(other))).collect()
+    }
+
+    /// Adds its bytes to those of the parts before it, which are none for the first one.
+    pub(super) fn add_to(&self, bytes: &mut Vec<u8>) {
+        if self.place == 0 {
+            bytes.clear();
+        }
+        bytes.extend(self.bytes);
+    }
+
+    /// The settings, once all parts are there.
+    pub(super) fn read(bytes: &[u8]) -> Option<Settings> {
+        let (length, rest) = bytes.split_first_chunk::<2>()?;
+        minicbor::decode(rest.get(..u16::from_be_bytes(*length).into())?).ok()
+    }
 }
 
 /// Splits that were anticipated on one day, of one group and due day. Days are those of the booking
@@ -289,8 +335,10 @@ impl Changes {
             }
             let Some(group) = record.owner.group() else { continue };
             match event {
-                Event::MerchantOpened { .. } | Event::MerchantChanged { .. } => {
-                    self.put(Key::settings(group, sequence), (0, 0));
+                Event::MerchantOpened { settings, .. } | Event::MerchantChanged { settings } => {
+                    for (part, numbers) in (0..).zip(SettingsPart::rows(settings)) {
+                        self.put(Key::settings(group, sequence, part), numbers);
+                    }
                 }
                 Event::ChargeOpened { card, .. } => {
                     let place = card.as_ref().and_then(|card| BRANDS.iter().position(|brand| *brand == card.brand));

@@ -7,21 +7,28 @@ use std::sync::Arc;
 use ledger::account::Account;
 use ledger::entry::Balance;
 use ledger::id::LedgerId;
+use ledger::receivables::Receivables;
 use ledger::record::Record;
 use ledger::time::Timestamp;
 
 use super::as_of::AsOf;
 use super::carried::Key;
 use super::file::{BalanceFile, Cut, FileError, Row, Source};
+use super::receivables::{self, Kept};
 use crate::store::{Part, Sequence, StoreError};
 
-/// Compares every balance file with the sums of the Records through its cut.
+/// Compares every balance file with the sums of the Records through its cut, and every receivables
+/// file with what is due then.
 pub(crate) struct BalanceFileCheck<'a> {
     store: &'a Part,
     /// The files not yet compared, in order, each with its bytes.
     files: VecDeque<(Cut, u64)>,
     /// What the files have besides accounts, folded from the first Record.
     carried: AsOf,
+    /// The receivables files not yet compared, in order.
+    receivables: VecDeque<Cut>,
+    /// What is due, folded from the first Record while there are such files.
+    due: Receivables,
     whole: u64,
     unusable: u64,
 }
@@ -32,13 +39,46 @@ impl<'a> BalanceFileCheck<'a> {
         let found = store.files()?.into_iter().filter_map(|(name, bytes)| Some((Cut::of_file_name(&name)?, bytes)));
         let mut files: Vec<_> = found.collect();
         files.sort_unstable();
-        Ok(Self { store, files: files.into(), carried: AsOf::of(None), whole: 0, unusable: 0 })
+        let mut receivables = receivables::cuts(store)?;
+        receivables.sort_unstable();
+        let (carried, due) = (AsOf::of(None), Receivables::default());
+        Ok(Self { store, files: files.into(), carried, receivables: receivables.into(), due, whole: 0, unusable: 0 })
     }
 
     /// Takes the next Record.
     pub(crate) fn post(&mut self, at: Sequence, booked_at: Timestamp, record: &Record) {
         self.carried.moved.carry(at, booked_at, record);
         (self.carried.through, self.carried.booked_at_ms) = (at, booked_at.0);
+        if !self.receivables.is_empty() {
+            self.due.post(record);
+        }
+    }
+
+    /// Compares the receivables files that end with the Record that was taken last. Names one that
+    /// differs.
+    pub(crate) fn compare_receivables(&mut self, at: Sequence) -> Result<Option<String>, StoreError> {
+        while let Some(cut) = self.receivables.front().copied().filter(|cut| cut.through <= at) {
+            self.receivables.pop_front();
+            let mut expected = self.due.kept();
+            let mut is_equal = true;
+            let read = Kept::In(self.store).each(cut, |kept| is_equal &= expected.next() == Some(kept));
+            let is_complete = expected.next().is_none();
+            match read {
+                Ok(()) if cut.through == at => self.whole += 1,
+                Err(FileError::Store(error)) => return Err(error),
+                _ => {
+                    self.unusable += 1;
+                    continue;
+                }
+            }
+            if !is_equal || !is_complete {
+                return Ok(Some(receivables::file_name(cut)));
+            }
+        }
+        if self.receivables.is_empty() {
+            self.due = Receivables::default();
+        }
+        Ok(None)
     }
 
     /// Whether a file ends with this Record.
@@ -101,6 +141,6 @@ impl<'a> BalanceFileCheck<'a> {
     /// Number of files that were whole; and of those that are damaged or cover Records that are not
     /// there.
     pub(crate) fn finish(self) -> (u64, u64) {
-        (self.whole, self.unusable + self.files.len() as u64)
+        (self.whole, self.unusable + (self.files.len() + self.receivables.len()) as u64)
     }
 }

@@ -1,7 +1,7 @@
 //! Balance file: every account of every ledger after a Record, and what later Records do not tell,
 //! sorted, in one file that is never changed.
 //!
-//! # Format 2
+//! # Format 3
 //! ```text
 //! pages    each at most 16 KiB: rows, then the CRC32C of the cut, the page's place and its rows
 //! row      key (16 bytes, zeros behind what it has), then two numbers as LEB128
@@ -11,7 +11,9 @@
 //! id       the same of a merchant or a recipient, with code 0: both halves of its id
 //! pending  2, group (u32), ordinal of the Record that opened the charge (u64): that Record's
 //!          sequence; 0, or 1 and the place of the card's brand
-//! settings 3, group (u32), sequence of a Record that set the merchant's settings (u64): zeros
+//! settings 3, group (u32), sequence of a Record that set the merchant's settings (u64), part (u8):
+//!          30 bytes, as two big-endian numbers, of the settings' length (u16) and CBOR, with zeros
+//!          behind
 //! discount 4, due day (u32), day of the anticipation (u32), group (u32), then 0: amount and
 //!          discount in centavos; or 1: number of splits, 0. None that was due before the cut's day
 //! closed   5, month (u32): sequence of the Record that closed it, 0
@@ -36,16 +38,16 @@ use ledger::entry::Balance;
 use super::carried::{KEY_BYTES, Key};
 use crate::store::{Part, Sequence, StoreError};
 
-const MAGIC: &[u8; 7] = b"centavo";
+pub(super) const MAGIC: &[u8; 7] = b"centavo";
 /// The format that this release writes and reads.
-const FORMAT: u8 = 2;
+const FORMAT: u8 = 3;
 /// A page ends once it has this many bytes.
 const PAGE_BYTES: usize = 16 * 1024;
 const FENCE_BYTES: usize = KEY_BYTES + 12;
 const FOOTER_BYTES: usize = 7 + 1 + 4 * 8 + 4;
-const PREFIX: &str = "balances2-";
-/// How the names of files of format 1 begin.
-const PREFIX_BEFORE: &str = "balances-";
+const PREFIX: &str = "balances3-";
+/// How the names of files of formats 1 and 2 begin.
+const PREFIXES_BEFORE: [&str; 2] = ["balances-", "balances2-"];
 
 /// Cut of a file: the Records through which its balances are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -58,19 +60,29 @@ pub(super) struct Cut {
 
 impl Cut {
     pub(super) fn file_name(self) -> String {
-        format!("{PREFIX}{:016x}-{:012x}", self.through.0, self.booked_at_ms.max(0))
+        format!("{PREFIX}{}", self.digits())
+    }
+
+    /// The cut as the end of a file's name.
+    pub(super) fn digits(self) -> String {
+        format!("{:016x}-{:012x}", self.through.0, self.booked_at_ms.max(0))
     }
 
     /// The cut that a file's name tells; none when it is no balance file's.
     pub(super) fn of_file_name(name: &str) -> Option<Self> {
-        let (through, booked) = name.strip_prefix(PREFIX)?.split_once('-')?;
+        Self::of_digits(name.strip_prefix(PREFIX)?)
+    }
+
+    /// The cut that the end of a file's name tells.
+    pub(super) fn of_digits(digits: &str) -> Option<Self> {
+        let (through, booked) = digits.split_once('-')?;
         let through = Sequence(u64::from_str_radix(through, 16).ok()?);
         Some(Self { through, booked_at_ms: i64::from_str_radix(booked, 16).ok()? })
     }
 
-    /// Whether a file is of the format before, which nobody reads any more.
+    /// Whether a file is of a format before, which nobody reads any more.
     pub(super) fn is_of_format_before(name: &str) -> bool {
-        name.starts_with(PREFIX_BEFORE)
+        PREFIXES_BEFORE.iter().any(|prefix| name.starts_with(prefix))
     }
 }
 
@@ -276,7 +288,7 @@ impl Iterator for Rows<'_> {
     }
 }
 
-fn page_checksum(cut: Cut, place: u64, rows: &[u8]) -> u32 {
+pub(super) fn page_checksum(cut: Cut, place: u64, rows: &[u8]) -> u32 {
     let place = crc32c_append(crc32c(&cut.through.0.to_be_bytes()), &place.to_be_bytes());
     crc32c_append(place, rows)
 }

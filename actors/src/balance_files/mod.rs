@@ -1,6 +1,7 @@
 //! Balance files: the balances of all ledgers at each month's end and every so many Records, kept
 //! so that books as of the past need not be folded from the first Record. They also have what an
-//! export or a report that begins there needs besides: see [`Told`].
+//! export or a report that begins there needs besides: see [`Told`]. What is due to whom stands in
+//! a receivables file beside each.
 //!
 //! Balances as of a Record are those of the nearest file before it, and the Records after that
 //! file. A thread in the background makes the files from the journal. They are derived: the files
@@ -13,17 +14,21 @@ mod as_of;
 mod carried;
 mod check;
 mod file;
+mod receivables;
 #[cfg(test)]
 mod tests;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
+use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 
+use ledger::receivables::Receivables;
+use ledger::record::Record;
 use ledger::time::{Month, Timestamp};
 use parking_lot::Mutex;
 
@@ -32,9 +37,10 @@ use crate::records::{LoadError, booked_record};
 use crate::store::{Part, Sequence, StoreError};
 
 use file::{BalanceFile, Cut, FileError, Source};
+use receivables::Kept;
 
 pub use as_of::{AsOf, SumOfKind, SumsAsOf};
-pub use carried::{AnticipatedOn, AnticipatedSums, Told};
+pub use carried::{AnticipatedOn, AnticipatedSums, SettingsPart, Told};
 pub(crate) use check::BalanceFileCheck;
 
 /// When balance files are made, beside each month's end.
@@ -45,11 +51,15 @@ pub struct BalanceFileOptions {
     /// After changes of this many accounts, which bounds the memory of whoever reads the Records
     /// after a file.
     pub accounts: usize,
+    /// Receivables and charges that are followed at most, which bounds the memory of whoever makes
+    /// a receivables file and of whoever begins at one: some 150 bytes each. No receivables file is
+    /// made once there are more.
+    pub receivables: usize,
 }
 
 impl Default for BalanceFileOptions {
     fn default() -> Self {
-        Self { records: 1 << 20, accounts: 1 << 19 }
+        Self { records: 1 << 20, accounts: 1 << 19, receivables: 1 << 20 }
     }
 }
 
@@ -74,6 +84,10 @@ struct Shared {
 struct Known {
     /// The files, by their cuts.
     files: BTreeMap<Cut, KeptFile>,
+    /// The cuts with a receivables file.
+    receivables: BTreeSet<Cut>,
+    /// Whether more is due than is followed.
+    is_too_much_due: bool,
     /// Cuts of files that were damaged, to be made again.
     lost: Vec<Cut>,
     /// The month of the newest Record at the last look for a month's end.
@@ -110,7 +124,8 @@ impl BalanceFiles {
             .files()?
             .into_iter()
             .filter_map(|(name, bytes)| Some((Cut::of_file_name(&name)?, KeptFile::of(bytes))));
-        let known = Mutex::new(Known { files: found.collect(), ..Known::default() });
+        let (files, receivables) = (found.collect(), receivables::cuts(&store)?.into_iter().collect());
+        let known = Mutex::new(Known { files, receivables, ..Known::default() });
         let shared = Arc::new(Shared {
             store,
             options,
@@ -178,31 +193,70 @@ impl BalanceFiles {
     /// before the first Record when there is none. All of the file was read once. For a thread
     /// that may wait.
     pub fn nearest_before(&self, time: Timestamp, through: Sequence) -> Result<AsOf, LoadError> {
+        self.find_before(time, through, false)
+    }
+
+    /// The same with what is due then: see [`AsOf::take_receivables`].
+    pub fn nearest_with_receivables(&self, time: Timestamp, through: Sequence) -> Result<AsOf, LoadError> {
+        self.find_before(time, through, true)
+    }
+
+    fn find_before(&self, time: Timestamp, through: Sequence, has_receivables: bool) -> Result<AsOf, LoadError> {
         loop {
             let cut = {
                 let known = self.shared.known.lock();
-                known.files.keys().rev().find(|cut| cut.through <= through && cut.booked_at_ms < time.0).copied()
+                let mut cuts = known.files.keys().rev();
+                cuts.find(|cut| {
+                    let is_before = cut.through <= through && cut.booked_at_ms < time.0;
+                    is_before && (!has_receivables || known.receivables.contains(cut))
+                })
+                .copied()
             };
             let Some(cut) = cut else { return Ok(AsOf::of(None)) };
-            let as_of = self.shared.nearest(cut.through)?;
+            let mut as_of = self.shared.nearest(cut.through)?;
             match as_of.check() {
-                Ok(()) => return Ok(as_of),
-                Err(FileError::Damaged) => self.shared.lose(as_of.cut())?,
+                Ok(()) if as_of.cut() != cut => continue,
+                Ok(()) => {}
+                Err(FileError::Damaged) => {
+                    self.shared.lose(as_of.cut())?;
+                    continue;
+                }
                 Err(FileError::Store(error)) => return Err(error.into()),
             }
+            if has_receivables {
+                let Some(receivables) = self.shared.receivables(cut)? else { continue };
+                as_of.receivables = Some(receivables);
+            }
+            return Ok(as_of);
         }
     }
 
     /// The same from the folder of the files of a store that another process has open; those before
     /// the first Record when none can be read.
     pub fn nearest_in(folder: &Path, time: Timestamp, through: Sequence) -> AsOf {
+        Self::find_in(folder, time, through, false)
+    }
+
+    /// The same with what is due then.
+    pub fn nearest_with_receivables_in(folder: &Path, time: Timestamp, through: Sequence) -> AsOf {
+        Self::find_in(folder, time, through, true)
+    }
+
+    fn find_in(folder: &Path, time: Timestamp, through: Sequence, has_receivables: bool) -> AsOf {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
         let mut found: Vec<_> =
             entries.filter_map(|entry| Some((Cut::of_file_name(entry.file_name().to_str()?)?, entry.path()))).collect();
         found.retain(|(cut, _)| cut.through <= through && cut.booked_at_ms < time.0);
         found.sort_unstable();
-        let mut opened = found.iter().rev().filter_map(|(_, path)| AsOf::of_file(File::open(path).ok()?).ok());
-        opened.find(|as_of| as_of.check().is_ok()).unwrap_or_else(|| AsOf::of(None))
+        let opened = |(cut, path): &(Cut, _)| {
+            let mut as_of = AsOf::of_file(File::open(path).ok()?).ok().filter(|as_of| as_of.check().is_ok())?;
+            if has_receivables {
+                let file = File::open(folder.join(receivables::file_name(*cut))).ok()?;
+                as_of.receivables = Some(Kept::Alone(file).read(*cut).ok()?);
+            }
+            Some(as_of)
+        };
+        found.iter().rev().find_map(opened).unwrap_or_else(|| AsOf::of(None))
     }
 
     /// The last published Record that was booked before a time; 0 when there is none. For a thread
@@ -245,7 +299,13 @@ impl Shared {
         let last = known.files.keys().next_back().map_or(0, |cut| cut.through.0);
         let is_new_month = published.0 > last && known.looked_at != Some(latest.month());
         let is_one_damaged = known.files.values().any(|file| file.is_damaged.load(Ordering::Relaxed));
-        is_new_month || published.0 >= last + self.options.records || !known.lost.is_empty() || is_one_damaged
+        let lacks_receivables =
+            !known.is_too_much_due && known.files.keys().any(|cut| !known.receivables.contains(cut));
+        is_new_month
+            || published.0 >= last + self.options.records
+            || !known.lost.is_empty()
+            || is_one_damaged
+            || lacks_receivables
     }
 
     /// Makes the files that are missing through a published Record.
@@ -284,7 +344,70 @@ impl Shared {
         if as_of.through.0 - kept_at.0 >= self.options.records {
             self.keep(&as_of)?;
         }
+        self.make_receivables()
+    }
+
+    /// Makes the receivables files that are missing beside balance files, in one pass over the
+    /// Records after the last file before them.
+    fn make_receivables(&self) -> Result<(), LoadError> {
+        let missing: Vec<Cut> = {
+            let known = self.known.lock();
+            known.files.keys().filter(|cut| !known.receivables.contains(cut)).copied().collect()
+        };
+        let Some(first) = missing.first() else { return Ok(()) };
+        let (mut through, mut due) = self.receivables_before(*first)?;
+        let mut missing = missing.into_iter().peekable();
+        while missing.next_if(|cut| cut.through <= through).is_some() {}
+        for block in self.store.blocks(through.plus(1)) {
+            if missing.peek().is_none() || self.is_ending.load(Ordering::Relaxed) {
+                break;
+            }
+            let block = block?;
+            for (sequence, bytes) in (block.first.0..).zip(&block.records) {
+                let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence, error })?;
+                due.post(&record);
+            }
+            through = Sequence(block.next().0 - 1);
+            if due.len() > self.options.receivables {
+                tracing::info!(through = through.0, "too much is due to keep it; reports of receivables read more");
+                self.known.lock().is_too_much_due = true;
+                break;
+            }
+            if let Some(cut) = missing.next_if(|cut| cut.through == through) {
+                let mut write = |out: &mut dyn Write| receivables::write(cut, &due, out);
+                self.store.put_file_in_parts(&receivables::file_name(cut), &mut write)?;
+                self.known.lock().receivables.insert(cut);
+            }
+        }
         Ok(())
+    }
+
+    /// What is due at the last receivables file before a cut, and its last Record; nothing when
+    /// there is none.
+    fn receivables_before(&self, before: Cut) -> Result<(Sequence, Receivables), LoadError> {
+        loop {
+            let last = { self.known.lock().receivables.range(..before).next_back().copied() };
+            let Some(cut) = last else { return Ok((Sequence(0), Receivables::default())) };
+            if let Some(receivables) = self.receivables(cut)? {
+                return Ok((cut.through, receivables));
+            }
+        }
+    }
+
+    /// What is due at a cut; none when its file is damaged, which is removed and made again.
+    fn receivables(&self, cut: Cut) -> Result<Option<Receivables>, StoreError> {
+        match Kept::In(&self.store).read(cut) {
+            Ok(receivables) => Ok(Some(receivables)),
+            Err(FileError::Damaged) => {
+                tracing::warn!(through = cut.through.0, "a receivables file is damaged; it is made again");
+                self.known.lock().receivables.remove(&cut);
+                if !self.is_reading {
+                    self.store.remove_file(&receivables::file_name(cut))?;
+                }
+                Ok(None)
+            }
+            Err(FileError::Store(error)) => Err(error),
+        }
     }
 
     /// Writes balances as a file, and opens it.

@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 
 use ledger::account::Account;
 use ledger::entry::Balance;
-use ledger::event::{AnticipatedSplit, CardBrand, CardFace, CardRefusal, Event, SellerPart, Split, SplitKey, Terms};
+use ledger::event::{
+    AnticipatedSplit, Batch, CardBrand, CardFace, CardRefusal, Due, Event, SellerPart, SettledLine, SettledObject,
+    Split, SplitKey, Terms,
+};
 use ledger::fees::{Commission, PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::money::{Centavos, Rate};
@@ -119,6 +122,11 @@ fn check_all(files: &BalanceFiles, store: &Part, last: u64) {
     }
 }
 
+/// The cuts of the balance files.
+fn cuts(store: &Part) -> Vec<Cut> {
+    names(store).iter().filter_map(|name| Cut::of_file_name(name)).collect()
+}
+
 fn names(store: &Part) -> Vec<String> {
     store.files().unwrap().into_iter().map(|(name, _)| name).collect()
 }
@@ -136,7 +144,7 @@ proptest! {
     ) {
         let store = journal(&blocks).part();
         let last = store.head().unwrap().next.0 - 1;
-        let files = BalanceFiles::open(store.clone(), BalanceFileOptions { records, accounts }).unwrap();
+        let files = BalanceFiles::open(store.clone(), BalanceFileOptions { records, accounts, ..BalanceFileOptions::default() }).unwrap();
         let count = |blocks: &[Vec<(u32, u32)>]| blocks.iter().map(|block| block.len() as u64).sum::<u64>();
         files.settle(Sequence(count(&blocks[..made.min(blocks.len())]))).unwrap();
         check_all(&files, &store, last);
@@ -151,7 +159,7 @@ proptest! {
             let place = damaged.index(bytes.len());
             bytes[place] ^= 1;
             store.put_file(name, &bytes).unwrap();
-            let again = BalanceFiles::open(store.clone(), BalanceFileOptions { records, accounts }).unwrap();
+            let again = BalanceFiles::open(store.clone(), BalanceFileOptions { records, accounts, ..BalanceFileOptions::default() }).unwrap();
             for through in 0..=last {
                 if let Ok(as_of) = again.as_of(Sequence(through)) {
                     let rows: Result<Vec<_>, _> = as_of.rows().collect();
@@ -166,10 +174,11 @@ proptest! {
 fn a_file_stands_at_each_months_end_and_a_damaged_one_is_made_again() {
     let store = journal(&vec![vec![(1, 1), (2, 0)]; 40]).part();
     let last = Sequence(80);
-    let options = BalanceFileOptions { records: 1_000, accounts: 1_000 };
+    let options = BalanceFileOptions { records: 1_000, accounts: 1_000, ..BalanceFileOptions::default() };
     let files = BalanceFiles::open(store.clone(), options).unwrap();
     files.settle(last).unwrap();
-    let cuts: Vec<_> = names(&store).iter().map(|name| Cut::of_file_name(name).unwrap()).collect();
+    let (cuts, beside) = (cuts(&store), receivables::cuts(&store).unwrap());
+    assert_eq!(cuts, beside, "what is due stands beside each");
     let ends = (1..40).filter(|at| month(at * STEP_MS) != month((at + 1) * STEP_MS));
     let ends: Vec<_> = ends.map(|at| Cut { through: Sequence(2 * at as u64), booked_at_ms: at * STEP_MS }).collect();
     assert_eq!(cuts, ends);
@@ -202,7 +211,11 @@ fn a_file_stands_at_each_months_end_and_a_damaged_one_is_made_again() {
 fn verification_names_a_file_that_differs_and_counts_a_damaged_one() {
     let kinds: Vec<_> = (0..40).map(|at| vec![at % 8]).collect();
     let store = journal_of(&kinds, |_| 1, |kind, ordinal, at| carried(1, ordinal, *kind, at)).part();
-    let files = BalanceFiles::open(store.clone(), BalanceFileOptions { records: 7, accounts: 1_000 }).unwrap();
+    let files = BalanceFiles::open(
+        store.clone(),
+        BalanceFileOptions { records: 7, accounts: 1_000, ..BalanceFileOptions::default() },
+    )
+    .unwrap();
     files.settle(Sequence(40)).unwrap();
     let name = names(&store).remove(1);
     let cut = Cut::of_file_name(&name).unwrap();
@@ -212,6 +225,7 @@ fn verification_names_a_file_that_differs_and_counts_a_damaged_one() {
         for at in 1..=40 {
             let (booked_at, record) = booked_record(store, Sequence(at)).unwrap();
             check.post(Sequence(at), booked_at, &record);
+            found.extend(check.compare_receivables(Sequence(at)).unwrap());
             while check.is_due(Sequence(at)) {
                 found.extend(check.compare(Sequence(at), folded(store, at).into_iter()).unwrap());
             }
@@ -227,7 +241,8 @@ fn verification_names_a_file_that_differs_and_counts_a_damaged_one() {
         (Key::of(ledger, available), one_more),
         (Key::first_of(ledger), Change::Gone),
         (Key::pending(GroupNumber(1), 77), Change::Put(Balance::default())),
-        (Key::settings(GroupNumber(1), Sequence(1)), Change::Gone),
+        (Key::settings(GroupNumber(1), Sequence(1), 0), Change::Gone),
+        (Key::settings(GroupNumber(1), Sequence(1), 1), Change::Put(Balance::default())),
     ] {
         let mut forged = files.as_of(cut.through).unwrap();
         forged.moved.0.insert(key, change);
@@ -245,7 +260,9 @@ fn verification_names_a_file_that_differs_and_counts_a_damaged_one() {
 /// opens its merchant.
 fn carried(group: u32, ordinal: u64, kind: u8, at: Timestamp) -> Record {
     let (charge, opened) = (charge(group, 1 + ordinal / 2), 1 + ordinal / 2);
-    let (settings, terms) = (Settings::default(), terms(ordinal, 0));
+    let (mut settings, terms) = (Settings::default(), terms(ordinal, 0));
+    settings.fees.cashout = Centavos(1 << (ordinal % 50));
+    settings.options.card_settlement_days = ordinal as u16;
     let card = CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa };
     let due = |days: u16| at.plus_days(days).minute();
     let splits = [3, 40, 41].map(|days| AnticipatedSplit {
@@ -284,8 +301,11 @@ fn carried(group: u32, ordinal: u64, kind: u8, at: Timestamp) -> Record {
     Decision::of(event).into_record(owner, ordinal, at)
 }
 
+/// What rows of a file tell, and the settings of all merchants.
+type Carried = (Vec<Told>, Vec<(Sequence, Settings)>);
+
 /// What the Records through one carry, read in the plainest way.
-fn expected(store: &Part, through: u64) -> Vec<Told> {
+fn expected(store: &Part, through: u64) -> Carried {
     let (mut ids, mut pending, mut settings) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     let mut splits: BTreeMap<AnticipatedOn, AnticipatedSums> = BTreeMap::new();
     let mut today = 0;
@@ -295,12 +315,12 @@ fn expected(store: &Part, through: u64) -> Vec<Told> {
         let group = record.owner.group().unwrap();
         let merchant = LedgerId::Merchant(group);
         match &record.events[0] {
-            Event::MerchantOpened { id, .. } => {
+            Event::MerchantOpened { id, settings: of } => {
                 ids.insert(merchant, *id);
-                settings.insert((group, sequence), Told::Settings(group, Sequence(sequence)));
+                settings.insert((group, sequence), (Sequence(sequence), *of));
             }
-            Event::MerchantChanged { .. } => {
-                settings.insert((group, sequence), Told::Settings(group, Sequence(sequence)));
+            Event::MerchantChanged { settings: of } => {
+                settings.insert((group, sequence), (Sequence(sequence), *of));
             }
             Event::RecipientRegistered { number, id, .. } => {
                 ids.insert(LedgerId::Recipient(group, *number), *id);
@@ -327,23 +347,19 @@ fn expected(store: &Part, through: u64) -> Vec<Told> {
     }
     let mut all: Vec<_> = ids.into_iter().map(|(ledger, id)| Told::Ledger(ledger, id)).collect();
     all.extend(pending.into_values());
-    all.extend(settings.into_values());
     all.extend(splits.into_iter().filter(|(on, _)| on.due >= today).map(|(on, sums)| Told::Anticipated(on, sums)));
-    all
+    (all, settings.into_values().collect())
 }
 
 /// The same as a reader reads it.
-fn told(as_of: &AsOf) -> Vec<Told> {
+fn told(as_of: &AsOf) -> Carried {
     let mut ids: Vec<_> = as_of.ids().map(Result::unwrap).collect();
     ids.sort_unstable_by_key(|(ledger, _)| *ledger);
     let mut all: Vec<_> = ids.into_iter().map(|(ledger, id)| Told::Ledger(ledger, id)).collect();
     all.extend(as_of.pending(None).map(Result::unwrap));
-    for group in 1..5 {
-        let own = as_of.settings(GroupNumber(group)).unwrap();
-        all.extend(own.into_iter().map(|by| Told::Settings(GroupNumber(group), by)));
-    }
     all.extend(as_of.anticipated().unwrap().into_iter().map(|(on, sums)| Told::Anticipated(on, sums)));
-    all
+    let settings = (1..5).flat_map(|group| as_of.settings(GroupNumber(group)).unwrap());
+    (all, settings.collect())
 }
 
 proptest! {
@@ -358,7 +374,7 @@ proptest! {
         let store = journal_of(&blocks, |(group, _)| *group, |(group, kind), ordinal, at| carried(*group, ordinal, *kind, at));
         let store = store.part();
         let last = store.head().unwrap().next.0 - 1;
-        let options = BalanceFileOptions { records, accounts: 1_000 };
+        let options = BalanceFileOptions { records, accounts: 1_000, ..BalanceFileOptions::default() };
         let files = BalanceFiles::open(store.clone(), options).unwrap();
         let first: usize = blocks[..made.min(blocks.len())].iter().map(Vec::len).sum();
         files.settle(Sequence(first as u64)).unwrap();
@@ -373,4 +389,161 @@ proptest! {
             prop_assert_eq!(sorted(&alone), folded(&store, through));
         }
     }
+}
+
+/// A Record of what is due, by a number for its kind: a card charge is opened and captured,
+/// anticipated, taken back, paid by the acquirer, and falls due.
+fn due(group: u32, ordinal: u64, kind: u8, at: Timestamp) -> Record {
+    let (charge, at_charge) = (charge(group, ordinal / 4), Timestamp((ordinal as i64 / 4) * STEP_MS));
+    let (merchant, number) = (LedgerId::Merchant(GroupNumber(group)), RecipientNumber(1));
+    let recipient = LedgerId::Recipient(GroupNumber(group), number);
+    let method = PaymentMethod::CreditCard;
+    let terms = Terms { method, installments: 1 + (ordinal % 3) as u8, settlement_days: 5, ..terms(ordinal, 1) };
+    let face = CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa };
+    let minute = |days: u16| at_charge.plus_days(days).minute();
+    let (seller_due, split) = (minute(5), SplitKey { charge, index: 0 });
+    let (owner, event) = match kind {
+        0 => (merchant, Event::ChargeOpened { charge, terms, card: Some(face), expires_at: None }),
+        1..=3 => {
+            let seller = SellerPart { raised: terms.seller_net(), ..SellerPart::default() };
+            let (acquirer_mdr, splits_due) = (Centavos(29), minute(30));
+            let event =
+                Event::CardCaptured { charge, terms, acquirer_mdr, seller, seller_due, splits_due, opened: ordinal };
+            (merchant, event)
+        }
+        4 => {
+            let amount = Centavos(1 + ordinal as i64 % 2 * 10_000);
+            let dues = vec![Due { minute: seller_due, amount }];
+            (merchant, Event::Matured { dues, foreign_through: 0, next_due: None })
+        }
+        5 => {
+            let part = AnticipatedSplit { split, due: minute(30), amount: Centavos(7), fee: Centavos(1) };
+            let (id, rate) = (ObjectId(1), Rate::default());
+            let splits = vec![part];
+            (recipient, Event::SplitsAnticipated { id, splits, target_days: 2, rate, settlement_day: 0 })
+        }
+        6 => {
+            let (object, gross) = (SettledObject::Installment(1), Centavos(5_000));
+            let line = SettledLine { charge, object, gross, fee: Centavos(14), booked_fee: Centavos(14) };
+            let batch = Batch { number: ordinal, reference: "B1".to_owned(), paid_on: 0 };
+            (merchant, Event::AcquirerSettled { batch, lines: vec![line] })
+        }
+        _ => {
+            let (id, amount) = (ObjectId(ordinal.into()), Centavos(300));
+            (merchant, Event::PayerRepaid { id, charge, method, amount })
+        }
+    };
+    Decision::of(event).into_record(owner, ordinal, at)
+}
+
+/// What is due after a Record, folded from the first one.
+fn due_through(store: &Part, through: u64) -> Receivables {
+    let mut due = Receivables::default();
+    (1..=through).for_each(|at| due.post(&crate::records::record(store, Sequence(at)).unwrap()));
+    due
+}
+
+fn kept(due: &Receivables) -> Vec<ledger::receivables::KeptReceivable> {
+    due.kept().collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_due_after_a_file_is_what_a_fold_from_the_first_record_finds(
+        blocks in prop::collection::vec(prop::collection::vec((1..3_u32, 0..8_u8), 1..4), 1..60),
+        records in 1..20_u64,
+        made in 0..60_usize,
+        damaged in any::<prop::sample::Index>(),
+    ) {
+        let store = journal_of(&blocks, |(group, _)| *group, |(group, kind), ordinal, at| due(*group, ordinal, *kind, at));
+        let store = store.part();
+        let last = store.head().unwrap().next.0 - 1;
+        let options = BalanceFileOptions { records, accounts: 1_000, ..BalanceFileOptions::default() };
+        let files = BalanceFiles::open(store.clone(), options).unwrap();
+        let first: usize = blocks[..made.min(blocks.len())].iter().map(Vec::len).sum();
+        files.settle(Sequence(first as u64)).unwrap();
+        files.settle(Sequence(last)).unwrap();
+        prop_assert_eq!(receivables::cuts(&store).unwrap(), cuts(&store));
+        let begun = files.nearest_with_receivables(Timestamp(i64::MAX), Sequence(last)).unwrap().through();
+        prop_assert_eq!(Some(begun), cuts(&store).last().map(|cut| cut.through).or(Some(Sequence(0))));
+        let check = |files: &BalanceFiles| {
+            for through in 0..=last {
+                let mut as_of = files.nearest_with_receivables(Timestamp(i64::MAX), Sequence(through)).unwrap();
+                let (mut due, begun) = (as_of.take_receivables(), as_of.through());
+                (begun.0 + 1..=through).for_each(|at| due.post(&crate::records::record(&store, Sequence(at)).unwrap()));
+                assert_eq!(kept(&due), kept(&due_through(&store, through)), "as of {through} from {begun:?}");
+            }
+        };
+        check(&files);
+        let Some(cut) = cuts(&store).first().copied() else { return Ok(()) };
+        // The first file leads to the same end as all of them.
+        let mut due = Kept::In(&store).read(cut).unwrap();
+        (cut.through.0 + 1..=last).for_each(|at| due.post(&crate::records::record(&store, Sequence(at)).unwrap()));
+        prop_assert_eq!(kept(&due), kept(&due_through(&store, last)));
+
+        let (name, before) = (receivables::file_name(cut), names(&store));
+        let whole = store.file_part(&name, 0, 1 << 20).unwrap().unwrap();
+        let mut bytes = whole.clone();
+        let place = damaged.index(bytes.len());
+        bytes[place] ^= 1;
+        store.put_file(&name, &bytes).unwrap();
+        let again = BalanceFiles::open(store.clone(), options).unwrap();
+        check(&again);
+        again.settle(Sequence(last)).unwrap();
+        prop_assert_eq!(names(&store), before);
+        prop_assert_eq!(store.file_part(&name, 0, 1 << 20).unwrap().unwrap(), whole, "the same bytes");
+    }
+}
+
+#[test]
+fn verification_names_a_file_whose_receivables_differ() {
+    let kinds: Vec<_> = (0..60).map(|at| vec![at % 7]).collect();
+    let store = journal_of(&kinds, |_| 1, |kind, ordinal, at| due(1, ordinal, *kind, at)).part();
+    let options = BalanceFileOptions { records: 7, ..BalanceFileOptions::default() };
+    BalanceFiles::open(store.clone(), options).unwrap().settle(Sequence(60)).unwrap();
+    let check = || {
+        let mut check = BalanceFileCheck::new(&store).unwrap();
+        let mut found = Vec::new();
+        for at in 1..=60 {
+            let (booked_at, record) = booked_record(&store, Sequence(at)).unwrap();
+            check.post(Sequence(at), booked_at, &record);
+            found.extend(check.compare_receivables(Sequence(at)).unwrap());
+        }
+        (found, check.finish().0)
+    };
+    let cuts = receivables::cuts(&store).unwrap();
+    assert!(cuts.len() > 5, "{cuts:?}");
+    assert_eq!(check(), (Vec::new(), cuts.len() as u64));
+    let (cut, name) = (cuts[3], receivables::file_name(cuts[3]));
+    for through in [cut.through.0 - 1, cut.through.0 + 1] {
+        let mut bytes = Vec::new();
+        receivables::write(cut, &due_through(&store, through), &mut bytes).unwrap();
+        store.put_file(&name, &bytes).unwrap();
+        assert_eq!(check(), (vec![name.clone()], cuts.len() as u64), "what was due after {through}");
+    }
+    store.put_file(&name, b"not whole").unwrap();
+    assert_eq!(check(), (Vec::new(), cuts.len() as u64 - 1), "it is made again");
+}
+
+/// Who follows what is due stops at a bound, and tries no more; balance files are made as before.
+#[test]
+fn what_is_due_is_followed_up_to_a_bound() {
+    let blocks = vec![vec![1_u8]; 60];
+    let store = journal_of(&blocks, |_| 1, |kind, ordinal, at| due(1, 4 * ordinal, *kind, at)).part();
+    let options = BalanceFileOptions { records: 7, receivables: 40, ..BalanceFileOptions::default() };
+    let files = BalanceFiles::open(store.clone(), options).unwrap();
+    files.settle(Sequence(60)).unwrap();
+    let (all, followed) = (cuts(&store), receivables::cuts(&store).unwrap());
+    assert!(
+        !followed.is_empty() && followed.len() < all.len() && all.starts_with(&followed),
+        "{followed:?} of {all:?}"
+    );
+    let now = Timestamp(60 * STEP_MS);
+    files.shared.known.lock().looked_at = Some(now.month());
+    assert!(!files.shared.wants_file(Sequence(60), now), "it is not tried all the time");
+    let mut as_of = files.nearest_with_receivables(Timestamp(i64::MAX), Sequence(60)).unwrap();
+    assert_eq!(as_of.through(), followed.last().unwrap().through);
+    assert_eq!(kept(&as_of.take_receivables()), kept(&due_through(&store, as_of.through().0)));
 }

@@ -336,6 +336,11 @@ impl Engine {
         self.balance_files.nearest_before(time, through.min(self.published()))
     }
 
+    /// The same with what is due then, for a report of receivables.
+    pub fn receivables_before(&self, time: Timestamp, through: Sequence) -> Result<AsOf, LoadError> {
+        self.balance_files.nearest_with_receivables(time, through.min(self.published()))
+    }
+
     /// The sums of all ledgers after a published Record. `told` gets how much was read, and of how
     /// much. For a thread that may wait.
     pub fn sums_as_of(&self, through: Sequence, told: impl Fn(u64, u64)) -> Result<SumsAsOf, LoadError> {

@@ -26,9 +26,9 @@ pub struct DerivedParts {
     pub pages: u64,
     /// Pages that are damaged or of another version.
     pub pages_unusable: u64,
-    /// Balance files with the balances of the journal.
+    /// Balance files with the balances of the journal, and receivables files with what is due.
     pub balance_files: u64,
-    /// Balance files that are damaged.
+    /// Balance files and receivables files that are damaged.
     pub balance_files_unusable: u64,
 }
 
@@ -73,6 +73,10 @@ impl<'a> Derived<'a> {
                 let whose = "the balance files".to_owned();
                 return Err(broken(Promise::BalanceFile, Some(at), whose, "the balances of the journal", name));
             }
+        }
+        if let Some(name) = self.balance_files.compare_receivables(at)? {
+            let whose = "the balance files".to_owned();
+            return Err(broken(Promise::BalanceFile, Some(at), whose, "the receivables of the journal", name));
         }
         while let Some(page) = self.pages.pop_if(|page| page.through <= at.0) {
             for (ledger, kept) in page.ledgers {

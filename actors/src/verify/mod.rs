@@ -7,6 +7,8 @@
 //! - booking times never go back, ordinals have no gaps, and this release can read every Record;
 //! - entries are balanced, and are those that [`ledger::postings`] makes of the events;
 //! - every invariant of [`ledger::invariants`] holds after every Record;
+//! - what is due to whom sums to `Pending` and to `Acquirer:Receivable` after every Record, and
+//!   nothing matures that was not due ([`ledger::receivable_sums`]);
 //! - an idempotency key is unique for as long as it is kept;
 //! - sealed parts open;
 //! - the index and the read model agree with the journal;
@@ -21,8 +23,10 @@
 //!
 //! # Memory
 //! It grows with the accounts of all ledgers, with eight bytes for each Record and owner whose
-//! state it concerns, and with the idempotency keys of the last 24 hours. It does not grow with the
-//! content of Records.
+//! state it concerns, with the minutes in which something is still due to a ledger (some 40 bytes
+//! each, however many charges), and with the idempotency keys of the last 24 hours. While there are
+//! receivables files to compare, it also grows with what they hold: up to 2^20 parts of some 150
+//! bytes. It does not grow with the content of Records.
 
 mod checkpoints;
 mod derived;
@@ -183,6 +187,8 @@ pub enum Promise {
     Fees,
     /// The entries are what the events make.
     Entries,
+    /// What is due to whom sums to the accounts, and nothing is paid of what is not due.
+    Receivables,
     /// An idempotency key is used once while it is kept.
     IdempotencyKey,
     /// What was sealed opens, or its month's key was dropped.
@@ -215,6 +221,7 @@ impl fmt::Display for Promise {
             Self::Splits => "splits given and received sum to zero",
             Self::Fees => "fees paid and earned sum to zero",
             Self::Entries => "entries are what the events make",
+            Self::Receivables => "receivables sum to what is pending and what the acquirer owes",
             Self::IdempotencyKey => "an idempotency key is used once in 24 hours",
             Self::Sealed => "sealed parts open",
             Self::Index => "the index is what the journal makes of it",

@@ -10,6 +10,8 @@ use ledger::id::{Fingerprint, GroupNumber, LedgerId};
 use ledger::invariants::{GroupBooks, Violation};
 use ledger::personal::SealedFor;
 use ledger::postings;
+use ledger::receivable_sums::{ReceivableSums, WrongReceivables};
+use ledger::receivables::ReceivablesDiffer;
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
 use ledger::time::Timestamp;
 
@@ -54,7 +56,8 @@ pub(super) fn check(
 ) -> Result<JournalSummary, VerifyError> {
     let derived = Derived::new(store)?;
     let (journal, keys) = (JournalSummary::default(), KeysOfLastDay::default());
-    let mut checker = Checker { keyring, journal, against, derived, keys, booked_at_ms: None };
+    let receivables = ReceivableSums::default();
+    let mut checker = Checker { keyring, journal, against, derived, keys, receivables, booked_at_ms: None };
     checker.journal.sealed.opened = keyring.map(|_| 0);
     for block in store.blocks(Sequence::FIRST) {
         let block = block?;
@@ -71,6 +74,7 @@ struct Checker<'a> {
     against: Against,
     derived: Derived<'a>,
     keys: KeysOfLastDay,
+    receivables: ReceivableSums,
     booked_at_ms: Option<i64>,
 }
 
@@ -99,6 +103,7 @@ impl Checker<'_> {
         self.against.count(&record);
         self.against.periods(at, &record)?;
         self.entries(at, &record)?;
+        self.receivables(at, &record)?;
         self.idempotency(at, &record)?;
         self.sealed(at, &record)?;
         self.journal.concern(at, &record);
@@ -142,6 +147,25 @@ impl Checker<'_> {
         let ledger = expected.or(found).map_or(record.owner, Entry::ledger);
         let (expected, found) = (self.journal.lines(expected), self.journal.lines(found));
         Err(broken(Promise::Entries, Some(at), self.journal.names.of(ledger), expected, found))
+    }
+
+    /// Compares what is due to whom, folded from the events, with the accounts of the entries.
+    fn receivables(&mut self, at: Sequence, record: &Record) -> Result<(), VerifyError> {
+        self.receivables.post(record);
+        let Some(books) = self.journal.books.get(&record.owner.group()) else { return Ok(()) };
+        let checked = self.receivables.check(record, books);
+        checked.map_err(|wrong| match wrong {
+            WrongReceivables::Differ(ReceivablesDiffer { ledger, account, balance, sum }) => {
+                let expected = format!("{} of {sum} centavos", self.journal.account(ledger, account));
+                let found = format!("{balance} centavos");
+                broken(Promise::Receivables, Some(at), self.journal.names.of(ledger), expected, found)
+            }
+            WrongReceivables::Overdrawn { ledger, due, sum } => {
+                let expected = format!("0 or more to be due at {} ms", due.start().0);
+                let found = format!("{sum} centavos");
+                broken(Promise::Receivables, Some(at), self.journal.names.of(ledger), expected, found)
+            }
+        })
     }
 
     fn idempotency(&mut self, at: Sequence, record: &Record) -> Result<(), VerifyError> {
@@ -295,8 +319,8 @@ mod tests {
         let store = MemoryStore::new().part();
         let derived = Derived::new(&store).unwrap();
         let (journal, keys) = (JournalSummary::default(), KeysOfLastDay::default());
-        let mut checker =
-            Checker { keyring: None, journal, against: Against::default(), derived, keys, booked_at_ms: None };
+        let (against, receivables) = (Against::default(), ReceivableSums::default());
+        let mut checker = Checker { keyring: None, journal, against, derived, keys, receivables, booked_at_ms: None };
         for (booked_at_ms, is_sound) in [(5, true), (5, true), (6, true), (5, false)] {
             let (partition, first, previous) = (Partition(0), Sequence(1), BlockHash::ZERO);
             let checked = checker.block(&Block { partition, first, booked_at_ms, previous, records: Vec::new() });

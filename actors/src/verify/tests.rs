@@ -219,7 +219,7 @@ fn an_empty_journal_verifies() {
 #[test]
 fn seeded_damage_is_found_where_it_is() {
     type Damage = fn(&mut Vec<Record>);
-    let cases: [(&str, Damage, Promise, u64); 15] = [
+    let cases: [(&str, Damage, Promise, u64); 17] = [
         (
             "the payer of another charge",
             |records| records[4].personal = records[6].personal.clone(),
@@ -286,6 +286,24 @@ fn seeded_damage_is_found_where_it_is() {
             },
             Promise::Entries,
             6,
+        ),
+        (
+            "money that matures in a minute in which nothing was due",
+            |records| match &mut records[8].events[0] {
+                Event::Matured { dues, .. } => dues[0].minute.0 += 1,
+                event => panic!("{event:?}"),
+            },
+            Promise::Receivables,
+            9,
+        ),
+        (
+            "a split that matures before its day",
+            |records| match &mut records[5].events[0] {
+                Event::CardCaptured { splits_due, .. } => splits_due.0 += 1,
+                event => panic!("{event:?}"),
+            },
+            Promise::Receivables,
+            10,
         ),
         ("a key used twice", |records| same_key(records, [4, 6]), Promise::IdempotencyKey, 7),
         (

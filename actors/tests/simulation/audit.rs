@@ -12,6 +12,7 @@ use ledger::account::Account;
 use ledger::event::Event;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, RecipientNumber};
 use ledger::invariants::GroupBooks;
+use ledger::receivable_sums::ReceivableSums;
 use ledger::receivables::Receivables;
 use ledger::record::Record;
 use ledger::time::Timestamp;
@@ -51,6 +52,7 @@ pub(crate) struct Audit {
     ordinals: BTreeMap<LedgerId, u64>,
     groups: BTreeMap<GroupNumber, GroupBooks>,
     receivables: Receivables,
+    receivable_sums: ReceivableSums,
     keys: BTreeMap<Fingerprint, Timestamp>,
     acknowledged: BTreeMap<(LedgerId, u64), Arc<Record>>,
     promises: BTreeMap<LedgerId, Vec<Promise>>,
@@ -65,6 +67,7 @@ impl Audit {
             ordinals: BTreeMap::new(),
             groups: BTreeMap::new(),
             receivables: Receivables::default(),
+            receivable_sums: ReceivableSums::default(),
             keys: BTreeMap::new(),
             acknowledged: BTreeMap::new(),
             promises: BTreeMap::new(),
@@ -244,6 +247,9 @@ impl Audit {
         books.post(&record).map_err(|violation| format!("books at {sequence}: {violation}"))?;
         self.receivables.post(&record);
         self.receivables.check(&record, books).map_err(|differ| format!("receivables at {sequence}: {differ}"))?;
+        self.receivable_sums.post(&record);
+        let sums = self.receivable_sums.check(&record, books);
+        sums.map_err(|wrong| format!("sums of receivables at {sequence}: {wrong}"))?;
         if let Some(idempotency) = record.idempotency {
             let before = self.keys.insert(idempotency.key, record.effective_at);
             ensure(before.is_none_or(|before| record.effective_at.0 - before.0 >= KEY_LIFE_MS), || {

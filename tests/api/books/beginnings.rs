@@ -11,14 +11,15 @@ use centavo::reports::{Report, ReportFormat, ReportRequest, command as reports};
 use centavo::secrets::SecretSource;
 use centavo::store::Store;
 use chrono::{Days, NaiveDate};
+use ledger::time::Timestamp;
 use serde_json::{Value, json};
 
-use super::{files, mapped, month, rows_of};
+use super::{files, mapped, month, rows_of, unlocked};
 use crate::world::{DAY, Merchant, OPS_TOKEN, World, bearer, pix, text};
 
 /// A report or an export, through a Record if one is named.
 #[derive(Clone, Debug)]
-enum Asked {
+pub(super) enum Asked {
     Report(ReportRequest, ReportFormat, Option<u64>),
     Export(Request, Option<u64>),
 }
@@ -53,25 +54,29 @@ fn settings(data: &Path, server: Option<&World>) -> JournalSettings {
 }
 
 /// The files of a command, or why it made none.
-type Made = Result<Vec<(PathBuf, Vec<u8>)>, String>;
+pub(super) type Made = Result<Vec<(PathBuf, Vec<u8>)>, String>;
 
 /// The files that the command makes, or why it makes none.
-async fn made(data: &Path, server: Option<&World>, asked: &Asked) -> Made {
+pub(super) async fn made(data: &Path, server: Option<&World>, asked: &Asked) -> Made {
     let out = tempfile::tempdir().unwrap();
-    let (journal, folder) = (settings(data, server), out.path().to_owned());
-    match asked.clone() {
-        Asked::Report(request, format, at) => {
-            let at = at.map(Sequence);
-            let settings = ReportSettings { journal, request, format, at, out: Some(folder.clone()) };
-            reports::run(settings).await.map_err(|error| error.to_string())?;
+    let folder = out.path().to_owned();
+    let run = async || {
+        let journal = settings(data, server);
+        match asked.clone() {
+            Asked::Report(request, format, at) => {
+                let at = at.map(Sequence);
+                let settings = ReportSettings { journal, request, format, at, out: Some(folder.clone()) };
+                reports::run(settings).await.map_err(|error| error.to_string())
+            }
+            Asked::Export(request, at) => {
+                let at = at.map(Sequence);
+                let chart = request.format.is_mapped().then(|| (Chart::parse(mapped::CHART).unwrap(), Level::Day));
+                let settings = ExportSettings { journal, request, at, out: folder.clone(), compress: false, chart };
+                exports::run(settings).await.map_err(|error| error.to_string())
+            }
         }
-        Asked::Export(request, at) => {
-            let at = at.map(Sequence);
-            let chart = request.format.is_mapped().then(|| (Chart::parse(mapped::CHART).unwrap(), Level::Day));
-            let settings = ExportSettings { journal, request, at, out: folder.clone(), compress: false, chart };
-            exports::run(settings).await.map_err(|error| error.to_string())?;
-        }
-    }
+    };
+    unlocked(run).await?;
     Ok(files(&folder).into_iter().map(|(path, _)| (path.clone(), std::fs::read(folder.join(path)).unwrap())).collect())
 }
 
@@ -148,6 +153,25 @@ fn all(random: &mut Random, merchant: &Merchant<'_>, days: &[NaiveDate], last: u
     asked
 }
 
+/// What is due at the end of each fifth day, and at the cut of each ninth Record.
+fn due_on_days(days: &[NaiveDate], last: u64) -> Vec<Asked> {
+    let of = |report, to, at| {
+        let request = ReportRequest { report, ledger: None, account: None, from: None, to };
+        Asked::Report(request, ReportFormat::Csv, at)
+    };
+    let reports = [Report::Receivables, Report::SettlementCalendar];
+    let on_days = days.iter().step_by(5).map(|day| (Some(*day), None));
+    let at_cuts = (1..=last).step_by(9).map(|at| (None, Some(at)));
+    let ends: Vec<_> = on_days.chain(at_cuts).collect();
+    reports.into_iter().flat_map(|report| ends.iter().map(move |(to, at)| of(report, *to, *at))).collect()
+}
+
+/// Whether a report begins with more than the balances of a file: what is due, or rates.
+fn is_of_what_files_carry(asked: &Asked) -> bool {
+    let reports = [Report::Receivables, Report::SettlementCalendar, Report::Fees];
+    matches!(asked, Asked::Report(request, _, None) if reports.contains(&request.report))
+}
+
 /// The rows of a report from a day on are the last rows of the whole one, with their balances.
 async fn ends_are_alike(world: &World, merchant: &Merchant<'_>, days: &[NaiveDate]) {
     let reports = [("daily-close", String::new()), ("statement", merchant.ledger()), ("general-ledger", String::new())];
@@ -189,9 +213,16 @@ async fn a_beginning_at_a_balance_file_changes_no_byte() {
         let fees = ReportRequest { report: Report::Fees, ledger: None, account: None, from: of_the_payment, to: None };
         asked.push(Asked::Report(fees, ReportFormat::Json, None));
         let mut answers = Vec::new();
-        for (place, asked) in asked.into_iter().enumerate() {
+        let begins_there = due_on_days(&days, world.cut().await);
+        let begun = world.engine().receivables_before(Timestamp(i64::MAX), Sequence(u64::MAX)).unwrap().through();
+        assert!(begun > Sequence(world.cut().await / 2), "what is due is read from a file");
+        for (place, asked) in asked.into_iter().chain(begins_there).enumerate() {
             let answer = served(&world, &asked).await;
-            let sent = if place % 3 == 0 { Some(made(&world.folder(), Some(&world), &asked).await) } else { None };
+            let sent = if place % 3 == 0 || is_of_what_files_carry(&asked) {
+                Some(made(&world.folder(), Some(&world), &asked).await)
+            } else {
+                None
+            };
             answers.push((asked, answer, sent));
         }
         let folder = world.stopped().await;
@@ -202,14 +233,16 @@ async fn a_beginning_at_a_balance_file_changes_no_byte() {
         let mut count = 0;
         for file in std::fs::read_dir(folder.path().join("files")).unwrap() {
             let path = file.unwrap().path();
-            if path.to_string_lossy().contains("balances") {
+            if ["balances", "receivables"].iter().any(|kind| path.to_string_lossy().contains(kind)) {
                 std::fs::remove_file(path).unwrap();
                 count += 1;
             }
         }
-        assert!(count > 10, "{count} balance files");
+        assert!(count > 20, "{count} balance files and receivables files");
+        let mut has_failed = 0;
         for ((asked, answer, sent), begun) in answers.into_iter().zip(begun) {
             let whole = made(folder.path(), None, &asked).await;
+            has_failed += u32::from(whole.is_err());
             alike(&begun, &whole, &format!("seed {seed}, the command: {asked:?}"));
             if let Some(sent) = sent {
                 alike(&sent, &whole, &format!("seed {seed}, the command and a server: {asked:?}"));
@@ -220,5 +253,6 @@ async fn a_beginning_at_a_balance_file_changes_no_byte() {
                 assert!(all.len() != 1 || all[0] == answer, "seed {seed}, the server: {asked:?}");
             }
         }
+        assert_eq!(has_failed, 0, "seed {seed}: all can be made");
     }
 }

@@ -4,18 +4,21 @@
 //!
 //! A program that is not installed is named and passed over, unless `CENTAVO_CONFORMANCE=required`.
 
+mod acquirer_side;
 mod beginnings;
 mod made;
 mod manifest;
 mod mapped;
 mod month;
 mod reports;
+mod same_bytes;
 mod tools;
 mod typed;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use self::made::{M, P, R};
 use self::tools::{Balances, tools, with_included, without_zeros};
@@ -26,6 +29,7 @@ use centavo::export::{Exporter, Folder, Format, Out, Part, Request, Stream, comm
 use centavo::http::timestamp::day;
 use centavo::secrets::SecretSource;
 use centavo::store::Store;
+use chrono::Datelike as _;
 use ledger::record::Record;
 use serde_json::{Value, json};
 
@@ -64,6 +68,137 @@ async fn the_programs_come_to_the_balances_that_the_server_tells() {
     }
 }
 
+/// The widened month: each ledger, the platform as one, each month alone, and the books as of some
+/// Records, by the programs; as of a hundred Records against a fold of the rows.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_programs_agree_on_the_widened_month_alone_and_as_of_any_record() {
+    let world = World::with_settings(|settings| settings.balance_files.records = 97).await;
+    let merchant = month::play_wide(&world).await;
+    world.check_books().await;
+    world.engine().settle_balance_files().unwrap();
+    what_is_overdue_is_told(&world).await;
+    a_batch_nets(&world).await;
+    let rows = rows_of(&world.ops_get("/ops/export").await.text);
+    let told = told(&world).await;
+    assert_eq!(told.len(), 6, "a merchant, three recipients, the platform's shard and the house: {told:?}");
+    let last = world.cut().await;
+    let mut cuts = 1_u64;
+    let mut random = move |end: u64| {
+        cuts = cuts.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        1 + (cuts >> 33) % end
+    };
+    for _ in 0..100 {
+        let at = random(last);
+        assert_eq!(balances_at(&world, &format!("at={at}")).await, folded(&rows, at), "as of {at}");
+    }
+    let first = day(&text(&rows[0]["date"])).unwrap();
+    let end = day(&text(&rows[rows.len() - 1]["date"])).unwrap();
+    let begins = |of: chrono::NaiveDate| of.with_day(1).unwrap();
+    let months: Vec<_> = std::iter::successors(Some(begins(first)), |month| Some(*month + chrono::Months::new(1)))
+        .take_while(|month| *month <= end)
+        .collect();
+    assert!(months.len() >= 4, "{months:?}");
+    let data = world.folder();
+    for tool in tools() {
+        let out = data.join(format!("wide-{}", tool.format.name()));
+        run(&data, &out, whole(tool.format), Some(&world)).await.unwrap();
+        for (ledger, balances) in &told {
+            agrees(tool, &out.join(ledger), balances);
+        }
+        let all = out.join("all");
+        run(&data, &all, Request { ledger: Some("P-all".to_owned()), ..whole(tool.format) }, Some(&world))
+            .await
+            .unwrap();
+        agrees(tool, &all.join("P-all"), &platform_of(&told));
+        for month in &months {
+            let to = *month + chrono::Months::new(1) - chrono::Days::new(1);
+            let request = Request { from: Some(*month), to: Some(to), ..whole(tool.format) };
+            let alone = out.join(month.to_string());
+            run(&data, &alone, request.clone(), Some(&world)).await.unwrap();
+            let closing = balances_at(&world, &format!("date={}", to.min(end))).await;
+            for (ledger, balances) in &closing {
+                let folder = alone.join(request.dated(ledger));
+                if folder.exists() || !balances.is_empty() {
+                    agrees(tool, &folder, balances);
+                }
+            }
+        }
+        for _ in 0..3 {
+            let at = random(last);
+            let past = out.join(format!("at-{at}"));
+            run_at(&data, &past, whole(tool.format), Some(&world), Some(Sequence(at))).await.unwrap();
+            for (ledger, balances) in &folded(&rows, at) {
+                agrees(tool, &past.join(ledger), balances);
+            }
+        }
+    }
+    assert!(told[&merchant.ledger()].len() >= 8, "{told:?}");
+}
+
+/// A program accepts the books of one ledger, and comes to these balances.
+fn agrees(tool: tools::Tool, folder: &Path, balances: &Balances) {
+    let main = folder.join(format!("main.{}", tool.format.name()));
+    tool.check(&main).unwrap_or_else(|error| panic!("{tool:?}, {main:?}: {error}"));
+    assert_eq!(tool.balances(&main), *balances, "{tool:?}, {main:?}");
+}
+
+/// The balances of a trial balance as of a Record or a day, without zeros.
+async fn balances_at(world: &World, query: &str) -> Told {
+    let csv = world.ops_get(&format!("/ops/trial-balance?format=csv&{query}")).await.text;
+    let mut told = Told::new();
+    for line in csv.lines().skip(1) {
+        let cells: Vec<_> = line.split(',').collect();
+        let balance: i128 = cells[4].parse().unwrap();
+        told.entry(cells[0].to_owned()).or_default().insert(cells[1].to_owned(), balance);
+    }
+    told.values_mut().for_each(|balances| balances.retain(|_, balance| *balance != 0));
+    told.retain(|_, balances| !balances.is_empty());
+    told
+}
+
+/// The balances of the rows through a Record, without zeros.
+fn folded(rows: &[Value], through: u64) -> Told {
+    let mut told = Told::new();
+    for row in rows.iter().filter(|row| row["sequence"].as_u64().unwrap() <= through) {
+        let balances = told.entry(text(&row["ledger"])).or_default();
+        *balances.entry(text(&row["account"])).or_default() += net(row);
+    }
+    told.values_mut().for_each(|balances| balances.retain(|_, balance| *balance != 0));
+    told.retain(|_, balances| !balances.is_empty());
+    told
+}
+
+/// The platform as one ledger: the sums of its shards and of the house, by accounts without ids.
+fn platform_of(told: &Told) -> Balances {
+    let rows = told.iter().filter(|(ledger, _)| ledger.starts_with("P-")).flat_map(|(_, balances)| balances);
+    let rows: Vec<_> = rows.map(|(account, balance)| (without_ids(account), *balance)).collect();
+    without_zeros(rows.iter().map(|(account, balance)| (account.as_str(), *balance)))
+}
+
+/// The month ends on a Sunday: what was due on Saturday is paid on Monday.
+async fn what_is_overdue_is_told(world: &World) {
+    let receivables = world.ops_get("/ops/reports/receivables").await.expect(200);
+    let mut rows = receivables["rows"].as_array().unwrap().iter();
+    let debit = json!("debit_card");
+    assert!(
+        rows.any(|row| row["bucket"] == "overdue" && row["method"] == debit && row["gross"] == 5_000),
+        "{receivables}"
+    );
+}
+
+/// One batch pays a debit and takes back a refund and a chargeback.
+async fn a_batch_nets(world: &World) {
+    let folder = world.folder().join("sandbox/acquirer");
+    let batches = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let batches = batches.filter(|path| path.extension().is_some_and(|ending| ending == "csv"));
+    let kinds = batches.map(|path| {
+        let text = std::fs::read_to_string(path).unwrap();
+        text.lines().skip(1).map(|line| line.split(',').nth(3).unwrap().to_owned()).collect::<BTreeSet<_>>()
+    });
+    let all: BTreeSet<_> = ["installment", "refund", "dispute"].map(str::to_owned).into();
+    assert!(kinds.into_iter().any(|kinds| kinds == all), "no batch has all kinds of lines");
+}
+
 /// The file with a centavo put on one posting of its first transaction, and with a centavo moved
 /// there from one posting to another.
 fn with_a_centavo_moved(text: &str) -> Vec<String> {
@@ -86,7 +221,7 @@ fn with_a_centavo_moved(text: &str) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_month_holds_every_event_of_the_accounting_manual() {
     let world = World::sandbox().await;
-    let merchant = month::play(&world).await;
+    let merchant = month::play_wide(&world).await;
     world.check_books().await;
     let rows = rows_of(&world.ops_get("/ops/export").await.text);
     let holds = |event: &str, posting: &str| {
@@ -113,7 +248,7 @@ async fn the_month_holds_every_event_of_the_accounting_manual() {
         ("/api/charges?per_page=100", &["pending", "CONCLUIDA", "RECUSADA", "cancelled"][..]),
         ("/api/cashout", &["processed", "failed"]),
         ("/api/refunds", &["approved", "rejected"]),
-        ("/api/disputes", &["accepted", "released"]),
+        ("/api/disputes", &["accepted", "open", "released"]),
     ] {
         let list = merchant.get(path).await.expect(200);
         let found: BTreeSet<_> = world::items(&list).iter().map(|item| text(&item["status"])).collect();
@@ -729,16 +864,43 @@ async fn told(world: &World) -> Told {
 
 /// `centavo export`, through the server when there is one.
 async fn run(data: &Path, out: &Path, request: Request, server: Option<&World>) -> Result<(), String> {
-    let nowhere = "127.0.0.1:1".parse().unwrap();
-    let journal = JournalSettings {
-        store: Store::Sled,
-        ops_tls_cert: None,
-        data: data.to_path_buf(),
-        ops_listen: server.map_or(nowhere, |world| world.address_of("/ops/export")),
-        ops_token: server.map_or(SecretSource::Data, |_| SecretSource::Text(OPS_TOKEN.to_owned().into())),
-    };
-    let settings = ExportSettings { journal, request, at: None, out: out.to_path_buf(), compress: false, chart: None };
-    command::run(settings).await.map_err(|error| error.to_string())
+    run_at(data, out, request, server, None).await
+}
+
+/// The same through a Record.
+async fn run_at(
+    data: &Path,
+    out: &Path,
+    request: Request,
+    server: Option<&World>,
+    at: Option<Sequence>,
+) -> Result<(), String> {
+    unlocked(async || {
+        let nowhere = "127.0.0.1:1".parse().unwrap();
+        let journal = JournalSettings {
+            store: Store::Sled,
+            ops_tls_cert: None,
+            data: data.to_path_buf(),
+            ops_listen: server.map_or(nowhere, |world| world.address_of("/ops/export")),
+            ops_token: server.map_or(SecretSource::Data, |_| SecretSource::Text(OPS_TOKEN.to_owned().into())),
+        };
+        let (request, out) = (request.clone(), out.to_path_buf());
+        let settings = ExportSettings { journal, request, at, out, compress: false, chart: None };
+        command::run(settings).await.map_err(|error| error.to_string())
+    })
+    .await
+}
+
+/// Runs a command on a folder whose server has ended. A program that another test starts at this
+/// moment has the folder's lock until its own begin, so a folder in use is tried again.
+async fn unlocked<T>(run: impl AsyncFn() -> Result<T, String>) -> Result<T, String> {
+    for _ in 0..100 {
+        match run().await {
+            Err(error) if error.contains("a server has it open") => tokio::time::sleep(Duration::from_millis(20)).await,
+            done => return done,
+        }
+    }
+    run().await
 }
 
 async fn report(merchant: &world::Merchant<'_>, query: &str) -> String {

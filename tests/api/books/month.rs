@@ -1,11 +1,13 @@
 //! A month of a merchant's life, over HTTP: every event of the accounting manual that can come from
 //! outside.
 
+use centavo::http::timestamp::day_of;
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::world::{
-    APPROVED, DAY, Merchant, REFUSED, SILENT, World, card, cnpj, items, pix, text, with, with_splits, without,
+    APPROVED, DAY, Merchant, REFUSED, SILENT, World, card, cnpj, cpf, individual, items, pix, text, with, with_splits,
+    without,
 };
 
 /// Names that try to get out of the line that they stand in.
@@ -69,8 +71,7 @@ const MONTH: &[&str] = &[
 ];
 
 /// The posting lines of the accounting manual, each with its fact and a posting that only this line
-/// has: ledger, side, account. A withdrawal that the bank returns is left out, since no caller can
-/// cause it: see `made`.
+/// has: ledger, side, account.
 pub(crate) const EVENTS: &[(&str, &str, &str)] = &[
     ("card captured", "card_captured", "M credit Income:Sales:Card"),
     ("card captured with splits", "card_captured", "R credit Income:Splits:Card"),
@@ -103,14 +104,28 @@ pub(crate) const EVENTS: &[(&str, &str, &str)] = &[
     ("late PIX", "late_pix_received", "P debit Assets:Bank:Pix"),
     ("deficit raised", "card_captured", "M credit Liabilities:Platform:Deficit"),
     ("deficit recovered", "deficit_recovered", "M debit Liabilities:Platform:Deficit"),
+    ("withdrawal returned by the bank, the recipient's", "withdrawal_returned", "R credit Assets:Transit:Withdrawal"),
+    ("withdrawal returned by the bank, the bank's", "withdrawal_returned", "P debit Assets:Bank:"),
+    ("debit card captured", "card_captured", "P debit Assets:Acquirer:Receivable"),
+    ("an accepted chargeback, netted later", "dispute_accepted", "P credit Assets:Acquirer:Receivable"),
+    ("transfer between banks", "house_entry", "P-house credit Assets:Bank:Own"),
+    ("capital", "house_entry", "P-house credit Equity:Capital"),
+    ("a fee of the bank", "house_entry", "P-house debit Expenses:Bank:Fees"),
+    ("a fee of the acquirer without a charge", "house_entry", "P-house debit Expenses:Acquirer:Fees"),
+    ("money that nobody explains", "house_entry", "P-house credit Liabilities:Suspense"),
 ];
 
 /// Who lives through the month.
 struct Shop<'w> {
     merchant: Merchant<'w>,
-    recipients: [String; 2],
+    /// Ana, Bia, and Caio, whose bank sends transfers back.
+    recipients: Vec<String>,
     /// The last charge that was paid.
     charge: String,
+    /// Whether refunds give commission back.
+    returns_commission: bool,
+    /// What was asked for and came about, for an oracle: see `acquirer_oracle.py`.
+    story: Vec<Value>,
 }
 
 /// Plays the month for a new merchant with hostile names, and gives it.
@@ -140,6 +155,41 @@ const OPEN: &[&str] = &[
     "refund 900",
     // What follows by itself has followed.
     "days 0",
+];
+
+/// Plays the month, what is open at its end, and what the house and the institutions add to it.
+pub(crate) async fn play_wide(world: &World) -> Merchant<'_> {
+    play_lines(world, MONTH.iter().chain(OPEN).chain(WIDE).map(|line| (*line).to_owned())).await
+}
+
+/// Entries of the house, a transfer that the bank returns, debits and installments, a batch that
+/// nets a refund and a chargeback, and at the end, on a Sunday, a debit that is overdue.
+const WIDE: &[&str] = &[
+    "house Assets:Bank:Own Equity:Capital 500000",
+    "house Assets:Bank:Settlement Assets:Bank:Own 120000",
+    "house Expenses:Bank:Fees Assets:Bank:Own 350",
+    "house Expenses:Acquirer:Fees Assets:Bank:Settlement 500",
+    "house Assets:Bank:Pix Liabilities:Suspense 700",
+    "house Liabilities:Suspense Assets:Bank:Pix 200",
+    "house Assets:Bank:Own Assets:Bank:Settlement 69",
+    "returned caio",
+    "pix 60.00 caio=2500",
+    "withdraw caio approve",
+    "days 2",
+    "until Mon",
+    "debit 4000 bia=400",
+    "refund 900",
+    "card 8000 ana=80",
+    "dispute 600 accept",
+    "debit 3000",
+    "days 3",
+    "installments 3 9000 ana=900",
+    "installments 12 120000",
+    "days 35",
+    "until Fri",
+    "debit 5000 bia=50",
+    "days 2",
+    "unpaid 10.00",
 ];
 
 /// Parts of a random month. What a part needs, it makes itself. Each month has the first ones.
@@ -172,6 +222,11 @@ const PARTS: &[&[&str]] = &[
 
 /// Plays random months for a new merchant, and gives it. The same seed is the same months.
 pub(crate) async fn play_random(world: &World, seed: u64) -> Merchant<'_> {
+    play_random_told(world, seed).await.0
+}
+
+/// The same with the story of what was asked for.
+pub(crate) async fn play_random_told(world: &World, seed: u64) -> (Merchant<'_>, Vec<Value>) {
     let mut state = seed;
     let mut below = |end: u64| {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -191,18 +246,23 @@ pub(crate) async fn play_random(world: &World, seed: u64) -> Merchant<'_> {
         let filled = |line: &&str| values.iter().fold((*line).to_owned(), |line, (name, by)| line.replace(name, by));
         lines.extend(part.iter().map(filled));
     }
-    play_lines(world, lines.into_iter()).await
+    play_told(world, lines.into_iter()).await
 }
 
 async fn play_lines(world: &World, lines: impl Iterator<Item = String>) -> Merchant<'_> {
+    play_told(world, lines).await.0
+}
+
+async fn play_told(world: &World, lines: impl Iterator<Item = String>) -> (Merchant<'_>, Vec<Value>) {
     let merchant = json!({"name": HOSTILE[0], "document": cnpj(1), "split_enabled": true, "cashout_enabled": true});
     let merchant = world.open(merchant).await;
-    let recipients = [merchant.recipient(HOSTILE[1], 1).await, merchant.recipient(HOSTILE[2], 2).await];
-    let mut shop = Shop { merchant, recipients, charge: String::new() };
+    let recipients = vec![merchant.recipient(HOSTILE[1], 1).await, merchant.recipient(HOSTILE[2], 2).await];
+    let (charge, returns_commission, story) = (String::new(), false, Vec::new());
+    let mut shop = Shop { merchant, recipients, charge, returns_commission, story };
     for line in lines {
         shop.step(&line).await;
     }
-    shop.merchant
+    (shop.merchant, shop.story)
 }
 
 impl Shop<'_> {
@@ -214,20 +274,29 @@ impl Shop<'_> {
         let of_card = |amount: &str, number| with_them(card(amount.parse().unwrap(), number));
         let of_pix = |amount| with_them(with(&pix(amount), "/descricao", json!(HOSTILE[2])));
         let (merchant, world) = (&self.merchant, self.merchant.world);
+        let parts: Map<String, Value> = splits.iter().map(|(id, amount)| ((*id).to_owned(), json!(amount))).collect();
+        let mut told = None;
         match plain[..] {
-            ["pix", amount] => self.charge = text(&merchant.paid_pix(&of_pix(amount)).await["txid"]),
+            ["pix", amount] => {
+                self.charge = text(&merchant.paid_pix(&of_pix(amount)).await["txid"]);
+                let amount: i64 = amount.replace('.', "").parse().unwrap();
+                told = Some(json!({"what": "paid", "amount": amount, "splits": parts}));
+            }
             ["card", amount] => {
                 let captured = merchant.post("/api/card", &of_card(amount, APPROVED)).await.expect(201);
                 self.charge = text(&captured["txid"]);
+                told = Some(captured_of(amount, 1, false, parts));
             }
             ["installments", count, amount] => {
                 let count: u8 = count.parse().unwrap();
                 let body = with(&of_card(amount, APPROVED), "/installments", json!(count));
                 self.charge = text(&merchant.post("/api/card", &body).await.expect(201)["txid"]);
+                told = Some(captured_of(amount, count, false, parts));
             }
             ["debit", amount] => {
                 let body = with(&of_card(amount, APPROVED), "/payment_type", json!("debit"));
                 self.charge = text(&merchant.post("/api/card", &body).await.expect(201)["txid"]);
+                told = Some(captured_of(amount, 1, true, parts));
             }
             ["refused", amount] => drop(merchant.post("/api/card", &of_card(amount, REFUSED)).await.expect(402)),
             ["silent", amount] => drop(merchant.post("/api/card", &of_card(amount, SILENT)).await.expect(201)),
@@ -241,42 +310,85 @@ impl Shop<'_> {
             ["anticipate", name, days] => {
                 let path = format!("/api/dashboard/sub-recipients/{}/anticipate", self.recipient(name));
                 let newest = items(&merchant.get(&path).await.expect(200))[0]["id"].clone();
-                let body = json!({"split_ids": [newest], "target_days": days.parse::<u8>().unwrap()});
-                merchant.post(&path, &body).await.expect(200);
+                let days: u8 = days.parse().unwrap();
+                let body = json!({"split_ids": [newest], "target_days": days});
+                let done = merchant.post(&path, &body).await.expect(200);
+                let (recipient, amount) = (self.recipient(name), &done["original_cents"]);
+                told = Some(json!({"what": "anticipated", "recipient": recipient, "amount": amount, "days": days}));
             }
             ["withdraw", name, decision] => {
-                let id = text(&merchant.withdraw(self.recipient(name)).await.expect(201)["withdrawal_id"]);
-                self.decide("withdrawals", &id, decision).await;
+                let asked = merchant.withdraw(self.recipient(name)).await.expect(201);
+                self.decide("withdrawals", &text(&asked["withdrawal_id"]), decision).await;
+                let (recipient, amount) = (self.recipient(name), &asked["amount_cents"]);
+                let paid = json!({"what": "withdrawn", "recipient": recipient, "amount": amount});
+                told = Some(paid).filter(|_| decision == "approve");
             }
             ["cashout", amount, key] => {
-                let body = json!({"amount": amount.parse::<i64>().unwrap(), "pix_key": key, "pix_key_type": "email",
-                    "info": HOSTILE[0]});
+                let amount: i64 = amount.parse().unwrap();
+                let body = json!({"amount": amount, "pix_key": key, "pix_key_type": "email", "info": HOSTILE[0]});
                 merchant.post("/api/cashout", &body).await.expect(201);
+                told = Some(json!({"what": "cashout", "amount": amount})).filter(|_| !key.starts_with("fail"));
             }
             ["refund" | "unrefunded", amount] => {
                 let amount: i64 = amount.parse().unwrap();
                 let body = json!({"payment_id": self.charge, "amount": amount, "reason": HOSTILE[1]});
                 let id = text(&merchant.post("/api/refunds", &with_them(body)).await.expect(201)["id"]);
                 self.decide("refunds", &id, if plain[0] == "refund" { "approve" } else { "reject" }).await;
+                let refunded = json!({"what": "refunded", "id": id, "amount": amount, "take_backs": parts,
+                    "returns_commission": self.returns_commission});
+                told = Some(refunded).filter(|_| plain[0] == "refund");
             }
             ["commission", returned] => {
                 let options = json!({"options": {"refund_commission": returned == "true"}});
                 world.ops_patch(&format!("/ops/merchants/{}", merchant.id), &options).await.expect(200);
+                self.returns_commission = returned == "true";
             }
             ["dispute", amount, decision] => {
-                let body =
-                    json!({"amount": amount.parse::<i64>().unwrap(), "kind": "chargeback", "reason": HOSTILE[0]});
+                let amount: i64 = amount.parse().unwrap();
+                let body = json!({"amount": amount, "kind": "chargeback", "reason": HOSTILE[0]});
                 let path = format!("/ops/charges/{}/disputes", self.charge);
                 let id = text(&world.ops_post(&path, &body).await.expect(201)["id"]);
                 self.decide("disputes", &id, decision).await;
+                let disputed = json!({"what": "disputed", "id": id, "amount": amount});
+                told = Some(disputed).filter(|_| decision == "accept");
+            }
+            ["house", debit, credit, amount] => {
+                let body = json!({"debit": debit, "credit": credit, "amount": amount.parse::<i64>().unwrap(),
+                    "reason": HOSTILE[0], "reference": HOSTILE[1]});
+                let id = text(&world.second_ops_post("/ops/entries", &[], &body).await.expect(201)["id"]);
+                self.decide("entries", &id, "approve").await;
+            }
+            ["returned", _] => {
+                let body = with(&individual(HOSTILE[2], &cpf(3)), "/bank_account/conta", json!("99991"));
+                let id = text(&merchant.post("/api/sub-recipients", &body).await.expect(201)["id"]);
+                self.decide("sub-recipients", &id, "approve").await;
+                self.recipients.push(id);
+            }
+            ["until", weekday] => {
+                for _ in 0..7 {
+                    if day_of(world.engine().now().0).format("%a").to_string() == weekday {
+                        break;
+                    }
+                    world.advance(DAY).await;
+                }
             }
             ["days", days] => drop(world.advance(days.parse::<i64>().unwrap() * DAY).await),
             _ => panic!("{line}: there is no such step"),
         }
+        if let Some(mut told) = told {
+            let (merchant, day) = (&self.merchant.id, day_of(world.engine().now().0).to_string());
+            told.as_object_mut().unwrap().extend([
+                ("merchant".to_owned(), json!(merchant)),
+                ("txid".to_owned(), json!(self.charge)),
+                ("day".to_owned(), json!(day)),
+            ]);
+            self.story.push(told);
+        }
     }
 
     fn recipient(&self, name: &str) -> &str {
-        &self.recipients[usize::from(name == "bia")]
+        let place = ["ana", "bia", "caio"].iter().position(|known| *known == name);
+        &self.recipients[place.unwrap_or_else(|| panic!("{name} is nobody"))]
     }
 
     /// The recipient and the amount of a word such as `ana=1000`.
@@ -307,6 +419,12 @@ impl Shop<'_> {
             self.merchant.world.ops_send(Method::POST, &path, &[], body.to_string()).await.expect(200);
         }
     }
+}
+
+/// A captured charge, as a story tells it.
+fn captured_of(amount: &str, installments: u8, is_debit: bool, splits: Map<String, Value>) -> Value {
+    let amount: i64 = amount.parse().unwrap();
+    json!({"what": "captured", "amount": amount, "installments": installments, "is_debit": is_debit, "splits": splits})
 }
 
 /// A code that was created and cancelled.

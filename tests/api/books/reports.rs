@@ -441,9 +441,9 @@ pub(super) fn python() -> Option<PathBuf> {
     None
 }
 
-/// What the oracle finds wrong with the reports of a folder.
-fn differences(program: &Path, folder: &Path) -> Vec<String> {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/api/books/oracle.py");
+/// What an oracle finds wrong with a folder.
+pub(super) fn differences(program: &Path, oracle: &str, folder: &Path) -> Vec<String> {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/api/books").join(oracle);
     let output = Command::new(program).arg(script).arg(folder).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect()
@@ -472,11 +472,11 @@ const FAULTS: [(&str, Fault, &[&str]); 3] = [
     ),
 ];
 
-fn chosen(rows: &[Value], of: impl Fn(&Value) -> bool) -> Vec<Value> {
+pub(super) fn chosen(rows: &[Value], of: impl Fn(&Value) -> bool) -> Vec<Value> {
     rows.iter().filter(|row| of(row)).cloned().collect()
 }
 
-fn without(rows: &[Value], of: impl Fn(&Value) -> bool) -> Vec<Value> {
+pub(super) fn without(rows: &[Value], of: impl Fn(&Value) -> bool) -> Vec<Value> {
     chosen(rows, |row| !of(row))
 }
 
@@ -498,7 +498,7 @@ async fn an_oracle_comes_to_the_same_reports() {
             let made = get(&world, report, "").await;
             std::fs::write(folder.path().join(format!("{}.json", report.name())), made.to_string()).unwrap();
         }
-        assert_eq!(differences(&program, folder.path()), [""; 0], "seed {seed}");
+        assert_eq!(differences(&program, "oracle.py", folder.path()), [""; 0], "seed {seed}");
         let rows = rows_of(&export);
         for (fault, seeded, differing) in FAULTS {
             let wrong = seeded(&rows);
@@ -507,7 +507,7 @@ async fn an_oracle_comes_to_the_same_reports() {
             }
             let wrong: Vec<_> = wrong.iter().map(Value::to_string).collect();
             std::fs::write(folder.path().join("export.jsonl"), wrong.join("\n")).unwrap();
-            let found = differences(&program, folder.path());
+            let found = differences(&program, "oracle.py", folder.path());
             for report in differing {
                 assert!(
                     found.iter().any(|line| line.starts_with(report)),

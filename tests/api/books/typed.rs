@@ -124,7 +124,7 @@ async fn python_reads_the_same_books_from_every_file_of_rows() {
         return;
     }
     let world = World::sandbox().await;
-    super::month::play(&world).await;
+    super::month::play_wide(&world).await;
     let expected = told(&world).await;
     let out = world.folder().join("rows");
     for format in [Format::Jsonl, Format::Csv, Format::CsvPtbr, Format::Parquet, Format::Xlsx] {

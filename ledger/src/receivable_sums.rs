@@ -1,0 +1,235 @@
+//! Sums of receivables: what falls due for each merchant and recipient in each minute, and what the
+//! acquirer owes each group.
+//!
+//! A fold over Records for whoever reads a whole journal. [`crate::receivables::Receivables`] keeps
+//! every single claim; this fold keeps one sum for each ledger and minute in which something is
+//! due, so its memory does not grow with the number of charges of one minute. It reads the facts
+//! alone, never the entries. At every Record the sums are the balances of `Pending` and of
+//! `Acquirer:Receivable`, and no minute is below zero: nothing matures, is anticipated or is taken
+//! back that was not due then.
+
+use crate::account::Account;
+use crate::event::Event;
+use crate::id::{GroupNumber, IdMap, LedgerId};
+use crate::invariants::GroupBooks;
+use crate::money::Centavos;
+use crate::receivables::ReceivablesDiffer;
+use crate::record::Record;
+use crate::time::Minute;
+
+/// Sums of receivables, folded from all Records in order.
+#[derive(Clone, Debug, Default)]
+pub struct ReceivableSums {
+    /// What is due to a merchant or a recipient in a minute, centavos; none for 0.
+    due: IdMap<(LedgerId, Minute), i64>,
+    /// What is due to a ledger, centavos. For the platform's shard the acquirer owes it.
+    sums: IdMap<LedgerId, i128>,
+    /// What the last Record changed.
+    touched: Vec<(LedgerId, Minute)>,
+}
+
+/// Sums of receivables that cannot be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum WrongReceivables {
+    /// The books say something else.
+    #[error(transparent)]
+    Differ(ReceivablesDiffer),
+    /// More was taken from a minute than was due in it.
+    #[error("{sum} centavos are due to {ledger:?} at {due:?}")]
+    Overdrawn {
+        /// Whose money.
+        ledger: LedgerId,
+        /// When it falls due.
+        due: Minute,
+        /// The sum that is due then, centavos, below zero.
+        sum: i64,
+    },
+}
+
+impl ReceivableSums {
+    /// Folds the next Record.
+    pub fn post(&mut self, record: &Record) {
+        self.touched.clear();
+        let Some(group) = record.owner.group() else { return };
+        for event in &record.events {
+            self.fold(group, record.owner, event);
+        }
+    }
+
+    /// Checks what the last Record changed, against itself and against the books of its group,
+    /// which have the same Records.
+    pub fn check(&self, record: &Record, books: &GroupBooks) -> Result<(), WrongReceivables> {
+        for (ledger, due) in &self.touched {
+            if let Some(sum) = self.due.get(&(*ledger, *due)).copied().filter(|sum| *sum < 0) {
+                return Err(WrongReceivables::Overdrawn { ledger: *ledger, due: *due, sum });
+            }
+        }
+        for ledger in record.entries.iter().map(|entry| entry.ledger()) {
+            let account = match ledger {
+                LedgerId::Merchant(_) | LedgerId::Recipient(..) => Account::Pending,
+                LedgerId::Platform(_) => Account::AcquirerReceivable,
+                LedgerId::System => continue,
+            };
+            let (balance, sum) = (books.balance(ledger, account), self.sum(ledger));
+            if balance != sum {
+                return Err(WrongReceivables::Differ(ReceivablesDiffer { ledger, account, balance, sum }));
+            }
+        }
+        Ok(())
+    }
+
+    /// What is due to a ledger, centavos.
+    pub fn sum(&self, ledger: LedgerId) -> i128 {
+        self.sums.get(&ledger).copied().unwrap_or_default()
+    }
+
+    /// How many minutes of ledgers have something due: memory grows with this number.
+    pub fn len(&self) -> usize {
+        self.due.len()
+    }
+
+    /// Whether nothing is due to any merchant or recipient.
+    pub fn is_empty(&self) -> bool {
+        self.due.is_empty()
+    }
+
+    fn fold(&mut self, group: GroupNumber, owner: LedgerId, event: &Event) {
+        let merchant = LedgerId::Merchant(group);
+        match event {
+            Event::CardCaptured { terms, acquirer_mdr, seller, seller_due, splits_due, .. } => {
+                self.add(merchant, Some(*seller_due), seller.raised);
+                for split in &terms.splits {
+                    self.add(LedgerId::Recipient(group, split.recipient), Some(*splits_due), split.amount);
+                }
+                self.owe(group, terms.amount - *acquirer_mdr);
+            }
+            Event::Matured { dues, .. } => {
+                dues.iter().for_each(|due| self.add(owner, Some(due.minute), -due.amount));
+            }
+            Event::RefundApproved { drawn, seller_due, commission, commission_pending, .. } => {
+                let back = if *commission_pending { commission.total() } else { Centavos::ZERO };
+                self.add(merchant, *seller_due, back - drawn.from_pending);
+            }
+            Event::DisputeOpened { drawn, seller_due, .. } => self.add(merchant, *seller_due, -drawn.from_pending),
+            Event::DisputeReleased { to_pending, seller_due, .. } => self.add(merchant, *seller_due, *to_pending),
+            Event::ClawbackRecovered { debts } => {
+                for debt in debts {
+                    self.add(owner, debt.due, -debt.from_pending);
+                    self.add(merchant, debt.seller_due, debt.to_pending);
+                }
+            }
+            Event::SplitsAnticipated { splits, .. } => {
+                splits.iter().for_each(|split| self.add(owner, Some(split.due), -split.amount));
+            }
+            Event::AcquirerSettled { lines, .. } => {
+                lines.iter().for_each(|line| self.owe(group, line.booked_fee - line.gross));
+            }
+            Event::PayerRepaid { method, amount, .. } | Event::DisputeAccepted { method, amount, .. }
+                if method.is_card() =>
+            {
+                self.owe(group, -*amount);
+            }
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, ledger: LedgerId, due: Option<Minute>, amount: Centavos) {
+        if amount.is_zero() {
+            return;
+        }
+        let key = (ledger, due.unwrap_or_default());
+        let sum = self.due.entry(key).or_default();
+        // No sound journal has so much in a minute; a forged one must not make the check panic.
+        *sum = sum.saturating_add(amount.0);
+        if *sum == 0 {
+            self.due.remove(&key);
+        }
+        self.touched.push(key);
+        *self.sums.entry(ledger).or_default() += i128::from(amount.0);
+    }
+
+    fn owe(&mut self, group: GroupNumber, amount: Centavos) {
+        *self.sums.entry(LedgerId::Platform(group)).or_default() += i128::from(amount.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::event::{Due, SellerPart, Split, Terms};
+    use crate::fees::{Commission, PaymentMethod};
+    use crate::id::{ObjectId, RecipientNumber};
+    use crate::record::Decision;
+    use crate::time::Timestamp;
+
+    const GROUP: GroupNumber = GroupNumber(1);
+    const MERCHANT: LedgerId = LedgerId::Merchant(GROUP);
+    const RECIPIENT: LedgerId = LedgerId::Recipient(GROUP, RecipientNumber(1));
+
+    fn captured() -> Event {
+        let terms = Terms {
+            amount: Centavos(10_000),
+            method: PaymentMethod::CreditCard,
+            installments: 1,
+            splits: vec![Split { recipient: RecipientNumber(1), amount: Centavos(3_500) }],
+            commission: Commission::default(),
+            settlement_days: 30,
+            initial_fee: None,
+        };
+        Event::CardCaptured {
+            charge: ObjectId(1),
+            acquirer_mdr: Centavos(0),
+            seller: SellerPart { raised: Centavos(6_500), ..SellerPart::default() },
+            terms,
+            seller_due: Minute(30),
+            splits_due: Minute(40),
+            opened: 1,
+        }
+    }
+
+    fn matured(minute: u32, amount: i64) -> Event {
+        let dues = vec![Due { minute: Minute(minute), amount: Centavos(amount) }];
+        Event::Matured { dues, foreign_through: 0, next_due: None }
+    }
+
+    /// Posts one fact of the merchant for each, and gives the first check that fails.
+    fn checked(events: Vec<Event>) -> Result<ReceivableSums, WrongReceivables> {
+        let (mut sums, mut books) = (ReceivableSums::default(), GroupBooks::default());
+        for (ordinal, event) in (1..).zip(events) {
+            let record = Decision::of(event).into_record(MERCHANT, ordinal, Timestamp(0));
+            books.post(&record).expect("the books are right");
+            sums.post(&record);
+            sums.check(&record, &books)?;
+        }
+        Ok(sums)
+    }
+
+    #[test]
+    fn what_is_due_is_kept_by_minute_until_it_matures() {
+        let sums = checked(vec![captured(), captured()]).unwrap();
+        assert_eq!((sums.sum(MERCHANT), sums.sum(RECIPIENT)), (13_000, 7_000));
+        assert_eq!((sums.sum(LedgerId::Platform(GROUP)), sums.len()), (20_000, 2));
+        let sums = checked(vec![captured(), captured(), matured(30, 13_000)]).unwrap();
+        assert_eq!((sums.sum(MERCHANT), sums.len(), sums.is_empty()), (0, 1, false));
+    }
+
+    #[test]
+    fn money_that_matures_in_another_minute_is_found() {
+        let wrong = checked(vec![captured(), captured(), matured(31, 6_500)]).unwrap_err();
+        assert_eq!(wrong, WrongReceivables::Overdrawn { ledger: MERCHANT, due: Minute(31), sum: -6_500 });
+    }
+
+    #[test]
+    fn books_that_say_something_else_are_found() {
+        let record = Decision::of(captured()).into_record(MERCHANT, 1, Timestamp(0));
+        let (mut sums, mut books) = (ReceivableSums::default(), GroupBooks::default());
+        let without_recipient = Record { events: vec![matured(30, 0)], ..record.clone() };
+        books.post(&record).unwrap();
+        sums.post(&without_recipient);
+        let wrong = sums.check(&record, &books).unwrap_err();
+        assert!(
+            matches!(wrong, WrongReceivables::Differ(differ) if differ.balance == 6_500 && differ.sum == 0),
+            "{wrong}"
+        );
+    }
+}

@@ -1,0 +1,95 @@
+//! Exports and reports of days that are over: the same bytes twice, after the Records of the next
+//! month, after a restart, without a server, and from a restored backup.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use centavo::export::{Format, Request};
+use centavo::http::timestamp::day;
+use centavo::reports::{Report, ReportFormat, ReportRequest};
+use chrono::{Days, NaiveDate};
+
+use super::beginnings::{Asked, made};
+use super::{month, rows_of};
+use crate::world::{DAY, World, pix, text};
+
+/// Every export and report that is asked for again, of the days from one to another.
+fn all(merchant: &str, from: NaiveDate, to: NaiveDate) -> Vec<Asked> {
+    let days = (Some(from), Some(to));
+    let mut asked = Vec::new();
+    for format in Format::MADE.into_iter().chain(Format::MAPPED) {
+        let ledgers = [Some(merchant.to_owned()), Some("P-all".to_owned()), None];
+        for ledger in ledgers.into_iter().filter(|ledger| ledger.is_some() || !format.is_mapped()) {
+            asked.push(Asked::Export(Request { ledger, format, from: days.0, to: days.1 }, None));
+        }
+    }
+    for report in Report::ALL {
+        for format in ReportFormat::SERVED {
+            let ledger = (report == Report::Statement).then(|| merchant.to_owned());
+            let is_of_one_day = matches!(report, Report::Receivables | Report::SettlementCalendar);
+            let from = days.0.filter(|_| !is_of_one_day);
+            asked.push(Asked::Report(ReportRequest { report, ledger, account: None, from, to: days.1 }, format, None));
+        }
+    }
+    asked
+}
+
+type Made = Vec<Vec<(PathBuf, Vec<u8>)>>;
+
+async fn made_all(data: &Path, server: Option<&World>, asked: &[Asked]) -> Made {
+    let mut all = Vec::new();
+    for asked in asked {
+        all.push(made(data, server, asked).await.unwrap_or_else(|error| panic!("{asked:?}: {error}")));
+    }
+    all
+}
+
+fn same(when: &str, asked: &[Asked], first: &Made, again: &Made) {
+    for ((asked, first), again) in asked.iter().zip(first).zip(again) {
+        assert!(!first.is_empty(), "{asked:?}");
+        for ((path, bytes), (other, found)) in first.iter().zip(again) {
+            assert!(path == other && bytes == found, "{when}: {path:?} of {asked:?}");
+        }
+        assert_eq!(first.len(), again.len(), "{when}: {asked:?}");
+    }
+    assert_eq!(first.len(), again.len());
+}
+
+/// Runs `centavo`.
+fn run(arguments: &[&str], paths: [(&str, &Path); 2], key: &str) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_centavo"));
+    command.args(arguments).env("CENTAVO_MASTER_KEY", key);
+    for (flag, path) in paths {
+        command.arg(flag).arg(path);
+    }
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn days_that_are_over_have_the_same_bytes_for_ever() {
+    let world = World::sandbox().await;
+    let merchant = month::play(&world).await;
+    let export = rows_of(&world.ops_get("/ops/export").await.text);
+    let from = day(&text(&export[0]["date"])).unwrap();
+    let asked = all(&merchant.ledger(), from + Days::new(1), from + Days::new(25));
+    let first = made_all(&world.folder(), Some(&world), &asked).await;
+    same("twice", &asked, &first, &made_all(&world.folder(), Some(&world), &asked).await);
+
+    let before = world.cut().await;
+    merchant.paid_pix(&pix("77.00")).await;
+    world.advance(33 * DAY).await;
+    assert!(world.cut().await > before + 3, "the next month has Records");
+    same("later", &asked, &first, &made_all(&world.folder(), Some(&world), &asked).await);
+    let world = world.restarted().await;
+    same("after a restart", &asked, &first, &made_all(&world.folder(), Some(&world), &asked).await);
+
+    let folder = world.stopped().await;
+    same("without a server", &asked, &first, &made_all(folder.path(), None, &asked).await);
+    let (copies, restored) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let key = std::fs::read_to_string(folder.path().join("master.key")).unwrap();
+    let (copies, restored) = (copies.path().join("copies"), restored.path().join("restored"));
+    run(&["backup"], [("--data", folder.path()), ("--out", &copies)], &key);
+    run(&["restore"], [("--from", &copies), ("--data", &restored)], &key);
+    same("restored", &asked, &first, &made_all(&restored, None, &asked).await);
+}
