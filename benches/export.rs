@@ -29,6 +29,8 @@ const BLOCK: usize = 512;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 /// How long the server may take to make the balance files.
 const FILES_MAX: Duration = Duration::from_secs(600);
+/// How long no file may have changed before something is measured.
+const FILES_REST: Duration = Duration::from_secs(5);
 /// Callers that charge at once.
 const CALLERS: usize = 32;
 
@@ -169,18 +171,30 @@ async fn started(launch: &Launch<'_>) -> Server {
     panic!("the server does not come to serve");
 }
 
-/// Waits until the balance files of all months but the last are there.
+/// Waits until the balance files of all months but the last are there, and nothing has been written
+/// in their folder for some seconds: a server that still makes them takes memory and time for that.
 async fn files_are_made(data: &Path, months: u32) {
     let begun = Instant::now();
-    let count = || {
+    let files = || {
         let entries = std::fs::read_dir(data.join("files")).into_iter().flatten().flatten();
-        entries.filter(|entry| is_balance_file(&entry.file_name().to_string_lossy())).count()
+        let named = entries.filter_map(|entry| Some((entry.file_name(), entry.metadata().ok()?.len())));
+        named.collect::<std::collections::BTreeMap<_, _>>()
     };
-    while count() + 1 < months as usize {
-        assert!(begun.elapsed() < FILES_MAX, "{} balance files, of {months} months", count());
+    let (mut seen, mut changed) = (files(), Instant::now());
+    loop {
+        let count = seen.keys().filter(|name| is_balance_file(&name.to_string_lossy())).count();
+        if count + 1 >= months as usize && changed.elapsed() > FILES_REST {
+            let seconds = (changed - begun).as_secs_f64();
+            println!("{count} balance files after another {seconds:.1} s");
+            return;
+        }
+        assert!(begun.elapsed() < FILES_MAX, "{count} balance files, of {months} months");
         tokio::time::sleep(Duration::from_millis(200)).await;
+        let now = files();
+        if now != seen {
+            (seen, changed) = (now, Instant::now());
+        }
     }
-    println!("{} balance files after another {:.1} s", count(), begun.elapsed().as_secs_f64());
 }
 
 fn is_balance_file(name: &str) -> bool {
