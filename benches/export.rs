@@ -214,17 +214,13 @@ async fn formats(asked: &Asked, postings: u64) {
     }
 }
 
-/// Exports and a report of the first month, which is not whole, of the second, and of the last
-/// whole one.
+/// Exports and a report of whole months, one after the other: what lies before grows. The first ones
+/// have few rows or none, since the merchants are opened then.
 async fn months(asked: &Asked, first: NaiveDate) {
-    let second = first_of_next(first);
     let today = day_of(SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_millis() as i64);
-    let mut last = second;
-    let mut before = 0;
-    while first_of_next(first_of_next(last)) <= today {
-        (last, before) = (first_of_next(last), before + 1);
-    }
-    for (month, before) in [(first, 0), (second, 1), (last, 1 + before), (second, 1), (last, 1 + before)] {
+    let starts = std::iter::successors(Some(first_of_next(first)), |month| Some(first_of_next(*month)));
+    let whole = starts.take_while(|month| first_of_next(*month) <= today);
+    for (before, month) in (1..).zip(whole) {
         let days = format!("from={month}&to={}", first_of_next(month) - Days::new(1));
         let csv = asked.get(&format!("/ops/export?format=csv&{days}")).await;
         let balance = asked.get(&format!("/ops/reports/trial-balance?format=csv&{days}")).await;
