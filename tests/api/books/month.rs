@@ -12,7 +12,7 @@ use crate::world::{
 
 /// Names that try to get out of the line that they stand in.
 pub(crate) const HOSTILE: [&str; 3] =
-    ["\"; include \"/etc/passwd", "=cmd('calc')!A0", "Ana | * ! ; @ 2026-01-01 open Assets:Gift BRL"];
+    ["\"; include \"/etc/passwd", "=cmd('calc')!A0 \u{202e}gpj.exe", "Ana | * ! ; @ 2026-01-01 open Assets:Gift BRL"];
 
 /// What happens, a line a step; `ana` and `bia` are recipients, `ana=1000` is a split or what is
 /// taken back of one, and a refund or a dispute is of the last charge that was paid. One more event
