@@ -19,8 +19,8 @@ use crate::console::page::Visit;
 use crate::console::words;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{query, single};
-use crate::ops::entries::OperatorEntry;
 use crate::ops::{books, merchants, preview};
+use crate::views::house_entry::OperatorEntry;
 use crate::views::ledger::ledger_name;
 use crate::views::recipient::{find_recipient, recipient_id};
 

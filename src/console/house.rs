@@ -23,10 +23,10 @@ use crate::http::idempotency::SentKey;
 use crate::http::problem::{Code, Problem};
 use crate::http::session::Done;
 use crate::ops::books;
-use crate::ops::entries::{self, OperatorEntry};
+use crate::ops::entries;
 use crate::ops::operator::Decider;
 use crate::ops::queue::kind_name;
-use crate::views::house_entry::{HouseEntryView, debt_accounts};
+use crate::views::house_entry::{HouseEntryView, OperatorEntry, debt_accounts};
 
 /// Entries that wait and are shown; the queue has all.
 const WAITING_MAX: usize = 40;

@@ -26,12 +26,11 @@ use crate::http::idempotency::SentKey;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::query;
 use crate::http::session::Done;
-use crate::ops::entries::OperatorEntry;
 use crate::ops::operator::Decider;
 use crate::ops::preview::{self, Follows, Verdict};
 use crate::ops::queue::{KINDS, QueueItem, is_shown, kind_name, view};
 use crate::ops::{disputes, entries, merchants, refunds, sub_recipients, withdrawals};
-use crate::views::house_entry::HouseEntryView;
+use crate::views::house_entry::{HouseEntryView, OperatorEntry};
 
 /// Items of the list on a page.
 const ITEMS_A_PAGE: u64 = 50;

@@ -3,11 +3,11 @@
 
 use std::sync::Arc;
 
-use actors::engine::{CommandContext, Engine, Outcome};
+use actors::engine::{CommandContext, Outcome};
 use axum::extract::State;
 use axum::response::Response;
 use ledger::house::{HouseAccount, HouseCommand, HouseEntry, HouseEntryTerms};
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
 use ledger::money::{AMOUNT_MAX, Centavos};
 use ledger::object::Object;
@@ -28,10 +28,7 @@ use crate::http::timestamp::{Named, business_day, day};
 use crate::ops::books;
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::sub_recipients::Notes;
-use crate::views::house_entry::{HouseEntryView, debt_accounts};
-
-/// The group in the ids of entries: no merchant's.
-const HOUSE_GROUP: GroupNumber = GroupNumber(0);
+use crate::views::house_entry::{HOUSE_GROUP, HouseEntryView, OperatorEntry, debt_accounts};
 
 /// An entry of an operator: one amount from one account to another.
 #[derive(Deserialize, ToSchema)]
@@ -69,8 +66,8 @@ pub struct HouseEntryRequest<'a> {
     effective_date: Option<Raw<'a>>,
 }
 
-/// Asks for an entry of the house ledger, or for the write-off of a debt. It waits in the queue until
-/// another operator approves it.
+/// Asks for an entry of the house ledger, or for the write-off of a debt. It waits in the queue
+/// until another operator approves it.
 #[utoipa::path(post, path = "/ops/entries", operation_id = "request_entry", request_body = HouseEntryRequest,
     responses((status = 201, body = HouseEntryView)))]
 pub async fn request(
@@ -217,39 +214,6 @@ pub async fn reject(
 ) -> Result<Response, Problem> {
     let wire: Notes<'_> = parse(&body)?;
     decide(&app, &operator, &id, (&sent_key, &body), Verdict::Reject(wire)).await
-}
-
-/// An entry of an operator, as it stands.
-pub enum OperatorEntry {
-    /// Of the house ledger.
-    House(HouseEntry),
-    /// The write-off of a debt.
-    WriteOff(WriteOff),
-}
-
-impl OperatorEntry {
-    /// The entry of an id; none when it is no entry's.
-    pub fn find(engine: &Engine, id: ObjectId) -> Result<Option<Self>, Problem> {
-        match engine.ids().group(id) {
-            HOUSE_GROUP => Ok(engine.object(id)?.map(Self::House)),
-            _ => Ok(engine.object(id)?.map(Self::WriteOff)),
-        }
-    }
-
-    fn id(&self) -> ObjectId {
-        match self {
-            Self::House(entry) => entry.id,
-            Self::WriteOff(write_off) => write_off.id,
-        }
-    }
-
-    /// The ledger that decides it.
-    fn owner(&self) -> LedgerId {
-        match self {
-            Self::House(_) => LedgerId::System,
-            Self::WriteOff(write_off) => write_off.debtor,
-        }
-    }
 }
 
 /// A decision on an entry.

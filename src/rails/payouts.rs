@@ -100,7 +100,7 @@ impl SandboxPayouts {
             none => none.insert(CarriedOut::open(&self.path)?),
         };
         if let Some(from) = known.left.get(&order.id) {
-            // An earlier release wrote no account: a transfer to a PIX key has left the PIX account.
+            // An earlier release wrote no account: one to a PIX key has left the PIX account.
             return Ok(if matches!(order.to, Destination::PixKey(_)) { PayoutBank::Pix } else { *from });
         }
         let (from, day) = (self.account_of(order)?, day_of(order.ordered_at.0));

@@ -3,15 +3,52 @@
 use actors::engine::Engine;
 use ledger::account::Account;
 use ledger::house::{HouseEntry, HouseEntryDecision, HouseEntryTerms};
-use ledger::id::{LedgerId, ObjectId};
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::write_off::WriteOff;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::http::problem::Problem;
 use crate::http::reply::time;
 use crate::http::timestamp::date;
-use crate::ops::entries::OperatorEntry;
 use crate::views::ledger::ledger_name;
+
+/// The group in the ids of entries of the house: no merchant's.
+pub const HOUSE_GROUP: GroupNumber = GroupNumber(0);
+
+/// An entry of an operator, as it stands.
+pub enum OperatorEntry {
+    /// Of the house ledger.
+    House(HouseEntry),
+    /// The write-off of a debt.
+    WriteOff(WriteOff),
+}
+
+impl OperatorEntry {
+    /// The entry of an id; none when it is no entry's.
+    pub fn find(engine: &Engine, id: ObjectId) -> Result<Option<Self>, Problem> {
+        match engine.ids().group(id) {
+            HOUSE_GROUP => Ok(engine.object(id)?.map(Self::House)),
+            _ => Ok(engine.object(id)?.map(Self::WriteOff)),
+        }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> ObjectId {
+        match self {
+            Self::House(entry) => entry.id,
+            Self::WriteOff(write_off) => write_off.id,
+        }
+    }
+
+    /// The ledger that decides it.
+    pub fn owner(&self) -> LedgerId {
+        match self {
+            Self::House(_) => LedgerId::System,
+            Self::WriteOff(write_off) => write_off.debtor,
+        }
+    }
+}
 
 /// An entry of an operator, as read.
 #[derive(Debug, Default, Serialize, ToSchema)]

@@ -62,8 +62,8 @@ pub enum WaitingKind {
         #[n(1)]
         destination: Option<Sealed>,
     },
-    /// An entry of the house ledger, or the write-off of a debt of this ledger, is to be approved by
-    /// another operator, or rejected.
+    /// An entry of the house ledger, or the write-off of a debt of this ledger, is to be approved
+    /// by another operator, or rejected.
     #[n(6)]
     HouseEntry {
         /// How much.

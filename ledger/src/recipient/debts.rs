@@ -123,8 +123,8 @@ impl Debts {
         parts.take_while(|part| part.total().is_positive()).collect()
     }
 
-    /// Lowers debts that were paid back or written off, wholly or in part; they come in the order of
-    /// the debts.
+    /// Lowers debts that were paid back or written off, wholly or in part; they come in the order
+    /// of the debts.
     pub(super) fn lower(&mut self, parts: impl Iterator<Item = DebtPart>) {
         let mut from = 0;
         for part in parts {
