@@ -36,7 +36,8 @@ impl Engine {
     }
 
     /// The Records that commands to a recipient would write, one after the other, or why one of
-    /// them would be refused. The state's cut is not known here, so commands that take splits (a new withdrawal, an anticipation) can't be previewed.
+    /// them would be refused. The state's cut is not known here, so commands that take splits (a
+    /// new withdrawal, an anticipation) can't be previewed.
     pub async fn preview_recipient(
         &self,
         recipient: LedgerId,
