@@ -214,8 +214,8 @@ async fn formats(asked: &Asked, postings: u64) {
     }
 }
 
-/// Exports and a report of whole months, one after the other: what lies before grows. The first ones
-/// have few rows or none, since the merchants are opened then.
+/// Exports and a report of whole months, one after the other: what lies before grows. The first
+/// ones have few rows or none, since the merchants are opened then.
 async fn months(asked: &Asked, first: NaiveDate) {
     let today = day_of(SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_millis() as i64);
     let starts = std::iter::successors(Some(first_of_next(first)), |month| Some(first_of_next(*month)));
