@@ -1,5 +1,4 @@
-//! Sums of receivables: what falls due for each merchant and recipient in each minute, and what the
-//! acquirer owes each group.
+//! Sums of receivables, by ledger and due minute, and the sum that the acquirer owes each group.
 //!
 //! A fold over Records for whoever reads a whole journal. [`crate::receivables::Receivables`] keeps
 //! every single claim; this fold keeps one sum for each ledger and minute in which something is
@@ -8,12 +7,11 @@
 //! `Acquirer:Receivable`, and no minute is below zero: nothing matures, is anticipated or is taken
 //! back that was not due then.
 
-use crate::account::Account;
 use crate::event::Event;
 use crate::id::{GroupNumber, IdMap, LedgerId};
 use crate::invariants::GroupBooks;
 use crate::money::Centavos;
-use crate::receivables::ReceivablesDiffer;
+use crate::receivables::{self, ReceivablesDiffer};
 use crate::record::Record;
 use crate::time::Minute;
 
@@ -64,18 +62,7 @@ impl ReceivableSums {
                 return Err(WrongReceivables::Overdrawn { ledger: *ledger, due: *due, sum });
             }
         }
-        for ledger in record.entries.iter().map(|entry| entry.ledger()) {
-            let account = match ledger {
-                LedgerId::Merchant(_) | LedgerId::Recipient(..) => Account::Pending,
-                LedgerId::Platform(_) => Account::AcquirerReceivable,
-                LedgerId::System => continue,
-            };
-            let (balance, sum) = (books.balance(ledger, account), self.sum(ledger));
-            if balance != sum {
-                return Err(WrongReceivables::Differ(ReceivablesDiffer { ledger, account, balance, sum }));
-            }
-        }
-        Ok(())
+        receivables::compare(record, books, |ledger| self.sum(ledger)).map_err(WrongReceivables::Differ)
     }
 
     /// What is due to a ledger, centavos.

@@ -244,18 +244,7 @@ impl Receivables {
     /// Checks the sums of the ledgers that a Record has entries of against the books of its group,
     /// which have the same Records.
     pub fn check(&self, record: &Record, books: &GroupBooks) -> Result<(), ReceivablesDiffer> {
-        for ledger in record.entries.iter().map(|entry| entry.ledger()) {
-            let account = match ledger {
-                LedgerId::Merchant(_) | LedgerId::Recipient(..) => Account::Pending,
-                LedgerId::Platform(_) => Account::AcquirerReceivable,
-                LedgerId::System => continue,
-            };
-            let (balance, sum) = (books.balance(ledger, account), self.sum(ledger));
-            if balance != sum {
-                return Err(ReceivablesDiffer { ledger, account, balance, sum });
-            }
-        }
-        Ok(())
+        compare(record, books, |ledger| self.sum(ledger))
     }
 
     fn fold(&mut self, group: GroupNumber, record: &Record, event: &Event) {
@@ -471,6 +460,26 @@ impl Receivables {
             self.charges.remove(&charge);
         }
     }
+}
+
+/// Compares sums of receivables with the accounts of the ledgers that a Record has entries of.
+pub(crate) fn compare(
+    record: &Record,
+    books: &GroupBooks,
+    sum_of: impl Fn(LedgerId) -> i128,
+) -> Result<(), ReceivablesDiffer> {
+    for ledger in record.entries.iter().map(|entry| entry.ledger()) {
+        let account = match ledger {
+            LedgerId::Merchant(_) | LedgerId::Recipient(..) => Account::Pending,
+            LedgerId::Platform(_) => Account::AcquirerReceivable,
+            LedgerId::System => continue,
+        };
+        let (balance, sum) = (books.balance(ledger, account), sum_of(ledger));
+        if balance != sum {
+            return Err(ReceivablesDiffer { ledger, account, balance, sum });
+        }
+    }
+    Ok(())
 }
 
 /// How many payments the acquirer makes for a charge.

@@ -106,8 +106,7 @@ fn may_see(app: &App, secret: &str) -> bool {
     role.is_some() && app.engine.is_current()
 }
 
-/// What the task that draws needs of the world around it. A test has a world with a clock of its
-/// own.
+/// What the task that draws needs of the world around it: a test brings a clock of its own.
 trait Studio {
     /// Waits before the next picture.
     async fn wait(&mut self, pause: Duration);

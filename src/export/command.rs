@@ -134,7 +134,7 @@ fn make(settings: &ExportSettings) -> Result<Made, ExportFailure> {
         is_of_owner: &|_| true,
         exported: &exported,
     };
-    let manifest = draft.manifest(&settings.out)?;
+    let (manifest, cut) = (draft.manifest(&settings.out)?, Sequence(draft.cut));
     let files = folder.finish_with(|files| Ok(Some((draft.name(), manifest.with_files(files)?)))).map_err(write)?;
     Ok(Made { exported, files, cut, source: journal.to_string() })
 }

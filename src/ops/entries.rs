@@ -79,7 +79,7 @@ pub async fn request(
     let wire: HouseEntryRequest<'_> = parse(&body)?;
     let key = sent_key.read(&app.engine, KeyScope::Operators, None, &body)?;
     let (app, wire, operator) = (&app, &wire, &operator);
-    if let Some(debtor) = debtor(app, wire) {
+    if let Some(debtor) = debtor(app, wire)? {
         let execute = |admitted| async move {
             let command = check_write_off(app, wire, debtor)?;
             write_off(app, debtor, command, operator.context(admitted)).await
@@ -118,12 +118,23 @@ fn check(wire: &HouseEntryRequest<'_>, now: Timestamp) -> Result<(HouseEntryTerm
     check.finish_with(checked)
 }
 
-/// The ledger whose debt an entry writes off; none when it credits no debt.
-fn debtor(app: &App, wire: &HouseEntryRequest<'_>) -> Option<LedgerId> {
-    let credit = Checker::new().any_text("credit", wire.credit)?;
-    let name = credit.split(':').find(|part| part.starts_with("M-") || part.starts_with("R-"))?;
-    let debtor = books::find(app, name).ok()?;
-    debt_accounts(&app.engine, debtor).is_some_and(|(_, debt)| debt == credit).then_some(debtor)
+/// How the names of debts begin.
+const DEBTS: [&str; 2] = ["Assets:Merchants:", "Assets:Receivable:Recipients:"];
+
+/// The ledger whose debt an entry writes off; none when it credits no debt. Errors: no ledger has
+/// the credited debt.
+fn debtor(app: &App, wire: &HouseEntryRequest<'_>) -> Result<Option<LedgerId>, Problem> {
+    let mut check = Checker::new();
+    let credit = check.any_text("credit", wire.credit);
+    let Some(credit) = credit.filter(|credit| DEBTS.iter().any(|debts| credit.starts_with(debts))) else {
+        return Ok(None);
+    };
+    let name = credit.split(':').find(|part| part.starts_with("M-") || part.starts_with("R-"));
+    let debtor = name.and_then(|name| books::find(app, name).ok());
+    let debtor = debtor.filter(|debtor| debt_accounts(&app.engine, *debtor).is_some_and(|(_, debt)| debt == credit));
+    let nobody = "credit não é a dívida de um lojista ou de um recebedor";
+    let debtor = debtor.or_else(|| check.refuse("credit", "unknown", nobody));
+    check.finish_with(debtor).map(Some)
 }
 
 fn check_write_off(app: &App, wire: &HouseEntryRequest<'_>, debtor: LedgerId) -> Result<WriteOffCommand, Problem> {

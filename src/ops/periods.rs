@@ -84,9 +84,9 @@ pub struct PeriodView {
 #[derive(Debug, Serialize, ToSchema)]
 pub struct OpenItem {
     /// `suspense`: money that nobody has explained; `negative_bank`: a bank account below zero;
-    /// `in_flight`: money of orders without an end; `unanswered`: card charges without an answer of
-    /// the acquirer; `waiting`: decisions of operators that were asked for by then and are not
-    /// taken; `unreconciled`: differences that reconciliations of its days found.
+    /// `in_flight`: money that is held for orders without an end; `unanswered`: card charges
+    /// without an answer of the acquirer; `waiting`: decisions of operators that were asked for by
+    /// then and are not taken; `unreconciled`: differences that reconciliations of its days found.
     #[schema(pattern = "^(suspense|negative_bank|in_flight|unanswered|waiting|unreconciled)$")]
     kind: &'static str,
     /// The account, without ids; of `unanswered`, `charge`; of `waiting`, the kind of the queue's
@@ -215,9 +215,7 @@ fn open_items(
         let kind = match account {
             Account::Suspense if net != 0 => "suspense",
             Account::BankSettlement | Account::BankPix | Account::BankOwn if net < 0 => "negative_bank",
-            Account::TransitCashout
-            | Account::TransitWithdrawal
-            | Account::ReservedCashout
+            Account::ReservedCashout
             | Account::ReservedDispute
             | Account::ReservedWithdrawal
             | Account::PayersRefunds

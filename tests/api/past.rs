@@ -145,6 +145,29 @@ async fn a_charge_without_an_answer_is_open_at_the_months_end() {
     assert_eq!(unanswered(pending), two, "who closes it reads so");
 }
 
+/// Money that was paid out is not in flight any more; money of an order that waits is.
+#[tokio::test]
+async fn only_money_of_orders_without_an_end_is_in_flight() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let month = local(world.advance(0).await).format("%Y-%m").to_string();
+    let in_flight = async || {
+        let period = world.ops_get(&format!("/ops/periods/{month}")).await.expect(200);
+        let open = period["open"].as_array().unwrap().iter().filter(|item| item["kind"] == "in_flight");
+        open.map(|item| (text(&item["name"]), item["balance"].as_i64().unwrap())).collect::<Vec<_>>()
+    };
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
+    assert_eq!(in_flight().await, []);
+    let withdrawal = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    assert_eq!(in_flight().await, [("Assets:Platform:Reserved:Withdrawal".to_owned(), 1_000)]);
+    world.approve(&withdrawal).await.expect(200);
+    let cashout = json!({"amount": 2_000, "pix_key": "ok@example.com", "pix_key_type": "email"});
+    merchant.post("/api/cashout", &cashout).await.expect(201);
+    world.advance(0).await;
+    assert_eq!(in_flight().await, []);
+}
+
 #[tokio::test]
 async fn a_month_is_closed_by_two_operators() {
     let world = World::sandbox().await;

@@ -175,6 +175,9 @@ async fn a_write_off_that_makes_no_sense_is_refused() {
         let refused = world.ops_post("/ops/entries", &body).await.refused(400, "validation_failed");
         assert_eq!(refused["errors"][0]["field"], field, "{body}");
     }
+    let refused = world.ops_post("/ops/entries", &of_clawback(nobody, 1)).await.refused(400, "validation_failed");
+    assert_eq!(refused["errors"].as_array().unwrap().len(), 1, "the debit is right: {refused}");
+    assert_eq!(refused["errors"][0]["field"], "credit");
     world.ops_post("/ops/entries", &of_clawback(&ana, 1)).await.refused(409, "exceeds_debt");
     assert!(queue(&world).await.is_empty());
 }

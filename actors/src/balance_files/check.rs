@@ -54,8 +54,7 @@ impl<'a> BalanceFileCheck<'a> {
         }
     }
 
-    /// Compares the receivables files that end with the Record that was taken last. Names one that
-    /// differs.
+    /// Compares the receivables files that end with the Record taken last. Names one that differs.
     pub(crate) fn compare_receivables(&mut self, at: Sequence) -> Result<Option<String>, StoreError> {
         while let Some(cut) = self.receivables.front().copied().filter(|cut| cut.through <= at) {
             self.receivables.pop_front();

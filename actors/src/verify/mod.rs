@@ -187,7 +187,7 @@ pub enum Promise {
     Fees,
     /// The entries are what the events make.
     Entries,
-    /// What is due to whom sums to the accounts, and nothing is paid of what is not due.
+    /// Receivables sum to the accounts, and none matures that was not due.
     Receivables,
     /// An idempotency key is used once while it is kept.
     IdempotencyKey,

@@ -260,8 +260,7 @@ impl World {
         }
     }
 
-    /// `ask-write-off ana o 800`, then `approve-write-off ana o`. Nobody is named as the one who
-    /// asks.
+    /// `ask-write-off ana o 800`, then `approve-write-off ana o`. The first operator has no name.
     fn write_off(&mut self, verb: &str, rest: &[&str]) -> WriteOffCommand {
         let operator = if verb == "approve-own-write-off" { "" } else { "rui" }.to_owned();
         match (verb, rest) {
