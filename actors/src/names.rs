@@ -35,6 +35,11 @@ impl Names {
         self.0.insert(ledger, id);
     }
 
+    /// Whether a merchant or a recipient has a name.
+    pub fn knows(&self, ledger: LedgerId) -> bool {
+        self.0.contains_key(&ledger)
+    }
+
     /// The outside name of a ledger, or words for one that nothing named yet.
     pub fn of(&self, ledger: LedgerId) -> String {
         let id = |ledger| self.0.get(&ledger).map(|id| id.uuid());

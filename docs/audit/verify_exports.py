@@ -9,8 +9,8 @@ It reads the folder into which `centavo export` writes, month after month. Pytho
 - in each manifest, that closing = opening + debits - credits for each account, and the sums of all accounts;
 - that the manifests of one ledger and format are a chain: each is of the days after the one before, names it by its
   SHA-256, begins with its closing balances and does not go back in the journal;
-- with `--through`, that the last manifest of each chain ends with this day (YYYY-MM-DD), so that no last month is
-  left out;
+- with `--through`, that the last manifest of each chain ends with this day (YYYY-MM-DD) and was made when the day was
+  over, so that no last month and no last days are left out;
 - with `--last`, that the last manifest of each chain has one of these SHA-256, which were kept elsewhere.
 
 It exits with 1 at the first defect, which it names. Whether the manifests themselves are genuine, a checkpoint of the
@@ -99,6 +99,8 @@ def verify(folder, through, last=()):
         ends = chain[-1][1]["request"]["to"]
         if through and ends != through:
             raise Defect(f"the exports of {ledger} as {form} end on {ends}, not on {through}")
+        if through and not chain[-1][1].get("complete"):
+            raise Defect(f"{chain[-1][0].name}: it was made before the end of {through}, or of a part of the journal")
         if last and sha256(chain[-1][0]) not in last:
             raise Defect(f"{chain[-1][0].name}: it is not the manifest that was kept")
     return chains

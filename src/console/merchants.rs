@@ -58,7 +58,7 @@ fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Proble
     let (total, groups) = listed(app, page, search);
     let rows = groups.into_iter().filter_map(|group| app.engine.merchant(group, |row| (group, row.id, row.created_at)));
     let rows: Vec<_> = rows.collect();
-    let is_cut = !search.is_empty() && app.engine.groups().len() > SEARCHED_MAX;
+    let is_cut = !search.is_empty() && app.engine.newest_groups(0, 0).0 > SEARCHED_MAX;
     let body = html! {
         @if visit.may(Role::Admin) {
             p.actions { a.button href="/console/merchants/new" { (visit.say(words::NEW_MERCHANT)) } }

@@ -4,7 +4,9 @@
 
 use std::collections::BTreeMap;
 
+use actors::checkpoint::hex;
 use serde::Deserialize;
+use sha2::{Digest, Sha256};
 
 /// Granularity of the entries for another program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -18,7 +20,11 @@ pub enum Level {
 
 /// The chart of accounts of another program.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chart(BTreeMap<String, Row>);
+pub struct Chart {
+    rows: BTreeMap<String, Row>,
+    /// SHA-256 of the text that it was read from, hexadecimal.
+    pub(super) sha256: String,
+}
 
 /// What the other program calls an account.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -80,13 +86,13 @@ impl Chart {
                 return Err(ChartError::Twice(prefix));
             }
         }
-        Ok(Self(rows))
+        Ok(Self { rows, sha256: hex(&Sha256::digest(text)) })
     }
 
     /// The row of an account.
     pub(super) fn row(&self, account: &str) -> Option<&Row> {
         let ends = account.match_indices(':').map(|(at, _)| at).chain([account.len()]);
-        ends.filter_map(|end| self.0.get(&account[..end])).next_back()
+        ends.filter_map(|end| self.rows.get(&account[..end])).next_back()
     }
 }
 

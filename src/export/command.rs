@@ -7,10 +7,11 @@ use std::time::Instant;
 
 use actors::backup::{BackupError, Frame};
 use actors::store::{Block, BlockHash, Head, Sequence};
+use chrono::Utc;
 
 use super::exporter::{ExportError, Exporter};
 use super::folder::Folder;
-use super::manifest::{Draft, ManifestError};
+use super::manifest::{Draft, ManifestError, are_over};
 use super::totals::Exported;
 use crate::config::ExportSettings;
 use crate::http::timestamp::{begin_of, day_of};
@@ -108,6 +109,7 @@ fn make(settings: &ExportSettings) -> Result<Made, ExportFailure> {
     }
     let bar = terminal::bar("reading the journal", "Records");
     let (mut last_block, mut before) = (None, (0, BlockHash::ZERO));
+    let mut is_complete = cut == last && are_over(&settings.request, Utc::now().timestamp_millis());
     for frame in frames {
         let Frame::Block(block) = frame? else { continue };
         let goes_on = exporter.post_block(&block, cut, &mut folder).map_err(failed)?;
@@ -115,7 +117,9 @@ fn make(settings: &ExportSettings) -> Result<Made, ExportFailure> {
         if settings.request.from.is_some_and(|from| day_of(block.booked_at_ms) < from) {
             before = (block.next().0 - 1, block.hash());
         }
-        if block.first <= cut && settings.request.to.is_none_or(|to| day_of(block.booked_at_ms) <= to) {
+        let is_after = settings.request.to.is_some_and(|to| day_of(block.booked_at_ms) > to);
+        is_complete |= is_after;
+        if block.first <= cut && !is_after {
             last_block = Some(block);
         }
         if !goes_on {
@@ -126,9 +130,10 @@ fn make(settings: &ExportSettings) -> Result<Made, ExportFailure> {
     let exported = exporter.finish(&mut folder).map_err(failed)?;
     let draft = Draft {
         request: &settings.request,
-        level: settings.chart.as_ref().map(|(_, level)| *level),
+        chart: settings.chart.as_ref(),
         compress: settings.compress,
         cut: last_block.as_ref().map_or(0, |block| cut.0.min(block.next().0 - 1)),
+        is_complete,
         head: last_block.as_ref().map_or(BlockHash::ZERO, Block::hash).0,
         before: (before.0, before.1.0),
         is_of_owner: &|_| true,

@@ -60,6 +60,10 @@ pub enum ExportError {
     NoLedger(String),
 }
 
+/// Ledgers, and merchants with their names, that an export of rows without balances keeps in
+/// memory: some 10 MB.
+const LEDGERS_MAX: usize = 4_096;
+
 /// Rows of a file that is no text.
 enum TypedRows {
     Parquet(Box<ParquetRows>),
@@ -70,6 +74,8 @@ enum TypedRows {
 pub struct Exporter {
     request: Request,
     names: Names,
+    /// Merchants in the names.
+    merchants: usize,
     /// The requested ledger, once a Record has named it.
     asked: Option<LedgerId>,
     ledgers: BTreeMap<LedgerId, LedgerBooks>,
@@ -105,6 +111,7 @@ impl Exporter {
             asked: is_known.then_some(LedgerId::System),
             request,
             names: Names::default(),
+            merchants: 0,
             ledgers: BTreeMap::new(),
             mapped: None,
             typed: None,
@@ -143,6 +150,7 @@ impl Exporter {
     /// Adds the id of a merchant or a recipient. Needed when the first Records are not exported.
     pub fn know(&mut self, ledger: LedgerId, id: ObjectId) {
         self.names.insert(ledger, id);
+        self.merchants += usize::from(matches!(ledger, LedgerId::Merchant(_)));
         let Some(asked) = self.request.ledger.as_deref() else { return };
         let shard = match ledger {
             LedgerId::Merchant(group) => Some(LedgerId::Platform(group)),
@@ -150,6 +158,26 @@ impl Exporter {
         };
         let found = [Some(ledger), shard].into_iter().flatten().find(|ledger| self.names.of(*ledger) == asked);
         self.asked = found.or(self.asked);
+    }
+
+    /// Whether the id of a ledger is known.
+    pub fn knows(&self, ledger: LedgerId) -> bool {
+        self.names.knows(ledger)
+    }
+
+    /// Forgets the ledgers and names so far when there are many, where no balance is needed: the
+    /// rows that follow begin them again. Their names must be told again, with [`Exporter::know`].
+    pub fn forget_some(&mut self) {
+        let needs_balances = self.keeps_balances || self.mapped.is_some() || self.request.format.is_plain_text();
+        if needs_balances {
+            return;
+        }
+        if self.ledgers.len() > LEDGERS_MAX {
+            self.ledgers.clear();
+        }
+        if self.merchants > LEDGERS_MAX {
+            (self.names, self.merchants) = (Names::default(), 0);
+        }
     }
 
     /// Adds the months that were closed, each with the Record that closed it. Needed when the first
@@ -523,7 +551,7 @@ mod tests {
 
     use actors::balance_files::{BalanceFileOptions, BalanceFiles};
     use actors::store::{Head, Part, Partition, SledOptions, SledStore};
-    use ledger::event::{CardFace, SellerPart, Terms};
+    use ledger::event::{CardFace, CashoutFailure, SellerPart, Terms};
     use ledger::fees::{Commission, PaymentMethod};
     use ledger::house::{HouseAccount, HouseEntryTerms};
     use ledger::period::PeriodSeal;
@@ -531,6 +559,34 @@ mod tests {
 
     use super::*;
     use crate::export::Stream;
+
+    /// Rows of many merchants are the same when it keeps few of them in memory.
+    #[test]
+    fn few_ledgers_are_kept_for_rows_without_balances() {
+        let request = Request { ledger: None, format: Format::Csv, from: None, to: None };
+        let at = Month::parse("2026-11").expect("a month").begin();
+        let export = |mut exporter: Exporter| {
+            let (mut out, mut kept) = (Stream(Vec::new()), 0);
+            let groups = (1..=2 * LEDGERS_MAX as u32).chain(1..=2).map(GroupNumber);
+            for (sequence, group) in (1..).zip(groups) {
+                exporter.forget_some();
+                let ledger = LedgerId::Merchant(group);
+                if !exporter.knows(ledger) {
+                    exporter.know(ledger, ObjectId(u128::from(group.0)));
+                }
+                let (id, failure) = (ObjectId(1), CashoutFailure::NotCarriedOut);
+                let event = Event::CashoutFailed { id, amount: Centavos(5), failure };
+                let record = Decision::of(event).into_record(ledger, sequence, at);
+                exporter.post(Sequence(sequence), at.0, &record, &mut out).expect("memory");
+                kept = kept.max(exporter.ledgers.len()).max(exporter.merchants);
+            }
+            (String::from_utf8(out.0).expect("UTF-8"), kept)
+        };
+        let (few, kept) = export(Exporter::new(request.clone()));
+        let (all, _) = export(Exporter::new(request).keeping_balances());
+        assert!(few == all && few.lines().count() > 2 * LEDGERS_MAX, "{}", few.lines().count());
+        assert!(kept <= LEDGERS_MAX + 2, "{kept}");
+    }
 
     /// What takes effect in a month that was closed before it was booked is late.
     #[test]

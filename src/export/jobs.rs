@@ -23,10 +23,10 @@ use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::chart::Level;
+use super::chart::{Chart, Level};
 use super::destination::{Out, Part};
 use super::exporter::ExportError;
-use super::manifest::{Draft, FileMade, SUFFIX};
+use super::manifest::{Draft, FileMade, SUFFIX, are_over};
 use super::request::{Format, Request};
 use super::totals::Exported;
 
@@ -188,7 +188,7 @@ pub struct JobFile {
     /// Its media type.
     pub media_type: &'static str,
     /// What its manifest says of the request; none for a file without a manifest.
-    pub manifest: Option<(Request, Option<Level>)>,
+    pub manifest: Option<(Request, Option<(Chart, Level)>)>,
 }
 
 impl Job {
@@ -210,11 +210,17 @@ impl JobFile {
 
 impl NewJob {
     /// The job of an export.
-    pub fn export(id: ObjectId, owner: Option<String>, request: Request, level: Option<Level>, now_ms: i64) -> Self {
+    pub fn export(
+        id: ObjectId,
+        owner: Option<String>,
+        request: Request,
+        chart: Option<(Chart, Level)>,
+        now_ms: i64,
+    ) -> Self {
         let file = JobFile {
             name: request.file_name(),
             media_type: request.format.media_type(),
-            manifest: Some((request.clone(), level)),
+            manifest: Some((request.clone(), chart)),
         };
         Self { id, owner, report: None, format: request.format.name().to_owned(), request, file, now_ms }
     }
@@ -424,7 +430,7 @@ impl Shared {
         let Made { exported, cut, head, before } = work(&mut out)?;
         let files: Vec<_> =
             (1..).zip(out.finish()?).map(|(piece, made)| FileMade { path: of.name_of(piece), ..made }).collect();
-        let Some((request, level)) = &of.manifest else {
+        let Some((request, chart)) = &of.manifest else {
             File::open(&self.folder)?.sync_all()?;
             return Ok((cut, files, None));
         };
@@ -434,9 +440,10 @@ impl Shared {
         };
         let draft = Draft {
             request,
-            level: *level,
+            chart: chart.as_ref(),
             compress: false,
             cut,
+            is_complete: are_over(request, job.created_at_ms),
             head,
             before,
             is_of_owner: &is_of_owner,

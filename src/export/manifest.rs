@@ -15,10 +15,11 @@ use actors::checkpoint::hex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::chart::Level;
+use super::chart::{Chart, Level};
 use super::columns::SCHEMA;
 use super::request::Request;
 use super::totals::{AccountTotals, Exported};
+use crate::http::timestamp::day_of;
 
 /// Suffix of the names of manifests.
 pub(super) const SUFFIX: &str = ".manifest.json";
@@ -31,6 +32,10 @@ pub(super) struct Manifest {
     request: Asked,
     /// The last Record that counts, by partition of the journal.
     cut: BTreeMap<String, u64>,
+    /// Whether all Records of the days count: they were over, and the cut is not before their end.
+    /// False without a last day.
+    #[serde(default)]
+    complete: bool,
     /// Hash of the block with that Record, which covers all blocks before it; hexadecimal.
     head: String,
     /// Number of postings.
@@ -53,6 +58,9 @@ struct Asked {
     from: Option<String>,
     to: Option<String>,
     level: Option<String>,
+    /// SHA-256 of the chart of accounts (`--map`), hexadecimal.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    map: Option<String>,
     compress: bool,
 }
 
@@ -104,13 +112,23 @@ pub enum ManifestError {
     },
 }
 
+/// Time after the end of a day in which a Record of that day may still be on its way to the disk.
+const IN_FLIGHT_MS: i64 = 10_000;
+
+/// Whether the requested days were over at a time, with all their Records in the journal.
+pub(super) fn are_over(request: &Request, now_ms: i64) -> bool {
+    request.to.is_some_and(|to| day_of(now_ms - IN_FLIGHT_MS) > to)
+}
+
 /// What a manifest says besides the files.
 pub(super) struct Draft<'a> {
     pub(super) request: &'a Request,
-    pub(super) level: Option<Level>,
+    pub(super) chart: Option<&'a (Chart, Level)>,
     pub(super) compress: bool,
     /// The last Record that counts; 0 when there is none.
     pub(super) cut: u64,
+    /// Whether all Records of the requested days count.
+    pub(super) is_complete: bool,
     /// Hash of its block.
     pub(super) head: [u8; 32],
     /// The last Record that was booked before the first day, and the hash of its block.
@@ -135,6 +153,7 @@ impl Draft<'_> {
             schema: SCHEMA,
             request: self.asked(),
             cut: BTreeMap::from([("0".to_owned(), self.cut)]),
+            complete: self.is_complete,
             head: hex(&self.head),
             rows: *rows,
             debits: *debits,
@@ -152,7 +171,8 @@ impl Draft<'_> {
             format: format.name().to_owned(),
             from: from.map(|day| day.to_string()),
             to: to.map(|day| day.to_string()),
-            level: self.level.map(|level| if level == Level::Day { "day" } else { "entry" }.to_owned()),
+            level: self.chart.map(|(_, level)| if *level == Level::Day { "day" } else { "entry" }.to_owned()),
+            map: self.chart.map(|(chart, _)| chart.sha256.clone()),
             compress: self.compress,
         }
     }

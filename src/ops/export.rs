@@ -16,7 +16,7 @@ use crate::http::streamed::{BoxError, ReadPace, streamed, turn};
 use crate::http::timestamp::day_of;
 use crate::ops::books::find;
 use crate::ops::operator::Operator;
-use crate::views::export_file::{begin, cut_header, encoding, file, know_cards, know_group, request};
+use crate::views::export_file::{begin, cut_header, encoding, file, know_cards, know_group, know_named, request};
 use crate::views::ledger::ledger_name;
 
 /// The formats that the route makes.
@@ -75,9 +75,8 @@ pub fn write(
 ) -> Result<(Sequence, BlockHash), BoxError> {
     let engine = &app.engine;
     let ledger = request.ledger.as_deref().filter(|ledger| *ledger != PLATFORM);
-    match ledger.and_then(|name| find(app, name).ok()?.group()) {
-        Some(group) => know_group(engine, group, exporter),
-        None => engine.groups().into_iter().for_each(|group| know_group(engine, group, exporter)),
+    if let Some(group) = ledger.and_then(|name| find(app, name).ok()?.group()) {
+        know_group(engine, group, exporter);
     }
     let mut pace = ReadPace::new(engine);
     let before = begin(engine, request, cut, exporter)?;
@@ -91,6 +90,7 @@ pub fn write(
         for (at, bytes) in (block.first.0..).map(Sequence).zip(&block.records).take_while(|(at, _)| *at <= cut) {
             let record = Record::decode(bytes).map_err(|error| ExportError::Decode { at, error })?;
             know_cards(engine, &record, exporter)?;
+            know_named(engine, &record, exporter);
             exporter.post(at, block.booked_at_ms, &record, out)?;
         }
         last = (cut.min(Sequence(block.next().0 - 1)), block.hash());

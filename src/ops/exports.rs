@@ -171,8 +171,7 @@ fn export_job(app: &Arc<App>, wire: &ExportJobRequest<'_>, cut: Sequence) -> Res
         }
         None => request(&pairs, ledger)?,
     };
-    let level = chart.as_ref().map(|(_, level)| *level);
-    let new = NewJob::export(app.new_id(NO_GROUP)?, None, request.clone(), level, app.engine.now().0);
+    let new = NewJob::export(app.new_id(NO_GROUP)?, None, request.clone(), chart.clone(), app.engine.now().0);
     let maker = Arc::clone(app);
     let work: Work = Box::new(move |out| write(&maker, &request, chart, cut, out));
     Ok((new, work))

@@ -386,19 +386,19 @@ pub const SEARCHED_MAX: usize = 2_000;
 
 /// The groups of a page of the merchants, newest first, and how many there are in all.
 pub fn listed(app: &App, page: Page, search: &str) -> (u64, Vec<GroupNumber>) {
-    let mut groups = app.engine.groups();
-    groups.reverse();
-    if !search.is_empty() {
-        let wanted = search_key(search);
-        let name = |group: &GroupNumber| {
-            let sealed = app.engine.merchant(*group, |row| row.profiles.current().cloned()).flatten();
-            search_key(&profile(app, *group, sealed.as_ref()).name)
-        };
-        groups.truncate(SEARCHED_MAX);
-        groups.retain(|group| name(group).contains(&wanted));
+    let skip = usize::try_from(page.skip()).unwrap_or(usize::MAX);
+    if search.is_empty() {
+        let (total, groups) = app.engine.newest_groups(skip, page.count());
+        return (total as u64, groups);
     }
-    let (total, skip) = (groups.len() as u64, usize::try_from(page.skip()).unwrap_or(usize::MAX));
-    (total, groups.into_iter().skip(skip).take(page.count()).collect())
+    let wanted = search_key(search);
+    let name = |group: &GroupNumber| {
+        let sealed = app.engine.glance(*group, |row| row.profiles.current().cloned()).flatten();
+        search_key(&profile(app, *group, sealed.as_ref()).name)
+    };
+    let (_, mut groups) = app.engine.newest_groups(0, SEARCHED_MAX);
+    groups.retain(|group| name(group).contains(&wanted));
+    (groups.len() as u64, groups.into_iter().skip(skip).take(page.count()).collect())
 }
 
 /// A merchant.

@@ -11,6 +11,7 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use chrono::NaiveDate;
+use ledger::entry::Entry;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, RecipientNumber};
 use ledger::record::Record;
@@ -71,12 +72,26 @@ pub fn cut_header(cut: Sequence) -> (HeaderName, HeaderValue) {
 
 /// Tells an exporter the ids of a merchant and of its recipients.
 pub fn know_group(engine: &Engine, group: GroupNumber, exporter: &mut Exporter) {
-    engine.merchant(group, |row| {
+    engine.glance(group, |row| {
         exporter.know(LedgerId::Merchant(group), row.id);
         for (number, recipient) in (1..).map(RecipientNumber).zip(&row.recipients) {
             exporter.know(LedgerId::Recipient(group, number), recipient.id);
         }
     });
+}
+
+/// Tells an exporter the ids that a Record's rows name, where it does not know them. An export of
+/// many merchants keeps few of them in memory.
+pub fn know_named(engine: &Engine, record: &Record, exporter: &mut Exporter) {
+    exporter.forget_some();
+    let ledgers = record.entries.iter().map(Entry::ledger).chain([record.owner]);
+    ledgers.for_each(|ledger| know_ledger(engine, ledger, exporter));
+}
+
+fn know_ledger(engine: &Engine, ledger: LedgerId, exporter: &mut Exporter) {
+    if let Some(group) = ledger.group().filter(|group| !exporter.knows(LedgerId::Merchant(*group))) {
+        know_group(engine, group, exporter);
+    }
 }
 
 /// The last Record that was booked before a day, and the hash of its block; zeros when there is
@@ -119,6 +134,7 @@ pub fn begin(
     }
     for row in engine.balances_as_of(before)?.rows() {
         let (ledger, account, balance) = row?;
+        know_ledger(engine, ledger, exporter);
         exporter.open_balance(ledger, account, balance);
     }
     Ok(before)

@@ -8,7 +8,7 @@ use crate::views::recipient::recipient_id;
 
 /// The outside name of a ledger.
 pub fn ledger_name(engine: &Engine, ledger: LedgerId) -> String {
-    let merchant = ledger.group().and_then(|group| engine.merchant(group, |row| row.id));
+    let merchant = ledger.group().and_then(|group| engine.glance(group, |row| row.id));
     let uuid = |id: Option<ObjectId>| id.unwrap_or_default().uuid();
     match ledger {
         LedgerId::Merchant(_) => format!("M-{}", uuid(merchant)),

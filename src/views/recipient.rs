@@ -164,5 +164,5 @@ pub fn document_type(document: &str) -> &'static str {
 pub fn recipient_id(engine: &Engine, ledger: LedgerId) -> Option<ObjectId> {
     let LedgerId::Recipient(group, number) = ledger else { return None };
     let find = |row: &MerchantRow| row.recipients.get(number.0 as usize - 1).map(|row| row.id);
-    engine.merchant(group, find).flatten()
+    engine.glance(group, find).flatten()
 }

@@ -122,7 +122,9 @@ async fn manifests_follow_each_other() {
     let of = |day: chrono::NaiveDate| json!({"format": "jsonl", "from": day.to_string(), "to": day.to_string()});
     let mut manifests = Vec::new();
     // Of a day that is not over, and of another owner: none of them comes before the next day.
-    made(&world, "/api/reports", &merchant.key, &of(second)).await;
+    let job = made(&world, "/api/reports", &merchant.key, &of(second)).await;
+    let path = format!("/api/reports/{}/manifest", text(&job["id"]));
+    assert_eq!(get(&world, &path, &merchant.key, &[]).await.body["complete"], false);
     merchant.paid_pix(&pix("3.00")).await;
     world.advance(DAY).await;
     merchant.paid_pix(&pix("7.00")).await;
@@ -137,6 +139,7 @@ async fn manifests_follow_each_other() {
         let path = format!("/api/reports/{}/manifest", text(&job["id"]));
         manifests.push((job, get(&world, &path, &merchant.key, &[]).await.body));
     }
+    assert!(manifests.iter().all(|(_, manifest)| manifest["complete"] == true));
     assert_eq!(manifests[0].1["previous"], Value::Null);
     assert_eq!(manifests[1].1["previous"]["sha256"], manifests[0].0["manifest"]["sha256"]);
     let account = |manifest: &Value| {
@@ -255,6 +258,7 @@ async fn entries_with_the_codes_of_another_chart_are_those_of_the_command() {
             assert_eq!(get(&world, &format!("{at}/file"), OPS_TOKEN, &[]).await.text, expected, "{format:?} {name}");
             let manifest = get(&world, &format!("{at}/manifest"), OPS_TOKEN, &[]).await.expect(200);
             assert_eq!(manifest["request"]["level"], name);
+            assert_eq!(manifest["request"]["map"], hex(&Sha256::digest(CHART)));
         }
     }
     let body = json!({"ledger": "P-all", "format": "erp", "map": "[[account]]\nprefix = 'Assets'\ncode = '1'\n"});

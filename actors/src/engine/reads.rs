@@ -108,9 +108,19 @@ impl Engine {
         self.shared.read_model.merchant(group, look)
     }
 
+    /// Looks at a merchant, which stays at rest if it is: for a caller that goes through many.
+    pub fn glance<T>(&self, group: GroupNumber, look: impl FnOnce(&MerchantRow) -> T) -> Option<T> {
+        self.shared.read_model.glance(group, look)
+    }
+
     /// The groups, in order.
     pub fn groups(&self) -> Vec<GroupNumber> {
         self.shared.read_model.groups()
+    }
+
+    /// Groups from the newest one on, `most` after `skip`, and how many there are in all.
+    pub fn newest_groups(&self, skip: usize, most: usize) -> (usize, Vec<GroupNumber>) {
+        self.shared.read_model.newest_groups(skip, most)
     }
 
     /// A recipient's name, folded for search.

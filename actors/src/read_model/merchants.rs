@@ -19,6 +19,8 @@ const PARTS: usize = 64;
 #[derive(Default)]
 pub(super) struct Merchants {
     slots: Vec<Slot>,
+    /// How many there are.
+    count: usize,
     /// Next merchant for [`Merchants::rest`].
     next: usize,
 }
@@ -75,12 +77,19 @@ impl Merchants {
         if self.slots.len() <= place(group) {
             self.slots.resize_with(place(group) + 1, Slot::default);
         }
+        self.count += usize::from(self.slots[place(group)].is_empty());
         self.slots[place(group)] = Slot { packed: Box::default(), unpacked: unpacked(row).into() };
     }
 
     /// The groups in order.
-    pub(super) fn groups(&self) -> impl Iterator<Item = GroupNumber> {
-        (0..).map(GroupNumber).zip(&self.slots).filter(|(_, slot)| !slot.is_empty()).map(|(group, _)| group)
+    pub(super) fn groups(&self) -> impl DoubleEndedIterator<Item = GroupNumber> {
+        let slots = self.slots.iter().enumerate().filter(|(_, slot)| !slot.is_empty());
+        slots.map(|(place, _)| GroupNumber(u32::try_from(place).expect("a group is its place")))
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.count
     }
 
     /// Packs a merchant, if it is not.

@@ -363,9 +363,20 @@ impl ReadModel {
         self.registry.read().merchants.get(group).map(look)
     }
 
+    /// Looks at a merchant, which stays packed if it is.
+    pub fn glance<T>(&self, group: GroupNumber, look: impl FnOnce(&MerchantRow) -> T) -> Option<T> {
+        self.registry.read().merchants.glance(group).map(|row| look(&row))
+    }
+
     /// The groups, in order.
     pub fn groups(&self) -> Vec<GroupNumber> {
         self.registry.read().merchants.groups().collect()
+    }
+
+    /// Groups from the newest one on, and how many there are in all.
+    pub fn newest_groups(&self, skip: usize, most: usize) -> (usize, Vec<GroupNumber>) {
+        let merchants = &self.registry.read().merchants;
+        (merchants.count(), merchants.groups().rev().skip(skip).take(most).collect())
     }
 
     /// Packs some of the merchants that were not asked for since about a minute; to be called every

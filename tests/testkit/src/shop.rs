@@ -50,15 +50,9 @@ impl Shop {
 
     /// Gives a merchant its recipients.
     pub async fn staff(engine: &Engine, group: GroupNumber) -> Self {
-        let now = engine.now();
         let mut recipients = Vec::new();
         for document in ["12345678909", "98765432100", "11144477735"] {
-            let profile =
-                RecipientProfile { name: "Maria".into(), document: document.into(), ..RecipientProfile::default() };
-            let document = engine.keyring().fingerprint("document", &[document.as_bytes()]);
-            let profile = engine.keyring().seal_value(SealedFor::recipient(document), now, &profile).expect("sealing");
-            let command = MerchantCommand::RegisterRecipient { random: 7, document, profile };
-            record(engine, group, command).await;
+            register_recipient(engine, group, document).await;
             let newest = engine.merchant(group, |row| row.recipients.last().map(|row| row.id));
             let id = newest.flatten().expect("a registered recipient");
             record(engine, group, MerchantCommand::ApproveRecipient { id }).await;
@@ -82,6 +76,15 @@ pub async fn open_merchant(engine: &Engine, group: GroupNumber) {
         settings: AccountSettings { split_enabled: true, ..AccountSettings::default() },
         profile: engine.keyring().seal_value(SealedFor::merchant(group), engine.now(), &profile).expect("sealing"),
     };
+    record(engine, group, command).await;
+}
+
+/// Registers a recipient of a merchant, which then waits for approval.
+pub async fn register_recipient(engine: &Engine, group: GroupNumber, document: &str) {
+    let profile = RecipientProfile { name: "Maria".into(), document: document.into(), ..RecipientProfile::default() };
+    let document = engine.keyring().fingerprint("document", &[document.as_bytes()]);
+    let sealed = engine.keyring().seal_value(SealedFor::recipient(document), engine.now(), &profile);
+    let command = MerchantCommand::RegisterRecipient { random: 7, document, profile: sealed.expect("sealing") };
     record(engine, group, command).await;
 }
 
