@@ -1,13 +1,14 @@
 //! Benchmark of exports and of books of the past, from a running server by HTTP: postings a second
 //! of each format and the memory for them, a month with nothing and with many months before it, the
-//! trial balance of all merchants, and charges beside an endless export. It prints figures and
-//! judges nothing. As-of figures without HTTP: `benches/past.rs`.
+//! trial balance of all merchants, charges beside an endless export, and the command with a file a
+//! ledger. It prints figures and judges nothing. As-of figures without HTTP: `benches/past.rs`.
 //!
 //! `cargo bench --bench export` is small, to try it. The figures of `docs/performance.md` want
 //! `-- --postings 1000000 --merchants 10000 --months 12 --seconds 20 --rounds 5`, and for the
 //! trial balance `-- --postings 3000000 --merchants 1000000 --only balance`.
 
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -22,7 +23,7 @@ use ledger::record::{Decision, Record};
 use ledger::time::Timestamp;
 use reqwest::Client;
 use testkit::callers::Callers;
-use testkit::server::{Launch, OPS_TOKEN, Server};
+use testkit::server::{Launch, OPS_TOKEN, Server, centavo};
 
 /// Records of a block.
 const BLOCK: usize = 512;
@@ -41,7 +42,7 @@ struct Plan {
     months: u32,
     seconds: u64,
     rounds: u64,
-    /// One part alone: `formats`, `month`, `balance` or `charges`.
+    /// One part alone: `formats`, `month`, `balance`, `charges` or `files`.
     only: Option<String>,
 }
 
@@ -156,6 +157,20 @@ async fn main() {
         charges(&asked, &plan).await;
     }
     asked.server.stop().expect("a good end");
+    if plan.wants("files") {
+        files(&data, &folder.path().join("files"));
+    }
+}
+
+/// The command on the stopped folder, for a program that wants a file a ledger.
+fn files(data: &Path, out: &Path) {
+    let begun = Instant::now();
+    let mut command = Command::new(centavo());
+    command.args(["export", "--format", "ledger", "--data"]).arg(data).arg("--out").arg(out);
+    let ended = command.stdout(Stdio::null()).status().expect("the command");
+    assert!(ended.success(), "{ended}");
+    let made = std::fs::read_dir(out).into_iter().flatten().count();
+    println!("{made} files of ledgers by the command: {:.2} s", begun.elapsed().as_secs_f64());
 }
 
 /// Starts the server. It makes the index of the whole journal first: when that takes longer than it
