@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Verifies the exports of a folder by their manifests, without Centavo: a program for auditors.
 
-    verify_exports.py FOLDER [--through DAY] [--last SHA256 ...]
+    verify_exports.py FOLDER [--through DAY] [--last SHA256 ...] [--signed JOB ... --key HEX]
 
 It reads the folder into which `centavo export` writes, month after month. Python 3.9 is enough. It checks
 
@@ -13,8 +13,11 @@ It reads the folder into which `centavo export` writes, month after month. Pytho
   over, so that no last month and no last days are left out;
 - with `--last`, that the last manifest of each chain has one of these SHA-256, which were kept elsewhere.
 
-It exits with 1 at the first defect, which it names. Whether the manifests themselves are genuine, a checkpoint of the
-journal says (verify_backup.py), or the signature of an export that was made in the background.
+- with `--signed`, that each manifest was signed with the key (`public_key` of a checkpoint, hexadecimal) by one of
+  these jobs: the answers of `GET /ops/exports/{id}` as files. It needs the Python package cryptography.
+
+It exits with 1 at the first defect, which it names. Whether manifests without a signature are genuine, a checkpoint of
+the journal says (verify_backup.py).
 """
 
 import argparse
@@ -58,6 +61,24 @@ def check(folder, name, manifest):
             raise Defect(f"{name}: the {side} of its accounts sum to {total}, not to {manifest[side]}")
 
 
+def signed_by(jobs, key):
+    """The SHA-256 of the manifests that these jobs signed."""
+    try:
+        from cryptography.exceptions import InvalidSignature
+        from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+    except ImportError:
+        raise Defect("signatures need the package cryptography") from None
+    public, digests = Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)), set()
+    for path in jobs:
+        of = json.loads(path.read_text())["manifest"]
+        try:
+            public.verify(bytes.fromhex(of["signature"]), f"centavo manifest 1\n{of['sha256']}\n".encode())
+        except InvalidSignature:
+            raise Defect(f"{path.name}: its signature is not of this key") from None
+        digests.add(of["sha256"])
+    return digests
+
+
 def balances(manifest, which):
     of_accounts = {(of["ledger"], of["account"]): of[which] for of in manifest["accounts"]}
     return {account: balance for account, balance in of_accounts.items() if balance}
@@ -78,11 +99,13 @@ def follow(before, after):
         raise Defect(f"{name}: its cut lies before that of {former.name}")
 
 
-def verify(folder, through, last=()):
+def verify(folder, through, last=(), signed=None):
     chains = {}
     for path in sorted(folder.glob(f"*{SUFFIX}")):
         manifest = json.loads(path.read_text())
         check(folder, path.name, manifest)
+        if signed is not None and sha256(path) not in signed:
+            raise Defect(f"{path.name}: none of the jobs signed it")
         asked = manifest["request"]
         chains.setdefault((asked["ledger"], asked["format"], asked["level"]), []).append((path, manifest))
     if not chains:
@@ -111,9 +134,14 @@ def main():
     arguments.add_argument("folder", type=pathlib.Path)
     arguments.add_argument("--through", metavar="DAY")
     arguments.add_argument("--last", nargs="+", default=(), metavar="SHA256")
+    arguments.add_argument("--signed", nargs="+", type=pathlib.Path, default=(), metavar="JOB")
+    arguments.add_argument("--key", metavar="HEX")
     given = arguments.parse_args()
+    if bool(given.signed) != bool(given.key):
+        arguments.error("--signed and --key go together")
     try:
-        chains = verify(given.folder, given.through, given.last)
+        signed = signed_by(given.signed, given.key) if given.signed else None
+        chains = verify(given.folder, given.through, given.last, signed)
     except (Defect, OSError, KeyError, TypeError, ValueError) as defect:
         sys.exit(f"verify_exports: {defect}")
     for (ledger, form, _), chain in sorted(chains.items(), key=str):

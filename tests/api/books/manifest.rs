@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use centavo::export::{Format, Request};
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use super::{month, run, told, whole};
@@ -226,4 +226,47 @@ async fn a_hundred_forgeries_of_exports_are_found() {
         files.iter().for_each(|(path, whole)| std::fs::write(path, whole).unwrap());
     }
     verify().unwrap();
+}
+
+/// The auditors' program checks the signature of a manifest that was made in the background: with
+/// the key of the checkpoints, and of the manifest as it is.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_signature_of_a_manifest_is_checked() {
+    let Some(python) = super::reports::python() else { return };
+    let world = World::sandbox().await;
+    world.merchant().await.paid_pix(&crate::world::pix("80.00")).await;
+    let id = text(&world.ops_post("/ops/exports", &json!({"format": "csv"})).await.expect(202)["id"]);
+    world.finished("/ops/exports", &id, crate::world::OPS_TOKEN).await;
+    let [job, file, manifest] = ["", "/file", "/manifest"].map(|end| format!("/ops/exports/{id}{end}"));
+    let folder = world.folder().join("signed");
+    std::fs::create_dir(&folder).unwrap();
+    let save = |name: &str, bytes: &str| {
+        let path = folder.join(name);
+        std::fs::write(&path, bytes).unwrap();
+        path
+    };
+    let [job, file, manifest] = [world.ops_get(&job).await, world.ops_get(&file).await, world.ops_get(&manifest).await];
+    let (signed, name) = (save("job.json", &job.text), text(&manifest.body["files"][0]["path"]));
+    save(&name, &file.text);
+    let of = save(&format!("{name}.manifest.json"), &manifest.text);
+    let key = text(&world.ops_get("/ops/checkpoint").await.expect(200)["public_key"]);
+    let verify = |key: &str| {
+        let mut command = std::process::Command::new(&python);
+        command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/audit/verify_exports.py")).arg(&folder);
+        let said = command.arg("--signed").arg(&signed).args(["--key", key]).output().unwrap();
+        if said.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&said.stderr).into_owned()) }
+    };
+    let whole = verify(&key);
+    if whole.as_ref().is_err_and(|said| said.contains("need the package cryptography")) {
+        println!("not checked, because it is not installed: cryptography for Python");
+        assert!(!super::tools::is_required(), "CENTAVO_CONFORMANCE=required, and there is no cryptography for Python");
+        return;
+    }
+    whole.unwrap();
+    // The public key of the first test of RFC 8032.
+    let other = verify("d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a").unwrap_err();
+    assert!(other.contains("job.json: its signature is not of this key"), "{other}");
+    std::fs::write(&of, manifest.text.replacen("\"rows\": ", "\"rows\":  ", 1)).unwrap();
+    let changed = verify(&key).unwrap_err();
+    assert!(changed.contains("none of the jobs signed it"), "{changed}");
 }
