@@ -87,6 +87,14 @@ struct Sent {
 }
 
 impl Asked {
+    /// The same with a server that was started anew: memory that something before took and gave
+    /// back would count as the server's own.
+    async fn anew(self, launch: &Launch<'_>) -> Self {
+        let Self { server, client } = self;
+        server.stop().expect("a good end");
+        Self { server: started(launch).await, client }
+    }
+
     /// Reads an answer to its end, as fast as it comes.
     async fn get(&self, path: &str) -> Sent {
         // The peak begins anew.
@@ -145,12 +153,16 @@ async fn main() {
     files_are_made(&data, plan.months).await;
     let mut asked = Asked { server, client: Client::new() };
     if plan.wants("formats") {
-        asked = formats(asked, &launch, written.postings).await;
+        for format in ["csv", "jsonl", "parquet", "xlsx", "csv", "jsonl", "parquet", "xlsx"] {
+            asked = asked.anew(&launch).await;
+            export(&asked, format, written.postings).await;
+        }
     }
     if plan.wants("month") {
         months(&asked, written.first).await;
     }
     if plan.wants("balance") {
+        asked = asked.anew(&launch).await;
         balance(&asked).await;
     }
     if plan.wants("charges") {
@@ -216,22 +228,15 @@ fn is_balance_file(name: &str) -> bool {
     name.starts_with("balances") && !name.ends_with('~')
 }
 
-/// Each format from a server that was started anew: memory that an export before it took and gave
-/// back would count as the server's own.
-async fn formats(mut asked: Asked, launch: &Launch<'_>, postings: u64) -> Asked {
-    for format in ["csv", "jsonl", "parquet", "xlsx", "csv", "jsonl", "parquet", "xlsx"] {
-        asked.server.stop().expect("a good end");
-        asked.server = started(launch).await;
-        let sent = asked.get(&format!("/ops/export?format={format}")).await;
-        println!(
-            "{format}: {:.0} postings/s ({:.2} s, {}), {} above the server",
-            postings as f64 / sent.seconds,
-            sent.seconds,
-            mib(sent.bytes),
-            mib(sent.above)
-        );
-    }
-    asked
+async fn export(asked: &Asked, format: &str, postings: u64) {
+    let sent = asked.get(&format!("/ops/export?format={format}")).await;
+    println!(
+        "{format}: {:.0} postings/s ({:.2} s, {}), {} above the server",
+        postings as f64 / sent.seconds,
+        sent.seconds,
+        mib(sent.bytes),
+        mib(sent.above)
+    );
 }
 
 /// Exports and a report of whole months, one after the other: what lies before grows. The first
