@@ -26,11 +26,12 @@ RUSTFLAGS="-C target-feature=+crt-static --cfg getrandom_backend=\"linux_getrand
   cargo build --profile "$profile" --locked --target "$target" --bin centavo
 program=${CARGO_TARGET_DIR:-target}/$target/$profile/centavo
 
-mkdir -p "$files/$name/deploy"
+mkdir -p "$files/$name/deploy" "$files/$name/docs/guide"
 cp "$program" "$files/$name/centavo"
 strip "$files/$name/centavo"
 cp README.md CHANGELOG.md LICENSE* "$files/$name/"
-cp -r docs/deploy/*.{service,timer,toml,yml,json,html,md,conf} docs/deploy/debian "$files/$name/deploy/"
+cp -r docs/deploy/*.{service,timer,toml,yml,json,html,md,conf} docs/deploy/{centavo-setup,debian} "$files/$name/deploy/"
+cp -r docs/guide/first-charge "$files/$name/docs/guide/"
 tar --create --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --directory "$files" "$name" |
   gzip --no-name > "$files/$name.tar.gz"
 

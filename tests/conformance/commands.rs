@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
+use actors::testkit::postgres::{self, PostgresServer};
 use serde_json::json;
 use testkit::callers::{client, operate};
 use testkit::server::{Launch, OPS_TOKEN, Server, centavo};
@@ -16,8 +17,9 @@ use crate::tool;
 enum Fate {
     /// It runs here, after this preparation, with these replacements.
     Run(&'static str, &'static [(&'static str, &'static str)]),
-    /// Tests of this path do what it says, with values of their own.
-    Elsewhere(&'static str),
+    /// The file of this path does what it says, with values of its own: in the lines around this
+    /// text.
+    Elsewhere(&'static str, &'static str),
     /// It is not run, for this reason.
     NotRun(&'static str),
     /// It has no command: a picture, an output, a file.
@@ -26,9 +28,62 @@ enum Fate {
 
 use Fate::{Elsewhere, NotRun, Run, Text};
 
-const COMPILES: &str = "compiles the workspace, as .ci/run does with the same profiles";
-const MACHINE: &str = "changes the machine: users, units and /etc";
-const POSTGRES: &str = "needs a cluster of PostgreSQL; tests/cluster has one, and gives it its address itself";
+const MONTH_END: Fate = Elsewhere("tests/conformance/month_end.rs", "async fn a_debt_is_written_off");
+const INSTALLATION: Fate = Elsewhere("tests/conformance/install.rs", "async fn the_commands_of_the_installation_run");
+
+const POSTGRES: &str = "docs/postgresql.md";
+/// The settings file names the store, and a server starts with it.
+const CHECKED: &str = "centavo.toml
+CENTAVO_MASTER_KEY_FILE=etc/master-key centavo serve --config etc/centavo.toml --data data";
+
+const TOKEN: (&str, &str) = ("CENTAVO_OPS_TOKEN=…", "CENTAVO_OPS_TOKEN=$CENTAVO_OPS_TOKEN");
+
+/// A server starts with the certificates that the block names.
+const ENCRYPTED: &str = "ops-key.pem\nCENTAVO_SANDBOX=1 centavo serve\n";
+const MAKE_CERTIFICATES: &str = "own tls
+for name in '' ops-; do
+  openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=localhost \\
+    -keyout ${name}key.pem -out ${name}chain.pem 2> /dev/null
+done";
+
+/// The account of the first charge, whose recipient the example charges for.
+const ACCOUNT: &str = "source \"$ROOT\"/docs/guide/first-charge/account.sh
+export CENTAVO_API_KEY=$API_KEY CENTAVO_URL=$API";
+
+/// What the blocks find. `serve` and `demo` run until they answer, on free ports. `cargo run` is
+/// the program that is built; other words of cargo are written down, and looked at afterwards.
+const SHELL: &str = r#"
+set -euo pipefail
+curl() { command curl --silent --show-error --fail-with-body "$@"; }
+own() { mkdir "$1" && cd "$1"; }
+gates() { test -x "$ROOT/.ci/run"; }
+centavo() {
+  case $1 in
+    serve | demo)
+      if [ "$1" = demo ]; then set -- "$@" --charges 30; fi
+      CENTAVO_LISTEN=127.0.0.1:0 CENTAVO_OPS_LISTEN=127.0.0.1:0 command centavo "$@" > ran 2>&1 &
+      local server=$!
+      until grep -q -e '^Serving\.' -e ' serving ' ran; do
+        kill -0 "$server" 2> /dev/null || { cat ran; return 1; }
+        sleep 0.1
+      done
+      kill "$server" && wait "$server"
+      echo "centavo $1 has served" ;;
+    *) command centavo "$@" ;;
+  esac
+}
+cargo() {
+  echo "$*" >> "$ASKED"
+  case "$*" in
+    run*' -- '*) while [ "$1" != -- ]; do shift; done; shift; centavo "$@" ;;
+    run*--example*)
+      if [ -x "$EXAMPLES/${*: -1}" ]; then "$EXAMPLES/${*: -1}"; else
+        echo "Nothing was tested: cargo build --workspace --examples makes ${*: -1}"
+        test "${CENTAVO_CONFORMANCE:-}" != required
+      fi ;;
+  esac
+}
+"#;
 
 const LAST: (&str, &str) =
     ("./backup/generations/2026-07-01T12-00-00.250Z", "\"$(ls -d ./backup/generations/* | tail -n 1)\"");
@@ -54,22 +109,30 @@ chown() { echo \"the owner would change: $*\"; }";
 
 /// Page, beginning of the block, and what becomes of it. Those that run here run in this order.
 const BLOCKS: &[(&str, &str, Fate)] = &[
-    ("README.md", "cargo run --release -- demo", NotRun(COMPILES)),
+    ("README.md", "cargo run --release -- demo", Run("own demo", &[])),
     ("README.md", "M-Loja  Assets", Text),
-    ("README.md", "tar xf centavo-", Elsewhere("tests/conformance/release.rs")),
-    ("README.md", "CENTAVO_SANDBOX=1", NotRun(COMPILES)),
+    ("README.md", "tar xf centavo-", Elsewhere("tests/conformance/release.rs", "blocks_of(\"README.md\")")),
+    ("README.md", "CENTAVO_SANDBOX=1", Run("own sandbox", &[TOKEN])),
     ("README.md", "merchants ──HTTP──►", Text),
-    ("CONTRIBUTING.md", "cargo check", NotRun(COMPILES)),
-    ("CONTRIBUTING.md", "CENTAVO_SIM_SEED", NotRun(COMPILES)),
+    ("CONTRIBUTING.md", "cargo check", Run(ACCOUNT, &[(".ci/run ", "gates ")])),
+    ("CONTRIBUTING.md", "CENTAVO_SIM_SEED", Run("", &[])),
     ("docs/architecture.md", "merchants ──HTTP──►", Text),
     ("docs/decisions.md", "centavo verify --data DIR", NotRun("a synopsis; the pages that it leads to are run")),
-    ("docs/operating.md", "cargo build --profile dist", NotRun(COMPILES)),
+    (
+        "docs/operating.md",
+        "cargo build --profile dist",
+        Run("own operating", &[TOKEN, ("target/dist/centavo", "centavo")]),
+    ),
     ("docs/operating.md", "curl -X POST localhost:8081/ops/merchants", Run("", &[])),
-    ("docs/operating.md", "export CENTAVO_TLS_CERT", Elsewhere("tests/api/tls.rs")),
+    (
+        "docs/operating.md",
+        "export CENTAVO_TLS_CERT",
+        Run(MAKE_CERTIFICATES, &[("/etc/centavo/tls", "$PWD"), ("ops-key.pem\n", ENCRYPTED)]),
+    ),
     ("docs/operating.md", "centavo backup --data ./data --out ./backup\n", Run("", &[])),
     ("docs/operating.md", "centavo backup --data ./data --out ./backup --keep", Run("", &[LAST])),
-    ("docs/operating.md", "CENTAVO_OPS_TOKEN_FILE=…", Elsewhere("tests/backup/main.rs")),
-    ("docs/operating.md", "export CENTAVO_CHECKPOINTS_TO", Elsewhere("tests/backup/main.rs")),
+    ("docs/operating.md", "CENTAVO_OPS_TOKEN_FILE=…", Elsewhere("tests/backup/main.rs", "\"--follow\"")),
+    ("docs/operating.md", "export CENTAVO_CHECKPOINTS_TO", Elsewhere("tests/backup/main.rs", "CENTAVO_CHECKPOINTS_TO")),
     (
         "docs/operating.md",
         "centavo restore",
@@ -79,33 +142,49 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     (
         "docs/operating.md",
         "curl -sS -H 'Authorization: Bearer …' -H 'Content-Type: text/csv'",
-        Elsewhere("tests/api/reconciliations.rs"),
+        Elsewhere("tests/api/reconciliations.rs", "\"text/csv\""),
     ),
+    ("docs/operating.md", "ENTRY=", MONTH_END),
     ("docs/exports.md", "centavo export --data", Run("", &[])),
     ("docs/exports.md", "curl -sS -i", Run("", &[JOB, ("/ops/exports/ID", "/ops/exports/$ID")])),
     ("docs/exports.md", "centavo export --ledger P-all", Run(CHART, &[])),
     ("docs/exports.md", "[[account]]", Text),
     ("docs/reports.md", "centavo report", Run("", &[JULY])),
+    ("docs/pt-br/livros.md", "centavo report", Run("", &[])),
     ("docs/pt-br/livros.md", "centavo export", Run("", &[])),
-    ("docs/pt-br/inicio.md", "cargo run --release -- demo", NotRun(COMPILES)),
+    (
+        "docs/pt-br/livros.md",
+        "curl -sS localhost:8081/ops/periods/2026-11 -H \"Authorization: Bearer $ANA\"\n",
+        MONTH_END,
+    ),
+    ("docs/pt-br/livros.md", "curl -sS localhost:8081/ops/periods/2026-11/close", MONTH_END),
+    ("docs/pt-br/inicio.md", "cargo run --release -- demo", Run("own inicio", &[])),
     (
         "docs/deploy/README.md",
         "export OPS_TOKEN",
-        NotRun("needs a container engine; release.rs runs the image by buildah"),
+        NotRun("needs a container engine; release.rs runs the image by buildah, and deploy.rs checks the settings"),
     ),
-    ("docs/deploy/README.md", "apt-get install", Elsewhere("tests/conformance/release.rs")),
-    ("docs/deploy/README.md", "install -o centavo", NotRun(MACHINE)),
-    ("docs/deploy/README.md", "printf", NotRun(MACHINE)),
-    ("docs/deploy/README.md", "runuser", Elsewhere("tests/conformance/units.rs")),
-    ("docs/deploy/README.md", "systemctl enable --now centavo.service", NotRun(MACHINE)),
-    ("docs/deploy/README.md", "systemctl start centavo-backup", NotRun(MACHINE)),
-    ("docs/deploy/README.md", "cp -r /usr/share/centavo", NotRun(MACHINE)),
-    ("docs/deploy/README.md", "curl -sS http://127.0.0.1:8081/readyz", NotRun(MACHINE)),
-    ("docs/deploy/README.md", "install -m 755", NotRun(MACHINE)),
-    ("docs/deploy/README.md", "echo CENTAVO_PRIMARY", NotRun(MACHINE)),
+    ("docs/deploy/README.md", "apt-get install", INSTALLATION),
+    ("docs/deploy/README.md", "centavo-setup tls", INSTALLATION),
+    ("docs/deploy/README.md", "echo 'sandbox", INSTALLATION),
+    ("docs/deploy/README.md", "runuser", INSTALLATION),
+    ("docs/deploy/README.md", "systemctl enable --now centavo.service", INSTALLATION),
+    ("docs/deploy/README.md", "systemctl start centavo-backup", INSTALLATION),
+    ("docs/deploy/README.md", "centavo-setup prometheus", INSTALLATION),
+    ("docs/deploy/README.md", "curl -sS --cacert", INSTALLATION),
+    ("docs/deploy/README.md", "install -m 755", INSTALLATION),
+    ("docs/deploy/README.md", "echo CENTAVO_PRIMARY", INSTALLATION),
     ("docs/deploy/README.md", "mkdir -p secrets", Run(CERTIFICATES, &[("…/", "../given/")])),
-    ("docs/guide/first-charge.md", "CENTAVO_SANDBOX=1", NotRun(COMPILES)),
-    ("docs/guide/first-charge.md", "npm install", Elsewhere(".ci/run")),
+    (
+        "docs/guide/first-charge.md",
+        "CENTAVO_SANDBOX=1",
+        Run("own first; unset CENTAVO_OPS_TOKEN", &[("serve\n", "serve\ntest -s data/operator.token\n")]),
+    ),
+    (
+        "docs/guide/first-charge.md",
+        "npm install",
+        Elsewhere("tests/conformance/guide.rs", "starts_with(\"npm install\")"),
+    ),
     ("docs/guide/local-webhooks.md", "charge.paid", Text),
     ("docs/guide/rate-limits.md", "ratelimit-policy", Text),
     ("docs/internals/disk-formats.md", "<data>/lock", Text),
@@ -117,21 +196,33 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
         "cargo bench",
         NotRun("benchmarks take hours, and measure the machine; .ci/run builds them"),
     ),
-    ("docs/postgresql.md", "createuser", NotRun(POSTGRES)),
-    ("docs/postgresql.md", "umask 077", NotRun(POSTGRES)),
-    ("docs/postgresql.md", "install -o centavo", NotRun(POSTGRES)),
-    ("docs/postgresql.md", "centavo backup", Elsewhere("tests/cluster/moving.rs")),
-    ("docs/testing.md", "cargo test", NotRun(COMPILES)),
-    ("docs/testing.md", "CENTAVO_SIM_SEED", NotRun(COMPILES)),
-    ("tests/conformance/README.md", "python3 -m venv", Elsewhere(".ci/run")),
+    (POSTGRES, "createuser", Run("", &[("--pwprompt centavo", "clerk"), ("--owner centavo", "--owner clerk")])),
+    (
+        POSTGRES,
+        "umask 077",
+        Run(
+            "unset CENTAVO_OPS_TOKEN",
+            &[("centavo:PASSWORD@db.internal", "clerk@127.0.0.1:$PGPORT"), ("/var/lib/centavo", "data")],
+        ),
+    ),
+    (
+        POSTGRES,
+        "install -o centavo",
+        Run(
+            "unset CENTAVO_OPS_TOKEN; mkdir etc",
+            &[("-o centavo -g centavo ", ""), ("/etc/centavo", "etc"), ("centavo.toml\n", CHECKED)],
+        ),
+    ),
+    (POSTGRES, "centavo backup", Elsewhere("tests/cluster/moving.rs", "\"backup\"")),
+    ("docs/testing.md", "cargo test", Run("", &[(".ci/run ", "gates ")])),
+    ("docs/testing.md", "CENTAVO_SIM_SEED", Run("", &[])),
+    ("tests/conformance/README.md", "python3 -m venv", Elsewhere(".ci/run", "python3 -m venv")),
 ];
 
-/// Pages whose fenced blocks run, all of them, and where.
-const FENCED: [(&str, &str); 3] = [
-    ("docs/runbook.md", "tests/conformance/runbook.rs"),
-    ("docs/guide/", "tests/conformance/guide.rs"),
-    (FORMATS, "tests/conformance/commands.rs"),
-];
+/// True for a page whose fenced blocks run, all of them.
+fn has_fenced_that_run(page: &str) -> bool {
+    ["docs/runbook.md", FORMATS].contains(&page) || crate::guide::is_run(page)
+}
 
 const FORMATS: &str = "docs/internals/disk-formats.md";
 
@@ -158,8 +249,11 @@ fn pages() -> Vec<String> {
 }
 
 /// The indented blocks of a page, and the languages of its fenced ones.
-fn blocks_of(page: &str) -> (Vec<String>, Vec<String>) {
-    let text = std::fs::read_to_string(root().join(page)).unwrap();
+pub(crate) fn blocks_of(page: &str) -> (Vec<String>, Vec<String>) {
+    blocks_in(&std::fs::read_to_string(root().join(page)).unwrap())
+}
+
+fn blocks_in(text: &str) -> (Vec<String>, Vec<String>) {
     let (mut indented, mut fenced) = (Vec::new(), Vec::new());
     let (mut in_fence, mut in_block, mut after_blank) = (false, false, true);
     for line in text.lines() {
@@ -194,43 +288,60 @@ fn is_of(block: &str, begin: &str) -> bool {
     }
 }
 
-/// A block that nobody knows of, and an entry without its block, are failures.
-#[test]
-fn every_block_of_the_pages_is_run_or_says_why_not() {
-    let (mut counts, mut unnamed) = ([0; 5], Vec::new());
-    let mut met = vec![0; BLOCKS.len()];
-    for page in pages() {
-        let (indented, fenced) = blocks_of(&page);
-        let by = FENCED.iter().find(|(begin, by)| page.starts_with(begin) && root().join(by).is_file());
+/// How many blocks have each fate, and what no entry names.
+#[derive(Default)]
+struct Census {
+    here: usize,
+    elsewhere: usize,
+    not_run: usize,
+    text: usize,
+    fenced: usize,
+    unnamed: Vec<String>,
+    /// How often the block of each entry was met.
+    met: Vec<usize>,
+}
+
+impl Census {
+    fn count(&mut self, page: &str, text: &str) {
+        let (indented, fenced) = blocks_in(text);
         for language in fenced {
-            if ["bash", "python", "ts"].contains(&&*language) && by.is_some() {
-                counts[4] += 1;
+            if ["bash", "sh", "python", "ts"].contains(&&*language) && has_fenced_that_run(page) {
+                self.fenced += 1;
             } else {
-                unnamed.push(format!("{page}: a fenced block of {language:?}"));
+                self.unnamed.push(format!("{page}: a fenced block of {language:?}"));
             }
         }
         for block in indented {
             let entry = BLOCKS.iter().position(|(of, begin, _)| *of == page && is_of(&block, begin));
             let Some(entry) = entry else {
-                unnamed.push(format!("{page}: {block}"));
+                self.unnamed.push(format!("{page}: {block}"));
                 continue;
             };
-            met[entry] += 1;
-            counts[match &BLOCKS[entry].2 {
-                Run(..) => 0,
-                Elsewhere(path) => {
-                    assert!(root().join(path).exists(), "{path}");
-                    1
+            self.met[entry] += 1;
+            match &BLOCKS[entry].2 {
+                Run(..) => self.here += 1,
+                Elsewhere(path, text) => {
+                    assert!(std::fs::read_to_string(root().join(path)).unwrap().contains(text), "{path}: no {text}");
+                    self.elsewhere += 1;
                 }
                 NotRun(reason) => {
                     println!("not run: {page}: {}: {reason}", block.lines().next().unwrap());
-                    2
+                    self.not_run += 1;
                 }
-                Text => 3,
-            }] += 1;
+                Text => self.text += 1,
+            }
         }
     }
-    let [here, elsewhere, not_run, text, fenced] = counts;
+}
+
+/// A block that nobody knows of, and an entry without its block, are failures.
+#[test]
+fn every_block_of_the_pages_is_run_or_says_why_not() {
+    let mut census = Census { met: vec![0; BLOCKS.len()], ..Census::default() };
+    for page in pages() {
+        census.count(&page, &std::fs::read_to_string(root().join(&page)).unwrap());
+    }
+    let Census { here, elsewhere, not_run, text, fenced, unnamed, met } = census;
     println!("blocks: {} run as they stand, {here} of them here", here + fenced);
     println!("{elsewhere} done by other tests, {not_run} not run, {text} without a command");
     assert!(unnamed.is_empty(), "neither run nor with a reason:\n{}", unnamed.join("\n"));
@@ -239,29 +350,94 @@ fn every_block_of_the_pages_is_run_or_says_why_not() {
     }
 }
 
-/// The script of all blocks that run here.
-fn script(server: &Server, merchant: &str) -> String {
-    let address = |url: &str| url.strip_prefix("http://").unwrap().to_owned();
-    let mut script =
-        "set -euo pipefail\ncurl() { command curl --silent --show-error --fail-with-body \"$@\"; }\n".to_owned();
-    for (page, begin, fate) in BLOCKS {
+#[test]
+fn a_block_that_nobody_runs_is_found() {
+    for (page, text) in [
+        ("docs/limits.md", "Text:\n\n    centavo something\n"),
+        ("docs/limits.md", "Text:\n\n```bash\ncentavo something\n```\n"),
+        ("docs/guide/new.md", "Text:\n\n```bash\ncentavo something\n```\n"),
+        ("docs/runbook.md", "1. Text:\n\n   ```json\n   {}\n   ```\n"),
+    ] {
+        let mut census = Census { met: vec![0; BLOCKS.len()], ..Census::default() };
+        census.count(page, text);
+        assert_eq!(census.unnamed.len(), 1, "{page}: {text}");
+    }
+}
+
+/// A command of a page that fails ends its script, and the test with it.
+#[test]
+fn a_command_that_fails_is_found() {
+    for wrong in ["centavo verify --data nothing", "curl http://127.0.0.1:1", "(\ntest -s nothing\necho on)"] {
+        let mut command = Command::new("bash");
+        command.args(["-c", &format!("{SHELL}{wrong}\necho 'the end is reached'\n")]);
+        let path = std::env::var("PATH").unwrap_or_default();
+        command.env("PATH", format!("{}:{path}", centavo().parent().unwrap().display()));
+        let said = tool::run(command, Duration::from_secs(60)).expect_err(wrong);
+        assert!(!said.contains("the end is reached"), "{wrong}: {said}");
+    }
+}
+
+/// The script of those blocks that run here, by page.
+fn script(of: impl Fn(&str) -> bool, values: &[(&str, &str)]) -> String {
+    let mut script = SHELL.to_owned();
+    for (page, begin, fate) in BLOCKS.iter().filter(|(page, ..)| of(page)) {
         let Run(before, replacements) = fate else { continue };
         let block = blocks_of(page).0.into_iter().find(|block| is_of(block, begin)).unwrap();
-        let mut block = replacements.iter().fold(block, |block, (from, to)| {
+        let block = replacements.iter().fold(block, |block, (from, to)| {
             assert!(block.contains(from), "{page}: {from}");
             block.replace(from, to)
         });
-        for (from, to) in [
-            ("localhost:8081", &*address(&server.operations)),
-            ("localhost:8080", &*address(&server.public)),
-            ("Bearer …", &format!("Bearer {OPS_TOKEN}")),
-            ("M-…", &format!("M-{merchant}")),
-        ] {
-            block = block.replace(from, to);
-        }
+        let block = values.iter().fold(block, |block, (from, to)| block.replace(from, to));
         script += &format!("echo '== {page}: {}'\n(\n{before}\n{block})\n", begin.replace('\'', ""));
     }
-    script + "python3 -c \"$FORMATS\" data.damaged\necho 'the end is reached'\n"
+    script
+}
+
+/// Runs a script in a folder with the built program in its path, and what the scripts need.
+async fn run(script: String, folder: &Path, variables: &[(&str, &str)]) -> String {
+    let mut command = Command::new("bash");
+    command.args(["-c", &format!("{script}echo 'the end is reached'\n")]).current_dir(folder);
+    let built = centavo().parent().unwrap().to_owned();
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("{}:{path}", built.display())).env("ROOT", root());
+    command
+        .env("EXAMPLES", built.join("examples"))
+        .env("ASKED", folder.join("asked"))
+        .env("CENTAVO_OPS_TOKEN", OPS_TOKEN);
+    command.envs(variables.iter().copied());
+    let done = tokio::task::spawn_blocking(move || tool::run(command, Duration::from_secs(240))).await.unwrap();
+    let said = done.unwrap_or_else(|said| panic!("{said}"));
+    println!("{said}");
+    assert!(said.contains("the end is reached"), "{said}");
+    said
+}
+
+/// What a command asks of cargo is there: package, profile, example, test, and a test's name that
+/// has the word by which it is chosen.
+fn cargo_knows(asked: &str) {
+    let words: Vec<_> = asked.split(' ').take_while(|word| *word != "--").collect();
+    let after = |flag: &str| words.iter().position(|word| *word == flag).and_then(|at| words.get(at + 1)).copied();
+    let package = after("-p").map_or_else(|| root().to_owned(), |package| root().join(package));
+    assert!(package.join("Cargo.toml").is_file(), "{asked}");
+    if let Some(profile) = after("--profile") {
+        let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
+        assert!(manifest.contains(&format!("[profile.{profile}]")), "{asked}");
+    }
+    if let Some(example) = after("--example") {
+        assert!(package.join("examples").join(example).with_extension("rs").is_file(), "{asked}");
+    }
+    let Some(test) = after("--test") else { return };
+    let folder = package.join("tests").join(test);
+    let file = folder.with_extension("rs");
+    assert!(folder.join("main.rs").is_file() || file.is_file(), "{asked}");
+    let Some(chosen) = words.last().filter(|word| **word != test) else { return };
+    let files = std::fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.unwrap().path()).chain([file]);
+    let has_it = |path: PathBuf| {
+        let text = std::fs::read_to_string(&path).unwrap_or_default();
+        let is_named = text.lines().any(|line| line.contains("fn ") && line.contains(chosen));
+        is_named || path.file_stem().is_some_and(|stem| stem == *chosen)
+    };
+    assert!(files.into_iter().any(has_it), "{asked}: no test is named so");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -270,25 +446,89 @@ async fn the_commands_of_the_pages_run() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    let server = Server::start(&Launch::on(&folder.path().join("data"))).await.unwrap();
+    let data = folder.path().join("data");
+    let server = Server::start(&Launch::on(&data).with("CENTAVO_WEBHOOK_ALLOW", "127.0.0.0/8")).await.unwrap();
     let ask = async |path: &str, body| operate(&client(), &server, path, &body).await.unwrap();
     let opened = json!({"name": "Outra", "document": "11444777000161", "split_enabled": true});
     let merchant = ask("/ops/merchants", opened).await["id"].as_str().unwrap().to_owned();
     let key = ask(&format!("/ops/merchants/{merchant}/api-keys"), json!({})).await;
     let chart = blocks_of("docs/exports.md").0.into_iter().find(|block| block.starts_with("[[account]]")).unwrap();
-    let mut command = Command::new("bash");
-    command.args(["-c", &script(&server, &merchant)]).current_dir(folder.path());
-    let path = std::env::var("PATH").unwrap_or_default();
-    command.env("PATH", format!("{}:{path}", centavo().parent().unwrap().display()));
-    command.env("MERCHANT", &merchant).env("KEY", key["api_key"].as_str().unwrap()).env("CHART", chart);
-    command.env("FORMATS", crate::guide::blocks("internals/disk-formats.md", "python").remove(0));
-    command.env("OPS", &server.operations).env("CENTAVO_OPS_TOKEN", OPS_TOKEN);
-    command.env("CENTAVO_OPS_LISTEN", server.operations.strip_prefix("http://").unwrap());
-    let done = tokio::task::spawn_blocking(move || tool::run(command, Duration::from_secs(120))).await.unwrap();
-    let said = done.unwrap_or_else(|said| panic!("{said}"));
-    println!("{said}");
-    for told in ["anchor: counter ", "\nwal-0 counter ", "the end is reached"] {
+    let formats = crate::guide::blocks("internals/disk-formats.md", "python").remove(0);
+    let address = |url: &str| url.strip_prefix("http://").unwrap().to_owned();
+    let script = script(
+        |page| page != POSTGRES,
+        &[
+            ("localhost:8081", &address(&server.operations)),
+            ("localhost:8080", &address(&server.public)),
+            ("Bearer …", &format!("Bearer {OPS_TOKEN}")),
+            ("M-…", &format!("M-{merchant}")),
+        ],
+    ) + "python3 -c \"$FORMATS\" data.damaged\n";
+    let variables = [
+        ("MERCHANT", &*merchant),
+        ("KEY", key["api_key"].as_str().unwrap()),
+        ("CHART", &chart),
+        ("FORMATS", &formats),
+        ("API", &server.public),
+        ("OPS", &server.operations),
+        ("OPS_TOKEN", OPS_TOKEN),
+        ("CENTAVO_OPS_LISTEN", &address(&server.operations)),
+    ];
+    let said = run(script, folder.path(), &variables).await;
+    for told in ["anchor: counter ", "\nwal-0 counter ", "centavo demo has served", "centavo serve has served"] {
         assert!(said.contains(told), "{told}: {said}");
     }
+    let asked = std::fs::read_to_string(folder.path().join("asked")).unwrap();
+    assert!(asked.lines().count() > 12, "{asked}");
+    asked.lines().for_each(cargo_knows);
     server.stop().unwrap();
+}
+
+#[test]
+fn a_command_for_cargo_that_does_not_work_is_found() {
+    cargo_knows("test -p actors --test simulation every_seed -- --nocapture");
+    for wrong in [
+        "test -p actor",
+        "test --test nothing",
+        "build --profile dists",
+        "run --example clients",
+        "test -p actors --test simulation every_sed -- --nocapture",
+    ] {
+        assert!(std::panic::catch_unwind(|| cargo_knows(wrong)).is_err(), "{wrong} was taken");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_commands_of_postgresql_run() {
+    let Some(programs) = postgres::programs() else { return };
+    let database = PostgresServer::start(&programs, &[]);
+    let folder = tempfile::tempdir().unwrap();
+    let port = database.port().to_string();
+    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap_or_default());
+    let script = format!("PATH=$PATH:{path}\n{}", script(|page| page == POSTGRES, &[("$PGPORT", &port)]));
+    let said = run(script, folder.path(), &[("PGHOST", "127.0.0.1"), ("PGPORT", &port), ("PGUSER", "centavo")]).await;
+    assert_eq!(said.matches("centavo serve has served").count(), 2, "{said}");
+}
+
+/// Commands of a text: its lines, less those that go on with the one before them.
+fn commands_in(block: &str) -> usize {
+    let begins = |(before, line): &(&str, &str)| !before.ends_with('\\') && !line.starts_with([' ', '}', '#']);
+    [""].into_iter().chain(block.lines()).zip(block.lines()).filter(begins).count()
+}
+
+/// The ways of a stranger, counted: each command is a line that is pasted.
+#[test]
+fn the_first_hour_takes_fewer_than_ten_commands_each_way() {
+    let count = |blocks: &[String]| blocks.iter().map(|block| commands_in(block)).sum::<usize>();
+    let bash = crate::guide::blocks("guide/first-charge.md", "bash");
+    let indented = blocks_of("docs/guide/first-charge.md").0;
+    assert_eq!((count(&bash), count(&indented)), (4, 4), "{bash:?} {indented:?}");
+    let page = blocks_of("docs/deploy/README.md").0;
+    let first = page.iter().position(|block| block.starts_with("apt-get install")).unwrap();
+    let last = page.iter().position(|block| block.starts_with("install -m 755")).unwrap();
+    let installation = count(&page[first..last]);
+    assert!(installation < 10, "{installation}: {:?}", &page[first..last]);
+    let told = std::fs::read_to_string(root().join("docs/deploy/README.md")).unwrap();
+    assert!(installation == 9 && told.contains("eight steps, nine\ncommands"), "{installation}");
+    assert_eq!(commands_in("a \\\n  b\nc -d '{\n  x}'\n"), 2);
 }

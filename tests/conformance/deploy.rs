@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use testkit::server::centavo;
 
+use crate::commands::blocks_of;
 use crate::tool;
 
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -20,23 +21,51 @@ fn deploy() -> PathBuf {
 
 #[test]
 fn docker_compose_understands_the_compose_file() {
-    let Some(mut compose) = tool::program("docker-compose") else { return };
-    compose.arg("-f").arg(deploy().join("compose.yml")).args(["config", "--quiet"]);
-    tool::run(compose, PATIENCE).unwrap_or_else(|said| panic!("{said}"));
+    let check = |file: &Path| {
+        let mut compose = tool::program("docker-compose")?;
+        compose.arg("-f").arg(file).args(["config", "--quiet"]);
+        Some(tool::run(compose, PATIENCE))
+    };
+    let Some(judged) = check(&deploy().join("compose.yml")) else { return };
+    judged.unwrap_or_else(|said| panic!("{said}"));
+    // A setting that it does not know does not pass, and neither does a volume that nobody names.
+    let folder = tempfile::tempdir().unwrap();
+    let compose = std::fs::read_to_string(deploy().join("compose.yml")).unwrap();
+    for (from, to, why) in
+        [("stop_grace_period:", "stop_grace:", "stop_grace"), ("\nvolumes:\n  data:", "\nvolumes:\n  other:", "data")]
+    {
+        assert!(compose.contains(from), "{from}");
+        let wrong = folder.path().join("compose.yml");
+        std::fs::write(&wrong, compose.replace(from, to)).unwrap();
+        let said = check(&wrong).unwrap().unwrap_err();
+        assert!(said.contains(why), "{said}");
+    }
 }
 
-/// The compose file, as JSON.
-fn compose() -> Option<Value> {
+/// A file of `docs/deploy` in YAML, as JSON.
+fn yaml(name: &str) -> Option<Value> {
     let mut python = tool::python("yaml")?;
     python.args(["-c", "import json, sys, yaml; print(json.dumps(yaml.safe_load(open(sys.argv[1]))))"]);
-    let said = tool::run(
-        {
-            python.arg(deploy().join("compose.yml"));
-            python
-        },
-        PATIENCE,
-    );
-    Some(serde_json::from_str(&said.unwrap_or_else(|said| panic!("{said}"))).unwrap())
+    python.arg(deploy().join(name));
+    let said = tool::run(python, PATIENCE).unwrap_or_else(|said| panic!("{said}"));
+    Some(serde_json::from_str(&said).unwrap())
+}
+
+fn compose() -> Option<Value> {
+    yaml("compose.yml")
+}
+
+/// Grafana finds Prometheus by the name of its service, and the dashboard where it is mounted.
+#[test]
+fn grafana_finds_its_data_and_its_dashboard() {
+    let names = ["compose.yml", "grafana-datasource.yml", "grafana-dashboards.yml"];
+    let [Some(compose), Some(data), Some(dashboards)] = names.map(yaml) else { return };
+    let source = &data["datasources"][0];
+    assert_eq!((&source["type"], &source["url"]), (&"prometheus".into(), &"http://prometheus:9090".into()));
+    assert!(compose["services"]["prometheus"]["ports"][0].as_str().unwrap().ends_with(":9090"));
+    let folder = dashboards["providers"][0]["options"]["path"].as_str().unwrap();
+    let mounted = compose["services"]["grafana"]["volumes"].as_array().unwrap();
+    assert!(mounted.contains(&format!("./grafana.json:{folder}/centavo.json:ro").into()), "{folder}: {mounted:?}");
 }
 
 /// Writes the secrets that the file names, under their names in a container.
@@ -123,16 +152,57 @@ fn a_server_starts_with_the_settings_of_the_compose_file() {
     tool::run(understood, PATIENCE).unwrap_or_else(|said| panic!("{said}"));
 }
 
+/// The container of the page without TLS: its settings and ports, without an engine.
+#[test]
+fn a_server_starts_with_the_settings_of_the_container() {
+    let block = blocks_of("docs/deploy/README.md").0.into_iter().find(|block| block.starts_with("export OPS_TOKEN"));
+    let block = block.unwrap().replace("\\\n", " ");
+    let words: Vec<_> = block.split_whitespace().collect();
+    let after = |flag: &str| words.windows(2).filter(|pair| pair[0] == flag).map(|pair| pair[1]).collect::<Vec<_>>();
+    assert_eq!(after("-p"), ["127.0.0.1:8080:8080", "127.0.0.1:8081:8081"]);
+    assert_eq!(after("-v"), ["centavo:/data"]);
+    assert_eq!(words.last(), Some(&concat!("centavo:", env!("CARGO_PKG_VERSION"))));
+    let folder = tempfile::tempdir().unwrap();
+    let mut check = Command::new(centavo());
+    check.args(["serve", "--check"]).env("CENTAVO_DATA", folder.path().join("data"));
+    // What the image itself sets; the port may be in use on this machine.
+    check.env("CENTAVO_LISTEN", "127.0.0.1:0");
+    let given = after("-e");
+    for setting in &given {
+        let (name, value) = setting.split_once('=').unwrap();
+        match (name, value) {
+            ("CENTAVO_OPS_LISTEN", "0.0.0.0:8081") => check.env(name, "127.0.0.1:0"),
+            (_, "\"$OPS_TOKEN\"") => check.env(name, "ab".repeat(16)),
+            _ => check.env(name, value),
+        };
+    }
+    let said = tool::run(check, PATIENCE).unwrap_or_else(|said| panic!("{said}"));
+    assert!(said.contains("A server starts with these settings."), "{said}");
+    for setting in given {
+        let name = setting.split('=').next().unwrap();
+        assert!(said.lines().any(|line| line.trim_end().ends_with(name)), "{name}: {said}");
+    }
+}
+
 #[test]
 fn rsyslog_sends_the_lines_of_the_server_as_they_are() {
     let (Some(_), Some(_)) = (tool::program_with("rsyslogd", "-v"), tool::program("logger")) else { return };
-    let mut check = Command::new("rsyslogd");
-    check.args(["-N1", "-f"]).arg(deploy().join("rsyslog.conf"));
-    let said = tool::run(check, PATIENCE).unwrap_or_else(|said| panic!("{said}"));
-    assert!(!said.contains("error") && !said.contains("warning"), "{said}");
+    let folder = tempfile::tempdir().unwrap();
+    let check = |file: &Path| {
+        let mut check = Command::new("rsyslogd");
+        check.args(["-N1", "-f"]).arg(file);
+        let said = tool::run(check, PATIENCE)?;
+        if said.contains("error") || said.contains("warning") { Err(said) } else { Ok(said) }
+    };
+    check(&deploy().join("rsyslog.conf")).unwrap_or_else(|said| panic!("{said}"));
+    // A parameter with a slip does not pass.
+    let wrong = folder.path().join("wrong.conf");
+    let config = std::fs::read_to_string(deploy().join("rsyslog.conf")).unwrap();
+    std::fs::write(&wrong, config.replace("target=", "targte=")).unwrap();
+    let said = check(&wrong).unwrap_err();
+    assert!(said.contains("targte"), "{said}");
 
     // The same file with a collector on this machine, without TLS, and a socket of its own.
-    let folder = tempfile::tempdir().unwrap();
     let collector = TcpListener::bind("127.0.0.1:0").unwrap();
     let file = std::fs::read_to_string(deploy().join("rsyslog.conf")).unwrap();
     let mut here = file.replace(

@@ -1,69 +1,60 @@
-// A marketplace's first hour, with the client that hey-api made of the description. The account is opened by the test.
-import { createServer } from "node:http";
-import { Webhook } from "standardwebhooks";
+// A marketplace's first hour, with the clients that hey-api made of both descriptions.
 import * as api from "./client";
 import { client } from "./client/client.gen";
+import { Receiver, check, merchant, order, payer, registration, run } from "./hour";
+import * as operations from "./operations";
+import { client as operator } from "./operations/client.gen";
 
-const { API, API_KEY, WEBHOOK_SECRET, WEBHOOK_PORT, RECIPIENT } = process.env as Record<string, string>;
-client.setConfig({ baseUrl: API!, auth: API_KEY! });
+const { API, OPS, OPS_TOKEN } = process.env as Record<string, string>;
+operator.setConfig({ baseUrl: OPS!, auth: OPS_TOKEN! });
+client.setConfig({ baseUrl: API! });
 
-type Told = api.ChargeWebhook | api.RefundWebhook;
-const heard: Told[] = [];
-const receiver = createServer(async (request, response) => {
-  let body = "";
-  for await (const part of request) body += part;
-  heard.push(new Webhook(WEBHOOK_SECRET!).verify(body, request.headers as Record<string, string>) as Told);
-  response.end();
-}).listen(Number(WEBHOOK_PORT), "127.0.0.1");
+run(async () => {
+  const receiver = new Receiver<api.ChargeWebhook | api.RefundWebhook | api.RecipientWebhook>();
+  const opened = await operations.createMerchant({ body: merchant });
+  check(opened.data, opened.error);
+  const body = { webhook_url: await receiver.url() };
+  const key = await operations.createApiKey({ path: { id: opened.data.id }, body });
+  check(key.data?.api_key && key.data.webhook_secret, key.error);
+  receiver.secret = key.data.webhook_secret;
+  client.setConfig({ auth: key.data.api_key });
 
-function check(holds: unknown, what: string): asserts holds {
-  if (!holds) throw new Error(what);
-}
+  const recipient = await api.registerRecipient({ body: registration });
+  check(recipient.data, recipient.error);
+  const id = recipient.data.id;
+  const approved = await operations.approveRecipient({ path: { id } });
+  check(approved.data?.status === "active", approved.error);
+  check((await receiver.hears("recipient.approved")).recipient.id === id, "the webhook is about the recipient");
 
-async function paid(): Promise<api.ChargeWebhook> {
-  for (let tries = 0; tries < 600; tries++) {
-    const told = heard.find((one): one is api.ChargeWebhook => one.event === "charge.paid");
-    if (told) return told;
-    await new Promise((done) => setTimeout(done, 100));
-  }
-  throw new Error("no webhook came");
-}
-
-const order = (number: string): api.CardChargeRequest => ({
-  amount: 10_000,
-  customer: { name: "Maria Souza", email: "maria@example.com", document: "12345678909" },
-  credit_card: { number, holder_name: "MARIA SOUZA", exp_month: 12, exp_year: 2039, cvv: "123" },
-  splits: [{ sub_recipient_id: RECIPIENT!, amount: 3_500 }],
-});
-
-async function flow(): Promise<void> {
   const headers = { "Idempotency-Key": "order-1" };
-  const first = await api.chargeCard({ body: order("4111111111111111"), headers });
-  const again = await api.chargeCard({ body: order("4111111111111111"), headers });
-  check(first.data, JSON.stringify(first.error));
-  check(again.data?.txid === first.data.txid, "a retry with its key makes no second charge");
+  const first = await api.chargeCard({ body: order(id), headers });
+  const again = await api.chargeCard({ body: order(id), headers });
+  check(first.data, first.error);
+  const txid = first.data.txid;
+  check(again.data?.txid === txid, "a retry with its key makes no second charge");
   check(again.response?.headers.get("Idempotent-Replayed") === "true", "the retry says that it is one");
-  const declined = await api.chargeCard({ body: order("4000000000000002") });
+  const declined = await api.chargeCard({ body: order(id, "4000000000000002") });
   check(declined.error && "code" in declined.error && declined.error.code === "card_declined", "a typed refusal");
-  check((await paid()).charge.txid === first.data.txid, "the webhook is about the charge");
-  const pix = await api.createOrLookUpPix({ body: { valor: "25.90", nome: "Maria Souza", cpf: "12345678909" } });
-  check(pix.data && "txid" in pix.data, JSON.stringify(pix.error));
-  const refund = await api.requestRefund({ body: { payment_id: first.data.txid, amount: 1_000 } });
-  check(refund.data?.status === "pending", JSON.stringify(refund.error));
+  check((await receiver.hears("charge.paid")).charge.txid === txid, "the webhook is about the charge");
+
+  const pix = await api.createOrLookUpPix({ body: payer });
+  check(pix.data && "txid" in pix.data, pix.error);
+  const paid = await api.payPixInSandbox({ path: { txid: pix.data.txid } });
+  check(paid.data?.status === "CONCLUIDA", paid.error);
+
+  const refund = await api.requestRefund({ body: { payment_id: txid, amount: 1_000 } });
+  check(refund.data?.status === "pending", refund.error);
+  const decided = await operations.approveRefund({ path: { id: refund.data.id } });
+  check(decided.data, decided.error);
+  check((await receiver.hears("refund.approved")).refund.charge_id === txid, "the webhook is about the refund");
+
   const found = new Set<string | undefined>();
   for (let page = 1, last = 1; page <= last; page++) {
     const listed = await api.listCharges({ query: { page, per_page: 1 } });
-    check(listed.data, JSON.stringify(listed.error));
+    check(listed.data, listed.error);
     last = listed.data.pages;
     for (const charge of listed.data.items) found.add(charge.txid);
   }
   check(found.size === 3, `${found.size} charges in all pages`);
-  console.log("the flow of a marketplace went through");
   receiver.close();
-  receiver.closeAllConnections();
-}
-
-flow().catch((error) => {
-  console.error(error);
-  process.exit(1);
 });

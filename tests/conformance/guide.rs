@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use testkit::server::{Launch, OPS_TOKEN, Server, centavo};
 
+use crate::commands::blocks_of;
 use crate::tool;
 
 /// The blocks of one language in a page of `docs`, in their order.
@@ -17,6 +18,14 @@ pub(crate) fn blocks(page: &str, language: &str) -> Vec<String> {
 }
 
 const FIRST: &str = "guide/first-charge.md";
+/// The files that its commands run.
+const FIRST_FILES: &str = "docs/guide/first-charge";
+
+/// Pages of `docs/guide` whose fenced blocks run here, each.
+pub(crate) fn is_run(page: &str) -> bool {
+    let others = PAGES.iter().map(|(name, ..)| *name).chain(["clients", "local-webhooks", "first-charge"]);
+    others.into_iter().any(|name| page == format!("docs/guide/{name}.md"))
+}
 
 /// The pages that follow the first one, and what their samples say: in the shell, and in each of
 /// the two other languages.
@@ -54,17 +63,29 @@ impl Workplace {
         let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let has_node = tool::node("typescript").is_some() && tool::node("@types/node/package.json").is_some();
         let workplace = Self { folder, server, port, has_node };
-        for (page, name) in [(FIRST, "first")].into_iter().chain(PAGES.map(|(name, ..)| (name, name))) {
+        workplace.copy_first_files();
+        for (name, ..) in PAGES {
             for (language, ending) in [("python", "py"), ("ts", "mts")] {
-                let mut blocks = if page == FIRST { blocks(FIRST, language) } else { page_blocks(name, language) };
-                if page == FIRST {
-                    workplace.write(&format!("centavo.{ending}"), &blocks.remove(0));
-                }
+                let blocks = page_blocks(name, language);
                 assert!(!blocks.is_empty(), "{name} has no {language}");
                 workplace.write(&format!("{name}.{ending}"), &blocks.join("\n"));
             }
         }
         Some(workplace)
+    }
+
+    /// The files that the first page runs, in their folder, and its two clients beside the samples
+    /// of the other pages.
+    fn copy_first_files(&self) {
+        let to = self.folder.path().join(FIRST_FILES);
+        std::fs::create_dir_all(&to).unwrap();
+        for entry in std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(FIRST_FILES)).unwrap() {
+            let (path, name) = entry.map(|entry| (entry.path(), entry.file_name())).unwrap();
+            std::fs::copy(&path, to.join(&name)).unwrap();
+            if path.file_stem().is_some_and(|stem| stem == "centavo") {
+                std::fs::copy(&path, self.folder.path().join(&name)).unwrap();
+            }
+        }
     }
 
     fn write(&self, name: &str, text: &str) {
@@ -76,6 +97,7 @@ impl Workplace {
         let mut command = Command::new("bash");
         command.args(["-c", &format!("set -euo pipefail\n{script}")]).current_dir(self.folder.path());
         command.env("API", &self.server.public).env("OPS", &self.server.operations).env("OPS_TOKEN", OPS_TOKEN);
+        command.env("PYTHONDONTWRITEBYTECODE", "1");
         let port = self.port;
         command.env("WEBHOOK_URL", format!("http://127.0.0.1:{port}/")).env("WEBHOOK_PORT", port.to_string());
         let path = std::env::var("PATH").unwrap_or_default();
@@ -105,10 +127,13 @@ fn page_blocks(name: &str, language: &str) -> Vec<String> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_of_the_first_charge_runs() {
     let Some(place) = Workplace::new().await else { return };
-    let mut script = format!("{}\npython3 first.py\n", blocks(FIRST, "bash").join("\n"));
+    let mut script = blocks(FIRST, "bash").join("\n");
     let mut heard = 1;
     if place.has_node {
-        script += &format!("{}\nnode first.mjs\n", place.compile(&["first"]));
+        let commands = blocks_of(&format!("docs/{FIRST}")).0.into_iter().find(|block| block.starts_with("npm install"));
+        // The packages are there already.
+        let commands = commands.unwrap().lines().skip(1).collect::<Vec<_>>().join("\n");
+        script += &format!("ln -sfn \"$NODE_PATH\" node_modules\n{commands}\n");
         heard += 1;
     }
     let said = place.said(&script);
@@ -122,16 +147,35 @@ async fn the_page_of_the_first_charge_runs() {
     }
 }
 
+/// The page shows the files that its commands run.
+#[test]
+fn the_page_of_the_first_charge_shows_its_files() {
+    for (language, names) in [
+        ("sh", vec!["account.sh"]),
+        ("python", vec!["centavo.py", "first.py"]),
+        ("ts", vec!["centavo.mts", "first.mts"]),
+    ] {
+        let files = names.iter().map(|name| Path::new(env!("CARGO_MANIFEST_DIR")).join(FIRST_FILES).join(name));
+        let files: Vec<_> = files.map(|path| std::fs::read_to_string(path).unwrap()).collect();
+        assert_eq!(blocks(FIRST, language), files, "{language}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_pages_that_follow_run() {
     let Some(place) = Workplace::new().await else { return };
-    let first = blocks(FIRST, "bash").join("\n");
+    let first = blocks(FIRST, "bash")[..3].join("\n");
     let opened =
         place.said(&format!("{first}\nprintf '%s\\n' \"$API_KEY\" \"$WEBHOOK_SECRET\" \"$RECIPIENT\" >account"));
     assert!(opened.contains("\"active\""), "{opened}");
+    let functions: String = blocks(FIRST, "sh")[0]
+        .lines()
+        .take_while(|line| !line.starts_with("MERCHANT="))
+        .flat_map(|line| [line, "\n"])
+        .collect();
     let account = format!(
         "{}\n{{ read -r API_KEY; read -r WEBHOOK_SECRET; read -r RECIPIENT; }} <account\nexport API_KEY WEBHOOK_SECRET RECIPIENT\n",
-        blocks(FIRST, "bash")[0]
+        functions
     );
     if place.has_node {
         place.said(&place.compile(&PAGES.map(|(name, ..)| name)));
@@ -177,7 +221,7 @@ async fn the_page_of_clients_runs() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_of_local_webhooks_runs() {
     let Some(place) = Workplace::new().await else { return };
-    let opened = blocks(FIRST, "bash")[..2].join("\n");
+    let opened = &blocks(FIRST, "bash")[0];
     let page = page_blocks("local-webhooks", "bash").join("\n").replace("8099", &place.port.to_string());
     let said = place.said(&format!("{opened}\n{page}"));
     for event in ["charge.paid ", "recipient.approved ", "withdrawal.rejected "] {

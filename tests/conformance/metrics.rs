@@ -28,10 +28,18 @@ async fn promtool_has_nothing_to_say_about_the_metrics() {
     );
     let file = folder.path().join("metrics.txt");
     std::fs::write(&file, metrics).unwrap();
-    let mut check = Command::new("sh");
-    check.args(["-c", r#""$0" check metrics < "$1""#]).arg(promtool.get_program()).arg(file);
-    let said = tool::run(check, Duration::from_secs(60)).unwrap_or_else(|said| panic!("{said}"));
+    let check = || {
+        let mut check = Command::new("sh");
+        check.args(["-c", r#""$0" check metrics < "$1""#]).arg(promtool.get_program()).arg(&file);
+        tool::run(check, Duration::from_secs(60))
+    };
+    let said = check().unwrap_or_else(|said| panic!("{said}"));
     assert_eq!(said.trim(), "");
+    // A counter whose name is none does not pass.
+    std::fs::write(&file, "# HELP centavo_requests Requests.\n# TYPE centavo_requests counter\ncentavo_requests 1\n")
+        .unwrap();
+    let said = check().unwrap_or_else(|said| said);
+    assert!(said.contains("counter metrics should have \"_total\" suffix"), "{said}");
 }
 
 fn deploy(name: &str) -> PathBuf {
@@ -40,11 +48,28 @@ fn deploy(name: &str) -> PathBuf {
 
 #[test]
 fn prometheus_understands_its_configurations() {
+    let check = |file: &Path| {
+        let mut promtool = tool::program("promtool")?;
+        promtool.args(["check", "config"]).arg(file);
+        Some(tool::run(promtool, Duration::from_secs(60)))
+    };
     for name in ["prometheus.yml", "prometheus-compose.yml"] {
-        let Some(mut promtool) = tool::program("promtool") else { return };
-        promtool.args(["check", "config"]).arg(deploy(name));
-        let said = tool::run(promtool, Duration::from_secs(60)).unwrap_or_else(|said| panic!("{said}"));
+        let Some(said) = check(&deploy(name)) else { return };
+        let said = said.unwrap_or_else(|said| panic!("{said}"));
         assert!(said.contains("rules found"), "{said}");
+    }
+    // An alert whose query is none does not pass, and neither does a setting without a meaning.
+    let folder = tempfile::tempdir().unwrap();
+    let read = |name: &str| std::fs::read_to_string(deploy(name)).unwrap();
+    let (settings, alerts) = (read("prometheus.yml"), read("alerts.yml"));
+    for (settings, alerts, why) in [
+        (settings.clone(), alerts.replacen("expr: ", "expr: sum(", 1), "parse error"),
+        (settings.replace("job_name:", "job:"), alerts, "field job not found"),
+    ] {
+        std::fs::write(folder.path().join("prometheus.yml"), settings).unwrap();
+        std::fs::write(folder.path().join("alerts.yml"), alerts).unwrap();
+        let said = check(&folder.path().join("prometheus.yml")).unwrap().unwrap_err();
+        assert!(said.contains(why), "{said}");
     }
 }
 
@@ -160,4 +185,24 @@ async fn prometheus_reads_a_server_and_serves_its_dashboard() {
     assert!(rules.iter().all(|rule| rule["lastError"].is_null()), "{rules:?}");
     let page = ask("/consoles/centavo.html").await.unwrap();
     assert!(page.contains("const prefix = \"\"") && page.contains("id=\"definitions\""), "{page}");
+    let Some(_) = tool::program("chromium") else { return };
+    let address = format!("http://127.0.0.1:{port}/consoles/centavo.html");
+    let drawn = tokio::task::spawn_blocking(move || in_a_browser(&address)).await.unwrap();
+    assert!(drawn.contains("As of ") && !drawn.contains("does not answer"), "{drawn}");
+    assert_eq!(drawn.matches("</section>").count(), panels().len(), "{drawn}");
+    // A quantile of nothing is no number, and draws no line.
+    assert!(drawn.matches("<polyline points=\"").count() >= panels().len() / 2, "{drawn}");
+    for told in ["free: ", " GiB</li>", "resident bytes: ", "GET /ops/backup: "] {
+        assert!(drawn.contains(told), "{told}: {drawn}");
+    }
+}
+
+/// What a browser makes of a page, without the page's scripts.
+fn in_a_browser(address: &str) -> String {
+    let profile = tempfile::tempdir().unwrap();
+    let mut browser = Command::new("chromium");
+    browser.args(["--headless", "--no-sandbox", "--disable-gpu", "--virtual-time-budget=5000", "--dump-dom"]);
+    browser.arg(format!("--user-data-dir={}", profile.path().display())).arg(address);
+    let page = tool::run(browser, Duration::from_secs(120)).unwrap_or_else(|said| panic!("{said}"));
+    page.split("<script").map(|part| part.split_once("</script>").map_or(part, |(_, text)| text)).collect()
 }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use crate::commands::blocks_of;
 use crate::tool;
 
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -68,6 +69,16 @@ fn archive_and_package_have_the_program_and_its_files() {
     assert_eq!(version(&place.path().join("centavo")), expected());
     assert!(place.path().join("deploy/centavo.service").is_file() && place.path().join("LICENSE").is_file());
 
+    // The README's one command for the archive.
+    let block = blocks_of("README.md").0.into_iter().find(|block| block.starts_with("tar xf")).unwrap();
+    let mut demo = Command::new("bash");
+    let commands = block.lines().next().unwrap().replace(" && ", "\n");
+    demo.args(["-c", &format!("{DEMO}{commands}{SERVES}")]).current_dir(&folder);
+    demo.env("DATA", place.path().join("demo"))
+        .env("CENTAVO_LISTEN", "127.0.0.1:0")
+        .env("CENTAVO_OPS_LISTEN", "127.0.0.1:0");
+    assert!(said(demo, &[]).contains("Serving."), "the demo does not serve");
+
     let Some(unpack) = tool::program("dpkg-deb") else { return };
     said(unpack, &["-x", file(&folder, ".deb").to_str().unwrap(), to]);
     assert_eq!(version(&place.path().join("usr/bin/centavo")), expected());
@@ -80,6 +91,18 @@ fn archive_and_package_have_the_program_and_its_files() {
     let about = said(Command::new("dpkg-deb"), &["-f", file(&folder, ".deb").to_str().unwrap(), "Depends"]);
     assert_eq!(about.trim(), "", "it needs no library");
 }
+
+/// The command unpacks into a folder of the test, and the demo ends once it serves.
+const DEMO: &str = r#"
+set -euo pipefail
+mkdir "$DATA"
+tar() { command tar "$1" "$2" -C "$DATA" && cd "$DATA"; }
+"#;
+const SERVES: &str = r#" --charges 3 > said 2>&1 &
+until grep -q '^Serving' said; do kill -0 $! || { cat said; exit 1; }; sleep 0.1; done
+kill $! && wait $!
+cat said
+"#;
 
 /// dpkg installs into another root, in which the scripts of the package work without chroot.
 const PACKAGE: &str = r#"
@@ -108,6 +131,16 @@ sha256sum "$etc"/{centavo.toml,ops-token,master-key} > before
 package --force-confold --install "$PACKAGE"
 sha256sum --quiet -c before
 look | diff looks -
+
+# An older version takes its place, as the runbook's rollback has it, and the newer one again.
+dpkg-deb -R "$PACKAGE" older && sed -i 's/^Version: .*/Version: 0.0.1/' older/DEBIAN/control
+dpkg-deb -Znone -b older older.deb
+for version in older.deb "$PACKAGE"; do
+  package --force-confold --install "$version"
+  grep -Fx "Version: $(dpkg-deb -f "$version" Version)" root/var/lib/dpkg/status
+  sha256sum --quiet -c before
+  look | diff looks -
+done
 
 # The right key is somewhere else: data that is there must not get a new one.
 mkdir root/var/lib/centavo/journal && mv "$etc/master-key" kept

@@ -1,6 +1,8 @@
-//! The runbook: every command of `docs/runbook.md` runs as it stands, from upgrade to the move to a
-//! bigger disk. Only `systemctl` is another one here: it starts and stops the program itself. Where
-//! the test runs as root, the server has a user of its own, as under its unit.
+//! The runbook: every command of `docs/runbook.md` runs as it stands, from upgrade to the move to
+//! another machine. Only `systemctl`, `apt-get` and `ssh` are others here: the first starts and
+//! stops the program itself, the second puts the older one back, the last works in a folder that
+//! stands for another machine. Where the test runs as root, the server has a user of its own, as
+//! under its unit.
 
 use std::net::TcpListener;
 use std::process::Command;
@@ -21,6 +23,7 @@ else
   OWNER=$(id -un)
   as_owner() { exec "$@"; }
   runuser() { shift 3; "$@"; }
+  export -f runuser
 fi
 start() {
   as_owner "$PROGRAM" serve --config "$CENTAVO_CONFIG" >> log 2>&1 &
@@ -29,7 +32,12 @@ start() {
 stop() { kill "$SERVER" && wait "$SERVER"; }
 systemctl() {
   case $1 in
-    start) start ;;
+    start | enable) start ;;
+    disable)
+      case $3 in
+        centavo-follower.service) kill "$FOLLOWER" ;;
+        centavo.service) stop ;;
+      esac ;;
     stop) stop ;;
     restart) stop && start ;;
     reload) kill -HUP "$SERVER" ;;
@@ -37,6 +45,31 @@ systemctl() {
     *) return 1 ;;
   esac
 }
+# A package starts a server again that runs.
+apt-get() {
+  test "$*" = 'install -y --allow-downgrades ./centavo_before.deb'
+  systemctl stop centavo
+  install -m 755 "$PROGRAM.before" "$PROGRAM"
+  systemctl start centavo
+}
+# The paths of the other machine are below a folder. Once the server has started there, the page is
+# there too.
+ssh() {
+  test "$1" = root@other.example
+  case $2 in
+    'systemctl enable --now centavo.service centavo-backup.timer')
+      for name in CENTAVO_CONFIG CENTAVO_DATA CENTAVO_OPS_TOKEN_FILE CENTAVO_MASTER_KEY_FILE PROGRAM BACKUP; do
+        export "$name=$(there "${!name}")"
+      done
+      start
+      ready ;;
+    *) bash -c "$(there "$2")" ;;
+  esac
+}
+there() { sed "s#$PWD/#$PWD/other/#g" <<< "$1"; }
+install -d -m 700 other/data other/etc && install -m 755 "$PROGRAM" other/centavo
+echo 'a key that the package made' > other/etc/master-key
+chmod 755 other && chown -R "$OWNER" other/data other/etc
 chmod 755 .
 install -d -m 700 -o "$OWNER" "$CENTAVO_DATA" "${BACKUP%/*}" "${CENTAVO_CONFIG%/*}"
 echo 'sandbox = "on"' > "$CENTAVO_CONFIG"
@@ -51,6 +84,14 @@ MERCHANT=$(operate "$OPS/ops/merchants" -H 'Content-Type: application/json' \
   -d '{"name": "Loja", "document": "11222333000181", "split_enabled": true}' | jq -r .id)
 key() { operate -X POST "$OPS/ops/merchants/$MERCHANT/api-keys" -H 'Content-Type: application/json' -d '{}' | jq -r .id; }
 OLD=$(key) KEY=$(key)
+"#;
+
+/// The second machine follows the first one, before that is lost.
+const FOLLOWER: &str = r#"
+(as_owner "$PROGRAM" backup --follow "$OPS" --out "$COPY") > follower.log 2>&1 &
+FOLLOWER=$!
+until grep -q 'Up to date' follower.log; do kill -0 "$FOLLOWER"; sleep 0.1; done
+stop
 "#;
 
 /// After all steps the books are those of the beginning, the keys are as they were left, and the
@@ -76,13 +117,19 @@ async fn every_step_of_the_runbook_runs() {
     }
     let mut begun = false;
     let mut script = MACHINE.to_owned();
+    let mut followed = false;
     for block in blocks("runbook.md", "bash") {
+        if block.contains("disable --now centavo-follower") {
+            script += FOLLOWER;
+            followed = true;
+        }
         script += &block;
         if !begun {
             script += MERCHANT;
             begun = true;
         }
     }
+    assert!(followed, "the page has no follower");
     script += END;
     let ports = [TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap()];
     let [public, operations] = ports.map(|port| port.local_addr().unwrap().to_string());
@@ -98,6 +145,9 @@ async fn every_step_of_the_runbook_runs() {
         ("NEW", path("new")),
         ("BACKUP", path("copies/journal")),
         ("DRILL", path("copies/drill")),
+        ("RESTORED", path("copies/restored")),
+        ("COPY", path("copies/copy")),
+        ("NEW_MACHINE", "other.example".into()),
         ("BIGGER", path("bigger")),
     ] {
         command.env(name, value);

@@ -57,6 +57,13 @@ fn systemd_understands_the_units() {
     let Some(mut verify) = analyze(&["verify", "--man=no"]) else { return };
     verify.args(UNITS.map(|name| folder.path().join(name)));
     assert_eq!(said(verify), "");
+    // A name that it does not know, such as one with a slip, does not pass.
+    let wrong = folder.path().join("centavo-wrong.service");
+    let unit = read("centavo.service").replace(INSTALLED, centavo().to_str().unwrap());
+    std::fs::write(&wrong, unit.replace("NoNewPrivileges=", "NoNewPrivilege=")).unwrap();
+    let mut verify = analyze(&["verify", "--man=no"]).unwrap();
+    verify.arg(wrong);
+    assert!(tool::run(verify, Duration::from_secs(60)).unwrap_or_else(|said| said).contains("NoNewPrivilege"));
     for time in values(&read("centavo-backup.timer"), "OnCalendar") {
         let next = said(analyze(&["calendar", time]).unwrap());
         assert!(next.contains("Normalized form: *-*-* *:00:00"), "it is not hourly: {next}");
@@ -71,13 +78,25 @@ fn the_units_leave_little_open_and_have_one_user() {
     for name in UNITS.into_iter().filter(|name| name.ends_with(".service")) {
         assert_eq!(values(&read(name), "User"), ["centavo"], "{name}");
         assert!(read("centavo-sysusers.conf").contains("\nu centavo "));
-        // Exposure in tenths, from 0 (closed) to 100 (open).
-        let Some(mut security) = analyze(&["security", "--offline=true", "--no-pager", "--threshold=20"]) else {
-            return;
-        };
-        security.arg(deploy(name));
-        said(security);
+        let Some(judged) = exposure(&deploy(name)) else { return };
+        judged.unwrap_or_else(|said| panic!("{said}"));
     }
+    // A unit that leaves more open does not pass.
+    let folder = tempfile::tempdir().unwrap();
+    let open = folder.path().join("centavo.service");
+    let closed = ["ProtectSystem=", "CapabilityBoundingSet=", "SystemCallFilter=", "PrivateUsers="];
+    let unit = read("centavo.service");
+    let lines: Vec<_> = unit.lines().filter(|line| !closed.iter().any(|name| line.starts_with(name))).collect();
+    std::fs::write(&open, lines.join("\n")).unwrap();
+    let said = exposure(&open).unwrap().unwrap_err();
+    assert!(said.contains("Overall exposure level"), "{said}");
+}
+
+/// Whether a unit leaves no more than 20 open, in tenths from 0 (closed) to 100 (open).
+fn exposure(unit: &Path) -> Option<Result<String, String>> {
+    let mut security = analyze(&["security", "--offline=true", "--no-pager", "--threshold=20"])?;
+    security.arg(unit);
+    Some(tool::run(security, Duration::from_secs(60)))
 }
 
 #[test]

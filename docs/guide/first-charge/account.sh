@@ -1,0 +1,18 @@
+export API=${API:-http://127.0.0.1:8080}
+export OPS=${OPS:-http://127.0.0.1:8081}
+export OPS_TOKEN=${OPS_TOKEN:-$(cat data/operator.token)}
+json() { curl --silent --show-error --fail-with-body -H 'Content-Type: application/json' "$@"; }
+MERCHANT=$(json "$OPS/ops/merchants" -H "Authorization: Bearer $OPS_TOKEN" \
+  -d '{"name": "Loja Exemplo", "document": "11222333000181", "split_enabled": true}' | jq -r .id)
+KEY=$(json "$OPS/ops/merchants/$MERCHANT/api-keys" -H "Authorization: Bearer $OPS_TOKEN" \
+  -d "{\"webhook_url\": \"${WEBHOOK_URL:-http://127.0.0.1:8090/}\"}")
+API_KEY=$(jq -r .api_key <<<"$KEY") WEBHOOK_SECRET=$(jq -r .webhook_secret <<<"$KEY")
+RECIPIENT=$(json "$API/api/sub-recipients" -H "Authorization: Bearer $API_KEY" -d '{
+  "register_information": {
+    "type": "individual", "document_number": "52998224725", "name": "Ana Exemplo", "birthdate": "15/03/1990",
+    "mother_name": "Mãe Exemplo", "phone_numbers": [{"ddd": "11", "number": "987654321"}],
+    "address": {"street": "Rua Augusta", "number": "100", "neighborhood": "Consolação", "city": "São Paulo",
+      "state": "SP", "zip_code": "01305000"}},
+  "bank_account": {"bank_code": "001", "agencia": "1234", "conta": "56789", "conta_dv": "0"}}' | jq -r .id)
+json -X POST "$OPS/ops/sub-recipients/$RECIPIENT/approve" -H "Authorization: Bearer $OPS_TOKEN" | jq .status
+export API_KEY WEBHOOK_SECRET RECIPIENT

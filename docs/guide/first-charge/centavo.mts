@@ -1,0 +1,53 @@
+import { createHmac, timingSafeEqual } from "node:crypto";
+
+const api = process.env.API!, apiKey = process.env.API_KEY!;
+
+/** An answer of 400 or above. */
+export class Refused extends Error {
+  problem: { code: string; message: string };
+  constructor(status: number, problem: { code: string; message: string }) {
+    super(`${status} ${problem.code}: ${problem.message}`);
+    this.problem = problem;
+  }
+}
+
+/** One request. A read, and a request with an idempotency key, is repeated until its outcome is known. */
+export async function call(method: string, path: string, body?: unknown, key?: string, tries = 10): Promise<any> {
+  const headers: Record<string, string> = { Authorization: `Bearer ${apiKey}`, "Content-Type": "application/json" };
+  if (key) headers["Idempotency-Key"] = key;
+  for (let left = tries - 1; ; left--) {
+    let wait = 1;
+    try {
+      const answer = await fetch(api + path, { method, headers, body: body && JSON.stringify(body) } as RequestInit);
+      const text = await answer.json() as any;
+      if (answer.ok) return text;
+      wait = Number(answer.headers.get("Retry-After") ?? 1);
+      const unknown = answer.status === 503 || text.code === "idempotency_key_in_progress";
+      const again = answer.status === 429 || (unknown && (key || method === "GET"));
+      if (!again || !left) throw new Refused(answer.status, text);
+    } catch (error) {
+      if (error instanceof Refused || !left || (method !== "GET" && !key)) throw error;
+    }
+    await new Promise((done) => setTimeout(done, wait * 1000));
+  }
+}
+
+/** All items of a list, page by page. */
+export async function* pages(path: string): AsyncGenerator<any> {
+  for (let page = 1, last = 1; page <= last; page++) {
+    const answer = await call("GET", `${path}?page=${page}&per_page=100`);
+    yield* answer.items;
+    last = answer.pages;
+  }
+}
+
+/** The event of a webhook; throws when the signature is wrong or too old. */
+export function verified(headers: Record<string, any>, body: string, secret: string): any {
+  const id = headers["webhook-id"], sent = headers["webhook-timestamp"];
+  const key = Buffer.from(secret.replace("whsec_", ""), "base64");
+  const right = createHmac("sha256", key).update(`${id}.${sent}.${body}`).digest();
+  const given = String(headers["webhook-signature"]).split(" ").map((part) => Buffer.from(part.slice(3), "base64"));
+  const isRight = given.some((one) => one.length === right.length && timingSafeEqual(one, right));
+  if (!isRight || Math.abs(Date.now() / 1000 - Number(sent)) > 300) throw new Error("not a webhook of ours");
+  return JSON.parse(body);
+}

@@ -1,0 +1,57 @@
+import base64, hashlib, hmac, json, os, time, urllib.error, urllib.request
+
+API, KEY = os.environ["API"], os.environ["API_KEY"]
+
+
+class Refused(Exception):
+    """An answer of 400 or above. `problem` has `code`, `message` and perhaps `errors`."""
+
+    def __init__(self, status, problem):
+        super().__init__(f"{status} {problem.get('code')}: {problem.get('message')}")
+        self.status, self.problem = status, problem
+
+
+def call(method, path, body=None, key=None, tries=10):
+    """One request. A read, and a request with an idempotency key, is repeated until its outcome is known."""
+    headers = {"Authorization": f"Bearer {KEY}", "Content-Type": "application/json"}
+    if key:
+        headers["Idempotency-Key"] = key
+    data = None if body is None else json.dumps(body).encode()
+    for left in reversed(range(tries)):
+        request = urllib.request.Request(API + path, data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as answer:
+            problem, wait = json.load(answer), int(answer.headers.get("Retry-After", 1))
+            unknown = answer.code == 503 or problem.get("code") == "idempotency_key_in_progress"
+            again = answer.code == 429 or unknown and (key or method == "GET")
+            if not again or not left:
+                raise Refused(answer.code, problem)
+        except OSError:
+            wait = 1
+            if not left or (method != "GET" and not key):
+                raise
+        time.sleep(wait)
+
+
+def pages(path):
+    """All items of a list, page by page."""
+    page = 1
+    while True:
+        answer = call("GET", f"{path}?page={page}&per_page=100")
+        yield from answer["items"]
+        if page >= answer["pages"]:
+            return
+        page += 1
+
+
+def verified(headers, body, secret):
+    """The event of a webhook; raises ValueError when the signature is wrong or too old."""
+    id, sent = headers["webhook-id"], headers["webhook-timestamp"]
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    right = base64.b64encode(hmac.digest(key, f"{id}.{sent}.".encode() + body, "sha256")).decode()
+    given = [part.removeprefix("v1,") for part in headers["webhook-signature"].split(" ")]
+    if not any(hmac.compare_digest(right, one) for one in given) or abs(time.time() - int(sent)) > 300:
+        raise ValueError("not a webhook of ours")
+    return json.loads(body)

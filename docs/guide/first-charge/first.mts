@@ -1,0 +1,29 @@
+import { createServer } from "node:http";
+
+import { Refused, call, pages, verified } from "./centavo.mjs";
+
+const card = { number: "4111111111111111", holder_name: "MARIA SOUZA", exp_month: 12, exp_year: 2039, cvv: "123" };
+const order = {
+  amount: 10_000,
+  customer: { name: "Maria Souza", email: "maria@example.com", document: "12345678909" },
+  credit_card: card,
+  splits: [{ sub_recipient_id: process.env.RECIPIENT, amount: 3_500 }],
+};
+const charge = await call("POST", "/api/card", order, "node-1");
+const again = await call("POST", "/api/card", order, "node-1");
+if (again.txid !== charge.txid) throw new Error("a retry makes no second charge");
+await call("POST", "/api/card", { ...order, credit_card: { ...card, number: "4000000000000002" } }, "node-2")
+  .catch((refused: Refused) => console.log("refused:", refused.problem.code));
+let count = 0;
+for await (const _ of pages("/api/charges")) count++;
+console.log(charge.txid, charge.status, count, "charges");
+
+const server = createServer(async (request, response) => {
+  let body = "";
+  for await (const part of request) body += part;
+  const event = verified(request.headers, body, process.env.WEBHOOK_SECRET!);
+  response.end();
+  console.log("webhook:", event.event);
+  if (event.event === "charge.paid") process.exit(0);
+});
+server.listen(Number(process.env.WEBHOOK_PORT ?? 8090), "127.0.0.1");
