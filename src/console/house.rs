@@ -46,7 +46,10 @@ async fn screen(app: &App, visit: &Visit) -> Result<Screen, Problem> {
         section.card aria-labelledby="balances" {
             h2 id="balances" { (visit.say(words::BALANCE)) }
             (balance_table(visit, accounts))
-            p.actions { a.button href="/console/ledgers/P-house" { (visit.say(words::LEDGER)) } }
+            p.actions {
+                a.button href="/console/ledgers/P-house" { (visit.say(words::LEDGER)) }
+                a.button href="/console/periods" { (visit.say(words::MONTHS)) }
+            }
         }
         section.card aria-labelledby="waits" {
             h2 id="waits" { (visit.say(words::WAITS)) }

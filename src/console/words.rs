@@ -316,6 +316,27 @@ words! {
     NO_DEBTOR = "Não há lojista (M-…) nem recebedor (R-…) com este nome.", "There is no merchant (M-…) or recipient (R-…) of this name.";
     ENTRY_ASKED = "O lançamento espera outro operador.", "The entry waits for another operator.";
     SECOND_OPERATOR = "Outro operador aprova o lançamento na fila.", "Another operator approves the entry in the queue.";
+    // Months.
+    MONTH = "Mês", "Month";
+    MONTHS = "Meses", "Months";
+    MONTHS_WHAT = "Os meses que acabaram. Fechar um mês fecha também todos os anteriores.", "The months that are over. Closing a month closes all months before it too.";
+    THIS_MONTH = "Este mês até agora", "This month so far";
+    CLOSED_BY_RECORD = "Fechado pelo", "Closed by";
+    MONTH_CUT = "Último Record do mês", "Last Record of the month";
+    CLOSE_ASKED_BY = "Fechamento pedido por", "Closing asked for by";
+    CLOSED_BY = "Fechado por", "Closed by";
+    CLOSED_WITH = "Fechado junto com", "Closed together with";
+    MONTH_HEAD = "Hash do diário no fim do mês", "Hash of the journal at the month's end";
+    MONTH_TOTALS = "Resumo (SHA-256) das somas de todas as contas", "Digest (SHA-256) of the sums of all accounts";
+    OPEN_ITEMS = "O que está em aberto", "What is open";
+    OPEN_NOTHING = "Nada está em aberto.", "Nothing is open.";
+    ASK_CLOSE = "Pedir o fechamento", "Ask for the closing";
+    CLOSE_MONTH = "Fechar o mês", "Close the month";
+    CLOSE_WHAT = "O fechamento sela as somas de todas as contas e o hash do diário. Depois dele, nenhum lançamento da casa vale neste mês.", "The closing seals the sums of all accounts and the hash of the journal. After it, no entry of the house takes effect in this month.";
+    SECOND_CLOSES = "Um operador pede o fechamento e outro fecha o mês, nesta página.", "One operator asks for the closing, and another closes the month, on this page.";
+    MONTH_GOES_ON = "O mês ainda não acabou.", "The month is not over yet.";
+    CLOSE_ASKED = "O fechamento espera outro operador.", "The closing waits for another operator.";
+    MONTH_CLOSED = "O mês está fechado.", "The month is closed.";
     // Webhooks.
     ENDPOINTS_BEHIND = "endereços com eventos à espera ou desistidos", "addresses with events that wait or were given up";
     WAITING = "À espera", "Waiting";
@@ -383,6 +404,8 @@ pub fn done(done: &Done) -> Word {
         Done::Decided => DECIDED,
         Done::MerchantChanged => CHANGED,
         Done::EntryAsked => ENTRY_ASKED,
+        Done::CloseAsked => CLOSE_ASKED,
+        Done::MonthClosed => MONTH_CLOSED,
         Done::AddressSet => ADDRESS_SET,
         Done::SentAgain => SENT_AGAIN,
         Done::AllSentAgain => ALL_SENT_AGAIN,
