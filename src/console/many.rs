@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::console::form::{hidden_key, optional};
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::Posted;
-use crate::console::queue::{Taken, follows_word, kind_word, merchant_link, take, verdict_word};
+use crate::console::queue::{Taken, follows_word, item_word, merchant_link, take, verdict_word};
 use crate::console::show;
 use crate::console::words;
 use crate::http::body::FormBody;
@@ -52,7 +52,7 @@ async fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Probl
         @for (item, steps) in &shown {
             section.card aria-labelledby=(item.id) {
                 h2 id=(item.id) {
-                    a href={"/console/queue/" (item.id)} { (visit.say(kind_word(item.kind))) } " " bdi { (item.name.as_deref().unwrap_or_default()) } " "
+                    a href={"/console/queue/" (item.id)} { (visit.say(item_word(item))) } " " bdi { (item.name.as_deref().unwrap_or_default()) } " "
                     @if let Some(amount) = item.amount { (visit.money(amount)) }
                 }
                 (show::facts(facts(app, visit, item)))
@@ -83,6 +83,11 @@ async fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Probl
 /// Whose an item is, and where its money goes.
 fn facts(app: &App, visit: &Visit, item: &QueueItem) -> Vec<(&'static str, Markup)> {
     let mut pairs = vec![(visit.say(words::MERCHANT), merchant_link(app, visit, item.merchant_id.as_deref()))];
+    if let (Some(debit), Some(credit)) = (&item.debit, &item.credit) {
+        let said = [(words::ASKED_BY, &item.requested_by), (words::NOTES, &item.reason), (words::REFERENCE, &item.reference)];
+        pairs.extend([(visit.say(words::DEBIT), show::breakable(debit)), (visit.say(words::CREDIT), show::breakable(credit))]);
+        pairs.extend(said.map(|(word, said)| (visit.say(word), html! { bdi { (said.as_deref().unwrap_or_default()) } })));
+    }
     if let Some(account) = &item.destination {
         pairs.push((visit.say(words::DESTINATION), show::bank_account(account)));
     }

@@ -251,7 +251,7 @@ pub fn audited(name: &str) -> Word {
         "refund" => word("devolução", "refund"),
         "dispute" => word("disputa", "dispute"),
         "clock" => word("relógio", "clock"),
-        "entry" => word("lançamento da casa", "entry of the house"),
+        "entry" => word("lançamento de operador", "entry of an operator"),
         "period" => word("mês", "month"),
         "tax_ids" => word("CPF e CNPJ de lojistas", "tax ids of merchants"),
         "charge" => word("cobrança", "charge"),

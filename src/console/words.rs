@@ -110,6 +110,8 @@ words! {
     RECIPIENT = "Recebedor", "Recipient";
     RECIPIENTS = "Recebedores", "Recipients";
     HOUSE_ENTRY = "Lançamento da casa", "Entry of the house";
+    OPERATOR_ENTRY = "Lançamento de operador", "Entry of an operator";
+    WRITE_OFF_ENTRY = "Baixa de dívida", "Write-off of a debt";
     REFERENCE = "Referência", "Reference";
     // Overview.
     HOLDS = "Tem", "Holds";
@@ -187,6 +189,9 @@ words! {
     BLOCK_BEFORE = "Hash do bloco anterior", "Hash of the block before it";
     BLOCK_RECORDS = "Records do bloco", "Records of the block";
     ASKED_BY = "Pedido por", "Asked for by";
+    APPROVED_BY = "Aprovado por", "Approved by";
+    REJECTED_BY = "Recusado por", "Rejected by";
+    REJECTED_WHY = "Motivo da recusa", "Reason of the rejection";
     THE_SERVICE = "o próprio serviço", "the service itself";
     API_KEY = "chave de API", "API key";
     // Queue and decisions.
@@ -356,7 +361,7 @@ words! {
     NOT_READY = "não está pronto", "not ready";
     VERSION = "Versão", "Version";
     HEAD = "Último Record", "Last Record";
-    LAST_BACKUP = "Último backup, há", "Last backup, age";
+    LAST_BACKUP = "Último backup", "Last backup";
     NEVER = "nunca", "never";
     DATA_SIZE = "Tamanho dos dados", "Size of the data";
     FREE_SPACE = "Espaço livre", "Free space";

@@ -42,7 +42,7 @@ fn has(fields: &[(String, String)], name: &str) -> bool {
 }
 
 /// Sends a form as the page has it, with some fields changed.
-async fn send(browser: &Browser, page: &Page, action: &str, changes: &[(&str, &str)]) -> Page {
+pub(crate) async fn send(browser: &Browser, page: &Page, action: &str, changes: &[(&str, &str)]) -> Page {
     let mut fields = fields_of(page, action);
     for (name, value) in changes {
         fields.retain(|(known, _)| known != name);

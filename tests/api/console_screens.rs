@@ -278,6 +278,9 @@ impl Full {
             format!("/console/ledgers/R-{}", active[0]),
             format!("/console/queue/many?decision=approve{chosen}"),
             format!("/console/queue/many?decision=reject{chosen}"),
+            "/console/periods".to_owned(),
+            "/console/periods/2020-01".to_owned(),
+            format!("/console/periods/{}", crate::past::local(world.advance(0).await).format("%Y-%m")),
             format!("/console/queue?merchant_id={id}"),
             format!("/console/audit?merchant_id={id}"),
         ];
