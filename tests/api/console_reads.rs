@@ -357,7 +357,7 @@ async fn health_has_what_the_process_measures_and_through_where_the_backup_is() 
     world.bytes("/ops/backup", &[("authorization", bearer[0].1.as_str())]).await;
     merchant.paid_pix(&pix("10.00")).await;
     let link = format!("Last backup, through</dt><dd><a href=\"/console/records/{through}\">");
-    browser.page("/console/health").await.has(&[&link]);
+    browser.page("/console/health").await.has(&[&link, "Last backup</dt><dd><time"]);
 }
 
 #[tokio::test]
