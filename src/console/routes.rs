@@ -55,6 +55,7 @@ pub fn all(app: &Arc<App>) -> Router {
         .route("/console/queue/many", get(many::confirm).post(many::decide))
         .route("/console/queue/{id}", get(queue::item).post(queue::decide))
         .route("/console/webhooks", get(webhooks::list))
+        .route("/console/webhooks/{id}", get(webhooks::event))
         .route("/console/webhooks/{id}/redeliver", post(webhooks::send_again))
         .route("/console/health", get(health::show))
         .route("/console/exports", get(exports::form))

@@ -397,6 +397,19 @@ async fn the_find_box_leads_to_keys_entries_subscriptions_and_withdrawals() {
     let subscription = text(&merchant.post("/api/recurrency/subscriptions", &body).await.expect(201)["id"]);
     let place = found(&subscription).await;
     browser.page(&place).await.has(&["Subscription created"]);
+    assert_eq!(found(&plan).await, format!("/console/merchants/{}", merchant.id));
+    let txid = text(&merchant.paid_pix(&with_splits(pix("10.00"), &[(&recipient, 500)])).await["txid"]);
+    let list = format!("/api/dashboard/sub-recipients/{recipient}/splits");
+    let split = text(&items(&merchant.get(&list).await.expect(200))[0]["id"]);
+    assert_eq!(found(&split).await, format!("/console/charges/{txid}"));
+    for nothing in [format!("{txid}-1"), format!("{txid}-x"), "x-0".to_owned()] {
+        assert_eq!(found(&nothing).await, "", "{nothing}");
+    }
+    let event = items(&merchant.get("/api/events").await.expect(200))[0].clone();
+    let place = found(&text(&event["id"])).await;
+    assert_eq!(place, format!("/console/webhooks/{}", text(&event["id"])));
+    browser.page(&place).await.has(&["Event: ", "Loja Azul", "/console/records/", &text(&event["id"])]);
+    assert_eq!(browser.get(&format!("/console/webhooks/{txid}")).await.status, 404);
     world.ops_send(Method::DELETE, &format!("/ops/api-keys/{}", merchant.key_id), &[], String::new()).await.expect(200);
     assert_eq!(found(&merchant.key_id).await, format!("/console/merchants/{}", merchant.id));
 }

@@ -278,6 +278,8 @@ impl Full {
             format!("/console/ledgers/R-{}", active[0]),
             format!("/console/queue/many?decision=approve{chosen}"),
             format!("/console/queue/many?decision=reject{chosen}"),
+            "/console/webhooks?page=2".to_owned(),
+            format!("/console/webhooks/{}", text(&items(&shop.get("/api/events").await.expect(200))[0]["id"])),
             "/console/periods".to_owned(),
             "/console/periods/2020-01".to_owned(),
             format!("/console/periods/{}", crate::past::local(world.advance(0).await).format("%Y-%m")),

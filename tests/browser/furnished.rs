@@ -31,6 +31,7 @@ pub(crate) struct Furnished {
     merchant: String,
     recipient: String,
     txid: String,
+    event: String,
     waiting: [String; 4],
     _folder: TempDir,
 }
@@ -49,6 +50,7 @@ impl Furnished {
             merchant: String::new(),
             recipient: String::new(),
             txid: String::new(),
+            event: String::new(),
             waiting: Default::default(),
             _folder: folder,
         };
@@ -68,6 +70,7 @@ impl Furnished {
             "credit_card": {"number": "4111111111111111", "holder_name": "MARIA", "exp_month": 12, "exp_year": 2099, "cvv": "737"},
         });
         shop.txid = text(&shop.call("/api/card", &card).await["txid"]);
+        shop.event = shop.newest_event().await;
         let pix = shop.paid_pix().await;
         let path = format!("/api/dashboard/sub-recipients/{}/withdraw", shop.recipient);
         let withdrawal = text(&shop.call(&path, &json!({})).await["withdrawal_id"]);
@@ -138,6 +141,7 @@ impl Furnished {
             ("events", format!("/console/merchants/{id}/events")),
             ("queue", "/console/queue".to_owned()),
             ("webhooks", "/console/webhooks".to_owned()),
+            ("event", format!("/console/webhooks/{}", self.event)),
             ("health", "/console/health".to_owned()),
             ("exports", "/console/exports".to_owned()),
             ("audit", "/console/audit".to_owned()),
@@ -165,6 +169,13 @@ impl Furnished {
         let path = format!("{}/api/sub-recipients/{recipient}", self.server.public);
         let answer = self.client.get(path).bearer_auth(&self.key).send().await.unwrap();
         text(&answer.json::<Value>().await.unwrap()["status"])
+    }
+
+    /// The id of the merchant's newest webhook event.
+    async fn newest_event(&self) -> String {
+        let path = format!("{}/api/events", self.server.public);
+        let answer = self.client.get(path).bearer_auth(&self.key).send().await.unwrap();
+        text(&answer.json::<Value>().await.unwrap()["items"][0]["id"])
     }
 
     /// The txid of a paid PIX charge.
