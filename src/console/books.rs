@@ -1,4 +1,5 @@
-//! Books: one Record with its block, and one ledger with its accounts and entries.
+//! Books: the journal by blocks, one Record with its block, and one ledger with its accounts and
+//! entries.
 
 use std::sync::Arc;
 

@@ -175,13 +175,13 @@ pub async fn ask(State(app): State<Arc<App>>, Posted { visit, form }: Posted) ->
 
 /// The request that one of the two forms stands for.
 fn wanted(app: &App, visit: &Visit, form: &FormBody) -> Result<JsonBody, Problem> {
-    let wrong = || Problem::new(Code::ValidationFailed).detail(visit.say(words::AMOUNT_WRONG));
+    let wrong = || Problem::new(Code::ValidationFailed).says(visit.say(words::AMOUNT_WRONG));
     let amount = centavos(visit.language, form.value("amount")).ok_or_else(wrong)?;
     let text = |name| form.value(name);
     let (debit, credit) = match text("debtor").trim() {
         "" => (text("debit").to_owned(), text("credit").to_owned()),
         debtor => {
-            let nobody = || Problem::new(Code::NotFound).detail(visit.say(words::NO_DEBTOR));
+            let nobody = || Problem::new(Code::NotFound).says(visit.say(words::NO_DEBTOR));
             let ledger = books::find(app, debtor).map_err(|_| nobody())?;
             debt_accounts(&app.engine, ledger).ok_or_else(nobody)?
         }

@@ -84,9 +84,15 @@ async fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Probl
 fn facts(app: &App, visit: &Visit, item: &QueueItem) -> Vec<(&'static str, Markup)> {
     let mut pairs = vec![(visit.say(words::MERCHANT), merchant_link(app, visit, item.merchant_id.as_deref()))];
     if let (Some(debit), Some(credit)) = (&item.debit, &item.credit) {
-        let said = [(words::ASKED_BY, &item.requested_by), (words::NOTES, &item.reason), (words::REFERENCE, &item.reference)];
-        pairs.extend([(visit.say(words::DEBIT), show::breakable(debit)), (visit.say(words::CREDIT), show::breakable(credit))]);
-        pairs.extend(said.map(|(word, said)| (visit.say(word), html! { bdi { (said.as_deref().unwrap_or_default()) } })));
+        let said =
+            [(words::ASKED_BY, &item.requested_by), (words::NOTES, &item.reason), (words::REFERENCE, &item.reference)];
+        pairs.extend([
+            (visit.say(words::DEBIT), show::breakable(debit)),
+            (visit.say(words::CREDIT), show::breakable(credit)),
+        ]);
+        pairs.extend(
+            said.map(|(word, said)| (visit.say(word), html! { bdi { (said.as_deref().unwrap_or_default()) } })),
+        );
     }
     if let Some(account) = &item.destination {
         pairs.push((visit.say(words::DESTINATION), show::bank_account(account)));
@@ -101,7 +107,7 @@ fn chosen(app: &App, visit: &Visit, pairs: &[(String, String)]) -> Result<Vec<Wa
     ids.sort_unstable();
     ids.dedup();
     if ids.is_empty() || ids.len() > ITEMS_MAX {
-        return Err(Problem::new(Code::ValidationFailed).detail(visit.say(words::CHOOSE_SOME)));
+        return Err(Problem::new(Code::ValidationFailed).says(visit.say(words::CHOOSE_SOME)));
     }
     let waiting = ids.into_iter().filter_map(|id| preview::waiting(app, id));
     Ok(waiting.filter(|item| visit.scope.has(item.ledger.group())).collect())

@@ -224,11 +224,7 @@ fn closing(visit: &Visit, period: &PeriodView, is_over: bool) -> Markup {
 }
 
 /// Asks for the closing of a month or carries it out, as the route of `/ops` does.
-pub async fn close(
-    State(app): State<Arc<App>>,
-    PathId(period): PathId,
-    Posted { visit, form }: Posted,
-) -> Response {
+pub async fn close(State(app): State<Arc<App>>, PathId(period): PathId, Posted { visit, form }: Posted) -> Response {
     let closed = async {
         visit.operator.require(Role::Decide)?;
         visit.whole()?;

@@ -189,7 +189,7 @@ fn wanted(visit: &Visit, form: &FormBody) -> Result<Value, Problem> {
         *place = Value::from(form.value(name).trim().replace(',', "."));
     }
     for (name, wire) in FIXED {
-        let wrong = || Problem::new(Code::ValidationFailed).detail(visit.say(words::AMOUNT_WRONG));
+        let wrong = || Problem::new(Code::ValidationFailed).says(visit.say(words::AMOUNT_WRONG));
         body["fees"][wire] = Value::from(centavos(visit.language, form.value(name)).ok_or_else(wrong)?);
     }
     Ok(body)
