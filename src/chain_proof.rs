@@ -76,8 +76,8 @@ impl ChainProofs {
     }
 }
 
-/// Proves blocks until the head is among them, or one of them is broken. None when `goes_on` is
-/// told of the progress and says no.
+/// Proves blocks until the head is among them, or one of them is broken. None when `goes_on`,
+/// which gets the progress, says no.
 pub fn proof_of(
     blocks: impl Iterator<Item = Result<Block, LoadError>>,
     (from, head): (Sequence, Sequence),

@@ -69,7 +69,7 @@ async fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Probl
             (visit.token_field())
             (hidden_key())
             input type="hidden" name="decision" value=(verdict.name());
-            @for item in &items { input type="hidden" name="id" value=(item.id.uuid()); }
+            @for item in &items { input type="hidden" name="item" value={(kind_name(item)) "/" (item.id.uuid())}; }
             @if wants_notes {
                 label for="notes" { (visit.say(words::NOTES)) }
                 textarea id="notes" name="notes" rows="2" maxlength="500" required {}
@@ -100,7 +100,7 @@ fn facts(app: &App, visit: &Visit, item: &QueueItem) -> Vec<(&'static str, Marku
     pairs
 }
 
-/// The items that a query or a form names, and that still wait.
+/// The items that a query names, and that still wait.
 fn chosen(app: &App, visit: &Visit, pairs: &[(String, String)]) -> Result<Vec<WaitingItem>, Problem> {
     let ids = pairs.iter().filter(|(name, _)| name == "id").filter_map(|(_, id)| ObjectId::parse(id));
     let mut ids: Vec<_> = ids.collect();
@@ -122,11 +122,16 @@ pub async fn decide(State(app): State<Arc<App>>, Posted { visit, form }: Posted)
 async fn decided(app: &Arc<App>, visit: &Visit, form: &FormBody) -> Result<Screen, Problem> {
     visit.operator.require(Role::Decide)?;
     let verdict = Verdict::named(form.value("decision")).ok_or_else(|| Problem::new(Code::ValidationFailed))?;
+    let items: Vec<_> = form.0.iter().filter(|(name, _)| name == "item").map(|(_, item)| item.as_str()).collect();
+    if items.is_empty() || items.len() > ITEMS_MAX {
+        return Err(Problem::new(Code::ValidationFailed).says(visit.say(words::CHOOSE_SOME)));
+    }
+    // Also of what does not wait any more: the same form again says what it did.
     let mut ends: Vec<(String, Option<Problem>)> = Vec::new();
-    for item in chosen(app, visit, &form.0)? {
-        let id = item.id.uuid().to_string();
+    for (kind, id) in items.into_iter().filter_map(|item| item.split_once('/')) {
+        let Some(id) = ObjectId::parse(id).map(|id| id.uuid().to_string()) else { continue };
         let key = format!("{}-{id}", form.value("key"));
-        let taken = Taken { kind: kind_name(&item), id: &id, verdict, notes: form.value("notes"), key: &key };
+        let taken = Taken { kind, id: &id, verdict, notes: form.value("notes"), key: &key };
         let ended = take(Arc::clone(app), visit, &taken).await;
         ends.push((id, ended.err()));
     }

@@ -1,4 +1,5 @@
-//! Merchants: the list, one merchant with its balances, settings, recipients and keys, and its charges.
+//! Merchants: the list, one merchant with its balances, settings, recipients and keys, and its
+//! charges.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

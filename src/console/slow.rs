@@ -2,7 +2,8 @@
 //! journal or books of the past, tells that it reads, and follows by itself.
 //!
 //! The `Refresh` header asks the browser to look again, with JavaScript and without. A page tells
-//! how far the books of the past are read while it waits for them, and so does a proof of the chain.
+//! how far the books of the past are read while it waits for them, and so does a proof of the
+//! chain.
 
 use std::sync::Arc;
 

@@ -52,7 +52,8 @@ pub async fn backup(State(app): State<Arc<App>>, _: Admin, parts: Parts) -> Resu
 
 /// The last backup.
 #[derive(Debug, Serialize, ToSchema)]
-pub struct LastBackup {
+#[schema(as = LastBackup)]
+pub struct LastBackupView {
     /// When it was taken, by the clock of the machine; absent where there was never one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "date-time")]
@@ -66,11 +67,11 @@ pub struct LastBackup {
 /// When the last backup was taken, and the last Record in it. Backups by `GET /ops/backup` without
 /// `wait` count, and those by `centavo backup` of this data directory.
 #[utoipa::path(get, path = "/ops/backups/last", operation_id = "get_last_backup",
-    responses((status = 200, body = LastBackup), (status = 400)))]
+    responses((status = 200, body = LastBackupView), (status = 400)))]
 pub async fn last(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
     only(&query(&parts)?, &[])?;
     let (taken_at, through) = (app.last_backup.taken_at().map(time), app.last_backup.through());
-    Ok(ok(LastBackup { taken_at, through }))
+    Ok(ok(LastBackupView { taken_at, through }))
 }
 
 /// How often a waiting request looks for new Records.

@@ -213,13 +213,12 @@ async fn a_redelivery_that_is_sent_twice_is_one() {
         (format!("/ops/endpoints/{}/redeliver", merchant.key_id), false),
         (format!("/api/events/{event}/redeliver"), true),
     ] {
-        let send = async |key: &str, body: &str| {
-            let headers = [("idempotency-key", key), ("content-type", "application/json"), ("token", &merchant.key)];
+        let send = async |key: &'static str, body: &'static str| {
+            let headers = [("idempotency-key", key), ("content-type", "application/json"), ("token", &*merchant.key)];
             if is_of_merchant {
-                world.send(Method::POST, &path, &headers, body).await
-            } else {
-                world.ops_send(Method::POST, &path, &headers[..2], body.to_owned()).await
+                return world.send(Method::POST, &path, &headers, body).await;
             }
+            world.ops_send(Method::POST, &path, &headers[..2], body.to_owned()).await
         };
         let first = send("again-1", "{}").await;
         assert_eq!((first.status, first.header("idempotent-replayed")), (200, None), "{path}: {}", first.text);
@@ -354,6 +353,9 @@ async fn a_pix_charge_of_the_sandbox_is_paid() {
 async fn a_form_that_is_sent_twice_changes_once() {
     let world = world_of_three().await;
     let merchant = world.merchant().await;
+    let draft = merchant.draft("Bia", 1).await;
+    let txid = text(&merchant.paid_pix(&pix("10.00")).await["txid"]);
+    let (item, charge) = (format!("/console/queue/{draft}"), format!("/console/charges/{txid}/dispute"));
     let browser = Browser::signed_in(&world, ANA).await;
     let (of_merchant, of_key) =
         (format!("/console/merchants/{}", merchant.id), format!("/console/keys/{}", merchant.key_id));
@@ -361,6 +363,9 @@ async fn a_form_that_is_sent_twice_changes_once() {
         (format!("{of_merchant}/change"), format!("{of_merchant}/change"), [("name", "Loja Verde")]),
         (of_key.clone(), format!("{of_key}/address"), [("webhook_url", "http://127.0.0.1:9/hook")]),
         (of_key.clone(), format!("{of_key}/revoke"), [("sure", "on")]),
+        (item.clone(), item, [("notes", "")]),
+        (format!("{charge}?amount=1,00&kind=med"), charge, [("reason", "Golpe")]),
+        ("/console/sandbox".to_owned(), "/console/sandbox".to_owned(), [("hours", "24")]),
     ] {
         let page = browser.page(&place).await;
         let before = world.cut().await;
@@ -369,5 +374,6 @@ async fn a_form_that_is_sent_twice_changes_once() {
         assert!(once > before, "{action}");
         let again = send(&browser, &page, &action, &changes).await;
         assert_eq!(world.cut().await, once, "{action} sent again: {} {}", again.status, again.html);
+        assert!(again.status == 303 || action.ends_with("/revoke"), "{action}: {}", again.html);
     }
 }

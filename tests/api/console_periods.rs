@@ -16,8 +16,8 @@ async fn a_month_is_closed_on_its_page_by_two_operators() {
     let entry = json!({"debit": "Assets:Bank:Pix", "credit": "Liabilities:Suspense", "amount": 700,
         "reason": "Depósito", "reference": "EXTRATO-9"});
     world.ops_post("/ops/entries", &entry).await.expect(201);
-    let last = world.cut().await;
     let now = world.advance(0).await;
+    let last = world.cut().await;
     let month = local(now).format("%Y-%m").to_string();
     let (place, route) = (format!("/console/periods/{month}"), format!("/ops/periods/{month}"));
     let mut ana = Browser::signed_in(&world, ANA).await;

@@ -14,6 +14,13 @@ pub(crate) const ANA: &str = "admin-of-sixteen-letters";
 /// The token of a second operator, who may decide what the first one asks for.
 pub(crate) const RUI: &str = "second-of-sixteen-letters";
 
+/// The token of an operator who may only read.
+pub(crate) const EVA: &str = "reader-of-sixteen-letters";
+
+/// Screens that an operator who may only read has without the forms of the others.
+pub(crate) const OF_READERS: [&str; 8] =
+    ["merchant", "key", "house", "queue", "queue-withdrawal", "sandbox", "month-that-is-over", "event"];
+
 /// Texts that break pages which do not escape, or which read in one direction only.
 const HOSTILE: &str = "\"><script>document.title='hurt'</script><img src=x onerror=alert(1)> \u{202e}moc.live";
 
@@ -39,7 +46,8 @@ pub(crate) struct Furnished {
 impl Furnished {
     pub(crate) async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let launch = Launch::on(folder.path()).with("CENTAVO_OPS_TOKEN", format!("ana:{ANA},rui:{RUI}"));
+        let launch = Launch::on(folder.path()).with("CENTAVO_OPS_TOKEN", format!("ana:{ANA},rui:{RUI},eva:{EVA}"));
+        let launch = launch.with("CENTAVO_OPS_ROLES", "eva=read");
         let launch = launch.with("CENTAVO_WEBHOOK_ALLOW", "127.0.0.0/8");
         let server = Server::start(&launch).await.unwrap();
         let mut shop = Self {
@@ -96,9 +104,17 @@ impl Furnished {
 
     /// Signs in by the form, and stays signed in.
     pub(crate) async fn sign_in(&self, browser: &Browser) {
-        browser.open(&format!("{}/console/sign-in", self.operations())).await;
-        browser.type_into("#token", &format!("{ANA}{ENTER}")).await;
-        assert_eq!(browser.place().await, "/console");
+        self.sign_in_as(browser, ANA).await;
+    }
+
+    /// Signs in by the form with a token.
+    pub(crate) async fn sign_in_as(&self, browser: &Browser, token: &str) {
+        sign_in(browser, self.operations(), token).await;
+    }
+
+    /// The path of the page of the merchant's key.
+    pub(crate) fn key_page(&self) -> String {
+        format!("/console/keys/{}", self.key_id)
     }
 
     /// The path of the merchant's page.
@@ -220,6 +236,39 @@ impl Furnished {
         assert!(status.is_success(), "{address}: {status} {text}");
         serde_json::from_str(&text).unwrap()
     }
+}
+
+/// A server on which nothing has happened.
+pub(crate) struct Empty {
+    server: Server,
+    _folder: TempDir,
+}
+
+impl Empty {
+    pub(crate) async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let launch = Launch::on(folder.path()).with("CENTAVO_OPS_TOKEN", format!("ana:{ANA}"));
+        Self { server: Server::start(&launch).await.unwrap(), _folder: folder }
+    }
+
+    /// Address of the operators' listener.
+    pub(crate) fn operations(&self) -> &str {
+        &self.server.operations
+    }
+
+    pub(crate) async fn sign_in(&self, browser: &Browser) {
+        sign_in(browser, self.operations(), ANA).await;
+    }
+
+    pub(crate) fn stop(self) {
+        self.server.stop().unwrap();
+    }
+}
+
+async fn sign_in(browser: &Browser, operations: &str, token: &str) {
+    browser.open(&format!("{operations}/console/sign-in")).await;
+    browser.type_into("#token", &format!("{token}{ENTER}")).await;
+    assert_eq!(browser.place().await, "/console");
 }
 
 fn text(value: &Value) -> String {
