@@ -9,11 +9,13 @@ use ledger::id::{GroupNumber, ObjectId};
 use parking_lot::RwLock;
 use tokio::sync::{Semaphore, watch};
 
+use crate::chain_proof::ChainProofs;
 use crate::checkpoints::{CheckpointMeasures, CheckpointSchedule};
 use crate::export::jobs::ExportJobs;
 use crate::export::reporting::Reporting;
 use crate::http::credential::OpsTokens;
 use crate::http::guesses::Guesses;
+use crate::http::idempotency::RememberedAnswers;
 use crate::http::live::LivePictures;
 use crate::http::measures::Exposition;
 use crate::http::problem::Problem;
@@ -53,6 +55,8 @@ pub struct App {
     pub reading_past: Arc<Semaphore>,
     /// Sums of books of the past, and the jobs that read them.
     pub past_books: PastBooks,
+    /// Proofs of the hash chain.
+    pub proofs: ChainProofs,
     /// Exports that are made in the background.
     pub export_jobs: ExportJobs,
     /// Taken while a file is compared with the books: one at a time.
@@ -73,6 +77,8 @@ pub struct App {
     pub exposition: Exposition,
     /// Delivery of webhooks: endpoints and their progress.
     pub webhooks: Arc<Webhooks>,
+    /// Answers of the last redeliveries that had an idempotency key.
+    pub redelivered: RememberedAnswers,
     /// The operators who are signed in to the console.
     pub sessions: Sessions,
     /// The newest Records that somebody looked at.

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use std::{fmt, fs};
 
+use ledger::time::Timestamp;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
@@ -25,6 +26,11 @@ impl LastBackup {
         if let Err(error) = fs::write(&self.0, format!("{} {through}", now_seconds())) {
             tracing::warn!(%error, "when the backup was made could not be kept");
         }
+    }
+
+    /// When it was taken, by the clock of the machine; none where there was never one.
+    pub fn taken_at(&self) -> Option<Timestamp> {
+        Some(Timestamp(i64::try_from(self.number(0)?.saturating_mul(1_000)).ok()?))
     }
 
     /// Its age, seconds; none where there was never one.

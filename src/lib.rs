@@ -10,6 +10,7 @@ pub mod backup;
 pub mod before;
 pub mod brcode;
 pub mod cast;
+pub mod chain_proof;
 pub mod check;
 pub mod checkpoints;
 pub mod config;

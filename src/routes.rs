@@ -137,6 +137,7 @@ fn books_of_operators() -> Routes {
         .routes(routes!(exports::get_manifest))
         .routes(routes!(made_reports::report))
         .routes(routes!(backup::backup))
+        .routes(routes!(backup::last))
         .route_layer(from_fn(on_waiting_thread))
 }
 

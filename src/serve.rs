@@ -17,6 +17,7 @@ use tokio::sync::{Notify, Semaphore, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::app::App;
+use crate::chain_proof::ChainProofs;
 use crate::checkpoints::{self, CheckpointMeasures};
 use crate::config::Settings;
 use crate::descriptors::{self, Connections};
@@ -26,6 +27,7 @@ use crate::folding::search_key;
 use crate::http::api_key::supposed_group;
 use crate::http::credential::{OpsRoles, OpsTokens};
 use crate::http::guesses::Guesses;
+use crate::http::idempotency::RememberedAnswers;
 use crate::http::live::LivePictures;
 use crate::http::measures::{Exposition, Measures};
 use crate::http::middleware::{Admits, Middleware};
@@ -276,6 +278,7 @@ fn app(
         exporting: Arc::new(Semaphore::new(1)),
         past_books: PastBooks::new(Arc::clone(&reading_past)),
         reading_past,
+        proofs: ChainProofs::new(ending.clone()),
         export_jobs,
         reconciling: Arc::new(Semaphore::new(1)),
         event_waits: Semaphore::new(EVENT_WAITS_MAX),
@@ -290,6 +293,7 @@ fn app(
         newest_records: NewestRecords::default(),
         live: LivePictures::default(),
         slow_pages: SlowPages::default(),
+        redelivered: RememberedAnswers::default(),
     }))
 }
 

@@ -196,14 +196,15 @@ pub async fn redeliver(
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     parse_unread(&body)?;
-    // It commits no Record, so there is no answer to keep: a key is checked and not kept.
-    sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&id), &body)?;
+    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&id), &body)?;
     let event = find(&app, caller, &id)?;
-    if !app.webhooks.deliver_again(caller.group, &event, app.engine.now()) {
-        let detail = "1,000 events wait at each address of the account.";
-        return Err(Problem::new(Code::RateLimited).detail(detail).retry_after(60));
-    }
-    Ok(ok(EventView::of(&app, caller, &event)?))
+    key.once(&app.redelivered, || {
+        if !app.webhooks.deliver_again(caller.group, &event, app.engine.now()) {
+            let detail = "1,000 events wait at each address of the account.";
+            return Err(Problem::new(Code::RateLimited).detail(detail).retry_after(60));
+        }
+        EventView::of(&app, caller, &event)
+    })
 }
 
 fn find(app: &App, caller: Caller, id: &str) -> Result<OutboxEvent, Problem> {

@@ -1,4 +1,5 @@
-//! Books: one Record with its block, and one ledger with its accounts and entries.
+//! Books: the journal by blocks, one Record with its block, and one ledger with its accounts and
+//! entries.
 
 use std::sync::Arc;
 
@@ -8,6 +9,7 @@ use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::entry::Balance;
+use ledger::event::Event;
 use ledger::record::Record;
 use maud::{Markup, html};
 
@@ -22,6 +24,7 @@ use crate::http::caller::PathId;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{number, query};
 use crate::ops::books;
+use crate::views::house_entry::{HouseEntryView, OperatorEntry};
 use crate::views::ledger::ledger_name;
 
 /// Postings of a Record on a page.
@@ -47,22 +50,23 @@ fn record_screen(app: &App, visit: &Visit, sequence: &str, parts: &Parts) -> Res
     let record = app.engine.record(sequence)?;
     visit.sees(record.owner.group())?;
     let owner = ledger_name(&app.engine, record.owner);
-    let asked_by = match (&record.operator, record.api_key) {
+    let by = match (&record.operator, record.api_key) {
         (Some(name), _) => html! { (name) },
         (None, Some(key)) => html! { (visit.say(words::API_KEY)) " " code { (key.uuid()) } },
         (None, None) => html! { (visit.say(words::THE_SERVICE)) },
     };
     let moment = |at| show::moment(visit.language, at);
-    let about = show::facts(vec![
+    let mut about = vec![
         (visit.say(words::EVENTS), html! { (facts_of(visit.language, &record)) }),
         (visit.say(words::OWNER), owner_link(app, visit, &record, &owner)),
         (visit.say(words::TOOK_EFFECT), moment(record.effective_at)),
-        (visit.say(words::ASKED_BY), asked_by),
-    ]);
+        (visit.say(words::WHO), by),
+    ];
+    about.extend(of_operators(app, visit, &record)?);
     let page = part_named(&query(parts)?, "postings", POSTINGS_A_PAGE)?;
     let postings = show::by_ledger(&record.entries);
     let body = html! {
-        section.card aria-label=(visit.say(words::RECORD)) { (about) }
+        section.card aria-label=(visit.say(words::RECORD)) { (show::facts(about)) }
         section.card aria-labelledby="entries" {
             h2 id="entries" { (visit.say(words::ENTRIES)) }
             @if postings.is_empty() { p.dim { (visit.say(words::OPENED_WITHOUT_MONEY)) } }
@@ -72,6 +76,49 @@ fn record_screen(app: &App, visit: &Visit, sequence: &str, parts: &Parts) -> Res
         (block_card(visit, &block, &html! {}))
     };
     Ok(Screen { section: Section::Journal, title: format!("{} {}", visit.say(words::RECORD), sequence.0), body })
+}
+
+/// What operators said of the entry, or of the closing of a month, that a Record is about.
+fn of_operators(app: &App, visit: &Visit, record: &Record) -> Result<Vec<(&'static str, Markup)>, Problem> {
+    let mut pairs = Vec::new();
+    for event in &record.events {
+        match event {
+            Event::HouseEntryRequested { id, .. }
+            | Event::HouseEntryApproved { id, .. }
+            | Event::HouseEntryRejected { id, .. }
+            | Event::WriteOffRequested { id, .. }
+            | Event::WriteOffRejected { id, .. }
+            | Event::DeficitWrittenOff { id, .. }
+            | Event::ClawbackWrittenOff { id, .. } => {
+                let entry = OperatorEntry::find(&app.engine, *id)?;
+                let entry = entry.map(|entry| HouseEntryView::of_either(&app.engine, entry));
+                pairs.extend(entry.map(|entry| said_of(visit, &entry)).unwrap_or_default());
+            }
+            Event::PeriodCloseRequested { month } | Event::PeriodClosed { month, .. } => {
+                let link = html! { a href={"/console/periods/" (month)} { (month) } };
+                pairs.push((visit.say(words::MONTH), link));
+            }
+            _ => {}
+        }
+    }
+    Ok(pairs)
+}
+
+/// An entry of an operator: what was said of it, who asked for it, and who decided.
+fn said_of(visit: &Visit, entry: &HouseEntryView) -> Vec<(&'static str, Markup)> {
+    let text = |text: &str| html! { bdi { (text) } };
+    let decided = if entry.status == "rejected" { words::REJECTED_BY } else { words::APPROVED_BY };
+    let mut pairs = vec![
+        (visit.say(words::DEBIT), show::breakable(&entry.debit)),
+        (visit.say(words::CREDIT), show::breakable(&entry.credit)),
+        (visit.say(words::AMOUNT), html! { (visit.money(entry.amount)) }),
+        (visit.say(words::NOTES), text(&entry.reason)),
+        (visit.say(words::REFERENCE), text(&entry.reference)),
+        (visit.say(words::ASKED_BY), text(&entry.requested_by)),
+    ];
+    pairs.extend(entry.decided_by.as_ref().map(|by| (visit.say(decided), text(by))));
+    pairs.extend(entry.notes.as_ref().map(|notes| (visit.say(words::REJECTED_WHY), text(notes))));
+    pairs
 }
 
 fn owner_link(app: &App, visit: &Visit, record: &Record, owner: &str) -> Markup {

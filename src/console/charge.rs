@@ -29,7 +29,7 @@ use crate::console::wire_words;
 use crate::console::words;
 use crate::http::caller::PathId;
 use crate::http::problem::Problem;
-use crate::http::reply::{query, time};
+use crate::http::reply::query;
 use crate::mask;
 use crate::ops::charges;
 use crate::views::charge::{CardView, payer};
@@ -265,9 +265,14 @@ fn timeline(app: &App, visit: &Visit, records: &[(Sequence, Record)]) -> Result<
                             ", " (visit.say(words::BLOCK)) " " code title=(hash) { (hash.get(..12).unwrap_or_default()) "…" }
                         }
                         @if let Some(name) = &record.operator { " · " (name) }
-                        @if let Some(at) = matures(record) {
+                        @if let Some((seller, splits)) = matures(record) {
                             br;
-                            span.dim { (visit.say(words::MATURES)) " " (show::short_moment(visit.language, at)) " (" (time(at)) ")" }
+                            span.dim {
+                                (visit.say(words::SELLER_MATURES)) " " (show::moment(visit.language, seller))
+                                @if let Some(splits) = splits {
+                                    ", " (visit.say(words::SPLITS_MATURE)) " " (show::moment(visit.language, splits))
+                                }
+                            }
                         }
                     }
                 }
@@ -276,9 +281,12 @@ fn timeline(app: &App, visit: &Visit, records: &[(Sequence, Record)]) -> Result<
     })
 }
 
-fn matures(record: &Record) -> Option<Timestamp> {
+/// When the seller's part of a captured card falls due, and when the splits do, if it has some.
+fn matures(record: &Record) -> Option<(Timestamp, Option<Timestamp>)> {
     record.events.iter().find_map(|event| match event {
-        Event::CardCaptured { seller_due, .. } => Some(seller_due.start()),
+        Event::CardCaptured { terms, seller_due, splits_due, .. } => {
+            Some((seller_due.start(), (!terms.splits.is_empty()).then(|| splits_due.start())))
+        }
         _ => None,
     })
 }

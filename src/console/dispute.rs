@@ -63,7 +63,7 @@ async fn screen(app: &App, visit: &Visit, txid: &str, parts: &Parts) -> Result<S
     visit.operator.require(Role::Decide)?;
     visit.sees(ObjectId::parse(txid).map(|id| app.engine.ids().group(id)))?;
     let pairs = query(parts)?;
-    let wrong = || Problem::new(Code::ValidationFailed).detail(visit.say(words::AMOUNT_WRONG));
+    let wrong = || Problem::new(Code::ValidationFailed).says(visit.say(words::AMOUNT_WRONG));
     let amount = optional(&pairs, "amount")?.and_then(|text| centavos(visit.language, text)).ok_or_else(wrong)?;
     let kind = optional(&pairs, "kind")?.unwrap_or("chargeback");
     let record = of_new_dispute(app, txid, amount, kind).await?;

@@ -1,9 +1,10 @@
-//! One API key as a webhook endpoint: its address, its secret, its last tries, and what was given
-//! up.
+//! One API key as a webhook endpoint: its address, its secret, the events that wait or were
+//! given up, and its last tries.
 
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use maud::{Markup, html};
@@ -16,7 +17,7 @@ use crate::console::merchants::last_used;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::Posted;
 use crate::console::show;
-use crate::console::webhooks::answer;
+use crate::console::webhooks::{answer, at_endpoint};
 use crate::console::wire_words;
 use crate::console::words;
 use crate::http::body::JsonBody;
@@ -30,17 +31,21 @@ use crate::ops::webhooks::{TryView, endpoint, redeliver_given_up, tries_of};
 use crate::ops::{api_keys, webhooks};
 
 /// Page of an API key.
-pub async fn show(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathId) -> Response {
-    visit.answer(screen(&app, &visit, &id))
+pub async fn show(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
+    visit.answer(screen(&app, &visit, &id, &parts))
 }
 
-fn screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Problem> {
+fn screen(app: &App, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
     let (group, key) = endpoint(app, id)?;
     visit.sees(Some(group))?;
     let ledger = LedgerId::Merchant(group);
     let merchant = show::merchant_id(&app.engine, ledger).unwrap_or_default().uuid().to_string();
     let address = app.engine.api_key(key).and_then(|row| row.webhook.url);
-    let given_up = app.webhooks.given_up(group, key).len();
+    let (waiting, mut given_up) = (app.webhooks.waiting(group, key), app.webhooks.given_up(group, key));
+    given_up.reverse();
+    let at = |name, heading, numbers: &[u64]| at_endpoint(app, visit, parts, (group, key), (name, heading, numbers));
+    let waiting = at("waiting", words::WAITING, &waiting)?;
+    let of_given_up = at("given-up", words::GIVEN_UP, &given_up)?;
     let owner = html! {
         a href={"/console/merchants/" (merchant)} { bdi { (show::owner_name(&app.engine, visit.language, ledger)) } }
     };
@@ -50,10 +55,10 @@ fn screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Problem> {
                 (visit.say(words::ID), html! { code { (id) } }),
                 (visit.say(words::MERCHANT), owner),
                 (visit.say(words::WEBHOOK_ADDRESS), html! { bdi { (address.as_deref().unwrap_or("—")) } }),
-                (visit.say(words::GIVEN_UP), html! { (given_up) }),
+                (visit.say(words::GIVEN_UP), html! { (given_up.len()) }),
                 (visit.say(words::LAST_USED), last_used(visit, api_keys::last_used_at(app, key).as_deref())),
             ]))
-            @if visit.may(Role::Decide) && given_up > 0 { (again_form(visit, id)) }
+            @if visit.may(Role::Decide) && !given_up.is_empty() { (again_form(visit, id)) }
         }
         @if visit.may(Role::Admin) {
             section.card aria-labelledby="change" {
@@ -63,6 +68,8 @@ fn screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Problem> {
                 (revoke_form(visit, &merchant, id))
             }
         }
+        (waiting)
+        (of_given_up)
         (tries(app, visit, group, key)?)
     };
     Ok(Screen { section: Section::Webhooks, title: visit.say(words::API_KEY).to_owned(), body })
@@ -121,7 +128,7 @@ fn tries(app: &App, visit: &Visit, group: GroupNumber, key: ObjectId) -> Result<
                             @for row in &rows {
                                 tr {
                                     td { (visit.say(wire_words::event_named(row.kind))) }
-                                    td { code { (row.event_id) } }
+                                    td { a href={"/console/webhooks/" (row.event_id)} { code { (row.event_id) } } }
                                     td { (answer(visit, Some(&row.answer))) }
                                 }
                             }

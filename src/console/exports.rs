@@ -30,6 +30,7 @@ pub async fn form(visit: Visit) -> Response {
             p.dim id="of-all" { (visit.say(words::OF_ALL_LEDGERS)) }
             label for="format" { (visit.say(words::FORMAT)) }
             select id="format" name="format" { @for format in format_names() { option value=(format) { (format) } } }
+            p.dim { (visit.say(words::OTHER_FORMATS)) }
             div.actions { (day("from", words::FROM)) (day("to", words::TO)) }
             p.actions { button.primary type="submit" { (visit.say(words::DOWNLOAD)) } }
         }

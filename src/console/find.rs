@@ -23,14 +23,18 @@ use crate::ops::{books, merchants, preview};
 use crate::views::house_entry::OperatorEntry;
 use crate::views::ledger::ledger_name;
 use crate::views::recipient::{find_recipient, recipient_id};
+use crate::webhooks::event::OutboxEvent;
 
 /// Leads to the page of what is named.
 pub async fn find(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {
     let found = query(&parts).and_then(|pairs| {
         let name = single(&pairs, "q")?.unwrap_or_default().trim().to_owned();
-        let detail = format!("{}.", visit.say(words::FOUND_NOTHING));
-        place(&app, &name)?.ok_or_else(|| Problem::new(Code::NotFound).detail(detail))
+        Ok((name, Problem::new(Code::NotFound).says(visit.say(words::FOUND_NOTHING))))
     });
+    let found = match found {
+        Ok((name, nothing)) => place(&app, &name).await.and_then(|found| found.ok_or(nothing)),
+        Err(problem) => Err(problem),
+    };
     match found {
         Ok(path) => Redirect::to(&path).into_response(),
         Err(problem) => visit.answer(Err(problem)),
@@ -38,13 +42,40 @@ pub async fn find(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Re
 }
 
 /// The path of the page of what a name stands for; none when it stands for nothing.
-fn place(app: &App, name: &str) -> Result<Option<String>, Problem> {
+async fn place(app: &App, name: &str) -> Result<Option<String>, Problem> {
+    match place_of_found(app, name)? {
+        None => place_of_plan(app, name).await,
+        found => Ok(found),
+    }
+}
+
+/// The page of the merchant whose plan has this id. A plan has no Records of its own to lead to.
+async fn place_of_plan(app: &App, name: &str) -> Result<Option<String>, Problem> {
+    let Some(id) = ObjectId::parse(name) else { return Ok(None) };
+    let group = app.engine.ids().group(id);
+    let Some(merchant) = app.engine.merchant(group, |row| row.id) else { return Ok(None) };
+    let is_plan = app.engine.read_merchant(group, move |books, _| books.plan(id).is_some()).await?;
+    Ok(is_plan.then(|| format!("/console/merchants/{}", merchant.uuid())))
+}
+
+/// The charge of a split's id, which is the charge's txid with the place of the split behind it.
+fn charge_of_split(app: &App, name: &str) -> Result<Option<Charge>, Problem> {
+    let Some((txid, place)) = name.split_once('-').filter(|(txid, _)| txid.len() == 32) else { return Ok(None) };
+    let (Some(id), Ok(place)) = (ObjectId::parse(txid), place.parse::<usize>()) else { return Ok(None) };
+    let charge = app.engine.object::<Charge>(id)?;
+    Ok(charge.filter(|charge| place < charge.terms.splits.len()))
+}
+
+fn place_of_found(app: &App, name: &str) -> Result<Option<String>, Problem> {
     if let Ok(sequence) = name.trim_start_matches('#').parse::<u64>() {
         let exists = sequence > 0 && Sequence(sequence) <= app.engine.published();
         return Ok(exists.then(|| format!("/console/records/{sequence}")));
     }
     if let Ok(ledger) = books::find(app, name) {
         return Ok(Some(format!("/console/ledgers/{}", ledger_name(&app.engine, ledger))));
+    }
+    if let Some(charge) = charge_of_split(app, name)? {
+        return Ok(Some(format!("/console/charges/{}", charge.id.txid())));
     }
     let Some(id) = ObjectId::parse(name) else { return Ok(None) };
     if merchants::find(app, name).is_ok() {
@@ -77,9 +108,15 @@ fn place(app: &App, name: &str) -> Result<Option<String>, Problem> {
     if is_entry && preview::waiting(app, id).is_some() {
         return Ok(Some(format!("/console/queue/{}", id.uuid())));
     }
+    let group = engine.ids().group(id);
+    if OutboxEvent::find(engine, group, id)?.is_some() {
+        return Ok(Some(format!("/console/webhooks/{}", id.uuid())));
+    }
+    let merchant = LedgerId::Merchant(group);
     let is_known = engine.object::<Cashout>(id)?.is_some()
         || is_entry
-        || engine.subscription(LedgerId::Merchant(engine.ids().group(id)), id)?.is_some();
+        || engine.subscription(merchant, id)?.is_some()
+        || engine.stored_card(merchant, id)?.is_some();
     let first = is_known.then(|| engine.history(id)).transpose()?.and_then(|mut records| records.next());
     Ok(first.transpose()?.map(|(sequence, _)| format!("/console/records/{}", sequence.0)))
 }

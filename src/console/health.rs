@@ -27,8 +27,8 @@ fn screen(app: &App, visit: &Visit) -> Result<Screen, Problem> {
     let (engine, readiness) = (&app.engine, readiness(app));
     let metrics = engine.metrics();
     let seconds = |seconds: f64| html! { (show::count(visit.language, seconds.max(0.0) as u64)) " s" };
-    let backup = match app.last_backup.age_seconds() {
-        Some(age) => html! { (show::count(visit.language, age / 60)) " min" },
+    let backup = match app.last_backup.taken_at() {
+        Some(at) => show::moment(visit.language, at),
         None => html! { (visit.say(words::NEVER)) },
     };
     let head = engine.published();

@@ -46,7 +46,10 @@ async fn screen(app: &App, visit: &Visit) -> Result<Screen, Problem> {
         section.card aria-labelledby="balances" {
             h2 id="balances" { (visit.say(words::BALANCE)) }
             (balance_table(visit, accounts))
-            p.actions { a.button href="/console/ledgers/P-house" { (visit.say(words::LEDGER)) } }
+            p.actions {
+                a.button href="/console/ledgers/P-house" { (visit.say(words::LEDGER)) }
+                a.button href="/console/periods" { (visit.say(words::MONTHS)) }
+            }
         }
         section.card aria-labelledby="waits" {
             h2 id="waits" { (visit.say(words::WAITS)) }
@@ -172,13 +175,13 @@ pub async fn ask(State(app): State<Arc<App>>, Posted { visit, form }: Posted) ->
 
 /// The request that one of the two forms stands for.
 fn wanted(app: &App, visit: &Visit, form: &FormBody) -> Result<JsonBody, Problem> {
-    let wrong = || Problem::new(Code::ValidationFailed).detail(visit.say(words::AMOUNT_WRONG));
+    let wrong = || Problem::new(Code::ValidationFailed).says(visit.say(words::AMOUNT_WRONG));
     let amount = centavos(visit.language, form.value("amount")).ok_or_else(wrong)?;
     let text = |name| form.value(name);
     let (debit, credit) = match text("debtor").trim() {
         "" => (text("debit").to_owned(), text("credit").to_owned()),
         debtor => {
-            let nobody = || Problem::new(Code::NotFound).detail(visit.say(words::NO_DEBTOR));
+            let nobody = || Problem::new(Code::NotFound).says(visit.say(words::NO_DEBTOR));
             let ledger = books::find(app, debtor).map_err(|_| nobody())?;
             debt_accounts(&app.engine, ledger).ok_or_else(nobody)?
         }

@@ -133,7 +133,7 @@ pub fn shown_secret(visit: &Visit, key: &str, secret: &str) -> Screen {
 pub async fn revoke(State(app): State<Arc<App>>, PathId(id): PathId, Posted { visit, form }: Posted) -> Response {
     let revoked = async {
         if form.value("sure") != "on" {
-            return Err(Problem::new(Code::ValidationFailed).detail("The box that says so is not ticked."));
+            return Err(Problem::new(Code::ValidationFailed).says(visit.say(words::NOT_SURE)));
         }
         let operator = admin(&visit)?;
         visit.sees(Some(endpoint(&app, &id)?.0))?;

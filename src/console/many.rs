@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::console::form::{hidden_key, optional};
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::Posted;
-use crate::console::queue::{Taken, follows_word, kind_word, merchant_link, take, verdict_word};
+use crate::console::queue::{Taken, follows_word, item_word, merchant_link, take, verdict_word};
 use crate::console::show;
 use crate::console::words;
 use crate::http::body::FormBody;
@@ -52,7 +52,7 @@ async fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Probl
         @for (item, steps) in &shown {
             section.card aria-labelledby=(item.id) {
                 h2 id=(item.id) {
-                    a href={"/console/queue/" (item.id)} { (visit.say(kind_word(item.kind))) } " " bdi { (item.name.as_deref().unwrap_or_default()) } " "
+                    a href={"/console/queue/" (item.id)} { (visit.say(item_word(item))) } " " bdi { (item.name.as_deref().unwrap_or_default()) } " "
                     @if let Some(amount) = item.amount { (visit.money(amount)) }
                 }
                 (show::facts(facts(app, visit, item)))
@@ -69,7 +69,7 @@ async fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Probl
             (visit.token_field())
             (hidden_key())
             input type="hidden" name="decision" value=(verdict.name());
-            @for item in &items { input type="hidden" name="id" value=(item.id.uuid()); }
+            @for item in &items { input type="hidden" name="item" value={(kind_name(item)) "/" (item.id.uuid())}; }
             @if wants_notes {
                 label for="notes" { (visit.say(words::NOTES)) }
                 textarea id="notes" name="notes" rows="2" maxlength="500" required {}
@@ -83,20 +83,31 @@ async fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Probl
 /// Whose an item is, and where its money goes.
 fn facts(app: &App, visit: &Visit, item: &QueueItem) -> Vec<(&'static str, Markup)> {
     let mut pairs = vec![(visit.say(words::MERCHANT), merchant_link(app, visit, item.merchant_id.as_deref()))];
+    if let (Some(debit), Some(credit)) = (&item.debit, &item.credit) {
+        let said =
+            [(words::ASKED_BY, &item.requested_by), (words::NOTES, &item.reason), (words::REFERENCE, &item.reference)];
+        pairs.extend([
+            (visit.say(words::DEBIT), show::breakable(debit)),
+            (visit.say(words::CREDIT), show::breakable(credit)),
+        ]);
+        pairs.extend(
+            said.map(|(word, said)| (visit.say(word), html! { bdi { (said.as_deref().unwrap_or_default()) } })),
+        );
+    }
     if let Some(account) = &item.destination {
         pairs.push((visit.say(words::DESTINATION), show::bank_account(account)));
     }
     pairs
 }
 
-/// The items that a query or a form names, and that still wait.
+/// The items that a query names, and that still wait.
 fn chosen(app: &App, visit: &Visit, pairs: &[(String, String)]) -> Result<Vec<WaitingItem>, Problem> {
     let ids = pairs.iter().filter(|(name, _)| name == "id").filter_map(|(_, id)| ObjectId::parse(id));
     let mut ids: Vec<_> = ids.collect();
     ids.sort_unstable();
     ids.dedup();
     if ids.is_empty() || ids.len() > ITEMS_MAX {
-        return Err(Problem::new(Code::ValidationFailed).detail(visit.say(words::CHOOSE_SOME)));
+        return Err(Problem::new(Code::ValidationFailed).says(visit.say(words::CHOOSE_SOME)));
     }
     let waiting = ids.into_iter().filter_map(|id| preview::waiting(app, id));
     Ok(waiting.filter(|item| visit.scope.has(item.ledger.group())).collect())
@@ -111,11 +122,16 @@ pub async fn decide(State(app): State<Arc<App>>, Posted { visit, form }: Posted)
 async fn decided(app: &Arc<App>, visit: &Visit, form: &FormBody) -> Result<Screen, Problem> {
     visit.operator.require(Role::Decide)?;
     let verdict = Verdict::named(form.value("decision")).ok_or_else(|| Problem::new(Code::ValidationFailed))?;
+    let items: Vec<_> = form.0.iter().filter(|(name, _)| name == "item").map(|(_, item)| item.as_str()).collect();
+    if items.is_empty() || items.len() > ITEMS_MAX {
+        return Err(Problem::new(Code::ValidationFailed).says(visit.say(words::CHOOSE_SOME)));
+    }
+    // Also of what does not wait any more: the same form again says what it did.
     let mut ends: Vec<(String, Option<Problem>)> = Vec::new();
-    for item in chosen(app, visit, &form.0)? {
-        let id = item.id.uuid().to_string();
+    for (kind, id) in items.into_iter().filter_map(|item| item.split_once('/')) {
+        let Some(id) = ObjectId::parse(id).map(|id| id.uuid().to_string()) else { continue };
         let key = format!("{}-{id}", form.value("key"));
-        let taken = Taken { kind: kind_name(&item), id: &id, verdict, notes: form.value("notes"), key: &key };
+        let taken = Taken { kind, id: &id, verdict, notes: form.value("notes"), key: &key };
         let ended = take(Arc::clone(app), visit, &taken).await;
         ends.push((id, ended.err()));
     }

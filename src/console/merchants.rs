@@ -1,5 +1,5 @@
-//! Merchants: the list, one merchant with its balances, settings, recipients and keys, its charges,
-//! and its webhook events.
+//! Merchants: the list, one merchant with its balances, settings, recipients and keys, and its
+//! charges.
 
 use std::num::NonZeroU32;
 use std::sync::Arc;

@@ -30,6 +30,7 @@ pub mod newest;
 pub mod overview;
 pub mod page;
 pub mod paging;
+pub mod periods;
 pub mod posted;
 pub mod prove;
 pub mod queue;

@@ -266,9 +266,7 @@ impl Visit {
                 @for wrong in problem.wrong_fields() {
                     p lang="pt-BR" { (wrong.message) }
                 }
-                @if !problem.explanation().is_empty() {
-                    p.dim lang="en" { (problem.explanation()) }
-                }
+                (detail(problem))
                 p { code { (row.code) } }
             }
             p { a href="/console" { (self.say(words::BACK)) } }
@@ -312,6 +310,7 @@ impl Visit {
                         (self.said_once())
                         @if is_cut { p.dim { (self.say(words::LONG_TEXTS)) } }
                         (PreEscaped(body))
+                        p.dim { (self.say(words::TIMES_ARE)) }
                     }
                 }
                 (self.keys())
@@ -394,10 +393,23 @@ pub fn plain_page(language: Language, status: StatusCode, title: &str, body: Mar
 }
 
 /// The page of a problem of a form that has no session.
-pub fn plain_refusal(problem: &Problem) -> Response {
+pub fn plain_refusal(language: Language, problem: &Problem) -> Response {
     let row = problem.code().row();
-    let body = html! { p { (problem.explanation()) } p { code { (row.code) } } };
-    plain_page(Language::English, problem.status(), row.title, body)
+    let title = if language == Language::Portuguese { problem.message_shown() } else { row.title };
+    let body = html! { (detail(problem)) p { code { (row.code) } } };
+    plain_page(language, problem.status(), title, body)
+}
+
+/// Why a request is refused: in the language of the visitor where the console says so itself, and
+/// otherwise in English.
+fn detail(problem: &Problem) -> Markup {
+    html! {
+        @match problem.said() {
+            Some(said) => p.dim { (said) },
+            None if problem.explanation().is_empty() => {}
+            None => p.dim lang="en" { (problem.explanation()) },
+        }
+    }
 }
 
 fn frame(language: Language, title: &str, body: Markup) -> Markup {

@@ -11,7 +11,9 @@ use subtle::ConstantTimeEq;
 
 use crate::app::App;
 use crate::console::page::{FORM_TOKEN, Visit, plain_refusal};
+use crate::console::words::{self, Word};
 use crate::http::body::FormBody;
+use crate::http::language::Language;
 use crate::http::problem::{Code, Problem};
 use crate::http::server::OverTls;
 
@@ -30,11 +32,11 @@ impl FromRequest<Arc<App>> for Posted {
         let (mut parts, body) = request.into_parts();
         let visit = Visit::from_request_parts(&mut parts, app).await?;
         let refused = |problem| visit.answer(Err(problem));
-        from_here(&parts.headers, &parts.extensions).map_err(refused)?;
+        from_here(&parts.headers, &parts.extensions).map_err(|why| refused(forged(visit.say(why))))?;
         let form = FormBody::from_request(Request::from_parts(parts, body), app).await.map_err(refused)?;
         let sent = form.value(FORM_TOKEN).as_bytes();
         if !bool::from(sent.ct_eq(visit.form_token().as_bytes())) {
-            return Err(refused(forged("The form has no token of this session.")));
+            return Err(refused(forged(visit.say(words::FORM_OF_NO_SESSION))));
         }
         Ok(Self { visit, form })
     }
@@ -47,15 +49,17 @@ impl FromRequest<Arc<App>> for Anonymous {
     type Rejection = Response;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Response> {
-        let refused = |problem: Problem| plain_refusal(&problem).into_response();
-        from_here(request.headers(), request.extensions()).map_err(refused)?;
+        let language = Language::preferred(request.headers());
+        let refused = |problem: Problem| plain_refusal(language, &problem).into_response();
+        let from_here = from_here(request.headers(), request.extensions());
+        from_here.map_err(|why| refused(forged(why.text(language))))?;
         FormBody::from_request(request, app).await.map(Self).map_err(refused)
     }
 }
 
 /// Refuses a form that another site sent. Browsers name the sending site in `Origin`; its host must
 /// be the one that is asked, and its scheme too, where that is known.
-fn from_here(headers: &HeaderMap, extensions: &Extensions) -> Result<(), Problem> {
+fn from_here(headers: &HeaderMap, extensions: &Extensions) -> Result<(), Word> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let sender = text(ORIGIN).and_then(|origin| origin.split_once("://"));
     let is_from_here = sender.is_some_and(|(scheme, host)| {
@@ -64,7 +68,7 @@ fn from_here(headers: &HeaderMap, extensions: &Extensions) -> Result<(), Problem
     if is_from_here && headers.get_all(ORIGIN).iter().count() == 1 {
         return Ok(());
     }
-    Err(forged("The form was not sent by a page of this console (Origin)."))
+    Err(words::FORM_OF_ANOTHER_SITE)
 }
 
 /// The scheme by which a browser asked, where it is known: over TLS, or as a proxy says in
@@ -80,8 +84,8 @@ pub fn known_scheme<'a>(headers: &'a HeaderMap, extensions: &Extensions) -> Opti
 
 const FORWARDED_SCHEME: &str = "x-forwarded-proto";
 
-fn forged(detail: &'static str) -> Problem {
-    Problem::new(Code::FormRefused).detail(detail)
+fn forged(said: &'static str) -> Problem {
+    Problem::new(Code::FormRefused).says(said)
 }
 
 #[cfg(test)]

@@ -1,18 +1,16 @@
-//! Proof of the chain: blocks are read from the journal, their hashes are computed again, and each
-//! must name the hash of the block before it. A page proves a stretch, says which, and leads on to
-//! the next. It claims nothing about blocks that other pages read.
+//! Proof of the chain from a block to the head, as one page. It tells how far it has come while it
+//! reads, as every slow page does, and claims nothing about blocks before its first one.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
-use actors::records::LoadError;
-use actors::store::{Block, Sequence};
+use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
 use maud::{Markup, html};
 
 use crate::app::App;
+use crate::chain_proof::ChainProof;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::records::record_link;
 use crate::console::show;
@@ -21,63 +19,46 @@ use crate::http::language::Language;
 use crate::http::problem::Problem;
 use crate::http::reply::{number, query};
 
-/// How long one page reads.
-const READS_FOR: Duration = Duration::from_secs(1);
-
-/// What one page has proved.
-struct Proved {
-    blocks: u64,
-    /// The first Record that was read, and the last block; none when none was read.
-    stretch: Option<(Sequence, Block)>,
-    /// Why a block is not what it was.
-    broken: Option<String>,
-    is_at_head: bool,
-}
-
-/// Page that recomputes the hash chain from a block on.
+/// Page that recomputes the hash chain from a block to the head.
 pub async fn prove(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {
-    visit.answer(screen(&app, &visit, &parts))
+    let made = screen(&app, &visit, &parts).await;
+    visit.answer(made)
 }
 
-fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+async fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
     visit.whole()?;
     let head = app.engine.published();
     let from = Sequence(number(&query(parts)?, "from", 1..=head.0.max(1))?.unwrap_or(1));
-    let proved = stretch(app.engine.blocks(from), || app.engine.published());
+    let proof = app.proofs.prove(&app.engine, from).await?;
     let body = html! {
-        section.card aria-label=(visit.say(words::PROOF)) { (outcome(visit.language, &proved, head)) }
+        section.card aria-label=(visit.say(words::PROOF)) { (outcome(visit.language, &proof)) }
         p { a href="/console/journal" { "← " (visit.say(words::JOURNAL)) } }
     };
     Ok(Screen { section: Section::Journal, title: visit.say(words::PROOF).to_owned(), body })
 }
 
 /// What was proved: from which Record through which, and how many blocks that are.
-fn outcome(language: Language, proved: &Proved, head: Sequence) -> Markup {
+fn outcome(language: Language, proof: &ChainProof) -> Markup {
     let say = |word: Word| word.text(language);
     let link = |sequence| record_link(language, sequence);
     html! {
-        @if let Some(cause) = &proved.broken {
+        @if let Some(cause) = &proof.broken {
             p.warning role="alert" { strong { (say(words::CHAIN_BROKEN)) } " " span lang="en" { (cause) } }
         }
-        @match &proved.stretch {
-            None => @if proved.broken.is_none() { p.dim { (say(words::NOTHING)) } },
+        @match &proof.stretch {
+            None => @if proof.broken.is_none() { p.dim { (say(words::NOTHING)) } },
             Some((first, last)) => {
                 @let end = last.next().0 - 1;
-                @if proved.broken.is_none() {
+                @if proof.broken.is_none() {
                     p {
-                        span.badge.good { (say(if proved.is_at_head { words::CHAIN_HOLDS } else { words::CHAIN_SO_FAR })) }
+                        span.badge.good { (say(words::CHAIN_HOLDS)) }
                         " " (link(*first)) " – " (link(Sequence(end)))
                     }
                 }
                 @if first.0 > 1 { p.dim { (say(words::NOT_FROM_BEGIN)) } }
-                @if proved.broken.is_none() && !proved.is_at_head {
-                    progress max=(head.0) value=(end.min(head.0)) aria-label=(say(words::PROOF)) {}
-                    p.actions { a.button href={"/console/journal/prove?from=" (end + 1)} { (say(words::GO_ON)) } }
-                }
                 (show::facts(vec![
-                    (say(words::BLOCKS_PROVED), html! { (show::count(language, proved.blocks)) }),
+                    (say(words::BLOCKS_PROVED), html! { (show::count(language, proof.blocks)) }),
                     (say(words::RECORDS_PROVED), html! { (show::count(language, end + 1 - first.0)) }),
-                    (say(words::HEAD), link(head)),
                     (say(words::BLOCK_HASH), html! { code.hash { (format!("{:?}", last.hash())) } }),
                 ]))
             }
@@ -85,39 +66,17 @@ fn outcome(language: Language, proved: &Proved, head: Sequence) -> Markup {
     }
 }
 
-/// Proves blocks until the time is up, the journal ends, or one of them is broken.
-fn stretch(blocks: impl Iterator<Item = Result<Block, LoadError>>, published: impl Fn() -> Sequence) -> Proved {
-    let begun = Instant::now();
-    let mut proved = Proved { blocks: 0, stretch: None, broken: None, is_at_head: true };
-    for block in blocks {
-        match block {
-            Ok(block) => {
-                proved.blocks += 1;
-                let first = proved.stretch.map_or(block.first, |(first, _)| first);
-                proved.stretch = Some((first, block));
-            }
-            Err(error) => {
-                proved.broken = Some(error.to_string());
-                break;
-            }
-        }
-        if begun.elapsed() > READS_FOR {
-            proved.is_at_head = proved.stretch.as_ref().is_some_and(|(_, last)| last.next() > published());
-            break;
-        }
-    }
-    proved
-}
-
 #[cfg(test)]
 mod tests {
-    use actors::store::{BlockHash, Partition};
+    use actors::records::LoadError;
+    use actors::store::{Block, BlockHash, Partition};
 
     use super::*;
+    use crate::chain_proof::proof_of;
 
     fn shown(blocks: Vec<Result<Block, LoadError>>, head: u64) -> String {
-        let proved = stretch(blocks.into_iter(), || Sequence(head));
-        outcome(Language::English, &proved, Sequence(head)).into_string()
+        let proof = proof_of(blocks.into_iter(), (Sequence(1), Sequence(head)), |_| true);
+        outcome(Language::English, &proof.expect("it goes on")).into_string()
     }
 
     fn block(first: u64) -> Block {

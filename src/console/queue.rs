@@ -30,7 +30,6 @@ use crate::ops::operator::Decider;
 use crate::ops::preview::{self, Follows, Verdict};
 use crate::ops::queue::{KINDS, QueueItem, is_shown, kind_name, view};
 use crate::ops::{disputes, entries, merchants, refunds, sub_recipients, withdrawals};
-use crate::views::house_entry::{HouseEntryView, OperatorEntry};
 
 /// Items of the list on a page.
 const ITEMS_A_PAGE: u64 = 50;
@@ -108,10 +107,10 @@ fn table(app: &App, visit: &Visit, items: &[QueueItem]) -> Markup {
                                 }
                             }
                         }
-                        td { a href={"/console/queue/" (item.id)} { (visit.say(kind_word(item.kind))) } }
+                        td { a href={"/console/queue/" (item.id)} { (visit.say(item_word(item))) } }
                         td { (show::text_moment(visit.language, &item.created_at)) }
                         td { (merchant_link(app, visit, item.merchant_id.as_deref())) }
-                        td { bdi { (item.name.as_deref().unwrap_or_default()) } }
+                        td { (of_what(visit, item)) }
                         td.amount { @if let Some(amount) = item.amount { (visit.money(amount)) } }
                     }
                 }
@@ -128,6 +127,30 @@ pub fn merchant_link(app: &App, visit: &Visit, id: Option<&str>) -> Markup {
     html! { @if let Some(name) = name { a href={"/console/merchants/" (id)} { bdi { (name) } } } }
 }
 
+/// The name of an item: that of a recipient, or what an operator says of an entry.
+fn of_what(visit: &Visit, item: &QueueItem) -> Markup {
+    html! {
+        bdi { (item.name.as_deref().unwrap_or_default()) }
+        @if let (Some(debit), Some(credit)) = (&item.debit, &item.credit) {
+            (show::breakable(debit)) " → " (show::breakable(credit)) br;
+            bdi { (item.reason.as_deref().unwrap_or_default()) } " · "
+            bdi { (item.reference.as_deref().unwrap_or_default()) } br;
+            span.dim {
+                (visit.say(words::ASKED_BY)) " " bdi { (item.requested_by.as_deref().unwrap_or_default()) }
+            }
+        }
+    }
+}
+
+/// What an item is, in words. Of the entries, those of a merchant's group are write-offs.
+pub fn item_word(item: &QueueItem) -> Word {
+    match (item.kind, &item.merchant_id) {
+        ("entry", None) => words::HOUSE_ENTRY,
+        ("entry", Some(_)) => words::WRITE_OFF_ENTRY,
+        (kind, _) => kind_word(kind),
+    }
+}
+
 /// The kind of an item in words.
 pub fn kind_word(kind: &str) -> Word {
     match kind {
@@ -135,7 +158,7 @@ pub fn kind_word(kind: &str) -> Word {
         "withdrawal" => words::WITHDRAWAL,
         "refund" => words::REFUND,
         "dispute" => words::DISPUTE,
-        "entry" => words::HOUSE_ENTRY,
+        "entry" => words::OPERATOR_ENTRY,
         _ => words::PAYOUT,
     }
 }
@@ -147,7 +170,7 @@ pub async fn item(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathId)
 
 async fn item_screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Problem> {
     let found = ObjectId::parse(id).and_then(|id| preview::waiting(app, id));
-    let found = found.ok_or_else(|| Problem::new(Code::NotFound).detail(visit.say(words::WAITS_NO_MORE)))?;
+    let found = found.ok_or_else(|| Problem::new(Code::NotFound).says(visit.say(words::WAITS_NO_MORE)))?;
     visit.sees(found.ledger.group())?;
     let item = view(app, &found)?;
     let mut decisions = Vec::new();
@@ -157,8 +180,8 @@ async fn item_screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Probl
         }
     }
     let title = match item.amount {
-        Some(amount) => format!("{} · {}", visit.say(kind_word(item.kind)), visit.money(amount)),
-        None => visit.say(kind_word(item.kind)).to_owned(),
+        Some(amount) => format!("{} · {}", visit.say(item_word(&item)), visit.money(amount)),
+        None => visit.say(item_word(&item)).to_owned(),
     };
     let body = html! {
         section.card aria-label=(visit.say(words::WHAT)) { (facts(app, visit, &item)) }
@@ -175,8 +198,15 @@ fn facts(app: &App, visit: &Visit, item: &QueueItem) -> Markup {
         (visit.say(words::WHEN), show::text_moment(visit.language, &item.created_at)),
         (visit.say(words::STATUS), html! { (visit.say(wire_words::waiting_status(item.status))) }),
     ];
-    if item.kind == "entry" {
-        pairs.extend(house_entry(app, visit, &item.id));
+    if let Some(by) = &item.requested_by {
+        pairs.push((visit.say(words::ASKED_BY), html! { bdi { (by) } }));
+    }
+    let accounts = [(words::DEBIT, &item.debit), (words::CREDIT, &item.credit)];
+    for (word, account) in accounts {
+        pairs.extend(account.as_ref().map(|account| (visit.say(word), show::breakable(account))));
+    }
+    for (word, said) in [(words::NOTES, &item.reason), (words::REFERENCE, &item.reference)] {
+        pairs.extend(said.as_ref().map(|said| (visit.say(word), html! { bdi { (said) } })));
     }
     if let Some(name) = &item.name {
         pairs.push((visit.say(words::NAME), html! { bdi { (name) } }));
@@ -201,33 +231,14 @@ fn facts(app: &App, visit: &Visit, item: &QueueItem) -> Markup {
     show::facts(pairs)
 }
 
-/// What an operator said of an entry.
-fn house_entry(app: &App, visit: &Visit, id: &str) -> Vec<(&'static str, Markup)> {
-    let Some(entry) = entry_named(app, id) else { return Vec::new() };
-    vec![
-        (visit.say(words::WHO), html! { bdi { (entry.requested_by) } }),
-        (visit.say(words::NOTES), html! { bdi { (entry.reason) } }),
-        (visit.say(words::REFERENCE), html! { bdi { (entry.reference) } }),
-    ]
-}
-
-/// Whether the operator of the visit asked for an entry.
-fn is_own(app: &App, visit: &Visit, id: &str) -> bool {
-    entry_named(app, id).is_some_and(|entry| entry.requested_by == visit.operator.name)
-}
-
-fn entry_named(app: &App, id: &str) -> Option<HouseEntryView> {
-    let entry = OperatorEntry::find(&app.engine, ObjectId::parse(id)?).ok()??;
-    Some(HouseEntryView::of_either(&app.engine, entry))
-}
-
 type Steps = Result<Vec<(Follows, Record)>, Problem>;
 
 fn decision(app: &App, visit: &Visit, item: &QueueItem, verdict: Verdict, steps: &Steps) -> Markup {
     let (name, wants_notes) = (verdict.name(), verdict == Verdict::Reject && item.kind != "dispute");
     let heading = visit.say(verdict_word(item.kind, verdict));
     let mut room = POSTINGS_MAX;
-    let needs_another = verdict == Verdict::Approve && item.kind == "entry" && is_own(app, visit, &item.id);
+    let is_own = item.requested_by.as_deref() == Some(visit.operator.name.as_str());
+    let needs_another = verdict == Verdict::Approve && is_own;
     html! {
         section.card aria-labelledby=(name) {
             h2 id=(name) { (heading) }

@@ -18,7 +18,7 @@ use axum::routing::{get, post};
 use crate::app::App;
 use crate::console::{
     assets, audit, books, charge, dispute, endpoint, exports, find, health, house, keys, live, many, merchants, newest,
-    overview, page, prove, queue, recipients, sandbox, settings, sign_in, slow, trial_balance, webhooks,
+    overview, page, periods, prove, queue, recipients, sandbox, settings, sign_in, slow, trial_balance, webhooks,
 };
 use crate::http::reading::on_waiting_thread;
 
@@ -33,6 +33,8 @@ pub fn all(app: &Arc<App>) -> Router {
         .route("/console/records/{sequence}", get(books::record))
         .route("/console/ledgers/{name}", get(books::ledger))
         .route("/console/trial-balance", get(trial_balance::show))
+        .route("/console/periods", get(periods::list))
+        .route("/console/periods/{period}", get(periods::one).post(periods::close))
         .route("/console/house", get(house::show).post(house::ask))
         .route("/console/journal", get(books::journal))
         .route("/console/journal/prove", get(prove::prove))
@@ -53,6 +55,7 @@ pub fn all(app: &Arc<App>) -> Router {
         .route("/console/queue/many", get(many::confirm).post(many::decide))
         .route("/console/queue/{id}", get(queue::item).post(queue::decide))
         .route("/console/webhooks", get(webhooks::list))
+        .route("/console/webhooks/{id}", get(webhooks::event))
         .route("/console/webhooks/{id}/redeliver", post(webhooks::send_again))
         .route("/console/health", get(health::show))
         .route("/console/exports", get(exports::form))

@@ -1,4 +1,4 @@
-//! Sandbox: the clock that is moved by hand, and what to try.
+//! Sandbox: the clock that is moved by hand, PIX charges that are paid, made-up data, test cards.
 
 use std::sync::Arc;
 

@@ -56,6 +56,8 @@ fn screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Problem> {
         form.card method="post" action={"/console/merchants/" (id) "/change"} {
             (visit.token_field())
             (hidden_key())
+            input type="hidden" name="name-before" value=(profile.name);
+            input type="hidden" name="city-before" value=(profile.city);
             (field("name", visit.say(words::NAME), &profile.name, 140))
             (field("city", visit.say(words::CITY), &profile.city, 60))
             (choice("split_enabled", visit.say(words::SPLITS), row.settings.split_enabled))
@@ -149,11 +151,11 @@ pub async fn change(State(app): State<Arc<App>>, PathId(id): PathId, Posted { vi
         let operator = admin(&visit)?;
         let group = merchants::find(&app, &id)?;
         visit.sees(Some(group))?;
-        let standing = show::merchant_profile(&app.engine, LedgerId::Merchant(group));
         let mut body = wanted(&visit, &form)?;
-        for (name, stands) in [("name", &standing.name), ("city", &standing.city)] {
-            // A profile that stays is not sealed anew.
-            if form.value(name) != stands {
+        for (name, before) in [("name", "name-before"), ("city", "city-before")] {
+            // A profile that stays is not sealed anew. The form alone decides, so that sending it
+            // again is the same request.
+            if form.value(name) != form.value(before) {
                 body[name] = Value::from(form.value(name));
             }
         }
@@ -189,7 +191,7 @@ fn wanted(visit: &Visit, form: &FormBody) -> Result<Value, Problem> {
         *place = Value::from(form.value(name).trim().replace(',', "."));
     }
     for (name, wire) in FIXED {
-        let wrong = || Problem::new(Code::ValidationFailed).detail(visit.say(words::AMOUNT_WRONG));
+        let wrong = || Problem::new(Code::ValidationFailed).says(visit.say(words::AMOUNT_WRONG));
         body["fees"][wire] = Value::from(centavos(visit.language, form.value(name)).ok_or_else(wrong)?);
     }
     Ok(body)

@@ -73,9 +73,10 @@ pub fn text_moment(language: Language, at: &str) -> Markup {
     html! { @match parsed { Some(at) => (short_moment(language, at)), None => (at) } }
 }
 
-/// The same without UTC, for tables.
+/// The same for tables: UTC is the title, and each page says how far behind it its times are.
 pub fn short_moment(language: Language, at: Timestamp) -> Markup {
-    html! { time datetime=(time(at)) { (clock(language, at)) } }
+    let utc = time(at);
+    html! { time datetime=(utc) title={(utc.get(..19).unwrap_or_default()) "Z"} { (clock(language, at)) } }
 }
 
 fn clock(language: Language, at: Timestamp) -> String {
@@ -208,7 +209,11 @@ pub fn problem(language: Language, problem: &Problem) -> Markup {
     let row = problem.code().row();
     html! {
         @if language == Language::Portuguese { (problem.message_shown()) } @else { (row.title) }
-        @if !problem.explanation().is_empty() { " " span.dim lang="en" { (problem.explanation()) } }
+        @match problem.said() {
+            Some(said) => { " " span.dim { (said) } }
+            None if problem.explanation().is_empty() => {}
+            None => { " " span.dim lang="en" { (problem.explanation()) } }
+        }
         " " code { (row.code) }
     }
 }

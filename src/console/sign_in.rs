@@ -56,7 +56,7 @@ pub async fn sign_in(State(app): State<Arc<App>>, request: Request) -> Response 
     tracing::info!(operator = opened_by.name, "an operator signed in to the console");
     match app.sessions.begin(opened_by, chosen, Instant::now()) {
         Ok(secret) => (AppendHeaders([(SET_COOKIE, cookie(&secret))]), Redirect::to(next)).into_response(),
-        Err(problem) => plain_refusal(&problem),
+        Err(problem) => plain_refusal(language, &problem),
     }
 }
 

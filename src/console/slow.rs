@@ -2,7 +2,8 @@
 //! journal or books of the past, tells that it reads, and follows by itself.
 //!
 //! The `Refresh` header asks the browser to look again, with JavaScript and without. A page tells
-//! how far the books of the past are read while it waits for them.
+//! how far the books of the past are read while it waits for them, and so does a proof of the
+//! chain.
 
 use std::sync::Arc;
 
@@ -78,8 +79,13 @@ fn answer(app: &App, visit: &Visit, answered: SlowAnswer) -> Response {
     match answered {
         SlowAnswer::Page(page) => page,
         SlowAnswer::Reads(since) => {
-            let is_of_the_past = visit.here().starts_with("/console/trial-balance");
-            let under_way = app.past_books.under_way().filter(|_| is_of_the_past);
+            let under_way = if visit.here().starts_with("/console/trial-balance") {
+                app.past_books.under_way().map(|(cut, read, of)| (words::AFTER_RECORD, cut, read, of))
+            } else if visit.here().starts_with("/console/journal/prove") {
+                app.proofs.under_way().map(|proof| (words::FROM_RECORD, proof.from, proof.read, proof.of))
+            } else {
+                None
+            };
             let body = body(visit.language, visit.here(), since.as_secs(), under_way);
             let title = visit.say(words::READING).to_owned();
             let mut page = visit.page(StatusCode::ACCEPTED, &Screen { section: Section::Found, title, body });
@@ -89,15 +95,15 @@ fn answer(app: &App, visit: &Visit, answered: SlowAnswer) -> Response {
     }
 }
 
-/// `under_way`: the cut whose sums are read, how much of it is read, and how much there is.
-fn body(language: Language, here: &str, seconds: u64, under_way: Option<(Sequence, u64, u64)>) -> Markup {
+/// `under_way`: the Record that a job is about and how, how much is read, and how much there is.
+fn body(language: Language, here: &str, seconds: u64, under_way: Option<(Word, Sequence, u64, u64)>) -> Markup {
     let (say, count) = (|word: Word| word.text(language), |number| show::count(language, number));
     html! {
         section.card id="reading" aria-label=(say(words::READING)) {
             p role="status" { (say(words::READING_WHAT)) }
-            @if let Some((cut, read, of)) = under_way {
+            @if let Some((how, record, read, of)) = under_way {
                 progress max=(of.max(1)) value=(read) aria-label=(say(words::READING)) {}
-                p { (say(words::AFTER_RECORD)) " " (count(cut.0)) ": " (count(read)) " " (say(words::OF)) " " (count(of)) }
+                p { (say(how)) " " (count(record.0)) ": " (count(read)) " " (say(words::OF)) " " (count(of)) }
             }
             p.dim { (seconds) " s" }
             p.actions { a.button href=(here) { (say(words::LOOK_AGAIN)) } }
@@ -112,7 +118,7 @@ mod tests {
     #[test]
     fn a_page_tells_how_far_the_books_of_the_past_are_read() {
         let of = |under_way| body(Language::English, "/console/trial-balance?a=1&b=2", 7, under_way).into_string();
-        let told = of(Some((Sequence(1_234), 500, 2_000)));
+        let told = of(Some((words::AFTER_RECORD, Sequence(1_234), 500, 2_000)));
         for text in ["max=\"2000\" value=\"500\"", "After Record 1,234: 500 of 2,000", "7 s", "?a=1&amp;b=2\""] {
             assert!(told.contains(text), "{text} in {told}");
         }

@@ -53,6 +53,7 @@ async fn screen(app: &Arc<App>, visit: &Visit, parts: &Parts) -> Result<Screen, 
         p.actions {
             (by("account", words::BY_ACCOUNT, by_account))
             (by("ledger", words::BY_LEDGER, !by_account && name.is_none()))
+            a.button href="/console/periods" { (visit.say(words::MONTHS)) }
         }
         (cut_form(visit, &given, &["by", "account"])?)
         section.card aria-label=(visit.say(words::TRIAL_BALANCE)) {

@@ -15,17 +15,18 @@ use maud::{Markup, html};
 use crate::app::App;
 use crate::console::form::hidden_key;
 use crate::console::page::{Screen, Section, Visit};
-use crate::console::paging::{pager, part};
+use crate::console::paging::{self, pager, pager_named, part, part_named};
 use crate::console::posted::Posted;
 use crate::console::queue::merchant_link;
+use crate::console::records::record_link;
 use crate::console::show;
 use crate::console::wire_words;
-use crate::console::words;
+use crate::console::words::{self, Word};
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
 use crate::http::idempotency::SentKey;
-use crate::http::problem::Problem;
+use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::query;
 use crate::http::session::Done;
 use crate::ops::merchants::find;
@@ -35,8 +36,12 @@ use crate::views::delivery::AnswerView;
 use crate::webhooks::DeliveryStatus;
 use crate::webhooks::event::OutboxEvent;
 
-/// Endpoints that are shown; all are counted.
-const ENDPOINTS_MAX: usize = 60;
+/// Endpoints on a page.
+const ENDPOINTS_A_PAGE: u64 = 60;
+/// Deliveries of one event on its page.
+const DELIVERIES_A_PAGE: u64 = 60;
+/// Events of an endpoint on a part of its page.
+const EVENTS_OF_ENDPOINT_A_PART: u64 = 20;
 /// Endpoints of one event whose delivery is shown.
 const DELIVERIES_MAX: usize = 3;
 /// Events of a charge that are shown.
@@ -45,13 +50,16 @@ const OF_CHARGE_MAX: usize = 12;
 const EVENTS_A_PAGE: u64 = 30;
 
 /// The endpoints that are behind.
-pub async fn list(State(app): State<Arc<App>>, visit: Visit) -> Response {
-    visit.answer(list_screen(&app, &visit))
+pub async fn list(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {
+    visit.answer(list_screen(&app, &visit, &parts))
 }
 
-fn list_screen(app: &App, visit: &Visit) -> Result<Screen, Problem> {
-    let (total, backlogs) = app.webhooks.backlogs(visit.scope.group(), ENDPOINTS_MAX);
-    let rows = backlogs.into_iter().map(|(group, key, backlog)| view(app, group, key, backlog));
+fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+    let page = part(&query(parts)?, ENDPOINTS_A_PAGE)?;
+    let through = usize::try_from(page.skip().saturating_add(page.per_page)).unwrap_or(usize::MAX);
+    let (total, mut backlogs) = app.webhooks.backlogs(visit.scope.group(), through);
+    let rows = backlogs.drain(paging::range(backlogs.len(), page));
+    let rows = rows.map(|(group, key, backlog)| view(app, group, key, backlog));
     let rows = rows.collect::<Result<Vec<_>, _>>()?;
     let body = html! {
         section.card aria-label=(visit.say(words::WEBHOOKS)) {
@@ -82,6 +90,7 @@ fn list_screen(app: &App, visit: &Visit) -> Result<Screen, Problem> {
                     }
                 }))
             }
+            (pager_named(visit, parts, "page", page, total as u64))
         }
     };
     Ok(Screen { section: Section::Webhooks, title: visit.say(words::WEBHOOKS).to_owned(), body })
@@ -130,6 +139,98 @@ fn events_screen(app: &App, visit: &Visit, id: &str, parts: &Parts) -> Result<Sc
     let owner = show::owner_name(&app.engine, visit.language, LedgerId::Merchant(group));
     let title = format!("{} · {owner}", visit.say(words::WEBHOOKS));
     Ok(Screen { section: Section::Webhooks, title, body })
+}
+
+/// One webhook event, with its delivery to each endpoint.
+pub async fn event(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
+    visit.answer(event_screen(&app, &visit, &id, &parts))
+}
+
+fn event_screen(app: &App, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
+    let not_found = || Problem::new(Code::NotFound);
+    let id = ObjectId::parse(id).ok_or_else(not_found)?;
+    let group = app.engine.ids().group(id);
+    visit.sees(Some(group))?;
+    let event = OutboxEvent::find(&app.engine, group, id)?.ok_or_else(not_found)?;
+    let merchant = show::merchant_id(&app.engine, LedgerId::Merchant(group)).map(|id| id.uuid().to_string());
+    let statuses = app.webhooks.delivery_statuses(group, event.number());
+    let page = part_named(&query(parts)?, "deliveries", DELIVERIES_A_PAGE)?;
+    let heading = visit.say(words::DELIVERY);
+    let kind = visit.say(wire_words::event(event.told.kind));
+    let body = html! {
+        section.card aria-label=(visit.say(words::EVENT)) {
+            (show::facts(vec![
+                (visit.say(words::WHAT), html! { (kind) }),
+                (visit.say(words::ID), html! { code { (event.id.uuid()) } }),
+                (visit.say(words::WHEN), show::moment(visit.language, event.at())),
+                (visit.say(words::MERCHANT), merchant_link(app, visit, merchant.as_deref())),
+                (visit.say(words::RECORD), record_link(visit.language, event.sequence())),
+            ]))
+            @if visit.may(Role::Decide) && !statuses.is_empty() {
+                (again_form(visit, &event, merchant.as_deref().unwrap_or_default(), kind))
+            }
+        }
+        section.card aria-labelledby="delivery" {
+            h2 id="delivery" { (heading) }
+            @if statuses.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
+                (show::scrolled(heading, deliveries(app, visit, paging::items(&statuses, page))))
+                (pager_named(visit, parts, "deliveries", page, statuses.len() as u64))
+            }
+        }
+    };
+    Ok(Screen { section: Section::Webhooks, title: format!("{}: {kind}", visit.say(words::EVENT)), body })
+}
+
+fn deliveries(app: &App, visit: &Visit, statuses: &[(ObjectId, DeliveryStatus)]) -> Markup {
+    html! {
+        table {
+            thead {
+                tr {
+                    th scope="col" { (visit.say(words::WEBHOOK_ADDRESS)) }
+                    th scope="col" { (visit.say(words::DELIVERY)) }
+                }
+            }
+            tbody {
+                @for (key, status) in statuses {
+                    @let address = app.engine.api_key(*key).and_then(|row| row.webhook.url);
+                    tr {
+                        td { a href={"/console/keys/" (key.uuid())} { bdi { (address.as_deref().unwrap_or("—")) } } }
+                        td { (delivery(visit, status)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Some of the events of an endpoint, by their numbers: a part of them, which the parameter `name`
+/// says.
+pub fn at_endpoint(
+    app: &App,
+    visit: &Visit,
+    parts: &Parts,
+    (group, key): (GroupNumber, ObjectId),
+    (name, heading, numbers): (&'static str, Word, &[u64]),
+) -> Result<Markup, Problem> {
+    let page = part_named(&query(parts)?, name, EVENTS_OF_ENDPOINT_A_PART)?;
+    let mut rows = Vec::new();
+    for number in paging::items(numbers, page) {
+        let listed = app.engine.webhook_events(group, *number..*number + 1)?;
+        let event = OutboxEvent::read(&app.engine, group, *listed.first().ok_or_else(broken)?)?;
+        let statuses = app.webhooks.delivery_statuses(group, event.number());
+        rows.push((event, statuses.into_iter().filter(|(at, _)| *at == key).collect()));
+    }
+    let merchant = show::merchant_id(&app.engine, LedgerId::Merchant(group)).unwrap_or_default().uuid().to_string();
+    let heading = visit.say(heading);
+    Ok(html! {
+        section.card aria-labelledby=(name) {
+            h2 id=(name) { (heading) " (" (show::count(visit.language, numbers.len() as u64)) ")" }
+            @if rows.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
+                (show::scrolled(heading, table(visit, &merchant, &rows)))
+            }
+            (pager_named(visit, parts, name, page, numbers.len() as u64))
+        }
+    })
 }
 
 /// The first webhook events of some Records of a group, with their delivery, and a link to all of
@@ -183,7 +284,7 @@ fn table(visit: &Visit, merchant: &str, rows: &[Delivered]) -> Markup {
                 @for (event, statuses) in rows {
                     @let kind = visit.say(wire_words::event(event.told.kind));
                     tr {
-                        td { (kind) br; code { (event.id.uuid()) } }
+                        td { (kind) br; a href={"/console/webhooks/" (event.id.uuid())} { code { (event.id.uuid()) } } }
                         td { (show::short_moment(visit.language, event.at())) }
                         td {
                             @if statuses.is_empty() { "—" }
@@ -192,17 +293,24 @@ fn table(visit: &Visit, merchant: &str, rows: &[Delivered]) -> Markup {
                         }
                         td {
                             @if visit.may(Role::Decide) && !statuses.is_empty() {
-                                form method="post" action={"/console/webhooks/" (event.id.uuid()) "/redeliver"} {
-                                    (visit.token_field())
-                                    (hidden_key())
-                                    input type="hidden" name="merchant" value=(merchant);
-                                    button type="submit" aria-label={(visit.say(words::SEND_AGAIN)) " " (kind) " " (event.number())} { (visit.say(words::SEND_AGAIN)) }
-                                }
+                                (again_form(visit, event, merchant, kind))
                             }
                         }
                     }
                 }
             }
+        }
+    }
+}
+
+fn again_form(visit: &Visit, event: &OutboxEvent, merchant: &str, kind: &str) -> Markup {
+    let send = visit.say(words::SEND_AGAIN);
+    html! {
+        form method="post" action={"/console/webhooks/" (event.id.uuid()) "/redeliver"} {
+            (visit.token_field())
+            (hidden_key())
+            input type="hidden" name="merchant" value=(merchant);
+            button type="submit" aria-label={(send) " " (kind) " " (event.number())} { (send) }
         }
     }
 }

@@ -90,6 +90,39 @@ pub fn waiting_status(name: &str) -> Word {
     }
 }
 
+/// The status of a month, by its name in the interface.
+pub fn period_status(name: &str) -> Word {
+    match name {
+        "open" => word("aberto", "open"),
+        "pending" => word("fechamento pedido", "closing asked for"),
+        "closed" => word("fechado", "closed"),
+        _ => OTHER,
+    }
+}
+
+/// What was open at the end of a month, by its name in the interface.
+pub fn open_at_end(kind: &str) -> Word {
+    match kind {
+        "suspense" => word("Dinheiro que ninguém explicou", "Money that nobody has explained"),
+        "negative_bank" => word("Conta bancária abaixo de zero", "Bank account below zero"),
+        "in_flight" => word("Dinheiro retido para ordens sem fim", "Money held for orders without an end"),
+        "unanswered" => word("Sem resposta do adquirente", "Without an answer of the acquirer"),
+        "waiting" => word("Decisões pendentes", "Decisions that wait"),
+        "unreconciled" => word("Diferenças da conciliação", "Differences that reconciliations found"),
+        _ => OTHER,
+    }
+}
+
+/// A kind of file that is reconciled, by its name in the interface.
+pub fn file_kind(name: &str) -> Word {
+    match name {
+        "acquirer" => word("Arquivo do adquirente", "File of the acquirer"),
+        "pix" => word("Lista da instituição PIX", "List of the PIX institution"),
+        "bank" => word("Extrato do banco", "Statement of the bank"),
+        _ => OTHER,
+    }
+}
+
 /// What was decided about a refund.
 pub fn refund_status(decision: &RefundDecision) -> Word {
     match decision {
@@ -218,7 +251,7 @@ pub fn audited(name: &str) -> Word {
         "refund" => word("devolução", "refund"),
         "dispute" => word("disputa", "dispute"),
         "clock" => word("relógio", "clock"),
-        "entry" => word("lançamento da casa", "entry of the house"),
+        "entry" => word("lançamento de operador", "entry of an operator"),
         "period" => word("mês", "month"),
         "tax_ids" => word("CPF e CNPJ de lojistas", "tax ids of merchants"),
         "charge" => word("cobrança", "charge"),

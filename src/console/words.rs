@@ -58,6 +58,7 @@ words! {
     LETTERS_ON = "usar teclas de uma letra", "use keys of a single letter";
     CLOSE = "Fechar", "Close";
     ONLY_OF = "Só de", "Only of";
+    TIMES_ARE = "As horas são de São Paulo, 3 horas atrás de UTC.", "Times are those of São Paulo, 3 hours behind UTC.";
     ALL_MERCHANTS = "todos os lojistas", "all merchants";
     // Sections.
     OVERVIEW = "Visão geral", "Overview";
@@ -77,7 +78,6 @@ words! {
     TOKEN_WRONG = "Este token não abre nada. Cole o token inteiro, sem o nome e os dois-pontos.", "This token opens nothing. Paste all of it, without the name and the colon.";
     TOKEN_LATER = "Muitos tokens errados vieram deste endereço. Nenhum é conferido até o fim do minuto.", "Too many wrong tokens came from this address. None is checked until the minute is over.";
     NEEDS_HTTPS = "Este endereço precisa de https, e não se sabe se ele o tem: não envie o token. Em http ele passa às claras, e o navegador só guarda a sessão quando o endereço é 127.0.0.1 ou localhost. Um proxy diz que fala https com X-Forwarded-Proto.", "This address needs https, and is not known to have it: do not send the token. Over http it passes in clear, and the browser keeps the session only when the address is 127.0.0.1 or localhost. A proxy says that it speaks https with X-Forwarded-Proto.";
-    SIGNED_OUT = "A sessão terminou. Entre de novo.", "The session has ended. Sign in again.";
     ENDED_OR_NEW = "Use o token que está em CENTAVO_OPS_TOKEN, ou no arquivo operator.token da pasta de dados.", "Use the token of CENTAVO_OPS_TOKEN, or of the file operator.token in the data folder.";
     // Money and tables.
     ACCOUNT = "Conta", "Account";
@@ -97,7 +97,6 @@ words! {
     ID = "Id", "Id";
     NOTES = "Motivo", "Reason";
     NOTHING = "Nada por aqui.", "Nothing here.";
-    TABLE = "Tabela", "Table";
     PAGE = "Página", "Page";
     OF = "de", "of";
     NEWER = "Mais novos", "Newer";
@@ -110,6 +109,8 @@ words! {
     RECIPIENT = "Recebedor", "Recipient";
     RECIPIENTS = "Recebedores", "Recipients";
     HOUSE_ENTRY = "Lançamento da casa", "Entry of the house";
+    OPERATOR_ENTRY = "Lançamento de operador", "Entry of an operator";
+    WRITE_OFF_ENTRY = "Baixa de dívida", "Write-off of a debt";
     REFERENCE = "Referência", "Reference";
     // Overview.
     HOLDS = "Tem", "Holds";
@@ -144,7 +145,6 @@ words! {
     CHARGE_OF = "Cobrança de", "Charge of";
     CHARGES = "Cobranças", "Charges";
     METHOD = "Meio", "Method";
-    CARD = "Cartão", "Card";
     PAYER = "Pagador", "Payer";
     ACQUIRER = "Adquirente", "Acquirer";
     INSTITUTION = "Instituição PIX", "PIX institution";
@@ -166,7 +166,8 @@ words! {
     TIMELINE = "Linha do tempo", "Timeline";
     RECORD = "Record", "Record";
     BLOCK = "bloco", "block";
-    MATURES = "Amadurece em", "Falls due at";
+    SELLER_MATURES = "A parte do vendedor fica disponível em", "The seller's part is available at";
+    SPLITS_MATURE = "a dos recebedores em", "that of the recipients at";
     REFUNDS = "Devoluções", "Refunds";
     DISPUTES = "Disputas", "Disputes";
     REFUND = "Devolução", "Refund";
@@ -187,6 +188,9 @@ words! {
     BLOCK_BEFORE = "Hash do bloco anterior", "Hash of the block before it";
     BLOCK_RECORDS = "Records do bloco", "Records of the block";
     ASKED_BY = "Pedido por", "Asked for by";
+    APPROVED_BY = "Aprovado por", "Approved by";
+    REJECTED_BY = "Recusado por", "Rejected by";
+    REJECTED_WHY = "Motivo da recusa", "Reason of the rejection";
     THE_SERVICE = "o próprio serviço", "the service itself";
     API_KEY = "chave de API", "API key";
     // Queue and decisions.
@@ -260,6 +264,7 @@ words! {
     BY_LEDGER = "Por razão", "By ledger";
     LEDGERS_WITH = "Razões com a conta", "Ledgers with the account";
     AFTER_RECORD = "Depois do Record", "After Record";
+    FROM_RECORD = "Desde o Record", "From Record";
     AT_END_OF = "No fim do dia", "At the end of the day";
     BEFORE_BLOCK = "Blocos anteriores", "Earlier blocks";
     NEWEST = "Mais novos", "Newest";
@@ -268,12 +273,10 @@ words! {
     PROVE = "Provar a cadeia", "Prove the chain";
     PROOF = "Prova da cadeia", "Proof of the chain";
     CHAIN_HOLDS = "A cadeia está inteira até o fim", "The chain holds through its end";
-    CHAIN_SO_FAR = "A cadeia está inteira nesta parte", "The chain holds in this part";
-    NOT_FROM_BEGIN = "Esta página não leu os blocos anteriores; só conferiu que o primeiro aponta para o bloco antes dele.", "This page read no earlier block; it only checked that its first block names the block before it.";
+    NOT_FROM_BEGIN = "Esta prova não leu os blocos anteriores; só conferiu que o primeiro aponta para o bloco antes dele.", "This proof read no earlier block; it only checked that its first block names the block before it.";
     CHAIN_BROKEN = "A cadeia está quebrada.", "The chain is broken.";
-    GO_ON = "Continuar", "Go on";
-    BLOCKS_PROVED = "Blocos provados nesta página", "Blocks proved on this page";
-    RECORDS_PROVED = "Records provados nesta página", "Records proved on this page";
+    BLOCKS_PROVED = "Blocos provados", "Blocks proved";
+    RECORDS_PROVED = "Records provados", "Records proved";
     // Slow pages.
     READING = "Lendo", "Reading";
     READING_WHAT = "Esta página lê o passado do disco. Ela aparece aqui assim que estiver lida.", "This page reads the past from the disk. It appears here as soon as it is read.";
@@ -316,8 +319,30 @@ words! {
     NO_DEBTOR = "Não há lojista (M-…) nem recebedor (R-…) com este nome.", "There is no merchant (M-…) or recipient (R-…) of this name.";
     ENTRY_ASKED = "O lançamento espera outro operador.", "The entry waits for another operator.";
     SECOND_OPERATOR = "Outro operador aprova o lançamento na fila.", "Another operator approves the entry in the queue.";
+    // Months.
+    MONTH = "Mês", "Month";
+    MONTHS = "Meses", "Months";
+    MONTHS_WHAT = "Os meses que acabaram. Fechar um mês fecha também todos os anteriores.", "The months that are over. Closing a month closes all months before it too.";
+    THIS_MONTH = "Este mês até agora", "This month so far";
+    CLOSED_BY_RECORD = "Fechado pelo", "Closed by";
+    MONTH_CUT = "Último Record do mês", "Last Record of the month";
+    CLOSE_ASKED_BY = "Fechamento pedido por", "Closing asked for by";
+    CLOSED_BY = "Fechado por", "Closed by";
+    CLOSED_WITH = "Fechado junto com", "Closed together with";
+    MONTH_HEAD = "Hash do diário no fim do mês", "Hash of the journal at the month's end";
+    MONTH_TOTALS = "Resumo (SHA-256) das somas de todas as contas", "Digest (SHA-256) of the sums of all accounts";
+    OPEN_ITEMS = "O que está em aberto", "What is open";
+    OPEN_NOTHING = "Nada está em aberto.", "Nothing is open.";
+    ASK_CLOSE = "Pedir o fechamento", "Ask for the closing";
+    CLOSE_MONTH = "Fechar o mês", "Close the month";
+    CLOSE_WHAT = "O fechamento sela as somas de todas as contas e o hash do diário. Depois dele, nenhum lançamento da casa vale neste mês.", "The closing seals the sums of all accounts and the hash of the journal. After it, no entry of the house takes effect in this month.";
+    SECOND_CLOSES = "Um operador pede o fechamento e outro fecha o mês, nesta página.", "One operator asks for the closing, and another closes the month, on this page.";
+    MONTH_GOES_ON = "O mês ainda não acabou.", "The month is not over yet.";
+    CLOSE_ASKED = "O fechamento espera outro operador.", "The closing waits for another operator.";
+    MONTH_CLOSED = "O mês está fechado.", "The month is closed.";
     // Webhooks.
     ENDPOINTS_BEHIND = "endereços com eventos à espera ou desistidos", "addresses with events that wait or were given up";
+    EVENT = "Evento", "Event";
     WAITING = "À espera", "Waiting";
     GIVEN_UP = "Desistidos", "Given up";
     LAST_ANSWER = "Última resposta", "Last answer";
@@ -335,7 +360,7 @@ words! {
     NOT_READY = "não está pronto", "not ready";
     VERSION = "Versão", "Version";
     HEAD = "Último Record", "Last Record";
-    LAST_BACKUP = "Último backup, há", "Last backup, age";
+    LAST_BACKUP = "Último backup", "Last backup";
     NEVER = "nunca", "never";
     DATA_SIZE = "Tamanho dos dados", "Size of the data";
     FREE_SPACE = "Espaço livre", "Free space";
@@ -350,6 +375,7 @@ words! {
     // Exports and sandbox.
     NO_CHARGE_HERE = "Nenhuma cobrança aberta nos 2.000 Records lidos; as mais antigas vêm antes.", "No charge was opened in the 2,000 Records that were read; older ones come before.";
     OF_ALL_LEDGERS = "Vazio: todas as razões (jsonl ou csv).", "Empty: all ledgers (jsonl or csv).";
+    OTHER_FORMATS = "Os formatos de programas contábeis (erp, quickbooks, netsuite) precisam de um mapa de contas: POST /ops/exports com map.", "The formats of bookkeeping programs (erp, quickbooks, netsuite) need a map of accounts: POST /ops/exports with map.";
     FORMAT = "Formato", "Format";
     DOWNLOAD = "Baixar", "Download";
     CLOCK_MOVED = "O relógio andou; o que venceu foi lançado.", "The clock has moved; what fell due was booked.";
@@ -373,7 +399,10 @@ words! {
     CARD_SILENT = "o adquirente não responde", "the acquirer does not answer";
     // Problems.
     PROBLEM = "Não foi possível", "That was not possible";
-    FOUND_NOTHING = "Não há nada com este nome", "There is nothing by this name";
+    FOUND_NOTHING = "Não há nada com este nome.", "There is nothing by this name.";
+    NOT_SURE = "A caixa que diz que há certeza não está marcada.", "The box that says so is not ticked.";
+    FORM_OF_NO_SESSION = "O formulário não tem o token desta sessão.", "The form has no token of this session.";
+    FORM_OF_ANOTHER_SITE = "O formulário não veio de uma página deste console (Origin).", "The form was not sent by a page of this console (Origin).";
     BACK = "Voltar à visão geral", "Back to the overview";
 }
 
@@ -383,6 +412,8 @@ pub fn done(done: &Done) -> Word {
         Done::Decided => DECIDED,
         Done::MerchantChanged => CHANGED,
         Done::EntryAsked => ENTRY_ASKED,
+        Done::CloseAsked => CLOSE_ASKED,
+        Done::MonthClosed => MONTH_CLOSED,
         Done::AddressSet => ADDRESS_SET,
         Done::SentAgain => SENT_AGAIN,
         Done::AllSentAgain => ALL_SENT_AGAIN,

@@ -3,12 +3,14 @@
 //!
 //! A key is optional on every POST. It is kept for 24 hours, within one account and route. Only a
 //! request that committed a Record has an answer to repeat: a replay renders it again from the
-//! Record's facts.
+//! Record's facts. Redelivery of webhook events commits none: its last answers are remembered in
+//! memory ([`RememberedAnswers`]).
 //!
 //! [`Key::run`] looks the key up in the published journal, takes the permit, and lets the handler
 //! check and send its command. The actor knows the keys that were used since the look-up
 //! ([`KeyLookup`]); where one of them is this request's, the runner looks again.
 
+use std::collections::VecDeque;
 use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
@@ -23,9 +25,14 @@ use axum::http::{HeaderName, HeaderValue, Method};
 use axum::response::Response;
 use ledger::id::{GroupNumber, LedgerId};
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Idempotency, Record};
+use ledger::time::Timestamp;
+use parking_lot::Mutex;
+use serde::Serialize;
+use serde_json::Value;
 use serde_json::value::RawValue;
 
 use super::problem::{Code, Problem, broken};
+use super::reply::ok;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
@@ -262,6 +269,23 @@ impl Key<'_> {
         Err(in_progress())
     }
 
+    /// Carries out once a request that commits no Record: while its answer is remembered, the same
+    /// key gets it again.
+    pub fn once<T: Serialize>(
+        &self,
+        answers: &RememberedAnswers,
+        execute: impl FnOnce() -> Result<T, Problem>,
+    ) -> Result<Response, Problem> {
+        let Some(idempotency) = self.idempotency else { return Ok(ok(execute()?)) };
+        let keyed = |outcome, is_replay| Keyed { outcome, sequence: None, is_replay }.answer(|answer| Ok(ok(answer)));
+        if let Some(answer) = answers.begin(idempotency, self.engine.now())? {
+            return keyed(answer, true);
+        }
+        let answer = execute().and_then(|answer| serde_json::to_value(answer).map_err(|_| broken()));
+        answers.end(idempotency, answer.as_ref().ok());
+        keyed(answer?, false)
+    }
+
     /// Looks the key up in the published journal.
     fn look_up(&self, owner: LedgerId) -> Result<LookedUp, Problem> {
         let Some(idempotency) = self.idempotency else { return Ok(LookedUp::Fresh(None)) };
@@ -275,6 +299,53 @@ impl Key<'_> {
         match record.idempotency {
             Some(kept) if kept.body == idempotency.body => Ok(LookedUp::Used(sequence, Arc::new(record))),
             _ => Err(Problem::new(Code::IdempotencyKeyReused)),
+        }
+    }
+}
+
+/// Requests with a key that commit no Record, and their answers: the last 1,024 of this process, in
+/// memory. So a key of these holds for 24 hours at most, and no longer than the process.
+#[derive(Default)]
+pub struct RememberedAnswers(Mutex<VecDeque<Remembered>>);
+
+struct Remembered {
+    idempotency: Idempotency,
+    at: Timestamp,
+    /// The answer; none while the request is carried out.
+    answer: Option<Value>,
+}
+
+/// Most answers that are remembered.
+const REMEMBERED_MAX: usize = 1_024;
+
+impl RememberedAnswers {
+    /// The answer to the request of a key, when it was given. A request whose key is new begins.
+    fn begin(&self, idempotency: Idempotency, now: Timestamp) -> Result<Option<Value>, Problem> {
+        let mut remembered = self.0.lock();
+        remembered.retain(|one| one.at.plus_ms(IDEMPOTENCY_KEPT_MS) > now);
+        match remembered.iter().find(|one| one.idempotency.key == idempotency.key) {
+            Some(one) if one.idempotency.body != idempotency.body => Err(Problem::new(Code::IdempotencyKeyReused)),
+            Some(Remembered { answer: Some(answer), .. }) => Ok(Some(answer.clone())),
+            Some(_) => Err(in_progress()),
+            None => {
+                if remembered.len() >= REMEMBERED_MAX {
+                    remembered.pop_front();
+                }
+                remembered.push_back(Remembered { idempotency, at: now, answer: None });
+                Ok(None)
+            }
+        }
+    }
+
+    /// Keeps an answer, or forgets a request that was refused.
+    fn end(&self, idempotency: Idempotency, answer: Option<&Value>) {
+        let mut remembered = self.0.lock();
+        match answer {
+            None => remembered.retain(|one| one.idempotency.key != idempotency.key),
+            Some(answer) => {
+                let one = remembered.iter_mut().find(|one| one.idempotency.key == idempotency.key);
+                one.into_iter().for_each(|one| one.answer = Some(answer.clone()));
+            }
         }
     }
 }

@@ -359,6 +359,7 @@ struct Parts {
     code: Code,
     message: Cow<'static, str>,
     detail: Cow<'static, str>,
+    said: Option<&'static str>,
     errors: Vec<FieldError>,
     retry_after_seconds: Option<u32>,
     members: Vec<(&'static str, Value)>,
@@ -381,6 +382,7 @@ impl Problem {
             code,
             message: Cow::Borrowed(row.message),
             detail: Cow::Borrowed(row.title),
+            said: None,
             errors: Vec::new(),
             retry_after_seconds: None,
             members: Vec::new(),
@@ -397,6 +399,17 @@ impl Problem {
     pub fn detail(mut self, detail: impl Into<Cow<'static, str>>) -> Self {
         self.0.detail = detail.into();
         self
+    }
+
+    /// Says it on a page, in the language of its visitor, in place of the detail.
+    pub fn says(mut self, said: &'static str) -> Self {
+        self.0.said = Some(said);
+        self
+    }
+
+    /// What a page says, in the language of its visitor; none where it has only the detail.
+    pub fn said(&self) -> Option<&'static str> {
+        self.0.said
     }
 
     /// Names the fields that are wrong.

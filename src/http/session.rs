@@ -43,6 +43,10 @@ pub enum Done {
     MerchantChanged,
     /// An entry of the house ledger was asked for.
     EntryAsked,
+    /// The closing of a month was asked for.
+    CloseAsked,
+    /// A month was closed.
+    MonthClosed,
     /// The address of an endpoint was set.
     AddressSet,
     /// A webhook event is sent again.

@@ -9,13 +9,15 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
+use serde::Serialize;
 use tokio::time::{Instant, timeout};
+use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::problem::Problem;
-use crate::http::reply::{number, query};
+use crate::http::reply::{number, ok, only, query, time};
 use crate::http::streamed::{streamed, turn};
-use crate::ops::operator::Admin;
+use crate::ops::operator::{Admin, Operator};
 
 /// What a backup lacks that has all before `from`, in the frames of a backup's files, through the
 /// head of this moment. With `wait`, it waits for a Record from `from` on, so that a copy can keep
@@ -46,6 +48,30 @@ pub async fn backup(State(app): State<Arc<App>>, _: Admin, parts: Parts) -> Resu
         Ok(())
     });
     Ok(([(CONTENT_TYPE, "application/octet-stream")], body).into_response())
+}
+
+/// The last backup.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LastBackup)]
+pub struct LastBackupView {
+    /// When it was taken, by the clock of the machine; absent where there was never one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "date-time")]
+    taken_at: Option<String>,
+    /// The last Record that it has; absent where there was never one, or an older release made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 42)]
+    through: Option<u64>,
+}
+
+/// When the last backup was taken, and the last Record in it. Backups by `GET /ops/backup` without
+/// `wait` count, and those by `centavo backup` of this data directory.
+#[utoipa::path(get, path = "/ops/backups/last", operation_id = "get_last_backup",
+    responses((status = 200, body = LastBackupView), (status = 400)))]
+pub async fn last(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+    only(&query(&parts)?, &[])?;
+    let (taken_at, through) = (app.last_backup.taken_at().map(time), app.last_backup.through());
+    Ok(ok(LastBackupView { taken_at, through }))
 }
 
 /// How often a waiting request looks for new Records.

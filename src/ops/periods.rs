@@ -15,6 +15,7 @@ use ledger::id::LedgerId;
 use ledger::period::Period;
 use ledger::time::{Month, Timestamp};
 use serde::Serialize;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
@@ -37,29 +38,29 @@ use crate::ops::reconciliations;
 pub struct PeriodView {
     /// The month.
     #[schema(pattern = "^[0-9]{4}-[0-9]{2}$", example = "2026-11")]
-    period: String,
+    pub period: String,
     /// `open`, `pending` while it waits for a second operator, or `closed`.
     #[schema(pattern = "^(open|pending|closed)$")]
-    status: &'static str,
+    pub status: &'static str,
     /// The operator who asked to close it; absent while it is open.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "ana")]
-    requested_by: Option<String>,
+    pub requested_by: Option<String>,
     /// When that was asked.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "date-time")]
-    requested_at: Option<String>,
+    pub requested_at: Option<String>,
     /// The operator who closed it; absent until then.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "rui")]
-    closed_by: Option<String>,
+    pub closed_by: Option<String>,
     /// When it was closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "date-time")]
-    closed_at: Option<String>,
+    pub closed_at: Option<String>,
     /// The last Record of the month, by partition of the journal.
     #[schema(example = json!({"0": 42}))]
-    cut: BTreeMap<&'static str, u64>,
+    pub cut: BTreeMap<&'static str, u64>,
     /// Hash of the journal at the month's end; absent until it is closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(
@@ -67,7 +68,7 @@ pub struct PeriodView {
         pattern = "^[0-9a-f]{64}$",
         example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928"
     )]
-    head: Option<String>,
+    pub head: Option<String>,
     /// Digest of the sums of all accounts at the month's end; absent until it is closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(
@@ -75,9 +76,9 @@ pub struct PeriodView {
         pattern = "^[0-9a-f]{64}$",
         example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928"
     )]
-    totals: Option<String>,
+    pub totals: Option<String>,
     /// What was open at the month's end, or is open now while the month is not over.
-    open: Vec<OpenItem>,
+    pub open: Vec<OpenItem>,
 }
 
 /// Something that was open at the end of a month.
@@ -88,19 +89,19 @@ pub struct OpenItem {
     /// without an answer of the acquirer; `waiting`: decisions of operators that were asked for by
     /// then and are not taken; `unreconciled`: differences that reconciliations of its days found.
     #[schema(pattern = "^(suspense|negative_bank|in_flight|unanswered|waiting|unreconciled)$")]
-    kind: &'static str,
+    pub kind: &'static str,
     /// The account, without ids; of `unanswered`, `charge`; of `waiting`, the kind of the queue's
     /// items; of `unreconciled`, the kind of file.
     #[schema(example = "Liabilities:Suspense")]
-    name: String,
+    pub name: String,
     /// Balance in centavos, debits minus credits; absent for a count.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, value_type = i64)]
-    balance: Option<i128>,
+    pub balance: Option<i128>,
     /// How many there are; absent for a balance.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
-    count: Option<u64>,
+    pub count: Option<u64>,
 }
 
 /// Months that were closed.
@@ -138,7 +139,7 @@ pub async fn list(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Res
     params(("period" = String, Path, pattern = "^[0-9]{4}-[0-9]{2}$", example = "2026-01", description = "A month in America/Sao_Paulo.")),
     responses((status = 200, body = PeriodView)))]
 pub async fn get(State(app): State<Arc<App>>, _: Operator, PathId(period): PathId) -> Result<Response, Problem> {
-    shown(&app, named(&period)?).await
+    shown(&app, named(&period)?).await.map(ok)
 }
 
 /// Asks to close a month that is over. When another operator asked before, it closes the month:
@@ -161,18 +162,47 @@ pub async fn close(
     let (engine, operator) = (&app.engine, &operator);
     let execute = |admitted| async move { decided(engine.close_period(month, operator.context(admitted)).await?) };
     let done = key.run(LedgerId::System, |_| Ok(()), execute).await?;
-    let answer = shown(&app, month).await?;
-    done.answer(|()| Ok(answer))
+    let period = shown(&app, month).await?;
+    done.answer(|()| Ok(ok(period)))
 }
 
-fn named(period: &str) -> Result<Month, Problem> {
+/// The month of a name such as `2026-11`.
+pub fn named(period: &str) -> Result<Month, Problem> {
     Month::parse(period).ok_or_else(|| Problem::new(Code::NotFound))
 }
 
-async fn shown(app: &Arc<App>, month: Month) -> Result<Response, Problem> {
-    let _one_at_a_time = turn(&app.reading_past, "Other books of the past are being read.").await?;
+async fn shown(app: &Arc<App>, month: Month) -> Result<PeriodView, Problem> {
+    let turn = turn(&app.reading_past, "Other books of the past are being read.").await?;
+    read(app, month, turn).await
+}
+
+/// A month, as soon as no other books of the past are read.
+pub async fn read_patiently(app: &Arc<App>, month: Month) -> Result<PeriodView, Problem> {
+    let turn = Arc::clone(&app.reading_past).acquire_owned().await.map_err(|_| broken())?;
+    read(app, month, turn).await
+}
+
+async fn read(app: &Arc<App>, month: Month, turn: OwnedSemaphorePermit) -> Result<PeriodView, Problem> {
     let app = Arc::clone(app);
-    spawn_blocking(move || PeriodView::of(&app.engine, month)).await.unwrap_or_else(|_| Err(broken())).map(ok)
+    let work = move || {
+        let _until_it_is_read = turn;
+        PeriodView::of(&app.engine, month)
+    };
+    spawn_blocking(work).await.unwrap_or_else(|_| Err(broken()))
+}
+
+/// Where the closing of a month stands: `open`, `pending` or `closed`.
+pub fn status(engine: &Engine, month: Month) -> Result<&'static str, Problem> {
+    Ok(status_of(engine, month, engine.period(month)?.as_ref()))
+}
+
+fn status_of(engine: &Engine, month: Month, period: Option<&Period>) -> &'static str {
+    let is_closed = engine.closed_periods().last().is_some_and(|(closed, _)| month <= *closed);
+    match period {
+        _ if is_closed => "closed",
+        Some(_) => "pending",
+        None => "open",
+    }
 }
 
 impl PeriodView {
@@ -180,15 +210,10 @@ impl PeriodView {
         let end = month.next().begin();
         let through = engine.last_booked_before(end)?;
         let period: Option<Period> = engine.period(month)?;
-        let is_closed = engine.closed_periods().last().is_some_and(|(closed, _)| month <= *closed);
         let closing = period.as_ref().and_then(|period| period.closed.as_ref());
         Ok(Self {
             period: month.to_string(),
-            status: match &period {
-                _ if is_closed => "closed",
-                Some(_) => "pending",
-                None => "open",
-            },
+            status: status_of(engine, month, period.as_ref()),
             requested_by: period.as_ref().map(|period| period.requested_by.clone()),
             requested_at: period.as_ref().map(|period| time(period.requested_at)),
             closed_by: closing.map(|closing| closing.by.clone()),

@@ -18,6 +18,7 @@ use crate::http::reply::{ok, query, single, time};
 use crate::mask;
 use crate::ops::audit::OfMerchant;
 use crate::ops::operator::Operator;
+use crate::views::house_entry::{HouseEntryView, OperatorEntry};
 use crate::views::recipient::{find_recipient, open, recipient_id, status_name};
 use crate::views::withdrawal::DestinationView;
 
@@ -36,7 +37,7 @@ pub struct Queue {
 /// One thing to decide on.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct QueueItem {
-    /// `recipient`, `withdrawal`, `refund`, `dispute`, `entry` of the house ledger, or `payout`:
+    /// `recipient`, `withdrawal`, `refund`, `dispute`, `entry` of an operator, or `payout`:
     /// money whose institution has not answered for ten minutes.
     #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout|entry)$")]
     pub kind: &'static str,
@@ -83,6 +84,26 @@ pub struct QueueItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub destination: Option<DestinationView>,
+    /// The operator who asked for it; entries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "ana")]
+    pub requested_by: Option<String>,
+    /// The account that would be debited; entries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Assets:Bank:Own")]
+    pub debit: Option<String>,
+    /// The account that would be credited; entries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Assets:Bank:Settlement")]
+    pub credit: Option<String>,
+    /// Why, as the operator who asked for it said; entries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Comissão de novembro")]
+    pub reason: Option<String>,
+    /// Reference of the document that proves it; entries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "EXTRATO-2026-11-30-17")]
+    pub reference: Option<String>,
 }
 
 /// The kind that is asked for, if one is.
@@ -168,6 +189,11 @@ pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
         document: None,
         review: None,
         destination: None,
+        requested_by: None,
+        debit: None,
+        credit: None,
+        reason: None,
+        reference: None,
     };
     let open_account = |sealed: &Option<Sealed>| DestinationView::open(&app.engine, item.id, sealed.as_ref()?);
     match &item.what {
@@ -192,7 +218,16 @@ pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
             view.destination = open_account(destination);
             view.status = "in_processing";
         }
-        WaitingKind::HouseEntry { amount } => view.amount = Some(amount.0),
+        WaitingKind::HouseEntry { amount } => {
+            view.amount = Some(amount.0);
+            let entry = OperatorEntry::find(&app.engine, item.id)?.ok_or_else(broken)?;
+            let entry = HouseEntryView::of_either(&app.engine, entry);
+            view.requested_by = Some(entry.requested_by);
+            view.debit = Some(entry.debit);
+            view.credit = Some(entry.credit);
+            view.reason = Some(entry.reason);
+            view.reference = Some(entry.reference);
+        }
         WaitingKind::Refund { charge, amount } => {
             view.amount = Some(amount.0);
             view.payment_id = Some(charge.txid());

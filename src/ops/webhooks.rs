@@ -105,18 +105,19 @@ pub async fn redeliver(
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     parse_unread(&body)?;
-    // It commits no Record, so there is no answer to keep: a key is checked and not kept.
-    sent_key.read(&app.engine, KeyScope::Operators, Some(&id), &body)?;
+    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id), &body)?;
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(&id).ok_or_else(not_found)?;
     let group = app.engine.ids().group(id);
     let event = OutboxEvent::find(&app.engine, group, id)?.ok_or_else(not_found)?;
-    if !app.webhooks.deliver_again(group, &event, app.engine.now()) {
-        let detail = "1,000 events wait at each address of the account.";
-        return Err(Problem::new(Code::RateLimited).detail(detail).retry_after(60));
-    }
-    tracing::info!(operator = operator.name, event = %id.uuid(), "an operator delivers an event again");
-    Ok(ok(RedeliveredView { id: id.uuid().to_string(), kind: event.told.kind.into() }))
+    key.once(&app.redelivered, || {
+        if !app.webhooks.deliver_again(group, &event, app.engine.now()) {
+            let detail = "1,000 events wait at each address of the account.";
+            return Err(Problem::new(Code::RateLimited).detail(detail).retry_after(60));
+        }
+        tracing::info!(operator = operator.name, event = %id.uuid(), "an operator delivers an event again");
+        Ok(RedeliveredView { id: id.uuid().to_string(), kind: event.told.kind.into() })
+    })
 }
 
 /// The last tries at an endpoint.
@@ -194,17 +195,18 @@ pub async fn redeliver_given_up(
     JsonBody { bytes: body, .. }: JsonBody,
 ) -> Result<Response, Problem> {
     parse_unread(&body)?;
-    // It commits no Record, so there is no answer to keep: a key is checked and not kept.
-    sent_key.read(&app.engine, KeyScope::Operators, Some(&id), &body)?;
+    let once = sent_key.read(&app.engine, KeyScope::Operators, Some(&id), &body)?;
     let (group, key) = endpoint(&app, &id)?;
-    let mut events = Vec::new();
-    for number in app.webhooks.given_up(group, key) {
-        let listed = app.engine.webhook_events(group, number..number + 1)?;
-        events.push(OutboxEvent::read(&app.engine, group, *listed.first().ok_or_else(broken)?)?);
-    }
-    let redelivered = app.webhooks.deliver_again_to(group, key, &events, app.engine.now());
-    tracing::info!(operator = operator.name, ?key, redelivered, "an operator delivers what was given up again");
-    Ok(ok(RedeliveredAll { redelivered, left: events.len() - redelivered }))
+    once.once(&app.redelivered, || {
+        let mut events = Vec::new();
+        for number in app.webhooks.given_up(group, key) {
+            let listed = app.engine.webhook_events(group, number..number + 1)?;
+            events.push(OutboxEvent::read(&app.engine, group, *listed.first().ok_or_else(broken)?)?);
+        }
+        let redelivered = app.webhooks.deliver_again_to(group, key, &events, app.engine.now());
+        tracing::info!(operator = operator.name, ?key, redelivered, "an operator delivers what was given up again");
+        Ok(RedeliveredAll { redelivered, left: events.len() - redelivered })
+    })
 }
 
 /// The group and the key of an endpoint.

@@ -59,7 +59,7 @@ pub struct HouseEntryView {
     pub id: String,
     /// `pending`, `approved` or `rejected`. An approved one is booked.
     #[schema(pattern = "^(pending|approved|rejected)$")]
-    status: &'static str,
+    pub status: &'static str,
     /// The account that is debited.
     #[schema(example = "Assets:Bank:Own")]
     pub debit: String,
@@ -88,11 +88,11 @@ pub struct HouseEntryView {
     /// The operator who approved or rejected it; absent while it is pending.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "rui")]
-    decided_by: Option<String>,
+    pub decided_by: Option<String>,
     /// Why it was rejected; rejected ones only.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "Valor diferente do extrato")]
-    notes: Option<String>,
+    pub notes: Option<String>,
 }
 
 impl HouseEntryView {

@@ -334,6 +334,11 @@ impl Endpoint {
         self.waiting.values().next().map(|waiting| waiting.told_at)
     }
 
+    /// Numbers of the events that wait, oldest first.
+    pub(super) fn waiting(&self) -> impl Iterator<Item = u64> {
+        self.waiting.keys().copied()
+    }
+
     /// Numbers of the events that were given up, oldest first.
     pub(super) fn given_up(&self) -> &[u64] {
         &self.given_up

@@ -52,7 +52,7 @@ impl OutboxEvent {
     }
 
     /// The sequence of its Record.
-    pub(super) fn sequence(&self) -> Sequence {
+    pub fn sequence(&self) -> Sequence {
         self.listed.sequence
     }
 }

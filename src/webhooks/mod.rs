@@ -147,6 +147,12 @@ impl Webhooks {
         self.tries.lock().of((group, key))
     }
 
+    /// Numbers of the events that wait at an endpoint, oldest first, 1,000 at most: more of them
+    /// wait in the journal.
+    pub fn waiting(&self, group: GroupNumber, key: ObjectId) -> Vec<u64> {
+        self.endpoints().get(&(group, key)).map(|endpoint| endpoint.waiting().collect()).unwrap_or_default()
+    }
+
     /// Numbers of the events that were given up at an endpoint and not asked for again, oldest
     /// first, 1,000 at most.
     pub fn given_up(&self, group: GroupNumber, key: ObjectId) -> Vec<u64> {

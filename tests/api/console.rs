@@ -757,13 +757,23 @@ async fn many_are_decided_on_one_page() {
     for wrong in ["decision=approve", "decision=x&id=1", &format!("id={}", ids[0])] {
         assert_eq!(browser.get(&format!("/console/queue/many?{wrong}")).await.status, 400, "{wrong}");
     }
-    let fields = [("decision", "approve"), ("id", &*ids[0]), ("id", &ids[1]), ("key", "k")];
+    let chosen: Vec<_> = ids.iter().map(|id| format!("recipient/{id}")).collect();
+    let fields = [("decision", "approve"), ("item", &*chosen[0]), ("item", &chosen[1]), ("key", "k")];
     let decided = browser.post("/console/queue/many", &fields).await;
     assert_eq!((decided.status, decided.html.matches(": Decided.").count()), (200, 2), "{}", decided.html);
+    let before = world.cut().await;
     let again = browser.post("/console/queue/many", &fields).await;
-    again.has(&["does not wait any more"]);
+    assert_eq!(again.html.matches(": Decided.").count(), 2, "the same form says what it did: {}", again.html);
+    assert_eq!(world.cut().await, before, "once");
+    let other = [("decision", "approve"), ("item", &*chosen[0]), ("key", "another")];
+    browser.post("/console/queue/many", &other).await.has(&["already_decided"]);
+    for wrong in [vec![], vec![("item", "recipient/x")], vec![("item", "x")]] {
+        let fields: Vec<_> = wrong.into_iter().chain([("decision", "approve"), ("key", "w")]).collect();
+        let page = browser.post("/console/queue/many", &fields).await;
+        assert!([200, 400].contains(&page.status) && !page.html.contains(": Decided."), "{}", page.html);
+    }
     let rejected = browser
-        .post("/console/queue/many", &[("decision", "reject"), ("id", &ids[2]), ("notes", ""), ("key", "r")])
+        .post("/console/queue/many", &[("decision", "reject"), ("item", &chosen[2]), ("notes", ""), ("key", "r")])
         .await;
     rejected.has(&["validation_failed"]);
     assert_eq!(world.ops_get("/ops/queue").await.expect(200)["total"], 1, "a rejection needs its reason");

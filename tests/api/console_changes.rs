@@ -42,7 +42,7 @@ fn has(fields: &[(String, String)], name: &str) -> bool {
 }
 
 /// Sends a form as the page has it, with some fields changed.
-async fn send(browser: &Browser, page: &Page, action: &str, changes: &[(&str, &str)]) -> Page {
+pub(crate) async fn send(browser: &Browser, page: &Page, action: &str, changes: &[(&str, &str)]) -> Page {
     let mut fields = fields_of(page, action);
     for (name, value) in changes {
         fields.retain(|(known, _)| known != name);
@@ -201,6 +201,103 @@ async fn an_entry_of_the_house_is_asked_for_by_one_and_approved_by_another() {
     world.check_books().await;
 }
 
+/// Redelivery commits no Record. A form of it that is sent twice is one request nevertheless.
+#[tokio::test]
+async fn a_redelivery_that_is_sent_twice_is_one() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("10.00")).await;
+    let event = text(&items(&merchant.get("/api/events").await.expect(200))[0]["id"]);
+    for (path, is_of_merchant) in [
+        (format!("/ops/webhooks/{event}/redeliver"), false),
+        (format!("/ops/endpoints/{}/redeliver", merchant.key_id), false),
+        (format!("/api/events/{event}/redeliver"), true),
+    ] {
+        let send = async |key: &'static str, body: &'static str| {
+            let headers = [("idempotency-key", key), ("content-type", "application/json"), ("token", &*merchant.key)];
+            if is_of_merchant {
+                return world.send(Method::POST, &path, &headers, body).await;
+            }
+            world.ops_send(Method::POST, &path, &headers[..2], body.to_owned()).await
+        };
+        let first = send("again-1", "{}").await;
+        assert_eq!((first.status, first.header("idempotent-replayed")), (200, None), "{path}: {}", first.text);
+        let second = send("again-1", "{}").await;
+        assert_eq!((second.status, second.header("idempotent-replayed")), (200, Some("true")), "{path}");
+        assert_eq!(second.body, first.body, "{path}");
+        send("again-1", "{ }").await.refused(422, "idempotency_key_reused");
+        assert_eq!(send("again-2", "{}").await.header("idempotent-replayed"), None, "another key is another request");
+        let other = send("again 1", "{}").await;
+        assert_eq!(other.status, 200, "{path}: {}", other.text);
+    }
+    for number in 0..1_024 {
+        let headers = [("idempotency-key", format!("many-{number}")), ("content-type", "application/json".to_owned())];
+        let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let path = format!("/ops/endpoints/{}/redeliver", merchant.key_id);
+        world.ops_send(Method::POST, &path, &headers, "{}".to_owned()).await.expect(200);
+    }
+    let headers = [("idempotency-key", "again-1"), ("content-type", "application/json")];
+    let forgotten =
+        world.ops_send(Method::POST, &format!("/ops/webhooks/{event}/redeliver"), &headers, "{}".to_owned()).await;
+    assert_eq!(forgotten.header("idempotent-replayed"), None, "of many, the last are remembered");
+}
+
+/// The events that wait at an endpoint, or were given up, are listed on its page, in parts.
+#[tokio::test]
+async fn an_endpoint_lists_what_waits_and_leads_on() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let keys = format!("/ops/merchants/{}/api-keys", merchant.id);
+    let key = world.ops_post(&keys, &json!({"webhook_url": "http://127.0.0.1:9/hooks"})).await.expect(201);
+    for _ in 0..22 {
+        merchant.paid_pix(&pix("1.00")).await;
+    }
+    let browser = Browser::signed_in(&world, ANA).await;
+    let place = format!("/console/keys/{}", text(&key["id"]));
+    let listed = items(&merchant.get("/api/events?per_page=100").await.expect(200)).to_vec();
+    let waiting = async |part: u32| {
+        let page = browser.page(&format!("{place}?waiting={part}")).await;
+        let section = page.html.split("id=\"waiting\"").nth(1).unwrap().split("</section>").next().unwrap().to_owned();
+        let links = section.split("href=\"/console/webhooks/").skip(1);
+        links.map(|link| link.split('"').next().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let all = format!("Waiting ({})", listed.len());
+    while !browser.page(&place).await.html.contains(&all) {}
+    let (first, second) = (waiting(1).await, waiting(2).await);
+    assert_eq!((first.len(), second.len()), (20, listed.len() - 20), "{first:?} {second:?}");
+    let mut shown = [first, second].concat();
+    let mut expected: Vec<_> = listed.iter().map(|event| text(&event["id"])).collect();
+    (shown.sort(), expected.sort());
+    assert_eq!(shown, expected);
+    let page = browser.page(&format!("/console/webhooks/{}", shown[0])).await;
+    page.has(&[&place, "Waiting", "http://127.0.0.1:9/hooks", "Send again"]);
+    let sent = send(&browser, &page, &format!("/console/webhooks/{}/redeliver", shown[0]), &[]).await;
+    assert_eq!(sent.header("location"), format!("/console/merchants/{}/events", merchant.id), "{}", sent.html);
+}
+
+/// Every endpoint that is behind is on one of the parts.
+#[tokio::test]
+async fn endpoints_that_are_behind_are_in_parts() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let keys = format!("/ops/merchants/{}/api-keys", merchant.id);
+    let mut made = std::collections::BTreeSet::new();
+    for _ in 0..61 {
+        let key = world.ops_post(&keys, &json!({"webhook_url": "http://127.0.0.1:9/hooks"})).await.expect(201);
+        made.insert(text(&key["id"]));
+    }
+    merchant.paid_pix(&pix("1.00")).await;
+    let browser = Browser::signed_in(&world, ANA).await;
+    while !browser.page("/console/webhooks").await.html.contains("61 addresses with events") {}
+    let mut shown = std::collections::BTreeSet::new();
+    for part in 1..=2 {
+        let page = browser.page(&format!("/console/webhooks?page={part}")).await;
+        let links = page.html.split("href=\"/console/keys/").skip(1);
+        shown.extend(links.map(|link| link.split('"').next().unwrap().to_owned()));
+    }
+    assert_eq!(shown, made);
+}
+
 #[tokio::test]
 async fn made_up_data_is_a_merchant_with_charges() {
     let world = world_of_three().await;
@@ -256,6 +353,9 @@ async fn a_pix_charge_of_the_sandbox_is_paid() {
 async fn a_form_that_is_sent_twice_changes_once() {
     let world = world_of_three().await;
     let merchant = world.merchant().await;
+    let draft = merchant.draft("Bia", 1).await;
+    let txid = text(&merchant.paid_pix(&pix("10.00")).await["txid"]);
+    let (item, charge) = (format!("/console/queue/{draft}"), format!("/console/charges/{txid}/dispute"));
     let browser = Browser::signed_in(&world, ANA).await;
     let (of_merchant, of_key) =
         (format!("/console/merchants/{}", merchant.id), format!("/console/keys/{}", merchant.key_id));
@@ -263,6 +363,9 @@ async fn a_form_that_is_sent_twice_changes_once() {
         (format!("{of_merchant}/change"), format!("{of_merchant}/change"), [("name", "Loja Verde")]),
         (of_key.clone(), format!("{of_key}/address"), [("webhook_url", "http://127.0.0.1:9/hook")]),
         (of_key.clone(), format!("{of_key}/revoke"), [("sure", "on")]),
+        (item.clone(), item, [("notes", "")]),
+        (format!("{charge}?amount=1,00&kind=med"), charge, [("reason", "Golpe")]),
+        ("/console/sandbox".to_owned(), "/console/sandbox".to_owned(), [("hours", "24")]),
     ] {
         let page = browser.page(&place).await;
         let before = world.cut().await;
@@ -271,5 +374,6 @@ async fn a_form_that_is_sent_twice_changes_once() {
         assert!(once > before, "{action}");
         let again = send(&browser, &page, &action, &changes).await;
         assert_eq!(world.cut().await, once, "{action} sent again: {} {}", again.status, again.html);
+        assert!(again.status == 303 || action.ends_with("/revoke"), "{action}: {}", again.html);
     }
 }

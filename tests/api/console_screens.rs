@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use strum::VariantArray;
 
-use crate::console::{ANA, Browser, EVA, world_of_three};
+use crate::console::{ANA, Browser, EVA, Page, world_of_three};
 use crate::world::*;
 
 /// Bytes of a page at most.
@@ -66,6 +66,10 @@ fn defects(html: &str, language: &str) -> Vec<String> {
         if form.split('>').next().unwrap().contains("method=\"post\"") && !form.contains("name=\"form_token\" value=\"")
         {
             defects.push(format!("a form without its token:{}", form.split('>').next().unwrap()));
+        }
+        let needs_key = form.contains("method=\"post\"") && !form.contains("/sign-out\"");
+        if needs_key && !form.contains("name=\"key\" value=\"") || form.contains("name=\"key\" value=\"\"") {
+            defects.push(format!("a form without a key:{}", form.split('>').next().unwrap()));
         }
     }
     if html.contains("<script>") {
@@ -185,11 +189,14 @@ fn words_of(html: &str) -> Vec<String> {
 #[test]
 fn a_page_with_defects_is_found_out() {
     let form = "<form method=\"post\" action=\"/console/house\"><button>x</button></form>";
-    let good = form.replace("<button>", "<input type=\"hidden\" name=\"form_token\" value=\"t\"><button>");
+    let token = form.replace("<button>", "<input type=\"hidden\" name=\"form_token\" value=\"t\"><button>");
+    let good = token.replace("<button>", "<input type=\"hidden\" name=\"key\" value=\"k\"><button>");
     let of = |body: &str, language: &str| defects(&format!("<html><body>{body}</body></html>"), language);
     assert_eq!(of(&good, "en"), [""; 0]);
-    assert_eq!(of(form, "en").len(), 1);
-    assert_eq!(of(&format!("{good}{form}"), "en").len(), 1);
+    assert_eq!(of(form, "en").len(), 2);
+    assert_eq!(of(&token, "en").len(), 1);
+    assert_eq!(of(&good.replace("\"k\"", "\"\""), "en").len(), 1);
+    assert_eq!(of(&format!("{good}{form}"), "en").len(), 2);
     assert_eq!(of("<p><script>document.title='hurt'</script></p>", "en").len(), 1);
     assert_eq!(of(&"x".repeat(PAGE_MAX), "en").len(), 1);
     assert_eq!(of("<td>charge.paid</td><td>CONCLUIDA, credit_card.</td>", "en").len(), 3);
@@ -278,6 +285,11 @@ impl Full {
             format!("/console/ledgers/R-{}", active[0]),
             format!("/console/queue/many?decision=approve{chosen}"),
             format!("/console/queue/many?decision=reject{chosen}"),
+            "/console/webhooks?page=2".to_owned(),
+            format!("/console/webhooks/{}", text(&items(&shop.get("/api/events").await.expect(200))[0]["id"])),
+            "/console/periods".to_owned(),
+            "/console/periods/2020-01".to_owned(),
+            format!("/console/periods/{}", crate::past::local(world.advance(0).await).format("%Y-%m")),
             format!("/console/queue?merchant_id={id}"),
             format!("/console/audit?merchant_id={id}"),
         ];
@@ -289,6 +301,113 @@ impl Full {
         screens.extend(listed.iter().chain(&others).chain(&last).map(|path| format!("/console{path}")));
         self.screens = screens;
     }
+}
+
+/// What forms answer with: pages that no address has.
+impl Full {
+    async fn answers_of_forms(&self) -> Vec<(&'static str, String, Page)> {
+        let shop = self.world.open(json!({"name": hostile(140), "document": cnpj(900), "split_enabled": true})).await;
+        let drafts = [shop.draft(&hostile(140), 901).await, shop.draft(&hostile(140), 902).await];
+        let mut browser = Browser::signed_in(&self.world, ANA).await;
+        let mut answers = Vec::new();
+        for (language, draft) in ["pt-BR", "en"].into_iter().zip(drafts) {
+            browser.language = language;
+            let item = format!("recipient/{draft}");
+            let nobody = format!("recipient/{}", shop.id);
+            let keys = format!("/console/merchants/{}/keys", shop.id);
+            let rotate = format!("/console/keys/{}/rotate", shop.key_id);
+            for (path, status, fields) in [
+                (&*keys, 200, vec![("webhook_url", "")]),
+                (&keys, 400, vec![("webhook_url", "x")]),
+                (&rotate, 200, vec![]),
+                ("/console/queue/many", 200, vec![("decision", "approve"), ("item", &item), ("item", &nobody)]),
+                ("/console/queue/many", 400, vec![("decision", "approve")]),
+                ("/console/merchants", 400, vec![("name", ""), ("document", "1")]),
+                ("/console/house", 400, vec![("amount", "x")]),
+                ("/console/house", 404, vec![("amount", "1"), ("debtor", "M-x")]),
+                ("/console/periods/2026-13", 404, vec![]),
+                ("/console/sandbox/pix", 404, vec![("txid", "x")]),
+            ] {
+                let key = format!("{language}-{}", answers.len());
+                let fields: Vec<_> = fields.into_iter().chain([("key", key.as_str())]).collect();
+                let page = browser.post(path, &fields).await;
+                assert_eq!(page.status, status, "{path}: {}", page.html);
+                assert!(page.html.contains(&format!("<html lang=\"{language}\">")), "{path}");
+                answers.push((language, path.to_owned(), page));
+            }
+            let forged = browser.post_as(Some("http://evil.example"), "/console/sign-in", &[("token", "x")]).await;
+            let foreign = browser.post_as(Some("http://evil.example"), "/console/house", &[]).await;
+            for page in [forged, foreign] {
+                let said =
+                    ["O formulário não veio de uma página", "was not sent by a page"][usize::from(language == "en")];
+                page.has(&[said, &format!("<html lang=\"{language}\">")]);
+                assert!(!page.html.contains("lang=\"en\">O form"), "{}", page.html);
+                answers.push((language, "/console/sign-in".to_owned(), page));
+            }
+            answers.push((language, "/console/nowhere".to_owned(), browser.get("/console/nowhere").await));
+            answers.push((language, "/console/find".to_owned(), browser.get("/console/find?q=nothing").await));
+        }
+        answers
+    }
+}
+
+/// Texts of 10 KB in every field of every form and in the searches: refused or cut, and never run.
+#[tokio::test]
+async fn ten_kilobytes_of_a_hostile_text_break_nothing() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let draft = merchant.draft("Bia", 1).await;
+    let txid = text(&merchant.paid_pix(&pix("10.00")).await["txid"]);
+    let browser = Browser::signed_in(&world, ANA).await;
+    let long = hostile(10_000);
+    let names = [
+        "name",
+        "document",
+        "city",
+        "webhook_url",
+        "debit",
+        "credit",
+        "amount",
+        "reason",
+        "reference",
+        "notes",
+        "debtor",
+        "key",
+        "txid",
+        "hours",
+        "kind",
+        "decision",
+        "item",
+        "merchant",
+        "sure",
+        "pix",
+        "limit_card",
+    ];
+    let mut asked = 0;
+    for (template, _) in
+        routes().into_iter().filter(|(path, methods)| methods.contains("post(") && path != "/console/sign-out")
+    {
+        let path = template.replace("/merchants/{id}", &format!("/merchants/{}", merchant.id));
+        let path = path.replace("/keys/{id}", &format!("/keys/{}", merchant.key_id)).replace("{txid}", &txid);
+        let path = path.replace("{id}", &draft).replace("{period}", "2026-01");
+        for long_one in names {
+            let usual = [("decision", "reject"), ("kind", "recipient"), ("amount", "1"), ("key", "k"), ("sure", "off")];
+            let usual = usual.into_iter().filter(|(name, _)| *name != long_one);
+            let fields: Vec<_> = usual.chain([(long_one, long.as_str())]).collect();
+            let page = browser.post(&path, &fields).await;
+            assert!(page.status < 500, "{path} {long_one}: {} {}", page.status, page.html);
+            assert!(!page.html.contains("<script>"), "{path} {long_one}: {}", page.html);
+            asked += 1;
+        }
+    }
+    assert!(asked > 300, "{asked}");
+    let query: String = form_urlencoded::byte_serialize(long.as_bytes()).collect();
+    for path in ["/console/find?q=", "/console/merchants?search=", "/console/queue?kind=", "/console/house?x="] {
+        let page = browser.get(&format!("{path}{query}")).await;
+        assert!(page.status < 500 && !page.html.contains("<script>"), "{path}: {} {}", page.status, page.html);
+    }
+    browser.page("/console").await;
+    world.check_books().await;
 }
 
 /// A charge with a hostile payer.
@@ -353,6 +472,10 @@ async fn every_page_is_small_and_safe_and_speaks_its_language() {
             found
                 .extend(defects(&page.html, language).into_iter().map(|defect| format!("{language} {path}: {defect}")));
         }
+    }
+    for (language, path, page) in full.answers_of_forms().await {
+        found.extend(defects(&page.html, language).into_iter().map(|defect| format!("{language} {path}: {defect}")));
+        largest = largest.max((page.html.len(), path));
     }
     eprintln!("the largest page: {largest:?}");
     assert!(found.is_empty(), "{} defects: {found:#?}", found.len());

@@ -18,6 +18,7 @@ mod console_books;
 mod console_changes;
 mod console_claims;
 mod console_parts;
+mod console_periods;
 mod console_reads;
 mod console_screens;
 mod debts;

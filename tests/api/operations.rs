@@ -357,8 +357,15 @@ async fn health_and_metrics_need_no_credential() {
     assert_eq!(value("centavo_http_failures_total"), Some(0.0));
     assert!(value("process_cpu_seconds_total").is_some());
     assert_eq!(value("centavo_backup_age_seconds"), None, "there was none");
+    assert_eq!(world.ops_get("/ops/backups/last").await.expect(200), json!({}), "there was none");
+    let cut = world.cut().await;
     let backup = world.ops_get("/ops/backup").await;
     assert_eq!(backup.status, 200);
+    let last = world.ops_get("/ops/backups/last").await.expect(200);
+    let age = chrono::Utc::now() - time(&last["taken_at"]).to_utc();
+    assert!((0..3_600).contains(&age.num_seconds()), "{last}");
+    assert_eq!(last["through"], cut);
+    world.ops_get("/ops/backups/last?x=y").await.refused(400, "validation_failed");
     let mut made_up = 0;
     for (method, path) in [("BREW", "/api/card"), ("GET", "/nowhere/1"), ("GET", "/nowhere/2")] {
         made_up += u64::from(world.send(method.parse().unwrap(), path, &[], "").await.status >= 400);

@@ -14,6 +14,13 @@ pub(crate) const ANA: &str = "admin-of-sixteen-letters";
 /// The token of a second operator, who may decide what the first one asks for.
 pub(crate) const RUI: &str = "second-of-sixteen-letters";
 
+/// The token of an operator who may only read.
+pub(crate) const EVA: &str = "reader-of-sixteen-letters";
+
+/// Screens that an operator who may only read has without the forms of the others.
+pub(crate) const OF_READERS: [&str; 8] =
+    ["merchant", "key", "house", "queue", "queue-withdrawal", "sandbox", "month-that-is-over", "event"];
+
 /// Texts that break pages which do not escape, or which read in one direction only.
 const HOSTILE: &str = "\"><script>document.title='hurt'</script><img src=x onerror=alert(1)> \u{202e}moc.live";
 
@@ -31,6 +38,7 @@ pub(crate) struct Furnished {
     merchant: String,
     recipient: String,
     txid: String,
+    event: String,
     waiting: [String; 4],
     _folder: TempDir,
 }
@@ -38,7 +46,8 @@ pub(crate) struct Furnished {
 impl Furnished {
     pub(crate) async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let launch = Launch::on(folder.path()).with("CENTAVO_OPS_TOKEN", format!("ana:{ANA},rui:{RUI}"));
+        let launch = Launch::on(folder.path()).with("CENTAVO_OPS_TOKEN", format!("ana:{ANA},rui:{RUI},eva:{EVA}"));
+        let launch = launch.with("CENTAVO_OPS_ROLES", "eva=read");
         let launch = launch.with("CENTAVO_WEBHOOK_ALLOW", "127.0.0.0/8");
         let server = Server::start(&launch).await.unwrap();
         let mut shop = Self {
@@ -49,6 +58,7 @@ impl Furnished {
             merchant: String::new(),
             recipient: String::new(),
             txid: String::new(),
+            event: String::new(),
             waiting: Default::default(),
             _folder: folder,
         };
@@ -68,6 +78,7 @@ impl Furnished {
             "credit_card": {"number": "4111111111111111", "holder_name": "MARIA", "exp_month": 12, "exp_year": 2099, "cvv": "737"},
         });
         shop.txid = text(&shop.call("/api/card", &card).await["txid"]);
+        shop.event = shop.newest_event().await;
         let pix = shop.paid_pix().await;
         let path = format!("/api/dashboard/sub-recipients/{}/withdraw", shop.recipient);
         let withdrawal = text(&shop.call(&path, &json!({})).await["withdrawal_id"]);
@@ -93,9 +104,17 @@ impl Furnished {
 
     /// Signs in by the form, and stays signed in.
     pub(crate) async fn sign_in(&self, browser: &Browser) {
-        browser.open(&format!("{}/console/sign-in", self.operations())).await;
-        browser.type_into("#token", &format!("{ANA}{ENTER}")).await;
-        assert_eq!(browser.place().await, "/console");
+        self.sign_in_as(browser, ANA).await;
+    }
+
+    /// Signs in by the form with a token.
+    pub(crate) async fn sign_in_as(&self, browser: &Browser, token: &str) {
+        sign_in(browser, self.operations(), token).await;
+    }
+
+    /// The path of the page of the merchant's key.
+    pub(crate) fn key_page(&self) -> String {
+        format!("/console/keys/{}", self.key_id)
     }
 
     /// The path of the merchant's page.
@@ -116,6 +135,9 @@ impl Furnished {
             ("charge", format!("/console/charges/{}", self.txid)),
             ("dispute", format!("/console/charges/{}/dispute?amount=12,34&kind=med", self.txid)),
             ("prove", "/console/journal/prove".to_owned()),
+            ("months", "/console/periods".to_owned()),
+            ("month-that-is-over", "/console/periods/2020-01".to_owned()),
+            ("month", format!("/console/periods/{}", chrono::Utc::now().format("%Y-%m"))),
             ("new-merchant", "/console/merchants/new".to_owned()),
             ("recipient", format!("/console/recipients/{}", self.recipient)),
             ("many", format!("/console/queue/many?decision=reject&id={}&id={}", self.waiting[0], self.waiting[2])),
@@ -135,6 +157,7 @@ impl Furnished {
             ("events", format!("/console/merchants/{id}/events")),
             ("queue", "/console/queue".to_owned()),
             ("webhooks", "/console/webhooks".to_owned()),
+            ("event", format!("/console/webhooks/{}", self.event)),
             ("health", "/console/health".to_owned()),
             ("exports", "/console/exports".to_owned()),
             ("audit", "/console/audit".to_owned()),
@@ -162,6 +185,13 @@ impl Furnished {
         let path = format!("{}/api/sub-recipients/{recipient}", self.server.public);
         let answer = self.client.get(path).bearer_auth(&self.key).send().await.unwrap();
         text(&answer.json::<Value>().await.unwrap()["status"])
+    }
+
+    /// The id of the merchant's newest webhook event.
+    async fn newest_event(&self) -> String {
+        let path = format!("{}/api/events", self.server.public);
+        let answer = self.client.get(path).bearer_auth(&self.key).send().await.unwrap();
+        text(&answer.json::<Value>().await.unwrap()["items"][0]["id"])
     }
 
     /// The txid of a paid PIX charge.
@@ -206,6 +236,39 @@ impl Furnished {
         assert!(status.is_success(), "{address}: {status} {text}");
         serde_json::from_str(&text).unwrap()
     }
+}
+
+/// A server on which nothing has happened.
+pub(crate) struct Empty {
+    server: Server,
+    _folder: TempDir,
+}
+
+impl Empty {
+    pub(crate) async fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let launch = Launch::on(folder.path()).with("CENTAVO_OPS_TOKEN", format!("ana:{ANA}"));
+        Self { server: Server::start(&launch).await.unwrap(), _folder: folder }
+    }
+
+    /// Address of the operators' listener.
+    pub(crate) fn operations(&self) -> &str {
+        &self.server.operations
+    }
+
+    pub(crate) async fn sign_in(&self, browser: &Browser) {
+        sign_in(browser, self.operations(), ANA).await;
+    }
+
+    pub(crate) fn stop(self) {
+        self.server.stop().unwrap();
+    }
+}
+
+async fn sign_in(browser: &Browser, operations: &str, token: &str) {
+    browser.open(&format!("{operations}/console/sign-in")).await;
+    browser.type_into("#token", &format!("{token}{ENTER}")).await;
+    assert_eq!(browser.place().await, "/console");
 }
 
 fn text(value: &Value) -> String {

@@ -16,7 +16,8 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::chromium::{Browser, DOWN, ENTER, VIEWS, View};
 use crate::furnished::Furnished;
 
-/// Route templates that are no page of their own: forms' targets, redirects and files.
+/// Route templates that no address shows: forms' targets, redirects and files. The pages that forms
+/// answer with are judged where they are sent.
 const NO_PAGES: [&str; 14] = [
     "/console/sandbox/data",
     "/console/live",
@@ -49,11 +50,13 @@ fn fits(template: &str, path: &str) -> bool {
     template.len() == path.len() && template.iter().zip(&path).all(same)
 }
 
-/// Forms that change something and lack the session's token, and pages of more than 100 KiB.
+/// Forms that change something and lack the session's token or a key, and pages of more than 100
+/// KiB.
 const OF_THE_PAGE: &str = "const forms = [...document.querySelectorAll('form[method=post]')]\
-     .filter(form => !form.action.endsWith('/sign-in') && !form.querySelector('input[name=form_token]'));\
+     .filter(form => !form.action.endsWith('/sign-in') && (!form.querySelector('input[name=form_token]') ||\
+       !(form.action.endsWith('/sign-out') || form.querySelector('input[name=key]'))));\
      const size = new Blob([document.documentElement.outerHTML]).size;\
-     return forms.map(form => 'a form without its token: ' + form.action)\
+     return forms.map(form => 'a form without its token or key: ' + form.action)\
        .concat(size > 102400 ? ['a page of ' + size + ' bytes'] : [])";
 
 /// Ids that more than one part of a page has. A script and a label find the first one only.
@@ -69,6 +72,11 @@ async fn ids_twice(browser: &Browser) -> Vec<String> {
 /// Judges a page in every view.
 async fn judge(browser: &Browser, address: &str, name: &str, defects: &mut Vec<String>) {
     browser.open(address).await;
+    judge_shown(browser, address, name, defects).await;
+}
+
+/// Judges the page that is shown, as a form's answer is, in every view.
+async fn judge_shown(browser: &Browser, address: &str, name: &str, defects: &mut Vec<String>) {
     if address.contains("/console") {
         let found = browser.run(OF_THE_PAGE).await;
         defects.extend(found.as_array().unwrap().iter().map(|defect| format!("{address}: {defect}")));
@@ -85,8 +93,27 @@ async fn judge(browser: &Browser, address: &str, name: &str, defects: &mut Vec<S
     if wide.as_u64() > Some(320) {
         defects.push(format!("{address}: {wide} wide where 320 are"));
     }
+    if address.contains("/console") {
+        for width in [390, 320] {
+            browser.view(View { scheme: "light", width }).await;
+            defects.extend(focus_hidden(browser).await.into_iter().map(|part| format!("{address} ({width}): {part}")));
+        }
+    }
     defects.extend(browser.said().await.into_iter().map(|line| format!("{address}: {line}")));
 }
+
+/// What can have the focus and is hidden, or has no outline, while it has it.
+async fn focus_hidden(browser: &Browser) -> Vec<String> {
+    browser.press("\t").await;
+    let found = browser.run(&FOCUS_HIDDEN.replace("FOCUSED", FOCUSED)).await;
+    found.as_array().unwrap().iter().map(|name| format!("the focus is hidden: {name}")).collect()
+}
+
+const FOCUS_HIDDEN: &str = "const focused = () => { FOCUSED };\
+     const able = 'a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex=\"0\"]';\
+     return [...document.querySelectorAll(able)]\
+       .filter(part => part.tabIndex >= 0 && !part.disabled && part.checkVisibility({visibilityProperty: true}))\
+       .map(part => { part.focus(); return focused(); }).filter(part => part.hidden).map(part => part.name)";
 
 #[tokio::test]
 async fn every_screen_is_without_defects_in_every_view() {
@@ -114,6 +141,87 @@ async fn every_screen_is_without_defects_in_every_view() {
     }
     browser.close().await;
     shop.stop();
+    assert!(defects.is_empty(), "{} defects: {defects:#?}", defects.len());
+}
+
+/// The pages that forms answer with, those of problems, and those of an operator who may only read.
+#[tokio::test]
+async fn what_forms_answer_is_without_defects_in_every_view() {
+    let Some(browser) = Browser::start().await else { return };
+    let shop = Furnished::start().await;
+    let mut defects = Vec::new();
+    let target = shop.operations();
+    let form = format!("<form method=post action='{target}/console/sign-in'><button>x</button></form>");
+    let other = other_site(format!("<html lang=en><title>x</title>{form}</html>")).await;
+    browser.open(&other).await;
+    browser.click("button").await;
+    browser.has("form_refused").await;
+    let _refused = browser.said().await;
+    judge_shown(&browser, "/console/sign-in (another site)", "answer-refused", &mut defects).await;
+    browser.open(&format!("{target}/console/sign-in?lang=en")).await;
+    browser.type_into("#token", &format!("wrong-of-sixteen-letters{ENTER}")).await;
+    browser.has("opens nothing").await;
+    let _unauthorized = browser.said().await;
+    judge_shown(&browser, "/console/sign-in (wrong token)", "answer-wrong-token", &mut defects).await;
+    shop.sign_in(&browser).await;
+    for language in ["pt-BR", "en"] {
+        let draft = shop.draft("Bia Lima").await;
+        let is_english = usize::from(language == "en");
+        for (name, page, form, said) in [
+            ("key", shop.merchant_page(), "form[action$='/keys']", ["não aparecem de novo", "not shown again"]),
+            ("secret", shop.key_page(), "form[action$='/rotate']", ["não aparecem de novo", "not shown again"]),
+            (
+                "many",
+                format!("/console/queue/many?decision=approve&id={draft}"),
+                "main form",
+                [": Decidido.", ": Decided."],
+            ),
+        ] {
+            let joint = if page.contains('?') { '&' } else { '?' };
+            browser.open(&format!("{target}{page}{joint}lang={language}")).await;
+            browser.enter(&format!("{form} button[type=submit]")).await;
+            browser.has(said[is_english]).await;
+            judge_shown(&browser, &format!("{page} answers"), &format!("answer-{name}-{language}"), &mut defects).await;
+        }
+        browser.open(&format!("{target}/console/nowhere?lang={language}")).await;
+        let _not_found = browser.said().await;
+        judge_shown(&browser, "/console/nowhere", &format!("answer-nowhere-{language}"), &mut defects).await;
+        browser.open(&format!("{target}/console/sandbox?lang={language}")).await;
+        browser.write("#txid", "x").await;
+        browser.enter("form[action='/console/sandbox/pix'] button").await;
+        browser.has("not_found").await;
+        let _not_found = browser.said().await;
+        judge_shown(&browser, "/console/sandbox/pix answers", &format!("answer-problem-{language}"), &mut defects)
+            .await;
+    }
+    browser.enter("header form[method=post] button").await;
+    shop.sign_in_as(&browser, furnished::EVA).await;
+    for (name, path) in shop.screens().into_iter().filter(|(name, _)| furnished::OF_READERS.contains(&name.as_str())) {
+        judge(&browser, &format!("{target}{path}"), &format!("read-{name}"), &mut defects).await;
+    }
+    browser.close().await;
+    shop.stop();
+    assert!(defects.is_empty(), "{} defects: {defects:#?}", defects.len());
+}
+
+/// The sections of a server on which nothing has happened.
+#[tokio::test]
+async fn empty_pages_are_without_defects() {
+    let Some(browser) = Browser::start().await else { return };
+    let empty = furnished::Empty::start().await;
+    empty.sign_in(&browser).await;
+    let links = "return [...document.querySelectorAll('nav a')].map(link => link.getAttribute('href'))";
+    let sections = browser.run(links).await;
+    let mut defects = Vec::new();
+    assert!(sections.as_array().unwrap().len() > 10, "{sections}");
+    let others = ["/console/periods", "/console/journal/prove", "/console/trial-balance?by=ledger"];
+    let all = sections.as_array().unwrap().iter().map(|path| path.as_str().unwrap()).chain(others);
+    for path in all {
+        let address = format!("{}{path}", empty.operations());
+        judge(&browser, &address, &format!("empty-{}", path.rsplit('/').next().unwrap()), &mut defects).await;
+    }
+    browser.close().await;
+    empty.stop();
     assert!(defects.is_empty(), "{} defects: {defects:#?}", defects.len());
 }
 
@@ -147,9 +255,12 @@ async fn the_documents_and_the_reference_are_without_defects() {
 async fn a_page_with_defects_is_found_out() {
     let Some(browser) = Browser::start().await else { return };
     let pale = "<html><body style='background:%23fff'><p style='color:%23aaa'>pale text</p><div style='width:2000px'>y</div>\
-         <svg><text fill='%23bbb'>z</text></svg><img src='x'><b id=a></b><b id=a></b><script>console.error('said')</script></body></html>";
+         <svg><text fill='%23bbb'>z</text></svg><img src='x'><b id=a></b><b id=a></b>\
+         <button>good</button><button style='outline:none'>bare</button><p style='position:relative'><button>under</button>\
+         <i style='position:absolute;inset:0;background:%23fff'></i></p><script>console.error('said')</script></body></html>";
     browser.open(&format!("data:text/html,{pale}")).await;
     browser.view(VIEWS[0]).await;
+    assert_eq!(focus_hidden(&browser).await.len(), 2, "what lies under another part, and what has no outline");
     let (defects, said) = (browser.defects().await, browser.said().await);
     assert_eq!(ids_twice(&browser).await, ["the id \"a\" more than once"]);
     for expected in ["color-contrast", "image-alt", "html-has-lang", "sideways scroll", "picture: \"z\""] {
@@ -157,10 +268,13 @@ async fn a_page_with_defects_is_found_out() {
     }
     assert!(said.iter().any(|line| line.contains("said")), "{said:?}");
     let form = "<form method=post action='/console/house'><button>x</button></form>";
-    let token = "<form method=post action='/console/house'><input name=form_token value=t></form>";
-    for (body, expected) in
-        [(form, "a form without its token"), (token, ""), (&*format!("{token}{}", "y".repeat(102_400)), "a page of")]
-    {
+    let token =
+        "<form method=post action='/console/house'><input name=form_token value=t><input name=key value=k></form>";
+    for (body, expected) in [
+        (form, "a form without its token or key"),
+        (token, ""),
+        (&*format!("{token}{}", "y".repeat(102_400)), "a page of"),
+    ] {
         browser.open(&format!("data:text/html,<html lang=en>{body}</html>")).await;
         let found = browser.run(OF_THE_PAGE).await;
         let found: Vec<_> = found.as_array().unwrap().iter().map(|defect| defect.as_str().unwrap()).collect();

@@ -1,0 +1,244 @@
+//! Months: those that are over, with the closing of each; one month with what is open in it, and
+//! the form that asks for its closing or carries it out. The route of `/ops` does it.
+
+use std::sync::Arc;
+
+use actors::store::Sequence;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::time::{Month, Timestamp};
+use maud::{Markup, html};
+
+use crate::app::App;
+use crate::console::form::hidden_key;
+use crate::console::keys::json_of;
+use crate::console::page::{Screen, Section, Visit};
+use crate::console::paging::{pager, part};
+use crate::console::posted::Posted;
+use crate::console::queue::kind_word;
+use crate::console::records::record_link;
+use crate::console::show;
+use crate::console::wire_words;
+use crate::console::words;
+use crate::http::body::JsonBody;
+use crate::http::caller::PathId;
+use crate::http::credential::Role;
+use crate::http::idempotency::SentKey;
+use crate::http::language::Language;
+use crate::http::problem::{Problem, broken};
+use crate::http::reply::query;
+use crate::http::session::Done;
+use crate::http::timestamp::local;
+use crate::ops::operator::Decider;
+use crate::ops::periods::{self, OpenItem, PeriodView};
+
+/// Months on a page.
+const MONTHS_A_PAGE: u64 = 24;
+
+/// The months that are over, newest first, and a link to the one that goes on.
+pub async fn list(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {
+    visit.answer(list_screen(&app, &visit, &parts))
+}
+
+fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+    visit.whole()?;
+    let page = part(&query(parts)?, MONTHS_A_PAGE)?;
+    let current = month_of(visit.now)?;
+    let closed = app.engine.closed_periods();
+    let first = app.engine.block(Sequence(1))?.map_or(Ok(current), |block| month_of(Timestamp(block.booked_at_ms)))?;
+    let first = closed.first().map_or(first, |(month, _)| first.min(*month));
+    let total = u64::from(current.0.saturating_sub(first.0));
+    let newest = u64::from(current.0).saturating_sub(page.skip());
+    let oldest = newest.saturating_sub(page.per_page).max(first.0.into());
+    let mut rows = Vec::new();
+    for month in (oldest..newest).rev().filter_map(|number| u32::try_from(number).ok()).map(Month) {
+        let by = closed.iter().find(|(through, _)| month <= *through).map(|(_, sequence)| *sequence);
+        rows.push((month, periods::status(&app.engine, month)?, by));
+    }
+    let body = html! {
+        p { (visit.say(words::MONTHS_WHAT)) }
+        p.actions { a.button href={"/console/periods/" (current)} { (visit.say(words::THIS_MONTH)) } }
+        section.card aria-label=(visit.say(words::MONTHS)) {
+            @if !rows.is_empty() { (show::scrolled(visit.say(words::MONTHS), table(visit, &rows))) }
+            (pager(visit, parts, page, total))
+        }
+    };
+    Ok(Screen { section: Section::TrialBalance, title: visit.say(words::MONTHS).to_owned(), body })
+}
+
+fn table(visit: &Visit, rows: &[(Month, &'static str, Option<Sequence>)]) -> Markup {
+    html! {
+        table {
+            thead {
+                tr {
+                    th scope="col" { (visit.say(words::MONTH)) }
+                    th scope="col" { (visit.say(words::STATUS)) }
+                    th scope="col" { (visit.say(words::CLOSED_BY_RECORD)) }
+                }
+            }
+            tbody {
+                @for (month, status, by) in rows {
+                    tr {
+                        td { a href={"/console/periods/" (month)} { (name(visit.language, *month)) } }
+                        td { (visit.say(wire_words::period_status(status))) }
+                        td { @if let Some(by) = by { (record_link(visit.language, *by)) } @else { "—" } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The month of a time in Sao Paulo.
+fn month_of(at: Timestamp) -> Result<Month, Problem> {
+    Month::parse(&local(at.0).format("%Y-%m").to_string()).ok_or_else(broken)
+}
+
+fn name(language: Language, month: Month) -> String {
+    let text = month.to_string();
+    match (language, text.split_once('-')) {
+        (Language::Portuguese, Some((year, month))) => format!("{month}/{year}"),
+        _ => text,
+    }
+}
+
+/// One month.
+pub async fn one(State(app): State<Arc<App>>, visit: Visit, PathId(period): PathId) -> Response {
+    let made = screen(&app, &visit, &period).await;
+    visit.answer(made)
+}
+
+async fn screen(app: &Arc<App>, visit: &Visit, period: &str) -> Result<Screen, Problem> {
+    visit.whole()?;
+    let month = periods::named(period)?;
+    let period = periods::read_patiently(app, month).await?;
+    let is_over = month < month_of(visit.now)?;
+    let body = html! {
+        section.card aria-label=(visit.say(words::MONTH)) { (show::facts(facts(app, visit, month, &period))) }
+        section.card aria-labelledby="open" {
+            h2 id="open" { (visit.say(words::OPEN_ITEMS)) }
+            @if period.open.is_empty() { p { (visit.say(words::OPEN_NOTHING)) } } @else {
+                (show::scrolled(visit.say(words::OPEN_ITEMS), open_items(visit, cut(&period), &period.open)))
+            }
+        }
+        @if period.status != "closed" { (closing(visit, &period, is_over)) }
+        p { a href="/console/periods" { "← " (visit.say(words::MONTHS)) } }
+    };
+    let title = format!("{} {}", visit.say(words::MONTH), name(visit.language, month));
+    Ok(Screen { section: Section::TrialBalance, title, body })
+}
+
+/// The last Record of a month; none while there is no Record.
+fn cut(period: &PeriodView) -> Option<Sequence> {
+    period.cut.values().next().map(|last| Sequence(*last)).filter(|last| last.0 > 0)
+}
+
+fn facts(app: &App, visit: &Visit, month: Month, period: &PeriodView) -> Vec<(&'static str, Markup)> {
+    let by = |name: &str, at: &Option<String>| {
+        html! { bdi { (name) } @if let Some(at) = at { " · " (show::text_moment(visit.language, at)) } }
+    };
+    let cut = html! { @if let Some(last) = cut(period) { (record_link(visit.language, last)) } @else { "—" } };
+    let mut pairs = vec![
+        (visit.say(words::STATUS), html! { (visit.say(wire_words::period_status(period.status))) }),
+        (visit.say(words::MONTH_CUT), cut),
+    ];
+    if let Some(name) = &period.requested_by {
+        pairs.push((visit.say(words::CLOSE_ASKED_BY), by(name, &period.requested_at)));
+    }
+    match &period.closed_by {
+        Some(name) => pairs.push((visit.say(words::CLOSED_BY), by(name, &period.closed_at))),
+        None if period.status == "closed" => {
+            let closed = app.engine.closed_periods().into_iter().find(|(through, _)| month <= *through);
+            let link = html! {
+                @if let Some((later, by)) = closed { (name(visit.language, later)) " · " (record_link(visit.language, by)) }
+            };
+            pairs.push((visit.say(words::CLOSED_WITH), link));
+        }
+        None => {}
+    }
+    for (word, hash) in [(words::MONTH_HEAD, &period.head), (words::MONTH_TOTALS, &period.totals)] {
+        if let Some(hash) = hash {
+            pairs.push((visit.say(word), html! { code.hash { (hash) } }));
+        }
+    }
+    pairs
+}
+
+fn open_items(visit: &Visit, cut: Option<Sequence>, items: &[OpenItem]) -> Markup {
+    let named = |item: &OpenItem| match (item.kind, cut) {
+        ("waiting", _) => html! { a href={"/console/queue?kind=" (item.name)} { (visit.say(kind_word(&item.name))) } },
+        ("unanswered", _) => html! { (visit.say(words::CHARGES)) },
+        ("unreconciled", _) => html! { (visit.say(wire_words::file_kind(&item.name))) },
+        (_, Some(Sequence(cut))) => {
+            html! { a href={"/console/trial-balance?account=" (item.name) "&at=" (cut)} { (show::breakable(&item.name)) } }
+        }
+        _ => show::breakable(&item.name),
+    };
+    html! {
+        table {
+            thead {
+                tr {
+                    th scope="col" { (visit.say(words::WHAT)) }
+                    th scope="col" { (visit.say(words::NAME)) }
+                    th.amount scope="col" { (visit.say(words::BALANCE)) }
+                    th.amount scope="col" { (visit.say(words::COUNT)) }
+                }
+            }
+            tbody {
+                @for item in items {
+                    tr {
+                        td { (visit.say(wire_words::open_at_end(item.kind))) }
+                        td { (named(item)) }
+                        td.amount { @if let Some(balance) = item.balance { (visit.money(balance)) } }
+                        td.amount { @if let Some(count) = item.count { (show::count(visit.language, count)) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The form of what comes next: asking for the closing, or the closing by a second operator.
+fn closing(visit: &Visit, period: &PeriodView, is_over: bool) -> Markup {
+    let is_asked = period.status == "pending";
+    let is_own = period.requested_by.as_deref() == Some(visit.operator.name.as_str());
+    let heading = visit.say(if is_asked { words::CLOSE_MONTH } else { words::ASK_CLOSE });
+    html! {
+        section.card aria-labelledby="close" {
+            h2 id="close" { (heading) }
+            @if !is_over { p { (visit.say(words::MONTH_GOES_ON)) } }
+            @else {
+                p.dim { (visit.say(words::CLOSE_WHAT)) }
+                @if is_own || !is_asked { p.warning { (visit.say(words::SECOND_CLOSES)) } }
+                @if visit.may(Role::Decide) && !is_own {
+                    form method="post" action={"/console/periods/" (period.period)} {
+                        (visit.token_field())
+                        (hidden_key())
+                        p.actions { button.primary type="submit" { (heading) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Asks for the closing of a month or carries it out, as the route of `/ops` does.
+pub async fn close(State(app): State<Arc<App>>, PathId(period): PathId, Posted { visit, form }: Posted) -> Response {
+    let closed = async {
+        visit.operator.require(Role::Decide)?;
+        visit.whole()?;
+        periods::named(&period)?;
+        let key = SentKey::of_form(form.value("key"), "/ops/periods/{period}/close");
+        let (app, operator) = (State(Arc::clone(&app)), Decider(visit.operator.clone()));
+        let answer = periods::close(app, operator, PathId(period.clone()), key, JsonBody::made("{}")).await?;
+        json_of(answer).await
+    };
+    match closed.await {
+        Ok(month) => {
+            let done = if month["status"] == "closed" { Done::MonthClosed } else { Done::CloseAsked };
+            visit.done(&app, &format!("/console/periods/{period}"), done)
+        }
+        Err(problem) => visit.answer(Err(problem)),
+    }
+}
