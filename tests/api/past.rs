@@ -41,12 +41,12 @@ async fn shown(world: &World, query: &str) -> (Value, Sums) {
     }
 }
 
-fn local(at: DateTime<Utc>) -> DateTime<FixedOffset> {
+pub(crate) fn local(at: DateTime<Utc>) -> DateTime<FixedOffset> {
     at.with_timezone(&FixedOffset::west_opt(3 * 3_600).unwrap())
 }
 
 /// The first moment of the next month in Sao Paulo.
-fn next_month(at: DateTime<Utc>) -> DateTime<Utc> {
+pub(crate) fn next_month(at: DateTime<Utc>) -> DateTime<Utc> {
     let first = local(at).with_day(1).unwrap().date_naive() + chrono::Months::new(1);
     (first.and_hms_opt(3, 0, 0).unwrap()).and_utc()
 }
