@@ -91,7 +91,7 @@ impl Chart {
             let of_record = by_record.entry(row["sequence"].as_u64().unwrap()).or_default();
             of_record.entry((text(&row["ledger"]), text(&row["event"]))).or_default().push(row);
         }
-        // The merchant has opened itself and its recipients: all ledgers but the house and the shard.
+        // The merchant has opened itself and its recipients: all but the house and the shard.
         let mut ordinals = [0, self.ledgers.len() as u64 - 2];
         let mut records = Vec::new();
         for entries in by_record.values() {
