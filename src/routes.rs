@@ -126,6 +126,7 @@ fn books_of_operators() -> Routes {
         .routes(routes!(batches::list))
         .routes(routes!(reconciliations::reconcile, reconciliations::list))
         .routes(routes!(reconciliations::get))
+        .routes(routes!(reconciliations::dismiss))
         .routes(routes!(records::list))
         .routes(routes!(records::record))
         .routes(routes!(blocks::get))

@@ -169,7 +169,9 @@ fn open_items(visit: &Visit, cut: Option<Sequence>, items: &[OpenItem]) -> Marku
     let named = |item: &OpenItem| match (item.kind, cut) {
         ("waiting", _) => html! { a href={"/console/queue?kind=" (item.name)} { (visit.say(kind_word(&item.name))) } },
         ("unanswered", _) => html! { (visit.say(words::CHARGES)) },
-        ("unreconciled", _) => html! { (visit.say(wire_words::file_kind(&item.name))) },
+        ("unreconciled", _) | ("uncompared", _) if !item.name.contains(':') => {
+            html! { (visit.say(wire_words::file_kind(&item.name))) }
+        }
         (_, Some(Sequence(cut))) => {
             html! { a href={"/console/trial-balance?account=" (item.name) "&at=" (cut)} { (show::breakable(&item.name)) } }
         }

@@ -109,6 +109,7 @@ pub fn open_at_end(kind: &str) -> Word {
         "unanswered" => word("Sem resposta do adquirente", "Without an answer of the acquirer"),
         "waiting" => word("Decisões pendentes", "Decisions that wait"),
         "unreconciled" => word("Diferenças da conciliação", "Differences that reconciliations found"),
+        "uncompared" => word("Sem arquivo que confira", "Not compared with any file"),
         _ => OTHER,
     }
 }

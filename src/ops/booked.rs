@@ -17,8 +17,8 @@ use ledger::record::Record;
 
 use crate::http::problem::{Problem, broken};
 use crate::http::streamed::ReadPace;
-use crate::http::timestamp::{Named, day_of};
-use crate::reconcile::acquirer::{self, BookedBatch};
+use crate::http::timestamp::{begin_of, day_of};
+use crate::reconcile::acquirer::{self, BookedBatch, PaidBatch};
 use crate::reconcile::pix::{BookedPayment, PixList};
 use crate::reconcile::statement::Movement;
 use crate::reconcile::{ofx, statement};
@@ -32,7 +32,7 @@ const BATCHES_AT_ONCE: usize = 100;
 const ENTRIES_AT_ONCE: usize = 100;
 
 /// A bank account of the platform.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum BankAccount {
     /// `Assets:Bank:Settlement`: the acquirer's batches, and transfers out.
     Settlement,
@@ -41,7 +41,16 @@ pub enum BankAccount {
 }
 
 impl BankAccount {
-    fn house(self) -> HouseAccount {
+    /// Its name in requests and results.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Settlement => "settlement",
+            Self::Pix => "pix",
+        }
+    }
+
+    /// The account of the chart.
+    pub fn house(self) -> HouseAccount {
         match self {
             Self::Settlement => HouseAccount::BankSettlement,
             Self::Pix => HouseAccount::BankPix,
@@ -133,10 +142,11 @@ pub fn movements(
 ) -> Result<Vec<statement::Movement>, Problem> {
     let mut movements = Vec::new();
     if account == BankAccount::Settlement {
-        batches(engine, of.from, of.to, &mut movements)?;
+        // One without money has no line at the bank.
+        let paid = batches(engine, of.from, of.to)?.into_iter().filter(|batch| batch.net != Centavos::ZERO);
+        movements.extend(paid.map(|batch| movement("batch", batch.reference, Vec::new(), batch.paid_on, batch.net)));
     }
-    let limit = |day: NaiveDate| Named::parse(&day.to_string()).ok_or_else(broken);
-    let (from_ms, to_ms) = (limit(of.from)?.begin, limit(of.to)?.end - 1);
+    let (from_ms, to_ms) = limits(of.from, of.to)?;
     each_record(engine, from_ms, to_ms, |record| {
         let day = day_of(record.takes_effect_at().0);
         movements.extend(record.events.iter().filter_map(|event| match account {
@@ -146,6 +156,11 @@ pub fn movements(
     })?;
     house_entries(engine, account.house(), (from_ms, to_ms), &mut movements)?;
     Ok(movements)
+}
+
+/// The first and the last millisecond of some days.
+fn limits(from: NaiveDate, to: NaiveDate) -> Result<(i64, i64), Problem> {
+    Ok((begin_of(from), begin_of(to.succ_opt().ok_or_else(broken)?) - 1))
 }
 
 /// The entries of the house ledger that take effect in a period. They may be booked long after it.
@@ -183,31 +198,108 @@ fn house_entries(
     }
 }
 
-/// The batches that the acquirer paid in a period. One without money has no line at the bank.
-fn batches(engine: &Arc<Engine>, from: NaiveDate, to: NaiveDate, movements: &mut Vec<Movement>) -> Result<(), Problem> {
-    let mut skip = 0;
+/// The batches that are booked whole and that the acquirer paid in a period, newest first.
+pub fn batches(engine: &Arc<Engine>, from: NaiveDate, to: NaiveDate) -> Result<Vec<PaidBatch>, Problem> {
+    let (mut paid, mut skip) = (Vec::new(), 0);
     loop {
         let listed = engine.batches(skip, BATCHES_AT_ONCE)?;
         let (total, mut count) = (listed.total, 0);
         for found in listed.items {
             count += 1;
             let (_, record) = found?;
-            for event in &record.events {
-                let Event::AcquirerBatchBooked { batch, net, .. } = event else { continue };
-                let day = acquirer::day(batch.paid_on);
-                if day < from {
-                    return Ok(());
-                }
-                if day <= to && *net != Centavos::ZERO {
-                    movements.push(movement("batch", batch.reference.clone(), Vec::new(), day, *net));
-                }
+            // None is booked before it is paid, and the newest come first.
+            if day_of(record.effective_at.0) < from {
+                return Ok(paid);
             }
+            let batches = record.events.into_iter().filter_map(|event| match event {
+                Event::AcquirerBatchBooked { batch, net, .. } => {
+                    Some(PaidBatch { paid_on: acquirer::day(batch.paid_on), reference: batch.reference, net })
+                }
+                _ => None,
+            });
+            paid.extend(batches.filter(|batch| (from..=to).contains(&batch.paid_on)));
         }
         skip += count;
         if count == 0 || skip >= total {
-            return Ok(());
+            return Ok(paid);
         }
     }
+}
+
+/// A kind of file that is of days.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum DailyFile {
+    /// The statement of a bank account.
+    Statement(BankAccount),
+    /// The list of the PIX institution.
+    PixList,
+}
+
+/// Days, each with a kind of file.
+pub type FileDays = BTreeSet<(NaiveDate, DailyFile)>;
+
+/// Those of some days of which a file should have something. The journal is read from the first of
+/// them on; what comes once every file of a day is known to have something is passed over.
+pub fn days_with_movements(engine: &Arc<Engine>, mut asked: FileDays) -> Result<FileDays, Problem> {
+    let mut found = known_days(engine, &asked)?;
+    asked.retain(|day| !found.contains(day));
+    let mut pace = ReadPace::new(engine);
+    let mut next = asked.first().map(|(day, _)| *day);
+    while let Some(begin) = next.take() {
+        for block in engine.blocks(first_booked_at(engine, begin_of(begin))?) {
+            let block = block?;
+            let booked_on = day_of(block.booked_at_ms);
+            // What happened on a day is booked through the end of the next one.
+            let still = booked_on.pred_opt().unwrap_or(booked_on);
+            let awaited = asked.iter().map(|(day, _)| *day).find(|day| *day >= still);
+            match awaited {
+                None => return Ok(found),
+                Some(day) if day > booked_on => {
+                    next = Some(day);
+                    break;
+                }
+                Some(_) => {}
+            }
+            for (at, bytes) in (block.first.0..).zip(&block.records) {
+                let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence: at, error })?;
+                let day = day_of(record.takes_effect_at().0);
+                let files = record.events.iter().flat_map(|event| files_with(event, day));
+                let met: Vec<_> = files.map(|file| (day, file)).filter(|day| asked.remove(day)).collect();
+                found.extend(met);
+            }
+            pace.step();
+        }
+    }
+    Ok(found)
+}
+
+/// Days whose movements the lists of batches and of the house's entries have.
+fn known_days(engine: &Arc<Engine>, asked: &FileDays) -> Result<FileDays, Problem> {
+    let (Some((from, _)), Some((to, _))) = (asked.first(), asked.last()) else { return Ok(FileDays::new()) };
+    let paid = batches(engine, *from, *to)?.into_iter().filter(|batch| batch.net != Centavos::ZERO);
+    let mut known: FileDays =
+        paid.map(|batch| (batch.paid_on, DailyFile::Statement(BankAccount::Settlement))).collect();
+    let period = limits(*from, *to)?;
+    for account in [BankAccount::Settlement, BankAccount::Pix] {
+        let mut entries = Vec::new();
+        house_entries(engine, account.house(), period, &mut entries)?;
+        known.extend(entries.into_iter().map(|entry| (entry.day, DailyFile::Statement(account))));
+    }
+    known.retain(|day| asked.contains(day));
+    Ok(known)
+}
+
+/// The files that should have what an event of a day says.
+fn files_with(event: &Event, day: NaiveDate) -> impl Iterator<Item = DailyFile> {
+    let is_payment = matches!(event, Event::PixPaid { .. } | Event::LatePixReceived { .. });
+    let on_settlement = paid_out(event, PayoutBank::Settlement, day).is_some();
+    let on_pix = paid_out(event, PayoutBank::Pix, day).or_else(|| on_pix(event, day)).is_some();
+    let files = [
+        (DailyFile::PixList, is_payment),
+        (DailyFile::Statement(BankAccount::Settlement), on_settlement),
+        (DailyFile::Statement(BankAccount::Pix), on_pix),
+    ];
+    files.into_iter().filter(|(_, has)| *has).map(|(file, _)| file)
 }
 
 /// A transfer that left an account, or came back to it.

@@ -32,5 +32,6 @@ pub mod refunds;
 pub mod reports;
 pub mod sandbox;
 pub mod sub_recipients;
+pub mod uncompared;
 pub mod webhooks;
 pub mod withdrawals;

@@ -30,7 +30,8 @@ use crate::http::streamed::turn;
 use crate::http::timestamp::day_of;
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::queue::kind_name;
-use crate::ops::reconciliations;
+use crate::ops::reconciliations::KeptResult;
+use crate::ops::uncompared::uncompared;
 
 /// A month, and its closing.
 #[derive(Debug, Serialize, ToSchema)]
@@ -87,11 +88,13 @@ pub struct OpenItem {
     /// `suspense`: money that nobody has explained; `negative_bank`: a bank account below zero;
     /// `in_flight`: money that is held for orders without an end; `unanswered`: card charges
     /// without an answer of the acquirer; `waiting`: decisions of operators that were asked for by
-    /// then and are not taken; `unreconciled`: differences that reconciliations of its days found.
-    #[schema(pattern = "^(suspense|negative_bank|in_flight|unanswered|waiting|unreconciled)$")]
+    /// then and are not taken; `unreconciled`: differences that reconciliations of its days found;
+    /// `uncompared`: what no reconciliation covers of its days that are over.
+    #[schema(pattern = "^(suspense|negative_bank|in_flight|unanswered|waiting|unreconciled|uncompared)$")]
     pub kind: &'static str,
     /// The account, without ids; of `unanswered`, `charge`; of `waiting`, the kind of the queue's
-    /// items; of `unreconciled`, the kind of file.
+    /// items; of `unreconciled`, the kind of file; of `uncompared`, a bank account (days on which
+    /// it moved), `pix` (days with payments) or `acquirer` (batches).
     #[schema(example = "Liabilities:Suspense")]
     pub name: String,
     /// Balance in centavos, debits minus credits; absent for a count.
@@ -226,10 +229,10 @@ impl PeriodView {
     }
 }
 
-/// What was open after a Record, the last one booked before `end`, and the differences that
-/// reconciliations found in the days since `begin`.
+/// What was open after a Record, the last one booked before `end`, and what reconciliations of the
+/// days since `begin` found and lack.
 fn open_items(
-    engine: &Engine,
+    engine: &Arc<Engine>,
     through: Sequence,
     (begin, end): (Timestamp, Timestamp),
 ) -> Result<Vec<OpenItem>, Problem> {
@@ -258,16 +261,20 @@ fn open_items(
         open.push(OpenItem { kind: "unanswered", name, balance: None, count: Some(unanswered) });
     }
     let waiting = engine.queue_counts(|item| (item.id.created_at() < end).then(|| kind_name(item)));
-    let counted = waiting.into_iter().map(|(name, count)| OpenItem {
-        kind: "waiting",
-        name: name.to_owned(),
-        balance: None,
-        count: Some(count as u64),
-    });
-    open.extend(counted);
-    let found = reconciliations::differences(engine, day_of(begin.0), day_of(end.0 - 1))?;
-    open.extend(found.into_iter().map(|(name, count)| OpenItem {
-        kind: "unreconciled",
+    let mut counted: Vec<_> =
+        waiting.into_iter().map(|(name, count)| ("waiting", name.to_owned(), count as u64)).collect();
+    let last_over = day_of(engine.now().0).pred_opt().ok_or_else(broken)?;
+    let (results, from, to) = (KeptResult::all(engine)?, day_of(begin.0), day_of(end.0 - 1));
+    let mut differences: BTreeMap<&str, u64> = BTreeMap::new();
+    for result in results.iter().filter(|result| result.from <= to && result.to >= from) {
+        *differences.entry(&result.kind).or_default() += result.differences();
+    }
+    let found = differences.into_iter().filter(|(_, count)| *count > 0);
+    counted.extend(found.map(|(name, count)| ("unreconciled", name.to_owned(), count)));
+    let lacking = uncompared(engine, &results, [from, to.min(last_over)])?;
+    counted.extend(lacking.into_iter().map(|(name, count)| ("uncompared", name, count)));
+    open.extend(counted.into_iter().map(|(kind, name, count)| OpenItem {
+        kind,
         name,
         balance: None,
         count: Some(count),

@@ -11,16 +11,18 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
-use chrono::{DateTime, NaiveDate, Utc};
-use serde::{Deserialize, Serialize};
+use chrono::NaiveDate;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::body::{FileFormat, InstitutionFile};
+use crate::http::body::{FileFormat, InstitutionFile, JsonBody};
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, SentKey};
+use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, FieldError, Problem, broken};
 use crate::http::reply::{List, PageQuery, list_of, one_of, only, query, time};
 use crate::http::streamed::turn;
@@ -36,14 +38,18 @@ const FINDINGS_MAX: usize = 1_000;
 const KEPT_MAX: usize = 1_000;
 
 /// Result of a reconciliation. Nothing is booked, and of the file only this is kept.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 pub struct Reconciliation {
     /// SHA-256 of the file, hexadecimal, under which the result is kept.
     #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
     sha256: String,
     /// Whose file it is: `acquirer`, `pix` or `bank`.
     #[schema(pattern = "^(acquirer|pix|bank)$")]
-    kind: &'static str,
+    kind: String,
+    /// The account of a bank statement, `settlement` or `pix`; absent for the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, pattern = "^(settlement|pix)$")]
+    account: Option<String>,
     /// When it was compared.
     #[schema(format = "date-time")]
     made_at: String,
@@ -53,14 +59,12 @@ pub struct Reconciliation {
     /// The last Record that counted.
     #[schema(minimum = 0, example = 42)]
     sequence: u64,
-    /// First day of the period; absent for the acquirer, whose files name batches.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = Date, example = "2026-11-27")]
-    from: Option<String>,
-    /// Last day of the period.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, format = Date, example = "2026-11-27")]
-    to: Option<String>,
+    /// First day of the period; of a file of the acquirer, the day of its first payment.
+    #[schema(format = Date, example = "2026-11-27")]
+    from: String,
+    /// Last day of the period; of a file of the acquirer, the day of its last payment.
+    #[schema(format = Date, example = "2026-11-27")]
+    to: String,
     /// Lines of the file: of a PIX list, its payments and returns.
     #[schema(example = 3)]
     lines: usize,
@@ -89,51 +93,81 @@ pub struct Reconciliation {
     /// Lines that are booked in suspense, since they name no captured charge.
     #[schema(example = 0)]
     in_suspense: usize,
+    /// Who dismissed it, once an operator did: its differences and its days do not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    dismissed: Option<Dismissal>,
     /// The first 1,000 differences; absent in lists.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     findings: Option<Vec<FindingView>>,
 }
 
+/// Dismissal of a reconciliation.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+#[schema(as = ReconciliationDismissal)]
+pub struct Dismissal {
+    /// The operator who dismissed it.
+    #[schema(example = "ana")]
+    by: String,
+    /// When it was dismissed.
+    #[schema(format = "date-time")]
+    at: String,
+    /// Why, in the operator's words.
+    #[schema(example = "Arquivo de outro estabelecimento")]
+    reason: String,
+}
+
+/// Why a reconciliation is dismissed.
+#[derive(Deserialize, ToSchema)]
+#[schema(example = json!({"reason": "Arquivo de outro estabelecimento"}))]
+pub struct DismissalRequest<'a> {
+    /// Why, at most 500 characters.
+    #[serde(borrow)]
+    #[schema(value_type = String, min_length = 1, max_length = 500)]
+    reason: Raw<'a>,
+}
+
 /// A difference between a file and the books.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[schema(as = ReconciliationFinding)]
 pub struct FindingView {
     /// `differs`, `only_ours`, `only_theirs`, `twice` or `in_suspense`.
     #[schema(pattern = "^(differs|only_ours|only_theirs|twice|in_suspense)$")]
-    finding: &'static str,
+    finding: String,
     /// Number of the line in the file; absent for what only the books have.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = 7)]
     line: Option<u64>,
     /// Reference of the acquirer's batch, if it is about one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "LOTE-20785")]
     batch: Option<String>,
     /// The charge's txid, if it is about one.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     payment_id: Option<String>,
     /// `installment`, `refund` or `dispute` of the acquirer; `pix`, `return`, `cashout`, `batch`,
     /// `withdrawal`, `withdrawal_return`, `entry`, or `statement_line` for a line of the bank that
-    /// is nothing of these.
+    /// is nothing of these. A `batch` of a file of the acquirer is left out there whole: `ours` has
+    /// its net as `gross`.
     #[schema(example = "installment")]
-    kind: &'static str,
+    kind: String,
     /// Number of the installment; end-to-end id, reference or id of the others.
     #[schema(example = "1")]
     id: String,
     /// What the books say; absent where only the file has it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     ours: Option<SettledView>,
     /// What the file says; absent where only the books have it.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     theirs: Option<SettledView>,
 }
 
 /// Amounts and day of a line.
-#[derive(Debug, Serialize, ToSchema)]
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
 #[schema(as = SettledLine)]
 pub struct SettledView {
     /// The day of the payment.
@@ -226,34 +260,49 @@ pub async fn list(
 
 /// What a kept result says in short.
 #[derive(Deserialize)]
-struct Summary<'a> {
-    kind: &'a str,
-    made_at: &'a str,
-    from: Option<&'a str>,
-    to: Option<&'a str>,
+pub struct KeptResult {
+    /// Whose file it was: `acquirer`, `pix` or `bank`.
+    pub kind: String,
+    /// The account of a bank statement, `settlement` or `pix`.
+    pub account: Option<String>,
+    /// First day of the file.
+    #[serde(deserialize_with = "kept_day")]
+    pub from: NaiveDate,
+    /// Last day of the file.
+    #[serde(deserialize_with = "kept_day")]
+    pub to: NaiveDate,
     differs: u64,
     only_ours: u64,
     only_theirs: u64,
     twice: u64,
+    dismissed: Option<Dismissal>,
 }
 
-/// Differences of the kept results that are of days of a period, by kind of file. A file of the
-/// acquirer has no days of its own: it counts by the day on which it was compared.
-pub fn differences(engine: &Engine, from: NaiveDate, to: NaiveDate) -> Result<BTreeMap<String, u64>, Problem> {
-    let mut differences = BTreeMap::new();
-    for name in engine.kept_names(SUMMARIES)? {
-        let Some(bytes) = engine.kept(&name)? else { continue };
-        let Summary { kind, made_at, from: first, to: last, differs, only_ours, only_theirs, twice } =
-            serde_json::from_slice(&bytes).map_err(|_| broken())?;
-        let made_on = made_at.parse::<DateTime<Utc>>().ok().map(|at| day_of(at.timestamp_millis()));
-        let (first, last) = (first.and_then(day).or(made_on), last.and_then(day).or(made_on));
-        let is_of_period = first.is_some_and(|first| first <= to) && last.is_some_and(|last| last >= from);
-        let count = differs + only_ours + only_theirs + twice;
-        if is_of_period && count > 0 {
-            *differences.entry(kind.to_owned()).or_default() += count;
+fn kept_day<'de, D: Deserializer<'de>>(from: D) -> Result<NaiveDate, D::Error> {
+    let text = String::deserialize(from)?;
+    day(&text).ok_or_else(|| D::Error::custom("no day"))
+}
+
+impl KeptResult {
+    /// The kept results that nobody has dismissed.
+    pub fn all(engine: &Engine) -> Result<Vec<Self>, Problem> {
+        let mut kept = Vec::new();
+        for name in engine.kept_names(SUMMARIES)? {
+            let Some(bytes) = engine.kept(&name)? else { continue };
+            match serde_json::from_slice::<Self>(&bytes) {
+                Ok(result) => kept.extend(result.dismissed.is_none().then_some(result)),
+                Err(error) => {
+                    tracing::warn!(name, %error, "a kept reconciliation does not count; compare its file again")
+                }
+            }
         }
+        Ok(kept)
     }
-    Ok(differences)
+
+    /// How many differences it found.
+    pub fn differences(&self) -> u64 {
+        self.differs + self.only_ours + self.only_theirs + self.twice
+    }
 }
 
 /// The result of a file, by its SHA-256.
@@ -261,9 +310,47 @@ pub fn differences(engine: &Engine, from: NaiveDate, to: NaiveDate) -> Result<BT
     params(("id" = String, Path, description = "SHA-256 of the file, hexadecimal.")),
     responses((status = 200, body = Reconciliation)))]
 pub async fn get(State(app): State<Arc<App>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
-    let is_digest = id.len() == 64 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
-    let found = if is_digest { app.engine.kept(&result_name(&id))? } else { None };
+    let found = if is_digest(&id) { app.engine.kept(&result_name(&id))? } else { None };
     found.map(json).ok_or_else(|| Problem::new(Code::NotFound))
+}
+
+/// Dismisses the result of a file that should not have been compared: the result stays, and its
+/// differences and days count no longer in the closing of a month. One that was dismissed before is
+/// 409 `already_decided`. Comparing the file again (`again=true`) makes a result that counts.
+#[utoipa::path(post, path = "/ops/reconciliations/{id}/dismiss", operation_id = "dismiss_reconciliation",
+    params(("id" = String, Path, description = "SHA-256 of the file, hexadecimal.")),
+    request_body = DismissalRequest,
+    responses((status = 200, body = Reconciliation), (status = 409)))]
+pub async fn dismiss(
+    State(app): State<Arc<App>>,
+    Decider(operator): Decider,
+    PathId(id): PathId,
+    sent_key: SentKey,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    let wire: DismissalRequest<'_> = parse(&body)?;
+    // It commits no Record, so there is no answer to keep: a key is checked and not kept.
+    sent_key.read(&app.engine, KeyScope::Operators, Some(&id), &body)?;
+    let mut check = Checker::new();
+    let reason = check.text("reason", wire.reason, 1..=500);
+    let reason = check.finish_with(reason)?.into_owned();
+    let one_at_a_time = turn(&app.reconciling, "Another file is being compared.").await?;
+    let dismissed = tokio::task::spawn_blocking(move || {
+        let _until_it_is_kept = one_at_a_time;
+        let found = if is_digest(&id) { app.engine.kept(&result_name(&id))? } else { None };
+        let found = found.ok_or_else(|| Problem::new(Code::NotFound))?;
+        let mut result: Reconciliation = serde_json::from_slice(&found).map_err(|_| broken())?;
+        if let Some(Dismissal { by, .. }) = result.dismissed {
+            let detail = format!("The reconciliation was dismissed before, by {by}.");
+            return Err(Problem::new(Code::AlreadyDecided).detail(detail));
+        }
+        let (by, at) = (operator.name, time(app.engine.now()));
+        tracing::info!(operator = by, file = id, "an operator dismisses a reconciliation");
+        result.dismissed = Some(Dismissal { by, at, reason });
+        keep_dismissed(&app.engine, result)
+    });
+    let kept = dismissed.await.map_err(|_| broken())??;
+    Ok(json(kept))
 }
 
 /// Names under which results are kept: `reconciliation/<sha256>`, whole.
@@ -275,17 +362,19 @@ fn result_name(sha256: &str) -> String {
     format!("{RESULTS}{sha256}")
 }
 
+fn is_digest(id: &str) -> bool {
+    id.len() == 64 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
 fn json(body: impl Into<Bytes>) -> Response {
     ([(CONTENT_TYPE, "application/json")], body.into()).into_response()
 }
 
 /// Keeps a result, in place of the one of the same file; gives it as JSON. The summary comes last:
 /// what is listed is there.
-fn keep(engine: &Engine, mut result: Reconciliation) -> Result<Vec<u8>, Problem> {
-    let whole = serde_json::to_vec(&result).map_err(|_| broken())?;
+fn keep(engine: &Engine, result: Reconciliation) -> Result<Vec<u8>, Problem> {
     let sha256 = result.sha256.clone();
-    result.findings = None;
-    let summary = serde_json::to_vec(&result).map_err(|_| broken())?;
+    let [whole, summary] = whole_and_summary(result)?;
     engine.keep(&result_name(&sha256), &whole)?;
     let names = engine.kept_names(SUMMARIES)?;
     let of_this = |name: &str| name.ends_with(&sha256);
@@ -301,10 +390,32 @@ fn keep(engine: &Engine, mut result: Reconciliation) -> Result<Vec<u8>, Problem>
     Ok(whole)
 }
 
+/// Keeps a result that was dismissed, at its place in the list; gives it as JSON. The whole one
+/// comes last: until then it can be dismissed.
+fn keep_dismissed(engine: &Engine, result: Reconciliation) -> Result<Vec<u8>, Problem> {
+    let sha256 = result.sha256.clone();
+    let [whole, summary] = whole_and_summary(result)?;
+    let names = engine.kept_names(SUMMARIES)?;
+    for name in names.iter().filter(|name| name.ends_with(&sha256)) {
+        engine.keep(name, &summary)?;
+    }
+    engine.keep(&result_name(&sha256), &whole)?;
+    Ok(whole)
+}
+
+/// A result as JSON, with and without its findings.
+fn whole_and_summary(mut result: Reconciliation) -> Result<[Vec<u8>; 2], Problem> {
+    let whole = serde_json::to_vec(&result).map_err(|_| broken())?;
+    result.findings = None;
+    let summary = serde_json::to_vec(&result).map_err(|_| broken())?;
+    Ok([whole, summary])
+}
+
 /// A comparison, before it is kept.
 struct Compared {
     kind: &'static str,
-    period: Option<[String; 2]>,
+    account: Option<BankAccount>,
+    days: [NaiveDate; 2],
     lines: usize,
     batches: usize,
     reconciled: Reconciled,
@@ -314,28 +425,29 @@ struct Compared {
 fn compare(engine: &Arc<Engine>, file: &InstitutionFile, account: BankAccount) -> Result<Compared, Problem> {
     match file.format {
         FileFormat::Csv => {
-            let lines = acquirer::read(&file.bytes).map_err(unreadable)?;
-            let mut batches = BTreeMap::new();
-            for line in &lines {
-                if !batches.contains_key(&line.batch) {
-                    batches.insert(line.batch.clone(), booked::batch(engine, &line.batch)?);
+            let sent = acquirer::read(&file.bytes).map_err(unreadable)?;
+            let mut named = BTreeMap::new();
+            for line in &sent.lines {
+                if !named.contains_key(&line.batch) {
+                    named.insert(line.batch.clone(), booked::batch(engine, &line.batch)?);
                 }
             }
-            let reconciled = acquirer::compare(&lines, &batches);
-            Ok(Compared { kind: "acquirer", period: None, lines: lines.len(), batches: batches.len(), reconciled })
+            let reconciled = acquirer::compare(&sent, &named, &booked::batches(engine, sent.from, sent.to)?);
+            let (lines, batches, days) = (sent.lines.len(), named.len(), [sent.from, sent.to]);
+            Ok(Compared { kind: "acquirer", account: None, days, lines, batches, reconciled })
         }
         FileFormat::Json => {
             let list = pix::read(&file.bytes).map_err(unreadable)?;
             let reconciled = pix::compare(&list, &booked::payments(engine, &list)?);
             let lines = list.payments.iter().map(|payment| 1 + payment.returns.len()).sum();
-            let period = [list.from_ms, list.to_ms].map(|at| crate::http::timestamp::day_of(at).to_string());
-            Ok(Compared { kind: "pix", period: Some(period), lines, batches: 0, reconciled })
+            let days = [list.from_ms, list.to_ms].map(day_of);
+            Ok(Compared { kind: "pix", account: None, days, lines, batches: 0, reconciled })
         }
         FileFormat::Ofx => {
             let read = ofx::read(&file.bytes).map_err(unreadable)?;
             let reconciled = statement::compare(&read, &booked::movements(engine, account, &read)?);
-            let period = Some([read.from.to_string(), read.to.to_string()]);
-            Ok(Compared { kind: "bank", period, lines: read.lines.len(), batches: 0, reconciled })
+            let (lines, days) = (read.lines.len(), [read.from, read.to]);
+            Ok(Compared { kind: "bank", account: Some(account), days, lines, batches: 0, reconciled })
         }
     }
 }
@@ -348,13 +460,14 @@ fn unreadable(FileError { line, defect }: FileError) -> Problem {
 
 impl Compared {
     fn result(self, sha256: String, (made_at, made_by): (String, String), sequence: u64) -> Reconciliation {
-        let Self { kind, period, lines, batches, reconciled } = self;
+        let Self { kind, account, days, lines, batches, reconciled } = self;
         let Reconciled { matched, undecided, findings } = reconciled;
         let count = |kind| findings.iter().filter(|finding| finding.kind == kind).count();
-        let [from, to] = period.map_or([None, None], |period| period.map(Some));
+        let [from, to] = days.map(|day| day.to_string());
         Reconciliation {
             sha256,
-            kind,
+            kind: kind.to_owned(),
+            account: account.map(|account| account.name().to_owned()),
             made_at,
             made_by,
             sequence,
@@ -369,6 +482,7 @@ impl Compared {
             only_theirs: count(FindingKind::OnlyTheirs),
             twice: count(FindingKind::Twice),
             in_suspense: count(FindingKind::InSuspense),
+            dismissed: None,
             findings: Some(findings.iter().take(FINDINGS_MAX).map(FindingView::of).collect()),
         }
     }
@@ -377,11 +491,11 @@ impl Compared {
 impl FindingView {
     fn of(finding: &Finding) -> Self {
         Self {
-            finding: finding.kind.name(),
+            finding: finding.kind.name().to_owned(),
             line: finding.line,
             batch: finding.batch.clone(),
             payment_id: finding.charge.map(|charge| charge.txid()),
-            kind: finding.object,
+            kind: finding.object.to_owned(),
             id: finding.id.clone(),
             ours: finding.ours.map(SettledView::of),
             theirs: finding.theirs.map(SettledView::of),

@@ -5,6 +5,9 @@
 //! the payment (`2026-11-30`), the charge's txid, `installment`, `refund` or `dispute`, the number
 //! of the installment or the id of the refund or dispute, and three amounts in centavos, below zero
 //! where the acquirer takes money back.
+//!
+//! A file is of the days from its first payment to its last: a batch that was booked for one of
+//! them and that no line names is missing in the file. So a file without lines is refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,6 +22,8 @@ pub use super::finding::{FileError, Finding, FindingKind, Reconciled, Settled};
 pub const COLUMNS: [&str; 8] = ["batch", "paid_on", "charge", "kind", "id", "gross", "fee", "net"];
 /// Lines of a file at most.
 pub const LINES_MAX: usize = 200_000;
+/// Days from the first payment of a file to its last, both counted, at most.
+pub const PERIOD_DAYS_MAX: i64 = 366;
 /// Characters of a batch's reference at most.
 const REFERENCE_LEN_MAX: usize = 100;
 
@@ -38,11 +43,24 @@ pub struct FileLine {
     pub settled: Settled,
 }
 
-/// Reads a file whole. Errors: the first line with a defect.
-pub fn read(file: &[u8]) -> Result<Vec<FileLine>, FileError> {
+/// A file of the acquirer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BatchFile {
+    /// The day of its first payment.
+    pub from: NaiveDate,
+    /// The day of its last payment.
+    pub to: NaiveDate,
+    /// The lines, in the order of the file.
+    pub lines: Vec<FileLine>,
+}
+
+/// Reads a file whole. Errors: the first line with a defect; a file has one line at least, and its
+/// payments are of 366 days at most.
+pub fn read(file: &[u8]) -> Result<BatchFile, FileError> {
     let file = file.strip_prefix("\u{feff}".as_bytes()).unwrap_or(file);
     let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(file);
     let mut lines = Vec::new();
+    let mut days: Option<(NaiveDate, NaiveDate)> = None;
     let mut has_head = false;
     for (number, record) in (1..).zip(reader.records()) {
         let at = |record: &csv::StringRecord| record.position().map_or(number, csv::Position::line);
@@ -61,12 +79,23 @@ pub fn read(file: &[u8]) -> Result<Vec<FileLine>, FileError> {
         if lines.len() == LINES_MAX {
             return Err(refused(format!("mais de {LINES_MAX} linhas")));
         }
-        lines.push(line_of(&record, at(&record)).map_err(refused)?);
+        let line = line_of(&record, at(&record)).map_err(refused)?;
+        let paid_on = line.settled.paid_on;
+        let (from, to) = days.map_or((paid_on, paid_on), |(from, to)| (from.min(paid_on), to.max(paid_on)));
+        if (to - from).num_days() >= PERIOD_DAYS_MAX {
+            return Err(refused(format!("os pagamentos são de mais de {PERIOD_DAYS_MAX} dias")));
+        }
+        days = Some((from, to));
+        lines.push(line);
     }
-    if !has_head {
-        return Err(FileError { line: 1, defect: format!("as colunas devem ser {}", COLUMNS.join(",")) });
+    match days {
+        Some((from, to)) => Ok(BatchFile { from, to, lines }),
+        None if has_head => {
+            let defect = "o arquivo não tem linhas de pagamento, e por isso não tem dias a comparar";
+            Err(FileError { line: 1, defect: defect.to_owned() })
+        }
+        None => Err(FileError { line: 1, defect: format!("as colunas devem ser {}", COLUMNS.join(",")) }),
     }
-    Ok(lines)
 }
 
 fn line_of(record: &csv::StringRecord, line: u64) -> Result<FileLine, String> {
@@ -129,17 +158,29 @@ impl BookedBatch {
     }
 }
 
+/// A batch that was booked whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PaidBatch {
+    /// Its reference.
+    pub reference: String,
+    /// The day of the payment.
+    pub paid_on: NaiveDate,
+    /// What the acquirer paid, after fees, centavos.
+    pub net: Centavos,
+}
+
 /// The day that is so many days after 1970-01-01.
 pub fn day(days: u32) -> NaiveDate {
     DateTime::from_timestamp(i64::from(days) * 86_400, 0).unwrap_or_default().date_naive()
 }
 
-/// Compares the lines of a file with the books. `booked` has an entry for each batch that the file
-/// names; one that was never booked is empty.
-pub fn compare(lines: &[FileLine], booked: &BTreeMap<String, BookedBatch>) -> Reconciled {
+/// Compares a file with the books. `booked` has an entry for each batch that the file names; one
+/// that was never booked is empty. `paid` has the batches that were booked for the file's days: one
+/// that the file does not name is one difference, whatever its lines.
+pub fn compare(file: &BatchFile, booked: &BTreeMap<String, BookedBatch>, paid: &[PaidBatch]) -> Reconciled {
     let mut reconciled = Reconciled::default();
     let mut seen: BTreeSet<(&str, LineKey)> = BTreeSet::new();
-    for line in lines {
+    for line in &file.lines {
         let FileLine { line: number, batch, key, settled } = line;
         let ours = booked.get(batch).and_then(|booked| booked.lines.get(key)).copied();
         let kind = match ours {
@@ -160,7 +201,24 @@ pub fn compare(lines: &[FileLine], booked: &BTreeMap<String, BookedBatch>) -> Re
             reconciled.findings.push(finding(FindingKind::OnlyOurs, None, batch, *key, (Some(*ours), None)));
         }
     }
+    let of_file = |batch: &&PaidBatch| (file.from..=file.to).contains(&batch.paid_on);
+    let unnamed = paid.iter().filter(of_file).filter(|batch| !booked.contains_key(&batch.reference));
+    reconciled.findings.extend(unnamed.map(left_out));
     reconciled
+}
+
+/// The difference that a whole batch is not in a file.
+fn left_out(batch: &PaidBatch) -> Finding {
+    Finding {
+        kind: FindingKind::OnlyOurs,
+        line: None,
+        batch: Some(batch.reference.clone()),
+        charge: None,
+        object: "batch",
+        id: batch.reference.clone(),
+        ours: Some(Settled::whole(batch.paid_on, batch.net)),
+        theirs: None,
+    }
 }
 
 fn finding(
@@ -188,8 +246,9 @@ mod tests {
         IdKey::new([3; 16]).object(GroupNumber(1), Timestamp(1_795_000_000_000), number)
     }
 
-    /// A batch of so many lines, each about another object.
-    fn batch(lines: u64) -> BookedBatch {
+    /// A batch that was paid so many days after the first one, of so many lines, each about another
+    /// object.
+    fn batch(after: u32, lines: u64) -> BookedBatch {
         let mut booked = BookedBatch::default();
         for number in 0..lines {
             let object = match number % 3 {
@@ -200,7 +259,7 @@ mod tests {
             let sign = if number % 3 == 0 { 1 } else { -1 };
             let (gross, fee) = (Centavos(sign * (1_000 + number as i64)), Centavos(sign * 30));
             let line = SettledLine { charge: id(number), object, gross, fee, booked_fee: fee };
-            booked.add(PAID_ON, &line, true);
+            booked.add(PAID_ON + after, &line, true);
         }
         booked
     }
@@ -219,6 +278,22 @@ mod tests {
             booked.lines.iter().for_each(|(key, (settled, _))| write_line(&mut file, reference, *key, *settled));
         }
         file
+    }
+
+    /// The batches whole, as the list of the books has them.
+    fn paid(batches: &BTreeMap<String, BookedBatch>) -> Vec<PaidBatch> {
+        let paid = batches.iter().map(|(reference, booked)| PaidBatch {
+            reference: reference.clone(),
+            paid_on: booked.lines.values().next().unwrap().0.paid_on,
+            net: booked.lines.values().map(|(settled, _)| settled.net()).sum(),
+        });
+        paid.collect()
+    }
+
+    /// The batches that a file names, as they were booked.
+    fn named(file: &BatchFile, batches: &BTreeMap<String, BookedBatch>) -> BTreeMap<String, BookedBatch> {
+        let names = file.lines.iter().map(|line| line.batch.clone());
+        names.map(|name| (name.clone(), batches.get(&name).cloned().unwrap_or_default())).collect()
     }
 
     /// A defect that is put into a file.
@@ -241,17 +316,23 @@ mod tests {
             Just(Seed::Added),
             Just(Seed::Twice),
         ];
-        proptest::collection::btree_map(0_usize..40, seed, 0..8).prop_map(|seeds| seeds.into_iter().collect())
+        proptest::collection::btree_map(0_usize..60, seed, 0..8).prop_map(|seeds| seeds.into_iter().collect())
     }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(1_000))]
 
-        /// None of the seeded differences is missed, and none is found that was not seeded.
+        /// None of the seeded differences is missed, and none is found that was not seeded. Whole
+        /// batches are left out too: one of the file's days is a difference, one of a day before
+        /// its first payment or after its last belongs to another file.
         #[test]
-        fn seeded_differences_are_found_and_no_others(seeds in seeds()) {
-            let booked = BTreeMap::from([("LOTE-1".to_owned(), batch(25)), ("LOTE-2".to_owned(), batch(15))]);
-            let sound = file_of(&booked);
+        fn seeded_differences_are_found_and_no_others(seeds in seeds(), left_out in 0_u8..15) {
+            let batches = [(1, batch(0, 25)), (2, batch(0, 15)), (3, batch(1, 12)), (4, batch(4, 8))];
+            let booked: BTreeMap<_, _> = batches.map(|(name, batch)| (format!("LOTE-{name}"), batch)).into();
+            let places = booked.clone().into_iter().zip(0..);
+            let (missing, there): (Vec<_>, Vec<_>) = places.partition(|(_, place)| left_out >> place & 1 == 1);
+            let [missing, there] = [missing, there].map(|of| of.into_iter().map(|(batch, _)| batch).collect());
+            let sound = file_of(&there);
             let mut lines: Vec<Vec<String>> = sound
                 .lines()
                 .skip(1)
@@ -259,7 +340,8 @@ mod tests {
                 .collect();
             let mut expected: Vec<(FindingKind, String, String)> = Vec::new();
             let mut removed = Vec::new();
-            for (place, seed) in &seeds {
+            let sound = lines.len();
+            for (place, seed) in seeds.iter().filter(|(place, _)| *place < sound) {
                 let name = |line: &[String]| (line[0].clone(), format!("{} {}", line[2], line[4]));
                 let (batch, key) = name(&lines[*place]);
                 let add = |text: &str, more: i64| (text.parse::<i64>().unwrap() + more).to_string();
@@ -295,11 +377,18 @@ mod tests {
             }
             removed.into_iter().rev().for_each(|place| drop(lines.remove(place)));
             let rows: Vec<String> = lines.iter().map(|line| line.join(",")).collect();
+            let days: Vec<_> = lines.iter().map(|line| line[1].parse::<NaiveDate>().unwrap()).collect();
+            let days = *days.iter().min().unwrap()..=*days.iter().max().unwrap();
+            let missing = paid(&missing).into_iter().filter(|batch| days.contains(&batch.paid_on));
+            expected.extend(missing.map(|batch| (FindingKind::OnlyOurs, batch.reference, batch.net.to_string())));
             let file = format!("{}\n{}\n", COLUMNS.join(","), rows.join("\n"));
             let read = read(file.as_bytes()).unwrap();
-            let found = compare(&read, &booked);
+            let found = compare(&read, &named(&read, &booked), &paid(&booked));
             let mut findings: Vec<_> = found.findings.iter().map(|finding| {
-                let key = format!("{} {}", finding.charge.unwrap().txid(), finding.id);
+                let key = match finding.charge {
+                    Some(charge) => format!("{} {}", charge.txid(), finding.id),
+                    None => finding.ours.unwrap().net().to_string(),
+                };
                 (finding.kind, finding.batch.clone().unwrap(), key)
             }).collect();
             findings.sort();
@@ -311,10 +400,11 @@ mod tests {
 
     #[test]
     fn a_file_that_agrees_has_no_findings_and_one_of_another_batch_only_theirs() {
-        let booked = BTreeMap::from([("LOTE-1".to_owned(), batch(5))]);
-        let lines = read(file_of(&booked).as_bytes()).unwrap();
-        assert_eq!(compare(&lines, &booked), Reconciled { matched: 5, ..Reconciled::default() });
-        let unknown = compare(&lines, &BTreeMap::from([("LOTE-1".to_owned(), BookedBatch::default())]));
+        let booked = BTreeMap::from([("LOTE-1".to_owned(), batch(0, 5))]);
+        let file = read(file_of(&booked).as_bytes()).unwrap();
+        let agreed = compare(&file, &booked, &paid(&booked));
+        assert_eq!(agreed, Reconciled { matched: 5, ..Reconciled::default() });
+        let unknown = compare(&file, &BTreeMap::from([("LOTE-1".to_owned(), BookedBatch::default())]), &[]);
         assert_eq!(unknown.matched, 0);
         assert!(unknown.findings.iter().all(|finding| finding.kind == FindingKind::OnlyTheirs));
     }
@@ -324,7 +414,7 @@ mod tests {
         let head = COLUMNS.join(",");
         let (txid, uuid) = (id(1).txid(), id(2).uuid().to_string());
         let good = format!("L,2026-11-30,{txid},installment,1,100,3,97");
-        assert_eq!(read(format!("\u{feff}{head}\r\n{good}\r\n").as_bytes()).unwrap().len(), 1);
+        assert_eq!(read(format!("\u{feff}{head}\r\n{good}\r\n").as_bytes()).unwrap().lines.len(), 1);
         for (line, defect) in [
             (format!(",2026-11-30,{txid},installment,1,100,3,97"), "batch"),
             (format!("L,30/11/2026,{txid},installment,1,100,3,97"), "paid_on"),
@@ -342,7 +432,11 @@ mod tests {
             assert_eq!(error.line, 3, "{line}: {error}");
             assert!(error.defect.contains(defect), "{line}: {error}");
         }
-        for file in ["", "batch;paid_on\n", &good] {
+        let year_later = good.replace("2026-11-30", "2027-12-01");
+        assert_eq!(read(format!("{head}\n{good}\n{year_later}\n").as_bytes()).unwrap_err().line, 3);
+        let last = good.replace("2026-11-30", "2027-11-30");
+        assert_eq!(read(format!("{head}\n{last}\n{good}\n").as_bytes()).unwrap().from.to_string(), "2026-11-30");
+        for file in ["", "batch;paid_on\n", &good, &head, &format!("{head}\n")] {
             assert_eq!(read(file.as_bytes()).unwrap_err().line, 1, "{file}");
         }
         assert_eq!(read(b"batch,paid_on\xff\n").unwrap_err().line, 1);

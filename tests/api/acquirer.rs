@@ -119,6 +119,20 @@ async fn the_files_of_the_acquirer_agree_with_the_books_and_differences_are_name
     let finding = found.iter().find(|finding| finding["finding"] == "only_ours").unwrap();
     assert_eq!([&finding["payment_id"], &finding["kind"], &finding["id"]], [&debit, "installment", "1"]);
 
+    // A batch of the file's days is left out whole: the first and the last line keep the days.
+    let lines: Vec<&str> = file.lines().collect();
+    let left_out = lines[3].split(',').next().unwrap();
+    let without = lines.iter().filter(|line| !line.starts_with(left_out)).map(|line| format!("{line}\n"));
+    let found = world.reconcile("text/csv", "", without.collect()).await.expect(200);
+    assert_eq!(["matched", "only_ours", "batches"].map(|name| &found[name]), [4, 1, 4], "{found}");
+    let finding = &found["findings"][0];
+    assert_eq!([&finding["finding"], &finding["kind"], &finding["id"]], ["only_ours", "batch", left_out]);
+    let booked = items(&batches).iter().find(|batch| batch["batch"] == left_out).unwrap();
+    assert_eq!([&finding["ours"]["net"], &finding["ours"]["paid_on"]], [&booked["net"], &booked["paid_on"]]);
+    let head = format!("{}\n", lines[0]);
+    let refused = world.reconcile("text/csv", "", head).await.refused(400, "validation_failed");
+    assert_eq!(refused["errors"][0]["field"], "line 1");
+
     let wrong = file.replacen("installment", "parcela", 1);
     let refused = world.reconcile("text/csv", "", wrong).await.refused(400, "validation_failed");
     assert_eq!(refused["errors"][0]["field"], "line 2");

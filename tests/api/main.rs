@@ -13,6 +13,7 @@ mod books;
 mod card;
 mod cashout;
 mod charges;
+mod closing;
 mod console;
 mod console_books;
 mod console_changes;

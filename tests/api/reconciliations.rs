@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::world::*;
 
 /// The files of an institution of the sandbox with an ending, in the order of their days.
-fn files(world: &World, institution: &str, ending: &str) -> Vec<String> {
+pub(crate) fn files(world: &World, institution: &str, ending: &str) -> Vec<String> {
     let folder = world.folder().join("sandbox").join(institution);
     let mut paths: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|found| found == ending));

@@ -10,7 +10,7 @@ use crate::makers::make;
 use crate::world::*;
 
 /// Commands that write nothing.
-const READS: [&str; 5] = ["/simulate", "/redeliver", "/lies", "/ops/exports", "/api/reports"];
+const READS: [&str; 6] = ["/simulate", "/redeliver", "/dismiss", "/lies", "/ops/exports", "/api/reports"];
 
 /// The sequence that an answer names.
 fn named(answer: &Answer) -> Option<u64> {

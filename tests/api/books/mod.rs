@@ -6,6 +6,7 @@
 
 mod acquirer_side;
 mod beginnings;
+mod imported;
 mod made;
 mod manifest;
 mod mapped;
@@ -31,6 +32,7 @@ use centavo::secrets::SecretSource;
 use centavo::store::Store;
 use chrono::Datelike as _;
 use ledger::record::Record;
+use ledger::source;
 use serde_json::{Value, json};
 
 /// The month's books of every ledger, as a server tells them.
@@ -218,6 +220,20 @@ fn with_a_centavo_moved(text: &str) -> Vec<String> {
     [one, both].map(|changed| text.replacen(transaction, &changed, 1)).to_vec()
 }
 
+/// The names of the events that move money, from the golden Records of the ledger: a test there has
+/// one of each event.
+fn events_that_move_money() -> BTreeSet<String> {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/ledger/tests/golden/format-1");
+    let paths = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let golden = paths.filter(|path| path.extension().is_some_and(|ending| ending == "hex"));
+    let records = golden.map(|path| {
+        let digits = std::fs::read_to_string(path).unwrap();
+        let byte = |pair: &[u8]| u8::from_str_radix(std::str::from_utf8(pair).unwrap(), 16).unwrap();
+        Record::decode(&digits.trim_end().as_bytes().chunks(2).map(byte).collect::<Vec<_>>()).unwrap()
+    });
+    records.flat_map(|record| source::of_entries(&record)).map(|source| source.event.to_owned()).collect()
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_month_holds_every_event_of_the_accounting_manual() {
     let world = World::sandbox().await;
@@ -235,9 +251,14 @@ async fn the_month_holds_every_event_of_the_accounting_manual() {
     };
     let missing: Vec<_> = month::EVENTS.iter().filter(|(_, event, posting)| !holds(event, posting)).collect();
     assert!(missing.is_empty(), "the month does not hold: {missing:#?}");
+    // The ledger has a golden Record of each event, so one that moves money and is not played here
+    // is noticed.
+    let all = events_that_move_money();
+    assert!(all.len() > 20, "{all:?}");
     let named: BTreeSet<_> = month::EVENTS.iter().map(|(_, event, _)| (*event).to_owned()).collect();
     let played: BTreeSet<_> = rows.iter().map(|row| text(&row["event"])).collect();
-    assert_eq!(played, named, "whatever posts has its line in the list");
+    assert_eq!(named, all, "whatever moves money has its line in the list");
+    assert_eq!(played, named, "and is played");
     let charges = |event: &str| -> BTreeSet<String> {
         rows.iter().filter(|row| row["event"] == event).map(|row| text(&row["txid"])).collect()
     };

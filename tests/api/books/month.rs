@@ -1,6 +1,9 @@
 //! A month of a merchant's life, over HTTP: every event of the accounting manual that can come from
 //! outside.
 
+use std::fs::OpenOptions;
+use std::io::Write as _;
+
 use centavo::http::timestamp::day_of;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
@@ -113,6 +116,11 @@ pub(crate) const EVENTS: &[(&str, &str, &str)] = &[
     ("a fee of the bank", "house_entry", "P-house debit Expenses:Bank:Fees"),
     ("a fee of the acquirer without a charge", "house_entry", "P-house debit Expenses:Acquirer:Fees"),
     ("money that nobody explains", "house_entry", "P-house credit Liabilities:Suspense"),
+    ("an installment that was settled before", "acquirer_unexplained", "P-house credit Liabilities:Suspense"),
+    ("deficit written off, the merchant's", "deficit_written_off", "M debit Liabilities:Platform:Deficit"),
+    ("deficit written off, the platform's loss", "deficit_written_off", "P debit Expenses:Losses:Other"),
+    ("clawback written off, the recipient's", "clawback_written_off", "R debit Liabilities:Clawback:M-"),
+    ("clawback written off, the merchant's loss", "clawback_written_off", "M debit Expenses:Losses:Clawback"),
 ];
 
 /// Who lives through the month.
@@ -163,7 +171,8 @@ pub(crate) async fn play_wide(world: &World) -> Merchant<'_> {
 }
 
 /// Entries of the house, a transfer that the bank returns, debits and installments, a batch that
-/// nets a refund and a chargeback, and at the end, on a Sunday, a debit that is overdue.
+/// nets a refund and a chargeback, a debit that the acquirer pays twice, debts that are written
+/// off, and at the end, on a Sunday, a debit that is overdue.
 const WIDE: &[&str] = &[
     "house Assets:Bank:Own Equity:Capital 500000",
     "house Assets:Bank:Settlement Assets:Bank:Own 120000",
@@ -183,9 +192,17 @@ const WIDE: &[&str] = &[
     "dispute 600 accept",
     "debit 3000",
     "days 3",
+    "paid-twice",
     "installments 3 9000 ana=900",
     "installments 12 120000",
     "days 35",
+    // Paid out before it is taken back, and given up; fees beyond all that the merchant has.
+    "pix 80.00 bia=1000",
+    "withdraw bia approve",
+    "refund 4000 bia=800",
+    "written-off bia 600",
+    "card 90000000 bia=89999999",
+    "written-off merchant 500",
     "until Fri",
     "debit 5000 bia=50",
     "days 2",
@@ -358,6 +375,20 @@ impl Shop<'_> {
                 let id = text(&world.second_ops_post("/ops/entries", &[], &body).await.expect(201)["id"]);
                 self.decide("entries", &id, "approve").await;
             }
+            ["paid-twice"] => self.pay_twice(),
+            ["written-off", name, amount] => {
+                let (debit, credit) = match name {
+                    "merchant" => ("Expenses:Losses:Other", format!("Assets:Merchants:M-{}:Deficit", merchant.id)),
+                    name => {
+                        let claim = format!("Assets:Receivable:Recipients:R-{}", self.recipient(name));
+                        ("Expenses:Losses:Clawback", claim)
+                    }
+                };
+                let body = json!({"debit": debit, "credit": credit, "amount": amount.parse::<i64>().unwrap(),
+                    "reason": HOSTILE[0], "reference": HOSTILE[1]});
+                let id = text(&world.second_ops_post("/ops/entries", &[], &body).await.expect(201)["id"]);
+                self.decide("entries", &id, "approve").await;
+            }
             ["returned", _] => {
                 let body = with(&individual(HOSTILE[2], &cpf(3)), "/bank_account/conta", json!("99991"));
                 let id = text(&merchant.post("/api/sub-recipients", &body).await.expect(201)["id"]);
@@ -384,6 +415,20 @@ impl Shop<'_> {
             ]);
             self.story.push(told);
         }
+    }
+
+    /// The acquirer has the last charge, a debit of another day, on record today once more.
+    fn pay_twice(&self) {
+        let world = self.merchant.world;
+        let folder = world.folder().join("sandbox/acquirer");
+        let captures = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path());
+        let captures = captures.filter(|path| path.to_string_lossy().contains("captures-"));
+        let lines: Vec<_> = captures.map(|path| std::fs::read_to_string(path).unwrap()).collect();
+        let txid = |line: &str| line.split(' ').next().unwrap().replace('-', "");
+        let line = lines.iter().flat_map(|text| text.lines()).find(|line| txid(line) == self.charge).unwrap();
+        let today = folder.join(format!("captures-{}", day_of(world.engine().now().0)));
+        let mut file = OpenOptions::new().create(true).append(true).open(today).unwrap();
+        writeln!(file, "{line}").unwrap();
     }
 
     fn recipient(&self, name: &str) -> &str {

@@ -1,6 +1,6 @@
 """Sums of debits minus credits by ledger and account, in centavos, as other programs read the rows of an export.
 
-Argument: a folder with all.jsonl, all.csv, all.ptbr.csv, all.parquet, all.xlsx. Prints JSON: reader -> rows.
+Argument: the files without their endings: .jsonl, .csv, .ptbr.csv, .parquet, .xlsx. Prints JSON: reader -> rows.
 """
 
 import datetime
@@ -11,7 +11,7 @@ import duckdb
 import openpyxl
 import pandas
 
-folder = sys.argv[1]
+files = sys.argv[1]
 
 
 def by_duckdb(source):
@@ -27,7 +27,7 @@ def by_pandas(frame, ledger, account, debit, credit):
 
 def by_openpyxl():
     sums = {}
-    for sheet in openpyxl.load_workbook(f"{folder}/all.xlsx", read_only=True):
+    for sheet in openpyxl.load_workbook(f"{files}.xlsx", read_only=True):
         rows = sheet.iter_rows(values_only=True)
         head = next(rows)
         for row in (dict(zip(head, values)) for values in rows):
@@ -38,16 +38,16 @@ def by_openpyxl():
     return [[*name, net] for name, net in sums.items()]
 
 
-parquet = f"'{folder}/all.parquet'"
+parquet = f"'{files}.parquet'"
 reais = duckdb.sql(f"SELECT typeof(debit_brl), bool_and(debit_brl * 100 = debit) FROM {parquet} GROUP BY ALL").fetchall()
 assert reais == [("DECIMAL(18,2)", True)], reais
 types = dict(duckdb.sql(f"SELECT column_name, column_type FROM (DESCRIBE SELECT * FROM {parquet})").fetchall())
 assert types["date"] == "DATE" and types["booked_at"].startswith("TIMESTAMP"), types
-ptbr = pandas.read_csv(f"{folder}/all.ptbr.csv", sep=";", decimal=",", encoding="utf-8-sig")
+ptbr = pandas.read_csv(f"{files}.ptbr.csv", sep=";", decimal=",", encoding="utf-8-sig")
 assert pandas.to_datetime(ptbr["Data"], format="%d/%m/%Y").notna().all()
 print(json.dumps({
-    "DuckDB, JSON lines": by_duckdb(f"'{folder}/all.jsonl'"),
-    "DuckDB, CSV": by_duckdb(f"'{folder}/all.csv'"),
+    "DuckDB, JSON lines": by_duckdb(f"'{files}.jsonl'"),
+    "DuckDB, CSV": by_duckdb(f"'{files}.csv'"),
     "DuckDB, Parquet": by_duckdb(parquet),
     "pandas, CSV for Brazil": by_pandas(ptbr, "Razão", "Conta", "Débito", "Crédito"),
     "openpyxl, workbook": by_openpyxl(),

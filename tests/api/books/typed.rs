@@ -10,12 +10,13 @@ use axum::body::Bytes;
 use calamine::{Data, Reader, Xlsx, open_workbook_from_rs};
 use centavo::export::{Folder, Format, Request};
 use centavo::http::timestamp::{date, day, local, with_milliseconds};
+use chrono::{Datelike as _, Days, Months};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use serde_json::{Map, Value, json};
 
 use super::tools::is_required;
-use super::{made, made_in_one, rows_made, run, told, whole};
+use super::{Told, balances_at, made, made_in_one, platform_of, rows_made, run, told, whole};
 use crate::world::{World, text};
 
 /// The rows of a file, in the form of JSON lines.
@@ -112,8 +113,8 @@ fn parquet_has_groups_of_32768_rows() {
     assert!(parquet_rows(bytes) == expected);
 }
 
-/// The sums of each account by programs that others wrote: `typed.py` reads the month's files with
-/// DuckDB, pandas and openpyxl.
+/// The sums of each account by programs that others wrote: `typed.py` reads the files of the whole
+/// journal, of the platform as one ledger and of each month alone with DuckDB, pandas and openpyxl.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn python_reads_the_same_books_from_every_file_of_rows() {
     let program = std::env::var_os("CENTAVO_PYTHON").map_or_else(|| "python3".into(), PathBuf::from);
@@ -125,24 +126,55 @@ async fn python_reads_the_same_books_from_every_file_of_rows() {
     }
     let world = World::sandbox().await;
     super::month::play_wide(&world).await;
-    let expected = told(&world).await;
-    let out = world.folder().join("rows");
-    for format in [Format::Jsonl, Format::Csv, Format::CsvPtbr, Format::Parquet, Format::Xlsx] {
-        run(&world.folder(), &out, whole(format), Some(&world)).await.unwrap();
+    let (all, platform) = (told(&world).await, platform_of(&told(&world).await));
+    let rows = super::rows_of(&world.ops_get("/ops/export").await.text);
+    let days = [&rows[0], &rows[rows.len() - 1]].map(|row| day(&text(&row["date"])).unwrap());
+    let begin = days[0].with_day(1).unwrap();
+    let months = std::iter::successors(Some(begin), |month| Some(*month + Months::new(1)));
+    let months: Vec<_> = months.take_while(|month| *month <= days[1]).collect();
+    assert!(months.len() >= 4, "{months:?}");
+    let mut asked = vec![(None, None, None, all)];
+    asked.push((Some("P-all".to_owned()), None, None, [("P-all".to_owned(), platform)].into()));
+    for month in months {
+        let last = month + Months::new(1) - Days::new(1);
+        let [before, after] = [month - Days::new(1), last.min(days[1])];
+        let before = balances_at(&world, &format!("date={before}")).await;
+        let moved = difference(&balances_at(&world, &format!("date={after}")).await, &before);
+        asked.push((None, Some(month), Some(last), moved));
     }
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/api/books/typed.py");
-    let output = Command::new(&program).arg(script).arg(&out).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let read: BTreeMap<String, Vec<Value>> = serde_json::from_slice(&output.stdout).unwrap();
-    assert_eq!(read.len(), 5, "{:?}", read.keys());
-    for (reader, sums) in read {
-        let mut found: BTreeMap<String, BTreeMap<String, i128>> = BTreeMap::new();
-        for sum in sums.iter().filter(|sum| sum[2] != 0) {
-            let ledger = found.entry(text(&sum[0])).or_default();
-            ledger.insert(text(&sum[1]), sum[2].as_i64().unwrap().into());
+    for (place, (ledger, from, to, expected)) in asked.into_iter().enumerate() {
+        let out = world.folder().join(format!("rows-{place}"));
+        let request = |format| Request { ledger: ledger.clone(), from, to, format };
+        for format in [Format::Jsonl, Format::Csv, Format::CsvPtbr, Format::Parquet, Format::Xlsx] {
+            run(&world.folder(), &out, request(format), Some(&world)).await.unwrap();
         }
-        assert_eq!(found, expected, "{reader}");
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/api/books/typed.py");
+        let name = request(Format::Csv).file_name();
+        let output = Command::new(&program).arg(script).arg(out.join(name.trim_end_matches(".csv"))).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let read: BTreeMap<String, Vec<Value>> = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(read.len(), 5, "{:?}", read.keys());
+        for (reader, sums) in read {
+            let mut found: BTreeMap<String, BTreeMap<String, i128>> = BTreeMap::new();
+            for sum in sums.iter().filter(|sum| sum[2] != 0) {
+                let ledger = found.entry(text(&sum[0])).or_default();
+                ledger.insert(text(&sum[1]), sum[2].as_i64().unwrap().into());
+            }
+            assert_eq!(found, expected, "{reader}, {ledger:?}, {from:?}");
+        }
     }
+}
+
+/// By how much the balances moved, without zeros.
+fn difference(after: &Told, before: &Told) -> Told {
+    let mut moved = after.clone();
+    for (ledger, balances) in before {
+        let of_ledger = moved.entry(ledger.clone()).or_default();
+        balances.iter().for_each(|(account, balance)| *of_ledger.entry(account.clone()).or_default() -= balance);
+    }
+    moved.values_mut().for_each(|balances| balances.retain(|_, balance| *balance != 0));
+    moved.retain(|_, balances| !balances.is_empty());
+    moved
 }
 
 /// A folder gets these files as it gets others.
