@@ -54,10 +54,13 @@ pub struct RecipientBalance {
     #[schema(example = 2000)]
     pub available: i64,
     /// Falls due later.
+    #[schema(example = 3500)]
     pub pending: i64,
     /// Withdrawn money, centavos.
+    #[schema(example = 12000)]
     pub paid: i64,
     /// Under a pending withdrawal.
+    #[schema(example = 0)]
     pub reserved: i64,
 }
 

@@ -185,7 +185,7 @@ async fn every_example_of_a_request_is_accepted() {
 #[tokio::test]
 async fn every_example_is_what_its_schema_says() {
     let world = World::sandbox().await;
-    let mut checked = 0;
+    let (mut checked, mut lists) = (0, 0);
     for operation in world.description.operations() {
         let at = format!("{} {}", operation.method, operation.path);
         let responses = operation.described["responses"].as_object().unwrap().values();
@@ -196,11 +196,17 @@ async fn every_example_is_what_its_schema_says() {
                 let example = media.get("example").unwrap_or_else(|| panic!("{at} has no example of {media_type}"));
                 let wrong = world.description.wrong_in(&media["schema"], example);
                 assert!(wrong.is_empty(), "{at}: {example}\n{wrong:#?}");
+                // A list shows one item: it is the only one of the only page.
+                if example.get("per_page").is_some() {
+                    let of_page = ["total", "page", "pages", "per_page"].map(|name| example[name].as_i64());
+                    assert_eq!(of_page, [Some(1), Some(1), Some(1), Some(20)], "{at}: {example}");
+                    lists += 1;
+                }
                 checked += 1;
             }
         }
     }
-    assert!(checked > 100, "{checked} examples");
+    assert!(checked > 100 && lists >= 15, "{checked} examples, {lists} of lists");
     let merchants = read(&world, false, "/openapi.json").await.body;
     let mut events = 0;
     for (name, webhook) in merchants["webhooks"].as_object().unwrap() {
@@ -245,14 +251,15 @@ async fn each_listener_describes_what_it_serves_and_nothing_else() {
         }
         assert_eq!(document["webhooks"].is_object(), !operators);
         assert!(document["info"]["license"]["identifier"].is_string());
+        assert!(document["info"]["contact"]["name"].is_string());
     }
     let document = read(&world, false, "/openapi.json").await.body;
     assert_eq!(document["webhooks"].as_object().unwrap().len(), 30, "each event, and any event");
     for (name, webhook) in document["webhooks"].as_object().unwrap() {
         let post = &webhook["post"];
         assert!(text(&post["description"]).contains("Verify the signature"), "{name}");
-        let headers = post["parameters"].as_array().unwrap();
-        assert!(headers.iter().any(|header| header["name"] == "X-Service-Signature"), "{name}");
+        let headers: Vec<_> = post["parameters"].as_array().unwrap().iter().map(|header| &header["name"]).collect();
+        assert_eq!(headers, ["X-Service-Signature", "webhook-id", "webhook-timestamp", "webhook-signature"], "{name}");
     }
 }
 

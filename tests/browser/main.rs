@@ -230,9 +230,14 @@ async fn the_documents_and_the_reference_are_without_defects() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Furnished::start().await;
     let mut defects = Vec::new();
-    for start in ["/docs", "/reference"] {
-        let index = format!("{}{start}", shop.public());
-        judge(&browser, &index, start.trim_start_matches('/'), &mut defects).await;
+    // Both listeners have a reference; the documents are the same.
+    for (listener, start, shown) in [
+        (shop.public(), "/docs", "docs"),
+        (shop.public(), "/reference", "reference"),
+        (shop.operations(), "/reference", "reference-of-operators"),
+    ] {
+        let index = format!("{listener}{start}");
+        judge(&browser, &index, shown, &mut defects).await;
         let links = "return [...document.querySelectorAll('a[href]')].map(link => link.href.split('#')[0])";
         let links = browser.run(links).await;
         let of_kind = |link: &&str| link.starts_with(&format!("{index}/"));
@@ -241,7 +246,7 @@ async fn the_documents_and_the_reference_are_without_defects() {
         assert!(pages.len() > 3, "{start}: {pages:?}");
         for page in pages {
             let name = page.rsplit('/').next().unwrap();
-            judge(&browser, page, &format!("{}-{name}", start.trim_start_matches('/')), &mut defects).await;
+            judge(&browser, page, &format!("{shown}-{name}"), &mut defects).await;
         }
     }
     judge(&browser, &format!("{}/problems/unauthorized", shop.public()), "problem", &mut defects).await;

@@ -594,10 +594,13 @@ fn example(schema: &Value, schemas: &Value, direction: Direction) -> Value {
             let shown = properties.filter(|(name, property)| {
                 direction == Direction::Response || required(name) || property.get("example").is_some()
             });
-            shown
-                .map(|(name, property)| (name.clone(), example(property, schemas, direction)))
-                .collect::<Map<_, _>>()
-                .into()
+            let mut members: Map<_, _> =
+                shown.map(|(name, property)| (name.clone(), example(property, schemas, direction))).collect();
+            if members.contains_key("per_page") {
+                let only_page = [("total", 1), ("page", 1), ("pages", 1), ("per_page", 20)];
+                members.extend(only_page.map(|(name, number)| (name.to_owned(), json!(number))));
+            }
+            members.into()
         }
         Some("array") => json!([example(&schema["items"], schemas, direction)]),
         Some("string") => match (schema["format"].as_str(), schema["pattern"].as_str()) {
