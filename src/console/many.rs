@@ -143,7 +143,7 @@ fn ends_table(visit: &Visit, ends: &[(String, Option<Problem>)]) -> Markup {
     html! {
         section.card aria-label=(visit.say(words::DECIDED)) {
             @if ends.is_empty() { p { (visit.say(words::WAITS_NO_MORE)) } } @else {
-                ul role="status" {
+                div role="status" { ul {
                     @for (id, problem) in ends {
                         li {
                             code { (id) } ": "
@@ -153,7 +153,7 @@ fn ends_table(visit: &Visit, ends: &[(String, Option<Problem>)]) -> Markup {
                             }
                         }
                     }
-                }
+                } }
             }
         }
         p { a href="/console/queue" { "← " (visit.say(words::QUEUE)) } }

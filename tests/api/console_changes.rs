@@ -267,7 +267,8 @@ async fn an_endpoint_lists_what_waits_and_leads_on() {
     assert_eq!((first.len(), second.len()), (20, listed.len() - 20), "{first:?} {second:?}");
     let mut shown = [first, second].concat();
     let mut expected: Vec<_> = listed.iter().map(|event| text(&event["id"])).collect();
-    (shown.sort(), expected.sort());
+    shown.sort();
+    expected.sort();
     assert_eq!(shown, expected);
     let page = browser.page(&format!("/console/webhooks/{}", shown[0])).await;
     page.has(&[&place, "Waiting", "http://127.0.0.1:9/hooks", "Send again"]);

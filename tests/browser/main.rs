@@ -111,9 +111,11 @@ async fn focus_hidden(browser: &Browser) -> Vec<String> {
 
 const FOCUS_HIDDEN: &str = "const focused = () => { FOCUSED };\
      const able = 'a[href], button, input:not([type=hidden]), select, textarea, summary, [tabindex=\"0\"]';\
-     return [...document.querySelectorAll(able)]\
-       .filter(part => part.tabIndex >= 0 && !part.disabled && part.checkVisibility({visibilityProperty: true}))\
-       .map(part => { part.focus(); return focused(); }).filter(part => part.hidden).map(part => part.name)";
+     const parts = [...document.querySelectorAll(able)]\
+       .filter(part => part.tabIndex >= 0 && !part.disabled && part.checkVisibility({visibilityProperty: true}));\
+     const found = parts.map(part => { part.focus(); return focused(); });\
+     parts[0].focus();\
+     return found.filter(part => part.hidden).map(part => part.name)";
 
 #[tokio::test]
 async fn every_screen_is_without_defects_in_every_view() {
@@ -535,8 +537,16 @@ async fn the_focus_is_seen_and_the_first_key_leads_to_the_content() {
 }
 
 /// What has the focus, and whether it is hidden or its outline is.
-const FOCUSED: &str = "const at = document.activeElement; const box = at.getBoundingClientRect();\
-     const middle = document.elementFromPoint(box.x + box.width / 2, box.y + Math.min(box.height / 2, 20));\
+const FOCUSED: &str = "const at = document.activeElement, box = at.getClientRects()[0];\
+     let [left, top, right, bottom] = [Math.max(box.left, 0), Math.max(box.top, 0), \
+       Math.min(box.right, innerWidth), Math.min(box.bottom, innerHeight)];\
+     for (let up = at.parentElement; up && up !== document.body; up = up.parentElement) {\
+       if (getComputedStyle(up).overflowX === 'visible') continue;\
+       const frame = up.getBoundingClientRect();\
+       [left, right] = [Math.max(left, frame.left), Math.min(right, frame.right)];\
+       [top, bottom] = [Math.max(top, frame.top), Math.min(bottom, frame.bottom)];\
+     }\
+     const middle = document.elementFromPoint((left + right) / 2, top + Math.min((bottom - top) / 2, 20));\
      const outline = getComputedStyle(at);\
      return {name: at.tagName + at.textContent.slice(0, 20) + (at.name || ''), \
        hidden: at !== document.body && (!(at === middle || at.contains(middle) || (middle && middle.contains(at))) || \
