@@ -15,7 +15,6 @@ use ledger::id::LedgerId;
 use ledger::period::Period;
 use ledger::time::{Month, Timestamp};
 use serde::Serialize;
-use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -27,6 +26,7 @@ use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{ok, only, query, time};
 use crate::http::streamed::turn;
 use crate::http::timestamp::day_of;
+use crate::http::trace::spawn_blocking;
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::queue::kind_name;
 use crate::ops::reconciliations;
