@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 /// A database that has not moved for so long hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(20);
 const HUNG: i32 = 3;
-const THREADS: usize = 6;
+const THREADS: usize = 7;
 
 #[derive(Default)]
 struct Churn {
@@ -38,14 +38,16 @@ fn main() {
             state.insert(key, vec![random as u8; (random % bytes_max) as usize]).expect("an insert");
         });
     }
-    let growing = journal.clone();
-    churn.run(3, move |random| {
-        let key = growing.generate_id().expect("a number").to_be_bytes();
-        growing.insert(key, random.to_be_bytes().repeat((random % 800) as usize)).expect("an insert");
+    let (deleted, grown) = (state.clone(), journal.clone());
+    churn.run(3, move |random| drop(deleted.remove(format!("large/{:05}", random % 100)).expect("a removal")));
+    churn.run(4, move |random| {
+        let key = grown.generate_id().expect("a number").to_be_bytes();
+        grown.insert(key, random.to_be_bytes().repeat((random % 800) as usize)).expect("an insert");
     });
-    for (thread, flushed) in [(4, state), (5, journal)] {
+    for (thread, flushed, pause_ms) in [(5, state, 1_000), (6, journal, 20)] {
         churn.run(thread, move |_| {
             flushed.flush().expect("a flush");
+            thread::sleep(Duration::from_millis(pause_ms));
         });
     }
     churn.watch(Duration::from_secs(seconds));
@@ -55,7 +57,7 @@ fn main() {
 }
 
 fn open(folder: &Path) -> sled::Db {
-    sled::Config::new().path(folder).flush_every_ms(None).cache_capacity(16 << 20).open().expect("a database")
+    sled::Config::new().path(folder).flush_every_ms(None).cache_capacity(1 << 20).open().expect("a database")
 }
 
 impl Churn {
