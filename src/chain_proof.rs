@@ -11,10 +11,10 @@ use actors::records::LoadError;
 use actors::store::{Block, Sequence};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
-use tokio::task::spawn_blocking;
 
 use crate::http::problem::{Code, Problem, broken};
 use crate::http::streamed::ReadPace;
+use crate::http::trace::spawn_blocking;
 
 /// What was proved.
 #[derive(Default)]

@@ -47,7 +47,7 @@ pub struct Args {
 /// The commands of the program.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Serve the interface and the operations.
+    /// Serve merchants and operators.
     #[command(after_help = OTHER_VARIABLES)]
     Serve {
         /// Print the settings, where each comes from, and what is wrong with them; start nothing.
@@ -114,8 +114,8 @@ pub struct ServeArgs {
     /// A file of what CENTAVO_OPS_TOKEN would hold. SIGHUP makes the server read it again.
     #[arg(long, env = "CENTAVO_OPS_TOKEN_FILE", value_name = "FILE")]
     pub ops_token_file: Option<PathBuf>,
-    /// What each operator may do: read, decide or admin [default: admin for a name that is not
-    /// listed].
+    /// What each operator may do: read, decide or admin, with +tax-ids for tax ids in reports
+    /// [default: admin for a name that is not listed].
     #[arg(long, env = "CENTAVO_OPS_ROLES", value_name = "NAME=ROLE,NAME=ROLE")]
     pub ops_roles: Option<String>,
     /// The master key.
@@ -136,13 +136,14 @@ pub struct ServeArgs {
     pub ops_tls_key: Option<PathBuf>,
     /// Play the card acquirer and the payment institution instead of calling them.
     #[arg(long, env = "CENTAVO_SANDBOX", value_name = "on|off", num_args = 0..=1, default_missing_value = "on",
-          value_parser = BoolishValueParser::new())]
+          value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub sandbox: Option<bool>,
     /// Networks whose webhook addresses may be private and plain http.
     #[arg(long, env = "CENTAVO_WEBHOOK_ALLOW", value_name = "CIDR,CIDR")]
     pub webhook_allow: Option<String>,
     /// Whether requests per minute are limited [default: on].
-    #[arg(long, env = "CENTAVO_RATE_LIMIT", value_name = "on|off", value_parser = BoolishValueParser::new())]
+    #[arg(long, env = "CENTAVO_RATE_LIMIT", value_name = "on|off", value_parser = BoolishValueParser::new(),
+          hide_possible_values = true)]
     pub rate_limit: Option<bool>,
     /// Card charges of one API key in a minute [default: 120].
     #[arg(long, env = "CENTAVO_CARD_RATE_LIMIT", value_name = "NUMBER")]
@@ -1090,6 +1091,10 @@ mod tests {
             let variable = format!("CENTAVO_{}", name.to_uppercase());
             assert!(serve.contains(&variable), "{variable} in {serve}");
         }
+        for wrong in ["true, false", "possible values: true"] {
+            assert!(!serve.contains(wrong), "{wrong} in {serve}");
+        }
+        assert!(serve.contains("+tax-ids"), "{serve}");
         let demo = help("demo");
         assert!(demo.contains("CENTAVO_DATA") && demo.contains("CENTAVO_MASTER_KEY"), "{demo}");
         for ignored in ["CENTAVO_SANDBOX", "CENTAVO_RATE_LIMIT"] {

@@ -12,9 +12,9 @@ use actors::engine::Engine;
 use actors::store::Sequence;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
-use tokio::task::spawn_blocking;
 
 use crate::http::problem::{Code, Problem, broken};
+use crate::http::trace::{RequestContext, spawn_blocking};
 
 /// Cuts whose sums are kept, some 50 sums each.
 const KEPT_MAX: usize = 32;
@@ -97,7 +97,12 @@ impl PastBooks {
         }
         let (told, job) = watch::channel(PastReading::Waits);
         state.jobs.insert(cut, job.clone());
-        tokio::spawn(work(Arc::clone(&self.turn), Arc::clone(&self.state), Arc::clone(engine), cut, told));
+        let work = work(Arc::clone(&self.turn), Arc::clone(&self.state), Arc::clone(engine), cut, told);
+        // The request that is the first to ask gives its name to what the job logs.
+        match RequestContext::own() {
+            Some(request) => drop(tokio::spawn(request.around(work))),
+            None => drop(tokio::spawn(work)),
+        }
         Ok(job)
     }
 

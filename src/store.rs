@@ -34,7 +34,8 @@ pub struct StoreArgs {
     pub postgres_takeover_seconds: Option<u16>,
     /// Whether a standby must confirm every commit; the database is refused where none does
     /// [default: off].
-    #[arg(long, env = "CENTAVO_POSTGRES_STANDBY", value_name = "on|off", value_parser = BoolishValueParser::new())]
+    #[arg(long, env = "CENTAVO_POSTGRES_STANDBY", value_name = "on|off", value_parser = BoolishValueParser::new(),
+          hide_possible_values = true)]
     pub postgres_standby: Option<bool>,
     /// Settings of the database to accept although it can lose what it acknowledged:
     /// fsync_off, full_page_writes_off.

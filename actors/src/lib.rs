@@ -14,13 +14,15 @@
 //! it are public
 //! - what a caller of the façade hands over or gets back: [`rails`], [`records`], [`outbox`],
 //!   [`seal`], [`store`];
-//! - what works without an engine: [`backup`], [`verify`], [`names`], [`priority`];
+//! - what works without an engine: [`backup`], [`balance_files`], [`checkpoint`], [`verify`],
+//!   [`names`], [`priority`];
 //! - the inner parts that simulations and benchmarks drive by themselves: [`index`], [`journal`],
 //!   [`load`], [`read_model`], [`resident`], [`snapshots`];
 //! - for tests alone, behind a feature: `testkit`.
 
 pub mod backup;
 pub mod balance_files;
+pub mod checkpoint;
 pub mod engine;
 pub mod index;
 pub mod journal;
@@ -40,7 +42,6 @@ pub mod testkit;
 pub mod verify;
 
 mod actor;
-pub mod checkpoint;
 mod clock;
 mod directory;
 mod dues;

@@ -9,7 +9,9 @@
 //!
 //! # Sealed bytes
 //! AES-256-GCM: a byte for the format (1), nonce, ciphertext and tag. The purpose of the bytes
-//! ([`SealedFor`]) is the associated data, so that they open only where they belong.
+//! ([`SealedFor`]) is the associated data, so that they open only where they belong. That of a
+//! profile has its version too: each change seals the next one, and a former one in its place does
+//! not open.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -87,7 +89,7 @@ impl Keyring {
     pub fn open_unchanged(master_key: [u8; 32], store: Arc<dyn Store>) -> Result<Self, SealError> {
         let secrets = cipher(&derived(&master_key, b"secrets"));
         if let Some(sealed) = store.common(PROOF)? {
-            open(&secrets, proof(), &sealed).ok_or(SealError::WrongMasterKey)?;
+            open(&secrets, &proof().associated_data(0), &sealed).ok_or(SealError::WrongMasterKey)?;
         }
         let mac = keyed(&derived(&master_key, b"fingerprints"));
         let signer = Signer::new(&derived(&master_key, b"checkpoints"));
@@ -105,14 +107,20 @@ impl Keyring {
         self.signer.sign_text(&format!("centavo manifest 1\n{sha256}\n"))
     }
 
-    /// Seals personal data under the key of the month of `now`.
-    pub fn seal(&self, sealed_for: SealedFor, now: Timestamp, plain: &[u8]) -> Result<Sealed, SealError> {
+    /// Seals personal data under the key of the month of `now`; see [`Sealed::version`].
+    pub(crate) fn seal(
+        &self,
+        sealed_for: SealedFor,
+        version: u32,
+        now: Timestamp,
+        plain: &[u8],
+    ) -> Result<Sealed, SealError> {
         let month = month_of(now);
         let key = match self.month_key(month)? {
             Some(key) => key,
             None => self.make_month_key(month)?,
         };
-        Ok(Sealed { month, bytes: encrypt(&key, sealed_for, plain)? })
+        Ok(Sealed { month, bytes: encrypt(&key, &sealed_for.associated_data(version), plain)?, version })
     }
 
     /// Makes the keys of the months of `now` and of a day later, so that sealing does not wait for
@@ -135,25 +143,39 @@ impl Keyring {
     /// Opens personal data; none when its month's key was dropped, or when it is for something
     /// else.
     pub(crate) fn open_sealed(&self, sealed_for: SealedFor, sealed: &Sealed) -> Option<Vec<u8>> {
-        open(&*self.month_key(sealed.month).ok().flatten()?, sealed_for, &sealed.bytes)
+        let key = self.month_key(sealed.month).ok().flatten()?;
+        open(&key, &sealed_for.associated_data(sealed.version), &sealed.bytes)
     }
 
     /// Whether personal data opens, was erased or is damaged. Data with an unknown purpose counts
     /// as damaged.
     pub(crate) fn inspect(&self, sealed_for: Option<SealedFor>, sealed: &Sealed) -> Result<SealedState, SealError> {
         let Some(key) = self.month_key(sealed.month)? else { return Ok(SealedState::Erased) };
-        let opened = sealed_for.and_then(|sealed_for| open(&key, sealed_for, &sealed.bytes));
+        let opened = sealed_for.map(|sealed_for| sealed_for.associated_data(sealed.version));
+        let opened = opened.and_then(|associated| open(&key, &associated, &sealed.bytes));
         Ok(if opened.is_some() { SealedState::Opens } else { SealedState::Damaged })
     }
 
-    /// Seals one of the structures of [`ledger::personal`].
+    /// Seals a profile in place of the `former` one, or as the first.
+    pub fn seal_profile<T: minicbor::Encode<()>>(
+        &self,
+        sealed_for: SealedFor,
+        former: Option<&Sealed>,
+        now: Timestamp,
+        profile: &T,
+    ) -> Result<Sealed, SealError> {
+        let version = former.map_or(0, |former| former.version) + 1;
+        self.seal(sealed_for, version, now, &minicbor::to_vec(profile).expect("writing into memory cannot fail"))
+    }
+
+    /// Seals one of the structures of [`ledger::personal`] that is never replaced.
     pub fn seal_value<T: minicbor::Encode<()>>(
         &self,
         sealed_for: SealedFor,
         now: Timestamp,
         value: &T,
     ) -> Result<Sealed, SealError> {
-        self.seal(sealed_for, now, &minicbor::to_vec(value).expect("writing into memory cannot fail"))
+        self.seal(sealed_for, 0, now, &minicbor::to_vec(value).expect("writing into memory cannot fail"))
     }
 
     /// Opens one of the structures of [`ledger::personal`]; none when its month's key was dropped.
@@ -170,12 +192,12 @@ impl Keyring {
     /// Seals a secret of the installation (a webhook secret) under the key that is derived for
     /// them.
     pub fn seal_secret(&self, sealed_for: SealedFor, plain: &[u8]) -> Result<Vec<u8>, SealError> {
-        encrypt(&self.secrets, sealed_for, plain)
+        encrypt(&self.secrets, &sealed_for.associated_data(0), plain)
     }
 
     /// Opens a secret of the installation; none when it is for something else.
     pub fn open_secret(&self, sealed_for: SealedFor, sealed: &[u8]) -> Option<Vec<u8>> {
-        open(&self.secrets, sealed_for, sealed)
+        open(&self.secrets, &sealed_for.associated_data(0), sealed)
     }
 
     /// A keyed digest of `parts`; `purpose` keeps digests of different things apart.
@@ -290,22 +312,21 @@ fn of_month(month: u16) -> SealedFor {
     SealedFor::field("month key", u128::from(month).to_be_bytes())
 }
 
-fn encrypt(key: &Aes256Gcm, sealed_for: SealedFor, plain: &[u8]) -> Result<Vec<u8>, SealError> {
+fn encrypt(key: &Aes256Gcm, associated: &[u8; 32], plain: &[u8]) -> Result<Vec<u8>, SealError> {
     const HEAD: usize = 1 + NONCE_BYTES;
     let nonce = stocked_random_bytes::<NONCE_BYTES>()?;
     let mut bytes = Vec::with_capacity(HEAD + plain.len() + TAG_BYTES);
     bytes.push(FORMAT);
     bytes.extend_from_slice(&nonce);
     bytes.extend_from_slice(plain);
-    let associated = sealed_for.associated_data();
-    let sealed = key.encrypt_inout_detached(&Nonce::from(nonce), &associated, (&mut bytes[HEAD..]).into());
+    let sealed = key.encrypt_inout_detached(&Nonce::from(nonce), associated, (&mut bytes[HEAD..]).into());
     bytes.extend_from_slice(&sealed.expect("AES-GCM takes any text below 64 GiB"));
     Ok(bytes)
 }
 
-fn open(key: &Aes256Gcm, sealed_for: SealedFor, sealed: &[u8]) -> Option<Vec<u8>> {
+fn open(key: &Aes256Gcm, associated: &[u8; 32], sealed: &[u8]) -> Option<Vec<u8>> {
     let (nonce, text) = sealed.strip_prefix(&[FORMAT])?.split_first_chunk::<NONCE_BYTES>()?;
-    key.decrypt(&Nonce::from(*nonce), Payload { msg: text, aad: &sealed_for.associated_data() }).ok()
+    key.decrypt(&Nonce::from(*nonce), Payload { msg: text, aad: associated }).ok()
 }
 
 fn month_name(month: u16) -> Vec<u8> {
@@ -352,7 +373,7 @@ mod tests {
     fn a_dropped_month_is_gone_and_another_master_key_is_refused() {
         let store = store();
         let ring = Keyring::open([1; 32], Arc::clone(&store)).unwrap();
-        let sealed = ring.seal(of_payer(1), NOW, b"Maria").unwrap();
+        let sealed = ring.seal(of_payer(1), 0, NOW, b"Maria").unwrap();
         let again = Keyring::open([1; 32], Arc::clone(&store)).unwrap();
         assert_eq!(again.open_sealed(of_payer(1), &sealed).as_deref(), Some(&b"Maria"[..]));
         assert!(matches!(Keyring::open([2; 32], Arc::clone(&store)), Err(SealError::WrongMasterKey)));
@@ -364,7 +385,7 @@ mod tests {
     #[test]
     fn what_is_sealed_for_one_opens_for_no_other() {
         let ring = Keyring::open([1; 32], store()).unwrap();
-        let sealed = ring.seal(of_payer(1), NOW, b"Maria").unwrap();
+        let sealed = ring.seal(of_payer(1), 0, NOW, b"Maria").unwrap();
         let others = [of_payer(2), SealedFor::customer(ObjectId(1)), SealedFor::account(ObjectId(1))];
         assert!(others.into_iter().all(|other| ring.open_sealed(other, &sealed).is_none()));
         assert_eq!(ring.inspect(None, &sealed).unwrap(), SealedState::Damaged);
@@ -376,6 +397,35 @@ mod tests {
         assert_eq!(ring.open_secret(second, &secret), None);
     }
 
+    #[test]
+    fn a_former_profile_does_not_open_in_place_of_a_newer_one() {
+        let ring = Keyring::open([1; 32], store()).unwrap();
+        let of_recipient = SealedFor::recipient(Fingerprint([3; 16]));
+        let first = ring.seal_profile(of_recipient, None, NOW, &"account 1").unwrap();
+        let second = ring.seal_profile(of_recipient, Some(&first), NOW, &"account 2").unwrap();
+        assert_eq!((first.version, second.version), (1, 2));
+        assert!(second.follows(&first) && !first.follows(&second) && !first.follows(&first));
+        let opened = |sealed: &Sealed| ring.open_value::<String>(of_recipient, sealed);
+        assert_eq!((opened(&first), opened(&second)), (Some("account 1".to_owned()), Some("account 2".to_owned())));
+        let former = Sealed { version: second.version, ..first };
+        assert_eq!(opened(&former), None);
+        assert_eq!(ring.inspect(Some(of_recipient), &former).unwrap(), SealedState::Damaged);
+    }
+
+    /// Before profiles had versions they were sealed like all other data.
+    #[test]
+    fn a_profile_without_a_version_opens_and_a_version_follows_it() {
+        let ring = Keyring::open([1; 32], store()).unwrap();
+        let of_recipient = SealedFor::recipient(Fingerprint([3; 16]));
+        let before = ring.seal_value(of_recipient, NOW, &"account 1").unwrap();
+        let encoded = minicbor::to_vec(&before).unwrap();
+        assert_eq!(encoded[0], 0x82, "a month and bytes, as they were written then");
+        assert_eq!(minicbor::decode::<Sealed>(&encoded).unwrap(), before);
+        assert_eq!(ring.open_value::<String>(of_recipient, &before).as_deref(), Some("account 1"));
+        let next = ring.seal_profile(of_recipient, Some(&before), NOW, &"account 2").unwrap();
+        assert!(next.follows(&before) && !before.follows(&next));
+    }
+
     /// Written down so that a change of the format does not pass unnoticed.
     #[test]
     fn sealed_bytes_of_format_1_open() {
@@ -383,7 +433,7 @@ mod tests {
         let nonce = Nonce::from([7; NONCE_BYTES]);
         let key = cipher(&hkdf(b"centavo", &[1; 32], b"secrets"));
         let sealed_for = SealedFor::card_token(ObjectId(1));
-        let payload = Payload { msg: b"token", aad: &sealed_for.associated_data() };
+        let payload = Payload { msg: b"token", aad: &sealed_for.associated_data(0) };
         let sealed = [&[1][..], &nonce, &key.encrypt(&nonce, payload).unwrap()].concat();
         assert_eq!(ring.open_secret(sealed_for, &sealed).as_deref(), Some(&b"token"[..]));
         assert_eq!(crc32c::crc32c(&sealed), 2_192_820_185);
@@ -409,9 +459,12 @@ mod tests {
         assert!(ring.is_prepared(last_day));
         store.fail_next_write();
         for now in [last_day, last_day.plus_ms(1)] {
-            ring.seal(of_payer(1), now, b"Maria").unwrap();
+            ring.seal(of_payer(1), 0, now, b"Maria").unwrap();
         }
-        assert!(ring.seal(of_payer(1), last_day.plus_ms(40 * 86_400_000), b"Maria").is_err(), "it would have failed");
+        assert!(
+            ring.seal(of_payer(1), 0, last_day.plus_ms(40 * 86_400_000), b"Maria").is_err(),
+            "it would have failed"
+        );
     }
 
     #[test]

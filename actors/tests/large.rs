@@ -92,7 +92,8 @@ fn of_a_hundred_thousand_recipients_one_changes() {
     let mut resident = Resident::<MerchantState>::new(MERCHANT, GROUP, Arc::default());
     let record = |ordinal: u64, event| {
         // A registration with address and bank account, sealed.
-        let decision = Decision { events: vec![event], personal: Some(Sealed { month: 680, bytes: vec![7; 300] }) };
+        let decision =
+            Decision { events: vec![event], personal: Some(Sealed { month: 680, bytes: vec![7; 300], version: 0 }) };
         decision.into_record(MERCHANT, ordinal, BEGIN)
     };
     for number in 1..=RECIPIENTS {

@@ -34,7 +34,7 @@ const BEGIN: Timestamp = Timestamp(1_790_000_000_000);
 /// stands in golden files: never change it.
 fn golden_history() -> Vec<Record> {
     let ids = IdKey::new([3; 16]);
-    let seal = |mark: u8| Sealed { month: 680, bytes: vec![mark; 40] };
+    let seal = |mark: u8| Sealed { month: 680, bytes: vec![mark; 40], version: 0 };
     let recipient = |number: u32| ids.recipient(GROUP, RecipientNumber(number), BEGIN, number as u16);
     let splits = |amount: i64| {
         let part = |number, amount| SplitRequest { recipient: recipient(number), amount: Centavos(amount) };
@@ -360,7 +360,7 @@ fn long_history() -> Vec<Record> {
         }
         if number % 7 == 0 {
             let (document, profile) =
-                (Fingerprint([100 + (number / 7) as u8; 16]), Sealed { month: 1, bytes: vec![7; 300] });
+                (Fingerprint([100 + (number / 7) as u8; 16]), Sealed { month: 1, bytes: vec![7; 300], version: 0 });
             commands.push(MerchantCommand::RegisterRecipient { random: 1, document, profile });
         }
         let mut decisions = Vec::from_iter(state.mature(now, 0));

@@ -8,6 +8,9 @@
 //! Where two things are compared they take turns within one run, three times, and the run of the
 //! median rate is shown. The load generator ([`load`]) shares process and cores with the server, so
 //! every figure is of both; its own ceiling is printed too.
+//!
+//! The log is on, as `serve` writes it. Rows 1 and 1b are measured without rate limits and with
+//! them; all other rows are without, since one API key sends what many would.
 
 mod ceiling;
 mod charges;
@@ -25,6 +28,8 @@ mod watchers;
 
 use std::time::Duration;
 
+use centavo::config::LogFormat;
+use centavo::logging::{self, SERVE_FILTER};
 use report::{ROWS, Report};
 use server::Shopfront;
 
@@ -88,11 +93,16 @@ impl Plan {
 
 fn main() {
     let plan = Plan::from_arguments();
+    logging::start(LogFormat::Text, SERVE_FILTER);
     let mut report = Report::default();
     let facts = machine::facts();
     if plan.wants(&["1", "1b", "2", "3", "5", "13", "14", "15", "16"]) {
         let front = Shopfront::open(100);
-        charges::measure(&plan, &mut report, &front);
+        let served = plan.wants(&["1", "1b"]).then(|| Shopfront::as_served(100));
+        charges::measure(&plan, &mut report, &front, served.as_ref());
+        if let Some(served) = served {
+            served.stop();
+        }
         open_loop::measure(&plan, &mut report, &front);
         watchers::measure(&plan, &mut report, &front);
         ceiling::measure(&plan, &mut report, &front);

@@ -23,6 +23,9 @@ use crate::load::{KEYED, Requests};
 /// The journal, the index, and what is kept of states, keys and the read model.
 pub(crate) const PARTS: [&str; 3] = ["journal", "files", "state"];
 
+/// A limit of requests a minute that no load reaches.
+const NO_REFUSAL: &str = "4000000000";
+
 /// A server with its merchants, on a folder of its own.
 pub(crate) struct Shopfront {
     /// What it runs on.
@@ -36,11 +39,21 @@ pub(crate) struct Shopfront {
 }
 
 impl Shopfront {
-    /// Starts a server, and opens this number of merchants.
+    /// Starts a server without rate limits, and opens this number of merchants.
     pub(crate) fn open(merchants: usize) -> Self {
+        Self::with(merchants, &["--rate-limit", "off"])
+    }
+
+    /// The same with rate limits, as `serve` has them: each request is counted, none is refused.
+    pub(crate) fn as_served(merchants: usize) -> Self {
+        let limits = ["--rate-limit", "on", "--card-rate-limit", NO_REFUSAL, "--other-rate-limit", NO_REFUSAL];
+        Self::with(merchants, &limits)
+    }
+
+    fn with(merchants: usize, limits: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let runtime = Runtime::new().expect("a runtime");
-        let running = runtime.block_on(serve::start(settings(folder.path()), |_, _| {})).expect("a server");
+        let running = runtime.block_on(serve::start(settings(folder.path(), limits), |_, _| {})).expect("a server");
         let engine = &running.app.engine;
         let (shops, keys) = runtime.block_on(async {
             let shops = open_shops(engine, merchants).await;
@@ -112,12 +125,11 @@ fn bytes_below(folder: &Path) -> u64 {
     bytes.sum()
 }
 
-fn settings(data: &Path) -> Settings {
+fn settings(data: &Path, limits: &[&str]) -> Settings {
     let data = data.to_string_lossy();
-    let sandbox = ["--sandbox", "on", "--rate-limit", "off"];
-    let fixed =
-        ["centavo", "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"].into_iter().chain(sandbox);
-    match Args::parse_from(fixed.chain(["--data", &data])).command {
+    let fixed = ["centavo", "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--sandbox", "on"];
+    let all = fixed.into_iter().chain(limits.iter().copied()).chain(["--data", &data]);
+    match Args::parse_from(all).command {
         Command::Serve { args, .. } => args.settings().expect("settings"),
         _ => unreachable!("serve was asked for"),
     }

@@ -15,12 +15,28 @@ pub struct Sealed {
     /// Nonce, ciphertext and tag.
     #[cbor(n(1), with = "minicbor::bytes")]
     pub bytes: Vec<u8>,
+    /// Which version this is of data that is replaced as a whole, from 1; bound into the seal. 0
+    /// for data that is never replaced.
+    #[cbor(n(2), skip_if = "is_zero")]
+    pub version: u32,
 }
 
-/// Purpose of sealed bytes: the field and its owner. It is bound into the seal (associated data),
-/// so the bytes open only there. Without the key, nobody can move one person's data to another's
-/// place.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+impl Sealed {
+    /// Whether this may take the place of `former`: it must be its next version. Data without
+    /// versions replaces its like.
+    pub fn follows(&self, former: &Sealed) -> bool {
+        self.version == former.version + 1 || self.version == 0 && former.version == 0
+    }
+}
+
+fn is_zero(version: &u32) -> bool {
+    *version == 0
+}
+
+/// Purpose of sealed bytes: the field and its owner. It is bound into the seal (associated data)
+/// together with the version, so the bytes open only there. Without the key, nobody can move one
+/// person's data to another's place, or a former profile to the place of a newer one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SealedFor {
     field: &'static str,
     owner: [u8; 16],
@@ -78,11 +94,19 @@ impl SealedFor {
         Self::field("webhook secret", key.0.to_be_bytes())
     }
 
+    /// Whether it is a profile: data that is replaced as a whole, in versions.
+    pub fn is_versioned(&self) -> bool {
+        matches!(self.field, "merchant" | "recipient")
+    }
+
     /// The associated data of the seal: the field's name, padded with zeros to 16 bytes, then the
-    /// owner.
-    pub fn associated_data(&self) -> [u8; 32] {
+    /// owner. A version that is not 0 stands in the last four bytes of the padding, big-endian.
+    pub fn associated_data(&self, version: u32) -> [u8; 32] {
         let mut data = [0; 32];
         data[..self.field.len()].copy_from_slice(self.field.as_bytes());
+        if version > 0 {
+            data[12..16].copy_from_slice(&version.to_be_bytes());
+        }
         data[16..].copy_from_slice(&self.owner);
         data
     }

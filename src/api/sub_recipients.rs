@@ -87,14 +87,23 @@ pub async fn register(
         require_split(app, caller)?;
         let profile = registration::check(wire, app.engine.now())?;
         let document = document_digest(app, caller.group, &profile.document);
+        let standing = move |books: &ledger::merchant::MerchantState, _| {
+            books.recipient_by_document(document).map(|recipient| recipient.profile.clone())
+        };
+        let standing = app.engine.read_merchant(caller.group, standing).await?;
+        let (sealed_for, now) = (SealedFor::recipient(document), app.engine.now());
         let command = MerchantCommand::RegisterRecipient {
             random: app.random()? as u16,
             document,
-            profile: app.engine.keyring().seal_value(SealedFor::recipient(document), app.engine.now(), &profile)?,
+            profile: app.engine.keyring().seal_profile(sealed_for, standing.as_ref(), now, &profile)?,
         };
         let outcome = app.engine.command(caller.group, command, caller.context(admitted)).await?;
         match outcome {
             Outcome::Unchanged => registered_already(app, caller, document).await.map(Some),
+            // It was registered and rejected meanwhile.
+            Outcome::Refused(Rejection::RecipientChangedMeanwhile) => {
+                Err(Problem::new(Code::Overloaded).retry_after(1))
+            }
             outcome => recorded(outcome)?.map(|record| registered(app, caller, &record)).transpose(),
         }
     };
@@ -177,7 +186,7 @@ pub async fn change(
         let command = MerchantCommand::ChangeRecipient {
             id: row.id,
             standing: standing.clone(),
-            profile: app.engine.keyring().seal_value(sealed_for, app.engine.now(), &profile)?,
+            profile: app.engine.keyring().seal_profile(sealed_for, Some(standing), app.engine.now(), &profile)?,
             bank_account_changed: profile.bank != bank,
         };
         match app.engine.command(caller.group, command, caller.context(Arc::clone(&permit))).await? {

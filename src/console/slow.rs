@@ -15,7 +15,6 @@ use axum::http::{Method, StatusCode};
 use axum::middleware::Next;
 use axum::response::Response;
 use maud::{Markup, html};
-use tracing::{Instrument, Span};
 
 use crate::app::App;
 use crate::console::page::{Screen, Section, Visit, secret_of};
@@ -46,7 +45,7 @@ pub async fn told(State(app): State<Arc<App>>, request: Request, next: Next) -> 
         return answer(&app, &visit, kept);
     }
     let mut again = of_same_address(&parts);
-    let work = next.run(Request::from_parts(parts, body)).instrument(Span::current());
+    let work = next.run(Request::from_parts(parts, body));
     let read = match RequestContext::own() {
         Some(context) => app.slow_pages.read(key, context.around(work)).await,
         None => app.slow_pages.read(key, work).await,

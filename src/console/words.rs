@@ -505,19 +505,29 @@ fn fact_of_others(event: &Event) -> Word {
         Event::SubscriptionPaused { .. } => word("Assinatura pausada", "Subscription paused"),
         Event::SubscriptionResumed { .. } => word("Assinatura retomada", "Subscription resumed"),
         Event::SubscriptionCancelled { .. } => word("Assinatura cancelada", "Subscription cancelled"),
-        _ => word("Outro fato", "Another fact"),
+        _ => ANOTHER_FACT,
     }
 }
+
+const ANOTHER_FACT: Word = word("Outro fato", "Another fact");
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ops::records::facts_of_golden_files;
 
     #[test]
     fn every_word_is_in_both_languages() {
         assert!(ALL.len() > 80, "{}", ALL.len());
         for (name, Word { pt, en }) in ALL {
             assert!(!pt.trim().is_empty() && !en.trim().is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_fact_has_its_words() {
+        for event in facts_of_golden_files() {
+            assert_ne!(fact(&event).en, ANOTHER_FACT.en, "{event:?}");
         }
     }
 }

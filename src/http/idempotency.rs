@@ -7,7 +7,8 @@
 //! memory ([`RememberedAnswers`]).
 //!
 //! [`Key::run`] looks the key up in the published journal, takes the permit, and lets the handler
-//! check and send its command. The actor knows the keys that were used since the look-up
+//! check and send its command. The values are checked that late because a replay comes before their
+//! errors (decisions, order of checks). The actor knows the keys that were used since the look-up
 //! ([`KeyLookup`]); where one of them is this request's, the runner looks again.
 
 use std::collections::VecDeque;

@@ -9,7 +9,8 @@ use axum::middleware::Next;
 use axum::response::Response;
 use tokio::runtime::Handle;
 use tokio::sync::Semaphore;
-use tracing::{Instrument, Span};
+
+use super::trace::spawn_blocking;
 
 /// Most reads under way at once, each with a thread of its own; further reads wait for their turn.
 const READS_MAX: usize = 64;
@@ -23,10 +24,10 @@ pub async fn on_waiting_thread(request: Request, next: Next) -> Response {
         return next.run(request).await;
     }
     let turn = READS.acquire().await.expect("nobody closes it");
-    let (runtime, span) = (Handle::current(), Span::current());
-    let read = tokio::task::spawn_blocking(move || {
+    let runtime = Handle::current();
+    let read = spawn_blocking(move || {
         let _until_it_is_read = turn;
-        runtime.block_on(next.run(request).instrument(span))
+        runtime.block_on(next.run(request))
     });
     match read.await {
         Ok(response) => response,

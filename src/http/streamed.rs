@@ -20,6 +20,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
 use super::problem::{Code, Problem};
+use super::trace::in_this_request;
 
 /// Bytes that are gathered before they are sent.
 const PART_BYTES: usize = 64 * 1024;
@@ -39,7 +40,7 @@ pub fn streamed(
 ) -> Body {
     let (sender, mut receiver) = channel(PARTS_MAX);
     let (runtime, told) = (Handle::current(), sender.clone());
-    let made = thread::Builder::new().name("answers".to_owned()).spawn(move || {
+    let make = in_this_request(move || {
         priority::run_last();
         let _entered = runtime.enter();
         let mut parts = Parts { part: Vec::new(), sender, is_taken: true };
@@ -53,6 +54,7 @@ pub fn streamed(
         tracing::error!(what, %error, "an answer could not be made");
         let _the_caller_is_gone = Handle::current().block_on(parts.sender.send(Err(io::Error::other("broken off"))));
     });
+    let made = thread::Builder::new().name("answers".to_owned()).spawn(make);
     if let Err(error) = made {
         tracing::error!(what, %error, "an answer could not be made: there is no thread for it");
         let _room_is_there = told.try_send(Err(error));

@@ -1,14 +1,17 @@
-//! Request context for the log and for outgoing calls: the request's id, and the trace of its
-//! caller (W3C Trace Context).
+//! Request context for the log: the request's id, and the trace of its caller (W3C Trace Context).
+//! It is not sent on: no rail of this program is reached over HTTP, and a webhook follows from a
+//! Record, which does not carry the trace.
 //!
-//! It is a task-local. The whole task of the handler has it, also after the caller has hung up;
-//! other threads and tasks do not. It is no span of `tracing`: a task-local costs a request a few
-//! nanoseconds, a span several hundred.
+//! It is a task-local. The whole task of the handler has it, also after the caller has hung up.
+//! Threads and tasks that a handler starts have it when they are started through
+//! [`spawn_blocking`], [`in_this_request`] or [`RequestContext::around`]. It is no span of
+//! `tracing`: a task-local costs a request a few nanoseconds, a span several hundred.
 
 use std::fmt;
 use std::future::Future;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use tokio::task::JoinHandle;
 use tokio::task::futures::TaskLocalFuture;
 
 /// The header by which a caller names its trace.
@@ -55,6 +58,21 @@ impl RequestContext {
     pub fn id(&self) -> &str {
         self.id.to_str().unwrap_or_default()
     }
+}
+
+/// Work for another thread, in the name of the request that is being handled here.
+pub fn in_this_request<T>(work: impl FnOnce() -> T) -> impl FnOnce() -> T {
+    let request = RequestContext::own();
+    move || match request {
+        Some(request) => request.during(work),
+        None => work(),
+    }
+}
+
+/// Does work that may block on a thread of its own, in the name of the request that is being
+/// handled here.
+pub fn spawn_blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> JoinHandle<T> {
+    tokio::task::spawn_blocking(in_this_request(work))
 }
 
 /// Place in a trace: 32 hexadecimal digits of the trace, 16 of the span, 2 of flags. As text it is

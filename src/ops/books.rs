@@ -18,7 +18,6 @@ use ledger::record::Record;
 use ledger::time::Timestamp;
 use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -28,6 +27,7 @@ use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{List, Page, PageQuery, list_of, number, ok, only, query, single, time};
 use crate::http::streamed::{streamed, turn};
 use crate::http::timestamp::{Named, day};
+use crate::http::trace::spawn_blocking;
 use crate::ops::merchants;
 use crate::ops::operator::Operator;
 use crate::views::ledger::ledger_name;

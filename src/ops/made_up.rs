@@ -77,7 +77,7 @@ pub async fn make_up(
         let command = MerchantCommand::Open {
             id: app.new_id(group)?,
             settings: Settings { split_enabled: true, cashout_enabled: true, ..Settings::default() },
-            profile: app.engine.keyring().seal_value(SealedFor::merchant(group), app.engine.now(), &profile)?,
+            profile: app.engine.keyring().seal_profile(SealedFor::merchant(group), None, app.engine.now(), &profile)?,
         };
         let opened = recorded(app.engine.command(group, command, operator.context(admitted)).await?)?;
         if opened.is_none() {
@@ -146,7 +146,7 @@ async fn register(app: &App, group: GroupNumber, recipient: &cast::Recipient) ->
     };
     let digest = app.engine.keyring().fingerprint("document", &[&group.0.to_le_bytes(), document.as_bytes()]);
     let profile = RecipientProfile { name, document, bank: Some(bank), ..RecipientProfile::default() };
-    let profile = app.engine.keyring().seal_value(SealedFor::recipient(digest), app.engine.now(), &profile)?;
+    let profile = app.engine.keyring().seal_profile(SealedFor::recipient(digest), None, app.engine.now(), &profile)?;
     let command = MerchantCommand::RegisterRecipient { random: app.random()? as u16, document: digest, profile };
     send(app, group, command).await?;
     app.engine.merchant(group, |row| row.recipients.last().map(|row| row.id)).flatten().ok_or_else(broken)

@@ -353,7 +353,7 @@ pub async fn create(
         let command = MerchantCommand::Open {
             id: app.new_id(group)?,
             settings,
-            profile: app.engine.keyring().seal_value(SealedFor::merchant(group), app.engine.now(), &profile)?,
+            profile: app.engine.keyring().seal_profile(SealedFor::merchant(group), None, app.engine.now(), &profile)?,
         };
         let opened = recorded(app.engine.command(group, command, operator.context(admitted)).await?)?;
         opened.map(|_| view(app, group)).transpose()
@@ -443,7 +443,12 @@ pub async fn change_once(
         let settings = check_change(wire, row.settings, &mut profile)?;
         let is_new_profile = wire.name.is_some() || wire.city.is_some();
         let profile = match is_new_profile {
-            true => Some(app.engine.keyring().seal_value(SealedFor::merchant(group), app.engine.now(), &profile)?),
+            true => Some(app.engine.keyring().seal_profile(
+                SealedFor::merchant(group),
+                row.profiles.current(),
+                app.engine.now(),
+                &profile,
+            )?),
             false => None,
         };
         let command = MerchantCommand::Change { settings, profile };

@@ -16,7 +16,6 @@ use ledger::period::Period;
 use ledger::time::{Month, Timestamp};
 use serde::Serialize;
 use tokio::sync::OwnedSemaphorePermit;
-use tokio::task::spawn_blocking;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -28,6 +27,7 @@ use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{ok, only, query, time};
 use crate::http::streamed::turn;
 use crate::http::timestamp::day_of;
+use crate::http::trace::spawn_blocking;
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::queue::kind_name;
 use crate::ops::reconciliations::KeptResult;

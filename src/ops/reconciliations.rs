@@ -27,6 +27,7 @@ use crate::http::problem::{Code, FieldError, Problem, broken};
 use crate::http::reply::{List, PageQuery, list_of, one_of, only, query, time};
 use crate::http::streamed::turn;
 use crate::http::timestamp::{day, day_of};
+use crate::http::trace::spawn_blocking;
 use crate::ops::booked::{self, BankAccount};
 use crate::ops::operator::{Decider, Operator};
 use crate::reconcile::finding::{FileError, Finding, FindingKind, Reconciled, Settled};
@@ -221,7 +222,7 @@ pub async fn reconcile(
     };
     let is_again = one_of(&pairs, "again", &["true", "false"])? == Some("true");
     let one_at_a_time = turn(&app.reconciling, "Another file is being compared.").await?;
-    let compared = tokio::task::spawn_blocking(move || {
+    let compared = spawn_blocking(move || {
         let _until_it_is_kept = one_at_a_time;
         let sha256 = hex(&Sha256::digest(&file.bytes));
         if !is_again && app.engine.kept(&result_name(&sha256))?.is_some() {
@@ -335,7 +336,7 @@ pub async fn dismiss(
     let reason = check.text("reason", wire.reason, 1..=500);
     let reason = check.finish_with(reason)?.into_owned();
     let one_at_a_time = turn(&app.reconciling, "Another file is being compared.").await?;
-    let dismissed = tokio::task::spawn_blocking(move || {
+    let dismissed = spawn_blocking(move || {
         let _until_it_is_kept = one_at_a_time;
         let found = if is_digest(&id) { app.engine.kept(&result_name(&id))? } else { None };
         let found = found.ok_or_else(|| Problem::new(Code::NotFound))?;

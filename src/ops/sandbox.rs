@@ -19,6 +19,7 @@ use crate::http::idempotency::{KeyScope, SentKey};
 use crate::http::json::{Checker, Raw, parse, parse_unread};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, time};
+use crate::http::trace::spawn_blocking;
 use crate::ops::charges;
 use crate::ops::operator::Admin;
 use crate::rails::lies::{Institution, Lie};
@@ -64,7 +65,7 @@ pub async fn advance_clock(
     };
     let moved = key.run(LedgerId::System, |record| Ok(record.effective_at), execute).await?;
     if let (Some(institutions), now) = (app.institutions.clone(), app.engine.now()) {
-        let closed = tokio::task::spawn_blocking(move || institutions.close_days(now)).await;
+        let closed = spawn_blocking(move || institutions.close_days(now)).await;
         if let Ok(Err(error)) = closed {
             tracing::error!(%error, "the sandbox's institutions can't write their files");
         }

@@ -19,6 +19,7 @@ use crate::http::json::{Checker, Raw};
 use crate::http::problem::{Code, Problem};
 use crate::http::streamed::streamed;
 use crate::http::timestamp::with_milliseconds;
+use crate::http::trace::spawn_blocking;
 
 /// Files that are downloaded at once, each by a thread.
 const DOWNLOADS_MAX: usize = 32;
@@ -200,7 +201,7 @@ pub fn pairs_of(fields: &[(&'static str, Raw<'_>)]) -> Result<Vec<(String, Strin
 pub async fn take_on(app: &Arc<App>, new: NewJob, work: Work, path: &str) -> Result<Response, Problem> {
     let (taking, clock) = (Arc::clone(app), Arc::clone(&app.engine));
     let submit = move || taking.export_jobs.submit(new, work, move || clock.now().0);
-    let taken_on = tokio::task::spawn_blocking(submit).await;
+    let taken_on = spawn_blocking(submit).await;
     accepted(taken_on.unwrap_or_else(|error| Err(io::Error::other(error))), path)
 }
 

@@ -439,7 +439,7 @@ mod tests {
                 under_way.extend(begun(&mut endpoint, NOW));
             }
         }
-        assert_eq!(rounds, [1, 2, 4, 8, 16, 32, 64, 128, 256, 384, 104]);
+        assert_eq!(rounds, [1, 2, 4, 8, 16, 32, 64, 128, 256, 488]);
         assert_eq!(rounds.iter().sum::<usize>(), 999);
     }
 

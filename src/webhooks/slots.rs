@@ -14,10 +14,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use parking_lot::Mutex;
 
 /// Most connections to receivers at once: the file descriptors that webhooks may take. A quarter of
-/// them is for endpoints that fail or are slow.
-pub const CONNECTIONS_MAX: usize = 1_024;
-/// Most tries that one endpoint can have under way: half of the pool for endpoints that answer.
-pub(super) const AT_ONCE_MAX: usize = 384;
+/// them is for endpoints that fail or are slow. By estimate, one takes 40 KB with TLS.
+pub const CONNECTIONS_MAX: usize = 2_666;
+/// Most tries that one endpoint can have under way: half of the pool for endpoints that answer,
+/// and about as many as events wait at it.
+pub(super) const AT_ONCE_MAX: usize = 1_000;
 
 /// Most bytes that the bodies of the tries under way take together.
 const BODY_BYTES_MAX: usize = 64 << 20;
@@ -207,7 +208,7 @@ mod tests {
     #[test]
     fn the_pools_take_the_descriptors_that_webhooks_may_take() {
         let mut hogs = Hogs::served();
-        (0..2_000).for_each(|hog| hogs.ask(hog, [Pool::Answering, Pool::Troubled][hog as usize % 2]));
+        (0..6_000).for_each(|hog| hogs.ask(hog, [Pool::Answering, Pool::Troubled][hog as usize % 2]));
         assert_eq!(hogs.grant_all().len(), CONNECTIONS_MAX);
     }
 
@@ -238,7 +239,7 @@ mod tests {
 
     #[test]
     fn however_many_hold_what_they_get_another_needs_not_wait() {
-        for count in [1, 2, 60, 192, 383, 767] {
+        for count in [1, 2, 60, 192, 383, 767, 1_999] {
             let mut hogs = Hogs::served();
             (0..count).for_each(|hog| hogs.ask(hog, Pool::Answering));
             hogs.grant_all();

@@ -314,6 +314,45 @@ async fn every_line_of_a_request_has_its_id_and_its_trace() {
     assert_eq!((&answered["path"], &answered["level"]), (&json!("/api/balance"), &json!("DEBUG")));
 }
 
+/// A GET runs on a thread that may wait: what it logs there has the request's id as well.
+#[tokio::test]
+async fn a_line_of_a_thread_that_waits_has_the_id_of_its_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let start = || {
+        let mut command = sandbox(folder.path());
+        command.env("CENTAVO_RECORDS_PER_RUN", "10");
+        Process::start(command)
+    };
+    let mut process = start();
+    let key = process.merchant().await;
+    let mut charges = Vec::new();
+    for _ in 0..20 {
+        charges.push(text(&process.api(&key, "/api/card", &card(10_000, APPROVED)).await.1["txid"]));
+    }
+    process.terminate();
+    process.ended();
+    let mut process = start();
+    for run in std::fs::read_dir(folder.path().join("files")).unwrap() {
+        let run = run.unwrap().path();
+        if run.file_name().is_some_and(|name| name.to_string_lossy().starts_with("run-")) {
+            // In place: the process has it open.
+            let file = std::fs::OpenOptions::new().write(true).open(&run).unwrap();
+            std::os::unix::fs::FileExt::write_all_at(&file, &vec![7; run.metadata().unwrap().len() as usize], 0)
+                .unwrap();
+        }
+    }
+    let address = format!("{}/ops/charges/{}", process.operations, charges[0]);
+    let request = process.client.get(address).bearer_auth("token-of-operator-ana").header("x-request-id", "r-43");
+    assert_eq!(request.send().await.unwrap().status(), 200);
+    process.terminate();
+    let log = process.ended().1;
+    let lines: Vec<_> = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect();
+    let is_of_damage =
+        |line: &&Value| line["message"].as_str().is_some_and(|told| told.contains("index is lost or damaged"));
+    let damage = lines.iter().find(is_of_damage).unwrap_or_else(|| panic!("{log}"));
+    assert_eq!(damage["request_id"], "r-43", "{log}");
+}
+
 #[tokio::test]
 async fn every_named_operator_may_call_and_no_token_is_told() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,10 +1,12 @@
 //! Clients that do not behave: who do not read, send slowly, guess credentials, or break HTTP. The
 //! others are served meanwhile.
 
+use std::cell::Cell;
 use std::net::SocketAddr;
 
 use centavo::http::rate_limits::RateLimitSettings;
 use reqwest::Method;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
@@ -69,6 +71,36 @@ async fn what_is_not_read_is_not_kept_for_each_connection() {
     world.check_books().await;
 }
 
+/// A thousand such clients ask for gigabytes. What waits for all of them is bounded, and others are
+/// served.
+#[tokio::test]
+async fn what_waits_for_a_thousand_clients_is_bounded_in_sum() {
+    const CLIENTS: usize = 1_000;
+    const WAITING_IN_ALL: u64 = 64 << 20;
+    let own = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: own.maximum, ..own }).unwrap();
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let length = world.send(Method::GET, "/openapi.json", &[], "").await.text.len() as u64;
+    assert!(16 * length * CLIENTS as u64 > 64 * WAITING_IN_ALL, "{length} bytes say nothing");
+    let mut silent = Vec::new();
+    for _ in 0..CLIENTS {
+        let mut stream = connected(world.address_of("/openapi.json")).await;
+        let request = "GET /openapi.json HTTP/1.1\r\nhost: a\r\n\r\n".repeat(16);
+        stream.write_all(request.as_bytes()).await.unwrap();
+        silent.push(stream);
+    }
+    let (mut most, mut looks) = (0, 0);
+    while most < WAITING_IN_ALL / 4 || looks < 20 {
+        merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201);
+        let waiting = metric(&world, "centavo_http_waiting_bytes").await;
+        assert!(waiting <= WAITING_IN_ALL, "{waiting} bytes wait");
+        (most, looks) = (most.max(waiting), looks + 1);
+    }
+    drop(silent);
+    world.check_books().await;
+}
+
 #[tokio::test]
 async fn one_key_cannot_take_the_room_of_all_bodies() {
     let world = World::sandbox().await;
@@ -107,6 +139,32 @@ async fn two_million_numbers_are_not_parsed() {
     let numbers = format!("{{\"amount\": [{}1]}}", "1,".repeat(2_000_000));
     let refused = merchant.post_raw("/api/card", &[], numbers).await.refused(400, "invalid_json");
     assert_eq!(refused["detail"], "The body has more than 100000 values.");
+}
+
+/// Large bodies of one merchant without a pause: each is refused, and the other merchant's charges
+/// are answered meanwhile.
+#[tokio::test]
+async fn others_are_answered_beside_bodies_of_two_million_numbers() {
+    let world = World::sandbox().await;
+    let (large, other) = (world.merchant().await, world.merchant().await);
+    let numbers = format!("{{\"amount\": [{}1]}}", "1,".repeat(2_000_000));
+    let (is_over, refused) = (Cell::new(false), Cell::new(0));
+    let send = async || {
+        while !is_over.get() {
+            large.post_raw("/api/card", &[], numbers.clone()).await.refused(400, "invalid_json");
+            refused.set(refused.get() + 1);
+        }
+    };
+    let charge = async {
+        let mut charged = 0;
+        while charged < 40 || refused.get() < 12 {
+            other.post("/api/card", &card(10_000, APPROVED)).await.expect(201);
+            charged += 1;
+        }
+        is_over.set(true);
+    };
+    tokio::join!(send(), send(), send(), send(), charge);
+    world.check_books().await;
 }
 
 #[tokio::test]

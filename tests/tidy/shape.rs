@@ -10,7 +10,7 @@ use crate::{pages, sources, unwrapped};
 const CRATES: [&str; 3] = ["ledger/src", "actors/src", "src"];
 
 /// All folders of Rust sources.
-const FOLDERS: [&str; 9] = [
+const FOLDERS: [&str; 10] = [
     "ledger/src",
     "actors/src",
     "src",
@@ -20,6 +20,7 @@ const FOLDERS: [&str; 9] = [
     "ledger/tests",
     "ledger/examples",
     "actors/tests",
+    "actors/benches",
 ];
 
 #[test]

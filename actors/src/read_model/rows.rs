@@ -72,8 +72,12 @@ impl Versions {
         self.0.get(known.saturating_sub(1)).map(|(_, sealed)| sealed)
     }
 
+    /// Counts the version that a Record brings. One that is not the next is a former one in the
+    /// wrong place: it opens for nobody.
     pub(super) fn count(&mut self, record: &Record) {
-        self.0.extend(record.personal.clone().map(|sealed| (record.ordinal, sealed)));
+        let Some(sealed) = &record.personal else { return };
+        let is_next = self.current().is_none_or(|former| sealed.follows(former));
+        self.0.push((record.ordinal, if is_next { sealed.clone() } else { Sealed::default() }));
     }
 
     /// Counts a Record and forgets all but the newest [`RECIPIENT_VERSIONS_MAX`]: memory must not

@@ -291,7 +291,7 @@ impl Store for SledStore {
         let _owner = self.admit_beside_journal(tenure)?;
         self.admit_write()?;
         self.cursors.put(key, value);
-        self.write_behind.note();
+        self.write_behind.note_cursor();
         Ok(())
     }
 

@@ -1,5 +1,5 @@
-//! Write-behind: one thread makes lazily put values and cursors durable about a second later,
-//! however often they were put.
+//! Write-behind: one thread makes lazily put values durable about a second later, and cursors
+//! sooner, however often they were put.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -14,6 +14,8 @@ use super::{StoreError, files::machine};
 
 /// Time after which lazily put values are made durable.
 pub(super) const AFTER: Duration = Duration::from_secs(1);
+/// The same for cursors. What puts them every half second is then within a second on the disk.
+pub(super) const CURSORS_AFTER: Duration = Duration::from_millis(400);
 
 /// The thread that makes lazily put values durable.
 #[derive(Debug)]
@@ -33,9 +35,18 @@ struct WriteBehindShared {
 
 #[derive(Debug, Default)]
 struct Pending {
-    /// When the first of the pending values was put.
-    since: Option<Instant>,
+    /// When pending values are to be written; none while there are none.
+    state_due: Option<Instant>,
+    /// The same for cursors.
+    cursors_due: Option<Instant>,
     is_over: bool,
+}
+
+/// What is to be written.
+#[derive(Clone, Copy, Debug)]
+struct Due {
+    state: bool,
+    cursors: bool,
 }
 
 impl WriteBehind {
@@ -52,13 +63,14 @@ impl WriteBehind {
         Ok(WriteBehind { shared, thread: Some(thread) })
     }
 
-    /// Notes that something was put.
+    /// Notes that a value was put.
     pub(super) fn note(&self) {
-        let mut pending = self.shared.pending.lock();
-        if pending.since.is_none() {
-            pending.since = Some(Instant::now());
-            self.shared.changed.notify_all();
-        }
+        self.shared.note(Due { state: true, cursors: false });
+    }
+
+    /// Notes that a cursor was put.
+    pub(super) fn note_cursor(&self) {
+        self.shared.note(Due { state: false, cursors: true });
     }
 }
 
@@ -75,22 +87,13 @@ impl Drop for WriteBehind {
 impl WriteBehindShared {
     fn run(&self) {
         loop {
-            let is_over = {
-                let mut pending = self.pending.lock();
-                while !pending.is_over {
-                    match pending.since.map(|since| since + AFTER) {
-                        None => self.changed.wait(&mut pending),
-                        Some(due) if Instant::now() < due => drop(self.changed.wait_until(&mut pending, due)),
-                        Some(_) => break,
-                    }
-                }
-                pending.since = None;
-                pending.is_over
-            };
-            if let Err(error) = self.write() {
+            let (due, is_over) = self.wait();
+            if let Err(error) = self.write(due) {
                 self.monitor.derived_failed();
                 tracing::error!(%error, "what was put lazily is not durable; it is tried again");
-                self.note_again(is_over);
+                if !is_over {
+                    self.note(due);
+                }
             }
             if is_over {
                 return;
@@ -98,18 +101,50 @@ impl WriteBehindShared {
         }
     }
 
-    /// Tries both, also when one fails.
-    fn write(&self) -> Result<(), StoreError> {
-        let synced = {
-            let _waiting = self.monitor.begin(WaitFor::Cursors);
-            self.cursors.sync()
-        };
-        self.state.flush().and(synced)
+    /// Waits until something is due, and gives it. At the end all is.
+    fn wait(&self) -> (Due, bool) {
+        let mut pending = self.pending.lock();
+        loop {
+            if pending.is_over {
+                return (Due { state: true, cursors: true }, true);
+            }
+            let Some(first) = pending.state_due.into_iter().chain(pending.cursors_due).min() else {
+                self.changed.wait(&mut pending);
+                continue;
+            };
+            let now = Instant::now();
+            if now < first {
+                self.changed.wait_until(&mut pending, first);
+                continue;
+            }
+            let state = pending.state_due.take_if(|due| *due <= now).is_some();
+            let cursors = pending.cursors_due.take_if(|due| *due <= now).is_some();
+            return (Due { state, cursors }, false);
+        }
     }
 
-    fn note_again(&self, is_over: bool) {
-        if !is_over {
-            self.pending.lock().since.get_or_insert_with(Instant::now);
+    fn note(&self, due: Due) {
+        let (mut pending, now) = (self.pending.lock(), Instant::now());
+        if due.state && pending.state_due.is_none() {
+            pending.state_due = Some(now + AFTER);
+            self.changed.notify_all();
         }
+        if due.cursors && pending.cursors_due.is_none() {
+            pending.cursors_due = Some(now + CURSORS_AFTER);
+            self.changed.notify_all();
+        }
+    }
+
+    /// Tries both, also when one fails.
+    fn write(&self, due: Due) -> Result<(), StoreError> {
+        let synced = match due.cursors {
+            true => {
+                let _waiting = self.monitor.begin(WaitFor::Cursors);
+                self.cursors.sync()
+            }
+            false => Ok(()),
+        };
+        let flushed = if due.state { self.state.flush() } else { Ok(()) };
+        flushed.and(synced)
     }
 }

@@ -19,6 +19,7 @@
  * CENTAVO_CUT_FOLDER  the folder, as an absolute path without links
  * CENTAVO_CUT_LOG     the undo log
  * CENTAVO_CUT_KEPT    a folder of the same file system, which keeps every file under its inode's number when its name goes
+ * CENTAVO_CUT_STUCK   a file: while it is there, no sync ends
  * CENTAVO_CUT_KILL    after so many records the process is killed; 0 leaves that to others
  * CENTAVO_CUT_DISK    honest, lying (no sync counts), or range (fdatasync counts for as much as sync_file_range)
  */
@@ -63,6 +64,7 @@ static const uint64_t MAGIC = 0x6f676e7572657770;
 static char root[PATH_MAX];
 static size_t root_length;
 static char kept[PATH_MAX];
+static const char *stuck;
 static int undo_log = -1;
 static unsigned long long records_to_live;
 static int fdatasync_counts = 1;
@@ -84,6 +86,7 @@ __attribute__((constructor)) static void start(void)
     const char *log = getenv("CENTAVO_CUT_LOG");
     const char *inodes = getenv("CENTAVO_CUT_KEPT");
     const char *disk = getenv("CENTAVO_CUT_DISK");
+    stuck = getenv("CENTAVO_CUT_STUCK");
     const char *life = getenv("CENTAVO_CUT_KILL");
     if (!folder || !log || !inodes || !disk || !life || strlen(folder) >= PATH_MAX || strlen(inodes) >= PATH_MAX)
         refuse("its environment is not set");
@@ -614,6 +617,8 @@ static int sync_file(int file, long call, int counts)
     struct stat status;
     if (!is_tracked(file, path, &status))
         return syscall(call, file);
+    while (stuck && access(stuck, F_OK) == 0)
+        usleep(10000);
     take_lock();
     uint64_t began = log_length();
     release_lock();

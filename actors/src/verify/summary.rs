@@ -8,7 +8,7 @@ use ledger::entry::{Entry, Side};
 use ledger::event::Event;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId};
 use ledger::invariants::{GroupBooks, Violation};
-use ledger::personal::SealedFor;
+use ledger::personal::{Sealed, SealedFor};
 use ledger::postings;
 use ledger::receivable_sums::{ReceivableSums, WrongReceivables};
 use ledger::receivables::ReceivablesDiffer;
@@ -57,7 +57,8 @@ pub(super) fn check(
     let derived = Derived::new(store)?;
     let (journal, keys) = (JournalSummary::default(), KeysOfLastDay::default());
     let receivables = ReceivableSums::default();
-    let mut checker = Checker { keyring, journal, against, derived, keys, receivables, booked_at_ms: None };
+    let profiles = HashMap::new();
+    let mut checker = Checker { keyring, journal, against, derived, keys, receivables, profiles, booked_at_ms: None };
     checker.journal.sealed.opened = keyring.map(|_| 0);
     for block in store.blocks(Sequence::FIRST) {
         let block = block?;
@@ -75,6 +76,8 @@ struct Checker<'a> {
     derived: Derived<'a>,
     keys: KeysOfLastDay,
     receivables: ReceivableSums,
+    /// The version of each profile.
+    profiles: HashMap<SealedFor, u32>,
     booked_at_ms: Option<i64>,
 }
 
@@ -183,6 +186,7 @@ impl Checker<'_> {
 
     fn sealed(&mut self, at: Sequence, record: &Record) -> Result<(), VerifyError> {
         if let Some(sealed) = &record.personal {
+            self.versions(at, record, sealed)?;
             let state = self.keyring.map(|keyring| keyring.inspect(record.personal_for(), sealed)).transpose()?;
             self.count_sealed(at, record, state, "personal data")?;
         }
@@ -200,6 +204,17 @@ impl Checker<'_> {
             self.count_sealed(at, record, state, what)?;
         }
         Ok(())
+    }
+
+    /// Checks that a profile is the next version of what it replaces.
+    fn versions(&mut self, at: Sequence, record: &Record, sealed: &Sealed) -> Result<(), VerifyError> {
+        let Some(profile) = record.personal_for().filter(SealedFor::is_versioned) else { return Ok(()) };
+        let version = self.profiles.insert(profile, sealed.version).unwrap_or_default();
+        if sealed.follows(&Sealed { version, ..Sealed::default() }) {
+            return Ok(());
+        }
+        let (whose, expected) = (self.journal.names.of(record.owner), format!("version {} of a profile", version + 1));
+        Err(broken(Promise::Sealed, Some(at), whose, expected, format!("version {}", sealed.version)))
     }
 
     fn count_sealed(
@@ -320,7 +335,9 @@ mod tests {
         let derived = Derived::new(&store).unwrap();
         let (journal, keys) = (JournalSummary::default(), KeysOfLastDay::default());
         let (against, receivables) = (Against::default(), ReceivableSums::default());
-        let mut checker = Checker { keyring: None, journal, against, derived, keys, receivables, booked_at_ms: None };
+        let profiles = HashMap::new();
+        let mut checker =
+            Checker { keyring: None, journal, against, derived, keys, receivables, profiles, booked_at_ms: None };
         for (booked_at_ms, is_sound) in [(5, true), (5, true), (6, true), (5, false)] {
             let (partition, first, previous) = (Partition(0), Sequence(1), BlockHash::ZERO);
             let checked = checker.block(&Block { partition, first, booked_at_ms, previous, records: Vec::new() });

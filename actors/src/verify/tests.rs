@@ -9,7 +9,7 @@ use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientN
 use ledger::merchant::{MerchantCommand, MerchantState, SplitRequest};
 use ledger::money::Centavos;
 use ledger::period::PeriodSeal;
-use ledger::personal::SealedFor;
+use ledger::personal::{Sealed, SealedFor};
 use ledger::postings;
 use ledger::recipient::RecipientState;
 use ledger::record::{Decision, Idempotency, Record};
@@ -86,7 +86,9 @@ fn records(keyring: &Keyring) -> Vec<Record> {
     let ids = IdKey::new([3; 16]);
     let begin = Timestamp(1_790_000_000_000);
     let id = |number| ids.object(GROUP, begin, number);
-    let seal = |sealed_for, text: &str| keyring.seal(sealed_for, begin, text.as_bytes()).unwrap();
+    let seal = |sealed_for, text: &str| {
+        keyring.seal(sealed_for, u32::from(sealed_for.is_versioned()), begin, text.as_bytes()).unwrap()
+    };
     let document = Fingerprint([1; 16]);
     let mut state = MerchantState::default();
     let mut records: Vec<Record> = Vec::new();
@@ -318,6 +320,30 @@ fn seeded_damage_is_found_where_it_is() {
         damage(&mut scene.records);
         let broken = outcome(scene.verify()).expect_err(name);
         assert_eq!((broken.promise, broken.sequence), (promise, Some(Sequence(sequence))), "{name}: {broken}");
+    }
+}
+
+/// The former bank account in place of the newer one, under the former version and under the new.
+#[test]
+fn a_former_profile_in_place_of_a_newer_one_is_found() {
+    let document = Fingerprint([1; 16]);
+    let sealed_for = SealedFor::recipient(document);
+    for (version, found) in [(None, None), (Some(1), Some("version 1")), (Some(2), Some("bytes that its key refuses"))]
+    {
+        let mut scene = Scene::new();
+        let former = scene.records[2].personal.clone().unwrap();
+        let now = scene.records.last().unwrap().effective_at;
+        let personal = match version {
+            None => scene.keyring.seal(sealed_for, 2, now, b"Ana").unwrap(),
+            Some(version) => Sealed { version, ..former },
+        };
+        let ordinal = scene.records.iter().filter(|record| record.owner == MERCHANT).count() as u64 + 1;
+        let events = vec![Event::RecipientChanged { number: RecipientNumber(1), document }];
+        let change = Decision { events, personal: Some(personal) }.into_record(MERCHANT, ordinal, now);
+        scene.records.push(change);
+        let broken = outcome(scene.verify()).err();
+        assert_eq!(broken.as_ref().map(|broken| broken.promise), found.map(|_| Promise::Sealed), "{broken:?}");
+        assert!(found.is_none_or(|found| broken.unwrap().found.contains(found)), "{version:?}");
     }
 }
 

@@ -408,7 +408,7 @@ impl World {
 
 /// Personal data of the usual length.
 fn sealed() -> Sealed {
-    Sealed { month: 680, bytes: vec![7; 96] }
+    Sealed { month: 680, bytes: vec![7; 96], version: 0 }
 }
 
 /// Charges go the way uncounted; then as many again, with each stage counted.

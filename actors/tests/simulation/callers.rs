@@ -448,8 +448,9 @@ fn plan_splits(group: &Group, chance: &mut Chance) -> (i64, Vec<(ObjectId, i64)>
 }
 
 fn command(action: &Action, charge: ObjectId, world: &mut World) -> MerchantCommand {
-    let small = || Sealed { month: 600, bytes: vec![1; 40] };
-    let sealed = |large: bool| if large { Sealed { month: 600, bytes: vec![1; 270 * 1024] } } else { small() };
+    let small = || Sealed { month: 600, bytes: vec![1; 40], version: 0 };
+    let sealed =
+        |large: bool| if large { Sealed { month: 600, bytes: vec![1; 270 * 1024], version: 0 } } else { small() };
     let orders = |splits: &[(ObjectId, i64)]| {
         let order =
             |(recipient, amount): &(ObjectId, i64)| SplitRequest { recipient: *recipient, amount: Centavos(*amount) };

@@ -90,8 +90,8 @@ impl MerchantState {
     }
 
     /// A new document makes a draft. A rejected recipient becomes a draft again under its id. Any
-    /// other recipient stays as it is. An account that is not configured for split registers nobody
-    /// (interface 5.4).
+    /// other recipient stays as it is. The profile must be the next version. An account that is not
+    /// configured for split registers nobody (interface 5.4).
     pub(super) fn register_recipient(
         &self,
         document: Fingerprint,
@@ -107,8 +107,11 @@ impl MerchantState {
             let registered = Event::RecipientRegistered { number, id: id_of(number), document };
             return Ok(Decision { events: vec![registered], personal: Some(profile) });
         };
-        Ok(match self.recipient(number).map(|recipient| recipient.status) {
-            Some(RecipientStatus::Rejected) => {
+        Ok(match self.recipient(number) {
+            Some(rejected) if rejected.status == RecipientStatus::Rejected => {
+                if !profile.follows(&rejected.profile) {
+                    return Err(Rejection::RecipientChangedMeanwhile);
+                }
                 Decision { events: vec![Event::RecipientRegisteredAgain { number, document }], personal: Some(profile) }
             }
             _ => Decision::default(),
@@ -152,7 +155,7 @@ impl MerchantState {
         if recipient.status == RecipientStatus::Rejected {
             return Err(Rejection::RecipientIsRejected);
         }
-        if recipient.profile != *standing {
+        if recipient.profile != *standing || !profile.follows(standing) {
             return Err(Rejection::RecipientChangedMeanwhile);
         }
         let bank_account = bank_account_changed

@@ -189,7 +189,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         (LedgerId::Merchant(GroupNumber(6)), LedgerId::Recipient(GroupNumber(6), RecipientNumber(2)));
     let one = |owner, event| Decision::of(event).into_record(owner, 41, Timestamp(1_767_268_830_500));
     let number = RecipientNumber(2);
-    let sealed = Sealed { month: 672, bytes: (0..90).collect() };
+    let sealed = Sealed { month: 672, bytes: (0..90).collect(), version: 0 };
     let with_person = |record: Record| Record { personal: Some(sealed.clone()), ..record };
     let asked = |record: Record| Record {
         idempotency: Some(Idempotency { key: Fingerprint([0xAA; 16]), body: Fingerprint([0xBB; 16]) }),

@@ -380,7 +380,7 @@ impl World {
     }
 
     fn command(&mut self, verb: &str, rest: &[&str]) -> MerchantCommand {
-        let sealed = |text: &str| Sealed { month: 672, bytes: text.as_bytes().to_vec() };
+        let sealed = |text: &str| Sealed { month: 672, bytes: text.as_bytes().to_vec(), version: 0 };
         let refusal = CardRefusal::NotAuthorized;
         match (verb, rest) {
             ("open", []) => {
@@ -525,7 +525,7 @@ impl World {
     /// The command of a refund, a dispute or a repayment. Nothing comes of one for a charge that
     /// was never paid: the door, which reads the facts, refuses it.
     fn adjustment(&mut self, verb: &str, rest: &[&str]) -> Option<Option<MerchantCommand>> {
-        let sealed = |text: &str| Sealed { month: 672, bytes: text.as_bytes().to_vec() };
+        let sealed = |text: &str| Sealed { month: 672, bytes: text.as_bytes().to_vec(), version: 0 };
         Some(match (verb, rest) {
             ("refund", [name, charge, amount, splits @ ..]) => self.facts(charge).map(|facts| {
                 let (take_back, amount) = (self.splits(splits), centavos(amount));

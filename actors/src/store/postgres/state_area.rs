@@ -1,4 +1,4 @@
-//! State area and cursors. What is put lazily waits in memory for up to a second, and is written
+//! State area and cursors. What is put lazily waits in memory for 0.4 s, and is written
 //! together with all else that was put, in one transaction: none of it is there without the rest.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,7 +12,7 @@ use super::{PostgresStore, StoreParts};
 use crate::store::{Epoch, Partition, STATE_KEY_BYTES_MAX, StoreError, Tenure};
 
 /// Time after which what was put lazily is written.
-const AFTER: Duration = Duration::from_secs(1);
+const AFTER: Duration = Duration::from_millis(400);
 
 /// Bytes that may wait; whoever puts more writes them.
 const WAITING_BYTES_MAX: usize = 8 << 20;
