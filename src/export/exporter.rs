@@ -61,8 +61,8 @@ pub enum ExportError {
 }
 
 /// Ledgers, and merchants with their names, that an export of rows without balances keeps in
-/// memory: some 10 MB.
-const LEDGERS_MAX: usize = 4_096;
+/// memory: some 40 MB.
+const LEDGERS_MAX: usize = 24_576;
 
 /// Rows of a file that is no text.
 enum TypedRows {

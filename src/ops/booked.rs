@@ -38,14 +38,20 @@ pub enum BankAccount {
     Settlement,
     /// `Assets:Bank:Pix`: PIX payments, what is sent back of them, and transfers out.
     Pix,
+    /// `Assets:Bank:Own`: the platform's own money, which entries of the house move.
+    Own,
 }
 
 impl BankAccount {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Settlement, Self::Pix, Self::Own];
+
     /// Its name in requests and results.
     pub fn name(self) -> &'static str {
         match self {
             Self::Settlement => "settlement",
             Self::Pix => "pix",
+            Self::Own => "own",
         }
     }
 
@@ -54,6 +60,7 @@ impl BankAccount {
         match self {
             Self::Settlement => HouseAccount::BankSettlement,
             Self::Pix => HouseAccount::BankPix,
+            Self::Own => HouseAccount::BankOwn,
         }
     }
 }
@@ -147,13 +154,17 @@ pub fn movements(
         movements.extend(paid.map(|batch| movement("batch", batch.reference, Vec::new(), batch.paid_on, batch.net)));
     }
     let (from_ms, to_ms) = limits(of.from, of.to)?;
-    each_record(engine, from_ms, to_ms, |record| {
-        let day = day_of(record.takes_effect_at().0);
-        movements.extend(record.events.iter().filter_map(|event| match account {
-            BankAccount::Settlement => paid_out(event, PayoutBank::Settlement, day),
-            BankAccount::Pix => paid_out(event, PayoutBank::Pix, day).or_else(|| on_pix(event, day)),
-        }));
-    })?;
+    // No customer's money moves on the platform's own account: entries of the house alone do.
+    if account != BankAccount::Own {
+        each_record(engine, from_ms, to_ms, |record| {
+            let day = day_of(record.takes_effect_at().0);
+            movements.extend(record.events.iter().filter_map(|event| match account {
+                BankAccount::Settlement => paid_out(event, PayoutBank::Settlement, day),
+                BankAccount::Pix => paid_out(event, PayoutBank::Pix, day).or_else(|| on_pix(event, day)),
+                BankAccount::Own => None,
+            }));
+        })?;
+    }
     house_entries(engine, account.house(), (from_ms, to_ms), &mut movements)?;
     Ok(movements)
 }
@@ -242,7 +253,7 @@ pub type FileDays = BTreeSet<(NaiveDate, DailyFile)>;
 /// them on; what comes once every file of a day is known to have something is passed over.
 pub fn days_with_movements(engine: &Arc<Engine>, mut asked: FileDays) -> Result<FileDays, Problem> {
     let mut found = known_days(engine, &asked)?;
-    asked.retain(|day| !found.contains(day));
+    asked.retain(|day| !found.contains(day) && day.1 != DailyFile::Statement(BankAccount::Own));
     let mut pace = ReadPace::new(engine);
     let mut next = asked.first().map(|(day, _)| *day);
     while let Some(begin) = next.take() {
@@ -280,7 +291,7 @@ fn known_days(engine: &Arc<Engine>, asked: &FileDays) -> Result<FileDays, Proble
     let mut known: FileDays =
         paid.map(|batch| (batch.paid_on, DailyFile::Statement(BankAccount::Settlement))).collect();
     let period = limits(*from, *to)?;
-    for account in [BankAccount::Settlement, BankAccount::Pix] {
+    for account in BankAccount::ALL {
         let mut entries = Vec::new();
         house_entries(engine, account.house(), period, &mut entries)?;
         known.extend(entries.into_iter().map(|entry| (entry.day, DailyFile::Statement(account))));

@@ -47,9 +47,9 @@ pub struct Reconciliation {
     /// Whose file it is: `acquirer`, `pix` or `bank`.
     #[schema(pattern = "^(acquirer|pix|bank)$")]
     kind: String,
-    /// The account of a bank statement, `settlement` or `pix`; absent for the others.
+    /// The account of a bank statement, `settlement`, `pix` or `own`; absent for the others.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, pattern = "^(settlement|pix)$")]
+    #[schema(nullable = false, pattern = "^(settlement|pix|own)$")]
     account: Option<String>,
     /// When it was compared.
     #[schema(format = "date-time")]
@@ -197,7 +197,7 @@ struct ReconciliationFile(Vec<u8>);
 /// compared before is 409 `already_reconciled`; with `again=true` it is compared with the books of
 /// now, and the new result takes the place of the kept one.
 #[utoipa::path(post, path = "/ops/reconciliations", operation_id = "reconcile",
-    params(("account" = Option<String>, Query, pattern = "^(settlement|pix)$", description = "The account of a bank statement: `settlement` when absent, or `pix`."),
+    params(("account" = Option<String>, Query, pattern = "^(settlement|pix|own)$", description = "The account of a bank statement: `settlement` when absent, `pix` or `own`."),
         ("again" = Option<bool>, Query, description = "True to compare a file again.")),
     request_body(content(
         (ReconciliationFile = "text/csv", example = "batch,paid_on,charge,kind,id,gross,fee,net\nLOTE-20785,2026-11-27,019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e,installment,1,10000,299,9701\n"),
@@ -216,8 +216,9 @@ pub async fn reconcile(
     // The file itself says whether it was compared before: a key is only checked.
     sent_key.read(&app.engine, KeyScope::Operators, None, &file.bytes)?;
     only(&pairs, &["account", "again"])?;
-    let account = match one_of(&pairs, "account", &["settlement", "pix"])? {
+    let account = match one_of(&pairs, "account", &["settlement", "pix", "own"])? {
         Some("pix") => BankAccount::Pix,
+        Some("own") => BankAccount::Own,
         _ => BankAccount::Settlement,
     };
     let is_again = one_of(&pairs, "again", &["true", "false"])? == Some("true");
@@ -264,7 +265,7 @@ pub async fn list(
 pub struct KeptResult {
     /// Whose file it was: `acquirer`, `pix` or `bank`.
     pub kind: String,
-    /// The account of a bank statement, `settlement` or `pix`.
+    /// The account of a bank statement, `settlement`, `pix` or `own`.
     pub account: Option<String>,
     /// First day of the file.
     #[serde(deserialize_with = "kept_day")]

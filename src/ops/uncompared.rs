@@ -27,7 +27,7 @@ pub fn uncompared(
     let paid = booked::batches(engine, from, to)?;
     let batches = paid.iter().filter(|batch| !is_covered("acquirer", None, batch.paid_on)).count();
     counts.insert("acquirer".to_owned(), batches as u64);
-    let statements = [BankAccount::Settlement, BankAccount::Pix].map(DailyFile::Statement);
+    let statements = BankAccount::ALL.map(DailyFile::Statement);
     let files = [statements.as_slice(), &[DailyFile::PixList]].concat();
     let days = from.iter_days().take_while(|day| *day <= to);
     let asked: FileDays = days.flat_map(|day| files.iter().map(move |file| (day, *file))).collect();

@@ -148,6 +148,30 @@ async fn an_entry_that_is_dated_back_belongs_to_its_day() {
     world.check_books().await;
 }
 
+/// The platform's own account has entries of the house alone.
+#[tokio::test]
+async fn a_statement_of_the_platforms_own_account_is_compared_with_the_houses_entries() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.post("/api/card", &with(&card(10_000, APPROVED), "/payment_type", json!("debit"))).await.expect(201);
+    world.advance(8 * DAY).await;
+    let [statement] = files(&world, "bank-settlement", "ofx").try_into().unwrap();
+    let day = centavo::http::timestamp::day_of(world.engine().now().0).pred_opt().unwrap().to_string();
+    let entry = json!({"debit": "Assets:Bank:Own", "credit": "Assets:Bank:Settlement", "amount": 2_000,
+        "reason": "Comissão", "reference": "TED-7", "effective_date": day});
+    let id = text(&world.ops_post("/ops/entries", &entry).await.expect(201)["id"]);
+    world.second_ops_post(&format!("/ops/entries/{id}/approve"), &[], &json!({})).await.expect(200);
+    // The statement of the other account, with another line in the place of the batch.
+    let batch = statement.split("<MEMO>").nth(1).and_then(|rest| rest.split('<').next()).unwrap().to_owned();
+    let own = statement.replace("97.01", "20.00").replace(&batch, "TED-7").replace("LOTE-", "OUTRO-");
+    let dated = |text: &str, from: &str| text.replace(&from.replace('-', ""), &day.replace('-', ""));
+    let found = world.reconcile(OFX, "?account=own", own.clone()).await.expect(200);
+    let own = dated(&own, &text(&found["from"]));
+    let agreed = world.reconcile(OFX, "?account=own&again=true", own).await.expect(200);
+    assert_eq!((counts(&agreed), &agreed["account"]), ([1, 0, 0, 0, 0, 0], &json!("own")), "{agreed}\n{statement}");
+    world.reconcile(OFX, "?account=other", statement).await.refused(400, "validation_failed");
+}
+
 /// A file that was compared is 409, also after a restart; the result is kept, and a new comparison
 /// takes its place.
 #[tokio::test]

@@ -106,16 +106,22 @@ impl AsOf {
         Ok(())
     }
 
-    /// Adds the Records through `last`, which is durable. `told` gets the last Record that was
-    /// added, block by block.
-    pub(super) fn catch_up(&mut self, store: &Part, last: Sequence, told: impl Fn(Sequence)) -> Result<(), LoadError> {
+    /// Adds the Records through `last`, which is durable, and stops earlier at the end of a block
+    /// when it holds `held` changes. `told` gets the last Record that was added, block by block.
+    pub(super) fn catch_up(
+        &mut self,
+        store: &Part,
+        last: Sequence,
+        held: usize,
+        told: impl Fn(Sequence),
+    ) -> Result<(), LoadError> {
         if self.through >= last {
             return Ok(());
         }
         for block in store.blocks(self.through.plus(1)) {
             self.post(&block?, last)?;
             told(self.through);
-            if self.through >= last {
+            if self.through >= last || self.changed() >= held {
                 break;
             }
         }

@@ -48,9 +48,11 @@ pub(crate) use check::BalanceFileCheck;
 pub struct BalanceFileOptions {
     /// After this many Records.
     pub records: u64,
-    /// After changes of this many accounts, which bounds the memory of whoever reads the Records
-    /// after a file.
+    /// After changes of this many accounts.
     pub accounts: usize,
+    /// Changed accounts that a reader of the Records after a file holds, some 100 bytes each: when
+    /// there are more, it makes a file and goes on from there.
+    pub held: usize,
     /// Receivables and charges that are followed at most, which bounds the memory of whoever makes
     /// a receivables file and of whoever begins at one: some 150 bytes each. No receivables file is
     /// made once there are more.
@@ -59,7 +61,7 @@ pub struct BalanceFileOptions {
 
 impl Default for BalanceFileOptions {
     fn default() -> Self {
-        Self { records: 1 << 20, accounts: 1 << 19, receivables: 1 << 20 }
+        Self { records: 1 << 20, accounts: 1 << 19, held: 1 << 18, receivables: 1 << 20 }
     }
 }
 
@@ -167,20 +169,19 @@ impl BalanceFiles {
     /// The balances after a published Record; those before the first one for 0. For a thread that
     /// may wait: it reads the Records after the nearest file.
     pub fn as_of(&self, through: Sequence) -> Result<AsOf, LoadError> {
-        let mut as_of = self.shared.nearest(through)?;
-        as_of.catch_up(&self.shared.store, through, |_| ())?;
-        Ok(as_of)
+        self.shared.caught_up(self.shared.nearest(through)?, through, |_| ())
     }
 
     /// The sums of all ledgers after a published Record. `told` gets how much was read, and of how
     /// much, in Records and accounts. For a thread that may wait.
     pub(crate) fn sums_as_of(&self, through: Sequence, told: impl Fn(u64, u64)) -> Result<SumsAsOf, LoadError> {
-        let mut as_of = self.shared.nearest(through)?;
+        let as_of = self.shared.nearest(through)?;
         let (begun, (in_file, _)) = (as_of.through(), as_of.counts());
         let records = through.0 - begun.0;
         told(0, records + in_file);
-        as_of.catch_up(&self.shared.store, through, |at| told(at.0 - begun.0, records + in_file))?;
-        let rows = in_file + as_of.counts().1;
+        let as_of = self.shared.caught_up(as_of, through, |at| told(at.0 - begun.0, records + in_file))?;
+        let (in_file, changed) = as_of.counts();
+        let rows = in_file + changed;
         as_of.sums(|read| told(records + read, records + rows))
     }
 
@@ -308,6 +309,24 @@ impl Shared {
             || lacks_receivables
     }
 
+    /// The balances after a later Record. `told` gets the last Record that was added.
+    fn caught_up(&self, mut as_of: AsOf, through: Sequence, told: impl Fn(Sequence)) -> Result<AsOf, LoadError> {
+        let mut held = if self.is_reading { usize::MAX } else { self.options.held };
+        loop {
+            as_of.catch_up(&self.store, through, held, &told)?;
+            if as_of.through >= through {
+                return Ok(as_of);
+            }
+            match self.keep(&as_of) {
+                Ok(kept) => as_of = kept,
+                Err(error) => {
+                    tracing::warn!(%error, "a balance file could not be made; books as of the past take more memory");
+                    held = usize::MAX;
+                }
+            }
+        }
+    }
+
     /// Makes the files that are missing through a published Record.
     fn make(&self, published: Sequence) -> Result<(), LoadError> {
         let _alone = self.making.lock();
@@ -322,7 +341,7 @@ impl Shared {
         damaged.into_iter().try_for_each(|cut| self.lose(cut))?;
         while let Some(cut) = { self.known.lock().lost.pop() } {
             let mut as_of = self.nearest(Sequence(cut.through.0 - 1))?;
-            as_of.catch_up(&self.store, cut.through, |_| ())?;
+            as_of.catch_up(&self.store, cut.through, usize::MAX, |_| ())?;
             self.keep(&as_of)?;
         }
         let mut as_of = self.nearest(published)?;

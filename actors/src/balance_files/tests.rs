@@ -139,12 +139,13 @@ proptest! {
         blocks in prop::collection::vec(prop::collection::vec((1..4_u32, 0..3_u32), 1..4), 1..30),
         records in 1..40_u64,
         accounts in 1..30_usize,
+        held in 1..30_usize,
         made in 0..30_usize,
         damaged in any::<prop::sample::Index>(),
     ) {
         let store = journal(&blocks).part();
         let last = store.head().unwrap().next.0 - 1;
-        let files = BalanceFiles::open(store.clone(), BalanceFileOptions { records, accounts, ..BalanceFileOptions::default() }).unwrap();
+        let files = BalanceFiles::open(store.clone(), BalanceFileOptions { records, accounts, held, ..BalanceFileOptions::default() }).unwrap();
         let count = |blocks: &[Vec<(u32, u32)>]| blocks.iter().map(|block| block.len() as u64).sum::<u64>();
         files.settle(Sequence(count(&blocks[..made.min(blocks.len())]))).unwrap();
         check_all(&files, &store, last);
