@@ -70,7 +70,9 @@ def signed_by(jobs, key):
         raise Defect("signatures need the package cryptography") from None
     public, digests = Ed25519PublicKey.from_public_bytes(bytes.fromhex(key)), set()
     for path in jobs:
-        of = json.loads(path.read_text())["manifest"]
+        of = json.loads(path.read_text()).get("manifest")
+        if not of:
+            raise Defect(f"{path.name}: it signs no manifest; only exports that are done do, and no reports")
         try:
             public.verify(bytes.fromhex(of["signature"]), f"centavo manifest 1\n{of['sha256']}\n".encode())
         except InvalidSignature:

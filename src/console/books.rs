@@ -59,7 +59,7 @@ fn record_screen(app: &App, visit: &Visit, sequence: &str, parts: &Parts) -> Res
     let mut about = vec![
         (visit.say(words::EVENTS), html! { (facts_of(visit.language, &record)) }),
         (visit.say(words::OWNER), owner_link(app, visit, &record, &owner)),
-        (visit.say(words::TOOK_EFFECT), moment(record.effective_at)),
+        (visit.say(words::TOOK_EFFECT), moment(record.takes_effect_at())),
         (visit.say(words::WHO), by),
     ];
     about.extend(of_operators(app, visit, &record)?);
@@ -172,7 +172,7 @@ async fn ledger_screen(app: &App, visit: &Visit, name: &str, parts: &Parts) -> R
             h2 id="entries" { (visit.say(words::ENTRIES)) }
             @for (sequence, record, shown) in &entries {
                 h3 {
-                    (show::moment(visit.language, record.effective_at)) " " (facts_of(visit.language, record)) " "
+                    (show::moment(visit.language, record.takes_effect_at())) " " (facts_of(visit.language, record)) " "
                     span.aside { "(" (record_link(visit.language, **sequence)) ")" }
                 }
                 (shown)

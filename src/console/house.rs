@@ -121,6 +121,8 @@ fn form(visit: &Visit) -> Markup {
                 (account("debit", words::DEBIT))
                 (account("credit", words::CREDIT))
                 (amount_and_reason(visit, ""))
+                label for="effective_date" { (visit.say(words::EFFECT_DAY)) }
+                input id="effective_date" name="effective_date" type="date";
                 p.actions { button.primary type="submit" { (visit.say(words::ASK_ENTRY)) } }
             }
         }
@@ -186,9 +188,10 @@ fn wanted(app: &App, visit: &Visit, form: &FormBody) -> Result<JsonBody, Problem
             debt_accounts(&app.engine, ledger).ok_or_else(nobody)?
         }
     };
+    let day = Some(text("effective_date").trim()).filter(|day| !day.is_empty());
     let body = json!({
         "debit": debit, "credit": credit, "amount": amount,
-        "reason": text("reason"), "reference": text("reference"),
+        "reason": text("reason"), "reference": text("reference"), "effective_date": day,
     });
     Ok(JsonBody::made(body.to_string()))
 }

@@ -208,6 +208,7 @@ fn facts(app: &App, visit: &Visit, item: &QueueItem) -> Markup {
     for (word, said) in [(words::NOTES, &item.reason), (words::REFERENCE, &item.reference)] {
         pairs.extend(said.as_ref().map(|said| (visit.say(word), html! { bdi { (said) } })));
     }
+    pairs.extend(item.effective_date.as_ref().map(|day| (visit.say(words::TOOK_EFFECT), html! { (day) })));
     if let Some(name) = &item.name {
         pairs.push((visit.say(words::NAME), html! { bdi { (name) } }));
     }

@@ -182,6 +182,7 @@ words! {
     EVENTS = "Fatos", "Facts";
     OWNER = "De quem", "Owner";
     TOOK_EFFECT = "Vale desde", "Took effect";
+    EFFECT_DAY = "Vale desde (vazio: hoje)", "Takes effect on (empty: today)";
     BOOKED = "Gravado", "Booked";
     BLOCK_HEADING = "Bloco", "Block";
     BLOCK_HASH = "Hash do bloco", "Hash of the block";

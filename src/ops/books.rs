@@ -431,7 +431,7 @@ pub async fn entries(
 fn entry_row(app: &App, ledger: LedgerId, (sequence, record): (Sequence, Record)) -> EntryRow {
     let lines = record.entries_of(ledger).flat_map(|entry| entry.postings());
     let postings = lines.map(|posting| posting_row(app, ledger, posting)).collect();
-    EntryRow { sequence: sequence.0, effective_at: time(record.effective_at), postings }
+    EntryRow { sequence: sequence.0, effective_at: time(record.takes_effect_at()), postings }
 }
 
 /// The ledger of an outside name.

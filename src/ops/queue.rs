@@ -104,6 +104,10 @@ pub struct QueueItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "EXTRATO-2026-11-30-17")]
     pub reference: Option<String>,
+    /// The day on which it would take effect; entries, absent where it is the day of its booking.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = Date, example = "2026-11-30")]
+    pub effective_date: Option<String>,
 }
 
 /// The kind that is asked for, if one is.
@@ -194,6 +198,7 @@ pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
         credit: None,
         reason: None,
         reference: None,
+        effective_date: None,
     };
     let open_account = |sealed: &Option<Sealed>| DestinationView::open(&app.engine, item.id, sealed.as_ref()?);
     match &item.what {
@@ -227,6 +232,7 @@ pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
             view.credit = Some(entry.credit);
             view.reason = Some(entry.reason);
             view.reference = Some(entry.reference);
+            view.effective_date = entry.effective_date;
         }
         WaitingKind::Refund { charge, amount } => {
             view.amount = Some(amount.0);

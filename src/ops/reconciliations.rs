@@ -226,9 +226,18 @@ pub async fn reconcile(
     let compared = spawn_blocking(move || {
         let _until_it_is_kept = one_at_a_time;
         let sha256 = hex(&Sha256::digest(&file.bytes));
-        if !is_again && app.engine.kept(&result_name(&sha256))?.is_some() {
-            let detail = "This file was compared before: GET /ops/reconciliations/{id} has the result.";
-            return Err(Problem::new(Code::AlreadyReconciled).detail(detail).member("id", sha256));
+        let before = app.engine.kept(&result_name(&sha256))?;
+        let refused =
+            |detail: &'static str| Problem::new(Code::AlreadyReconciled).detail(detail).member("id", sha256.clone());
+        if !is_again && before.is_some() {
+            return Err(refused("This file was compared before: GET /ops/reconciliations/{id} has the result."));
+        }
+        let before = before.and_then(|bytes| serde_json::from_slice::<Reconciliation>(&bytes).ok());
+        if before.is_some_and(|before| {
+            let of_another = before.account.is_some_and(|of| of != account.name());
+            of_another && before.dismissed.is_none()
+        }) {
+            return Err(refused("This file was compared as another account's: dismiss that result first."));
         }
         let sequence = app.engine.published().0;
         let made_at = time(app.engine.now());

@@ -184,6 +184,7 @@ async fn a_month_is_closed_by_two_operators() {
     };
     let waits = world.ops_post("/ops/entries", &dated(&day)).await.expect(201);
     assert_eq!(waits["effective_date"], day);
+    assert_eq!(world.ops_get("/ops/queue").await.expect(200)["items"][0]["effective_date"], day);
     world.advance_to(next_month(now) + Duration::days(2)).await;
     assert_eq!(world.ops_get(&path).await.expect(200)["status"], "open");
 

@@ -61,6 +61,8 @@ async fn the_lists_of_the_pix_institution_agree_with_the_books() {
     let [statement] = files(&world, "bank-pix", "ofx").try_into().unwrap();
     let agreed = world.reconcile(OFX, "?account=pix", statement.clone()).await.expect(200);
     assert_eq!((counts(&agreed), &agreed["lines"]), ([8, 0, 0, 0, 0, 0], &json!(8)), "with the cashout: {agreed}");
+    let dismiss = format!("/ops/reconciliations/{}/dismiss", text(&agreed["sha256"]));
+    world.ops_post(&dismiss, &json!({"reason": "De outra conta"})).await.expect(200);
     let other = world.reconcile(OFX, "?account=settlement&again=true", statement).await.expect(200);
     assert_eq!(counts(&other), [0, 0, 0, 0, 8, 0], "the other account has none of it");
 
@@ -169,7 +171,19 @@ async fn a_statement_of_the_platforms_own_account_is_compared_with_the_houses_en
     let own = dated(&own, &text(&found["from"]));
     let agreed = world.reconcile(OFX, "?account=own&again=true", own).await.expect(200);
     assert_eq!((counts(&agreed), &agreed["account"]), ([1, 0, 0, 0, 0, 0], &json!("own")), "{agreed}\n{statement}");
-    world.reconcile(OFX, "?account=other", statement).await.refused(400, "validation_failed");
+    world.reconcile(OFX, "?account=other", statement.clone()).await.refused(400, "validation_failed");
+    // The result of one account is not replaced by a comparison with another one, unless it is
+    // dismissed.
+    let first = world.reconcile(OFX, "", statement.clone()).await.expect(200);
+    world.reconcile(OFX, "?account=pix&again=true", statement.clone()).await.refused(409, "already_reconciled");
+    let path = format!("/ops/reconciliations/{}", text(&first["sha256"]));
+    assert_eq!(world.ops_get(&path).await.expect(200), first);
+    world.ops_post(&format!("{path}/dismiss"), &json!({"reason": "Outra conta"})).await.expect(200);
+    let other = world.reconcile(OFX, "?account=pix&again=true", statement).await.expect(200);
+    assert_eq!(other["account"], "pix");
+    let effective = &world.ops_get("/ops/ledgers/P-house/entries").await.expect(200)["items"][0]["effective_at"];
+    let effective = text(effective).parse::<chrono::DateTime<chrono::Utc>>().unwrap().timestamp_millis();
+    assert_eq!(centavo::http::timestamp::day_of(effective).to_string(), day);
 }
 
 /// A file that was compared is 409, also after a restart; the result is kept, and a new comparison

@@ -36,8 +36,6 @@ const POSTGRES: &str = "docs/postgresql.md";
 const CHECKED: &str = "centavo.toml
 CENTAVO_MASTER_KEY_FILE=etc/master-key centavo serve --config etc/centavo.toml --data data";
 
-const TOKEN: (&str, &str) = ("CENTAVO_OPS_TOKEN=…", "CENTAVO_OPS_TOKEN=$CENTAVO_OPS_TOKEN");
-
 /// A server starts with the certificates that the block names.
 const ENCRYPTED: &str = "ops-key.pem\nCENTAVO_SANDBOX=1 centavo serve\n";
 const MAKE_CERTIFICATES: &str = "own tls
@@ -112,17 +110,13 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     ("README.md", "cargo run --release -- demo", Run("own demo", &[])),
     ("README.md", "M-Loja  Assets", Text),
     ("README.md", "tar xf centavo-", Elsewhere("tests/conformance/release.rs", "blocks_of(\"README.md\")")),
-    ("README.md", "CENTAVO_SANDBOX=1", Run("own sandbox", &[TOKEN])),
+    ("README.md", "CENTAVO_SANDBOX=1", Run("own sandbox", &[])),
     ("README.md", "merchants ──HTTP──►", Text),
     ("CONTRIBUTING.md", "cargo check", Run(ACCOUNT, &[(".ci/run ", "gates ")])),
     ("CONTRIBUTING.md", "CENTAVO_SIM_SEED", Run("", &[])),
     ("docs/architecture.md", "merchants ──HTTP──►", Text),
     ("docs/decisions.md", "centavo verify --data DIR", NotRun("a synopsis; the pages that it leads to are run")),
-    (
-        "docs/operating.md",
-        "cargo build --profile dist",
-        Run("own operating", &[TOKEN, ("target/dist/centavo", "centavo")]),
-    ),
+    ("docs/operating.md", "cargo build --profile dist", Run("own operating", &[("target/dist/centavo", "centavo")])),
     ("docs/operating.md", "curl -X POST localhost:8081/ops/merchants", Run("", &[])),
     (
         "docs/operating.md",

@@ -1,7 +1,11 @@
 export API=${API:-http://127.0.0.1:8080}
 export OPS=${OPS:-http://127.0.0.1:8081}
 export OPS_TOKEN=${OPS_TOKEN:-$(cat data/operator.token)}
-json() { curl --silent --show-error --fail-with-body -H 'Content-Type: application/json' "$@"; }
+json() {
+  local said
+  if said=$(curl --silent --show-error --fail-with-body -H 'Content-Type: application/json' "$@")
+  then echo "$said"; else echo "$said" >&2; return 1; fi
+}
 MERCHANT=$(json "$OPS/ops/merchants" -H "Authorization: Bearer $OPS_TOKEN" \
   -d '{"name": "Loja Exemplo", "document": "11222333000181", "split_enabled": true}' | jq -r .id)
 KEY=$(json "$OPS/ops/merchants/$MERCHANT/api-keys" -H "Authorization: Bearer $OPS_TOKEN" \

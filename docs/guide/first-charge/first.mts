@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { createServer } from "node:http";
 
 import { Refused, call, pages, verified } from "./centavo.mjs";
@@ -9,10 +10,11 @@ const order = {
   credit_card: card,
   splits: [{ sub_recipient_id: process.env.RECIPIENT, amount: 3_500 }],
 };
-const charge = await call("POST", "/api/card", order, "node-1");
-const again = await call("POST", "/api/card", order, "node-1");
+const key = randomUUID(); // a new order each time
+const charge = await call("POST", "/api/card", order, key);
+const again = await call("POST", "/api/card", order, key);
 if (again.txid !== charge.txid) throw new Error("a retry makes no second charge");
-await call("POST", "/api/card", { ...order, credit_card: { ...card, number: "4000000000000002" } }, "node-2")
+await call("POST", "/api/card", { ...order, credit_card: { ...card, number: "4000000000000002" } }, `${key}-2`)
   .catch((refused: Refused) => console.log("refused:", refused.problem.code));
 let count = 0;
 for await (const _ of pages("/api/charges")) count++;
@@ -21,9 +23,13 @@ console.log(charge.txid, charge.status, count, "charges");
 const server = createServer(async (request, response) => {
   let body = "";
   for await (const part of request) body += part;
-  const event = verified(request.headers, body, process.env.WEBHOOK_SECRET!);
-  response.end();
-  console.log("webhook:", event.event);
-  if (event.event === "charge.paid") process.exit(0);
+  try {
+    const event = verified(request.headers, body, process.env.WEBHOOK_SECRET!);
+    response.end();
+    console.log("webhook:", event.event);
+    if (event.event === "charge.paid" && event.charge.txid === charge.txid) process.exit(0);
+  } catch {
+    response.writeHead(400).end();
+  }
 });
 server.listen(Number(process.env.WEBHOOK_PORT ?? 8090), "127.0.0.1");

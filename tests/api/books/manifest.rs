@@ -312,6 +312,9 @@ async fn the_signature_of_a_manifest_is_checked() {
     // The public key of the first test of RFC 8032.
     let other = verify("d75a980182b10ab7d54bfed3c964073a0ee172f3daa62325af021a68f707511a").unwrap_err();
     assert!(other.contains("job.json: its signature is not of this key"), "{other}");
+    save("job.json", r#"{"report": "fees"}"#);
+    assert!(verify(&key).unwrap_err().contains("job.json: it signs no manifest"));
+    save("job.json", &job.text);
     std::fs::write(&of, manifest.text.replacen("\"rows\": ", "\"rows\":  ", 1)).unwrap();
     let changed = verify(&key).unwrap_err();
     assert!(changed.contains("none of the jobs signed it"), "{changed}");
