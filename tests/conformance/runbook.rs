@@ -136,6 +136,7 @@ async fn every_step_of_the_runbook_runs() {
     let mut command = Command::new("bash");
     command.args(["-c", &script]).current_dir(folder.path());
     for (name, value) in [
+        ("COPY_OF_KEY", path("etc/master-key")),
         ("OWNER", "nobody".into()),
         ("CENTAVO_CONFIG", path("etc/centavo.toml")),
         ("CENTAVO_DATA", path("data")),

@@ -8,8 +8,9 @@ json() {
 }
 MERCHANT=$(json "$OPS/ops/merchants" -H "Authorization: Bearer $OPS_TOKEN" \
   -d '{"name": "Loja Exemplo", "document": "11222333000181", "split_enabled": true}' | jq -r .id)
+[ -n "$MERCHANT" ] || return
 KEY=$(json "$OPS/ops/merchants/$MERCHANT/api-keys" -H "Authorization: Bearer $OPS_TOKEN" \
-  -d "{\"webhook_url\": \"${WEBHOOK_URL:-http://127.0.0.1:8090/}\"}")
+  -d "{\"webhook_url\": \"${WEBHOOK_URL:-http://127.0.0.1:8090/}\"}") || return
 API_KEY=$(jq -r .api_key <<<"$KEY") WEBHOOK_SECRET=$(jq -r .webhook_secret <<<"$KEY")
 RECIPIENT=$(json "$API/api/sub-recipients" -H "Authorization: Bearer $API_KEY" -d '{
   "register_information": {
