@@ -137,14 +137,11 @@ async fn the_page_of_the_first_charge_runs() {
         heard += 1;
     }
     let said = place.said(&script);
-    for (told, times) in [
-        ("\"active\"", 1),
-        ("\"sellerAmount\": 5938", 1),
-        ("refused: card_declined", heard),
-        ("webhook: charge.paid", heard),
-    ] {
+    for (told, times) in [("\"active\"", 1), ("\"sellerAmount\": 5938", 1), ("refused: card_declined", heard)] {
         assert_eq!(said.matches(told).count(), times, "{told} in {said}");
     }
+    // Those of charges before may come first.
+    assert!(said.matches("webhook: charge.paid").count() >= heard, "{said}");
 }
 
 /// The page shows the files that its commands run.
