@@ -61,8 +61,8 @@ pub enum ExportError {
 }
 
 /// Ledgers, and merchants with their names, that an export of rows without balances keeps in
-/// memory: some 40 MB.
-const LEDGERS_MAX: usize = 24_576;
+/// memory: some 5 MB.
+const LEDGERS_MAX: usize = 2_048;
 
 /// Rows of a file that is no text.
 enum TypedRows {
