@@ -23,7 +23,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report, front: &Shopfront) {
     let requests = front.charges(0..front.shops.len(), false);
     let load = || closed(front.address(), &Rc::clone(&requests), 64, plan.lasting());
     let (mut alone, mut watched) = (Vec::new(), Vec::new());
-    // What only the first load does, such as waking the merchants, is nobody's.
+    // What only the first load does, such as waking the merchants, is not measured.
     drop(load());
     for turn in 0..2 * ROUNDS {
         if turn % 4 == 0 || turn % 4 == 3 {
