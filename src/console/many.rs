@@ -126,7 +126,7 @@ async fn decided(app: &Arc<App>, visit: &Visit, form: &FormBody) -> Result<Scree
     if items.is_empty() || items.len() > ITEMS_MAX {
         return Err(Problem::new(Code::ValidationFailed).says(visit.say(words::CHOOSE_SOME)));
     }
-    // Also of what does not wait any more: the same form again says what it did.
+    // Items that wait no more are included: the same form, sent again, says what it did.
     let mut ends: Vec<(String, Option<Problem>)> = Vec::new();
     for (kind, id) in items.into_iter().filter_map(|item| item.split_once('/')) {
         let Some(id) = ObjectId::parse(id).map(|id| id.uuid().to_string()) else { continue };

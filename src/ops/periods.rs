@@ -229,8 +229,8 @@ impl PeriodView {
     }
 }
 
-/// What was open after a Record, the last one booked before `end`, and what reconciliations of the
-/// days since `begin` found and lack.
+/// What was open after the last Record that was booked before `end`; the differences that
+/// reconciliations of the days since `begin` found; and the days that none of them covers.
 fn open_items(
     engine: &Arc<Engine>,
     through: Sequence,
