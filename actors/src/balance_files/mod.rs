@@ -312,13 +312,20 @@ impl Shared {
     /// The balances after a later Record. `told` gets the last Record that was added.
     fn caught_up(&self, mut as_of: AsOf, through: Sequence, told: impl Fn(Sequence)) -> Result<AsOf, LoadError> {
         let mut held = if self.is_reading { usize::MAX } else { self.options.held };
+        // Each round adds Records or ends it.
         loop {
             as_of.catch_up(&self.store, through, held, &told)?;
             if as_of.through >= through {
                 return Ok(as_of);
             }
-            match self.keep(&as_of) {
-                Ok(kept) => as_of = kept,
+            let Some(_alone) = self.making.try_lock() else {
+                // Another thread makes files now: a few more changes are held meanwhile.
+                held = as_of.changed().saturating_add(self.options.held);
+                continue;
+            };
+            let is_there = self.known.lock().files.contains_key(&as_of.cut());
+            match if is_there { self.nearest(as_of.through) } else { self.keep(&as_of) } {
+                Ok(kept) => (as_of, held) = (kept, self.options.held),
                 Err(error) => {
                     tracing::warn!(%error, "a balance file could not be made; books as of the past take more memory");
                     held = usize::MAX;

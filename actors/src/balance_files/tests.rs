@@ -171,6 +171,26 @@ proptest! {
     }
 }
 
+/// A reader makes no file while another thread does, and several readers make each file once.
+#[test]
+fn readers_make_files_one_at_a_time() {
+    let store = journal(&vec![vec![(1, 1), (2, 2), (3, 1)]; 30]).part();
+    let last = Sequence(90);
+    let options = BalanceFileOptions { records: 1_000, accounts: 1_000, held: 3, ..BalanceFileOptions::default() };
+    let files = BalanceFiles::open(store.clone(), options).unwrap();
+    let expected = folded(&store, last.0);
+    let making = files.shared.making.lock();
+    assert_eq!(sorted(&files.as_of(last).unwrap()), expected);
+    assert!(names(&store).is_empty(), "another thread makes them");
+    drop(making);
+    thread::scope(|scope| {
+        let readers = [(); 4].map(|()| scope.spawn(|| sorted(&files.as_of(last).unwrap())));
+        readers.into_iter().for_each(|reader| assert_eq!(reader.join().unwrap(), expected));
+    });
+    assert!(!names(&store).is_empty());
+    check_all(&files, &store, last.0);
+}
+
 #[test]
 fn a_file_stands_at_each_months_end_and_a_damaged_one_is_made_again() {
     let store = journal(&vec![vec![(1, 1), (2, 0)]; 40]).part();
