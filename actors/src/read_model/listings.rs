@@ -16,7 +16,7 @@ use ledger::time::{Minute, Timestamp};
 
 use super::ReadModel;
 use crate::index::{ChargeList, IndexKey};
-use crate::records::{self, LoadError};
+use crate::records::{self, LoadError, may_wait};
 use crate::store::Sequence;
 
 /// One split in a recipient's statement: where the charge's Record is, and which of its splits.
@@ -115,11 +115,21 @@ impl ReadModel {
         for sequence in self.index.with_key(key, kept_since)?.into_iter().rev() {
             let record = self.record(sequence)?;
             if record.idempotency.is_some_and(|idempotency| idempotency.key == key) {
+                self.wait_until_published(sequence);
                 let sequence = (record.effective_at > kept_since).then_some(sequence);
                 return Ok(KeyFound { sequence, looked_up_through });
             }
         }
         Ok(KeyFound { sequence: None, looked_up_through })
+    }
+
+    /// Waits until all lists and figures have a Record. The index knows the keys of a Record a
+    /// moment before anything else of it is read: who reads an effect finds its key. Whoever finds
+    /// a key reads the effect next.
+    fn wait_until_published(&self, sequence: Sequence) {
+        if sequence > self.published() {
+            may_wait(|| drop(self.folding.lock()));
+        }
     }
 
     /// A key that one Record of an owner may have, for ever.
@@ -128,6 +138,7 @@ impl ReadModel {
         for sequence in self.index.with_key(key, Timestamp(i64::MIN))? {
             let record = self.record(sequence)?;
             if record.owner == owner && record.keys().any(|known| known == key) {
+                self.wait_until_published(sequence);
                 return Ok(KeyFound { sequence: Some(sequence), looked_up_through });
             }
         }

@@ -564,10 +564,10 @@ mod tests {
 
     use ledger::event::Event;
     use ledger::id::Fingerprint;
-    use ledger::record::Decision;
+    use ledger::record::{Decision, Idempotency};
 
     use super::*;
-    use crate::testkit::MemoryStore;
+    use crate::testkit::{MemoryStore, conformance};
 
     fn read_model() -> Arc<ReadModel> {
         let store = MemoryStore::new().part();
@@ -621,6 +621,34 @@ mod tests {
         });
         let found = found.recv_timeout(Duration::from_secs(60)).expect("nobody waits");
         assert_eq!((found.sequence, found.looked_up_through), (None, 0));
+    }
+
+    #[test]
+    fn a_key_is_found_when_its_record_is_in_all_that_is_read() {
+        let read_model = read_model();
+        let key = Fingerprint([9; 16]);
+        let decision = Decision::of(Event::ClockMoved { offset_ms: 1 });
+        let mut record = decision.into_record(LedgerId::System, 1, Timestamp(1));
+        record.idempotency = Some(Idempotency { key, body: key });
+        let mut bytes = Vec::new();
+        record.encode(&mut bytes);
+        conformance::append(&read_model.store, vec![bytes]);
+
+        let writing = read_model.books.write();
+        let publisher = Arc::clone(&read_model);
+        let publishing = thread::spawn(move || publisher.publish(&[(Sequence(1), Arc::new(record))]).unwrap());
+        while read_model.index.with_key(key, Timestamp(0)).unwrap().is_empty() {
+            thread::yield_now();
+        }
+        let reader = Arc::clone(&read_model);
+        let reading = thread::spawn(move || {
+            assert_eq!(reader.find_key(LedgerId::System, key).unwrap().sequence, Some(Sequence(1)));
+            assert_eq!(reader.published(), Sequence(1), "the key is found, and its effect is not");
+        });
+        thread::sleep(Duration::from_millis(50));
+        drop(writing);
+        publishing.join().unwrap();
+        reading.join().unwrap();
     }
 
     #[test]
