@@ -22,6 +22,7 @@ use ledger::money::Centavos;
 use ledger::record::{Decision, Record};
 use ledger::time::Timestamp;
 use reqwest::Client;
+use serde_json::{Value, json};
 use testkit::callers::Callers;
 use testkit::server::{Launch, OPS_TOKEN, Server, centavo};
 
@@ -42,7 +43,7 @@ struct Plan {
     months: u32,
     seconds: u64,
     rounds: u64,
-    /// One part alone: `formats`, `month`, `balance`, `charges` or `files`.
+    /// One part alone: `formats`, `month`, `balance`, `whole`, `charges` or `files`.
     only: Option<String>,
 }
 
@@ -113,6 +114,36 @@ impl Asked {
         let seconds = begun.elapsed().as_secs_f64();
         Sent { bytes, lines, seconds, above: memory(&process, "VmHWM:").saturating_sub(before) }
     }
+
+    /// Makes an export of these days in the background, and reads its manifest.
+    async fn background(&self, mut request: Value) {
+        let process = format!("/proc/{}", self.server.id());
+        std::fs::write(format!("{process}/clear_refs"), "5").expect("the peak of an own process can be reset");
+        let before = memory(&process, "VmRSS:");
+        let begun = Instant::now();
+        request["format"] = "csv".into();
+        let url = format!("{}/ops/exports", self.server.operations);
+        let asked = self.client.post(&url).bearer_auth(OPS_TOKEN).json(&request);
+        let job: Value = asked.send().await.expect("an answer").json().await.expect("a job");
+        let url = format!("{url}/{}", job["id"].as_str().unwrap_or_else(|| panic!("{job}")));
+        loop {
+            let answer = self.client.get(&url).bearer_auth(OPS_TOKEN).send().await.expect("an answer");
+            let job: Value = answer.json().await.expect("a job");
+            match job["status"].as_str() {
+                Some("done") => break,
+                Some("queued" | "running") => tokio::time::sleep(Duration::from_millis(200)).await,
+                _ => panic!("{job}"),
+            }
+        }
+        let (seconds, above) = (begun.elapsed().as_secs_f64(), memory(&process, "VmHWM:").saturating_sub(before));
+        let sent = self.get(&format!("{}/manifest", &url[self.server.operations.len()..])).await;
+        println!(
+            "background export {request}: {seconds:.2} s, {} above the server; its manifest of {}: {}",
+            mib(above),
+            mib(sent.bytes),
+            mib(sent.above)
+        );
+    }
 }
 
 /// A line of a process's status, bytes.
@@ -164,6 +195,9 @@ async fn main() {
     if plan.wants("balance") {
         asked = asked.anew(&launch).await;
         balance(&asked).await;
+    }
+    if plan.wants("whole") {
+        asked = whole(asked, &launch, written.first).await;
     }
     if plan.wants("charges") {
         charges(&asked, &plan).await;
@@ -273,6 +307,27 @@ async fn balance(asked: &Asked) {
             mib(sent.above)
         );
     }
+}
+
+/// What has every account: the report `trial-balance` in formats of rows, of all days and of the
+/// last whole month, and an export in the background with its manifest.
+async fn whole(mut asked: Asked, launch: &Launch<'_>, first: NaiveDate) -> Asked {
+    let second = first_of_next(first_of_next(first));
+    for query in ["format=csv".to_owned(), "format=json".to_owned(), format!("format=csv&from={second}")] {
+        asked = asked.anew(launch).await;
+        let sent = asked.get(&format!("/ops/reports/trial-balance?{query}")).await;
+        println!(
+            "report trial-balance, {query}: {} lines in {:.2} s, {} above the server",
+            sent.lines,
+            sent.seconds,
+            mib(sent.above)
+        );
+    }
+    for days in [json!({}), json!({"from": second.to_string()})] {
+        asked = asked.anew(launch).await;
+        asked.background(days).await;
+    }
+    asked
 }
 
 /// Charges with nothing beside them and beside exports, in turns.
