@@ -45,12 +45,9 @@ impl Before {
         self.as_of.booked_at_ms()
     }
 
-    /// Takes every ledger and account, as [`AsOf::ledgers`] gives them.
-    pub fn each_ledger(&self, mut take: impl FnMut(Told)) -> Result<(), BeforeError> {
-        for told in self.as_of.ledgers(None) {
-            take(told?);
-        }
-        Ok(())
+    /// Every ledger and account, as [`AsOf::ledgers`] gives them.
+    pub fn ledgers(&self) -> impl Iterator<Item = Result<Told, BeforeError>> + '_ {
+        self.as_of.ledgers(None).map(|told| Ok(told?))
     }
 
     /// The settings of a merchant; none before it was opened.

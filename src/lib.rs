@@ -39,6 +39,7 @@ pub mod restore;
 pub mod routes;
 pub mod secrets;
 pub mod serve;
+pub mod sorted_sums;
 pub mod store;
 pub mod terminal;
 pub mod trigger;

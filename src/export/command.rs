@@ -140,7 +140,7 @@ fn make(settings: &ExportSettings) -> Result<Made, ExportFailure> {
         exported: &exported,
     };
     let (manifest, cut) = (draft.manifest(&settings.out)?, Sequence(draft.cut));
-    let files = folder.finish_with(|files| Ok(Some((draft.name(), manifest.with_files(files)?)))).map_err(write)?;
+    let files = folder.finish_with(Some(draft.name()), |files, out| manifest.write(files, out)).map_err(write)?;
     Ok(Made { exported, files, cut, source: journal.to_string() })
 }
 

@@ -25,7 +25,7 @@ use super::parquet::ParquetRows;
 use super::plain_text;
 use super::request::{Format, PLATFORM, Request};
 use super::rows::{self, PostingRow};
-use super::totals::{AccountTotals, Exported};
+use super::totals::Exported;
 use super::xlsx::XlsxRows;
 use crate::before::{Before, BeforeError, PendingCards};
 use crate::http::timestamp::{day_of, with_milliseconds};
@@ -60,8 +60,7 @@ pub enum ExportError {
     NoLedger(String),
 }
 
-/// Ledgers, and merchants with their names, that an export of rows without balances keeps in
-/// memory: some 5 MB.
+/// Ledgers, and merchants with their names, that an export of rows keeps in memory: some 5 MB.
 const LEDGERS_MAX: usize = 2_048;
 
 /// Rows of a file that is no text.
@@ -135,8 +134,8 @@ impl Exporter {
         self
     }
 
-    /// The same export, which keeps the totals of each account. It must get all Records, also those
-    /// before the first requested day.
+    /// The same export, which gathers the totals of each account. It must get all Records, also
+    /// those before the first requested day, or the balances before it.
     pub fn keeping_balances(mut self) -> Self {
         self.keeps_balances = true;
         self
@@ -165,19 +164,34 @@ impl Exporter {
         self.names.knows(ledger)
     }
 
-    /// Forgets the ledgers and names so far when there are many, where no balance is needed: the
-    /// rows that follow begin them again. Their names must be told again, with [`Exporter::know`].
+    /// Forgets the names so far when there are many, where rows need no more than their own: they
+    /// must be told again, with [`Exporter::know`].
     pub fn forget_some(&mut self) {
-        let needs_balances = self.keeps_balances || self.mapped.is_some() || self.request.format.is_plain_text();
-        if needs_balances {
-            return;
-        }
-        if self.ledgers.len() > LEDGERS_MAX {
-            self.ledgers.clear();
-        }
-        if self.merchants > LEDGERS_MAX {
+        if self.merchants > LEDGERS_MAX && self.is_of_rows() {
             (self.names, self.merchants) = (Names::default(), 0);
         }
+    }
+
+    /// Whether its rows do not depend on those before them: the ledgers so far can be set aside.
+    fn is_of_rows(&self) -> bool {
+        self.mapped.is_none() && !self.request.format.is_plain_text()
+    }
+
+    /// Sets the ledgers so far aside when there are many: the rows that follow begin them again.
+    fn set_aside_some(&mut self) -> io::Result<()> {
+        if self.ledgers.len() > LEDGERS_MAX && self.is_of_rows() { self.set_aside() } else { Ok(()) }
+    }
+
+    /// Sets all ledgers aside; their totals are gathered, where they are wanted.
+    fn set_aside(&mut self) -> io::Result<()> {
+        let ledgers = std::mem::take(&mut self.ledgers);
+        if !self.keeps_balances {
+            return Ok(());
+        }
+        for LedgerBooks { name, accounts, .. } in ledgers.values() {
+            accounts.values().try_for_each(|account| self.exported.accounts.add(name, account))?;
+        }
+        Ok(())
     }
 
     /// Adds the months that were closed, each with the Record that closed it. Needed when the first
@@ -192,33 +206,33 @@ impl Exporter {
     }
 
     /// Adds the balance of an account before the first Record that is exported.
-    pub fn open_balance(&mut self, ledger: LedgerId, account: Account, balance: Balance) {
+    pub fn open_balance(&mut self, ledger: LedgerId, account: Account, balance: Balance) -> io::Result<()> {
         if !self.takes(ledger) {
-            return;
+            return Ok(());
         }
+        self.set_aside_some()?;
         let (shown, amount) = (self.shown(ledger), Centavos(0));
         let posting = self.shown_posting(Posting { account, side: Side::Debit, amount });
         let books = self.account(shown, &posting);
         books.balance += balance.net();
         books.opening = books.balance;
+        Ok(())
     }
 
     /// Begins with books before the first day. The next block is the one that has their last
     /// Record.
     pub fn begin_at(&mut self, before: &Before) -> Result<(), ExportError> {
         // Accounts have the names of ledgers that stand behind them.
-        let ids = before.each_ledger(|told| {
-            if let Told::Ledger(ledger, id) = told {
+        for told in before.ledgers() {
+            if let Told::Ledger(ledger, id) = told.map_err(ExportError::Before)? {
                 self.know(ledger, id);
             }
-        });
-        ids.map_err(ExportError::Before)?;
-        let accounts = before.each_ledger(|told| {
-            if let Told::Account(ledger, account, balance) = told {
-                self.open_balance(ledger, account, balance);
+        }
+        for told in before.ledgers() {
+            if let Told::Account(ledger, account, balance) = told.map_err(ExportError::Before)? {
+                self.open_balance(ledger, account, balance)?;
             }
-        });
-        accounts.map_err(ExportError::Before)?;
+        }
         self.pending_cards = before.pending_cards().map_err(ExportError::Before)?;
         self.know_closed(before.closed().map_err(ExportError::Before)?);
         self.pass(before.booked_at_ms());
@@ -297,6 +311,7 @@ impl Exporter {
         if !is_before {
             self.begin(day, out)?;
         }
+        self.set_aside_some()?;
         let mut of_ledgers: BTreeMap<LedgerId, Vec<usize>> = BTreeMap::new();
         for (place, entry) in record.entries.iter().enumerate().filter(|(_, entry)| self.takes(entry.ledger())) {
             of_ledgers.entry(self.shown(entry.ledger())).or_default().push(place);
@@ -399,25 +414,8 @@ impl Exporter {
                 out.write(books.part(), &self.text)?;
             }
         }
-        if self.keeps_balances {
-            self.exported.accounts = self.totals();
-        }
+        self.set_aside()?;
         Ok(self.exported)
-    }
-
-    /// The totals of the accounts that were not always empty, by ledger and account.
-    fn totals(&self) -> Vec<AccountTotals> {
-        let mut totals = Vec::new();
-        for books in self.ledgers.values() {
-            for AccountBooks { name, opening, debits, credits, .. } in books.accounts.values() {
-                let (ledger, account, closing) = (books.name.clone(), name.clone(), opening + debits - credits);
-                let (opening, debits, credits) = (*opening, *debits, *credits);
-                totals.push(AccountTotals { ledger, account, opening, debits, credits, closing });
-            }
-        }
-        totals.retain(|of| (of.opening, of.debits, of.credits) != (0, 0, 0));
-        totals.sort_by(|one, other| (&one.ledger, &one.account).cmp(&(&other.ledger, &other.account)));
-        totals
     }
 
     fn takes(&self, ledger: LedgerId) -> bool {
@@ -560,9 +558,9 @@ mod tests {
     use super::*;
     use crate::export::Stream;
 
-    /// Rows of many merchants are the same when it keeps few of them in memory.
+    /// It keeps few merchants in memory, and their rows and totals are the same.
     #[test]
-    fn few_ledgers_are_kept_for_rows_without_balances() {
+    fn few_ledgers_are_kept_for_rows() {
         let request = Request { ledger: None, format: Format::Csv, from: None, to: None };
         let at = Month::parse("2026-11").expect("a month").begin();
         let export = |mut exporter: Exporter| {
@@ -580,12 +578,24 @@ mod tests {
                 exporter.post(Sequence(sequence), at.0, &record, &mut out).expect("memory");
                 kept = kept.max(exporter.ledgers.len()).max(exporter.merchants);
             }
-            (String::from_utf8(out.0).expect("UTF-8"), kept)
+            let totals = exporter.finish(&mut out).expect("memory").accounts;
+            let totals: io::Result<Vec<_>> = totals.iter().expect("a file").collect();
+            (String::from_utf8(out.0).expect("UTF-8"), kept, totals.expect("totals"))
         };
-        let (few, kept) = export(Exporter::new(request.clone()));
-        let (all, _) = export(Exporter::new(request).keeping_balances());
-        assert!(few == all && few.lines().count() > 2 * LEDGERS_MAX, "{}", few.lines().count());
+        let (rows, kept, totals) = export(Exporter::new(request.clone()));
+        assert!(rows.lines().count() > 2 * LEDGERS_MAX && totals.is_empty(), "{}", rows.lines().count());
         assert!(kept <= LEDGERS_MAX + 2, "{kept}");
+        let (same, kept, totals) = export(Exporter::new(request).keeping_balances());
+        assert!(rows == same && kept <= LEDGERS_MAX + 2, "{kept}");
+        let mut of_rows: BTreeMap<(&str, &str), [i128; 2]> = BTreeMap::new();
+        for cells in rows.lines().skip(1).map(|row| row.split(',').collect::<Vec<_>>()) {
+            let of = of_rows.entry((cells[7], cells[10])).or_default();
+            of[0] += cells[11].parse::<i128>().expect("a debit");
+            of[1] += cells[12].parse::<i128>().expect("a credit");
+        }
+        let of_rows: Vec<_> = of_rows.into_iter().map(|((ledger, account), of)| (ledger, account, of)).collect();
+        let totals: Vec<_> = totals.iter().map(|of| (&*of.ledger, &*of.account, [of.debits, of.credits])).collect();
+        assert!(totals == of_rows && totals.len() >= 4 * LEDGERS_MAX, "{} {}", totals.len(), of_rows.len());
     }
 
     /// What takes effect in a month that was closed before it was booked is late.

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use actors::checkpoint::hex;
@@ -70,21 +70,27 @@ impl Folder {
 
     /// Completes all files, durably, and gives their number.
     pub fn finish(self) -> io::Result<usize> {
-        self.finish_with(|_| Ok(None))
+        self.finish_with(None, |_, _| Ok(()))
     }
 
-    /// The same with a manifest, which names the files. It is the last to get its name.
+    /// The same with a manifest of this name, which names the files. It is the last to get its
+    /// name.
     pub(super) fn finish_with(
         mut self,
-        manifest: impl FnOnce(Vec<FileMade>) -> io::Result<Option<(String, Vec<u8>)>>,
+        name: Option<String>,
+        manifest: impl FnOnce(Vec<FileMade>, &mut dyn Write) -> io::Result<()>,
     ) -> io::Result<usize> {
         self.files.values_mut().try_for_each(|file| file.waiting.end())?;
         self.write_waiting()?;
         let made = self.made();
         let count = made.len();
-        if let Some((name, text)) = manifest(made)? {
+        if let Some(name) = name {
             self.is_compressed = false;
-            self.put(self.path.join(name), &text)?;
+            let path = self.path.join(name);
+            let mut out = BufWriter::new(InFolder { folder: &mut self, path });
+            manifest(made, &mut out)?;
+            out.flush()?;
+            drop(out);
             self.write_waiting()?;
         }
         let files = &self.files;
@@ -204,6 +210,23 @@ fn sync_all(folder: &Path, paths: impl Iterator<Item = PathBuf>) -> io::Result<(
         return Ok(rustix::fs::syncfs(File::open(folder)?)?);
     }
     paths.iter().try_for_each(|path| File::open(path)?.sync_all())
+}
+
+/// One file of a folder.
+struct InFolder<'a> {
+    folder: &'a mut Folder,
+    path: PathBuf,
+}
+
+impl Write for InFolder<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.folder.put(self.path.clone(), bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 impl Out for Folder {

@@ -26,7 +26,7 @@ use sha2::{Digest, Sha256};
 use super::chart::{Chart, Level};
 use super::destination::{Out, Part};
 use super::exporter::ExportError;
-use super::manifest::{Draft, FileMade, SUFFIX, are_over};
+use super::manifest::{Draft, FileMade, Hashed, SUFFIX, are_over};
 use super::request::{Format, Request};
 use super::totals::Exported;
 
@@ -298,9 +298,9 @@ impl ExportJobs {
         File::open(self.0.folder.join(file_name(&job.id, piece)))
     }
 
-    /// The bytes of the manifest of a job that is done.
-    pub fn manifest(&self, job: &Job) -> io::Result<Vec<u8>> {
-        fs::read(self.0.folder.join(format!("{}{SUFFIX}", job.id)))
+    /// The manifest of a job that is done.
+    pub fn manifest(&self, job: &Job) -> io::Result<File> {
+        File::open(self.0.folder.join(format!("{}{SUFFIX}", job.id)))
     }
 }
 
@@ -370,16 +370,20 @@ impl Shared {
     }
 
     fn keep(&self, job: &Job) -> io::Result<()> {
-        self.put(&format!("{}{JOB_SUFFIX}", job.id), &serde_json::to_vec(job)?)
+        let text = serde_json::to_vec(job)?;
+        self.put(&format!("{}{JOB_SUFFIX}", job.id), |out| out.write_all(&text)).map(drop)
     }
 
-    /// Writes a small file, whole or not at all.
-    fn put(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+    /// Writes a file, whole or not at all, and gives its SHA-256.
+    fn put(&self, name: &str, write: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<String> {
         let new = self.folder.join(format!("{name}~"));
-        let mut file = private_file(&new)?;
-        file.write_all(bytes)?;
+        let file = private_file(&new)?;
+        let mut out = Hashed::new(io::BufWriter::new(&file));
+        write(&mut out)?;
+        out.flush()?;
         file.sync_all()?;
-        fs::rename(&new, self.folder.join(name))
+        fs::rename(&new, self.folder.join(name))?;
+        Ok(out.finish())
     }
 
     /// Makes the files of all jobs that wait.
@@ -449,9 +453,8 @@ impl Shared {
             is_of_owner: &is_of_owner,
             exported: &exported,
         };
-        let manifest = draft.manifest(&self.folder)?.with_files(files.clone())?;
-        self.put(&format!("{}{SUFFIX}", job.id), &manifest)?;
-        let sha256 = hex(&Sha256::digest(&manifest));
+        let manifest = draft.manifest(&self.folder)?;
+        let sha256 = self.put(&format!("{}{SUFFIX}", job.id), |out| manifest.write(files.clone(), out))?;
         let (public_key, signature) = self.keyring.sign_manifest(&sha256);
         File::open(&self.folder)?.sync_all()?;
         let signed = SignedManifest { sha256, public_key: hex(&public_key), signature: hex(&signature) };

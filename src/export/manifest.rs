@@ -7,26 +7,28 @@
 //! before its days were over is no link of the chain.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{self, BufReader, Write};
 use std::path::Path;
 
 use actors::checkpoint::hex;
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::chart::{Chart, Level};
 use super::columns::SCHEMA;
 use super::request::Request;
-use super::totals::{AccountTotals, Exported};
+use super::totals::{AccountSums, AccountTotals, Exported};
 use crate::http::timestamp::day_of;
 
 /// Suffix of the names of manifests.
 pub(super) const SUFFIX: &str = ".manifest.json";
 
 /// Manifest of an export.
-#[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Manifest {
+#[derive(Serialize)]
+pub(super) struct Manifest<'a> {
     /// Version of the columns of rows.
     schema: u32,
     request: Asked,
@@ -34,7 +36,6 @@ pub(super) struct Manifest {
     cut: BTreeMap<String, u64>,
     /// Whether all Records of the days count: they were over, and the cut is not before their end.
     /// False without a last day.
-    #[serde(default)]
     complete: bool,
     /// Hash of the block with that Record, which covers all blocks before it; hexadecimal.
     head: String,
@@ -44,10 +45,18 @@ pub(super) struct Manifest {
     debits: i128,
     /// Equal to the debits when whole entries are exported.
     credits: i128,
-    accounts: Vec<AccountTotals>,
+    accounts: &'a AccountSums,
     files: Vec<FileMade>,
     /// The manifest of the days before, if it is in the same folder.
     previous: Option<Previous>,
+}
+
+/// What is read of the manifest of an earlier export first; its accounts follow one by one.
+#[derive(Deserialize)]
+struct Earlier {
+    request: Asked,
+    cut: BTreeMap<String, u64>,
+    head: String,
 }
 
 /// What was asked for.
@@ -146,7 +155,7 @@ impl Draft<'_> {
     }
 
     /// The manifest, which follows those that are in the folder.
-    pub(super) fn manifest(&self, folder: &Path) -> Result<Manifest, ManifestError> {
+    pub(super) fn manifest(&self, folder: &Path) -> Result<Manifest<'_>, ManifestError> {
         let Exported { rows, debits, credits, accounts } = self.exported;
         let previous = self.previous(folder)?;
         Ok(Manifest {
@@ -158,7 +167,7 @@ impl Draft<'_> {
             rows: *rows,
             debits: *debits,
             credits: *credits,
-            accounts: accounts.clone(),
+            accounts,
             files: Vec::new(),
             previous,
         })
@@ -183,7 +192,7 @@ impl Draft<'_> {
         let Some(end) = self.request.from.and_then(|from| from.pred_opt()) else { return Ok(None) };
         let (asked, end) = (self.asked(), Some(end.to_string()));
         let cut = BTreeMap::from([("0".to_owned(), self.before.0)]);
-        let is_before = |manifest: &Manifest| {
+        let is_before = |manifest: &Earlier| {
             let of = &manifest.request;
             let is_whole = manifest.cut == cut;
             is_whole
@@ -194,52 +203,168 @@ impl Draft<'_> {
             let path = entry?.file_name().to_string_lossy().into_owned();
             if !path.ends_with(SUFFIX)
                 || !(self.is_of_owner)(&path)
-                || found.as_ref().is_some_and(|(of, _, _): &(String, _, _)| *of > path)
+                || found.as_ref().is_some_and(|(of, _): &(String, _)| *of > path)
             {
                 continue;
             }
-            let bytes = fs::read(folder.join(&path))?;
+            let file = BufReader::new(File::open(folder.join(&path))?);
             // What cannot be read is no manifest of an export.
-            let Ok(manifest) = serde_json::from_slice::<Manifest>(&bytes) else { continue };
+            let Ok(manifest) = serde_json::from_reader::<_, Earlier>(file) else { continue };
             if is_before(&manifest) {
-                found = Some((path, hex(&Sha256::digest(&bytes)), manifest));
+                found = Some((path, manifest));
             }
         }
-        let Some((path, sha256, manifest)) = found else { return Ok(None) };
-        self.check_follows(&path, &manifest)?;
-        Ok(Some(Previous { path, sha256 }))
+        let Some((path, manifest)) = found else { return Ok(None) };
+        if manifest.head != hex(&self.before.1) {
+            return Err(ManifestError::OtherPast { path });
+        }
+        self.check_follows(&path, &folder.join(&path))?;
+        let mut hashed = Hashed::new(io::sink());
+        io::copy(&mut File::open(folder.join(&path))?, &mut hashed)?;
+        Ok(Some(Previous { path, sha256: hashed.finish() }))
     }
 
-    fn check_follows(&self, path: &str, previous: &Manifest) -> Result<(), ManifestError> {
-        if previous.head != hex(&self.before.1) {
-            return Err(ManifestError::OtherPast { path: path.to_owned() });
-        }
-        let mut balances: BTreeMap<(&str, &str), [i128; 2]> = BTreeMap::new();
-        for of in &previous.accounts {
-            balances.entry((&of.ledger, &of.account)).or_default()[0] = of.closing;
-        }
-        for of in &self.exported.accounts {
-            balances.entry((&of.ledger, &of.account)).or_default()[1] = of.opening;
-        }
-        match balances.into_iter().find(|(_, [closing, opening])| closing != opening) {
-            None => Ok(()),
-            Some(((ledger, account), [closing, opening])) => Err(ManifestError::Differs {
+    /// Compares the closing balances of an earlier manifest with the balances brought forward.
+    /// Both are in the order of their names, so little of either is in memory.
+    fn check_follows(&self, path: &str, file: &Path) -> Result<(), ManifestError> {
+        let differs = |of: AccountTotals, [closing, opening]: [i128; 2]| match closing == opening {
+            true => Ok(()),
+            false => Err(ManifestError::Differs {
                 path: path.to_owned(),
-                account: account.to_owned(),
-                ledger: ledger.to_owned(),
+                account: of.account,
+                ledger: of.ledger,
                 closing,
                 opening,
             }),
+        };
+        let mut own = self.exported.accounts.iter()?.peekable();
+        let mut compared = Ok(());
+        let mut compare = |earlier: AccountTotals| -> Result<(), ManifestError> {
+            let name = (&earlier.ledger, &earlier.account);
+            let is_not_after =
+                |of: &io::Result<AccountTotals>| of.as_ref().map_or(true, |of| (&of.ledger, &of.account) <= name);
+            while let Some(of) = own.next_if(is_not_after) {
+                let of = of?;
+                let (opening, is_the_same) = (of.opening, (&of.ledger, &of.account) == name);
+                differs(of, [if is_the_same { earlier.closing } else { 0 }, opening])?;
+                if is_the_same {
+                    return Ok(());
+                }
+            }
+            let closing = earlier.closing;
+            differs(earlier, [closing, 0])
+        };
+        let read = each_account(BufReader::new(File::open(file)?), &mut |earlier| {
+            if compared.is_ok() {
+                compared = compare(earlier);
+            }
+        });
+        compared?;
+        read.map_err(io::Error::from)?;
+        for of in own {
+            let of = of?;
+            let opening = of.opening;
+            differs(of, [0, opening])?;
         }
+        Ok(())
     }
 }
 
-impl Manifest {
-    /// The manifest as JSON, with the files that were made.
-    pub(super) fn with_files(mut self, files: Vec<FileMade>) -> io::Result<Vec<u8>> {
+/// Reads the accounts of a manifest, one by one.
+fn each_account(file: impl io::Read, each: &mut dyn FnMut(AccountTotals)) -> serde_json::Result<()> {
+    let mut manifest = serde_json::Deserializer::from_reader(file);
+    InManifest(each).deserialize(&mut manifest)?;
+    manifest.end()
+}
+
+/// The object of a manifest, of which the accounts are wanted.
+struct InManifest<'a>(&'a mut dyn FnMut(AccountTotals));
+/// The list of accounts.
+struct InAccounts<'a>(&'a mut dyn FnMut(AccountTotals));
+
+impl<'de> DeserializeSeed<'de> for InManifest<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for InManifest<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a manifest")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        while let Some(name) = map.next_key::<String>()? {
+            match name.as_str() {
+                "accounts" => map.next_value_seed(InAccounts(self.0))?,
+                _ => drop(map.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for InAccounts<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_seq(self)
+    }
+}
+
+impl<'de> Visitor<'de> for InAccounts<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the accounts of a manifest")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut accounts: A) -> Result<(), A::Error> {
+        while let Some(account) = accounts.next_element()? {
+            (self.0)(account);
+        }
+        Ok(())
+    }
+}
+
+impl Manifest<'_> {
+    /// Writes the manifest as JSON, with the files that were made.
+    pub(super) fn write(mut self, files: Vec<FileMade>, out: &mut dyn Write) -> io::Result<()> {
         self.files = files;
-        let mut text = serde_json::to_vec_pretty(&self)?;
-        text.push(b'\n');
-        Ok(text)
+        serde_json::to_writer_pretty(&mut *out, &self)?;
+        out.write_all(b"\n")
+    }
+}
+
+/// Writer that hashes what it passes on.
+pub(super) struct Hashed<W> {
+    out: W,
+    digest: Sha256,
+}
+
+impl<W: Write> Hashed<W> {
+    pub(super) fn new(out: W) -> Self {
+        Self { out, digest: Sha256::new() }
+    }
+
+    /// SHA-256 of what was written, hexadecimal.
+    pub(super) fn finish(self) -> String {
+        hex(&self.digest.finalize())
+    }
+}
+
+impl<W: Write> Write for Hashed<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let written = self.out.write(bytes)?;
+        self.digest.update(&bytes[..written]);
+        Ok(written)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.out.flush()
     }
 }

@@ -13,8 +13,9 @@
 //! a person. It therefore needs no master key. The free text that is left (an operator's name, a
 //! rail's id) is cleaned by one list of allowed characters.
 //!
-//! Memory grows with the accounts of the exported ledgers and with the ids of all ledgers, not with
-//! the Records.
+//! Memory does not grow with the Records. The server keeps some thousand ledgers of rows; entries
+//! for other programs are of one ledger, whose accounts are in memory. The command has the ids of
+//! all ledgers, and the accounts of those that it writes as plain text.
 
 mod books;
 mod chart;
@@ -44,5 +45,5 @@ pub use exporter::{ExportError, Exporter};
 pub use folder::Folder;
 pub use manifest::{FileMade, ManifestError};
 pub use request::{Format, PLATFORM, Request};
-pub use totals::{AccountTotals, Exported};
+pub use totals::{AccountSums, AccountTotals, Exported};
 pub(crate) use xlsx::serial_day;

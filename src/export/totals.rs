@@ -1,10 +1,16 @@
 //! Totals of an export, and of each account in it.
 
+use std::io;
+
 use ledger::entry::{Posting, Side};
-use serde::{Deserialize, Serialize};
+use serde::ser::Error;
+use serde::{Deserialize, Serialize, Serializer};
+
+use super::books::AccountBooks;
+use crate::sorted_sums::SortedSums;
 
 /// Totals of an export.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Default)]
 pub struct Exported {
     /// Number of postings.
     pub rows: u64,
@@ -12,8 +18,8 @@ pub struct Exported {
     pub debits: i128,
     /// Sum of the credit side, centavos.
     pub credits: i128,
-    /// Totals of each account, for an export that keeps them.
-    pub accounts: Vec<AccountTotals>,
+    /// Totals of each account, for an export that gathers them.
+    pub accounts: AccountSums,
 }
 
 /// Totals of one account, centavos; balances are debits minus credits.
@@ -33,6 +39,11 @@ pub struct AccountTotals {
     pub closing: i128,
 }
 
+/// Totals of all accounts, by ledger and account. What does not fit into memory is in a temporary
+/// file of the system.
+#[derive(Default)]
+pub struct AccountSums(SortedSums);
+
 impl Exported {
     /// Adds a posting.
     pub(super) fn count(&mut self, posting: &Posting) {
@@ -41,5 +52,36 @@ impl Exported {
             Side::Debit => self.debits += i128::from(posting.amount.0),
             Side::Credit => self.credits += i128::from(posting.amount.0),
         }
+    }
+}
+
+impl AccountSums {
+    /// Adds to the totals of an account of the ledger with this outside name.
+    pub(super) fn add(&mut self, ledger: &str, account: &AccountBooks) -> io::Result<()> {
+        let AccountBooks { name, opening, debits, credits, .. } = account;
+        self.0.add(&[ledger.as_bytes(), b"\0", name.as_bytes()].concat(), [*opening, *debits, *credits])
+    }
+
+    /// The accounts that were not always empty, in the order of their names.
+    pub fn iter(&self) -> io::Result<impl Iterator<Item = io::Result<AccountTotals>> + '_> {
+        let was_moved = |row: &io::Result<(_, _)>| row.as_ref().map_or(true, |(_, sums)| *sums != [0; 3]);
+        Ok(self.0.rows()?.filter(was_moved).map(|row| {
+            let (key, [opening, debits, credits]) = row?;
+            let name = String::from_utf8(key).map_err(io::Error::other)?;
+            let (ledger, account) = name.split_once('\0').ok_or(io::ErrorKind::InvalidData)?;
+            let (ledger, account) = (ledger.to_owned(), account.to_owned());
+            Ok(AccountTotals { ledger, account, opening, debits, credits, closing: opening + debits - credits })
+        }))
+    }
+}
+
+impl Serialize for AccountSums {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        use serde::ser::SerializeSeq;
+        let mut accounts = serializer.serialize_seq(None)?;
+        for account in self.iter().map_err(S::Error::custom)? {
+            accounts.serialize_element(&account.map_err(S::Error::custom)?)?;
+        }
+        accounts.end()
     }
 }

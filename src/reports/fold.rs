@@ -2,6 +2,7 @@
 
 use std::io;
 
+use actors::balance_files::Told;
 use actors::names::Names;
 use actors::store::Sequence;
 use chrono::NaiveDate;
@@ -43,6 +44,16 @@ pub(super) struct Ended<'a> {
 pub(super) trait Fold {
     /// The columns of its rows.
     fn columns(&self) -> &'static [Column];
+
+    /// Whether it uses the names of ledgers, which are then in memory.
+    fn uses_names(&self) -> bool {
+        true
+    }
+
+    /// Takes an id or an account of books before the first Record that it gets.
+    fn take(&mut self, _told: Told, _scope: &LedgerScope) -> io::Result<()> {
+        Ok(())
+    }
 
     /// Whether the balance of an account before the first day is of use.
     fn opens(&self, _ledger: LedgerId, _account: Account) -> bool {

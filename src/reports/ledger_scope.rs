@@ -2,7 +2,7 @@
 
 use actors::names::{HOUSE, Names};
 use ledger::account::Account;
-use ledger::id::{GroupNumber, LedgerId};
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
 
 use crate::export::PLATFORM;
 
@@ -21,9 +21,11 @@ impl LedgerScope {
         Self { asked: asked.map(str::to_owned), found: is_known.then_some(LedgerId::System) }
     }
 
-    /// Looks whether a ledger that was opened is the one; `names` knows it already.
-    pub(super) fn learn(&mut self, opened: LedgerId, names: &Names) {
+    /// Looks whether a ledger that was opened with an id is the one.
+    pub(super) fn learn(&mut self, opened: LedgerId, id: ObjectId) {
         let Some(asked) = self.asked.as_deref().filter(|_| self.found.is_none()) else { return };
+        let mut names = Names::default();
+        names.insert(opened, id);
         let shard = match opened {
             LedgerId::Merchant(group) => Some(LedgerId::Platform(group)),
             _ => None,

@@ -7,6 +7,7 @@ use actors::balance_files::Told;
 use actors::names::Names;
 use actors::store::{Block, BlockHash, Sequence};
 use chrono::NaiveDate;
+use ledger::id::{LedgerId, ObjectId};
 use ledger::record::{DecodeError, Record};
 use ledger::time::Timestamp;
 
@@ -95,6 +96,16 @@ impl<'a> ReportMaker<'a> {
         out: &'a mut dyn Write,
     ) -> Result<Self, ReportError> {
         let fold = fold(&request, tax_ids);
+        Self::of_fold(request, format, fold, out)
+    }
+
+    /// Begins a report with its fold.
+    pub(super) fn of_fold(
+        request: ReportRequest,
+        format: ReportFormat,
+        fold: Box<dyn Fold>,
+        out: &'a mut dyn Write,
+    ) -> Result<Self, ReportError> {
         let heading = Heading { request: &request, columns: fold.columns() };
         let rows = Rows::new(heading.columns, render::renderer(format, &heading, out)?);
         Ok(Self {
@@ -116,21 +127,22 @@ impl<'a> ReportMaker<'a> {
     /// Begins with books before [`ReportRequest::begins_before`]. The next block is the one that
     /// has their last Record.
     pub fn begin_at(&mut self, mut before: Before) -> Result<(), ReportError> {
-        let Self { names, scope, fold, openings, .. } = self;
-        let mut openings = openings.as_mut();
-        let each = before.each_ledger(|told| match told {
-            Told::Ledger(ledger, id) => {
-                names.insert(ledger, id);
-                scope.learn(ledger, names);
-            }
-            Told::Account(ledger, account, balance) if scope.takes(ledger) && fold.opens(ledger, account) => {
-                if let Some(openings) = &mut openings {
-                    openings.add(ledger, account, balance, scope);
+        for told in before.ledgers() {
+            let told = told.map_err(ReportError::Before)?;
+            match told {
+                Told::Ledger(ledger, id) => self.learn(ledger, id),
+                Told::Account(ledger, account, balance)
+                    if self.scope.takes(ledger) && self.fold.opens(ledger, account) =>
+                {
+                    if let Some(openings) = &mut self.openings {
+                        openings.add(ledger, account, balance, &self.scope);
+                    }
                 }
+                _ => {}
             }
-            _ => {}
-        });
-        each.and_then(|()| fold.carry(&mut before)).map_err(ReportError::Before)?;
+            self.fold.take(told, &self.scope)?;
+        }
+        self.fold.carry(&mut before).map_err(ReportError::Before)?;
         self.cut = before.through();
         self.before = Some(before);
         Ok(())
@@ -159,6 +171,13 @@ impl<'a> ReportMaker<'a> {
         Ok(block.next() <= cut)
     }
 
+    fn learn(&mut self, ledger: LedgerId, id: ObjectId) {
+        if self.fold.uses_names() {
+            self.names.insert(ledger, id);
+        }
+        self.scope.learn(ledger, id);
+    }
+
     fn post(
         &mut self,
         sequence: Sequence,
@@ -166,8 +185,7 @@ impl<'a> ReportMaker<'a> {
         record: &Record,
     ) -> io::Result<()> {
         for (ledger, id) in Names::opened_by(record) {
-            self.names.insert(ledger, id);
-            self.scope.learn(ledger, &self.names);
+            self.learn(ledger, id);
         }
         let is_before = self.request.from.is_some_and(|from| day < from);
         if is_before {

@@ -12,8 +12,8 @@
 //! and no personal data, and needs no master key. Tax ids, in the one report that can have them,
 //! come from its caller.
 //!
-//! Memory grows with accounts and open items, not with Records. Rows are written as they are made;
-//! the formats `table` and `pdf` hold them.
+//! Memory grows with open items and, save for the trial balance, with accounts; not with Records.
+//! Rows are written as they are made; the formats `table` and `pdf` hold them.
 
 mod anticipation_income;
 pub mod command;

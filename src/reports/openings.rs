@@ -31,14 +31,9 @@ impl Openings {
         }
     }
 
-    /// Every account that was ever moved, with both sides.
-    pub(super) fn sums(&self) -> impl Iterator<Item = ((LedgerId, Account), Balance)> {
-        let accounts = self.0.iter().flat_map(|(ledger, balances)| balances.iter().map(move |of| (*ledger, of)));
-        accounts.map(|(ledger, (account, balance))| ((ledger, *account), *balance))
-    }
-
     /// Every account that was ever moved, with its balance: debits minus credits, centavos.
     pub(super) fn balances(&self) -> impl Iterator<Item = ((LedgerId, Account), i128)> {
-        self.sums().map(|(of, sums)| (of, Balance::net(sums)))
+        let accounts = self.0.iter().flat_map(|(ledger, balances)| balances.iter().map(move |of| (*ledger, of)));
+        accounts.map(|(ledger, (account, balance))| ((ledger, *account), balance.net()))
     }
 }

@@ -22,6 +22,7 @@ use crate::http::gzip::Encoding;
 use crate::http::json::Checker;
 use crate::http::problem::Problem;
 use crate::http::reply::single;
+use crate::http::streamed::BoxError;
 use crate::http::timestamp::{begin_of, day};
 
 /// What the query of an export asks for.
@@ -115,7 +116,7 @@ pub fn begin(
     request: &Request,
     last: Sequence,
     exporter: &mut Exporter,
-) -> Result<Sequence, LoadError> {
+) -> Result<Sequence, BoxError> {
     exporter.know_closed(engine.closed_periods());
     let Some(from) = request.from else { return Ok(Sequence(0)) };
     let before = engine.last_booked_before(Timestamp(begin_of(from)))?.min(last);
@@ -128,14 +129,15 @@ pub fn begin(
     }
     if let Some(ledger) = exporter.asked() {
         for (account, balance) in engine.ledger_as_of(ledger, before)? {
-            exporter.open_balance(ledger, account, balance);
+            exporter.open_balance(ledger, account, balance)?;
         }
         return Ok(before);
     }
     for row in engine.balances_as_of(before)?.rows() {
         let (ledger, account, balance) = row?;
+        exporter.forget_some();
         know_ledger(engine, ledger, exporter);
-        exporter.open_balance(ledger, account, balance);
+        exporter.open_balance(ledger, account, balance)?;
     }
     Ok(before)
 }

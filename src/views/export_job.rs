@@ -9,7 +9,7 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -227,8 +227,20 @@ pub fn manifest(jobs: &ExportJobs, job: &Job) -> Result<Response, Problem> {
     if job.manifest.is_none() {
         return Err(Problem::new(Code::StateConflict).detail("The file of a report has no manifest."));
     }
-    let bytes = jobs.manifest(job).map_err(unreadable)?;
-    Ok(([(CONTENT_TYPE, "application/json")], bytes).into_response())
+    let turn = download_turn()?;
+    let mut file = jobs.manifest(job).map_err(unreadable)?;
+    let bytes = file.metadata().map_err(unreadable)?.len();
+    let body = streamed("a manifest", move |out| {
+        let _until_it_ends = turn;
+        io::copy(&mut file, out)?;
+        Ok(())
+    });
+    Ok(([(CONTENT_TYPE, "application/json".to_owned()), (CONTENT_LENGTH, bytes.to_string())], body).into_response())
+}
+
+fn download_turn() -> Result<SemaphorePermit<'static>, Problem> {
+    let detail = "Too many files are being downloaded.";
+    DOWNLOADS.try_acquire().map_err(|_| Problem::new(Code::Overloaded).retry_after(5).detail(detail))
 }
 
 fn done(job: &Job, piece: u32) -> Result<&FileMade, Problem> {
@@ -243,10 +255,7 @@ fn done(job: &Job, piece: u32) -> Result<&FileMade, Problem> {
 pub fn download(jobs: &ExportJobs, job: &Job, piece: u32, headers: &HeaderMap) -> Result<Response, Problem> {
     let FileMade { path: name, bytes, sha256 } = done(job, piece)?;
     let bytes = *bytes;
-    let Ok(turn) = DOWNLOADS.try_acquire() else {
-        let detail = "Too many files are being downloaded.";
-        return Err(Problem::new(Code::Overloaded).retry_after(5).detail(detail));
-    };
+    let turn = download_turn()?;
     let tag = format!("\"{sha256}\"");
     // A range of another file than the caller began with would not fit.
     let is_same = headers.get(IF_RANGE).is_none_or(|known| known.as_bytes() == tag.as_bytes());
