@@ -96,6 +96,15 @@ struct Known {
     looked_at: Option<Month>,
 }
 
+impl Known {
+    /// The cuts whose receivables file is to be made, in order; none once too much was due, since a
+    /// pass over the Records would end there again.
+    fn lacking_receivables(&self) -> impl Iterator<Item = Cut> {
+        let lacking = self.files.keys().filter(|cut| !self.receivables.contains(cut));
+        lacking.copied().filter(|_| !self.is_too_much_due)
+    }
+}
+
 /// A file of the store.
 #[derive(Clone)]
 struct KeptFile {
@@ -300,13 +309,11 @@ impl Shared {
         let last = known.files.keys().next_back().map_or(0, |cut| cut.through.0);
         let is_new_month = published.0 > last && known.looked_at != Some(latest.month());
         let is_one_damaged = known.files.values().any(|file| file.is_damaged.load(Ordering::Relaxed));
-        let lacks_receivables =
-            !known.is_too_much_due && known.files.keys().any(|cut| !known.receivables.contains(cut));
         is_new_month
             || published.0 >= last + self.options.records
             || !known.lost.is_empty()
             || is_one_damaged
-            || lacks_receivables
+            || known.lacking_receivables().next().is_some()
     }
 
     /// The balances after a later Record. `told` gets the last Record that was added.
@@ -376,10 +383,7 @@ impl Shared {
     /// Makes the receivables files that are missing beside balance files, in one pass over the
     /// Records after the last file before them.
     fn make_receivables(&self) -> Result<(), LoadError> {
-        let missing: Vec<Cut> = {
-            let known = self.known.lock();
-            known.files.keys().filter(|cut| !known.receivables.contains(cut)).copied().collect()
-        };
+        let missing: Vec<Cut> = self.known.lock().lacking_receivables().collect();
         let Some(first) = missing.first() else { return Ok(()) };
         let (mut through, mut due) = self.receivables_before(*first)?;
         let mut missing = missing.into_iter().peekable();

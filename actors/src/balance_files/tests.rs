@@ -564,6 +564,7 @@ fn what_is_due_is_followed_up_to_a_bound() {
     let now = Timestamp(60 * STEP_MS);
     files.shared.known.lock().looked_at = Some(now.month());
     assert!(!files.shared.wants_file(Sequence(60), now), "it is not tried all the time");
+    assert_eq!(files.shared.known.lock().lacking_receivables().next(), None, "nor with the next balance file");
     let mut as_of = files.nearest_with_receivables(Timestamp(i64::MAX), Sequence(60)).unwrap();
     assert_eq!(as_of.through(), followed.last().unwrap().through);
     assert_eq!(kept(&as_of.take_receivables()), kept(&due_through(&store, as_of.through().0)));
