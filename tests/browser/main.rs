@@ -216,6 +216,39 @@ async fn what_forms_answer_is_without_defects_in_every_view() {
     assert!(defects.is_empty(), "{} defects: {defects:#?}", defects.len());
 }
 
+/// The sign-in of who comes without https, and of who was wrong too often.
+#[tokio::test]
+async fn a_sign_in_that_is_not_tried_is_without_defects() {
+    let Some(browser) = Browser::start().await else { return };
+    let empty = furnished::Empty::start().await;
+    let mut defects = Vec::new();
+    let elsewhere = empty.operations().replace("127.0.0.1", "ops.example");
+    for (language, https, later) in
+        [("pt-BR", "precisa de https", "Muitos tokens errados"), ("en", "needs https", "Too many wrong tokens")]
+    {
+        let address = format!("{elsewhere}/console/sign-in?lang={language}");
+        browser.open(&address).await;
+        browser.has(https).await;
+        let _opener_policy_needs_https = browser.said().await;
+        judge_shown(&browser, &address, &format!("sign-in-https-{language}"), &mut defects).await;
+        browser.type_into("#token", &format!("{}{ENTER}", furnished::ANA)).await;
+        browser.has(https).await;
+        let _bad_request = browser.said().await;
+        judge_shown(&browser, "/console/sign-in (no https)", &format!("answer-https-{language}"), &mut defects).await;
+
+        let address = format!("{}/console/sign-in?lang={language}", empty.operations());
+        browser.open(&address).await;
+        while !browser.text().await.contains(later) {
+            browser.type_into("#token", &format!("wrong-of-sixteen-letters{ENTER}")).await;
+        }
+        let _too_many = browser.said().await;
+        judge_shown(&browser, "/console/sign-in (too often)", &format!("answer-later-{language}"), &mut defects).await;
+    }
+    browser.close().await;
+    empty.stop();
+    assert!(defects.is_empty(), "{} defects: {defects:#?}", defects.len());
+}
+
 /// The sections of a server on which nothing has happened.
 #[tokio::test]
 async fn empty_pages_are_without_defects() {
