@@ -1,6 +1,7 @@
 //! Row 16: card charges while browsers watch the console's overview, against none. The two take
-//! short turns, in the order without, with, with, without: a slow stretch of the machine, a merge of
-//! the index, and what a longer journal costs fall on both alike.
+//! short turns, in the order of the Thue-Morse sequence (without, with, with, without, with, …): a
+//! slow stretch of the machine, work that comes back at intervals, and what a longer journal costs
+//! fall on both alike.
 
 use std::rc::Rc;
 
@@ -32,9 +33,10 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report, front: &Shopfront) {
     let mut ratios = Vec::new();
     // What only the first load does, such as waking the merchants, is not measured.
     drop(load());
-    for _ in 0..plan.count(QUADS) {
+    for quad_number in 0..plan.count(QUADS) {
         let mut quad = [Measured::default(), Measured::default()];
-        for is_watched in [false, true, true, false] {
+        for turn in 4 * quad_number..4 * quad_number + 4 {
+            let is_watched = turn.count_ones() % 2 == 1;
             let watching = is_watched.then(|| front.runtime.block_on(watch(front)));
             quad[usize::from(is_watched)].add(&load());
             drop(watching);

@@ -35,7 +35,7 @@ struct Values {
     numbers: Vec<i64>,
     texts: Vec<u8>,
     /// Where each text ends.
-    ends: Vec<usize>,
+    ends: Vec<u32>,
     /// 1 where there is a value, 0 where there is none.
     levels: Vec<i16>,
 }
@@ -98,7 +98,7 @@ impl Values {
             Cell::Day(day, _) => self.numbers.push(day.to_epoch_days().into()),
             Cell::Text(text) => {
                 self.texts.extend_from_slice(text.as_bytes());
-                self.ends.push(self.texts.len());
+                self.ends.push(self.texts.len() as u32);
             }
         }
     }
@@ -129,11 +129,10 @@ fn write_column(
     column: &Column,
     values: &mut Values,
 ) -> Result<(), ParquetError> {
-    let texts: Vec<ByteArray> = {
-        let (all, mut begin) = (Bytes::from(std::mem::take(&mut values.texts)), 0);
-        let ends = std::mem::take(&mut values.ends).into_iter();
-        ends.map(|end| ByteArray::from(all.slice(std::mem::replace(&mut begin, end)..end))).collect()
-    };
+    let all = Bytes::from(std::mem::take(&mut values.texts));
+    let mut begin = 0;
+    let ends = values.ends.drain(..).map(|end| end as usize);
+    let texts: Vec<_> = ends.map(|end| all.slice(std::mem::replace(&mut begin, end)..end).into()).collect();
     let levels = (!column.is_always_there).then_some(values.levels.as_slice());
     for _ in fields(column) {
         let Some(mut writer) = group.next_column()? else {
@@ -152,6 +151,10 @@ fn write_column(
     }
     values.numbers.clear();
     values.levels.clear();
+    drop::<Vec<ByteArray>>(texts);
+    // The next group is about as large: nothing is freed and allocated anew.
+    values.texts = all.into();
+    values.texts.clear();
     Ok(())
 }
 

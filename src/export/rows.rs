@@ -55,7 +55,9 @@ impl<'a> PostingRow<'a> {
             Side::Debit => (amount, 0),
             Side::Credit => (0, amount),
         };
-        let before = [
+        let mut cells = [const { Cell::Empty }; WIDTH];
+        let (before, after) = cells.split_at_mut(WIDTH - Source::OBJECTS.len() - 1);
+        let values = [
             Cell::Number(movement.sequence.0),
             Cell::Instant(movement.booked_at_ms, movement.booked_at),
             Cell::Instant(movement.effective_at_ms, movement.effective_at),
@@ -75,18 +77,14 @@ impl<'a> PostingRow<'a> {
             Cell::text(arrangement.brand),
             arrangement.installments.map_or(Cell::Empty, |count| Cell::Number(count.into())),
         ];
-        let operator = Cell::text(movement.record.operator.as_deref().map(cleaned));
-        let mut cells = before.into_iter().chain(ids(line.source)).chain([operator]);
-        std::array::from_fn(|_| cells.next().expect("as many values as columns"))
+        before.iter_mut().zip(values).for_each(|(cell, value)| *cell = value);
+        for (name, id) in line.source.objects.iter().rev() {
+            let place = Source::OBJECTS.iter().position(|of| of == name);
+            place.into_iter().for_each(|place| after[place] = Cell::Text(cleaned(id)));
+        }
+        after[Source::OBJECTS.len()] = Cell::text(movement.record.operator.as_deref().map(cleaned));
+        cells
     }
-}
-
-/// The ids of a source's objects, in the order of their columns.
-fn ids(source: &Source) -> [Cell<'_>; Source::OBJECTS.len()] {
-    Source::OBJECTS.map(|name| {
-        let id = source.objects.iter().find(|(of, _)| *of == name);
-        Cell::text(id.map(|(_, id)| cleaned(id)))
-    })
 }
 
 /// Each column's name as a member of an object has it, and then as one without a value.
@@ -110,7 +108,7 @@ pub(super) fn write_json(cells: &[Cell<'_>; WIDTH], text: &mut Vec<u8>) -> io::R
             Cell::Number(number) => serde_json::to_writer(&mut *text, number)?,
             Cell::Amount(centavos) => serde_json::to_writer(&mut *text, centavos)?,
             Cell::Text(of) => write_json_text(of, text)?,
-            Cell::Day(_, of) | Cell::Instant(_, of) => write_json_text(of, text)?,
+            Cell::Day(_, of) | Cell::Instant(_, of) => write_in_quotes(of, text),
         }
     }
     text.extend_from_slice(b"}\n");
@@ -119,13 +117,19 @@ pub(super) fn write_json(cells: &[Cell<'_>; WIDTH], text: &mut Vec<u8>) -> io::R
 
 /// Appends a text. Most have nothing to escape, and are copied whole.
 fn write_json_text(of: &str, text: &mut Vec<u8>) -> io::Result<()> {
-    if of.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
+    // Without an early end, so that it is done for many bytes at once.
+    let is_plain = of.bytes().fold(true, |is_plain, byte| is_plain & (byte >= b' ') & (byte != b'"') & (byte != b'\\'));
+    if !is_plain {
         return Ok(serde_json::to_writer(text, of)?);
     }
+    write_in_quotes(of, text);
+    Ok(())
+}
+
+fn write_in_quotes(of: &str, text: &mut Vec<u8>) {
     text.push(b'"');
     text.extend_from_slice(of.as_bytes());
     text.push(b'"');
-    Ok(())
 }
 
 /// The text of a cell, in the interface's form; amounts in centavos.

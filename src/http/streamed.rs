@@ -23,7 +23,7 @@ use super::problem::{Code, Problem};
 use super::trace::in_this_request;
 
 /// Bytes that are gathered before they are sent.
-const PART_BYTES: usize = 64 * 1024;
+const PART_BYTES: usize = 256 * 1024;
 /// Parts that wait for the caller.
 const PARTS_MAX: usize = 4;
 /// How long a caller may take nothing before the answer is broken off.
@@ -121,6 +121,8 @@ impl Write for Parts {
         self.part.extend_from_slice(bytes);
         if self.part.len() >= PART_BYTES {
             self.flush()?;
+            // An answer of several parts fills the next one too.
+            self.part.reserve_exact(PART_BYTES + bytes.len());
         }
         Ok(bytes.len())
     }
@@ -130,7 +132,7 @@ impl Write for Parts {
             return Ok(());
         }
         let part = Bytes::from(std::mem::take(&mut self.part));
-        let send = async { tokio::time::timeout(STALL_MAX, self.sender.send(Ok(part))).await };
+        let send = timeout(STALL_MAX, self.sender.send(Ok(part)));
         self.is_taken = matches!(Handle::current().block_on(send), Ok(Ok(())));
         if self.is_taken { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
     }
