@@ -3,6 +3,7 @@
 //! is never given to another event or field; a new field is optional.
 
 use minicbor::{Decode, Encode};
+use strum::IntoStaticStr;
 
 use crate::fees::{Commission, PaymentMethod, Settings};
 use crate::id::{Fingerprint, ObjectId, RecipientNumber};
@@ -316,7 +317,8 @@ pub struct Due {
 }
 
 /// A fact. The doc of each variant says who decides it.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Event {
     /// Merchant: the account group was opened. Personal part: [`crate::personal::MerchantProfile`].
     #[n(0)]
@@ -959,6 +961,7 @@ pub enum Event {
     },
     /// System: another operator approved the entry.
     #[n(45)]
+    #[strum(serialize = "house_entry")]
     HouseEntryApproved {
         /// The entry's id.
         #[n(0)]
@@ -1194,4 +1197,12 @@ pub enum Event {
         #[n(0)]
         what: String,
     },
+}
+
+impl Event {
+    /// The name of the fact in exports, reports and the operators' API: that of its variant, in
+    /// snake case. A name never changes once it was given.
+    pub fn name(&self) -> &'static str {
+        self.into()
+    }
 }

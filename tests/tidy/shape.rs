@@ -109,8 +109,12 @@ fn comments_are_narrow() {
 const FUNCTION_LINES_MAX: usize = 70;
 
 /// Functions that may be longer: each is one table, or one match that only dispatches.
-const LONG_FUNCTIONS: [(&str, &str); 3] =
-    [("ledger/src/facts/mod.rs", "say"), ("ledger/src/merchant/mod.rs", "apply"), ("src/http/problem.rs", "row")];
+const LONG_FUNCTIONS: [(&str, &str); 4] = [
+    ("ledger/src/facts/mod.rs", "say"),
+    ("ledger/src/merchant/mod.rs", "apply"),
+    ("src/http/problem.rs", "row"),
+    ("src/console/words.rs", "fact"),
+];
 
 #[test]
 fn functions_fit_a_screen() {

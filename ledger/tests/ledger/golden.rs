@@ -996,7 +996,7 @@ fn readable(record: &Record) -> String {
     format!("{}\n", text.trim_start())
 }
 
-fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests", "golden", "format-1"].iter().collect()
 }
 
