@@ -200,7 +200,7 @@ pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
         reference: None,
         effective_date: None,
     };
-    let open_account = |sealed: &Option<Sealed>| DestinationView::open(&app.engine, item.id, sealed.as_ref()?);
+    let open_account = |sealed: &Sealed| DestinationView::open(&app.engine, item.id, sealed);
     match &item.what {
         WaitingKind::Recipient | WaitingKind::BankAccount => {
             let (_, row) = find_recipient(&app.engine, item.id).ok_or_else(broken)?;
@@ -220,7 +220,7 @@ pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
         }
         WaitingKind::Payout { amount, destination } => {
             view.amount = Some(amount.0);
-            view.destination = open_account(destination);
+            view.destination = destination.as_ref().and_then(open_account);
             view.status = "in_processing";
         }
         WaitingKind::HouseEntry { amount } => {

@@ -1,7 +1,7 @@
 //! Balance file: every account of every ledger after a Record, and what later Records do not tell,
 //! sorted, in one file that is never changed.
 //!
-//! # Format 3
+//! # Format 1
 //! ```text
 //! pages    each at most 16 KiB: rows, then the CRC32C of the cut, the page's place and its rows
 //! row      key (16 bytes, zeros behind what it has), then two numbers as LEB128
@@ -40,14 +40,12 @@ use crate::store::{Part, Sequence, StoreError};
 
 pub(super) const MAGIC: &[u8; 7] = b"centavo";
 /// The format that this release writes and reads.
-const FORMAT: u8 = 3;
+const FORMAT: u8 = 1;
 /// A page ends once it has this many bytes.
 const PAGE_BYTES: usize = 16 * 1024;
 const FENCE_BYTES: usize = KEY_BYTES + 12;
 const FOOTER_BYTES: usize = 7 + 1 + 4 * 8 + 4;
-const PREFIX: &str = "balances3-";
-/// How the names of files of formats 1 and 2 begin.
-const PREFIXES_BEFORE: [&str; 2] = ["balances-", "balances2-"];
+const PREFIX: &str = "balances1-";
 
 /// Cut of a file: the Records through which its balances are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -78,11 +76,6 @@ impl Cut {
         let (through, booked) = digits.split_once('-')?;
         let through = Sequence(u64::from_str_radix(through, 16).ok()?);
         Some(Self { through, booked_at_ms: i64::from_str_radix(booked, 16).ok()? })
-    }
-
-    /// Whether a file is of a format before, which nobody reads any more.
-    pub(super) fn is_of_format_before(name: &str) -> bool {
-        PREFIXES_BEFORE.iter().any(|prefix| name.starts_with(prefix))
     }
 }
 

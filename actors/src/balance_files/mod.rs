@@ -337,9 +337,6 @@ impl Shared {
     /// Makes the files that are missing through a published Record.
     fn make(&self, published: Sequence) -> Result<(), LoadError> {
         let _alone = self.making.lock();
-        for (name, _) in self.store.files()?.into_iter().filter(|(name, _)| Cut::is_of_format_before(name)) {
-            self.store.remove_file(&name)?;
-        }
         let damaged: Vec<_> = {
             let known = self.known.lock();
             let damaged = known.files.iter().filter(|(_, file)| file.is_damaged.load(Ordering::Relaxed));
