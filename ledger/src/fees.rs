@@ -4,6 +4,7 @@
 use std::num::NonZeroU32;
 
 use minicbor::{Decode, Encode};
+use strum::IntoStaticStr;
 
 use crate::money::{Centavos, Rate};
 
@@ -134,7 +135,8 @@ impl Settings {
 }
 
 /// How the payer pays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[cbor(index_only)]
 pub enum PaymentMethod {
     /// Instant payment by PIX.
@@ -149,6 +151,11 @@ pub enum PaymentMethod {
 }
 
 impl PaymentMethod {
+    /// Its name in the API and in exports: `pix`, `credit_card`, `debit_card`.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
     /// True for credit and debit.
     pub fn is_card(self) -> bool {
         match self {

@@ -166,7 +166,7 @@ pub async fn set_address(State(app): State<Arc<App>>, PathId(id): PathId, Posted
         visit.sees(Some(endpoint(&app, &id)?.0))?;
         let address = Some(form.value("webhook_url")).filter(|address| !address.is_empty());
         let body = json!({"webhook_url": address}).to_string();
-        let key = SentKey::of_form(form.value("key"), "/ops/api-keys/{id}/address");
+        let key = SentKey::of_form_alone(form.value("key"), "/ops/api-keys/{id}/address");
         api_keys::change_once(&app, &operator.0, &id, &key, body.as_bytes()).await
     };
     match set.await {

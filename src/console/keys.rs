@@ -137,7 +137,7 @@ pub async fn revoke(State(app): State<Arc<App>>, PathId(id): PathId, Posted { vi
         }
         let operator = admin(&visit)?;
         visit.sees(Some(endpoint(&app, &id)?.0))?;
-        let key = SentKey::of_form(form.value("key"), "/ops/api-keys/{id}");
+        let key = SentKey::of_form_alone(form.value("key"), "/ops/api-keys/{id}");
         api_keys::revoke_once(&app, &operator.0, &id, &key).await
     };
     match revoked.await {

@@ -159,7 +159,7 @@ pub async fn change(State(app): State<Arc<App>>, PathId(id): PathId, Posted { vi
                 body[name] = Value::from(form.value(name));
             }
         }
-        let key = SentKey::of_form(form.value("key"), "/ops/merchants/{id}");
+        let key = SentKey::of_form_alone(form.value("key"), "/ops/merchants/{id}");
         merchants::change_once(&app, &operator.0, &id, &key, body.to_string().as_bytes()).await
     };
     match changed.await {

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actors::balance_files::{SumOfKind, SumsAsOf};
 use actors::engine::Listed;
+use actors::engine::{SumOfKind, SumsAsOf};
 use actors::names::HOUSE;
 use actors::store::Sequence;
 use axum::extract::State;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use actors::engine::NewCardCharge;
-use actors::journal::Permit;
+use actors::engine::Permit;
 use actors::rails::CardSecrets;
 use axum::extract::State;
 use axum::response::Response;

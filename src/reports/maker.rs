@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use actors::balance_files::Told;
+use actors::engine::Told;
 use actors::names::Names;
 use actors::store::{Block, BlockHash, Sequence};
 use chrono::NaiveDate;
