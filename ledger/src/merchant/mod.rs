@@ -97,7 +97,7 @@ impl MerchantState {
             Command::Open { .. } => Err(Rejection::MerchantExists),
             Command::Change { settings, profile } => Ok(Self::change(settings, profile)),
             Command::CreateApiKey { id, digest, webhook_url, webhook_secret } => {
-                Ok(Decision::of(Event::ApiKeyCreated { id, digest, webhook_url, webhook_secret }))
+                Ok(Self::create_api_key(id, digest, webhook_url, webhook_secret))
             }
             Command::RevokeApiKey { id } => self.revoke_api_key(id),
             Command::ChangeApiKey { id, webhook_url } => self.change_api_key(id, webhook_url),
@@ -112,15 +112,15 @@ impl MerchantState {
                 self.change_recipient(id, &standing, profile, bank_account_changed, ids)
             }
             Command::OpenCard { charge, amount, method, installments, splits, card, payer } => {
-                let terms = self.terms(amount, method, installments, &splits, ids)?;
-                Ok(Self::open_card(charge, terms, card, payer))
+                let terms = self.terms(amount, method, installments, &splits, ids);
+                terms.map(|terms| Self::open_card(charge, terms, card, payer))
             }
             Command::CaptureCard { charge, acquirer_mdr } => self.capture_card(charge, acquirer_mdr, now),
             Command::RefuseCard { charge, refusal } => self.refuse_card(charge, refusal),
             Command::LeaveUnanswered { charge } => self.leave_unanswered(charge),
             Command::OpenPix { charge, amount, splits, expires_at, payer } => {
-                let terms = self.terms(amount, PaymentMethod::Pix, 1, &splits, ids)?;
-                Ok(Self::open_pix(charge, terms, expires_at, payer))
+                let terms = self.terms(amount, PaymentMethod::Pix, 1, &splits, ids);
+                terms.map(|terms| Self::open_pix(charge, terms, expires_at, payer))
             }
             Command::ConfirmPix { charge, end_to_end_id } => self.confirm_pix(charge, end_to_end_id),
             Command::CancelPix { charge } => self.cancel_pix(charge),
@@ -145,9 +145,7 @@ impl MerchantState {
             Command::BookBatch(order) => Ok(self.book_batch(*order)),
             Command::AcceptDispute { id, facts } => self.accept_dispute(id, &facts),
             Command::ReleaseDispute { id, facts } => self.release_dispute(id, &facts, now),
-            Command::WriteOff(command) => command.decide(self.write_off.as_ref(), self.deficit(), |open| {
-                Event::DeficitWrittenOff { id: open.id, amount: open.amount, reference: open.reference.clone() }
-            }),
+            Command::WriteOff(command) => self.write_off_deficit(command),
         }
     }
 
@@ -246,10 +244,7 @@ impl MerchantState {
                 self.keys.rotate_secret(*id, webhook_secret, *previous_until);
             }
             Event::RecipientRegistered { id, document, .. } => self.recipients.register(*id, *document, record),
-            Event::RecipientRegisteredAgain { number, .. } => {
-                self.recipients.set_status(*number, RecipientStatus::Draft);
-                self.recipients.set_profile(*number, record);
-            }
+            Event::RecipientRegisteredAgain { number, .. } => self.recipients.register_again(*number, record),
             Event::RecipientChanged { number, .. } => self.recipients.set_profile(*number, record),
             Event::BankAccountChanged { number, active } => {
                 self.recipients.set_bank_review(*number, active.then_some(BankReview::Pending));
@@ -264,14 +259,11 @@ impl MerchantState {
             Event::ChargeOpened { charge, terms, card, expires_at } => {
                 self.keep_open(*charge, terms, card.as_ref(), *expires_at, record);
             }
-            Event::CardCaptured { charge, seller, seller_due, .. } => {
-                self.open_charges.remove(*charge);
-                self.pending.add(*seller_due, seller.raised);
-            }
+            Event::CardCaptured { charge, seller, seller_due, .. } => self.apply_capture(*charge, seller, *seller_due),
             Event::CardRefused { charge, .. } | Event::PixPaid { charge, .. } | Event::PixCancelled { charge, .. } => {
                 self.open_charges.remove(*charge);
             }
-            Event::Matured { dues, .. } => dues.iter().for_each(|due| self.pending.take(due.minute, due.amount)),
+            Event::Matured { dues, .. } => self.apply_maturity(dues),
             Event::AcquirerSettled { batch, lines } => self.apply_batch(batch.number, lines.len()),
             Event::PlanCreated { id, plan } => self.plans.create(*id, plan),
             Event::PlanDisabled { id } => self.plans.disable(*id),
@@ -292,16 +284,10 @@ impl MerchantState {
             Event::RefundApproved { .. } => self.apply_refund(event, record),
             Event::PayerRepaid { id, .. } | Event::AcceptanceConfirmed { id, .. } => self.adjustments.sent(*id),
             Event::LatePixReceived { .. } => self.apply_late_pix(event, record),
-            Event::DisputeOpened { id, charge, amount, drawn, seller_due, window_ends, .. } => {
-                self.draw_pending(*seller_due, drawn);
-                self.adjustments.hold(record.ordinal, *id, (*charge, *window_ends), *amount, *drawn);
-            }
-            Event::DisputeAccepted { .. } => {
-                self.adjustments.accept(record.ordinal, Repayment::of(event, record.effective_at));
-            }
+            Event::DisputeOpened { .. } => self.apply_dispute(event, record),
+            Event::DisputeAccepted { .. } => self.apply_acceptance(event, record),
             Event::DisputeReleased { id, to_pending, seller_due, .. } => {
-                self.raise_pending(*seller_due, *to_pending);
-                self.adjustments.release(*id, *to_pending);
+                self.apply_release(*id, *to_pending, *seller_due);
             }
             Event::WriteOffRequested { .. } | Event::WriteOffRejected { .. } | Event::DeficitWrittenOff { .. } => {
                 OpenWriteOff::follow(&mut self.write_off, event, record);

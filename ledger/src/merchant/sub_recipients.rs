@@ -205,6 +205,12 @@ impl Recipients {
         self.change(number, |recipient| recipient.status = status);
     }
 
+    /// A rejected one is registered again, with another profile.
+    pub(super) fn register_again(&mut self, number: RecipientNumber, record: &Record) {
+        self.set_status(number, RecipientStatus::Draft);
+        self.set_profile(number, record);
+    }
+
     pub(super) fn set_bank_review(&mut self, number: RecipientNumber, review: Option<BankReview>) {
         self.change(number, |recipient| recipient.bank_review = review);
     }
