@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use actors::engine::Outcome;
 use actors::engine::{MerchantRow, RecipientRow};
-use actors::resident::Outcome;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use ledger::entry::Balances;
 use ledger::event::Event;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{MerchantCommand, RecipientStatus};
@@ -152,13 +153,14 @@ pub async fn list(
     Ok(ok(List::new(items.collect(), total, page)))
 }
 
-/// A recipient's full record.
+/// A recipient's full record, after booking what is due.
 #[utoipa::path(get, path = "/api/sub-recipients/{id}", operation_id = "get_recipient", params(("id" = String, Path)),
     responses((status = 200, body = RecipientRecord)))]
 pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
     let (ledger, row) = find_own(&app, caller, &id)?;
+    let accounts = app.engine.accounts(ledger).await?;
     let profile = open(&app.engine, &row, row.profiles.current());
-    Ok(ok(RecipientRecord::new(&app, ledger, &row, profile)))
+    Ok(ok(RecipientRecord::new(&row, profile, &accounts)))
 }
 
 /// Changes what is sent of a registration and leaves the rest; the status stays. Another bank
@@ -180,6 +182,8 @@ pub async fn change(
         let Some(profile) = app.engine.keyring().open_value::<RecipientProfile>(row.sealed_for(), standing) else {
             return Err(Problem::new(Code::StateConflict).detail("The recipient's personal data was erased."));
         };
+        // What is due is booked first; the change itself moves no money.
+        let accounts = app.engine.accounts(ledger).await?;
         let bank = profile.bank.clone();
         let sealed_for = SealedFor::recipient(document_digest(&app, caller.group, &profile.document));
         let profile = registration::merged(&wire, profile, app.engine.now())?;
@@ -195,7 +199,7 @@ pub async fn change(
             outcome => {
                 decided(outcome)?;
                 let (_, row) = find_own(&app, caller, &id)?;
-                let view = RecipientRecord::new(&app, ledger, &row, profile);
+                let view = RecipientRecord::new(&row, profile, &accounts);
                 return Ok(naming(permit.requested_record(), ok(view)));
             }
         }
@@ -219,9 +223,8 @@ pub fn find_own(app: &App, caller: Caller, id: &str) -> Result<(LedgerId, Recipi
 }
 
 impl RecipientRecord {
-    fn new(app: &App, ledger: LedgerId, row: &RecipientRow, profile: RecipientProfile) -> Self {
-        let balance = RecipientBalance::of_books(&app.engine, ledger);
-        let recipient = RecipientView::new(row, row.status, profile.clone(), balance);
+    fn new(row: &RecipientRow, profile: RecipientProfile, accounts: &Balances) -> Self {
+        let recipient = RecipientView::new(row, row.status, profile.clone(), RecipientBalance::of(accounts));
         Self { recipient, registration: Registration::of(profile, mask::document) }
     }
 }

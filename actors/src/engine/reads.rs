@@ -303,9 +303,10 @@ impl Engine {
 
 /// Balances of ledgers.
 impl Engine {
-    /// Debits minus credits of one account, centavos.
-    pub fn balance(&self, ledger: LedgerId, account: Account) -> i128 {
-        self.shared.read_model.balance(ledger, account)
+    /// The balances of a ledger's accounts as published. What is due is not booked first: for lists
+    /// of many ledgers.
+    pub fn published_accounts(&self, ledger: LedgerId) -> Balances {
+        self.shared.read_model.balances(ledger)
     }
 
     /// Every account of every ledger in order, and the sequence through which they are folded: one
