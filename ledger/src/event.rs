@@ -11,7 +11,7 @@ use crate::money::{Centavos, Rate};
 use crate::recurrence::{CycleOutcome, PlanTerms, SubscriptionStanding, SubscriptionTerms};
 use crate::time::{Minute, Month, Timestamp};
 
-pub use crate::terms::{CardBrand, CardFace, HouseEntryTerms, PayoutBank, PeriodSeal, Split, Terms};
+pub use crate::terms::{CardBrand, CardFace, HouseEntryTerms, MonthEnd, PayoutBank, Split, Terms};
 
 /// Why the acquirer said no (`cardStatus`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -1011,7 +1011,7 @@ pub enum Event {
         month: Month,
         /// What the journal held at its end.
         #[n(1)]
-        seal: PeriodSeal,
+        end: MonthEnd,
     },
     /// Merchant: a plan was created.
     #[n(50)]

@@ -336,7 +336,7 @@ words! {
     OPEN_NOTHING = "Nada está em aberto.", "Nothing is open.";
     ASK_CLOSE = "Pedir o fechamento", "Ask for the closing";
     CLOSE_MONTH = "Fechar o mês", "Close the month";
-    CLOSE_WHAT = "O fechamento sela as somas de todas as contas e o hash do diário. Depois dele, nenhum lançamento da casa vale neste mês.", "The closing seals the sums of all accounts and the hash of the journal. After it, no entry of the house takes effect in this month.";
+    CLOSE_WHAT = "O fechamento fixa as somas de todas as contas e o hash do diário. Depois dele, nenhum lançamento da casa vale neste mês.", "The closing fixes the sums of all accounts and the hash of the journal. After it, no entry of the house takes effect in this month.";
     SECOND_CLOSES = "Um operador pede o fechamento e outro fecha o mês, nesta página.", "One operator asks for the closing, and another closes the month, on this page.";
     MONTH_GOES_ON = "O mês ainda não acabou.", "The month is not over yet.";
     CLOSE_ASKED = "O fechamento espera outro operador.", "The closing waits for another operator.";

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actors::balance_files::SumOfKind;
 use actors::checkpoint::hex;
 use actors::engine::Engine;
+use actors::engine::SumOfKind;
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
@@ -146,7 +146,7 @@ pub async fn get(State(app): State<Arc<App>>, _: Operator, PathId(period): PathI
 }
 
 /// Asks to close a month that is over. When another operator asked before, it closes the month:
-/// the sums of all accounts and the hash of the journal at its end are sealed in a Record, no entry
+/// the sums of all accounts and the hash of the journal at its end are fixed in a Record, no entry
 /// of the house ledger takes effect in it any more, and rows of exports that do are marked `late`.
 /// The operator who asked gets 409 `second_operator_needed`.
 #[utoipa::path(post, path = "/ops/periods/{period}/close", operation_id = "close_period",
@@ -222,8 +222,8 @@ impl PeriodView {
             closed_by: closing.map(|closing| closing.by.clone()),
             closed_at: closing.map(|closing| time(closing.at)),
             cut: BTreeMap::from([("0", through.0)]),
-            head: closing.map(|closing| hex(&*closing.seal.head)),
-            totals: closing.map(|closing| hex(&*closing.seal.totals)),
+            head: closing.map(|closing| hex(&*closing.end.head)),
+            totals: closing.map(|closing| hex(&*closing.end.totals)),
             open: open_items(engine, through, (month.begin(), end))?,
         })
     }
