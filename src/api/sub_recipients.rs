@@ -9,9 +9,8 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use ledger::entry::Balances;
-use ledger::event::Event;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::{MerchantCommand, RecipientStatus};
+use ledger::merchant::{MerchantCommand, MerchantState, RecipientStatus, Registered};
 use ledger::personal::{RecipientProfile, SealedFor};
 use ledger::record::Record;
 use ledger::rejection::Rejection;
@@ -31,7 +30,7 @@ use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{List, PageQuery, ok, time};
 use crate::mask;
 use crate::views::recipient::{
-    RecipientBalance, RecipientView, document_type, find_recipient, open, status_name, view,
+    RecipientBalance, RecipientView, document_type, find_recipient, known_recipient, open, status_name, view,
 };
 use crate::views::registration::Registration;
 
@@ -88,7 +87,7 @@ pub async fn register(
         require_split(app, caller)?;
         let profile = registration::check(wire, app.engine.now())?;
         let document = document_digest(app, caller.group, &profile.document);
-        let standing = move |books: &ledger::merchant::MerchantState, _| {
+        let standing = move |books: &MerchantState, _| {
             books.recipient_by_document(document).map(|recipient| recipient.profile.clone())
         };
         let standing = app.engine.read_merchant(caller.group, standing).await?;
@@ -118,12 +117,9 @@ async fn registered_already(
     caller: Caller,
     document: Fingerprint,
 ) -> Result<(StatusCode, RegistrationResponse), Problem> {
-    let find = move |books: &ledger::merchant::MerchantState, _| {
-        books.recipient_by_document(document).map(|recipient| recipient.id)
-    };
-    let id = app.engine.read_merchant(caller.group, find).await?;
-    let row = id.and_then(|id| find_recipient(&app.engine, id)).map(|(_, row)| row);
-    let row = row.ok_or_else(broken)?;
+    let find = move |books: &MerchantState, _| books.recipient_by_document(document).map(|recipient| recipient.id);
+    let id = app.engine.read_merchant(caller.group, find).await?.ok_or_else(broken)?;
+    let (_, row) = known_recipient(&app.engine, id)?;
     let profile = open(&app.engine, &row, row.profiles.current());
     Ok((StatusCode::OK, RegistrationResponse::new(&row, row.status, profile, true)))
 }
@@ -232,18 +228,8 @@ impl RecipientRecord {
 /// The answer of the request that a Record carried out: 201 for a new recipient, 200 for one that
 /// was rejected before.
 fn registered(app: &App, caller: Caller, record: &Record) -> Result<(StatusCode, RegistrationResponse), Problem> {
-    let (number, again) = record
-        .events
-        .iter()
-        .find_map(|event| match event {
-            Event::RecipientRegistered { number, .. } => Some((*number, false)),
-            Event::RecipientRegisteredAgain { number, .. } => Some((*number, true)),
-            _ => None,
-        })
-        .ok_or_else(broken)?;
-    let find = |merchant: &MerchantRow| merchant.recipients.get(number.0 as usize - 1).cloned();
-    let row = app.engine.merchant(caller.group, find).flatten();
-    let row = row.ok_or_else(broken)?;
+    let Registered { number, again } = Registered::by(record).ok_or_else(broken)?;
+    let row = app.engine.recipient_row(caller.group, number)?;
     let profile = open(&app.engine, &row, record.personal.as_ref());
     let body = RegistrationResponse::new(&row, RecipientStatus::Draft, profile, again);
     Ok((if again { StatusCode::OK } else { StatusCode::CREATED }, body))

@@ -45,7 +45,7 @@ pub struct MadeUpData {
 
 impl MadeUpData {
     fn of(app: &App, group: GroupNumber) -> Result<Self, Problem> {
-        let id = app.engine.merchant(group, |row| row.id).ok_or_else(broken)?;
+        let id = app.engine.merchant_id(group)?;
         Ok(Self { merchant_id: id.uuid().to_string() })
     }
 }

@@ -25,9 +25,8 @@ use crate::http::idempotency::{KeyScope, SentKey, decided};
 use crate::http::json::parse_unread;
 use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{ok, only, query, time};
-use crate::http::streamed::turn;
+use crate::http::streamed::{in_turn, turn, turn_in_time};
 use crate::http::timestamp::day_of;
-use crate::http::trace::spawn_blocking;
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::queue::kind_name;
 use crate::ops::reconciliations::KeptResult;
@@ -181,17 +180,12 @@ async fn shown(app: &Arc<App>, month: Month) -> Result<PeriodView, Problem> {
 
 /// A month, as soon as no other books of the past are read.
 pub async fn read_patiently(app: &Arc<App>, month: Month) -> Result<PeriodView, Problem> {
-    let turn = Arc::clone(&app.reading_past).acquire_owned().await.map_err(|_| broken())?;
-    read(app, month, turn).await
+    read(app, month, turn_in_time(&app.reading_past).await).await
 }
 
 async fn read(app: &Arc<App>, month: Month, turn: OwnedSemaphorePermit) -> Result<PeriodView, Problem> {
     let app = Arc::clone(app);
-    let work = move || {
-        let _until_it_is_read = turn;
-        PeriodView::of(&app.engine, month)
-    };
-    spawn_blocking(work).await.unwrap_or_else(|_| Err(broken()))
+    in_turn(turn, move || PeriodView::of(&app.engine, month)).await
 }
 
 /// Where the closing of a month stands: `open`, `pending` or `closed`.

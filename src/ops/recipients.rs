@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::caller::PathId;
-use crate::http::problem::{Code, Problem, broken};
+use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, only, query};
 use crate::ops::operator::Operator;
 use crate::views::recipient::{RecipientView, find_recipient, view_with};
@@ -41,7 +41,7 @@ pub async fn get(
     let id = ObjectId::parse(&id).ok_or_else(not_found)?;
     let (ledger, row) = find_recipient(&app.engine, id).ok_or_else(not_found)?;
     let accounts = app.engine.accounts(ledger).await?;
-    let merchant = app.engine.merchant(app.engine.ids().group(id), |row| row.id).ok_or_else(broken)?;
+    let merchant = app.engine.merchant_id(app.engine.ids().group(id))?;
     let recipient = view_with(&app.engine, &row, &accounts);
     Ok(ok(RecipientOfMerchant { merchant_id: merchant.uuid().to_string(), recipient }))
 }

@@ -11,6 +11,7 @@ use ledger::record::Record;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::http::problem::{Problem, broken};
 use crate::http::reply::time;
 use crate::mask;
 use crate::views::registration;
@@ -86,6 +87,11 @@ pub fn find_recipient(engine: &Engine, id: ObjectId) -> Option<(LedgerId, Recipi
     };
     let row = engine.merchant(group, find).flatten()?;
     Some((LedgerId::Recipient(group, number), row))
+}
+
+/// A recipient whose id the books told: an actor, a queue or a Record.
+pub fn known_recipient(engine: &Engine, id: ObjectId) -> Result<(LedgerId, RecipientRow), Problem> {
+    find_recipient(engine, id).ok_or_else(broken)
 }
 
 /// A recipient as lists and decisions show it, with the money of its published books.

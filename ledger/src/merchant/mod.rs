@@ -49,9 +49,10 @@ pub use cashout::{CashoutOutcome, OpenCashout};
 pub use charge::{OpenCharge, RECONCILE_AFTER_MS, SplitRequest};
 pub use command::MerchantCommand;
 pub use dispute::OpenDispute;
+pub use opening::MerchantOpening;
 pub use plans::Plan;
 pub use refund::{CARD_WINDOW_DAYS, ChargeFacts, PIX_WINDOW_DAYS, RequestRefund};
-pub use sub_recipients::{BankReview, Recipient, RecipientStatus};
+pub use sub_recipients::{BankReview, Recipient, RecipientStatus, Registered};
 pub use subscriptions::{Subscribe, Subscription, SubscriptionChange};
 
 /// State of a merchant: all that its decisions need. It grows with recipients, keys, plans,
@@ -127,7 +128,7 @@ impl MerchantState {
             Command::CreatePlan { id, plan } => self.create_plan(id, plan),
             Command::DisablePlan { id } => self.disable_plan(id),
             Command::StoreCard { id, face, token, customer } => Ok(Self::store_card(id, face, token, customer)),
-            Command::Subscribe(order) => self.subscribe(order, now, ids),
+            Command::Subscribe(wanted) => self.subscribe(wanted, now, ids),
             Command::BillSubscription { id, charge, payer } => self.bill_subscription(id, charge, payer, now),
             Command::ChangeSubscription { id, change } => self.change_subscription(id, change, now),
             Command::CreateCashout { id, transaction, transaction_key, amount, destination } => {
@@ -137,12 +138,12 @@ impl MerchantState {
             Command::ReceiveLatePix { charge, amount, end_to_end_id } => {
                 self.receive_late_pix(charge, amount, end_to_end_id)
             }
-            Command::RequestRefund(order) => self.request_refund(*order, now, ids),
+            Command::RequestRefund(wanted) => self.request_refund(*wanted, now, ids),
             Command::ApproveRefund { id, facts } => self.approve_refund(id, &facts, now),
             Command::RejectRefund { id, notes } => self.reject_refund(id, notes),
             Command::ConfirmRepayment { id } => Ok(self.repaid(id)),
-            Command::OpenDispute(order) => self.open_dispute(*order, now),
-            Command::BookBatch(order) => Ok(self.book_batch(*order)),
+            Command::OpenDispute(reported) => self.open_dispute(*reported, now),
+            Command::BookBatch(batch) => Ok(self.book_batch(*batch)),
             Command::AcceptDispute { id, facts } => self.accept_dispute(id, &facts),
             Command::ReleaseDispute { id, facts } => self.release_dispute(id, &facts, now),
             Command::WriteOff(command) => self.write_off_deficit(command),
