@@ -36,11 +36,11 @@ use crate::priority;
 use crate::records::{LoadError, booked_record};
 use crate::store::{Part, Sequence, StoreError};
 
-use file::{BalanceFile, Cut, FileError, Source};
-use receivables::Kept;
+use file::{BalanceFile, Cut, FileError, FileSource};
+use receivables::ReceivablesFile;
 
 pub use as_of::{AsOf, SumOfKind, SumsAsOf};
-pub use carried::{AnticipatedOn, AnticipatedSums, SettingsPart, Told};
+pub use carried::{AnticipatedOn, AnticipatedSums, Told};
 pub(crate) use check::BalanceFileCheck;
 
 /// When balance files are made, beside each month's end.
@@ -253,7 +253,7 @@ impl BalanceFiles {
             let mut as_of = AsOf::of_file(File::open(path).ok()?).ok().filter(|as_of| as_of.check().is_ok())?;
             if has_receivables {
                 let file = File::open(folder.join(receivables::file_name(*cut))).ok()?;
-                as_of.receivables = Some(Kept::Alone(file).read(*cut).ok()?);
+                as_of.receivables = Some(ReceivablesFile::Alone(file).read(*cut).ok()?);
             }
             Some(as_of)
         };
@@ -419,7 +419,7 @@ impl Shared {
 
     /// What is due at a cut; none when its file is damaged, which is removed and made again.
     fn receivables(&self, cut: Cut) -> Result<Option<Receivables>, StoreError> {
-        match Kept::In(&self.store).read(cut) {
+        match ReceivablesFile::In(&self.store).read(cut) {
             Ok(receivables) => Ok(Some(receivables)),
             Err(FileError::Damaged) => {
                 tracing::warn!(through = cut.through.0, "a receivables file is damaged; it is made again");
@@ -446,8 +446,8 @@ impl Shared {
         Ok(AsOf::of(Some(whole)))
     }
 
-    fn source(&self, cut: Cut) -> Source {
-        Source::Kept(self.store.clone(), cut)
+    fn source(&self, cut: Cut) -> FileSource {
+        FileSource::Kept(self.store.clone(), cut)
     }
 
     /// Removes a damaged file, which will be made again.
