@@ -146,11 +146,8 @@ impl From<SealError> for Unavailable {
 /// use std::sync::Arc;
 /// use std::time::Duration;
 ///
-/// use actors::balance_files::BalanceFileOptions;
-/// use actors::engine::{Engine, EngineOptions};
-/// use actors::index::IndexOptions;
-/// use actors::journal::AdmissionLimits;
-/// use actors::resident::Outcome;
+/// use actors::engine::{AdmissionLimits, BalanceFileOptions, Engine, EngineOptions};
+/// use actors::engine::{IndexOptions, Outcome};
 /// use actors::testkit::MemoryStore;
 /// use ledger::fees::Settings;
 /// use ledger::merchant::MerchantCommand;
