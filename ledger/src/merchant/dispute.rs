@@ -30,8 +30,8 @@ pub struct OpenDispute {
 
 impl MerchantState {
     /// Disputes and refunds, the undecided ones too, sum to at most what was charged.
-    pub(super) fn open_dispute(&self, order: OpenDispute, now: Timestamp) -> Result<Decision, Rejection> {
-        let OpenDispute { id, facts, kind, amount, reason } = order;
+    pub(super) fn open_dispute(&self, reported: OpenDispute, now: Timestamp) -> Result<Decision, Rejection> {
+        let OpenDispute { id, facts, kind, amount, reason } = reported;
         if amount > self.in_window(&facts, now)?.free(facts.terms.amount) {
             return Err(Rejection::DisputeExceedsCharge);
         }
