@@ -16,7 +16,7 @@ use ledger::record::{DecodeError, Record};
 use ledger::source;
 use ledger::time::Month;
 
-use super::books::{AccountBooks, LedgerBooks, Line, Movement, first_of_month};
+use super::books::{AccountBooks, LedgerBooks, LedgerMovement, Line, first_of_month};
 use super::chart::{Chart, Level};
 use super::csv::{self, Dialect};
 use super::destination::{Out, Part};
@@ -24,7 +24,7 @@ use super::mapped::Mapped;
 use super::parquet::ParquetRows;
 use super::plain_text;
 use super::request::{Format, PLATFORM, Request};
-use super::rows::{self, PostingRow};
+use super::rows::{self, ExportedRow};
 use super::totals::{AccountTotals, Exported};
 use super::xlsx::XlsxRows;
 use crate::before::{Before, BeforeError, PendingCards};
@@ -339,7 +339,7 @@ impl Exporter {
                     lines.push(Line { entry: place + 1, line, source: &sources[place], posting });
                 }
             }
-            let movement = Movement {
+            let movement = LedgerMovement {
                 sequence,
                 booked_at_ms,
                 booked_at: &texts[0],
@@ -495,7 +495,7 @@ impl Exporter {
         ledgers.values_mut().try_for_each(|books| begin_books(request, books, day, text, out))
     }
 
-    fn render(&mut self, ledger: LedgerId, movement: &Movement<'_>, out: &mut dyn Out) -> io::Result<()> {
+    fn render(&mut self, ledger: LedgerId, movement: &LedgerMovement<'_>, out: &mut dyn Out) -> io::Result<()> {
         let Self { request, ledgers, text, mapped, typed, .. } = self;
         let books = ledgers.get_mut(&ledger).expect("its accounts were looked at");
         if let Some(mapped) = mapped {
@@ -504,7 +504,7 @@ impl Exporter {
         text.clear();
         if !request.format.is_plain_text() {
             for line in &movement.lines {
-                let row = PostingRow::of(ledger, books, line.posting.account, movement, line);
+                let row = ExportedRow::of(ledger, books, line.posting.account, movement, line);
                 match (request.format, &mut *typed) {
                     (_, Some(TypedRows::Parquet(rows))) => rows.row(&row.cells(), out)?,
                     (_, Some(TypedRows::Xlsx(rows))) => rows.row(&row.cells())?,

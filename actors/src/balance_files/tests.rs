@@ -16,7 +16,7 @@ use ledger::money::{Centavos, Rate};
 use ledger::record::{Decision, Record};
 use proptest::prelude::*;
 
-use super::carried::{Change, Key};
+use super::carried::{Change, RowKey};
 use super::*;
 use crate::store::{Block, Head, Partition};
 use crate::testkit::MemoryStore;
@@ -259,11 +259,11 @@ fn verification_names_a_file_that_differs_and_counts_a_damaged_one() {
     let (ledger, available) = (LedgerId::Merchant(GroupNumber(1)), Account::Available);
     let one_more = Change::Add(Balance { debits: 1, credits: 0 });
     for (key, change) in [
-        (Key::of(ledger, available), one_more),
-        (Key::first_of(ledger), Change::Gone),
-        (Key::pending(GroupNumber(1), 77), Change::Put(Balance::default())),
-        (Key::settings(GroupNumber(1), Sequence(1), 0), Change::Gone),
-        (Key::settings(GroupNumber(1), Sequence(1), 1), Change::Put(Balance::default())),
+        (RowKey::of(ledger, available), one_more),
+        (RowKey::first_of(ledger), Change::Gone),
+        (RowKey::pending(GroupNumber(1), 77), Change::Put(Balance::default())),
+        (RowKey::settings(GroupNumber(1), Sequence(1), 0), Change::Gone),
+        (RowKey::settings(GroupNumber(1), Sequence(1), 1), Change::Put(Balance::default())),
     ] {
         let mut forged = files.as_of(cut.through).unwrap();
         forged.moved.0.insert(key, change);
@@ -500,7 +500,7 @@ proptest! {
         check(&files);
         let Some(cut) = cuts(&store).first().copied() else { return Ok(()) };
         // The first file leads to the same end as all of them.
-        let mut due = Kept::In(&store).read(cut).unwrap();
+        let mut due = ReceivablesFile::In(&store).read(cut).unwrap();
         (cut.through.0 + 1..=last).for_each(|at| due.post(&crate::records::record(&store, Sequence(at)).unwrap()));
         prop_assert_eq!(kept(&due), kept(&due_through(&store, last)));
 
@@ -600,6 +600,6 @@ fn golden_files_are_read_and_written_alike() {
     let again = BalanceFiles::open(store.clone(), options).unwrap();
     check_all(&again, &store, last.0);
     for cut in cuts(&store) {
-        assert_eq!(kept(&Kept::In(&store).read(cut).unwrap()), kept(&due_through(&store, cut.through.0)));
+        assert_eq!(kept(&ReceivablesFile::In(&store).read(cut).unwrap()), kept(&due_through(&store, cut.through.0)));
     }
 }
