@@ -3,6 +3,7 @@
 //! is never given to another event or field; a new field is optional.
 
 use minicbor::{Decode, Encode};
+use strum::IntoStaticStr;
 
 use crate::fees::{Commission, PaymentMethod, Settings};
 use crate::id::{Fingerprint, ObjectId, RecipientNumber};
@@ -10,7 +11,7 @@ use crate::money::{Centavos, Rate};
 use crate::recurrence::{CycleOutcome, PlanTerms, SubscriptionStanding, SubscriptionTerms};
 use crate::time::{Minute, Month, Timestamp};
 
-pub use crate::terms::{CardBrand, CardFace, HouseEntryTerms, PayoutBank, PeriodSeal, Split, Terms};
+pub use crate::terms::{CardBrand, CardFace, HouseEntryTerms, MonthEnd, PayoutBank, Split, Terms};
 
 /// Why the acquirer said no (`cardStatus`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -316,7 +317,8 @@ pub struct Due {
 }
 
 /// A fact. The doc of each variant says who decides it.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Event {
     /// Merchant: the account group was opened. Personal part: [`crate::personal::MerchantProfile`].
     #[n(0)]
@@ -959,6 +961,7 @@ pub enum Event {
     },
     /// System: another operator approved the entry.
     #[n(45)]
+    #[strum(serialize = "house_entry")]
     HouseEntryApproved {
         /// The entry's id.
         #[n(0)]
@@ -1008,7 +1011,7 @@ pub enum Event {
         month: Month,
         /// What the journal held at its end.
         #[n(1)]
-        seal: PeriodSeal,
+        end: MonthEnd,
     },
     /// Merchant: a plan was created.
     #[n(50)]
@@ -1194,4 +1197,12 @@ pub enum Event {
         #[n(0)]
         what: String,
     },
+}
+
+impl Event {
+    /// The name of the fact in exports, reports and the operators' API: that of its variant, in
+    /// snake case. A name never changes once it was given.
+    pub fn name(&self) -> &'static str {
+        self.into()
+    }
 }

@@ -3,6 +3,7 @@
 
 use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
+use strum::IntoStaticStr;
 
 use crate::account::Account;
 use crate::fees::{Commission, PaymentMethod};
@@ -79,7 +80,8 @@ pub struct CardFace {
 }
 
 /// The card scheme, as told by the number's first digits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[cbor(index_only)]
 pub enum CardBrand {
     /// Any other.
@@ -100,6 +102,13 @@ pub enum CardBrand {
     /// The Brazilian scheme Hipercard.
     #[n(5)]
     Hipercard,
+}
+
+impl CardBrand {
+    /// Its name in the API and in exports: `visa`, `amex`, …, `other`.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// An account that an operator's entry may move. Claims of merchants and recipients are not among
@@ -211,7 +220,7 @@ pub struct HouseEntryTerms {
 
 /// What the journal held at the end of a month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct PeriodSeal {
+pub struct MonthEnd {
     /// The last Record that was booked by then; 0 when there was none.
     #[n(0)]
     pub through: u64,

@@ -25,7 +25,7 @@ pub struct Withdrawal {
     /// The anticipated part of them, and when it can be sent.
     pub settlements: Vec<Settlement>,
     /// The account that the money goes to: a sealed [`crate::personal::BankAccount`].
-    pub destination: Option<Sealed>,
+    pub destination: Sealed,
     /// The API key that asked for it.
     pub api_key: Option<ObjectId>,
     /// When an administrator approved it.
@@ -46,7 +46,7 @@ impl Object for Withdrawal {
                 spans: spans.clone(),
                 consumed: *consumed,
                 settlements: settlements.clone(),
-                destination: record.personal.clone(),
+                destination: record.personal.clone().unwrap_or_default(),
                 api_key: record.api_key,
                 approved_at: None,
                 paid_at: None,

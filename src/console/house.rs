@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::console::books::balance_table;
 use crate::console::form::{centavos, hidden_key};
 use crate::console::page::{Screen, Section, Visit};
-use crate::console::posted::Posted;
+use crate::console::posted::PostedForm;
 use crate::console::show;
 use crate::console::words;
 use crate::http::body::{FormBody, JsonBody};
@@ -161,7 +161,7 @@ fn amount_and_reason(visit: &Visit, prefix: &str) -> Markup {
 }
 
 /// Asks for an entry, as the route of `/ops` does.
-pub async fn ask(State(app): State<Arc<App>>, Posted { visit, form }: Posted) -> Response {
+pub async fn ask(State(app): State<Arc<App>>, PostedForm { visit, form }: PostedForm) -> Response {
     let asked = async {
         visit.operator.require(Role::Decide)?;
         visit.whole()?;

@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::console::form::{hidden_key, optional};
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::paging::{self, pager_named, part};
-use crate::console::posted::Posted;
+use crate::console::posted::PostedForm;
 use crate::console::show;
 use crate::console::wire_words;
 use crate::console::words::{self, Word};
@@ -289,7 +289,11 @@ pub fn verdict_word(kind: &str, verdict: Verdict) -> Word {
 }
 
 /// Takes a decision: the one that the route of `/ops` takes.
-pub async fn decide(State(app): State<Arc<App>>, PathId(id): PathId, Posted { visit, form }: Posted) -> Response {
+pub async fn decide(
+    State(app): State<Arc<App>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
     let decided = async {
         let verdict = Verdict::named(form.value("decision")).ok_or_else(|| Problem::new(Code::ValidationFailed))?;
         let (kind, notes, key) = (form.value("kind"), form.value("notes"), form.value("key"));

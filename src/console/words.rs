@@ -336,7 +336,7 @@ words! {
     OPEN_NOTHING = "Nada está em aberto.", "Nothing is open.";
     ASK_CLOSE = "Pedir o fechamento", "Ask for the closing";
     CLOSE_MONTH = "Fechar o mês", "Close the month";
-    CLOSE_WHAT = "O fechamento sela as somas de todas as contas e o hash do diário. Depois dele, nenhum lançamento da casa vale neste mês.", "The closing seals the sums of all accounts and the hash of the journal. After it, no entry of the house takes effect in this month.";
+    CLOSE_WHAT = "O fechamento fixa as somas de todas as contas e o hash do diário. Depois dele, nenhum lançamento da casa vale neste mês.", "The closing fixes the sums of all accounts and the hash of the journal. After it, no entry of the house takes effect in this month.";
     SECOND_CLOSES = "Um operador pede o fechamento e outro fecha o mês, nesta página.", "One operator asks for the closing, and another closes the month, on this page.";
     MONTH_GOES_ON = "O mês ainda não acabou.", "The month is not over yet.";
     CLOSE_ASKED = "O fechamento espera outro operador.", "The closing waits for another operator.";
@@ -423,7 +423,7 @@ pub fn done(done: &Done) -> Word {
     }
 }
 
-/// A fact of the ledger in words.
+/// A fact of the ledger in words. There is no `_`, so the compiler asks for the words of a new one.
 pub fn fact(event: &Event) -> Word {
     match event {
         Event::ChargeOpened { .. } => word("Aberta, partes e taxas fixadas", "Opened, parts and fees fixed"),
@@ -470,13 +470,6 @@ pub fn fact(event: &Event) -> Word {
         Event::WithdrawalPaid { .. } => word("Saque pago", "Withdrawal paid"),
         Event::WithdrawalRejected { .. } => word("Saque recusado", "Withdrawal rejected"),
         Event::WithdrawalReturned { .. } => word("Saque devolvido pelo banco", "Withdrawal returned by the bank"),
-        other => fact_of_others(other),
-    }
-}
-
-/// Facts that are about no charge and no withdrawal.
-fn fact_of_others(event: &Event) -> Word {
-    match event {
         Event::CashoutCreated { .. } => word("Cashout criado", "Cashout created"),
         Event::CashoutProcessed { .. } => word("Cashout processado", "Cashout processed"),
         Event::CashoutFailed { .. } => word("Cashout voltou", "Cashout came back"),
@@ -506,29 +499,18 @@ fn fact_of_others(event: &Event) -> Word {
         Event::SubscriptionPaused { .. } => word("Assinatura pausada", "Subscription paused"),
         Event::SubscriptionResumed { .. } => word("Assinatura retomada", "Subscription resumed"),
         Event::SubscriptionCancelled { .. } => word("Assinatura cancelada", "Subscription cancelled"),
-        _ => ANOTHER_FACT,
     }
 }
-
-const ANOTHER_FACT: Word = word("Outro fato", "Another fact");
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::records::facts_of_golden_files;
 
     #[test]
     fn every_word_is_in_both_languages() {
         assert!(ALL.len() > 80, "{}", ALL.len());
         for (name, Word { pt, en }) in ALL {
             assert!(!pt.trim().is_empty() && !en.trim().is_empty(), "{name}");
-        }
-    }
-
-    #[test]
-    fn every_fact_has_its_words() {
-        for event in facts_of_golden_files() {
-            assert_ne!(fact(&event).en, ANOTHER_FACT.en, "{event:?}");
         }
     }
 }

@@ -40,7 +40,7 @@ pub(super) struct AccountBooks {
 }
 
 /// Postings of one Record in one ledger.
-pub(super) struct Movement<'a> {
+pub(super) struct LedgerMovement<'a> {
     pub(super) sequence: Sequence,
     /// Time of the booking, in milliseconds since the Unix epoch.
     pub(super) booked_at_ms: i64,

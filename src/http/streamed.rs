@@ -19,8 +19,8 @@ use tokio::sync::mpsc::{Sender, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::problem::{Code, Problem};
-use super::trace::in_this_request;
+use super::problem::{Code, Problem, broken};
+use super::trace::{in_this_request, spawn_blocking};
 
 /// Bytes that are gathered before they are sent.
 const PART_BYTES: usize = 256 * 1024;
@@ -73,6 +73,24 @@ pub async fn turn(one_at_a_time: &Arc<Semaphore>, under_way: &'static str) -> Re
         Ok(Ok(turn)) => Ok(turn),
         _ => Err(Problem::new(Code::Overloaded).retry_after(5).detail(under_way)),
     }
+}
+
+/// The same permit, as soon as it is free.
+pub async fn turn_in_time(one_at_a_time: &Arc<Semaphore>) -> OwnedSemaphorePermit {
+    Arc::clone(one_at_a_time).acquire_owned().await.expect("nobody closes it")
+}
+
+/// Does work that may wait for the disk on a thread of its own, while it is its turn. Error: that
+/// of the work, or `internal_error` when it panics.
+pub async fn in_turn<T: Send + 'static>(
+    turn: OwnedSemaphorePermit,
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let work = move || {
+        let _until_it_is_done = turn;
+        work()
+    };
+    spawn_blocking(work).await.unwrap_or_else(|_| Err(broken()))
 }
 
 /// Work without a pause, while there are commands. A pause is as many times as long as the work

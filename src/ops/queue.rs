@@ -19,7 +19,7 @@ use crate::mask;
 use crate::ops::audit::OfMerchant;
 use crate::ops::operator::Operator;
 use crate::views::house_entry::{HouseEntryView, OperatorEntry};
-use crate::views::recipient::{find_recipient, open, recipient_id, status_name};
+use crate::views::recipient::{known_recipient, open, recipient_id, status_name};
 use crate::views::withdrawal::DestinationView;
 
 /// Items of one answer; `total` counts all.
@@ -178,7 +178,7 @@ pub fn kind_name(item: &WaitingItem) -> &'static str {
 
 /// An item as it is shown.
 pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
-    let merchant = |group| app.engine.merchant(group, |row| row.id).ok_or_else(broken);
+    let merchant = |group| app.engine.merchant_id(group);
     let merchant = item.ledger.group().map(merchant).transpose()?;
     let mut view = QueueItem {
         kind: kind_name(item),
@@ -200,10 +200,10 @@ pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
         reference: None,
         effective_date: None,
     };
-    let open_account = |sealed: &Option<Sealed>| DestinationView::open(&app.engine, item.id, sealed.as_ref()?);
+    let open_account = |sealed: &Sealed| DestinationView::open(&app.engine, item.id, sealed);
     match &item.what {
         WaitingKind::Recipient | WaitingKind::BankAccount => {
-            let (_, row) = find_recipient(&app.engine, item.id).ok_or_else(broken)?;
+            let (_, row) = known_recipient(&app.engine, item.id)?;
             let profile = open(&app.engine, &row, row.profiles.current());
             let changed_at = row.bank_review.filter(|_| item.what == WaitingKind::BankAccount).map(|(_, at)| at);
             view.created_at = time(changed_at.unwrap_or(row.created_at));
@@ -220,7 +220,7 @@ pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
         }
         WaitingKind::Payout { amount, destination } => {
             view.amount = Some(amount.0);
-            view.destination = open_account(destination);
+            view.destination = destination.as_ref().and_then(open_account);
             view.status = "in_processing";
         }
         WaitingKind::HouseEntry { amount } => {

@@ -21,7 +21,7 @@ const COLUMNS: &[Column] = &[
 ];
 
 /// Fold of the trial balance.
-pub(super) struct TrialBalance {
+pub(super) struct TrialBalanceReport {
     /// Whether its days begin with the first Record: then what was posted before is of its days.
     is_of_all_days: bool,
     accounts: BTreeMap<(LedgerId, Account), OfAccount>,
@@ -33,13 +33,13 @@ struct OfAccount {
     moved: Balance,
 }
 
-impl TrialBalance {
+impl TrialBalanceReport {
     pub(super) fn new(is_of_all_days: bool) -> Self {
         Self { is_of_all_days, accounts: BTreeMap::new() }
     }
 }
 
-impl Fold for TrialBalance {
+impl Fold for TrialBalanceReport {
     fn columns(&self) -> &'static [Column] {
         COLUMNS
     }

@@ -36,11 +36,11 @@ use crate::priority;
 use crate::records::{LoadError, booked_record};
 use crate::store::{Part, Sequence, StoreError};
 
-use file::{BalanceFile, Cut, FileError, Source};
-use receivables::Kept;
+use file::{BalanceFile, Cut, FileError, FileSource};
+use receivables::ReceivablesFile;
 
 pub use as_of::{AsOf, SumOfKind, SumsAsOf};
-pub use carried::{AnticipatedOn, AnticipatedSums, SettingsPart, Told};
+pub use carried::{AnticipatedOn, AnticipatedSums, Told};
 pub(crate) use check::BalanceFileCheck;
 
 /// When balance files are made, beside each month's end.
@@ -262,7 +262,7 @@ impl BalanceFiles {
             let mut as_of = AsOf::of_file(File::open(path).ok()?).ok().filter(|as_of| as_of.check().is_ok())?;
             if has_receivables {
                 let file = File::open(folder.join(receivables::file_name(*cut))).ok()?;
-                as_of.receivables = Some(Kept::Alone(file).read(*cut).ok()?);
+                as_of.receivables = Some(ReceivablesFile::Alone(file).read(*cut).ok()?);
             }
             Some(as_of)
         };
@@ -344,9 +344,6 @@ impl Shared {
     /// Makes the files that are missing through a published Record.
     fn make(&self, published: Sequence) -> Result<(), LoadError> {
         let _alone = self.making.lock();
-        for (name, _) in self.store.files()?.into_iter().filter(|(name, _)| Cut::is_of_format_before(name)) {
-            self.store.remove_file(&name)?;
-        }
         let damaged: Vec<_> = {
             let known = self.known.lock();
             let damaged = known.files.iter().filter(|(_, file)| file.is_damaged.load(Ordering::Relaxed));
@@ -426,7 +423,7 @@ impl Shared {
 
     /// What is due at a cut; none when its file is damaged, which is removed and made again.
     fn receivables(&self, cut: Cut) -> Result<Option<Receivables>, StoreError> {
-        match Kept::In(&self.store).read(cut) {
+        match ReceivablesFile::In(&self.store).read(cut) {
             Ok(receivables) => Ok(Some(receivables)),
             Err(FileError::Damaged) => {
                 tracing::warn!(through = cut.through.0, "a receivables file is damaged; it is made again");
@@ -453,8 +450,8 @@ impl Shared {
         Ok(AsOf::of(Some(whole)))
     }
 
-    fn source(&self, cut: Cut) -> Source {
-        Source::Kept(self.store.clone(), cut)
+    fn source(&self, cut: Cut) -> FileSource {
+        FileSource::Kept(self.store.clone(), cut)
     }
 
     /// Removes a damaged file, which will be made again.

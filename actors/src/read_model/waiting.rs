@@ -28,9 +28,9 @@ pub enum WaitingKind {
         /// How much.
         #[n(0)]
         amount: Centavos,
-        /// The account that it goes to; none for one that an older release was asked for.
+        /// The account that it goes to.
         #[n(1)]
-        destination: Option<Sealed>,
+        destination: Sealed,
     },
     /// A refund is to be approved or rejected (interface 3.6).
     #[n(2)]
@@ -58,7 +58,7 @@ pub enum WaitingKind {
         /// How much.
         #[n(0)]
         amount: Centavos,
-        /// The account that a withdrawal goes to.
+        /// The account that a withdrawal goes to; none of a cashout.
         #[n(1)]
         destination: Option<Sealed>,
     },
@@ -108,13 +108,14 @@ impl WaitingSet {
                 Some(id),
             ) => self.remove(about, id),
             (Event::WithdrawalRequested { id, amount, .. }, _) => {
-                self.put(about, *id, WaitingKind::Withdrawal { amount: *amount, destination: record.personal.clone() });
+                let destination = record.personal.clone().unwrap_or_default();
+                self.put(about, *id, WaitingKind::Withdrawal { amount: *amount, destination });
             }
             (Event::WithdrawalApproved { id }, _) => {
                 if let Some(WaitingKind::Withdrawal { amount, destination }) =
                     self.by_ledger.get(&(about, *id)).cloned()
                 {
-                    self.put(about, *id, WaitingKind::Payout { amount, destination });
+                    self.put(about, *id, WaitingKind::Payout { amount, destination: Some(destination) });
                 }
             }
             (Event::CashoutCreated { id, amount, .. }, _) => {

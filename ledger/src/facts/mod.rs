@@ -1,8 +1,9 @@
 //! Facets of every fact, by noun: what each event means for the books, the statement, webhooks, the
 //! index and the audit trail.
 //!
-//! [`say`] is the one match over all events. It has no `_`, so the compiler asks for an arm for a
-//! new event. The file of a noun has all facets of its facts.
+//! [`say`] matches all events without a `_`, so the compiler asks for an arm for a new event. The
+//! file of a noun has all facets of its facts, but one: a fact's name comes from its declaration
+//! ([`Event::name`]).
 
 mod acquirer;
 mod anticipation;

@@ -13,7 +13,7 @@ use crate::personal::SealedFor;
 pub(super) fn requested(to: &mut impl Facets, id: ObjectId, amount: Centavos) {
     to.about(id);
     to.personal(|_| SealedFor::account(id));
-    to.source("withdrawal_requested", || vec![uuid("withdrawal", id)]);
+    to.objects(|| vec![uuid("withdrawal", id)]);
     to.entries(|books| books.between_claims(books.owner, Account::ReservedWithdrawal, Account::Available, amount));
 }
 
@@ -26,7 +26,7 @@ pub(super) fn approved(to: &mut impl Facets, id: ObjectId) {
 /// The institution took the transfer.
 pub(super) fn paid(to: &mut impl Facets, id: ObjectId, amount: Centavos, transfer_id: &str, bank: Option<PayoutBank>) {
     to.about(id);
-    to.source("withdrawal_paid", || vec![uuid("withdrawal", id), ("transfer", transfer_id.to_owned())]);
+    to.objects(|| vec![uuid("withdrawal", id), ("transfer", transfer_id.to_owned())]);
     to.tell(WebhookEventKind::WithdrawalApproved, id);
     to.entries(|books| {
         let Some(number) = books.owning_recipient() else { return };
@@ -42,7 +42,7 @@ pub(super) fn paid(to: &mut impl Facets, id: ObjectId, amount: Centavos, transfe
 /// An administrator rejected it, or the institution refused the transfer.
 pub(super) fn rejected(to: &mut impl Facets, id: ObjectId, amount: Centavos, notes: &str) {
     to.about(id);
-    to.source("withdrawal_rejected", || vec![uuid("withdrawal", id)]);
+    to.objects(|| vec![uuid("withdrawal", id)]);
     to.tell(WebhookEventKind::WithdrawalRejected, id);
     to.audited(|| AuditedFact::of("reject", "withdrawal", id).because(notes));
     to.entries(|books| books.between_claims(books.owner, Account::Available, Account::ReservedWithdrawal, amount));
@@ -51,7 +51,8 @@ pub(super) fn rejected(to: &mut impl Facets, id: ObjectId, amount: Centavos, not
 /// The bank returned a transfer that had been taken.
 pub(super) fn returned(to: &mut impl Facets, id: ObjectId, amount: Centavos, bank: Option<PayoutBank>) {
     to.about(id);
-    to.source("withdrawal_returned", || vec![uuid("withdrawal", id)]);
+    to.objects(|| vec![uuid("withdrawal", id)]);
+    to.act("return");
     to.tell(WebhookEventKind::WithdrawalRejected, id);
     to.entries(|books| {
         let Some(number) = books.owning_recipient() else { return };

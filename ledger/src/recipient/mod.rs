@@ -298,7 +298,7 @@ impl RecipientState {
                     consumed: *consumed,
                     settlements: settlements.clone(),
                     approved_at: None,
-                    destination: record.personal.clone(),
+                    destination: record.personal.clone().unwrap_or_default(),
                     bank: None,
                 });
             }

@@ -52,7 +52,7 @@ pub struct OpenWithdrawal {
     pub approved_at: Option<Timestamp>,
     /// The account that the money goes to: a sealed [`crate::personal::BankAccount`].
     #[n(6)]
-    pub destination: Option<Sealed>,
+    pub destination: Sealed,
     /// The account that the money left, once it was paid.
     #[n(7)]
     pub bank: Option<PayoutBank>,

@@ -14,7 +14,7 @@ use ledger::fees::{Commission, Fees, Options, PaymentMethod, Settings};
 use ledger::house::{HouseAccount, HouseEntryTerms};
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::money::{Centavos, Rate};
-use ledger::period::PeriodSeal;
+use ledger::period::MonthEnd;
 use ledger::personal::Sealed;
 use ledger::record::{Decision, DecodeError, Idempotency, RailStamp, Record};
 use ledger::recurrence::{
@@ -415,7 +415,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 LedgerId::System,
                 Event::PeriodClosed {
                     month: Month(682),
-                    seal: PeriodSeal { through: 1_234_567, head: [0xAA; 32].into(), totals: [0xBB; 32].into() },
+                    end: MonthEnd { through: 1_234_567, head: [0xAA; 32].into(), totals: [0xBB; 32].into() },
                 },
             )),
         ),
@@ -996,7 +996,7 @@ fn readable(record: &Record) -> String {
     format!("{}\n", text.trim_start())
 }
 
-fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests", "golden", "format-1"].iter().collect()
 }
 
