@@ -102,7 +102,7 @@ centavo-setup tls --trial localhost
 if centavo-setup tls chain.pem other.pem; then echo "a foreign key was taken"; exit 1; fi
 "#;
 
-/// Before step 7: a Prometheus that does not start is told.
+/// Before step 7: a Prometheus that does not start is an error.
 const NO_PROMETHEUS: &str = r#"
 cp root/usr/share/centavo/prometheus/prometheus.yml whole.yml
 echo 'scrape: none' >> root/usr/share/centavo/prometheus/prometheus.yml
