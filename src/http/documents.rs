@@ -32,7 +32,7 @@ const DOCUMENTS: [(&str, &[Document]); 5] = [
         documents!["guide/first-charge" "guide/clients" "guide/webhooks" "guide/local-webhooks" "guide/errors" "guide/retries" "guide/refunds" "guide/lists" "guide/rate-limits" "guide/sandbox" "interface" "decisions" "limits"],
     ),
     ("Operate", documents!["operating" "runbook" "postgresql" "deploy/README" "../SECURITY" "../CHANGELOG"]),
-    ("Account", documents!["accounting" "exports" "reports"]),
+    ("Account", documents!["books" "accounting" "exports" "reports"]),
     ("Em português", documents!["pt-br/inicio" "pt-br/livros"]),
     (
         "Understand",

@@ -102,6 +102,18 @@ const CHART: &str = "for top in Assets Liabilities Income Expenses Equity; do
 done > chart.toml
 printf '%s\\n' \"$CHART\" >> chart.toml";
 
+/// A synopsis runs nothing: the help of each command has its flags.
+const HELP_KNOWS: &str = r#"centavo() {
+  local help word; help=$(command centavo "$1" --help)
+  for word in "$@"; do
+    case $word in --*) grep -q -e "$word " <<< "$help" || { echo "$1 has no $word"; return 1; } ;; esac
+  done
+}"#;
+
+/// Benchmarks take hours, and measure the machine: they are looked at, as all that is asked of
+/// cargo.
+const PEER: &str = "test -x \"$ROOT/benches/peers/postgres.sh\"";
+
 const CERTIFICATES: &str = "mkdir given compose && touch given/{,ops-}{chain,key}.pem && cd compose
 chown() { echo \"the owner would change: $*\"; }";
 
@@ -115,7 +127,7 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     ("CONTRIBUTING.md", "cargo check", Run(ACCOUNT, &[(".ci/run ", "gates ")])),
     ("CONTRIBUTING.md", "CENTAVO_SIM_SEED", Run("", &[])),
     ("docs/architecture.md", "merchants ──HTTP──►", Text),
-    ("docs/decisions.md", "centavo verify --data DIR", NotRun("a synopsis; the pages that it leads to are run")),
+    ("docs/decisions.md", "centavo verify --data DIR", Run(HELP_KNOWS, &[("ID|all|P-all", "ID")])),
     ("docs/operating.md", "cargo build --profile dist", Run("own operating", &[("target/dist/centavo", "centavo")])),
     ("docs/operating.md", "curl -X POST localhost:8081/ops/merchants", Run("", &[])),
     (
@@ -144,6 +156,10 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     ("docs/exports.md", "centavo export --ledger P-all", Run(CHART, &[])),
     ("docs/exports.md", "[[account]]", Text),
     ("docs/reports.md", "centavo report", Run("", &[JULY])),
+    ("docs/books.md", "centavo report", Run("", &[])),
+    ("docs/books.md", "centavo export", Run("", &[])),
+    ("docs/books.md", "curl -sS localhost:8081/ops/periods/2026-11 -H \"Authorization: Bearer $ANA\"\n", MONTH_END),
+    ("docs/books.md", "curl -sS localhost:8081/ops/periods/2026-11/close", MONTH_END),
     ("docs/pt-br/livros.md", "centavo report", Run("", &[])),
     ("docs/pt-br/livros.md", "centavo export", Run("", &[])),
     (
@@ -189,11 +205,7 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     ("docs/internals/journal.md", "centavo checkpoint 1", Text),
     ("docs/internals/postgres.md", "WITH owner", Text),
     ("docs/internals/snapshots.md", "snapshot/<ledger>", Text),
-    (
-        "docs/performance.md",
-        "cargo bench",
-        NotRun("benchmarks take hours, and measure the machine; .ci/run builds them"),
-    ),
+    ("docs/performance.md", "cargo bench", Run("", &[("benches/peers/postgres.sh 8 64 hot", PEER)])),
     (POSTGRES, "createuser", Run("", &[("--pwprompt centavo", "clerk"), ("--owner centavo", "--owner clerk")])),
     (
         POSTGRES,
@@ -430,6 +442,15 @@ fn cargo_knows(asked: &str) {
     if let Some(example) = after("--example") {
         assert!(package.join("examples").join(example).with_extension("rs").is_file(), "{asked}");
     }
+    if let Some(bench) = after("--bench") {
+        let folder = package.join("benches").join(bench);
+        let files = std::fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.unwrap().path());
+        let files = files.chain([folder.with_extension("rs")]);
+        let source: String = files.filter_map(|path| std::fs::read_to_string(path).ok()).collect();
+        assert!(!source.is_empty(), "{asked}");
+        let flags = asked.split(' ').skip(words.len() + 1).filter(|word| word.starts_with("--"));
+        flags.for_each(|flag| assert!(source.contains(&format!("\"{flag}\"")), "{asked}: no {flag}"));
+    }
     let Some(test) = after("--test") else { return };
     let folder = package.join("tests").join(test);
     let file = folder.with_extension("rs");
@@ -496,6 +517,8 @@ fn a_command_for_cargo_that_does_not_work_is_found() {
         "test --test nothing",
         "build --profile dists",
         "run --example clients",
+        "bench --bench settlements",
+        "bench --bench export -- --posting 5",
         "test -p actors --test simulation every_sed -- --nocapture",
     ] {
         assert!(std::panic::catch_unwind(|| cargo_knows(wrong)).is_err(), "{wrong} was taken");

@@ -219,7 +219,9 @@ fn busy_server() -> String {
     let address = format!("http://{}", listener.local_addr().unwrap());
     std::thread::spawn(move || {
         for (status, header) in
-            [("503 Busy", ""), ("429 Too Many", "Retry-After: 9\r\n"), ("503 Busy", ""), ("200 OK", "")].into_iter().cycle()
+            [("503 Busy", ""), ("429 Too Many", "Retry-After: 9\r\n"), ("503 Busy", ""), ("200 OK", "")]
+                .into_iter()
+                .cycle()
         {
             let (mut caller, _) = listener.accept().unwrap();
             let mut head = Vec::new();
