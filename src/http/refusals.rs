@@ -72,6 +72,9 @@ impl From<Rejection> for Problem {
             Rejection::PeriodNotOver => Problem::new(Code::PeriodNotOver),
             Rejection::WriteOffExceedsDebt => of_amount(Code::ExceedsDebt, "A baixa é maior que a dívida".to_owned()),
             Rejection::WriteOffWaits => Problem::new(Code::WriteOffPending),
+            Rejection::WithdrawalNotPaid | Rejection::ReturnWaits | Rejection::ReturnedBeforePaid => {
+                of_return(&rejection)
+            }
             Rejection::SecondOperatorNeeded => Problem::new(Code::SecondOperatorNeeded),
             Rejection::WithdrawalAlreadyDecided => Problem::new(Code::AlreadyDecided),
             Rejection::WithdrawalPending => Problem::new(Code::WithdrawalPending),
@@ -107,5 +110,17 @@ impl From<Rejection> for Problem {
             Rejection::RefundAlreadyDecided | Rejection::DisputeAlreadyDecided => Problem::new(Code::AlreadyDecided),
         };
         problem.detail(detail)
+    }
+}
+
+/// The refusals of the return of a withdrawal.
+fn of_return(rejection: &Rejection) -> Problem {
+    match rejection {
+        Rejection::WithdrawalNotPaid => Problem::new(Code::WithdrawalNotPaid),
+        Rejection::ReturnWaits => Problem::new(Code::ReturnPending),
+        _ => {
+            let (field, message) = ("effective_date".to_owned(), "o saque foi pago depois deste dia".into());
+            Problem::new(Code::ValidationFailed).errors(vec![FieldError { field, code: "before_payment", message }])
+        }
     }
 }

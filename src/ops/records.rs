@@ -191,6 +191,8 @@ pub fn fact_name(event: &Event) -> &'static str {
         Event::HouseEntryRejected { .. } => "house_entry_rejected",
         Event::WriteOffRequested { .. } => "write_off_requested",
         Event::WriteOffRejected { .. } => "write_off_rejected",
+        Event::WithdrawalReturnRequested { .. } => "withdrawal_return_requested",
+        Event::WithdrawalReturnRejected { .. } => "withdrawal_return_rejected",
         Event::PeriodCloseRequested { .. } => "period_close_requested",
         Event::PeriodClosed { .. } => "period_closed",
         Event::PlanCreated { .. } => "plan_created",
