@@ -30,6 +30,7 @@ use crate::http::timestamp::{Named, day};
 use crate::http::trace::spawn_blocking;
 use crate::ops::merchants;
 use crate::ops::operator::Operator;
+use crate::views::cut::by_partition;
 use crate::views::ledger::ledger_name;
 use crate::views::recipient::find_recipient;
 
@@ -361,7 +362,7 @@ async fn csv(app: &Arc<App>, cut: Option<Sequence>) -> Result<Response, Problem>
 
 impl TrialBalance {
     fn of(through: Sequence, balanced: bool, accounts: Vec<AccountRow>, total: u64, page: Page) -> Self {
-        let cut = BTreeMap::from([("0", through.0)]);
+        let cut = by_partition(through);
         Self { cut, balanced, accounts, total, page: page.page, pages: page.pages(total), per_page: page.per_page }
     }
 }

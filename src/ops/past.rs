@@ -23,6 +23,7 @@ use crate::http::reply::{ok, only, query};
 use crate::ops::books::{AccountRow, rows_of};
 use crate::ops::operator::Operator;
 use crate::past_books::PastReading;
+use crate::views::cut::by_partition;
 
 /// How long a request waits for the end of a job.
 const PATIENCE: Duration = Duration::from_millis(300);
@@ -75,7 +76,7 @@ pub async fn past(
     let _over_or_not_yet = timeout(PATIENCE, job.wait_for(PastReading::is_over)).await.map(drop);
     let reading = job.borrow().clone();
     let view = PastTrialBalance {
-        cut: BTreeMap::from([("0", cut.0)]),
+        cut: by_partition(cut),
         status: "queued",
         read: None,
         of: None,

@@ -32,6 +32,7 @@ use crate::ops::operator::{Decider, Operator};
 use crate::ops::queue::kind_name;
 use crate::ops::reconciliations::KeptResult;
 use crate::ops::uncompared::uncompared;
+use crate::views::cut::by_partition;
 
 /// A month, and its closing.
 #[derive(Debug, Serialize, ToSchema)]
@@ -221,7 +222,7 @@ impl PeriodView {
             requested_at: period.as_ref().map(|period| time(period.requested_at)),
             closed_by: closing.map(|closing| closing.by.clone()),
             closed_at: closing.map(|closing| time(closing.at)),
-            cut: BTreeMap::from([("0", through.0)]),
+            cut: by_partition(through),
             head: closing.map(|closing| hex(&*closing.seal.head)),
             totals: closing.map(|closing| hex(&*closing.seal.totals)),
             open: open_items(engine, through, (month.begin(), end))?,

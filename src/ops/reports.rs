@@ -30,6 +30,7 @@ use crate::ops::books::find;
 use crate::ops::merchants::tax_id;
 use crate::ops::operator::Operator;
 use crate::reports::{Report, ReportError, ReportFormat, ReportMade, ReportMaker, ReportRequest, TaxIds, WrongReport};
+use crate::views::cut::as_header;
 use crate::views::ledger::ledger_name;
 
 /// A report as JSON: its rows, their sums, and the part of the journal that it is of.
@@ -130,7 +131,7 @@ pub async fn report(
         (CONTENT_TYPE, HeaderValue::from_static(format.media_type())),
         (CONTENT_DISPOSITION, HeaderValue::from_str(&disposition).map_err(|_| Problem::new(Code::Internal))?),
         (CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy)),
-        (HeaderName::from_static("report-cut"), HeaderValue::from(made.cut)),
+        (HeaderName::from_static("report-cut"), as_header(Sequence(made.cut))),
         (
             HeaderName::from_static("report-head"),
             HeaderValue::from_str(&made.head).map_err(|_| Problem::new(Code::Internal))?,

@@ -23,6 +23,7 @@ use crate::http::json::Checker;
 use crate::http::problem::Problem;
 use crate::http::reply::single;
 use crate::http::timestamp::{begin_of, day};
+use crate::views::cut::as_header;
 
 /// What the query of an export asks for.
 pub fn request(pairs: &[(String, String)], ledger: Option<String>) -> Result<Request, Problem> {
@@ -64,10 +65,9 @@ pub fn file(request: &Request, encoding: Encoding, body: Body) -> Response {
     (headers, encoding.headers(), body).into_response()
 }
 
-/// The header that names the last Record that counts in a stream, `X-Cut`, as a manifest names that
-/// of a file.
+/// The header that names the last Record that counts in a stream, by partition: `X-Cut: 0=42`.
 pub fn cut_header(cut: Sequence) -> (HeaderName, HeaderValue) {
-    (HeaderName::from_static("x-cut"), cut.0.into())
+    (HeaderName::from_static("x-cut"), as_header(cut))
 }
 
 /// Tells an exporter the ids of a merchant and of its recipients.

@@ -5,6 +5,7 @@
 pub mod cashout;
 pub mod charge;
 pub mod checkpoint;
+pub mod cut;
 pub mod delivery;
 pub mod dispute;
 pub mod export_file;

@@ -225,6 +225,13 @@ fn resolved<'a>(schema: &'a Value, schemas: &'a Value) -> &'a Value {
     }
 }
 
+/// The headers of streams and reports that say which Records count.
+const CUT_HEADERS: [(&str, &[&str]); 3] = [
+    ("/ops/export", &["X-Cut"]),
+    ("/api/reports/ledger", &["X-Cut"]),
+    ("/ops/reports/{name}", &["Report-Cut", "Report-Head"]),
+];
+
 /// Adds the parts of an operation that follow from its path and method.
 fn complete_operation(path: &str, method: &str, operation: &mut Value, schemas: &Value) {
     let of_merchants = path.starts_with("/api/");
@@ -293,6 +300,10 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value, schemas: 
     for (status, response) in operation["responses"].as_object_mut().into_iter().flatten() {
         let number = status.parse().unwrap_or_default();
         complete_response(number, response, of_merchants, method, schemas);
+        let of_path = CUT_HEADERS.iter().filter(|(of, _)| (*of, number) == (path, 200));
+        for name in of_path.flat_map(|(_, names)| *names) {
+            response["headers"][name] = json!({"$ref": format!("#/components/headers/{name}")});
+        }
     }
 }
 
@@ -421,6 +432,9 @@ fn headers() -> Value {
         }),
         "RateLimit": text("What is left of the limit, and when it is full again."),
         "RateLimit-Policy": text("The limit: how many requests in how many seconds."),
+        "X-Cut": always("The last Record that counts, by partition of the journal: `0=42`, with commas between partitions."),
+        "Report-Cut": always("The last Record that counts, by partition of the journal: `0=42`, with commas between partitions."),
+        "Report-Head": always("SHA-256 of the block that has this Record, hexadecimal."),
         "Retry-After": seconds("When to try again, in seconds."),
         "WWW-Authenticate": always("`Bearer`."),
     })

@@ -3,9 +3,11 @@
 
 use std::io::{self, Write};
 
+use actors::store::Sequence;
 use serde_json::{Map, Value, json};
 
 use crate::reports::table::{Cell, Closing, Column, Heading, Kind, Renderer};
+use crate::views::cut::by_partition;
 
 /// A report that is being written.
 pub(super) struct JsonTable<'a> {
@@ -50,7 +52,7 @@ impl Renderer for JsonTable<'_> {
         let sums = self.columns.iter().zip(&closing.totals);
         let totals: Map<String, Value> =
             sums.filter_map(|(column, total)| Some((column.name.to_owned(), number((*total)?)))).collect();
-        let end = json!({"totals": totals, "count": closing.rows, "cut": {"0": closing.cut}, "head": closing.head});
+        let end = json!({"totals": totals, "count": closing.rows, "cut": by_partition(Sequence(closing.cut)), "head": closing.head});
         let end = end.to_string();
         self.out.write_all(b"],")?;
         self.out.write_all(end.strip_prefix('{').unwrap_or(&end).as_bytes())?;
