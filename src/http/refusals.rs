@@ -42,11 +42,6 @@ impl From<actors::seal::SealError> for Problem {
 impl From<Rejection> for Problem {
     fn from(rejection: Rejection) -> Self {
         let detail = rejection.to_string();
-        let of_split = |code: Code, index: usize| {
-            let row = code.row();
-            let field = format!("splits[{index}].sub_recipient_id");
-            Problem::new(code).errors(vec![FieldError { field, code: row.code, message: row.message.into() }])
-        };
         let of_amount = |code: Code, message: String| {
             let error =
                 FieldError { field: "amount".to_owned(), code: code.row().code, message: message.clone().into() };
@@ -65,9 +60,6 @@ impl From<Rejection> for Problem {
             | Rejection::PlanNotFound => Problem::new(Code::NotFound),
             Rejection::TagTaken => Problem::new(Code::TagTaken),
             Rejection::PlanDisabled => Problem::new(Code::PlanDisabled),
-            Rejection::RecipientAlreadyDecided | Rejection::HouseEntryAlreadyDecided => {
-                Problem::new(Code::AlreadyDecided)
-            }
             Rejection::PeriodIsClosed => Problem::new(Code::PeriodClosed),
             Rejection::PeriodNotOver => Problem::new(Code::PeriodNotOver),
             Rejection::WriteOffExceedsDebt => of_amount(Code::ExceedsDebt, "A baixa é maior que a dívida".to_owned()),
@@ -107,10 +99,19 @@ impl From<Rejection> for Problem {
             | Rejection::TakeBackExceedsRefund
             | Rejection::TakeBackExceedsSplit { .. } => Problem::new(Code::RefundExceedsAvailable),
             Rejection::DisputeExceedsCharge => Problem::new(Code::DisputeExceedsAvailable),
-            Rejection::RefundAlreadyDecided | Rejection::DisputeAlreadyDecided => Problem::new(Code::AlreadyDecided),
+            Rejection::RecipientAlreadyDecided
+            | Rejection::HouseEntryAlreadyDecided
+            | Rejection::RefundAlreadyDecided
+            | Rejection::DisputeAlreadyDecided => Problem::new(Code::AlreadyDecided),
         };
         problem.detail(detail)
     }
+}
+
+fn of_split(code: Code, index: usize) -> Problem {
+    let row = code.row();
+    let field = format!("splits[{index}].sub_recipient_id");
+    Problem::new(code).errors(vec![FieldError { field, code: row.code, message: row.message.into() }])
 }
 
 /// The refusals of the return of a withdrawal.

@@ -300,10 +300,14 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value, schemas: 
     for (status, response) in operation["responses"].as_object_mut().into_iter().flatten() {
         let number = status.parse().unwrap_or_default();
         complete_response(number, response, of_merchants, method, schemas);
-        let of_path = CUT_HEADERS.iter().filter(|(of, _)| (*of, number) == (path, 200));
-        for name in of_path.flat_map(|(_, names)| *names) {
-            response["headers"][name] = json!({"$ref": format!("#/components/headers/{name}")});
-        }
+    }
+    name_cut(path, operation);
+}
+
+/// Adds the headers that say which Records count.
+fn name_cut(path: &str, operation: &mut Value) {
+    for (_, names) in CUT_HEADERS.iter().filter(|(of, _)| *of == path) {
+        refer(&mut operation["responses"]["200"], names.iter().copied());
     }
 }
 
@@ -356,6 +360,11 @@ fn complete_response(status: u16, response: &mut Value, of_merchants: bool, meth
         202 if method == "get" => names.push("Retry-After"),
         _ => {}
     }
+    refer(response, names);
+}
+
+/// Names the headers of a response.
+fn refer(response: &mut Value, names: impl IntoIterator<Item = &'static str>) {
     for name in names {
         response["headers"][name] = json!({"$ref": format!("#/components/headers/{name}")});
     }
