@@ -188,6 +188,14 @@ pub enum PayoutBank {
 }
 
 impl PayoutBank {
+    /// Both accounts.
+    pub const ALL: [Self; 2] = [Self::Settlement, Self::Pix];
+
+    /// The account of this full name, such as `Assets:Bank:Pix`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|bank| bank.account().kind_name() == name)
+    }
+
     /// The account in the chart.
     pub fn account(self) -> Account {
         match self {
@@ -215,6 +223,21 @@ pub struct HouseEntryTerms {
     /// The day on which it takes effect, in days since 1970-01-01; none for the day on which it is
     /// booked.
     #[n(4)]
+    pub effective_day: Option<u32>,
+}
+
+/// The entry of two operators that a withdrawal came back.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct ReturnEntry {
+    /// Its id.
+    #[n(0)]
+    pub id: ObjectId,
+    /// Reference of the document that proves it.
+    #[n(1)]
+    pub reference: String,
+    /// The day on which it takes effect, in days since 1970-01-01; none for the day on which it is
+    /// booked.
+    #[n(2)]
     pub effective_day: Option<u32>,
 }
 

@@ -111,6 +111,7 @@ words! {
     HOUSE_ENTRY = "Lançamento da casa", "Entry of the house";
     OPERATOR_ENTRY = "Lançamento de operador", "Entry of an operator";
     WRITE_OFF_ENTRY = "Baixa de dívida", "Write-off of a debt";
+    RETURN_ENTRY = "Devolução de saque", "Return of a withdrawal";
     REFERENCE = "Referência", "Reference";
     // Overview.
     HOLDS = "Tem", "Holds";
@@ -317,6 +318,10 @@ words! {
     ASK_WRITE_OFF = "Pedir a baixa de uma dívida", "Ask for the write-off of a debt";
     WRITE_OFF = "O déficit de um lojista é perda da plataforma; a dívida de um recebedor é perda do seu lojista.", "The Deficit of a merchant is the platform's loss; the debt of a recipient is its merchant's loss.";
     DEBTOR = "Devedor", "Debtor";
+    ASK_RETURN = "Pedir a devolução de um saque", "Ask for the return of a withdrawal";
+    RETURN = "O banco devolveu um saque pago, e só o extrato mostra. O valor volta ao disponível do recebedor, e o lojista lê o motivo.", "The bank returned a paid withdrawal, and only its statement shows it. The money is available to the recipient again, and the merchant reads the reason.";
+    AS_IT_LEFT = "a conta de onde saiu", "the account that it left";
+    CAME_TO = "Conta em que entrou", "Account that it came to";
     NO_DEBTOR = "Não há lojista (M-…) nem recebedor (R-…) com este nome.", "There is no merchant (M-…) or recipient (R-…) of this name.";
     ENTRY_ASKED = "O lançamento espera outro operador.", "The entry waits for another operator.";
     SECOND_OPERATOR = "Outro operador aprova o lançamento na fila.", "Another operator approves the entry in the queue.";
@@ -456,6 +461,12 @@ pub fn fact(event: &Event) -> Word {
         Event::HouseEntryApproved { .. } => word("Lançamento da casa aprovado", "Entry of the house approved"),
         Event::HouseEntryRejected { .. } => word("Lançamento da casa recusado", "Entry of the house rejected"),
         Event::WriteOffRequested { .. } => word("Baixa de dívida pedida", "Write-off of a debt asked for"),
+        Event::WithdrawalReturnRequested { .. } => {
+            word("Devolução de saque pedida", "Return of a withdrawal asked for")
+        }
+        Event::WithdrawalReturnRejected { .. } => {
+            word("Devolução de saque recusada", "Return of a withdrawal rejected")
+        }
         Event::WriteOffRejected { .. } => word("Baixa de dívida recusada", "Write-off of a debt rejected"),
         Event::DeficitWrittenOff { .. } => word("Déficit baixado como perda", "Deficit written off"),
         Event::ClawbackWrittenOff { .. } => {

@@ -22,6 +22,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::caller::PathId;
+use crate::http::cut::by_partition;
 use crate::http::json::Checker;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{List, Page, PageQuery, list_of, number, ok, only, query, single, time};
@@ -355,7 +356,7 @@ async fn csv(app: &Arc<App>, cut: Option<Sequence>) -> Result<Response, Problem>
 
 impl TrialBalance {
     fn of(through: Sequence, balanced: bool, accounts: Vec<AccountRow>, total: u64, page: Page) -> Self {
-        let cut = BTreeMap::from([("0", through.0)]);
+        let cut = by_partition(through);
         Self { cut, balanced, accounts, total, page: page.page, pages: page.pages(total), per_page: page.per_page }
     }
 }

@@ -21,6 +21,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
+use crate::http::cut::by_partition;
 use crate::http::idempotency::{KeyScope, SentKey, decided};
 use crate::http::json::parse_unread;
 use crate::http::problem::{Code, Problem, broken};
@@ -215,7 +216,7 @@ impl PeriodView {
             requested_at: period.as_ref().map(|period| time(period.requested_at)),
             closed_by: closing.map(|closing| closing.by.clone()),
             closed_at: closing.map(|closing| time(closing.at)),
-            cut: BTreeMap::from([("0", through.0)]),
+            cut: by_partition(through),
             head: closing.map(|closing| hex(&*closing.end.head)),
             totals: closing.map(|closing| hex(&*closing.end.totals)),
             open: open_items(engine, through, (month.begin(), end))?,

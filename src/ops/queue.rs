@@ -62,7 +62,7 @@ pub struct QueueItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub payment_id: Option<String>,
-    /// The recipient; withdrawals and their transfers.
+    /// The recipient; withdrawals, their transfers and returns, write-offs of its debt.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "uuid")]
     pub recipient_id: Option<String>,
@@ -104,6 +104,10 @@ pub struct QueueItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "EXTRATO-2026-11-30-17")]
     pub reference: Option<String>,
+    /// The withdrawal that came back; entries that say so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uuid")]
+    pub withdrawal: Option<String>,
     /// The day on which it would take effect; entries, absent where it is the day of its booking.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = Date, example = "2026-11-30")]
@@ -176,6 +180,19 @@ pub fn kind_name(item: &WaitingItem) -> &'static str {
     }
 }
 
+impl QueueItem {
+    /// Takes in what operators said of an entry.
+    fn say_entry(&mut self, entry: HouseEntryView) {
+        self.requested_by = Some(entry.requested_by);
+        self.debit = Some(entry.debit);
+        self.credit = Some(entry.credit);
+        self.reason = Some(entry.reason);
+        self.reference = Some(entry.reference);
+        self.withdrawal = entry.withdrawal;
+        self.effective_date = entry.effective_date;
+    }
+}
+
 /// An item as it is shown.
 pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
     let merchant = |group| app.engine.merchant_id(group);
@@ -198,6 +215,7 @@ pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
         credit: None,
         reason: None,
         reference: None,
+        withdrawal: None,
         effective_date: None,
     };
     let open_account = |sealed: &Sealed| DestinationView::open(&app.engine, item.id, sealed);
@@ -226,13 +244,7 @@ pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
         WaitingKind::HouseEntry { amount } => {
             view.amount = Some(amount.0);
             let entry = OperatorEntry::find(&app.engine, item.id)?.ok_or_else(broken)?;
-            let entry = HouseEntryView::of_either(&app.engine, entry);
-            view.requested_by = Some(entry.requested_by);
-            view.debit = Some(entry.debit);
-            view.credit = Some(entry.credit);
-            view.reason = Some(entry.reason);
-            view.reference = Some(entry.reference);
-            view.effective_date = entry.effective_date;
+            view.say_entry(HouseEntryView::of_any(&app.engine, entry));
         }
         WaitingKind::Refund { charge, amount } => {
             view.amount = Some(amount.0);

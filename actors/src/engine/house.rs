@@ -1,5 +1,6 @@
 //! House ledger: entries that one operator asks for and another approves, and the closing of
-//! months. It has no actor: its commands are carried out one at a time.
+//! months. It has no actor: its commands are carried out one at a time. So are those on returns of
+//! withdrawals, which recipients decide, since nothing is booked into a closed month by hand.
 
 use std::sync::Arc;
 
@@ -8,8 +9,10 @@ use ledger::event::Event;
 use ledger::house::{HouseCommand, HouseEntry};
 use ledger::id::LedgerId;
 use ledger::period::{MonthEnd, Period, period_id};
+use ledger::recipient::RecipientCommand;
 use ledger::record::{Decision, Record, Requester};
 use ledger::time::Month;
+use ledger::withdrawal_return::ReturnCommand;
 
 use super::outcome::CommandContext;
 use super::{Engine, Unavailable};
@@ -51,6 +54,20 @@ impl Engine {
             Ok(decision) => Ok(Outcome::Recorded(self.record_of_system(|| decision, context).await?)),
             Err(rejection) => Ok(Outcome::Refused(rejection)),
         }
+    }
+
+    /// Carries out a command of an operator on the return of a recipient's withdrawal, which the
+    /// recipient decides. The outcome leaves when it is durable.
+    pub async fn command_return(
+        &self,
+        recipient: LedgerId,
+        command: ReturnCommand,
+        context: impl Into<CommandContext>,
+    ) -> Result<Outcome, Unavailable> {
+        // No month is closed between the look at the last closed one and the booking.
+        let _one_at_a_time = self.house.lock().await;
+        let closed = self.closed_periods().last().map(|(month, _)| *month);
+        self.command_recipient(recipient, RecipientCommand::EnterReturn { command, closed }, context).await
     }
 
     /// Asks to close a month, or closes it when another operator asked before. The outcome leaves

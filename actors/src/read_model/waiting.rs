@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use ledger::event::Event;
+use ledger::event::{Event, ReturnEntry};
 use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Centavos;
 use ledger::personal::Sealed;
@@ -62,8 +62,8 @@ pub enum WaitingKind {
         #[n(1)]
         destination: Option<Sealed>,
     },
-    /// An entry of the house ledger, or the write-off of a debt of this ledger, is to be approved
-    /// by another operator, or rejected.
+    /// An entry of the house ledger, the write-off of a debt of this ledger, or the return of a
+    /// withdrawal of it, is to be approved by another operator, or rejected.
     #[n(6)]
     HouseEntry {
         /// How much.
@@ -127,7 +127,7 @@ impl WaitingSet {
             (Event::HouseEntryRequested { id, terms, .. }, _) => {
                 self.put(about, *id, WaitingKind::HouseEntry { amount: terms.amount });
             }
-            (Event::WriteOffRequested { id, amount, .. }, _) => {
+            (Event::WriteOffRequested { id, amount, .. } | Event::WithdrawalReturnRequested { id, amount, .. }, _) => {
                 self.put(about, *id, WaitingKind::HouseEntry { amount: *amount });
             }
             (Event::DisputeOpened { id, charge, amount, .. }, _) => {
@@ -145,6 +145,8 @@ impl WaitingSet {
                 | Event::HouseEntryApproved { id, .. }
                 | Event::HouseEntryRejected { id, .. }
                 | Event::WriteOffRejected { id, .. }
+                | Event::WithdrawalReturnRejected { id, .. }
+                | Event::WithdrawalReturned { entry: Some(ReturnEntry { id, .. }), .. }
                 | Event::DeficitWrittenOff { id, .. }
                 | Event::ClawbackWrittenOff { id, .. },
                 _,

@@ -96,7 +96,11 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
             withdrawal::paid(to, *id, *amount, transfer_id, *bank);
         }
         Event::WithdrawalRejected { id, amount, notes } => withdrawal::rejected(to, *id, *amount, notes),
-        Event::WithdrawalReturned { id, amount, bank, .. } => withdrawal::returned(to, *id, *amount, *bank),
+        Event::WithdrawalReturned { id, amount, bank, entry, .. } => {
+            withdrawal::returned(to, *id, *amount, *bank, entry.as_ref());
+        }
+        Event::WithdrawalReturnRequested { id, reason, .. } => withdrawal::return_requested(to, *id, reason),
+        Event::WithdrawalReturnRejected { id, notes } => withdrawal::return_rejected(to, *id, notes),
         Event::CashoutCreated { id, transaction_key, amount, .. } => {
             cashout::created(to, *id, *transaction_key, *amount)
         }

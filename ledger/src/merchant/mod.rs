@@ -312,6 +312,8 @@ impl MerchantState {
             | Event::WithdrawalPaid { .. }
             | Event::WithdrawalRejected { .. }
             | Event::WithdrawalReturned { .. }
+            | Event::WithdrawalReturnRequested { .. }
+            | Event::WithdrawalReturnRejected { .. }
             | Event::SplitsAnticipated { .. }
             | Event::ClawbackRecovered { .. }
             | Event::ClawbackWrittenOff { .. } => {}

@@ -243,7 +243,7 @@ impl RecipientState {
         let OpenWithdrawal { amount, spans, consumed, settlements, bank, .. } =
             found.ok_or(Rejection::WithdrawalAlreadyDecided)?.withdrawal.clone();
         let bank = to.or(bank);
-        let event = Event::WithdrawalReturned { id, amount, spans, consumed, notes, settlements, bank };
+        let event = Event::WithdrawalReturned { id, amount, spans, consumed, notes, settlements, bank, entry: None };
         Ok(self.with_recovery(event, amount))
     }
 
