@@ -228,7 +228,7 @@ async fn one_recipient_shows_what_is_due_as_its_actor_has_it() {
     let splits = [(recipients[0].as_str(), 3_000), (recipients[1].as_str(), 2_000)];
     merchant.post("/api/card", &with_splits(card(10_000, APPROVED), &splits)).await.expect(201);
     let statement = merchant.get(&format!("{LIST}/{}/splits", recipients[0])).await.expect(200);
-    let due = time(&items(&statement)[0]["balance_available_at"]);
+    let due = time(&items(&statement)[0]["payment"]["balance_available_at"]);
     // Half a second before that minute: the schedule looks once a second.
     let before = (due - world.advance(0).await).num_milliseconds() - 500;
     world.advance(before / 1_000).await;
