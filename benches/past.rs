@@ -8,10 +8,10 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actors::balance_files::BalanceFileOptions;
+use actors::engine::AdmissionLimits;
+use actors::engine::BalanceFileOptions;
+use actors::engine::IndexOptions;
 use actors::engine::{Engine, EngineOptions};
-use actors::index::IndexOptions;
-use actors::journal::AdmissionLimits;
 use actors::store::{Block, Part, Partition, Sequence, SledOptions, SledStore};
 use ledger::event::{Event, SellerPart, Split, Terms};
 use ledger::fees::{Commission, PaymentMethod};
@@ -54,7 +54,7 @@ fn main() {
         timed("opened, with the index", || runtime.block_on(Engine::open_part(part.clone(), options, |_, _| {})));
     let engine = opened.expect("an engine");
     timed("balance files made", || engine.settle_balance_files().expect("files"));
-    let files = part.files().expect("a list").into_iter().filter(|(name, _)| name.starts_with("balances3-"));
+    let files = part.files().expect("a list").into_iter().filter(|(name, _)| name.starts_with("balances1-"));
     let (count, bytes) = files.fold((0, 0), |(count, sum), (_, bytes)| (count + 1, sum + bytes));
     println!("{count} files of {} KiB in all; resident {} KiB", bytes / 1_024, resident());
     let before = resident();

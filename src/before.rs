@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
-use actors::balance_files::{AnticipatedOn, AnticipatedSums, AsOf, Told};
+use actors::engine::{AnticipatedOn, AnticipatedSums, AsOf, Told};
 use actors::store::Sequence;
 use ledger::event::CardBrand;
 use ledger::fees::Settings;

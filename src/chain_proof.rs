@@ -12,9 +12,8 @@ use actors::store::{Block, Sequence};
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
-use crate::http::problem::{Code, Problem, broken};
-use crate::http::streamed::ReadPace;
-use crate::http::trace::spawn_blocking;
+use crate::http::problem::{Code, Problem};
+use crate::http::streamed::{ReadPace, in_turn, turn_in_time};
 
 /// What was proved.
 #[derive(Default)]
@@ -59,10 +58,10 @@ impl ChainProofs {
     /// Proves the chain from the block of a Record through the head of this moment. It waits for
     /// the proof that is under way, and leaves commands most of the processor.
     pub async fn prove(&self, engine: &Arc<Engine>, from: Sequence) -> Result<ChainProof, Problem> {
-        let turn = Arc::clone(&self.turn).acquire_owned().await.map_err(|_| broken())?;
+        let turn = turn_in_time(&self.turn).await;
         let (engine, under_way, ending) = (Arc::clone(engine), Arc::clone(&self.under_way), self.ending.clone());
         let work = move || {
-            let (_until_it_ends, mut pace) = (turn, ReadPace::new(&engine));
+            let mut pace = ReadPace::new(&engine);
             let tell = |progress| {
                 *under_way.lock() = Some(progress);
                 pace.step();
@@ -72,7 +71,7 @@ impl ChainProofs {
             *under_way.lock() = None;
             proof.ok_or_else(|| Problem::new(Code::Overloaded).retry_after(5).detail("The server stops."))
         };
-        spawn_blocking(work).await.unwrap_or_else(|_| Err(broken()))
+        in_turn(turn, work).await
     }
 }
 

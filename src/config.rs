@@ -11,8 +11,8 @@ use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use actors::balance_files::BalanceFileOptions;
-use actors::index::IndexOptions;
+use actors::engine::BalanceFileOptions;
+use actors::engine::IndexOptions;
 use actors::store::{Sequence, SledOptions};
 use chrono::NaiveDate;
 use clap::builder::BoolishValueParser;

@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use actors::backup::{BackupError, Frame, FrameReader, frames};
-use actors::balance_files::BalanceFiles;
+use actors::engine::BalanceFiles;
 use actors::records::LoadError;
 use actors::store::{Part, Partition, Sequence, SledOptions, SledStore, StoreError};
 use axum::body::Bytes;

@@ -116,7 +116,7 @@ async fn follow(mut server: Server, forwarder: Option<Forwarder>, after: Option<
     say(&format!("Waiting for events after number {last}. Ctrl-C ends."));
     loop {
         let begun = Instant::now();
-        let Page { items, .. } = server.events(&format!("after={last}&wait={WAIT_SECONDS}&per_page=100")).await?;
+        let EventsPage { items, .. } = server.events(&format!("after={last}&wait={WAIT_SECONDS}&per_page=100")).await?;
         // A server whose room for waiting requests is taken answers at once.
         if items.is_empty() && begun.elapsed() < ASK_AGAIN {
             sleep(ASK_AGAIN).await;
@@ -158,14 +158,14 @@ struct Server {
 
 /// A page of events, as sent.
 #[derive(Deserialize)]
-struct Page {
+struct EventsPage {
     items: Vec<BTreeMap<String, Box<RawValue>>>,
     total: u64,
 }
 
 impl Server {
     /// A list of events. It is asked for until the server answers.
-    async fn events(&mut self, query: &str) -> Result<Page, ListenFailure> {
+    async fn events(&mut self, query: &str) -> Result<EventsPage, ListenFailure> {
         loop {
             let wait = match self.remote.expect(Method::GET, &format!("/api/events?{query}"), None).await {
                 Ok(body) => {

@@ -7,8 +7,8 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use actors::balance_files::SumsAsOf;
 use actors::engine::Engine;
+use actors::engine::SumsAsOf;
 use actors::store::Sequence;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};

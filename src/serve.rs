@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use actors::engine::AdmissionLimits;
 use actors::engine::{Engine, EngineOptions, OpenError};
-use actors::journal::AdmissionLimits;
 use actors::rails::Rails;
 use parking_lot::RwLock;
 use prometheus_client::registry::Registry;

@@ -60,7 +60,7 @@ async fn watch(limits: WatchdogLimits, longest_wait: impl Fn() -> Option<Longest
     let (mut terminate, mut interrupt) = match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
         (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
         // Without signals it still watches the store.
-        _ => return stalled(limits, &longest_wait, std::future::pending()).await,
+        _ => return stalled(limits, &longest_wait, sign_of_life, std::future::pending()).await,
     };
     let told = async {
         tokio::select! {
@@ -68,12 +68,18 @@ async fn watch(limits: WatchdogLimits, longest_wait: impl Fn() -> Option<Longest
             _ = interrupt.recv() => {}
         }
     };
-    stalled(limits, &longest_wait, told).await
+    stalled(limits, &longest_wait, sign_of_life, told).await
 }
 
+fn sign_of_life() {
+    tell_manager(NotifyState::Watchdog);
+}
+
+/// Gives a sign of life at each look, until the store makes no progress or a stop takes too long.
 async fn stalled(
     limits: WatchdogLimits,
     longest_wait: impl Fn() -> Option<LongestWait>,
+    sign_of_life: impl Fn(),
     told_to_stop: impl Future<Output = ()>,
 ) -> String {
     let mut told_to_stop = std::pin::pin!(told_to_stop);
@@ -88,7 +94,7 @@ async fn stalled(
             let seconds = took.as_secs();
             return format!("the store has made no progress for {seconds} s ({what:?})");
         }
-        tell_manager(NotifyState::Watchdog);
+        sign_of_life();
         if told_at.is_some_and(|told_at| told_at.elapsed() >= limits.stop_max) {
             return format!("it did not stop within {} s", limits.stop_max.as_secs());
         }
@@ -125,6 +131,8 @@ pub fn guard(engine: &Arc<actors::engine::Engine>) -> std::io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::cell::Cell;
+
     use actors::store::{Monitor, WaitFor};
 
     use super::*;
@@ -146,9 +154,31 @@ mod tests {
         assert!(reason.starts_with("the store has made no progress") && reason.ends_with("(Commit)"), "{reason}");
     }
 
+    /// A manager hears nothing more once the store has stopped, and does so while it waits less
+    /// long.
+    #[test]
+    fn the_signs_of_life_end_with_the_progress_of_the_store() {
+        let limits = WatchdogLimits { stalled_after: Duration::from_millis(20), ..WatchdogLimits::default() };
+        let heard = |longest_wait: &dyn Fn(usize) -> Option<LongestWait>| {
+            let (signs, looks) = (Cell::new(0), Cell::new(0));
+            let watch = stalled(
+                limits,
+                || longest_wait(looks.replace(looks.get() + 1)),
+                || signs.set(signs.get() + 1),
+                std::future::pending(),
+            );
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            (runtime.block_on(watch), signs.get())
+        };
+        let waiting = |millis| Some(LongestWait { what: WaitFor::Commit, took: Duration::from_millis(millis) });
+        let (reason, signs) = heard(&|look| [None, waiting(19), None, waiting(20)][look]);
+        assert!(reason.starts_with("the store has made no progress"), "{reason}");
+        assert_eq!(signs, 3, "a sign for each look that found progress, and none for the last one");
+    }
+
     #[tokio::test]
     async fn a_stop_that_does_not_end_ends_the_process() {
         let limits = WatchdogLimits { stop_max: Duration::ZERO, ..WatchdogLimits::default() };
-        assert_eq!(stalled(limits, || None, std::future::ready(())).await, "it did not stop within 0 s");
+        assert_eq!(stalled(limits, || None, || {}, std::future::ready(())).await, "it did not stop within 0 s");
     }
 }

@@ -37,10 +37,8 @@ use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 use crate::actor::{ActorContext, Message};
 use crate::backup::{self, BackupError, Frame};
-use crate::balance_files::{BalanceFileOptions, BalanceFiles};
 use crate::directory::{Directory, Silence};
-use crate::index::IndexOptions;
-use crate::journal::{Admission, AdmissionLimits, Permit, Sender};
+use crate::journal::{Admission, Sender};
 use crate::load_shedding::LoadShedder;
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
@@ -54,6 +52,11 @@ use acquirer::AcquirerBatches;
 use asked::{CashoutsUnderWay, ReturnsAsked};
 use new_ids::NewIds;
 
+pub use crate::balance_files::{
+    AnticipatedOn, AnticipatedSums, AsOf, BalanceFileOptions, BalanceFiles, SumOfKind, SumsAsOf, Told,
+};
+pub use crate::index::IndexOptions;
+pub use crate::journal::{AdmissionLimits, Permit};
 pub use crate::read_model::{
     ApiKeyRow, ChargeFilter, ChargeStatus, ListedSplit, ListedWebhookEvent, Listing, MINUTES_KEPT, MerchantRow,
     MinuteSums, MovementKind, MovementSum, RecipientRow, SubscriptionRow, WaitingItem, WaitingKind, WebhookRow,
@@ -143,11 +146,8 @@ impl From<SealError> for Unavailable {
 /// use std::sync::Arc;
 /// use std::time::Duration;
 ///
-/// use actors::balance_files::BalanceFileOptions;
-/// use actors::engine::{Engine, EngineOptions};
-/// use actors::index::IndexOptions;
-/// use actors::journal::AdmissionLimits;
-/// use actors::resident::Outcome;
+/// use actors::engine::{AdmissionLimits, BalanceFileOptions, Engine, EngineOptions};
+/// use actors::engine::{IndexOptions, Outcome};
 /// use actors::testkit::MemoryStore;
 /// use ledger::fees::Settings;
 /// use ledger::merchant::MerchantCommand;

@@ -6,42 +6,63 @@
 //!
 //! **Architecture Invariant:** this crate knows no HTTP, no JSON and no fee. One file names sled.
 //! The order of things is decided in two synchronous state machines without I/O
-//! ([`journal::Machine`] and [`resident::Resident`]); threads, actors and files are shells around
-//! them.
+//! (`journal::Machine` and `resident::Resident`); threads, actors and files are shells around them.
 //!
 //! # The public face
 //! [`engine::Engine`] is the façade: it opens a store, takes commands and answers questions. Beside
 //! it are public
 //! - what a caller of the façade hands over or gets back: [`rails`], [`records`], [`outbox`],
 //!   [`seal`], [`store`];
-//! - what works without an engine: [`backup`], [`balance_files`], [`checkpoint`], [`verify`],
-//!   [`names`], [`priority`];
-//! - the inner parts that simulations and benchmarks drive by themselves: [`index`], [`journal`],
-//!   [`load`], [`read_model`], [`resident`], [`snapshots`];
-//! - for tests alone, behind a feature: `testkit`.
+//! - what works without an engine: [`backup`], [`checkpoint`], [`verify`], [`names`], [`priority`];
+//! - behind the feature `testkit`, which the product does not enable: test equipment (`testkit`),
+//!   and the inner parts that simulations and benchmarks drive by themselves: `index`, `journal`,
+//!   `load`, `read_model`, `resident`, `snapshots`.
+
+// What only tests reach is `pub` for them alone.
+#![cfg_attr(not(feature = "testkit"), allow(dead_code, unreachable_pub))]
 
 pub mod backup;
-pub mod balance_files;
 pub mod checkpoint;
 pub mod engine;
-pub mod index;
-pub mod journal;
-pub mod load;
 pub mod names;
 pub mod outbox;
 pub mod priority;
 pub mod rails;
-pub mod read_model;
 pub mod records;
-pub mod resident;
 pub mod seal;
-pub mod snapshots;
 pub mod store;
-#[cfg(feature = "testkit")]
-pub mod testkit;
 pub mod verify;
 
+#[cfg(feature = "testkit")]
+pub mod index;
+#[cfg(feature = "testkit")]
+pub mod journal;
+#[cfg(feature = "testkit")]
+pub mod load;
+#[cfg(feature = "testkit")]
+pub mod read_model;
+#[cfg(feature = "testkit")]
+pub mod resident;
+#[cfg(feature = "testkit")]
+pub mod snapshots;
+#[cfg(feature = "testkit")]
+pub mod testkit;
+
+#[cfg(not(feature = "testkit"))]
+mod index;
+#[cfg(not(feature = "testkit"))]
+mod journal;
+#[cfg(not(feature = "testkit"))]
+mod load;
+#[cfg(not(feature = "testkit"))]
+mod read_model;
+#[cfg(not(feature = "testkit"))]
+mod resident;
+#[cfg(not(feature = "testkit"))]
+mod snapshots;
+
 mod actor;
+mod balance_files;
 mod clock;
 mod directory;
 mod dues;

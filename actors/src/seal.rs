@@ -65,6 +65,25 @@ pub enum SealError {
 }
 
 /// The keys of a store: the derived ones, and those of the months.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use actors::seal::{Keyring, SealError};
+/// use actors::testkit::MemoryStore;
+/// use ledger::id::ObjectId;
+/// use ledger::personal::SealedFor;
+/// use ledger::time::Timestamp;
+///
+/// let (store, now) = (MemoryStore::new(), Timestamp(1_767_225_600_000));
+/// let keyring = Keyring::open([7; 32], Arc::new(store.clone()))?;
+/// let sealed = keyring.seal_value(SealedFor::payer(ObjectId(1)), now, &"Maria")?;
+/// let open = |sealed_for| keyring.open_value::<String>(sealed_for, &sealed);
+/// assert_eq!(open(SealedFor::payer(ObjectId(1))).as_deref(), Some("Maria"));
+/// assert_eq!(open(SealedFor::payer(ObjectId(2))), None, "it opens in its own place alone");
+/// assert!(matches!(Keyring::open([8; 32], Arc::new(store)), Err(SealError::WrongMasterKey)));
+/// # Ok::<(), SealError>(())
+/// ```
 pub struct Keyring {
     secrets: Aes256Gcm,
     /// Keyed digest before its first byte, so that the key's schedule is made once.

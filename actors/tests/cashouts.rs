@@ -7,15 +7,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::balance_files::BalanceFileOptions;
+use actors::engine::AdmissionLimits;
+use actors::engine::BalanceFileOptions;
+use actors::engine::IndexOptions;
+use actors::engine::Outcome;
 use actors::engine::{CommandContext, Engine, EngineOptions, NewCashout};
-use actors::index::IndexOptions;
-use actors::journal::AdmissionLimits;
 use actors::rails::{
     Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, Destination, PayoutAnswer, PayoutRail,
     PixFate, PixRail, RailError, Rails, Repay, SendPayout, SettlementCursor, SettlementPage,
 };
-use actors::resident::Outcome;
 use actors::store::Store;
 use actors::testkit::{MemoryStore, PowerCut};
 use actors::verify::verify;

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actors::backup::durable_values;
-use actors::balance_files::BalanceFileOptions;
+use actors::engine::AdmissionLimits;
+use actors::engine::BalanceFileOptions;
+use actors::engine::IndexOptions;
+use actors::engine::Outcome;
 use actors::engine::{Engine, EngineOptions, NOT_READY_AFTER, OpenError, Unavailable};
-use actors::index::IndexOptions;
-use actors::journal::AdmissionLimits;
-use actors::resident::Outcome;
 use actors::store::{SledOptions, WaitFor};
 use actors::testkit::{MemoryStore, PowerCut};
 use ledger::fees::Settings;

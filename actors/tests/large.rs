@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actors::balance_files::BalanceFileOptions;
+use actors::engine::AdmissionLimits;
+use actors::engine::BalanceFileOptions;
+use actors::engine::IndexOptions;
 use actors::engine::{Engine, EngineOptions};
-use actors::index::IndexOptions;
-use actors::journal::AdmissionLimits;
 use actors::resident::{Books, Outcome, Resident};
 use actors::snapshots::{self, Snapshot};
 use actors::store::{Part, Partition, Sequence, SledOptions, SledStore};

@@ -7,15 +7,15 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use actors::balance_files::BalanceFileOptions;
+use actors::engine::AdmissionLimits;
+use actors::engine::BalanceFileOptions;
+use actors::engine::IndexOptions;
+use actors::engine::Outcome;
 use actors::engine::{Engine, EngineOptions};
-use actors::index::IndexOptions;
-use actors::journal::AdmissionLimits;
 use actors::rails::{
     Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, ChargedCard, PayoutAnswer, PayoutRail,
     PixFate, PixRail, RailError, Rails, Repay, SendPayout, SettlementCursor, SettlementLine, SettlementPage,
 };
-use actors::resident::Outcome;
 use actors::testkit::{MemoryStore, rails};
 use ledger::account::Account;
 use ledger::event::{Batch, CardBrand, CardFace, CardRefusal, Event, SettledObject, Terms};

@@ -3,6 +3,7 @@
 //! is never given to another event or field; a new field is optional.
 
 use minicbor::{Decode, Encode};
+use strum::IntoStaticStr;
 
 use crate::fees::{Commission, PaymentMethod, Settings};
 use crate::id::{Fingerprint, ObjectId, RecipientNumber};
@@ -10,7 +11,7 @@ use crate::money::{Centavos, Rate};
 use crate::recurrence::{CycleOutcome, PlanTerms, SubscriptionStanding, SubscriptionTerms};
 use crate::time::{Minute, Month, Timestamp};
 
-pub use crate::terms::{CardBrand, CardFace, HouseEntryTerms, PayoutBank, PeriodSeal, Split, Terms};
+pub use crate::terms::{CardBrand, CardFace, HouseEntryTerms, MonthEnd, PayoutBank, ReturnEntry, Split, Terms};
 
 /// Why the acquirer said no (`cardStatus`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
@@ -316,7 +317,8 @@ pub struct Due {
 }
 
 /// A fact. The doc of each variant says who decides it.
-#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum Event {
     /// Merchant: the account group was opened. Personal part: [`crate::personal::MerchantProfile`].
     #[n(0)]
@@ -633,6 +635,9 @@ pub enum Event {
         /// The account that the money came back to; the settlement account when absent.
         #[n(6)]
         bank: Option<PayoutBank>,
+        /// The entry of two operators that says so; none when the institution said it.
+        #[n(7)]
+        entry: Option<ReturnEntry>,
     },
     /// Recipient: pending card splits became available before their time, less a fee.
     #[n(25)]
@@ -959,6 +964,7 @@ pub enum Event {
     },
     /// System: another operator approved the entry.
     #[n(45)]
+    #[strum(serialize = "house_entry")]
     HouseEntryApproved {
         /// The entry's id.
         #[n(0)]
@@ -1008,7 +1014,7 @@ pub enum Event {
         month: Month,
         /// What the journal held at its end.
         #[n(1)]
-        seal: PeriodSeal,
+        end: MonthEnd,
     },
     /// Merchant: a plan was created.
     #[n(50)]
@@ -1164,6 +1170,42 @@ pub enum Event {
         #[n(2)]
         debts: Vec<DebtPart>,
     },
+    /// Recipient: an operator says that the bank returned a withdrawal, and asks to book it.
+    #[n(63)]
+    WithdrawalReturnRequested {
+        /// Id of the entry.
+        #[n(0)]
+        id: ObjectId,
+        /// The withdrawal's id.
+        #[n(1)]
+        withdrawal: ObjectId,
+        /// How much: the whole withdrawal.
+        #[n(2)]
+        amount: Centavos,
+        /// The account that the money came back to; the settlement account when absent.
+        #[n(3)]
+        bank: Option<PayoutBank>,
+        /// Reference of the document that proves it.
+        #[n(4)]
+        reference: String,
+        /// The day on which it takes effect, in days since 1970-01-01; none for the day on which it
+        /// is booked.
+        #[n(5)]
+        effective_day: Option<u32>,
+        /// Why, in words for the one who asked for the withdrawal.
+        #[n(6)]
+        reason: String,
+    },
+    /// Recipient: an operator rejected the entry.
+    #[n(64)]
+    WithdrawalReturnRejected {
+        /// Id of the entry.
+        #[n(0)]
+        id: ObjectId,
+        /// Why, in the operator's words.
+        #[n(1)]
+        notes: String,
+    },
     /// Merchant: the operator said where webhooks of an API key go.
     #[n(70)]
     ApiKeyChanged {
@@ -1194,4 +1236,12 @@ pub enum Event {
         #[n(0)]
         what: String,
     },
+}
+
+impl Event {
+    /// The name of the fact in exports, reports and the operators' API: that of its variant, in
+    /// snake case. A name never changes once it was given.
+    pub fn name(&self) -> &'static str {
+        self.into()
+    }
 }

@@ -1,13 +1,14 @@
-//! Fees of a charge and the rates of an account (interface 2.13). A charge's fees are fixed when it
+//! Fees of a charge and the rates of a merchant (interface 2.13). A charge's fees are fixed when it
 //! is created.
 
 use std::num::NonZeroU32;
 
 use minicbor::{Decode, Encode};
+use strum::IntoStaticStr;
 
 use crate::money::{Centavos, Rate};
 
-/// The rates of an account. Defaults are those of the price list.
+/// The rates of a merchant. Defaults are those of the price list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Fees {
     /// MDR for one installment, and for debit.
@@ -70,7 +71,7 @@ impl Fees {
     }
 }
 
-/// The choices of an account.
+/// The choices of a merchant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Options {
     /// Refuse splits that leave the seller less than nothing after fees (`split_guard: "net"`).
@@ -101,7 +102,7 @@ impl Default for Options {
     }
 }
 
-/// An operator's settings for an account.
+/// An operator's settings for a merchant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Settings {
     /// May charge with splits and register recipients.
@@ -134,7 +135,8 @@ impl Settings {
 }
 
 /// How the payer pays.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[cbor(index_only)]
 pub enum PaymentMethod {
     /// Instant payment by PIX.
@@ -149,6 +151,11 @@ pub enum PaymentMethod {
 }
 
 impl PaymentMethod {
+    /// Its name in the API and in exports: `pix`, `credit_card`, `debit_card`.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
     /// True for credit and debit.
     pub fn is_card(self) -> bool {
         match self {

@@ -51,11 +51,7 @@ impl HouseCommand {
         (entry, closed): (Option<&HouseEntry>, Option<Month>),
         operator: &str,
     ) -> Result<Decision, Rejection> {
-        let check = |terms: &HouseEntryTerms| {
-            let month = terms.effective_day.map(|day| Timestamp::end_of_day(day).month());
-            let is_closed = month.is_some_and(|month| closed.is_some_and(|closed| month <= closed));
-            if is_closed { Err(Rejection::PeriodIsClosed) } else { Ok(()) }
-        };
+        let check = |terms: &HouseEntryTerms| may_take_effect(terms.effective_day, closed);
         let entry = match self {
             Self::Request { id, terms, reason } => {
                 check(&terms)?;
@@ -73,6 +69,14 @@ impl HouseCommand {
                 .and(Ok(Decision::of(Event::HouseEntryApproved { id: entry.id, terms: entry.terms.clone() }))),
         }
     }
+}
+
+/// Refuses an entry that takes effect in one of the months through `closed`. One without a day
+/// takes effect when it is booked.
+pub(crate) fn may_take_effect(effective_day: Option<u32>, closed: Option<Month>) -> Result<(), Rejection> {
+    let month = effective_day.map(|day| Timestamp::end_of_day(day).month());
+    let is_closed = month.is_some_and(|month| closed.is_some_and(|closed| month <= closed));
+    if is_closed { Err(Rejection::PeriodIsClosed) } else { Ok(()) }
 }
 
 /// Status of an entry of the house ledger.

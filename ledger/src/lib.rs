@@ -64,4 +64,5 @@ pub mod terms;
 pub mod time;
 pub mod webhook_events;
 pub mod withdrawal;
+pub mod withdrawal_return;
 pub mod write_off;

@@ -1,4 +1,4 @@
-//! Closing of a month: a Record seals the sums of its books. No manual entry takes effect in it
+//! Closing of a month: a Record fixes the sums of its books. No manual entry takes effect in it
 //! after that. One operator asks for it, and another carries it out.
 
 use crate::event::Event;
@@ -8,7 +8,7 @@ use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
 use crate::time::{Month, Timestamp};
 
-pub use crate::terms::{PeriodSeal, period_id};
+pub use crate::terms::{MonthEnd, period_id};
 
 /// A month that was closed, or that an operator asked to close.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ pub struct Closing {
     /// When it was closed.
     pub at: Timestamp,
     /// What the journal held at the month's end.
-    pub seal: PeriodSeal,
+    pub end: MonthEnd,
 }
 
 /// Time between the end of a month and its closing, milliseconds. By then all of its Records are
@@ -40,13 +40,13 @@ const SETTLED_AFTER_MS: i64 = 60_000;
 
 impl Period {
     /// Decides a request to close a month. `period` is the month as it stands, `closed_through` the
-    /// last month that is closed; `operator` asks. `seal` tells what the journal held at the
+    /// last month that is closed; `operator` asks. `end` tells what the journal held at the
     /// month's end.
     pub fn close(
         month: Month,
         (period, closed_through): (Option<&Self>, Option<Month>),
         (operator, now): (&str, Timestamp),
-        seal: PeriodSeal,
+        end: MonthEnd,
     ) -> Result<Decision, Rejection> {
         if closed_through.is_some_and(|through| month <= through) {
             return Err(Rejection::PeriodIsClosed);
@@ -57,7 +57,7 @@ impl Period {
         match period {
             None => Ok(Decision::of(Event::PeriodCloseRequested { month })),
             Some(period) if period.requested_by == operator => Err(Rejection::SecondOperatorNeeded),
-            Some(_) => Ok(Decision::of(Event::PeriodClosed { month, seal })),
+            Some(_) => Ok(Decision::of(Event::PeriodClosed { month, end })),
         }
     }
 }
@@ -81,11 +81,11 @@ impl Object for Period {
 
     fn follow(&mut self, record: &Record) {
         for event in &record.events {
-            if let Event::PeriodClosed { month, seal } = event
+            if let Event::PeriodClosed { month, end } = event
                 && *month == self.month
             {
                 let by = record.operator.clone().unwrap_or_default();
-                self.closed = Some(Closing { by, at: record.effective_at, seal: *seal });
+                self.closed = Some(Closing { by, at: record.effective_at, end: *end });
             }
         }
     }
@@ -100,9 +100,9 @@ mod tests {
     #[test]
     fn a_month_is_closed_by_two_operators_when_it_is_over() {
         let month = Month::parse("2026-11").unwrap();
-        let seal = PeriodSeal { through: 7, head: [1; 32].into(), totals: [2; 32].into() };
+        let end = MonthEnd { through: 7, head: [1; 32].into(), totals: [2; 32].into() };
         let over = month.next().begin().plus_ms(SETTLED_AFTER_MS);
-        let close = |period, through, operator, now| Period::close(month, (period, through), (operator, now), seal);
+        let close = |period, through, operator, now| Period::close(month, (period, through), (operator, now), end);
         assert_eq!(close(None, None, "ana", over.plus_ms(-1)), Err(Rejection::PeriodNotOver));
         let record = |decision: Decision, operator: &str| {
             let mut record = decision.into_record(LedgerId::System, 1, over);
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(close(Some(&pending), None, "ana", over), Err(Rejection::SecondOperatorNeeded));
         let closed = record(close(Some(&pending), Some(Month(month.0 - 1)), "rui", over).unwrap(), "rui");
         period.follow(&closed);
-        assert_eq!(period.closed, Some(Closing { by: "rui".to_owned(), at: over, seal }));
+        assert_eq!(period.closed, Some(Closing { by: "rui".to_owned(), at: over, end }));
         for through in [month, month.next()] {
             assert_eq!(close(Some(&pending), Some(through), "eva", over), Err(Rejection::PeriodIsClosed));
         }

@@ -163,10 +163,11 @@ impl Decision {
 
 impl Record {
     /// When its entries take effect: when the institution acted, and an operator may date an entry
-    /// of the house ledger back. Never after it was booked.
+    /// back. Never after it was booked.
     pub fn takes_effect_at(&self) -> Timestamp {
         let dated = self.events.iter().find_map(|event| match event {
             Event::HouseEntryApproved { terms, .. } => terms.effective_day,
+            Event::WithdrawalReturned { entry: Some(entry), .. } => entry.effective_day,
             _ => None,
         });
         let of_rail = self.rail.as_ref().map(|rail| rail.at);

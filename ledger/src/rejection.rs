@@ -119,6 +119,15 @@ pub enum Rejection {
     /// The debtor has a write-off that waits for its decision.
     #[error("a write-off of this debt waits for its decision")]
     WriteOffWaits,
+    /// The withdrawal is not paid, or its money came back before.
+    #[error("the withdrawal is not paid, or came back before")]
+    WithdrawalNotPaid,
+    /// The return of the withdrawal was asked for before, and waits for its decision.
+    #[error("the return of this withdrawal waits for its decision")]
+    ReturnWaits,
+    /// The money would come back before the day on which it left.
+    #[error("the withdrawal would come back before the day on which it was paid")]
+    ReturnedBeforePaid,
     /// The month is closed: nothing is booked into it by hand, and it is not closed again.
     #[error("the month is closed")]
     PeriodIsClosed,

@@ -4,13 +4,13 @@
 use crate::event::Event;
 use crate::facts::{self, Facets};
 use crate::postings;
-use crate::record::Record;
+use crate::record::{RailStamp, Record};
 
-/// Source of an entry. Ids, and the
-/// reference that an operator gave: no name, no document, no personal data.
+/// Source of an entry. It has ids, and the reference that an operator gave: no name of a person, no
+/// tax id, no personal data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Source {
-    /// The fact's name, in snake case. It never changes once it was given.
+    /// The fact's name: [`Event::name`].
     pub event: &'static str,
     /// Objects of the fact by their outside names: `txid`, `end_to_end_id`, …, each with its id.
     pub objects: Vec<(&'static str, String)>,
@@ -19,7 +19,7 @@ pub struct Source {
 }
 
 impl Source {
-    /// The name of a fact that posts no entries; a test asks for the name of every one that does.
+    /// The name of an entry whose fact is not known.
     pub const UNNAMED: &'static str = "other";
 
     /// Names of all objects, in the order of the columns of an export.
@@ -39,27 +39,29 @@ impl Source {
         "reference",
     ];
 
-    /// The source that an event gives to its entries; its place is 0.
-    pub fn of(event: &Event) -> Self {
-        let mut source = Self { event: Self::UNNAMED, objects: Vec::new(), place: 0 };
-        facts::say(event, &mut source);
-        source
+    fn of(event: &Event, place: usize, rail: Option<&RailStamp>) -> Self {
+        let mut named = Named::default();
+        facts::say(event, &mut named);
+        let mut objects = named.objects;
+        objects.extend(rail.zip(named.act).map(|(rail, name)| (name, rail.id.clone())));
+        Self { event: event.name(), objects, place }
     }
 }
 
-impl Facets for Source {
-    fn source(&mut self, name: &'static str, objects: impl FnOnce() -> Vec<(&'static str, String)>) {
-        *self = Self { event: name, objects: objects(), place: self.place };
-    }
+/// Takes the outside names of a fact.
+#[derive(Default)]
+struct Named {
+    objects: Vec<(&'static str, String)>,
+    act: Option<&'static str>,
 }
 
-/// Name of the institution's own id of the act behind an event. None where the event has the id: a
-/// payment, a cashout, a withdrawal.
-fn name_of_act(event: &Event) -> Option<&'static str> {
-    match event {
-        Event::CardCaptured { .. } => Some("capture"),
-        Event::PayerRepaid { .. } | Event::WithdrawalReturned { .. } => Some("return"),
-        _ => None,
+impl Facets for Named {
+    fn objects(&mut self, ids: impl FnOnce() -> Vec<(&'static str, String)>) {
+        self.objects = ids();
+    }
+
+    fn act(&mut self, name: &'static str) {
+        self.act = Some(name);
     }
 }
 
@@ -71,10 +73,7 @@ pub fn of_entries(record: &Record) -> Vec<Source> {
             1 => record.entries.len(),
             _ => postings::entries(record.owner, std::slice::from_ref(event)).len(),
         };
-        let mut source = Source { place, ..Source::of(event) };
-        let by_rail = record.rail.as_ref().zip(name_of_act(event)).map(|(rail, name)| (name, rail.id.clone()));
-        source.objects.extend(by_rail);
-        sources.extend(std::iter::repeat_n(source, made));
+        sources.extend(std::iter::repeat_n(Source::of(event, place, record.rail.as_ref()), made));
     }
     sources.resize(record.entries.len(), Source { event: Source::UNNAMED, objects: Vec::new(), place: 0 });
     sources

@@ -3,6 +3,7 @@
 
 use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
+use strum::IntoStaticStr;
 
 use crate::account::Account;
 use crate::fees::{Commission, PaymentMethod};
@@ -79,7 +80,8 @@ pub struct CardFace {
 }
 
 /// The card scheme, as told by the number's first digits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 #[cbor(index_only)]
 pub enum CardBrand {
     /// Any other.
@@ -100,6 +102,13 @@ pub enum CardBrand {
     /// The Brazilian scheme Hipercard.
     #[n(5)]
     Hipercard,
+}
+
+impl CardBrand {
+    /// Its name in the API and in exports: `visa`, `amex`, …, `other`.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// An account that an operator's entry may move. Claims of merchants and recipients are not among
@@ -179,6 +188,14 @@ pub enum PayoutBank {
 }
 
 impl PayoutBank {
+    /// Both accounts.
+    pub const ALL: [Self; 2] = [Self::Settlement, Self::Pix];
+
+    /// The account of this full name, such as `Assets:Bank:Pix`.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|bank| bank.account().kind_name() == name)
+    }
+
     /// The account in the chart.
     pub fn account(self) -> Account {
         match self {
@@ -209,9 +226,24 @@ pub struct HouseEntryTerms {
     pub effective_day: Option<u32>,
 }
 
+/// The entry of two operators that a withdrawal came back.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct ReturnEntry {
+    /// Its id.
+    #[n(0)]
+    pub id: ObjectId,
+    /// Reference of the document that proves it.
+    #[n(1)]
+    pub reference: String,
+    /// The day on which it takes effect, in days since 1970-01-01; none for the day on which it is
+    /// booked.
+    #[n(2)]
+    pub effective_day: Option<u32>,
+}
+
 /// What the journal held at the end of a month.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct PeriodSeal {
+pub struct MonthEnd {
     /// The last Record that was booked by then; 0 when there was none.
     #[n(0)]
     pub through: u64,

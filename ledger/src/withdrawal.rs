@@ -1,7 +1,7 @@
 //! Withdrawal: the read model of one transfer of a recipient's money to its bank account (interface
 //! 2.9, 3.5).
 
-use crate::event::{Event, Settlement, Span};
+use crate::event::{Event, PayoutBank, Settlement, Span};
 use crate::id::{LedgerId, ObjectId};
 use crate::money::Centavos;
 use crate::object::Object;
@@ -25,15 +25,26 @@ pub struct Withdrawal {
     /// The anticipated part of them, and when it can be sent.
     pub settlements: Vec<Settlement>,
     /// The account that the money goes to: a sealed [`crate::personal::BankAccount`].
-    pub destination: Option<Sealed>,
+    pub destination: Sealed,
     /// The API key that asked for it.
     pub api_key: Option<ObjectId>,
     /// When an administrator approved it.
     pub approved_at: Option<Timestamp>,
     /// When the institution had taken the money; none when the bank returned it.
     pub paid_at: Option<Timestamp>,
+    /// How the money left; none before, and when it came back.
+    pub payment: Option<WithdrawalPayment>,
     /// Why it was rejected or returned.
     pub notes: Option<String>,
+}
+
+/// Payment of a withdrawal: its money has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct WithdrawalPayment {
+    /// When it took effect: when the institution acted.
+    pub effective_at: Timestamp,
+    /// The account that the money left; the settlement account when absent.
+    pub bank: Option<PayoutBank>,
 }
 
 impl Object for Withdrawal {
@@ -46,10 +57,11 @@ impl Object for Withdrawal {
                 spans: spans.clone(),
                 consumed: *consumed,
                 settlements: settlements.clone(),
-                destination: record.personal.clone(),
+                destination: record.personal.clone().unwrap_or_default(),
                 api_key: record.api_key,
                 approved_at: None,
                 paid_at: None,
+                payment: None,
                 notes: None,
             }),
             _ => None,
@@ -64,11 +76,14 @@ impl Object for Withdrawal {
         for event in &record.events {
             match event {
                 Event::WithdrawalApproved { id } if *id == self.id => self.approved_at = Some(record.effective_at),
-                Event::WithdrawalPaid { id, .. } if *id == self.id => self.paid_at = Some(record.effective_at),
+                Event::WithdrawalPaid { id, bank, .. } if *id == self.id => {
+                    self.paid_at = Some(record.effective_at);
+                    self.payment = Some(WithdrawalPayment { effective_at: record.takes_effect_at(), bank: *bank });
+                }
                 Event::WithdrawalRejected { id, notes, .. } | Event::WithdrawalReturned { id, notes, .. }
                     if *id == self.id =>
                 {
-                    self.paid_at = None;
+                    (self.paid_at, self.payment) = (None, None);
                     self.notes = Some(notes.clone());
                 }
                 _ => {}

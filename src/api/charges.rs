@@ -19,7 +19,7 @@ use crate::http::idempotency::{KeyScope, SentKey};
 use crate::http::json::{Checker, parse_unread};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{List, PageQuery, between, list_of, ok, query, single};
-use crate::views::charge::{ChargeView, charge_status, method_name};
+use crate::views::charge::{ChargeView, charge_status};
 
 /// One charge of the account.
 #[utoipa::path(get, path = "/api/charges/{txid}", operation_id = "get_charge", params(("txid" = String, Path)),
@@ -93,7 +93,7 @@ pub fn filter(pairs: &[(String, String)]) -> Result<ChargeFilter, Problem> {
     };
     let methods = [PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard];
     let method = single(pairs, "payment_method")?.and_then(|name| {
-        let known = methods.into_iter().find(|method| method_name(*method) == name);
+        let known = methods.into_iter().find(|method| method.name() == name);
         let message = "payment_method deve ser pix, credit_card ou debit_card";
         known.or_else(|| check.refuse("payment_method", "unknown", message))
     });

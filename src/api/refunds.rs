@@ -23,7 +23,7 @@ use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
 use crate::http::idempotency::{KeyScope, SentKey};
 use crate::http::json::{Checker, Raw, parse};
-use crate::http::problem::{Code, Problem, broken};
+use crate::http::problem::{Code, Problem};
 use crate::http::reply::{All, FILTERED_MAX, Filter, all_of, created, ok, query};
 use crate::views::refund::{RefundView, refund_status};
 
@@ -133,6 +133,6 @@ pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> 
             found.push(refund.id);
         }
     }
-    let read = move |id| Ok(RefundView::of(&app.engine, &app.engine.object(id)?.ok_or_else(broken)?));
+    let read = move |id| Ok(RefundView::of(&app.engine, &app.engine.known_object(id)?));
     all_of(found.len() as u64, found.into_iter().map(read))
 }

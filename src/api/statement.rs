@@ -126,8 +126,8 @@ pub async fn statement(
     page: Page,
 ) -> Result<Statement, Problem> {
     let filter = Filter::read(pairs, "status", &STATUSES)?;
-    let look = |books: &RecipientState, now: Timestamp| (books.standing(), now);
-    let (standing, now) = app.engine.read_recipient(recipient, look).await?;
+    let look = |books: &RecipientState, now: Timestamp| (books.standing(), books.ledger().balances(), now);
+    let (standing, accounts, now) = app.engine.read_recipient(recipient, look).await?;
     let mut reader = Reader::new(app, recipient, standing, now)?;
     let range = filter.range(&app.engine, Listing::Splits(recipient))?;
     let (newer, _) = app.engine.splits(recipient, range.end..u64::MAX, 0, 0)?;
@@ -141,7 +141,7 @@ pub async fn statement(
     let mut items = reader.records(&found, newer + skip)?;
     items.retain(|item| filter.word.is_none_or(|word| word == item.status));
     let List { items, total, page, pages, per_page } = List::filtered(&filter, items, total, page);
-    Ok(Statement { items, total, page, pages, per_page, balance: RecipientBalance::of(&reader.standing) })
+    Ok(Statement { items, total, page, pages, per_page, balance: RecipientBalance::of(&accounts) })
 }
 
 /// Splits that are looked through at once.

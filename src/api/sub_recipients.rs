@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
+use actors::engine::Outcome;
 use actors::engine::{MerchantRow, RecipientRow};
-use actors::resident::Outcome;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use ledger::event::Event;
+use ledger::entry::Balances;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::{MerchantCommand, RecipientStatus};
+use ledger::merchant::{MerchantCommand, MerchantState, RecipientStatus, Registered};
 use ledger::personal::{RecipientProfile, SealedFor};
 use ledger::record::Record;
 use ledger::rejection::Rejection;
@@ -30,7 +30,7 @@ use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{List, PageQuery, ok, time};
 use crate::mask;
 use crate::views::recipient::{
-    RecipientBalance, RecipientView, document_type, find_recipient, open, status_name, view,
+    RecipientBalance, RecipientView, document_type, find_recipient, known_recipient, open, status_name, view,
 };
 use crate::views::registration::Registration;
 
@@ -87,7 +87,7 @@ pub async fn register(
         require_split(app, caller)?;
         let profile = registration::check(wire, app.engine.now())?;
         let document = document_digest(app, caller.group, &profile.document);
-        let standing = move |books: &ledger::merchant::MerchantState, _| {
+        let standing = move |books: &MerchantState, _| {
             books.recipient_by_document(document).map(|recipient| recipient.profile.clone())
         };
         let standing = app.engine.read_merchant(caller.group, standing).await?;
@@ -117,12 +117,9 @@ async fn registered_already(
     caller: Caller,
     document: Fingerprint,
 ) -> Result<(StatusCode, RegistrationResponse), Problem> {
-    let find = move |books: &ledger::merchant::MerchantState, _| {
-        books.recipient_by_document(document).map(|recipient| recipient.id)
-    };
-    let id = app.engine.read_merchant(caller.group, find).await?;
-    let row = id.and_then(|id| find_recipient(&app.engine, id)).map(|(_, row)| row);
-    let row = row.ok_or_else(broken)?;
+    let find = move |books: &MerchantState, _| books.recipient_by_document(document).map(|recipient| recipient.id);
+    let id = app.engine.read_merchant(caller.group, find).await?.ok_or_else(broken)?;
+    let (_, row) = known_recipient(&app.engine, id)?;
     let profile = open(&app.engine, &row, row.profiles.current());
     Ok((StatusCode::OK, RegistrationResponse::new(&row, row.status, profile, true)))
 }
@@ -152,13 +149,14 @@ pub async fn list(
     Ok(ok(List::new(items.collect(), total, page)))
 }
 
-/// A recipient's full record.
+/// A recipient's full record, after booking what is due.
 #[utoipa::path(get, path = "/api/sub-recipients/{id}", operation_id = "get_recipient", params(("id" = String, Path)),
     responses((status = 200, body = RecipientRecord)))]
 pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
     let (ledger, row) = find_own(&app, caller, &id)?;
+    let accounts = app.engine.accounts(ledger).await?;
     let profile = open(&app.engine, &row, row.profiles.current());
-    Ok(ok(RecipientRecord::new(&app, ledger, &row, profile)))
+    Ok(ok(RecipientRecord::new(&row, profile, &accounts)))
 }
 
 /// Changes what is sent of a registration and leaves the rest; the status stays. Another bank
@@ -180,6 +178,8 @@ pub async fn change(
         let Some(profile) = app.engine.keyring().open_value::<RecipientProfile>(row.sealed_for(), standing) else {
             return Err(Problem::new(Code::StateConflict).detail("The recipient's personal data was erased."));
         };
+        // What is due is booked first; the change itself moves no money.
+        let accounts = app.engine.accounts(ledger).await?;
         let bank = profile.bank.clone();
         let sealed_for = SealedFor::recipient(document_digest(&app, caller.group, &profile.document));
         let profile = registration::merged(&wire, profile, app.engine.now())?;
@@ -195,7 +195,7 @@ pub async fn change(
             outcome => {
                 decided(outcome)?;
                 let (_, row) = find_own(&app, caller, &id)?;
-                let view = RecipientRecord::new(&app, ledger, &row, profile);
+                let view = RecipientRecord::new(&row, profile, &accounts);
                 return Ok(naming(permit.requested_record(), ok(view)));
             }
         }
@@ -219,9 +219,8 @@ pub fn find_own(app: &App, caller: Caller, id: &str) -> Result<(LedgerId, Recipi
 }
 
 impl RecipientRecord {
-    fn new(app: &App, ledger: LedgerId, row: &RecipientRow, profile: RecipientProfile) -> Self {
-        let balance = RecipientBalance::of_books(&app.engine, ledger);
-        let recipient = RecipientView::new(row, row.status, profile.clone(), balance);
+    fn new(row: &RecipientRow, profile: RecipientProfile, accounts: &Balances) -> Self {
+        let recipient = RecipientView::new(row, row.status, profile.clone(), RecipientBalance::of(accounts));
         Self { recipient, registration: Registration::of(profile, mask::document) }
     }
 }
@@ -229,18 +228,8 @@ impl RecipientRecord {
 /// The answer of the request that a Record carried out: 201 for a new recipient, 200 for one that
 /// was rejected before.
 fn registered(app: &App, caller: Caller, record: &Record) -> Result<(StatusCode, RegistrationResponse), Problem> {
-    let (number, again) = record
-        .events
-        .iter()
-        .find_map(|event| match event {
-            Event::RecipientRegistered { number, .. } => Some((*number, false)),
-            Event::RecipientRegisteredAgain { number, .. } => Some((*number, true)),
-            _ => None,
-        })
-        .ok_or_else(broken)?;
-    let find = |merchant: &MerchantRow| merchant.recipients.get(number.0 as usize - 1).cloned();
-    let row = app.engine.merchant(caller.group, find).flatten();
-    let row = row.ok_or_else(broken)?;
+    let Registered { number, again } = Registered::by(record).ok_or_else(broken)?;
+    let row = app.engine.recipient_row(caller.group, number)?;
     let profile = open(&app.engine, &row, record.personal.as_ref());
     let body = RegistrationResponse::new(&row, RecipientStatus::Draft, profile, again);
     Ok((if again { StatusCode::OK } else { StatusCode::CREATED }, body))

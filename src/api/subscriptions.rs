@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
+use actors::engine::Outcome;
 use actors::engine::{Listed, SubscriptionRow};
-use actors::resident::Outcome;
 use axum::extract::State;
 use axum::response::Response;
 use ledger::fees::PaymentMethod;

@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::entry::Balance;
-use ledger::event::Event;
+use ledger::event::{Event, ReturnEntry};
 use ledger::record::Record;
 use maud::{Markup, html};
 
@@ -88,10 +88,13 @@ fn of_operators(app: &App, visit: &Visit, record: &Record) -> Result<Vec<(&'stat
             | Event::HouseEntryRejected { id, .. }
             | Event::WriteOffRequested { id, .. }
             | Event::WriteOffRejected { id, .. }
+            | Event::WithdrawalReturnRequested { id, .. }
+            | Event::WithdrawalReturnRejected { id, .. }
+            | Event::WithdrawalReturned { entry: Some(ReturnEntry { id, .. }), .. }
             | Event::DeficitWrittenOff { id, .. }
             | Event::ClawbackWrittenOff { id, .. } => {
                 let entry = OperatorEntry::find(&app.engine, *id)?;
-                let entry = entry.map(|entry| HouseEntryView::of_either(&app.engine, entry));
+                let entry = entry.map(|entry| HouseEntryView::of_any(&app.engine, entry));
                 pairs.extend(entry.map(|entry| said_of(visit, &entry)).unwrap_or_default());
             }
             Event::PeriodCloseRequested { month } | Event::PeriodClosed { month, .. } => {
@@ -116,6 +119,7 @@ fn said_of(visit: &Visit, entry: &HouseEntryView) -> Vec<(&'static str, Markup)>
         (visit.say(words::REFERENCE), text(&entry.reference)),
         (visit.say(words::ASKED_BY), text(&entry.requested_by)),
     ];
+    pairs.extend(entry.withdrawal.as_ref().map(|id| (visit.say(words::WITHDRAWAL), html! { code { (id) } })));
     pairs.extend(entry.decided_by.as_ref().map(|by| (visit.say(decided), text(by))));
     pairs.extend(entry.notes.as_ref().map(|notes| (visit.say(words::REJECTED_WHY), text(notes))));
     pairs

@@ -12,7 +12,7 @@ use serde_json::json;
 use crate::app::App;
 use crate::console::form::{centavos, hidden_key, optional};
 use crate::console::page::{Screen, Section, Visit};
-use crate::console::posted::Posted;
+use crate::console::posted::PostedForm;
 use crate::console::show;
 use crate::console::words;
 use crate::http::body::JsonBody;
@@ -89,7 +89,11 @@ async fn screen(app: &App, visit: &Visit, txid: &str, parts: &Parts) -> Result<S
 }
 
 /// Opens the dispute, as the route of `/ops` does.
-pub async fn open(State(app): State<Arc<App>>, PathId(txid): PathId, Posted { visit, form }: Posted) -> Response {
+pub async fn open(
+    State(app): State<Arc<App>>,
+    PathId(txid): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
     let opened = async {
         visit.operator.require(Role::Decide)?;
         visit.sees(ObjectId::parse(&txid).map(|id| app.engine.ids().group(id)))?;

@@ -15,7 +15,7 @@ use crate::console::form::hidden_key;
 use crate::console::keys::{admin, json_of, revoke_form, shown_secret};
 use crate::console::merchants::last_used;
 use crate::console::page::{Screen, Section, Visit};
-use crate::console::posted::Posted;
+use crate::console::posted::PostedForm;
 use crate::console::show;
 use crate::console::webhooks::{answer, at_endpoint};
 use crate::console::wire_words;
@@ -144,7 +144,7 @@ fn tries(app: &App, visit: &Visit, group: GroupNumber, key: ObjectId) -> Result<
 pub async fn send_all_again(
     State(app): State<Arc<App>>,
     PathId(id): PathId,
-    Posted { visit, form }: Posted,
+    PostedForm { visit, form }: PostedForm,
 ) -> Response {
     let sent = async {
         visit.operator.require(Role::Decide)?;
@@ -160,13 +160,17 @@ pub async fn send_all_again(
 }
 
 /// Sets the address, as the route of `/ops` does.
-pub async fn set_address(State(app): State<Arc<App>>, PathId(id): PathId, Posted { visit, form }: Posted) -> Response {
+pub async fn set_address(
+    State(app): State<Arc<App>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
     let set = async {
         let operator = admin(&visit)?;
         visit.sees(Some(endpoint(&app, &id)?.0))?;
         let address = Some(form.value("webhook_url")).filter(|address| !address.is_empty());
         let body = json!({"webhook_url": address}).to_string();
-        let key = SentKey::of_form(form.value("key"), "/ops/api-keys/{id}/address");
+        let key = SentKey::of_form_alone(form.value("key"), "/ops/api-keys/{id}/address");
         api_keys::change_once(&app, &operator.0, &id, &key, body.as_bytes()).await
     };
     match set.await {
@@ -176,7 +180,11 @@ pub async fn set_address(State(app): State<Arc<App>>, PathId(id): PathId, Posted
 }
 
 /// Makes a new webhook secret and shows it, as the route of `/ops` does.
-pub async fn rotate(State(app): State<Arc<App>>, PathId(id): PathId, Posted { visit, form }: Posted) -> Response {
+pub async fn rotate(
+    State(app): State<Arc<App>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
     let rotated = async {
         let operator = admin(&visit)?;
         visit.sees(Some(endpoint(&app, &id)?.0))?;

@@ -1,10 +1,11 @@
 //! House ledger: the platform's own books, what waits for a second operator, and the forms that ask
-//! for an entry or for the write-off of a debt.
+//! for an entry, the write-off of a debt, or the return of a withdrawal.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
+use ledger::event::PayoutBank;
 use ledger::house::HouseAccount;
 use ledger::id::LedgerId;
 use maud::{Markup, html};
@@ -14,7 +15,7 @@ use crate::app::App;
 use crate::console::books::balance_table;
 use crate::console::form::{centavos, hidden_key};
 use crate::console::page::{Screen, Section, Visit};
-use crate::console::posted::Posted;
+use crate::console::posted::PostedForm;
 use crate::console::show;
 use crate::console::words;
 use crate::http::body::{FormBody, JsonBody};
@@ -58,6 +59,7 @@ async fn screen(app: &App, visit: &Visit) -> Result<Screen, Problem> {
         @if visit.may(Role::Decide) {
             (form(visit))
             (write_off_form(visit))
+            (return_form(visit))
         }
     };
     Ok(Screen { section: Section::House, title: visit.say(words::HOUSE).to_owned(), body })
@@ -68,7 +70,7 @@ fn waiting(app: &App, visit: &Visit) -> Result<Markup, Problem> {
     let mut entries = Vec::new();
     for item in items {
         let entry = OperatorEntry::find(&app.engine, item.id)?;
-        entries.extend(entry.map(|entry| HouseEntryView::of_either(&app.engine, entry)));
+        entries.extend(entry.map(|entry| HouseEntryView::of_any(&app.engine, entry)));
     }
     let heading = visit.say(words::WAITS);
     Ok(html! {
@@ -146,12 +148,44 @@ fn write_off_form(visit: &Visit) -> Markup {
     }
 }
 
-/// Fields of both forms; their ids begin with `prefix`.
+fn return_form(visit: &Visit) -> Markup {
+    html! {
+        section.card aria-labelledby="return" {
+            h2 id="return" { (visit.say(words::ASK_RETURN)) }
+            p.dim { (visit.say(words::RETURN)) }
+            form method="post" action="/console/house" {
+                (visit.token_field())
+                (hidden_key())
+                label for="withdrawal" { (visit.say(words::WITHDRAWAL)) }
+                input id="withdrawal" name="withdrawal" required maxlength="36" autocomplete="off" spellcheck="false";
+                label for="bank" { (visit.say(words::CAME_TO)) }
+                select id="bank" name="bank" {
+                    option value="" { (visit.say(words::AS_IT_LEFT)) }
+                    @for bank in PayoutBank::ALL { option { (bank.account().kind_name()) } }
+                }
+                (reason_and_reference(visit, "return-"))
+                label for="return-date" { (visit.say(words::EFFECT_DAY)) }
+                input id="return-date" name="effective_date" type="date";
+                p.actions { button.primary type="submit" { (visit.say(words::ASK_RETURN)) } }
+            }
+        }
+    }
+}
+
+/// Fields of the forms of entries and write-offs; their ids begin with `prefix`.
 fn amount_and_reason(visit: &Visit, prefix: &str) -> Markup {
-    let [amount, reason, reference] = ["amount", "reason", "reference"].map(|name| format!("{prefix}{name}"));
+    let amount = format!("{prefix}amount");
     html! {
         label for=(amount) { (visit.say(words::AMOUNT)) " (R$)" }
         input id=(amount) name="amount" inputmode="decimal" required maxlength="20" autocomplete="off";
+        (reason_and_reference(visit, prefix))
+    }
+}
+
+/// Fields of all forms; their ids begin with `prefix`.
+fn reason_and_reference(visit: &Visit, prefix: &str) -> Markup {
+    let [reason, reference] = ["reason", "reference"].map(|name| format!("{prefix}{name}"));
+    html! {
         label for=(reason) { (visit.say(words::NOTES)) }
         textarea id=(reason) name="reason" rows="2" maxlength="500" required {}
         label for=(reference) { (visit.say(words::REFERENCE)) }
@@ -161,7 +195,7 @@ fn amount_and_reason(visit: &Visit, prefix: &str) -> Markup {
 }
 
 /// Asks for an entry, as the route of `/ops` does.
-pub async fn ask(State(app): State<Arc<App>>, Posted { visit, form }: Posted) -> Response {
+pub async fn ask(State(app): State<Arc<App>>, PostedForm { visit, form }: PostedForm) -> Response {
     let asked = async {
         visit.operator.require(Role::Decide)?;
         visit.whole()?;
@@ -175,11 +209,20 @@ pub async fn ask(State(app): State<Arc<App>>, Posted { visit, form }: Posted) ->
     }
 }
 
-/// The request that one of the two forms stands for.
+/// The request that one of the forms stands for.
 fn wanted(app: &App, visit: &Visit, form: &FormBody) -> Result<JsonBody, Problem> {
+    let text = |name| form.value(name);
+    let given = |name| Some(text(name).trim()).filter(|text| !text.is_empty());
+    let (reason, reference, day) = (text("reason"), text("reference"), given("effective_date"));
+    if let Some(withdrawal) = given("withdrawal") {
+        let body = json!({
+            "kind": entries::WITHDRAWAL_RETURNED, "withdrawal": withdrawal, "bank": given("bank"),
+            "reason": reason, "reference": reference, "effective_date": day,
+        });
+        return Ok(JsonBody::made(body.to_string()));
+    }
     let wrong = || Problem::new(Code::ValidationFailed).says(visit.say(words::AMOUNT_WRONG));
     let amount = centavos(visit.language, form.value("amount")).ok_or_else(wrong)?;
-    let text = |name| form.value(name);
     let (debit, credit) = match text("debtor").trim() {
         "" => (text("debit").to_owned(), text("credit").to_owned()),
         debtor => {
@@ -188,10 +231,9 @@ fn wanted(app: &App, visit: &Visit, form: &FormBody) -> Result<JsonBody, Problem
             debt_accounts(&app.engine, ledger).ok_or_else(nobody)?
         }
     };
-    let day = Some(text("effective_date").trim()).filter(|day| !day.is_empty());
     let body = json!({
         "debit": debit, "credit": credit, "amount": amount,
-        "reason": text("reason"), "reference": text("reference"), "effective_date": day,
+        "reason": reason, "reference": reference, "effective_date": day,
     });
     Ok(JsonBody::made(body.to_string()))
 }

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use crate::app::App;
 use crate::console::form::hidden_key;
 use crate::console::page::{Screen, Section, Visit};
-use crate::console::posted::Posted;
+use crate::console::posted::PostedForm;
 use crate::console::show;
 use crate::console::words::{self, Word};
 use crate::http::body::JsonBody;
@@ -57,7 +57,7 @@ fn choice(name: &'static str, text: &str) -> Markup {
 }
 
 /// Opens a merchant.
-pub async fn open_merchant(State(app): State<Arc<App>>, Posted { visit, form }: Posted) -> Response {
+pub async fn open_merchant(State(app): State<Arc<App>>, PostedForm { visit, form }: PostedForm) -> Response {
     let opened = async {
         visit.whole()?;
         let mut body = Map::new();
@@ -87,7 +87,11 @@ fn led_to(visit: &Visit, merchant: Option<&str>) -> Response {
 }
 
 /// Makes an API key and shows it, once.
-pub async fn create(State(app): State<Arc<App>>, PathId(id): PathId, Posted { visit, form }: Posted) -> Response {
+pub async fn create(
+    State(app): State<Arc<App>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
     let made = async {
         visit.sees(Some(merchants::find(&app, &id)?))?;
         let address = Some(form.value("webhook_url")).filter(|address| !address.is_empty());
@@ -130,14 +134,18 @@ pub fn shown_secret(visit: &Visit, key: &str, secret: &str) -> Screen {
 }
 
 /// Revokes an API key.
-pub async fn revoke(State(app): State<Arc<App>>, PathId(id): PathId, Posted { visit, form }: Posted) -> Response {
+pub async fn revoke(
+    State(app): State<Arc<App>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
     let revoked = async {
         if form.value("sure") != "on" {
             return Err(Problem::new(Code::ValidationFailed).says(visit.say(words::NOT_SURE)));
         }
         let operator = admin(&visit)?;
         visit.sees(Some(endpoint(&app, &id)?.0))?;
-        let key = SentKey::of_form(form.value("key"), "/ops/api-keys/{id}");
+        let key = SentKey::of_form_alone(form.value("key"), "/ops/api-keys/{id}");
         api_keys::revoke_once(&app, &operator.0, &id, &key).await
     };
     match revoked.await {

@@ -13,7 +13,7 @@ use maud::{Markup, html};
 use crate::app::App;
 use crate::console::form::{hidden_key, optional};
 use crate::console::page::{Screen, Section, Visit};
-use crate::console::posted::Posted;
+use crate::console::posted::PostedForm;
 use crate::console::queue::{Taken, follows_word, item_word, merchant_link, take, verdict_word};
 use crate::console::show;
 use crate::console::words;
@@ -114,7 +114,7 @@ fn chosen(app: &App, visit: &Visit, pairs: &[(String, String)]) -> Result<Vec<Wa
 }
 
 /// Takes the decisions, and says how each ended.
-pub async fn decide(State(app): State<Arc<App>>, Posted { visit, form }: Posted) -> Response {
+pub async fn decide(State(app): State<Arc<App>>, PostedForm { visit, form }: PostedForm) -> Response {
     let made = decided(&app, &visit, &form).await;
     visit.answer(made)
 }

@@ -32,7 +32,6 @@ use crate::http::reply::query;
 use crate::mask;
 use crate::ops::api_keys;
 use crate::ops::merchants::{SEARCHED_MAX, find, listed};
-use crate::views::charge::method_name;
 use crate::views::recipient::{open, status_name};
 
 /// Rows on a page.
@@ -359,7 +358,7 @@ fn charge_filters(visit: &Visit, given: &[(String, String)]) -> Result<Markup, P
                 select id="payment_method" name="payment_method" {
                     option value="" { (visit.say(words::ALL_KINDS)) }
                     @for known in [PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard] {
-                        @let name = method_name(known);
+                        @let name = known.name();
                         option value=(name) selected[method == Some(name)] { (visit.say(wire_words::method(known))) }
                     }
                 }

@@ -17,7 +17,7 @@ use crate::console::scope::Scope;
 use crate::console::show;
 use crate::console::wire_words;
 use crate::console::words;
-use crate::http::problem::{Problem, broken};
+use crate::http::problem::Problem;
 use crate::http::reply::{number, query};
 
 /// Charges on a page.
@@ -38,7 +38,7 @@ fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
         app.engine.newest_charges(before.map_or(Sequence(u64::MAX), Sequence), A_PAGE)?;
     let mut charges = Vec::new();
     for (_, id) in found {
-        charges.push(app.engine.object::<Charge>(id)?.ok_or_else(broken)?);
+        charges.push(app.engine.known_object::<Charge>(id)?);
     }
     let body = html! {
         section.card aria-label=(visit.say(words::CHARGES)) {

@@ -15,7 +15,7 @@ use crate::console::form::hidden_key;
 use crate::console::keys::json_of;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::paging::{pager, part};
-use crate::console::posted::Posted;
+use crate::console::posted::PostedForm;
 use crate::console::queue::kind_word;
 use crate::console::records::record_link;
 use crate::console::show;
@@ -226,7 +226,11 @@ fn closing(visit: &Visit, period: &PeriodView, is_over: bool) -> Markup {
 }
 
 /// Asks for the closing of a month or carries it out, as the route of `/ops` does.
-pub async fn close(State(app): State<Arc<App>>, PathId(period): PathId, Posted { visit, form }: Posted) -> Response {
+pub async fn close(
+    State(app): State<Arc<App>>,
+    PathId(period): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
     let closed = async {
         visit.operator.require(Role::Decide)?;
         visit.whole()?;

@@ -18,14 +18,14 @@ use crate::http::problem::{Code, Problem};
 use crate::http::server::OverTls;
 
 /// A form of a session. Its `Origin` is this listener, and it has the session's token.
-pub struct Posted {
+pub struct PostedForm {
     /// The session.
     pub visit: Visit,
     /// The fields.
     pub form: FormBody,
 }
 
-impl FromRequest<Arc<App>> for Posted {
+impl FromRequest<Arc<App>> for PostedForm {
     type Rejection = Response;
 
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Response> {

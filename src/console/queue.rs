@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::console::form::{hidden_key, optional};
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::paging::{self, pager_named, part};
-use crate::console::posted::Posted;
+use crate::console::posted::PostedForm;
 use crate::console::show;
 use crate::console::wire_words;
 use crate::console::words::{self, Word};
@@ -142,10 +142,12 @@ fn of_what(visit: &Visit, item: &QueueItem) -> Markup {
     }
 }
 
-/// What an item is, in words. Of the entries, those of a merchant's group are write-offs.
+/// What an item is, in words. Of the entries, those of a merchant's group are write-offs and
+/// returns of withdrawals.
 pub fn item_word(item: &QueueItem) -> Word {
     match (item.kind, &item.merchant_id) {
         ("entry", None) => words::HOUSE_ENTRY,
+        ("entry", Some(_)) if item.withdrawal.is_some() => words::RETURN_ENTRY,
         ("entry", Some(_)) => words::WRITE_OFF_ENTRY,
         (kind, _) => kind_word(kind),
     }
@@ -208,6 +210,7 @@ fn facts(app: &App, visit: &Visit, item: &QueueItem) -> Markup {
     for (word, said) in [(words::NOTES, &item.reason), (words::REFERENCE, &item.reference)] {
         pairs.extend(said.as_ref().map(|said| (visit.say(word), html! { bdi { (said) } })));
     }
+    pairs.extend(item.withdrawal.as_ref().map(|id| (visit.say(words::WITHDRAWAL), html! { code { (id) } })));
     pairs.extend(item.effective_date.as_ref().map(|day| (visit.say(words::TOOK_EFFECT), html! { (day) })));
     if let Some(name) = &item.name {
         pairs.push((visit.say(words::NAME), html! { bdi { (name) } }));
@@ -289,7 +292,11 @@ pub fn verdict_word(kind: &str, verdict: Verdict) -> Word {
 }
 
 /// Takes a decision: the one that the route of `/ops` takes.
-pub async fn decide(State(app): State<Arc<App>>, PathId(id): PathId, Posted { visit, form }: Posted) -> Response {
+pub async fn decide(
+    State(app): State<Arc<App>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
     let decided = async {
         let verdict = Verdict::named(form.value("decision")).ok_or_else(|| Problem::new(Code::ValidationFailed))?;
         let (kind, notes, key) = (form.value("kind"), form.value("notes"), form.value("key"));

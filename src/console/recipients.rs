@@ -46,8 +46,8 @@ async fn screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Resul
     let statement = statement(app, ledger, &[], of_splits).await?;
     let page = part(&pairs, WITHDRAWALS_A_PAGE)?;
     // What is due is booked before the balance is read.
-    app.engine.accounts(ledger).await?;
-    let balance = RecipientBalance::of_books(&app.engine, ledger);
+    let accounts = app.engine.accounts(ledger).await?;
+    let debt = accounts.get(&Account::Clawback).map_or(0, |balance| -balance.net());
     let profile = open(&app.engine, &row, row.profiles.current());
     let Listed { total, items } = app.engine.withdrawals(ledger, page.skip(), page.count())?;
     let withdrawals = items.collect::<Result<Vec<_>, _>>()?;
@@ -71,7 +71,7 @@ async fn screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Resul
             (show::facts(pairs))
             p.actions { a.button href={"/console/ledgers/R-" (id.uuid())} { (visit.say(words::LEDGER)) } }
         }
-        (money_of(visit, &balance, -app.engine.balance(ledger, Account::Clawback)))
+        (money_of(visit, &RecipientBalance::of(&accounts), debt))
         section.card aria-labelledby="statement" {
             h2 id="statement" { (visit.say(words::STATEMENT)) }
             @if statement.items.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {

@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::console::form::hidden_key;
 use crate::console::keys::{admin, json_of};
 use crate::console::page::{Screen, Section, Visit};
-use crate::console::posted::Posted;
+use crate::console::posted::PostedForm;
 use crate::console::show;
 use crate::console::words;
 use crate::http::body::JsonBody;
@@ -106,7 +106,7 @@ fn data_form(visit: &Visit) -> Markup {
 }
 
 /// Makes up data, as the route of `/ops` does. Leads to its merchant.
-pub async fn make_up(State(app): State<Arc<App>>, Posted { visit, form }: Posted) -> Response {
+pub async fn make_up(State(app): State<Arc<App>>, PostedForm { visit, form }: PostedForm) -> Response {
     let made = async {
         let operator = admin(&visit)?;
         visit.whole()?;
@@ -126,7 +126,7 @@ pub async fn make_up(State(app): State<Arc<App>>, Posted { visit, form }: Posted
 }
 
 /// Pays a PIX charge as its payer would, as the route of `/ops` does.
-pub async fn pay(State(app): State<Arc<App>>, Posted { visit, form }: Posted) -> Response {
+pub async fn pay(State(app): State<Arc<App>>, PostedForm { visit, form }: PostedForm) -> Response {
     let txid = form.value("txid").trim().to_owned();
     let paid = async {
         visit.operator.require(Role::Admin)?;
@@ -145,7 +145,7 @@ pub async fn pay(State(app): State<Arc<App>>, Posted { visit, form }: Posted) ->
 }
 
 /// Moves the clock, as the route of `/ops` does.
-pub async fn advance(State(app): State<Arc<App>>, Posted { visit, form }: Posted) -> Response {
+pub async fn advance(State(app): State<Arc<App>>, PostedForm { visit, form }: PostedForm) -> Response {
     let moved = async {
         visit.operator.require(Role::Admin)?;
         if !app.sandbox {

@@ -16,7 +16,7 @@ use crate::console::form::{centavos, hidden_key};
 use crate::console::keys::admin;
 use crate::console::merchants::{MDR_BASES, SPLIT_GUARDS};
 use crate::console::page::{Screen, Section, Visit};
-use crate::console::posted::Posted;
+use crate::console::posted::PostedForm;
 use crate::console::show;
 use crate::console::words::{self, Word};
 use crate::http::body::FormBody;
@@ -146,7 +146,11 @@ fn options(visit: &Visit, row: &MerchantRow) -> Markup {
 }
 
 /// Changes the merchant, as the route of `/ops` does.
-pub async fn change(State(app): State<Arc<App>>, PathId(id): PathId, Posted { visit, form }: Posted) -> Response {
+pub async fn change(
+    State(app): State<Arc<App>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
     let changed = async {
         let operator = admin(&visit)?;
         let group = merchants::find(&app, &id)?;
@@ -159,7 +163,7 @@ pub async fn change(State(app): State<Arc<App>>, PathId(id): PathId, Posted { vi
                 body[name] = Value::from(form.value(name));
             }
         }
-        let key = SentKey::of_form(form.value("key"), "/ops/merchants/{id}");
+        let key = SentKey::of_form_alone(form.value("key"), "/ops/merchants/{id}");
         merchants::change_once(&app, &operator.0, &id, &key, body.to_string().as_bytes()).await
     };
     match changed.await {

@@ -12,7 +12,7 @@ use maud::{Markup, html};
 
 use crate::app::App;
 use crate::console::page::{COOKIE_NAME, asked_language, other, plain_page, plain_refusal};
-use crate::console::posted::{Anonymous, Posted, known_scheme};
+use crate::console::posted::{Anonymous, PostedForm, known_scheme};
 use crate::console::words::{self, Word};
 use crate::http::guesses::Asked;
 use crate::http::language::Language;
@@ -61,7 +61,7 @@ pub async fn sign_in(State(app): State<Arc<App>>, request: Request) -> Response 
 }
 
 /// Ends the session.
-pub async fn sign_out(State(app): State<Arc<App>>, Posted { visit, .. }: Posted) -> Response {
+pub async fn sign_out(State(app): State<Arc<App>>, PostedForm { visit, .. }: PostedForm) -> Response {
     app.sessions.end(&visit.secret);
     let gone = format!("{}; Max-Age=0", cookie(""));
     (AppendHeaders([(SET_COOKIE, gone)]), Redirect::to("/console/sign-in")).into_response()

@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::console::form::hidden_key;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::paging::{self, pager, pager_named, part, part_named};
-use crate::console::posted::Posted;
+use crate::console::posted::PostedForm;
 use crate::console::queue::merchant_link;
 use crate::console::records::record_link;
 use crate::console::show;
@@ -26,7 +26,7 @@ use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
 use crate::http::idempotency::SentKey;
-use crate::http::problem::{Code, Problem, broken};
+use crate::http::problem::{Code, Problem};
 use crate::http::reply::query;
 use crate::http::session::Done;
 use crate::ops::merchants::find;
@@ -215,8 +215,7 @@ pub fn at_endpoint(
     let page = part_named(&query(parts)?, name, EVENTS_OF_ENDPOINT_A_PART)?;
     let mut rows = Vec::new();
     for number in paging::items(numbers, page) {
-        let listed = app.engine.webhook_events(group, *number..*number + 1)?;
-        let event = OutboxEvent::read(&app.engine, group, *listed.first().ok_or_else(broken)?)?;
+        let event = OutboxEvent::numbered(&app.engine, group, *number)?;
         let statuses = app.webhooks.delivery_statuses(group, event.number());
         rows.push((event, statuses.into_iter().filter(|(at, _)| *at == key).collect()));
     }
@@ -332,7 +331,11 @@ fn delivery(visit: &Visit, status: &DeliveryStatus) -> Markup {
 }
 
 /// Sends an event again, as the route of `/ops` does.
-pub async fn send_again(State(app): State<Arc<App>>, PathId(id): PathId, Posted { visit, form }: Posted) -> Response {
+pub async fn send_again(
+    State(app): State<Arc<App>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
     let sees = || visit.sees(ObjectId::parse(&id).map(|id| app.engine.ids().group(id)));
     if let Err(problem) = visit.operator.require(Role::Decide).and_then(|()| sees()) {
         return visit.answer(Err(problem));

@@ -111,6 +111,7 @@ words! {
     HOUSE_ENTRY = "Lançamento da casa", "Entry of the house";
     OPERATOR_ENTRY = "Lançamento de operador", "Entry of an operator";
     WRITE_OFF_ENTRY = "Baixa de dívida", "Write-off of a debt";
+    RETURN_ENTRY = "Devolução de saque", "Return of a withdrawal";
     REFERENCE = "Referência", "Reference";
     // Overview.
     HOLDS = "Tem", "Holds";
@@ -317,6 +318,10 @@ words! {
     ASK_WRITE_OFF = "Pedir a baixa de uma dívida", "Ask for the write-off of a debt";
     WRITE_OFF = "O déficit de um lojista é perda da plataforma; a dívida de um recebedor é perda do seu lojista.", "The Deficit of a merchant is the platform's loss; the debt of a recipient is its merchant's loss.";
     DEBTOR = "Devedor", "Debtor";
+    ASK_RETURN = "Pedir a devolução de um saque", "Ask for the return of a withdrawal";
+    RETURN = "O banco devolveu um saque pago, e só o extrato mostra. O valor volta ao disponível do recebedor, e o lojista lê o motivo.", "The bank returned a paid withdrawal, and only its statement shows it. The money is available to the recipient again, and the merchant reads the reason.";
+    AS_IT_LEFT = "a conta de onde saiu", "the account that it left";
+    CAME_TO = "Conta em que entrou", "Account that it came to";
     NO_DEBTOR = "Não há lojista (M-…) nem recebedor (R-…) com este nome.", "There is no merchant (M-…) or recipient (R-…) of this name.";
     ENTRY_ASKED = "O lançamento espera outro operador.", "The entry waits for another operator.";
     SECOND_OPERATOR = "Outro operador aprova o lançamento na fila.", "Another operator approves the entry in the queue.";
@@ -336,7 +341,7 @@ words! {
     OPEN_NOTHING = "Nada está em aberto.", "Nothing is open.";
     ASK_CLOSE = "Pedir o fechamento", "Ask for the closing";
     CLOSE_MONTH = "Fechar o mês", "Close the month";
-    CLOSE_WHAT = "O fechamento sela as somas de todas as contas e o hash do diário. Depois dele, nenhum lançamento da casa vale neste mês.", "The closing seals the sums of all accounts and the hash of the journal. After it, no entry of the house takes effect in this month.";
+    CLOSE_WHAT = "O fechamento fixa as somas de todas as contas e o hash do diário. Depois dele, nenhum lançamento da casa vale neste mês.", "The closing fixes the sums of all accounts and the hash of the journal. After it, no entry of the house takes effect in this month.";
     SECOND_CLOSES = "Um operador pede o fechamento e outro fecha o mês, nesta página.", "One operator asks for the closing, and another closes the month, on this page.";
     MONTH_GOES_ON = "O mês ainda não acabou.", "The month is not over yet.";
     CLOSE_ASKED = "O fechamento espera outro operador.", "The closing waits for another operator.";
@@ -423,7 +428,7 @@ pub fn done(done: &Done) -> Word {
     }
 }
 
-/// A fact of the ledger in words.
+/// A fact of the ledger in words. There is no `_`, so the compiler asks for the words of a new one.
 pub fn fact(event: &Event) -> Word {
     match event {
         Event::ChargeOpened { .. } => word("Aberta, partes e taxas fixadas", "Opened, parts and fees fixed"),
@@ -456,6 +461,12 @@ pub fn fact(event: &Event) -> Word {
         Event::HouseEntryApproved { .. } => word("Lançamento da casa aprovado", "Entry of the house approved"),
         Event::HouseEntryRejected { .. } => word("Lançamento da casa recusado", "Entry of the house rejected"),
         Event::WriteOffRequested { .. } => word("Baixa de dívida pedida", "Write-off of a debt asked for"),
+        Event::WithdrawalReturnRequested { .. } => {
+            word("Devolução de saque pedida", "Return of a withdrawal asked for")
+        }
+        Event::WithdrawalReturnRejected { .. } => {
+            word("Devolução de saque recusada", "Return of a withdrawal rejected")
+        }
         Event::WriteOffRejected { .. } => word("Baixa de dívida recusada", "Write-off of a debt rejected"),
         Event::DeficitWrittenOff { .. } => word("Déficit baixado como perda", "Deficit written off"),
         Event::ClawbackWrittenOff { .. } => {
@@ -470,13 +481,6 @@ pub fn fact(event: &Event) -> Word {
         Event::WithdrawalPaid { .. } => word("Saque pago", "Withdrawal paid"),
         Event::WithdrawalRejected { .. } => word("Saque recusado", "Withdrawal rejected"),
         Event::WithdrawalReturned { .. } => word("Saque devolvido pelo banco", "Withdrawal returned by the bank"),
-        other => fact_of_others(other),
-    }
-}
-
-/// Facts that are about no charge and no withdrawal.
-fn fact_of_others(event: &Event) -> Word {
-    match event {
         Event::CashoutCreated { .. } => word("Cashout criado", "Cashout created"),
         Event::CashoutProcessed { .. } => word("Cashout processado", "Cashout processed"),
         Event::CashoutFailed { .. } => word("Cashout voltou", "Cashout came back"),
@@ -506,29 +510,18 @@ fn fact_of_others(event: &Event) -> Word {
         Event::SubscriptionPaused { .. } => word("Assinatura pausada", "Subscription paused"),
         Event::SubscriptionResumed { .. } => word("Assinatura retomada", "Subscription resumed"),
         Event::SubscriptionCancelled { .. } => word("Assinatura cancelada", "Subscription cancelled"),
-        _ => ANOTHER_FACT,
     }
 }
-
-const ANOTHER_FACT: Word = word("Outro fato", "Another fact");
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::ops::records::facts_of_golden_files;
 
     #[test]
     fn every_word_is_in_both_languages() {
         assert!(ALL.len() > 80, "{}", ALL.len());
         for (name, Word { pt, en }) in ALL {
             assert!(!pt.trim().is_empty() && !en.trim().is_empty(), "{name}");
-        }
-    }
-
-    #[test]
-    fn every_fact_has_its_words() {
-        for event in facts_of_golden_files() {
-            assert_ne!(fact(&event).en, ANOTHER_FACT.en, "{event:?}");
         }
     }
 }

@@ -21,14 +21,14 @@ pub enum Level {
 /// The chart of accounts of another program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chart {
-    rows: BTreeMap<String, Row>,
+    rows: BTreeMap<String, ChartRow>,
     /// SHA-256 of the text that it was read from, hexadecimal.
     pub(super) sha256: String,
 }
 
 /// What the other program calls an account.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Row {
+pub(super) struct ChartRow {
     pub(super) code: String,
     /// Text of the history, with places for values; none for the default text.
     pub(super) history: Option<String>,
@@ -81,7 +81,7 @@ impl Chart {
             if let Some((name, _)) = texts.iter().find(|(_, text)| text.is_some_and(|text| !is_usable(text))) {
                 return Err(ChartError::Text(prefix, name));
             }
-            let row = Row { code, history, cost_center: cost_center.unwrap_or_default() };
+            let row = ChartRow { code, history, cost_center: cost_center.unwrap_or_default() };
             if rows.insert(prefix.clone(), row).is_some() {
                 return Err(ChartError::Twice(prefix));
             }
@@ -90,7 +90,7 @@ impl Chart {
     }
 
     /// The row of an account.
-    pub(super) fn row(&self, account: &str) -> Option<&Row> {
+    pub(super) fn row(&self, account: &str) -> Option<&ChartRow> {
         let ends = account.match_indices(':').map(|(at, _)| at).chain([account.len()]);
         ends.filter_map(|end| self.rows.get(&account[..end])).next_back()
     }

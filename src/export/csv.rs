@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::io;
 
-use super::columns::{COLUMNS, Cell, WIDTH};
+use super::columns::{COLUMNS, RowCell, WIDTH};
 use super::rows::plain;
 use crate::http::timestamp::local;
 
@@ -28,15 +28,15 @@ pub(super) fn head(dialect: Dialect) -> String {
 }
 
 /// Appends a row as a line.
-pub(super) fn write(dialect: Dialect, cells: &[Cell<'_>; WIDTH], text: &mut Vec<u8>) -> io::Result<()> {
+pub(super) fn write(dialect: Dialect, cells: &[RowCell<'_>; WIDTH], text: &mut Vec<u8>) -> io::Result<()> {
     let separator = if dialect == Dialect::Plain { ',' } else { ';' };
     for (place, cell) in cells.iter().enumerate() {
         if place > 0 {
             text.push(separator as u8);
         }
         match (dialect, cell) {
-            (_, Cell::Empty) => {}
-            (_, Cell::Number(number)) => serde_json::to_writer(&mut *text, number)?,
+            (_, RowCell::Empty) => {}
+            (_, RowCell::Number(number)) => serde_json::to_writer(&mut *text, number)?,
             (Dialect::Plain, _) => write_cell(&plain(cell), separator, text),
             (Dialect::Brazilian, _) => write_cell(&brazilian(cell), separator, text),
         }
@@ -46,11 +46,11 @@ pub(super) fn write(dialect: Dialect, cells: &[Cell<'_>; WIDTH], text: &mut Vec<
 }
 
 /// The text of a cell as Brazilian spreadsheets read it.
-fn brazilian<'a>(cell: &'a Cell<'_>) -> Cow<'a, str> {
+fn brazilian<'a>(cell: &'a RowCell<'_>) -> Cow<'a, str> {
     match cell {
-        Cell::Amount(centavos) => format!("{},{:02}", centavos / 100, centavos % 100).into(),
-        Cell::Day(day, _) => day.format("%d/%m/%Y").to_string().into(),
-        Cell::Instant(at, _) => local(*at).format("%d/%m/%Y %H:%M:%S").to_string().into(),
+        RowCell::Amount(centavos) => format!("{},{:02}", centavos / 100, centavos % 100).into(),
+        RowCell::Day(day, _) => day.format("%d/%m/%Y").to_string().into(),
+        RowCell::Instant(at, _) => local(*at).format("%d/%m/%Y %H:%M:%S").to_string().into(),
         cell => plain(cell),
     }
 }
@@ -89,13 +89,13 @@ mod tests {
     fn a_brazilian_spreadsheet_reads_amounts_days_and_times() {
         let day = day("2026-07-01").unwrap();
         for (cell, expected) in [
-            (Cell::Amount(0), "0,00"),
-            (Cell::Amount(5), "0,05"),
-            (Cell::Amount(1_234_567), "12345,67"),
-            (Cell::Day(day, "2026-07-01"), "01/07/2026"),
-            (Cell::Instant(1_782_874_799_999, "2026-07-01T02:59:59.999Z"), "30/06/2026 23:59:59"),
-            (Cell::Number(1_000), "1000"),
-            (Cell::Empty, ""),
+            (RowCell::Amount(0), "0,00"),
+            (RowCell::Amount(5), "0,05"),
+            (RowCell::Amount(1_234_567), "12345,67"),
+            (RowCell::Day(day, "2026-07-01"), "01/07/2026"),
+            (RowCell::Instant(1_782_874_799_999, "2026-07-01T02:59:59.999Z"), "30/06/2026 23:59:59"),
+            (RowCell::Number(1_000), "1000"),
+            (RowCell::Empty, ""),
         ] {
             assert_eq!(brazilian(&cell), expected, "{cell:?}");
         }

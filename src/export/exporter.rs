@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use actors::balance_files::Told;
+use actors::engine::Told;
 use actors::names::{HOUSE, Names};
 use actors::store::{Block, Sequence};
 use chrono::NaiveDate;
@@ -16,7 +16,7 @@ use ledger::record::{DecodeError, Record};
 use ledger::source;
 use ledger::time::Month;
 
-use super::books::{AccountBooks, LedgerBooks, Line, Movement, first_of_month};
+use super::books::{AccountBooks, LedgerBooks, LedgerMovement, Line, first_of_month};
 use super::chart::{Chart, Level};
 use super::csv::{self, Dialect};
 use super::destination::{Out, Part};
@@ -24,7 +24,7 @@ use super::mapped::Mapped;
 use super::parquet::ParquetRows;
 use super::plain_text;
 use super::request::{Format, PLATFORM, Request};
-use super::rows::{self, PostingRow};
+use super::rows::{self, ExportedRow};
 use super::totals::Exported;
 use super::xlsx::XlsxRows;
 use crate::before::{Before, BeforeError, PendingCards};
@@ -354,7 +354,7 @@ impl Exporter {
                     lines.push(Line { entry: place + 1, line, source: &sources[place], posting });
                 }
             }
-            let movement = Movement {
+            let movement = LedgerMovement {
                 sequence,
                 booked_at_ms,
                 booked_at: &texts[0],
@@ -493,7 +493,7 @@ impl Exporter {
         ledgers.values_mut().try_for_each(|books| begin_books(request, books, day, text, out))
     }
 
-    fn render(&mut self, ledger: LedgerId, movement: &Movement<'_>, out: &mut dyn Out) -> io::Result<()> {
+    fn render(&mut self, ledger: LedgerId, movement: &LedgerMovement<'_>, out: &mut dyn Out) -> io::Result<()> {
         let Self { request, ledgers, text, mapped, typed, .. } = self;
         let books = ledgers.get_mut(&ledger).expect("its accounts were looked at");
         if let Some(mapped) = mapped {
@@ -502,7 +502,7 @@ impl Exporter {
         text.clear();
         if !request.format.is_plain_text() {
             for line in &movement.lines {
-                let row = PostingRow::of(ledger, books, line.posting.account, movement, line);
+                let row = ExportedRow::of(ledger, books, line.posting.account, movement, line);
                 match (request.format, &mut *typed) {
                     (_, Some(TypedRows::Parquet(rows))) => rows.row(&row.cells(), out)?,
                     (_, Some(TypedRows::Xlsx(rows))) => rows.row(&row.cells())?,
@@ -547,12 +547,12 @@ fn begin_books(
 mod tests {
     use std::sync::Arc;
 
-    use actors::balance_files::{BalanceFileOptions, BalanceFiles};
+    use actors::engine::{BalanceFileOptions, BalanceFiles};
     use actors::store::{Head, Part, Partition, SledOptions, SledStore};
     use ledger::event::{CardFace, CashoutFailure, SellerPart, Terms};
     use ledger::fees::{Commission, PaymentMethod};
     use ledger::house::{HouseAccount, HouseEntryTerms};
-    use ledger::period::PeriodSeal;
+    use ledger::period::MonthEnd;
     use ledger::record::Decision;
 
     use super::*;
@@ -610,9 +610,9 @@ mod tests {
             let terms = HouseEntryTerms { debit, credit, amount: Centavos(5), reference: String::new(), effective_day };
             Event::HouseEntryApproved { id: ObjectId(1), terms }
         };
-        let seal = PeriodSeal { through: 0, head: [0; 32].into(), totals: [0; 32].into() };
+        let end = MonthEnd { through: 0, head: [0; 32].into(), totals: [0; 32].into() };
         let events =
-            [entry(day(month)), Event::PeriodClosed { month, seal }, entry(day(month)), entry(day(month.next()))];
+            [entry(day(month)), Event::PeriodClosed { month, end }, entry(day(month)), entry(day(month.next()))];
         let booked_at = month.next().begin().plus_days(5);
         for (sequence, event) in (1..).zip(events) {
             let record = Decision::of(event).into_record(LedgerId::System, sequence, booked_at);
@@ -638,7 +638,7 @@ mod tests {
             settlement_days: 0,
             initial_fee: None,
         };
-        let (charge, seal) = (ObjectId(7), PeriodSeal { through: 0, head: [0; 32].into(), totals: [0; 32].into() });
+        let (charge, end) = (ObjectId(7), MonthEnd { through: 0, head: [0; 32].into(), totals: [0; 32].into() });
         let seller = SellerPart { raised: terms.seller_net(), ..SellerPart::default() };
         let (day, house, merchant) =
             (month.begin().plus_days(3).day(), LedgerId::System, LedgerId::Merchant(GroupNumber(1)));
@@ -654,7 +654,7 @@ mod tests {
         let events = [
             (0, merchant, Event::MerchantOpened { id: ObjectId(1), settings }),
             (0, merchant, Event::ChargeOpened { charge, terms: terms.clone(), card: Some(card), expires_at: None }),
-            (0, house, Event::PeriodClosed { month, seal }),
+            (0, house, Event::PeriodClosed { month, end }),
             (1, house, Event::HouseEntryApproved { id: ObjectId(1), terms: entry }),
             (
                 1,

@@ -6,8 +6,6 @@ use ledger::fees::PaymentMethod;
 use ledger::id::LedgerId;
 use ledger::time::Minute;
 
-use crate::views::charge::{brand_name, method_name};
-
 /// How the charge of a fact is paid, as far as the Record says so.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Arrangement {
@@ -21,11 +19,13 @@ pub(super) struct Arrangement {
 
 /// The arrangement of a fact; `brand` is that of the card that its Record captured.
 pub(super) fn arrangement(event: &Event, brand: Option<CardBrand>) -> Arrangement {
-    let by = |method: PaymentMethod| Arrangement { method: Some(method_name(method)), ..Arrangement::default() };
+    let by = |method: PaymentMethod| Arrangement { method: Some(method.name()), ..Arrangement::default() };
     match event {
-        Event::CardCaptured { terms, .. } => {
-            Arrangement { brand: brand.map(brand_name), installments: Some(terms.installments), ..by(terms.method) }
-        }
+        Event::CardCaptured { terms, .. } => Arrangement {
+            brand: brand.map(CardBrand::name),
+            installments: Some(terms.installments),
+            ..by(terms.method)
+        },
         Event::PixPaid { .. } | Event::LatePixReceived { .. } => by(PaymentMethod::Pix),
         Event::DisputeOpened { kind: DisputeKind::Med, .. } => by(PaymentMethod::Pix),
         Event::RefundApproved { method, .. }

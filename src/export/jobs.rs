@@ -144,9 +144,9 @@ pub trait Pieces: Write {
 
 /// The jobs of a server.
 #[derive(Clone)]
-pub struct ExportJobs(Arc<Shared>);
+pub struct ExportJobs(Arc<SharedJobs>);
 
-struct Shared {
+struct SharedJobs {
     folder: PathBuf,
     keyring: Arc<Keyring>,
     state: Mutex<State>,
@@ -229,7 +229,7 @@ impl NewJob {
 impl ExportJobs {
     /// Jobs whose files are in `folder`, which is made when it is needed.
     pub fn new(folder: PathBuf, keyring: Arc<Keyring>) -> Self {
-        Self(Arc::new(Shared { folder, keyring, state: Mutex::default() }))
+        Self(Arc::new(SharedJobs { folder, keyring, state: Mutex::default() }))
     }
 
     /// Takes a job on; none while too many are under way. `now_ms` gives the time at its end.
@@ -304,7 +304,7 @@ impl ExportJobs {
     }
 }
 
-impl Shared {
+impl SharedJobs {
     /// The state, without the jobs that are too old or too many.
     fn opened(&self, now_ms: i64) -> io::Result<parking_lot::MutexGuard<'_, State>> {
         let mut state = self.state.lock();

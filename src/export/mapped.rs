@@ -7,8 +7,8 @@ use std::io;
 use chrono::NaiveDate;
 use ledger::entry::Side;
 
-use super::books::{LedgerBooks, Movement, cleaned};
-use super::chart::{Chart, Level, Row};
+use super::books::{LedgerBooks, LedgerMovement, cleaned};
+use super::chart::{Chart, ChartRow, Level};
 use super::csv::write_cell;
 use super::destination::{Out, Part};
 use super::request::Format;
@@ -21,7 +21,7 @@ pub(super) struct Mapped {
     /// The documents' ledger.
     ledger: String,
     /// The day that is being summed, with both sides of each row of the chart.
-    day: Option<(NaiveDate, BTreeMap<Row, [i128; 2]>)>,
+    day: Option<(NaiveDate, BTreeMap<ChartRow, [i128; 2]>)>,
     /// The current file, from 1, and its lines, the head counted.
     piece: u32,
     lines: usize,
@@ -55,7 +55,12 @@ impl Mapped {
     }
 
     /// Adds the postings of one Record in the ledger.
-    pub(super) fn post(&mut self, books: &LedgerBooks, movement: &Movement<'_>, out: &mut dyn Out) -> io::Result<()> {
+    pub(super) fn post(
+        &mut self,
+        books: &LedgerBooks,
+        movement: &LedgerMovement<'_>,
+        out: &mut dyn Out,
+    ) -> io::Result<()> {
         if self.day.as_ref().is_some_and(|(day, _)| *day != movement.day) {
             self.end_day(out)?;
         }

@@ -14,7 +14,7 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
-use super::columns::{COLUMNS, Cell, Column, Kind, SCHEMA, WIDTH};
+use super::columns::{COLUMNS, RowCell, RowColumn, RowKind, SCHEMA, WIDTH};
 use super::destination::{Out, Part};
 
 /// Rows of a row group.
@@ -35,7 +35,7 @@ struct Values {
     numbers: Vec<i64>,
     texts: Vec<u8>,
     /// Where each text ends.
-    ends: Vec<usize>,
+    ends: Vec<u32>,
     /// 1 where there is a value, 0 where there is none.
     levels: Vec<i16>,
 }
@@ -55,7 +55,7 @@ impl ParquetRows {
     }
 
     /// Adds a row.
-    pub(super) fn row(&mut self, cells: &[Cell<'_>; WIDTH], out: &mut dyn Out) -> io::Result<()> {
+    pub(super) fn row(&mut self, cells: &[RowCell<'_>; WIDTH], out: &mut dyn Out) -> io::Result<()> {
         self.columns.iter_mut().zip(cells).for_each(|(values, cell)| values.push(cell));
         self.rows += 1;
         if self.rows == GROUP_ROWS { self.end_group(out) } else { Ok(()) }
@@ -88,32 +88,32 @@ impl Values {
         Self { numbers: Vec::new(), texts: Vec::new(), ends: Vec::new(), levels: Vec::new() }
     }
 
-    fn push(&mut self, cell: &Cell<'_>) {
-        self.levels.push(i16::from(!matches!(cell, Cell::Empty)));
+    fn push(&mut self, cell: &RowCell<'_>) {
+        self.levels.push(i16::from(!matches!(cell, RowCell::Empty)));
         match cell {
-            Cell::Empty => {}
-            Cell::Number(number) => self.numbers.push(i64::try_from(*number).unwrap_or(i64::MAX)),
-            Cell::Amount(centavos) => self.numbers.push(*centavos),
-            Cell::Instant(at, _) => self.numbers.push(*at),
-            Cell::Day(day, _) => self.numbers.push(day.to_epoch_days().into()),
-            Cell::Text(text) => {
+            RowCell::Empty => {}
+            RowCell::Number(number) => self.numbers.push(i64::try_from(*number).unwrap_or(i64::MAX)),
+            RowCell::Amount(centavos) => self.numbers.push(*centavos),
+            RowCell::Instant(at, _) => self.numbers.push(*at),
+            RowCell::Day(day, _) => self.numbers.push(day.to_epoch_days().into()),
+            RowCell::Text(text) => {
                 self.texts.extend_from_slice(text.as_bytes());
-                self.ends.push(self.texts.len());
+                self.ends.push(self.texts.len() as u32);
             }
         }
     }
 }
 
 /// The columns that a column of a row has in the file: an amount has two, in centavos and in reais.
-fn fields(column: &Column) -> Vec<String> {
-    let Column { name, .. } = column;
+fn fields(column: &RowColumn) -> Vec<String> {
+    let RowColumn { name, .. } = column;
     let need = if column.is_always_there { "required" } else { "optional" };
     match column.kind {
-        Kind::Number => vec![format!("{need} int64 {name}")],
-        Kind::Amount => vec![format!("{need} int64 {name}"), format!("{need} int64 {name}_brl (DECIMAL(18,2))")],
-        Kind::Text => vec![format!("{need} binary {name} (STRING)")],
-        Kind::Day => vec![format!("{need} int32 {name} (DATE)")],
-        Kind::Instant => vec![format!("{need} int64 {name} (TIMESTAMP(MILLIS,true))")],
+        RowKind::Number => vec![format!("{need} int64 {name}")],
+        RowKind::Amount => vec![format!("{need} int64 {name}"), format!("{need} int64 {name}_brl (DECIMAL(18,2))")],
+        RowKind::Text => vec![format!("{need} binary {name} (STRING)")],
+        RowKind::Day => vec![format!("{need} int32 {name} (DATE)")],
+        RowKind::Instant => vec![format!("{need} int64 {name} (TIMESTAMP(MILLIS,true))")],
     }
 }
 
@@ -126,14 +126,13 @@ fn schema() -> String {
 /// Writes the values of a column, and empties them.
 fn write_column(
     group: &mut SerializedRowGroupWriter<'_, Vec<u8>>,
-    column: &Column,
+    column: &RowColumn,
     values: &mut Values,
 ) -> Result<(), ParquetError> {
-    let texts: Vec<ByteArray> = {
-        let (all, mut begin) = (Bytes::from(std::mem::take(&mut values.texts)), 0);
-        let ends = std::mem::take(&mut values.ends).into_iter();
-        ends.map(|end| ByteArray::from(all.slice(std::mem::replace(&mut begin, end)..end))).collect()
-    };
+    let all = Bytes::from(std::mem::take(&mut values.texts));
+    let mut begin = 0;
+    let ends = values.ends.drain(..).map(|end| end as usize);
+    let texts: Vec<_> = ends.map(|end| all.slice(std::mem::replace(&mut begin, end)..end).into()).collect();
     let levels = (!column.is_always_there).then_some(values.levels.as_slice());
     for _ in fields(column) {
         let Some(mut writer) = group.next_column()? else {
@@ -152,6 +151,10 @@ fn write_column(
     }
     values.numbers.clear();
     values.levels.clear();
+    drop::<Vec<ByteArray>>(texts);
+    // The next group is about as large: nothing is freed and allocated anew.
+    values.texts = all.into();
+    values.texts.clear();
     Ok(())
 }
 

@@ -12,7 +12,7 @@ use chrono::{Months, NaiveDate};
 use ledger::entry::Side;
 use ledger::source::Source;
 
-use super::books::{AccountBooks, LedgerBooks, Movement, cleaned, first_of_month};
+use super::books::{AccountBooks, LedgerBooks, LedgerMovement, cleaned, first_of_month};
 use super::request::Format;
 
 /// Writes the head of a ledger's books, and the balances brought forward to a day.
@@ -49,7 +49,7 @@ pub(super) fn begin(format: Format, books: &mut LedgerBooks, day: NaiveDate, tex
 }
 
 /// Writes the transaction of a movement.
-pub(super) fn transaction(format: Format, books: &mut LedgerBooks, movement: &Movement<'_>, text: &mut Vec<u8>) {
+pub(super) fn transaction(format: Format, books: &mut LedgerBooks, movement: &LedgerMovement<'_>, text: &mut Vec<u8>) {
     let mut sources: Vec<&Source> = Vec::new();
     for line in &movement.lines {
         if !sources.contains(&line.source) {

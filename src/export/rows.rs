@@ -10,29 +10,29 @@ use ledger::entry::Side;
 use ledger::id::LedgerId;
 use ledger::source::Source;
 
-use super::books::{LedgerBooks, Line, Movement, cleaned};
-use super::columns::{COLUMNS, Cell, WIDTH};
+use super::books::{LedgerBooks, LedgerMovement, Line, cleaned};
+use super::columns::{COLUMNS, RowCell, WIDTH};
 use super::facts::{Arrangement, arrangement, due};
 use crate::http::timestamp::day_of;
 
 /// One posting. Sequence, entry and line identify it for ever.
-pub(super) struct PostingRow<'a> {
+pub(super) struct ExportedRow<'a> {
     /// `M-…`, `R-…` or `P-…`.
     ledger: &'a str,
     account: &'a str,
-    movement: &'a Movement<'a>,
+    movement: &'a LedgerMovement<'a>,
     line: &'a Line<'a>,
     arrangement: Arrangement,
     /// The day on which the money falls due, and its text.
     due: Option<(NaiveDate, String)>,
 }
 
-impl<'a> PostingRow<'a> {
+impl<'a> ExportedRow<'a> {
     pub(super) fn of(
         ledger: LedgerId,
         books: &'a LedgerBooks,
         account: Account,
-        movement: &'a Movement<'_>,
+        movement: &'a LedgerMovement<'_>,
         line: &'a Line<'_>,
     ) -> Self {
         let event = movement.record.events.get(line.source.place);
@@ -48,45 +48,43 @@ impl<'a> PostingRow<'a> {
     }
 
     /// The values of the columns.
-    pub(super) fn cells(&self) -> [Cell<'_>; WIDTH] {
+    pub(super) fn cells(&self) -> [RowCell<'_>; WIDTH] {
         let Self { movement, line, arrangement, .. } = self;
         let amount = line.posting.amount.0;
         let (debit, credit) = match line.posting.side {
             Side::Debit => (amount, 0),
             Side::Credit => (0, amount),
         };
-        let before = [
-            Cell::Number(movement.sequence.0),
-            Cell::Instant(movement.booked_at_ms, movement.booked_at),
-            Cell::Instant(movement.effective_at_ms, movement.effective_at),
-            Cell::Day(movement.day, movement.date),
-            Cell::Day(movement.effective_day, movement.effective_date),
-            if movement.is_late { Cell::Text("late".into()) } else { Cell::Empty },
-            self.due.as_ref().map_or(Cell::Empty, |(day, text)| Cell::Day(*day, text)),
-            Cell::Text(self.ledger.into()),
-            Cell::Number(line.entry as u64),
-            Cell::Number(line.line as u64),
-            Cell::Text(self.account.into()),
-            Cell::Amount(debit),
-            Cell::Amount(credit),
-            Cell::Text(movement.owner.into()),
-            Cell::Text(line.source.event.into()),
-            Cell::text(arrangement.method),
-            Cell::text(arrangement.brand),
-            arrangement.installments.map_or(Cell::Empty, |count| Cell::Number(count.into())),
+        let mut cells = [const { RowCell::Empty }; WIDTH];
+        let (before, after) = cells.split_at_mut(WIDTH - Source::OBJECTS.len() - 1);
+        let values = [
+            RowCell::Number(movement.sequence.0),
+            RowCell::Instant(movement.booked_at_ms, movement.booked_at),
+            RowCell::Instant(movement.effective_at_ms, movement.effective_at),
+            RowCell::Day(movement.day, movement.date),
+            RowCell::Day(movement.effective_day, movement.effective_date),
+            if movement.is_late { RowCell::Text("late".into()) } else { RowCell::Empty },
+            self.due.as_ref().map_or(RowCell::Empty, |(day, text)| RowCell::Day(*day, text)),
+            RowCell::Text(self.ledger.into()),
+            RowCell::Number(line.entry as u64),
+            RowCell::Number(line.line as u64),
+            RowCell::Text(self.account.into()),
+            RowCell::Amount(debit),
+            RowCell::Amount(credit),
+            RowCell::Text(movement.owner.into()),
+            RowCell::Text(line.source.event.into()),
+            RowCell::text(arrangement.method),
+            RowCell::text(arrangement.brand),
+            arrangement.installments.map_or(RowCell::Empty, |count| RowCell::Number(count.into())),
         ];
-        let operator = Cell::text(movement.record.operator.as_deref().map(cleaned));
-        let mut cells = before.into_iter().chain(ids(line.source)).chain([operator]);
-        std::array::from_fn(|_| cells.next().expect("as many values as columns"))
+        before.iter_mut().zip(values).for_each(|(cell, value)| *cell = value);
+        for (name, id) in line.source.objects.iter().rev() {
+            let place = Source::OBJECTS.iter().position(|of| of == name);
+            place.into_iter().for_each(|place| after[place] = RowCell::Text(cleaned(id)));
+        }
+        after[Source::OBJECTS.len()] = RowCell::text(movement.record.operator.as_deref().map(cleaned));
+        cells
     }
-}
-
-/// The ids of a source's objects, in the order of their columns.
-fn ids(source: &Source) -> [Cell<'_>; Source::OBJECTS.len()] {
-    Source::OBJECTS.map(|name| {
-        let id = source.objects.iter().find(|(of, _)| *of == name);
-        Cell::text(id.map(|(_, id)| cleaned(id)))
-    })
 }
 
 /// Each column's name as a member of an object has it, and then as one without a value.
@@ -98,19 +96,19 @@ static MEMBERS: LazyLock<[[String; 2]; WIDTH]> = LazyLock::new(|| {
 });
 
 /// Appends a row as a line with a JSON object.
-pub(super) fn write_json(cells: &[Cell<'_>; WIDTH], text: &mut Vec<u8>) -> io::Result<()> {
+pub(super) fn write_json(cells: &[RowCell<'_>; WIDTH], text: &mut Vec<u8>) -> io::Result<()> {
     for ([name, without], cell) in MEMBERS.iter().zip(cells) {
-        if let Cell::Empty = cell {
+        if let RowCell::Empty = cell {
             text.extend_from_slice(without.as_bytes());
             continue;
         }
         text.extend_from_slice(name.as_bytes());
         match cell {
-            Cell::Empty => {}
-            Cell::Number(number) => serde_json::to_writer(&mut *text, number)?,
-            Cell::Amount(centavos) => serde_json::to_writer(&mut *text, centavos)?,
-            Cell::Text(of) => write_json_text(of, text)?,
-            Cell::Day(_, of) | Cell::Instant(_, of) => write_json_text(of, text)?,
+            RowCell::Empty => {}
+            RowCell::Number(number) => serde_json::to_writer(&mut *text, number)?,
+            RowCell::Amount(centavos) => serde_json::to_writer(&mut *text, centavos)?,
+            RowCell::Text(of) => write_json_text(of, text)?,
+            RowCell::Day(_, of) | RowCell::Instant(_, of) => write_in_quotes(of, text),
         }
     }
     text.extend_from_slice(b"}\n");
@@ -119,22 +117,28 @@ pub(super) fn write_json(cells: &[Cell<'_>; WIDTH], text: &mut Vec<u8>) -> io::R
 
 /// Appends a text. Most have nothing to escape, and are copied whole.
 fn write_json_text(of: &str, text: &mut Vec<u8>) -> io::Result<()> {
-    if of.bytes().any(|byte| byte < b' ' || byte == b'"' || byte == b'\\') {
+    // Without an early end, so that it is done for many bytes at once.
+    let is_plain = of.bytes().fold(true, |is_plain, byte| is_plain & (byte >= b' ') & (byte != b'"') & (byte != b'\\'));
+    if !is_plain {
         return Ok(serde_json::to_writer(text, of)?);
     }
-    text.push(b'"');
-    text.extend_from_slice(of.as_bytes());
-    text.push(b'"');
+    write_in_quotes(of, text);
     Ok(())
 }
 
+fn write_in_quotes(of: &str, text: &mut Vec<u8>) {
+    text.push(b'"');
+    text.extend_from_slice(of.as_bytes());
+    text.push(b'"');
+}
+
 /// The text of a cell, in the interface's form; amounts in centavos.
-pub(super) fn plain<'a>(cell: &'a Cell<'_>) -> Cow<'a, str> {
+pub(super) fn plain<'a>(cell: &'a RowCell<'_>) -> Cow<'a, str> {
     match cell {
-        Cell::Empty => "".into(),
-        Cell::Number(number) => number.to_string().into(),
-        Cell::Amount(centavos) => centavos.to_string().into(),
-        Cell::Text(text) => text.as_ref().into(),
-        Cell::Day(_, text) | Cell::Instant(_, text) => (*text).into(),
+        RowCell::Empty => "".into(),
+        RowCell::Number(number) => number.to_string().into(),
+        RowCell::Amount(centavos) => centavos.to_string().into(),
+        RowCell::Text(text) => text.as_ref().into(),
+        RowCell::Day(_, text) | RowCell::Instant(_, text) => (*text).into(),
     }
 }

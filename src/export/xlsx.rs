@@ -6,7 +6,7 @@ use std::io::{self, Read, Seek};
 use chrono::{NaiveDate, NaiveDateTime};
 use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, Workbook, Worksheet, XlsxError};
 
-use super::columns::{COLUMNS, Cell, WIDTH};
+use super::columns::{COLUMNS, RowCell, WIDTH};
 use super::destination::{Out, Part};
 use crate::http::timestamp::local;
 
@@ -53,7 +53,7 @@ impl XlsxRows {
     }
 
     /// Adds a row.
-    pub(super) fn row(&mut self, cells: &[Cell<'_>; WIDTH]) -> io::Result<()> {
+    pub(super) fn row(&mut self, cells: &[RowCell<'_>; WIDTH]) -> io::Result<()> {
         self.write(cells).map_err(failed)
     }
 
@@ -85,21 +85,23 @@ impl XlsxRows {
         Ok(())
     }
 
-    fn write(&mut self, cells: &[Cell<'_>; WIDTH]) -> Result<(), XlsxError> {
+    fn write(&mut self, cells: &[RowCell<'_>; WIDTH]) -> Result<(), XlsxError> {
         if self.rows > self.sheet_rows {
             self.add_sheet()?;
         }
         let sheet: &mut Worksheet = self.workbook.worksheet_from_index(self.sheets - 1)?;
         for (place, cell) in (0..).zip(cells) {
             match cell {
-                Cell::Empty => continue,
-                Cell::Number(number) => sheet.write_number(self.rows, place, *number as f64)?,
-                Cell::Amount(centavos) => {
+                RowCell::Empty => continue,
+                RowCell::Number(number) => sheet.write_number(self.rows, place, *number as f64)?,
+                RowCell::Amount(centavos) => {
                     sheet.write_number_with_format(self.rows, place, *centavos as f64 / 100.0, &self.amount)?
                 }
-                Cell::Text(text) => sheet.write_string(self.rows, place, text.as_ref())?,
-                Cell::Day(day, _) => sheet.write_number_with_format(self.rows, place, serial_day(*day), &self.day)?,
-                Cell::Instant(at, _) => {
+                RowCell::Text(text) => sheet.write_string(self.rows, place, text.as_ref())?,
+                RowCell::Day(day, _) => {
+                    sheet.write_number_with_format(self.rows, place, serial_day(*day), &self.day)?
+                }
+                RowCell::Instant(at, _) => {
                     sheet.write_number_with_format(self.rows, place, serial(local(*at)), &self.instant)?
                 }
             };
@@ -137,7 +139,7 @@ mod tests {
     fn a_full_sheet_is_followed_by_another() {
         let mut rows = XlsxRows::with_sheets_of(3).unwrap();
         for number in 1..=7 {
-            let cells: [Cell<'_>; WIDTH] = std::array::from_fn(|_| Cell::Number(number));
+            let cells: [RowCell<'_>; WIDTH] = std::array::from_fn(|_| RowCell::Number(number));
             rows.row(&cells).unwrap();
         }
         let mut out = Stream(Vec::new());

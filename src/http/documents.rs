@@ -29,10 +29,10 @@ macro_rules! documents {
 const DOCUMENTS: [(&str, &[Document]); 5] = [
     (
         "Integrate",
-        documents!["guide/first-charge" "guide/clients" "guide/webhooks" "guide/local-webhooks" "guide/errors" "guide/retries" "guide/lists" "guide/rate-limits" "guide/sandbox" "interface" "decisions" "limits"],
+        documents!["guide/first-charge" "guide/clients" "guide/webhooks" "guide/local-webhooks" "guide/errors" "guide/retries" "guide/refunds" "guide/lists" "guide/rate-limits" "guide/sandbox" "interface" "decisions" "limits"],
     ),
     ("Operate", documents!["operating" "runbook" "postgresql" "deploy/README" "../SECURITY" "../CHANGELOG"]),
-    ("Account", documents!["accounting" "exports" "reports"]),
+    ("Account", documents!["books" "accounting" "exports" "reports"]),
     ("Em português", documents!["pt-br/inicio" "pt-br/livros"]),
     (
         "Understand",

@@ -7,8 +7,10 @@
 //! memory ([`RememberedAnswers`]).
 //!
 //! [`Key::run`] looks the key up in the published journal, takes the permit, and lets the handler
-//! check and send its command. The values are checked that late because a replay comes before their
-//! errors (decisions, order of checks). The actor knows the keys that were used since the look-up
+//! check and send its command. A body is parsed once, before that. Its values are checked after the
+//! look-up, in each turn of the loop, because a replay comes before their errors (decisions, order
+//! of checks): a check that came first would refuse the repetition of a request that was carried
+//! out. The actor knows the keys that were used since the look-up
 //! ([`KeyLookup`]); where one of them is this request's, the runner looks again.
 
 use std::collections::VecDeque;
@@ -17,8 +19,8 @@ use std::future::Future;
 use std::sync::Arc;
 
 use actors::engine::Engine;
-use actors::journal::Permit;
-use actors::resident::{KeyLookup, Outcome};
+use actors::engine::Permit;
+use actors::engine::{KeyLookup, Outcome};
 use actors::store::Sequence;
 use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::request::Parts;
@@ -44,22 +46,24 @@ const KEY_LEN_MAX: usize = 255;
 const LOOK_UPS_MAX: usize = 8;
 
 /// Result of a request that may carry a key.
-pub struct Keyed<T> {
-    outcome: T,
-    /// The request's Record: of this run, or of the first one. None when it wrote none.
-    sequence: Option<Sequence>,
-    /// True when the same request was carried out before.
-    is_replay: bool,
+pub enum Keyed<T> {
+    /// The request was carried out now. It wrote the Record, or none.
+    Executed(T, Option<Sequence>),
+    /// The same request was carried out before, and wrote the Record, or none.
+    Replayed(T, Option<Sequence>),
 }
 
 impl<T> Keyed<T> {
     /// The answer, which names the request's Record, and is marked where it was given before.
     pub fn answer(self, render: impl FnOnce(T) -> Result<Response, Problem>) -> Result<Response, Problem> {
-        let mut response = naming(self.sequence, render(self.outcome)?);
-        if self.is_replay {
-            response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+        match self {
+            Self::Executed(outcome, sequence) => Ok(naming(sequence, render(outcome)?)),
+            Self::Replayed(outcome, sequence) => {
+                let mut response = naming(sequence, render(outcome)?);
+                response.headers_mut().insert(REPLAYED, HeaderValue::from_static("true"));
+                Ok(response)
+            }
         }
-        Ok(response)
     }
 }
 
@@ -115,6 +119,12 @@ impl SentKey {
     pub fn of_form(key: &str, path: &'static str) -> Self {
         let first = HeaderValue::from_str(key).ok().filter(|key| !key.is_empty());
         Self { first, has_more: false, method: Method::POST, path: RoutePath::Named(path) }
+    }
+
+    /// The key of a form of the console that no keyed POST stands for: a change whose route is a
+    /// PATCH or a DELETE takes none. `name` tells its keys from those of all routes and forms.
+    pub fn of_form_alone(key: &str, name: &'static str) -> Self {
+        Self::of_form(key, name)
     }
 
     /// No key.
@@ -256,15 +266,14 @@ impl Key<'_> {
             let seen = before()?;
             let key = match self.look_up(owner)? {
                 LookedUp::Used(sequence, record) => {
-                    let outcome = replay(record)?;
-                    return Ok(Keyed { outcome, sequence: Some(sequence), is_replay: true });
+                    return Ok(Keyed::Replayed(replay(record)?, Some(sequence)));
                 }
                 LookedUp::Fresh(key) => key,
             };
             let permit = self.engine.permit(self.body_bytes)?;
             let admitted = Admitted { key, permit: Arc::clone(&permit) };
             if let Some(outcome) = execute(seen, admitted).await? {
-                return Ok(Keyed { outcome, sequence: permit.requested_record(), is_replay: false });
+                return Ok(Keyed::Executed(outcome, permit.requested_record()));
             }
         }
         Err(in_progress())
@@ -278,13 +287,12 @@ impl Key<'_> {
         execute: impl FnOnce() -> Result<T, Problem>,
     ) -> Result<Response, Problem> {
         let Some(idempotency) = self.idempotency else { return Ok(ok(execute()?)) };
-        let keyed = |outcome, is_replay| Keyed { outcome, sequence: None, is_replay }.answer(|answer| Ok(ok(answer)));
         if let Some(answer) = answers.begin(idempotency, self.engine.now())? {
-            return keyed(answer, true);
+            return Keyed::Replayed(answer, None).answer(|answer| Ok(ok(answer)));
         }
         let answer = execute().and_then(|answer| serde_json::to_value(answer).map_err(|_| broken()));
         answers.end(idempotency, answer.as_ref().ok());
-        keyed(answer?, false)
+        Keyed::Executed(answer?, None).answer(|answer| Ok(ok(answer)))
     }
 
     /// Looks the key up in the published journal.

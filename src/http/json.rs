@@ -2,10 +2,11 @@
 //!
 //! [`parse`] refuses a body that is not one JSON object in UTF-8, that nests too deep, or that has
 //! a key twice in one object, since it would be unclear which of two amounts counts. This check is
-//! a pass of its own over the body, because serde skips a raw value without showing its keys. Then
-//! it fills a wire struct, whose fields are raw values that borrow from the body. A [`Checker`]
-//! turns these into checked values, one field at a time, and gathers all their errors, so that a
-//! caller sees every mistake at once.
+//! a pass of its own over the body, because serde skips a raw value without showing its keys. A
+//! body is also counted while it arrives ([`Shape`]), so that one with too much is not read on.
+//! Then it fills a wire struct, whose fields are raw values that borrow from the body. A
+//! [`Checker`] turns these into checked values, one field at a time, and gathers all their errors,
+//! so that a caller sees every mistake at once.
 //!
 //! No message repeats a value: what is sent here may be a card number.
 

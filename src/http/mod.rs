@@ -12,6 +12,7 @@ pub mod client;
 mod connection;
 pub mod credential;
 pub mod csv;
+pub mod cut;
 pub mod documents;
 pub mod guesses;
 pub mod gzip;

@@ -73,6 +73,10 @@ pub enum Code {
     ExceedsDebt,
     /// A write-off of this debt waits for its decision.
     WriteOffPending,
+    /// The withdrawal is not paid, or its money came back before.
+    WithdrawalNotPaid,
+    /// The return of this withdrawal waits for its decision.
+    ReturnPending,
     /// The month is closed.
     PeriodClosed,
     /// The month is not over.
@@ -223,6 +227,15 @@ impl Code {
             Code::ExceedsDebt => row("exceeds_debt", S::CONFLICT, "Exceeds debt", "A baixa é maior que a dívida"),
             Code::WriteOffPending => {
                 row("write_off_pending", S::CONFLICT, "Write-off pending", "Já há uma baixa pendente desta dívida")
+            }
+            Code::WithdrawalNotPaid => row(
+                "withdrawal_not_paid",
+                S::CONFLICT,
+                "Withdrawal not paid",
+                "O saque não está pago, ou já foi devolvido",
+            ),
+            Code::ReturnPending => {
+                row("return_pending", S::CONFLICT, "Return pending", "Já há uma devolução pendente deste saque")
             }
             Code::PeriodClosed => row("period_closed", S::CONFLICT, "Period closed", "O mês está fechado"),
             Code::PeriodNotOver => row("period_not_over", S::CONFLICT, "Period not over", "O mês ainda não terminou"),

@@ -3,7 +3,8 @@
 //!
 //! The window is a sliding minute with an exact count: a request passes when fewer than the limit
 //! passed in the 60 seconds before it. Refused requests are not counted, so a caller that waits a
-//! minute always passes.
+//! minute always passes. It is written by hand because the crates of the field keep token buckets,
+//! which let up to twice the limit pass within one minute.
 //!
 //! A try counts against a card when the acquirer refuses it. Tries of one card that are under way
 //! at once all pass. A card is identified by a keyed digest of its number, a stored card by its

@@ -42,11 +42,6 @@ impl From<actors::seal::SealError> for Problem {
 impl From<Rejection> for Problem {
     fn from(rejection: Rejection) -> Self {
         let detail = rejection.to_string();
-        let of_split = |code: Code, index: usize| {
-            let row = code.row();
-            let field = format!("splits[{index}].sub_recipient_id");
-            Problem::new(code).errors(vec![FieldError { field, code: row.code, message: row.message.into() }])
-        };
         let of_amount = |code: Code, message: String| {
             let error =
                 FieldError { field: "amount".to_owned(), code: code.row().code, message: message.clone().into() };
@@ -65,13 +60,13 @@ impl From<Rejection> for Problem {
             | Rejection::PlanNotFound => Problem::new(Code::NotFound),
             Rejection::TagTaken => Problem::new(Code::TagTaken),
             Rejection::PlanDisabled => Problem::new(Code::PlanDisabled),
-            Rejection::RecipientAlreadyDecided | Rejection::HouseEntryAlreadyDecided => {
-                Problem::new(Code::AlreadyDecided)
-            }
             Rejection::PeriodIsClosed => Problem::new(Code::PeriodClosed),
             Rejection::PeriodNotOver => Problem::new(Code::PeriodNotOver),
             Rejection::WriteOffExceedsDebt => of_amount(Code::ExceedsDebt, "A baixa é maior que a dívida".to_owned()),
             Rejection::WriteOffWaits => Problem::new(Code::WriteOffPending),
+            Rejection::WithdrawalNotPaid | Rejection::ReturnWaits | Rejection::ReturnedBeforePaid => {
+                of_return(&rejection)
+            }
             Rejection::SecondOperatorNeeded => Problem::new(Code::SecondOperatorNeeded),
             Rejection::WithdrawalAlreadyDecided => Problem::new(Code::AlreadyDecided),
             Rejection::WithdrawalPending => Problem::new(Code::WithdrawalPending),
@@ -104,8 +99,29 @@ impl From<Rejection> for Problem {
             | Rejection::TakeBackExceedsRefund
             | Rejection::TakeBackExceedsSplit { .. } => Problem::new(Code::RefundExceedsAvailable),
             Rejection::DisputeExceedsCharge => Problem::new(Code::DisputeExceedsAvailable),
-            Rejection::RefundAlreadyDecided | Rejection::DisputeAlreadyDecided => Problem::new(Code::AlreadyDecided),
+            Rejection::RecipientAlreadyDecided
+            | Rejection::HouseEntryAlreadyDecided
+            | Rejection::RefundAlreadyDecided
+            | Rejection::DisputeAlreadyDecided => Problem::new(Code::AlreadyDecided),
         };
         problem.detail(detail)
+    }
+}
+
+fn of_split(code: Code, index: usize) -> Problem {
+    let row = code.row();
+    let field = format!("splits[{index}].sub_recipient_id");
+    Problem::new(code).errors(vec![FieldError { field, code: row.code, message: row.message.into() }])
+}
+
+/// The refusals of the return of a withdrawal.
+fn of_return(rejection: &Rejection) -> Problem {
+    match rejection {
+        Rejection::WithdrawalNotPaid => Problem::new(Code::WithdrawalNotPaid),
+        Rejection::ReturnWaits => Problem::new(Code::ReturnPending),
+        _ => {
+            let (field, message) = ("effective_date".to_owned(), "o saque foi pago depois deste dia".into());
+            Problem::new(Code::ValidationFailed).errors(vec![FieldError { field, code: "before_payment", message }])
+        }
     }
 }

@@ -5,6 +5,9 @@
 //! further one waits in the system's queue until another ends. A client that does not read is cut
 //! ([`super::outgoing`]). At shutdown no connection is accepted, idle connections are closed, and
 //! requests under way are answered as long as the drain lasts.
+//!
+//! The loop is written by hand because `axum::serve` has neither these limits nor a deadline for
+//! the drain, and its connections cannot be cut one by one.
 
 use std::convert::Infallible;
 use std::io;

@@ -19,11 +19,11 @@ use tokio::sync::mpsc::{Sender, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::problem::{Code, Problem};
-use super::trace::in_this_request;
+use super::problem::{Code, Problem, broken};
+use super::trace::{in_this_request, spawn_blocking};
 
 /// Bytes that are gathered before they are sent.
-const PART_BYTES: usize = 64 * 1024;
+const PART_BYTES: usize = 256 * 1024;
 /// Parts that wait for the caller.
 const PARTS_MAX: usize = 4;
 /// How long a caller may take nothing before the answer is broken off.
@@ -75,6 +75,24 @@ pub async fn turn(one_at_a_time: &Arc<Semaphore>, under_way: &'static str) -> Re
     }
 }
 
+/// The same permit, as soon as it is free.
+pub async fn turn_in_time(one_at_a_time: &Arc<Semaphore>) -> OwnedSemaphorePermit {
+    Arc::clone(one_at_a_time).acquire_owned().await.expect("nobody closes it")
+}
+
+/// Does work that may wait for the disk on a thread of its own, while it is its turn. Error: that
+/// of the work, or `internal_error` when it panics.
+pub async fn in_turn<T: Send + 'static>(
+    turn: OwnedSemaphorePermit,
+    work: impl FnOnce() -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Problem> {
+    let work = move || {
+        let _until_it_is_done = turn;
+        work()
+    };
+    spawn_blocking(work).await.unwrap_or_else(|_| Err(broken()))
+}
+
 /// Work without a pause, while there are commands. A pause is as many times as long as the work
 /// before it.
 const WORK_MAX: Duration = Duration::from_millis(2);
@@ -121,6 +139,8 @@ impl Write for Parts {
         self.part.extend_from_slice(bytes);
         if self.part.len() >= PART_BYTES {
             self.flush()?;
+            // An answer of several parts fills the next one too.
+            self.part.reserve_exact(PART_BYTES + bytes.len());
         }
         Ok(bytes.len())
     }
@@ -130,7 +150,7 @@ impl Write for Parts {
             return Ok(());
         }
         let part = Bytes::from(std::mem::take(&mut self.part));
-        let send = async { tokio::time::timeout(STALL_MAX, self.sender.send(Ok(part))).await };
+        let send = timeout(STALL_MAX, self.sender.send(Ok(part)));
         self.is_taken = matches!(Handle::current().block_on(send), Ok(Ok(())));
         if self.is_taken { Ok(()) } else { Err(io::ErrorKind::BrokenPipe.into()) }
     }

@@ -319,8 +319,9 @@ fn paid_out(event: &Event, account: PayoutBank, day: NaiveDate) -> Option<Moveme
         Event::WithdrawalPaid { id, amount, transfer_id, bank, .. } => {
             (bank.unwrap_or(PayoutBank::Settlement), "withdrawal", id, vec![transfer_id.clone()], -*amount)
         }
-        Event::WithdrawalReturned { id, amount, bank, .. } => {
-            (bank.unwrap_or(PayoutBank::Settlement), "withdrawal_return", id, Vec::new(), *amount)
+        Event::WithdrawalReturned { id, amount, bank, entry, .. } => {
+            let others = entry.iter().map(|entry| entry.reference.clone()).collect();
+            (bank.unwrap_or(PayoutBank::Settlement), "withdrawal_return", id, others, *amount)
         }
         Event::CashoutProcessed { id, amount, fee, end_to_end_id, transfer_id, bank } => {
             let others = vec![end_to_end_id.clone(), transfer_id.clone()];

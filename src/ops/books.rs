@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actors::balance_files::{SumOfKind, SumsAsOf};
 use actors::engine::Listed;
+use actors::engine::{SumOfKind, SumsAsOf};
 use actors::names::HOUSE;
 use actors::store::Sequence;
 use axum::extract::State;
@@ -22,12 +22,12 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::caller::PathId;
+use crate::http::cut::by_partition;
 use crate::http::json::Checker;
-use crate::http::problem::{Code, Problem, broken};
+use crate::http::problem::{Code, Problem};
 use crate::http::reply::{List, Page, PageQuery, list_of, number, ok, only, query, single, time};
-use crate::http::streamed::{streamed, turn};
+use crate::http::streamed::{in_turn, streamed, turn, turn_in_time};
 use crate::http::timestamp::{Named, day};
-use crate::http::trace::spawn_blocking;
 use crate::ops::merchants;
 use crate::ops::operator::Operator;
 use crate::views::ledger::ledger_name;
@@ -216,8 +216,7 @@ pub async fn read_patiently(app: &Arc<App>, asked: TrialBalanceQuery) -> Result<
             return Ok(by_kind(of_the_past(&sums), (asked.level, asked.page)));
         }
     }
-    let turn = Arc::clone(&app.reading_past).acquire_owned().await.map_err(|_| broken())?;
-    read_in_turn(app, asked, turn).await
+    read_in_turn(app, asked, turn_in_time(&app.reading_past).await).await
 }
 
 async fn read_in_turn(
@@ -226,11 +225,7 @@ async fn read_in_turn(
     turn: OwnedSemaphorePermit,
 ) -> Result<TrialBalance, Problem> {
     let reading = Arc::clone(app);
-    let read = move || {
-        let _until_it_is_read = turn;
-        read_now(&reading, asked)
-    };
-    spawn_blocking(read).await.unwrap_or_else(|_| Err(broken()))
+    in_turn(turn, move || read_now(&reading, asked)).await
 }
 
 fn read_now(app: &App, asked: TrialBalanceQuery) -> Result<TrialBalance, Problem> {
@@ -361,7 +356,7 @@ async fn csv(app: &Arc<App>, cut: Option<Sequence>) -> Result<Response, Problem>
 
 impl TrialBalance {
     fn of(through: Sequence, balanced: bool, accounts: Vec<AccountRow>, total: u64, page: Page) -> Self {
-        let cut = BTreeMap::from([("0", through.0)]);
+        let cut = by_partition(through);
         Self { cut, balanced, accounts, total, page: page.page, pages: page.pages(total), per_page: page.per_page }
     }
 }

@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::caller::PathId;
-use crate::http::problem::{Code, Problem, broken};
+use crate::http::problem::{Code, Problem};
 use crate::http::reply::{items_of, number, ok, only, query};
 use crate::ops::operator::Operator;
 use crate::views::charge::ChargeView;
@@ -85,7 +85,7 @@ pub async fn list(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Res
     let count = number(&pairs, "per_page", 1..=100)?.unwrap_or(CHARGES_A_PAGE);
     let newest = app.engine.newest_charges(before, usize::try_from(count).unwrap_or(usize::MAX))?;
     let view = move |(sequence, id): (Sequence, ObjectId)| {
-        let charge: Charge = app.engine.object(id)?.ok_or_else(broken)?;
+        let charge: Charge = app.engine.known_object(id)?;
         let (merchant_id, charge) = (merchant_of(&app.engine, id)?, ChargeView::of(&app.engine, &charge)?);
         Ok(ChargeOfMerchant { merchant_id, sequence: sequence.0, charge })
     };
@@ -139,6 +139,5 @@ pub fn records_about(engine: &Arc<Engine>, id: ObjectId) -> Result<(Vec<(Sequenc
 
 /// The id of the merchant in whose group an object is.
 fn merchant_of(engine: &Engine, id: ObjectId) -> Result<String, Problem> {
-    let merchant = engine.merchant(engine.ids().group(id), |row| row.id);
-    merchant.map(|id| id.uuid().to_string()).ok_or_else(broken)
+    Ok(engine.merchant_id(engine.ids().group(id))?.uuid().to_string())
 }

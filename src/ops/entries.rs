@@ -1,11 +1,12 @@
-//! Entries of operators: of the house ledger (`P-house`), or the write-off of a debt. One operator
-//! asks for an entry, another approves it.
+//! Entries of operators: of the house ledger (`P-house`), the write-off of a debt, or the return of
+//! a withdrawal. One operator asks for an entry, another approves it.
 
 use std::sync::Arc;
 
 use actors::engine::{CommandContext, Outcome};
 use axum::extract::State;
 use axum::response::Response;
+use ledger::event::PayoutBank;
 use ledger::house::{HouseAccount, HouseCommand, HouseEntry, HouseEntryTerms};
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
@@ -13,6 +14,8 @@ use ledger::money::{AMOUNT_MAX, Centavos};
 use ledger::object::Object;
 use ledger::recipient::RecipientCommand;
 use ledger::time::Timestamp;
+use ledger::withdrawal::Withdrawal;
+use ledger::withdrawal_return::{ReturnCommand, WithdrawalReturn};
 use ledger::write_off::{WriteOff, WriteOffCommand};
 use serde::Deserialize;
 use utoipa::ToSchema;
@@ -30,28 +33,47 @@ use crate::ops::operator::{Decider, Operator};
 use crate::ops::sub_recipients::Notes;
 use crate::views::house_entry::{HOUSE_GROUP, HouseEntryView, OperatorEntry, debt_accounts};
 
-/// An entry of an operator: one amount from one account to another.
+/// The kind of an entry that says that a withdrawal came back.
+pub const WITHDRAWAL_RETURNED: &str = "withdrawal_returned";
+
+/// An entry of an operator: one amount from one account to another. Of the kind
+/// `withdrawal_returned` it has a `withdrawal` in place of accounts and amount.
 #[derive(Deserialize, ToSchema)]
 #[schema(example = json!({"debit": "Assets:Bank:Own", "credit": "Assets:Bank:Settlement", "amount": 250000,
     "reason": "Comissão de novembro", "reference": "EXTRATO-2026-11-30-17"}))]
 pub struct HouseEntryRequest<'a> {
+    /// `withdrawal_returned`: the bank returned a paid withdrawal, and the institution did not
+    /// tell. Absent from all other entries.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, pattern = "^(withdrawal_returned)$")]
+    kind: Raw<'a>,
+    /// The withdrawal that came back, whole; with its kind only.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, format = "uuid")]
+    withdrawal: Raw<'a>,
+    /// The account that it came back to, `Assets:Bank:Settlement` or `Assets:Bank:Pix`; the one
+    /// that it left when absent or null. With its kind only.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, example = "Assets:Bank:Settlement")]
+    bank: Raw<'a>,
     /// The account to debit: `Assets:Bank:Settlement`, `Assets:Bank:Pix`, `Assets:Bank:Own`,
     /// `Liabilities:Suspense`, `Expenses:Bank:Fees`, `Expenses:Acquirer:Fees`,
-    /// `Expenses:Losses:Other` or `Equity:Capital`.
-    #[serde(borrow)]
-    #[schema(value_type = String)]
+    /// `Expenses:Losses:Other` or `Equity:Capital`. Required, but for a withdrawal that came back.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, nullable = false)]
     debit: Raw<'a>,
     /// The account to credit, another one of these. Or the debt that is written off:
     /// `Assets:Merchants:M-…:Deficit`, debited to `Expenses:Losses:Other`, or
-    /// `Assets:Receivable:Recipients:R-…`, debited to `Expenses:Losses:Clawback`.
-    #[serde(borrow)]
-    #[schema(value_type = String)]
+    /// `Assets:Receivable:Recipients:R-…`, debited to `Expenses:Losses:Clawback`. Required, but for
+    /// a withdrawal that came back.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<String>, nullable = false)]
     credit: Raw<'a>,
-    /// How much, centavos.
-    #[serde(borrow)]
-    #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
+    /// How much, centavos. Required, but for a withdrawal that came back: that is whole.
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<i64>, nullable = false, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
-    /// Why, at most 500 characters.
+    /// Why, at most 500 characters. Of a withdrawal that came back, its merchant reads it.
     #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 500)]
     reason: Raw<'a>,
@@ -66,8 +88,8 @@ pub struct HouseEntryRequest<'a> {
     effective_date: Option<Raw<'a>>,
 }
 
-/// Asks for an entry of the house ledger, or for the write-off of a debt. It waits in the queue
-/// until another operator approves it.
+/// Asks for an entry of the house ledger, for the write-off of a debt, or for the return of a
+/// withdrawal. It waits in the queue until another operator approves it.
 #[utoipa::path(post, path = "/ops/entries", operation_id = "request_entry", request_body = HouseEntryRequest,
     responses((status = 201, body = HouseEntryView)))]
 pub async fn request(
@@ -79,6 +101,16 @@ pub async fn request(
     let wire: HouseEntryRequest<'_> = parse(&body)?;
     let key = sent_key.read(&app.engine, KeyScope::Operators, None, &body)?;
     let (app, wire, operator) = (&app, &wire, &operator);
+    if wire.kind.is_some() {
+        let withdrawal = &returned_withdrawal(app, wire)?;
+        let recipient = withdrawal.recipient;
+        let execute = |admitted| async move {
+            let command = check_return(app, wire, withdrawal)?;
+            Ok(app.engine.command_return(recipient, command, operator.context(admitted)).await?)
+        };
+        let requested = key.run_recorded(recipient, WithdrawalReturn::made_by, execute).await?;
+        return requested.answer(|found| Ok(created(HouseEntryView::of_return(&app.engine, found))));
+    }
     if let Some(debtor) = debtor(app, wire)? {
         let execute = |admitted| async move {
             let command = check_write_off(app, wire, debtor)?;
@@ -158,6 +190,47 @@ fn check_write_off(app: &App, wire: &HouseEntryRequest<'_>, debtor: LedgerId) ->
     check.finish_with(checked)
 }
 
+/// The withdrawal that an entry of this kind names. Errors: another kind, or no withdrawal.
+fn returned_withdrawal(app: &App, wire: &HouseEntryRequest<'_>) -> Result<Withdrawal, Problem> {
+    let mut check = Checker::new();
+    let kind = check.any_text("kind", wire.kind);
+    if kind.is_some_and(|kind| kind != WITHDRAWAL_RETURNED) {
+        check.refuse::<()>("kind", "unknown", format!("kind deve ser {WITHDRAWAL_RETURNED}, ou faltar"));
+    }
+    let id = check.uuid("withdrawal", wire.withdrawal);
+    let found = match id {
+        Some(id) => match app.engine.object(ObjectId(id.as_u128()))? {
+            None => check.refuse("withdrawal", "unknown", "withdrawal não é um saque"),
+            found => found,
+        },
+        None => None,
+    };
+    check.finish_with(found)
+}
+
+fn check_return(app: &App, wire: &HouseEntryRequest<'_>, withdrawal: &Withdrawal) -> Result<ReturnCommand, Problem> {
+    let mut check = Checker::new();
+    for (name, raw) in [("debit", wire.debit), ("credit", wire.credit), ("amount", wire.amount)] {
+        if raw.is_some() {
+            check.refuse::<()>(name, "not_allowed", format!("{name} não cabe aqui: o saque volta inteiro"));
+        }
+    }
+    let to = check.optional_text("bank", wire.bank, 1..=100).and_then(|bank| {
+        let accounts = PayoutBank::ALL.map(|bank| bank.account().kind_name()).join(" ou ");
+        PayoutBank::named(&bank).or_else(|| check.refuse("bank", "unknown", format!("bank deve ser {accounts}")))
+    });
+    let reason = check.text("reason", wire.reason, 1..=500);
+    let reference = check.text("reference", wire.reference, 1..=100);
+    let effective_day = wire.effective_date.and_then(|raw| past_day(&mut check, raw, app.engine.now()));
+    let id = app.new_id(withdrawal.recipient.group().ok_or_else(broken)?)?;
+    let checked = (|| {
+        let (reference, reason) = (reference?.into_owned(), reason?.into_owned());
+        let withdrawal = Box::new(withdrawal.clone());
+        Some(ReturnCommand::Request { id, withdrawal, to, reference, effective_day, reason })
+    })();
+    check.finish_with(checked)
+}
+
 /// Carries out a command on a write-off, which the debtor decides.
 async fn write_off(
     app: &App,
@@ -194,7 +267,7 @@ fn account(check: &mut Checker, name: &'static str, raw: Raw<'_>) -> Option<Hous
 #[utoipa::path(get, path = "/ops/entries/{id}", operation_id = "get_entry", params(("id" = String, Path)),
     responses((status = 200, body = HouseEntryView)))]
 pub async fn get(State(app): State<Arc<App>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
-    Ok(ok(HouseEntryView::of_either(&app.engine, named(&app, &id)?)))
+    Ok(ok(HouseEntryView::of_any(&app.engine, named(&app, &id)?)))
 }
 
 /// Approves an entry, which is booked at once. The operator who asked for it gets 409
@@ -246,28 +319,39 @@ async fn decide(
     verdict: Verdict<'_>,
 ) -> Result<Response, Problem> {
     let entry = named(app, id)?;
-    let (id, owner, verdict) = (entry.id(), entry.owner(), &verdict);
+    let (id, owner, entry, verdict) = (entry.id(), entry.owner(), &entry, &verdict);
     let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), body)?;
     let execute = |admitted| async move {
         let context = operator.context(admitted);
-        let outcome = match (owner, verdict) {
-            (LedgerId::System, Verdict::Approve) => {
+        let name = || operator.name.clone();
+        let outcome = match (entry, verdict) {
+            (OperatorEntry::House(_), Verdict::Approve) => {
                 app.engine.command_house(HouseCommand::Approve { id }, context).await?
             }
-            (LedgerId::System, Verdict::Reject(notes)) => {
+            (OperatorEntry::House(_), Verdict::Reject(notes)) => {
                 let command = HouseCommand::Reject { id, notes: notes.check()? };
                 app.engine.command_house(command, context).await?
             }
-            (debtor, Verdict::Approve) => {
-                let command = WriteOffCommand::Approve { id, operator: operator.name.clone() };
-                write_off(app, debtor, command, context).await?
+            (OperatorEntry::WriteOff(_), Verdict::Approve) => {
+                let command = WriteOffCommand::Approve { id, operator: name() };
+                write_off(app, owner, command, context).await?
             }
-            (debtor, Verdict::Reject(notes)) => {
-                write_off(app, debtor, WriteOffCommand::Reject { id, notes: notes.check()? }, context).await?
+            (OperatorEntry::WriteOff(_), Verdict::Reject(notes)) => {
+                write_off(app, owner, WriteOffCommand::Reject { id, notes: notes.check()? }, context).await?
+            }
+            (OperatorEntry::Return(found), Verdict::Approve) => {
+                // It is read after its request was: what came later, the recipient's state knows.
+                let withdrawal = Box::new(app.engine.object(found.withdrawal)?.ok_or_else(broken)?);
+                let command = ReturnCommand::Approve { id, withdrawal, operator: name() };
+                app.engine.command_return(owner, command, context).await?
+            }
+            (OperatorEntry::Return(_), Verdict::Reject(notes)) => {
+                let command = ReturnCommand::Reject { id, notes: notes.check()? };
+                app.engine.command_return(owner, command, context).await?
             }
         };
         decided(outcome)
     };
     let decided = key.run(owner, |_| Ok(()), execute).await?;
-    decided.answer(|()| Ok(ok(HouseEntryView::of_either(&app.engine, named(app, &id.txid())?))))
+    decided.answer(|()| Ok(ok(HouseEntryView::of_any(&app.engine, named(app, &id.txid())?))))
 }

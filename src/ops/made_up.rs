@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use actors::engine::NewCardCharge;
-use actors::journal::Permit;
+use actors::engine::Permit;
 use actors::rails::CardSecrets;
 use axum::extract::State;
 use axum::response::Response;
@@ -45,7 +45,7 @@ pub struct MadeUpData {
 
 impl MadeUpData {
     fn of(app: &App, group: GroupNumber) -> Result<Self, Problem> {
-        let id = app.engine.merchant(group, |row| row.id).ok_or_else(broken)?;
+        let id = app.engine.merchant_id(group)?;
         Ok(Self { merchant_id: id.uuid().to_string() })
     }
 }

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use actors::engine::MerchantRow;
 use axum::extract::State;
 use axum::response::Response;
-use ledger::event::Event;
 use ledger::fees::{Fees, Options, Settings};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::merchant::MerchantCommand;
+use ledger::merchant::{MerchantCommand, MerchantOpening};
 use ledger::money::{Centavos, Rate};
 use ledger::personal::{MerchantProfile, Sealed, SealedFor};
 use ledger::record::Record;
@@ -359,8 +358,9 @@ pub async fn create(
         opened.map(|_| view(app, group)).transpose()
     };
     let replay = |record: Arc<Record>| {
-        let group = record.owner.group().ok_or_else(broken)?;
-        view_at_opening(app, &row(app, group)?, &record)
+        let MerchantOpening { group, settings } = MerchantOpening::by(&record).ok_or_else(broken)?;
+        let profile = app.engine.keyring().open_personal(&record).unwrap_or_default();
+        Ok(MerchantView::new(app, &row(app, group)?, &settings, profile))
     };
     key.run(LedgerId::System, replay, execute).await?.answer(|view| Ok(created(view)))
 }
@@ -473,17 +473,6 @@ fn row(app: &App, group: GroupNumber) -> Result<MerchantRow, Problem> {
 fn view(app: &App, group: GroupNumber) -> Result<MerchantView, Problem> {
     let row = row(app, group)?;
     Ok(MerchantView::new(app, &row, &row.settings, profile(app, group, row.profiles.current())))
-}
-
-/// The merchant as the Record that opened it has it.
-fn view_at_opening(app: &App, row: &MerchantRow, record: &Record) -> Result<MerchantView, Problem> {
-    let settings = record.events.iter().find_map(|event| match event {
-        Event::MerchantOpened { settings, .. } => Some(settings),
-        _ => None,
-    });
-    let settings = settings.ok_or_else(broken)?;
-    let profile = app.engine.keyring().open_personal(record).unwrap_or_default();
-    Ok(MerchantView::new(app, row, settings, profile))
 }
 
 /// A profile; an empty one when the personal data was erased.

@@ -18,6 +18,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::caller::PathId;
+use crate::http::cut::by_partition;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, only, query};
 use crate::ops::books::{AccountRow, rows_of};
@@ -75,7 +76,7 @@ pub async fn past(
     let _over_or_not_yet = timeout(PATIENCE, job.wait_for(PastReading::is_over)).await.map(drop);
     let reading = job.borrow().clone();
     let view = PastTrialBalance {
-        cut: BTreeMap::from([("0", cut.0)]),
+        cut: by_partition(cut),
         status: "queued",
         read: None,
         of: None,

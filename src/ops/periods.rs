@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actors::balance_files::SumOfKind;
 use actors::checkpoint::hex;
 use actors::engine::Engine;
+use actors::engine::SumOfKind;
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
@@ -21,13 +21,13 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
+use crate::http::cut::by_partition;
 use crate::http::idempotency::{KeyScope, SentKey, decided};
 use crate::http::json::parse_unread;
 use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{ok, only, query, time};
-use crate::http::streamed::turn;
+use crate::http::streamed::{in_turn, turn, turn_in_time};
 use crate::http::timestamp::day_of;
-use crate::http::trace::spawn_blocking;
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::queue::kind_name;
 use crate::ops::reconciliations::KeptResult;
@@ -146,7 +146,7 @@ pub async fn get(State(app): State<Arc<App>>, _: Operator, PathId(period): PathI
 }
 
 /// Asks to close a month that is over. When another operator asked before, it closes the month:
-/// the sums of all accounts and the hash of the journal at its end are sealed in a Record, no entry
+/// the sums of all accounts and the hash of the journal at its end are fixed in a Record, no entry
 /// of the house ledger takes effect in it any more, and rows of exports that do are marked `late`.
 /// The operator who asked gets 409 `second_operator_needed`.
 #[utoipa::path(post, path = "/ops/periods/{period}/close", operation_id = "close_period",
@@ -181,17 +181,12 @@ async fn shown(app: &Arc<App>, month: Month) -> Result<PeriodView, Problem> {
 
 /// A month, as soon as no other books of the past are read.
 pub async fn read_patiently(app: &Arc<App>, month: Month) -> Result<PeriodView, Problem> {
-    let turn = Arc::clone(&app.reading_past).acquire_owned().await.map_err(|_| broken())?;
-    read(app, month, turn).await
+    read(app, month, turn_in_time(&app.reading_past).await).await
 }
 
 async fn read(app: &Arc<App>, month: Month, turn: OwnedSemaphorePermit) -> Result<PeriodView, Problem> {
     let app = Arc::clone(app);
-    let work = move || {
-        let _until_it_is_read = turn;
-        PeriodView::of(&app.engine, month)
-    };
-    spawn_blocking(work).await.unwrap_or_else(|_| Err(broken()))
+    in_turn(turn, move || PeriodView::of(&app.engine, month)).await
 }
 
 /// Where the closing of a month stands: `open`, `pending` or `closed`.
@@ -221,9 +216,9 @@ impl PeriodView {
             requested_at: period.as_ref().map(|period| time(period.requested_at)),
             closed_by: closing.map(|closing| closing.by.clone()),
             closed_at: closing.map(|closing| time(closing.at)),
-            cut: BTreeMap::from([("0", through.0)]),
-            head: closing.map(|closing| hex(&*closing.seal.head)),
-            totals: closing.map(|closing| hex(&*closing.seal.totals)),
+            cut: by_partition(through),
+            head: closing.map(|closing| hex(&*closing.end.head)),
+            totals: closing.map(|closing| hex(&*closing.end.totals)),
             open: open_items(engine, through, (month.begin(), end))?,
         })
     }

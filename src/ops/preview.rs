@@ -15,6 +15,7 @@ use ledger::money::{AMOUNT_MAX, Centavos};
 use ledger::personal::FreeText;
 use ledger::recipient::{RecipientCommand, TransferOutcome};
 use ledger::record::Record;
+use ledger::withdrawal_return::ReturnCommand;
 use ledger::write_off::WriteOffCommand;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -29,6 +30,7 @@ use crate::ops::books::{EntryView, entries_view};
 use crate::ops::disputes::{kind_named, opening};
 use crate::ops::operator::Operator;
 use crate::ops::queue::kind_name;
+use crate::views::house_entry::OperatorEntry;
 
 /// What a decision would book.
 #[derive(Debug, Serialize, ToSchema)]
@@ -159,7 +161,7 @@ pub async fn steps(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Ve
     let (id, notes) = (item.id, String::new());
     let command = match (&item.what, verdict) {
         (WaitingKind::Withdrawal { .. }, _) => return of_withdrawal(app, item, verdict).await,
-        (WaitingKind::HouseEntry { .. }, _) => return of_write_off(app, item, verdict).await,
+        (WaitingKind::HouseEntry { .. }, _) => return of_entry(app, item, verdict).await,
         (WaitingKind::Payout { .. }, _) => {
             let detail = "The institution has not answered yet; there is nothing to decide.";
             return Err(Problem::new(Code::StateConflict).detail(detail));
@@ -194,6 +196,27 @@ fn of_house_entry(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Vec
     let closed = app.engine.closed_periods().last().map(|(month, _)| *month);
     let decided = command.decide((entry.as_ref(), closed), "")?;
     Ok(vec![(Follows::Decision, decided.into_record(LedgerId::System, 0, app.engine.now()))])
+}
+
+/// A write-off, or the return of a withdrawal.
+async fn of_entry(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Vec<(Follows, Record)>, Problem> {
+    let (id, notes, operator) = (item.id, String::new(), String::new());
+    match OperatorEntry::find(&app.engine, id)? {
+        Some(OperatorEntry::Return(found)) => {
+            let command = match verdict {
+                Verdict::Approve => {
+                    let withdrawal = app.engine.object(found.withdrawal)?.ok_or_else(broken)?;
+                    ReturnCommand::Approve { id, withdrawal: Box::new(withdrawal), operator }
+                }
+                Verdict::Reject => ReturnCommand::Reject { id, notes },
+            };
+            let closed = app.engine.closed_periods().last().map(|(month, _)| *month);
+            let command = RecipientCommand::EnterReturn { command, closed };
+            let records = app.engine.preview_recipient(item.ledger, vec![command]).await??;
+            Ok(records.into_iter().map(|record| (Follows::Decision, record)).collect())
+        }
+        _ => of_write_off(app, item, verdict).await,
+    }
 }
 
 async fn of_write_off(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Vec<(Follows, Record)>, Problem> {

@@ -19,7 +19,7 @@ use crate::mask;
 use crate::ops::audit::OfMerchant;
 use crate::ops::operator::Operator;
 use crate::views::house_entry::{HouseEntryView, OperatorEntry};
-use crate::views::recipient::{find_recipient, open, recipient_id, status_name};
+use crate::views::recipient::{known_recipient, open, recipient_id, status_name};
 use crate::views::withdrawal::DestinationView;
 
 /// Items of one answer; `total` counts all.
@@ -62,7 +62,7 @@ pub struct QueueItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub payment_id: Option<String>,
-    /// The recipient; withdrawals and their transfers.
+    /// The recipient; withdrawals, their transfers and returns, write-offs of its debt.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "uuid")]
     pub recipient_id: Option<String>,
@@ -104,6 +104,10 @@ pub struct QueueItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "EXTRATO-2026-11-30-17")]
     pub reference: Option<String>,
+    /// The withdrawal that came back; entries that say so.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uuid")]
+    pub withdrawal: Option<String>,
     /// The day on which it would take effect; entries, absent where it is the day of its booking.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = Date, example = "2026-11-30")]
@@ -176,9 +180,22 @@ pub fn kind_name(item: &WaitingItem) -> &'static str {
     }
 }
 
+impl QueueItem {
+    /// Takes in what operators said of an entry.
+    fn say_entry(&mut self, entry: HouseEntryView) {
+        self.requested_by = Some(entry.requested_by);
+        self.debit = Some(entry.debit);
+        self.credit = Some(entry.credit);
+        self.reason = Some(entry.reason);
+        self.reference = Some(entry.reference);
+        self.withdrawal = entry.withdrawal;
+        self.effective_date = entry.effective_date;
+    }
+}
+
 /// An item as it is shown.
 pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
-    let merchant = |group| app.engine.merchant(group, |row| row.id).ok_or_else(broken);
+    let merchant = |group| app.engine.merchant_id(group);
     let merchant = item.ledger.group().map(merchant).transpose()?;
     let mut view = QueueItem {
         kind: kind_name(item),
@@ -198,12 +215,13 @@ pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
         credit: None,
         reason: None,
         reference: None,
+        withdrawal: None,
         effective_date: None,
     };
-    let open_account = |sealed: &Option<Sealed>| DestinationView::open(&app.engine, item.id, sealed.as_ref()?);
+    let open_account = |sealed: &Sealed| DestinationView::open(&app.engine, item.id, sealed);
     match &item.what {
         WaitingKind::Recipient | WaitingKind::BankAccount => {
-            let (_, row) = find_recipient(&app.engine, item.id).ok_or_else(broken)?;
+            let (_, row) = known_recipient(&app.engine, item.id)?;
             let profile = open(&app.engine, &row, row.profiles.current());
             let changed_at = row.bank_review.filter(|_| item.what == WaitingKind::BankAccount).map(|(_, at)| at);
             view.created_at = time(changed_at.unwrap_or(row.created_at));
@@ -220,19 +238,13 @@ pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
         }
         WaitingKind::Payout { amount, destination } => {
             view.amount = Some(amount.0);
-            view.destination = open_account(destination);
+            view.destination = destination.as_ref().and_then(open_account);
             view.status = "in_processing";
         }
         WaitingKind::HouseEntry { amount } => {
             view.amount = Some(amount.0);
             let entry = OperatorEntry::find(&app.engine, item.id)?.ok_or_else(broken)?;
-            let entry = HouseEntryView::of_either(&app.engine, entry);
-            view.requested_by = Some(entry.requested_by);
-            view.debit = Some(entry.debit);
-            view.credit = Some(entry.credit);
-            view.reason = Some(entry.reason);
-            view.reference = Some(entry.reference);
-            view.effective_date = entry.effective_date;
+            view.say_entry(HouseEntryView::of_any(&app.engine, entry));
         }
         WaitingKind::Refund { charge, amount } => {
             view.amount = Some(amount.0);

@@ -11,10 +11,10 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::caller::PathId;
-use crate::http::problem::{Code, Problem, broken};
+use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, only, query};
 use crate::ops::operator::Operator;
-use crate::views::recipient::{RecipientView, find_recipient, view};
+use crate::views::recipient::{RecipientView, find_recipient, view_with};
 
 /// A recipient, and whose it is.
 #[derive(Debug, Serialize, ToSchema)]
@@ -40,8 +40,8 @@ pub async fn get(
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(&id).ok_or_else(not_found)?;
     let (ledger, row) = find_recipient(&app.engine, id).ok_or_else(not_found)?;
-    app.engine.accounts(ledger).await?;
-    let merchant = app.engine.merchant(app.engine.ids().group(id), |row| row.id).ok_or_else(broken)?;
-    let recipient = view(&app.engine, ledger, &row);
+    let accounts = app.engine.accounts(ledger).await?;
+    let merchant = app.engine.merchant_id(app.engine.ids().group(id))?;
+    let recipient = view_with(&app.engine, &row, &accounts);
     Ok(ok(RecipientOfMerchant { merchant_id: merchant.uuid().to_string(), recipient }))
 }

@@ -25,9 +25,8 @@ use crate::http::idempotency::{KeyScope, SentKey};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, FieldError, Problem, broken};
 use crate::http::reply::{List, PageQuery, list_of, one_of, only, query, time};
-use crate::http::streamed::turn;
+use crate::http::streamed::{in_turn, turn};
 use crate::http::timestamp::{day, day_of};
-use crate::http::trace::spawn_blocking;
 use crate::ops::booked::{self, BankAccount};
 use crate::ops::operator::{Decider, Operator};
 use crate::reconcile::finding::{FileError, Finding, FindingKind, Reconciled, Settled};
@@ -223,8 +222,7 @@ pub async fn reconcile(
     };
     let is_again = one_of(&pairs, "again", &["true", "false"])? == Some("true");
     let one_at_a_time = turn(&app.reconciling, "Another file is being compared.").await?;
-    let compared = spawn_blocking(move || {
-        let _until_it_is_kept = one_at_a_time;
+    let compared = in_turn(one_at_a_time, move || {
         let sha256 = hex(&Sha256::digest(&file.bytes));
         let before = app.engine.kept(&result_name(&sha256))?;
         let refused =
@@ -245,8 +243,7 @@ pub async fn reconcile(
         let result = compared.result(sha256, (made_at, operator.name), sequence);
         keep(&app.engine, result)
     });
-    let kept = compared.await.map_err(|_| broken())??;
-    Ok(json(kept))
+    Ok(json(compared.await?))
 }
 
 /// The results that are kept, newest first, without their findings.
@@ -346,8 +343,7 @@ pub async fn dismiss(
     let reason = check.text("reason", wire.reason, 1..=500);
     let reason = check.finish_with(reason)?.into_owned();
     let one_at_a_time = turn(&app.reconciling, "Another file is being compared.").await?;
-    let dismissed = spawn_blocking(move || {
-        let _until_it_is_kept = one_at_a_time;
+    let dismissed = in_turn(one_at_a_time, move || {
         let found = if is_digest(&id) { app.engine.kept(&result_name(&id))? } else { None };
         let found = found.ok_or_else(|| Problem::new(Code::NotFound))?;
         let mut result: Reconciliation = serde_json::from_slice(&found).map_err(|_| broken())?;
@@ -360,8 +356,7 @@ pub async fn dismiss(
         result.dismissed = Some(Dismissal { by, at, reason });
         keep_dismissed(&app.engine, result)
     });
-    let kept = dismissed.await.map_err(|_| broken())??;
-    Ok(json(kept))
+    Ok(json(dismissed.await?))
 }
 
 /// Names under which results are kept: `reconciliation/<sha256>`, whole.

@@ -11,7 +11,6 @@ use ledger::event::{Event, SettledLine, SettledObject};
 use ledger::id::ObjectId;
 use ledger::money::Centavos;
 use ledger::record::Record;
-use ledger::source::Source;
 use ledger::time::Minute;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -104,7 +103,7 @@ struct NewestView {
     /// Ledger of the owner who decided it.
     #[schema(example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
     owner: String,
-    /// Names of its facts, each once; those that post entries as the rows of exports name them.
+    /// Names of its facts, each once, as the rows of exports name them.
     #[schema(example = json!(["charge_opened"]))]
     events: Vec<&'static str>,
     /// The operator who asked for it; absent where none did.
@@ -146,7 +145,7 @@ pub async fn list(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Res
     let next_before = records.last().map(|oldest| oldest.sequence.0).filter(|oldest| *oldest > 1);
     let items = records.into_iter().map(|found| {
         let record = &found.record;
-        let mut events: Vec<_> = record.events.iter().map(fact_name).collect();
+        let mut events: Vec<_> = record.events.iter().map(Event::name).collect();
         events.dedup();
         NewestView {
             sequence: found.sequence.0,
@@ -159,54 +158,6 @@ pub async fn list(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Res
         }
     });
     Ok(ok(NewestRecordPage { items: items.collect(), next_before }))
-}
-
-/// The name of a fact: as rows of exports have it, or one of its own where it posts no entries.
-pub fn fact_name(event: &Event) -> &'static str {
-    match event {
-        Event::MerchantOpened { .. } => "merchant_opened",
-        Event::MerchantChanged { .. } => "merchant_changed",
-        Event::ApiKeyCreated { .. } => "api_key_created",
-        Event::ApiKeyRevoked { .. } => "api_key_revoked",
-        Event::RecipientRegistered { .. } => "recipient_registered",
-        Event::RecipientRegisteredAgain { .. } => "recipient_registered_again",
-        Event::RecipientSubmitted { .. } => "recipient_submitted",
-        Event::RecipientApproved { .. } => "recipient_approved",
-        Event::RecipientRejected { .. } => "recipient_rejected",
-        Event::ChargeOpened { .. } => "charge_opened",
-        Event::CardRefused { .. } => "card_refused",
-        Event::CardUnanswered { .. } => "card_unanswered",
-        Event::PixCancelled { .. } => "pix_cancelled",
-        Event::ClockMoved { .. } => "clock_moved",
-        Event::RecipientChanged { .. } => "recipient_changed",
-        Event::WithdrawalApproved { .. } => "withdrawal_approved",
-        Event::BankAccountChanged { .. } => "bank_account_changed",
-        Event::BankAccountApproved { .. } => "bank_account_approved",
-        Event::BankAccountRejected { .. } => "bank_account_rejected",
-        Event::RefundRequested { .. } => "refund_requested",
-        Event::RefundRejected { .. } => "refund_rejected",
-        Event::AcceptanceConfirmed { .. } => "acceptance_confirmed",
-        Event::AcquirerBatchBooked { .. } => "acquirer_batch_booked",
-        Event::HouseEntryRequested { .. } => "house_entry_requested",
-        Event::HouseEntryRejected { .. } => "house_entry_rejected",
-        Event::WriteOffRequested { .. } => "write_off_requested",
-        Event::WriteOffRejected { .. } => "write_off_rejected",
-        Event::PeriodCloseRequested { .. } => "period_close_requested",
-        Event::PeriodClosed { .. } => "period_closed",
-        Event::PlanCreated { .. } => "plan_created",
-        Event::PlanDisabled { .. } => "plan_disabled",
-        Event::CardStored { .. } => "card_stored",
-        Event::SubscriptionCreated { .. } => "subscription_created",
-        Event::SubscriptionBilled { .. } => "subscription_billed",
-        Event::SubscriptionAdvanced { .. } => "subscription_advanced",
-        Event::SubscriptionPaused { .. } => "subscription_paused",
-        Event::SubscriptionResumed { .. } => "subscription_resumed",
-        Event::SubscriptionCancelled { .. } => "subscription_cancelled",
-        Event::ApiKeyChanged { .. } => "api_key_changed",
-        Event::WebhookSecretRotated { .. } => "webhook_secret_rotated",
-        Event::PersonalDataRead { .. } => "personal_data_read",
-        _ => Source::of(event).event,
-    }
 }
 
 /// A Record of the journal: its rows, and the parts of what it sums.
@@ -270,7 +221,7 @@ fn parts(record: &Record) -> Vec<PartView> {
 impl PartView {
     fn due(event: &Event, charge: Option<ObjectId>, due: Option<Minute>, amount: Centavos) -> Self {
         Self {
-            event: Source::of(event).event,
+            event: event.name(),
             txid: charge.map(ObjectId::txid),
             due_date: due.map(|minute| day_of(minute.start().0).to_string()),
             amount: amount.0,
@@ -286,37 +237,5 @@ fn settled(event: &Event, line: &SettledLine) -> PartView {
         SettledObject::Installment(installment) => PartView { installment: Some(installment), ..part },
         SettledObject::Refund(id) => PartView { refund: Some(id.uuid().to_string()), ..part },
         SettledObject::Dispute(id) => PartView { dispute: Some(id.uuid().to_string()), ..part },
-    }
-}
-
-/// The facts of all samples of the golden files: each fact that there is, at least once.
-#[cfg(test)]
-pub(crate) fn facts_of_golden_files() -> Vec<Event> {
-    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/ledger/tests/golden/format-1");
-    let mut facts = Vec::new();
-    for file in std::fs::read_dir(folder).unwrap() {
-        let path = file.unwrap().path();
-        if path.extension().is_some_and(|extension| extension == "hex") {
-            let text: String = std::fs::read_to_string(&path).unwrap().split_whitespace().collect();
-            let byte = |place| u8::from_str_radix(&text[place..place + 2], 16).unwrap();
-            let bytes: Vec<_> = (0..text.len()).step_by(2).map(byte).collect();
-            facts.extend(Record::decode(&bytes).unwrap().events.iter().cloned());
-        }
-    }
-    facts
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn every_fact_has_a_name() {
-        let facts = facts_of_golden_files();
-        let names: BTreeSet<_> = facts.iter().map(fact_name).collect();
-        let unnamed = facts.iter().find(|event| fact_name(event) == Source::UNNAMED);
-        assert!(unnamed.is_none() && names.len() > 50, "{unnamed:?} {names:?}");
     }
 }

@@ -20,6 +20,7 @@ use crate::app::App;
 use crate::before::Before;
 use crate::export::PLATFORM;
 use crate::http::caller::PathId;
+use crate::http::cut::as_header;
 use crate::http::gzip::Encoding;
 use crate::http::json::Checker;
 use crate::http::problem::{Code, Problem};
@@ -130,7 +131,7 @@ pub async fn report(
         (CONTENT_TYPE, HeaderValue::from_static(format.media_type())),
         (CONTENT_DISPOSITION, HeaderValue::from_str(&disposition).map_err(|_| Problem::new(Code::Internal))?),
         (CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy)),
-        (HeaderName::from_static("report-cut"), HeaderValue::from(made.cut)),
+        (HeaderName::from_static("report-cut"), as_header(Sequence(made.cut))),
         (
             HeaderName::from_static("report-head"),
             HeaderValue::from_str(&made.head).map_err(|_| Problem::new(Code::Internal))?,

@@ -15,10 +15,10 @@ use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, SentKey, decided};
 use crate::http::json::{Checker, Raw, parse, parse_unread};
-use crate::http::problem::{Code, Problem, broken};
+use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
 use crate::ops::operator::{Decider, Operator};
-use crate::views::recipient::{RecipientView, find_recipient, view, view_at_decision};
+use crate::views::recipient::{RecipientView, find_recipient, known_recipient, view, view_at_decision};
 
 /// Why something is refused.
 #[derive(Deserialize, ToSchema)]
@@ -86,7 +86,7 @@ async fn decide(
     let execute = |admitted| async move {
         let outcome = app.engine.command(group, command(row.id)?, operator.context(admitted)).await?;
         let Some(()) = decided(outcome)? else { return Ok(None) };
-        let (ledger, row) = find_recipient(&app.engine, row.id).ok_or_else(broken)?;
+        let (ledger, row) = known_recipient(&app.engine, row.id)?;
         Ok(Some(view(&app.engine, ledger, &row)))
     };
     let replay = |record: Arc<Record>| Ok(view_at_decision(&app.engine, ledger, row, &record));

@@ -15,7 +15,7 @@ use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, SentKey};
 use crate::http::json::parse_unread;
-use crate::http::problem::{Code, Problem, broken};
+use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, only, query, time};
 use crate::ops::audit::OfMerchant;
 use crate::ops::operator::{Decider, Operator};
@@ -163,8 +163,7 @@ pub async fn tries(
 /// The last tries at an endpoint as they are shown, newest first.
 pub fn tries_of(app: &App, group: GroupNumber, key: ObjectId) -> Result<Vec<TryView>, Problem> {
     let view = |DeliveryTry { number, answer }| {
-        let listed = app.engine.webhook_events(group, number..number + 1)?;
-        let event = OutboxEvent::read(&app.engine, group, *listed.first().ok_or_else(broken)?)?;
+        let event = OutboxEvent::numbered(&app.engine, group, number)?;
         let (event_id, kind) = (event.id.uuid().to_string(), event.told.kind.into());
         Ok(TryView { event_id, kind, answer: AnswerView::of(answer) })
     };
@@ -198,11 +197,9 @@ pub async fn redeliver_given_up(
     let once = sent_key.read(&app.engine, KeyScope::Operators, Some(&id), &body)?;
     let (group, key) = endpoint(&app, &id)?;
     once.once(&app.redelivered, || {
-        let mut events = Vec::new();
-        for number in app.webhooks.given_up(group, key) {
-            let listed = app.engine.webhook_events(group, number..number + 1)?;
-            events.push(OutboxEvent::read(&app.engine, group, *listed.first().ok_or_else(broken)?)?);
-        }
+        let given_up = app.webhooks.given_up(group, key).into_iter();
+        let events = given_up.map(|number| OutboxEvent::numbered(&app.engine, group, number));
+        let events = events.collect::<Result<Vec<_>, _>>()?;
         let redelivered = app.webhooks.deliver_again_to(group, key, &events, app.engine.now());
         tracing::info!(operator = operator.name, ?key, redelivered, "an operator delivers what was given up again");
         Ok(RedeliveredAll { redelivered, left: events.len() - redelivered })
@@ -218,7 +215,7 @@ pub fn endpoint(app: &App, id: &str) -> Result<(GroupNumber, ObjectId), Problem>
 
 /// An endpoint as it is shown.
 pub fn view(app: &App, group: GroupNumber, key: ObjectId, backlog: EndpointBacklog) -> Result<BacklogView, Problem> {
-    let merchant = app.engine.merchant(group, |row| row.id).ok_or_else(broken)?;
+    let merchant = app.engine.merchant_id(group)?;
     Ok(BacklogView {
         api_key_id: key.uuid().to_string(),
         merchant_id: merchant.uuid().to_string(),

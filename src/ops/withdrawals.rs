@@ -8,7 +8,6 @@ use ledger::id::ObjectId;
 use ledger::recipient::RecipientCommand;
 use ledger::withdrawal::Withdrawal;
 
-use crate::api::withdrawals::approved_account;
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
@@ -18,7 +17,6 @@ use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::sub_recipients::Notes;
-use crate::views::recipient::{find_recipient, recipient_id};
 use crate::views::withdrawal::ReviewedWithdrawal;
 
 /// Approves a pending withdrawal and sends its money. It reads `pending` until the institution has
@@ -69,13 +67,6 @@ async fn decide(
     let execute = |admitted| async move {
         let (recipient, context) = (withdrawal.recipient, operator.context(admitted));
         let Some(notes) = reason else {
-            // An older release pinned no account: the money goes to the one that is registered.
-            if let (None, Some((_, row))) = (
-                &withdrawal.destination,
-                recipient_id(&app.engine, recipient).and_then(|id| find_recipient(&app.engine, id)),
-            ) {
-                approved_account(&row)?;
-            }
             let transfer = (id, withdrawal.amount, withdrawal.destination.clone());
             return decided(app.engine.approve_withdrawal(recipient, transfer, context).await?);
         };

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use actors::balance_files::{AnticipatedOn, AnticipatedSums};
+use actors::engine::{AnticipatedOn, AnticipatedSums};
 use chrono::NaiveDate;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId};

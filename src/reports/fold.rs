@@ -2,7 +2,7 @@
 
 use std::io;
 
-use actors::balance_files::Told;
+use actors::engine::Told;
 use actors::names::Names;
 use actors::store::Sequence;
 use chrono::NaiveDate;

@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use actors::balance_files::Told;
+use actors::engine::Told;
 use actors::names::Names;
 use actors::store::{Block, BlockHash, Sequence};
 use chrono::NaiveDate;
@@ -24,9 +24,9 @@ use super::receivables::ReceivablesReport;
 use super::render;
 use super::request::{Report, ReportFormat, ReportRequest};
 use super::settlement_calendar::SettlementCalendar;
-use super::statement::Statement;
+use super::statement::StatementReport;
 use super::table::{Heading, Rows};
-use super::trial_balance::TrialBalance;
+use super::trial_balance::TrialBalanceReport;
 use crate::before::{Before, BeforeError};
 use crate::http::timestamp::day_of;
 
@@ -234,7 +234,7 @@ impl<'a> ReportMaker<'a> {
 
 fn fold(request: &ReportRequest, tax_ids: Option<TaxIds>) -> Box<dyn Fold> {
     match request.report {
-        Report::TrialBalance => Box::new(TrialBalance::new(request.from.is_none())),
+        Report::TrialBalance => Box::new(TrialBalanceReport::new(request.from.is_none())),
         Report::GeneralLedger => Box::new(GeneralLedger::new(request.account.clone())),
         Report::DailyClose => Box::new(DailyClose::default()),
         Report::Receivables => Box::new(ReceivablesReport::default()),
@@ -243,6 +243,6 @@ fn fold(request: &ReportRequest, tax_ids: Option<TaxIds>) -> Box<dyn Fold> {
         Report::AnticipationIncome => Box::new(AnticipationIncome::default()),
         Report::MonthlyTotals => Box::new(MonthlyTotals::new(tax_ids)),
         Report::LateEntries => Box::new(LateEntries),
-        Report::Statement => Box::new(Statement::default()),
+        Report::Statement => Box::new(StatementReport::default()),
     }
 }

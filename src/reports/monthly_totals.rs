@@ -11,7 +11,6 @@ use ledger::money::Centavos;
 
 use super::fold::{Ended, Fold, Posted};
 use super::table::{Cell, Column, Kind, Rows, column, count, sum};
-use crate::views::charge::method_name;
 
 const COLUMNS: &[Column] = &[
     column("month", "Mês", Kind::Text),
@@ -63,7 +62,7 @@ impl MonthlyTotals {
     }
 
     fn of(&mut self, month: &str, group: GroupNumber, method: PaymentMethod) -> &mut Totals {
-        self.totals.entry((month.to_owned(), group, method_name(method))).or_default()
+        self.totals.entry((month.to_owned(), group, method.name())).or_default()
     }
 }
 

@@ -5,14 +5,14 @@ use std::io;
 
 use actors::names::Names;
 use chrono::NaiveDate;
-use ledger::event::SettledObject;
+use ledger::event::{CardBrand, SettledObject};
+use ledger::fees::PaymentMethod;
 use ledger::receivables::{Receivable, ReceivableAmounts, Receivables};
 
 use super::fold::{Ended, Fold, Posted};
 use super::table::{Cell, Column, Kind, Rows, column, count, sum};
 use crate::before::{Before, BeforeError};
 use crate::http::timestamp::day_of;
-use crate::views::charge::{brand_name, method_name};
 
 const COLUMNS: &[Column] = &[
     column("holder", "Titular", Kind::Text),
@@ -80,8 +80,8 @@ fn key(open: &Receivable, names: &Names) -> Key {
         Some(SettledObject::Refund(_)) => "refund".to_owned(),
         Some(SettledObject::Dispute(_)) => "dispute".to_owned(),
     };
-    let method = open.arrangement.method.map(method_name).unwrap_or_default();
-    let brand = open.arrangement.brand.map(brand_name).unwrap_or_default();
+    let method = open.arrangement.method.map(PaymentMethod::name).unwrap_or_default();
+    let brand = open.arrangement.brand.map(CardBrand::name).unwrap_or_default();
     (names.of(open.holder), method, brand, object, day_of(open.due.start().0))
 }
 

@@ -28,7 +28,7 @@ const COLUMNS: &[Column] = &[
 
 /// Fold of a statement: balances of pending, available and reserved money, centavos.
 #[derive(Default)]
-pub(super) struct Statement([i128; 3]);
+pub(super) struct StatementReport([i128; 3]);
 
 /// The place of an account among pending, available and reserved.
 fn place(account: Account) -> Option<usize> {
@@ -40,7 +40,7 @@ fn place(account: Account) -> Option<usize> {
     }
 }
 
-impl Fold for Statement {
+impl Fold for StatementReport {
     fn columns(&self) -> &'static [Column] {
         COLUMNS
     }

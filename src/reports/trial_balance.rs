@@ -5,7 +5,7 @@
 
 use std::io;
 
-use actors::balance_files::Told;
+use actors::engine::Told;
 use actors::names::Names;
 use ledger::account::Account;
 use ledger::entry::Balance;
@@ -26,7 +26,7 @@ const COLUMNS: &[Column] = &[
 ];
 
 /// Fold of the trial balance.
-pub(super) struct TrialBalance {
+pub(super) struct TrialBalanceReport {
     /// Whether its days begin with the first Record: then what was posted before is of its days.
     is_of_all_days: bool,
     /// Opening, debits and credits of each account, and the ids of ledgers, by [`Place`].
@@ -35,7 +35,7 @@ pub(super) struct TrialBalance {
     held: usize,
 }
 
-impl TrialBalance {
+impl TrialBalanceReport {
     pub(super) fn new(is_of_all_days: bool) -> Self {
         Self::holding(HELD_MAX, is_of_all_days)
     }
@@ -99,7 +99,7 @@ impl TrialBalance {
     }
 }
 
-impl Fold for TrialBalance {
+impl Fold for TrialBalanceReport {
     fn columns(&self) -> &'static [Column] {
         COLUMNS
     }
@@ -284,7 +284,7 @@ mod tests {
     /// The report that keeps `held` keys in memory.
     fn streamed(held: usize, records: &[(Timestamp, Record)], request: &ReportRequest) -> String {
         let mut out = Vec::new();
-        let fold = Box::new(TrialBalance::holding(held, request.from.is_none()));
+        let fold = Box::new(TrialBalanceReport::holding(held, request.from.is_none()));
         let mut maker = ReportMaker::of_fold(request.clone(), ReportFormat::Csv, fold, &mut out).unwrap();
         for (first, (at, record)) in (1..).map(Sequence).zip(records) {
             let mut bytes = Vec::new();

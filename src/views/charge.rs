@@ -2,8 +2,7 @@
 
 use actors::engine::Engine;
 use ledger::charge::{Charge, ChargeOutcome};
-use ledger::event::{CardBrand, CardFace, CardRefusal, Split, Terms};
-use ledger::fees::PaymentMethod;
+use ledger::event::{CardFace, CardRefusal, Split, Terms};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::money::{Centavos, percent_of};
 use ledger::personal::{MerchantProfile, Payer, Sealed, SealedFor};
@@ -94,7 +93,7 @@ impl ChargeView {
         Ok(Self {
             txid: id.txid(),
             status: charge_status(outcome),
-            payment_method: method_name(terms.method),
+            payment_method: terms.method.name(),
             amount: terms.amount.0,
             installments: terms.installments,
             card_status: card.as_ref().map(|_| card_status(outcome)),
@@ -225,7 +224,7 @@ pub struct CardView {
 impl CardView {
     /// What is shown of a card.
     pub fn of(card: &CardFace) -> Self {
-        Self { bin: format!("{:06}", card.bin), last4: format!("{:04}", card.last4), brand: brand_name(card.brand) }
+        Self { bin: format!("{:06}", card.bin), last4: format!("{:04}", card.last4), brand: card.brand.name() }
     }
 }
 
@@ -258,27 +257,6 @@ impl SplitView {
     pub fn of(engine: &Engine, group: GroupNumber, split: &Split) -> Self {
         let id = recipient_id(engine, LedgerId::Recipient(group, split.recipient)).unwrap_or_default();
         Self { sub_recipient_id: id.uuid().to_string(), amount: split.amount.0 }
-    }
-}
-
-/// The wire name of a payment method.
-pub fn method_name(method: PaymentMethod) -> &'static str {
-    match method {
-        PaymentMethod::Pix => "pix",
-        PaymentMethod::CreditCard => "credit_card",
-        PaymentMethod::DebitCard => "debit_card",
-    }
-}
-
-/// The wire name of a card scheme.
-pub fn brand_name(brand: CardBrand) -> &'static str {
-    match brand {
-        CardBrand::Visa => "visa",
-        CardBrand::Mastercard => "mastercard",
-        CardBrand::Amex => "amex",
-        CardBrand::Elo => "elo",
-        CardBrand::Hipercard => "hipercard",
-        CardBrand::Other => "other",
     }
 }
 

@@ -18,6 +18,7 @@ use ledger::record::Record;
 use ledger::time::Timestamp;
 
 use crate::export::{Exporter, Format, Request};
+use crate::http::cut::as_header;
 use crate::http::gzip::Encoding;
 use crate::http::json::Checker;
 use crate::http::problem::Problem;
@@ -65,10 +66,9 @@ pub fn file(request: &Request, encoding: Encoding, body: Body) -> Response {
     (headers, encoding.headers(), body).into_response()
 }
 
-/// The header that names the last Record that counts in a stream, `X-Cut`, as a manifest names that
-/// of a file.
+/// The header that names the last Record that counts in a stream, by partition: `X-Cut: 0=42`.
 pub fn cut_header(cut: Sequence) -> (HeaderName, HeaderValue) {
-    (HeaderName::from_static("x-cut"), cut.0.into())
+    (HeaderName::from_static("x-cut"), as_header(cut))
 }
 
 /// Tells an exporter the ids of a merchant and of its recipients.

@@ -1,9 +1,11 @@
-//! Entry of an operator as JSON: one of the house ledger, or the write-off of a debt.
+//! Entry of an operator as JSON: one of the house ledger, the write-off of a debt, or the return of
+//! a withdrawal.
 
 use actors::engine::Engine;
 use ledger::account::Account;
 use ledger::house::{HouseEntry, HouseEntryDecision, HouseEntryTerms};
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use ledger::withdrawal_return::WithdrawalReturn;
 use ledger::write_off::WriteOff;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -22,14 +24,19 @@ pub enum OperatorEntry {
     House(HouseEntry),
     /// The write-off of a debt.
     WriteOff(WriteOff),
+    /// The return of a withdrawal.
+    Return(WithdrawalReturn),
 }
 
 impl OperatorEntry {
     /// The entry of an id; none when it is no entry's.
     pub fn find(engine: &Engine, id: ObjectId) -> Result<Option<Self>, Problem> {
-        match engine.ids().group(id) {
-            HOUSE_GROUP => Ok(engine.object(id)?.map(Self::House)),
-            _ => Ok(engine.object(id)?.map(Self::WriteOff)),
+        if engine.ids().group(id) == HOUSE_GROUP {
+            return Ok(engine.object(id)?.map(Self::House));
+        }
+        match engine.object(id)? {
+            Some(write_off) => Ok(Some(Self::WriteOff(write_off))),
+            None => Ok(engine.object(id)?.map(Self::Return)),
         }
     }
 
@@ -38,6 +45,7 @@ impl OperatorEntry {
         match self {
             Self::House(entry) => entry.id,
             Self::WriteOff(write_off) => write_off.id,
+            Self::Return(found) => found.id,
         }
     }
 
@@ -46,6 +54,7 @@ impl OperatorEntry {
         match self {
             Self::House(_) => LedgerId::System,
             Self::WriteOff(write_off) => write_off.debtor,
+            Self::Return(found) => found.recipient,
         }
     }
 }
@@ -79,6 +88,10 @@ pub struct HouseEntryView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = Date, example = "2026-11-30")]
     pub effective_date: Option<String>,
+    /// The withdrawal that came back; absent from other entries.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uuid")]
+    pub withdrawal: Option<String>,
     /// The operator who asked for it.
     #[schema(example = "ana")]
     pub requested_by: String,
@@ -123,11 +136,31 @@ impl HouseEntryView {
         }
     }
 
-    /// What is shown of either.
-    pub fn of_either(engine: &Engine, entry: OperatorEntry) -> Self {
+    /// What is shown of the return of a withdrawal: the entry in the books of the platform.
+    pub fn of_return(engine: &Engine, found: WithdrawalReturn) -> Self {
+        let number = match found.recipient {
+            LedgerId::Recipient(_, number) => number,
+            _ => RecipientNumber::default(),
+        };
+        let credit = Account::RecipientAvailable(number);
+        Self {
+            debit: found.bank.account().kind_name(),
+            credit: name_in(engine, found.recipient, credit),
+            amount: found.amount.0,
+            reason: found.reason,
+            reference: found.reference,
+            effective_date: found.effective_day.map(date),
+            withdrawal: Some(found.withdrawal.uuid().to_string()),
+            ..Self::asked(found.id, found.requested_by, found.decision)
+        }
+    }
+
+    /// What is shown of any of them.
+    pub fn of_any(engine: &Engine, entry: OperatorEntry) -> Self {
         match entry {
             OperatorEntry::House(entry) => Self::of(entry),
             OperatorEntry::WriteOff(write_off) => Self::of_write_off(engine, write_off),
+            OperatorEntry::Return(found) => Self::of_return(engine, found),
         }
     }
 
@@ -152,7 +185,10 @@ pub fn debt_accounts(engine: &Engine, debtor: LedgerId) -> Option<(String, Strin
         LedgerId::Recipient(_, number) => (Account::LossClawback, Account::ReceivableRecipient(number)),
         LedgerId::Platform(_) | LedgerId::System => return None,
     };
-    let name =
-        |account: Account| account.name(debtor.group().unwrap_or_default(), |ledger| ledger_name(engine, ledger));
-    Some((name(loss), name(claim)))
+    Some((name_in(engine, debtor, loss), name_in(engine, debtor, claim)))
+}
+
+/// The name of an account in the books of a ledger's group.
+fn name_in(engine: &Engine, ledger: LedgerId, account: Account) -> String {
+    account.name(ledger.group().unwrap_or_default(), |ledger| ledger_name(engine, ledger))
 }

@@ -2,15 +2,16 @@
 
 use actors::engine::{Engine, MerchantRow, RecipientRow};
 use ledger::account::Account;
+use ledger::entry::Balances;
 use ledger::event::Event;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::{BankReview, RecipientStatus};
 use ledger::personal::{RecipientProfile, Sealed};
-use ledger::recipient::coverage::SplitStanding;
 use ledger::record::Record;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::http::problem::{Problem, broken};
 use crate::http::reply::time;
 use crate::mask;
 use crate::views::registration;
@@ -65,15 +66,10 @@ pub struct RecipientBalance {
 }
 
 impl RecipientBalance {
-    /// The balance as the recipient's own state has it.
-    pub fn of(standing: &SplitStanding) -> Self {
-        let SplitStanding { available, pending, paid, reserved, .. } = standing;
-        Self { available: available.0, pending: pending.0, paid: paid.0, reserved: reserved.0 }
-    }
-
-    /// The balance as the books have it.
-    pub fn of_books(engine: &Engine, ledger: LedgerId) -> Self {
-        let net = |account| i64::try_from(engine.balance(ledger, account)).unwrap_or(i64::MAX);
+    /// The figures of the accounts of a recipient's ledger.
+    pub fn of(accounts: &Balances) -> Self {
+        let of_account = |account: Account| accounts.get(&account).copied().unwrap_or_default().net();
+        let net = |account| i64::try_from(of_account(account)).unwrap_or(i64::MAX);
         Self {
             available: net(Account::Available),
             pending: net(Account::Pending),
@@ -93,10 +89,20 @@ pub fn find_recipient(engine: &Engine, id: ObjectId) -> Option<(LedgerId, Recipi
     Some((LedgerId::Recipient(group, number), row))
 }
 
-/// A recipient as lists and decisions show it.
+/// A recipient whose id the books told: an actor, a queue or a Record.
+pub fn known_recipient(engine: &Engine, id: ObjectId) -> Result<(LedgerId, RecipientRow), Problem> {
+    find_recipient(engine, id).ok_or_else(broken)
+}
+
+/// A recipient as lists and decisions show it, with the money of its published books.
 pub fn view(engine: &Engine, ledger: LedgerId, row: &RecipientRow) -> RecipientView {
+    view_with(engine, row, &engine.published_accounts(ledger))
+}
+
+/// A recipient with the money of these accounts.
+pub fn view_with(engine: &Engine, row: &RecipientRow, accounts: &Balances) -> RecipientView {
     let profile = open(engine, row, row.profiles.current());
-    RecipientView::new(row, row.status, profile, RecipientBalance::of_books(engine, ledger))
+    RecipientView::new(row, row.status, profile, RecipientBalance::of(accounts))
 }
 
 /// A recipient as the decision that a Record keeps showed it, with the money that it has now: one
@@ -107,10 +113,15 @@ pub fn view_at_decision(engine: &Engine, ledger: LedgerId, row: &RecipientRow, r
     let is_refused = has(|event| matches!(event, Event::BankAccountRejected { .. }));
     let is_bank = is_refused || has(|event| matches!(event, Event::BankAccountApproved { .. }));
     let status = if is_rejected { RecipientStatus::Rejected } else { RecipientStatus::Active };
-    let balance = if is_bank { RecipientBalance::of_books(engine, ledger) } else { RecipientBalance::default() };
+    let accounts = if is_bank { engine.published_accounts(ledger) } else { Balances::default() };
     let mut row = row.clone();
     row.bank_review = is_refused.then_some((BankReview::Rejected, record.effective_at));
-    RecipientView::new(&row, status, open(engine, &row, row.profiles.at(record.ordinal)), balance)
+    RecipientView::new(
+        &row,
+        status,
+        open(engine, &row, row.profiles.at(record.ordinal)),
+        RecipientBalance::of(&accounts),
+    )
 }
 
 impl RecipientView {

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use crate::http::reply::time;
 use crate::mask;
-use crate::views::charge::{SplitView, method_name};
+use crate::views::charge::SplitView;
 
 /// A subscription.
 #[derive(Debug, Serialize, ToSchema)]
@@ -79,7 +79,7 @@ impl SubscriptionView {
                 document: mask::document(&customer.document),
                 phone: customer.phone,
             },
-            payment_method: method_name(terms.method),
+            payment_method: terms.method.name(),
             card_token: terms.card.as_ref().map(|card| card.id.uuid().to_string()),
             splits: terms.splits.iter().map(|split| SplitView::of(engine, group, split)).collect(),
             status: status_name(standing),

@@ -130,7 +130,7 @@ impl WithdrawalView {
             created_at: time(id.created_at()),
             approved_at: withdrawal.approved_at.filter(|_| paid_at.is_some()).map(time),
             notes: notes.clone(),
-            destination: destination.as_ref().and_then(|sealed| DestinationView::open(engine, *id, sealed)),
+            destination: DestinationView::open(engine, *id, destination),
         }
     }
 }

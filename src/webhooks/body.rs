@@ -3,15 +3,14 @@
 
 use std::collections::BTreeMap;
 
-use actors::engine::{Engine, MerchantRow};
+use actors::engine::Engine;
 use ledger::charge::Charge;
 use ledger::event::Event;
-use ledger::id::{LedgerId, ObjectId};
+use ledger::id::{LedgerId, ObjectId, RecipientNumber};
 use ledger::object::Object;
-use ledger::personal::RecipientProfile;
 use ledger::recipient::Anticipation;
 use ledger::recurrence::SubscriptionStanding;
-use ledger::webhook_events::{Subject, WebhookEventKind};
+use ledger::webhook_events::{AvailableSplits, Subject, WebhookEventKind};
 use rust_decimal::Decimal;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -22,7 +21,7 @@ use crate::http::reply::{decimal, time};
 use crate::views::cashout::CashoutView;
 use crate::views::charge::ChargeView;
 use crate::views::dispute::DisputeView;
-use crate::views::recipient::{document_type, recipient_id};
+use crate::views::recipient::{document_type, open, recipient_id};
 use crate::views::subscription::SubscriptionView;
 use crate::views::withdrawal::{DestinationView, WithdrawalView};
 use crate::webhooks::event::OutboxEvent;
@@ -103,21 +102,26 @@ impl WebhookBody {
 impl OutboxEvent {
     /// The object of the event, as of its Record: its name in the body, and what a GET of it shows.
     fn object_body(&self, engine: &Engine) -> Result<(&'static str, Box<RawValue>), Problem> {
+        match (self.told.subject, self.told.available) {
+            (Subject::Object(id), _) => self.body_of_object(engine, id),
+            (Subject::Recipient(number), Some(splits)) => raw("split", self.splits(engine, number, splits)?),
+            (Subject::Recipient(number), None) => raw("recipient", self.recipient(engine, number)?),
+        }
+    }
+
+    fn body_of_object(&self, engine: &Engine, id: ObjectId) -> Result<(&'static str, Box<RawValue>), Problem> {
         use WebhookEventKind as Kind;
         match self.told.kind {
             Kind::ChargePaid | Kind::ChargeRefused | Kind::ChargeCancelled | Kind::ChargeRefunded => {
-                self.charge(engine).map(|charge| ("charge", charge))
+                self.charge(engine, id).map(|charge| ("charge", charge))
             }
-            Kind::RecipientApproved
-            | Kind::RecipientRejected
-            | Kind::BankAccountChanged
-            | Kind::BankAccountApproved
-            | Kind::BankAccountRejected => raw("recipient", self.recipient(engine)?),
             Kind::RefundApproved | Kind::RefundRejected => raw("refund", self.refund()?),
-            Kind::WithdrawalApproved | Kind::WithdrawalRejected => raw("withdrawal", self.withdrawal(engine)?),
-            Kind::CashoutProcessed | Kind::CashoutFailed => raw("cashout", self.cashout(engine)?),
+            Kind::WithdrawalApproved | Kind::WithdrawalRejected => raw("withdrawal", self.withdrawal(engine, id)?),
+            Kind::CashoutProcessed | Kind::CashoutFailed => {
+                raw("cashout", CashoutView::of(engine, &engine.known_object_through(id, self.sequence())?))
+            }
             Kind::DisputeOpened | Kind::DisputeAccepted | Kind::DisputeReleased => {
-                raw("dispute", self.dispute(engine)?)
+                raw("dispute", DisputeView::of(engine, &engine.known_object_through(id, self.sequence())?))
             }
             Kind::SubscriptionCreated
             | Kind::SubscriptionChargeCreated
@@ -127,15 +131,20 @@ impl OutboxEvent {
             | Kind::SubscriptionCompleted
             | Kind::SubscriptionPaused
             | Kind::SubscriptionResumed
-            | Kind::SubscriptionCancelled => raw("subscription", self.subscription(engine)?),
-            Kind::SplitAvailable => raw("split", self.splits(engine)?),
+            | Kind::SubscriptionCancelled => raw("subscription", self.subscription(engine, id)?),
             Kind::AnticipationCompleted => raw("anticipation", self.anticipation(engine)?),
+            // These are about recipients.
+            Kind::RecipientApproved
+            | Kind::RecipientRejected
+            | Kind::BankAccountChanged
+            | Kind::BankAccountApproved
+            | Kind::BankAccountRejected
+            | Kind::SplitAvailable => Err(broken()),
         }
     }
 
-    fn charge(&self, engine: &Engine) -> Result<Box<RawValue>, Problem> {
-        let id = self.object_id()?;
-        let charge: Charge = engine.object_through(id, self.sequence())?.ok_or_else(broken)?;
+    fn charge(&self, engine: &Engine, id: ObjectId) -> Result<Box<RawValue>, Problem> {
+        let charge: Charge = engine.known_object_through(id, self.sequence())?;
         let view = ChargeView::of(engine, &charge)?;
         if self.told.kind != WebhookEventKind::ChargePaid {
             return written(&view);
@@ -145,19 +154,13 @@ impl OutboxEvent {
     }
 
     /// The shape of the interface, exactly.
-    fn recipient(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
-        let Subject::Recipient(number) = self.told.subject else { return Err(broken()) };
-        let find = |row: &MerchantRow| {
-            let recipient = row.recipients.get((number.0 as usize).checked_sub(1)?)?;
-            Some((recipient.id, recipient.sealed_for(), recipient.profiles.at(self.record.ordinal).cloned()))
-        };
-        let (id, sealed_for, profile) = engine.merchant(self.group, find).flatten().ok_or_else(broken)?;
-        let profile: RecipientProfile =
-            profile.and_then(|sealed| engine.keyring().open_value(sealed_for, &sealed)).unwrap_or_default();
+    fn recipient(&self, engine: &Engine, number: RecipientNumber) -> Result<impl Serialize + use<>, Problem> {
+        let row = engine.recipient_row(self.group, number)?;
+        let profile = open(engine, &row, row.profiles.at(self.record.ordinal));
         let kind = self.told.kind;
         let is_registration = matches!(kind, WebhookEventKind::RecipientApproved | WebhookEventKind::RecipientRejected);
         Ok(RecipientTold {
-            id: id.uuid().to_string(),
+            id: row.id.uuid().to_string(),
             // Only an active recipient's bank account changes, and the recipient stays active.
             status: if kind == WebhookEventKind::RecipientRejected { "rejected" } else { "active" },
             document_type: document_type(&profile.document),
@@ -180,24 +183,13 @@ impl OutboxEvent {
         Ok(RefundTold { id, charge_id, amount: amount.0, status, notes })
     }
 
-    fn withdrawal(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
-        let found = engine.object_through(self.object_id()?, self.sequence())?.ok_or_else(broken)?;
+    fn withdrawal(&self, engine: &Engine, id: ObjectId) -> Result<impl Serialize + use<>, Problem> {
+        let found = engine.known_object_through(id, self.sequence())?;
         Ok(WithdrawalTold { withdrawal: WithdrawalView::of(engine, &found), recipient_id: self.recipient_id(engine) })
     }
 
-    fn cashout(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
-        let found = engine.object_through(self.object_id()?, self.sequence())?.ok_or_else(broken)?;
-        Ok(CashoutView::of(engine, &found))
-    }
-
-    fn dispute(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
-        let found = engine.object_through(self.object_id()?, self.sequence())?.ok_or_else(broken)?;
-        Ok(DisputeView::of(engine, &found))
-    }
-
     /// A subscription as it stood after the Record.
-    fn subscription(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
-        let id = self.object_id()?;
+    fn subscription(&self, engine: &Engine, id: ObjectId) -> Result<impl Serialize + use<>, Problem> {
         let mut row = engine.subscription(self.record.owner, id)?.ok_or_else(broken)?;
         row.standing = SubscriptionStanding::told_by(&self.record, id).ok_or_else(broken)?;
         Ok(SubscriptionView::of(engine, &row))
@@ -209,10 +201,12 @@ impl OutboxEvent {
         written(&ChargeView::of(engine, &charge)?)
     }
 
-    fn splits(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
-        let (Subject::Recipient(number), Some(available)) = (self.told.subject, self.told.available) else {
-            return Err(broken());
-        };
+    fn splits(
+        &self,
+        engine: &Engine,
+        number: RecipientNumber,
+        available: AvailableSplits,
+    ) -> Result<impl Serialize + use<>, Problem> {
         let recipient = LedgerId::Recipient(self.group, number);
         let count = match available.count {
             Some(count) => count,
@@ -251,13 +245,6 @@ impl OutboxEvent {
             target_days: done.target_days,
             rate_percent: done.rate.as_percent().normalize(),
         })
-    }
-
-    fn object_id(&self) -> Result<ObjectId, Problem> {
-        match self.told.subject {
-            Subject::Object(id) => Ok(id),
-            Subject::Recipient(_) => Err(broken()),
-        }
     }
 
     /// Id of the recipient who owns the Record.

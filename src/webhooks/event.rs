@@ -29,6 +29,12 @@ impl OutboxEvent {
         Ok(Self { id, told, group, record, listed })
     }
 
+    /// An event by its number, which an endpoint waits for, tried or gave up.
+    pub fn numbered(engine: &Engine, group: GroupNumber, number: u64) -> Result<Self, Problem> {
+        let listed = engine.webhook_events(group, number..number + 1)?;
+        Self::read(engine, group, *listed.first().ok_or_else(broken)?)
+    }
+
     /// The event of a group that has this id.
     pub fn find(engine: &Engine, group: GroupNumber, id: ObjectId) -> Result<Option<Self>, Problem> {
         if engine.ids().group(id) != group {

@@ -54,6 +54,7 @@ mod subscriptions;
 mod tls;
 mod unruly;
 mod webhooks;
+mod withdrawal_returns;
 mod withdrawals;
 mod world;
 mod write_offs;

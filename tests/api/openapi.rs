@@ -100,6 +100,21 @@ async fn the_type_of_a_problem_leads_to_its_page() {
     world.send(Method::GET, "/problems/nothing", &[], "").await.refused(404, "not_found");
 }
 
+/// The guide says what to do at every status that a merchant may get.
+#[tokio::test]
+async fn the_page_of_errors_has_every_status() {
+    let world = World::sandbox().await;
+    let page = include_str!("../../docs/guide/errors.md").lines();
+    let rows: String = page.filter_map(|line| line.strip_prefix("| ")?.split(" |").next()).collect();
+    let mut seen = BTreeSet::new();
+    for operation in world.description.operations().iter().filter(|operation| !operation.is_of_operators()) {
+        let statuses = operation.described["responses"].as_object().unwrap().keys();
+        seen.extend(statuses.filter(|status| status.as_str() >= "400").cloned());
+    }
+    let missing: Vec<_> = seen.iter().filter(|status| !rows.contains(status.as_str())).collect();
+    assert!(seen.len() >= 10 && missing.is_empty(), "{missing:?} of {seen:?}");
+}
+
 fn references_in(value: &Value, references: &mut BTreeSet<String>) {
     match value {
         Value::Object(members) => {
@@ -252,6 +267,9 @@ async fn each_listener_describes_what_it_serves_and_nothing_else() {
         assert_eq!(document["webhooks"].is_object(), !operators);
         assert!(document["info"]["license"]["identifier"].is_string());
         assert!(document["info"]["contact"]["name"].is_string());
+        // The contact has no address; the page that says how to report is served.
+        assert!(text(&document["info"]["description"]).contains("`/docs/SECURITY`"));
+        assert_eq!(read(&world, operators, "/docs/SECURITY").await.status, 200);
     }
     let document = read(&world, false, "/openapi.json").await.body;
     assert_eq!(document["webhooks"].as_object().unwrap().len(), 30, "each event, and any event");

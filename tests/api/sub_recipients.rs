@@ -218,3 +218,25 @@ async fn an_account_without_split_is_told_so_and_may_get_it() {
     assert_eq!(changed.expect(200)["split_enabled"], true);
     merchant.draft("Ana", 1).await;
 }
+
+/// Money that fell due a moment ago is in the balance, before the schedule has looked.
+#[tokio::test]
+async fn one_recipient_shows_what_is_due_as_its_actor_has_it() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let recipients = [merchant.recipient("Ana", 1).await, merchant.recipient("Rui", 2).await];
+    let splits = [(recipients[0].as_str(), 3_000), (recipients[1].as_str(), 2_000)];
+    merchant.post("/api/card", &with_splits(card(10_000, APPROVED), &splits)).await.expect(201);
+    let statement = merchant.get(&format!("{LIST}/{}/splits", recipients[0])).await.expect(200);
+    let due = time(&items(&statement)[0]["payment"]["balance_available_at"]);
+    // Half a second before that minute: the schedule looks once a second.
+    let before = (due - world.advance(0).await).num_milliseconds() - 500;
+    world.advance(before / 1_000).await;
+    while world.engine().now().0 < due.timestamp_millis() {
+        tokio::task::yield_now().await;
+    }
+    let shown = merchant.get(&format!("{PATH}/{}", recipients[0])).await.expect(200);
+    let changed = merchant.patch(&format!("{PATH}/{}", recipients[1]), &json!({"email": "rui@example.com"})).await;
+    let balance = |available| json!({"available": available, "pending": 0, "paid": 0, "reserved": 0});
+    assert_eq!([&shown["balance"], &changed.expect(200)["balance"]], [&balance(3_000), &balance(2_000)]);
+}

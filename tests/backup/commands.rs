@@ -4,10 +4,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use actors::balance_files::BalanceFileOptions;
+use actors::engine::AdmissionLimits;
+use actors::engine::BalanceFileOptions;
+use actors::engine::IndexOptions;
 use actors::engine::{Engine, EngineOptions};
-use actors::index::IndexOptions;
-use actors::journal::AdmissionLimits;
 use actors::store::SledOptions;
 use centavo::secrets::{SecretSource, master_key};
 use ledger::fees::Settings;

@@ -12,7 +12,7 @@ use actors::testkit::power_cut::Chance;
 use ledger::event::Event;
 use ledger::id::LedgerId;
 use ledger::money::Centavos;
-use ledger::period::PeriodSeal;
+use ledger::period::MonthEnd;
 use ledger::record::{Decision, Record};
 use ledger::time::Timestamp;
 use sha2::{Digest, Sha256};
@@ -226,21 +226,21 @@ async fn a_hundred_forgeries_of_a_store_and_of_its_backup_are_found() {
     }
 }
 
-/// The auditors' program compares the seal of a closed month with the journal.
+/// The auditors' program compares the end of a closed month with the journal.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_auditors_program_finds_a_forged_seal_of_a_month() {
+async fn the_auditors_program_finds_a_forged_end_of_a_month() {
     let Some(python) = python() else { return };
     let folder = tempfile::tempdir().unwrap();
     let past = Past::make(folder.path()).await;
     let journal = read(&past.copies);
     let head = write(&journal, &past.copies, &folder.path().join("before"));
     let month = Timestamp(head.booked_at_ms).month();
-    let right = PeriodSeal { through: head.next.0 - 1, head: head.hash.0.into(), totals: totals(&journal).into() };
-    let of = |seal: PeriodSeal| {
+    let right = MonthEnd { through: head.next.0 - 1, head: head.hash.0.into(), totals: totals(&journal).into() };
+    let of = |end: MonthEnd| {
         let mut journal = journal.clone();
         let own = journal.iter().flat_map(|(_, records)| records).filter(|one| one.owner == LedgerId::System);
         let (ordinal, at) = (1 + own.count() as u64, month.next().begin());
-        let event = Event::PeriodClosed { month, seal };
+        let event = Event::PeriodClosed { month, end };
         journal.push((at.0, vec![Decision::of(event).into_record(LedgerId::System, ordinal, at)]));
         let copies = folder.path().join("sealed");
         write(&journal, &past.copies, &copies);
@@ -248,9 +248,9 @@ async fn the_auditors_program_finds_a_forged_seal_of_a_month() {
     };
     assert!(of(right).unwrap().contains("\"seals\": 1"));
     for (wrong, named) in [
-        (PeriodSeal { through: right.through - 1, ..right }, "another Record"),
-        (PeriodSeal { head: [7; 32].into(), ..right }, "another head"),
-        (PeriodSeal { totals: [7; 32].into(), ..right }, "another totals"),
+        (MonthEnd { through: right.through - 1, ..right }, "another Record"),
+        (MonthEnd { head: [7; 32].into(), ..right }, "another head"),
+        (MonthEnd { totals: [7; 32].into(), ..right }, "another totals"),
     ] {
         let said = of(wrong).unwrap_err();
         assert!(said.contains("the seal of") && said.contains(named), "{said}");

@@ -328,6 +328,8 @@ fn capabilities(profile: &TempDir) -> Map<String, Value> {
         "--disable-sync",
         "--disable-dev-shm-usage",
         "--no-proxy-server",
+        // A name that is not this machine's, for the pages of who comes without https.
+        "--host-resolver-rules=MAP ops.example 127.0.0.1",
         &folder,
     ];
     let wanted = json!({

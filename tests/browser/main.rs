@@ -64,6 +64,13 @@ const OF_THE_PAGE: &str = "const forms = [...document.querySelectorAll('form[met
 const IDS_TWICE: &str = "const ids = [...document.querySelectorAll('[id]')].map(part => part.id);\
      return [...new Set(ids.filter((id, place) => ids.indexOf(id) !== place))]";
 
+/// What the reference breaks over lines: the word "required", and names in its list of operations
+/// of more than two lines.
+const BROKEN_WORDS: &str = "const lines = (part) => { const range = document.createRange(); range.selectNodeContents(part);\
+     return new Set([...range.getClientRects()].map(line => Math.round(line.top))).size };\
+     return [...document.querySelectorAll('td.need')].filter(cell => lines(cell) > 1).map(() => 'a word in two')\
+       .concat([...document.querySelectorAll('nav a')].filter(name => lines(name) > 2).map(name => 'a long name: ' + name.text))";
+
 /// The ids of the page that are there more than once.
 async fn ids_twice(browser: &Browser) -> Vec<String> {
     let found = browser.run(IDS_TWICE).await;
@@ -87,6 +94,10 @@ async fn judge_shown(browser: &Browser, address: &str, name: &str, defects: &mut
         browser.view(view).await;
         let at = format!("{address} ({} {})", view.scheme, view.width);
         defects.extend(browser.defects().await.into_iter().map(|defect| format!("{at}: {defect}")));
+        if address.contains("/reference") {
+            let broken = browser.run(BROKEN_WORDS).await;
+            defects.extend(broken.as_array().unwrap().iter().map(|defect| format!("{at}: {defect}")));
+        }
         browser.keep_picture(&format!("{name}-{}-{}", view.scheme, view.width)).await;
     }
     browser.view(View { scheme: "light", width: 320 }).await;
@@ -216,6 +227,39 @@ async fn what_forms_answer_is_without_defects_in_every_view() {
     assert!(defects.is_empty(), "{} defects: {defects:#?}", defects.len());
 }
 
+/// The sign-in of who comes without https, and of who was wrong too often.
+#[tokio::test]
+async fn a_sign_in_that_is_not_tried_is_without_defects() {
+    let Some(browser) = Browser::start().await else { return };
+    let empty = furnished::Empty::start().await;
+    let mut defects = Vec::new();
+    let elsewhere = empty.operations().replace("127.0.0.1", "ops.example");
+    for (language, https, later) in
+        [("pt-BR", "precisa de https", "Muitos tokens errados"), ("en", "needs https", "Too many wrong tokens")]
+    {
+        let address = format!("{elsewhere}/console/sign-in?lang={language}");
+        browser.open(&address).await;
+        browser.has(https).await;
+        let _opener_policy_needs_https = browser.said().await;
+        judge_shown(&browser, &address, &format!("sign-in-https-{language}"), &mut defects).await;
+        browser.type_into("#token", &format!("{}{ENTER}", furnished::ANA)).await;
+        browser.has(https).await;
+        let _bad_request = browser.said().await;
+        judge_shown(&browser, "/console/sign-in (no https)", &format!("answer-https-{language}"), &mut defects).await;
+
+        let address = format!("{}/console/sign-in?lang={language}", empty.operations());
+        browser.open(&address).await;
+        while !browser.text().await.contains(later) {
+            browser.type_into("#token", &format!("wrong-of-sixteen-letters{ENTER}")).await;
+        }
+        let _too_many = browser.said().await;
+        judge_shown(&browser, "/console/sign-in (too often)", &format!("answer-later-{language}"), &mut defects).await;
+    }
+    browser.close().await;
+    empty.stop();
+    assert!(defects.is_empty(), "{} defects: {defects:#?}", defects.len());
+}
+
 /// The sections of a server on which nothing has happened.
 #[tokio::test]
 async fn empty_pages_are_without_defects() {
@@ -284,6 +328,11 @@ async fn a_page_with_defects_is_found_out() {
         assert!(defects.iter().any(|defect| defect.starts_with(expected)), "{expected}: {defects:#?}");
     }
     assert!(said.iter().any(|line| line.contains("said")), "{said:?}");
+    let narrow = "<html><nav style='width:5rem'><a>Charges of a recipient's plan</a></nav>\
+         <table style='width:1px;overflow-wrap:anywhere'><tr><td class=need>required</table>";
+    browser.open(&format!("data:text/html,{narrow}")).await;
+    let broken = browser.run(BROKEN_WORDS).await;
+    assert_eq!(broken, json!(["a word in two", "a long name: Charges of a recipient's plan"]));
     let form = "<form method=post action='/console/house'><button>x</button></form>";
     let token =
         "<form method=post action='/console/house'><input name=form_token value=t><input name=key value=k></form>";

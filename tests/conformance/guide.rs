@@ -1,12 +1,13 @@
 //! The pages of `docs/guide`: their blocks for the shell, Python and TypeScript run as they stand.
 
+use std::io::{Read as _, Write as _};
 use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
 use testkit::server::{Launch, OPS_TOKEN, Server, centavo};
 
-use crate::commands::blocks_of;
+use crate::commands::{blocks_of, texts_of};
 use crate::tool;
 
 /// The blocks of one language in a page of `docs`, in their order.
@@ -29,7 +30,7 @@ pub(crate) fn is_run(page: &str) -> bool {
 
 /// The pages that follow the first one, and what their samples say: in the shell, and in each of
 /// the two other languages.
-const PAGES: [(&str, &[&str], &str); 6] = [
+const PAGES: [(&str, &[&str], &str); 7] = [
     ("webhooks", &["verified\n", "\"sequence\": 1,", "\"tries\": [\n    \"pending\""], "a changed body is refused"),
     ("errors", &["\"field\": \"valor\"", "\"field\": \"cpf\"", "\"code\": \"validation_failed\""], "to the payer: "),
     (
@@ -39,6 +40,18 @@ const PAGES: [(&str, &[&str], &str); 6] = [
     ),
     ("lists", &["\"total\": ", "\"txids\": ["], "all charges, each once"),
     ("rate-limits", &["\"default\";q=600;w=60", "\"default\";r="], "within the limit"),
+    (
+        "refunds",
+        &[
+            "\"refunded_amount\": 3000",
+            "refund_exceeds_available\n\"approved\"\ncharge_not_refundable\n",
+            "\n{\"available\":2000,",
+            "\"approved\"\n{\"available\":0,",
+            "      3 charge.refunded\n      3 refund.approved\n",
+            "[-8000,-4062,-2938,-3000]",
+        ],
+        "refused: 409 refund_exceeds_available",
+    ),
     ("sandbox", &["\"status\": \"CONCLUIDA\"", "\n\"20", "\"available\": "], "found: CONCLUIDA"),
 ];
 
@@ -137,11 +150,20 @@ async fn the_page_of_the_first_charge_runs() {
         heard += 1;
     }
     let said = place.said(&script);
-    for (told, times) in [("\"active\"", 1), ("\"sellerAmount\": 5938", 1), ("refused: card_declined", heard)] {
+    for (told, times) in [("\"active\"", 1), ("\"sellerAmount\":5938", 1), ("refused: card_declined", heard)] {
         assert_eq!(said.matches(told).count(), times, "{told} in {said}");
+    }
+    for line in texts_of(&format!("docs/{FIRST}")).iter().flat_map(|text| text.lines()) {
+        assert!(said.lines().any(|told| is_as(told, line)), "the page promises {line}: {said}");
     }
     // Those of charges before may come first.
     assert!(said.matches("webhook: charge.paid").count() >= heard, "{said}");
+}
+
+/// True where a line is as the page shows it: there, … stands for any text.
+fn is_as(told: &str, shown: &str) -> bool {
+    let (begin, end) = shown.split_once('…').unwrap_or((shown, ""));
+    if shown.contains('…') { told.starts_with(begin) && told.ends_with(end) } else { told == shown }
 }
 
 /// The page shows the files that its commands run.
@@ -188,6 +210,57 @@ async fn the_pages_that_follow_run() {
             let said = place.said(&format!("{account}node {name}.mjs"));
             assert!(said.contains(in_program), "{name}.mts: {said}");
         }
+    }
+}
+
+/// A server that is busy: it answers 503, 429 with `Retry-After: 9`, 503, and then an object.
+fn busy_server() -> String {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for (status, header) in
+            [("503 Busy", ""), ("429 Too Many", "Retry-After: 9\r\n"), ("503 Busy", ""), ("200 OK", "")]
+                .into_iter()
+                .cycle()
+        {
+            let (mut caller, _) = listener.accept().unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                let mut byte = [0];
+                caller.read_exact(&mut byte).unwrap();
+                head.push(byte[0]);
+            }
+            let body = r#"{"code": "overloaded", "message": ""}"#;
+            let length = body.len();
+            let answer =
+                format!("HTTP/1.1 {status}\r\n{header}Connection: close\r\nContent-Length: {length}\r\n\r\n{body}");
+            caller.write_all(answer.as_bytes()).unwrap();
+        }
+    });
+    address
+}
+
+/// Calls once, with a clock that does not wait, and prints the pauses between the tries.
+const PAUSES_IN_PYTHON: &str = r#"python3 -c '
+import time; pauses = []; time.sleep = pauses.append
+import centavo; centavo.call("GET", "/x"); print("pauses:", *pauses)'"#;
+const PAUSES_IN_NODE: &str = r#"node --input-type=module -e '
+const pauses = [], real = setTimeout, { call } = await import("./centavo.mjs");
+// The other ones are of the fetch.
+const isPause = (ms) => ms > 0 && ms < 10000 && ms % 1000 === 0;
+globalThis.setTimeout = (done, ms) => (isPause(ms) ? done(pauses.push(ms / 1000)) : real(done, ms));
+await call("GET", "/x"); console.log("pauses:", ...pauses)'"#;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_clients_wait_longer_each_time_and_as_long_as_an_answer_asks() {
+    let Some(place) = Workplace::new().await else { return };
+    let mut programs = vec![PAUSES_IN_PYTHON.to_owned()];
+    if place.has_node {
+        programs.push(format!("{}\n{PAUSES_IN_NODE}", place.compile(&["centavo"])));
+    }
+    for program in programs {
+        let said = place.said(&format!("export API={} API_KEY=x\n{program}", busy_server()));
+        assert!(said.contains("pauses: 1 9 4\n"), "{said}");
     }
 }
 

@@ -67,6 +67,7 @@ case "$*" in
     until curl -sf "http://$CENTAVO_OPS_LISTEN/readyz"; do kill -0 "$(cat "$HERE/server.pid")"; sleep 0.2; done ;;
   "start centavo-backup") (start -backup "$DPKG_ROOT/var/lib/centavo-backup") ;;
   "restart prometheus") launch prometheus prometheus ;;
+  "--quiet is-active prometheus") kill -0 "$(cat "$HERE/prometheus.pid")" 2> /dev/null ;;
   "enable --now centavo-follower.service")
     . "$DPKG_ROOT/etc/centavo/follower"
     export CENTAVO_OPS_TOKEN_FILE=$DPKG_ROOT/etc/centavo/ops-token
@@ -90,6 +91,7 @@ sed -n 's#^ *\["\(docs/[^"]*\)", "\([^"]*\)", "\([0-9]*\)"\],$#\1 \2 \3#p' "$CAR
   done
 sed -i "s#\"/#\"$DPKG_ROOT/#; s#\":8443\"#\"127.0.0.1:$PUBLIC\"#" root/etc/centavo/centavo.toml
 sed -i "s#127.0.0.1:8081#$CENTAVO_OPS_LISTEN#" root/usr/share/centavo/prometheus/prometheus.yml
+sed -i "s#http://127.0.0.1:9090/#http://127.0.0.1:$PROMETHEUS/#" root/usr/sbin/centavo-setup
 echo 'of Debian' > root/etc/default/prometheus
 "##;
 
@@ -98,6 +100,15 @@ const CERTIFICATE: &str = r#"
 openssl genpkey -algorithm ed25519 -out other.pem
 centavo-setup tls --trial localhost
 if centavo-setup tls chain.pem other.pem; then echo "a foreign key was taken"; exit 1; fi
+"#;
+
+/// Before step 7: a Prometheus that does not start is an error.
+const NO_PROMETHEUS: &str = r#"
+cp root/usr/share/centavo/prometheus/prometheus.yml whole.yml
+echo 'scrape: none' >> root/usr/share/centavo/prometheus/prometheus.yml
+if centavo-setup prometheus 2> told; then echo "a Prometheus that ended was taken"; exit 1; fi
+grep 'journalctl -u prometheus' told
+cp whole.yml root/usr/share/centavo/prometheus/prometheus.yml
 "#;
 
 /// After the last step: what the steps promise. A renewed certificate is served after the same
@@ -182,6 +193,9 @@ async fn the_commands_of_the_installation_run() {
     for begin in begins {
         if begin == "centavo-setup tls" {
             script += CERTIFICATE;
+        }
+        if begin == "centavo-setup prometheus" {
+            script += NO_PROMETHEUS;
         }
         script += &block(begin);
     }

@@ -67,6 +67,7 @@ fn archive_and_package_have_the_program_and_its_files() {
         &["xf", file(&folder, "-linux.tar.gz").to_str().unwrap(), "-C", to, "--strip-components=1"],
     );
     assert_eq!(version(&place.path().join("centavo")), expected());
+    println!("the program has {} bytes", std::fs::metadata(place.path().join("centavo")).unwrap().len());
     assert!(place.path().join("deploy/centavo.service").is_file() && place.path().join("LICENSE").is_file());
 
     // The README's one command for the archive.

@@ -175,16 +175,21 @@ pub(crate) fn long_functions(text: &str, lines_max: usize) -> Vec<(String, usize
     found
 }
 
-/// The names of types that stand after `pub` more than once, with their places.
+/// The names that more than one type has which other files can see, with their places. A type that
+/// its file keeps to itself may have any name.
 pub(crate) fn types_named_twice(sources: &[(String, String)]) -> BTreeMap<String, Vec<String>> {
     let mut places: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for (place, text) in sources {
         let code = without_tests(&code_of(text));
         for line in code.lines() {
-            let Some(declared) = line.trim_start().strip_prefix("pub ") else { continue };
+            let Some(behind) = line.strip_prefix("pub") else { continue };
+            let declared = match behind.strip_prefix('(') {
+                Some(reach) => reach.split_once(')').map_or("", |(_, declared)| declared),
+                None => behind,
+            };
             let mut words = names(declared).map(|(_, word)| word);
             let kind = words.next().unwrap_or_default();
-            if !line.starts_with(' ') && matches!(kind, "struct" | "enum" | "trait" | "type" | "union") {
+            if declared.starts_with(' ') && matches!(kind, "struct" | "enum" | "trait" | "type" | "union") {
                 places.entry(words.next().unwrap_or_default().to_owned()).or_default().push(place.clone());
             }
         }
@@ -258,15 +263,16 @@ mod tests {
     #[test]
     fn a_type_that_is_named_twice_is_found() {
         let sources = [
-            ("a.rs", "pub struct Page;\npub(crate) struct Own;\n"),
-            ("b.rs", "pub enum Page<T> {}\npub struct Own;\n"),
+            ("a.rs", "pub struct Page;\npub(super) struct Line;\nstruct Own;\n"),
+            ("b.rs", "pub enum Page<T> {}\npub(in crate::b) type Line = u8;\npub struct Own;\n"),
             ("c.rs", "impl X {\n    pub type Page = u8;\n}\n#[cfg(test)]\nmod t {\npub struct Own;\n}\n"),
         ];
         let sources = sources.map(|(place, text)| (place.to_owned(), text.to_owned()));
         let twice = types_named_twice(&sources);
+        let both = vec!["a.rs".to_owned(), "b.rs".to_owned()];
         assert_eq!(
             twice.into_iter().collect::<Vec<_>>(),
-            [("Page".to_owned(), vec!["a.rs".to_owned(), "b.rs".to_owned()])]
+            [("Line".to_owned(), both.clone()), ("Page".to_owned(), both)]
         );
     }
 

@@ -162,13 +162,6 @@ pub(crate) fn circles(imports: &BTreeMap<String, BTreeSet<String>>) -> Vec<BTree
     found
 }
 
-/// The imports that go from a file below `from` to one below `to`.
-pub(crate) fn arrows(imports: &BTreeMap<String, BTreeSet<String>>, from: &str, to: &str) -> Vec<String> {
-    let of_room = imports.iter().filter(|(place, _)| place.starts_with(from));
-    let all = of_room.flat_map(|(place, others)| others.iter().map(move |other| (place, other)));
-    all.filter(|(_, other)| other.starts_with(to)).map(|(place, other)| format!("{place} imports {other}")).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -203,10 +196,6 @@ mod tests {
                 r#"x/src/b/mod.rs: {"x/src/b/deep.rs"}"#,
                 r#"x/src/b/shown.rs: {"x/src/b/mod.rs"}"#,
             ]
-        );
-        assert_eq!(
-            arrows(&of(&[("x/src/a.rs", "use crate::b::B;"), ("x/src/b.rs", "")]), "x/src/a", "x/src/b").len(),
-            1
         );
     }
 

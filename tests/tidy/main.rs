@@ -90,6 +90,40 @@ fn one_file_names_sled_one_folder_postgresql_and_one_file_holds_the_unsafe_code(
     assert_eq!(naming(&all, "unsafe "), ["actors/src/store/durable_sync.rs"]);
 }
 
+/// The paths that stand in the line of a call, or in the line after it.
+fn paths_of_calls(text: &str, call: &str) -> BTreeSet<String> {
+    let found = text.split(call).skip(1).filter_map(|behind| {
+        let lines = behind.match_indices('\n').nth(1).map_or(behind, |(end, _)| &behind[..end]);
+        let path = lines.split_once("\"/ops/")?.1.split('"').next()?;
+        Some(format!("/ops/{path}"))
+    });
+    found.collect()
+}
+
+/// The paths of the POSTs that a source describes.
+fn posts_of(text: &str) -> BTreeSet<String> {
+    paths_of_calls(text, "utoipa::path(post, ")
+}
+
+#[test]
+fn forms_of_the_console_have_the_keys_of_routes_that_there_are() {
+    let posts: BTreeSet<String> = sources("src/ops").iter().flat_map(|(_, text)| posts_of(text)).collect();
+    let console = sources("src/console");
+    let all = |calls: &[&str]| -> BTreeSet<String> {
+        let found = console.iter().flat_map(|(_, text)| calls.iter().flat_map(move |call| paths_of_calls(text, call)));
+        found.collect()
+    };
+    let (of_routes, alone) = (all(&["of_form(", " key("]), all(&["of_form_alone("]));
+    assert!(of_routes.len() > 20 && alone.len() == 3, "{of_routes:?} {alone:?}");
+    let unknown: Vec<_> = of_routes.difference(&posts).collect();
+    assert!(unknown.is_empty(), "no POST of src/ops has the path of these forms' keys: {unknown:?}");
+    let shared: Vec<_> = alone.intersection(&posts).collect();
+    assert!(shared.is_empty(), "a POST of src/ops would share the keys of these forms: {shared:?}");
+    let described =
+        "#[utoipa::path(post, path = \"/ops/a/{id}\", x = \"/ops/b\")]\n#[utoipa::path(get, path = \"/ops/c\")]";
+    assert_eq!(posts_of(described), BTreeSet::from(["/ops/a/{id}".to_owned()]));
+}
+
 /// The file names between backticks, such as `merchant/mod.rs`.
 fn files_named(section: &str) -> BTreeSet<String> {
     let words = section.split('`').skip(1).step_by(2).filter(|word| word.ends_with(".rs"));

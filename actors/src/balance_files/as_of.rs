@@ -14,8 +14,8 @@ use ledger::receivables::Receivables;
 use ledger::record::Record;
 use ledger::time::{Month, Timestamp};
 
-use super::carried::{AnticipatedOn, AnticipatedSums, Change, Changes, Key, Kind, SettingsPart, Told};
-use super::file::{self, BalanceFile, Cut, FileError, Row, Rows, Source};
+use super::carried::{AnticipatedOn, AnticipatedSums, Change, Changes, Kind, RowKey, SettingsPart, Told};
+use super::file::{self, BalanceFile, Cut, FileError, FileSource, Row, Rows};
 use crate::records::LoadError;
 use crate::store::{Block, Part, Sequence, StoreError};
 
@@ -67,7 +67,7 @@ impl AsOf {
     /// Reads a balance file outside of a store.
     pub fn of_file(file: File) -> Result<Self, LoadError> {
         let bytes = file.metadata().map_err(|error| unreadable(FileError::Store(machine(error))))?.len();
-        BalanceFile::open(Source::Alone(file), bytes, Arc::default())
+        BalanceFile::open(FileSource::Alone(file), bytes, Arc::default())
             .map(|file| Self::of(Some(file)))
             .map_err(unreadable)
     }
@@ -130,17 +130,17 @@ impl AsOf {
 
     /// All rows in the order of a file.
     pub(super) fn sorted_rows(&self) -> SortedRows<'_> {
-        self.rows_from(Key::FIRST)
+        self.rows_from(RowKey::FIRST)
     }
 
-    fn rows_from(&self, key: Key) -> SortedRows<'_> {
+    fn rows_from(&self, key: RowKey) -> SortedRows<'_> {
         let kept = self.file.as_ref().map(|file| file.rows_from(key).peekable());
         SortedRows { kept, moved: self.moved.0.range(key..).peekable(), day: Timestamp(self.booked_at_ms).day() }
     }
 
     /// What the rows of one kind tell, of one group or of all.
     fn told(&self, kind: Kind, group: Option<GroupNumber>) -> impl Iterator<Item = Result<Told, LoadError>> + '_ {
-        let (first, last) = Key::all_of(kind, group);
+        let (first, last) = RowKey::all_of(kind, group);
         let rows = self.rows_from(first).take_while(move |row| row.as_ref().map_or(true, |(key, _)| *key <= last));
         rows.map(read)
     }
@@ -172,7 +172,7 @@ impl AsOf {
 
     /// The accounts of one ledger.
     pub fn ledger(&self, ledger: LedgerId) -> Result<Balances, LoadError> {
-        let rows = self.rows_from(Key::first_of(ledger)).map(read);
+        let rows = self.rows_from(RowKey::first_of(ledger)).map(read);
         let mut balances = Balances::new();
         for told in rows {
             match told? {
@@ -200,7 +200,7 @@ impl AsOf {
 
     /// The Record that opened a pending charge; none when it is not pending.
     pub fn opened(&self, group: GroupNumber, ordinal: u64) -> Result<Option<Sequence>, LoadError> {
-        let key = Key::pending(group, ordinal);
+        let key = RowKey::pending(group, ordinal);
         let row = self.rows_from(key).next().transpose().map_err(unreadable)?.filter(|(found, _)| *found == key);
         Ok(match row.map(|row| read(Ok(row))).transpose()? {
             Some(Told::Pending { opened, .. }) => Some(opened),
@@ -312,14 +312,14 @@ fn unreadable(error: FileError) -> LoadError {
 /// Rows of a file and of the Records after it, merged.
 pub(super) struct SortedRows<'a> {
     kept: Option<Peekable<Rows<'a>>>,
-    moved: Peekable<std::collections::btree_map::Range<'a, Key, Change>>,
+    moved: Peekable<std::collections::btree_map::Range<'a, RowKey, Change>>,
     /// The day of the last Record: what was due before it is over.
     day: u32,
 }
 
 impl SortedRows<'_> {
     /// The next place, and its numbers if it still has a row.
-    fn next_merged(&mut self) -> Option<Result<(Key, Option<Balance>), FileError>> {
+    fn next_merged(&mut self) -> Option<Result<(RowKey, Option<Balance>), FileError>> {
         let moved = self.moved.peek().map(|(key, _)| **key);
         let kept = match self.kept.as_mut().and_then(Peekable::peek) {
             Some(Ok((key, _))) => Some(*key),

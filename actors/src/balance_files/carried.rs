@@ -29,9 +29,9 @@ const CLOSED: u8 = 5;
 /// Place of a row in a file: the ledgers, group by group, each with its merchant, the platform's
 /// shard and its recipients, and the house last; then the other rows, kind by kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Key(pub(super) [u8; KEY_BYTES]);
+pub(super) struct RowKey(pub(super) [u8; KEY_BYTES]);
 
-impl Key {
+impl RowKey {
     /// The place before all rows.
     pub(super) const FIRST: Self = Self([0; KEY_BYTES]);
 
@@ -307,14 +307,14 @@ pub(super) enum Change {
 
 /// Changes of rows, by place.
 #[derive(Debug, Default)]
-pub(super) struct Changes(pub(super) BTreeMap<Key, Change>);
+pub(super) struct Changes(pub(super) BTreeMap<RowKey, Change>);
 
 impl Changes {
     /// The changes by a Record.
     pub(super) fn post(&mut self, sequence: Sequence, booked_at: Timestamp, record: &Record) {
         for entry in &record.entries {
             for posting in entry.postings() {
-                if let Change::Add(sums) = self.added(Key::of(entry.ledger(), posting.account)) {
+                if let Change::Add(sums) = self.added(RowKey::of(entry.ledger(), posting.account)) {
                     sums.post(posting);
                 }
             }
@@ -326,34 +326,34 @@ impl Changes {
     pub(super) fn carry(&mut self, sequence: Sequence, booked_at: Timestamp, record: &Record) {
         for (ledger, id) in Names::opened_by(record) {
             let (high, low) = ((id.0 >> 64) as u64, id.0 as u64);
-            self.put(Key::first_of(ledger), (high.into(), low.into()));
+            self.put(RowKey::first_of(ledger), (high.into(), low.into()));
         }
         let number = i128::from(sequence.0);
         for event in &record.events {
             if let Event::PeriodClosed { month, .. } = event {
-                self.put(Key::closed(*month), (number, 0));
+                self.put(RowKey::closed(*month), (number, 0));
             }
             let Some(group) = record.owner.group() else { continue };
             match event {
                 Event::MerchantOpened { settings, .. } | Event::MerchantChanged { settings } => {
                     for (part, numbers) in (0..).zip(SettingsPart::rows(settings)) {
-                        self.put(Key::settings(group, sequence, part), numbers);
+                        self.put(RowKey::settings(group, sequence, part), numbers);
                     }
                 }
                 Event::ChargeOpened { card, .. } => {
                     let place = card.as_ref().and_then(|card| BRANDS.iter().position(|brand| *brand == card.brand));
                     let code = place.map_or(0, |place| place as i128 + 1);
-                    self.put(Key::pending(group, record.ordinal), (number, code));
+                    self.put(RowKey::pending(group, record.ordinal), (number, code));
                 }
                 Event::CardCaptured { opened, .. }
                 | Event::CardRefused { opened, .. }
                 | Event::PixPaid { opened, .. }
-                | Event::PixCancelled { opened, .. } => self.end(Key::pending(group, *opened)),
+                | Event::PixCancelled { opened, .. } => self.end(RowKey::pending(group, *opened)),
                 Event::SplitsAnticipated { splits, .. } => {
                     for split in splits {
                         let on = AnticipatedOn { due: split.due.start().day(), on: booked_at.day(), group };
-                        self.add(Key::anticipated(on, 0), (split.amount.0.into(), split.fee.0.into()));
-                        self.add(Key::anticipated(on, 1), (1, 0));
+                        self.add(RowKey::anticipated(on, 0), (split.amount.0.into(), split.fee.0.into()));
+                        self.add(RowKey::anticipated(on, 1), (1, 0));
                     }
                 }
                 _ => {}
@@ -361,22 +361,22 @@ impl Changes {
         }
     }
 
-    fn put(&mut self, key: Key, (debits, credits): (i128, i128)) {
+    fn put(&mut self, key: RowKey, (debits, credits): (i128, i128)) {
         self.0.insert(key, Change::Put(Balance { debits, credits }));
     }
 
-    fn add(&mut self, key: Key, (debits, credits): (i128, i128)) {
+    fn add(&mut self, key: RowKey, (debits, credits): (i128, i128)) {
         if let Change::Add(sums) = self.added(key) {
             sums.add(Balance { debits, credits });
         }
     }
 
-    fn added(&mut self, key: Key) -> &mut Change {
+    fn added(&mut self, key: RowKey) -> &mut Change {
         self.0.entry(key).or_insert(Change::Add(Balance::default()))
     }
 
     /// A row goes. One that is younger than the file leaves nothing behind.
-    fn end(&mut self, key: Key) {
+    fn end(&mut self, key: RowKey) {
         match self.0.get(&key) {
             Some(Change::Put(_)) => drop(self.0.remove(&key)),
             _ => drop(self.0.insert(key, Change::Gone)),

@@ -12,9 +12,9 @@ use ledger::record::Record;
 use ledger::time::Timestamp;
 
 use super::as_of::AsOf;
-use super::carried::Key;
-use super::file::{BalanceFile, Cut, FileError, Row, Source};
-use super::receivables::{self, Kept};
+use super::carried::RowKey;
+use super::file::{BalanceFile, Cut, FileError, FileSource, Row};
+use super::receivables::{self, ReceivablesFile};
 use crate::store::{Part, Sequence, StoreError};
 
 /// Compares every balance file with the sums of the Records through its cut, and every receivables
@@ -60,7 +60,7 @@ impl<'a> BalanceFileCheck<'a> {
             self.receivables.pop_front();
             let mut expected = self.due.kept();
             let mut is_equal = true;
-            let read = Kept::In(self.store).each(cut, |kept| is_equal &= expected.next() == Some(kept));
+            let read = ReceivablesFile::In(self.store).each(cut, |kept| is_equal &= expected.next() == Some(kept));
             let is_complete = expected.next().is_none();
             match read {
                 Ok(()) if cut.through == at => self.whole += 1,
@@ -93,7 +93,7 @@ impl<'a> BalanceFileCheck<'a> {
         balances: impl Iterator<Item = (LedgerId, Account, Balance)>,
     ) -> Result<Option<String>, StoreError> {
         let Some((cut, bytes)) = self.files.pop_front() else { return Ok(None) };
-        let source = Source::Kept(self.store.clone(), cut);
+        let source = FileSource::Kept(self.store.clone(), cut);
         let file = match BalanceFile::open(source, bytes, Arc::default()) {
             Err(FileError::Store(error)) => return Err(error),
             Ok(file) if cut.through == at => file,
@@ -123,7 +123,7 @@ impl<'a> BalanceFileCheck<'a> {
         balances: impl Iterator<Item = (LedgerId, Account, Balance)>,
     ) -> Result<bool, FileError> {
         let mut expected: Vec<Row> =
-            balances.map(|(ledger, account, balance)| (Key::of(ledger, account), balance)).collect();
+            balances.map(|(ledger, account, balance)| (RowKey::of(ledger, account), balance)).collect();
         expected.sort_unstable_by_key(|(key, _)| *key);
         let mut expected = expected.into_iter();
         let mut carried = self.carried.sorted_rows();

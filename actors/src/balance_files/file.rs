@@ -1,7 +1,7 @@
 //! Balance file: every account of every ledger after a Record, and what later Records do not tell,
 //! sorted, in one file that is never changed.
 //!
-//! # Format 3
+//! # Format 1
 //! ```text
 //! pages    each at most 16 KiB: rows, then the CRC32C of the cut, the page's place and its rows
 //! row      key (16 bytes, zeros behind what it has), then two numbers as LEB128
@@ -35,19 +35,17 @@ use std::vec;
 use crc32c::{crc32c, crc32c_append};
 use ledger::entry::Balance;
 
-use super::carried::{KEY_BYTES, Key};
+use super::carried::{KEY_BYTES, RowKey};
 use crate::store::{Part, Sequence, StoreError};
 
 pub(super) const MAGIC: &[u8; 7] = b"centavo";
 /// The format that this release writes and reads.
-const FORMAT: u8 = 3;
+const FORMAT: u8 = 1;
 /// A page ends once it has this many bytes.
 const PAGE_BYTES: usize = 16 * 1024;
 const FENCE_BYTES: usize = KEY_BYTES + 12;
 const FOOTER_BYTES: usize = 7 + 1 + 4 * 8 + 4;
-const PREFIX: &str = "balances3-";
-/// How the names of files of formats 1 and 2 begin.
-const PREFIXES_BEFORE: [&str; 2] = ["balances-", "balances2-"];
+const PREFIX: &str = "balances1-";
 
 /// Cut of a file: the Records through which its balances are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -79,11 +77,6 @@ impl Cut {
         let through = Sequence(u64::from_str_radix(through, 16).ok()?);
         Some(Self { through, booked_at_ms: i64::from_str_radix(booked, 16).ok()? })
     }
-
-    /// Whether a file is of a format before, which nobody reads any more.
-    pub(super) fn is_of_format_before(name: &str) -> bool {
-        PREFIXES_BEFORE.iter().any(|prefix| name.starts_with(prefix))
-    }
 }
 
 /// Why a file cannot be used.
@@ -97,7 +90,7 @@ pub(super) enum FileError {
 }
 
 /// A place and its two numbers: of an account, its sums since the first Record.
-pub(super) type Row = (Key, Balance);
+pub(super) type Row = (RowKey, Balance);
 
 /// Writes rows, in their order, as a file.
 pub(super) fn write(
@@ -148,14 +141,14 @@ pub(super) fn write(
 }
 
 /// Where the bytes of a file are.
-pub(super) enum Source {
+pub(super) enum FileSource {
     /// In a store, under the name of its cut.
     Kept(Part, Cut),
     /// In a file of its own.
     Alone(File),
 }
 
-impl Source {
+impl FileSource {
     /// So many bytes from a place on.
     fn part(&self, offset: u64, length: usize) -> Result<Vec<u8>, FileError> {
         let part = match self {
@@ -172,7 +165,7 @@ impl Source {
 
 /// A file that is read.
 pub(super) struct BalanceFile {
-    source: Source,
+    source: FileSource,
     cut: Cut,
     count: u64,
     fences: Vec<Fence>,
@@ -181,14 +174,14 @@ pub(super) struct BalanceFile {
 }
 
 struct Fence {
-    first: Key,
+    first: RowKey,
     offset: u64,
     bytes: u32,
 }
 
 impl BalanceFile {
     /// Opens a file of so many bytes. `is_damaged` is set when a page turns out to be damaged.
-    pub(super) fn open(source: Source, bytes: u64, is_damaged: Arc<AtomicBool>) -> Result<Self, FileError> {
+    pub(super) fn open(source: FileSource, bytes: u64, is_damaged: Arc<AtomicBool>) -> Result<Self, FileError> {
         let at = bytes.checked_sub(FOOTER_BYTES as u64).ok_or(FileError::Damaged)?;
         let footer = source.part(at, FOOTER_BYTES)?;
         let word = |place: usize| {
@@ -201,7 +194,7 @@ impl BalanceFile {
         let (covered, sum) = end.split_last_chunk::<4>().ok_or(FileError::Damaged)?;
         let is_whole = crc32c(covered).to_be_bytes() == *sum && footer.starts_with(MAGIC) && footer[7] == FORMAT;
         let cut = Cut { through: Sequence(word(0)), booked_at_ms: word(1) as i64 };
-        let is_another = matches!(&source, Source::Kept(_, named) if *named != cut);
+        let is_another = matches!(&source, FileSource::Kept(_, named) if *named != cut);
         if !is_whole || is_another {
             return Err(FileError::Damaged);
         }
@@ -219,7 +212,7 @@ impl BalanceFile {
     }
 
     /// The rows from a place on.
-    pub(super) fn rows_from(&self, key: Key) -> Rows<'_> {
+    pub(super) fn rows_from(&self, key: RowKey) -> Rows<'_> {
         // The place may be within the page before the first one that begins after it.
         let page = self.fences.partition_point(|fence| fence.first <= key).saturating_sub(1);
         Rows { file: self, page, rows: Vec::new().into_iter(), from: key }
@@ -238,7 +231,7 @@ impl BalanceFile {
             let (Some(debits), Some(credits)) = (leb(&mut rest), leb(&mut rest)) else {
                 return Err(FileError::Damaged);
             };
-            rows.push((Key(*key), Balance { debits, credits }));
+            rows.push((RowKey(*key), Balance { debits, credits }));
         }
         Ok(rows)
     }
@@ -249,7 +242,7 @@ impl Fence {
         let (first, rest) = bytes.split_first_chunk().expect("a fence has its length");
         let (offset, length) = rest.split_first_chunk().expect("a fence has its length");
         let bytes = length.first_chunk().expect("a fence has its length");
-        Self { first: Key(*first), offset: u64::from_be_bytes(*offset), bytes: u32::from_be_bytes(*bytes) }
+        Self { first: RowKey(*first), offset: u64::from_be_bytes(*offset), bytes: u32::from_be_bytes(*bytes) }
     }
 }
 
@@ -259,7 +252,7 @@ pub(super) struct Rows<'a> {
     /// The next page.
     page: usize,
     rows: vec::IntoIter<Row>,
-    from: Key,
+    from: RowKey,
 }
 
 impl Iterator for Rows<'_> {

@@ -36,11 +36,11 @@ use crate::priority;
 use crate::records::{LoadError, booked_record};
 use crate::store::{Part, Sequence, StoreError};
 
-use file::{BalanceFile, Cut, FileError, Source};
-use receivables::Kept;
+use file::{BalanceFile, Cut, FileError, FileSource};
+use receivables::ReceivablesFile;
 
 pub use as_of::{AsOf, SumOfKind, SumsAsOf};
-pub use carried::{AnticipatedOn, AnticipatedSums, SettingsPart, Told};
+pub use carried::{AnticipatedOn, AnticipatedSums, Told};
 pub(crate) use check::BalanceFileCheck;
 
 /// When balance files are made, beside each month's end.
@@ -94,6 +94,15 @@ struct Known {
     lost: Vec<Cut>,
     /// The month of the newest Record at the last look for a month's end.
     looked_at: Option<Month>,
+}
+
+impl Known {
+    /// The cuts whose receivables file is to be made, in order; none once too much was due, since a
+    /// pass over the Records would end there again.
+    fn lacking_receivables(&self) -> impl Iterator<Item = Cut> {
+        let lacking = self.files.keys().filter(|cut| !self.receivables.contains(cut));
+        lacking.copied().filter(|_| !self.is_too_much_due)
+    }
 }
 
 /// A file of the store.
@@ -253,7 +262,7 @@ impl BalanceFiles {
             let mut as_of = AsOf::of_file(File::open(path).ok()?).ok().filter(|as_of| as_of.check().is_ok())?;
             if has_receivables {
                 let file = File::open(folder.join(receivables::file_name(*cut))).ok()?;
-                as_of.receivables = Some(Kept::Alone(file).read(*cut).ok()?);
+                as_of.receivables = Some(ReceivablesFile::Alone(file).read(*cut).ok()?);
             }
             Some(as_of)
         };
@@ -300,13 +309,11 @@ impl Shared {
         let last = known.files.keys().next_back().map_or(0, |cut| cut.through.0);
         let is_new_month = published.0 > last && known.looked_at != Some(latest.month());
         let is_one_damaged = known.files.values().any(|file| file.is_damaged.load(Ordering::Relaxed));
-        let lacks_receivables =
-            !known.is_too_much_due && known.files.keys().any(|cut| !known.receivables.contains(cut));
         is_new_month
             || published.0 >= last + self.options.records
             || !known.lost.is_empty()
             || is_one_damaged
-            || lacks_receivables
+            || known.lacking_receivables().next().is_some()
     }
 
     /// The balances after a later Record. `told` gets the last Record that was added.
@@ -337,9 +344,6 @@ impl Shared {
     /// Makes the files that are missing through a published Record.
     fn make(&self, published: Sequence) -> Result<(), LoadError> {
         let _alone = self.making.lock();
-        for (name, _) in self.store.files()?.into_iter().filter(|(name, _)| Cut::is_of_format_before(name)) {
-            self.store.remove_file(&name)?;
-        }
         let damaged: Vec<_> = {
             let known = self.known.lock();
             let damaged = known.files.iter().filter(|(_, file)| file.is_damaged.load(Ordering::Relaxed));
@@ -376,10 +380,7 @@ impl Shared {
     /// Makes the receivables files that are missing beside balance files, in one pass over the
     /// Records after the last file before them.
     fn make_receivables(&self) -> Result<(), LoadError> {
-        let missing: Vec<Cut> = {
-            let known = self.known.lock();
-            known.files.keys().filter(|cut| !known.receivables.contains(cut)).copied().collect()
-        };
+        let missing: Vec<Cut> = self.known.lock().lacking_receivables().collect();
         let Some(first) = missing.first() else { return Ok(()) };
         let (mut through, mut due) = self.receivables_before(*first)?;
         let mut missing = missing.into_iter().peekable();
@@ -422,7 +423,7 @@ impl Shared {
 
     /// What is due at a cut; none when its file is damaged, which is removed and made again.
     fn receivables(&self, cut: Cut) -> Result<Option<Receivables>, StoreError> {
-        match Kept::In(&self.store).read(cut) {
+        match ReceivablesFile::In(&self.store).read(cut) {
             Ok(receivables) => Ok(Some(receivables)),
             Err(FileError::Damaged) => {
                 tracing::warn!(through = cut.through.0, "a receivables file is damaged; it is made again");
@@ -449,8 +450,8 @@ impl Shared {
         Ok(AsOf::of(Some(whole)))
     }
 
-    fn source(&self, cut: Cut) -> Source {
-        Source::Kept(self.store.clone(), cut)
+    fn source(&self, cut: Cut) -> FileSource {
+        FileSource::Kept(self.store.clone(), cut)
     }
 
     /// Removes a damaged file, which will be made again.

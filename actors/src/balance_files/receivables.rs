@@ -79,14 +79,14 @@ fn end_of(cut: Cut, parts: u64, pages: u64) -> Vec<u8> {
 }
 
 /// A receivables file that is read.
-pub(super) enum Kept<'a> {
+pub(super) enum ReceivablesFile<'a> {
     /// In a store.
     In(&'a Part),
     /// In a file of its own.
     Alone(File),
 }
 
-impl Kept<'_> {
+impl ReceivablesFile<'_> {
     fn part(&self, cut: Cut, offset: u64, length: usize) -> Result<Vec<u8>, FileError> {
         let part = match self {
             Self::In(store) => store.file_part(&file_name(cut), offset, length)?.ok_or(FileError::Damaged)?,

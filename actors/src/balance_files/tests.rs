@@ -16,7 +16,7 @@ use ledger::money::{Centavos, Rate};
 use ledger::record::{Decision, Record};
 use proptest::prelude::*;
 
-use super::carried::{Change, Key};
+use super::carried::{Change, RowKey};
 use super::*;
 use crate::store::{Block, Head, Partition};
 use crate::testkit::MemoryStore;
@@ -259,11 +259,11 @@ fn verification_names_a_file_that_differs_and_counts_a_damaged_one() {
     let (ledger, available) = (LedgerId::Merchant(GroupNumber(1)), Account::Available);
     let one_more = Change::Add(Balance { debits: 1, credits: 0 });
     for (key, change) in [
-        (Key::of(ledger, available), one_more),
-        (Key::first_of(ledger), Change::Gone),
-        (Key::pending(GroupNumber(1), 77), Change::Put(Balance::default())),
-        (Key::settings(GroupNumber(1), Sequence(1), 0), Change::Gone),
-        (Key::settings(GroupNumber(1), Sequence(1), 1), Change::Put(Balance::default())),
+        (RowKey::of(ledger, available), one_more),
+        (RowKey::first_of(ledger), Change::Gone),
+        (RowKey::pending(GroupNumber(1), 77), Change::Put(Balance::default())),
+        (RowKey::settings(GroupNumber(1), Sequence(1), 0), Change::Gone),
+        (RowKey::settings(GroupNumber(1), Sequence(1), 1), Change::Put(Balance::default())),
     ] {
         let mut forged = files.as_of(cut.through).unwrap();
         forged.moved.0.insert(key, change);
@@ -500,7 +500,7 @@ proptest! {
         check(&files);
         let Some(cut) = cuts(&store).first().copied() else { return Ok(()) };
         // The first file leads to the same end as all of them.
-        let mut due = Kept::In(&store).read(cut).unwrap();
+        let mut due = ReceivablesFile::In(&store).read(cut).unwrap();
         (cut.through.0 + 1..=last).for_each(|at| due.post(&crate::records::record(&store, Sequence(at)).unwrap()));
         prop_assert_eq!(kept(&due), kept(&due_through(&store, last)));
 
@@ -564,7 +564,43 @@ fn what_is_due_is_followed_up_to_a_bound() {
     let now = Timestamp(60 * STEP_MS);
     files.shared.known.lock().looked_at = Some(now.month());
     assert!(!files.shared.wants_file(Sequence(60), now), "it is not tried all the time");
+    assert_eq!(files.shared.known.lock().lacking_receivables().next(), None, "nor with the next balance file");
     let mut as_of = files.nearest_with_receivables(Timestamp(i64::MAX), Sequence(60)).unwrap();
     assert_eq!(as_of.through(), followed.last().unwrap().through);
     assert_eq!(kept(&as_of.take_receivables()), kept(&due_through(&store, as_of.through().0)));
+}
+
+/// Format 1 as a release stores it: names and bytes, in hexadecimal, a line each.
+#[test]
+fn golden_files_are_read_and_written_alike() {
+    let kinds: Vec<_> = (0..24).map(|at| vec![(1, at % 8), (2, at % 8)]).collect();
+    let both = |(group, kind): &(u32, u8), ordinal, at| match group {
+        1 => carried(1, ordinal, *kind, at),
+        _ => due(2, ordinal, *kind, at),
+    };
+    let store = journal_of(&kinds, |(group, _)| *group, both).part();
+    let last = Sequence(48);
+    let options = BalanceFileOptions { records: 20, accounts: 1_000, ..BalanceFileOptions::default() };
+    let files = BalanceFiles::open(store.clone(), options).unwrap();
+    files.settle(last).unwrap();
+    let line = |name: &String| {
+        let bytes = store.file_part(name, 0, 1 << 20).unwrap().unwrap();
+        format!("{name} {}\n", bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>())
+    };
+    let written: String = names(&store).iter().map(line).collect();
+    let golden = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/balances-1.txt");
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() && !std::path::Path::new(golden).exists() {
+        std::fs::write(golden, &written).unwrap();
+    }
+    let golden = std::fs::read_to_string(golden).unwrap();
+    assert_eq!(written, golden, "written alike");
+    for (name, hex) in golden.lines().map(|line| line.split_once(' ').unwrap()) {
+        let byte = |at| u8::from_str_radix(&hex[at..at + 2], 16).unwrap();
+        store.put_file(name, &(0..hex.len()).step_by(2).map(byte).collect::<Vec<_>>()).unwrap();
+    }
+    let again = BalanceFiles::open(store.clone(), options).unwrap();
+    check_all(&again, &store, last.0);
+    for cut in cuts(&store) {
+        assert_eq!(kept(&ReceivablesFile::In(&store).read(cut).unwrap()), kept(&due_through(&store, cut.through.0)));
+    }
 }

@@ -86,12 +86,12 @@ impl Engine {
     pub async fn charge_card(
         &self,
         group: GroupNumber,
-        order: NewCardCharge,
+        wanted: NewCardCharge,
         context: CommandContext,
     ) -> Result<Outcome<CardCharged>, Unavailable> {
         self.require_rails()?;
         let charge = self.new_id(group)?;
-        let NewCardCharge { amount, method, installments, splits, face, payer, card } = order;
+        let NewCardCharge { amount, method, installments, splits, face, payer, card } = wanted;
         let payer = self.keyring.seal_value(SealedFor::payer(charge), self.now(), &payer)?;
         let command = MerchantCommand::OpenCard { charge, amount, method, installments, splits, card: face, payer };
         let permit = Arc::clone(&context.permit);
@@ -123,16 +123,16 @@ impl Engine {
     pub async fn ask_acquirer(
         &self,
         group: GroupNumber,
-        order: ChargeCard,
+        call: ChargeCard,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
-        let (charge, rails) = (order.charge, self.require_rails()?);
+        let (charge, rails) = (call.charge, self.require_rails()?);
         let is_late = charge.created_at().plus_ms(CALL_STARTS_WITHIN_MS) <= self.now();
         let answer = match is_late {
             true => Err(RailError::NoAnswer),
-            false => tokio::time::timeout(CARD_ANSWER_MAX, rails.card.charge(order))
-                .await
-                .unwrap_or(Err(RailError::NoAnswer)),
+            false => {
+                tokio::time::timeout(CARD_ANSWER_MAX, rails.card.charge(call)).await.unwrap_or(Err(RailError::NoAnswer))
+            }
         };
         let (command, stamp) = match answer {
             Ok(answer) => answered(charge, answer),

@@ -119,12 +119,12 @@ impl Engine {
     pub async fn cash_out(
         &self,
         group: GroupNumber,
-        order: NewCashout,
+        wanted: NewCashout,
         CommandContext { key, requester, permit }: CommandContext,
     ) -> Result<Outcome<CashoutOrdered>, Unavailable> {
         let rails = self.require_rails()?;
         let (id, now) = (self.new_id(group)?, self.now());
-        let NewCashout { amount, destination, transaction } = order;
+        let NewCashout { amount, destination, transaction } = wanted;
         let (transaction_key, looked_up_through) = (transaction.key, transaction.looked_up_through);
         let unique =
             looked_up_through.map(|looked_up_through| UniqueLookup { key: transaction_key, looked_up_through });
@@ -139,8 +139,8 @@ impl Engine {
             refused => return Ok(refused),
         };
         let to = Destination::PixKey(destination);
-        let order = SendPayout { id, amount: ordered.net, to, ordered_at: id.created_at() };
-        let answer = tokio::time::timeout(FIRST_ANSWER_MAX, rails.payout.send(order)).await;
+        let transfer = SendPayout { id, amount: ordered.net, to, ordered_at: id.created_at() };
+        let answer = tokio::time::timeout(FIRST_ANSWER_MAX, rails.payout.send(transfer)).await;
         let answer = answer.unwrap_or(Err(RailError::NoAnswer));
         if let Found::Ended(ended, stamp) = found(answer, CashoutFailure::NotTaken) {
             let is_denied = ended == CashoutOutcome::Failed(CashoutFailure::NotTaken);
@@ -224,15 +224,15 @@ impl Engine {
         }
         let Some(destination) = destination else { return Ok(Found::Unknown) };
         let (amount, to) = (open.net(), Destination::PixKey(destination));
-        let order = SendPayout { id, amount, to, ordered_at: id.created_at() };
-        let answer = tokio::time::timeout(RAIL_ANSWER_MAX, rails.payout.find(order.clone(), now)).await;
+        let transfer = SendPayout { id, amount, to, ordered_at: id.created_at() };
+        let answer = tokio::time::timeout(RAIL_ANSWER_MAX, rails.payout.find(transfer.clone(), now)).await;
         let mut answer = answer.unwrap_or(Err(RailError::NoAnswer));
         if answer == Ok(PayoutAnswer::NotTaken) {
             let horizon_ms = i64::try_from(rails.payout.horizon().as_millis()).unwrap_or(i64::MAX);
             if now.0.saturating_sub(open.attention_at.0) < horizon_ms {
                 return Ok(Found::Unknown);
             }
-            let sent = tokio::time::timeout(RAIL_ANSWER_MAX, rails.payout.send(order)).await;
+            let sent = tokio::time::timeout(RAIL_ANSWER_MAX, rails.payout.send(transfer)).await;
             answer = sent.unwrap_or(Err(RailError::NoAnswer));
         }
         Ok(found(answer, CashoutFailure::NotCarriedOut))

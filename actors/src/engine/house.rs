@@ -1,5 +1,6 @@
 //! House ledger: entries that one operator asks for and another approves, and the closing of
-//! months. It has no actor: its commands are carried out one at a time.
+//! months. It has no actor: its commands are carried out one at a time. So are those on returns of
+//! withdrawals, which recipients decide, since nothing is booked into a closed month by hand.
 
 use std::sync::Arc;
 
@@ -7,9 +8,11 @@ use ledger::entry::Balance;
 use ledger::event::Event;
 use ledger::house::{HouseCommand, HouseEntry};
 use ledger::id::LedgerId;
-use ledger::period::{Period, PeriodSeal, period_id};
+use ledger::period::{MonthEnd, Period, period_id};
+use ledger::recipient::RecipientCommand;
 use ledger::record::{Decision, Record, Requester};
 use ledger::time::Month;
+use ledger::withdrawal_return::ReturnCommand;
 
 use super::outcome::CommandContext;
 use super::{Engine, Unavailable};
@@ -53,6 +56,20 @@ impl Engine {
         }
     }
 
+    /// Carries out a command of an operator on the return of a recipient's withdrawal, which the
+    /// recipient decides. The outcome leaves when it is durable.
+    pub async fn command_return(
+        &self,
+        recipient: LedgerId,
+        command: ReturnCommand,
+        context: impl Into<CommandContext>,
+    ) -> Result<Outcome, Unavailable> {
+        // No month is closed between the look at the last closed one and the booking.
+        let _one_at_a_time = self.house.lock().await;
+        let closed = self.closed_periods().last().map(|(month, _)| *month);
+        self.command_recipient(recipient, RecipientCommand::EnterReturn { command, closed }, context).await
+    }
+
     /// Asks to close a month, or closes it when another operator asked before. The outcome leaves
     /// when it is durable.
     pub async fn close_period(&self, month: Month, context: impl Into<CommandContext>) -> Result<Outcome, Unavailable> {
@@ -65,11 +82,11 @@ impl Engine {
         }
         let period = self.period(month)?;
         let closed = self.closed_periods().last().map(|(month, _)| *month);
-        let decide = |seal| Period::close(month, (period.as_ref(), closed), (operator_of(&context), self.now()), seal);
-        // The seal is made only for a request that will not be refused.
-        let unsealed = PeriodSeal { through: 0, head: [0; 32].into(), totals: [0; 32].into() };
-        let decided = match decide(unsealed) {
-            Ok(_) if period.is_some() => decide(may_wait(|| self.seal_of(month))?),
+        let decide = |end| Period::close(month, (period.as_ref(), closed), (operator_of(&context), self.now()), end);
+        // The month's end is read only for a request that will not be refused.
+        let not_read = MonthEnd { through: 0, head: [0; 32].into(), totals: [0; 32].into() };
+        let decided = match decide(not_read) {
+            Ok(_) if period.is_some() => decide(may_wait(|| self.end_of(month))?),
             decided => decided,
         };
         match decided {
@@ -90,7 +107,7 @@ impl Engine {
     }
 
     /// What the journal held at the end of a month that is over.
-    fn seal_of(&self, month: Month) -> Result<PeriodSeal, LoadError> {
+    fn end_of(&self, month: Month) -> Result<MonthEnd, LoadError> {
         let through = self.last_booked_before(month.next().begin())?;
         let head = self.block(through)?.map_or(BlockHash::ZERO, |block| block.hash());
         let mut totals = Vec::new();
@@ -100,7 +117,7 @@ impl Engine {
             totals[code] = balance;
         }
         let totals = digest_of(&totals).into();
-        Ok(PeriodSeal { through: through.0, head: head.0.into(), totals })
+        Ok(MonthEnd { through: through.0, head: head.0.into(), totals })
     }
 }
 

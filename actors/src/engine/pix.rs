@@ -75,12 +75,12 @@ impl Engine {
     pub async fn open_pix(
         &self,
         group: GroupNumber,
-        order: NewPixCharge,
+        wanted: NewPixCharge,
         context: CommandContext,
     ) -> Result<Outcome<PixOpened>, Unavailable> {
         self.require_rails()?;
         let (charge, now) = (self.new_id(group)?, self.now());
-        let NewPixCharge { amount, splits, payer, expires_in_seconds } = order;
+        let NewPixCharge { amount, splits, payer, expires_in_seconds } = wanted;
         let payer = self.keyring.seal_value(SealedFor::payer(charge), now, &payer)?;
         let expires_at = charge.created_at().plus_ms(expires_in_seconds * 1000);
         let command = MerchantCommand::OpenPix { charge, amount, splits, expires_at, payer };

@@ -16,7 +16,7 @@ use ledger::charge::Charge;
 use ledger::dispute::Dispute;
 use ledger::entry::{Balance, Balances, Entry};
 use ledger::event::{Batch, Event};
-use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
+use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::ChargeFacts;
 use ledger::object::{self, Object};
 use ledger::recipient::SplitHistory;
@@ -108,6 +108,20 @@ impl Engine {
         self.shared.read_model.merchant(group, look)
     }
 
+    /// The id of the merchant of a group that the books told. Error: there is none, so that the
+    /// books contradict themselves.
+    pub fn merchant_id(&self, group: GroupNumber) -> Result<ObjectId, Unavailable> {
+        self.merchant(group, |row| row.id).ok_or_else(|| Unavailable::contradicting("the opening of a group"))
+    }
+
+    /// A recipient whose number the books told. Error: there is none, so that the books contradict
+    /// themselves.
+    pub fn recipient_row(&self, group: GroupNumber, number: RecipientNumber) -> Result<RecipientRow, Unavailable> {
+        let find = |row: &MerchantRow| row.recipients.get((number.0 as usize).checked_sub(1)?).cloned();
+        let row = self.merchant(group, find).flatten();
+        row.ok_or_else(|| Unavailable::contradicting("the registration of a recipient"))
+    }
+
     /// Looks at a merchant, which stays at rest if it is: for a caller that goes through many.
     pub fn glance<T>(&self, group: GroupNumber, look: impl FnOnce(&MerchantRow) -> T) -> Option<T> {
         self.shared.read_model.glance(group, look)
@@ -186,6 +200,17 @@ impl Engine {
             let about = about.into_iter().take_while(|sequence| *sequence <= through);
             object::read(id, about.map(|sequence| self.record(sequence)))
         })
+    }
+
+    /// An object whose id the books told: a list, a queue or a Record. Error: the books do not have
+    /// it, and so contradict themselves.
+    pub fn known_object<T: Object>(&self, id: ObjectId) -> Result<T, Unavailable> {
+        self.known_object_through(id, Sequence(u64::MAX))
+    }
+
+    /// The same object as it was once the Record of this sequence had taken effect.
+    pub fn known_object_through<T: Object>(&self, id: ObjectId, through: Sequence) -> Result<T, Unavailable> {
+        self.object_through(id, through)?.ok_or_else(|| Unavailable::contradicting("the opening of an object"))
     }
 
     /// The same object, where it is of this group; none of another group's is looked up.
@@ -303,9 +328,10 @@ impl Engine {
 
 /// Balances of ledgers.
 impl Engine {
-    /// Debits minus credits of one account, centavos.
-    pub fn balance(&self, ledger: LedgerId, account: Account) -> i128 {
-        self.shared.read_model.balance(ledger, account)
+    /// The balances of a ledger's accounts as published. What is due is not booked first: for lists
+    /// of many ledgers.
+    pub fn published_accounts(&self, ledger: LedgerId) -> Balances {
+        self.shared.read_model.balances(ledger)
     }
 
     /// Every account of every ledger in order, and the sequence through which they are folded: one

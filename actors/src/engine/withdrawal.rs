@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Centavos;
-use ledger::personal::{BankAccount, RecipientProfile, Sealed, SealedFor};
+use ledger::personal::{BankAccount, Sealed, SealedFor};
 use ledger::recipient::{OpenWithdrawal, RecipientCommand, RecipientState, Returnable, TransferOutcome};
 use ledger::record::RailStamp;
 use ledger::time::Timestamp;
@@ -24,7 +24,7 @@ const ASK_EVERY_MAX_MS: i64 = 60 * 60 * 1000;
 
 /// Notes of a withdrawal whose transfer the institution surely does not have.
 const NOT_TAKEN: &str = "A instituição de pagamento não aceitou a transferência";
-/// Notes of a withdrawal without an account to send to.
+/// Notes of a withdrawal without an account to send to: its data was erased.
 const NO_ACCOUNT: &str = "O recebedor não tem conta bancária";
 
 impl Engine {
@@ -33,14 +33,14 @@ impl Engine {
     pub async fn approve_withdrawal(
         &self,
         recipient: LedgerId,
-        (id, amount, destination): (ObjectId, Centavos, Option<Sealed>),
+        (id, amount, destination): (ObjectId, Centavos, Sealed),
         context: CommandContext,
     ) -> Result<Outcome, Unavailable> {
         let (rails, permit) = (self.require_rails()?, Arc::clone(&context.permit));
         let command = RecipientCommand::ApproveWithdrawal { id };
         let approved = self.command_recipient(recipient, command, context).await?;
         if let Outcome::Recorded(record) = &approved {
-            let outcome = match self.transfer(recipient, id, amount, destination.as_ref(), record.effective_at) {
+            let outcome = match self.transfer((id, amount, &destination), record.effective_at) {
                 Some(order) => settled(in_time(CARD_ANSWER_MAX, rails.payout.send(order)).await),
                 None => Some((TransferOutcome::Refused { notes: NO_ACCOUNT.to_owned() }, None)),
             };
@@ -82,7 +82,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Option<Timestamp>, Unavailable> {
         let approved_at = withdrawal.approved_at.unwrap_or(now);
-        let Some((outcome, stamp)) = self.ask_about(rails, recipient, &withdrawal, now).await else {
+        let Some((outcome, stamp)) = self.ask_about(rails, &withdrawal, now).await else {
             let wait_ms = ((now.0 - approved_at.0) / 8).clamp(TRY_AGAIN_AFTER_MS, ASK_EVERY_MAX_MS);
             return Ok(Some(now.plus_ms(wait_ms)));
         };
@@ -106,7 +106,7 @@ impl Engine {
         let mut answered = Vec::with_capacity(due.len());
         for withdrawal in &due {
             let approved_at = withdrawal.approved_at.unwrap_or(now);
-            let order = self.transfer_of(recipient, withdrawal, approved_at);
+            let order = self.transfer_of(withdrawal, approved_at);
             let Some(order) = order else { continue };
             let found = in_time(RAIL_ANSWER_MAX, rails.payout.find(order, now)).await;
             let back = match &found {
@@ -132,12 +132,11 @@ impl Engine {
     async fn ask_about(
         &self,
         rails: &Rails,
-        recipient: LedgerId,
         withdrawal: &OpenWithdrawal,
         now: Timestamp,
     ) -> Option<(TransferOutcome, Option<RailStamp>)> {
         let approved_at = withdrawal.approved_at.unwrap_or(now);
-        let Some(order) = self.transfer_of(recipient, withdrawal, approved_at) else {
+        let Some(order) = self.transfer_of(withdrawal, approved_at) else {
             tracing::error!(withdrawal = %withdrawal.id.uuid(), "a transfer cannot be asked about: there is no account");
             return None;
         };
@@ -150,39 +149,19 @@ impl Engine {
         if is_known { settled(in_time(RAIL_ANSWER_MAX, rails.payout.send(order)).await) } else { None }
     }
 
-    fn transfer_of(
-        &self,
-        recipient: LedgerId,
-        withdrawal: &OpenWithdrawal,
-        ordered_at: Timestamp,
-    ) -> Option<SendPayout> {
-        self.transfer(recipient, withdrawal.id, withdrawal.amount, withdrawal.destination.as_ref(), ordered_at)
+    fn transfer_of(&self, withdrawal: &OpenWithdrawal, ordered_at: Timestamp) -> Option<SendPayout> {
+        self.transfer((withdrawal.id, withdrawal.amount, &withdrawal.destination), ordered_at)
     }
 
-    /// The order of a withdrawal's transfer to the account that was pinned when it was asked for;
-    /// none when its data was erased. A withdrawal that an older release was asked for goes to the
-    /// account that is registered now.
+    /// The transfer of a withdrawal to the account that was pinned when it was asked for; none when
+    /// its data was erased.
     fn transfer(
         &self,
-        recipient: LedgerId,
-        id: ObjectId,
-        amount: Centavos,
-        destination: Option<&Sealed>,
+        (id, amount, destination): (ObjectId, Centavos, &Sealed),
         ordered_at: Timestamp,
     ) -> Option<SendPayout> {
-        let account = match destination {
-            Some(pinned) => self.keyring.open_value(SealedFor::account(id), pinned)?,
-            None => self.registered_account(recipient)?,
-        };
+        let account: BankAccount = self.keyring.open_value(SealedFor::account(id), destination)?;
         Some(SendPayout { id, amount, to: Destination::Account(account), ordered_at })
-    }
-
-    fn registered_account(&self, recipient: LedgerId) -> Option<BankAccount> {
-        let LedgerId::Recipient(group, number) = recipient else { return None };
-        let place = (number.0 as usize).checked_sub(1)?;
-        let row = self.shared.read_model.merchant(group, |row| row.recipients.get(place).cloned()).flatten()?;
-        let profile: RecipientProfile = self.keyring.open_value(row.sealed_for(), row.profiles.current()?)?;
-        profile.bank
     }
 }
 

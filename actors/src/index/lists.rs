@@ -13,7 +13,7 @@ use crate::store::StoreError;
 
 /// Why a list cannot be read.
 #[derive(Debug)]
-pub(super) enum Trouble {
+pub(super) enum ListTrouble {
     /// This run is damaged, or has just been merged into another.
     Run(Arc<Run>),
     /// The store failed.
@@ -45,7 +45,7 @@ pub(super) enum Source {
 }
 
 impl Source {
-    pub(super) fn of_run(files: RunFiles<'_>, run: &Arc<Run>, key: IndexKey) -> Result<Option<Self>, Trouble> {
+    pub(super) fn of_run(files: RunFiles<'_>, run: &Arc<Run>, key: IndexKey) -> Result<Option<Self>, ListTrouble> {
         let span = run.span(files, key).map_err(|error| trouble(run, error))?;
         if span.is_empty() {
             return Ok(None);
@@ -69,7 +69,7 @@ impl Source {
     }
 
     /// Count of the numbers below `number`.
-    fn rank(&mut self, files: RunFiles<'_>, number: u64) -> Result<u64, Trouble> {
+    fn rank(&mut self, files: RunFiles<'_>, number: u64) -> Result<u64, ListTrouble> {
         match self {
             Self::Memory { key, occurrences } => Ok(below(occurrences, key.width(), number) as u64),
             Self::Paged { key, run, span, read, .. } => {
@@ -82,7 +82,7 @@ impl Source {
     }
 
     /// The number at a place of the list, counted from 0.
-    fn nth(&mut self, files: RunFiles<'_>, index: u64) -> Result<Option<u64>, Trouble> {
+    fn nth(&mut self, files: RunFiles<'_>, index: u64) -> Result<Option<u64>, ListTrouble> {
         let at = |occurrences: &[u64], width: usize, index: u64| occurrences.get(index as usize * width).copied();
         match self {
             Self::Memory { key, occurrences } => Ok(at(occurrences, key.width(), index)),
@@ -95,7 +95,7 @@ impl Source {
     }
 
     /// Adds the numbers from `range` to `into`, in order.
-    fn collect(&mut self, files: RunFiles<'_>, range: Range<u64>, into: &mut Vec<u64>) -> Result<(), Trouble> {
+    fn collect(&mut self, files: RunFiles<'_>, range: Range<u64>, into: &mut Vec<u64>) -> Result<(), ListTrouble> {
         self.each(files, range, |occurrences, width| into.extend(occurrences.iter().step_by(width)))
     }
 
@@ -106,7 +106,7 @@ impl Source {
         files: RunFiles<'_>,
         range: Range<u64>,
         mut take: impl FnMut(&[u64], usize),
-    ) -> Result<(), Trouble> {
+    ) -> Result<(), ListTrouble> {
         let mut add = |occurrences: &[u64], width: usize| {
             let (from, to) = (below(occurrences, width, range.start), below(occurrences, width, range.end));
             take(&occurrences[from * width..to.max(from) * width], width);
@@ -127,7 +127,7 @@ impl Source {
     }
 
     /// The last occurrence whose number is below `number`.
-    fn last_below(&mut self, files: RunFiles<'_>, number: u64) -> Result<Option<Vec<u64>>, Trouble> {
+    fn last_below(&mut self, files: RunFiles<'_>, number: u64) -> Result<Option<Vec<u64>>, ListTrouble> {
         let last = |occurrences: &[u64], width: usize| {
             let at = below(occurrences, width, number).checked_sub(1)?;
             Some(occurrences[at * width..(at + 1) * width].to_vec())
@@ -161,17 +161,17 @@ fn page_of<'a>(
     page: usize,
     key: IndexKey,
     read: &'a mut Option<(usize, Vec<u64>)>,
-) -> Result<&'a [u64], Trouble> {
+) -> Result<&'a [u64], ListTrouble> {
     if read.as_ref().is_none_or(|(known, _)| *known != page) {
         *read = Some((page, run.occurrences(files, page..page + 1, key).map_err(|error| trouble(run, error))?));
     }
     Ok(read.as_ref().map_or(&[], |(_, occurrences)| occurrences))
 }
 
-fn trouble(run: &Arc<Run>, error: RunError) -> Trouble {
+fn trouble(run: &Arc<Run>, error: RunError) -> ListTrouble {
     match error {
-        RunError::Damaged => Trouble::Run(Arc::clone(run)),
-        RunError::Store(error) => Trouble::Store(error),
+        RunError::Damaged => ListTrouble::Run(Arc::clone(run)),
+        RunError::Store(error) => ListTrouble::Store(error),
     }
 }
 
@@ -184,7 +184,7 @@ pub(super) struct Lists<'a> {
 
 impl Lists<'_> {
     /// How many numbers there are in `range`.
-    pub(super) fn count(&mut self, range: &Range<u64>) -> Result<u64, Trouble> {
+    pub(super) fn count(&mut self, range: &Range<u64>) -> Result<u64, ListTrouble> {
         let plus = count(self.files, &mut self.plus, range)?;
         Ok(plus.saturating_sub(count(self.files, &mut self.minus, range)?))
     }
@@ -195,7 +195,7 @@ impl Lists<'_> {
         range: &Range<u64>,
         skip: u64,
         count: usize,
-    ) -> Result<(u64, Vec<ListedNumber>), Trouble> {
+    ) -> Result<(u64, Vec<ListedNumber>), ListTrouble> {
         let end = range.end.min(self.end()?);
         let range = range.start.min(end)..end;
         let total = self.count(&range)?;
@@ -205,7 +205,7 @@ impl Lists<'_> {
     }
 
     /// The numbers in `range`, lowest first.
-    pub(super) fn numbers(&mut self, range: Range<u64>) -> Result<Vec<u64>, Trouble> {
+    pub(super) fn numbers(&mut self, range: Range<u64>) -> Result<Vec<u64>, ListTrouble> {
         let mut numbers = Vec::new();
         for source in &mut self.plus {
             source.collect(self.files, range.clone(), &mut numbers)?;
@@ -215,7 +215,7 @@ impl Lists<'_> {
     }
 
     /// The occurrences with numbers in `range` of one list that was added, one after the other.
-    pub(super) fn occurrences(&mut self, range: Range<u64>) -> Result<Vec<u64>, Trouble> {
+    pub(super) fn occurrences(&mut self, range: Range<u64>) -> Result<Vec<u64>, ListTrouble> {
         let mut all = Vec::new();
         for source in &mut self.plus {
             source.each(self.files, range.clone(), |occurrences, _| all.extend_from_slice(occurrences))?;
@@ -225,7 +225,7 @@ impl Lists<'_> {
 
     /// The number at a place, counted from 0, of one list that was added and whose numbers rise
     /// from place to place.
-    pub(super) fn nth(&mut self, mut index: u64) -> Result<Option<u64>, Trouble> {
+    pub(super) fn nth(&mut self, mut index: u64) -> Result<Option<u64>, ListTrouble> {
         for source in &mut self.plus {
             if index < source.length() {
                 return source.nth(self.files, index);
@@ -236,7 +236,7 @@ impl Lists<'_> {
     }
 
     /// The last occurrence whose number is below `number`, of the lists added.
-    pub(super) fn last_below(&mut self, number: u64) -> Result<Option<Vec<u64>>, Trouble> {
+    pub(super) fn last_below(&mut self, number: u64) -> Result<Option<Vec<u64>>, ListTrouble> {
         let mut last: Option<Vec<u64>> = None;
         for source in &mut self.plus {
             let found = source.last_below(self.files, number)?;
@@ -246,14 +246,14 @@ impl Lists<'_> {
     }
 
     /// One past the highest number.
-    fn end(&mut self) -> Result<u64, Trouble> {
+    fn end(&mut self) -> Result<u64, ListTrouble> {
         Ok(self.last_below(u64::MAX)?.map_or(0, |occurrence| occurrence[0] + 1))
     }
 
     /// Fills a page from the upper end of a range. Subtraction may leave long stretches empty:
     /// their counts pass over them. At most [`READ_AT_ONCE`] numbers are in memory, unless one
     /// number is listed more often.
-    fn descend(&mut self, range: Range<u64>, page: &mut ListPage) -> Result<(), Trouble> {
+    fn descend(&mut self, range: Range<u64>, page: &mut ListPage) -> Result<(), ListTrouble> {
         let here = self.count(&range)?;
         if here <= page.skip || page.room == 0 {
             page.skip -= here.min(page.skip);
@@ -279,7 +279,7 @@ impl Lists<'_> {
     }
 }
 
-fn count(files: RunFiles<'_>, sources: &mut [Source], range: &Range<u64>) -> Result<u64, Trouble> {
+fn count(files: RunFiles<'_>, sources: &mut [Source], range: &Range<u64>) -> Result<u64, ListTrouble> {
     let mut total = 0;
     for source in sources {
         let above = if range.end == u64::MAX { source.length() } else { source.rank(files, range.end)? };

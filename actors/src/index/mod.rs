@@ -45,7 +45,7 @@ use crate::records::LoadError;
 use crate::store::{Part, Sequence, StoreError};
 
 use key::credit_of;
-use lists::{Lists, Source, Trouble};
+use lists::{ListTrouble, Lists, Source};
 use page_cache::{PageCache, RunFiles};
 use recent::{Recent, moves_money_of};
 use recent_keys::RecentKeys;
@@ -329,7 +329,7 @@ impl IndexShared {
         minus: &[IndexKey],
         since_ms: i64,
         sequences: Range<u64>,
-        look: impl FnMut(&mut Lists<'_>) -> Result<T, Trouble>,
+        look: impl FnMut(&mut Lists<'_>) -> Result<T, ListTrouble>,
     ) -> Result<T, LoadError> {
         let keys = [plus, minus];
         self.read_in(|| self.places(keys, &sequences), keys, since_ms, sequences.clone(), look)
@@ -342,7 +342,7 @@ impl IndexShared {
         [plus, minus]: [&[IndexKey]; 2],
         since_ms: i64,
         sequences: Range<u64>,
-        mut look: impl FnMut(&mut Lists<'_>) -> Result<T, Trouble>,
+        mut look: impl FnMut(&mut Lists<'_>) -> Result<T, ListTrouble>,
     ) -> Result<T, LoadError> {
         loop {
             let (runs, memory) = places();
@@ -363,8 +363,8 @@ impl IndexShared {
                 .and_then(|(plus, minus)| look(&mut Lists { files: self.files(), plus, minus }));
             match read {
                 Ok(found) => return Ok(found),
-                Err(Trouble::Store(error)) => return Err(error.into()),
-                Err(Trouble::Run(run)) => self.mend(&run)?,
+                Err(ListTrouble::Store(error)) => return Err(error.into()),
+                Err(ListTrouble::Run(run)) => self.mend(&run)?,
             }
         }
     }

@@ -130,6 +130,36 @@ struct Flight<A, I> {
 
 /// The state machine: its queue, the block that is being written, and the inboxes of actors that
 /// are awake.
+///
+/// ```
+/// use std::sync::Arc;
+///
+/// use actors::engine::AdmissionLimits;
+/// use actors::journal::{Admission, Input, Machine, Output, Sender, Submission};
+/// use actors::store::Head;
+/// use ledger::event::Event;
+/// use ledger::id::LedgerId;
+/// use ledger::record::Decision;
+/// use ledger::time::Timestamp;
+///
+/// let mut machine: Machine<&str, ()> = Machine::new(Head::EMPTY);
+/// let (mut outputs, now) = (Vec::new(), Timestamp(1_767_225_600_000));
+/// let moved = Decision::of(Event::ClockMoved { offset_ms: 1 });
+/// let record = moved.into_record(LedgerId::System, 1, now);
+/// let mut bytes = Vec::new();
+/// record.encode(&mut bytes);
+/// let admission = Admission::new(AdmissionLimits::default());
+/// let permit = admission.try_take(Sender::Door, bytes.len()).unwrap();
+/// let submission = Submission { record: Arc::new(record), bytes, permit };
+/// machine.step(Input::Submit(submission), &mut outputs);
+/// machine.step(Input::Answer("carried out"), &mut outputs);
+/// machine.gather(now, &mut outputs);
+///
+/// let Some(Output::Write(block)) = outputs.pop() else { panic!("a block is to be made durable") };
+/// assert!(outputs.is_empty(), "no reply leaves before that");
+/// machine.step(Input::Written(block.hash()), &mut outputs);
+/// assert!(matches!(outputs[..], [Output::Publish(_), Output::Release("carried out")]));
+/// ```
 pub struct Machine<A, I> {
     head: Head,
     queue: VecDeque<Item<A, I>>,

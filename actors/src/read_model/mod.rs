@@ -317,8 +317,8 @@ impl ReadModel {
     fn catch_up(&self, progress: impl Fn(u64, u64)) -> Result<(), LoadError> {
         let mut folding = self.folding.lock();
         let total = self.store.head()?.next.0 - 1;
-        let sealed = self.index.indexed_through();
-        let from = Sequence(folding.kept_through.min(sealed.0) + 1);
+        let indexed = self.index.indexed_through();
+        let from = Sequence(folding.kept_through.min(indexed.0) + 1);
         for block in self.store.blocks(from) {
             let block = block?;
             let mut records = Vec::with_capacity(block.records.len());
@@ -326,14 +326,14 @@ impl ReadModel {
                 let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence, error })?;
                 records.push((Sequence(sequence), Arc::new(record)));
             }
-            let first_unsealed = records.partition_point(|(sequence, _)| *sequence <= sealed);
-            let unsealed = &records[first_unsealed..];
+            let first_in_memory = records.partition_point(|(sequence, _)| *sequence <= indexed);
+            let in_memory = &records[first_in_memory..];
             let before = |group| {
                 // The balances in memory may be ahead of this Record: the index has those before
                 // it.
-                Ok(self.index.balances_before(group, &[unsealed[0].0])?[0])
+                Ok(self.index.balances_before(group, &[in_memory[0].0])?[0])
             };
-            self.index.count(unsealed, before)?;
+            self.index.count(in_memory, before)?;
             let first_unkept = records.partition_point(|(sequence, _)| sequence.0 <= folding.kept_through);
             self.fold(&mut folding, &records[first_unkept..]);
             let mut registry = self.registry.write();

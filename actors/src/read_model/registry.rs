@@ -188,6 +188,9 @@ pub(super) fn concerns_registry(event: &Event) -> bool {
             | Event::WithdrawalApproved { .. }
             | Event::WithdrawalPaid { .. }
             | Event::WithdrawalRejected { .. }
+            | Event::WithdrawalReturned { entry: Some(_), .. }
+            | Event::WithdrawalReturnRequested { .. }
+            | Event::WithdrawalReturnRejected { .. }
             | Event::CashoutCreated { .. }
             | Event::CashoutProcessed { .. }
             | Event::CashoutFailed { .. }

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 
-use ledger::event::Event;
+use ledger::event::{Event, ReturnEntry};
 use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Centavos;
 use ledger::personal::Sealed;
@@ -28,9 +28,9 @@ pub enum WaitingKind {
         /// How much.
         #[n(0)]
         amount: Centavos,
-        /// The account that it goes to; none for one that an older release was asked for.
+        /// The account that it goes to.
         #[n(1)]
-        destination: Option<Sealed>,
+        destination: Sealed,
     },
     /// A refund is to be approved or rejected (interface 3.6).
     #[n(2)]
@@ -58,12 +58,12 @@ pub enum WaitingKind {
         /// How much.
         #[n(0)]
         amount: Centavos,
-        /// The account that a withdrawal goes to.
+        /// The account that a withdrawal goes to; none of a cashout.
         #[n(1)]
         destination: Option<Sealed>,
     },
-    /// An entry of the house ledger, or the write-off of a debt of this ledger, is to be approved
-    /// by another operator, or rejected.
+    /// An entry of the house ledger, the write-off of a debt of this ledger, or the return of a
+    /// withdrawal of it, is to be approved by another operator, or rejected.
     #[n(6)]
     HouseEntry {
         /// How much.
@@ -108,13 +108,14 @@ impl WaitingSet {
                 Some(id),
             ) => self.remove(about, id),
             (Event::WithdrawalRequested { id, amount, .. }, _) => {
-                self.put(about, *id, WaitingKind::Withdrawal { amount: *amount, destination: record.personal.clone() });
+                let destination = record.personal.clone().unwrap_or_default();
+                self.put(about, *id, WaitingKind::Withdrawal { amount: *amount, destination });
             }
             (Event::WithdrawalApproved { id }, _) => {
                 if let Some(WaitingKind::Withdrawal { amount, destination }) =
                     self.by_ledger.get(&(about, *id)).cloned()
                 {
-                    self.put(about, *id, WaitingKind::Payout { amount, destination });
+                    self.put(about, *id, WaitingKind::Payout { amount, destination: Some(destination) });
                 }
             }
             (Event::CashoutCreated { id, amount, .. }, _) => {
@@ -126,7 +127,7 @@ impl WaitingSet {
             (Event::HouseEntryRequested { id, terms, .. }, _) => {
                 self.put(about, *id, WaitingKind::HouseEntry { amount: terms.amount });
             }
-            (Event::WriteOffRequested { id, amount, .. }, _) => {
+            (Event::WriteOffRequested { id, amount, .. } | Event::WithdrawalReturnRequested { id, amount, .. }, _) => {
                 self.put(about, *id, WaitingKind::HouseEntry { amount: *amount });
             }
             (Event::DisputeOpened { id, charge, amount, .. }, _) => {
@@ -144,6 +145,8 @@ impl WaitingSet {
                 | Event::HouseEntryApproved { id, .. }
                 | Event::HouseEntryRejected { id, .. }
                 | Event::WriteOffRejected { id, .. }
+                | Event::WithdrawalReturnRejected { id, .. }
+                | Event::WithdrawalReturned { entry: Some(ReturnEntry { id, .. }), .. }
                 | Event::DeficitWrittenOff { id, .. }
                 | Event::ClawbackWrittenOff { id, .. },
                 _,

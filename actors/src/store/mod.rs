@@ -324,6 +324,21 @@ impl std::fmt::Debug for BlockHash {
 }
 
 /// Records that become durable together.
+///
+/// ```
+/// use actors::store::{Block, BlockHash, Partition, Sequence};
+///
+/// let block = Block {
+///     partition: Partition(0),
+///     first: Sequence::FIRST,
+///     booked_at_ms: 1_767_225_600_000,
+///     previous: BlockHash::ZERO,
+///     records: vec![b"one".to_vec(), b"two".to_vec()],
+/// };
+/// assert_eq!(block.next(), Sequence(3));
+/// let forged = Block { records: vec![b"one".to_vec(), b"too".to_vec()], ..block.clone() };
+/// assert_ne!(block.hash(), forged.hash(), "the next block names the hash of this one");
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Block {
     /// The partition whose journal it continues.

@@ -3,9 +3,9 @@
 //! It keeps every promise of [`Store`] that does not need a disk. It can be made to fail and to
 //! lose power: a simulation may kill it between any two steps.
 //!
-//! Its journal is a row of segments, here called folders. They are closed in the steps of
-//! `segments.rs`, and the head is kept apart by the rules of `anchor.rs`. So a simulation can lose
-//! a part of either and see whether that is noticed.
+//! Its journal is a row of segments. They are closed in the steps of `segments.rs`, and the head is
+//! kept apart by the rules of `anchor.rs`. So a simulation can lose a part of either and see
+//! whether that is noticed.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::Path;
@@ -43,10 +43,10 @@ impl MemoryStore {
         MemoryStore::default()
     }
 
-    /// An empty store whose folders are full after this number of blocks.
+    /// An empty store whose segments are full after this number of blocks.
     #[must_use]
-    pub fn with_folders_of(blocks_max: usize) -> MemoryStore {
-        let disk = Disk { folder_blocks_max: Some(blocks_max), ..Disk::default() };
+    pub fn with_segments_of(blocks_max: usize) -> MemoryStore {
+        let disk = Disk { segment_blocks_max: Some(blocks_max), ..Disk::default() };
         MemoryStore { disk: Arc::new(Mutex::new(disk)), ..MemoryStore::default() }
     }
 
@@ -85,9 +85,9 @@ impl MemoryStore {
         self.disk.lock().anchor.sync()
     }
 
-    /// Step of the thread that makes the next folder of the journal ahead of time. True if there
+    /// Step of the thread that makes the next segment of the journal ahead of time. True if there
     /// was something to do.
-    pub fn make_next_folder(&self) -> bool {
+    pub fn make_next_segment(&self) -> bool {
         let mut disk = self.disk.lock();
         let made = disk.journals.values_mut().map(StoredBlocks::make_next);
         made.fold(false, |any, made| any | made)
@@ -114,10 +114,10 @@ impl MemoryStore {
         self.disk.lock().file_parts_read
     }
 
-    /// How many folders the journal of a partition lies in, with one that was made ahead of time.
+    /// How many segments the journal of a partition lies in, with one that was made ahead of time.
     #[must_use]
-    pub fn folders(&self, partition: Partition) -> usize {
-        self.disk.lock().journals.get(&partition).map_or(1, |journal| journal.folders.len())
+    pub fn segments(&self, partition: Partition) -> usize {
+        self.disk.lock().journals.get(&partition).map_or(1, |journal| journal.segments.len())
     }
 
     /// How many blocks of a partition a new process would not find anchored after a power cut at
@@ -358,25 +358,25 @@ pub struct PowerCut {
     pub anchor_is_torn: bool,
 }
 
-/// How far an append has come: a full folder is closed before the first block goes into the next.
+/// How far an append has come: a full segment is closed before the first block goes into the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reached {
-    /// The next folder is made.
-    NextFolder,
-    /// The closing line of the full folder is written.
+    /// The next segment is made.
+    NextSegment,
+    /// The closing line of the full segment is written.
     ClosingLine,
     /// The block is there.
     Block,
 }
 
-/// Damage to a store's folder while no process has it open. Folders are counted from 0.
+/// Damage to a store's folder while no process has it open. Segments are counted from 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Damage {
-    /// A folder of the journal is gone.
-    Folder(usize),
-    /// The closing line of a folder is gone.
+    /// A segment of the journal is gone.
+    Segment(usize),
+    /// The closing line of a segment is gone.
     ClosingLine(usize),
-    /// This number of last blocks of the last folder with blocks are gone: all, if it has fewer.
+    /// This number of last blocks of the last segment with blocks are gone: all, if it has fewer.
     LastBlocks(usize),
     /// The anchor is gone.
     Anchor,
@@ -390,7 +390,7 @@ type FileKey = (Partition, String);
 #[derive(Debug, Clone, Default)]
 struct Disk {
     journals: BTreeMap<Partition, StoredBlocks>,
-    folder_blocks_max: Option<usize>,
+    segment_blocks_max: Option<usize>,
     anchor: AnchorFile,
     epochs: BTreeMap<Partition, Epoch>,
     /// The values by partition and key; a common key has no partition.
@@ -415,7 +415,7 @@ impl Disk {
     fn append(&mut self, block: &Block, reached: Reached) -> Result<bool, StoreError> {
         let journal = self.journals.entry(block.partition).or_default();
         journal.head.admit(block)?;
-        let rolls = journal.append(block, reached, self.folder_blocks_max.unwrap_or(usize::MAX));
+        let rolls = journal.append(block, reached, self.segment_blocks_max.unwrap_or(usize::MAX));
         if reached == Reached::Block {
             self.anchor.hand_over(block.partition, journal.head);
         }
@@ -585,15 +585,15 @@ impl AnchorFile {
     }
 }
 
-/// The journal of a partition: a row of folders.
+/// The journal of a partition: a row of segments.
 #[derive(Debug, Clone)]
 struct StoredBlocks {
     head: Head,
-    folders: Vec<Folder>,
+    segments: Vec<Segment>,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Folder {
+struct Segment {
     blocks: BTreeMap<Sequence, Arc<Block>>,
     /// Its closing line: the head at its end.
     closed: Option<Head>,
@@ -602,48 +602,48 @@ struct Folder {
 
 impl Default for StoredBlocks {
     fn default() -> StoredBlocks {
-        StoredBlocks { head: Head::EMPTY, folders: vec![Folder::default()] }
+        StoredBlocks { head: Head::EMPTY, segments: vec![Segment::default()] }
     }
 }
 
 impl StoredBlocks {
     fn blocks(&self) -> impl DoubleEndedIterator<Item = &Arc<Block>> {
-        self.folders.iter().flat_map(|folder| folder.blocks.values())
+        self.segments.iter().flat_map(|segment| segment.blocks.values())
     }
 
     fn block_with(&self, sequence: Sequence) -> Option<&Arc<Block>> {
-        let ends_before = |folder: &Folder| folder.closed.is_some_and(|head| head.next <= sequence);
-        let folder = self.folders.get(self.folders.partition_point(ends_before))?;
-        let (_, block) = folder.blocks.range(..=sequence).next_back()?;
+        let ends_before = |segment: &Segment| segment.closed.is_some_and(|head| head.next <= sequence);
+        let segment = self.segments.get(self.segments.partition_point(ends_before))?;
+        let (_, block) = segment.blocks.range(..=sequence).next_back()?;
         (sequence < block.next()).then_some(block)
     }
 
-    /// The place of the folder that is written.
+    /// The place of the segment that is written.
     fn current(&self) -> usize {
-        self.folders.partition_point(|folder| folder.closed.is_some())
+        self.segments.partition_point(|segment| segment.closed.is_some())
     }
 
     fn make_next(&mut self) -> bool {
-        let is_missing = self.current() + 1 == self.folders.len();
+        let is_missing = self.current() + 1 == self.segments.len();
         if is_missing {
-            self.folders.push(Folder::default());
+            self.segments.push(Segment::default());
         }
         is_missing
     }
 
     fn append(&mut self, block: &Block, reached: Reached, blocks_max: usize) -> bool {
-        let rolls = self.folders[self.current()].blocks.len() >= blocks_max;
+        let rolls = self.segments[self.current()].blocks.len() >= blocks_max;
         if rolls {
             self.make_next();
-            if reached == Reached::NextFolder {
+            if reached == Reached::NextSegment {
                 return rolls;
             }
             let current = self.current();
-            self.folders[current].closed = Some(self.head);
+            self.segments[current].closed = Some(self.head);
         }
         if reached == Reached::Block {
             let current = self.current();
-            self.folders[current].blocks.insert(block.first, Arc::new(block.clone()));
+            self.segments[current].blocks.insert(block.first, Arc::new(block.clone()));
             self.head = Head::after(block, block.hash());
         }
         rolls
@@ -651,52 +651,53 @@ impl StoredBlocks {
 
     fn suffer(&mut self, damage: Damage) {
         match damage {
-            Damage::Folder(at) => {
-                if let Some(folder) = self.folders.get_mut(at) {
-                    (folder.blocks, folder.is_lost) = (BTreeMap::new(), true);
+            Damage::Segment(at) => {
+                if let Some(segment) = self.segments.get_mut(at) {
+                    (segment.blocks, segment.is_lost) = (BTreeMap::new(), true);
                 }
             }
             Damage::ClosingLine(at) => {
-                if let Some(folder) = self.folders.get_mut(at) {
-                    folder.closed = None;
+                if let Some(segment) = self.segments.get_mut(at) {
+                    segment.closed = None;
                 }
             }
             Damage::LastBlocks(count) => {
-                if let Some(folder) = self.folders.iter_mut().rfind(|folder| !folder.blocks.is_empty()) {
-                    (0..count).for_each(|_| drop(folder.blocks.pop_last()));
+                if let Some(segment) = self.segments.iter_mut().rfind(|segment| !segment.blocks.is_empty()) {
+                    (0..count).for_each(|_| drop(segment.blocks.pop_last()));
                 }
             }
             Damage::Anchor | Damage::AnchorSlot(_) => {}
         }
     }
 
-    /// The folders must form a row without a gap. Every folder continues the one before, and ends
+    /// The segments must form a row without a gap. Every segment continues the one before, and ends
     /// where its closing line says; a lost closing line is made anew.
     fn open(&mut self, is_expected: bool, path: &Path) -> Result<(), StoreError> {
-        let is_lost = |folder: &Folder| folder.is_lost && folder.closed.is_none();
-        while self.folders.last().is_some_and(is_lost)
-            && self.folders.len().checked_sub(2).is_none_or(|before| self.folders[before].closed.is_none())
+        let is_lost = |segment: &Segment| segment.is_lost && segment.closed.is_none();
+        while self.segments.last().is_some_and(is_lost)
+            && self.segments.len().checked_sub(2).is_none_or(|before| self.segments[before].closed.is_none())
         {
-            self.folders.pop();
+            self.segments.pop();
         }
-        if self.folders.is_empty() && !is_expected {
-            self.folders.push(Folder::default());
+        if self.segments.is_empty() && !is_expected {
+            self.segments.push(Segment::default());
         }
-        if self.folders.is_empty() || self.folders.iter().any(|folder| folder.is_lost) {
-            return Err(damaged(path, "a folder of the journal is missing"));
+        if self.segments.is_empty() || self.segments.iter().any(|segment| segment.is_lost) {
+            return Err(damaged(path, "a segment of the journal is missing"));
         }
-        let last_used = self.folders.iter().rposition(|folder| !folder.blocks.is_empty()).unwrap_or_default();
+        let last_used = self.segments.iter().rposition(|segment| !segment.blocks.is_empty()).unwrap_or_default();
         let mut head = Head::EMPTY;
-        for (at, folder) in self.folders.iter_mut().enumerate() {
-            for block in folder.blocks.values() {
-                head.admit(block).map_err(|_| damaged(path, "a folder of the journal does not continue the others"))?;
+        for (at, segment) in self.segments.iter_mut().enumerate() {
+            for block in segment.blocks.values() {
+                head.admit(block)
+                    .map_err(|_| damaged(path, "a segment of the journal does not continue the others"))?;
                 head = Head::after(block, block.hash());
             }
-            if folder.closed.is_some_and(|closed| closed != head) {
-                return Err(damaged(path, "a folder of the journal does not end where it was closed"));
+            if segment.closed.is_some_and(|closed| closed != head) {
+                return Err(damaged(path, "a segment of the journal does not end where it was closed"));
             }
             if at < last_used {
-                folder.closed = Some(head);
+                segment.closed = Some(head);
             }
         }
         self.head = head;
@@ -755,9 +756,9 @@ mod tests {
         }
     }
 
-    /// A store of these many blocks, three to a folder, all of them anchored.
+    /// A store of these many blocks, three to a segment, all of them anchored.
     fn store_of(blocks: u8) -> MemoryStore {
-        let store = MemoryStore::with_folders_of(3);
+        let store = MemoryStore::with_segments_of(3);
         (0..blocks).for_each(|block| drop(conformance::append(&store.part(), vec![vec![block]])));
         store.sync_anchor();
         store
@@ -769,13 +770,13 @@ mod tests {
         let whole = store.head(Partition(0)).unwrap();
         let after = |damage: &[Damage]| store.after_damage(PowerCut::default(), damage);
         let noticed: [&[Damage]; 7] = [
-            &[Damage::Folder(0)],
-            &[Damage::Folder(1)],
-            &[Damage::Folder(2)],
-            &[Damage::ClosingLine(1), Damage::Folder(2)],
+            &[Damage::Segment(0)],
+            &[Damage::Segment(1)],
+            &[Damage::Segment(2)],
+            &[Damage::ClosingLine(1), Damage::Segment(2)],
             &[Damage::LastBlocks(1)],
             &[Damage::LastBlocks(2)],
-            &[Damage::Folder(0), Damage::Folder(1), Damage::Folder(2)],
+            &[Damage::Segment(0), Damage::Segment(1), Damage::Segment(2)],
         ];
         for damage in noticed {
             assert!(matches!(after(damage), Err(StoreError::Damaged { .. })), "{damage:?}");
@@ -793,7 +794,7 @@ mod tests {
             // A line that was made anew is as good as before.
             opened = opened.after_power_cut(PowerCut::default()).unwrap();
             assert!(opened.after_damage(PowerCut::default(), &[Damage::LastBlocks(1)]).is_err(), "{damage:?}");
-            assert!(opened.after_damage(PowerCut::default(), &[Damage::Folder(2)]).is_err(), "{damage:?}");
+            assert!(opened.after_damage(PowerCut::default(), &[Damage::Segment(2)]).is_err(), "{damage:?}");
         }
         // Nobody can tell any more.
         let shorter = after(&[Damage::Anchor, Damage::LastBlocks(1)]).unwrap();
@@ -802,25 +803,25 @@ mod tests {
 
     #[test]
     fn a_roll_may_be_cut_between_any_two_steps() {
-        for (reached, folders, blocks) in
-            [(Reached::NextFolder, 2, 3), (Reached::ClosingLine, 2, 3), (Reached::Block, 2, 4)]
+        for (reached, segments, blocks) in
+            [(Reached::NextSegment, 2, 3), (Reached::ClosingLine, 2, 3), (Reached::Block, 2, 4)]
         {
             let store = store_of(3);
             let block = conformance::block_after(store.head(Partition(0)).unwrap(), vec![vec![3]]);
             store.append_until(&block, reached).unwrap();
             let after = store.after_power_cut(PowerCut::default()).unwrap();
-            assert_eq!(after.folders(Partition(0)), folders);
+            assert_eq!(after.segments(Partition(0)), segments);
             assert_eq!(after.blocks(Partition(0), Sequence::FIRST).count(), blocks);
             let next = conformance::append(&after.part(), vec![b"next".to_vec()]);
             assert_eq!(after.part().record(next.first).unwrap().unwrap().bytes, b"next");
-            assert_eq!(after.folders(Partition(0)), 2);
+            assert_eq!(after.segments(Partition(0)), 2);
         }
         // One that was made ahead of time may be lost as long as it is empty and the one before it
         // is not closed.
         let store = store_of(3);
-        assert!(store.make_next_folder() && !store.make_next_folder());
-        let after = store.after_damage(PowerCut::default(), &[Damage::Folder(1)]).unwrap();
-        assert_eq!((after.folders(Partition(0)), after.head(Partition(0)).unwrap().next), (1, Sequence(4)));
+        assert!(store.make_next_segment() && !store.make_next_segment());
+        let after = store.after_damage(PowerCut::default(), &[Damage::Segment(1)]).unwrap();
+        assert_eq!((after.segments(Partition(0)), after.head(Partition(0)).unwrap().next), (1, Sequence(4)));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ledger::entry::Balance;
 use ledger::event::Event;
-use ledger::period::PeriodSeal;
+use ledger::period::MonthEnd;
 use ledger::record::Record;
 use ledger::time::{Month, Timestamp};
 
@@ -21,7 +21,7 @@ pub(super) struct Against {
     /// The block before this one: its month and its last Record.
     last: Option<(Month, u64)>,
     /// What the journal held at the end of each month in which something was booked.
-    month_ends: BTreeMap<Month, PeriodSeal>,
+    month_ends: BTreeMap<Month, MonthEnd>,
 }
 
 impl Against {
@@ -67,19 +67,19 @@ impl Against {
         let month = Timestamp(block.booked_at_ms).month();
         if let Some((before, through)) = self.last.filter(|(before, _)| *before != month) {
             let (head, totals) = (block.previous.0.into(), digest_of(&self.totals).into());
-            self.month_ends.insert(before, PeriodSeal { through, head, totals });
+            self.month_ends.insert(before, MonthEnd { through, head, totals });
         }
     }
 
-    /// Compares the seals of the months that a Record closes with the journal.
+    /// Compares the months that a Record closes with the journal: what it held at their ends.
     pub(super) fn periods(&self, at: Sequence, record: &Record) -> Result<(), VerifyError> {
         for event in &record.events {
-            let Event::PeriodClosed { month, seal } = event else { continue };
-            let nothing = PeriodSeal { through: 0, head: [0; 32].into(), totals: digest_of(&[]).into() };
-            let found = self.month_ends.range(..=*month).next_back().map_or(nothing, |(_, seal)| *seal);
-            if found != *seal {
+            let Event::PeriodClosed { month, end } = event else { continue };
+            let nothing = MonthEnd { through: 0, head: [0; 32].into(), totals: digest_of(&[]).into() };
+            let found = self.month_ends.range(..=*month).next_back().map_or(nothing, |(_, end)| *end);
+            if found != *end {
                 let whose = "the journal".to_owned();
-                return Err(broken(Promise::Period, Some(at), whose, told(seal), told(&found)));
+                return Err(broken(Promise::Period, Some(at), whose, told(end), told(&found)));
             }
         }
         Ok(())
@@ -117,9 +117,9 @@ impl Against {
     }
 }
 
-/// A seal in words.
-fn told(seal: &PeriodSeal) -> String {
-    let PeriodSeal { through, head, totals } = seal;
+/// The end of a month in words.
+fn told(end: &MonthEnd) -> String {
+    let MonthEnd { through, head, totals } = end;
     format!("Record {through}, head {}, totals {}", hex(&**head), hex(&**totals))
 }
 

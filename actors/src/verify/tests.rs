@@ -8,7 +8,7 @@ use ledger::fees::{PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{MerchantCommand, MerchantState, SplitRequest};
 use ledger::money::Centavos;
-use ledger::period::PeriodSeal;
+use ledger::period::MonthEnd;
 use ledger::personal::{Sealed, SealedFor};
 use ledger::postings;
 use ledger::recipient::RecipientState;
@@ -573,8 +573,8 @@ fn a_checkpoint_that_is_not_genuine_is_refused() {
     }
 }
 
-/// Blocks of a Record each, eleven days apart, and the seal of the month of the first one.
-fn months(scene: &Scene, forge: impl Fn(&mut PeriodSeal)) -> (Vec<Record>, Month) {
+/// Blocks of a Record each, eleven days apart, and the end of the month of the first one.
+fn months(scene: &Scene, forge: impl Fn(&mut MonthEnd)) -> (Vec<Record>, Month) {
     let at = |block: usize| Timestamp(block as i64 * 11 * DAY_MS);
     let month = at(1).month();
     let in_month = (1..).take_while(|block| at(*block).month() == month).count();
@@ -590,22 +590,22 @@ fn months(scene: &Scene, forge: impl Fn(&mut PeriodSeal)) -> (Vec<Record>, Month
         head = Head::after(&block, block.hash());
     }
     let through = in_month as u64;
-    let mut seal = PeriodSeal { through, head: head.hash.0.into(), totals: digest_of(&totals).into() };
-    forge(&mut seal);
+    let mut end = MonthEnd { through, head: head.hash.0.into(), totals: digest_of(&totals).into() };
+    forge(&mut end);
     let mut records = scene.records.clone();
-    let closed = Decision::of(Event::PeriodClosed { month, seal });
+    let closed = Decision::of(Event::PeriodClosed { month, end });
     records.push(closed.into_record(LedgerId::System, 1, Timestamp(100)));
     (records, month)
 }
 
 #[test]
-fn a_closed_month_is_sealed_with_what_the_journal_held() {
-    type Forge = fn(&mut PeriodSeal);
+fn a_closed_month_says_what_the_journal_held() {
+    type Forge = fn(&mut MonthEnd);
     let forged: [(&str, Forge, bool); 4] = [
         ("nothing", |_| (), true),
-        ("another Record", |seal| seal.through -= 1, false),
-        ("another hash", |seal| seal.head[3] ^= 1, false),
-        ("other sums", |seal| seal.totals[0] ^= 1, false),
+        ("another Record", |end| end.through -= 1, false),
+        ("another hash", |end| end.head[3] ^= 1, false),
+        ("other sums", |end| end.totals[0] ^= 1, false),
     ];
     for (name, forge, is_sound) in forged {
         let scene = Scene::new();

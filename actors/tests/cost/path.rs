@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use actors::index::IndexOptions;
+use actors::engine::IndexOptions;
 use actors::journal::{Admission, AdmissionLimits, Input, Machine, Output, Sender, Submission};
 use actors::read_model::{KeyFound, ReadModel};
 use actors::resident::{Effects, Envelope, KeyLookup, Outcome, Resident};

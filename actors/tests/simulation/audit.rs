@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use actors::resident::Outcome;
+use actors::engine::Outcome;
 use actors::snapshots::{Kept, Position};
 use actors::store::{Block, Head, Part, Sequence};
 use ledger::account::Account;

@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, OnceLock, Weak};
 
-use actors::index::IndexOptions;
+use actors::engine::IndexOptions;
 use actors::load::{self, LargeRecords};
 use actors::read_model::{
     ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ReadModel, WaitingItem, WaitingKind,

@@ -246,7 +246,7 @@ impl World {
         }
         let limits =
             AdmissionLimits { commands_max: chance.between(8, 120), bytes_max: 64 * 1024, reserved_percent: 25 };
-        let store = MemoryStore::with_folders_of(chance.between(1, 6) as usize);
+        let store = MemoryStore::with_segments_of(chance.between(1, 6) as usize);
         Self {
             now: Timestamp(1_700_000_000_000),
             ids: IdKey::new([7; 16]),
@@ -573,8 +573,8 @@ impl World {
             if self.store.sync_anchor() {
                 self.coverage.saw("anchor synced beside the writer");
             }
-        } else if self.store.make_next_folder() {
-            self.coverage.saw("next folder made ahead of time");
+        } else if self.store.make_next_segment() {
+            self.coverage.saw("next segment made ahead of time");
         }
     }
 
@@ -995,7 +995,7 @@ impl World {
         if in_landing {
             self.coverage.saw("crash between the outputs of a landing");
         }
-        let reached = [Reached::NextFolder, Reached::ClosingLine, Reached::Block, Reached::Block];
+        let reached = [Reached::NextSegment, Reached::ClosingLine, Reached::Block, Reached::Block];
         match (self.handed_out.take(), self.chance.pick(&reached)) {
             (Some(block), Some(reached)) if self.chance.percent(80) => {
                 let rolls = self.store.append_until(&block, reached).map_err(|error| error.to_string())?;
@@ -1004,9 +1004,9 @@ impl World {
                         self.coverage.saw("crash with a block in flight that survived");
                         self.audit.append(&block)?;
                     }
-                    Reached::NextFolder if rolls => self.coverage.saw("crash when the next folder was made"),
+                    Reached::NextSegment if rolls => self.coverage.saw("crash when the next segment was made"),
                     Reached::ClosingLine if rolls => self.coverage.saw("crash when the closing line was written"),
-                    Reached::NextFolder | Reached::ClosingLine => {
+                    Reached::NextSegment | Reached::ClosingLine => {
                         self.coverage.saw("crash with a block in flight that was lost");
                     }
                 }
@@ -1096,13 +1096,13 @@ impl World {
     /// noticed, the second made anew.
     fn lose_a_part(&mut self, cut: PowerCut) -> Result<(), String> {
         let head = self.audit.head();
-        let folders = self.store.folders(Partition(0));
+        let segments = self.store.segments(Partition(0));
         let behind = self.store.blocks_behind_anchor(Partition(0), cut);
         ensure(behind == 0 || !cut.anchor_is_kept, || format!("the anchor is {behind} blocks behind"))?;
-        let at = if self.chance.percent(50) { folders - 1 } else { self.chance.below(folders) };
+        let at = if self.chance.percent(50) { segments - 1 } else { self.chance.below(segments) };
         let damage = match self.chance.below(8) {
             0..3 => Damage::LastBlocks(self.chance.between(1, 5) as usize),
-            3..5 => Damage::Folder(at),
+            3..5 => Damage::Segment(at),
             5 => Damage::ClosingLine(at),
             6 => Damage::Anchor,
             _ => Damage::AnchorSlot(self.chance.below(3)),
@@ -1110,18 +1110,18 @@ impl World {
         let mut damages = vec![damage];
         damages.extend((self.defect == Some(Defect::KeepsNoAnchor)).then_some(Damage::Anchor));
         if self.defect == Some(Defect::ClosesWithoutLine) {
-            damages.extend((0..folders).map(Damage::ClosingLine));
+            damages.extend((0..segments).map(Damage::ClosingLine));
         }
         self.note(|_| format!("  lost: {damages:?}"));
         let opened = match self.store.after_damage(cut, &damages) {
             Ok(opened) => opened,
             Err(error) => {
                 let is_right = matches!(error, StoreError::Damaged { .. });
-                let of_journal = matches!(damage, Damage::LastBlocks(_) | Damage::Folder(_));
+                let of_journal = matches!(damage, Damage::LastBlocks(_) | Damage::Segment(_));
                 ensure(is_right && of_journal, || format!("{damage:?} was told as {error}"))?;
                 self.coverage.saw(match damage {
-                    Damage::Folder(at) if at + 1 == folders => "loss of the last folder noticed",
-                    Damage::Folder(_) => "loss of a folder noticed",
+                    Damage::Segment(at) if at + 1 == segments => "loss of the last segment noticed",
+                    Damage::Segment(_) => "loss of a segment noticed",
                     _ => "loss of the last blocks noticed",
                 });
                 return Ok(());
@@ -1132,7 +1132,7 @@ impl World {
         let may_lose = match damage {
             Damage::LastBlocks(_) => behind,
             // The first one, when nothing was anchored yet.
-            Damage::Folder(_) if folders == 1 => behind,
+            Damage::Segment(_) if segments == 1 => behind,
             _ => 0,
         };
         ensure(lost <= may_lose, || format!("{damage:?}: a loss of {lost} blocks was not noticed"))?;
@@ -1146,7 +1146,7 @@ impl World {
         }
         self.coverage.saw(match damage {
             Damage::LastBlocks(_) => "loss of blocks of a journal without any",
-            Damage::Folder(_) => "loss of the empty next folder",
+            Damage::Segment(_) => "loss of the empty next segment",
             Damage::ClosingLine(_) => "closing line made anew",
             Damage::Anchor => "anchor made anew",
             Damage::AnchorSlot(_) => "slot of the anchor lost",

@@ -4,10 +4,8 @@ const api = process.env.API!, apiKey = process.env.API_KEY!;
 
 /** An answer of 400 or above. */
 export class Refused extends Error {
-  problem: { code: string; message: string };
-  constructor(status: number, problem: { code: string; message: string }) {
+  constructor(readonly status: number, readonly problem: { code: string; message: string }) {
     super(`${status} ${problem.code}: ${problem.message}`);
-    this.problem = problem;
   }
 }
 
@@ -15,13 +13,13 @@ export class Refused extends Error {
 export async function call(method: string, path: string, body?: unknown, key?: string, tries = 10): Promise<any> {
   const headers: Record<string, string> = { Authorization: `Bearer ${apiKey}`, "Content-Type": "application/json" };
   if (key) headers["Idempotency-Key"] = key;
-  for (let left = tries - 1; ; left--) {
-    let wait = 1;
+  for (let left = tries - 1, pause = 1; ; left--, pause = Math.min(2 * pause, 60)) {
+    let wait = pause; // 1, 2, 4, … seconds, at most 60, or longer where the answer says so
     try {
       const answer = await fetch(api + path, { method, headers, body: body && JSON.stringify(body) } as RequestInit);
       const text = await answer.json() as any;
       if (answer.ok) return text;
-      wait = Number(answer.headers.get("Retry-After") ?? 1);
+      wait = Math.max(pause, Number(answer.headers.get("Retry-After")));
       const unknown = answer.status === 503 || text.code === "idempotency_key_in_progress";
       const again = answer.status === 429 || (unknown && (key || method === "GET"));
       if (!again || !left) throw new Refused(answer.status, text);

@@ -17,22 +17,22 @@ def call(method, path, body=None, key=None, tries=10):
     if key:
         headers["Idempotency-Key"] = key
     data = None if body is None else json.dumps(body).encode()
-    for left in reversed(range(tries)):
+    for wait in [min(2**n, 60) for n in range(tries - 1)] + [None]:
         request = urllib.request.Request(API + path, data, headers, method=method)
         try:
             with urllib.request.urlopen(request, timeout=30) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as answer:
-            problem, wait = json.load(answer), int(answer.headers.get("Retry-After", 1))
+            problem, asked_for = json.load(answer), int(answer.headers.get("Retry-After", 0))
             unknown = answer.code == 503 or problem.get("code") == "idempotency_key_in_progress"
             again = answer.code == 429 or unknown and (key or method == "GET")
-            if not again or not left:
+            if not again or not wait:
                 raise Refused(answer.code, problem)
+            wait = max(wait, asked_for)
         except OSError:
-            wait = 1
-            if not left or (method != "GET" and not key):
+            if not wait or (method != "GET" and not key):
                 raise
-        time.sleep(wait)
+        time.sleep(wait)  # 1, 2, 4, … seconds, at most 60, or longer where the answer says so
 
 
 def pages(path):

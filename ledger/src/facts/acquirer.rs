@@ -16,7 +16,7 @@ pub(super) fn settled(to: &mut impl Facets, batch: &Batch, lines: &[SettledLine]
         returned.into_iter().chain([line.charge])
     }));
     to.about(Batch::id_of(&batch.reference));
-    to.source("acquirer_settled", || vec![("batch", batch.reference.clone())]);
+    to.objects(|| vec![("batch", batch.reference.clone())]);
     to.entries(|books| {
         let sum = |part: fn(&SettledLine) -> Centavos| lines.iter().map(part).sum::<Centavos>();
         let mut platform = books.platform(3);
@@ -32,7 +32,7 @@ pub(super) fn settled(to: &mut impl Facets, batch: &Batch, lines: &[SettledLine]
 /// until an operator has found out whose it is.
 pub(super) fn unexplained(to: &mut impl Facets, batch: &Batch, net: Centavos) {
     to.about(Batch::id_of(&batch.reference));
-    to.source("acquirer_unexplained", || vec![("batch", batch.reference.clone())]);
+    to.objects(|| vec![("batch", batch.reference.clone())]);
     to.entries(|books| {
         let mut house = books.house(2);
         house.debit_or_credit(Account::BankSettlement, net).debit_or_credit(Account::Suspense, -net);

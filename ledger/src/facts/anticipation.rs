@@ -11,7 +11,7 @@ use crate::money::Centavos;
 pub(super) fn anticipated(to: &mut impl Facets, id: ObjectId, splits: &[AnticipatedSplit]) {
     to.about(id);
     to.about_each(splits.iter().map(|split| split.split.charge));
-    to.source("splits_anticipated", || vec![uuid("anticipation", id)]);
+    to.objects(|| vec![uuid("anticipation", id)]);
     to.webhook_events(|outbox| {
         outbox.tell(WebhookEventKind::AnticipationCompleted, Subject::Object(id));
         if let LedgerId::Recipient(_, number) = outbox.owner {

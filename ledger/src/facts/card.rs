@@ -22,7 +22,8 @@ pub(super) fn captured(
 ) {
     to.about(charge);
     charge::credited(to, &terms.splits, Some(splits_due));
-    to.source("card_captured", || vec![("txid", charge.txid())]);
+    to.objects(|| vec![("txid", charge.txid())]);
+    to.act("capture");
     to.tell(WebhookEventKind::ChargePaid, charge);
     to.lines(|lines| charge::sold(lines, charge, terms, seller, (StatementAccount::Pending, seller_due.start())));
     to.entries(|books| {

@@ -14,7 +14,7 @@ pub(super) fn created(to: &mut impl Facets, id: ObjectId, transaction_key: Finge
     to.about(id);
     to.personal(|_| SealedFor::pix_destination(id));
     to.uses_up(transaction_key);
-    to.source("cashout_created", || vec![uuid("cashout", id)]);
+    to.objects(|| vec![uuid("cashout", id)]);
     to.lines(|lines| {
         lines.now(StatementLineKind::Cashout, StatementAccount::Available, -amount, id);
         lines.now(StatementLineKind::Cashout, StatementAccount::Reserved, amount, id);
@@ -34,7 +34,7 @@ pub(super) fn processed(
     bank: Option<PayoutBank>,
 ) {
     to.about(id);
-    to.source("cashout_processed", || {
+    to.objects(|| {
         let (end_to_end_id, transfer) = (end_to_end_id.to_owned(), transfer_id.to_owned());
         vec![uuid("cashout", id), ("end_to_end_id", end_to_end_id), ("transfer", transfer)]
     });
@@ -62,7 +62,7 @@ pub(super) fn processed(
 /// The transfer did not happen; the whole amount is available again.
 pub(super) fn failed(to: &mut impl Facets, id: ObjectId, amount: Centavos) {
     to.about(id);
-    to.source("cashout_failed", || vec![uuid("cashout", id)]);
+    to.objects(|| vec![uuid("cashout", id)]);
     to.tell(WebhookEventKind::CashoutFailed, id);
     to.lines(|lines| {
         lines.now(StatementLineKind::CashoutReturned, StatementAccount::Reserved, -amount, id);

@@ -24,7 +24,7 @@ pub(super) fn opened(
 ) {
     about(to, id, charge);
     to.personal(|_| SealedFor::reason(id));
-    to.source("dispute_opened", || vec![uuid("dispute", id), ("txid", charge.txid())]);
+    to.objects(|| vec![uuid("dispute", id), ("txid", charge.txid())]);
     to.tell(WebhookEventKind::DisputeOpened, id);
     to.audited(|| AuditedFact::of("open", "dispute", id));
     to.lines(|lines| {
@@ -47,7 +47,7 @@ pub(super) fn opened(
 /// institution takes a PIX back itself.
 pub(super) fn accepted(to: &mut impl Facets, id: ObjectId, charge: ObjectId, method: PaymentMethod, amount: Centavos) {
     about(to, id, charge);
-    to.source("dispute_accepted", || vec![uuid("dispute", id), ("txid", charge.txid())]);
+    to.objects(|| vec![uuid("dispute", id), ("txid", charge.txid())]);
     to.tell(WebhookEventKind::DisputeAccepted, id);
     to.audited(|| AuditedFact::of("accept", "dispute", id));
     to.lines(|lines| lines.now(StatementLineKind::Dispute, StatementAccount::Reserved, -amount, id));
@@ -77,7 +77,7 @@ pub(super) struct Released {
 pub(super) fn released(to: &mut impl Facets, dispute: Released) {
     let Released { id, charge, amount, to_pending, to_available, seller_due } = dispute;
     about(to, id, charge);
-    to.source("dispute_released", || vec![uuid("dispute", id), ("txid", charge.txid())]);
+    to.objects(|| vec![uuid("dispute", id), ("txid", charge.txid())]);
     to.tell(WebhookEventKind::DisputeReleased, id);
     to.audited(|| AuditedFact::of("release", "dispute", id));
     to.lines(|lines| {

@@ -45,8 +45,12 @@ pub(crate) trait Facets {
     /// A key that the fact uses up for ever.
     fn uses_up(&mut self, _key: Fingerprint) {}
 
-    /// The name of a fact that posts entries, and the outside ids of its objects.
-    fn source(&mut self, _name: &'static str, _objects: impl FnOnce() -> Vec<(&'static str, String)>) {}
+    /// The outside ids of the objects that its entries are about, by the names that exports show.
+    fn objects(&mut self, _ids: impl FnOnce() -> Vec<(&'static str, String)>) {}
+
+    /// The name that exports give to the institution's own id of the act; the Record has the id.
+    /// For facts that do not have the id themselves.
+    fn act(&mut self, _name: &'static str) {}
 
     /// One webhook event about an object.
     fn tell(&mut self, kind: WebhookEventKind, id: ObjectId) {

@@ -15,7 +15,7 @@ pub(super) fn requested(to: &mut impl Facets, id: ObjectId, reason: &str) {
 pub(super) fn approved(to: &mut impl Facets, id: ObjectId, terms: &HouseEntryTerms) {
     to.about(id);
     to.audited(|| AuditedFact::of("approve", "entry", id));
-    to.source("house_entry", || vec![uuid("house_entry", id), ("reference", terms.reference.clone())]);
+    to.objects(|| vec![uuid("house_entry", id), ("reference", terms.reference.clone())]);
     to.entries(|books| {
         let mut house = books.house(2);
         house.debit(terms.debit.account(), terms.amount).credit(terms.credit.account(), terms.amount);

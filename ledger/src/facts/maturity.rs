@@ -11,7 +11,6 @@ use crate::time::Minute;
 /// Pending money of the owner became available.
 pub(super) fn matured(to: &mut impl Facets, dues: &[Due]) {
     let total = || dues.iter().map(|due| due.amount).sum::<Centavos>();
-    to.source("matured", Vec::new);
     // What falls due of the seller's own money is no split.
     to.webhook_events(|outbox| {
         let amount = total();
@@ -34,7 +33,6 @@ pub(super) fn matured(to: &mut impl Facets, dues: &[Due]) {
 
 /// Available money of the merchant repaid its deficit.
 pub(super) fn deficit_recovered(to: &mut impl Facets, amount: Centavos) {
-    to.source("deficit_recovered", Vec::new);
     to.lines(|lines| {
         let at = lines.at;
         lines.add(StatementLine {
@@ -59,7 +57,6 @@ pub(super) fn deficit_recovered(to: &mut impl Facets, amount: Centavos) {
 pub(super) fn clawback_recovered(to: &mut impl Facets, debts: &[PaidBack]) {
     to.about_each(debts.iter().flat_map(|debt| [debt.refund, debt.split.charge]));
     to.others(std::iter::once((None, Effect::Changed)));
-    to.source("clawback_recovered", Vec::new);
     to.lines(|lines| {
         for debt in debts {
             let due = debt.seller_due.map_or(lines.at, Minute::start);

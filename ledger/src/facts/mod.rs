@@ -1,8 +1,9 @@
 //! Facets of every fact, by noun: what each event means for the books, the statement, webhooks, the
 //! index and the audit trail.
 //!
-//! [`say`] is the one match over all events. It has no `_`, so the compiler asks for an arm for a
-//! new event. The file of a noun has all facets of its facts.
+//! [`say`] matches all events without a `_`, so the compiler asks for an arm for a new event. The
+//! file of a noun has all facets of its facts, but one: a fact's name comes from its declaration
+//! ([`Event::name`]).
 
 mod acquirer;
 mod anticipation;
@@ -95,7 +96,11 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
             withdrawal::paid(to, *id, *amount, transfer_id, *bank);
         }
         Event::WithdrawalRejected { id, amount, notes } => withdrawal::rejected(to, *id, *amount, notes),
-        Event::WithdrawalReturned { id, amount, bank, .. } => withdrawal::returned(to, *id, *amount, *bank),
+        Event::WithdrawalReturned { id, amount, bank, entry, .. } => {
+            withdrawal::returned(to, *id, *amount, *bank, entry.as_ref());
+        }
+        Event::WithdrawalReturnRequested { id, reason, .. } => withdrawal::return_requested(to, *id, reason),
+        Event::WithdrawalReturnRejected { id, notes } => withdrawal::return_rejected(to, *id, notes),
         Event::CashoutCreated { id, transaction_key, amount, .. } => {
             cashout::created(to, *id, *transaction_key, *amount)
         }

@@ -14,7 +14,7 @@ pub(super) fn paid(to: &mut impl Facets, charge: ObjectId, terms: &Terms, seller
     to.about(charge);
     charge::credited(to, &terms.splits, None);
     to.audited(|| AuditedFact::of("pay", "charge", charge));
-    to.source("pix_paid", || vec![("txid", charge.txid()), ("end_to_end_id", end_to_end_id.to_owned())]);
+    to.objects(|| vec![("txid", charge.txid()), ("end_to_end_id", end_to_end_id.to_owned())]);
     to.webhook_events(|outbox| {
         outbox.tell(WebhookEventKind::ChargePaid, Subject::Object(charge));
         let mut splits: Vec<_> = terms.splits.iter().map(|split| (split.recipient, split.amount)).collect();
@@ -50,7 +50,7 @@ pub(super) fn cancelled(to: &mut impl Facets, charge: ObjectId, recipients: &[Re
 pub(super) fn received_late(to: &mut impl Facets, charge: ObjectId, amount: Centavos, end_to_end_id: &str) {
     to.about(charge);
     to.audited(|| AuditedFact::of("pay", "charge", charge));
-    to.source("late_pix_received", || vec![("txid", charge.txid()), ("end_to_end_id", end_to_end_id.to_owned())]);
+    to.objects(|| vec![("txid", charge.txid()), ("end_to_end_id", end_to_end_id.to_owned())]);
     to.entries(|books| {
         let mut platform = books.platform(2);
         platform.debit(Account::BankPix, amount).credit(Account::PayersRefunds, amount);

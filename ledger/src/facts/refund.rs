@@ -47,7 +47,7 @@ pub(super) fn approved(to: &mut impl Facets, refund: Approved<'_>) {
     let Approved { id, charge, amount, drawn, seller_due, commission, commission_pending, take_backs } = refund;
     about(to, id, charge);
     to.others(take_backs.iter().map(|part| (Some(part.recipient), Effect::Changed)));
-    to.source("refund_approved", || vec![uuid("refund", id), ("txid", charge.txid())]);
+    to.objects(|| vec![uuid("refund", id), ("txid", charge.txid())]);
     to.tell(WebhookEventKind::RefundApproved, id);
     to.tell(WebhookEventKind::ChargeRefunded, charge);
     to.audited(|| AuditedFact::of("approve", "refund", id));
@@ -71,10 +71,11 @@ pub(super) fn approved(to: &mut impl Facets, refund: Approved<'_>) {
 pub(super) fn repaid(to: &mut impl Facets, id: ObjectId, charge: ObjectId, method: PaymentMethod, amount: Centavos) {
     about(to, id, charge);
     // A late payment has no refund: its id is the charge's.
-    to.source("payer_repaid", || {
+    to.objects(|| {
         let refund = (id != charge).then(|| uuid("refund", id));
         refund.into_iter().chain([("txid", charge.txid())]).collect()
     });
+    to.act("return");
     to.entries(|books| {
         let from = if method.is_card() { Account::AcquirerReceivable } else { Account::BankPix };
         let mut platform = books.platform(2);

@@ -2,7 +2,7 @@
 //! given back.
 
 use crate::account::Account;
-use crate::event::PayoutBank;
+use crate::event::{PayoutBank, ReturnEntry};
 use crate::facts::facets::{AuditedFact, Facets, uuid};
 use crate::facts::webhook_event::WebhookEventKind;
 use crate::id::ObjectId;
@@ -13,7 +13,7 @@ use crate::personal::SealedFor;
 pub(super) fn requested(to: &mut impl Facets, id: ObjectId, amount: Centavos) {
     to.about(id);
     to.personal(|_| SealedFor::account(id));
-    to.source("withdrawal_requested", || vec![uuid("withdrawal", id)]);
+    to.objects(|| vec![uuid("withdrawal", id)]);
     to.entries(|books| books.between_claims(books.owner, Account::ReservedWithdrawal, Account::Available, amount));
 }
 
@@ -26,7 +26,7 @@ pub(super) fn approved(to: &mut impl Facets, id: ObjectId) {
 /// The institution took the transfer.
 pub(super) fn paid(to: &mut impl Facets, id: ObjectId, amount: Centavos, transfer_id: &str, bank: Option<PayoutBank>) {
     to.about(id);
-    to.source("withdrawal_paid", || vec![uuid("withdrawal", id), ("transfer", transfer_id.to_owned())]);
+    to.objects(|| vec![uuid("withdrawal", id), ("transfer", transfer_id.to_owned())]);
     to.tell(WebhookEventKind::WithdrawalApproved, id);
     to.entries(|books| {
         let Some(number) = books.owning_recipient() else { return };
@@ -42,16 +42,43 @@ pub(super) fn paid(to: &mut impl Facets, id: ObjectId, amount: Centavos, transfe
 /// An administrator rejected it, or the institution refused the transfer.
 pub(super) fn rejected(to: &mut impl Facets, id: ObjectId, amount: Centavos, notes: &str) {
     to.about(id);
-    to.source("withdrawal_rejected", || vec![uuid("withdrawal", id)]);
+    to.objects(|| vec![uuid("withdrawal", id)]);
     to.tell(WebhookEventKind::WithdrawalRejected, id);
     to.audited(|| AuditedFact::of("reject", "withdrawal", id).because(notes));
     to.entries(|books| books.between_claims(books.owner, Account::Available, Account::ReservedWithdrawal, amount));
 }
 
-/// The bank returned a transfer that had been taken.
-pub(super) fn returned(to: &mut impl Facets, id: ObjectId, amount: Centavos, bank: Option<PayoutBank>) {
+/// An operator says that the bank returned it.
+pub(super) fn return_requested(to: &mut impl Facets, entry: ObjectId, reason: &str) {
+    to.about(entry);
+    to.audited(|| AuditedFact::of("request", "entry", entry).because(reason));
+}
+
+/// Another one, or the same, says that it did not.
+pub(super) fn return_rejected(to: &mut impl Facets, entry: ObjectId, notes: &str) {
+    to.about(entry);
+    to.audited(|| AuditedFact::of("reject", "entry", entry).because(notes));
+}
+
+/// The bank returned a transfer that had been taken: the institution said so, or two operators in
+/// an entry.
+pub(super) fn returned(
+    to: &mut impl Facets,
+    id: ObjectId,
+    amount: Centavos,
+    bank: Option<PayoutBank>,
+    entry: Option<&ReturnEntry>,
+) {
     to.about(id);
-    to.source("withdrawal_returned", || vec![uuid("withdrawal", id)]);
+    if let Some(entry) = entry {
+        to.about(entry.id);
+        to.audited(|| AuditedFact::of("approve", "entry", entry.id));
+    }
+    to.objects(|| {
+        let said = entry.map(|entry| [uuid("house_entry", entry.id), ("reference", entry.reference.clone())]);
+        [uuid("withdrawal", id)].into_iter().chain(said.into_iter().flatten()).collect()
+    });
+    to.act("return");
     to.tell(WebhookEventKind::WithdrawalRejected, id);
     to.entries(|books| {
         let Some(number) = books.owning_recipient() else { return };

@@ -23,7 +23,7 @@ pub(super) fn rejected(to: &mut impl Facets, id: ObjectId, notes: &str) {
 pub(super) fn of_deficit(to: &mut impl Facets, id: ObjectId, amount: Centavos, reference: &str) {
     to.about(id);
     to.audited(|| AuditedFact::of("approve", "entry", id));
-    to.source("deficit_written_off", || vec![uuid("house_entry", id), ("reference", reference.to_owned())]);
+    to.objects(|| vec![uuid("house_entry", id), ("reference", reference.to_owned())]);
     to.entries(|books| {
         let mut merchant = books.merchant(2);
         merchant.debit(Account::Deficit, amount).credit(Account::OtherIncome, amount);
@@ -39,7 +39,7 @@ pub(super) fn of_clawback(to: &mut impl Facets, id: ObjectId, reference: &str, d
     to.about_each(debts.iter().flat_map(|debt| [debt.refund, debt.split.charge]).chain([id]));
     to.audited(|| AuditedFact::of("approve", "entry", id));
     to.others(std::iter::once((None, Effect::Changed)));
-    to.source("clawback_written_off", || vec![uuid("house_entry", id), ("reference", reference.to_owned())]);
+    to.objects(|| vec![uuid("house_entry", id), ("reference", reference.to_owned())]);
     to.entries(|books| {
         let Some(number) = books.owning_recipient() else { return };
         let amount = debts.iter().map(DebtPart::total).sum::<Centavos>();

@@ -32,8 +32,8 @@ pub struct BookBatch {
 impl MerchantState {
     /// Lines that are booked already are left out, so that a batch can be read again from its
     /// start. Batches, and the lines of a batch, come in order.
-    pub(super) fn book_batch(&self, order: BookBatch) -> Decision {
-        let BookBatch { batch, first_line, mut lines } = order;
+    pub(super) fn book_batch(&self, reported: BookBatch) -> Decision {
+        let BookBatch { batch, first_line, mut lines } = reported;
         let booked = match batch.number.cmp(&self.settled.batch) {
             std::cmp::Ordering::Less => return Decision::default(),
             std::cmp::Ordering::Equal => self.settled.lines.saturating_sub(first_line),

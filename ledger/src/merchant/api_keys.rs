@@ -68,6 +68,15 @@ pub struct PreviousSecret {
 pub const SECRET_OVERLAP_MS: i64 = 24 * 60 * 60 * 1000;
 
 impl MerchantState {
+    pub(super) fn create_api_key(
+        id: ObjectId,
+        digest: [u8; 32],
+        webhook_url: Option<String>,
+        webhook_secret: Vec<u8>,
+    ) -> Decision {
+        Decision::of(Event::ApiKeyCreated { id, digest, webhook_url, webhook_secret })
+    }
+
     /// The API keys, by id.
     pub fn api_keys(&self) -> &BTreeMap<ObjectId, ApiKey> {
         &self.keys.by_id

@@ -1,7 +1,7 @@
 //! Card charges (interface 2.1, 2.2, 2.13 rules 2 and 4): the intent, and the acquirer's answer.
 
 use super::MerchantState;
-use crate::event::{CardFace, CardRefusal, Event, Terms};
+use crate::event::{CardFace, CardRefusal, Event, SellerPart, Terms};
 use crate::fees::SPLIT_SETTLEMENT_DAYS;
 use crate::id::ObjectId;
 use crate::money::Centavos;
@@ -9,7 +9,7 @@ use crate::personal::Sealed;
 use crate::record::Decision;
 use crate::recurrence::CycleOutcome;
 use crate::rejection::Rejection;
-use crate::time::Timestamp;
+use crate::time::{Minute, Timestamp};
 
 impl MerchantState {
     /// The intent, which is durable before the acquirer is called.
@@ -56,5 +56,11 @@ impl MerchantState {
     /// Keeps the acquirer's token for a card under the `card_token`, for subscriptions.
     pub(super) fn store_card(id: ObjectId, face: CardFace, token: Vec<u8>, customer: Sealed) -> Decision {
         Decision { events: vec![Event::CardStored { id, face, token }], personal: Some(customer) }
+    }
+
+    /// The seller's part of a captured charge falls due later.
+    pub(super) fn apply_capture(&mut self, charge: ObjectId, seller: &SellerPart, seller_due: Minute) {
+        self.open_charges.remove(charge);
+        self.pending.add(seller_due, seller.raised);
     }
 }

@@ -71,22 +71,22 @@ impl MerchantState {
         amount: Centavos,
         method: PaymentMethod,
         installments: u8,
-        orders: &[SplitRequest],
+        requests: &[SplitRequest],
         ids: &IdKey,
     ) -> Result<Terms, Rejection> {
-        if !orders.is_empty() && !self.settings.split_enabled {
+        if !requests.is_empty() && !self.settings.split_enabled {
             return Err(Rejection::SplitNotEnabled);
         }
-        let found = orders.iter().enumerate().map(|(index, order)| {
-            self.find_recipient(order.recipient, ids).ok_or(Rejection::SplitRecipientNotFound { index })
+        let found = requests.iter().enumerate().map(|(index, request)| {
+            self.find_recipient(request.recipient, ids).ok_or(Rejection::SplitRecipientNotFound { index })
         });
         let found = found.collect::<Result<Vec<_>, _>>()?;
         if let Some(index) = found.iter().position(|(_, recipient)| recipient.status != RecipientStatus::Active) {
             return Err(Rejection::SplitRecipientNotActive { index });
         }
-        let parts = found.iter().zip(orders);
+        let parts = found.iter().zip(requests);
         let splits: Vec<_> =
-            parts.map(|((number, _), order)| Split { recipient: *number, amount: order.amount }).collect();
+            parts.map(|((number, _), request)| Split { recipient: *number, amount: request.amount }).collect();
         self.quote(amount, None, method, installments, splits)
     }
 

@@ -3,15 +3,15 @@
 //! bears it; if it is released, the money goes back where it was drawn from.
 
 use super::MerchantState;
-use super::adjustments::Open;
+use super::adjustments::{Open, Repayment};
 use super::refund::{ChargeFacts, drawn, is_pending};
 use crate::event::{DisputeKind, Event};
 use crate::id::ObjectId;
 use crate::money::Centavos;
 use crate::personal::Sealed;
-use crate::record::Decision;
+use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
-use crate::time::Timestamp;
+use crate::time::{Minute, Timestamp};
 
 /// A dispute as the payer's bank reports it.
 #[derive(Clone, Debug)]
@@ -30,8 +30,8 @@ pub struct OpenDispute {
 
 impl MerchantState {
     /// Disputes and refunds, the undecided ones too, sum to at most what was charged.
-    pub(super) fn open_dispute(&self, order: OpenDispute, now: Timestamp) -> Result<Decision, Rejection> {
-        let OpenDispute { id, facts, kind, amount, reason } = order;
+    pub(super) fn open_dispute(&self, reported: OpenDispute, now: Timestamp) -> Result<Decision, Rejection> {
+        let OpenDispute { id, facts, kind, amount, reason } = reported;
         if amount > self.in_window(&facts, now)?.free(facts.terms.amount) {
             return Err(Rejection::DisputeExceedsCharge);
         }
@@ -77,6 +77,22 @@ impl MerchantState {
         }];
         events.extend(self.recovery(to_available));
         Ok(Decision { events, personal: None })
+    }
+
+    pub(super) fn apply_dispute(&mut self, event: &Event, record: &Record) {
+        let Event::DisputeOpened { id, charge, amount, drawn, seller_due, window_ends, .. } = event else { return };
+        self.draw_pending(*seller_due, drawn);
+        self.adjustments.hold(record.ordinal, *id, (*charge, *window_ends), *amount, *drawn);
+    }
+
+    /// The payer is to be repaid what was held.
+    pub(super) fn apply_acceptance(&mut self, event: &Event, record: &Record) {
+        self.adjustments.accept(record.ordinal, Repayment::of(event, record.effective_at));
+    }
+
+    pub(super) fn apply_release(&mut self, id: ObjectId, to_pending: Centavos, seller_due: Option<Minute>) {
+        self.raise_pending(seller_due, to_pending);
+        self.adjustments.release(id, to_pending);
     }
 
     /// The open refund or dispute of an id, if it is of this charge.

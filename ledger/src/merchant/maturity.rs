@@ -1,10 +1,12 @@
 //! Maturity: the seller's card money falls due; and when the merchant needs attention next.
 
 use super::MerchantState;
-use crate::event::Event;
+use crate::event::{Due, Event};
 use crate::money::Centavos;
 use crate::record::Decision;
+use crate::rejection::Rejection;
 use crate::time::{Minute, Timestamp};
+use crate::write_off::WriteOffCommand;
 
 impl MerchantState {
     /// The facts of all that is due at `now`, and of the Deficit that Available can repay; none
@@ -21,6 +23,19 @@ impl MerchantState {
         // A recipient's Record may have raised Available: that repays the Deficit too.
         events.extend(self.recovery(self.available() + raised));
         (!events.is_empty()).then_some(Decision { events, personal: None })
+    }
+
+    pub(super) fn apply_maturity(&mut self, dues: &[Due]) {
+        dues.iter().for_each(|due| self.pending.take(due.minute, due.amount));
+    }
+
+    /// Asks for the write-off of the Deficit, or decides on the one that waits.
+    pub(super) fn write_off_deficit(&self, command: WriteOffCommand) -> Result<Decision, Rejection> {
+        command.decide(self.write_off.as_ref(), self.deficit(), |open| Event::DeficitWrittenOff {
+            id: open.id,
+            amount: open.amount,
+            reference: open.reference.clone(),
+        })
     }
 
     /// When the next facts of [`MerchantState::mature`] take effect, at `now` or before: in the

@@ -49,9 +49,10 @@ pub use cashout::{CashoutOutcome, OpenCashout};
 pub use charge::{OpenCharge, RECONCILE_AFTER_MS, SplitRequest};
 pub use command::MerchantCommand;
 pub use dispute::OpenDispute;
+pub use opening::MerchantOpening;
 pub use plans::Plan;
 pub use refund::{CARD_WINDOW_DAYS, ChargeFacts, PIX_WINDOW_DAYS, RequestRefund};
-pub use sub_recipients::{BankReview, Recipient, RecipientStatus};
+pub use sub_recipients::{BankReview, Recipient, RecipientStatus, Registered};
 pub use subscriptions::{Subscribe, Subscription, SubscriptionChange};
 
 /// State of a merchant: all that its decisions need. It grows with recipients, keys, plans,
@@ -97,7 +98,7 @@ impl MerchantState {
             Command::Open { .. } => Err(Rejection::MerchantExists),
             Command::Change { settings, profile } => Ok(Self::change(settings, profile)),
             Command::CreateApiKey { id, digest, webhook_url, webhook_secret } => {
-                Ok(Decision::of(Event::ApiKeyCreated { id, digest, webhook_url, webhook_secret }))
+                Ok(Self::create_api_key(id, digest, webhook_url, webhook_secret))
             }
             Command::RevokeApiKey { id } => self.revoke_api_key(id),
             Command::ChangeApiKey { id, webhook_url } => self.change_api_key(id, webhook_url),
@@ -112,22 +113,22 @@ impl MerchantState {
                 self.change_recipient(id, &standing, profile, bank_account_changed, ids)
             }
             Command::OpenCard { charge, amount, method, installments, splits, card, payer } => {
-                let terms = self.terms(amount, method, installments, &splits, ids)?;
-                Ok(Self::open_card(charge, terms, card, payer))
+                let terms = self.terms(amount, method, installments, &splits, ids);
+                terms.map(|terms| Self::open_card(charge, terms, card, payer))
             }
             Command::CaptureCard { charge, acquirer_mdr } => self.capture_card(charge, acquirer_mdr, now),
             Command::RefuseCard { charge, refusal } => self.refuse_card(charge, refusal),
             Command::LeaveUnanswered { charge } => self.leave_unanswered(charge),
             Command::OpenPix { charge, amount, splits, expires_at, payer } => {
-                let terms = self.terms(amount, PaymentMethod::Pix, 1, &splits, ids)?;
-                Ok(Self::open_pix(charge, terms, expires_at, payer))
+                let terms = self.terms(amount, PaymentMethod::Pix, 1, &splits, ids);
+                terms.map(|terms| Self::open_pix(charge, terms, expires_at, payer))
             }
             Command::ConfirmPix { charge, end_to_end_id } => self.confirm_pix(charge, end_to_end_id),
             Command::CancelPix { charge } => self.cancel_pix(charge),
             Command::CreatePlan { id, plan } => self.create_plan(id, plan),
             Command::DisablePlan { id } => self.disable_plan(id),
             Command::StoreCard { id, face, token, customer } => Ok(Self::store_card(id, face, token, customer)),
-            Command::Subscribe(order) => self.subscribe(order, now, ids),
+            Command::Subscribe(wanted) => self.subscribe(wanted, now, ids),
             Command::BillSubscription { id, charge, payer } => self.bill_subscription(id, charge, payer, now),
             Command::ChangeSubscription { id, change } => self.change_subscription(id, change, now),
             Command::CreateCashout { id, transaction, transaction_key, amount, destination } => {
@@ -137,17 +138,15 @@ impl MerchantState {
             Command::ReceiveLatePix { charge, amount, end_to_end_id } => {
                 self.receive_late_pix(charge, amount, end_to_end_id)
             }
-            Command::RequestRefund(order) => self.request_refund(*order, now, ids),
+            Command::RequestRefund(wanted) => self.request_refund(*wanted, now, ids),
             Command::ApproveRefund { id, facts } => self.approve_refund(id, &facts, now),
             Command::RejectRefund { id, notes } => self.reject_refund(id, notes),
             Command::ConfirmRepayment { id } => Ok(self.repaid(id)),
-            Command::OpenDispute(order) => self.open_dispute(*order, now),
-            Command::BookBatch(order) => Ok(self.book_batch(*order)),
+            Command::OpenDispute(reported) => self.open_dispute(*reported, now),
+            Command::BookBatch(batch) => Ok(self.book_batch(*batch)),
             Command::AcceptDispute { id, facts } => self.accept_dispute(id, &facts),
             Command::ReleaseDispute { id, facts } => self.release_dispute(id, &facts, now),
-            Command::WriteOff(command) => command.decide(self.write_off.as_ref(), self.deficit(), |open| {
-                Event::DeficitWrittenOff { id: open.id, amount: open.amount, reference: open.reference.clone() }
-            }),
+            Command::WriteOff(command) => self.write_off_deficit(command),
         }
     }
 
@@ -246,10 +245,7 @@ impl MerchantState {
                 self.keys.rotate_secret(*id, webhook_secret, *previous_until);
             }
             Event::RecipientRegistered { id, document, .. } => self.recipients.register(*id, *document, record),
-            Event::RecipientRegisteredAgain { number, .. } => {
-                self.recipients.set_status(*number, RecipientStatus::Draft);
-                self.recipients.set_profile(*number, record);
-            }
+            Event::RecipientRegisteredAgain { number, .. } => self.recipients.register_again(*number, record),
             Event::RecipientChanged { number, .. } => self.recipients.set_profile(*number, record),
             Event::BankAccountChanged { number, active } => {
                 self.recipients.set_bank_review(*number, active.then_some(BankReview::Pending));
@@ -264,14 +260,11 @@ impl MerchantState {
             Event::ChargeOpened { charge, terms, card, expires_at } => {
                 self.keep_open(*charge, terms, card.as_ref(), *expires_at, record);
             }
-            Event::CardCaptured { charge, seller, seller_due, .. } => {
-                self.open_charges.remove(*charge);
-                self.pending.add(*seller_due, seller.raised);
-            }
+            Event::CardCaptured { charge, seller, seller_due, .. } => self.apply_capture(*charge, seller, *seller_due),
             Event::CardRefused { charge, .. } | Event::PixPaid { charge, .. } | Event::PixCancelled { charge, .. } => {
                 self.open_charges.remove(*charge);
             }
-            Event::Matured { dues, .. } => dues.iter().for_each(|due| self.pending.take(due.minute, due.amount)),
+            Event::Matured { dues, .. } => self.apply_maturity(dues),
             Event::AcquirerSettled { batch, lines } => self.apply_batch(batch.number, lines.len()),
             Event::PlanCreated { id, plan } => self.plans.create(*id, plan),
             Event::PlanDisabled { id } => self.plans.disable(*id),
@@ -292,16 +285,10 @@ impl MerchantState {
             Event::RefundApproved { .. } => self.apply_refund(event, record),
             Event::PayerRepaid { id, .. } | Event::AcceptanceConfirmed { id, .. } => self.adjustments.sent(*id),
             Event::LatePixReceived { .. } => self.apply_late_pix(event, record),
-            Event::DisputeOpened { id, charge, amount, drawn, seller_due, window_ends, .. } => {
-                self.draw_pending(*seller_due, drawn);
-                self.adjustments.hold(record.ordinal, *id, (*charge, *window_ends), *amount, *drawn);
-            }
-            Event::DisputeAccepted { .. } => {
-                self.adjustments.accept(record.ordinal, Repayment::of(event, record.effective_at));
-            }
+            Event::DisputeOpened { .. } => self.apply_dispute(event, record),
+            Event::DisputeAccepted { .. } => self.apply_acceptance(event, record),
             Event::DisputeReleased { id, to_pending, seller_due, .. } => {
-                self.raise_pending(*seller_due, *to_pending);
-                self.adjustments.release(*id, *to_pending);
+                self.apply_release(*id, *to_pending, *seller_due);
             }
             Event::WriteOffRequested { .. } | Event::WriteOffRejected { .. } | Event::DeficitWrittenOff { .. } => {
                 OpenWriteOff::follow(&mut self.write_off, event, record);
@@ -325,6 +312,8 @@ impl MerchantState {
             | Event::WithdrawalPaid { .. }
             | Event::WithdrawalRejected { .. }
             | Event::WithdrawalReturned { .. }
+            | Event::WithdrawalReturnRequested { .. }
+            | Event::WithdrawalReturnRejected { .. }
             | Event::SplitsAnticipated { .. }
             | Event::ClawbackRecovered { .. }
             | Event::ClawbackWrittenOff { .. } => {}

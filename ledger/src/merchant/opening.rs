@@ -3,10 +3,30 @@
 use super::MerchantState;
 use crate::event::Event;
 use crate::fees::Settings;
-use crate::id::ObjectId;
+use crate::id::{GroupNumber, ObjectId};
 use crate::personal::Sealed;
 use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
+
+/// What an opening did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct MerchantOpening {
+    /// The merchant's group, a new one.
+    pub group: GroupNumber,
+    /// The settings that it began with.
+    pub settings: Settings,
+}
+
+impl MerchantOpening {
+    /// The opening that a Record made; none when it made none.
+    pub fn by(record: &Record) -> Option<Self> {
+        let group = record.owner.group()?;
+        record.events.iter().find_map(|event| match event {
+            Event::MerchantOpened { settings, .. } => Some(Self { group, settings: *settings }),
+            _ => None,
+        })
+    }
+}
 
 impl MerchantState {
     pub(super) fn open(&self, id: ObjectId, settings: Settings, profile: Sealed) -> Result<Decision, Rejection> {

@@ -113,11 +113,11 @@ impl MerchantState {
     /// split in the charge is bad input and comes before both.
     pub(super) fn request_refund(
         &self,
-        order: RequestRefund,
+        wanted: RequestRefund,
         now: Timestamp,
         ids: &IdKey,
     ) -> Result<Decision, Rejection> {
-        let RequestRefund { id, facts, amount, take_back, reason } = order;
+        let RequestRefund { id, facts, amount, take_back, reason } = wanted;
         let take_back = self.of_splits(&facts.terms, &take_back, ids)?;
         let adjusted = self.in_window(&facts, now)?;
         let (unrefunded, free) = (adjusted.unrefunded(facts.terms.amount), adjusted.free(facts.terms.amount));

@@ -46,6 +46,26 @@ pub enum BankReview {
     Rejected,
 }
 
+/// What a registration did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Registered {
+    /// The recipient's number.
+    pub number: RecipientNumber,
+    /// True for one that was rejected before and registers again.
+    pub again: bool,
+}
+
+impl Registered {
+    /// The registration that a Record made; none when it made none.
+    pub fn by(record: &Record) -> Option<Self> {
+        record.events.iter().find_map(|event| match event {
+            Event::RecipientRegistered { number, .. } => Some(Self { number: *number, again: false }),
+            Event::RecipientRegisteredAgain { number, .. } => Some(Self { number: *number, again: true }),
+            _ => None,
+        })
+    }
+}
+
 /// A recipient as its merchant keeps it.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Recipient {
@@ -203,6 +223,12 @@ impl Recipients {
 
     pub(super) fn set_status(&mut self, number: RecipientNumber, status: RecipientStatus) {
         self.change(number, |recipient| recipient.status = status);
+    }
+
+    /// A rejected one is registered again, with another profile.
+    pub(super) fn register_again(&mut self, number: RecipientNumber, record: &Record) {
+        self.set_status(number, RecipientStatus::Draft);
+        self.set_profile(number, record);
     }
 
     pub(super) fn set_bank_review(&mut self, number: RecipientNumber, review: Option<BankReview>) {

@@ -81,8 +81,8 @@ impl MerchantState {
     }
 
     /// The splits are checked against the plan's amount: no cycle charges less.
-    pub(super) fn subscribe(&self, order: Subscribe, now: Timestamp, ids: &IdKey) -> Result<Decision, Rejection> {
-        let Subscribe { id, plan: plan_id, method, card, splits, customer } = order;
+    pub(super) fn subscribe(&self, wanted: Subscribe, now: Timestamp, ids: &IdKey) -> Result<Decision, Rejection> {
+        let Subscribe { id, plan: plan_id, method, card, splits, customer } = wanted;
         let plan = self.plan(plan_id).ok_or(Rejection::PlanNotFound)?;
         let charge = self.terms(plan.terms.amount, method, 1, &splits, ids)?;
         if !plan.enabled {

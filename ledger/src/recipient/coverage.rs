@@ -61,17 +61,11 @@ pub enum Holder {
     Paid,
 }
 
-/// Money of a recipient, and the coverage of its splits by withdrawals.
+/// Available money of a recipient, and the coverage of its splits by withdrawals.
 #[derive(Clone, Debug)]
 pub struct SplitStanding {
     /// Can be withdrawn, centavos.
     pub available: Centavos,
-    /// Falls due later, centavos.
-    pub pending: Centavos,
-    /// Under a withdrawal that is not settled yet, centavos.
-    pub reserved: Centavos,
-    /// Sent, centavos.
-    pub paid: Centavos,
     /// The part of the available splits that debts consumed, centavos.
     pub consumed: Centavos,
     /// The withdrawal that is not settled yet.
@@ -95,13 +89,10 @@ impl SplitStanding {
 }
 
 impl RecipientState {
-    /// Its money, and the coverage of its splits by withdrawals.
+    /// Its available money, and the coverage of its splits by withdrawals.
     pub fn standing(&self) -> SplitStanding {
         SplitStanding {
             available: self.available(),
-            pending: self.pending(),
-            reserved: self.reserved(),
-            paid: self.paid(),
             consumed: self.outflow.consumed,
             withdrawal: self.outflow.withdrawal.clone(),
             covered: self.outflow.covered,

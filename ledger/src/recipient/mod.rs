@@ -27,7 +27,8 @@ use crate::personal::Sealed;
 use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
 use crate::section::Sums;
-use crate::time::{Minute, Timestamp};
+use crate::time::{Minute, Month, Timestamp};
+use crate::withdrawal_return::{OpenReturn, ReturnCommand};
 use crate::write_off::{OpenWriteOff, WriteOffCommand};
 
 use debts::Debts;
@@ -93,6 +94,13 @@ pub enum RecipientCommand {
         /// The account that the money came back to, where the institution names it.
         to: Option<PayoutBank>,
     },
+    /// Book by two operators that a withdrawal came back, which the institution did not tell.
+    EnterReturn {
+        /// What an operator does.
+        command: ReturnCommand,
+        /// The last closed month: nothing is booked into it, or before it.
+        closed: Option<Month>,
+    },
     /// Make pending card splits available now, each less a fee (interface 2.10): all of them or
     /// none.
     Anticipate {
@@ -123,6 +131,8 @@ pub struct RecipientState {
     outflow: Outflow,
     /// The write-off of the Clawback that waits for a second operator.
     write_off: Option<OpenWriteOff>,
+    /// The returns of withdrawals that wait for a second operator.
+    returns: Vec<OpenReturn>,
 }
 
 impl RecipientState {
@@ -173,6 +183,14 @@ impl RecipientState {
             RecipientCommand::RejectWithdrawal { id, notes } => Ok(self.rejected(self.undecided(id)?, notes)),
             RecipientCommand::SettleWithdrawal { id, outcome } => self.settle_withdrawal(id, outcome, now),
             RecipientCommand::ReturnWithdrawal { id, notes, to } => self.returned(id, notes, to),
+            RecipientCommand::EnterReturn { command, closed } => {
+                let event = command.decide(&self.returns, closed)?;
+                let raised = match &event {
+                    Event::WithdrawalReturned { amount, .. } => *amount,
+                    _ => return Ok(Decision::of(event)),
+                };
+                Ok(self.with_recovery(event, raised))
+            }
             RecipientCommand::Anticipate { id, splits, target_days, rate, settlement_day } => {
                 let splits = self.anticipated(&splits, rate, now, cut)?;
                 let raised = splits.iter().map(|split| split.amount - split.fee).sum();
@@ -288,6 +306,7 @@ impl RecipientState {
 
     fn apply(&mut self, event: &Event, record: &Record) {
         OpenWriteOff::follow(&mut self.write_off, event, record);
+        OpenReturn::follow(&mut self.returns, event, record);
         match event {
             Event::Matured { dues, .. } => dues.iter().for_each(|due| self.pending.take(due.minute, due.amount)),
             Event::WithdrawalRequested { id, amount, spans, consumed, settlements } => {
@@ -298,7 +317,7 @@ impl RecipientState {
                     consumed: *consumed,
                     settlements: settlements.clone(),
                     approved_at: None,
-                    destination: record.personal.clone(),
+                    destination: record.personal.clone().unwrap_or_default(),
                     bank: None,
                 });
             }

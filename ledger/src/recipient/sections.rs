@@ -10,6 +10,7 @@ use super::RecipientState;
 use super::withdrawals::Outflow;
 use crate::balances::{KeptBalance, Ledger};
 use crate::section::{Section, unknown};
+use crate::withdrawal_return::OpenReturn;
 use crate::write_off::OpenWriteOff;
 
 const PENDING: u8 = 1;
@@ -28,6 +29,9 @@ struct RecipientHead {
     debts_raised: Option<u64>,
     #[n(3)]
     write_off: Option<OpenWriteOff>,
+    /// None while none waits.
+    #[n(4)]
+    returns: Option<Vec<OpenReturn>>,
 }
 
 impl RecipientState {
@@ -36,7 +40,8 @@ impl RecipientState {
         let outflow = (self.outflow != Outflow::default()).then(|| self.outflow.clone());
         let debts_raised = Some(self.debts.raised()).filter(|raised| *raised > 0);
         let write_off = self.write_off.clone();
-        let head = RecipientHead { accounts: self.ledger.plain(), outflow, debts_raised, write_off };
+        let returns = (!self.returns.is_empty()).then(|| self.returns.clone());
+        let head = RecipientHead { accounts: self.ledger.plain(), outflow, debts_raised, write_off, returns };
         minicbor::to_vec(head).expect("writing into memory cannot fail")
     }
 
@@ -62,9 +67,10 @@ impl RecipientState {
         head: &[u8],
         sections: impl IntoIterator<Item = (Section, &'a [u8])>,
     ) -> Result<Self, Error> {
-        let RecipientHead { accounts, outflow, debts_raised, write_off } = minicbor::decode(head)?;
-        let (ledger, outflow) = (Ledger::of_plain(accounts), outflow.unwrap_or_default());
-        let mut state = Self { ledger, outflow, write_off, ..Self::default() };
+        let RecipientHead { accounts, outflow, debts_raised, write_off, returns } = minicbor::decode(head)?;
+        let (ledger, outflow, returns) =
+            (Ledger::of_plain(accounts), outflow.unwrap_or_default(), returns.unwrap_or_default());
+        let mut state = Self { ledger, outflow, write_off, returns, ..Self::default() };
         state.debts.set_raised(debts_raised.unwrap_or_default());
         for (section, bytes) in sections {
             match section.kind {

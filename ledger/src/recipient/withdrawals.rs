@@ -52,7 +52,7 @@ pub struct OpenWithdrawal {
     pub approved_at: Option<Timestamp>,
     /// The account that the money goes to: a sealed [`crate::personal::BankAccount`].
     #[n(6)]
-    pub destination: Option<Sealed>,
+    pub destination: Sealed,
     /// The account that the money left, once it was paid.
     #[n(7)]
     pub bank: Option<PayoutBank>,
@@ -243,7 +243,7 @@ impl RecipientState {
         let OpenWithdrawal { amount, spans, consumed, settlements, bank, .. } =
             found.ok_or(Rejection::WithdrawalAlreadyDecided)?.withdrawal.clone();
         let bank = to.or(bank);
-        let event = Event::WithdrawalReturned { id, amount, spans, consumed, notes, settlements, bank };
+        let event = Event::WithdrawalReturned { id, amount, spans, consumed, notes, settlements, bank, entry: None };
         Ok(self.with_recovery(event, amount))
     }
 

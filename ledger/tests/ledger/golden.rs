@@ -7,14 +7,14 @@ use std::path::PathBuf;
 use crate::world::bytes;
 use ledger::event::{
     AnticipatedSplit, Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DebtPart, DisputeKind, Drawn, Due,
-    Event, PaidBack, PayoutBank, SellerPart, SettledLine, SettledObject, Settlement, Span, Split, SplitKey, TakeBack,
-    Terms,
+    Event, PaidBack, PayoutBank, ReturnEntry, SellerPart, SettledLine, SettledObject, Settlement, Span, Split,
+    SplitKey, TakeBack, Terms,
 };
 use ledger::fees::{Commission, Fees, Options, PaymentMethod, Settings};
 use ledger::house::{HouseAccount, HouseEntryTerms};
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::money::{Centavos, Rate};
-use ledger::period::PeriodSeal;
+use ledger::period::MonthEnd;
 use ledger::personal::Sealed;
 use ledger::record::{Decision, DecodeError, Idempotency, RailStamp, Record};
 use ledger::recurrence::{
@@ -415,7 +415,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 LedgerId::System,
                 Event::PeriodClosed {
                     month: Month(682),
-                    seal: PeriodSeal { through: 1_234_567, head: [0xAA; 32].into(), totals: [0xBB; 32].into() },
+                    end: MonthEnd { through: 1_234_567, head: [0xAA; 32].into(), totals: [0xBB; 32].into() },
                 },
             )),
         ),
@@ -614,8 +614,51 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     notes: "conta encerrada".to_owned(),
                     settlements: Vec::new(),
                     bank: Some(PayoutBank::Pix),
+                    entry: None,
                 },
             ),
+        ),
+        (
+            "withdrawal-return-requested",
+            by_operator(one(
+                recipient,
+                Event::WithdrawalReturnRequested {
+                    id: id(9),
+                    withdrawal: id(5),
+                    amount: Centavos(1_952),
+                    bank: Some(PayoutBank::Pix),
+                    reference: "EXTRATO-9".to_owned(),
+                    effective_day: Some(20_787),
+                    reason: "conta encerrada".to_owned(),
+                },
+            )),
+        ),
+        (
+            "withdrawal-return-rejected",
+            by_operator(one(
+                recipient,
+                Event::WithdrawalReturnRejected { id: id(9), notes: "não está no extrato".to_owned() },
+            )),
+        ),
+        (
+            "withdrawal-returned-by-operators",
+            by_operator(one(
+                recipient,
+                Event::WithdrawalReturned {
+                    id: id(5),
+                    amount: Centavos(1_952),
+                    spans: Vec::new(),
+                    consumed: Centavos::ZERO,
+                    notes: "conta encerrada".to_owned(),
+                    settlements: Vec::new(),
+                    bank: Some(PayoutBank::Pix),
+                    entry: Some(ReturnEntry {
+                        id: id(9),
+                        reference: "EXTRATO-9".to_owned(),
+                        effective_day: Some(20_787),
+                    }),
+                },
+            )),
         ),
         (
             "withdrawal-rejected",
@@ -636,6 +679,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     notes: "conta encerrada".to_owned(),
                     settlements,
                     bank: None,
+                    entry: None,
                 },
             ),
         ),
@@ -996,7 +1040,7 @@ fn readable(record: &Record) -> String {
     format!("{}\n", text.trim_start())
 }
 
-fn folder() -> PathBuf {
+pub(crate) fn folder() -> PathBuf {
     [env!("CARGO_MANIFEST_DIR"), "tests", "golden", "format-1"].iter().collect()
 }
 

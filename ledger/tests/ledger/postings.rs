@@ -111,6 +111,11 @@ const LESSONS: &[(&str, &[&str], &[&str])] = &[
         &["return ana w"],
     ),
     (
+        "Two operators book that a withdrawal came back, which the institution did not tell",
+        &["open-pix p 8000 ana=1000", "pay p", "withdraw ana w", "approve-withdrawal ana w", "settle ana w taken"],
+        &["ask-return ana x w", "reject-return ana x", "ask-return ana y w", "approve-return ana y"],
+    ),
+    (
         "An anticipation of 2000, to be sent in 2 days",
         &["open-card c 10000 1x ana=2000", "capture c"],
         &["anticipate ana d2 c.0"],

@@ -260,6 +260,7 @@ fn step() -> impl Strategy<Value = String> {
         2 => (anticipating(), charge(), 0_u8..3).prop_map(|(name, charge, index)| format!("anticipate {name} d2 {charge}.{index}")),
         6 => adjustment(),
         3 => write_off(),
+        3 => entered_return(),
     ]
 }
 
@@ -298,6 +299,18 @@ fn write_off() -> impl Strategy<Value = String> {
     (verb, debtor, 1_i64..400).prop_map(|(verb, debtor, amount)| match verb {
         "ask-write-off" => format!("{verb} {debtor} o-{debtor} {amount}"),
         verb => format!("{verb} {debtor} o-{debtor}"),
+    })
+}
+
+/// The steps by which two operators book that a withdrawal came back.
+fn entered_return() -> impl Strategy<Value = String> {
+    let verb = prop::sample::select(
+        ["ask-return", "ask-return", "approve-return", "approve-return", "approve-own-return", "reject-return"]
+            .as_slice(),
+    );
+    (verb, anticipating()).prop_map(|(verb, name)| match verb {
+        "ask-return" => format!("{verb} {name} x-{name} w-{name}"),
+        verb => format!("{verb} {name} x-{name}"),
     })
 }
 

@@ -1,19 +1,55 @@
-//! Sources of entries: the names that exports show. Every event has a golden file, so an event that
-//! moves money and has no name is noticed here.
+//! Names of facts, and sources of entries: what exports show. Every event has a golden file.
 
-use crate::golden::samples;
+use std::collections::BTreeSet;
+
+use crate::golden::{folder, samples};
+use ledger::record::RailStamp;
 use ledger::source::{self, Source};
 
+/// The list of names is like a golden file: a line is written once and never changed.
 #[test]
-fn every_fact_that_moves_money_has_a_name() {
+fn the_names_of_facts_stay() {
+    let events = samples().into_iter().flat_map(|(_, record)| record.events);
+    let names: BTreeSet<_> = events.map(|event| format!("{} {}", variant(&event), event.name())).collect();
+    let path = folder().parent().unwrap().join("fact_names.txt");
+    let text = std::fs::read_to_string(&path).unwrap();
+    let mut kept: BTreeSet<_> = text.lines().map(str::to_owned).collect();
+    if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
+        kept.extend(names.iter().cloned());
+        std::fs::write(&path, kept.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+    }
+    assert_eq!(names, kept, "UPDATE_SNAPSHOTS=1 adds the names of new facts, and removes none");
+}
+
+fn variant(event: &ledger::event::Event) -> String {
+    format!("{event:?}").chars().take_while(|letter| letter.is_alphanumeric()).collect()
+}
+
+#[test]
+fn every_entry_has_the_name_of_its_fact() {
     let mut named = 0;
     for (name, record) in samples() {
         let sources = source::of_entries(&record);
         assert_eq!(sources.len(), record.entries.len(), "{name}");
         assert!(sources.iter().all(|source| source.event != Source::UNNAMED), "{name}");
+        let names: Vec<_> = record.events.iter().map(|event| event.name()).collect();
+        assert!(sources.iter().all(|source| source.event == names[source.place]), "{name}");
         named += sources.len();
     }
     assert!(named > 0, "there are entries among the samples");
+}
+
+#[test]
+fn the_institutions_id_of_an_act_is_among_the_objects_where_the_fact_has_none() {
+    let mut found = BTreeSet::new();
+    for (_, mut record) in samples() {
+        record.rail = Some(RailStamp { id: "act".to_owned(), at: record.effective_at });
+        for source in source::of_entries(&record) {
+            found.extend(source.objects.iter().filter(|(_, id)| id == "act").map(|(name, _)| (source.event, *name)));
+        }
+    }
+    let returned = [("payer_repaid", "return"), ("withdrawal_returned", "return")];
+    assert_eq!(found, [("card_captured", "capture")].into_iter().chain(returned).collect());
 }
 
 #[test]

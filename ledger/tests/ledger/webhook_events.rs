@@ -94,6 +94,7 @@ fn what_moves_money_out_is_told() {
                 notes: notes(),
                 settlements: vec![],
                 bank: None,
+                entry: None,
             },
             "withdrawal.rejected",
         ),

@@ -18,6 +18,7 @@ use ledger::merchant::{
     RepaymentKind, RequestRefund, SplitRequest, Subscribe, SubscriptionChange,
 };
 use ledger::money::{Centavos, Rate};
+use ledger::object::{self, Object};
 use ledger::personal::Sealed;
 use ledger::receivables::Receivables;
 use ledger::recipient::coverage::{Holder, Place};
@@ -27,6 +28,7 @@ use ledger::recurrence::{BillingCycle, InitialFee, PlanTerms, StoredCard, Subscr
 use ledger::rejection::Rejection;
 use ledger::statement::{StatementAccount, StatementLineKind, statement_lines};
 use ledger::time::{Minute, Timestamp};
+use ledger::withdrawal_return::{ReturnCommand, WithdrawalReturn};
 use ledger::write_off::WriteOffCommand;
 
 /// 2026-01-01T12:00:30.500Z: every world begins half a minute into a minute, so that rounding down
@@ -36,6 +38,11 @@ pub(crate) const START: Timestamp = Timestamp(1_767_268_830_500);
 const GROUP: GroupNumber = GroupNumber(1);
 
 const FACE: CardFace = CardFace { bin: 411_111, last4: 1111, brand: CardBrand::Visa };
+
+/// The object of an id, as these Records tell it.
+fn read<T: Object>(journal: &[Record], id: ObjectId) -> Option<T> {
+    object::read(id, journal.iter().map(Ok::<_, std::convert::Infallible>)).expect("a journal in memory")
+}
 
 /// The group at one moment, and all that led to it.
 pub(crate) struct World {
@@ -109,7 +116,8 @@ impl World {
         for (unknown_withdrawal, name) in (100..).zip(["w-ana", "w-bia"]) {
             names.insert(name.to_owned(), ids.object(GROUP, START, 1 << 40 | unknown_withdrawal));
         }
-        for (made, name) in (200_u64..).zip(["p0", "p1", "s0", "s1", "o-merchant", "o-ana", "o-bia"]) {
+        for (made, name) in (200_u64..).zip(["p0", "p1", "s0", "s1", "o-merchant", "o-ana", "o-bia", "x-ana", "x-bia"])
+        {
             names.insert(name.to_owned(), ids.object(GROUP, START, 1 << 40 | made));
         }
         Self {
@@ -161,6 +169,18 @@ impl World {
                     "merchant" => self.decide(MerchantCommand::WriteOff(command)),
                     name => self.decide_recipient(self.number(name), RecipientCommand::WriteOff(command)),
                 };
+                // The name stays with the one that waits.
+                decided.inspect_err(|_| self.names = names)
+            }
+            (
+                "ask-return" | "approve-return" | "approve-return-late" | "approve-own-return" | "reject-return",
+                [name, rest @ ..],
+            ) => {
+                let number = self.number(name);
+                let names = self.names.clone();
+                let decided = self.entered_return(verb, rest).and_then(|command| {
+                    self.decide_recipient(number, RecipientCommand::EnterReturn { command, closed: None })
+                });
                 // The name stays with the one that waits.
                 decided.inspect_err(|_| self.names = names)
             }
@@ -276,6 +296,46 @@ impl World {
             (_, [name]) => WriteOffCommand::Approve { id: self.id(name), operator },
             _ => panic!("no such step: {verb} {rest:?}"),
         }
+    }
+
+    /// `ask-return ana x w`, or `ask-return ana x w day=3`, counted from the first day; then
+    /// `approve-return ana x`. The withdrawal is read from the journal, as the engine does;
+    /// `approve-return-late ana x` has read it before the last Record.
+    fn entered_return(&mut self, verb: &str, rest: &[&str]) -> Result<ReturnCommand, Rejection> {
+        let operator = if verb == "approve-own-return" { "" } else { "rui" }.to_owned();
+        match (verb, rest) {
+            ("ask-return", [name, withdrawal, day @ ..]) => {
+                let withdrawal = self.read(self.id(withdrawal)).ok_or(Rejection::WithdrawalNotPaid)?;
+                let first_day = (START.0 / milliseconds("1d")) as i32;
+                let day = day.first().map(|day| day.strip_prefix("day=").expect("a day reads day=3"));
+                let day = day.map(|day| first_day + day.parse::<i32>().expect("a day is a number"));
+                Ok(ReturnCommand::Request {
+                    id: self.name(name),
+                    withdrawal: Box::new(withdrawal),
+                    to: None,
+                    reference: "EXTRATO-9".to_owned(),
+                    effective_day: day.map(|day| day as u32),
+                    reason: "Conta encerrada".to_owned(),
+                })
+            }
+            ("reject-return", [name]) => {
+                Ok(ReturnCommand::Reject { id: self.id(name), notes: "Não está no extrato".to_owned() })
+            }
+            (_, [name]) => {
+                let id = self.id(name);
+                let asked: WithdrawalReturn = self.read(id).ok_or(Rejection::HouseEntryAlreadyDecided)?;
+                let unread = usize::from(verb == "approve-return-late");
+                let withdrawal = read(&self.journal[..self.journal.len() - unread], asked.withdrawal);
+                let withdrawal = withdrawal.expect("a return is of a withdrawal");
+                Ok(ReturnCommand::Approve { id, withdrawal: Box::new(withdrawal), operator })
+            }
+            _ => panic!("no such step: {verb} {rest:?}"),
+        }
+    }
+
+    /// The object of an id, as the journal tells it.
+    fn read<T: Object>(&self, id: ObjectId) -> Option<T> {
+        read(&self.journal, id)
     }
 
     /// The facts of a split as the journal has them; made-up ones for a split that is not there.

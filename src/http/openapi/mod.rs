@@ -215,7 +215,8 @@ const FOR_ALL: &str = "\
 Amounts are integer centavos unless a field says otherwise. Fields that are not known are ignored; a field that is null is as good as \
 absent. Whatever is refused is answered with `application/problem+json` (RFC 9457), whose `code` is stable and whose `message` is for \
 people. A caller's `X-Request-Id` of 1 to 128 visible ASCII characters is kept. A valid `traceparent` (W3C Trace Context) is answered \
-with `traceresponse`.";
+with `traceresponse`.\n\n\
+Questions go to the operator of this server. How to report a vulnerability: `/docs/SECURITY` of this server.";
 
 /// The schema itself, or the one that it refers to.
 fn resolved<'a>(schema: &'a Value, schemas: &'a Value) -> &'a Value {
@@ -224,6 +225,13 @@ fn resolved<'a>(schema: &'a Value, schemas: &'a Value) -> &'a Value {
         None => schema,
     }
 }
+
+/// The headers of streams and reports that say which Records count.
+const CUT_HEADERS: [(&str, &[&str]); 3] = [
+    ("/ops/export", &["X-Cut"]),
+    ("/api/reports/ledger", &["X-Cut"]),
+    ("/ops/reports/{name}", &["Report-Cut", "Report-Head"]),
+];
 
 /// Adds the parts of an operation that follow from its path and method.
 fn complete_operation(path: &str, method: &str, operation: &mut Value, schemas: &Value) {
@@ -294,6 +302,14 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value, schemas: 
         let number = status.parse().unwrap_or_default();
         complete_response(number, response, of_merchants, method, schemas);
     }
+    name_cut(path, operation);
+}
+
+/// Adds the headers that say which Records count.
+fn name_cut(path: &str, operation: &mut Value) {
+    for (_, names) in CUT_HEADERS.iter().filter(|(of, _)| *of == path) {
+        refer(&mut operation["responses"]["200"], names.iter().copied());
+    }
 }
 
 /// Gives an operation its name in words as its summary, and all that its handler says as its
@@ -345,6 +361,11 @@ fn complete_response(status: u16, response: &mut Value, of_merchants: bool, meth
         202 if method == "get" => names.push("Retry-After"),
         _ => {}
     }
+    refer(response, names);
+}
+
+/// Names the headers of a response.
+fn refer(response: &mut Value, names: impl IntoIterator<Item = &'static str>) {
     for name in names {
         response["headers"][name] = json!({"$ref": format!("#/components/headers/{name}")});
     }
@@ -421,6 +442,9 @@ fn headers() -> Value {
         }),
         "RateLimit": text("What is left of the limit, and when it is full again."),
         "RateLimit-Policy": text("The limit: how many requests in how many seconds."),
+        "X-Cut": always("The last Record that counts, by partition of the journal: `0=42`, with commas between partitions."),
+        "Report-Cut": always("The last Record that counts, by partition of the journal: `0=42`, with commas between partitions."),
+        "Report-Head": always("SHA-256 of the block that has this Record, hexadecimal."),
         "Retry-After": seconds("When to try again, in seconds."),
         "WWW-Authenticate": always("`Bearer`."),
     })

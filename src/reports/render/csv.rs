@@ -6,9 +6,9 @@ use super::words::shown;
 use crate::http::csv::write_cell;
 use crate::reports::table::{Cell, Closing, Heading, Renderer};
 
-/// Dialect of a report's CSV.
+/// ReportDialect of a report's CSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Dialect {
+pub(super) enum ReportDialect {
     /// RFC 4180; amounts in centavos, days in ISO 8601.
     Plain,
     /// `;` between cells, amounts in reais with a decimal comma, DD/MM/AAAA, a byte order mark.
@@ -17,17 +17,17 @@ pub(super) enum Dialect {
 
 /// A report that is being written.
 pub(super) struct CsvTable<'a> {
-    dialect: Dialect,
+    dialect: ReportDialect,
     out: &'a mut dyn Write,
     line: Vec<u8>,
 }
 
 impl<'a> CsvTable<'a> {
-    pub(super) fn new(heading: &Heading<'_>, dialect: Dialect, out: &'a mut dyn Write) -> io::Result<Self> {
+    pub(super) fn new(heading: &Heading<'_>, dialect: ReportDialect, out: &'a mut dyn Write) -> io::Result<Self> {
         let names = heading.columns.iter();
         let head = match dialect {
-            Dialect::Plain => names.map(|column| column.name).collect::<Vec<_>>().join(","),
-            Dialect::Brazilian => {
+            ReportDialect::Plain => names.map(|column| column.name).collect::<Vec<_>>().join(","),
+            ReportDialect::Brazilian => {
                 format!("\u{feff}{}", names.map(|column| column.label).collect::<Vec<_>>().join(";"))
             }
         };
@@ -40,17 +40,17 @@ impl<'a> CsvTable<'a> {
 impl Renderer for CsvTable<'_> {
     fn row(&mut self, cells: &[Cell]) -> io::Result<()> {
         self.line.clear();
-        let separator = if self.dialect == Dialect::Plain { ',' } else { ';' };
+        let separator = if self.dialect == ReportDialect::Plain { ',' } else { ';' };
         for (place, cell) in cells.iter().enumerate() {
             if place > 0 {
                 self.line.push(separator as u8);
             }
             match (cell, self.dialect) {
                 (Cell::Text(text), _) => write_cell(text, separator, &mut self.line),
-                (Cell::Centavos(centavos), Dialect::Plain) => self.line.extend(centavos.to_string().bytes()),
-                (Cell::Centavos(centavos), Dialect::Brazilian) => self.line.extend(ungrouped(*centavos).bytes()),
-                (Cell::Day(day), Dialect::Plain) => self.line.extend(day.to_string().bytes()),
-                (Cell::Rate(rate), Dialect::Plain) => self.line.extend(rate.as_percent().to_string().bytes()),
+                (Cell::Centavos(centavos), ReportDialect::Plain) => self.line.extend(centavos.to_string().bytes()),
+                (Cell::Centavos(centavos), ReportDialect::Brazilian) => self.line.extend(ungrouped(*centavos).bytes()),
+                (Cell::Day(day), ReportDialect::Plain) => self.line.extend(day.to_string().bytes()),
+                (Cell::Rate(rate), ReportDialect::Plain) => self.line.extend(rate.as_percent().to_string().bytes()),
                 (cell, _) => self.line.extend(shown(cell).bytes()),
             }
         }

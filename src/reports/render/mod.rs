@@ -23,8 +23,8 @@ pub(super) fn renderer<'a>(
     Ok(match format {
         ReportFormat::Table => Box::new(text::TextTable::new(heading, out)),
         ReportFormat::Json => Box::new(json::JsonTable::new(heading, out)?),
-        ReportFormat::Csv => Box::new(csv::CsvTable::new(heading, csv::Dialect::Plain, out)?),
-        ReportFormat::CsvPtbr => Box::new(csv::CsvTable::new(heading, csv::Dialect::Brazilian, out)?),
+        ReportFormat::Csv => Box::new(csv::CsvTable::new(heading, csv::ReportDialect::Plain, out)?),
+        ReportFormat::CsvPtbr => Box::new(csv::CsvTable::new(heading, csv::ReportDialect::Brazilian, out)?),
         ReportFormat::Xlsx => Box::new(xlsx::XlsxTable::new(heading, out)?),
         ReportFormat::Html => Box::new(html::HtmlTable::new(heading, out)?),
         ReportFormat::Pdf => Box::new(pdf::PdfTable::new(heading, out)),

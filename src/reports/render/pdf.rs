@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use pdf_writer::{Content, Filter, Finish, Name, Pdf, Rect, Ref, Str, TextStr};
 
-use super::pdf_layout::{Place, broken, places, width, win_ansi};
+use super::pdf_layout::{TextPlace, broken, places, width, win_ansi};
 use super::words::{cut, shown, subject, totals};
 use crate::reports::table::{Cell, Closing, Heading, Kind, Renderer};
 
@@ -64,7 +64,7 @@ impl<'a> PdfTable<'a> {
         let places = places(&self.kinds, &all, line, SIZE);
         let top = page_height - MARGIN;
         let mut pages = Vec::new();
-        let mut page = Page::begin(top);
+        let mut page = PdfPage::begin(top);
         page.text(MARGIN, TITLE_SIZE, BOLD, self.title);
         page.y -= LEADING * 1.6;
         page.text(MARGIN, SIZE, PLAIN, &self.subject);
@@ -73,7 +73,7 @@ impl<'a> PdfTable<'a> {
         let last = self.lines.len().saturating_sub(1);
         for (place, cells) in self.lines.iter().enumerate() {
             if page.y - height(&places, cells) < MARGIN + LEADING {
-                pages.push(std::mem::replace(&mut page, Page::begin(top)).content);
+                pages.push(std::mem::replace(&mut page, PdfPage::begin(top)).content);
                 self.row(&mut page, &places, &self.head, BOLD);
             }
             let is_total = place == last && cells.first().is_some_and(|first| first == "Total");
@@ -83,7 +83,7 @@ impl<'a> PdfTable<'a> {
         pages
     }
 
-    fn row(&self, page: &mut Page, places: &[Place], cells: &[String], font: Name<'_>) {
+    fn row(&self, page: &mut PdfPage, places: &[TextPlace], cells: &[String], font: Name<'_>) {
         for ((cell, place), kind) in cells.iter().zip(places).zip(&self.kinds) {
             let top = page.y;
             for text in broken(cell, place.width, SIZE) {
@@ -101,7 +101,7 @@ impl<'a> PdfTable<'a> {
 }
 
 /// Height of a row, points.
-fn height(places: &[Place], cells: &[String]) -> f32 {
+fn height(places: &[TextPlace], cells: &[String]) -> f32 {
     let lines = cells.iter().zip(places).map(|(cell, place)| broken(cell, place.width, SIZE).len()).max();
     lines.unwrap_or(1) as f32 * LEADING + ROW_GAP
 }
@@ -110,12 +110,12 @@ const PLAIN: Name<'static> = Name(b"F1");
 const BOLD: Name<'static> = Name(b"F2");
 
 /// A page that is being filled from its top.
-struct Page {
+struct PdfPage {
     content: Content,
     y: f32,
 }
 
-impl Page {
+impl PdfPage {
     fn begin(top: f32) -> Self {
         Self { content: Content::new(), y: top }
     }

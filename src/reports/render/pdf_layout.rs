@@ -43,14 +43,14 @@ pub(super) fn win_ansi(text: &str) -> Vec<u8> {
 
 /// One column on the page, points.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Place {
+pub(super) struct TextPlace {
     pub(super) left: f32,
     pub(super) width: f32,
 }
 
 /// The places of columns on a line of this width. Columns of numbers and days have the width of
 /// their widest cell; columns of text share the rest.
-pub(super) fn places(kinds: &[Kind], lines: &[Vec<String>], line: f32, size: f32) -> Vec<Place> {
+pub(super) fn places(kinds: &[Kind], lines: &[Vec<String>], line: f32, size: f32) -> Vec<TextPlace> {
     let natural = |column: usize| lines.iter().map(|cells| width(&cells[column], size)).fold(0.0, f32::max);
     let mut widths: Vec<f32> = (0..kinds.len()).map(natural).collect();
     let free = line - GAP * (kinds.len().saturating_sub(1)) as f32;
@@ -66,7 +66,7 @@ pub(super) fn places(kinds: &[Kind], lines: &[Vec<String>], line: f32, size: f32
     }
     let mut left = 0.0;
     let place = |width: f32| {
-        let place = Place { left, width };
+        let place = TextPlace { left, width };
         left += width + GAP;
         place
     };

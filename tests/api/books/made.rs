@@ -144,6 +144,7 @@ fn returned() -> Record {
         notes: "\"; include \"/etc/passwd".to_owned(),
         settlements: Vec::new(),
         bank: None,
+        entry: None,
     };
     Decision::of(event).into_record(R, 3, Timestamp(BEGIN_MS + MANUAL.len() as i64 * STEP_MS))
 }

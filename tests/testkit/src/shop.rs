@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::balance_files::BalanceFileOptions;
+use actors::engine::AdmissionLimits;
+use actors::engine::BalanceFileOptions;
+use actors::engine::IndexOptions;
+use actors::engine::Outcome;
 use actors::engine::{Engine, EngineOptions};
-use actors::index::IndexOptions;
-use actors::journal::AdmissionLimits;
 use actors::rails::Rails;
-use actors::resident::Outcome;
 use actors::store::SledOptions;
 use ledger::fees::Settings as AccountSettings;
 use ledger::id::{GroupNumber, ObjectId};

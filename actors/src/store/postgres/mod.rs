@@ -34,7 +34,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 use self::lease::Lease;
 use self::link::{Connector, Line, Link};
 use self::reading::Blocks;
-use self::state_area::{Area, WriteBehind};
+use self::state_area::{Area, StateWrites};
 use super::{
     Block, Durability, Epoch, Head, KeyAndValue, Landed, Monitor, Partition, Sequence, Store, StoreError, StoredRecord,
     Tenure, admit_common_key, admit_file_name, admit_state_key,
@@ -96,7 +96,7 @@ struct StoreParts {
     beats: Line,
     /// Held while a file is written.
     filing: Mutex<()>,
-    waiting: WriteBehind,
+    waiting: StateWrites,
     monitor: Arc<Monitor>,
     /// How long work is tried that need not succeed.
     patience: Duration,
@@ -156,7 +156,7 @@ impl PostgresStore {
             files: line(),
             beats: Line::new(&beats),
             filing: Mutex::default(),
-            waiting: WriteBehind::default(),
+            waiting: StateWrites::default(),
             monitor: Arc::new(Monitor::of_server()),
             patience,
         };

@@ -44,7 +44,7 @@ type Place = (Partition, Area, Vec<u8>);
 
 /// A value that waits to be written; none when it is removed.
 #[derive(Debug, Clone)]
-struct Waiting {
+struct WaitingWrite {
     epoch: Epoch,
     number: u64,
     value: Option<Arc<[u8]>>,
@@ -52,7 +52,7 @@ struct Waiting {
 
 /// What was put and is not written yet.
 #[derive(Debug, Default)]
-pub(super) struct WriteBehind {
+pub(super) struct StateWrites {
     pending: Mutex<Pending>,
     changed: Condvar,
     /// Held while it is written.
@@ -61,14 +61,14 @@ pub(super) struct WriteBehind {
 
 #[derive(Debug, Default)]
 struct Pending {
-    values: BTreeMap<Place, Waiting>,
+    values: BTreeMap<Place, WaitingWrite>,
     bytes: usize,
     puts: u64,
     since: Option<Instant>,
     is_over: bool,
 }
 
-impl WriteBehind {
+impl StateWrites {
     fn value(&self, place: &Place) -> Option<Option<Arc<[u8]>>> {
         self.pending.lock().values.get(place).map(|waiting| waiting.value.clone())
     }
@@ -89,7 +89,7 @@ impl StoreParts {
             let mut pending = self.waiting.pending.lock();
             pending.puts += 1;
             pending.bytes += key.len() + value.map_or(0, <[u8]>::len);
-            let waiting = Waiting { epoch: tenure.epoch, number: pending.puts, value: value.map(Into::into) };
+            let waiting = WaitingWrite { epoch: tenure.epoch, number: pending.puts, value: value.map(Into::into) };
             pending.values.insert((tenure.partition, area, key.to_vec()), waiting);
             pending.since.get_or_insert_with(Instant::now);
             pending.bytes > WAITING_BYTES_MAX
@@ -113,13 +113,13 @@ impl StoreParts {
     /// Writes all that waits. Fails with `asking` being fenced, or the database being away.
     fn write_waiting(&self, asking: Option<Tenure>) -> Result<(), StoreError> {
         let _one_at_a_time = self.waiting.writing.lock();
-        let taken: BTreeMap<Place, Waiting> = {
+        let taken: BTreeMap<Place, WaitingWrite> = {
             let mut pending = self.waiting.pending.lock();
             pending.since = None;
             pending.bytes = 0;
             pending.values.clone()
         };
-        let mut by_tenure: BTreeMap<(Partition, Epoch), Vec<(&Place, &Waiting)>> = BTreeMap::new();
+        let mut by_tenure: BTreeMap<(Partition, Epoch), Vec<(&Place, &WaitingWrite)>> = BTreeMap::new();
         for (place, waiting) in &taken {
             by_tenure.entry((place.0, waiting.epoch)).or_default().push((place, waiting));
         }
@@ -146,7 +146,7 @@ impl StoreParts {
         outcome
     }
 
-    fn forget_written(&self, values: &[(&Place, &Waiting)]) {
+    fn forget_written(&self, values: &[(&Place, &WaitingWrite)]) {
         let mut pending = self.waiting.pending.lock();
         for (place, written) in values {
             if pending.values.get(*place).is_some_and(|waiting| waiting.number == written.number) {
@@ -156,7 +156,7 @@ impl StoreParts {
     }
 
     /// False if the tenure has ended: nothing was written then.
-    fn write_values(&self, tenure: Tenure, values: &[(&Place, &Waiting)]) -> Result<bool, StoreError> {
+    fn write_values(&self, tenure: Tenure, values: &[(&Place, &WaitingWrite)]) -> Result<bool, StoreError> {
         let (id, epoch) = (i32::from(tenure.partition.0), tenure.epoch.0 as i64);
         let (mut put, mut gone) = ((Vec::new(), Vec::new(), Vec::new()), (Vec::new(), Vec::new()));
         for ((_, area, key), waiting) in values {
