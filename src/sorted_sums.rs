@@ -58,8 +58,8 @@ impl SortedSums {
     }
 
     /// All keys in their order, each once, with its sums.
-    pub fn rows(&self) -> io::Result<Rows<'_>> {
-        Ok(Rows { held: self.held.iter().peekable(), runs: self.runs.merged()? })
+    pub fn rows(&self) -> io::Result<SortedRows<'_>> {
+        Ok(SortedRows { held: self.held.iter().peekable(), runs: self.runs.merged()? })
     }
 
     fn set_aside(&mut self) -> io::Result<()> {
@@ -208,12 +208,12 @@ impl Iterator for Merged<'_> {
 }
 
 /// Keys in their order, with their sums.
-pub struct Rows<'a> {
+pub struct SortedRows<'a> {
     held: std::iter::Peekable<btree_map::Iter<'a, Vec<u8>, Sums>>,
     runs: Merged<'a>,
 }
 
-impl Iterator for Rows<'_> {
+impl Iterator for SortedRows<'_> {
     type Item = io::Result<(Vec<u8>, Sums)>;
 
     fn next(&mut self) -> Option<Self::Item> {
