@@ -19,7 +19,7 @@
 //!   `load`, `read_model`, `resident`, `snapshots`.
 
 // What only tests reach is `pub` for them alone.
-#![cfg_attr(not(feature = "testkit"), allow(dead_code, unreachable_pub))]
+#![cfg_attr(not(feature = "testkit"), allow(dead_code, unreachable_pub, unused_imports))]
 
 pub mod backup;
 pub mod checkpoint;
