@@ -287,12 +287,8 @@ impl Key<'_> {
         execute: impl FnOnce() -> Result<T, Problem>,
     ) -> Result<Response, Problem> {
         let Some(idempotency) = self.idempotency else { return Ok(ok(execute()?)) };
-        if let Some(answer) = answers.begin(idempotency, self.engine.now())? {
-            return Keyed::Replayed(answer, None).answer(|answer| Ok(ok(answer)));
-        }
-        let answer = execute().and_then(|answer| serde_json::to_value(answer).map_err(|_| broken()));
-        answers.end(idempotency, answer.as_ref().ok());
-        Keyed::Executed(answer?, None).answer(|answer| Ok(ok(answer)))
+        let execute = || serde_json::to_value(execute()?).map_err(|_| broken());
+        answers.once(idempotency, self.engine.now(), execute)?.answer(|answer| Ok(ok(answer)))
     }
 
     /// Looks the key up in the published journal.
@@ -346,8 +342,8 @@ impl RememberedAnswers {
         }
     }
 
-    /// Keeps an answer, or forgets a request that was refused.
-    fn end(&self, idempotency: Idempotency, answer: Option<&Value>) {
+    /// Keeps an answer, or forgets a request that had none.
+    fn end(&self, idempotency: Idempotency, answer: Option<Value>) {
         let mut remembered = self.0.lock();
         match answer {
             None => remembered.retain(|one| one.idempotency.key != idempotency.key),
@@ -356,6 +352,34 @@ impl RememberedAnswers {
                 one.into_iter().for_each(|one| one.answer = Some(answer.clone()));
             }
         }
+    }
+
+    fn once(
+        &self,
+        idempotency: Idempotency,
+        now: Timestamp,
+        execute: impl FnOnce() -> Result<Value, Problem>,
+    ) -> Result<Keyed<Value>, Problem> {
+        if let Some(answer) = self.begin(idempotency, now)? {
+            return Ok(Keyed::Replayed(answer, None));
+        }
+        let mut under_way = UnderWay { answers: self, idempotency, answer: None };
+        let answer = execute()?;
+        under_way.answer = Some(answer.clone());
+        Ok(Keyed::Executed(answer, None))
+    }
+}
+
+/// A request that is carried out. However it ends, its key is not under way any more.
+struct UnderWay<'a> {
+    answers: &'a RememberedAnswers,
+    idempotency: Idempotency,
+    answer: Option<Value>,
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        self.answers.end(self.idempotency, self.answer.take());
     }
 }
 
@@ -401,6 +425,7 @@ mod tests {
     use axum::extract::Path;
     use axum::routing::post;
     use axum::{Router, body::Body};
+    use ledger::id::Fingerprint;
     use tower::ServiceExt;
 
     use super::*;
@@ -420,6 +445,18 @@ mod tests {
             let body = axum::body::to_bytes(response.into_body(), 1_000).await.unwrap();
             assert_eq!(body, route);
         }
+    }
+
+    #[test]
+    fn a_request_that_panicked_or_was_refused_leaves_its_key_free() {
+        let answers = RememberedAnswers::default();
+        let idempotency = Idempotency { key: Fingerprint([1; 16]), body: Fingerprint([2; 16]) };
+        let once = |execute: fn() -> Result<Value, Problem>| answers.once(idempotency, Timestamp(1), execute);
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| once(|| panic!("seeded"))));
+        assert!(panicked.is_err());
+        assert_eq!(once(|| Err(broken())).err().map(|problem| problem.code()), Some(Code::Internal));
+        assert!(matches!(once(|| Ok(Value::from(7))), Ok(Keyed::Executed(answer, None)) if answer == 7));
+        assert!(matches!(once(|| panic!("it was answered")), Ok(Keyed::Replayed(answer, None)) if answer == 7));
     }
 
     #[test]
