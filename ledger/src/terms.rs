@@ -241,7 +241,8 @@ pub struct ReturnEntry {
     pub effective_day: Option<u32>,
 }
 
-/// What the journal held at the end of a month.
+/// What the journal held at the end of a month, in the partition of the Record that closes it: with
+/// more partitions each has a closing Record of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct MonthEnd {
     /// The last Record that was booked by then; 0 when there was none.
