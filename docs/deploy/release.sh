@@ -11,6 +11,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
+for program in cargo-deb cargo-cyclonedx; do
+  command -v "$program" > /dev/null || { echo "$program is missing: cargo install cargo-deb cargo-cyclonedx" >&2; exit 1; }
+done
+
 profile=${PROFILE:-dist}
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 target=$(rustc -vV | sed -n 's/^host: //p')
@@ -26,12 +30,13 @@ RUSTFLAGS="-C target-feature=+crt-static --cfg getrandom_backend=\"linux_getrand
   cargo build --profile "$profile" --locked --target "$target" --bin centavo
 program=${CARGO_TARGET_DIR:-target}/$target/$profile/centavo
 
-mkdir -p "$files/$name/deploy" "$files/$name/docs/guide"
+mkdir -p "$files/$name/deploy"
 cp "$program" "$files/$name/centavo"
 strip "$files/$name/centavo"
 cp README.md CHANGELOG.md LICENSE* "$files/$name/"
 cp -r docs/deploy/*.{service,timer,toml,yml,json,html,md,conf} docs/deploy/{centavo-setup,debian} "$files/$name/deploy/"
-cp -r docs/guide/first-charge "$files/$name/docs/guide/"
+# The pages that the README leads to; the program serves them at /docs too.
+cp -r docs "$files/$name/"
 tar --create --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --directory "$files" "$name" |
   gzip --no-name > "$files/$name.tar.gz"
 

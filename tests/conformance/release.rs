@@ -69,6 +69,7 @@ fn archive_and_package_have_the_program_and_its_files() {
     assert_eq!(version(&place.path().join("centavo")), expected());
     println!("the program has {} bytes", std::fs::metadata(place.path().join("centavo")).unwrap().len());
     assert!(place.path().join("deploy/centavo.service").is_file() && place.path().join("LICENSE").is_file());
+    assert!(place.path().join("docs/guide/first-charge.md").is_file(), "the pages that the README leads to");
 
     // The README's one command for the archive.
     let block = blocks_of("README.md").0.into_iter().find(|block| block.starts_with("tar xf")).unwrap();
