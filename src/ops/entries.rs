@@ -140,6 +140,7 @@ fn check(wire: &HouseEntryRequest<'_>, now: Timestamp) -> Result<(HouseEntryTerm
     let reason = check.text("reason", wire.reason, 1..=500);
     let reference = check.text("reference", wire.reference, 1..=100);
     let effective_day = wire.effective_date.and_then(|raw| past_day(&mut check, raw, now));
+    refuse_what_returns_have(&mut check, wire);
     let checked = (|| {
         let (amount, reference) = (Centavos(amount?), reference?.into_owned());
         Some((
@@ -148,6 +149,14 @@ fn check(wire: &HouseEntryRequest<'_>, now: Timestamp) -> Result<(HouseEntryTerm
         ))
     })();
     check.finish_with(checked)
+}
+
+fn refuse_what_returns_have(check: &mut Checker, wire: &HouseEntryRequest<'_>) {
+    for (name, raw) in [("withdrawal", wire.withdrawal), ("bank", wire.bank)] {
+        if raw.is_some() {
+            check.refuse::<()>(name, "not_allowed", format!("{name} só cabe com kind {WITHDRAWAL_RETURNED}"));
+        }
+    }
 }
 
 /// How the names of debts begin.
@@ -182,6 +191,7 @@ fn check_write_off(app: &App, wire: &HouseEntryRequest<'_>, debtor: LedgerId) ->
     if wire.effective_date.is_some() {
         check.refuse::<()>("effective_date", "not_allowed", "uma baixa vale a partir do seu lançamento");
     }
+    refuse_what_returns_have(&mut check, wire);
     let id = app.new_id(debtor.group().ok_or_else(broken)?)?;
     let checked = (|| {
         let (_, amount, reference, reason) = (debit?, Centavos(amount?), reference?, reason?);

@@ -87,8 +87,11 @@ async fn an_entry_that_makes_no_sense_is_refused() {
         ("amount", json!(1_000_000_000_001_i64)),
         ("reason", json!("")),
         ("reference", json!("x".repeat(101))),
+        ("withdrawal", json!({})),
+        ("bank", json!("Assets:Bank:Pix")),
     ] {
-        let body = with(&sweep(), &format!("/{field}"), value.clone());
+        let mut body = sweep();
+        body[field] = value.clone();
         let refused = world.ops_post("/ops/entries", &body).await.refused(400, "validation_failed");
         assert_eq!(refused["errors"][0]["field"], field, "{value}");
     }
