@@ -33,3 +33,7 @@ const server = createServer(async (request, response) => {
   }
 });
 server.listen(Number(process.env.WEBHOOK_PORT ?? 8090), "127.0.0.1");
+setTimeout(() => {
+  console.error("no webhook in a minute: GET /api/events tells what was tried");
+  process.exit(1);
+}, 60_000);

@@ -41,5 +41,7 @@ class Webhooks(BaseHTTPRequestHandler):
 
 server = HTTPServer(("127.0.0.1", int(os.environ.get("WEBHOOK_PORT", 8090))), Webhooks)
 server.heard = False
+server.timeout = 60
+server.handle_timeout = lambda: exit("no webhook in a minute: GET /api/events tells what was tried")
 while not server.heard:
     server.handle_request()
