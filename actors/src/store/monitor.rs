@@ -99,9 +99,8 @@ impl Monitor {
     pub fn longest_wait(&self) -> Option<LongestWait> {
         let waits = self.waits.lock();
         let critical = waits.since.values().filter(|(what, _)| what.is_critical());
-        critical
-            .map(|(what, since)| LongestWait { what: *what, took: since.elapsed() })
-            .max_by_key(|waiting| waiting.took)
+        let first = critical.min_by_key(|(_, since)| *since);
+        first.map(|(what, since)| LongestWait { what: *what, took: since.elapsed() })
     }
 
     /// The longest wait that another process on this machine could end: none for a store on a
