@@ -35,6 +35,18 @@ struct Runs {
     ends: Vec<u64>,
 }
 
+/// The key of an account, by the outside names of its ledger and of itself, in whose order it is.
+pub fn key_of_account(ledger: &str, account: &str) -> Vec<u8> {
+    [ledger.as_bytes(), b"\0", account.as_bytes()].concat()
+}
+
+/// The names of ledger and account in a key of [`key_of_account`].
+pub fn account_of_key(key: Vec<u8>) -> io::Result<(String, String)> {
+    let names = String::from_utf8(key).map_err(io::Error::other)?;
+    let (ledger, account) = names.split_once('\0').ok_or(io::ErrorKind::InvalidData)?;
+    Ok((ledger.to_owned(), account.to_owned()))
+}
+
 impl Default for SortedSums {
     fn default() -> Self {
         Self::holding(HELD_MAX)

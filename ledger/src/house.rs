@@ -98,6 +98,26 @@ pub enum HouseEntryDecision {
     },
 }
 
+impl HouseEntryDecision {
+    /// Takes what a Record decides of an entry: which of its events books it, and the notes of the
+    /// one that rejects it.
+    pub(crate) fn follow(
+        &mut self,
+        record: &Record,
+        approves: impl Fn(&Event) -> bool,
+        rejects: impl Fn(&Event) -> Option<&String>,
+    ) {
+        let by = || record.operator.clone().unwrap_or_default();
+        for event in &record.events {
+            if approves(event) {
+                *self = Self::Approved { by: by() };
+            } else if let Some(notes) = rejects(event) {
+                *self = Self::Rejected { by: by(), notes: notes.clone() };
+            }
+        }
+    }
+}
+
 /// An entry of the house ledger, from its Records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HouseEntry {
@@ -133,18 +153,15 @@ impl Object for HouseEntry {
     }
 
     fn follow(&mut self, record: &Record) {
-        let by = || record.operator.clone().unwrap_or_default();
-        for event in &record.events {
-            match event {
-                Event::HouseEntryApproved { id, .. } if *id == self.id => {
-                    self.decision = HouseEntryDecision::Approved { by: by() };
-                }
-                Event::HouseEntryRejected { id, notes } if *id == self.id => {
-                    self.decision = HouseEntryDecision::Rejected { by: by(), notes: notes.clone() };
-                }
-                _ => {}
-            }
-        }
+        let entry = self.id;
+        self.decision.follow(
+            record,
+            |event| matches!(event, Event::HouseEntryApproved { id, .. } if *id == entry),
+            |event| match event {
+                Event::HouseEntryRejected { id, notes } if *id == entry => Some(notes),
+                _ => None,
+            },
+        );
     }
 }
 

@@ -208,17 +208,14 @@ impl Object for WithdrawalReturn {
     }
 
     fn follow(&mut self, record: &Record) {
-        let by = || record.operator.clone().unwrap_or_default();
-        for event in &record.events {
-            match event {
-                Event::WithdrawalReturned { entry: Some(entry), .. } if entry.id == self.id => {
-                    self.decision = HouseEntryDecision::Approved { by: by() };
-                }
-                Event::WithdrawalReturnRejected { id, notes } if *id == self.id => {
-                    self.decision = HouseEntryDecision::Rejected { by: by(), notes: notes.clone() };
-                }
-                _ => {}
-            }
-        }
+        let entry = self.id;
+        self.decision.follow(
+            record,
+            |event| matches!(event, Event::WithdrawalReturned { entry: Some(said), .. } if said.id == entry),
+            |event| match event {
+                Event::WithdrawalReturnRejected { id, notes } if *id == entry => Some(notes),
+                _ => None,
+            },
+        );
     }
 }

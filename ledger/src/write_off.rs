@@ -143,17 +143,14 @@ impl Object for WriteOff {
     }
 
     fn follow(&mut self, record: &Record) {
-        let by = || record.operator.clone().unwrap_or_default();
-        for event in &record.events {
-            match event {
-                Event::DeficitWrittenOff { id, .. } | Event::ClawbackWrittenOff { id, .. } if *id == self.id => {
-                    self.decision = HouseEntryDecision::Approved { by: by() };
-                }
-                Event::WriteOffRejected { id, notes } if *id == self.id => {
-                    self.decision = HouseEntryDecision::Rejected { by: by(), notes: notes.clone() };
-                }
-                _ => {}
-            }
-        }
+        let entry = self.id;
+        self.decision.follow(
+            record,
+            |event| matches!(event, Event::DeficitWrittenOff { id, .. } | Event::ClawbackWrittenOff { id, .. } if *id == entry),
+            |event| match event {
+                Event::WriteOffRejected { id, notes } if *id == entry => Some(notes),
+                _ => None,
+            },
+        );
     }
 }

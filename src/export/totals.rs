@@ -7,7 +7,7 @@ use serde::ser::Error;
 use serde::{Deserialize, Serialize, Serializer};
 
 use super::books::AccountBooks;
-use crate::sorted_sums::SortedSums;
+use crate::sorted_sums::{SortedSums, account_of_key, key_of_account};
 
 /// Totals of an export.
 #[derive(Default)]
@@ -59,7 +59,7 @@ impl AccountSums {
     /// Adds to the totals of an account of the ledger with this outside name.
     pub(super) fn add(&mut self, ledger: &str, account: &AccountBooks) -> io::Result<()> {
         let AccountBooks { name, opening, debits, credits, .. } = account;
-        self.0.add(&[ledger.as_bytes(), b"\0", name.as_bytes()].concat(), [*opening, *debits, *credits])
+        self.0.add(&key_of_account(ledger, name), [*opening, *debits, *credits])
     }
 
     /// The accounts that were not always empty, in the order of their names.
@@ -67,9 +67,7 @@ impl AccountSums {
         let was_moved = |row: &io::Result<(_, _)>| row.as_ref().map_or(true, |(_, sums)| *sums != [0; 3]);
         Ok(self.0.rows()?.filter(was_moved).map(|row| {
             let (key, [opening, debits, credits]) = row?;
-            let name = String::from_utf8(key).map_err(io::Error::other)?;
-            let (ledger, account) = name.split_once('\0').ok_or(io::ErrorKind::InvalidData)?;
-            let (ledger, account) = (ledger.to_owned(), account.to_owned());
+            let (ledger, account) = account_of_key(key)?;
             Ok(AccountTotals { ledger, account, opening, debits, credits, closing: opening + debits - credits })
         }))
     }

@@ -14,7 +14,7 @@ use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use super::fold::{Ended, Fold, Posted};
 use super::ledger_scope::LedgerScope;
 use super::table::{Cell, Column, Kind, Rows, column, sum};
-use crate::sorted_sums::{HELD_MAX, SortedSums};
+use crate::sorted_sums::{HELD_MAX, SortedSums, account_of_key, key_of_account};
 
 const COLUMNS: &[Column] = &[
     column("ledger", "Razão", Kind::Text),
@@ -91,7 +91,7 @@ impl TrialBalanceReport {
                 Place::Account(..) if sums == [0; 3] => {}
                 Place::Account(ledger, account) => {
                     let (ledger, account) = scope.names((ledger, account), &names);
-                    named.add(&[ledger.as_bytes(), b"\0", account.as_bytes()].concat(), sums)?;
+                    named.add(&key_of_account(&ledger, &account), sums)?;
                 }
             }
         }
@@ -132,11 +132,10 @@ impl Fold for TrialBalanceReport {
         drop(self);
         for row in named.rows()? {
             let (key, [opening, debits, credits]) = row?;
-            let text = String::from_utf8(key).map_err(io::Error::other)?;
-            let (ledger, account) = text.split_once('\0').ok_or(io::ErrorKind::InvalidData)?;
+            let (ledger, account) = account_of_key(key)?;
             rows.add(&[
-                Cell::text(ledger),
-                Cell::text(account),
+                Cell::Text(ledger),
+                Cell::Text(account),
                 Cell::Centavos(opening),
                 Cell::Centavos(debits),
                 Cell::Centavos(credits),

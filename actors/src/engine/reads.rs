@@ -114,8 +114,7 @@ impl Engine {
         self.merchant(group, |row| row.id).ok_or_else(|| Unavailable::contradicting("the opening of a group"))
     }
 
-    /// A recipient whose number the books told. Error: there is none, so that the books contradict
-    /// themselves.
+    /// A recipient whose number the books told. Error: there is none, a contradiction of the books.
     pub fn recipient_row(&self, group: GroupNumber, number: RecipientNumber) -> Result<RecipientRow, Unavailable> {
         let find = |row: &MerchantRow| row.recipients.get((number.0 as usize).checked_sub(1)?).cloned();
         let row = self.merchant(group, find).flatten();
