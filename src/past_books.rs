@@ -13,7 +13,7 @@ use actors::store::Sequence;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
-use crate::http::problem::{Code, Problem, broken};
+use crate::http::problem::{Code, Problem, failed};
 use crate::http::trace::{RequestContext, spawn_blocking};
 
 /// Cuts whose sums are kept, some 50 sums each.
@@ -113,7 +113,7 @@ impl PastBooks {
         match end {
             Ok(PastReading::Done(sums)) => Ok(sums),
             Ok(PastReading::Failed(problem)) => Err(problem),
-            _ => Err(broken()),
+            _ => Err(failed("the job ended without a word")),
         }
     }
 
@@ -159,7 +159,7 @@ async fn work(
     let end = match read.await {
         Ok(Ok(sums)) => PastReading::Done(Arc::new(sums)),
         Ok(Err(error)) => PastReading::Failed(error.into()),
-        Err(_) => PastReading::Failed(broken()),
+        Err(panicked) => PastReading::Failed(failed(panicked)),
     };
     let mut state = state.lock();
     if let PastReading::Done(sums) = &end {

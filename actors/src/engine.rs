@@ -67,7 +67,7 @@ pub use cashout::{CashoutOrdered, NewCashout, TransactionLookup};
 pub use opening::{OpenError, check_store};
 pub use outcome::CommandContext;
 pub use pix::{NewPixCharge, PixEnded, PixOpened, PixPayment};
-pub use reads::{Listed, NewestCharges, Objects, Records};
+pub use reads::{Listed, NewestCharges, Objects, Records, RecordsWith};
 
 /// How the engine is set up.
 pub struct EngineOptions {

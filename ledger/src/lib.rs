@@ -30,6 +30,7 @@
 #![deny(clippy::float_arithmetic)]
 
 pub mod account;
+pub mod anticipation;
 pub mod audit;
 pub mod balances;
 pub mod cashout;

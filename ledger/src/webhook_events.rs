@@ -7,7 +7,9 @@ use crate::id::LedgerId;
 use crate::record::Record;
 use crate::time::Timestamp;
 
-pub use crate::facts::webhook_event::{AvailableSplits, Subject, WebhookEvent, WebhookEventKind};
+pub use crate::facts::webhook_event::{
+    AvailableSplits, DecidedRefund, Subject, WebhookEvent, WebhookEventKind, WebhookObject,
+};
 
 /// The webhook events of a Record, in the order of delivery.
 pub fn webhook_events(record: &Record) -> Vec<WebhookEvent> {

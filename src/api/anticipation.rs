@@ -7,11 +7,12 @@ use std::sync::Arc;
 use actors::engine::ListedSplit;
 use axum::extract::State;
 use axum::response::Response;
+use ledger::anticipation::Anticipation;
 use ledger::event::{Cut, SplitKey};
 use ledger::fees::Fees;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::money::{Centavos, Rate};
-use ledger::recipient::{Anticipation, CardSplit, RecipientCommand, RecipientState, SplitHistory};
+use ledger::recipient::{CardSplit, RecipientCommand, RecipientState, SplitHistory};
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use rust_decimal::Decimal;
@@ -26,7 +27,7 @@ use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
 use crate::http::idempotency::{KeyScope, SentKey};
 use crate::http::json::{Checker, ITSELF, Raw, parse};
-use crate::http::problem::{Code, FieldError, Problem, broken};
+use crate::http::problem::{Code, FieldError, Problem};
 use crate::http::reply::{decimal, items_of, ok, time};
 use crate::http::timestamp::business_day;
 use crate::views::charge::payer;
@@ -213,13 +214,14 @@ pub async fn simulate(
     require_split(&app, caller)?;
     let wanted = wire.check()?;
     let (recipient, _) = find_own(&app, caller, &id)?;
-    let command = command(&app, caller, recipient, &wanted)?;
-    let decide = |books: &RecipientState, now: Timestamp| {
+    let (id, rate, target_days) = (app.new_id(caller.group)?, rate(&app, caller, &wanted)?, wanted.target_days);
+    let splits = card_splits(&app, recipient, &wanted.splits)?;
+    let simulate = move |books: &RecipientState, now: Timestamp| {
         // Everything published has been received.
-        books.decide(command, now, Cut { foreign: u64::MAX, minute: now.minute(), own: u64::MAX })
+        let cut = Cut { foreign: u64::MAX, minute: now.minute(), own: u64::MAX };
+        books.anticipated(&splits, rate, now, cut).map(|splits| Anticipation::new(id, &splits, target_days, rate))
     };
-    let decision = app.engine.read_recipient(recipient, decide).await??;
-    let done = Anticipation::of(&decision.events).ok_or_else(broken)?;
+    let done = app.engine.read_recipient(recipient, simulate).await??;
     Ok(ok(AnticipationResult::of(&done)))
 }
 
@@ -251,12 +253,7 @@ fn unknown(index: usize) -> Problem {
 
 /// The command, with all of the splits' history that does not change.
 fn command(app: &App, caller: Caller, recipient: LedgerId, wanted: &Wanted) -> Result<RecipientCommand, Problem> {
-    let fees = fees(app, caller)?;
-    let rate = match wanted.target_days {
-        2 => fees.anticipation_d2,
-        7 => fees.anticipation_d7,
-        _ => fees.anticipation_d15,
-    };
+    let rate = rate(app, caller, wanted)?;
     Ok(RecipientCommand::Anticipate {
         id: app.new_id(caller.group)?,
         splits: card_splits(app, recipient, &wanted.splits)?,
@@ -266,9 +263,18 @@ fn command(app: &App, caller: Caller, recipient: LedgerId, wanted: &Wanted) -> R
     })
 }
 
+/// The caller's rate for the days of an anticipation.
+fn rate(app: &App, caller: Caller, wanted: &Wanted) -> Result<Rate, Problem> {
+    let fees = fees(app, caller)?;
+    Ok(match wanted.target_days {
+        2 => fees.anticipation_d2,
+        7 => fees.anticipation_d7,
+        _ => fees.anticipation_d15,
+    })
+}
+
 fn fees(app: &App, caller: Caller) -> Result<Fees, Problem> {
-    let fees = app.engine.merchant(caller.group, |row| row.settings.fees);
-    fees.ok_or_else(broken)
+    Ok(app.engine.known_merchant(caller.group, |row| row.settings.fees)?)
 }
 
 /// The card splits of these keys, in their order: an unknown one is 404, one that is no card split

@@ -4,21 +4,20 @@
 use std::sync::Arc;
 
 use actors::engine::Listing;
-use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::{Fingerprint, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{ChargeFacts, MerchantState};
 use ledger::record::Record;
-use ledger::statement::{StatementAccount, StatementLine, StatementLineKind, statement_lines};
+use ledger::statement::{StatementAccount, StatementLineKind};
 use ledger::time::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::caller::Caller;
-use crate::http::problem::{Problem, broken};
+use crate::http::problem::Problem;
 use crate::http::reply::{Filter, List, Page, ok, query, time};
 
 /// A merchant's money, centavos.
@@ -113,30 +112,18 @@ pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts:
     let (total, listed) = app.engine.statement(merchant, range, skip, count)?;
     filter.check("type", total)?;
     let mut items = Vec::with_capacity(listed.len());
-    let mut read: Option<(Sequence, Record, Vec<StatementLine>)> = None;
-    for line in listed {
-        // A Record's lines stand together: it is read once.
-        let (sequence, record, operations) = match read.take().filter(|(sequence, ..)| *sequence == line.sequence) {
-            Some(known) => known,
-            None => {
-                let record = app.engine.record(line.sequence)?;
-                let operations = statement_lines(&record);
-                (line.sequence, record, operations)
-            }
-        };
-        let operation = operations.get(line.index as usize).ok_or_else(broken)?;
+    app.engine.told_statement_lines(&listed, |line, operation, record| {
         items.push(OperationRow {
-            id: operation_id(&app, caller, &record, line.index),
+            id: operation_id(&app, caller, record, line.index),
             kind: kind_name(operation.kind),
             amount: operation.amount.0,
             account: account_name(operation.account),
-            source_id: operation.source.map(|id| name_of_source(&record, id)),
+            source_id: operation.source.map(|id| name_of_source(record, id)),
             available_at: operation.available_at.map(time),
             created_at: time(record.effective_at),
             balance_after: line.balance_after.0,
         });
-        read = Some((sequence, record, operations));
-    }
+    })?;
     items.retain(|item| filter.word.is_none_or(|word| word == item.kind));
     Ok(ok(List::filtered(&filter, items, total, page)))
 }

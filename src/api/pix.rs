@@ -11,7 +11,6 @@ use ledger::id::ObjectId;
 use ledger::merchant::SplitRequest;
 use ledger::money::Centavos;
 use ledger::personal::Payer;
-use ledger::record::Record;
 use ledger::tax_id::DocumentKind;
 use ledger::time::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -23,9 +22,9 @@ use crate::api::splits;
 use crate::app::App;
 use crate::http::body::{ChargeBody, JsonBody};
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{KeyScope, SentKey, decided, recorded};
+use crate::http::idempotency::{KeyScope, SentKey, decided};
 use crate::http::json::{Checker, Raw, parse, parse_unread};
-use crate::http::problem::{Code, Problem, broken};
+use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok, time};
 use crate::http::timestamp::with_milliseconds;
 use crate::rails::end_to_end_id;
@@ -155,11 +154,11 @@ pub async fn create_or_look_up(
         if app.engine.rails().is_none() {
             return Err(Problem::new(Code::RailNotConfigured));
         }
-        let order = NewPixCharge { amount, splits, payer, expires_in_seconds };
-        recorded(app.engine.open_pix(caller.group, order, caller.context(admitted)).await?)
+        let wanted = NewPixCharge { amount, splits, payer, expires_in_seconds };
+        Ok(app.engine.open_pix(caller.group, wanted, caller.context(admitted)).await?)
     };
-    let replay = |record: Arc<Record>| PixOpened::of(&record).ok_or_else(broken);
-    key.run(caller.ledger(), replay, execute).await?.answer(|opened| answer(app, &opened))
+    let opened = key.run_typed(caller.ledger(), PixOpened::of, execute).await?;
+    opened.answer(|opened| answer(app, &opened))
 }
 
 /// Plays the payer: pays a pending PIX charge. One that is cancelled is paid too late: 409, and the
@@ -198,10 +197,9 @@ pub async fn pay(app: &App, charge: &Charge, context: CommandContext) -> Result<
         note_payment(app, charge, &end_to_end_id, at);
     }
     match received {
-        Outcome::Recorded(PixPayment::TooLate) => {
+        Outcome::Recorded(PixPayment::TooLate(cancelled)) => {
             let detail = "The charge is cancelled: the payment came too late and goes back to the payer.";
-            let now: Option<Charge> = app.engine.object_of(group, charge.id)?;
-            Err(not_pending(&now.ok_or_else(broken)?).detail(detail))
+            Err(not_pending(&cancelled).detail(detail))
         }
         outcome => decided(outcome),
     }
@@ -244,7 +242,8 @@ fn look_up(app: &App, caller: Caller, wire: &PixRequest<'_>) -> Result<Response,
 
 fn answer(app: &App, opened: &PixOpened) -> Result<Response, Problem> {
     let (charge, amount) = (opened.charge, opened.terms.amount);
-    let code = pix_code(&app.engine, charge, amount, opened.ordinal)?.ok_or_else(broken)?;
+    let no_rail = || Problem::new(Code::RailNotConfigured);
+    let code = pix_code(&app.engine, charge, amount, opened.ordinal)?.ok_or_else(no_rail)?;
     Ok(created(PixResponse {
         success: true,
         txid: charge.txid(),

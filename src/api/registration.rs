@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use crate::api::payer::{email, read_document};
 use crate::http::json::{Checker, ITSELF, Raw, parse};
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, failed};
 use crate::views::registration::{CHECKING, Registration, SAVINGS};
 
 /// A registration, as sent.
@@ -249,14 +249,13 @@ pub fn merged(
         })
     });
     checker.finish()?;
-    let unreadable = |_: serde_json::Error| Problem::new(Code::Internal);
-    let mut whole = serde_json::to_value(Registration::of(standing, str::to_owned)).map_err(unreadable)?;
+    let mut whole = serde_json::to_value(Registration::of(standing, str::to_owned)).map_err(failed)?;
     for (name, raw) in [("register_information", change.register_information), ("bank_account", change.bank_account)] {
         if let Some(raw) = raw {
-            merge(&mut whole[name], serde_json::from_str(raw.get()).map_err(unreadable)?);
+            merge(&mut whole[name], serde_json::from_str(raw.get()).map_err(failed)?);
         }
     }
-    let whole = serde_json::to_vec(&whole).map_err(unreadable)?;
+    let whole = serde_json::to_vec(&whole).map_err(failed)?;
     check(&parse(&whole)?, now)
 }
 

@@ -9,6 +9,7 @@
 //! left.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use actors::engine::{ListedSplit, Listing};
@@ -223,13 +224,10 @@ impl<'a> Reader<'a> {
 
     /// The withdrawal at a place, counted from the oldest.
     fn withdrawal(&mut self, number: u64) -> Result<&Withdrawal, Problem> {
-        if !self.read.contains_key(&number) {
-            // Those that came since stand before them.
-            let total = self.app.engine.withdrawals(self.recipient, 0, 0)?.total;
-            let mut found = self.app.engine.withdrawals(self.recipient, total - 1 - number, 1)?.items;
-            self.read.insert(number, found.next().ok_or_else(broken)??);
+        match self.read.entry(number) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(place) => Ok(place.insert(self.app.engine.known_withdrawal(self.recipient, number)?)),
         }
-        self.read.get(&number).ok_or_else(broken)
     }
 
     /// Rest of all splits of a holder after debts; none when debts took nothing.

@@ -11,7 +11,7 @@ use axum::response::{IntoResponse, Response};
 use ledger::entry::Balances;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{MerchantCommand, MerchantState, RecipientStatus, Registered};
-use ledger::personal::{RecipientProfile, SealedFor};
+use ledger::personal::{RecipientProfile, Sealed, SealedFor};
 use ledger::record::Record;
 use ledger::rejection::Rejection;
 use serde::Serialize;
@@ -88,9 +88,9 @@ pub async fn register(
         let profile = registration::check(wire, app.engine.now())?;
         let document = document_digest(app, caller.group, &profile.document);
         let standing = move |books: &MerchantState, _| {
-            books.recipient_by_document(document).map(|recipient| recipient.profile.clone())
+            books.recipient_by_document(document).map(|recipient| (recipient.id, recipient.profile.clone()))
         };
-        let standing = app.engine.read_merchant(caller.group, standing).await?;
+        let (before, standing) = app.engine.read_merchant(caller.group, standing).await?.unzip();
         let (sealed_for, now) = (SealedFor::recipient(document), app.engine.now());
         let command = MerchantCommand::RegisterRecipient {
             random: app.random()? as u16,
@@ -99,29 +99,53 @@ pub async fn register(
         };
         let outcome = app.engine.command(caller.group, command, caller.context(admitted)).await?;
         match outcome {
-            Outcome::Unchanged => registered_already(app, caller, document).await.map(Some),
+            // None was registered yet when the books were read: they are read again.
+            Outcome::Unchanged => Ok(before.map(RegistrationDone::Before)),
             // It was registered and rejected meanwhile.
             Outcome::Refused(Rejection::RecipientChangedMeanwhile) => {
                 Err(Problem::new(Code::Overloaded).retry_after(1))
             }
-            outcome => recorded(outcome)?.map(|record| registered(app, caller, &record)).transpose(),
+            outcome => recorded(outcome.typed(RegistrationDone::told_by)?),
         }
     };
-    let done = key.run(caller.ledger(), |record| registered(app, caller, &record), execute).await?;
-    done.answer(|(status, body)| Ok((status, Json(body)).into_response()))
+    let replay = |record: Arc<Record>| RegistrationDone::told_by(&record).ok_or_else(broken);
+    let done = key.run(caller.ledger(), replay, execute).await?;
+    done.answer(|done| {
+        let (status, body) = done.answer(app, caller)?;
+        Ok((status, Json(body)).into_response())
+    })
 }
 
-/// The recipient that has this document already.
-async fn registered_already(
-    app: &App,
-    caller: Caller,
-    document: Fingerprint,
-) -> Result<(StatusCode, RegistrationResponse), Problem> {
-    let find = move |books: &MerchantState, _| books.recipient_by_document(document).map(|recipient| recipient.id);
-    let id = app.engine.read_merchant(caller.group, find).await?.ok_or_else(broken)?;
-    let (_, row) = known_recipient(&app.engine, id)?;
-    let profile = open(&app.engine, &row, row.profiles.current());
-    Ok((StatusCode::OK, RegistrationResponse::new(&row, row.status, profile, true)))
+/// What a registration came to.
+enum RegistrationDone {
+    /// A draft, with the profile that was sent.
+    Draft(Registered, Option<Sealed>),
+    /// The recipient of this id had the document already, and stays as it is.
+    Before(ObjectId),
+}
+
+impl RegistrationDone {
+    /// The registration that a Record made; none when it made none.
+    fn told_by(record: &Record) -> Option<Self> {
+        Registered::by(record).map(|done| Self::Draft(done, record.personal.clone()))
+    }
+
+    /// 201 for a new recipient, 200 for one that was registered before.
+    fn answer(self, app: &App, caller: Caller) -> Result<(StatusCode, RegistrationResponse), Problem> {
+        match self {
+            Self::Draft(Registered { number, again }, profile) => {
+                let row = app.engine.recipient_row(caller.group, number)?;
+                let profile = open(&app.engine, &row, profile.as_ref());
+                let body = RegistrationResponse::new(&row, RecipientStatus::Draft, profile, again);
+                Ok((if again { StatusCode::OK } else { StatusCode::CREATED }, body))
+            }
+            Self::Before(id) => {
+                let (_, row) = known_recipient(&app.engine, id)?;
+                let profile = open(&app.engine, &row, row.profiles.current());
+                Ok((StatusCode::OK, RegistrationResponse::new(&row, row.status, profile, true)))
+            }
+        }
+    }
 }
 
 /// The account's recipients, newest first; `search` looks in names, without regard to case and
@@ -173,11 +197,11 @@ pub async fn change(
     let wire: ChangeRequest<'_> = parse(&body)?;
     for _ in 0..MERGES_MAX {
         let (ledger, row) = find_own(&app, caller, &id)?;
-        let standing = row.profiles.current().ok_or_else(broken)?;
+        let erased = || Problem::new(Code::StateConflict).detail("The recipient's personal data was erased.");
+        let standing = row.profiles.current().ok_or_else(erased)?;
         let permit = app.engine.permit(body.len() + standing.bytes.len())?;
-        let Some(profile) = app.engine.keyring().open_value::<RecipientProfile>(row.sealed_for(), standing) else {
-            return Err(Problem::new(Code::StateConflict).detail("The recipient's personal data was erased."));
-        };
+        let profile = app.engine.keyring().open_value::<RecipientProfile>(row.sealed_for(), standing);
+        let profile = profile.ok_or_else(erased)?;
         // What is due is booked first; the change itself moves no money.
         let accounts = app.engine.accounts(ledger).await?;
         let bank = profile.bank.clone();
@@ -223,16 +247,6 @@ impl RecipientRecord {
         let recipient = RecipientView::new(row, row.status, profile.clone(), RecipientBalance::of(accounts));
         Self { recipient, registration: Registration::of(profile, mask::document) }
     }
-}
-
-/// The answer of the request that a Record carried out: 201 for a new recipient, 200 for one that
-/// was rejected before.
-fn registered(app: &App, caller: Caller, record: &Record) -> Result<(StatusCode, RegistrationResponse), Problem> {
-    let Registered { number, again } = Registered::by(record).ok_or_else(broken)?;
-    let row = app.engine.recipient_row(caller.group, number)?;
-    let profile = open(&app.engine, &row, record.personal.as_ref());
-    let body = RegistrationResponse::new(&row, RecipientStatus::Draft, profile, again);
-    Ok((if again { StatusCode::OK } else { StatusCode::CREATED }, body))
 }
 
 impl RegistrationResponse {

@@ -24,7 +24,7 @@ use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
 use crate::http::idempotency::{KeyScope, SentKey};
 use crate::http::json::{Checker, Raw, parse, parse_unread};
-use crate::http::problem::{Code, FieldError, Problem, broken};
+use crate::http::problem::{Code, FieldError, Problem};
 use crate::http::reply::{List, PageQuery, created, list_of, ok};
 use crate::views::charge::ChargeView;
 use crate::views::subscription::SubscriptionView;
@@ -214,26 +214,28 @@ async fn change(
     let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&row.id.uuid().to_string()), body)?;
     let row = &row;
     let at = |record: &Record| {
-        let standing = SubscriptionStanding::told_by(record, row.id).ok_or_else(broken)?;
-        Ok(SubscriptionView::of(&app.engine, &SubscriptionRow { standing, ..row.clone() }))
+        let standing = SubscriptionStanding::told_by(record, row.id)?;
+        Some(SubscriptionView::of(&app.engine, &SubscriptionRow { standing, ..row.clone() }))
     };
     let current = || named(app, caller, id).map(|row| SubscriptionView::of(&app.engine, &row));
     let execute = |admitted| async move {
         let command = MerchantCommand::ChangeSubscription { id: row.id, change };
         match app.engine.command(caller.group, command, caller.context(admitted)).await? {
-            Outcome::KeyTaken => Ok(None),
-            Outcome::Recorded(record) => at(&record).map(Some),
-            Outcome::Unchanged => current().map(Some),
+            Outcome::Unchanged => current().map(Outcome::Recorded),
             Outcome::Refused(Rejection::SubscriptionEnded) => {
                 let ended = current()?;
                 let is_wanted = change == SubscriptionChange::Cancel && ended.status == "cancelled";
                 let detail = format!("The subscription is {}.", ended.status);
-                if is_wanted { Ok(Some(ended)) } else { Err(Problem::new(Code::StateConflict).detail(detail)) }
+                if is_wanted {
+                    Ok(Outcome::Recorded(ended))
+                } else {
+                    Err(Problem::new(Code::StateConflict).detail(detail))
+                }
             }
-            Outcome::Refused(rejection) => Err(rejection.into()),
+            outcome => Ok(outcome.typed(at)?),
         }
     };
-    key.run(caller.ledger(), |record| at(&record), execute).await?.answer(|view| Ok(ok(view)))
+    key.run_typed(caller.ledger(), at, execute).await?.answer(|view| Ok(ok(view)))
 }
 
 /// The account's subscription of this id.

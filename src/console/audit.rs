@@ -30,7 +30,7 @@ fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
     let pairs = query(parts)?;
     let page = part(&pairs, ROWS_A_PAGE)?;
     let Listed { total, items } = app.engine.audit(visit.scope.group(), page.skip(), page.count())?;
-    let rows = items.map(|found| audit::row(app, found?)).collect::<Result<Vec<_>, _>>()?;
+    let rows = items.map(|found| Ok(audit::row(app, found?))).collect::<Result<Vec<_>, Problem>>()?;
     let body = html! {
         section.card aria-label=(visit.say(words::AUDIT)) {
             @if !rows.is_empty() {

@@ -14,7 +14,7 @@ use crate::console::show;
 use crate::console::wire_words;
 use crate::console::words;
 use crate::http::language::Language;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, failed};
 use crate::ops::health::readiness;
 
 /// Page of the service's health.
@@ -79,7 +79,7 @@ impl Measured {
     fn of(app: &App) -> Result<Self, Problem> {
         let mut text = String::new();
         let encoded = prometheus_client::encoding::text::encode(&mut text, &app.exposition.0);
-        encoded.map_err(|_| Problem::new(Code::Internal))?;
+        encoded.map_err(failed)?;
         Ok(Self(text))
     }
 

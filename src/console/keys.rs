@@ -18,7 +18,7 @@ use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
 use crate::http::idempotency::SentKey;
-use crate::http::problem::{Code, Problem, broken};
+use crate::http::problem::{Code, Problem, failed};
 use crate::ops::operator::Admin;
 use crate::ops::webhooks::endpoint;
 use crate::ops::{api_keys, merchants};
@@ -56,7 +56,7 @@ fn choice(name: &'static str, text: &str) -> Markup {
     html! { label { input type="checkbox" name=(name) value="on"; " " (text) } }
 }
 
-/// Opens a merchant.
+/// Takes the form that opens a merchant, and leads to the merchant's page.
 pub async fn open_merchant(State(app): State<Arc<App>>, PostedForm { visit, form }: PostedForm) -> Response {
     let opened = async {
         visit.whole()?;
@@ -82,7 +82,7 @@ pub async fn open_merchant(State(app): State<Arc<App>>, PostedForm { visit, form
 fn led_to(visit: &Visit, merchant: Option<&str>) -> Response {
     match merchant {
         Some(id) => Redirect::to(&format!("/console/merchants/{id}")).into_response(),
-        None => visit.answer(Err(broken())),
+        None => visit.answer(Err(failed("an answer names no merchant"))),
     }
 }
 
@@ -196,6 +196,6 @@ pub fn admin(visit: &Visit) -> Result<Admin, Problem> {
 
 /// The JSON of an answer of a route of `/ops`.
 pub async fn json_of(answer: Response) -> Result<Value, Problem> {
-    let bytes = to_bytes(answer.into_body(), ANSWER_MAX).await.map_err(|_| broken())?;
-    serde_json::from_slice(&bytes).map_err(|_| broken())
+    let bytes = to_bytes(answer.into_body(), ANSWER_MAX).await.map_err(failed)?;
+    serde_json::from_slice(&bytes).map_err(failed)
 }

@@ -26,10 +26,9 @@ use crate::http::caller::PathId;
 use crate::http::credential::Role;
 use crate::http::idempotency::SentKey;
 use crate::http::language::Language;
-use crate::http::problem::{Problem, broken};
+use crate::http::problem::Problem;
 use crate::http::reply::query;
 use crate::http::session::Done;
-use crate::http::timestamp::local;
 use crate::ops::operator::Decider;
 use crate::ops::periods::{self, OpenItem, PeriodView};
 
@@ -44,9 +43,9 @@ pub async fn list(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Re
 fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
     visit.whole()?;
     let page = part(&query(parts)?, MONTHS_A_PAGE)?;
-    let current = month_of(visit.now)?;
+    let current = visit.now.month();
     let closed = app.engine.closed_periods();
-    let first = app.engine.block(Sequence(1))?.map_or(Ok(current), |block| month_of(Timestamp(block.booked_at_ms)))?;
+    let first = app.engine.block(Sequence(1))?.map_or(current, |block| Timestamp(block.booked_at_ms).month());
     let first = closed.first().map_or(first, |(month, _)| first.min(*month));
     let total = u64::from(current.0.saturating_sub(first.0));
     let newest = u64::from(current.0).saturating_sub(page.skip());
@@ -90,11 +89,6 @@ fn table(visit: &Visit, rows: &[(Month, &'static str, Option<Sequence>)]) -> Mar
     }
 }
 
-/// The month of a time in Sao Paulo.
-fn month_of(at: Timestamp) -> Result<Month, Problem> {
-    Month::parse(&local(at.0).format("%Y-%m").to_string()).ok_or_else(broken)
-}
-
 fn name(language: Language, month: Month) -> String {
     let text = month.to_string();
     match (language, text.split_once('-')) {
@@ -113,7 +107,7 @@ async fn screen(app: &Arc<App>, visit: &Visit, period: &str) -> Result<Screen, P
     visit.whole()?;
     let month = periods::named(period)?;
     let period = periods::read_patiently(app, month).await?;
-    let is_over = month < month_of(visit.now)?;
+    let is_over = month < visit.now.month();
     let body = html! {
         section.card aria-label=(visit.say(words::MONTH)) { (show::facts(facts(app, visit, month, &period))) }
         section.card aria-labelledby="open" {

@@ -34,7 +34,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::problem::{Code, Problem, broken};
+use super::problem::{Code, Problem, broken, failed};
 use super::reply::ok;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -245,12 +245,27 @@ impl Key<'_> {
         of: impl Fn(&Record) -> Option<T>,
         mut execute: impl FnMut(Admitted) -> F,
     ) -> Result<Keyed<T>, Problem> {
-        let read = |record: Arc<Record>| of(&record).ok_or_else(broken);
+        let execute = |admitted| {
+            let (outcome, of) = (execute(admitted), &of);
+            async move { Ok(outcome.await?.typed(of)?) }
+        };
+        self.run_typed(owner, &of, execute).await
+    }
+
+    /// As [`Key::run_recorded`], for a command whose outcome says what happened; `of` reads it in
+    /// the Record for a replay.
+    pub async fn run_typed<T, F: Future<Output = Result<Outcome<T>, Problem>>>(
+        &self,
+        owner: LedgerId,
+        of: impl Fn(&Record) -> Option<T>,
+        mut execute: impl FnMut(Admitted) -> F,
+    ) -> Result<Keyed<T>, Problem> {
+        let replay = |record: Arc<Record>| of(&record).ok_or_else(broken);
         let execute = |admitted| {
             let outcome = execute(admitted);
-            async { recorded(outcome.await?)?.map(read).transpose() }
+            async { recorded(outcome.await?) }
         };
-        self.run(owner, read, execute).await
+        self.run(owner, replay, execute).await
     }
 
     /// As [`Key::run`], with a read of the books before each look-up of the key. If the read sees
@@ -287,7 +302,7 @@ impl Key<'_> {
         execute: impl FnOnce() -> Result<T, Problem>,
     ) -> Result<Response, Problem> {
         let Some(idempotency) = self.idempotency else { return Ok(ok(execute()?)) };
-        let execute = || serde_json::to_value(execute()?).map_err(|_| broken());
+        let execute = || serde_json::to_value(execute()?).map_err(failed);
         answers.once(idempotency, self.engine.now(), execute)?.answer(|answer| Ok(ok(answer)))
     }
 

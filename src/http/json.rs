@@ -2,8 +2,9 @@
 //!
 //! [`parse`] refuses a body that is not one JSON object in UTF-8, that nests too deep, or that has
 //! a key twice in one object, since it would be unclear which of two amounts counts. This check is
-//! a pass of its own over the body, because serde skips a raw value without showing its keys. A
-//! body is also counted while it arrives ([`Shape`]), so that one with too much is not read on.
+//! a pass of its own over the body, because serde skips a raw value without showing its keys
+//! (architecture, decision 19). A body is also counted while it arrives ([`Shape`]), so that one
+//! with too much is not read on.
 //! Then it fills a wire struct, whose fields are raw values that borrow from the body. A
 //! [`Checker`] turns these into checked values, one field at a time, and gathers all their errors,
 //! so that a caller sees every mistake at once.
@@ -21,7 +22,7 @@ use serde_json::value::RawValue;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use uuid::Uuid;
 
-use super::problem::{Code, FieldError, Problem};
+use super::problem::{Code, FieldError, Problem, failed};
 
 /// The value of a field as it was sent; nothing when it is absent or null.
 pub type Raw<'a> = Option<&'a RawValue>;
@@ -391,7 +392,7 @@ impl Checker {
     /// problem.
     pub fn finish_with<T>(self, checked: Option<T>) -> Result<T, Problem> {
         self.finish()?;
-        checked.ok_or_else(|| Problem::new(Code::Internal))
+        checked.ok_or_else(|| failed("the checks left a value out without an error"))
     }
 
     fn required<'a>(&mut self, name: &'static str, raw: Raw<'a>) -> Option<&'a RawValue> {

@@ -378,12 +378,32 @@ struct Parts {
     members: Vec<(&'static str, Value)>,
 }
 
-/// The journal contradicts itself: a Record does not say what it must, or names something that is
-/// not there. Logged, and answered 500.
+/// A contradiction of the books, logged and answered 500: what one part of them has named, another
+/// one does not have. The types rule it out where one reader makes both; what is left is read from
+/// the disk in two places, so that damage or a mistake of the service can part them:
+///
+/// - A Record that an idempotency key led to does not say what the key's request did
+///   (`Key::run_typed`, registrations).
+/// - A command that always changes something changed nothing (`recorded`).
+/// - An actor, the queue or a Record named a recipient whom the merchant's row does not have
+///   (`known_recipient`).
+/// - A split that a statement lists is not in its charge, or an actor counts it as paid and no
+///   withdrawal paid it (`src/api/statement.rs`).
+///
+/// The engine answers for what it reads itself: `known_…` of its façade, and `Outcome::typed`.
 #[track_caller]
 pub fn broken() -> Problem {
     let at = std::panic::Location::caller();
-    tracing::error!(%at, "the journal contradicts itself");
+    tracing::error!(%at, "the books contradict themselves");
+    Problem::new(Code::Internal)
+}
+
+/// A failure of the process itself, logged and answered 500: a value of ours that could not be
+/// written or read again, or work that panicked. The books have no part in it.
+#[track_caller]
+pub fn failed(error: impl std::fmt::Display) -> Problem {
+    let at = std::panic::Location::caller();
+    tracing::error!(%at, %error, "the service could not do its own work");
     Problem::new(Code::Internal)
 }
 
@@ -462,7 +482,7 @@ impl Problem {
         &self.0.message
     }
 
-    /// The wrong fields.
+    /// What is wrong with the request, field by field; empty for problems of another kind.
     pub fn wrong_fields(&self) -> &[FieldError] {
         &self.0.errors
     }

@@ -34,8 +34,7 @@ impl From<LoadError> for Problem {
 
 impl From<actors::seal::SealError> for Problem {
     fn from(error: actors::seal::SealError) -> Self {
-        tracing::error!(%error, "personal data could not be sealed");
-        Problem::new(Code::Internal)
+        Unavailable::from(error).into()
     }
 }
 

@@ -18,7 +18,7 @@ use rust_decimal::Decimal;
 use serde::{Serialize, Serializer};
 
 use super::json::Checker;
-use super::problem::{Code, FieldError, Problem};
+use super::problem::{Code, FieldError, Problem, failed};
 use super::timestamp::{Named, with_milliseconds};
 
 /// 201 with a body.
@@ -69,12 +69,7 @@ fn in_parts<T: Serialize>(
     items: impl Iterator<Item = Result<T, Problem>> + Send + Unpin + 'static,
     end: String,
 ) -> Result<Response, Problem> {
-    let mut items = items.map(|item| {
-        serde_json::to_vec(&item?).map_err(|error| {
-            tracing::error!(%error, "an item of a list could not be written");
-            Problem::new(Code::Internal)
-        })
-    });
+    let mut items = items.map(|item| serde_json::to_vec(&item?).map_err(failed));
     let mut begin = [br#"{"items":["#, items.next().transpose()?.unwrap_or_default().as_slice()].concat();
     while begin.len() < AT_ONCE
         && let Some(item) = items.next().transpose()?

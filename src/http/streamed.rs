@@ -19,7 +19,7 @@ use tokio::sync::mpsc::{Sender, channel};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::timeout;
 
-use super::problem::{Code, Problem, broken};
+use super::problem::{Code, Problem, failed};
 use super::trace::{in_this_request, spawn_blocking};
 
 /// Bytes that are gathered before they are sent.
@@ -90,7 +90,7 @@ pub async fn in_turn<T: Send + 'static>(
         let _until_it_is_done = turn;
         work()
     };
-    spawn_blocking(work).await.unwrap_or_else(|_| Err(broken()))
+    spawn_blocking(work).await.unwrap_or_else(|panicked| Err(failed(panicked)))
 }
 
 /// Work without a pause, while there are commands. A pause is as many times as long as the work

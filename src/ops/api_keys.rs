@@ -19,9 +19,9 @@ use crate::app::App;
 use crate::http::api_key::ApiKeyText;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, SentKey, decided, recorded};
+use crate::http::idempotency::{KeyScope, SentKey, decided};
 use crate::http::json::{Checker, Raw, parse, parse_unread, present};
-use crate::http::problem::{Code, Problem, broken};
+use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok, only, query, time};
 use crate::ops::merchants::find;
 use crate::ops::operator::{Admin, Operator};
@@ -145,17 +145,16 @@ pub async fn create(
             webhook_url,
             webhook_secret: app.engine.keyring().seal_secret(SealedFor::webhook_secret(id), secret.as_bytes())?,
         };
-        let made = recorded(app.engine.command(group, command, operator.context(admitted)).await?)?;
-        let (api_key, webhook_secret) = (Some(text), Some(secret));
-        Ok(made.map(|_| ApiKeyResponse { id: id.uuid().to_string(), api_key, webhook_secret }))
+        let made = app.engine.command(group, command, operator.context(admitted)).await?;
+        Ok(made.typed(|record| Some((ApiKey::created_by(record)?, Some((text, secret)))))?)
     };
     // A replay names the key without its text, which is not kept.
-    let replay = |record: Arc<Record>| {
-        let id = ApiKey::created_by(&record).ok_or_else(broken)?;
-        Ok(ApiKeyResponse { id: id.uuid().to_string(), api_key: None, webhook_secret: None })
-    };
-    let made = key.run(LedgerId::Merchant(group), replay, execute).await?;
-    made.answer(|made| Ok(created(made)))
+    let of = |record: &Record| Some((ApiKey::created_by(record)?, None));
+    let made = key.run_typed(LedgerId::Merchant(group), of, execute).await?;
+    made.answer(|(id, texts)| {
+        let (api_key, webhook_secret) = texts.unzip();
+        Ok(created(ApiKeyResponse { id: id.uuid().to_string(), api_key, webhook_secret }))
+    })
 }
 
 /// The API keys of a merchant, oldest first, the revoked ones too.
@@ -253,7 +252,7 @@ pub async fn change_once(
     let (id, group) = known(app, id)?;
     let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), body)?;
     let changed = || {
-        let row = app.engine.api_key(id).ok_or_else(broken)?;
+        let row = app.engine.known_api_key(id)?;
         Ok(ok(ApiKeyView { id: id.uuid().to_string(), webhook_url: row.webhook.url }))
     };
     let Some(webhook_url) = wire.webhook_url else { return changed() };

@@ -8,14 +8,14 @@ use actors::store::Sequence;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
-use ledger::audit::{self, AuditSubject, AuditedFact};
+use ledger::audit::{AuditSubject, AuditedFact};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::record::Record;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::problem::{Problem, broken};
+use crate::http::problem::Problem;
 use crate::http::reply::{List, PageQuery, list_of, query, single, time};
 use crate::ops::merchants;
 use crate::ops::operator::Operator;
@@ -86,15 +86,15 @@ pub async fn list(
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
     let Listed { total, items } = app.engine.audit(group, page.skip(), page.count())?;
-    list_of(total, page, items.map(move |found| row(&app, found?)))
+    list_of(total, page, items.map(move |found| Ok(row(&app, found?))))
 }
 
 /// A row as it is shown.
-pub fn row(app: &App, (sequence, record): (Sequence, Record)) -> Result<AuditRow, Problem> {
+pub fn row(app: &App, (sequence, record, audited): (Sequence, Record, AuditedFact)) -> AuditRow {
     let merchant = record.owner.group().and_then(|group| app.engine.merchant(group, |row| row.id));
-    let AuditedFact { action, kind, subject, notes } = audit::of_record(&record).ok_or_else(broken)?;
+    let AuditedFact { action, kind, subject, notes } = audited;
     let id = subject_id(app, &record, subject);
-    Ok(AuditRow {
+    AuditRow {
         at: time(record.effective_at),
         operator: record.operator,
         api_key_id: record.api_key.map(|key| key.uuid().to_string()),
@@ -104,7 +104,7 @@ pub fn row(app: &App, (sequence, record): (Sequence, Record)) -> Result<AuditRow
         id: id.map(|id| id.uuid().to_string()),
         notes,
         sequence: sequence.0,
-    })
+    }
 }
 
 /// The id of the thing to which something was done; none for the clock and a report.

@@ -6,13 +6,13 @@ use actors::engine::Listed;
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::response::Response;
-use ledger::event::Event;
+use ledger::merchant::EndedBatch;
 use ledger::record::Record;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::problem::{Problem, broken};
+use crate::http::problem::Problem;
 use crate::http::reply::{List, PageQuery, list_of, time};
 use crate::ops::operator::Operator;
 use crate::reconcile::acquirer;
@@ -58,28 +58,18 @@ pub async fn list(
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
     let Listed { total, items } = app.engine.batches(page.skip(), page.count())?;
-    list_of(total, page, items.map(|found| view(found?)))
+    list_of(total, page, items.map(|found| Ok(view(found?))))
 }
 
-fn view((sequence, record): (Sequence, Record)) -> Result<BatchView, Problem> {
-    let booked = record.events.iter().find_map(|event| match event {
-        Event::AcquirerBatchBooked { batch, lines, net } => Some((batch, *lines, *net)),
-        _ => None,
-    });
-    let unexplained = record.events.iter().find_map(|event| match event {
-        Event::AcquirerUnexplained { count, net, .. } => Some((*count, net.0)),
-        _ => None,
-    });
-    let (batch, lines, net) = booked.ok_or_else(broken)?;
-    let (unexplained_lines, unexplained_net) = unexplained.unwrap_or_default();
-    Ok(BatchView {
-        batch: batch.reference.clone(),
-        paid_on: acquirer::day(batch.paid_on).to_string(),
-        lines,
-        net: net.0,
-        unexplained_lines,
-        unexplained_net,
+fn view((sequence, record, booked): (Sequence, Record, EndedBatch)) -> BatchView {
+    BatchView {
+        paid_on: acquirer::day(booked.batch.paid_on).to_string(),
+        batch: booked.batch.reference,
+        lines: booked.lines,
+        net: booked.net.0,
+        unexplained_lines: booked.unexplained_lines,
+        unexplained_net: booked.unexplained_net.0,
         booked_at: time(record.effective_at),
         sequence: sequence.0,
-    })
+    }
 }

@@ -12,10 +12,11 @@ use ledger::event::{Event, HouseEntryTerms, PayoutBank};
 use ledger::fees::PaymentMethod;
 use ledger::house::HouseAccount;
 use ledger::id::{LedgerId, ObjectId};
+use ledger::merchant::EndedBatch;
 use ledger::money::Centavos;
 use ledger::record::Record;
 
-use crate::http::problem::{Problem, broken};
+use crate::http::problem::Problem;
 use crate::http::streamed::ReadPace;
 use crate::http::timestamp::{begin_of, day_of};
 use crate::reconcile::acquirer::{self, BookedBatch, PaidBatch};
@@ -153,7 +154,7 @@ pub fn movements(
         let paid = batches(engine, of.from, of.to)?.into_iter().filter(|batch| batch.net != Centavos::ZERO);
         movements.extend(paid.map(|batch| movement("batch", batch.reference, Vec::new(), batch.paid_on, batch.net)));
     }
-    let (from_ms, to_ms) = limits(of.from, of.to)?;
+    let (from_ms, to_ms) = limits(of.from, of.to);
     // No customer's money moves on the platform's own account: entries of the house alone do.
     if account != BankAccount::Own {
         each_record(engine, from_ms, to_ms, |record| {
@@ -170,9 +171,11 @@ pub fn movements(
 }
 
 /// The first and the last millisecond of some days.
-fn limits(from: NaiveDate, to: NaiveDate) -> Result<(i64, i64), Problem> {
-    Ok((begin_of(from), begin_of(to.succ_opt().ok_or_else(broken)?) - 1))
+fn limits(from: NaiveDate, to: NaiveDate) -> (i64, i64) {
+    (begin_of(from), begin_of(to) + DAY_MS - 1)
 }
+
+const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// The entries of the house ledger that take effect in a period. They may be booked long after it.
 fn house_entries(
@@ -217,18 +220,15 @@ pub fn batches(engine: &Arc<Engine>, from: NaiveDate, to: NaiveDate) -> Result<V
         let (total, mut count) = (listed.total, 0);
         for found in listed.items {
             count += 1;
-            let (_, record) = found?;
+            let (_, record, EndedBatch { batch, net, .. }) = found?;
             // None is booked before it is paid, and the newest come first.
             if day_of(record.effective_at.0) < from {
                 return Ok(paid);
             }
-            let batches = record.events.into_iter().filter_map(|event| match event {
-                Event::AcquirerBatchBooked { batch, net, .. } => {
-                    Some(PaidBatch { paid_on: acquirer::day(batch.paid_on), reference: batch.reference, net })
-                }
-                _ => None,
-            });
-            paid.extend(batches.filter(|batch| (from..=to).contains(&batch.paid_on)));
+            let paid_on = acquirer::day(batch.paid_on);
+            if (from..=to).contains(&paid_on) {
+                paid.push(PaidBatch { paid_on, reference: batch.reference, net });
+            }
         }
         skip += count;
         if count == 0 || skip >= total {
@@ -290,7 +290,7 @@ fn known_days(engine: &Arc<Engine>, asked: &FileDays) -> Result<FileDays, Proble
     let paid = batches(engine, *from, *to)?.into_iter().filter(|batch| batch.net != Centavos::ZERO);
     let mut known: FileDays =
         paid.map(|batch| (batch.paid_on, DailyFile::Statement(BankAccount::Settlement))).collect();
-    let period = limits(*from, *to)?;
+    let period = limits(*from, *to);
     for account in BankAccount::ALL {
         let mut entries = Vec::new();
         house_entries(engine, account.house(), period, &mut entries)?;

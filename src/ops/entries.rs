@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::Response;
 use ledger::event::PayoutBank;
 use ledger::house::{HouseAccount, HouseCommand, HouseEntry, HouseEntryTerms};
-use ledger::id::{LedgerId, ObjectId};
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
 use ledger::money::{AMOUNT_MAX, Centavos};
 use ledger::object::Object;
@@ -25,7 +25,7 @@ use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, SentKey, decided};
 use crate::http::json::{Checker, Raw, parse, parse_unread};
-use crate::http::problem::{Code, Problem, broken};
+use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok};
 use crate::http::timestamp::{Named, business_day, day};
 use crate::ops::books;
@@ -112,11 +112,12 @@ pub async fn request(
         return requested.answer(|found| Ok(created(HouseEntryView::of_return(&app.engine, found))));
     }
     if let Some(debtor) = debtor(app, wire)? {
+        let debtor = &debtor;
         let execute = |admitted| async move {
             let command = check_write_off(app, wire, debtor)?;
-            write_off(app, debtor, command, operator.context(admitted)).await
+            write_off(app, debtor.ledger, command, operator.context(admitted)).await
         };
-        let requested = key.run_recorded(debtor, WriteOff::made_by, execute).await?;
+        let requested = key.run_recorded(debtor.ledger, WriteOff::made_by, execute).await?;
         return requested.answer(|write_off| Ok(created(HouseEntryView::of_write_off(&app.engine, write_off))));
     }
     let execute = |admitted| async move {
@@ -162,9 +163,16 @@ fn refuse_what_returns_have(check: &mut Checker, wire: &HouseEntryRequest<'_>) {
 /// How the names of debts begin.
 const DEBTS: [&str; 2] = ["Assets:Merchants:", "Assets:Receivable:Recipients:"];
 
-/// The ledger whose debt an entry writes off; none when it credits no debt. Errors: no ledger has
-/// the credited debt.
-fn debtor(app: &App, wire: &HouseEntryRequest<'_>) -> Result<Option<LedgerId>, Problem> {
+/// The ledger whose debt an entry writes off.
+struct Debtor {
+    ledger: LedgerId,
+    group: GroupNumber,
+    /// Name of the account that is debited.
+    loss: String,
+}
+
+/// The debtor of an entry; none when it credits no debt. Errors: no ledger has the credited debt.
+fn debtor(app: &App, wire: &HouseEntryRequest<'_>) -> Result<Option<Debtor>, Problem> {
     let mut check = Checker::new();
     let credit = check.any_text("credit", wire.credit);
     let Some(credit) = credit.filter(|credit| DEBTS.iter().any(|debts| credit.starts_with(debts))) else {
@@ -172,14 +180,17 @@ fn debtor(app: &App, wire: &HouseEntryRequest<'_>) -> Result<Option<LedgerId>, P
     };
     let name = credit.split(':').find(|part| part.starts_with("M-") || part.starts_with("R-"));
     let debtor = name.and_then(|name| books::find(app, name).ok());
-    let debtor = debtor.filter(|debtor| debt_accounts(&app.engine, *debtor).is_some_and(|(_, debt)| debt == credit));
+    let debtor = debtor.and_then(|ledger| {
+        let (loss, debt) = debt_accounts(&app.engine, ledger)?;
+        Some(Debtor { ledger, group: ledger.group()?, loss }).filter(|_| debt == credit)
+    });
     let nobody = "credit não é a dívida de um lojista ou de um recebedor";
     let debtor = debtor.or_else(|| check.refuse("credit", "unknown", nobody));
     check.finish_with(debtor).map(Some)
 }
 
-fn check_write_off(app: &App, wire: &HouseEntryRequest<'_>, debtor: LedgerId) -> Result<WriteOffCommand, Problem> {
-    let (loss, _) = debt_accounts(&app.engine, debtor).ok_or_else(broken)?;
+fn check_write_off(app: &App, wire: &HouseEntryRequest<'_>, debtor: &Debtor) -> Result<WriteOffCommand, Problem> {
+    let loss = debtor.loss.as_str();
     let mut check = Checker::new();
     let debit = check.text("debit", wire.debit, 1..=100).and_then(|debit| match debit == loss {
         true => Some(debit),
@@ -192,7 +203,7 @@ fn check_write_off(app: &App, wire: &HouseEntryRequest<'_>, debtor: LedgerId) ->
         check.refuse::<()>("effective_date", "not_allowed", "uma baixa vale a partir do seu lançamento");
     }
     refuse_what_returns_have(&mut check, wire);
-    let id = app.new_id(debtor.group().ok_or_else(broken)?)?;
+    let id = app.new_id(debtor.group)?;
     let checked = (|| {
         let (_, amount, reference, reason) = (debit?, Centavos(amount?), reference?, reason?);
         Some(WriteOffCommand::Request { id, amount, reference: reference.into_owned(), reason: reason.into_owned() })
@@ -232,7 +243,7 @@ fn check_return(app: &App, wire: &HouseEntryRequest<'_>, withdrawal: &Withdrawal
     let reason = check.text("reason", wire.reason, 1..=500);
     let reference = check.text("reference", wire.reference, 1..=100);
     let effective_day = wire.effective_date.and_then(|raw| past_day(&mut check, raw, app.engine.now()));
-    let id = app.new_id(withdrawal.recipient.group().ok_or_else(broken)?)?;
+    let id = app.new_id(app.engine.ids().group(withdrawal.id))?;
     let checked = (|| {
         let (reference, reason) = (reference?.into_owned(), reason?.into_owned());
         let withdrawal = Box::new(withdrawal.clone());
@@ -351,7 +362,7 @@ async fn decide(
             }
             (OperatorEntry::Return(found), Verdict::Approve) => {
                 // It is read after its request was: what came later, the recipient's state knows.
-                let withdrawal = Box::new(app.engine.object(found.withdrawal)?.ok_or_else(broken)?);
+                let withdrawal = Box::new(app.engine.known_object(found.withdrawal)?);
                 let command = ReturnCommand::Approve { id, withdrawal, operator: name() };
                 app.engine.command_return(owner, command, context).await?
             }

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use crate::app::App;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Code, Problem, failed};
 use crate::http::reply::ok;
 
 /// How the service is.
@@ -67,8 +67,7 @@ pub fn starting() -> Router {
 pub async fn metrics(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     let _refreshed = app.engine.metrics();
     let mut text = String::new();
-    prometheus_client::encoding::text::encode(&mut text, &app.exposition.0)
-        .map_err(|_| Problem::new(Code::Internal))?;
+    prometheus_client::encoding::text::encode(&mut text, &app.exposition.0).map_err(failed)?;
     Ok(([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], prometheus_text(&text)).into_response())
 }
 

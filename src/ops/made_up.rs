@@ -2,27 +2,26 @@
 
 use std::sync::Arc;
 
-use actors::engine::NewCardCharge;
 use actors::engine::Permit;
+use actors::engine::{NewCardCharge, Outcome};
 use actors::rails::CardSecrets;
 use axum::extract::State;
 use axum::response::Response;
 use ledger::event::{CardBrand, CardFace};
 use ledger::fees::{PaymentMethod, Settings};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::merchant::{MerchantCommand, SplitRequest};
+use ledger::merchant::{MerchantCommand, MerchantOpening, Registered, SplitRequest};
 use ledger::money::Centavos;
 use ledger::personal::{BankAccount, MerchantProfile, Payer, RecipientProfile, SealedFor};
-use ledger::record::Record;
 use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::cast;
 use crate::http::body::JsonBody;
-use crate::http::idempotency::{KeyScope, SentKey, decided, recorded};
+use crate::http::idempotency::{KeyScope, SentKey, decided, in_progress, recorded};
 use crate::http::json::parse_unread;
-use crate::http::problem::{Problem, broken};
+use crate::http::problem::Problem;
 use crate::http::reply::created;
 use crate::ops::operator::{Admin, Operator};
 use crate::rails::end_to_end_id;
@@ -79,15 +78,14 @@ pub async fn make_up(
             settings: Settings { split_enabled: true, cashout_enabled: true, ..Settings::default() },
             profile: app.engine.keyring().seal_profile(SealedFor::merchant(group), None, app.engine.now(), &profile)?,
         };
-        let opened = recorded(app.engine.command(group, command, operator.context(admitted)).await?)?;
-        if opened.is_none() {
-            return Ok(None);
+        let opened = app.engine.command(group, command, operator.context(admitted)).await?;
+        if matches!(opened, Outcome::Recorded(_)) {
+            furnish(app, operator, group).await?;
         }
-        furnish(app, operator, group).await?;
-        MadeUpData::of(app, group).map(Some)
+        Ok(opened)
     };
-    let replay = |record: Arc<Record>| MadeUpData::of(app, record.owner.group().ok_or_else(broken)?);
-    key.run(LedgerId::System, replay, execute).await?.answer(|made| Ok(created(made)))
+    let made = key.run_recorded(LedgerId::System, MerchantOpening::by, execute).await?;
+    made.answer(|opened| Ok(created(MadeUpData::of(app, opened.group)?)))
 }
 
 /// Gives a new merchant its recipients and charges.
@@ -117,8 +115,8 @@ async fn furnish(app: &App, operator: &Operator, group: GroupNumber) -> Result<(
     }
     for number in 0..CARD_CHARGES {
         let is_refused = number + 1 == CARD_CHARGES;
-        let order = card(cast::amount(number), &recipients, is_refused);
-        recorded(app.engine.charge_card(group, order, permit(app)?.into()).await?)?;
+        let wanted = card(cast::amount(number), &recipients, is_refused);
+        recorded(app.engine.charge_card(group, wanted, permit(app)?.into()).await?)?;
     }
     Ok(())
 }
@@ -148,8 +146,9 @@ async fn register(app: &App, group: GroupNumber, recipient: &cast::Recipient) ->
     let profile = RecipientProfile { name, document, bank: Some(bank), ..RecipientProfile::default() };
     let profile = app.engine.keyring().seal_profile(SealedFor::recipient(digest), None, app.engine.now(), &profile)?;
     let command = MerchantCommand::RegisterRecipient { random: app.random()? as u16, document: digest, profile };
-    send(app, group, command).await?;
-    app.engine.merchant(group, |row| row.recipients.last().map(|row| row.id)).flatten().ok_or_else(broken)
+    let registered = app.engine.command(group, command, permit(app)?).await?.typed(Registered::by)?;
+    let Registered { number, .. } = recorded(registered)?.ok_or_else(in_progress)?;
+    Ok(app.engine.recipient_row(group, number)?.id)
 }
 
 fn payer() -> Payer {

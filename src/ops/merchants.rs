@@ -21,9 +21,9 @@ use crate::app::App;
 use crate::folding::search_key;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, SentKey, decided, recorded};
+use crate::http::idempotency::{KeyScope, SentKey, decided};
 use crate::http::json::{Checker, Raw, parse, present};
-use crate::http::problem::{Code, Problem, broken};
+use crate::http::problem::{Code, Problem};
 use crate::http::rate_limits::RateLimitSettings;
 use crate::http::reply::{List, Page, PageQuery, created, ok, time};
 use crate::ops::operator::{Admin, Operator};
@@ -354,15 +354,16 @@ pub async fn create(
             settings,
             profile: app.engine.keyring().seal_profile(SealedFor::merchant(group), None, app.engine.now(), &profile)?,
         };
-        let opened = recorded(app.engine.command(group, command, operator.context(admitted)).await?)?;
-        opened.map(|_| view(app, group)).transpose()
+        Ok(app.engine.command(group, command, operator.context(admitted)).await?)
     };
-    let replay = |record: Arc<Record>| {
-        let MerchantOpening { group, settings } = MerchantOpening::by(&record).ok_or_else(broken)?;
-        let profile = app.engine.keyring().open_personal(&record).unwrap_or_default();
-        Ok(MerchantView::new(app, &row(app, group)?, &settings, profile))
+    let of = |record: &Record| {
+        let profile = app.engine.keyring().open_personal(record).unwrap_or_default();
+        MerchantOpening::by(record).map(|opened| (opened, profile))
     };
-    key.run(LedgerId::System, replay, execute).await?.answer(|view| Ok(created(view)))
+    let opened = key.run_recorded(LedgerId::System, of, execute).await?;
+    opened.answer(|(MerchantOpening { group, settings }, profile)| {
+        Ok(created(MerchantView::new(app, &row(app, group)?, &settings, profile)))
+    })
 }
 
 /// The merchants, newest first. `search` finds a part of the name, without regard to case and

@@ -24,10 +24,10 @@ use crate::http::caller::PathId;
 use crate::http::cut::by_partition;
 use crate::http::idempotency::{KeyScope, SentKey, decided};
 use crate::http::json::parse_unread;
-use crate::http::problem::{Code, Problem, broken};
+use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, only, query, time};
 use crate::http::streamed::{in_turn, turn, turn_in_time};
-use crate::http::timestamp::day_of;
+use crate::http::timestamp::{begin_of, day_of};
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::queue::kind_name;
 use crate::ops::reconciliations::KeptResult;
@@ -258,7 +258,7 @@ fn open_items(
     let waiting = engine.queue_counts(|item| (item.id.created_at() < end).then(|| kind_name(item)));
     let mut counted: Vec<_> =
         waiting.into_iter().map(|(name, count)| ("waiting", name.to_owned(), count as u64)).collect();
-    let last_over = day_of(engine.now().0).pred_opt().ok_or_else(broken)?;
+    let last_over = day_of(begin_of(day_of(engine.now().0)) - 1);
     let (results, from, to) = (KeptResult::all(engine)?, day_of(begin.0), day_of(end.0 - 1));
     let mut differences: BTreeMap<&str, u64> = BTreeMap::new();
     for result in results.iter().filter(|result| result.from <= to && result.to >= from) {

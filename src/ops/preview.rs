@@ -24,7 +24,7 @@ use crate::api::charges::paid_charge;
 use crate::app::App;
 use crate::http::caller::PathId;
 use crate::http::json::Checker;
-use crate::http::problem::{Code, Problem, broken};
+use crate::http::problem::{Code, Problem};
 use crate::http::reply::{number, ok, only, query, single};
 use crate::ops::books::{EntryView, entries_view};
 use crate::ops::disputes::{kind_named, opening};
@@ -160,7 +160,7 @@ pub async fn steps(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Ve
     let Some(group) = item.ledger.group() else { return of_house_entry(app, item, verdict) };
     let (id, notes) = (item.id, String::new());
     let command = match (&item.what, verdict) {
-        (WaitingKind::Withdrawal { .. }, _) => return of_withdrawal(app, item, verdict).await,
+        (WaitingKind::Withdrawal { amount, .. }, _) => return of_withdrawal(app, item, *amount, verdict).await,
         (WaitingKind::HouseEntry { .. }, _) => return of_entry(app, item, verdict).await,
         (WaitingKind::Payout { .. }, _) => {
             let detail = "The institution has not answered yet; there is nothing to decide.";
@@ -205,7 +205,7 @@ async fn of_entry(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Vec
         Some(OperatorEntry::Return(found)) => {
             let command = match verdict {
                 Verdict::Approve => {
-                    let withdrawal = app.engine.object(found.withdrawal)?.ok_or_else(broken)?;
+                    let withdrawal = app.engine.known_object(found.withdrawal)?;
                     ReturnCommand::Approve { id, withdrawal: Box::new(withdrawal), operator }
                 }
                 Verdict::Reject => ReturnCommand::Reject { id, notes },
@@ -248,12 +248,16 @@ pub async fn of_new_dispute(app: &App, txid: &str, amount: i64, kind: &str) -> R
     Ok(app.engine.preview(group, command).await??)
 }
 
-async fn of_withdrawal(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Vec<(Follows, Record)>, Problem> {
+async fn of_withdrawal(
+    app: &App,
+    item: &WaitingItem,
+    amount: Centavos,
+    verdict: Verdict,
+) -> Result<Vec<(Follows, Record)>, Problem> {
     let id = item.id;
     let commands = match verdict {
         Verdict::Approve => {
-            let WaitingKind::Withdrawal { amount, .. } = &item.what else { return Err(broken()) };
-            let bank = app.engine.pays_withdrawal_from(*amount).unwrap_or(PayoutBank::Settlement);
+            let bank = app.engine.pays_withdrawal_from(amount).unwrap_or(PayoutBank::Settlement);
             let outcome = TransferOutcome::Taken { transfer_id: String::new(), bank };
             vec![RecipientCommand::ApproveWithdrawal { id }, RecipientCommand::SettleWithdrawal { id, outcome }]
         }

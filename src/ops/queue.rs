@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::json::Checker;
-use crate::http::problem::{Problem, broken};
+use crate::http::problem::Problem;
 use crate::http::reply::{ok, query, single, time};
 use crate::mask;
 use crate::ops::audit::OfMerchant;
@@ -243,7 +243,7 @@ pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
         }
         WaitingKind::HouseEntry { amount } => {
             view.amount = Some(amount.0);
-            let entry = OperatorEntry::find(&app.engine, item.id)?.ok_or_else(broken)?;
+            let entry = OperatorEntry::known(&app.engine, item.id)?;
             view.say_entry(HouseEntryView::of_any(&app.engine, entry));
         }
         WaitingKind::Refund { charge, amount } => {

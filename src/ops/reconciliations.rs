@@ -23,7 +23,7 @@ use crate::http::body::{FileFormat, InstitutionFile, JsonBody};
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, SentKey};
 use crate::http::json::{Checker, Raw, parse};
-use crate::http::problem::{Code, FieldError, Problem, broken};
+use crate::http::problem::{Code, FieldError, Problem, failed};
 use crate::http::reply::{List, PageQuery, list_of, one_of, only, query, time};
 use crate::http::streamed::{in_turn, turn};
 use crate::http::timestamp::{day, day_of};
@@ -261,7 +261,7 @@ pub async fn list(
     let shown: Vec<_> = names.into_iter().rev().skip(skip).take(page.count()).collect();
     let items = shown.into_iter().map(move |name| {
         let text = engine.kept(&name)?.and_then(|bytes| String::from_utf8(bytes).ok());
-        text.and_then(|text| RawValue::from_string(text).ok()).ok_or_else(broken)
+        text.and_then(|text| RawValue::from_string(text).ok()).ok_or_else(|| failed("a kept result cannot be read"))
     });
     list_of(total, page, items)
 }
@@ -346,7 +346,7 @@ pub async fn dismiss(
     let dismissed = in_turn(one_at_a_time, move || {
         let found = if is_digest(&id) { app.engine.kept(&result_name(&id))? } else { None };
         let found = found.ok_or_else(|| Problem::new(Code::NotFound))?;
-        let mut result: Reconciliation = serde_json::from_slice(&found).map_err(|_| broken())?;
+        let mut result: Reconciliation = serde_json::from_slice(&found).map_err(failed)?;
         if let Some(Dismissal { by, .. }) = result.dismissed {
             let detail = format!("The reconciliation was dismissed before, by {by}.");
             return Err(Problem::new(Code::AlreadyDecided).detail(detail));
@@ -411,9 +411,9 @@ fn keep_dismissed(engine: &Engine, result: Reconciliation) -> Result<Vec<u8>, Pr
 
 /// A result as JSON, with and without its findings.
 fn whole_and_summary(mut result: Reconciliation) -> Result<[Vec<u8>; 2], Problem> {
-    let whole = serde_json::to_vec(&result).map_err(|_| broken())?;
+    let whole = serde_json::to_vec(&result).map_err(failed)?;
     result.findings = None;
-    let summary = serde_json::to_vec(&result).map_err(|_| broken())?;
+    let summary = serde_json::to_vec(&result).map_err(failed)?;
     Ok([whole, summary])
 }
 

@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::export::{Exporter, Format, Request, Stream};
 use crate::http::caller::PathId;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Code, Problem, failed};
 use crate::http::reply::{number, ok, only, query, time};
 use crate::http::timestamp::day_of;
 use crate::ops::operator::Operator;
@@ -176,7 +176,7 @@ pub async fn record(State(app): State<Arc<App>>, _: Operator, PathId(sequence): 
     know_cards(&app.engine, &record, &mut exporter)?;
     exporter.know_closed(app.engine.closed_periods());
     let mut out = Stream(Vec::new());
-    exporter.post(sequence, booked_at.0, &record, &mut out).map_err(|_| Problem::new(Code::Internal))?;
+    exporter.post(sequence, booked_at.0, &record, &mut out).map_err(failed)?;
     let lines = out.0.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let rows: Result<_, _> = lines.map(serde_json::from_slice).collect();
     Ok(ok(RecordView {
@@ -185,7 +185,7 @@ pub async fn record(State(app): State<Arc<App>>, _: Operator, PathId(sequence): 
         effective_at: time(record.takes_effect_at()),
         institution: record.rail.as_ref().map(|rail| ActView { id: rail.id.clone(), at: time(rail.at) }),
         owner: ledger_name(&app.engine, record.owner),
-        rows: rows.map_err(|_| Problem::new(Code::Internal))?,
+        rows: rows.map_err(failed)?,
         parts: parts(&record),
     }))
 }

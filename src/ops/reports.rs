@@ -23,7 +23,7 @@ use crate::http::caller::PathId;
 use crate::http::cut::as_header;
 use crate::http::gzip::Encoding;
 use crate::http::json::Checker;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Code, Problem, failed};
 use crate::http::reply::{number, only, query, single};
 use crate::http::streamed::{BoxError, ReadPace, streamed, turn};
 use crate::http::timestamp::day;
@@ -129,13 +129,10 @@ pub async fn report(
     let policy = "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'";
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static(format.media_type())),
-        (CONTENT_DISPOSITION, HeaderValue::from_str(&disposition).map_err(|_| Problem::new(Code::Internal))?),
+        (CONTENT_DISPOSITION, HeaderValue::from_str(&disposition).map_err(failed)?),
         (CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy)),
         (HeaderName::from_static("report-cut"), as_header(Sequence(made.cut))),
-        (
-            HeaderName::from_static("report-head"),
-            HeaderValue::from_str(&made.head).map_err(|_| Problem::new(Code::Internal))?,
-        ),
+        (HeaderName::from_static("report-head"), HeaderValue::from_str(&made.head).map_err(failed)?),
     ];
     Ok((headers, encoding.headers(), body).into_response())
 }

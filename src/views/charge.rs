@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 
 use crate::brcode::BrCode;
 use crate::folding::without_accents;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Problem, failed};
 use crate::http::reply::{decimal, time};
 use crate::mask;
 use crate::views::recipient::recipient_id;
@@ -134,10 +134,7 @@ pub fn pix_code(engine: &Engine, charge: ObjectId, amount: Centavos, ordinal: u6
         merchant_name: expressible_or(&profile.name, "CENTAVO"),
         merchant_city: expressible_or(&profile.city, "SAO PAULO"),
     };
-    code.payload().map(Some).map_err(|error| {
-        tracing::error!(%error, "a PIX code could not be written");
-        Problem::new(Code::Internal)
-    })
+    code.payload().map(Some).map_err(failed)
 }
 
 /// A charge, as read.

@@ -40,7 +40,18 @@ impl OperatorEntry {
         }
     }
 
-    /// Its id.
+    /// The entry of an id that the books told.
+    pub fn known(engine: &Engine, id: ObjectId) -> Result<Self, Problem> {
+        if engine.ids().group(id) == HOUSE_GROUP {
+            return Ok(Self::House(engine.known_object(id)?));
+        }
+        match engine.object(id)? {
+            Some(write_off) => Ok(Self::WriteOff(write_off)),
+            None => Ok(Self::Return(engine.known_object(id)?)),
+        }
+    }
+
+    /// The id under which operators decide on it.
     pub fn id(&self) -> ObjectId {
         match self {
             Self::House(entry) => entry.id,

@@ -39,7 +39,7 @@ pub struct RefundView {
     notes: Option<String>,
 }
 
-/// The status of a refund.
+/// What a decision makes of a refund, as the wire says it.
 pub fn refund_status(decision: &RefundDecision) -> &'static str {
     match decision {
         RefundDecision::Pending => "pending",

@@ -3,20 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use actors::engine::Engine;
+use actors::engine::{Engine, SubscriptionRow};
+use ledger::anticipation::Anticipation;
 use ledger::charge::Charge;
 use ledger::event::Event;
 use ledger::id::{LedgerId, ObjectId, RecipientNumber};
 use ledger::object::Object;
-use ledger::recipient::Anticipation;
-use ledger::recurrence::SubscriptionStanding;
-use ledger::webhook_events::{AvailableSplits, Subject, WebhookEventKind};
+use ledger::webhook_events::{AvailableSplits, DecidedRefund, WebhookEventKind, WebhookObject};
 use rust_decimal::Decimal;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use utoipa::ToSchema;
 
-use crate::http::problem::{Code, Problem, broken};
+use crate::http::problem::{Problem, failed};
 use crate::http::reply::{decimal, time};
 use crate::views::cashout::CashoutView;
 use crate::views::charge::ChargeView;
@@ -92,8 +91,9 @@ impl WebhookBody {
     /// The body that tells of an event.
     pub fn of(engine: &Engine, event: &OutboxEvent) -> Result<Self, Problem> {
         let mut object = BTreeMap::from([event.object_body(engine)?]);
-        if event.told.kind == WebhookEventKind::SubscriptionChargeCreated {
-            object.insert("charge", event.charge_of_subscription(engine)?);
+        // A charge of a subscription, a PIX code with it.
+        if let WebhookObject::Subscription { charge: Some(charge), .. } = event.told.about {
+            object.insert("charge", event.charge(engine, charge)?);
         }
         Ok(Self { event: event.told.kind.name(), object, timestamp: time(event.at()), sequence: event.number() })
     }
@@ -102,49 +102,29 @@ impl WebhookBody {
 impl OutboxEvent {
     /// The object of the event, as of its Record: its name in the body, and what a GET of it shows.
     fn object_body(&self, engine: &Engine) -> Result<(&'static str, Box<RawValue>), Problem> {
-        match (self.told.subject, self.told.available) {
-            (Subject::Object(id), _) => self.body_of_object(engine, id),
-            (Subject::Recipient(number), Some(splits)) => raw("split", self.splits(engine, number, splits)?),
-            (Subject::Recipient(number), None) => raw("recipient", self.recipient(engine, number)?),
+        match &self.told.about {
+            WebhookObject::Charge(id) => self.charge(engine, *id).map(|charge| ("charge", charge)),
+            WebhookObject::Recipient(number) => raw("recipient", self.recipient(engine, *number)?),
+            WebhookObject::Splits(number, splits) => raw("split", self.splits(engine, *number, *splits)?),
+            WebhookObject::Refund(refund) => raw("refund", RefundTold::of(refund)),
+            WebhookObject::Withdrawal(id) => raw("withdrawal", self.withdrawal(engine, *id)?),
+            WebhookObject::Cashout(id) => raw("cashout", CashoutView::of(engine, &self.as_of(engine, *id)?)),
+            WebhookObject::Dispute(id) => raw("dispute", DisputeView::of(engine, &self.as_of(engine, *id)?)),
+            WebhookObject::Subscription { id, standing, .. } => {
+                let row = engine.known_subscription(self.record.owner, *id)?;
+                raw("subscription", SubscriptionView::of(engine, &SubscriptionRow { standing: *standing, ..row }))
+            }
+            WebhookObject::Anticipation(done) => raw("anticipation", self.anticipation(engine, done)),
         }
     }
 
-    fn body_of_object(&self, engine: &Engine, id: ObjectId) -> Result<(&'static str, Box<RawValue>), Problem> {
-        use WebhookEventKind as Kind;
-        match self.told.kind {
-            Kind::ChargePaid | Kind::ChargeRefused | Kind::ChargeCancelled | Kind::ChargeRefunded => {
-                self.charge(engine, id).map(|charge| ("charge", charge))
-            }
-            Kind::RefundApproved | Kind::RefundRejected => raw("refund", self.refund()?),
-            Kind::WithdrawalApproved | Kind::WithdrawalRejected => raw("withdrawal", self.withdrawal(engine, id)?),
-            Kind::CashoutProcessed | Kind::CashoutFailed => {
-                raw("cashout", CashoutView::of(engine, &engine.known_object_through(id, self.sequence())?))
-            }
-            Kind::DisputeOpened | Kind::DisputeAccepted | Kind::DisputeReleased => {
-                raw("dispute", DisputeView::of(engine, &engine.known_object_through(id, self.sequence())?))
-            }
-            Kind::SubscriptionCreated
-            | Kind::SubscriptionChargeCreated
-            | Kind::SubscriptionRenewed
-            | Kind::SubscriptionChargeFailed
-            | Kind::SubscriptionPastDue
-            | Kind::SubscriptionCompleted
-            | Kind::SubscriptionPaused
-            | Kind::SubscriptionResumed
-            | Kind::SubscriptionCancelled => raw("subscription", self.subscription(engine, id)?),
-            Kind::AnticipationCompleted => raw("anticipation", self.anticipation(engine)?),
-            // These are about recipients.
-            Kind::RecipientApproved
-            | Kind::RecipientRejected
-            | Kind::BankAccountChanged
-            | Kind::BankAccountApproved
-            | Kind::BankAccountRejected
-            | Kind::SplitAvailable => Err(broken()),
-        }
+    /// An object as it stood after the event's Record.
+    fn as_of<T: Object>(&self, engine: &Engine, id: ObjectId) -> Result<T, Problem> {
+        Ok(engine.known_object_through(id, self.sequence())?)
     }
 
     fn charge(&self, engine: &Engine, id: ObjectId) -> Result<Box<RawValue>, Problem> {
-        let charge: Charge = engine.known_object_through(id, self.sequence())?;
+        let charge: Charge = self.as_of(engine, id)?;
         let view = ChargeView::of(engine, &charge)?;
         if self.told.kind != WebhookEventKind::ChargePaid {
             return written(&view);
@@ -169,36 +149,9 @@ impl OutboxEvent {
         })
     }
 
-    /// The shape of the interface, exactly.
-    fn refund(&self) -> Result<impl Serialize + use<>, Problem> {
-        let told = self.record.events.iter().find_map(|event| match event {
-            Event::RefundApproved { id, charge, amount, .. } => Some((id, charge, amount, "approved", None)),
-            Event::RefundRejected { id, charge, amount, notes } => {
-                Some((id, charge, amount, "rejected", Some(notes.clone())))
-            }
-            _ => None,
-        });
-        let (id, charge, amount, status, notes) = told.ok_or_else(broken)?;
-        let (id, charge_id) = (id.uuid().to_string(), charge.txid());
-        Ok(RefundTold { id, charge_id, amount: amount.0, status, notes })
-    }
-
     fn withdrawal(&self, engine: &Engine, id: ObjectId) -> Result<impl Serialize + use<>, Problem> {
-        let found = engine.known_object_through(id, self.sequence())?;
+        let found = self.as_of(engine, id)?;
         Ok(WithdrawalTold { withdrawal: WithdrawalView::of(engine, &found), recipient_id: self.recipient_id(engine) })
-    }
-
-    /// A subscription as it stood after the Record.
-    fn subscription(&self, engine: &Engine, id: ObjectId) -> Result<impl Serialize + use<>, Problem> {
-        let mut row = engine.subscription(self.record.owner, id)?.ok_or_else(broken)?;
-        row.standing = SubscriptionStanding::told_by(&self.record, id).ok_or_else(broken)?;
-        Ok(SubscriptionView::of(engine, &row))
-    }
-
-    /// The charge that the Record opened for a subscription, a PIX code with it.
-    fn charge_of_subscription(&self, engine: &Engine) -> Result<Box<RawValue>, Problem> {
-        let charge = Charge::made_by(&self.record).ok_or_else(broken)?;
-        written(&ChargeView::of(engine, &charge)?)
     }
 
     fn splits(
@@ -233,9 +186,8 @@ impl OutboxEvent {
         Ok(count)
     }
 
-    fn anticipation(&self, engine: &Engine) -> Result<impl Serialize + use<>, Problem> {
-        let done = Anticipation::of(&self.record.events).ok_or_else(broken)?;
-        Ok(AnticipationTold {
+    fn anticipation(&self, engine: &Engine, done: &Anticipation) -> impl Serialize + use<> {
+        AnticipationTold {
             id: done.id.uuid().to_string(),
             recipient_id: self.recipient_id(engine),
             anticipated_count: done.count,
@@ -244,7 +196,7 @@ impl OutboxEvent {
             net_cents: done.net().0,
             target_days: done.target_days,
             rate_percent: done.rate.as_percent().normalize(),
-        })
+        }
     }
 
     /// Id of the recipient who owns the Record.
@@ -294,6 +246,18 @@ struct RefundTold {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     notes: Option<String>,
+}
+
+impl RefundTold {
+    fn of(refund: &DecidedRefund) -> Self {
+        Self {
+            id: refund.id.uuid().to_string(),
+            charge_id: refund.charge.txid(),
+            amount: refund.amount.0,
+            status: if refund.rejected_because.is_some() { "rejected" } else { "approved" },
+            notes: refund.rejected_because.clone(),
+        }
+    }
 }
 
 /// A withdrawal and whose it is.
@@ -374,8 +338,5 @@ fn raw(name: &'static str, object: impl Serialize) -> Result<(&'static str, Box<
 }
 
 fn written(object: &impl Serialize) -> Result<Box<RawValue>, Problem> {
-    to_raw_value(object).map_err(|error| {
-        tracing::error!(%error, "the object of a webhook could not be written");
-        Problem::new(Code::Internal)
-    })
+    to_raw_value(object).map_err(failed)
 }

@@ -199,7 +199,7 @@ impl Deliverer {
                 let event = OutboxEvent::read(&self.engine, id.0, listed)?;
                 let mut endpoints = self.webhooks.endpoints();
                 let Some(endpoint) = endpoints.get_mut(&id) else { return Ok(()) };
-                endpoint.add(listed.number, subject_digest(event.told.subject), event.at(), now);
+                endpoint.add(listed.number, subject_digest(event.told.subject()), event.at(), now);
             }
             if has_all {
                 self.webhooks.endpoints().get_mut(&id).map(Endpoint::has_all);

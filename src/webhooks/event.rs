@@ -5,9 +5,9 @@ use actors::store::Sequence;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::record::Record;
 use ledger::time::Timestamp;
-use ledger::webhook_events::{WebhookEvent, webhook_events};
+use ledger::webhook_events::WebhookEvent;
 
-use crate::http::problem::{Problem, broken};
+use crate::http::problem::Problem;
 
 /// A webhook event of one group, with its Record.
 pub struct OutboxEvent {
@@ -23,16 +23,14 @@ pub struct OutboxEvent {
 impl OutboxEvent {
     /// Reads an event of a group from its Record.
     pub fn read(engine: &Engine, group: GroupNumber, listed: ListedWebhookEvent) -> Result<Self, Problem> {
-        let record = engine.record(listed.sequence)?;
-        let told = webhook_events(&record).into_iter().nth(listed.index).ok_or_else(broken)?;
+        let (told, record) = engine.told_webhook_event(listed)?;
         let id = engine.ids().object(group, record.effective_at, listed.number);
         Ok(Self { id, told, group, record, listed })
     }
 
     /// An event by its number, which an endpoint waits for, tried or gave up.
     pub fn numbered(engine: &Engine, group: GroupNumber, number: u64) -> Result<Self, Problem> {
-        let listed = engine.webhook_events(group, number..number + 1)?;
-        Self::read(engine, group, *listed.first().ok_or_else(broken)?)
+        Self::read(engine, group, engine.known_webhook_event(group, number)?)
     }
 
     /// The event of a group that has this id.

@@ -62,12 +62,12 @@ pub enum PixEnded {
 }
 
 /// Outcome of a payment of a PIX charge.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub enum PixPayment {
     /// The charge is paid.
     Booked,
-    /// The charge was cancelled before: the money goes back to the payer.
-    TooLate,
+    /// This charge was cancelled before: the money goes back to the payer.
+    TooLate(Box<Charge>),
 }
 
 impl Engine {
@@ -130,15 +130,15 @@ impl Engine {
             return outcome.typed(|_| None);
         }
         if !charge.was_paid_late {
-            let (charge, amount) = (charge.id, charge.terms.amount);
-            let command = MerchantCommand::ReceiveLatePix { charge, amount, end_to_end_id };
+            let (id, amount) = (charge.id, charge.terms.amount);
+            let command = MerchantCommand::ReceiveLatePix { charge: id, amount, end_to_end_id };
             let context = CommandContext { key: None, requester, permit };
             let late = self.command_and_repay(group, command, context).await?;
             if let Outcome::Refused(rejection) = late {
                 return Ok(Outcome::Refused(rejection));
             }
         }
-        Ok(Outcome::Recorded(PixPayment::TooLate))
+        Ok(Outcome::Recorded(PixPayment::TooLate(Box::new(charge))))
     }
 
     /// Has the institution end a code. Gives the command that its answer calls for, and what it

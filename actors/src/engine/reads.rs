@@ -11,18 +11,21 @@ use std::time::Duration;
 use std::{iter, thread, vec};
 
 use ledger::account::Account;
+use ledger::audit::{self, AuditedFact};
 use ledger::cashout::Cashout;
 use ledger::charge::Charge;
 use ledger::dispute::Dispute;
 use ledger::entry::{Balance, Balances, Entry};
 use ledger::event::{Batch, Event};
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::ChargeFacts;
+use ledger::merchant::{ChargeFacts, EndedBatch};
 use ledger::object::{self, Object};
 use ledger::recipient::SplitHistory;
 use ledger::record::Record;
 use ledger::refund::Refund;
+use ledger::statement::{StatementLine, statement_lines};
 use ledger::time::{Minute, Timestamp};
+use ledger::webhook_events::{WebhookEvent, webhook_events};
 use ledger::withdrawal::Withdrawal;
 
 use super::{Engine, Unavailable};
@@ -101,6 +104,24 @@ impl<T: Object> Iterator for Objects<T> {
     }
 }
 
+/// Records of a list, each with what it says that brought it there.
+pub struct RecordsWith<T> {
+    records: Records,
+    of: fn(&Record) -> Option<T>,
+}
+
+impl<T> Iterator for RecordsWith<T> {
+    type Item = Result<(Sequence, Record, T), Unavailable>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let found = self.records.next()?;
+        Some(found.map_err(Unavailable::from).and_then(|(sequence, record)| {
+            let told = (self.of)(&record).ok_or_else(|| Unavailable::contradicting("an item of a list"))?;
+            Ok((sequence, record, told))
+        }))
+    }
+}
+
 /// Merchants, recipients, API keys.
 impl Engine {
     /// Looks at a merchant; none where the group has none.
@@ -108,10 +129,19 @@ impl Engine {
         self.shared.read_model.merchant(group, look)
     }
 
-    /// The id of the merchant of a group that the books told. Error: there is none, so that the
-    /// books contradict themselves.
+    /// Looks at the merchant of a group that the books told. Error: there is none, so that the books
+    /// contradict themselves.
+    pub fn known_merchant<T>(
+        &self,
+        group: GroupNumber,
+        look: impl FnOnce(&MerchantRow) -> T,
+    ) -> Result<T, Unavailable> {
+        self.merchant(group, look).ok_or_else(|| Unavailable::contradicting("the opening of a group"))
+    }
+
+    /// The id of the merchant of a group that the books told.
     pub fn merchant_id(&self, group: GroupNumber) -> Result<ObjectId, Unavailable> {
-        self.merchant(group, |row| row.id).ok_or_else(|| Unavailable::contradicting("the opening of a group"))
+        self.known_merchant(group, |row| row.id)
     }
 
     /// A recipient whose number the books told. Error: there is none, a contradiction of the books.
@@ -146,6 +176,11 @@ impl Engine {
         self.shared.read_model.api_key(id)
     }
 
+    /// An API key whose id the books told.
+    pub fn known_api_key(&self, id: ObjectId) -> Result<ApiKeyRow, Unavailable> {
+        self.api_key(id).ok_or_else(|| Unavailable::contradicting("the creation of an API key"))
+    }
+
     /// The API keys of a group that are not revoked, oldest first.
     pub fn live_keys(&self, group: GroupNumber) -> Vec<(ObjectId, ApiKeyRow)> {
         self.shared.read_model.live_keys(group)
@@ -165,6 +200,11 @@ impl Engine {
     /// A merchant's subscription; none when it has none of this id.
     pub fn subscription(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<SubscriptionRow>, LoadError> {
         self.shared.read_model.subscription(merchant, id)
+    }
+
+    /// A subscription whose id a Record of its merchant told.
+    pub fn known_subscription(&self, merchant: LedgerId, id: ObjectId) -> Result<SubscriptionRow, Unavailable> {
+        self.subscription(merchant, id)?.ok_or_else(|| Unavailable::contradicting("the opening of a subscription"))
     }
 
     /// A card that a merchant stored; none when it has none of this id.
@@ -319,6 +359,20 @@ impl Engine {
         self.shared.read_model.webhook_events(group, numbers)
     }
 
+    /// A webhook event whose number the books told: an endpoint's progress.
+    pub fn known_webhook_event(&self, group: GroupNumber, number: u64) -> Result<ListedWebhookEvent, Unavailable> {
+        let listed = self.webhook_events(group, number..number + 1)?;
+        listed.first().copied().ok_or_else(|| Unavailable::contradicting("a webhook event of an endpoint"))
+    }
+
+    /// A listed webhook event, and the Record that it follows from.
+    pub fn told_webhook_event(&self, listed: ListedWebhookEvent) -> Result<(WebhookEvent, Record), Unavailable> {
+        let record = self.record(listed.sequence)?;
+        let told = webhook_events(&record).into_iter().nth(listed.index);
+        let told = told.ok_or_else(|| Unavailable::contradicting("a webhook event of a list"))?;
+        Ok((told, record))
+    }
+
     /// Signal that a group has new webhook events.
     pub fn webhook_signal(&self) -> &OutboxSignal {
         self.shared.read_model.outbox()
@@ -447,7 +501,8 @@ impl Engine {
         Ok(self.objects(self.shared.read_model.charges_page(group, filter, skip, count)?))
     }
 
-    /// The charges of a subscription.
+    /// A page of the charges of a subscription, newest first: one for each time that a cycle was
+    /// charged.
     pub fn subscription_charges(
         self: &Arc<Self>,
         id: ObjectId,
@@ -510,9 +565,9 @@ impl Engine {
         Ok(self.objects(self.shared.read_model.disputes_page(merchant, skip, count)?))
     }
 
-    /// The Records that ended the acquirer's batches.
-    pub fn batches(self: &Arc<Self>, skip: u64, count: usize) -> Result<Listed<Records>, LoadError> {
-        Ok(self.listed(self.shared.read_model.batches_page(skip, count)?))
+    /// The acquirer's batches that are booked whole.
+    pub fn batches(self: &Arc<Self>, skip: u64, count: usize) -> Result<Listed<RecordsWith<EndedBatch>>, LoadError> {
+        Ok(self.records_with(self.shared.read_model.batches_page(skip, count)?, EndedBatch::told_by))
     }
 
     /// The Records about the acquirer's batch of a reference, oldest first. There may be Records
@@ -530,6 +585,14 @@ impl Engine {
         count: usize,
     ) -> Result<Listed<Objects<Withdrawal>>, LoadError> {
         Ok(self.objects(self.shared.read_model.withdrawals_page(recipient, Sequence(u64::MAX), skip, count)?))
+    }
+
+    /// The withdrawal of a recipient at a place that the books told, counted from the oldest, from 0.
+    pub fn known_withdrawal(self: &Arc<Self>, recipient: LedgerId, place: u64) -> Result<Withdrawal, Unavailable> {
+        let contradicting = || Unavailable::contradicting("a withdrawal of a statement");
+        // Those that came since stand before it.
+        let newer = self.withdrawals(recipient, 0, 0)?.total.checked_sub(place + 1).ok_or_else(contradicting)?;
+        self.withdrawals(recipient, newer, 1)?.items.next().ok_or_else(contradicting)?
     }
 
     /// All withdrawals of a recipient; few of them are in memory.
@@ -564,8 +627,8 @@ impl Engine {
         group: Option<GroupNumber>,
         skip: u64,
         count: usize,
-    ) -> Result<Listed<Records>, LoadError> {
-        Ok(self.listed(self.shared.read_model.audit_page(group, skip, count)?))
+    ) -> Result<Listed<RecordsWith<AuditedFact>>, LoadError> {
+        Ok(self.records_with(self.shared.read_model.audit_page(group, skip, count)?, audit::of_record))
     }
 
     /// The lines of a merchant's account statement in a range, and how many there are.
@@ -577,6 +640,24 @@ impl Engine {
         count: usize,
     ) -> Result<(u64, Vec<ListedStatementLine>), LoadError> {
         self.shared.read_model.statement_in(merchant, range, skip, count)
+    }
+
+    /// Gives each of these lines of a statement to `take`, with what its Record says of it. A Record
+    /// is read once for all of its lines, which stand together.
+    pub fn told_statement_lines(
+        &self,
+        listed: &[ListedStatementLine],
+        mut take: impl FnMut(&ListedStatementLine, &StatementLine, &Record),
+    ) -> Result<(), Unavailable> {
+        for of_record in listed.chunk_by(|one, next| one.sequence == next.sequence) {
+            let record = self.record(of_record[0].sequence)?;
+            let lines = statement_lines(&record);
+            for line in of_record {
+                let said = lines.get(line.index as usize);
+                take(line, said.ok_or_else(|| Unavailable::contradicting("a line of a statement"))?, &record);
+            }
+        }
+        Ok(())
     }
 
     /// The splits of a recipient's statement in a range, and how many there are.
@@ -603,6 +684,14 @@ impl Engine {
 
     fn listed(self: &Arc<Self>, (total, sequences): (u64, Vec<Sequence>)) -> Listed<Records> {
         Listed { total, items: self.records(sequences) }
+    }
+
+    fn records_with<T>(
+        self: &Arc<Self>,
+        (total, sequences): (u64, Vec<Sequence>),
+        of: fn(&Record) -> Option<T>,
+    ) -> Listed<RecordsWith<T>> {
+        Listed { total, items: RecordsWith { records: self.records(sequences), of } }
     }
 
     fn objects<T>(self: &Arc<Self>, (total, sequences): (u64, Vec<Sequence>)) -> Listed<Objects<T>> {

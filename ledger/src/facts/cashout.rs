@@ -4,7 +4,7 @@ use crate::account::Account;
 use crate::event::PayoutBank;
 use crate::facts::facets::{Facets, uuid};
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
-use crate::facts::webhook_event::WebhookEventKind;
+use crate::facts::webhook_event::{WebhookEventKind, WebhookObject};
 use crate::id::{Fingerprint, LedgerId, ObjectId};
 use crate::money::Centavos;
 use crate::personal::SealedFor;
@@ -38,7 +38,7 @@ pub(super) fn processed(
         let (end_to_end_id, transfer) = (end_to_end_id.to_owned(), transfer_id.to_owned());
         vec![uuid("cashout", id), ("end_to_end_id", end_to_end_id), ("transfer", transfer)]
     });
-    to.tell(WebhookEventKind::CashoutProcessed, id);
+    to.tell(WebhookEventKind::CashoutProcessed, WebhookObject::Cashout(id));
     to.lines(|lines| {
         lines.now(StatementLineKind::Cashout, StatementAccount::Reserved, fee - amount, id);
         lines.now(StatementLineKind::CashoutFee, StatementAccount::Reserved, -fee, id);
@@ -63,7 +63,7 @@ pub(super) fn processed(
 pub(super) fn failed(to: &mut impl Facets, id: ObjectId, amount: Centavos) {
     to.about(id);
     to.objects(|| vec![uuid("cashout", id)]);
-    to.tell(WebhookEventKind::CashoutFailed, id);
+    to.tell(WebhookEventKind::CashoutFailed, WebhookObject::Cashout(id));
     to.lines(|lines| {
         lines.now(StatementLineKind::CashoutReturned, StatementAccount::Reserved, -amount, id);
         lines.now(StatementLineKind::CashoutReturned, StatementAccount::Available, amount, id);

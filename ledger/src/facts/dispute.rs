@@ -6,7 +6,7 @@ use crate::event::Drawn;
 use crate::facts::facets::{AuditedFact, Facets, uuid};
 use crate::facts::refund::{about, draw, drawn_from_claims, drawn_from_merchant};
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
-use crate::facts::webhook_event::WebhookEventKind;
+use crate::facts::webhook_event::{WebhookEventKind, WebhookObject};
 use crate::fees::PaymentMethod;
 use crate::id::ObjectId;
 use crate::money::Centavos;
@@ -25,7 +25,7 @@ pub(super) fn opened(
     about(to, id, charge);
     to.personal(|_| SealedFor::reason(id));
     to.objects(|| vec![uuid("dispute", id), ("txid", charge.txid())]);
-    to.tell(WebhookEventKind::DisputeOpened, id);
+    to.tell(WebhookEventKind::DisputeOpened, WebhookObject::Dispute(id));
     to.audited(|| AuditedFact::of("open", "dispute", id));
     to.lines(|lines| {
         draw(lines, StatementLineKind::Dispute, id, drawn, seller_due);
@@ -48,7 +48,7 @@ pub(super) fn opened(
 pub(super) fn accepted(to: &mut impl Facets, id: ObjectId, charge: ObjectId, method: PaymentMethod, amount: Centavos) {
     about(to, id, charge);
     to.objects(|| vec![uuid("dispute", id), ("txid", charge.txid())]);
-    to.tell(WebhookEventKind::DisputeAccepted, id);
+    to.tell(WebhookEventKind::DisputeAccepted, WebhookObject::Dispute(id));
     to.audited(|| AuditedFact::of("accept", "dispute", id));
     to.lines(|lines| lines.now(StatementLineKind::Dispute, StatementAccount::Reserved, -amount, id));
     to.entries(|books| {
@@ -78,7 +78,7 @@ pub(super) fn released(to: &mut impl Facets, dispute: Released) {
     let Released { id, charge, amount, to_pending, to_available, seller_due } = dispute;
     about(to, id, charge);
     to.objects(|| vec![uuid("dispute", id), ("txid", charge.txid())]);
-    to.tell(WebhookEventKind::DisputeReleased, id);
+    to.tell(WebhookEventKind::DisputeReleased, WebhookObject::Dispute(id));
     to.audited(|| AuditedFact::of("release", "dispute", id));
     to.lines(|lines| {
         lines.now(StatementLineKind::Dispute, StatementAccount::Reserved, -amount, id);

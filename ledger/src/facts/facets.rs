@@ -8,7 +8,7 @@
 use crate::account::Account;
 use crate::entry::{Draft, Entry};
 use crate::facts::statement_line::{StatementAccount, StatementLine, StatementLineKind};
-use crate::facts::webhook_event::{AvailableSplits, Subject, WebhookEvent, WebhookEventKind};
+use crate::facts::webhook_event::{AvailableSplits, WebhookEvent, WebhookEventKind, WebhookObject};
 use crate::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use crate::money::Centavos;
 use crate::personal::SealedFor;
@@ -52,9 +52,9 @@ pub(crate) trait Facets {
     /// For facts that do not have the id themselves.
     fn act(&mut self, _name: &'static str) {}
 
-    /// One webhook event about an object.
-    fn tell(&mut self, kind: WebhookEventKind, id: ObjectId) {
-        self.webhook_events(|outbox| outbox.tell(kind, Subject::Object(id)));
+    /// One webhook event.
+    fn tell(&mut self, kind: WebhookEventKind, about: WebhookObject) {
+        self.webhook_events(|outbox| outbox.tell(kind, about));
     }
 }
 
@@ -214,8 +214,8 @@ pub(crate) struct Outbox<'a> {
 }
 
 impl Outbox<'_> {
-    pub(crate) fn tell(&mut self, kind: WebhookEventKind, subject: Subject) {
-        (self.tell)(WebhookEvent { kind, subject, available: None });
+    pub(crate) fn tell(&mut self, kind: WebhookEventKind, about: WebhookObject) {
+        (self.tell)(WebhookEvent { kind, about });
     }
 
     /// Splits of a recipient became available.
@@ -226,9 +226,8 @@ impl Outbox<'_> {
         amount: Centavos,
         charge: Option<ObjectId>,
     ) {
-        let available = Some(AvailableSplits { count, amount, charge, at: self.at });
-        let kind = WebhookEventKind::SplitAvailable;
-        (self.tell)(WebhookEvent { kind, subject: Subject::Recipient(number), available });
+        let splits = AvailableSplits { count, amount, charge, at: self.at };
+        self.tell(WebhookEventKind::SplitAvailable, WebhookObject::Splits(number, splits));
     }
 }
 

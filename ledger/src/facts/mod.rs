@@ -24,6 +24,7 @@ pub(crate) mod webhook_event;
 mod withdrawal;
 mod write_off;
 
+use crate::anticipation::Anticipation;
 use crate::event::{Batch, Event};
 use crate::id::{GroupNumber, LedgerId, RecipientNumber};
 use crate::personal::SealedFor;
@@ -89,7 +90,9 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::PeriodClosed { month, .. } => period::closed(to, *month),
         Event::DeficitRecovered { amount } => maturity::deficit_recovered(to, *amount),
         Event::ClawbackRecovered { debts } => maturity::clawback_recovered(to, debts),
-        Event::SplitsAnticipated { id, splits, .. } => anticipation::anticipated(to, *id, splits),
+        Event::SplitsAnticipated { id, splits, target_days, rate, .. } => {
+            anticipation::anticipated(to, splits, &Anticipation::new(*id, splits, *target_days, *rate));
+        }
         Event::WithdrawalRequested { id, amount, .. } => withdrawal::requested(to, *id, *amount),
         Event::WithdrawalApproved { id } => withdrawal::approved(to, *id),
         Event::WithdrawalPaid { id, amount, transfer_id, bank, .. } => {
@@ -109,7 +112,7 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         }
         Event::CashoutFailed { id, amount, .. } => cashout::failed(to, *id, *amount),
         Event::RefundRequested { id, charge, .. } => refund::requested(to, *id, *charge),
-        Event::RefundRejected { id, charge, notes, .. } => refund::rejected(to, *id, *charge, notes),
+        Event::RefundRejected { id, charge, amount, notes } => refund::rejected(to, *id, *charge, *amount, notes),
         Event::RefundApproved {
             id,
             charge,
@@ -152,20 +155,22 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
                 seller_due: *seller_due,
             },
         ),
-        Event::SubscriptionCreated { id, .. } => {
+        Event::SubscriptionCreated { id, standing, .. } => {
             to.personal(|_| SealedFor::customer(*id));
-            subscription::changed(to, *id, WebhookEventKind::SubscriptionCreated);
+            subscription::changed(to, *id, standing, WebhookEventKind::SubscriptionCreated);
         }
-        Event::SubscriptionBilled { id, .. } => {
-            subscription::changed(to, *id, WebhookEventKind::SubscriptionChargeCreated);
-        }
+        Event::SubscriptionBilled { id, charge, standing } => subscription::billed(to, *id, *charge, standing),
         Event::SubscriptionAdvanced { id, outcome, standing, .. } => {
             subscription::advanced(to, *id, *outcome, standing);
         }
-        Event::SubscriptionPaused { id, .. } => subscription::changed(to, *id, WebhookEventKind::SubscriptionPaused),
-        Event::SubscriptionResumed { id, .. } => subscription::changed(to, *id, WebhookEventKind::SubscriptionResumed),
-        Event::SubscriptionCancelled { id, .. } => {
-            subscription::changed(to, *id, WebhookEventKind::SubscriptionCancelled);
+        Event::SubscriptionPaused { id, standing } => {
+            subscription::changed(to, *id, standing, WebhookEventKind::SubscriptionPaused);
+        }
+        Event::SubscriptionResumed { id, standing } => {
+            subscription::changed(to, *id, standing, WebhookEventKind::SubscriptionResumed);
+        }
+        Event::SubscriptionCancelled { id, standing } => {
+            subscription::changed(to, *id, standing, WebhookEventKind::SubscriptionCancelled);
         }
         // Registrations and plans: nothing moves, no webhook goes out, and lists of their own show
         // them.

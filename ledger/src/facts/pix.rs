@@ -5,7 +5,7 @@ use crate::event::{SellerPart, Terms};
 use crate::facts::charge;
 use crate::facts::facets::{AuditedFact, Effect, Facets};
 use crate::facts::statement_line::StatementAccount;
-use crate::facts::webhook_event::{Subject, WebhookEventKind};
+use crate::facts::webhook_event::{WebhookEventKind, WebhookObject};
 use crate::id::{ObjectId, RecipientNumber};
 use crate::money::Centavos;
 
@@ -16,7 +16,7 @@ pub(super) fn paid(to: &mut impl Facets, charge: ObjectId, terms: &Terms, seller
     to.audited(|| AuditedFact::of("pay", "charge", charge));
     to.objects(|| vec![("txid", charge.txid()), ("end_to_end_id", end_to_end_id.to_owned())]);
     to.webhook_events(|outbox| {
-        outbox.tell(WebhookEventKind::ChargePaid, Subject::Object(charge));
+        outbox.tell(WebhookEventKind::ChargePaid, WebhookObject::Charge(charge));
         let mut splits: Vec<_> = terms.splits.iter().map(|split| (split.recipient, split.amount)).collect();
         splits.sort_unstable_by_key(|(number, _)| *number);
         for of_recipient in splits.chunk_by(|(one, _), (other, _)| one == other) {
@@ -43,7 +43,7 @@ pub(super) fn paid(to: &mut impl Facets, charge: ObjectId, terms: &Terms, seller
 pub(super) fn cancelled(to: &mut impl Facets, charge: ObjectId, recipients: &[RecipientNumber]) {
     to.about(charge);
     to.others(recipients.iter().map(|number| (Some(*number), Effect::Told)));
-    to.tell(WebhookEventKind::ChargeCancelled, charge);
+    to.tell(WebhookEventKind::ChargeCancelled, WebhookObject::Charge(charge));
 }
 
 /// The payer paid a code that had ended: the money is the payer's.

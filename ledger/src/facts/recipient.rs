@@ -1,7 +1,7 @@
 //! Facets of recipients: the review of a registration and of a bank account.
 
 use crate::facts::facets::{AuditSubject, AuditedFact, Facets};
-use crate::facts::webhook_event::{Subject, WebhookEventKind};
+use crate::facts::webhook_event::{WebhookEventKind, WebhookObject};
 use crate::id::RecipientNumber;
 
 /// The service's team approved the registration.
@@ -37,7 +37,7 @@ pub(super) fn bank_account_rejected(to: &mut impl Facets, number: RecipientNumbe
 }
 
 fn tell(to: &mut impl Facets, kind: WebhookEventKind, number: RecipientNumber) {
-    to.webhook_events(|outbox| outbox.tell(kind, Subject::Recipient(number)));
+    to.webhook_events(|outbox| outbox.tell(kind, WebhookObject::Recipient(number)));
 }
 
 fn audited(

@@ -7,7 +7,7 @@ use crate::event::{Drawn, Split, TakeBack};
 use crate::facts::charge::by_recipient;
 use crate::facts::facets::{AuditedFact, Books, Effect, Facets, Lines, uuid};
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
-use crate::facts::webhook_event::WebhookEventKind;
+use crate::facts::webhook_event::{DecidedRefund, WebhookEventKind, WebhookObject};
 use crate::fees::{Commission, PaymentMethod};
 use crate::id::ObjectId;
 use crate::money::Centavos;
@@ -21,9 +21,12 @@ pub(super) fn requested(to: &mut impl Facets, id: ObjectId, charge: ObjectId) {
 }
 
 /// The operations team rejected it.
-pub(super) fn rejected(to: &mut impl Facets, id: ObjectId, charge: ObjectId, notes: &str) {
+pub(super) fn rejected(to: &mut impl Facets, id: ObjectId, charge: ObjectId, amount: Centavos, notes: &str) {
     about(to, id, charge);
-    to.tell(WebhookEventKind::RefundRejected, id);
+    to.webhook_events(|outbox| {
+        let refund = DecidedRefund { id, charge, amount, rejected_because: Some(notes.to_owned()) };
+        outbox.tell(WebhookEventKind::RefundRejected, WebhookObject::Refund(refund));
+    });
     to.audited(|| AuditedFact::of("reject", "refund", id).because(notes));
 }
 
@@ -48,8 +51,9 @@ pub(super) fn approved(to: &mut impl Facets, refund: Approved<'_>) {
     about(to, id, charge);
     to.others(take_backs.iter().map(|part| (Some(part.recipient), Effect::Changed)));
     to.objects(|| vec![uuid("refund", id), ("txid", charge.txid())]);
-    to.tell(WebhookEventKind::RefundApproved, id);
-    to.tell(WebhookEventKind::ChargeRefunded, charge);
+    let decided = DecidedRefund { id, charge, amount, rejected_because: None };
+    to.tell(WebhookEventKind::RefundApproved, WebhookObject::Refund(decided));
+    to.tell(WebhookEventKind::ChargeRefunded, WebhookObject::Charge(charge));
     to.audited(|| AuditedFact::of("approve", "refund", id));
     to.lines(|lines| {
         let (account, due) = match seller_due {

@@ -1,9 +1,11 @@
-//! Webhook event: one message of a Record to a merchant, and the object that it is about.
+//! Webhook event: one message of a Record to a merchant, with the object that it is about.
 
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
+use crate::anticipation::Anticipation;
 use crate::id::{ObjectId, RecipientNumber};
 use crate::money::Centavos;
+use crate::recurrence::SubscriptionStanding;
 use crate::time::Timestamp;
 
 /// Kind of a webhook event: its name on the wire. The description of the interface has these
@@ -106,7 +108,7 @@ impl WebhookEventKind {
     }
 }
 
-/// The object that a webhook event is about. Events about the same object are delivered in their
+/// The identity of what webhook events are about. Events about the same are delivered in their
 /// order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Subject {
@@ -116,15 +118,72 @@ pub enum Subject {
     Recipient(RecipientNumber),
 }
 
-/// One webhook event.
+/// One message to a merchant's address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WebhookEvent {
     /// Its kind.
     pub kind: WebhookEventKind,
-    /// The object that it is about.
-    pub subject: Subject,
-    /// The splits that became available; only with [`WebhookEventKind::SplitAvailable`].
-    pub available: Option<AvailableSplits>,
+    /// What it is about, with all that its Record alone says of it.
+    pub about: WebhookObject,
+}
+
+/// What a webhook event is about: its body shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WebhookObject {
+    /// A charge.
+    Charge(ObjectId),
+    /// A recipient of the group.
+    Recipient(RecipientNumber),
+    /// Splits of a recipient.
+    Splits(RecipientNumber, AvailableSplits),
+    /// A refund on which the operations team decided.
+    Refund(DecidedRefund),
+    /// A withdrawal.
+    Withdrawal(ObjectId),
+    /// A cashout.
+    Cashout(ObjectId),
+    /// A dispute.
+    Dispute(ObjectId),
+    /// A subscription, where it stands now, and the charge that was opened for it.
+    Subscription {
+        /// The subscription's id.
+        id: ObjectId,
+        /// Its standing after the Record.
+        standing: SubscriptionStanding,
+        /// The charge; only with [`WebhookEventKind::SubscriptionChargeCreated`].
+        charge: Option<ObjectId>,
+    },
+    /// An anticipation.
+    Anticipation(Anticipation),
+}
+
+/// A refund that was approved or rejected.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DecidedRefund {
+    /// The refund's id.
+    pub id: ObjectId,
+    /// The charge's id.
+    pub charge: ObjectId,
+    /// Amount of the refund, centavos.
+    pub amount: Centavos,
+    /// Why it was rejected; none when it was approved.
+    pub rejected_because: Option<String>,
+}
+
+impl WebhookEvent {
+    /// The identity of what it is about.
+    pub fn subject(&self) -> Subject {
+        match &self.about {
+            WebhookObject::Charge(id)
+            | WebhookObject::Withdrawal(id)
+            | WebhookObject::Cashout(id)
+            | WebhookObject::Dispute(id)
+            | WebhookObject::Subscription { id, .. } => Subject::Object(*id),
+            WebhookObject::Refund(refund) => Subject::Object(refund.id),
+            WebhookObject::Anticipation(done) => Subject::Object(done.id),
+            WebhookObject::Recipient(number) | WebhookObject::Splits(number, _) => Subject::Recipient(*number),
+        }
+    }
 }
 
 /// Splits of one recipient that one Record made available.

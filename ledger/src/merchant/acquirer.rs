@@ -5,7 +5,8 @@ use minicbor::{Decode, Encode};
 
 use super::MerchantState;
 use crate::event::{Batch, Event, SettledLine};
-use crate::record::Decision;
+use crate::money::Centavos;
+use crate::record::{Decision, Record};
 
 /// How far the acquirer's batches are booked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
@@ -27,6 +28,38 @@ pub struct BookBatch {
     pub first_line: u64,
     /// The lines, in the acquirer's order.
     pub lines: Vec<SettledLine>,
+}
+
+/// A batch of the acquirer that is booked whole, as the Record that ended it tells it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndedBatch {
+    /// The batch.
+    pub batch: Batch,
+    /// How many lines it has.
+    pub lines: u64,
+    /// The sum of its lines, after fees, centavos.
+    pub net: Centavos,
+    /// How many of its lines name a charge that was never captured.
+    pub unexplained_lines: u64,
+    /// The sum of these, after fees, centavos.
+    pub unexplained_net: Centavos,
+}
+
+impl EndedBatch {
+    /// The batch that a Record ends; none when it ends none.
+    pub fn told_by(record: &Record) -> Option<Self> {
+        let unexplained = record.events.iter().find_map(|event| match event {
+            Event::AcquirerUnexplained { count, net, .. } => Some((*count, *net)),
+            _ => None,
+        });
+        let (unexplained_lines, unexplained_net) = unexplained.unwrap_or_default();
+        record.events.iter().find_map(|event| match event {
+            Event::AcquirerBatchBooked { batch, lines, net } => {
+                Some(Self { batch: batch.clone(), lines: *lines, net: *net, unexplained_lines, unexplained_net })
+            }
+            _ => None,
+        })
+    }
 }
 
 impl MerchantState {

@@ -42,7 +42,7 @@ use sub_recipients::Recipients;
 use subscriptions::Subscriptions;
 use waiting::Waiting;
 
-pub use acquirer::BookBatch;
+pub use acquirer::{BookBatch, EndedBatch};
 pub use adjustments::{Repayment, RepaymentKind};
 pub use api_keys::{ApiKey, PreviousSecret, SECRET_OVERLAP_MS};
 pub use cashout::{CashoutOutcome, OpenCashout};

@@ -34,7 +34,6 @@ use crate::write_off::{OpenWriteOff, WriteOffCommand};
 use debts::Debts;
 use exceptions::Exceptions;
 
-pub use anticipation::Anticipation;
 pub use coverage::SplitStanding;
 pub use credits::Credit;
 pub use split_history::SplitHistory;

@@ -9,18 +9,21 @@ use ledger::money::{Centavos, Rate};
 use ledger::record::Decision;
 use ledger::recurrence::{CycleOutcome, SubscriptionStanding, SubscriptionStatus};
 use ledger::time::{Minute, Timestamp};
-use ledger::webhook_events::{Subject, WebhookEvent, webhook_events};
+use ledger::webhook_events::{DecidedRefund, Subject, WebhookEvent, WebhookObject, webhook_events};
 
 fn told(events: &[WebhookEvent]) -> String {
     let told = events.iter().map(|event| {
-        let about = match event.subject {
+        let about = match event.subject() {
             Subject::Object(_) => String::new(),
             Subject::Recipient(number) => format!(" {}", number.0),
         };
-        let sums = event.available.map_or(String::new(), |available| {
-            let count = available.count.map_or("?".to_owned(), |count| count.to_string());
-            format!(" {count} {}{}", available.amount, if available.charge.is_some() { " of a charge" } else { "" })
-        });
+        let sums = match &event.about {
+            WebhookObject::Splits(_, available) => {
+                let count = available.count.map_or("?".to_owned(), |count| count.to_string());
+                format!(" {count} {}{}", available.amount, if available.charge.is_some() { " of a charge" } else { "" })
+            }
+            _ => String::new(),
+        };
         format!("{}{about}{sums}", event.kind.name())
     });
     told.collect::<Vec<_>>().join("; ")
@@ -174,7 +177,13 @@ fn what_moves_money_out_is_told() {
         let found = webhook_events(&record);
         assert_eq!(told(&found), expected);
         let of_charge = expected.ends_with("charge.refunded");
-        let subjects: Vec<_> = found.iter().map(|event| event.subject).collect();
+        // A body shows what the Record says of the refund.
+        if let (true, Some(event)) = (expected.starts_with("refund."), found.first()) {
+            let rejected_because = (expected == "refund.rejected").then(notes);
+            let refund = DecidedRefund { id, charge, amount, rejected_because };
+            assert_eq!(event.about, WebhookObject::Refund(refund));
+        }
+        let subjects: Vec<_> = found.iter().map(WebhookEvent::subject).collect();
         match subjects.as_slice() {
             [] => assert_eq!(expected, ""),
             [first, rest @ ..] => {
