@@ -428,89 +428,10 @@ pub fn done(done: &Done) -> Word {
     }
 }
 
-/// A fact of the ledger in words. There is no `_`, so the compiler asks for the words of a new one.
+/// A fact of the ledger in words.
 pub fn fact(event: &Event) -> Word {
-    match event {
-        Event::ChargeOpened { .. } => word("Aberta, partes e taxas fixadas", "Opened, parts and fees fixed"),
-        Event::CardCaptured { .. } => word("Capturada", "Captured"),
-        Event::CardRefused { .. } => word("Recusada pelo adquirente", "Refused by the acquirer"),
-        Event::CardUnanswered { .. } => {
-            word("O adquirente não respondeu a tempo", "The acquirer did not answer in time")
-        }
-        Event::PixPaid { .. } => word("PIX pago", "PIX paid"),
-        Event::PixCancelled { .. } => word("PIX cancelado ou vencido", "PIX cancelled or expired"),
-        Event::LatePixReceived { .. } => word("PIX pago depois do fim", "PIX paid after its end"),
-        Event::RefundRequested { .. } => word("Devolução pedida", "Refund asked for"),
-        Event::RefundApproved { .. } => word("Devolução aprovada", "Refund approved"),
-        Event::RefundRejected { .. } => word("Devolução recusada", "Refund rejected"),
-        Event::PayerRepaid { .. } => word("Pagador recebeu de volta", "Payer was repaid"),
-        Event::DisputeOpened { .. } => word("Disputa aberta, valor retido", "Dispute opened, money held"),
-        Event::DisputeAccepted { .. } => word("Disputa aceita", "Dispute accepted"),
-        Event::DisputeReleased { .. } => word("Disputa liberada", "Dispute released"),
-        Event::AcceptanceConfirmed { .. } => {
-            word("Aceite confirmado pelo adquirente", "Acceptance confirmed by the acquirer")
-        }
-        Event::AcquirerSettled { .. } => word("Lote do adquirente liquidou", "Settled by a batch of the acquirer"),
-        Event::AcquirerBatchBooked { .. } => word("Lote do adquirente lançado", "Batch of the acquirer booked"),
-        Event::AcquirerUnexplained { .. } => {
-            word("Linhas do lote sem cobrança capturada", "Lines of the batch without a captured charge")
-        }
-        Event::PeriodCloseRequested { .. } => word("Fechamento do mês pedido", "Closing of the month asked for"),
-        Event::PeriodClosed { .. } => word("Mês fechado", "Month closed"),
-        Event::HouseEntryRequested { .. } => word("Lançamento da casa pedido", "Entry of the house asked for"),
-        Event::HouseEntryApproved { .. } => word("Lançamento da casa aprovado", "Entry of the house approved"),
-        Event::HouseEntryRejected { .. } => word("Lançamento da casa recusado", "Entry of the house rejected"),
-        Event::WriteOffRequested { .. } => word("Baixa de dívida pedida", "Write-off of a debt asked for"),
-        Event::WithdrawalReturnRequested { .. } => {
-            word("Devolução de saque pedida", "Return of a withdrawal asked for")
-        }
-        Event::WithdrawalReturnRejected { .. } => {
-            word("Devolução de saque recusada", "Return of a withdrawal rejected")
-        }
-        Event::WriteOffRejected { .. } => word("Baixa de dívida recusada", "Write-off of a debt rejected"),
-        Event::DeficitWrittenOff { .. } => word("Déficit baixado como perda", "Deficit written off"),
-        Event::ClawbackWrittenOff { .. } => {
-            word("Dívida de recebedor baixada como perda", "Debt of a recipient written off")
-        }
-        Event::SplitsAnticipated { .. } => word("Splits antecipados", "Splits anticipated"),
-        Event::Matured { .. } => word("Dinheiro venceu e ficou disponível", "Money fell due and is available"),
-        Event::DeficitRecovered { .. } => word("Déficit recuperado", "Deficit recovered"),
-        Event::ClawbackRecovered { .. } => word("Dívida de recebedor paga", "Debt of a recipient paid"),
-        Event::WithdrawalRequested { .. } => word("Saque pedido", "Withdrawal asked for"),
-        Event::WithdrawalApproved { .. } => word("Saque aprovado", "Withdrawal approved"),
-        Event::WithdrawalPaid { .. } => word("Saque pago", "Withdrawal paid"),
-        Event::WithdrawalRejected { .. } => word("Saque recusado", "Withdrawal rejected"),
-        Event::WithdrawalReturned { .. } => word("Saque devolvido pelo banco", "Withdrawal returned by the bank"),
-        Event::CashoutCreated { .. } => word("Cashout criado", "Cashout created"),
-        Event::CashoutProcessed { .. } => word("Cashout processado", "Cashout processed"),
-        Event::CashoutFailed { .. } => word("Cashout voltou", "Cashout came back"),
-        Event::MerchantOpened { .. } => word("Lojista aberto", "Merchant opened"),
-        Event::MerchantChanged { .. } => word("Lojista alterado", "Merchant changed"),
-        Event::ApiKeyCreated { .. } => word("Chave de API criada", "API key created"),
-        Event::ApiKeyRevoked { .. } => word("Chave de API revogada", "API key revoked"),
-        Event::ApiKeyChanged { .. } => word("Chave de API alterada", "API key changed"),
-        Event::WebhookSecretRotated { .. } => word("Segredo de webhook trocado", "Webhook secret rotated"),
-        Event::RecipientRegistered { .. } => word("Recebedor cadastrado", "Recipient registered"),
-        Event::RecipientRegisteredAgain { .. } => word("Recebedor cadastrado de novo", "Recipient registered again"),
-        Event::RecipientSubmitted { .. } => word("Cadastro enviado para análise", "Registration sent for analysis"),
-        Event::RecipientApproved { .. } => word("Recebedor aprovado", "Recipient approved"),
-        Event::RecipientRejected { .. } => word("Recebedor recusado", "Recipient rejected"),
-        Event::RecipientChanged { .. } => word("Cadastro alterado", "Registration changed"),
-        Event::BankAccountChanged { .. } => word("Conta bancária alterada", "Bank account changed"),
-        Event::BankAccountApproved { .. } => word("Conta bancária aprovada", "Bank account approved"),
-        Event::BankAccountRejected { .. } => word("Conta bancária recusada", "Bank account rejected"),
-        Event::ClockMoved { .. } => word("Relógio do sandbox adiantado", "Sandbox clock moved"),
-        Event::PersonalDataRead { .. } => word("Documentos de lojistas lidos", "Tax ids of merchants read"),
-        Event::PlanCreated { .. } => word("Plano criado", "Plan created"),
-        Event::PlanDisabled { .. } => word("Plano desativado", "Plan disabled"),
-        Event::CardStored { .. } => word("Cartão guardado", "Card stored"),
-        Event::SubscriptionCreated { .. } => word("Assinatura criada", "Subscription created"),
-        Event::SubscriptionBilled { .. } => word("Assinatura cobrada", "Subscription billed"),
-        Event::SubscriptionAdvanced { .. } => word("Assinatura avançou", "Subscription advanced"),
-        Event::SubscriptionPaused { .. } => word("Assinatura pausada", "Subscription paused"),
-        Event::SubscriptionResumed { .. } => word("Assinatura retomada", "Subscription resumed"),
-        Event::SubscriptionCancelled { .. } => word("Assinatura cancelada", "Subscription cancelled"),
-    }
+    let [pt, en] = event.in_words();
+    word(pt, en)
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
 //! Facets of every fact, by noun: what each event means for the books, the statement, webhooks, the
 //! index and the audit trail.
 //!
-//! [`say`] matches all events without a `_`, so the compiler asks for an arm for a new event. The
-//! file of a noun has all facets of its facts, but one: a fact's name comes from its declaration
-//! ([`Event::name`]).
+//! [`say`] and [`Event::in_words`] match all events without a `_`, so the compiler asks for an arm
+//! for a new event. The file of a noun has the facets of its facts. A fact's name comes from its
+//! declaration ([`Event::name`]).
 
 mod acquirer;
 mod anticipation;
@@ -178,6 +178,89 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         | Event::RecipientRegisteredAgain { document, .. }
         | Event::RecipientChanged { document, .. } => to.personal(|_| SealedFor::recipient(*document)),
         Event::RecipientSubmitted { .. } | Event::PlanCreated { .. } | Event::PlanDisabled { .. } => {}
+    }
+}
+
+impl Event {
+    /// The fact in words for operators: in Portuguese, then in English.
+    pub fn in_words(&self) -> [&'static str; 2] {
+        match self {
+            Self::ChargeOpened { .. } => ["Aberta, partes e taxas fixadas", "Opened, parts and fees fixed"],
+            Self::CardCaptured { .. } => ["Capturada", "Captured"],
+            Self::CardRefused { .. } => ["Recusada pelo adquirente", "Refused by the acquirer"],
+            Self::CardUnanswered { .. } => {
+                ["O adquirente não respondeu a tempo", "The acquirer did not answer in time"]
+            }
+            Self::PixPaid { .. } => ["PIX pago", "PIX paid"],
+            Self::PixCancelled { .. } => ["PIX cancelado ou vencido", "PIX cancelled or expired"],
+            Self::LatePixReceived { .. } => ["PIX pago depois do fim", "PIX paid after its end"],
+            Self::RefundRequested { .. } => ["Devolução pedida", "Refund asked for"],
+            Self::RefundApproved { .. } => ["Devolução aprovada", "Refund approved"],
+            Self::RefundRejected { .. } => ["Devolução recusada", "Refund rejected"],
+            Self::PayerRepaid { .. } => ["Pagador recebeu de volta", "Payer was repaid"],
+            Self::DisputeOpened { .. } => ["Disputa aberta, valor retido", "Dispute opened, money held"],
+            Self::DisputeAccepted { .. } => ["Disputa aceita", "Dispute accepted"],
+            Self::DisputeReleased { .. } => ["Disputa liberada", "Dispute released"],
+            Self::AcceptanceConfirmed { .. } => {
+                ["Aceite confirmado pelo adquirente", "Acceptance confirmed by the acquirer"]
+            }
+            Self::AcquirerSettled { .. } => ["Lote do adquirente liquidou", "Settled by a batch of the acquirer"],
+            Self::AcquirerBatchBooked { .. } => ["Lote do adquirente lançado", "Batch of the acquirer booked"],
+            Self::AcquirerUnexplained { .. } => {
+                ["Linhas do lote sem cobrança capturada", "Lines of the batch without a captured charge"]
+            }
+            Self::PeriodCloseRequested { .. } => ["Fechamento do mês pedido", "Closing of the month asked for"],
+            Self::PeriodClosed { .. } => ["Mês fechado", "Month closed"],
+            Self::HouseEntryRequested { .. } => ["Lançamento da casa pedido", "Entry of the house asked for"],
+            Self::HouseEntryApproved { .. } => ["Lançamento da casa aprovado", "Entry of the house approved"],
+            Self::HouseEntryRejected { .. } => ["Lançamento da casa recusado", "Entry of the house rejected"],
+            Self::WriteOffRequested { .. } => ["Baixa de dívida pedida", "Write-off of a debt asked for"],
+            Self::WithdrawalReturnRequested { .. } => ["Devolução de saque pedida", "Return of a withdrawal asked for"],
+            Self::WithdrawalReturnRejected { .. } => ["Devolução de saque recusada", "Return of a withdrawal rejected"],
+            Self::WriteOffRejected { .. } => ["Baixa de dívida recusada", "Write-off of a debt rejected"],
+            Self::DeficitWrittenOff { .. } => ["Déficit baixado como perda", "Deficit written off"],
+            Self::ClawbackWrittenOff { .. } => {
+                ["Dívida de recebedor baixada como perda", "Debt of a recipient written off"]
+            }
+            Self::SplitsAnticipated { .. } => ["Splits antecipados", "Splits anticipated"],
+            Self::Matured { .. } => ["Dinheiro venceu e ficou disponível", "Money fell due and is available"],
+            Self::DeficitRecovered { .. } => ["Déficit recuperado", "Deficit recovered"],
+            Self::ClawbackRecovered { .. } => ["Dívida de recebedor paga", "Debt of a recipient paid"],
+            Self::WithdrawalRequested { .. } => ["Saque pedido", "Withdrawal asked for"],
+            Self::WithdrawalApproved { .. } => ["Saque aprovado", "Withdrawal approved"],
+            Self::WithdrawalPaid { .. } => ["Saque pago", "Withdrawal paid"],
+            Self::WithdrawalRejected { .. } => ["Saque recusado", "Withdrawal rejected"],
+            Self::WithdrawalReturned { .. } => ["Saque devolvido pelo banco", "Withdrawal returned by the bank"],
+            Self::CashoutCreated { .. } => ["Cashout criado", "Cashout created"],
+            Self::CashoutProcessed { .. } => ["Cashout processado", "Cashout processed"],
+            Self::CashoutFailed { .. } => ["Cashout voltou", "Cashout came back"],
+            Self::MerchantOpened { .. } => ["Lojista aberto", "Merchant opened"],
+            Self::MerchantChanged { .. } => ["Lojista alterado", "Merchant changed"],
+            Self::ApiKeyCreated { .. } => ["Chave de API criada", "API key created"],
+            Self::ApiKeyRevoked { .. } => ["Chave de API revogada", "API key revoked"],
+            Self::ApiKeyChanged { .. } => ["Chave de API alterada", "API key changed"],
+            Self::WebhookSecretRotated { .. } => ["Segredo de webhook trocado", "Webhook secret rotated"],
+            Self::RecipientRegistered { .. } => ["Recebedor cadastrado", "Recipient registered"],
+            Self::RecipientRegisteredAgain { .. } => ["Recebedor cadastrado de novo", "Recipient registered again"],
+            Self::RecipientSubmitted { .. } => ["Cadastro enviado para análise", "Registration sent for analysis"],
+            Self::RecipientApproved { .. } => ["Recebedor aprovado", "Recipient approved"],
+            Self::RecipientRejected { .. } => ["Recebedor recusado", "Recipient rejected"],
+            Self::RecipientChanged { .. } => ["Cadastro alterado", "Registration changed"],
+            Self::BankAccountChanged { .. } => ["Conta bancária alterada", "Bank account changed"],
+            Self::BankAccountApproved { .. } => ["Conta bancária aprovada", "Bank account approved"],
+            Self::BankAccountRejected { .. } => ["Conta bancária recusada", "Bank account rejected"],
+            Self::ClockMoved { .. } => ["Relógio do sandbox adiantado", "Sandbox clock moved"],
+            Self::PersonalDataRead { .. } => ["Documentos de lojistas lidos", "Tax ids of merchants read"],
+            Self::PlanCreated { .. } => ["Plano criado", "Plan created"],
+            Self::PlanDisabled { .. } => ["Plano desativado", "Plan disabled"],
+            Self::CardStored { .. } => ["Cartão guardado", "Card stored"],
+            Self::SubscriptionCreated { .. } => ["Assinatura criada", "Subscription created"],
+            Self::SubscriptionBilled { .. } => ["Assinatura cobrada", "Subscription billed"],
+            Self::SubscriptionAdvanced { .. } => ["Assinatura avançou", "Subscription advanced"],
+            Self::SubscriptionPaused { .. } => ["Assinatura pausada", "Subscription paused"],
+            Self::SubscriptionResumed { .. } => ["Assinatura retomada", "Subscription resumed"],
+            Self::SubscriptionCancelled { .. } => ["Assinatura cancelada", "Subscription cancelled"],
+        }
     }
 }
 
