@@ -29,7 +29,7 @@ use crate::http::openapi::{self, Listener};
 use crate::http::outgoing::OneCopy;
 use crate::http::rate_limits::Policy;
 use crate::http::reading::on_waiting_thread;
-use crate::http::{documents, reference};
+use crate::http::{manual, reference};
 use crate::ops::{
     api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, disputes as disputes_review,
     entries, export, exports, health, made_up, merchants, minutes, past, periods, preview, queue,
@@ -227,8 +227,8 @@ pub fn operations(app: &Arc<App>) -> Router {
 fn described(document: &Value) -> Router {
     let mut routes = Router::new()
         .route("/problems/{code}", get(reference::problem))
-        .route(documents::INDEX_PATH, get(documents::document))
-        .route("/docs/{*name}", get(documents::document))
+        .route(manual::INDEX_PATH, get(manual::manual_page))
+        .route("/docs/{*name}", get(manual::manual_page))
         .route(reference::STYLE_PATH, get(|| async { reference::style() }));
     for (path, page) in reference::pages(document) {
         let page = Bytes::from(page);

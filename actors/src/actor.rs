@@ -136,9 +136,9 @@ impl<B: Books> Actor for OwnerActor<B> {
     ) -> Result<(), ActorProcessingErr> {
         let resident = state.resident.as_mut().ok_or("messages wait until the actor is open")?;
         match message {
-            Message::Command(order, to) => {
+            Message::Command(envelope, to) => {
                 let mut effects = Effects::default();
-                let outcome = resident.command(order, state.shared.clock.now(), &state.shared.ids, &mut effects);
+                let outcome = resident.command(envelope, state.shared.clock.now(), &state.shared.ids, &mut effects);
                 say(&state.shared, resident, effects, Box::new(move || drop(to.send(outcome))));
             }
             Message::Read(read, permit) => {

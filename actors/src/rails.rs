@@ -114,7 +114,7 @@ pub enum CardFate {
 pub trait CardRail: Send + Sync + 'static {
     /// Authorizes and captures. A closed id is refused with [`CardRefusal::Failed`], and nothing is
     /// charged.
-    fn charge(&self, order: ChargeCard) -> Call<'_, CardAnswer>;
+    fn charge(&self, call: ChargeCard) -> Call<'_, CardAnswer>;
 
     /// Has the acquirer keep a card; gives its token. Nothing is charged.
     fn tokenize(&self, card: CardSecrets) -> Call<'_, CardToken>;
@@ -125,7 +125,7 @@ pub trait CardRail: Send + Sync + 'static {
     fn close<'a>(&'a self, charge: ObjectId, open: &'a OpenCharge) -> Call<'a, CardFate>;
 
     /// Gives money back to the payer, and takes it from a later batch. It may be ordered again.
-    fn repay(&self, order: Repay) -> Call<'_, RailStamp>;
+    fn repay(&self, call: Repay) -> Call<'_, RailStamp>;
 
     /// Tells the acquirer that a chargeback is accepted: it takes the money from a later batch. It
     /// may be told again.
@@ -215,7 +215,7 @@ pub trait PixRail: Send + Sync + 'static {
     fn cancel(&self, charge: ObjectId) -> Call<'_, PixFate>;
 
     /// Gives money back to the payer. It may be ordered again.
-    fn repay(&self, order: Repay) -> Call<'_, RailStamp>;
+    fn repay(&self, call: Repay) -> Call<'_, RailStamp>;
 
     /// Tells the institution that a special return (MED) is accepted: it takes the money from our
     /// account. It may be told again.
@@ -292,11 +292,11 @@ pub enum PayoutAnswer {
 /// transfer and booked its answer.
 pub trait PayoutRail: Send + Sync + 'static {
     /// Orders a transfer. It may be ordered again after an answer that was lost.
-    fn send(&self, order: SendPayout) -> Call<'_, PayoutAnswer>;
+    fn send(&self, call: SendPayout) -> Call<'_, PayoutAnswer>;
 
     /// Outcome of an ordered transfer, at `now`. `NotTaken` counts only after
     /// [`PayoutRail::horizon`].
-    fn find(&self, order: SendPayout, now: Timestamp) -> Call<'_, PayoutAnswer>;
+    fn find(&self, call: SendPayout, now: Timestamp) -> Call<'_, PayoutAnswer>;
 
     /// The account from which a withdrawal of this amount would be paid now, for a preview. The
     /// answer to the order says which one it was.

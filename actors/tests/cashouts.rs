@@ -135,9 +135,9 @@ impl Institution {
     }
 }
 
-fn script(order: &SendPayout) -> Script {
-    let Destination::PixKey(destination) = &order.to else { panic!("a cashout goes to a PIX key") };
-    assert_eq!(order.amount, Centavos(900));
+fn script(call: &SendPayout) -> Script {
+    let Destination::PixKey(destination) = &call.to else { panic!("a cashout goes to a PIX key") };
+    assert_eq!(call.amount, Centavos(900));
     let scripts = [
         Script::Process,
         Script::AtOnce,
@@ -155,23 +155,23 @@ fn key(script: Script) -> String {
 }
 
 impl PayoutRail for Institution {
-    fn send(&self, order: SendPayout) -> Call<'_, PayoutAnswer> {
+    fn send(&self, call: SendPayout) -> Call<'_, PayoutAnswer> {
         self.call(|book| {
-            let times = book.ordered.entry(order.id).or_default();
+            let times = book.ordered.entry(call.id).or_default();
             *times += 1;
             let is_first = *times == 1;
-            let script = script(&order);
+            let script = script(&call);
             if script == Script::Refuse {
                 return Ok(PayoutAnswer::NotTaken);
             }
             if script == Script::LoseOrder && is_first {
                 return Err(RailError::NoAnswer);
             }
-            book.taken.insert(order.id);
+            book.taken.insert(call.id);
             match script {
-                Script::AtOnce => Ok(book.carry_out(order.id)),
+                Script::AtOnce => Ok(book.carry_out(call.id)),
                 Script::LoseAnswer => {
-                    book.carry_out(order.id);
+                    book.carry_out(call.id);
                     Err(RailError::NoAnswer)
                 }
                 Script::Silence => Err(RailError::NoAnswer),
@@ -182,16 +182,16 @@ impl PayoutRail for Institution {
         })
     }
 
-    fn find(&self, order: SendPayout, now: Timestamp) -> Call<'_, PayoutAnswer> {
+    fn find(&self, call: SendPayout, now: Timestamp) -> Call<'_, PayoutAnswer> {
         self.call(|book| {
-            book.asked.entry(order.id).or_default().push(now);
-            if !book.taken.contains(&order.id) {
+            book.asked.entry(call.id).or_default().push(now);
+            if !book.taken.contains(&call.id) {
                 return Ok(PayoutAnswer::NotTaken);
             }
-            match script(&order) {
+            match script(&call) {
                 Script::Fail => Ok(PayoutAnswer::Failed { reason: "closed".to_owned() }),
                 Script::Silence => Err(RailError::NoAnswer),
-                _ => Ok(book.carry_out(order.id)),
+                _ => Ok(book.carry_out(call.id)),
             }
         })
     }
@@ -291,8 +291,8 @@ async fn cash_out(engine: &Arc<Engine>, group: GroupNumber, script: Script, numb
     let transaction = engine.look_up_transaction(group, Some(u128::from(number).to_be_bytes())).unwrap();
     assert!(!transaction.is_used);
     let context = CommandContext { key: None, requester: None, permit: engine.permit(1_024).unwrap() };
-    let order = NewCashout { amount: Centavos(1_000), destination, transaction };
-    let outcome = engine.cash_out(group, order, context).await.unwrap();
+    let call = NewCashout { amount: Centavos(1_000), destination, transaction };
+    let outcome = engine.cash_out(group, call, context).await.unwrap();
     let Outcome::Recorded(ordered) = outcome else { panic!("{outcome:?}") };
     let replayed = engine.cashout_ordered(&records(engine, ordered.id)[0]).unwrap();
     assert_eq!(replayed, Some(ordered), "a replay has the outcome of the request");

@@ -79,11 +79,11 @@ fn stamp() -> RailStamp {
 }
 
 impl CardRail for Acquirer {
-    fn charge(&self, order: ChargeCard) -> Call<'_, CardAnswer> {
+    fn charge(&self, call: ChargeCard) -> Call<'_, CardAnswer> {
         let acquirer = self.clone();
         let under_way = tokio::spawn(async move {
             acquirer.arrivals.acquire().await.unwrap().forget();
-            let answer = acquirer.arrive(order.charge);
+            let answer = acquirer.arrive(call.charge);
             acquirer.arrived.notify_one();
             answer
         });
@@ -209,7 +209,7 @@ const BATCH: u64 = 7;
 const AMOUNT: Centavos = Centavos(10_000);
 const FACE: CardFace = CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa };
 
-fn order(charge: ObjectId) -> ChargeCard {
+fn call(charge: ObjectId) -> ChargeCard {
     let card = ChargedCard::Kept(CardToken("kept".to_owned()));
     ChargeCard { charge, amount: AMOUNT, installments: 1, method: PaymentMethod::CreditCard, card }
 }
@@ -235,7 +235,7 @@ async fn a_call_that_arrives_after_the_reconciliation_charges_nobody() {
     let (group, charge) = open_charge(&engine).await;
     let caller = {
         let (engine, permit) = (Arc::clone(&engine), engine.permit(1_024).unwrap());
-        tokio::spawn(async move { engine.ask_acquirer(group, order(charge), permit).await.unwrap() })
+        tokio::spawn(async move { engine.ask_acquirer(group, call(charge), permit).await.unwrap() })
     };
     acquirer.sent.notified().await;
     advance(&engine, 61).await;
@@ -257,7 +257,7 @@ async fn a_call_that_comes_late_is_not_made() {
     advance(&engine, 30).await;
     acquirer.arrivals.add_permits(1);
     let permit = engine.permit(1_024).unwrap();
-    let outcome = engine.ask_acquirer(group, order(charge), permit).await.unwrap();
+    let outcome = engine.ask_acquirer(group, call(charge), permit).await.unwrap();
     let Outcome::Recorded(record) = outcome else { panic!("{outcome:?}") };
     assert_eq!(record.events, [Event::CardUnanswered { charge }]);
     assert_eq!(acquirer.desk.lock().unwrap().sent, 0);
@@ -279,7 +279,7 @@ async fn a_batch_that_is_interrupted_is_read_again_and_booked_once() {
     let (first, second) = (open_charge(&engine).await, open_charge(&engine).await);
     for (group, charge) in [first, second] {
         acquirer.arrivals.add_permits(1);
-        engine.ask_acquirer(group, order(charge), engine.permit(1_024).unwrap()).await.unwrap();
+        engine.ask_acquirer(group, call(charge), engine.permit(1_024).unwrap()).await.unwrap();
     }
     let line =
         |charge, object, gross, fee| SettlementLine { charge, object, gross: Centavos(gross), fee: Centavos(fee) };
@@ -324,7 +324,7 @@ async fn money_for_a_charge_that_nobody_captured_is_in_suspense() {
     advance(&engine, 1).await;
     assert_eq!(suspense().await, [0, 0], "a charge without an outcome makes its batch wait");
     acquirer.arrivals.add_permits(1);
-    engine.ask_acquirer(group, order(charge), engine.permit(1_024).unwrap()).await.unwrap();
+    engine.ask_acquirer(group, call(charge), engine.permit(1_024).unwrap()).await.unwrap();
     advance(&engine, 60).await;
     assert_eq!(suspense().await, [4_900, -4_900]);
     assert_eq!(at_bank(&engine, group).await, 9_701);
@@ -341,7 +341,7 @@ async fn money_that_comes_twice_is_in_suspense() {
     let engine = open(&acquirer).await;
     let (group, charge) = open_charge(&engine).await;
     acquirer.arrivals.add_permits(1);
-    engine.ask_acquirer(group, order(charge), engine.permit(1_024).unwrap()).await.unwrap();
+    engine.ask_acquirer(group, call(charge), engine.permit(1_024).unwrap()).await.unwrap();
     let line = |object, gross, fee| SettlementLine { charge, object, gross: Centavos(gross), fee: Centavos(fee) };
     let paid = line(SettledObject::Installment(1), 10_000, 299);
     let refund = line(SettledObject::Refund(ObjectId(5)), -1_000, 0);
@@ -378,5 +378,5 @@ async fn an_acquirer_that_closes_ids_conforms() {
         initial_fee: None,
     };
     let open = OpenCharge { terms, attention_at: Timestamp(0), card: Some(FACE), opened: 1 };
-    rails::card(&acquirer, order, &open, [ObjectId(1), ObjectId(2)]).await;
+    rails::card(&acquirer, call, &open, [ObjectId(1), ObjectId(2)]).await;
 }

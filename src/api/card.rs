@@ -137,8 +137,8 @@ pub async fn charge(
         if let Some((limits, number)) = limited {
             limits.admit_card(number, caller.key, |id| first_charge_was_paid(app, caller, id))?;
         }
-        let order = NewCardCharge { amount, method, installments, splits, face: face(&card.number), payer, card };
-        let charged = recorded(app.engine.charge_card(caller.group, order, caller.context(admitted)).await?)?;
+        let wanted = NewCardCharge { amount, method, installments, splits, face: face(&card.number), payer, card };
+        let charged = recorded(app.engine.charge_card(caller.group, wanted, caller.context(admitted)).await?)?;
         if let (Some((limits, number)), Some(FirstAnswer::Refused(_))) =
             (limited, charged.as_ref().map(|charged| charged.answer))
         {

@@ -97,8 +97,8 @@ pub async fn create(
             return Err(Problem::new(Code::DuplicateTransaction));
         }
         let (amount, destination) = (checked.amount, checked.destination.clone());
-        let order = NewCashout { amount, destination, transaction };
-        recorded(app.engine.cash_out(caller.group, order, caller.context(admitted)).await?)
+        let wanted = NewCashout { amount, destination, transaction };
+        recorded(app.engine.cash_out(caller.group, wanted, caller.context(admitted)).await?)
     };
     // A request that sees a transaction used up by another one with the same key finds that key
     // too: a replay is no duplicate.

@@ -64,8 +64,8 @@ pub async fn request(
     let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), None, &body)?;
     let (app, wire) = (&app, &wire);
     let execute = |admitted| async move {
-        let order = check(app, caller, wire)?;
-        let command = MerchantCommand::RequestRefund(Box::new(order));
+        let wanted = check(app, caller, wire)?;
+        let command = MerchantCommand::RequestRefund(Box::new(wanted));
         Ok(app.engine.command(caller.group, command, caller.context(admitted)).await?)
     };
     let asked = key.run_recorded(caller.ledger(), Refund::made_by, execute).await?;

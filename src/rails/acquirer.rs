@@ -94,8 +94,8 @@ impl SandboxAcquirer {
         )
     }
 
-    fn take_back(&self, order: &Repay, is_dispute: bool) -> Result<RailStamp, RailError> {
-        let Repay { id, decided_at, charge, amount } = *order;
+    fn take_back(&self, call: &Repay, is_dispute: bool) -> Result<RailStamp, RailError> {
+        let Repay { id, decided_at, charge, amount } = *call;
         self.books.take_back(Returned { id, charge, amount, is_dispute }, decided_at).map_err(no_answer)?;
         Ok(RailStamp { id: nsu(id), at: decided_at })
     }
@@ -117,13 +117,13 @@ fn no_answer(error: std::io::Error) -> RailError {
 }
 
 impl CardRail for SandboxAcquirer {
-    fn charge(&self, order: ChargeCard) -> Call<'_, CardAnswer> {
-        let (bin, last4) = match &order.card {
+    fn charge(&self, call: ChargeCard) -> Call<'_, CardAnswer> {
+        let (bin, last4) = match &call.card {
             ChargedCard::Given(card) => face(&card.number),
             ChargedCard::Kept(CardToken(token)) => face(token.strip_prefix(TOKEN_PREFIX).unwrap_or_default()),
         };
         let answer = match script(bin, last4) {
-            Script::Approve => self.capture(order.charge, order.amount, order.method, order.installments),
+            Script::Approve => self.capture(call.charge, call.amount, call.method, call.installments),
             Script::Refuse(refusal) => Ok(CardAnswer::Refused(refusal)),
             Script::Silence => return Box::pin(std::future::pending()),
         };
@@ -150,8 +150,8 @@ impl CardRail for SandboxAcquirer {
         Box::pin(std::future::ready(answer.map(CardFate::Answered)))
     }
 
-    fn repay(&self, order: Repay) -> Call<'_, RailStamp> {
-        Box::pin(std::future::ready(self.take_back(&order, false)))
+    fn repay(&self, call: Repay) -> Call<'_, RailStamp> {
+        Box::pin(std::future::ready(self.take_back(&call, false)))
     }
 
     fn accept_dispute(&self, dispute: Repay) -> Call<'_, RailStamp> {
@@ -191,7 +191,7 @@ mod tests {
                 exp_year: 2039,
                 cvv: String::new(),
             };
-            let order = |charge| ChargeCard { charge, amount, installments, method, card: ChargedCard::Given(card()) };
+            let call = |charge| ChargeCard { charge, amount, installments, method, card: ChargedCard::Given(card()) };
             let (bin, last4) = face(number);
             let terms = Terms {
                 amount,
@@ -204,7 +204,7 @@ mod tests {
             };
             let card = Some(CardFace { bin, last4, brand: CardBrand::Other });
             let open = OpenCharge { terms, attention_at: Timestamp(0), card, opened: 1 };
-            conformance::card(&acquirer, order, &open, [ObjectId(turn), ObjectId(100 + turn)]).await;
+            conformance::card(&acquirer, call, &open, [ObjectId(turn), ObjectId(100 + turn)]).await;
         }
     }
 }

@@ -487,7 +487,7 @@ mod tests {
         AcquirerBooks::new(folder, bank, lies)
     }
 
-    /// A Monday.
+    /// 2026-11-23, in days since 1970-01-01.
     const MONDAY: u32 = 20_780;
 
     fn at(day: u32, hour: i64) -> Timestamp {

@@ -93,43 +93,43 @@ impl SandboxPayouts {
 
     /// Carries a transfer out, once: the line is durable before this returns. Gives the account
     /// that the money left.
-    fn carry_out(&self, order: &SendPayout) -> io::Result<PayoutBank> {
+    fn carry_out(&self, call: &SendPayout) -> io::Result<PayoutBank> {
         let mut carried_out = self.carried_out.lock().unwrap_or_else(PoisonError::into_inner);
         let known = match &mut *carried_out {
             Some(known) => known,
             none => none.insert(CarriedOut::open(&self.path)?),
         };
-        if let Some(from) = known.left.get(&order.id) {
+        if let Some(from) = known.left.get(&call.id) {
             // An earlier release wrote no account: one to a PIX key has left the PIX account.
-            return Ok(if matches!(order.to, Destination::PixKey(_)) { PayoutBank::Pix } else { *from });
+            return Ok(if matches!(call.to, Destination::PixKey(_)) { PayoutBank::Pix } else { *from });
         }
-        let (from, day) = (self.account_of(order)?, day_of(order.ordered_at.0));
-        match &order.to {
+        let (from, day) = (self.account_of(call)?, day_of(call.ordered_at.0));
+        match &call.to {
             Destination::PixKey(_) => {
-                self.pix.book(day, PIX_SENT, &transfer_end_to_end_id(order.id), -order.amount)?;
+                self.pix.book(day, PIX_SENT, &transfer_end_to_end_id(call.id), -call.amount)?;
             }
-            Destination::Account(_) => self.bank(from).book(day, TRANSFER, &transfer_id(order.id), -order.amount)?,
+            Destination::Account(_) => self.bank(from).book(day, TRANSFER, &transfer_id(call.id), -call.amount)?,
         }
-        let (id, name) = (order.id.uuid(), name_of(from));
-        let line = format!("{id} {} {} {name}\n", order.amount, transfer_end_to_end_id(order.id));
+        let (id, name) = (call.id.uuid(), name_of(from));
+        let line = format!("{id} {} {} {name}\n", call.amount, transfer_end_to_end_id(call.id));
         known.file.write_all(line.as_bytes())?;
         known.file.sync_data()?;
-        known.left.insert(order.id, from);
+        known.left.insert(call.id, from);
         Ok(from)
     }
 
     /// The account that pays a transfer. A transfer whose line at the bank was written before a
     /// crash has left the account that has the line.
-    fn account_of(&self, order: &SendPayout) -> io::Result<PayoutBank> {
-        if matches!(order.to, Destination::PixKey(_))
-            || self.pix.has(day_of(order.ordered_at.0), &transfer_id(order.id))?
+    fn account_of(&self, call: &SendPayout) -> io::Result<PayoutBank> {
+        if matches!(call.to, Destination::PixKey(_))
+            || self.pix.has(day_of(call.ordered_at.0), &transfer_id(call.id))?
         {
             return Ok(PayoutBank::Pix);
         }
-        if self.settlement.has(day_of(order.ordered_at.0), &transfer_id(order.id))? {
+        if self.settlement.has(day_of(call.ordered_at.0), &transfer_id(call.id))? {
             return Ok(PayoutBank::Settlement);
         }
-        self.with_enough(order.amount)
+        self.with_enough(call.amount)
     }
 
     /// The account from which a transfer to a bank account is paid: the settlement account, unless
@@ -146,22 +146,22 @@ impl SandboxPayouts {
         }
     }
 
-    fn answer(&self, order: &SendPayout) -> Result<PayoutAnswer, RailError> {
-        let from = self.carry_out(order).map_err(unwritten)?;
+    fn answer(&self, call: &SendPayout) -> Result<PayoutAnswer, RailError> {
+        let from = self.carry_out(call).map_err(unwritten)?;
         Ok(PayoutAnswer::Processed {
-            transfer_id: transfer_id(order.id),
-            end_to_end_id: transfer_end_to_end_id(order.id),
-            at: order.ordered_at,
+            transfer_id: transfer_id(call.id),
+            end_to_end_id: transfer_end_to_end_id(call.id),
+            at: call.ordered_at,
             from,
         })
     }
 
     /// Gives a transfer back to the account that it had left.
-    fn give_back(&self, order: &SendPayout, now: Timestamp) -> io::Result<PayoutAnswer> {
-        let to = self.carry_out(order)?;
-        self.bank(to).book(day_of(now.0), RETURNED, &order.id.txid(), order.amount)?;
+    fn give_back(&self, call: &SendPayout, now: Timestamp) -> io::Result<PayoutAnswer> {
+        let to = self.carry_out(call)?;
+        self.bank(to).book(day_of(now.0), RETURNED, &call.id.txid(), call.amount)?;
         let reason = "O banco devolveu a transferência: conta inexistente".to_owned();
-        let stamp = RailStamp { id: format!("{}-R", transfer_id(order.id)), at: now };
+        let stamp = RailStamp { id: format!("{}-R", transfer_id(call.id)), at: now };
         Ok(PayoutAnswer::Returned { reason, stamp, to })
     }
 }
@@ -219,31 +219,31 @@ fn transfer_of(line: &[u8]) -> Option<(ObjectId, PayoutBank)> {
 }
 
 impl PayoutRail for SandboxPayouts {
-    fn send(&self, order: SendPayout) -> Call<'_, PayoutAnswer> {
-        let answer = match (script(&order.to), &order.to) {
+    fn send(&self, call: SendPayout) -> Call<'_, PayoutAnswer> {
+        let answer = match (script(&call.to), &call.to) {
             (Script::Refuse, _) => Ok(PayoutAnswer::NotTaken),
             (Script::Silence, _) => return Box::pin(std::future::pending()),
-            (Script::Fail, Destination::Account(_)) => Ok(failed(&order.to)),
+            (Script::Fail, Destination::Account(_)) => Ok(failed(&call.to)),
             // A bank transfer is carried out at once; a PIX is accepted, and `find` asks for its
             // result.
-            (_, Destination::Account(_)) => self.answer(&order),
+            (_, Destination::Account(_)) => self.answer(&call),
             (_, Destination::PixKey(_)) => {
-                let (at, from) = (order.ordered_at, PayoutBank::Pix);
-                Ok(PayoutAnswer::Taken { transfer_id: transfer_id(order.id), at, from })
+                let (at, from) = (call.ordered_at, PayoutBank::Pix);
+                Ok(PayoutAnswer::Taken { transfer_id: transfer_id(call.id), at, from })
             }
         };
         Box::pin(std::future::ready(answer))
     }
 
-    fn find(&self, order: SendPayout, now: Timestamp) -> Call<'_, PayoutAnswer> {
-        let answer = match script(&order.to) {
+    fn find(&self, call: SendPayout, now: Timestamp) -> Call<'_, PayoutAnswer> {
+        let answer = match script(&call.to) {
             Script::Refuse => Ok(PayoutAnswer::NotTaken),
-            Script::Fail => Ok(failed(&order.to)),
-            Script::Return if now.0 >= order.ordered_at.0 + RETURNED_AFTER_MS => {
-                self.give_back(&order, now).map_err(unwritten)
+            Script::Fail => Ok(failed(&call.to)),
+            Script::Return if now.0 >= call.ordered_at.0 + RETURNED_AFTER_MS => {
+                self.give_back(&call, now).map_err(unwritten)
             }
-            Script::Silence if now.0 < order.id.created_at().0 + SILENCE_MS => Err(RailError::NoAnswer),
-            Script::Silence | Script::Process | Script::Return => self.answer(&order),
+            Script::Silence if now.0 < call.id.created_at().0 + SILENCE_MS => Err(RailError::NoAnswer),
+            Script::Silence | Script::Process | Script::Return => self.answer(&call),
         };
         Box::pin(std::future::ready(answer))
     }
@@ -294,8 +294,8 @@ mod tests {
             (ids[3], Destination::Account(BankAccount::default()), None),
         ];
         for (id, to, expected) in cases {
-            let order = SendPayout { id, amount: Centavos(500), to, ordered_at: Timestamp(0) };
-            let first = conformance::payout(&institution, &order, Timestamp(0)).await;
+            let call = SendPayout { id, amount: Centavos(500), to, ordered_at: Timestamp(0) };
+            let first = conformance::payout(&institution, &call, Timestamp(0)).await;
             assert!(expected.is_none_or(|expected| expected == first), "{id:?}: {first:?}");
         }
     }
@@ -306,7 +306,7 @@ mod tests {
     fn a_line_that_is_not_whole_is_written_again() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("payouts");
-        let order = |id| SendPayout {
+        let call = |id| SendPayout {
             id: ObjectId(id),
             amount: Centavos(500),
             to: Destination::Account(BankAccount::default()),
@@ -314,13 +314,13 @@ mod tests {
         };
         let both = |cut: &dyn Fn(&mut Vec<u8>)| {
             for id in [1, 2] {
-                opened(folder.path()).carry_out(&order(id)).unwrap();
+                opened(folder.path()).carry_out(&call(id)).unwrap();
             }
             let whole = read(&path).unwrap();
             let mut damaged = whole.clone();
             cut(&mut damaged);
             std::fs::write(&path, damaged).unwrap();
-            opened(folder.path()).carry_out(&order(2)).unwrap();
+            opened(folder.path()).carry_out(&call(2)).unwrap();
             assert_eq!(read(&path).unwrap(), whole);
         };
         both(&|_| {});

@@ -121,10 +121,10 @@ impl PixBooks {
     }
 
     /// Records that money was sent back, or taken for a dispute, once.
-    fn send_back(&self, order: &Repay, is_dispute: bool) -> io::Result<()> {
+    fn send_back(&self, call: &Repay, is_dispute: bool) -> io::Result<()> {
         let mut open = self.open.lock();
         let open = self.opened(&mut open)?;
-        let Repay { id, decided_at, charge, amount } = order;
+        let Repay { id, decided_at, charge, amount } = call;
         if !open.returned.contains(id) {
             self.bank.book(day_of(decided_at.0), PIX_RETURNED, &id.txid(), -*amount)?;
             let kind = if is_dispute { 'd' } else { 'r' };
@@ -215,12 +215,12 @@ fn read_or_empty(path: PathBuf) -> io::Result<String> {
 }
 
 impl SandboxPix {
-    fn send_back(&self, order: &Repay, is_dispute: bool) -> Result<RailStamp, RailError> {
-        self.0.send_back(order, is_dispute).map_err(|error| {
+    fn send_back(&self, call: &Repay, is_dispute: bool) -> Result<RailStamp, RailError> {
+        self.0.send_back(call, is_dispute).map_err(|error| {
             tracing::error!(%error, "the records of the sandbox's PIX institution cannot be written");
             RailError::NoAnswer
         })?;
-        Ok(RailStamp { id: return_id(order.id, order.decided_at.0), at: order.decided_at })
+        Ok(RailStamp { id: return_id(call.id, call.decided_at.0), at: call.decided_at })
     }
 }
 
@@ -237,8 +237,8 @@ impl PixRail for SandboxPix {
         Box::pin(std::future::ready(Ok(PixFate::Cancelled)))
     }
 
-    fn repay(&self, order: Repay) -> Call<'_, RailStamp> {
-        Box::pin(std::future::ready(self.send_back(&order, false)))
+    fn repay(&self, call: Repay) -> Call<'_, RailStamp> {
+        Box::pin(std::future::ready(self.send_back(&call, false)))
     }
 
     fn accept_dispute(&self, dispute: Repay) -> Call<'_, RailStamp> {

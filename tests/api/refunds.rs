@@ -399,8 +399,8 @@ impl PixRail for Institution {
         Box::pin(std::future::ready(Ok(RailStamp { id: "r-1".to_owned(), at: Timestamp(1_000) })))
     }
 
-    fn repay(&self, order: Repay) -> Call<'_, RailStamp> {
-        self.orders.lock().unwrap().entry(order.id).or_default().push(order.amount.0);
+    fn repay(&self, call: Repay) -> Call<'_, RailStamp> {
+        self.orders.lock().unwrap().entry(call.id).or_default().push(call.amount.0);
         if *self.silent.lock().unwrap() {
             Box::pin(ready(Err(RailError::NoAnswer)))
         } else {

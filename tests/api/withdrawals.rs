@@ -145,9 +145,9 @@ async fn money_goes_to_the_account_that_was_approved_when_it_was_asked_for() {
     let sent = institution.0.lock().unwrap().sent.clone();
     let accounts: Vec<_> = sent
         .iter()
-        .map(|order| match &order.to {
+        .map(|call| match &call.to {
             Destination::Account(account) => account.conta.as_str(),
-            Destination::PixKey(_) => panic!("{order:?} goes to no account"),
+            Destination::PixKey(_) => panic!("{call:?} goes to no account"),
         })
         .collect();
     assert_eq!(accounts, ["56789", "77777"]);
@@ -324,9 +324,9 @@ impl Institution {
 }
 
 impl PayoutRail for Institution {
-    fn send(&self, order: SendPayout) -> Call<'_, PayoutAnswer> {
+    fn send(&self, call: SendPayout) -> Call<'_, PayoutAnswer> {
         let mut desk = self.0.lock().unwrap();
-        desk.sent.push(order);
+        desk.sent.push(call);
         match desk.sends.pop_front() {
             Some(answer) => Box::pin(ready(Ok(answer))),
             None => Box::pin(std::future::pending()),
@@ -371,9 +371,9 @@ async fn a_silent_institution_is_asked_again_by_the_same_id() {
     assert_eq!(merchant.withdrawals(&ana).await[0]["status"], "approved");
     let desk = institution.0.lock().unwrap();
     assert!(desk.asked >= 3, "{}", desk.asked);
-    for order in &desk.sent {
-        assert_eq!((order.id.uuid().to_string(), order.amount.0), (id.clone(), 1_000));
-        let Destination::Account(account) = &order.to else { panic!("{order:?} goes to no account") };
+    for call in &desk.sent {
+        assert_eq!((call.id.uuid().to_string(), call.amount.0), (id.clone(), 1_000));
+        let Destination::Account(account) = &call.to else { panic!("{call:?} goes to no account") };
         assert_eq!(account.bank_code, "341");
     }
 }

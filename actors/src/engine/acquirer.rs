@@ -128,8 +128,8 @@ impl Engine {
                 let seen = batches.lines_of.entry(group).or_default();
                 let first_line = std::mem::replace(seen, *seen + lines.len() as u64);
                 let permit = self.admission.take(INSIDE_BYTES + lines.len() * BYTES_PER_LINE).await;
-                let order = BookBatch { batch: batch.clone(), first_line, lines };
-                let command = MerchantCommand::BookBatch(Box::new(order));
+                let reported = BookBatch { batch: batch.clone(), first_line, lines };
+                let command = MerchantCommand::BookBatch(Box::new(reported));
                 if let Outcome::Refused(rejection) = self.command(group, command, permit).await? {
                     return Err(BatchError::Refused(rejection));
                 }

@@ -59,12 +59,12 @@ impl Engine {
     ) -> bool {
         let Some(rails) = &self.rails else { return false };
         let Repayment { charge, method, amount, kind, since } = *repayment;
-        let order = Repay { id, decided_at: since, charge, amount };
+        let call = Repay { id, decided_at: since, charge, amount };
         let call = match (method.is_card(), kind) {
-            (true, RepaymentKind::Sent) => rails.card.repay(order),
-            (true, RepaymentKind::Taken) => rails.card.accept_dispute(order),
-            (false, RepaymentKind::Sent) => rails.pix.repay(order),
-            (false, RepaymentKind::Taken) => rails.pix.accept_dispute(order),
+            (true, RepaymentKind::Sent) => rails.card.repay(call),
+            (true, RepaymentKind::Taken) => rails.card.accept_dispute(call),
+            (false, RepaymentKind::Sent) => rails.pix.repay(call),
+            (false, RepaymentKind::Taken) => rails.pix.accept_dispute(call),
         };
         match tokio::time::timeout(patience, call).await.unwrap_or(Err(RailError::NoAnswer)) {
             Ok(stamp) => {

@@ -91,9 +91,9 @@ impl Engine {
         };
         if let (Some((_, terms, _)), Some(card)) = (terms_opened_by(&record), card) {
             let amount = terms.amount;
-            let order = ChargeCard { charge, amount, installments: 1, method: PaymentMethod::CreditCard, card };
+            let call = ChargeCard { charge, amount, installments: 1, method: PaymentMethod::CreditCard, card };
             let permit = self.admission.take(INSIDE_BYTES).await;
-            self.ask_acquirer(group, order, permit).await?;
+            self.ask_acquirer(group, call, permit).await?;
         }
         Ok(true)
     }

@@ -41,7 +41,7 @@ impl Engine {
         let approved = self.command_recipient(recipient, command, context).await?;
         if let Outcome::Recorded(record) = &approved {
             let outcome = match self.transfer((id, amount, &destination), record.effective_at) {
-                Some(order) => settled(in_time(CARD_ANSWER_MAX, rails.payout.send(order)).await),
+                Some(call) => settled(in_time(CARD_ANSWER_MAX, rails.payout.send(call)).await),
                 None => Some((TransferOutcome::Refused { notes: NO_ACCOUNT.to_owned() }, None)),
             };
             if let Some((outcome, stamp)) = outcome {
@@ -106,9 +106,9 @@ impl Engine {
         let mut answered = Vec::with_capacity(due.len());
         for withdrawal in &due {
             let approved_at = withdrawal.approved_at.unwrap_or(now);
-            let order = self.transfer_of(withdrawal, approved_at);
-            let Some(order) = order else { continue };
-            let found = in_time(RAIL_ANSWER_MAX, rails.payout.find(order, now)).await;
+            let call = self.transfer_of(withdrawal, approved_at);
+            let Some(call) = call else { continue };
+            let found = in_time(RAIL_ANSWER_MAX, rails.payout.find(call, now)).await;
             let back = match &found {
                 Some(PayoutAnswer::Returned { reason, stamp, to }) => Some((reason, Some(*to), Some(stamp.clone()))),
                 Some(PayoutAnswer::Failed { reason }) => Some((reason, None, None)),
@@ -136,17 +136,17 @@ impl Engine {
         now: Timestamp,
     ) -> Option<(TransferOutcome, Option<RailStamp>)> {
         let approved_at = withdrawal.approved_at.unwrap_or(now);
-        let Some(order) = self.transfer_of(withdrawal, approved_at) else {
+        let Some(call) = self.transfer_of(withdrawal, approved_at) else {
             tracing::error!(withdrawal = %withdrawal.id.uuid(), "a transfer cannot be asked about: there is no account");
             return None;
         };
-        let found = in_time(RAIL_ANSWER_MAX, rails.payout.find(order.clone(), now)).await;
+        let found = in_time(RAIL_ANSWER_MAX, rails.payout.find(call.clone(), now)).await;
         if found != Some(PayoutAnswer::NotTaken) {
             return settled(found);
         }
         let horizon_ms = i64::try_from(rails.payout.horizon().as_millis()).unwrap_or(i64::MAX);
         let is_known = approved_at.plus_ms(horizon_ms) <= now;
-        if is_known { settled(in_time(RAIL_ANSWER_MAX, rails.payout.send(order)).await) } else { None }
+        if is_known { settled(in_time(RAIL_ANSWER_MAX, rails.payout.send(call)).await) } else { None }
     }
 
     fn transfer_of(&self, withdrawal: &OpenWithdrawal, ordered_at: Timestamp) -> Option<SendPayout> {

@@ -132,8 +132,8 @@ impl Occurrences {
     fn add(&mut self, key: IndexKey, occurrence: &[u64]) {
         self.count += 1;
         for (seed, sum) in (1..).zip(&mut self.sums) {
-            let of_term = mix(mix(seed ^ u64::from(key.kind) << 32) ^ key.whose);
-            *sum = sum.wrapping_add(occurrence.iter().fold(of_term, |mixed, word| mix(mixed ^ word)));
+            let of_key = mix(mix(seed ^ u64::from(key.kind) << 32) ^ key.whose);
+            *sum = sum.wrapping_add(occurrence.iter().fold(of_key, |mixed, word| mix(mixed ^ word)));
         }
     }
 }

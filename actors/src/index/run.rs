@@ -179,8 +179,8 @@ pub(super) struct Builder<W> {
     page: Vec<u8>,
     groups: u16,
     group_at: usize,
-    postings_of_group: u16,
-    postings_of_term: u32,
+    occurrences_of_group: u16,
+    occurrences_of_key: u32,
     key: Option<IndexKey>,
     number: u64,
     /// Page starts of the segment that is being written.
@@ -198,8 +198,8 @@ impl<W: Write> Builder<W> {
             page: Vec::with_capacity(PAGE_BYTES),
             groups: 0,
             group_at: 0,
-            postings_of_group: 0,
-            postings_of_term: 0,
+            occurrences_of_group: 0,
+            occurrences_of_key: 0,
             key: None,
             number: 0,
             starts: Vec::new(),
@@ -210,17 +210,18 @@ impl<W: Write> Builder<W> {
 
     /// Adds one occurrence: the number that it is ordered by, and what comes with it.
     pub(super) fn push(&mut self, key: IndexKey, occurrence: &[u64]) -> io::Result<()> {
-        let is_new_term = self.key != Some(key);
-        if is_new_term {
-            self.postings_of_term = 0;
+        let is_new_key = self.key != Some(key);
+        if is_new_key {
+            self.occurrences_of_key = 0;
         }
         let room = GROUP_HEADER_BYTES + OCCURRENCE_BYTES_MAX;
-        let is_full = self.page.is_empty() || self.page.len() + room > PAGE_END || self.postings_of_group == u16::MAX;
+        let is_full =
+            self.page.is_empty() || self.page.len() + room > PAGE_END || self.occurrences_of_group == u16::MAX;
         if is_full {
             self.close_page()?;
             self.open_page(key, occurrence[0]);
         }
-        if is_full || is_new_term {
+        if is_full || is_new_key {
             self.open_group(key);
         }
         if key.is_rare() && self.rare.last() != Some(&filter_hash(key)) {
@@ -229,10 +230,10 @@ impl<W: Write> Builder<W> {
         write_leb(&mut self.page, occurrence[0] - self.number);
         self.number = occurrence[0];
         occurrence[1..].iter().for_each(|with| write_leb(&mut self.page, *with));
-        self.postings_of_group += 1;
-        self.postings_of_term = self.postings_of_term.saturating_add(1);
+        self.occurrences_of_group += 1;
+        self.occurrences_of_key = self.occurrences_of_key.saturating_add(1);
         let count_at = self.group_at + GROUP_HEADER_BYTES - 2;
-        self.page[count_at..count_at + 2].copy_from_slice(&self.postings_of_group.to_be_bytes());
+        self.page[count_at..count_at + 2].copy_from_slice(&self.occurrences_of_group.to_be_bytes());
         Ok(())
     }
 
@@ -249,9 +250,9 @@ impl<W: Write> Builder<W> {
     }
 
     fn open_page(&mut self, key: IndexKey, number: u64) {
-        self.starts.push(PageStart { key, number, preceding: self.postings_of_term });
+        self.starts.push(PageStart { key, number, preceding: self.occurrences_of_key });
         self.page.extend_from_slice(&[0; 2]);
-        self.page.extend_from_slice(&self.postings_of_term.to_be_bytes());
+        self.page.extend_from_slice(&self.occurrences_of_key.to_be_bytes());
         self.groups = 0;
     }
 
@@ -262,7 +263,7 @@ impl<W: Write> Builder<W> {
         self.page.extend_from_slice(&[0; 2]);
         self.groups += 1;
         self.page[..2].copy_from_slice(&self.groups.to_be_bytes());
-        (self.key, self.number, self.postings_of_group) = (Some(key), 0, 0);
+        (self.key, self.number, self.occurrences_of_group) = (Some(key), 0, 0);
     }
 
     fn close_page(&mut self) -> io::Result<()> {

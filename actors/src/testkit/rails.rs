@@ -8,12 +8,12 @@ use ledger::time::Timestamp;
 
 use crate::rails::{CardAnswer, CardFate, CardRail, ChargeCard, PayoutAnswer, PayoutRail, SendPayout};
 
-/// Checks an acquirer. `order` orders a charge under any id, `open` is the same charge as it
+/// Checks an acquirer. `call` charges a card under any id, `open` is the same charge as it
 /// waits, and the ids are new to the acquirer.
-pub async fn card(rail: &dyn CardRail, order: impl Fn(ObjectId) -> ChargeCard, open: &OpenCharge, ids: [ObjectId; 2]) {
+pub async fn card(rail: &dyn CardRail, call: impl Fn(ObjectId) -> ChargeCard, open: &OpenCharge, ids: [ObjectId; 2]) {
     let [charged, never_charged] = ids;
-    let answer = rail.charge(order(charged)).await;
-    assert_eq!(rail.charge(order(charged)).await, answer, "a charge that is ordered twice has one outcome");
+    let answer = rail.charge(call(charged)).await;
+    assert_eq!(rail.charge(call(charged)).await, answer, "a charge that is ordered twice has one outcome");
     for _ in 0..2 {
         assert_eq!(rail.close(charged, open).await, answer.clone().map(CardFate::Answered), "a charge that it had");
     }
@@ -23,7 +23,7 @@ pub async fn card(rail: &dyn CardRail, order: impl Fn(ObjectId) -> ChargeCard, o
         CardFate::Answered(answer) => answer,
     };
     for _ in 0..2 {
-        assert_eq!(rail.charge(order(never_charged)).await, Ok(late.clone()), "a charge that comes after it was ended");
+        assert_eq!(rail.charge(call(never_charged)).await, Ok(late.clone()), "a charge that comes after it was ended");
         assert_eq!(
             rail.close(never_charged, open).await,
             Ok(fate.clone()),
@@ -34,14 +34,14 @@ pub async fn card(rail: &dyn CardRail, order: impl Fn(ObjectId) -> ChargeCard, o
 
 /// Checks an institution with a transfer that is new to it; gives its answer to the first
 /// order.
-pub async fn payout(rail: &dyn PayoutRail, order: &SendPayout, now: Timestamp) -> PayoutAnswer {
-    let first = rail.send(order.clone()).await.expect("the institution answers an order");
-    let found = rail.find(order.clone(), now).await.expect("the institution says what became of a transfer");
-    let again = rail.send(order.clone()).await.expect("the institution answers an order that it knows");
+pub async fn payout(rail: &dyn PayoutRail, call: &SendPayout, now: Timestamp) -> PayoutAnswer {
+    let first = rail.send(call.clone()).await.expect("the institution answers an order");
+    let found = rail.find(call.clone(), now).await.expect("the institution says what became of a transfer");
+    let again = rail.send(call.clone()).await.expect("the institution answers an order that it knows");
     let denies = |answer: &PayoutAnswer| matches!(answer, PayoutAnswer::NotTaken | PayoutAnswer::Failed { .. });
     if denies(&first) {
         assert!(denies(&found) && denies(&again), "{first:?} to an order, then {found:?}, then {again:?}");
     }
-    assert_eq!(rail.find(order.clone(), now).await, Ok(found), "an order that comes again changes nothing");
+    assert_eq!(rail.find(call.clone(), now).await, Ok(found), "an order that comes again changes nothing");
     first
 }

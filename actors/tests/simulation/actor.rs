@@ -174,13 +174,13 @@ impl Core {
 
     pub(crate) fn command(
         &mut self,
-        order: Envelope<MerchantCommand>,
+        envelope: Envelope<MerchantCommand>,
         now: Timestamp,
         ids: &IdKey,
         effects: &mut Effects,
     ) -> Outcome {
         match self {
-            Self::Merchant(resident) => resident.command(order, now, ids, effects),
+            Self::Merchant(resident) => resident.command(envelope, now, ids, effects),
             Self::Recipient(_) => unreachable!("a recipient has no commands in this release"),
         }
     }

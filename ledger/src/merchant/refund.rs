@@ -283,21 +283,21 @@ impl MerchantState {
     }
 
     /// The parts to take back, one for each recipient, in the order of first mention.
-    fn of_splits(&self, terms: &Terms, orders: &[SplitRequest], ids: &IdKey) -> Result<Vec<Wanted>, Rejection> {
+    fn of_splits(&self, terms: &Terms, requests: &[SplitRequest], ids: &IdKey) -> Result<Vec<Wanted>, Rejection> {
         let mut nominal: BTreeMap<RecipientNumber, Centavos> = BTreeMap::new();
-        for split in terms.splits.iter().filter(|_| !orders.is_empty()) {
+        for split in terms.splits.iter().filter(|_| !requests.is_empty()) {
             *nominal.entry(split.recipient).or_default() += split.amount;
         }
         let (mut wanted, mut places): (Vec<Wanted>, _) = (Vec::new(), BTreeMap::new());
-        for (index, order) in orders.iter().enumerate() {
-            let found = self.find_recipient(order.recipient, ids).map(|(number, _)| number);
+        for (index, request) in requests.iter().enumerate() {
+            let found = self.find_recipient(request.recipient, ids).map(|(number, _)| number);
             let found = found.and_then(|number| nominal.get(&number).map(|nominal| (number, *nominal)));
             let (recipient, nominal) = found.ok_or(Rejection::SplitRecipientNotFound { index })?;
             match places.get(&recipient).and_then(|place: &usize| wanted.get_mut(*place)) {
-                Some(known) => known.split.amount += order.amount,
+                Some(known) => known.split.amount += request.amount,
                 None => {
                     places.insert(recipient, wanted.len());
-                    wanted.push(Wanted { split: Split { recipient, amount: order.amount }, nominal, index });
+                    wanted.push(Wanted { split: Split { recipient, amount: request.amount }, nominal, index });
                 }
             }
         }

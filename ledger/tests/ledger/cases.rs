@@ -178,7 +178,7 @@ fn seen(key: &str, world: &World, events: &[Event]) -> String {
         })),
         None if key == "asked" => world.merchant.needing_attention(world.now).count().to_string(),
         None if key == "cashouts" => world.merchant.cashouts_needing_attention(world.now).count().to_string(),
-        None => term(key, world),
+        None => figure_of(key, world),
         Some(("merchant", "pending")) => world.merchant.pending().to_string(),
         Some(("merchant", "available")) => world.merchant.available().to_string(),
         Some(("merchant", "reserved")) => world.merchant.reserved_cashout().to_string(),
@@ -259,7 +259,7 @@ fn adjusted(part: &str, events: &[Event]) -> String {
     first.unwrap_or_else(|| panic!("nothing to see: {part} of {events:?}"))
 }
 
-fn term(key: &str, world: &World) -> String {
+fn figure_of(key: &str, world: &World) -> String {
     let terms = world.last_terms();
     let amount = match key {
         "gross" => terms.seller_gross(),

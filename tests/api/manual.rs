@@ -1,4 +1,4 @@
-//! Documents under `/docs`: every page of the repository is there, and no link leads nowhere.
+//! Manual under `/docs`: every page of the repository is there, and no link leads nowhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

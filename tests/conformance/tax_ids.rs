@@ -38,7 +38,7 @@ fn documents_are_judged_as_by_python_stdnum() {
 /// What the package says of each; none when it is not there.
 fn verdicts(documents: &[String]) -> Option<Vec<String>> {
     let python = std::env::var("CENTAVO_PYTHON").unwrap_or_else(|_| "python3".to_owned());
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/conformance/documents.py");
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/conformance/tax_ids.py");
     let mut command = Command::new(&python);
     let child = command.arg(script).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = match child {

@@ -1,4 +1,4 @@
-//! Documents of this version, as HTML pages under `/docs`. The Markdown of the repository's `docs`
+//! Manual of this version, as HTML pages under `/docs`. The Markdown of the repository's `docs`
 //! is part of the program: the pages need no network and always fit the program that serves them.
 //! The auditors' script, to which pages link, is there as it stands.
 
@@ -15,28 +15,28 @@ use super::outgoing::OneCopy;
 use super::problem::{Code, Problem};
 use super::reference::{self, STYLE_PATH};
 
-/// Path of the list of the documents; the path of each begins with it.
+/// Path of the list of the pages; the path of each begins with it.
 pub const INDEX_PATH: &str = "/docs";
 
-/// A document: its path from `docs` without `.md`, and its Markdown.
-type Document = (&'static str, &'static str);
+/// A page: its path from `docs` without `.md`, and its Markdown.
+type ManualPage = (&'static str, &'static str);
 
-macro_rules! documents {
+macro_rules! manual {
     ($($name:literal)*) => { &[$(($name, include_str!(concat!("../../docs/", $name, ".md")))),*] };
 }
 
-/// The documents, by reader.
-const DOCUMENTS: [(&str, &[Document]); 5] = [
+/// The pages, by reader.
+const MANUAL: [(&str, &[ManualPage]); 5] = [
     (
         "Integrate",
-        documents!["guide/first-charge" "guide/clients" "guide/webhooks" "guide/local-webhooks" "guide/errors" "guide/retries" "guide/refunds" "guide/lists" "guide/rate-limits" "guide/sandbox" "interface" "decisions" "limits"],
+        manual!["guide/first-charge" "guide/clients" "guide/webhooks" "guide/local-webhooks" "guide/errors" "guide/retries" "guide/refunds" "guide/lists" "guide/rate-limits" "guide/sandbox" "interface" "decisions" "limits"],
     ),
-    ("Operate", documents!["operating" "runbook" "postgresql" "deploy/README" "../SECURITY" "../CHANGELOG"]),
-    ("Account", documents!["books" "accounting" "exports" "reports"]),
-    ("Em português", documents!["pt-br/inicio" "pt-br/livros"]),
+    ("Operate", manual!["operating" "runbook" "postgresql" "deploy/README" "../SECURITY" "../CHANGELOG"]),
+    ("Account", manual!["books" "accounting" "exports" "reports"]),
+    ("Em português", manual!["pt-br/inicio" "pt-br/livros"]),
     (
         "Understand",
-        documents![
+        manual![
             "architecture" "performance" "testing" "internals/journal" "internals/disk-formats" "internals/index"
             "internals/balance-files" "internals/snapshots" "internals/postgres"
         ],
@@ -53,14 +53,14 @@ const SCRIPTS: [(&str, &str); 2] = [
 static PAGES: LazyLock<HashMap<String, Bytes>> = LazyLock::new(|| {
     let index = format!("<h1>Documents</h1><p>Of Centavo {}, which serves them.</p>", env!("CARGO_PKG_VERSION"));
     let mut pages = HashMap::from([(INDEX_PATH.to_owned(), page("Documents", None, &index))]);
-    for (name, text) in DOCUMENTS.iter().flat_map(|(_, documents)| *documents) {
+    for (name, text) in MANUAL.iter().flat_map(|(_, manual)| *manual) {
         pages.insert(path_of(name), page(title(text), Some(name), &rendered(name, text)));
     }
     pages
 });
 
 /// `GET /docs` and the paths below it.
-pub async fn document(uri: Uri) -> Result<(Extension<OneCopy>, Response), Problem> {
+pub async fn manual_page(uri: Uri) -> Result<(Extension<OneCopy>, Response), Problem> {
     if let Some((_, text)) = SCRIPTS.iter().find(|(name, _)| uri.path() == path_of(name)) {
         return Ok((Extension(OneCopy), reference::script(text)));
     }
@@ -80,31 +80,29 @@ fn title(text: &str) -> &str {
     text.lines().next().unwrap_or_default().trim_start_matches("# ")
 }
 
-fn links(documents: &[Document], shown: Option<&str>) -> String {
-    let link = |(name, text): &Document| {
+fn links(manual: &[ManualPage], shown: Option<&str>) -> String {
+    let link = |(name, text): &ManualPage| {
         let current = if shown == Some(name) { " aria-current=page" } else { "" };
         format!("<li><a href=\"{}\"{current}>{}</a>", path_of(name), title(text))
     };
-    documents.iter().map(link).collect()
+    manual.iter().map(link).collect()
 }
 
 /// A page around its content.
 fn page(title: &str, shown: Option<&str>, content: &str) -> Bytes {
-    let documents: String = DOCUMENTS
-        .iter()
-        .map(|(reader, documents)| format!("<li>{reader}<ul>{}</ul>", links(documents, shown)))
-        .collect();
+    let manual: String =
+        MANUAL.iter().map(|(reader, manual)| format!("<li>{reader}<ul>{}</ul>", links(manual, shown))).collect();
     let language = if shown.is_some_and(|name| name.starts_with("pt-br/")) { "pt-BR" } else { "en" };
     let page = format!(
         "<!doctype html><html lang={language}><head><meta charset=utf-8><meta name=viewport content=\"width=device-width\">\
          <title>{title} – Centavo</title><link rel=stylesheet href=\"{STYLE_PATH}\"></head><body><nav aria-label=Pages>\
-         <p class=home><a href=\"{INDEX_PATH}\">Documents</a></p><ul>{documents}<li><a href=\"/reference\">Reference</a></ul>\
+         <p class=home><a href=\"{INDEX_PATH}\">Documents</a></p><ul>{manual}<li><a href=\"/reference\">Reference</a></ul>\
          </nav><main>{content}</main></body></html>"
     );
     page.into()
 }
 
-/// A document as HTML. Headings get ids, and links to other documents lead to their pages.
+/// A page as HTML. Headings get ids, and links to other pages lead there.
 fn rendered(name: &str, text: &str) -> String {
     let mut events: Vec<Event<'_>> = Parser::new_ext(text, Options::ENABLE_TABLES).collect();
     for at in 0..events.len() {
@@ -124,7 +122,7 @@ fn rendered(name: &str, text: &str) -> String {
             target.map(|target| Event::Start(Tag::Link { link_type, dest_url: target.into(), title, id }))
         }
         Event::End(TagEnd::Link) => open_links.pop().unwrap_or_default().then_some(Event::End(TagEnd::Link)),
-        // A document has no HTML of its own.
+        // The Markdown has no HTML of its own.
         Event::Html(text) | Event::InlineHtml(text) => Some(Event::Text(text)),
         event => Some(event),
     });
@@ -150,7 +148,7 @@ fn anchor(heading: &str) -> String {
     kept.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, '-' | '_')).collect()
 }
 
-/// Where a link of a document leads. None for files of the repository that are no document.
+/// Where a link of a page leads. None for files of the repository that are no page.
 fn target(from: &str, link: &str) -> Option<String> {
     if link.starts_with('#') || link.contains("://") {
         return Some(link.to_owned());
@@ -173,8 +171,8 @@ fn target(from: &str, link: &str) -> Option<String> {
         return Some(path_of(place));
     }
     let place = place.strip_suffix(".md").unwrap_or(place);
-    let mut documents = DOCUMENTS.iter().flat_map(|(_, documents)| *documents);
-    let (name, _) = documents
-        .find(|(name, _)| *name == place || name.strip_suffix("/README") == Some(place.trim_end_matches('/')))?;
+    let mut manual = MANUAL.iter().flat_map(|(_, manual)| *manual);
+    let (name, _) =
+        manual.find(|(name, _)| *name == place || name.strip_suffix("/README") == Some(place.trim_end_matches('/')))?;
     Some(format!("{}{anchor}", path_of(name)))
 }
