@@ -381,7 +381,7 @@ pub struct VerifyArgs {
     pub against: Option<PathBuf>,
 }
 
-/// Format of the log.
+/// How lines of the log are written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {

@@ -215,7 +215,7 @@ pub struct Phone {
     pub number: String,
 }
 
-/// A bank account.
+/// Where a withdrawal goes: a bank account, and whose it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct BankAccount {
     /// 3 digits (COMPE).
@@ -258,7 +258,7 @@ pub struct PixDestination {
     pub info: Option<String>,
 }
 
-/// The kinds of PIX keys.
+/// What a PIX key is, which says how it is written.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
 pub enum PixKeyKind {

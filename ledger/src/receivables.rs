@@ -63,7 +63,7 @@ pub struct ReceivableAmounts {
     pub net: Centavos,
 }
 
-/// One receivable.
+/// Money that somebody will have at a due minute, from one arrangement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Receivable {
     /// To whom it is due: a merchant, a recipient, or the platform's shard of a group, to which the

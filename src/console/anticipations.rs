@@ -34,7 +34,6 @@ const SHOWN_MAX: usize = 40;
 /// Splits of a charge on a page.
 const SPLITS_A_PAGE: u64 = 20;
 
-/// One anticipation.
 struct Anticipation {
     sequence: Sequence,
     at: Timestamp,

@@ -17,10 +17,10 @@ const ICON: &str = include_str!("icon.svg");
 /// The path of the style sheet.
 pub static STYLE_PATH: LazyLock<String> = LazyLock::new(|| path("console", STYLE, "css"));
 
-/// The path of the script.
+/// Where the script is served. The path has a digest of it, so that browsers keep it for good.
 pub static SCRIPT_PATH: LazyLock<String> = LazyLock::new(|| path("console", SCRIPT, "js"));
 
-/// The path of the icon.
+/// Where the icon is served; its path has a digest too.
 pub static ICON_PATH: LazyLock<String> = LazyLock::new(|| path("icon", ICON, "svg"));
 
 fn path(name: &str, content: &str, ending: &str) -> String {

@@ -9,7 +9,7 @@ use crate::console::show;
 use crate::console::words::{self, Word};
 use crate::http::language::Language;
 
-/// One part of a charge.
+/// An amount of a charge and who gets it.
 pub struct ChargePart {
     /// Who gets it.
     pub name: String,

@@ -17,7 +17,7 @@ use crate::http::credential::Role;
 /// The word for a name that has none: what a test fails by.
 pub const OTHER: Word = word("outro", "other");
 
-/// The status of a charge.
+/// Where a charge stands, in both languages.
 pub fn charge_status(outcome: &ChargeOutcome) -> Word {
     match outcome {
         ChargeOutcome::Pending | ChargeOutcome::Unanswered => words::STATUS_PENDING,

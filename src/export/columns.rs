@@ -24,7 +24,7 @@ pub(super) enum RowKind {
     Instant,
 }
 
-/// One column.
+/// Name and kind of what each row has in one place.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RowColumn {
     /// Its name.

@@ -17,7 +17,7 @@ use parquet::schema::parser::parse_message_type;
 use super::columns::{COLUMNS, RowCell, RowColumn, RowKind, SCHEMA, WIDTH};
 use super::destination::{Out, Part};
 
-/// Rows of a row group.
+/// So many rows are in memory at once, and written together.
 const GROUP_ROWS: usize = 32_768;
 /// Level of the compression: a fixed one, so that the bytes are the same.
 const ZSTD_LEVEL: i32 = 3;

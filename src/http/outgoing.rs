@@ -85,7 +85,7 @@ impl Backlog {
         self.cut.get()
     }
 
-    /// The limits.
+    /// How long, and how slowly, an answer may be taken.
     pub(super) fn limits(&self) -> &WriteLimits {
         &self.limits
     }

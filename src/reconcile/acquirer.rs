@@ -30,7 +30,7 @@ const REFERENCE_LEN_MAX: usize = 100;
 /// What a line of a batch is about: no two lines of a batch have the same.
 pub type LineKey = (ObjectId, SettledObject);
 
-/// A line of a file.
+/// One payment or deduction, as the acquirer's file tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileLine {
     /// Its number in the file; the head is line 1.

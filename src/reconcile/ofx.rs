@@ -39,7 +39,7 @@ pub struct BankStatement {
     pub lines: Vec<StatementLine>,
 }
 
-/// A line of a statement.
+/// One movement on the account, as the bank tells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatementLine {
     /// Number of the line of the file on which it begins, from 1.

@@ -96,7 +96,7 @@ impl Report {
     }
 }
 
-/// Format of a report.
+/// How a report is written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum ReportFormat {
     /// Aligned columns, for a terminal.
@@ -163,7 +163,7 @@ impl ReportFormat {
     }
 }
 
-/// Request for a report.
+/// Which report, of which ledgers, accounts and days.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportRequest {
     /// Which report.
@@ -240,7 +240,7 @@ impl ReportRequest {
         !self.report.takes_from()
     }
 
-    /// Name of its file.
+    /// The name under which a browser keeps it: report, days, ending of the format.
     pub fn file_name(&self, format: ReportFormat) -> String {
         let of = self.ledger.as_deref().map(|ledger| format!("_{ledger}")).unwrap_or_default();
         let days = match (self.from, self.to) {

@@ -22,7 +22,7 @@ pub(super) enum Kind {
     Rate,
 }
 
-/// One column.
+/// Name, label and kind of the cells in one place of each row.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Column {
     /// Its name for programs.

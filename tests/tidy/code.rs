@@ -224,6 +224,51 @@ pub(crate) fn empty_comments(text: &str) -> Vec<usize> {
     found
 }
 
+/// Words of a comment that say nothing of an item.
+const EMPTY_WORDS: [&str; 20] = [
+    "a", "an", "the", "of", "its", "one", "this", "in", "to", "is", "for", "by", "as", "and", "or", "it", "that",
+    "with", "s", "each",
+];
+
+/// The doc comments of functions, types and constants that only repeat the name below them, by the
+/// lines on which they begin. Fields and variants may: the compiler asks for a comment on each. So
+/// may what the description of the interface shows.
+pub(crate) fn repeating_comments(text: &str) -> Vec<usize> {
+    const ITEMS: [&str; 9] = ["fn", "struct", "enum", "trait", "type", "const", "static", "mod", "union"];
+    let singular =
+        |word: &str| word.strip_suffix("ies").map_or(word.trim_end_matches('s').to_owned(), |y| format!("{y}y"));
+    let (mut found, mut begin, mut said, mut attributes) = (Vec::new(), 0, String::new(), String::new());
+    for (number, line) in (1..).zip(text.lines()) {
+        let line = line.trim();
+        if let Some(comment) = line.strip_prefix("///") {
+            begin = if said.is_empty() { number } else { begin };
+            said.push_str(comment);
+            continue;
+        }
+        if line.starts_with('#') && !said.is_empty() {
+            attributes.push_str(line);
+            continue;
+        }
+        let mut behind = names(line)
+            .map(|(_, name)| name)
+            .skip_while(|name| matches!(*name, "pub" | "crate" | "super" | "async" | "unsafe"));
+        let is_item = behind.next().is_some_and(|first| ITEMS.contains(&first));
+        let name = behind.find(|name| *name != "fn" && *name != "unsafe");
+        let is_described = ["ToSchema", "utoipa"].iter().any(|shown| attributes.contains(shown));
+        if let (true, false, false, Some(name)) = (is_item, is_described, said.is_empty(), name) {
+            let of_name: Vec<String> = words(name).iter().map(|word| singular(word)).collect();
+            let lower = said.to_lowercase();
+            let mut said = lower.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
+            if said.all(|word| EMPTY_WORDS.contains(&word) || of_name.contains(&singular(word))) {
+                found.push(begin);
+            }
+        }
+        said.clear();
+        attributes.clear();
+    }
+    found
+}
+
 /// The words of a name: `of_read_model` and `OfReadModel` have the same.
 pub(crate) fn words(name: &str) -> BTreeSet<String> {
     let mut found = BTreeSet::new();

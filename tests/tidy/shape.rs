@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::code::{code_of, empty_comments, long_functions, names, types_named_twice, wide_comments, words};
+use crate::code::{
+    code_of, empty_comments, long_functions, names, repeating_comments, types_named_twice, wide_comments, words,
+};
 use crate::imports::{circles, imports};
 use crate::{pages, sources, unwrapped};
 
@@ -166,7 +168,7 @@ const LONG_FUNCTIONS: [(&str, &str); 4] = [
     ("ledger/src/facts/mod.rs", "say"),
     ("ledger/src/merchant/mod.rs", "apply"),
     ("src/http/problem.rs", "row"),
-    ("src/console/words.rs", "fact"),
+    ("ledger/src/facts/mod.rs", "in_words"),
 ];
 
 #[test]
@@ -199,14 +201,48 @@ fn no_doc_comment_is_a_single_word() {
     assert!(empty.is_empty(), "doc comments that say nothing: {empty:#?}");
 }
 
+#[test]
+fn no_doc_comment_only_repeats_a_name() {
+    let repeating = lines_of(all_sources(), repeating_comments);
+    assert!(repeating.is_empty(), "doc comments that only repeat the name: {repeating:#?}");
+    let text = "/// Opens a merchant.\npub async fn open_merchant() {}\n/// Why it moved.\nenum LineKind {\n    /// Its id.\n    \
+                id: Id,\n}\n/// A bank account.\n#[derive(Clone, ToSchema)]\npub struct BankAccount;\n";
+    assert_eq!(repeating_comments(text), [] as [usize; 0]);
+    let text = "/// Entries of a book.\n/// Of each book.\n#[derive(Clone)]\npub struct BookEntry;\nfn a() {}\n\
+                /// One line.\nconst LINES: u8 = 1;\n";
+    assert_eq!(repeating_comments(text), [1, 6]);
+}
+
+/// The lines that give something the name of a sequence: `order` of a type that is none.
+fn orders_that_are_none(text: &str) -> Vec<usize> {
+    let is_none = |line: &str| {
+        let behind = line.split("order: ").skip(1).filter(|_| line.contains("(order: ") || line.contains(" order: "));
+        let of_type = |behind: &str| behind.trim_start_matches('&').chars().next().is_some_and(char::is_uppercase);
+        let is_sequence = |behind: &str| behind.starts_with("Vec") || behind.starts_with("Ordering");
+        behind.into_iter().any(|behind| of_type(behind) && !is_sequence(behind))
+    };
+    let code = code_of(text);
+    (1..).zip(code.lines()).filter(|(_, line)| is_none(line)).map(|(number, _)| number).collect()
+}
+
+#[test]
+fn an_order_is_a_sequence() {
+    let found = lines_of(all_sources(), orders_that_are_none);
+    assert!(found.is_empty(), "an order is a sequence; these are commands or requests: {found:#?}");
+    assert_eq!(orders_that_are_none("fn send(&self, order: SendPayout) {}\nlet order: Vec<u8> = x;\n"), [1]);
+    assert_eq!(orders_that_are_none("struct A {\n    order: &Repay,\n    in_order: Map,\n}\n"), [2]);
+}
+
 /// Words of names that mean something else here, or nothing: each with the word to use.
-const NAMES_BANNED: [(&str, &str); 6] = [
+const NAMES_BANNED: [(&str, &str); 8] = [
     ("unsealed", "open, or what is meant; only personal data is sealed"),
     ("projector", "read model"),
     ("notice", "webhook event"),
     ("notices", "webhook events"),
     ("unstoppable", "detached handler"),
     ("pressure", "load shedding"),
+    ("news", "webhook events"),
+    ("term", "key of the index"),
 ];
 
 /// Turns that nobody understands at first reading.

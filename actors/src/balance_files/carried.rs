@@ -17,7 +17,7 @@ use ledger::time::{Month, Timestamp};
 use crate::names::Names;
 use crate::store::Sequence;
 
-/// Bytes of a key.
+/// Bytes that each row begins with, by which the rows are sorted.
 pub(super) const KEY_BYTES: usize = 16;
 
 const HOUSE: u8 = 1;

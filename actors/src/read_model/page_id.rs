@@ -4,7 +4,6 @@ use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, RecipientNumber};
 use ledger::record::Record;
 
-/// Recipients of one page.
 const RECIPIENTS_A_PAGE: u32 = 32;
 
 /// Prefix of the keys of pages, in the store's state area.

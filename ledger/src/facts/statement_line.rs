@@ -15,7 +15,7 @@ pub enum StatementAccount {
     Reserved,
 }
 
-/// Kind of a statement line.
+/// Why the merchant's money moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum StatementLineKind {
     /// The total of a paid charge.
@@ -43,7 +43,7 @@ pub enum StatementLineKind {
     Dispute,
 }
 
-/// One line.
+/// One movement on an account of the merchant, as the statement lists it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StatementLine {
     /// Its kind.

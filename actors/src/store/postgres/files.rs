@@ -7,7 +7,7 @@ use super::link::{Link, Trouble};
 use super::{PostgresStore, StoreParts};
 use crate::store::{Partition, StoreError, Tenure};
 
-/// Bytes of one part.
+/// A file has a row of the database for each so many bytes of it.
 const PART_BYTES: usize = 1 << 20;
 
 const LOCK_OWNER: &str = "SELECT id FROM partition WHERE id = $1 AND epoch = $2 FOR SHARE";
