@@ -14,6 +14,7 @@ pub mod credential;
 pub mod csv;
 pub mod cut;
 pub mod documents;
+mod early_refusal;
 pub mod guesses;
 pub mod gzip;
 mod http2;
