@@ -37,6 +37,7 @@ pub mod remote;
 pub mod reports;
 pub mod restore;
 pub mod routes;
+pub mod runtime;
 pub mod secrets;
 pub mod serve;
 pub mod sorted_sums;

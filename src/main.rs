@@ -10,14 +10,25 @@ use centavo::config::{
 };
 use centavo::secrets::{self, SecretSource};
 use centavo::{
-    backup, check, demo, export, follow, listen, logging, reports, restore, serve, terminal, trigger, verify, watchdog,
+    backup, check, demo, export, follow, listen, logging, reports, restore, runtime, serve, terminal, trigger, verify,
+    watchdog,
 };
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-#[tokio::main]
-async fn main() -> ExitCode {
+fn main() -> ExitCode {
+    match runtime::start() {
+        Ok(runtime) => runtime.block_on(run()),
+        Err(error) => {
+            eprintln!("centavo: no threads could be started: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs the command that the arguments name.
+async fn run() -> ExitCode {
     // The data and its copies are for their owner alone; databases make their files themselves.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
     let matches = Args::command().get_matches();

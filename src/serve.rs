@@ -30,7 +30,7 @@ use crate::http::guesses::Guesses;
 use crate::http::idempotency::RememberedAnswers;
 use crate::http::live::LivePictures;
 use crate::http::measures::{Exposition, Measures};
-use crate::http::middleware::{Admits, Middleware};
+use crate::http::middleware::{Middleware, Shedding};
 use crate::http::outgoing::Backlog;
 use crate::http::rate_limits::RateLimits;
 use crate::http::session::Sessions;
@@ -202,9 +202,13 @@ async fn run(
     let listening = Listening { app: &app, measures, backlog, ending: ending.clone(), lapsed };
     let public = listen(public, addresses[0])?;
     let (engine, sandbox) = (Arc::clone(&app.engine), app.sandbox);
-    let shedding: Admits = Box::new(move |headers| engine.admits(|| supposed_group(&engine, sandbox, headers)));
+    let full = Arc::clone(&engine);
+    let shedding = Shedding {
+        is_full: Box::new(move || full.is_full()),
+        admits: Box::new(move |headers| engine.admits(|| supposed_group(&engine, sandbox, headers))),
+    };
     // Operators are few, and they are needed most when there is much to do.
-    let everybody: Admits = Box::new(|_| true);
+    let everybody = Shedding::none();
     let merchants = Listener { address: addresses[0], tls: public_tls, connections_max: connections.public };
     let operators = Listener { address: addresses[1], tls: ops_tls, connections_max: connections.operations };
     warn_of(has_rail, [&merchants, &operators]);
@@ -333,14 +337,14 @@ impl Listening<'_> {
         listener: TcpListener,
         Listener { address: (variable, address), tls, connections_max }: Listener,
         router: axum::Router,
-        admits: Admits,
+        shedding: Shedding,
     ) -> Result<(SocketAddr, JoinHandle<server::Drained>), StartError> {
         let failed = |source| StartError::Listen { variable, address, source };
         let address = listener.local_addr().map_err(failed)?;
         let engine = Arc::clone(&self.app.engine);
         let is_current = Box::new(move || engine.is_current());
         let lapsed = self.lapsed.clone();
-        let limits = middleware::RequestLimits { most: IN_FLIGHT_MAX, admits, is_current, lapsed };
+        let limits = middleware::RequestLimits { most: IN_FLIGHT_MAX, shedding, is_current, lapsed };
         let middleware = Middleware::new(limits, self.app.sandbox, self.measures.clone())?;
         let router = middleware.clone().before(router);
         let served = server::Served { router, middleware: Some(middleware), backlog: Arc::clone(&self.backlog), tls };
@@ -487,7 +491,7 @@ fn say_starting(
     let shared = TcpListener::from_std(shared.into()).map_err(failed)?;
     let limits = middleware::RequestLimits {
         most: STARTING_REQUESTS_MAX,
-        admits: Box::new(|_| true),
+        shedding: Shedding::none(),
         is_current: Box::new(|| true),
         lapsed: None,
     };

@@ -239,6 +239,11 @@ impl Engine {
         admits
     }
 
+    /// True while as many commands are under way as the engine bears, so that some are refused.
+    pub fn is_full(&self) -> bool {
+        self.load_shedder.is_full()
+    }
+
     /// Takes a permit for a read, since a read may book what is due.
     fn read_permit(&self) -> Result<Arc<Permit>, Unavailable> {
         self.look_at_space();

@@ -66,5 +66,6 @@ mod balance_files;
 mod clock;
 mod directory;
 mod dues;
+mod lag;
 mod load_shedding;
 mod metrics;

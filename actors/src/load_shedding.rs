@@ -1,30 +1,37 @@
 //! Load shedding: how many commands may be under way at once, by how long they take.
 //!
 //! A command is under way from its sending to its actor until its decision is durable and its reply
-//! leaves. Calls that wait for an acquirer do not count. The limit follows the time that commands
-//! take (AIMD, as TCP's window). While they take longer than a few commits of this disk, the limit
-//! shrinks by an eighth; while it is used up and they do not, it grows. In a stall no command ends,
-//! so the number under way stays, and the limit holds.
+//! leaves. Calls that wait for an acquirer do not count. The limit follows the time that a request
+//! takes (AIMD, as TCP's window): its wait in the socket ([`crate::lag`]), and its command. While
+//! that is longer than a few commits of this disk, the limit shrinks by an eighth; while the limit
+//! is used up and requests are quick, it grows. In a stall no command ends, so the number under way
+//! stays, and the limit holds.
 //!
 //! At the limit, a merchant with less than its fair share under way is still admitted, so that one
 //! hot merchant cannot starve the others. Never more than twice the limit is under way.
 
+use std::io;
 use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use ledger::id::GroupNumber;
 use parking_lot::Mutex;
 
-/// The limit at the start, and its minimum: one block takes that many, however slow the machine is.
-const LIMIT_MIN: usize = 256;
+use crate::lag::LagProbe;
+
+/// The limit at the start.
+const LIMIT_FIRST: usize = 256;
+/// The minimum of the limit: one block takes that many, however slow the machine is.
+const LIMIT_MIN: usize = 64;
 /// The maximum of the limit: as many commands as the journal admits.
 const LIMIT_MAX: usize = 16_384;
 /// How many commits of this disk a command may take, from being sent until it is durable.
 const COMMITS_MAX: u64 = 4;
-/// How long commands may always take, microseconds: a fast disk does not speed up commands that
+/// How long requests may always take, microseconds: a fast disk does not speed up requests that
 /// wait for the processor.
-const TARGET_MIN_US: u64 = 10_000;
-/// The limit is looked at after this many commands, and not before the target's time has passed.
+const TARGET_MIN_US: u64 = 14_000;
+/// The limit is looked at after this many commands, and not before a quarter of the target's time
+/// has passed.
 const WINDOW_COMMANDS: u64 = 64;
 /// How many places merchants are counted in. Two that share a place are counted together.
 const PLACES: usize = 4_096;
@@ -33,6 +40,8 @@ const PLACES: usize = 4_096;
 #[derive(Debug)]
 pub(crate) struct LoadShedder {
     since: Instant,
+    /// None in tests of the limit alone.
+    lag: Option<LagProbe>,
     under_way: AtomicUsize,
     limit: AtomicUsize,
     window: Mutex<Window>,
@@ -46,8 +55,9 @@ impl Default for LoadShedder {
     fn default() -> Self {
         Self {
             since: Instant::now(),
+            lag: None,
             under_way: AtomicUsize::new(0),
-            limit: AtomicUsize::new(LIMIT_MIN),
+            limit: AtomicUsize::new(LIMIT_FIRST),
             window: Mutex::default(),
             places: (0..PLACES).map(|_| AtomicU32::new(0)).collect(),
             merchants: AtomicUsize::new(0),
@@ -56,6 +66,13 @@ impl Default for LoadShedder {
 }
 
 impl LoadShedder {
+    /// A shedder that also counts how long requests wait before the present runtime reads them.
+    ///
+    /// Fails when no socket can be opened.
+    pub(crate) fn watching_the_runtime() -> io::Result<Self> {
+        Ok(Self { lag: Some(LagProbe::start()?), ..Self::default() })
+    }
+
     /// Whether one more command is let in. `group` names its merchant; it is called only at the
     /// limit.
     pub(crate) fn admits(&self, group: impl FnOnce() -> Option<GroupNumber>) -> bool {
@@ -67,6 +84,11 @@ impl LoadShedder {
         let own = self.places[place(group)].load(Ordering::Relaxed) as usize;
         let merchants = self.merchants.load(Ordering::Relaxed) + usize::from(own == 0);
         own < limit / merchants.max(1)
+    }
+
+    /// True while as many are under way as the limit says.
+    pub(crate) fn is_full(&self) -> bool {
+        self.under_way() >= self.limit()
     }
 
     /// Counts a command of a merchant as under way until the guard is dropped.
@@ -88,7 +110,10 @@ impl LoadShedder {
         // When two threads note at once, one note is lost: an average does not need it.
         let Some(mut window) = self.window.try_lock() else { return };
         let (limit, now_us) = (self.limit(), micros(self.since.elapsed()));
-        if let Some(limit) = window.note(micros(waited), self.under_way(), limit, target_us, now_us) {
+        let lag_us = self.lag.as_ref().map_or(0, LagProbe::look);
+        if let Some(limit) =
+            window.note(micros(waited).saturating_add(lag_us), self.under_way(), limit, target_us, now_us)
+        {
             self.limit.store(limit, Ordering::Relaxed);
         }
     }
@@ -137,7 +162,7 @@ impl Window {
         self.commands += 1;
         self.waited_us = self.waited_us.saturating_add(waited_us);
         self.most_under_way = self.most_under_way.max(under_way);
-        if self.commands < WINDOW_COMMANDS || now_us < self.began_us + target_us {
+        if self.commands < WINDOW_COMMANDS || now_us < self.began_us + target_us / 4 {
             return None;
         }
         let waited_us = self.waited_us / self.commands;
@@ -145,6 +170,8 @@ impl Window {
         *self = Window { began_us: now_us, ..Window::default() };
         Some(if waited_us > target_us {
             (limit - limit / 8).max(LIMIT_MIN)
+        } else if is_used && waited_us < target_us / 2 {
+            (limit + limit / 8).min(LIMIT_MAX)
         } else if is_used {
             (limit + (limit / 32).max(4)).min(LIMIT_MAX)
         } else {
@@ -213,6 +240,7 @@ mod tests {
             (8, 400 * ms, 1_024, 1_024, 10 * ms, 354),
             (1_000, 400 * ms, 256, 256, 10 * ms, LIMIT_MIN),
             (1, 5 * ms, 256, 256, 10 * ms, 264),
+            (1, 4 * ms, 256, 256, 10 * ms, 288),
             (1, 5 * ms, 100, 256, 10 * ms, 256),
             (1_000, 5 * ms, LIMIT_MAX, 256, 10 * ms, LIMIT_MAX),
             // Slow for a fast disk, but not for a slow one.
@@ -245,20 +273,34 @@ mod tests {
     #[test]
     fn a_stall_does_not_open_the_door() {
         let shedder = LoadShedder::default();
-        let stalled: Vec<_> = (0..LIMIT_MIN).map(|_| shedder.enter(Some(HOT))).collect();
+        let stalled: Vec<_> = (0..LIMIT_FIRST).map(|_| shedder.enter(Some(HOT))).collect();
         // Nothing passes, and nothing is noted, however long it lasts.
         let later = LoadShedder { since: shedder.since - Duration::from_secs(3_600), ..LoadShedder::default() };
-        let _stalled_too: Vec<_> = (0..LIMIT_MIN).map(|_| later.enter(Some(HOT))).collect();
+        let _stalled_too: Vec<_> = (0..LIMIT_FIRST).map(|_| later.enter(Some(HOT))).collect();
         assert!(!shedder.admits(|| Some(HOT)) && !later.admits(|| Some(HOT)));
         drop(stalled);
         assert!(shedder.admits(|| Some(HOT)));
         assert_eq!((shedder.under_way(), shedder.merchants.load(Ordering::Relaxed)), (0, 0));
     }
 
+    #[tokio::test]
+    async fn what_waits_before_it_is_read_counts_too() {
+        let started = Instant::now() - Duration::from_secs(60);
+        let shedder = LoadShedder { since: started, ..LoadShedder::watching_the_runtime().unwrap() };
+        let quick = || (0..WINDOW_COMMANDS).for_each(|_| shedder.note(Duration::ZERO, Duration::ZERO));
+        std::thread::sleep(Duration::from_millis(3));
+        quick();
+        assert_eq!(shedder.limit(), LIMIT_FIRST);
+        // Nothing is read meanwhile, as this is the only thread of the runtime.
+        std::thread::sleep(Duration::from_millis(40));
+        quick();
+        assert_eq!(shedder.limit(), LIMIT_FIRST - LIMIT_FIRST / 8);
+    }
+
     #[test]
     fn one_hot_merchant_does_not_starve_the_others() {
         let shedder = LoadShedder::default();
-        let mut under_way: Vec<_> = (0..LIMIT_MIN).map(|_| shedder.enter(Some(HOT))).collect();
+        let mut under_way: Vec<_> = (0..LIMIT_FIRST).map(|_| shedder.enter(Some(HOT))).collect();
         let mut let_in = |group: GroupNumber| {
             let mut count = 0;
             while shedder.admits(|| Some(group)) {
@@ -268,9 +310,9 @@ mod tests {
             count
         };
         assert_eq!(let_in(HOT), 0);
-        assert_eq!(let_in(COLD), LIMIT_MIN / 2, "half, as there are two");
-        assert_eq!(let_in(GroupNumber(3)), LIMIT_MIN / 3);
-        assert_eq!(let_in(GroupNumber(4)), 2 * LIMIT_MIN - LIMIT_MIN - LIMIT_MIN / 2 - LIMIT_MIN / 3);
+        assert_eq!(let_in(COLD), LIMIT_FIRST / 2, "half, as there are two");
+        assert_eq!(let_in(GroupNumber(3)), LIMIT_FIRST / 3);
+        assert_eq!(let_in(GroupNumber(4)), 2 * LIMIT_FIRST - LIMIT_FIRST - LIMIT_FIRST / 2 - LIMIT_FIRST / 3);
         assert_eq!(let_in(GroupNumber(5)), 0, "twice the limit is the most");
         assert!(!shedder.admits(|| None), "who cannot be told has no share");
     }

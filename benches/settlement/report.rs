@@ -68,9 +68,13 @@ impl Row {
     }
 }
 
-/// A rate with its latencies, as a figure.
+/// A rate with its latencies, as a figure; with the number of refusals, if there are any.
 pub(crate) fn rate_and_latency(measured: &Measured) -> String {
-    format!("{}/s, {}", thousands(measured.rate()), latency(measured))
+    let refused = match measured.refused.len() {
+        0 => String::new(),
+        count => format!(", {} refused", thousands(count as f64)),
+    };
+    format!("{}/s, {}{refused}", thousands(measured.rate()), latency(measured))
 }
 
 /// Latencies, as a figure.

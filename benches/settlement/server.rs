@@ -52,7 +52,7 @@ impl Shopfront {
 
     fn with(merchants: usize, limits: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
-        let runtime = Runtime::new().expect("a runtime");
+        let runtime = centavo::runtime::start().expect("a runtime");
         let running = runtime.block_on(serve::start(settings(folder.path(), limits), |_, _| {})).expect("a server");
         let engine = &running.app.engine;
         let (shops, keys) = runtime.block_on(async {

@@ -270,7 +270,7 @@ mod tests {
 
     use super::*;
     use crate::http::measures::Measures;
-    use crate::http::middleware::{Middleware, RequestLimits};
+    use crate::http::middleware::{Middleware, RequestLimits, Shedding};
     use crate::http::outgoing::{Outgoing, WriteLimits};
     use crate::http::pace::Pace;
 
@@ -302,7 +302,7 @@ mod tests {
             .route("/large", get(|| async { large }));
         let most = RequestLimits {
             most: 10_000,
-            admits: Box::new(move |_| admits),
+            shedding: Shedding { admits: Box::new(move |_| admits), ..Shedding::none() },
             is_current: Box::new(|| true),
             lapsed: None,
         };

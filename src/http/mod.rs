@@ -13,6 +13,7 @@ mod connection;
 pub mod credential;
 pub mod csv;
 pub mod cut;
+mod early_refusal;
 pub mod guesses;
 pub mod gzip;
 mod http2;

@@ -227,24 +227,31 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Outgoing<S> {
 #[derive(Clone, Copy, Debug)]
 pub struct OneCopy;
 
-/// A body in parts of at most 16 KiB.
+/// A body in parts of at most 16 KiB, with a guard that is dropped when the body is.
 #[derive(Debug)]
-pub struct Parts {
+pub struct Parts<G = ()> {
     body: Body,
     /// Rest of the frame that is being handed on.
     rest: Bytes,
     held: Held,
     is_one_copy: bool,
+    guard: G,
 }
 
 impl Parts {
     /// The parts of a body. Parts that are not handed on yet count towards a backlog.
     pub fn of(body: Body, is_one_copy: bool, backlog: Arc<Backlog>) -> Self {
-        Parts { body, rest: Bytes::new(), held: Held { backlog, bytes: 0 }, is_one_copy }
+        Parts { body, rest: Bytes::new(), held: Held { backlog, bytes: 0 }, is_one_copy, guard: () }
+    }
+
+    /// The same with a guard.
+    pub fn guarded<G>(self, guard: G) -> Parts<G> {
+        let Parts { body, rest, held, is_one_copy, guard: () } = self;
+        Parts { body, rest, held, is_one_copy, guard }
     }
 }
 
-impl hyper::body::Body for Parts {
+impl<G: Unpin> hyper::body::Body for Parts<G> {
     type Data = Bytes;
     type Error = axum::Error;
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::{Request, service::service_fn};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -25,6 +25,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::connection::{answer, asked, in_parts};
+use super::early_refusal::{EarlyRefusal, Turn};
 use super::http2;
 use super::outgoing::Outgoing;
 use super::tls::is_http2;
@@ -104,15 +105,16 @@ async fn serve(
     mut shutdown: watch::Receiver<bool>,
     limits: ServerLimits,
 ) {
+    let turn = Arc::<Turn>::default();
+    let stream = EarlyRefusal::new(stream, served.middleware.clone(), Arc::clone(&turn), limits.head_arrival_max);
     let service = service_fn(move |request: Request<Incoming>| {
+        let servers_turn = turn.begin();
         let (answering, backlog) = (answer(&served, peer, request), Arc::clone(&served.backlog));
-        async move { Ok::<_, Infallible>(in_parts(answering.await?, backlog)) }
+        async move { Ok::<_, Infallible>(in_parts(answering.await?, backlog).map(|parts| parts.guarded(servers_turn))) }
     });
     // The number of headers keeps hyper's own limit of 100, for which it needs no allocation.
     let mut connection = std::pin::pin!(
         http1::Builder::new()
-            .timer(TokioTimer::new())
-            .header_read_timeout(limits.head_arrival_max)
             .max_buf_size(limits.head_bytes_max)
             // One copy of a small answer costs less than a second part of a write.
             .writev(false)

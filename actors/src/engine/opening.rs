@@ -1,6 +1,7 @@
 //! Opening and stopping of the engine: from a store to actors that answer, and back to a store that
 //! holds everything.
 
+use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock, Weak};
@@ -49,6 +50,9 @@ pub enum OpenError {
     /// A Record cannot be read.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// No socket can be opened that shows how long requests wait.
+    #[error("no socket could be opened: {0}")]
+    Lag(io::Error),
     /// The store was made for the other mode.
     #[error("this data was made in {made} mode and does not open in {asked} mode")]
     WrongMode {
@@ -111,7 +115,7 @@ impl Engine {
             merchants: Directory::new(Arc::clone(&shared), supervisor.get_cell()),
             recipients: Directory::new(Arc::clone(&shared), supervisor.get_cell()),
             admission: Admission::new(options.admission),
-            load_shedder: LoadShedder::default(),
+            load_shedder: LoadShedder::watching_the_runtime().map_err(OpenError::Lag)?,
             keyring,
             supervisor,
             rails: options.rails,
