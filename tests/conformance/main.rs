@@ -22,6 +22,7 @@ mod release;
 mod runbook;
 mod samples;
 mod schemathesis;
+mod sentences;
 mod statements;
 mod tool;
 mod units;
