@@ -239,12 +239,12 @@ fn has_fenced_that_run(page: &str) -> bool {
 
 const FORMATS: &str = "docs/internals/disk-formats.md";
 
-fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// All pages, as paths from the root.
-fn pages() -> Vec<String> {
+pub(crate) fn pages() -> Vec<String> {
     let mut pages: Vec<_> =
         ["README.md", "CONTRIBUTING.md", "SECURITY.md", "tests/conformance/README.md"].map(str::to_owned).into();
     let mut folders = vec![PathBuf::from("docs")];
@@ -433,7 +433,7 @@ async fn run(script: String, folder: &Path, variables: &[(&str, &str)]) -> Strin
 
 /// What a command asks of cargo is there: package, profile, example, test, and a test's name that
 /// has the word by which it is chosen.
-fn cargo_knows(asked: &str) {
+pub(crate) fn cargo_knows(asked: &str) {
     let words: Vec<_> = asked.split(' ').take_while(|word| *word != "--").collect();
     let after = |flag: &str| words.iter().position(|word| *word == flag).and_then(|at| words.get(at + 1)).copied();
     let package = after("-p").map_or_else(|| root().to_owned(), |package| root().join(package));

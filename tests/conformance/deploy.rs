@@ -68,6 +68,53 @@ fn grafana_finds_its_data_and_its_dashboard() {
     assert!(mounted.contains(&format!("./grafana.json:{folder}/centavo.json:ro").into()), "{folder}: {mounted:?}");
 }
 
+/// Before the dashboard: it is of the types that Grafana publishes, as they stand in JSON, where
+/// members of enumerations are their values.
+const DASHBOARD_TYPES: &str = r#"
+import type { Dashboard, Panel } from "@grafana/schema";
+type Json<T> = T extends string ? `${T}`
+  : T extends number ? (`${T}` extends `${infer N extends number}` ? N : never)
+  : T extends Array<infer Item> ? Array<Json<Item>>
+  : T extends object ? { [Key in keyof T]: Json<T[Key]> } : T;
+type Judged = Omit<Json<Dashboard>, "panels"> & { panels: Json<Panel>[] };
+export const dashboard: Judged ="#;
+
+/// What Grafana's types say of a dashboard. None where they or their compiler are missing.
+fn judged_by_grafana(dashboard: &str) -> Option<Result<String, String>> {
+    tool::node("@grafana/schema")?;
+    let mut compiler = tool::node_program("typescript", "bin/tsc")?;
+    let modules = std::path::absolute(std::env::var_os("CENTAVO_NODE_MODULES").unwrap()).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    std::os::unix::fs::symlink(modules, folder.path().join("node_modules")).unwrap();
+    std::fs::write(folder.path().join("dashboard.ts"), format!("{DASHBOARD_TYPES} {dashboard};\n")).unwrap();
+    compiler.current_dir(folder.path()).args(["--strict", "--noEmit", "--skipLibCheck", "--types", "node"]);
+    compiler.args(["--module", "nodenext", "--target", "es2022", "dashboard.ts"]);
+    Some(tool::run(compiler, PATIENCE * 4))
+}
+
+#[test]
+fn grafanas_own_types_take_the_dashboard() {
+    let dashboard = std::fs::read_to_string(deploy().join("grafana.json")).unwrap();
+    let Some(judged) = judged_by_grafana(&dashboard) else { return };
+    judged.unwrap_or_else(|said| panic!("{said}"));
+    for (from, to, why) in [
+        ("\"schemaVersion\"", "\"schema\"", "'\"schema\"' does not exist"),
+        ("\"gridPos\"", "\"grid\"", "'\"grid\"' does not exist"),
+        ("\"unit\"", "\"units\"", "'\"units\"' does not exist"),
+        ("\"type\": \"datasource\"", "\"type\": \"source\"", "'\"source\"' is not assignable"),
+        ("\"hide\": 0", "\"current\": {}, \"hide\": 0", "missing the following properties"),
+    ] {
+        assert!(dashboard.contains(from), "{from}");
+        let said = judged_by_grafana(&dashboard.replace(from, to)).unwrap().unwrap_err();
+        assert!(said.contains(why), "{from}: {said}");
+    }
+    // They are those of the Grafana that is started.
+    let compose = std::fs::read_to_string(deploy().join("compose.yml")).unwrap();
+    let version = compose.lines().find_map(|line| line.trim().strip_prefix("image: grafana/grafana:")).unwrap();
+    let tested = std::fs::read_to_string(deploy().join("../../.ci/run")).unwrap();
+    assert!(tested.contains(&format!("@grafana/schema@{version}\n")), "{version} is not what is tested");
+}
+
 /// Writes the secrets that the file names, under their names in a container.
 fn write_secrets(compose: &Value, folder: &Path) {
     let made = |name: &str| rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();

@@ -21,6 +21,7 @@ mod release;
 mod runbook;
 mod samples;
 mod schemathesis;
+mod sentences;
 mod statements;
 mod tax_ids;
 mod tool;

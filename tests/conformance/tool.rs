@@ -52,7 +52,11 @@ pub(crate) fn program_with(name: &str, argument: &str) -> Option<Command> {
 }
 
 fn found(loaded: std::io::Result<Output>, what: &str) -> bool {
-    let is_there = loaded.is_ok_and(|output| output.status.success());
+    is_there(loaded.is_ok_and(|output| output.status.success()), what)
+}
+
+/// Says that a tool is missing. Where every tool is required, that is a failure.
+pub(crate) fn is_there(is_there: bool, what: &str) -> bool {
     if !is_there {
         let missing = format!("{what} is missing; tests/conformance/README.md says how to get it");
         assert!(std::env::var("CENTAVO_CONFORMANCE").as_deref() != Ok("required"), "{missing}");

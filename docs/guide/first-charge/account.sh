@@ -1,5 +1,10 @@
 export API=${API:-http://127.0.0.1:8080}
 export OPS=${OPS:-http://127.0.0.1:8081}
+if [ -z "${OPS_TOKEN:-}" ] && [ ! -r data/operator.token ]; then
+  echo "No token: $PWD/data/operator.token is not there. Go to the folder in which the server was started," \
+    "or set OPS_TOKEN to a token of its operators." >&2
+  return 1
+fi
 export OPS_TOKEN=${OPS_TOKEN:-$(cat data/operator.token)}
 json() {
   local said

@@ -11,14 +11,6 @@ order = {
     "credit_card": card,
     "splits": [{"sub_recipient_id": os.environ["RECIPIENT"], "amount": 3_500}],
 }
-charge = call("POST", "/api/card", order, key=f"python-{run}-1")
-again = call("POST", "/api/card", order, key=f"python-{run}-1")
-assert again["txid"] == charge["txid"], "a retry makes no second charge"
-try:
-    call("POST", "/api/card", {**order, "credit_card": {**card, "number": "4000000000000002"}}, key=f"python-{run}-2")
-except Refused as refused:
-    print("refused:", refused.problem["code"])
-print(charge["txid"], charge["status"], len(list(pages("/api/charges"))), "charges")
 
 
 class Webhooks(BaseHTTPRequestHandler):
@@ -31,15 +23,26 @@ class Webhooks(BaseHTTPRequestHandler):
             return
         self.send_response(200)
         self.end_headers()
-        print("webhook:", event["event"])
+        # Those of charges before come too, when their next try is due.
         if event["event"] == "charge.paid" and event["charge"]["txid"] == charge["txid"]:
+            print("webhook:", event["event"])
             self.server.heard = True
 
     def log_message(self, *_):
         pass
 
 
+# It listens first. Webhooks that come meanwhile wait until they are handled.
 server = HTTPServer(("127.0.0.1", int(os.environ.get("WEBHOOK_PORT", 8090))), Webhooks)
+charge = call("POST", "/api/card", order, key=f"python-{run}-1")
+again = call("POST", "/api/card", order, key=f"python-{run}-1")
+assert again["txid"] == charge["txid"], "a retry makes no second charge"
+try:
+    call("POST", "/api/card", {**order, "credit_card": {**card, "number": "4000000000000002"}}, key=f"python-{run}-2")
+except Refused as refused:
+    print("refused:", refused.problem["code"])
+print(charge["txid"], charge["status"], len(list(pages("/api/charges"))), "charges")
+
 server.heard = False
 server.timeout = 60
 server.handle_timeout = lambda: exit("no webhook in a minute: GET /api/events tells what was tried")
