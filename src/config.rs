@@ -16,7 +16,7 @@ use actors::engine::IndexOptions;
 use actors::store::{Sequence, SledOptions};
 use chrono::NaiveDate;
 use clap::builder::BoolishValueParser;
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use ipnet::IpNet;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -32,7 +32,7 @@ use crate::listen::ListenArgs;
 use crate::network::{NetworkError, network};
 use crate::reports::{Report, ReportFormat, ReportRequest, WrongReport};
 use crate::secrets::{SecretSource, TwoSources};
-use crate::store::{Store, StoreArgs, StoreInFile, StoreSettingsError};
+use crate::store::{DatabaseArgs, Store, StoreArgs, StoreInFile, StoreSettingsError};
 use crate::trigger::TriggerArgs;
 
 /// Command line as typed. The doc comments of the flags are the texts of `--help`.
@@ -74,6 +74,9 @@ pub enum Command {
     Backup(BackupArgs),
     /// Make a data directory from a backup, and verify it.
     Restore(RestoreArgs),
+    /// Move the books from a data directory to a database, or back, while nobody serves them. A run
+    /// that was cut off goes on when it is repeated.
+    Migrate(MigrateArgs),
     /// Check the journal of a data directory from its first Record to its last.
     Verify(VerifyArgs),
 }
@@ -359,6 +362,40 @@ pub struct RestoreArgs {
     #[command(flatten)]
     pub store: StoreArgs,
     /// The master key, for the check at the end.
+    #[command(flatten)]
+    pub master_key: MasterKeyArgs,
+}
+
+/// Flags of `migrate`.
+#[derive(Debug, ClapArgs)]
+#[command(group = ArgGroup::new("source").required(true).args(["from", "from_file"]))]
+#[command(group = ArgGroup::new("target").required(true).args(["to", "to_file", "undo"]))]
+pub struct MigrateArgs {
+    /// Where the books are: a data directory, or a database as
+    /// postgres://user:password@host/database. Nobody may serve them.
+    #[arg(long, value_name = "DIR|URL", value_parser = secret)]
+    pub from: Option<Secret>,
+    /// A file of what --from would hold, since a command line can be read by others.
+    #[arg(long, value_name = "FILE")]
+    pub from_file: Option<PathBuf>,
+    /// Where the books move to: a directory to make, or an empty database.
+    #[arg(long, value_name = "DIR|URL", value_parser = secret)]
+    pub to: Option<Secret>,
+    /// A file of what --to would hold.
+    #[arg(long, value_name = "FILE")]
+    pub to_file: Option<PathBuf>,
+    /// The data directory of the servers of the database: what a data directory has beside the
+    /// journal (operator.token, last-backup, sandbox) is copied there, or from there.
+    #[arg(long, value_name = "DIR")]
+    pub beside: Option<PathBuf>,
+    /// Let the books of --from be served there again after they were moved away. What was booked in
+    /// the new place is not in them: never serve both.
+    #[arg(long, conflicts_with = "beside")]
+    pub undo: bool,
+    /// What is special to a database.
+    #[command(flatten)]
+    pub database: DatabaseArgs,
+    /// The master key, to see that it opens the books in their new place.
     #[command(flatten)]
     pub master_key: MasterKeyArgs,
 }

@@ -6,12 +6,13 @@ use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
 
 use centavo::config::{
-    Args, BackupArgs, Command, DemoArgs, ExportArgs, ReportArgs, RestoreArgs, ServeArgs, Settings, VerifyArgs,
+    Args, BackupArgs, Command, DemoArgs, ExportArgs, MigrateArgs, ReportArgs, RestoreArgs, ServeArgs, Settings,
+    VerifyArgs,
 };
 use centavo::secrets::{self, SecretSource};
 use centavo::{
-    backup, check, demo, export, follow, listen, logging, reports, restore, runtime, serve, terminal, trigger, verify,
-    watchdog,
+    backup, check, demo, export, follow, listen, logging, migrate, reports, restore, runtime, serve, terminal, trigger,
+    verify, watchdog,
 };
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use sd_notify::NotifyState;
@@ -43,6 +44,7 @@ async fn run() -> ExitCode {
         Command::Report(args) => run_report(args).await,
         Command::Backup(args) => run_backup(args).await,
         Command::Restore(args) => run_restore(args),
+        Command::Migrate(args) => run_migrate(args),
         Command::Verify(args) => run_verify(args),
     };
     match done {
@@ -125,6 +127,11 @@ async fn run_report(args: ReportArgs) -> Done {
 
 fn run_restore(args: RestoreArgs) -> Done {
     restore::run(args)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_migrate(args: MigrateArgs) -> Done {
+    migrate::run(args)?;
     Ok(ExitCode::SUCCESS)
 }
 

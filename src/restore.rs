@@ -11,9 +11,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use actors::backup::{BackupError, BackupFolder, Restored, Tail, TailTaken, restore};
+use actors::store::place::stamp_whole;
 use actors::store::{Part, Partition, SledOptions, SledStore, StoreError};
 
 use crate::config::{ConfigError, RestoreArgs};
+use crate::new_folder::{give_name, is_free, unfinished};
 use crate::store::{Store, take_empty};
 use crate::terminal;
 use crate::verify::{self, VerifyFailure, quietly};
@@ -31,7 +33,7 @@ pub enum RestoreFailure {
         data: PathBuf,
     },
     /// The database has a journal already, or the beginning of one.
-    #[error("{place}: there is a journal in it; restore to an empty database")]
+    #[error("{place}: there is a journal in it, or the beginning of one; restore to an empty database")]
     DatabaseNotEmpty {
         /// Host, port and database.
         place: String,
@@ -72,17 +74,18 @@ fn make(args: &RestoreArgs, store: &Store) -> Result<Restored, RestoreFailure> {
     let backup = BackupFolder::open(&args.from)?;
     if let Store::Postgres(options) = store {
         let not_empty = || RestoreFailure::DatabaseNotEmpty { place: store.place().to_owned() };
-        let part = take_empty(options)?.ok_or_else(not_empty)?;
         let second = args.tail.as_deref().map(Second::open).transpose().map_err(RestoreFailure::Tail)?;
+        let part = take_empty(options, "restore into an empty database")?.ok_or_else(not_empty)?;
         let restored = fill(&backup, second.as_ref(), &part)?;
         part.release()?;
+        stamp_whole(&**part.store())?;
         return Ok(restored);
     }
     let data = std::path::absolute(&args.data).map_err(|source| machine(&args.data, source))?;
-    if !is_free(&data)? {
+    if !is_free(&data).map_err(|source| machine(&data, source))? {
         return Err(RestoreFailure::NotEmpty { data });
     }
-    let unfinished = unfinished(&data);
+    let unfinished = unfinished(&data, ".restoring");
     remove_cut_restore(&unfinished)?;
     let second = args.tail.as_deref().map(Second::open).transpose().map_err(RestoreFailure::Tail)?;
     let store = SledStore::open(&unfinished, &SledOptions::default())?;
@@ -92,9 +95,7 @@ fn make(args: &RestoreArgs, store: &Store) -> Result<Restored, RestoreFailure> {
         let _the_next_run_removes_it = fs::remove_dir_all(&unfinished);
         return restored;
     }
-    fs::rename(&unfinished, &data).map_err(|source| machine(&data, source))?;
-    let parent = data.parent().unwrap_or(&data);
-    File::open(parent).and_then(|folder| folder.sync_all()).map_err(|source| machine(parent, source))?;
+    give_name(&unfinished, &data).map_err(|source| machine(&data, source))?;
     restored
 }
 
@@ -131,22 +132,6 @@ impl Second {
             Second::Data(store) => Tail::Store(store),
         }
     }
-}
-
-/// Whether a directory is empty or absent.
-fn is_free(data: &Path) -> Result<bool, RestoreFailure> {
-    match fs::read_dir(data) {
-        Ok(mut entries) => Ok(entries.next().is_none()),
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
-        Err(source) => Err(machine(data, source).into()),
-    }
-}
-
-/// The name of a directory while it is being restored.
-fn unfinished(data: &Path) -> PathBuf {
-    let mut name = data.file_name().unwrap_or_default().to_owned();
-    name.push(".restoring");
-    data.with_file_name(name)
 }
 
 /// Removes the files of an interrupted restore. Fails if that restore is still running.

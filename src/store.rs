@@ -5,8 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::{OpenError, check_store};
+use actors::store::place::{admit_reading, stamp_filling};
 use actors::store::{
-    OwnerWatch, Part, Partition, PostgresAddress, PostgresDemands, PostgresOptions, PostgresStore, StoreError, TAKEOVER,
+    Epoch, OwnerWatch, Part, Partition, PostgresAddress, PostgresDemands, PostgresOptions, PostgresStore, StoreError,
+    TAKEOVER,
 };
 use clap::Args as ClapArgs;
 use clap::builder::BoolishValueParser;
@@ -27,6 +29,14 @@ pub struct StoreArgs {
     /// A file of what CENTAVO_STORE would hold.
     #[arg(long, env = "CENTAVO_STORE_FILE", value_name = "FILE")]
     pub store_file: Option<PathBuf>,
+    /// What is special to a database.
+    #[command(flatten)]
+    pub database: DatabaseArgs,
+}
+
+/// Flags of a database.
+#[derive(Debug, Default, ClapArgs)]
+pub struct DatabaseArgs {
     /// Seconds without a sign of life after which another process takes the database over, the same
     /// for all processes [default: 10].
     #[arg(long, env = "CENTAVO_POSTGRES_TAKEOVER_SECONDS", value_name = "SECONDS",
@@ -114,23 +124,37 @@ impl StoreArgs {
             SecretSource::Data => return Ok(Store::Sled),
             source => source.read("".as_ref(), "")?.unwrap_or_else(|| Secret::from(String::new())),
         };
-        let named = named.reveal();
-        if named == "sled" {
+        if named.reveal() == "sled" {
             return Ok(Store::Sled);
         }
-        if !named.starts_with("postgres://") && !named.starts_with("postgresql://") {
+        if !is_address(named.reveal()) {
             return Err(StoreSettingsError::Unknown);
         }
-        let address = PostgresAddress::parse(named).map_err(StoreSettingsError::Address)?;
-        let seconds = self.postgres_takeover_seconds.or(file.takeover_seconds);
+        let database = DatabaseArgs {
+            postgres_takeover_seconds: self.database.postgres_takeover_seconds.or(file.takeover_seconds),
+            postgres_standby: self.database.postgres_standby.or(file.standby),
+            postgres_allow: self.database.postgres_allow.or(file.allow),
+        };
+        Ok(Store::Postgres(Box::new(database.options(named.reveal())?)))
+    }
+}
+
+/// Whether a text is the address of a database, rather than a folder.
+pub(crate) fn is_address(text: &str) -> bool {
+    text.starts_with("postgres://") || text.starts_with("postgresql://")
+}
+
+impl DatabaseArgs {
+    /// How the database at an address is opened.
+    pub(crate) fn options(&self, address: &str) -> Result<PostgresOptions, StoreSettingsError> {
+        let address = PostgresAddress::parse(address).map_err(StoreSettingsError::Address)?;
+        let seconds = self.postgres_takeover_seconds;
         if seconds.is_some_and(|seconds| !(1..=TAKEOVER_SECONDS_MAX).contains(&seconds)) {
             return Err(StoreSettingsError::Takeover(TAKEOVER_SECONDS_MAX));
         }
-        let mut demands = PostgresDemands {
-            standby: self.postgres_standby.or(file.standby).unwrap_or(false),
-            ..PostgresDemands::default()
-        };
-        let allowed = self.postgres_allow.or(file.allow).unwrap_or_default();
+        let mut demands =
+            PostgresDemands { standby: self.postgres_standby.unwrap_or(false), ..PostgresDemands::default() };
+        let allowed = self.postgres_allow.as_deref().unwrap_or_default();
         for name in allowed.split(',').map(str::trim).filter(|name| !name.is_empty()) {
             match name {
                 "fsync_off" => demands.allows_fsync_off = true,
@@ -141,7 +165,7 @@ impl StoreArgs {
         let takeover = seconds.map_or(TAKEOVER, |seconds| Duration::from_secs(seconds.into()));
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let about = format!("{} on {}, process {}", env!("CARGO_PKG_VERSION"), host.trim(), std::process::id());
-        Ok(Store::Postgres(Box::new(PostgresOptions { address, takeover, demands, about })))
+        Ok(PostgresOptions { address, takeover, demands, about })
     }
 }
 
@@ -214,13 +238,45 @@ pub(crate) async fn take(options: &PostgresOptions, sandbox: bool, master_key: [
 
 /// A database as it is now, for a command that only reads.
 pub(crate) fn snapshot(options: &PostgresOptions) -> Result<Part, StoreError> {
-    Ok(Part::reading(Arc::new(PostgresStore::open_snapshot(options)?), PARTITION))
+    let store = Arc::new(PostgresStore::open_snapshot(options)?);
+    admit_reading(&*store)?;
+    Ok(Part::reading(store, PARTITION))
 }
 
-/// A database without a journal, for a command that fills it.
-pub(crate) fn take_empty(options: &PostgresOptions) -> Result<Option<Part>, StoreError> {
+/// What a database is to a command that wants it for itself.
+pub(crate) enum Idle {
+    /// It is this command's now.
+    Taken(Part),
+    /// The process of this name serves from it.
+    Served(String),
+}
+
+/// Takes a database from nobody, or from a process that is gone. Whether a process lives shows its
+/// sign of life; that none comes any more is known after the takeover time.
+pub(crate) fn take_idle(store: Arc<PostgresStore>) -> Result<Idle, StoreError> {
+    let mut watch = OwnerWatch::default();
+    loop {
+        if let Some(seen) = store.look(&mut watch, PARTITION)? {
+            let shared: Arc<dyn actors::store::Store> = Arc::<PostgresStore>::clone(&store);
+            if let Some(tenure) = shared.take(PARTITION, seen)? {
+                return Ok(Idle::Taken(Part::of(shared, tenure)));
+            }
+        }
+        if let Some(owner) = watch.living() {
+            return Ok(Idle::Served(owner.to_owned()));
+        }
+        std::thread::sleep(store.pace());
+    }
+}
+
+/// A database without a journal, for a command that fills it: it is stamped with the name of that
+/// command until it is whole. None where there is something.
+pub(crate) fn take_empty(options: &PostgresOptions, command: &str) -> Result<Option<Part>, StoreError> {
     let store = Arc::new(PostgresStore::open(options)?);
-    if store.look(&mut OwnerWatch::default(), PARTITION)? != Some(actors::store::Epoch::NONE) {
+    if store.look(&mut OwnerWatch::default(), PARTITION)? != Some(Epoch::NONE) {
+        return Ok(None);
+    }
+    if stamp_filling(&*store, command)? != command {
         return Ok(None);
     }
     Part::take(store, PARTITION).map(Some)

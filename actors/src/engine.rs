@@ -64,6 +64,7 @@ pub use crate::read_model::{
 pub use crate::resident::{KeyLookup, Outcome};
 pub use card::{CardCharged, FirstAnswer, NewCardCharge};
 pub use cashout::{CashoutOrdered, NewCashout, TransactionLookup};
+pub(crate) use kept::PREFIX as KEPT_PREFIX;
 pub use opening::{OpenError, check_store};
 pub use outcome::CommandContext;
 pub use pix::{NewPixCharge, PixEnded, PixOpened, PixPayment};

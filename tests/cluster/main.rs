@@ -2,12 +2,15 @@
 //! and databases are killed, paused and promoted while callers charge; nothing acknowledged is lost
 //! and nothing happens twice.
 //!
-//! Needs PostgreSQL's programs, and prints a note where they are missing.
+//! Books move between folders and databases, too, for which some tests need no database.
+//!
+//! The others need PostgreSQL's programs, and print a note where they are missing.
 //! `CENTAVO_POSTGRES=required` makes that an error. `CENTAVO_TAKEOVERS` is the number of takeovers.
 
 #![allow(clippy::unwrap_used)]
 
 mod database;
+mod migration;
 mod moving;
 
 use std::path::{Path, PathBuf};

@@ -226,7 +226,7 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
             &[("-o centavo -g centavo ", ""), ("/etc/centavo", "etc"), ("centavo.toml\n", CHECKED)],
         ),
     ),
-    (POSTGRES, "centavo backup", Elsewhere("tests/cluster/moving.rs", "\"backup\"")),
+    (POSTGRES, "centavo migrate", Elsewhere("tests/cluster/migration.rs", "\"migrate\"")),
     ("docs/testing.md", "cargo test", Run("", &[(".ci/run ", "gates ")])),
     ("docs/testing.md", "CENTAVO_SIM_SEED", Run("", &[])),
     ("tests/conformance/README.md", "python3 -m venv", Elsewhere(".ci/run", "python3 -m venv")),

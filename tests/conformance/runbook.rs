@@ -2,12 +2,14 @@
 //! another machine. Only `systemctl`, `apt-get` and `ssh` are others here: the first starts and
 //! stops the program itself, the second puts the older one back, the last works in a folder that
 //! stands for another machine. Where the test runs as root, the server has a user of its own, as
-//! under its unit.
+//! under its unit. The move to PostgreSQL and back is left out where PostgreSQL is missing, and the
+//! test says so.
 
 use std::net::TcpListener;
 use std::process::Command;
 use std::time::Duration;
 
+use actors::testkit::postgres;
 use testkit::server::centavo;
 
 use crate::guide::blocks;
@@ -115,7 +117,13 @@ async fn every_step_of_the_runbook_runs() {
     for name in ["centavo", "new"] {
         std::fs::copy(centavo(), path(name)).unwrap();
     }
+    let database = postgres::shared();
+    if let Some(database) = &database {
+        std::fs::create_dir(path("etc")).unwrap();
+        std::fs::write(path("etc/store"), database.database()).unwrap();
+    }
     let mut begun = false;
+    let mut is_of_database = false;
     let mut script = MACHINE.to_owned();
     let mut followed = false;
     for block in blocks("runbook.md", "bash") {
@@ -123,13 +131,19 @@ async fn every_step_of_the_runbook_runs() {
             script += FOLLOWER;
             followed = true;
         }
-        script += &block;
+        // The move to a database and back; `programs` says what is missing where there is none.
+        is_of_database |= block.contains("STORE=${STORE:");
+        if database.is_some() || !is_of_database {
+            script += &block;
+        }
+        is_of_database &= !block.contains("unset CENTAVO_STORE_FILE");
         if !begun {
             script += MERCHANT;
             begun = true;
         }
     }
     assert!(followed, "the page has no follower");
+    assert!(!is_of_database, "the page does not come back from the database");
     script += END;
     let ports = [TcpListener::bind("127.0.0.1:0").unwrap(), TcpListener::bind("127.0.0.1:0").unwrap()];
     let [public, operations] = ports.map(|port| port.local_addr().unwrap().to_string());
@@ -148,6 +162,7 @@ async fn every_step_of_the_runbook_runs() {
         ("DRILL", path("copies/drill")),
         ("RESTORED", path("copies/restored")),
         ("COPY", path("copies/copy")),
+        ("STORE", path("etc/store")),
         ("NEW_MACHINE", "other.example".into()),
         ("BIGGER", path("bigger")),
     ] {
@@ -160,4 +175,5 @@ async fn every_step_of_the_runbook_runs() {
     println!("{said}");
     assert!(said.contains("the end is reached"), "{said}");
     assert!(!said.contains("not opened"), "{said}");
+    assert_eq!(said.matches("each the same byte by byte").count(), if database.is_some() { 2 } else { 0 }, "{said}");
 }

@@ -57,6 +57,7 @@ mod tests;
 use std::io;
 use std::path::PathBuf;
 
+use crate::store::place::is_of_place;
 use crate::store::{Block, Head, KeyAndValue, Part, Partition, Sequence, StoreError};
 
 pub use folder::{BackupFolder, BackupRun, Taken};
@@ -150,11 +151,13 @@ pub fn frames(
     Ok(values.chain(end()).chain(blocks).chain(end()))
 }
 
-/// The values beside the journal that can't be derived from it, by key. The cursors are among them:
+/// The values beside the journal that can't be derived from it, by key, without the stamps of this
+/// place. The cursors are among them:
 /// how far webhooks were delivered, so that a restored server does not deliver those of years
 /// again.
 pub fn durable_values(store: &Part) -> Result<Vec<KeyAndValue>, StoreError> {
     let mut values = store.store().commons()?;
+    values.retain(|(key, _)| !is_of_place(key));
     for key in store.cursor_keys()? {
         values.extend(store.cursor(&key)?.map(|value| (key, value)));
     }

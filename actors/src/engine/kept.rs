@@ -1,12 +1,12 @@
 //! Values that the door keeps beside the journal, such as results of reconciliations. They are
 //! durable and in every store, but not in the journal: no hash covers them, and a backup lacks
-//! them. So only what can be made again may be kept here.
+//! them; a migration takes them along. So only what can be made again may be kept here.
 
 use super::Engine;
 use crate::records::{LoadError, may_wait};
 
 /// Prefix of their keys.
-const PREFIX: &[u8] = b"kept/";
+pub(crate) const PREFIX: &[u8] = b"kept/";
 
 fn key_of(name: &str) -> Vec<u8> {
     [PREFIX, name.as_bytes()].concat()

@@ -33,6 +33,7 @@ use crate::read_model::ReadModel;
 use crate::records::LoadError;
 use crate::seal::{Keyring, SealError};
 use crate::snapshots;
+use crate::store::place::admit_serving;
 use crate::store::{Part, Partition, Sequence, SledOptions, SledStore, Store, StoreError};
 
 /// How long stopping waits for the actors to go to sleep.
@@ -203,9 +204,10 @@ impl Engine {
     }
 }
 
-/// Refuses a store that was made in the other mode or with another master key. It writes nothing,
-/// so it is for a process that does not have the store yet.
+/// Refuses a store that was made in the other mode or with another master key, that is not whole, or
+/// that was moved away. It writes nothing, so it is for a process that does not have the store yet.
 pub fn check_store(store: Arc<dyn Store>, sandbox: bool, master_key: [u8; 32]) -> Result<(), OpenError> {
+    admit_serving(&*store)?;
     let asked = mode(sandbox);
     let made = store.common(MODE_STAMP)?.filter(|made| made != asked.as_bytes());
     if let Some(made) = made
@@ -233,6 +235,7 @@ async fn read_store(
     let (fold_name, index) = (options.fold_name, options.index);
     let to_read = store.clone();
     let opened = spawn_blocking(move || -> Result<_, OpenError> {
+        admit_serving(&**to_read.store())?;
         check_mode(&to_read, sandbox)?;
         let keyring = Arc::new(Keyring::open(master_key, Arc::clone(to_read.store()))?);
         let read_model = ReadModel::open(to_read, Arc::clone(&keyring), fold_name, index, progress)?;

@@ -19,6 +19,7 @@ mod files;
 mod monitor;
 mod options;
 mod part;
+pub mod place;
 mod postgres;
 mod segment;
 mod segments;
@@ -548,6 +549,24 @@ pub enum StoreError {
         place: String,
         /// The setting and what it does.
         what: &'static str,
+    },
+    /// A command that fills the store has not finished.
+    #[error(
+        "the books here are not whole: `{command}` has not finished, and nothing of them may be used. A migration that \
+         was cut off goes on when it is run again; all else begins again with an empty database or folder"
+    )]
+    NotWhole {
+        /// The command.
+        command: String,
+    },
+    /// The books were moved to another place.
+    #[error(
+        "the books were moved to {to}: serve them there. What is booked there is not here. To serve them here all the \
+         same, make sure that nobody serves them there, and take the stamp away: centavo migrate --undo --from HERE"
+    )]
+    Moved {
+        /// The place.
+        to: String,
     },
     /// The disk was not told to make a write durable, so nothing could be acknowledged.
     #[error("{}: writes and renames are not synced in this program, so they would not survive a power cut", folder.display())]

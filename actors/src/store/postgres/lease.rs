@@ -177,6 +177,8 @@ struct Seen {
     owner: String,
     beat: Option<i64>,
     since_ms: i64,
+    /// Its beat has grown since it was first seen.
+    is_living: bool,
 }
 
 const OWNER: &str =
@@ -186,6 +188,11 @@ impl OwnerWatch {
     /// The owner that is waited for.
     pub fn owner(&self) -> Option<&str> {
         self.seen.as_ref().map(|seen| seen.owner.as_str())
+    }
+
+    /// The owner, if it gave a sign of life between two looks.
+    pub fn living(&self) -> Option<&str> {
+        self.seen.as_ref().filter(|seen| seen.is_living).map(|seen| seen.owner.as_str())
     }
 
     /// Looks once. Gives the epoch of a partition that is free or whose owner is gone.
@@ -215,7 +222,9 @@ impl OwnerWatch {
                 Ok((before_ms - seen.since_ms >= takeover_ms).then_some(epoch))
             }
             _ => {
-                self.seen = Some(Seen { epoch, owner, beat, since_ms: self.looked_ms });
+                let is_same = |seen: &Seen| (seen.epoch, &seen.owner) == (epoch, &owner) && seen.beat < beat;
+                let is_living = self.seen.as_ref().is_some_and(is_same);
+                self.seen = Some(Seen { epoch, owner, beat, since_ms: self.looked_ms, is_living });
                 Ok(None)
             }
         }

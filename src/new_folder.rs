@@ -1,0 +1,29 @@
+//! Data folder that a command makes: it has another name until it is whole, so that nothing half
+//! done is served.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Whether a folder is empty or absent.
+pub(crate) fn is_free(folder: &Path) -> io::Result<bool> {
+    match fs::read_dir(folder) {
+        Ok(mut entries) => Ok(entries.next().is_none()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
+}
+
+/// The name of a folder until it is whole: its own with this ending.
+pub(crate) fn unfinished(folder: &Path, ending: impl AsRef<OsStr>) -> PathBuf {
+    let mut name = folder.file_name().unwrap_or_default().to_owned();
+    name.push(ending);
+    folder.with_file_name(name)
+}
+
+/// Gives a folder that is whole its own name, durably.
+pub(crate) fn give_name(unfinished: &Path, folder: &Path) -> io::Result<()> {
+    fs::rename(unfinished, folder)?;
+    File::open(folder.parent().unwrap_or(folder))?.sync_all()
+}
