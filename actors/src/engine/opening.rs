@@ -2,30 +2,28 @@
 //! holds everything.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use ledger::id::{GroupNumber, LedgerId};
+use ledger::id::LedgerId;
 use ledger::merchant::MerchantState;
 use ledger::recipient::RecipientState;
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
-use ractor::{Actor, ActorRef};
 use tokio::runtime::Handle;
-use tokio::sync::{Mutex as AsyncMutex, oneshot};
+use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::spawn_blocking;
 
 use super::acquirer::AcquirerBatches;
-use super::asked::{CashoutsUnderWay, ReturnsAsked};
 use super::new_ids::NewIds;
+use super::shard::Shard;
 use super::{Engine, EngineOptions, INSIDE_BYTES, read};
 use crate::actor::ActorContext;
-use crate::balance_files::BalanceFiles;
 use crate::clock::Clock;
-use crate::directory::{Directory, Life, OnLife, Silence, Supervisor};
-use crate::journal::{Admission, Input, Journal, JournalParts};
+use crate::extents::Extents;
+use crate::journal::{Admission, Journal, JournalParts};
 use crate::load_shedding::LoadShedder;
 use crate::metrics::Metrics;
 use crate::read_model::ReadModel;
@@ -61,7 +59,7 @@ pub enum OpenError {
 
 /// Everything that is read from the store before the first actor runs.
 struct Opened {
-    shared: Arc<ActorContext>,
+    context: ActorContext,
     keyring: Arc<Keyring>,
     journal_thread: JoinHandle<()>,
     /// When the journal's last block was booked.
@@ -100,36 +98,31 @@ impl Engine {
         options: EngineOptions,
         progress: impl Fn(u64, u64) + Send + 'static,
     ) -> Result<Arc<Self>, OpenError> {
-        let Opened { shared, keyring, journal_thread, last_booked_at } = read_store(part, &options, progress).await?;
-        let balance_files = BalanceFiles::open(shared.store.clone(), options.balance_files)?;
-        let next_group = shared.read_model.groups().into_iter().map(|group| group.0 + 1).max().unwrap_or(1);
-        let system_ordinal = shared.read_model.system_ordinal();
-        let booked_batch = shared.read_model.booked_batch();
-        let engine: Arc<OnceLock<Weak<Self>>> = Arc::default();
-        let supervisor = supervise(Arc::clone(&engine)).await;
+        let (store, extents) = (Arc::clone(part.store()), Extents::default());
+        let Opened { context, keyring, journal_thread, last_booked_at } = read_store(part, &options, progress).await?;
+        let (journal, clock) = (context.journal.clone(), Arc::clone(&context.clock));
+        let (metrics, ids) = (Arc::clone(&context.metrics), context.ids.clone());
+        let booked_batch = context.read_model.booked_batch();
+        let shard = Shard::open(Arc::new(context), &extents, options.balance_files).await?;
         let opened = Arc::new(Self {
-            merchants: Directory::new(Arc::clone(&shared), supervisor.get_cell()),
-            recipients: Directory::new(Arc::clone(&shared), supervisor.get_cell()),
+            store,
+            extents,
+            shards: vec![shard],
+            journal,
+            journal_thread: Mutex::new(Some(journal_thread)),
             admission: Admission::new(options.admission),
             load_shedder: LoadShedder::default(),
+            clock,
+            metrics,
             keyring,
-            supervisor,
-            rails: options.rails,
-            cashouts: CashoutsUnderWay::default(),
-            returns_asked: ReturnsAsked::default(),
+            ids,
             new_ids: NewIds::after(last_booked_at),
-            next_group: Mutex::new(next_group),
-            system_ordinal: Mutex::new(system_ordinal),
-            house: AsyncMutex::default(),
+            rails: options.rails,
             falling_due: AsyncMutex::new(AcquirerBatches::booked_through(booked_batch)),
-            balance_files,
-            journal_thread: Mutex::new(Some(journal_thread)),
             idle: options.idle,
             space_seen_ms: AtomicU64::new(0),
             opened_at: Instant::now(),
-            shared,
         });
-        let _set_once = engine.set(Arc::downgrade(&opened));
         opened.see_space();
         opened.prepare_keys(opened.now()).await;
         Ok(opened)
@@ -139,33 +132,43 @@ impl Engine {
     /// queued.
     pub async fn stop(&self) {
         let deadline = Instant::now() + SLEEP_MAX;
-        while !(self.merchants.is_empty() && self.recipients.is_empty()) && Instant::now() < deadline {
+        while !self.shards.iter().all(|shard| shard.is_asleep()) && Instant::now() < deadline {
             self.sleep_idle(Duration::ZERO);
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        self.supervisor.stop(None);
-        let (sender, queued) = oneshot::channel();
-        self.shared.journal.send(Input::Answer(Box::new(move || sender.send(()).unwrap_or_default())));
-        let _failed_journal = queued.await;
-        self.shared.journal.end();
+        for shard in &self.shards {
+            shard.end();
+            shard.settle().await;
+        }
+        self.journal.end();
         let thread = self.journal_thread.lock().take();
         if let Some(thread) = thread {
             let _panicked = spawn_blocking(move || thread.join()).await;
         }
         if !self.has_failed() {
-            self.keep_read_model().await;
+            for shard in &self.shards {
+                shard.keep_read_model().await;
+            }
         }
-        let store = self.shared.store.clone();
-        if let Ok(Err(error)) = spawn_blocking(move || store.release()).await {
-            tracing::warn!(%error, "the store was not given up; the next process waits until this one is known to be gone");
+        for shard in &self.shards {
+            let part = shard.part().clone();
+            if let Ok(Err(error)) = spawn_blocking(move || part.release()).await {
+                tracing::warn!(%error, "the store was not given up; the next process waits until this one is known to be gone");
+            }
         }
     }
 
     /// Wakes, one after the other, the actors whose snapshots this release cannot read. Each builds
     /// its state from the journal and keeps it again, before a request has to wait for that.
     pub async fn renew_snapshots(&self) {
-        let store = self.shared.store.clone();
-        let last = GroupNumber(*self.next_group.lock());
+        for shard in &self.shards {
+            self.renew_snapshots_of(shard).await;
+        }
+    }
+
+    async fn renew_snapshots_of(&self, shard: &Shard) {
+        let store = shard.part().clone();
+        let last = shard.last_group(&self.extents);
         let unusable = match spawn_blocking(move || snapshots::unusable(&store, last)).await {
             Ok(Ok(unusable)) => unusable,
             Ok(Err(error)) => {
@@ -180,21 +183,12 @@ impl Engine {
         for ledger in unusable {
             let permit = self.admission.take(INSIDE_BYTES).await;
             let woken = match ledger {
-                LedgerId::Merchant(_) => read(&self.merchants, ledger, |_: &MerchantState, _| (), permit).await,
-                _ => read(&self.recipients, ledger, |_: &RecipientState, _| (), permit).await,
+                LedgerId::Merchant(_) => read(&shard.merchants, ledger, |_: &MerchantState, _| (), permit).await,
+                _ => read(&shard.recipients, ledger, |_: &RecipientState, _| (), permit).await,
             };
             if woken.is_err() {
                 tracing::warn!(?ledger, "a snapshot could not be made again");
             }
-        }
-    }
-
-    /// Keeps the read model's pages, so that the next start reads less of the journal.
-    pub(super) async fn keep_read_model(&self) {
-        let read_model = Arc::clone(&self.shared.read_model);
-        let kept = spawn_blocking(move || read_model.keep()).await;
-        if let Ok(Err(error)) = kept {
-            tracing::warn!(%error, "the read model was not kept; the next start reads more of the journal");
         }
     }
 }
@@ -252,28 +246,8 @@ async fn read_store(
     };
     let (journal, journal_thread) = Journal::start(parts)?;
     let ids = keyring.id_key();
-    let shared = Arc::new(ActorContext { journal, store, read_model, clock, ids, metrics });
-    Ok(Opened { shared, keyring, journal_thread, last_booked_at })
-}
-
-/// Starts the supervisor, which reports every actor's life to both directories.
-async fn supervise(engine: Arc<OnceLock<Weak<Engine>>>) -> ActorRef<Silence> {
-    let on_life: OnLife = Box::new(move |actor, life| {
-        let Some(engine) = engine.get().and_then(Weak::upgrade) else { return };
-        match life {
-            Life::Opened => {
-                engine.merchants.opened(actor);
-                engine.recipients.opened(actor);
-            }
-            Life::Ended => {
-                engine.merchants.ended(actor);
-                engine.recipients.ended(actor);
-            }
-        }
-    });
-    let (supervisor, _ends_with_the_engine) =
-        Supervisor::spawn(None, Supervisor, on_life).await.expect("the supervisor starts without conditions");
-    supervisor
+    let context = ActorContext { journal, store, read_model, clock, ids, metrics };
+    Ok(Opened { context, keyring, journal_thread, last_booked_at })
 }
 
 /// Refuses a store in which something was booked in the other mode, so that sandbox money never

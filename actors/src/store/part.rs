@@ -48,6 +48,11 @@ impl Part {
         &self.store
     }
 
+    /// The partition.
+    pub fn partition(&self) -> Partition {
+        self.tenure.partition
+    }
+
     /// See [`Store::release`].
     pub fn release(&self) -> Result<(), StoreError> {
         self.store.release(self.tenure)
