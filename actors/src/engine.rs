@@ -389,7 +389,10 @@ impl Engine {
     /// The number of a new account group. Each is given once, also across restarts, as the group is
     /// opened by a Record.
     pub fn new_group(&self) -> GroupNumber {
-        self.sole_shard().new_group(&self.extents).expect("fewer groups than numbers")
+        let growing = self.extents.growing();
+        let growing = self.shards.iter().skip(growing.first.0.into()).take(growing.count.into());
+        let shard = growing.min_by_key(|shard| shard.next_group(&self.extents));
+        shard.and_then(|shard| shard.new_group(&self.extents)).expect("there are fewer groups than numbers")
     }
 
     /// True while commands are under way: background work leaves the cores to them.

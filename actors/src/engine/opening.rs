@@ -22,7 +22,7 @@ use super::shard::Shard;
 use super::{Engine, EngineOptions, INSIDE_BYTES, read};
 use crate::actor::ActorContext;
 use crate::clock::Clock;
-use crate::extents::Extents;
+use crate::extents::{Extents, HOUSE};
 use crate::journal::{Admission, Journal, JournalParts};
 use crate::load_shedding::LoadShedder;
 use crate::metrics::Metrics;
@@ -55,14 +55,20 @@ pub enum OpenError {
         /// `sandbox` or `live`.
         asked: &'static str,
     },
+    /// There are groups in partitions that this process has not taken.
+    #[error("not all partitions of this store were taken")]
+    PartitionsMissing,
 }
 
 /// Everything that is read from the store before the first actor runs.
 struct Opened {
-    context: ActorContext,
+    /// Of each partition, in their order.
+    contexts: Vec<ActorContext>,
     keyring: Arc<Keyring>,
+    clock: Arc<Clock>,
+    metrics: Arc<Metrics>,
     journal_thread: JoinHandle<()>,
-    /// When the journal's last block was booked.
+    /// When the last block of all partitions was booked.
     last_booked_at: Timestamp,
 }
 
@@ -92,22 +98,42 @@ impl Engine {
         Self::open_part(taken.expect("taking does not panic")?, options, progress).await
     }
 
-    /// Opens the engine on a partition that was taken; see [`Engine::open`].
+    /// Opens the engine on a store's only partition, which was taken; see [`Engine::open`].
     pub async fn open_part(
         part: Part,
         options: EngineOptions,
         progress: impl Fn(u64, u64) + Send + 'static,
     ) -> Result<Arc<Self>, OpenError> {
-        let (store, extents) = (Arc::clone(part.store()), Extents::default());
-        let Opened { context, keyring, journal_thread, last_booked_at } = read_store(part, &options, progress).await?;
-        let (journal, clock) = (context.journal.clone(), Arc::clone(&context.clock));
-        let (metrics, ids) = (Arc::clone(&context.metrics), context.ids.clone());
-        let booked_batch = context.read_model.booked_batch();
-        let shard = Shard::open(Arc::new(context), &extents, options.balance_files).await?;
+        Self::open_parts(vec![part], Extents::default(), options, progress).await
+    }
+
+    /// Opens the engine on all partitions of a store, which were taken, in their order. Commands and
+    /// reads of a group work with several; what is asked about all of them is not merged yet.
+    pub async fn open_parts(
+        parts: Vec<Part>,
+        extents: Extents,
+        options: EngineOptions,
+        progress: impl Fn(u64, u64) + Send + 'static,
+    ) -> Result<Arc<Self>, OpenError> {
+        let store = match parts.first() {
+            Some(first) if parts.iter().map(|part| u32::from(part.partition().0)).eq(0..extents.partitions()) => {
+                Arc::clone(first.store())
+            }
+            _ => return Err(OpenError::PartitionsMissing),
+        };
+        let opened = read_store(parts, &options, progress).await?;
+        let Opened { contexts, keyring, clock, metrics, journal_thread, last_booked_at } = opened;
+        let journal = contexts[0].journal.clone();
+        let mut shards = Vec::with_capacity(contexts.len());
+        for context in contexts {
+            shards.push(Shard::open(Arc::new(context), &extents, options.balance_files).await?);
+        }
+        let booked_batch = shards[usize::from(extents.partition_of(HOUSE).0)].read_model().booked_batch();
+        let ids = keyring.id_key();
         let opened = Arc::new(Self {
             store,
             extents,
-            shards: vec![shard],
+            shards,
             journal,
             journal_thread: Mutex::new(Some(journal_thread)),
             admission: Admission::new(options.admission),
@@ -168,7 +194,7 @@ impl Engine {
 
     async fn renew_snapshots_of(&self, shard: &Shard) {
         let store = shard.part().clone();
-        let last = shard.last_group(&self.extents);
+        let last = shard.next_group(&self.extents);
         let unusable = match spawn_blocking(move || snapshots::unusable(&store, last)).await {
             Ok(Ok(unusable)) => unusable,
             Ok(Err(error)) => {
@@ -213,55 +239,74 @@ fn mode(sandbox: bool) -> &'static str {
 
 const MODE_STAMP: &[u8] = b"stamp/mode";
 
-/// Opens the keyring and the read model, sets the clock, and starts the journal's thread.
+/// Opens the keyring and the read models, sets the clock, and starts the journal's thread.
 async fn read_store(
-    store: Part,
+    parts: Vec<Part>,
     options: &EngineOptions,
     progress: impl Fn(u64, u64) + Send + 'static,
 ) -> Result<Opened, OpenError> {
     let (sandbox, master_key) = (options.sandbox, options.master_key);
     let (fold_name, index) = (options.fold_name, options.index);
-    let to_read = store.clone();
     let opened = spawn_blocking(move || -> Result<_, OpenError> {
-        check_mode(&to_read, sandbox)?;
-        let keyring = Arc::new(Keyring::open(master_key, Arc::clone(to_read.store()))?);
-        let read_model = ReadModel::open(to_read, Arc::clone(&keyring), fold_name, index, progress)?;
-        Ok((keyring, Arc::new(read_model)))
+        let store = Arc::clone(parts[0].store());
+        check_mode(&parts, sandbox)?;
+        let keyring = Arc::new(Keyring::open(master_key, Arc::clone(&store))?);
+        let heads = parts.iter().map(Part::head).collect::<Result<Vec<_>, _>>()?;
+        let total: u64 = heads.iter().map(|head| head.next.0 - 1).sum();
+        let mut before = 0;
+        let mut partitions = Vec::with_capacity(parts.len());
+        for (part, head) in parts.into_iter().zip(&heads) {
+            let told = |read, _| progress(before + read, total);
+            let read_model = ReadModel::open(part.clone(), Arc::clone(&keyring), fold_name, index, told)?;
+            before += head.next.0 - 1;
+            partitions.push((part, Arc::new(read_model)));
+        }
+        let last_booked_at = heads.iter().map(|head| head.booked_at_ms.max(0)).max().unwrap_or_default();
+        Ok((store, keyring, partitions, Timestamp(last_booked_at)))
     });
-    let (keyring, read_model) = opened.await.expect("opening does not panic")?;
-    let last_booked_at = Timestamp(store.head()?.booked_at_ms.max(0));
-    let clock = Arc::new(Clock::new(read_model.clock_offset_ms(), last_booked_at));
+    let (store, keyring, partitions, last_booked_at) = opened.await.expect("opening does not panic")?;
+    let offset_ms = partitions.iter().map(|(_, read_model)| read_model.clock_offset_ms()).max().unwrap_or_default();
+    let clock = Arc::new(Clock::new(offset_ms, last_booked_at));
     if sandbox {
         // A crash while the clock was being moved leaves Records ahead of its last recorded offset:
         // it goes on from them.
         clock.advance_to(last_booked_at);
     }
     let metrics = Arc::new(Metrics::default());
-    let parts = JournalParts {
-        store: store.clone(),
+    let (of_journal, runtime) = (partitions.clone(), Handle::current());
+    let (clock_of_journal, metrics_of_journal) = (Arc::clone(&clock), Arc::clone(&metrics));
+    let (journals, journal_thread) = Journal::start(JournalParts {
+        store,
+        partitions: of_journal,
+        clock: clock_of_journal,
+        metrics: metrics_of_journal,
+        runtime,
+    })?;
+    let contexts = journals.into_iter().zip(partitions).map(|(journal, (store, read_model))| ActorContext {
+        journal,
+        store,
+        read_model,
         clock: Arc::clone(&clock),
-        read_model: Arc::clone(&read_model),
+        ids: keyring.id_key(),
         metrics: Arc::clone(&metrics),
-        runtime: Handle::current(),
-    };
-    let (journal, journal_thread) = Journal::start(parts)?;
-    let ids = keyring.id_key();
-    let context = ActorContext { journal, store, read_model, clock, ids, metrics };
-    Ok(Opened { context, keyring, journal_thread, last_booked_at })
+    });
+    Ok(Opened { contexts: contexts.collect(), keyring, clock, metrics, journal_thread, last_booked_at })
 }
 
 /// Refuses a store in which something was booked in the other mode, so that sandbox money never
 /// becomes live money. An empty store takes the mode that it is opened in.
-fn check_mode(part: &Part, sandbox: bool) -> Result<(), OpenError> {
+fn check_mode(parts: &[Part], sandbox: bool) -> Result<(), OpenError> {
     const STAMP: &[u8] = MODE_STAMP;
     let asked = mode(sandbox);
-    let store = part.store();
+    let store = parts[0].store();
     let made = store.insert_common(STAMP, asked.as_bytes())?;
     if made == asked.as_bytes() {
         return Ok(());
     }
-    if part.head()?.next > Sequence::FIRST {
-        return Err(OpenError::WrongMode { made: String::from_utf8_lossy(&made).into_owned(), asked });
+    for part in parts {
+        if part.head()?.next > Sequence::FIRST {
+            return Err(OpenError::WrongMode { made: String::from_utf8_lossy(&made).into_owned(), asked });
+        }
     }
     store.remove_common(STAMP)?;
     store.insert_common(STAMP, asked.as_bytes())?;

@@ -100,8 +100,8 @@ impl Shard {
         Some(group)
     }
 
-    /// The last group that it gave a number, or a later one.
-    pub(super) fn last_group(&self, extents: &Extents) -> GroupNumber {
+    /// The next group that it gives a number; the last one of all where it has no more.
+    pub(super) fn next_group(&self, extents: &Extents) -> GroupNumber {
         extents.group_at(self.part().partition(), *self.next_place.lock()).unwrap_or(GroupNumber(u32::MAX))
     }
 

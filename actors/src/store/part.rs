@@ -53,6 +53,11 @@ impl Part {
         self.tenure.partition
     }
 
+    /// The right to write it.
+    pub fn tenure(&self) -> Tenure {
+        self.tenure
+    }
+
     /// See [`Store::release`].
     pub fn release(&self) -> Result<(), StoreError> {
         self.store.release(self.tenure)
