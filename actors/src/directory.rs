@@ -109,7 +109,7 @@ impl<B: Books> Directory<B> {
         {
             self.start(&mut slots, ledger, waiting);
         }
-        self.shared.metrics.set_actors_awake(B::KIND, slots.by_ledger.len());
+        self.shared.metrics.count_actors(B::KIND, -1);
     }
 
     fn start(&self, slots: &mut Slots<B>, ledger: LedgerId, messages: Vec<Message<B>>) {
@@ -124,7 +124,7 @@ impl<B: Books> Directory<B> {
         let slot = Slot::Awake { actor: Arc::new(actor), used_at: Instant::now(), is_open: false };
         slots.by_ledger.insert(ledger, slot);
         slots.in_order.insert(ledger);
-        self.shared.metrics.set_actors_awake(B::KIND, slots.by_ledger.len());
+        self.shared.metrics.count_actors(B::KIND, 1);
     }
 }
 

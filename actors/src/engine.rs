@@ -16,6 +16,7 @@ mod preview;
 mod reads;
 mod refund;
 mod schedule;
+mod shard;
 mod space;
 mod subscription;
 mod withdrawal;
@@ -32,13 +33,14 @@ use ledger::recipient::{RecipientCommand, RecipientState};
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
-use ractor::ActorRef;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
-use crate::actor::{ActorContext, Message};
+use crate::actor::Message;
 use crate::backup::{self, BackupError, Frame};
-use crate::directory::{Directory, Silence};
-use crate::journal::{Admission, Sender};
+use crate::clock::Clock;
+use crate::directory::Directory;
+use crate::extents::{Extents, HOUSE};
+use crate::journal::{Admission, Journal, Sender};
 use crate::load_shedding::LoadShedder;
 use crate::metrics::Metrics;
 use crate::outbox::Outbox;
@@ -46,11 +48,11 @@ use crate::rails::Rails;
 use crate::records::{self, LoadError, may_wait};
 use crate::resident::{Books, Envelope};
 use crate::seal::{Keyring, SealError, stocked_random_bytes};
-use crate::store::{Block, LongestWait, Monitor, Sequence, StoreError};
+use crate::store::{Block, LongestWait, Monitor, Sequence, Store, StoreError};
 
 use acquirer::AcquirerBatches;
-use asked::{CashoutsUnderWay, ReturnsAsked};
 use new_ids::NewIds;
+use shard::Shard;
 
 pub use crate::balance_files::{
     AnticipatedOn, AnticipatedSums, AsOf, BalanceFileOptions, BalanceFiles, SumOfKind, SumsAsOf, Told,
@@ -180,26 +182,23 @@ impl From<SealError> for Unavailable {
 /// # }
 /// ```
 pub struct Engine {
-    shared: Arc<ActorContext>,
+    store: Arc<dyn Store>,
+    extents: Extents,
+    /// Each at the place of its partition's number.
+    shards: Vec<Arc<Shard>>,
+    journal: Journal,
+    journal_thread: Mutex<Option<thread::JoinHandle<()>>>,
     admission: Arc<Admission>,
     load_shedder: LoadShedder,
+    clock: Arc<Clock>,
+    metrics: Arc<Metrics>,
     keyring: Arc<Keyring>,
-    merchants: Arc<Directory<MerchantState>>,
-    recipients: Arc<Directory<RecipientState>>,
-    supervisor: ActorRef<Silence>,
-    rails: Option<Rails>,
-    cashouts: CashoutsUnderWay,
-    returns_asked: ReturnsAsked,
+    ids: IdKey,
     new_ids: NewIds,
-    next_group: Mutex<u32>,
-    system_ordinal: Mutex<u64>,
-    /// Held while a command on the house ledger is decided and made durable.
-    house: AsyncMutex<()>,
+    rails: Option<Rails>,
     /// Held while due things are booked: they are booked in order, also while the sandbox clock is
     /// stepped.
     falling_due: AsyncMutex<AcquirerBatches>,
-    balance_files: BalanceFiles,
-    journal_thread: Mutex<Option<thread::JoinHandle<()>>>,
     idle: Duration,
     /// When the space on the disk was last looked at, milliseconds since `opened_at`.
     space_seen_ms: AtomicU64,
@@ -222,6 +221,36 @@ const RECONCILED_AT_ONCE: usize = 64;
 /// Bytes that a permit of the engine's own senders reserves.
 const INSIDE_BYTES: usize = 4_096;
 
+/// Shards.
+impl Engine {
+    /// The shard of a group.
+    fn shard(&self, group: GroupNumber) -> &Arc<Shard> {
+        &self.shards[usize::from(self.extents.partition_of(group).0)]
+    }
+
+    /// The shard of a ledger's group; that of the whole installation's house ledger for the house.
+    fn shard_of(&self, ledger: LedgerId) -> &Arc<Shard> {
+        self.shard(ledger.group().unwrap_or(HOUSE))
+    }
+
+    /// The shard in which an object is, if there is one of this id. Not for the ids of batches and
+    /// periods, which name no group.
+    fn shard_with(&self, id: ObjectId) -> &Arc<Shard> {
+        self.shard(self.ids.group(id))
+    }
+
+    /// The shard of what is booked for the whole installation.
+    fn house_shard(&self) -> &Arc<Shard> {
+        self.shard(HOUSE)
+    }
+
+    /// The shard of all Records. Whoever asks it does not ask several shards yet, and so bounds an
+    /// engine to one.
+    fn sole_shard(&self) -> &Arc<Shard> {
+        &self.shards[0]
+    }
+}
+
 impl Engine {
     /// Takes a permit for a caller's command and all that it causes; an error when the journal is
     /// full.
@@ -235,7 +264,7 @@ impl Engine {
     pub fn admits(&self, group: impl FnOnce() -> Option<GroupNumber>) -> bool {
         let admits = self.load_shedder.admits(group);
         if !admits {
-            self.shared.metrics.shed.inc();
+            self.metrics.shed.inc();
         }
         admits
     }
@@ -252,7 +281,7 @@ impl Engine {
     }
 
     fn refusal(&self) -> Unavailable {
-        self.shared.metrics.shed.inc();
+        self.metrics.shed.inc();
         if self.admission.is_closed() { Unavailable::StorageFull } else { Unavailable::JournalFull }
     }
 
@@ -266,7 +295,7 @@ impl Engine {
     ) -> Result<Outcome, Unavailable> {
         let CommandContext { key, requester, permit } = context.into();
         let envelope = Envelope { command, key, unique: None, requester, permit };
-        self.send(&self.merchants, LedgerId::Merchant(group), envelope).await
+        self.send(&self.shard(group).merchants, LedgerId::Merchant(group), envelope).await
     }
 
     /// Sends a command to a recipient's actor and waits for its outcome, which leaves once it is
@@ -279,7 +308,7 @@ impl Engine {
     ) -> Result<Outcome, Unavailable> {
         let CommandContext { key, requester, permit } = context.into();
         let envelope = Envelope { command, key, unique: None, requester, permit };
-        self.send(&self.recipients, recipient, envelope).await
+        self.send(&self.shard_of(recipient).recipients, recipient, envelope).await
     }
 
     async fn send<B: Books>(
@@ -294,9 +323,9 @@ impl Engine {
         directory.send(ledger, Message::Command(envelope, sender));
         let outcome = outcome.await.map_err(|_| Unavailable::OutcomeUnknown);
         let waited = begun.elapsed();
-        self.load_shedder.note(waited, self.shared.metrics.commit_median.get());
+        self.load_shedder.note(waited, self.metrics.commit_median.get());
         drop(under_way);
-        self.shared.metrics.gate_seconds.observe(waited.as_secs_f64());
+        self.metrics.gate_seconds.observe(waited.as_secs_f64());
         outcome
     }
 
@@ -308,7 +337,7 @@ impl Engine {
     ) -> Result<T, Unavailable> {
         let permit = self.read_permit()?;
         let _under_way = self.load_shedder.enter(Some(group));
-        read(&self.merchants, LedgerId::Merchant(group), look, permit).await
+        read(&self.shard(group).merchants, LedgerId::Merchant(group), look, permit).await
     }
 
     /// Reads a recipient's state, after booking what is due.
@@ -319,7 +348,7 @@ impl Engine {
     ) -> Result<T, Unavailable> {
         let permit = self.read_permit()?;
         let _under_way = self.load_shedder.enter(recipient.group());
-        read(&self.recipients, recipient, look, permit).await
+        read(&self.shard_of(recipient).recipients, recipient, look, permit).await
     }
 
     /// The balances of a ledger's accounts, after booking what is due: those of a merchant or
@@ -328,18 +357,18 @@ impl Engine {
         match ledger {
             LedgerId::Merchant(group) => self.read_merchant(group, |books, _| books.ledger().balances()).await,
             LedgerId::Recipient(..) => self.read_recipient(ledger, |books, _| books.ledger().balances()).await,
-            LedgerId::Platform(_) | LedgerId::System => Ok(self.shared.read_model.balances(ledger)),
+            LedgerId::Platform(_) | LedgerId::System => Ok(self.published_accounts(ledger)),
         }
     }
 
     /// One Record of the journal.
     pub fn record(&self, sequence: Sequence) -> Result<Record, LoadError> {
-        records::record(&self.shared.store, sequence)
+        self.sole_shard().record(sequence)
     }
 
     /// One Record of the journal, and when it was booked.
     pub fn booked_record(&self, sequence: Sequence) -> Result<(Timestamp, Record), LoadError> {
-        records::booked_record(&self.shared.store, sequence)
+        records::booked_record(self.sole_shard().part(), sequence)
     }
 
     /// The block of the journal that holds a Record, whole and checked; none when there is none
@@ -348,28 +377,28 @@ impl Engine {
         if sequence < Sequence::FIRST || sequence > self.published() {
             return Ok(None);
         }
-        Ok(may_wait(|| self.shared.store.blocks(sequence).next()).transpose()?)
+        Ok(may_wait(|| self.sole_shard().part().blocks(sequence).next()).transpose()?)
     }
 
     /// The blocks of the journal from the one that holds a Record, for a thread that may wait. Each
     /// is whole, its hash computed again, and its place in the chain checked.
     pub fn blocks(&self, from: Sequence) -> impl Iterator<Item = Result<Block, LoadError>> + '_ {
-        self.shared.store.blocks(from).map(|block| block.map_err(LoadError::from))
+        self.sole_shard().part().blocks(from).map(|block| block.map_err(LoadError::from))
     }
 
     /// The frames that a backup with everything before `from` lacks; see [`backup::frames`]. For a
     /// thread that may wait.
     pub fn backup(&self, from: Sequence) -> Result<impl Iterator<Item = Result<Frame, BackupError>> + '_, BackupError> {
-        backup::frames(&self.shared.store, from)
+        backup::frames(self.sole_shard().part(), from)
     }
 
     /// The number of a new account group. Each is given once, also across restarts, as the group is
     /// opened by a Record.
     pub fn new_group(&self) -> GroupNumber {
-        let mut next = self.next_group.lock();
-        let group = GroupNumber(*next);
-        *next += 1;
-        group
+        let growing = self.extents.growing();
+        let growing = self.shards.iter().skip(growing.first.0.into()).take(growing.count.into());
+        let shard = growing.min_by_key(|shard| shard.next_group(&self.extents));
+        shard.and_then(|shard| shard.new_group(&self.extents)).expect("there are fewer groups than numbers")
     }
 
     /// True while commands are under way: background work leaves the cores to them.
@@ -379,7 +408,7 @@ impl Engine {
 
     /// How far the webhook events of the journal were delivered.
     pub fn outbox(&self) -> Outbox {
-        Outbox::new(self.shared.store.clone())
+        Outbox::new(self.sole_shard().part().clone())
     }
 
     /// The keys.
@@ -394,13 +423,13 @@ impl Engine {
 
     /// Makes and reads ids.
     pub fn ids(&self) -> &IdKey {
-        &self.shared.ids
+        &self.ids
     }
 
     /// A new id of a group; none is given twice.
     pub fn new_id(&self, group: GroupNumber) -> Result<ObjectId, SealError> {
         let random = || stocked_random_bytes().map(u64::from_le_bytes);
-        self.new_ids.draw(&self.shared.ids, group, || self.now(), random)
+        self.new_ids.draw(&self.ids, group, || self.now(), random)
     }
 
     /// The rails; an error where none are configured.
@@ -416,25 +445,25 @@ impl Engine {
     /// Metrics of the engine.
     pub fn metrics(&self) -> &Metrics {
         let (door, inside) = (self.admission.free(Sender::Door), self.admission.free(Sender::Inside));
-        self.shared.metrics.set_permits_free(door, inside);
-        self.shared.metrics.published.set(i64::try_from(self.shared.read_model.published().0).unwrap_or(i64::MAX));
-        self.shared.metrics.set_derived_failures(self.monitor().derived_failures());
-        &self.shared.metrics
+        self.metrics.set_permits_free(door, inside);
+        self.metrics.published.set(i64::try_from(self.published().0).unwrap_or(i64::MAX));
+        self.metrics.set_derived_failures(self.monitor().derived_failures());
+        &self.metrics
     }
 
     /// Now, on the engine's clock.
     pub fn now(&self) -> Timestamp {
-        self.shared.clock.now()
+        self.clock.now()
     }
 
     /// The size of the data on the disk, bytes.
     pub fn size_bytes(&self) -> Result<u64, StoreError> {
-        self.shared.store.size_bytes()
+        self.store.size_bytes()
     }
 
     /// Monitor of the store's waits.
     pub fn monitor(&self) -> Arc<Monitor> {
-        self.shared.store.monitor()
+        self.store.monitor()
     }
 
     /// The longest wait for the store, when it is [`NOT_READY_AFTER`] or longer: no reply can be
@@ -452,7 +481,7 @@ impl Engine {
             }
         };
         tokio::select! {
-            () = self.shared.journal.failed() => {}
+            () = self.journal.failed() => {}
             () = superseded => {}
         }
     }
@@ -460,17 +489,17 @@ impl Engine {
     /// Whether this process may answer: no other one can have taken the store. See
     /// [`crate::store::Store::is_current`].
     pub fn is_current(&self) -> bool {
-        self.shared.store.is_current()
+        self.store.is_current()
     }
 
     /// Whether another process has taken the store.
     pub fn is_superseded(&self) -> bool {
-        self.shared.store.is_superseded()
+        self.store.is_superseded()
     }
 
     /// True once making a block durable has failed.
     pub fn has_failed(&self) -> bool {
-        self.shared.journal.has_failed()
+        self.journal.has_failed()
     }
 }
 

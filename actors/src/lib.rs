@@ -24,6 +24,7 @@
 pub mod backup;
 pub mod checkpoint;
 pub mod engine;
+pub mod extents;
 pub mod migration;
 pub mod names;
 pub mod outbox;

@@ -111,14 +111,18 @@ impl Metrics {
         );
     }
 
+    /// Blocks were made durable together.
+    pub(crate) fn committed(&self, took: Duration) {
+        self.commit_seconds.observe(took.as_secs_f64());
+        self.commit_median.note(took);
+    }
+
     /// A block became durable.
-    pub(crate) fn block_written(&self, block: &Block, took: Duration) {
+    pub(crate) fn block_written(&self, block: &Block) {
         self.blocks.inc();
         self.records.inc_by(block.records.len() as u64);
         self.block_records.observe(block.records.len() as f64);
         self.block_bytes.observe(block.records.iter().map(Vec::len).sum::<usize>() as f64);
-        self.commit_seconds.observe(took.as_secs_f64());
-        self.commit_median.note(took);
     }
 
     /// An actor was opened.
@@ -139,9 +143,8 @@ impl Metrics {
         self.derived_failures.inner().fetch_max(failures, Ordering::Relaxed);
     }
 
-    /// How many actors of a kind there are.
-    pub(crate) fn set_actors_awake(&self, kind: &'static str, count: usize) {
-        let gauge = self.actors_awake.get_or_create(&[("kind", kind)]);
-        gauge.set(i64::try_from(count).unwrap_or(i64::MAX));
+    /// The number of actors of a kind has changed by this.
+    pub(crate) fn count_actors(&self, kind: &'static str, change: i64) {
+        self.actors_awake.get_or_create(&[("kind", kind)]).inc_by(change);
     }
 }

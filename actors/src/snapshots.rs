@@ -162,23 +162,23 @@ pub fn unusable(store: &Part, last: GroupNumber) -> Result<Vec<LedgerId>, StoreE
     Ok(unusable)
 }
 
-/// Thread that writes snapshots: the journal never waits for one.
+/// Thread that writes snapshots, of all partitions: the journal never waits for one.
 pub struct SnapshotWriter {
-    queue: Option<Sender<(Snapshot, Sequence)>>,
+    queue: Option<Sender<(Part, Snapshot, Sequence)>>,
     waiting_bytes: Arc<AtomicUsize>,
     thread: Option<thread::JoinHandle<()>>,
 }
 
 impl SnapshotWriter {
     /// Starts the thread. When the writer is dropped, the thread writes what waits and ends.
-    pub fn start(store: Part) -> Self {
-        let (queue, receiver) = channel::<(Snapshot, Sequence)>();
+    pub fn start() -> Self {
+        let (queue, receiver) = channel::<(Part, Snapshot, Sequence)>();
         let waiting_bytes = Arc::<AtomicUsize>::default();
         let waiting = Arc::clone(&waiting_bytes);
         let run = move || {
             priority::run_last();
             let mut swept = HashSet::new();
-            for (snapshot, own_through) in receiver {
+            for (store, snapshot, own_through) in receiver {
                 let written = write(&store, &snapshot, own_through)
                     .and_then(|()| if swept.insert(snapshot.ledger) { sweep(&store, snapshot.ledger) } else { Ok(()) });
                 waiting.fetch_sub(snapshot.bytes(), Ordering::AcqRel);
@@ -191,13 +191,13 @@ impl SnapshotWriter {
         Self { queue: Some(queue), waiting_bytes, thread: Some(thread) }
     }
 
-    /// Queues a snapshot.
-    pub fn keep(&self, snapshot: Snapshot, own_through: Sequence) {
+    /// Queues a snapshot of an actor of a partition.
+    pub fn keep(&self, store: &Part, snapshot: Snapshot, own_through: Sequence) {
         if let Some(queue) = &self.queue
             && self.waiting_bytes.load(Ordering::Acquire) < WAITING_BYTES_MAX
         {
             self.waiting_bytes.fetch_add(snapshot.bytes(), Ordering::AcqRel);
-            let _gone_after_a_panic = queue.send((snapshot, own_through));
+            let _gone_after_a_panic = queue.send((store.clone(), snapshot, own_through));
         }
     }
 }

@@ -11,9 +11,10 @@ use actors::backup::durable_values;
 use actors::engine::AdmissionLimits;
 use actors::engine::BalanceFileOptions;
 use actors::engine::IndexOptions;
-use actors::engine::Outcome;
+use actors::engine::{ChargeFilter, Outcome};
 use actors::engine::{Engine, EngineOptions, NOT_READY_AFTER, OpenError, Unavailable};
-use actors::store::{SledOptions, WaitFor};
+use actors::extents::{Extent, Extents};
+use actors::store::{Part, Partition, Sequence, SledOptions, Store, WaitFor};
 use actors::testkit::{MemoryStore, PowerCut};
 use ledger::fees::Settings;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
@@ -21,6 +22,7 @@ use ledger::merchant::{MerchantCommand, SplitRequest};
 use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, Payer, RecipientProfile, SealedFor};
 use ledger::recipient::RecipientState;
+use ledger::record::Record;
 
 async fn open(folder: &Path, sandbox: bool) -> Result<Arc<Engine>, OpenError> {
     Engine::open(folder, &SledOptions::default(), options(sandbox), |_, _| {}).await
@@ -217,4 +219,67 @@ async fn data_in_which_a_sandbox_booked_does_not_open_live() {
     drop(sandbox);
     let live = open(folder.path(), false).await.err();
     assert!(matches!(live, Some(OpenError::WrongMode { .. })), "{live:?}");
+}
+
+/// Several partitions of one process: each group is in the partition of its extent, with a sequence
+/// of its own, and all of it is there again after a restart.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn groups_live_in_the_partitions_of_their_extents() {
+    const SHOPS: i64 = 7;
+    let store = MemoryStore::new();
+    let extents = Extents::new(vec![Extent { from: GroupNumber(0), first: Partition(0), count: 3 }]).unwrap();
+    let open = || async {
+        let taken = |number| Part::take(Arc::new(store.clone()), Partition(number)).unwrap();
+        let parts = (0..3).map(taken).collect();
+        Engine::open_parts(parts, extents.clone(), options(true), |_, _| {}).await.unwrap()
+    };
+    let engine = open().await;
+    let mut shops = Vec::new();
+    for _ in 0..SHOPS {
+        shops.push(open_shop(&engine).await);
+    }
+    let groups: Vec<u32> = shops.iter().map(|(group, _)| group.0).collect();
+    assert_eq!(groups, [1, 2, 3, 4, 5, 6, 7], "the partitions have their turns, and group 0 is the house's");
+    let settling = shops.iter().map(|(group, recipient)| {
+        let (engine, group, recipient) = (Arc::clone(&engine), *group, *recipient);
+        tokio::spawn(async move {
+            for charge in 0..20 {
+                settle(&engine, group, recipient, charge).await;
+            }
+        })
+    });
+    for settled in settling.collect::<Vec<_>>() {
+        settled.await.unwrap();
+    }
+    engine.advance_clock(Duration::from_secs(86_400), engine.permit(0).unwrap()).await.unwrap();
+    engine.stop().await;
+    drop(engine);
+    for partition in (0..3).map(Partition) {
+        let part = Part::reading(Arc::new(store.clone()), partition);
+        let mut sequence = 1;
+        for block in store.blocks(partition, Sequence::FIRST) {
+            let block = block.unwrap();
+            assert_eq!(block.first.0, sequence);
+            for bytes in &block.records {
+                let owner = Record::decode(bytes).unwrap().owner;
+                assert_eq!(extents.partition_of_ledger(owner), partition, "a Record of {owner:?}");
+            }
+            sequence += block.records.len() as u64;
+        }
+        assert_eq!(part.head().unwrap().next.0, sequence);
+        let shops_here = groups.iter().filter(|group| **group % 3 == u32::from(partition.0)).count() as u64;
+        assert!(sequence > shops_here * 43, "{sequence} Records of {shops_here} merchants");
+    }
+    let again = open().await;
+    for (group, recipient) in &shops {
+        assert_eq!(available(&again, *group).await, (20 * 594, 20 * 400));
+        settle(&again, *group, *recipient, 1 << 40).await;
+        let listed = again.charges(*group, &ChargeFilter::default(), 0, 100).unwrap();
+        assert_eq!(listed.total, 21);
+        assert!(listed.items.into_iter().all(|charge| charge.is_ok()));
+    }
+    assert_eq!(again.new_group(), GroupNumber(8), "no number is given twice");
+    again.stop().await;
+    let missing = Engine::open_parts(vec![store.part()], extents.clone(), options(true), |_, _| {}).await.err();
+    assert!(matches!(missing, Some(OpenError::PartitionsMissing)), "{missing:?}");
 }

@@ -248,12 +248,12 @@ fn a_snapshot_that_does_not_continue_what_is_kept_is_not_written() {
 fn the_writer_keeps_what_waits_before_it_ends() {
     let records = golden_history();
     let store = MemoryStore::new().part();
-    let writer = snapshots::SnapshotWriter::start(store.clone());
+    let writer = snapshots::SnapshotWriter::start();
     let (mut merchant, mut recipient) = (replayed::<MerchantState>(MERCHANT, &records), replayed(RECIPIENT, &records));
     let snapshot = Resident::<RecipientState>::snapshot(&mut recipient);
     let receipt = snapshot.receipt.clone();
-    writer.keep(merchant.snapshot(), Sequence(records.len() as u64));
-    writer.keep(snapshot, Sequence(0));
+    writer.keep(&store, merchant.snapshot(), Sequence(records.len() as u64));
+    writer.keep(&store, snapshot, Sequence(0));
     drop(writer);
     assert_eq!(snapshots::ledgers(&store).unwrap(), [MERCHANT, RECIPIENT]);
     assert_eq!(receipt.kept.load(Ordering::Acquire), 1, "the actor knows that the snapshot is kept");

@@ -145,7 +145,7 @@ impl Engine {
             let permit = self.admission.take(INSIDE_BYTES + unexplained.lines.len() * BYTES_PER_LINE).await;
             let mut events: Vec<_> = unexplained.event(&batch).into_iter().collect();
             events.push(Event::AcquirerBatchBooked { lines: batches.read.lines, net: batches.net, batch });
-            self.record_of_system(|| Decision { events, personal: None }, CommandContext::from(permit)).await?;
+            self.record_of_house(|| Decision { events, personal: None }, CommandContext::from(permit)).await?;
             *batches = AcquirerBatches { ask_at: batches.ask_at, ..AcquirerBatches::booked_through(through) };
         }
         Ok(())
@@ -183,8 +183,9 @@ impl Engine {
     /// Whether another batch has a line for the same object that is booked.
     fn is_settled_before(&self, batch: u64, charge: ObjectId, object: SettledObject) -> Result<bool, BatchError> {
         let settles = |line: &SettledLine| (line.charge, line.object) == (charge, object);
-        for sequence in self.shared.read_model.about(charge).map_err(Unavailable::from)? {
-            let record = self.record(sequence).map_err(Unavailable::from)?;
+        let shard = self.shard_with(charge);
+        for sequence in shard.read_model().about(charge).map_err(Unavailable::from)? {
+            let record = shard.record(sequence).map_err(Unavailable::from)?;
             let is_settled = record.events.iter().any(|event| match event {
                 Event::AcquirerSettled { batch: other, lines } => other.number != batch && lines.iter().any(settles),
                 _ => false,

@@ -108,7 +108,7 @@ impl Engine {
         if given.is_none() {
             return Ok(TransactionLookup { id, is_used: false, key, looked_up_through: None });
         }
-        let found = self.shared.read_model.find_unique(LedgerId::Merchant(group), key)?;
+        let found = self.shard(group).read_model().find_unique(LedgerId::Merchant(group), key)?;
         let (is_used, looked_up_through) = (found.sequence.is_some(), Some(found.looked_up_through));
         Ok(TransactionLookup { id, is_used, key, looked_up_through })
     }
@@ -129,11 +129,11 @@ impl Engine {
         let unique =
             looked_up_through.map(|looked_up_through| UniqueLookup { key: transaction_key, looked_up_through });
         let sealed = self.keyring.seal_value(SealedFor::pix_destination(id), now, &destination)?;
-        let _first_try = self.cashouts.first_try(id);
+        let _first_try = self.shard(group).cashouts.first_try(id);
         let transaction = transaction.id;
         let command = MerchantCommand::CreateCashout { id, transaction, transaction_key, amount, destination: sealed };
         let envelope = Envelope { command, key, unique, requester, permit: Arc::clone(&permit) };
-        let outcome = self.send(&self.merchants, LedgerId::Merchant(group), envelope).await?;
+        let outcome = self.send(&self.shard(group).merchants, LedgerId::Merchant(group), envelope).await?;
         let mut ordered = match outcome.typed(CashoutOrdered::of)? {
             Outcome::Recorded(ordered) => ordered,
             refused => return Ok(refused),
@@ -157,7 +157,7 @@ impl Engine {
         let mut ordered = CashoutOrdered::of(created).ok_or_else(|| Unavailable::contradicting("a cashout"))?;
         // Asked before its Records are read: once the first try is over, they say what its caller
         // was answered.
-        if self.cashouts.first_tries.lock().contains_key(&ordered.id) {
+        if self.shard_with(ordered.id).cashouts.first_tries.lock().contains_key(&ordered.id) {
             return Ok(None);
         }
         let denied = CashoutStage::Failed(CashoutFailure::NotTaken);
@@ -171,7 +171,7 @@ impl Engine {
         if self.rails.is_none() {
             return false;
         }
-        let asked = Arc::clone(&self.cashouts.asked);
+        let asked = Arc::clone(&self.shard(group).cashouts.asked);
         let look = move |books: &MerchantState, _: Timestamp| {
             let asked = asked.lock();
             let is_time = |id: &ObjectId| asked.get(id).is_none_or(|asked| asked.at.plus_ms(TRY_AGAIN_AFTER_MS) <= now);
@@ -179,13 +179,15 @@ impl Engine {
             waiting.take(RECONCILED_AT_ONCE).map(|(id, open)| (id, open.clone())).collect::<Vec<_>>()
         };
         let permit = self.admission.take(INSIDE_BYTES).await;
-        let Ok(waiting) = read(&self.merchants, LedgerId::Merchant(group), look, permit).await else { return false };
+        let Ok(waiting) = read(&self.shard(group).merchants, LedgerId::Merchant(group), look, permit).await else {
+            return false;
+        };
         join_all(waiting.iter().map(|(id, open)| self.ask_about_cashout(group, *id, open, now))).await;
         waiting.len() == RECONCILED_AT_ONCE
     }
 
     async fn ask_about_cashout(&self, group: GroupNumber, id: ObjectId, open: &OpenCashout, now: Timestamp) {
-        self.cashouts.first_try_over(id).await;
+        self.shard(group).cashouts.first_try_over(id).await;
         let found = self.find_cashout(id, open, now).await.unwrap_or_else(|error| {
             tracing::error!(%error, cashout = ?id, "where a cashout goes could not be read");
             Found::Unknown
@@ -200,7 +202,7 @@ impl Engine {
             Found::EndedBefore => true,
             Found::UnderWay | Found::Unknown => false,
         };
-        let mut asked = self.cashouts.asked.lock();
+        let mut asked = self.shard(group).cashouts.asked.lock();
         if has_ended {
             asked.remove(&id);
         } else {
@@ -213,8 +215,9 @@ impl Engine {
     async fn find_cashout(&self, id: ObjectId, open: &OpenCashout, now: Timestamp) -> Result<Found, LoadError> {
         let Some(rails) = &self.rails else { return Ok(Found::Unknown) };
         let mut destination: Option<PixDestination> = None;
-        for sequence in self.shared.read_model.about(id)? {
-            let record = self.record(sequence)?;
+        let shard = self.shard_with(id);
+        for sequence in shard.read_model().about(id)? {
+            let record = shard.record(sequence)?;
             if has_ended(&record, id) {
                 return Ok(Found::EndedBefore);
             }

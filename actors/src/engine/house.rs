@@ -30,7 +30,7 @@ impl Engine {
         what: String,
         context: impl Into<CommandContext>,
     ) -> Result<Arc<Record>, Unavailable> {
-        self.record_of_system(|| Decision::of(Event::PersonalDataRead { what }), context.into()).await
+        self.record_of_house(|| Decision::of(Event::PersonalDataRead { what }), context.into()).await
     }
 
     /// Carries out a command of an operator on the house ledger. The outcome leaves when it is
@@ -42,16 +42,16 @@ impl Engine {
     ) -> Result<Outcome, Unavailable> {
         let context = context.into();
         // The Record of the command before is published, so that its effect and its key are found.
-        let _one_at_a_time = self.house.lock().await;
+        let _one_at_a_time = self.house_shard().house.lock().await;
         if let Some(key) = &context.key
             && self.find_key(LedgerId::System, key.idempotency.key)?.sequence.is_some()
         {
             return Ok(Outcome::KeyTaken);
         }
-        let entry: Option<HouseEntry> = self.object(command.id())?;
+        let entry: Option<HouseEntry> = self.house_shard().object(command.id())?;
         let closed = self.closed_periods().last().map(|(month, _)| *month);
         match command.decide((entry.as_ref(), closed), operator_of(&context)) {
-            Ok(decision) => Ok(Outcome::Recorded(self.record_of_system(|| decision, context).await?)),
+            Ok(decision) => Ok(Outcome::Recorded(self.record_of_house(|| decision, context).await?)),
             Err(rejection) => Ok(Outcome::Refused(rejection)),
         }
     }
@@ -65,7 +65,7 @@ impl Engine {
         context: impl Into<CommandContext>,
     ) -> Result<Outcome, Unavailable> {
         // No month is closed between the look at the last closed one and the booking.
-        let _one_at_a_time = self.house.lock().await;
+        let _one_at_a_time = self.house_shard().house.lock().await;
         let closed = self.closed_periods().last().map(|(month, _)| *month);
         self.command_recipient(recipient, RecipientCommand::EnterReturn { command, closed }, context).await
     }
@@ -74,7 +74,7 @@ impl Engine {
     /// when it is durable.
     pub async fn close_period(&self, month: Month, context: impl Into<CommandContext>) -> Result<Outcome, Unavailable> {
         let context = context.into();
-        let _one_at_a_time = self.house.lock().await;
+        let _one_at_a_time = self.house_shard().house.lock().await;
         if let Some(key) = &context.key
             && self.find_key(LedgerId::System, key.idempotency.key)?.sequence.is_some()
         {
@@ -90,7 +90,7 @@ impl Engine {
             decided => decided,
         };
         match decided {
-            Ok(decision) => Ok(Outcome::Recorded(self.record_of_system(|| decision, context).await?)),
+            Ok(decision) => Ok(Outcome::Recorded(self.record_of_house(|| decision, context).await?)),
             Err(rejection) => Ok(Outcome::Refused(rejection)),
         }
     }
@@ -98,12 +98,12 @@ impl Engine {
     /// A month that was closed, or that an operator asked to close; none otherwise. A month that
     /// was closed with a later one is none.
     pub fn period(&self, month: Month) -> Result<Option<Period>, LoadError> {
-        self.object(period_id(month))
+        self.house_shard().object(period_id(month))
     }
 
     /// The months that were closed, in order, each with the Record that closed it.
     pub fn closed_periods(&self) -> Vec<(Month, Sequence)> {
-        self.shared.read_model.closed_periods()
+        self.house_shard().read_model().closed_periods()
     }
 
     /// What the journal held at the end of a month that is over.

@@ -16,23 +16,23 @@ impl Engine {
     /// Keeps a value under a name of at most 120 bytes, in place of the one before; durable when it
     /// returns.
     pub fn keep(&self, name: &str, value: &[u8]) -> Result<(), LoadError> {
-        Ok(may_wait(|| self.shared.store.put_state(&key_of(name), value))?)
+        Ok(may_wait(|| self.house_shard().part().put_state(&key_of(name), value))?)
     }
 
     /// The value of a name.
     pub fn kept(&self, name: &str) -> Result<Option<Vec<u8>>, LoadError> {
-        Ok(may_wait(|| self.shared.store.state(&key_of(name)))?)
+        Ok(may_wait(|| self.house_shard().part().state(&key_of(name)))?)
     }
 
     /// The names that begin with a text, in the order of their bytes.
     pub fn kept_names(&self, prefix: &str) -> Result<Vec<String>, LoadError> {
-        let keys = may_wait(|| self.shared.store.state_keys(&key_of(prefix)))?;
+        let keys = may_wait(|| self.house_shard().part().state_keys(&key_of(prefix)))?;
         let names = keys.into_iter().filter_map(|key| String::from_utf8(key.get(PREFIX.len()..)?.to_vec()).ok());
         Ok(names.collect())
     }
 
     /// Removes a value; removing an absent one changes nothing.
     pub fn forget(&self, name: &str) -> Result<(), LoadError> {
-        Ok(may_wait(|| self.shared.store.delete_state(&key_of(name)))?)
+        Ok(may_wait(|| self.house_shard().part().delete_state(&key_of(name)))?)
     }
 }

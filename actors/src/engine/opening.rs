@@ -3,30 +3,28 @@
 
 use std::io;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::sync::{Arc, OnceLock, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use ledger::id::{GroupNumber, LedgerId};
+use ledger::id::LedgerId;
 use ledger::merchant::MerchantState;
 use ledger::recipient::RecipientState;
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
-use ractor::{Actor, ActorRef};
 use tokio::runtime::Handle;
-use tokio::sync::{Mutex as AsyncMutex, oneshot};
+use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::spawn_blocking;
 
 use super::acquirer::AcquirerBatches;
-use super::asked::{CashoutsUnderWay, ReturnsAsked};
 use super::new_ids::NewIds;
+use super::shard::Shard;
 use super::{Engine, EngineOptions, INSIDE_BYTES, read};
 use crate::actor::ActorContext;
-use crate::balance_files::BalanceFiles;
 use crate::clock::Clock;
-use crate::directory::{Directory, Life, OnLife, Silence, Supervisor};
-use crate::journal::{Admission, Input, Journal, JournalParts};
+use crate::extents::{Extents, HOUSE};
+use crate::journal::{Admission, Journal, JournalParts};
 use crate::load_shedding::LoadShedder;
 use crate::metrics::Metrics;
 use crate::read_model::ReadModel;
@@ -62,14 +60,20 @@ pub enum OpenError {
         /// `sandbox` or `live`.
         asked: &'static str,
     },
+    /// There are groups in partitions that this process has not taken.
+    #[error("not all partitions of this store were taken")]
+    PartitionsMissing,
 }
 
 /// Everything that is read from the store before the first actor runs.
 struct Opened {
-    shared: Arc<ActorContext>,
+    /// Of each partition, in their order.
+    contexts: Vec<ActorContext>,
     keyring: Arc<Keyring>,
+    clock: Arc<Clock>,
+    metrics: Arc<Metrics>,
     journal_thread: JoinHandle<()>,
-    /// When the journal's last block was booked.
+    /// When the last block of all partitions was booked.
     last_booked_at: Timestamp,
 }
 
@@ -99,42 +103,57 @@ impl Engine {
         Self::open_part(taken.expect("taking does not panic")?, options, progress).await
     }
 
-    /// Opens the engine on a partition that was taken; see [`Engine::open`].
+    /// Opens the engine on a store's only partition, which was taken; see [`Engine::open`].
     pub async fn open_part(
         part: Part,
         options: EngineOptions,
         progress: impl Fn(u64, u64) + Send + 'static,
     ) -> Result<Arc<Self>, OpenError> {
-        let Opened { shared, keyring, journal_thread, last_booked_at } = read_store(part, &options, progress).await?;
-        let balance_files = BalanceFiles::open(shared.store.clone(), options.balance_files)?;
-        let next_group = shared.read_model.groups().into_iter().map(|group| group.0 + 1).max().unwrap_or(1);
-        let system_ordinal = shared.read_model.system_ordinal();
-        let booked_batch = shared.read_model.booked_batch();
-        let engine: Arc<OnceLock<Weak<Self>>> = Arc::default();
-        let supervisor = supervise(Arc::clone(&engine)).await;
+        Self::open_parts(vec![part], Extents::default(), options, progress).await
+    }
+
+    /// Opens the engine on all partitions of a store, which were taken, in their order. Commands and
+    /// reads of a group work with several; what is asked about all of them is not merged yet.
+    pub async fn open_parts(
+        parts: Vec<Part>,
+        extents: Extents,
+        options: EngineOptions,
+        progress: impl Fn(u64, u64) + Send + 'static,
+    ) -> Result<Arc<Self>, OpenError> {
+        let store = match parts.first() {
+            Some(first) if parts.iter().map(|part| u32::from(part.partition().0)).eq(0..extents.partitions()) => {
+                Arc::clone(first.store())
+            }
+            _ => return Err(OpenError::PartitionsMissing),
+        };
+        let opened = read_store(parts, &options, progress).await?;
+        let Opened { contexts, keyring, clock, metrics, journal_thread, last_booked_at } = opened;
+        let journal = contexts[0].journal.clone();
+        let mut shards = Vec::with_capacity(contexts.len());
+        for context in contexts {
+            shards.push(Shard::open(Arc::new(context), &extents, options.balance_files).await?);
+        }
+        let booked_batch = shards[usize::from(extents.partition_of(HOUSE).0)].read_model().booked_batch();
+        let ids = keyring.id_key();
         let opened = Arc::new(Self {
-            merchants: Directory::new(Arc::clone(&shared), supervisor.get_cell()),
-            recipients: Directory::new(Arc::clone(&shared), supervisor.get_cell()),
+            store,
+            extents,
+            shards,
+            journal,
+            journal_thread: Mutex::new(Some(journal_thread)),
             admission: Admission::new(options.admission),
             load_shedder: LoadShedder::watching_the_runtime().map_err(OpenError::Lag)?,
+            clock,
+            metrics,
             keyring,
-            supervisor,
-            rails: options.rails,
-            cashouts: CashoutsUnderWay::default(),
-            returns_asked: ReturnsAsked::default(),
+            ids,
             new_ids: NewIds::after(last_booked_at),
-            next_group: Mutex::new(next_group),
-            system_ordinal: Mutex::new(system_ordinal),
-            house: AsyncMutex::default(),
+            rails: options.rails,
             falling_due: AsyncMutex::new(AcquirerBatches::booked_through(booked_batch)),
-            balance_files,
-            journal_thread: Mutex::new(Some(journal_thread)),
             idle: options.idle,
             space_seen_ms: AtomicU64::new(0),
             opened_at: Instant::now(),
-            shared,
         });
-        let _set_once = engine.set(Arc::downgrade(&opened));
         opened.see_space();
         opened.prepare_keys(opened.now()).await;
         Ok(opened)
@@ -144,33 +163,43 @@ impl Engine {
     /// queued.
     pub async fn stop(&self) {
         let deadline = Instant::now() + SLEEP_MAX;
-        while !(self.merchants.is_empty() && self.recipients.is_empty()) && Instant::now() < deadline {
+        while !self.shards.iter().all(|shard| shard.is_asleep()) && Instant::now() < deadline {
             self.sleep_idle(Duration::ZERO);
             tokio::time::sleep(Duration::from_millis(5)).await;
         }
-        self.supervisor.stop(None);
-        let (sender, queued) = oneshot::channel();
-        self.shared.journal.send(Input::Answer(Box::new(move || sender.send(()).unwrap_or_default())));
-        let _failed_journal = queued.await;
-        self.shared.journal.end();
+        for shard in &self.shards {
+            shard.end();
+            shard.settle().await;
+        }
+        self.journal.end();
         let thread = self.journal_thread.lock().take();
         if let Some(thread) = thread {
             let _panicked = spawn_blocking(move || thread.join()).await;
         }
         if !self.has_failed() {
-            self.keep_read_model().await;
+            for shard in &self.shards {
+                shard.keep_read_model().await;
+            }
         }
-        let store = self.shared.store.clone();
-        if let Ok(Err(error)) = spawn_blocking(move || store.release()).await {
-            tracing::warn!(%error, "the store was not given up; the next process waits until this one is known to be gone");
+        for shard in &self.shards {
+            let part = shard.part().clone();
+            if let Ok(Err(error)) = spawn_blocking(move || part.release()).await {
+                tracing::warn!(%error, "the store was not given up; the next process waits until this one is known to be gone");
+            }
         }
     }
 
     /// Wakes, one after the other, the actors whose snapshots this release cannot read. Each builds
     /// its state from the journal and keeps it again, before a request has to wait for that.
     pub async fn renew_snapshots(&self) {
-        let store = self.shared.store.clone();
-        let last = GroupNumber(*self.next_group.lock());
+        for shard in &self.shards {
+            self.renew_snapshots_of(shard).await;
+        }
+    }
+
+    async fn renew_snapshots_of(&self, shard: &Shard) {
+        let store = shard.part().clone();
+        let last = shard.next_group(&self.extents);
         let unusable = match spawn_blocking(move || snapshots::unusable(&store, last)).await {
             Ok(Ok(unusable)) => unusable,
             Ok(Err(error)) => {
@@ -185,21 +214,12 @@ impl Engine {
         for ledger in unusable {
             let permit = self.admission.take(INSIDE_BYTES).await;
             let woken = match ledger {
-                LedgerId::Merchant(_) => read(&self.merchants, ledger, |_: &MerchantState, _| (), permit).await,
-                _ => read(&self.recipients, ledger, |_: &RecipientState, _| (), permit).await,
+                LedgerId::Merchant(_) => read(&shard.merchants, ledger, |_: &MerchantState, _| (), permit).await,
+                _ => read(&shard.recipients, ledger, |_: &RecipientState, _| (), permit).await,
             };
             if woken.is_err() {
                 tracing::warn!(?ledger, "a snapshot could not be made again");
             }
-        }
-    }
-
-    /// Keeps the read model's pages, so that the next start reads less of the journal.
-    pub(super) async fn keep_read_model(&self) {
-        let read_model = Arc::clone(&self.shared.read_model);
-        let kept = spawn_blocking(move || read_model.keep()).await;
-        if let Ok(Err(error)) = kept {
-            tracing::warn!(%error, "the read model was not kept; the next start reads more of the journal");
         }
     }
 }
@@ -225,76 +245,75 @@ fn mode(sandbox: bool) -> &'static str {
 
 const MODE_STAMP: &[u8] = b"stamp/mode";
 
-/// Opens the keyring and the read model, sets the clock, and starts the journal's thread.
+/// Opens the keyring and the read models, sets the clock, and starts the journal's thread.
 async fn read_store(
-    store: Part,
+    parts: Vec<Part>,
     options: &EngineOptions,
     progress: impl Fn(u64, u64) + Send + 'static,
 ) -> Result<Opened, OpenError> {
     let (sandbox, master_key) = (options.sandbox, options.master_key);
     let (fold_name, index) = (options.fold_name, options.index);
-    let to_read = store.clone();
     let opened = spawn_blocking(move || -> Result<_, OpenError> {
-        admit_serving(&**to_read.store())?;
-        check_mode(&to_read, sandbox)?;
-        let keyring = Arc::new(Keyring::open(master_key, Arc::clone(to_read.store()))?);
-        let read_model = ReadModel::open(to_read, Arc::clone(&keyring), fold_name, index, progress)?;
-        Ok((keyring, Arc::new(read_model)))
+        let store = Arc::clone(parts[0].store());
+        admit_serving(&*store)?;
+        check_mode(&parts, sandbox)?;
+        let keyring = Arc::new(Keyring::open(master_key, Arc::clone(&store))?);
+        let heads = parts.iter().map(Part::head).collect::<Result<Vec<_>, _>>()?;
+        let total: u64 = heads.iter().map(|head| head.next.0 - 1).sum();
+        let mut before = 0;
+        let mut partitions = Vec::with_capacity(parts.len());
+        for (part, head) in parts.into_iter().zip(&heads) {
+            let told = |read, _| progress(before + read, total);
+            let read_model = ReadModel::open(part.clone(), Arc::clone(&keyring), fold_name, index, told)?;
+            before += head.next.0 - 1;
+            partitions.push((part, Arc::new(read_model)));
+        }
+        let last_booked_at = heads.iter().map(|head| head.booked_at_ms.max(0)).max().unwrap_or_default();
+        Ok((store, keyring, partitions, Timestamp(last_booked_at)))
     });
-    let (keyring, read_model) = opened.await.expect("opening does not panic")?;
-    let last_booked_at = Timestamp(store.head()?.booked_at_ms.max(0));
-    let clock = Arc::new(Clock::new(read_model.clock_offset_ms(), last_booked_at));
+    let (store, keyring, partitions, last_booked_at) = opened.await.expect("opening does not panic")?;
+    let offset_ms = partitions.iter().map(|(_, read_model)| read_model.clock_offset_ms()).max().unwrap_or_default();
+    let clock = Arc::new(Clock::new(offset_ms, last_booked_at));
     if sandbox {
         // A crash while the clock was being moved leaves Records ahead of its last recorded offset:
         // it goes on from them.
         clock.advance_to(last_booked_at);
     }
     let metrics = Arc::new(Metrics::default());
-    let parts = JournalParts {
-        store: store.clone(),
+    let (of_journal, runtime) = (partitions.clone(), Handle::current());
+    let (clock_of_journal, metrics_of_journal) = (Arc::clone(&clock), Arc::clone(&metrics));
+    let (journals, journal_thread) = Journal::start(JournalParts {
+        store,
+        partitions: of_journal,
+        clock: clock_of_journal,
+        metrics: metrics_of_journal,
+        runtime,
+    })?;
+    let contexts = journals.into_iter().zip(partitions).map(|(journal, (store, read_model))| ActorContext {
+        journal,
+        store,
+        read_model,
         clock: Arc::clone(&clock),
-        read_model: Arc::clone(&read_model),
+        ids: keyring.id_key(),
         metrics: Arc::clone(&metrics),
-        runtime: Handle::current(),
-    };
-    let (journal, journal_thread) = Journal::start(parts)?;
-    let ids = keyring.id_key();
-    let shared = Arc::new(ActorContext { journal, store, read_model, clock, ids, metrics });
-    Ok(Opened { shared, keyring, journal_thread, last_booked_at })
-}
-
-/// Starts the supervisor, which reports every actor's life to both directories.
-async fn supervise(engine: Arc<OnceLock<Weak<Engine>>>) -> ActorRef<Silence> {
-    let on_life: OnLife = Box::new(move |actor, life| {
-        let Some(engine) = engine.get().and_then(Weak::upgrade) else { return };
-        match life {
-            Life::Opened => {
-                engine.merchants.opened(actor);
-                engine.recipients.opened(actor);
-            }
-            Life::Ended => {
-                engine.merchants.ended(actor);
-                engine.recipients.ended(actor);
-            }
-        }
     });
-    let (supervisor, _ends_with_the_engine) =
-        Supervisor::spawn(None, Supervisor, on_life).await.expect("the supervisor starts without conditions");
-    supervisor
+    Ok(Opened { contexts: contexts.collect(), keyring, clock, metrics, journal_thread, last_booked_at })
 }
 
 /// Refuses a store in which something was booked in the other mode, so that sandbox money never
 /// becomes live money. An empty store takes the mode that it is opened in.
-fn check_mode(part: &Part, sandbox: bool) -> Result<(), OpenError> {
+fn check_mode(parts: &[Part], sandbox: bool) -> Result<(), OpenError> {
     const STAMP: &[u8] = MODE_STAMP;
     let asked = mode(sandbox);
-    let store = part.store();
+    let store = parts[0].store();
     let made = store.insert_common(STAMP, asked.as_bytes())?;
     if made == asked.as_bytes() {
         return Ok(());
     }
-    if part.head()?.next > Sequence::FIRST {
-        return Err(OpenError::WrongMode { made: String::from_utf8_lossy(&made).into_owned(), asked });
+    for part in parts {
+        if part.head()?.next > Sequence::FIRST {
+            return Err(OpenError::WrongMode { made: String::from_utf8_lossy(&made).into_owned(), asked });
+        }
     }
     store.remove_common(STAMP)?;
     store.insert_common(STAMP, asked.as_bytes())?;

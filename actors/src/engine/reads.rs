@@ -19,7 +19,7 @@ use ledger::entry::{Balance, Balances, Entry};
 use ledger::event::{Batch, Event};
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{ChargeFacts, EndedBatch};
-use ledger::object::{self, Object};
+use ledger::object::Object;
 use ledger::recipient::SplitHistory;
 use ledger::record::Record;
 use ledger::refund::Refund;
@@ -28,6 +28,7 @@ use ledger::time::{Minute, Timestamp};
 use ledger::webhook_events::{WebhookEvent, webhook_events};
 use ledger::withdrawal::Withdrawal;
 
+use super::shard::Shard;
 use super::{Engine, Unavailable};
 use crate::balance_files::{AsOf, SumsAsOf};
 use crate::checkpoint::{Checkpoint, SignedCheckpoint};
@@ -70,7 +71,7 @@ pub struct Listed<I> {
 
 /// Records of the journal, each read when it is asked for, with its sequence.
 pub struct Records {
-    engine: Arc<Engine>,
+    shard: Arc<Shard>,
     sequences: vec::IntoIter<Sequence>,
 }
 
@@ -79,7 +80,7 @@ impl Iterator for Records {
 
     fn next(&mut self) -> Option<Self::Item> {
         let sequence = self.sequences.next()?;
-        Some(self.engine.record(sequence).map(|record| (sequence, record)))
+        Some(self.shard.record(sequence).map(|record| (sequence, record)))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -100,7 +101,7 @@ impl<T: Object> Iterator for Objects<T> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let found = self.records.next()?;
-        Some(found.map_err(Unavailable::from).and_then(|(_, record)| self.records.engine.made_by(&record)))
+        Some(found.map_err(Unavailable::from).and_then(|(_, record)| self.records.shard.made_by(&record)))
     }
 }
 
@@ -126,7 +127,7 @@ impl<T> Iterator for RecordsWith<T> {
 impl Engine {
     /// Looks at a merchant; none where the group has none.
     pub fn merchant<T>(&self, group: GroupNumber, look: impl FnOnce(&MerchantRow) -> T) -> Option<T> {
-        self.shared.read_model.merchant(group, look)
+        self.shard(group).read_model().merchant(group, look)
     }
 
     /// Looks at the merchant of a group that the books told. Error: there is none, so that the books
@@ -153,27 +154,27 @@ impl Engine {
 
     /// Looks at a merchant, which stays at rest if it is: for a caller that goes through many.
     pub fn glance<T>(&self, group: GroupNumber, look: impl FnOnce(&MerchantRow) -> T) -> Option<T> {
-        self.shared.read_model.glance(group, look)
+        self.shard(group).read_model().glance(group, look)
     }
 
     /// The groups, in order.
     pub fn groups(&self) -> Vec<GroupNumber> {
-        self.shared.read_model.groups()
+        self.sole_shard().read_model().groups()
     }
 
     /// Groups from the newest one on, `most` after `skip`, and how many there are in all.
     pub fn newest_groups(&self, skip: usize, most: usize) -> (usize, Vec<GroupNumber>) {
-        self.shared.read_model.newest_groups(skip, most)
+        self.sole_shard().read_model().newest_groups(skip, most)
     }
 
     /// A recipient's name, folded for search.
     pub fn search_key<'a>(&self, recipient: &'a RecipientRow) -> &'a str {
-        self.shared.read_model.search_key(recipient)
+        self.sole_shard().read_model().search_key(recipient)
     }
 
     /// An API key by its id.
     pub fn api_key(&self, id: ObjectId) -> Option<ApiKeyRow> {
-        self.shared.read_model.api_key(id)
+        self.shard_with(id).read_model().api_key(id)
     }
 
     /// An API key whose id the books told.
@@ -183,23 +184,23 @@ impl Engine {
 
     /// The API keys of a group that are not revoked, oldest first.
     pub fn live_keys(&self, group: GroupNumber) -> Vec<(ObjectId, ApiKeyRow)> {
-        self.shared.read_model.live_keys(group)
+        self.shard(group).read_model().live_keys(group)
     }
 
     /// How many of the things that wait for an operator are wanted, and the oldest `most` of those.
     pub fn queue(&self, is_wanted: impl Fn(&WaitingItem) -> bool, most: usize) -> (usize, Vec<WaitingItem>) {
-        self.shared.read_model.waiting(is_wanted, most)
+        self.sole_shard().read_model().waiting(is_wanted, most)
     }
 
     /// How many of the things that wait for an operator are of each kind;
     /// none for what does not count.
     pub fn queue_counts<K: Ord>(&self, kind: impl Fn(&WaitingItem) -> Option<K>) -> BTreeMap<K, usize> {
-        self.shared.read_model.waiting_by(kind)
+        self.sole_shard().read_model().waiting_by(kind)
     }
 
     /// A merchant's subscription; none when it has none of this id.
     pub fn subscription(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<SubscriptionRow>, LoadError> {
-        self.shared.read_model.subscription(merchant, id)
+        self.shard_of(merchant).read_model().subscription(merchant, id)
     }
 
     /// A subscription whose id a Record of its merchant told.
@@ -209,7 +210,7 @@ impl Engine {
 
     /// A card that a merchant stored; none when it has none of this id.
     pub fn stored_card(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<CardRow>, LoadError> {
-        self.shared.read_model.stored_card(merchant, id)
+        self.shard_of(merchant).read_model().stored_card(merchant, id)
     }
 }
 
@@ -217,13 +218,14 @@ impl Engine {
 impl Engine {
     /// Sequence of the last published Record.
     pub fn published(&self) -> Sequence {
-        self.shared.read_model.published()
+        self.sole_shard().read_model().published()
     }
 
     /// The Records about an object, oldest first. There may be Records about other objects among
     /// them: only a Record says what it is about.
-    pub fn history(self: &Arc<Self>, id: ObjectId) -> Result<Records, LoadError> {
-        Ok(self.records(may_wait(|| self.shared.read_model.about(id))?))
+    pub fn history(&self, id: ObjectId) -> Result<Records, LoadError> {
+        let shard = self.shard_with(id);
+        Ok(records_of(shard, may_wait(|| shard.read_model().about(id))?))
     }
 
     /// A charge, cashout, refund, dispute or withdrawal as it stands; none when there is none of
@@ -234,11 +236,7 @@ impl Engine {
 
     /// The same object as it was once the Record of this sequence had taken effect.
     pub fn object_through<T: Object>(&self, id: ObjectId, through: Sequence) -> Result<Option<T>, LoadError> {
-        may_wait(|| {
-            let about = self.shared.read_model.about(id)?;
-            let about = about.into_iter().take_while(|sequence| *sequence <= through);
-            object::read(id, about.map(|sequence| self.record(sequence)))
-        })
+        self.shard_with(id).object_through(id, through)
     }
 
     /// An object whose id the books told: a list, a queue or a Record. Error: the books do not have
@@ -257,36 +255,32 @@ impl Engine {
         if self.ids().group(id) == group { self.object(id) } else { Ok(None) }
     }
 
-    /// The object that a Record makes, as it stands now; an error when the Record makes none.
-    fn made_by<T: Object>(&self, record: &Record) -> Result<T, Unavailable> {
-        let found = T::made_by(record).map(|made| self.object(made.id())).transpose()?.flatten();
-        found.ok_or_else(|| Unavailable::contradicting("an object of a list"))
-    }
-
     /// The splits of a charge, as one recipient sees them; none when its group has no such charge.
     pub fn split_history(&self, recipient: LedgerId, charge: ObjectId) -> Result<Option<SplitHistory>, LoadError> {
         if recipient.group() != Some(self.ids().group(charge)) {
             return Ok(None);
         }
+        let shard = self.shard_of(recipient);
         may_wait(|| {
-            let about = self.shared.read_model.about(charge)?.into_iter();
-            let records = about.map(|sequence| Ok((sequence.0, self.record(sequence)?)));
+            let about = shard.read_model().about(charge)?.into_iter();
+            let records = about.map(|sequence| Ok((sequence.0, shard.record(sequence)?)));
             SplitHistory::read(recipient, charge, records)
         })
     }
 
     /// The same of the charge of a split that a statement lists.
     pub fn listed_split_history(&self, recipient: LedgerId, split: ListedSplit) -> Result<SplitHistory, Unavailable> {
-        let listed = SplitHistory::listed_by(&self.record(split.sequence)?);
+        let listed = SplitHistory::listed_by(&self.shard_of(recipient).record(split.sequence)?);
         let found = listed.map(|charge| self.split_history(recipient, charge)).transpose()?.flatten();
         found.ok_or_else(|| Unavailable::contradicting("a split of a statement"))
     }
 
     /// What the Record of a charge's payment says; none while the charge is not paid.
     pub fn charge_facts(&self, id: ObjectId) -> Result<Option<ChargeFacts>, LoadError> {
+        let shard = self.shard_with(id);
         may_wait(|| {
-            let about = self.shared.read_model.about(id)?.into_iter();
-            let told = about.map(|sequence| Ok(ChargeFacts::told_by(&self.record(sequence)?, id)));
+            let about = shard.read_model().about(id)?.into_iter();
+            let told = about.map(|sequence| Ok(ChargeFacts::told_by(&shard.record(sequence)?, id)));
             told.filter_map(Result::transpose).next().transpose()
         })
     }
@@ -301,7 +295,7 @@ impl Engine {
         while next > stop {
             let first = next.saturating_sub(READ_BACK_AT_ONCE).max(stop);
             let sequences: Vec<_> = (first..next).rev().map(Sequence).collect();
-            for (sequence, record) in records::records(&self.shared.store, &sequences)? {
+            for (sequence, record) in records::records(self.sole_shard().part(), &sequences)? {
                 let opened = record.events.iter().find_map(|event| match event {
                     Event::ChargeOpened { charge, .. } => Some(*charge),
                     _ => None,
@@ -321,17 +315,17 @@ impl Engine {
     /// The minutes with movements among the last [`super::MINUTES_KEPT`], oldest first, as counted
     /// since this process began.
     pub fn minutes(&self) -> Vec<MinuteSums> {
-        self.shared.read_model.minutes(self.now())
+        self.sole_shard().read_model().minutes(self.now())
     }
 
     /// The newest Record of an owner with this idempotency key, as far as keys are kept.
     pub fn find_key(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound, LoadError> {
-        self.shared.read_model.find_key(owner, key)
+        self.shard_of(owner).read_model().find_key(owner, key)
     }
 
     /// How many card splits of a recipient fell due in a minute, as the Records before `end` say.
     pub fn splits_fallen_due(&self, recipient: LedgerId, minute: Minute, end: Sequence) -> Result<u64, LoadError> {
-        self.shared.read_model.splits_fallen_due(recipient, minute, end)
+        self.shard_of(recipient).read_model().splits_fallen_due(recipient, minute, end)
     }
 
     /// The Records after `after`, through `through`, that have an entry of a ledger, in order.
@@ -341,12 +335,12 @@ impl Engine {
         after: Sequence,
         through: Sequence,
     ) -> Result<Vec<Sequence>, LoadError> {
-        self.shared.read_model.entries_between(ledger, after, through)
+        self.shard_of(ledger).read_model().entries_between(ledger, after, through)
     }
 
     /// Webhook events of a group in the Records before `end`.
     pub fn webhook_event_count(&self, group: GroupNumber, end: Sequence) -> Result<u64, LoadError> {
-        self.shared.read_model.webhook_event_count(group, end)
+        self.shard(group).read_model().webhook_event_count(group, end)
     }
 
     /// The webhook events of a group with these numbers, in order; those that there are not yet are
@@ -356,7 +350,7 @@ impl Engine {
         group: GroupNumber,
         numbers: Range<u64>,
     ) -> Result<Vec<ListedWebhookEvent>, LoadError> {
-        self.shared.read_model.webhook_events(group, numbers)
+        self.shard(group).read_model().webhook_events(group, numbers)
     }
 
     /// A webhook event whose number the books told: an endpoint's progress.
@@ -375,7 +369,7 @@ impl Engine {
 
     /// Signal that a group has new webhook events.
     pub fn webhook_signal(&self) -> &OutboxSignal {
-        self.shared.read_model.outbox()
+        self.sole_shard().read_model().outbox()
     }
 }
 
@@ -384,24 +378,24 @@ impl Engine {
     /// The balances of a ledger's accounts as published. What is due is not booked first: for lists
     /// of many ledgers.
     pub fn published_accounts(&self, ledger: LedgerId) -> Balances {
-        self.shared.read_model.balances(ledger)
+        self.shard_of(ledger).read_model().balances(ledger)
     }
 
     /// Every account of every ledger in order, and the sequence through which they are folded: one
     /// consistent cut.
     pub fn trial_balance(&self) -> (Sequence, Vec<(LedgerId, Account, Balance)>) {
-        self.shared.read_model.trial_balance()
+        self.sole_shard().read_model().trial_balance()
     }
 
     /// A signed statement of what the journal holds now, which follows the checkpoint with the
     /// digest `previous`; none while it holds nothing. For a thread that may wait.
     pub fn checkpoint(&self, previous: Option<[u8; 32]>) -> Result<Option<SignedCheckpoint>, LoadError> {
         loop {
-            let (sequence, totals) = self.shared.read_model.digest_of_totals();
+            let (sequence, totals) = self.sole_shard().read_model().digest_of_totals();
             if sequence < Sequence::FIRST {
                 return Ok(None);
             }
-            let block = self.shared.store.blocks(sequence).next().transpose()?;
+            let block = self.sole_shard().part().blocks(sequence).next().transpose()?;
             // A block that is being published may have ended since.
             let Some(block) = block.filter(|block| block.next() == sequence.plus(1)) else {
                 thread::sleep(CHECKPOINT_PAUSE);
@@ -416,37 +410,38 @@ impl Engine {
     /// The balances of all ledgers after a published Record; those before the first one for 0. For
     /// a thread that may wait.
     pub fn balances_as_of(&self, through: Sequence) -> Result<AsOf, LoadError> {
-        self.balance_files.as_of(through.min(self.published()))
+        self.sole_shard().balance_files.as_of(through.min(self.published()))
     }
 
     /// The balances of the nearest balance file through a published Record that was booked before a
     /// time; those before the first Record when there is none. For a thread that may wait.
     pub fn balances_before(&self, time: Timestamp, through: Sequence) -> Result<AsOf, LoadError> {
-        self.balance_files.nearest_before(time, through.min(self.published()))
+        self.sole_shard().balance_files.nearest_before(time, through.min(self.published()))
     }
 
     /// The same with what is due then, for a report of receivables.
     pub fn receivables_before(&self, time: Timestamp, through: Sequence) -> Result<AsOf, LoadError> {
-        self.balance_files.nearest_with_receivables(time, through.min(self.published()))
+        self.sole_shard().balance_files.nearest_with_receivables(time, through.min(self.published()))
     }
 
     /// The sums of all ledgers after a published Record. `told` gets how much was read, and of how
     /// much. For a thread that may wait.
     pub fn sums_as_of(&self, through: Sequence, told: impl Fn(u64, u64)) -> Result<SumsAsOf, LoadError> {
-        self.balance_files.sums_as_of(through.min(self.published()), told)
+        self.sole_shard().balance_files.sums_as_of(through.min(self.published()), told)
     }
 
     /// The balances of one ledger after a published Record. For a thread that may wait.
     pub fn ledger_as_of(&self, ledger: LedgerId, through: Sequence) -> Result<Balances, LoadError> {
-        let through = through.min(self.published());
-        let nearest = self.balance_files.nearest(through)?;
+        let shard = self.shard_of(ledger);
+        let through = through.min(shard.published());
+        let nearest = shard.balance_files.nearest(through)?;
         let moved = self.entries_between(ledger, nearest.through(), through)?;
         if moved.len() as u64 > (through.0 - nearest.through().0) / READ_ALONE_PART {
-            return self.balance_files.as_of(through)?.ledger(ledger);
+            return shard.balance_files.as_of(through)?.ledger(ledger);
         }
         let mut balances = nearest.ledger(ledger)?;
         for sequence in moved {
-            let record = self.record(sequence)?;
+            let record = shard.record(sequence)?;
             for posting in record.entries_of(ledger).flat_map(Entry::postings) {
                 balances.entry(posting.account).or_default().post(posting);
             }
@@ -457,24 +452,24 @@ impl Engine {
     /// The last published Record that was booked before a time; 0 when there is none. For a thread
     /// that may wait.
     pub fn last_booked_before(&self, time: Timestamp) -> Result<Sequence, LoadError> {
-        self.balance_files.last_booked_before(time, self.published())
+        self.sole_shard().balance_files.last_booked_before(time, self.published())
     }
 
     /// Makes the balance files that are missing now, so that a test finds the same files every
     /// time.
     pub fn settle_balance_files(&self) -> Result<(), LoadError> {
-        self.balance_files.settle(self.published())
+        self.sole_shard().balance_files.settle(self.published())
     }
 
     /// A part of the trial balance: up to `most` accounts from the one at place `skip`, at one cut.
     pub fn trial_balance_page(&self, skip: u64, most: usize) -> TrialBalance {
-        self.shared.read_model.trial_balance_page(skip, most)
+        self.sole_shard().read_model().trial_balance_page(skip, most)
     }
 
     /// The sums of the accounts of all ledgers by kind, in the order of the chart, with the
     /// sequence of their cut, and whether debits equal credits in every ledger.
     pub fn totals(&self) -> (Sequence, bool, Vec<(Account, Balance)>) {
-        self.shared.read_model.totals()
+        self.sole_shard().read_model().totals()
     }
 }
 
@@ -487,29 +482,29 @@ impl Engine {
         from: Option<Timestamp>,
         to: Option<Timestamp>,
     ) -> Result<Range<u64>, LoadError> {
-        self.shared.read_model.range(list, from, to)
+        self.shard_of(list.ledger()).read_model().range(list, from, to)
     }
 
     /// A merchant's charges that meet a filter.
     pub fn charges(
-        self: &Arc<Self>,
+        &self,
         group: GroupNumber,
         filter: &ChargeFilter,
         skip: u64,
         count: usize,
     ) -> Result<Listed<Objects<Charge>>, LoadError> {
-        Ok(self.objects(self.shared.read_model.charges_page(group, filter, skip, count)?))
+        Ok(objects(self.shard(group), self.shard(group).read_model().charges_page(group, filter, skip, count)?))
     }
 
     /// A page of the charges of a subscription, newest first: one for each time that a cycle was
     /// charged.
     pub fn subscription_charges(
-        self: &Arc<Self>,
+        &self,
         id: ObjectId,
         skip: u64,
         count: usize,
     ) -> Result<Listed<Objects<Charge>>, LoadError> {
-        Ok(self.objects(self.shared.read_model.subscription_charges_page(id, skip, count)?))
+        Ok(objects(self.shard_with(id), self.shard_with(id).read_model().subscription_charges_page(id, skip, count)?))
     }
 
     /// A merchant's subscriptions, and how many there are.
@@ -519,72 +514,78 @@ impl Engine {
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<SubscriptionRow>), LoadError> {
-        self.shared.read_model.subscriptions_page(merchant, skip, count)
+        self.shard_of(merchant).read_model().subscriptions_page(merchant, skip, count)
     }
 
     /// A merchant's cashouts in a range.
     pub fn cashouts(
-        self: &Arc<Self>,
+        &self,
         merchant: LedgerId,
         range: Range<u64>,
         skip: u64,
         count: usize,
     ) -> Result<Listed<Objects<Cashout>>, LoadError> {
-        Ok(self.objects(self.shared.read_model.cashouts_page(merchant, range, skip, count)?))
+        Ok(objects(
+            self.shard_of(merchant),
+            self.shard_of(merchant).read_model().cashouts_page(merchant, range, skip, count)?,
+        ))
     }
 
     /// The newest refunds of a merchant in a range.
     pub fn refunds(
-        self: &Arc<Self>,
+        &self,
         merchant: LedgerId,
         range: Range<u64>,
         count: usize,
     ) -> Result<Listed<Objects<Refund>>, LoadError> {
-        Ok(self.objects(self.shared.read_model.newest_refunds(merchant, range, count)?))
+        Ok(objects(
+            self.shard_of(merchant),
+            self.shard_of(merchant).read_model().newest_refunds(merchant, range, count)?,
+        ))
     }
 
     /// All refunds of a merchant in a range; few of them are in memory.
     pub fn all_refunds(
-        self: &Arc<Self>,
+        &self,
         merchant: LedgerId,
         range: Range<u64>,
     ) -> impl Iterator<Item = Result<Refund, Unavailable>> + use<> {
-        self.all(move |engine, before| {
+        all(self.shard_of(merchant), move |shard, before| {
             let range = range.start..range.end.min(before.0);
-            engine.shared.read_model.newest_refunds(merchant, range, LOOKED_UP_AT_ONCE)
+            shard.read_model().newest_refunds(merchant, range, LOOKED_UP_AT_ONCE)
         })
     }
 
     /// The disputes of a merchant's charges.
-    pub fn disputes(
-        self: &Arc<Self>,
-        merchant: LedgerId,
-        skip: u64,
-        count: usize,
-    ) -> Result<Listed<Objects<Dispute>>, LoadError> {
-        Ok(self.objects(self.shared.read_model.disputes_page(merchant, skip, count)?))
+    pub fn disputes(&self, merchant: LedgerId, skip: u64, count: usize) -> Result<Listed<Objects<Dispute>>, LoadError> {
+        Ok(objects(self.shard_of(merchant), self.shard_of(merchant).read_model().disputes_page(merchant, skip, count)?))
     }
 
     /// The acquirer's batches that are booked whole.
-    pub fn batches(self: &Arc<Self>, skip: u64, count: usize) -> Result<Listed<RecordsWith<EndedBatch>>, LoadError> {
-        Ok(self.records_with(self.shared.read_model.batches_page(skip, count)?, EndedBatch::told_by))
+    pub fn batches(&self, skip: u64, count: usize) -> Result<Listed<RecordsWith<EndedBatch>>, LoadError> {
+        let shard = self.house_shard();
+        Ok(records_with(shard, shard.read_model().batches_page(skip, count)?, EndedBatch::told_by))
     }
 
     /// The Records about the acquirer's batch of a reference, oldest first. There may be Records
     /// about others among them.
     pub fn batch(&self, reference: &str) -> Result<impl Iterator<Item = Result<Record, LoadError>> + '_, LoadError> {
-        let about = self.shared.read_model.about(Batch::id_of(reference))?;
-        Ok(about.into_iter().map(|sequence| self.record(sequence)))
+        let shard = self.sole_shard();
+        let about = shard.read_model().about(Batch::id_of(reference))?;
+        Ok(about.into_iter().map(|sequence| shard.record(sequence)))
     }
 
     /// The withdrawals of a recipient.
     pub fn withdrawals(
-        self: &Arc<Self>,
+        &self,
         recipient: LedgerId,
         skip: u64,
         count: usize,
     ) -> Result<Listed<Objects<Withdrawal>>, LoadError> {
-        Ok(self.objects(self.shared.read_model.withdrawals_page(recipient, Sequence(u64::MAX), skip, count)?))
+        Ok(objects(
+            self.shard_of(recipient),
+            self.shard_of(recipient).read_model().withdrawals_page(recipient, Sequence(u64::MAX), skip, count)?,
+        ))
     }
 
     /// The withdrawal of a recipient at a place that the books told, counted from the oldest, from 0.
@@ -597,38 +598,42 @@ impl Engine {
 
     /// All withdrawals of a recipient; few of them are in memory.
     pub fn all_withdrawals(
-        self: &Arc<Self>,
+        &self,
         recipient: LedgerId,
     ) -> impl Iterator<Item = Result<Withdrawal, Unavailable>> + use<> {
-        self.all(move |engine, before| {
-            engine.shared.read_model.withdrawals_page(recipient, before, 0, LOOKED_UP_AT_ONCE)
+        all(self.shard_of(recipient), move |shard, before| {
+            shard.read_model().withdrawals_page(recipient, before, 0, LOOKED_UP_AT_ONCE)
         })
     }
 
     /// The Records with an entry of a ledger.
-    pub fn entries(self: &Arc<Self>, ledger: LedgerId, skip: u64, count: usize) -> Result<Listed<Records>, LoadError> {
+    pub fn entries(&self, ledger: LedgerId, skip: u64, count: usize) -> Result<Listed<Records>, LoadError> {
         self.entries_through(ledger, Sequence(u64::MAX), skip, count)
     }
 
     /// The same, of the Records through one of the past.
     pub fn entries_through(
-        self: &Arc<Self>,
+        &self,
         ledger: LedgerId,
         through: Sequence,
         skip: u64,
         count: usize,
     ) -> Result<Listed<Records>, LoadError> {
-        Ok(self.listed(self.shared.read_model.entries_page(ledger, through, skip, count)?))
+        Ok(listed(
+            self.shard_of(ledger),
+            self.shard_of(ledger).read_model().entries_page(ledger, through, skip, count)?,
+        ))
     }
 
     /// The Records of the audit trail, of all groups or of one.
     pub fn audit(
-        self: &Arc<Self>,
+        &self,
         group: Option<GroupNumber>,
         skip: u64,
         count: usize,
     ) -> Result<Listed<RecordsWith<AuditedFact>>, LoadError> {
-        Ok(self.records_with(self.shared.read_model.audit_page(group, skip, count)?, audit::of_record))
+        let shard = group.map_or(self.sole_shard(), |group| self.shard(group));
+        Ok(records_with(shard, shard.read_model().audit_page(group, skip, count)?, audit::of_record))
     }
 
     /// The lines of a merchant's account statement in a range, and how many there are.
@@ -639,7 +644,7 @@ impl Engine {
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<ListedStatementLine>), LoadError> {
-        self.shared.read_model.statement_in(merchant, range, skip, count)
+        self.shard_of(merchant).read_model().statement_in(merchant, range, skip, count)
     }
 
     /// Gives each of these lines of a statement to `take`, with what its Record says of it. A Record
@@ -668,7 +673,7 @@ impl Engine {
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<ListedSplit>), LoadError> {
-        self.shared.read_model.splits_in(recipient, range, skip, count)
+        self.shard_of(recipient).read_model().splits_in(recipient, range, skip, count)
     }
 
     /// About `count` splits of a recipient's statement that the merchant's Records of ordinals
@@ -679,44 +684,44 @@ impl Engine {
         before: u64,
         count: usize,
     ) -> Result<(Vec<ListedSplit>, Option<u64>), LoadError> {
-        self.shared.read_model.splits_before(recipient, before, count)
+        self.shard_of(recipient).read_model().splits_before(recipient, before, count)
     }
+}
 
-    fn listed(self: &Arc<Self>, (total, sequences): (u64, Vec<Sequence>)) -> Listed<Records> {
-        Listed { total, items: self.records(sequences) }
-    }
+fn listed(shard: &Arc<Shard>, (total, sequences): (u64, Vec<Sequence>)) -> Listed<Records> {
+    Listed { total, items: records_of(shard, sequences) }
+}
 
-    fn records_with<T>(
-        self: &Arc<Self>,
-        (total, sequences): (u64, Vec<Sequence>),
-        of: fn(&Record) -> Option<T>,
-    ) -> Listed<RecordsWith<T>> {
-        Listed { total, items: RecordsWith { records: self.records(sequences), of } }
-    }
+fn records_with<T>(
+    shard: &Arc<Shard>,
+    (total, sequences): (u64, Vec<Sequence>),
+    of: fn(&Record) -> Option<T>,
+) -> Listed<RecordsWith<T>> {
+    Listed { total, items: RecordsWith { records: records_of(shard, sequences), of } }
+}
 
-    fn objects<T>(self: &Arc<Self>, (total, sequences): (u64, Vec<Sequence>)) -> Listed<Objects<T>> {
-        Listed { total, items: Objects { records: self.records(sequences), made: PhantomData } }
-    }
+fn objects<T>(shard: &Arc<Shard>, (total, sequences): (u64, Vec<Sequence>)) -> Listed<Objects<T>> {
+    Listed { total, items: Objects { records: records_of(shard, sequences), made: PhantomData } }
+}
 
-    /// A whole list. `look_up` gives its newest part that was made by Records before a sequence.
-    fn all<T: Object, F: Fn(&Self, Sequence) -> Result<(u64, Vec<Sequence>), LoadError>>(
-        self: &Arc<Self>,
-        look_up: F,
-    ) -> impl Iterator<Item = Result<T, Unavailable>> + use<T, F> {
-        let engine = Arc::clone(self);
-        let (mut part, mut before) = (Vec::new().into_iter(), Sequence(u64::MAX));
-        let next = move || {
-            if part.len() == 0 {
-                part = look_up(&engine, before)?.1.into_iter();
-            }
-            let Some(sequence) = part.next() else { return Ok(None) };
-            before = sequence;
-            engine.made_by(&engine.record(sequence)?).map(Some)
-        };
-        iter::repeat_with(next).map_while(Result::transpose)
-    }
+/// A whole list. `look_up` gives its newest part that was made by Records before a sequence.
+fn all<T: Object, F: Fn(&Shard, Sequence) -> Result<(u64, Vec<Sequence>), LoadError>>(
+    shard: &Arc<Shard>,
+    look_up: F,
+) -> impl Iterator<Item = Result<T, Unavailable>> + use<T, F> {
+    let shard = Arc::clone(shard);
+    let (mut part, mut before) = (Vec::new().into_iter(), Sequence(u64::MAX));
+    let next = move || {
+        if part.len() == 0 {
+            part = look_up(&shard, before)?.1.into_iter();
+        }
+        let Some(sequence) = part.next() else { return Ok(None) };
+        before = sequence;
+        shard.made_by(&shard.record(sequence)?).map(Some)
+    };
+    iter::repeat_with(next).map_while(Result::transpose)
+}
 
-    fn records(self: &Arc<Self>, sequences: Vec<Sequence>) -> Records {
-        Records { engine: Arc::clone(self), sequences: sequences.into_iter() }
-    }
+fn records_of(shard: &Arc<Shard>, sequences: Vec<Sequence>) -> Records {
+    Records { shard: Arc::clone(shard), sequences: sequences.into_iter() }
 }

@@ -12,12 +12,11 @@ use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, MerchantState, OpenCharge};
 use ledger::record::{Decision, Record};
 use ledger::time::Timestamp;
-use tokio::sync::oneshot;
 
 use super::acquirer::AcquirerBatches;
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RECONCILED_AT_ONCE, TRY_AGAIN_AFTER_MS, Unavailable, read};
-use crate::journal::{Input, Permit, Submission};
+use crate::journal::Permit;
 
 /// How many ledgers are asked at once for what is due.
 const DUE_AT_ONCE: usize = 64;
@@ -36,10 +35,13 @@ impl Engine {
                 self.fall_due(self.now(), &mut batches).await;
             }
             self.sleep_idle(self.idle);
-            self.shared.read_model.rest();
-            self.balance_files.wake(self.published(), self.shared.read_model.clock_at());
-            if !self.admission.is_closed() && self.shared.read_model.wants_keeping() {
-                self.keep_read_model().await;
+            for shard in &self.shards {
+                let read_model = shard.read_model();
+                read_model.rest();
+                shard.balance_files.wake(shard.published(), read_model.clock_at());
+                if !self.admission.is_closed() && read_model.wants_keeping() {
+                    shard.keep_read_model().await;
+                }
             }
         }
     }
@@ -61,16 +63,16 @@ impl Engine {
         }
         self.submit_drafts().await;
         loop {
-            let due = self.shared.read_model.dues().lock().first();
+            let due = self.first_due();
             let batch = self.rails.is_some().then_some(batches.ask_at);
             let next = due.into_iter().chain(batch).min();
             let Some(due) = next.filter(|due| *due <= target) else { break };
             self.prepare_keys(due).await;
-            self.shared.clock.advance_to(due);
+            self.clock.advance_to(due);
             self.fall_due(self.now(), &mut batches).await;
         }
         self.prepare_keys(target).await;
-        self.shared.clock.advance_to(target);
+        self.clock.advance_to(target);
         self.record_clock(context).await
     }
 
@@ -91,16 +93,23 @@ impl Engine {
     async fn fall_due(&self, now: Timestamp, batches: &mut AcquirerBatches) {
         self.submit_drafts().await;
         self.book_batches(batches, now).await;
-        let first = self.shared.read_model.dues().lock().first();
-        let lag_ms = first.map_or(0, |first| (now.0 - first.0).max(0));
-        self.shared.metrics.due_lag_seconds.set(lag_ms / 1000);
+        let lag_ms = self.first_due().map_or(0, |first| (now.0 - first.0).max(0));
+        self.metrics.due_lag_seconds.set(lag_ms / 1000);
         loop {
-            let due = self.shared.read_model.dues().lock().take_due(now, DUE_AT_ONCE);
+            let mut due = Vec::new();
+            for shard in &self.shards {
+                due.extend(shard.read_model().dues().lock().take_due(now, DUE_AT_ONCE - due.len()));
+            }
             if due.is_empty() {
                 return;
             }
             join_all(due.into_iter().map(|ledger| self.attend(ledger, now))).await;
         }
+    }
+
+    /// When the first ledger of all shards is due.
+    fn first_due(&self) -> Option<Timestamp> {
+        self.shards.iter().filter_map(|shard| shard.read_model().dues().lock().first()).min()
     }
 
     /// Has the owner of one ledger book what is due, asks the rails about items that waited too
@@ -123,7 +132,7 @@ impl Engine {
             }
             Err(_) => Some(now.plus_ms(TRY_AGAIN_AFTER_MS)),
         };
-        self.shared.read_model.dues().lock().answered(ledger, next_due);
+        self.shard_of(ledger).read_model().dues().lock().answered(ledger, next_due);
     }
 
     /// Books what is due of a merchant, then asks the rails about its repayments, charges and
@@ -141,7 +150,7 @@ impl Engine {
             let repayments = books.repayments(now).take(RECONCILED_AT_ONCE);
             (waiting.collect::<Vec<_>>(), repayments.collect::<Vec<_>>())
         };
-        let (waiting, repayments) = read(&self.merchants, LedgerId::Merchant(group), look, permit).await?;
+        let (waiting, repayments) = read(&self.shard(group).merchants, LedgerId::Merchant(group), look, permit).await?;
         let repaid = self.repay_all(group, &repayments).await;
         let asked = waiting.iter().map(|(charge, open)| self.reconcile(group, *charge, open));
         let settled = join_all(asked).await.into_iter().filter(|settled| *settled).count();
@@ -169,7 +178,7 @@ impl Engine {
         if self.rails.is_none() {
             return;
         }
-        for (group, id) in self.shared.read_model.drafts(DRAFTS_AT_ONCE) {
+        for (group, id) in self.shards.iter().flat_map(|shard| shard.read_model().drafts(DRAFTS_AT_ONCE)) {
             let permit = self.admission.take(INSIDE_BYTES).await;
             let _tried_again_next_time = self.command(group, MerchantCommand::SubmitRecipient { id }, permit).await;
         }
@@ -178,45 +187,32 @@ impl Engine {
     /// Measures how long the oldest card charge or cashout has waited for an answer.
     fn note_oldest_unknown(&self, waiting: &[(ObjectId, OpenCharge)], now: Timestamp) {
         let cards = waiting.iter().filter(|(_, open)| open.terms.method.is_card()).map(|(id, _)| id.created_at());
-        let oldest = cards.chain(self.cashouts.oldest_unknown()).min();
+        let cashouts = self.shards.iter().filter_map(|shard| shard.cashouts.oldest_unknown());
+        let oldest = cards.chain(cashouts).min();
         let age_ms = oldest.map_or(0, |oldest| (now.0 - oldest.0).max(0));
-        self.shared.metrics.oldest_unknown_seconds.set(age_ms / 1000);
+        self.metrics.oldest_unknown_seconds.set(age_ms / 1000);
     }
 
     /// Records the sandbox clock's offset.
     async fn record_clock(&self, context: CommandContext) -> Result<Timestamp, Unavailable> {
-        let moved = || Decision::of(Event::ClockMoved { offset_ms: self.shared.clock.offset_ms() });
-        Ok(self.record_of_system(moved, context).await?.effective_at)
+        let moved = || Decision::of(Event::ClockMoved { offset_ms: self.clock.offset_ms() });
+        Ok(self.record_of_house(moved, context).await?.effective_at)
     }
 
-    /// Books a Record of the house, which no actor owns.
-    pub(super) async fn record_of_system(
+    /// Books a Record for the whole installation in the house ledger of its shard.
+    pub(super) async fn record_of_house(
         &self,
         decide: impl FnOnce() -> Decision,
         context: CommandContext,
     ) -> Result<Arc<Record>, Unavailable> {
-        let CommandContext { key, requester, permit } = context;
-        let now = self.now();
-        let (sender, durable) = oneshot::channel();
-        let record = {
-            let mut ordinal = self.system_ordinal.lock();
-            *ordinal += 1;
-            let mut record = decide().into_record(LedgerId::System, *ordinal, now);
-            record.idempotency = key.map(|key| key.idempotency);
-            record.requested_by(requester);
-            let mut bytes = Vec::new();
-            record.encode(&mut bytes);
-            let record = Arc::new(record);
-            self.shared.journal.send(Input::Submit(Submission { record: Arc::clone(&record), bytes, permit }));
-            self.shared.journal.send(Input::Answer(Box::new(move || sender.send(()).unwrap_or_default())));
-            record
-        };
-        durable.await.map(|()| record).map_err(|_| Unavailable::OutcomeUnknown)
+        self.house_shard().record_of_system(decide, self.now(), context).await
     }
 
     /// Puts actors to sleep that were not used for `idle`.
     pub fn sleep_idle(&self, idle: Duration) {
-        self.merchants.sleep_idle(idle);
-        self.recipients.sleep_idle(idle);
+        for shard in &self.shards {
+            shard.merchants.sleep_idle(idle);
+            shard.recipients.sleep_idle(idle);
+        }
     }
 }

@@ -39,7 +39,7 @@ impl Engine {
     /// Closes admission while the free space, less what is under way, is below the reserve; opens
     /// it again when there is more.
     pub(super) fn see_space(&self) {
-        let free = match self.shared.store.free_bytes() {
+        let free = match self.store.free_bytes() {
             Ok(Some(free)) => free,
             Ok(None) => return,
             Err(error) => {
@@ -47,9 +47,9 @@ impl Engine {
                 return;
             }
         };
-        self.shared.metrics.storage_free_bytes.set(i64::try_from(free).unwrap_or(i64::MAX));
+        self.metrics.storage_free_bytes.set(i64::try_from(free).unwrap_or(i64::MAX));
         let under_way = u64::try_from(self.admission.bytes()).unwrap_or_default();
-        let is_full = free < self.shared.store.reserve_bytes() + under_way;
+        let is_full = free < self.store.reserve_bytes() + under_way;
         if is_full == self.admission.is_closed() {
             return;
         }

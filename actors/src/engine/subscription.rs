@@ -53,7 +53,8 @@ impl Engine {
             (due.collect::<Vec<_>>(), books.next_due())
         };
         let merchant = LedgerId::Merchant(group);
-        let (due, next_due) = read(&self.merchants, merchant, look, self.admission.take(INSIDE_BYTES).await).await?;
+        let (due, next_due) =
+            read(&self.shard(group).merchants, merchant, look, self.admission.take(INSIDE_BYTES).await).await?;
         if due.is_empty() || self.rails.is_none() {
             return Ok((next_due, false));
         }
@@ -62,18 +63,20 @@ impl Engine {
             tracing::warn!(error = %failure, "a subscription was not charged; it is tried again");
         }
         let permit = self.admission.take(INSIDE_BYTES).await;
-        let next_due = read(&self.merchants, merchant, |books: &MerchantState, _| books.next_due(), permit).await?;
+        let next_due =
+            read(&self.shard(group).merchants, merchant, |books: &MerchantState, _| books.next_due(), permit).await?;
         Ok((next_due, billed.iter().any(|billed| matches!(billed, Ok(true)))))
     }
 
     /// Charges one subscription; true when that was decided now.
     async fn bill(&self, group: GroupNumber, due: Due) -> Result<bool, NotBilled> {
         let merchant = LedgerId::Merchant(group);
-        let row = self.shared.read_model.subscription(merchant, due.id)?.ok_or(NotBilled::Missing)?;
+        let row = self.shard(group).read_model().subscription(merchant, due.id)?.ok_or(NotBilled::Missing)?;
         let card = match &row.terms.card {
             None => None,
             Some(card) => {
-                let stored = self.shared.read_model.stored_card(merchant, card.id)?.ok_or(NotBilled::Missing)?;
+                let stored =
+                    self.shard(group).read_model().stored_card(merchant, card.id)?.ok_or(NotBilled::Missing)?;
                 let token = self.keyring.open_secret(SealedFor::card_token(card.id), &stored.token);
                 let token = token.and_then(|token| String::from_utf8(token).ok());
                 Some(ChargedCard::Kept(CardToken(token.ok_or(NotBilled::Token)?)))

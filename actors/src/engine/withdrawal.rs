@@ -63,7 +63,8 @@ impl Engine {
         let look = |books: &RecipientState, now: Timestamp| {
             (books.next_due(), books.to_send(now).cloned(), books.returnable().to_vec())
         };
-        let (next_due, waiting, returnable) = read(&self.recipients, recipient, look, permit).await?;
+        let (next_due, waiting, returnable) =
+            read(&self.shard_of(recipient).recipients, recipient, look, permit).await?;
         let Some(rails) = &self.rails else { return Ok(next_due) };
         let returns_at = self.ask_about_returns(rails, recipient, &returnable, now).await?;
         let next_due = match waiting {
@@ -90,7 +91,8 @@ impl Engine {
         let permit = self.admission.take(INSIDE_BYTES).await;
         self.command_recipient(recipient, command, CommandContext::of_rail(stamp, permit)).await?;
         let permit = self.admission.take(INSIDE_BYTES).await;
-        read(&self.recipients, recipient, |books: &RecipientState, _| books.next_due(), permit).await
+        read(&self.shard_of(recipient).recipients, recipient, |books: &RecipientState, _| books.next_due(), permit)
+            .await
     }
 
     /// Asks, of those paid withdrawals whose time has come, whether they came back, and tells when
@@ -102,7 +104,7 @@ impl Engine {
         returnable: &[Returnable],
         now: Timestamp,
     ) -> Result<Option<Timestamp>, Unavailable> {
-        let due = self.returns_asked.due(recipient, returnable, now);
+        let due = self.shard_of(recipient).returns_asked.due(recipient, returnable, now);
         let mut answered = Vec::with_capacity(due.len());
         for withdrawal in &due {
             let approved_at = withdrawal.approved_at.unwrap_or(now);
@@ -121,7 +123,7 @@ impl Engine {
             }
             answered.extend(found.map(|_| withdrawal.id));
         }
-        self.returns_asked.note(recipient, returnable, &answered, now);
+        self.shard_of(recipient).returns_asked.note(recipient, returnable, &answered, now);
         let is_unanswered = answered.len() < due.len();
         let next = returnable.iter().filter_map(|one| one.asked_at().find(|at| *at > now));
         Ok(next.chain(is_unanswered.then(|| now.plus_ms(ASK_EVERY_MAX_MS))).min())

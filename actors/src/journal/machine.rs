@@ -22,6 +22,7 @@ use ledger::record::Record;
 use ledger::time::Timestamp;
 
 use super::admission::Permit;
+use super::machines::COMMIT_BYTES_MAX;
 use crate::snapshots::Snapshot;
 use crate::store::{Block, BlockHash, Head, Partition, Sequence};
 
@@ -136,13 +137,13 @@ struct Flight<A, I> {
 ///
 /// use actors::engine::AdmissionLimits;
 /// use actors::journal::{Admission, Input, Machine, Output, Sender, Submission};
-/// use actors::store::Head;
+/// use actors::store::{Head, Partition};
 /// use ledger::event::Event;
 /// use ledger::id::LedgerId;
 /// use ledger::record::Decision;
 /// use ledger::time::Timestamp;
 ///
-/// let mut machine: Machine<&str, ()> = Machine::new(Head::EMPTY);
+/// let mut machine: Machine<&str, ()> = Machine::new(Partition(0), Head::EMPTY);
 /// let (mut outputs, now) = (Vec::new(), Timestamp(1_767_225_600_000));
 /// let moved = Decision::of(Event::ClockMoved { offset_ms: 1 });
 /// let record = moved.into_record(LedgerId::System, 1, now);
@@ -161,6 +162,7 @@ struct Flight<A, I> {
 /// assert!(matches!(outputs[..], [Output::Publish(_), Output::Release("carried out")]));
 /// ```
 pub struct Machine<A, I> {
+    partition: Partition,
     head: Head,
     queue: VecDeque<Item<A, I>>,
     flight: Option<Flight<A, I>>,
@@ -168,9 +170,9 @@ pub struct Machine<A, I> {
 }
 
 impl<A, I: Clone> Machine<A, I> {
-    /// A machine that continues a journal.
-    pub fn new(head: Head) -> Self {
-        Self { head, queue: VecDeque::new(), flight: None, inboxes: IdMap::default() }
+    /// A machine that continues the journal of a partition.
+    pub fn new(partition: Partition, head: Head) -> Self {
+        Self { partition, head, queue: VecDeque::new(), flight: None, inboxes: IdMap::default() }
     }
 
     /// Takes one message; `outputs` grows by what is to be done at once.
@@ -193,15 +195,26 @@ impl<A, I: Clone> Machine<A, I> {
     /// Record before them need no block and are let go at once. `now` is the time of booking; it
     /// never goes back.
     pub fn gather(&mut self, now: Timestamp, outputs: &mut Vec<Output<A, I>>) {
+        self.gather_within(now, &mut 0, outputs);
+    }
+
+    /// The same for a block that becomes durable together with those of other partitions. `taken`
+    /// are the bytes of all their Records so far; it grows by those of this block.
+    pub(super) fn gather_within(&mut self, now: Timestamp, taken: &mut usize, outputs: &mut Vec<Output<A, I>>) {
         if self.flight.is_some() || self.queue.is_empty() {
             return;
         }
         let first = self.head.next;
         let mut flight = Flight { records: Vec::new(), permits: Vec::new(), followers: Vec::new() };
         let (mut records, mut bytes) = (Vec::new(), 0);
+        let before = *taken;
+        let is_too_much = |bytes: usize, more: usize| {
+            bytes > 0 && bytes + more > BLOCK_BYTES_MAX
+                || before + bytes > 0 && before + bytes + more > COMMIT_BYTES_MAX
+        };
         while let Some(item) = self.queue.pop_front() {
             match item {
-                Item::Record(submission) if bytes > 0 && bytes + submission.bytes.len() > BLOCK_BYTES_MAX => {
+                Item::Record(submission) if is_too_much(bytes, submission.bytes.len()) => {
                     self.queue.push_front(Item::Record(submission));
                     break;
                 }
@@ -222,12 +235,13 @@ impl<A, I: Clone> Machine<A, I> {
                 Item::Follower(follower) => flight.followers.push(follower),
             }
         }
+        *taken += bytes;
         if records.is_empty() {
             self.land(flight, outputs);
             return;
         }
         let booked_at_ms = now.0.max(self.head.booked_at_ms);
-        let block = Block { partition: Partition(0), first, booked_at_ms, previous: self.head.hash, records };
+        let block = Block { partition: self.partition, first, booked_at_ms, previous: self.head.hash, records };
         // The hash comes back with the word that the block is durable; until then no other block is
         // handed out.
         self.head = Head { next: block.next(), booked_at_ms, ..self.head };
@@ -319,7 +333,7 @@ mod tests {
     fn a_permit_knows_the_record_that_was_asked_for() {
         let admission = Admission::new(AdmissionLimits::default());
         let permit = || admission.try_take(Sender::Door, 0).unwrap();
-        let mut machine: Machine<(), ()> = Machine::new(Head::EMPTY);
+        let mut machine: Machine<(), ()> = Machine::new(Partition(0), Head::EMPTY);
         let mut submit = |permit: &Arc<Permit>, requester: Option<Requester>| {
             let mut record =
                 Decision::of(Event::ClockMoved { offset_ms: 0 }).into_record(LedgerId::System, 1, Timestamp(0));

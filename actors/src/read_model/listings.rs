@@ -68,6 +68,15 @@ pub enum Listing {
     Refunds(LedgerId),
 }
 
+impl Listing {
+    /// Whose list it is.
+    pub(crate) fn ledger(self) -> LedgerId {
+        match self {
+            Self::Splits(ledger) | Self::Statement(ledger) | Self::Cashouts(ledger) | Self::Refunds(ledger) => ledger,
+        }
+    }
+}
+
 /// A Record by its ordinal: its sequence, and the places of some of its splits.
 type Made = (u64, (Sequence, Vec<u32>));
 

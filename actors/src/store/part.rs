@@ -48,6 +48,16 @@ impl Part {
         &self.store
     }
 
+    /// The partition.
+    pub fn partition(&self) -> Partition {
+        self.tenure.partition
+    }
+
+    /// The right to write it.
+    pub fn tenure(&self) -> Tenure {
+        self.tenure
+    }
+
     /// See [`Store::release`].
     pub fn release(&self) -> Result<(), StoreError> {
         self.store.release(self.tenure)

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use crate::store::{
-    Block, BlockHash, FILE_NAME_BYTES_MAX, Head, Part, Partition, STATE_KEY_BYTES_MAX, Sequence, Store, StoreError,
-    StoredRecord,
+    Block, BlockHash, FILE_NAME_BYTES_MAX, Head, Landed, Part, Partition, STATE_KEY_BYTES_MAX, Sequence, Store,
+    StoreError, StoredRecord,
 };
 
 /// Runs the whole test, which panics where a store does otherwise. `create` makes a new empty place
@@ -26,6 +26,7 @@ pub fn all<Open: Fn() -> Arc<dyn Store>>(create: impl Fn() -> Open) {
     three_thousand_records(&create());
     records_of_any_size_are_found_by_sequence(&create);
     partitions_are_apart(&create());
+    blocks_of_several_partitions_in_one_call(&create());
     state_is_replaced_and_removed(&create());
     state_of_any_size(&create());
     the_first_writer_of_a_common_key_wins(&create());
@@ -232,6 +233,50 @@ fn partitions_are_apart(open: &dyn Fn() -> Part) {
     let nothing = Part::reading(Arc::clone(store.store()), Partition(2));
     assert_eq!(nothing.head().unwrap(), Head::EMPTY);
     assert_eq!(nothing.blocks(Sequence(1)).count(), 0);
+}
+
+/// Each block of one call has an outcome of its own.
+fn blocks_of_several_partitions_in_one_call(open: &dyn Fn() -> Part) {
+    let first = open();
+    let store = Arc::clone(first.store());
+    let others = (1..6).map(|number| Part::take(Arc::clone(&store), Partition(number)).unwrap());
+    let parts: Vec<Part> = std::iter::once(first).chain(others).collect();
+    let block = |part: &Part, seed: u64| {
+        let records = vec![bytes(seed, 40), bytes(seed + 1, 20_000)];
+        Block { partition: part.partition(), ..block_after(part.head().unwrap(), records) }
+    };
+    let append = |blocks: &[Block]| {
+        let with_tenures = parts.iter().map(Part::tenure).zip(blocks).collect::<Vec<_>>();
+        store.append(&with_tenures).unwrap()
+    };
+    let mut last = Vec::new();
+    for round in 0..3 {
+        let blocks: Vec<Block> = parts.iter().zip(0..).map(|(part, seed)| block(part, round * 100 + seed)).collect();
+        assert_eq!(append(&blocks), blocks.iter().map(|block| Landed::Durable(block.hash())).collect::<Vec<_>>());
+        last = blocks;
+    }
+    // Of these, each has its own outcome: new, durable already, fenced, new, fenced, new.
+    let mut blocks: Vec<Block> = parts.iter().zip(900..).map(|(part, seed)| block(part, seed)).collect();
+    blocks[1] = last[1].clone();
+    let taken = [2, 4].map(|number| Part::take(Arc::clone(&store), Partition(number)).unwrap());
+    let durable = |block: &Block| Landed::Durable(block.hash());
+    let expected = [
+        durable(&blocks[0]),
+        durable(&blocks[1]),
+        Landed::Fenced,
+        durable(&blocks[3]),
+        Landed::Fenced,
+        durable(&blocks[5]),
+    ];
+    assert_eq!(append(&blocks), expected);
+    assert_eq!(append(&blocks), expected, "the same again has the same outcomes");
+    for (part, next) in parts.iter().zip([9, 7, 7, 9, 7, 9]) {
+        assert_eq!(part.head().unwrap().next, Sequence(next));
+        assert_eq!(all_blocks(part, 1).len() as u64, (next - 1) / 2);
+    }
+    for part in taken {
+        part.append(&block(&part, 1_000)).unwrap();
+    }
 }
 
 /// Two owners of one store: whatever the former one writes late is refused, and changes nothing.

@@ -11,7 +11,7 @@ use actors::journal::{Admission, AdmissionLimits, Input, Machine, Output, Sender
 use actors::read_model::{KeyFound, ReadModel};
 use actors::resident::{Effects, Envelope, KeyLookup, Outcome, Resident};
 use actors::seal::Keyring;
-use actors::store::{Block, BlockHash, ChunkKey, Head, Sequence, cut};
+use actors::store::{Block, BlockHash, ChunkKey, Head, Partition, Sequence, cut};
 use actors::testkit::MemoryStore;
 use ledger::account::Account;
 use ledger::event::{CardBrand, CardFace};
@@ -245,7 +245,7 @@ impl World {
         let mut world = Self {
             ids: IdKey::new([3; 16]),
             admission: Admission::new(AdmissionLimits::default()),
-            journal: Machine::new(Head::EMPTY),
+            journal: Machine::new(Partition(0), Head::EMPTY),
             keyring,
             read_model,
             shops: Vec::new(),

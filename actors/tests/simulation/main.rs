@@ -7,6 +7,8 @@
 //! does. The disk runs full and fails; its journal rolls from segment to segment, and loses parts
 //! of it that must be noticed. Every tenth seed runs the product's read model too ([`readers`]).
 //!
+//! A smaller world has several partitions in one process ([`partitions`]).
+//!
 //! An auditor reads every block and every answer ([`audit`]); the callers keep books of their own
 //! ([`model`]).
 //!
@@ -18,6 +20,7 @@ mod callers;
 mod chance;
 mod coverage;
 mod model;
+mod partitions;
 mod read_model;
 mod readers;
 mod world;
@@ -118,6 +121,46 @@ fn a_delivery_that_comes_twice_is_harmless() {
         if let Err(failure) = run(seed, Some(Defect::DeliversTwice), false) {
             panic!("{}", how_to_replay(&failure));
         }
+    }
+}
+
+/// Seeds of the smaller world with several partitions.
+const PARTITION_SEEDS: u64 = 400;
+
+#[test]
+fn partitions_of_one_process_are_independent() {
+    let mut total = partitions::Saw::default();
+    for seed in 0..number_from_environment("CENTAVO_SIM_SEEDS").unwrap_or(PARTITION_SEEDS) {
+        total.add(partitions::run(seed, None).unwrap_or_else(|what| panic!("seed {seed}: {what}")));
+    }
+    println!("{total:?}");
+    let partitions::Saw {
+        commits_of_several,
+        commits_that_were_full,
+        fenced_beside_durable,
+        interrupted,
+        lone_large_records,
+    } = total;
+    let seen = [commits_of_several, commits_that_were_full, fenced_beside_durable, interrupted, lone_large_records];
+    assert!(seen.into_iter().all(|count| count > 0), "the simulation no longer sees all of these");
+}
+
+#[test]
+fn seeded_defects_of_partitions_are_found() {
+    use partitions::Defect;
+    for (defect, promise) in [
+        (Defect::AppendsUnderAnothersTenure, "nobody took it"),
+        (Defect::SharesOneSequence, "does not follow the head"),
+        (Defect::MixesHashes, "does not follow the head"),
+        (Defect::MixesMessages, "are durable"),
+        (Defect::AcknowledgesFenced, "are durable"),
+        (Defect::EndsAllWithOne, "replies were released"),
+        (Defect::AcknowledgesHalf, "are durable"),
+    ] {
+        let found = (0..200).find_map(|seed| Some((seed, partitions::run(seed, Some(defect)).err()?)));
+        let (seed, what) = found.unwrap_or_else(|| panic!("{defect:?} was not found"));
+        println!("{defect:?}: seed {seed}: {what}");
+        assert!(what.contains(promise), "{defect:?} was found by another promise: {what}");
     }
 }
 

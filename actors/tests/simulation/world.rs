@@ -262,7 +262,7 @@ impl World {
             weights,
             trace,
             has_readers: seed.is_multiple_of(SEEDS_PER_READERS),
-            machine: Machine::new(actors::store::Head::EMPTY),
+            machine: Machine::new(Partition(0), actors::store::Head::EMPTY),
             store,
             readers: None,
             outputs: VecDeque::new(),
@@ -1032,7 +1032,7 @@ impl World {
             self.readers = Some(readers);
         }
         let head = self.store.part().head().map_err(|error| error.to_string())?;
-        self.machine = Machine::new(head);
+        self.machine = Machine::new(Partition(0), head);
         self.submitted = head.next.0 - 1;
         self.outputs.clear();
         self.actors.clear();

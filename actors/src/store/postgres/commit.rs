@@ -30,6 +30,24 @@ const COMMIT: &str = "
         SELECT c.key, c.value FROM won, unnest($8::bytea[], $9::bytea[]) AS c(key, value))
     SELECT (SELECT count(*) FROM owner) > 0, (SELECT count(*) FROM won) > 0";
 
+/// The same for the blocks of several partitions, each for itself.
+const COMMIT_SEVERAL: &str = "
+    WITH asked AS MATERIALIZED (SELECT * FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[],
+        $6::bytea[], $7::bytea[]) AS a(partition, epoch, first, next, booked_at_ms, previous, hash)),
+    owner AS MATERIALIZED (SELECT p.id FROM asked a JOIN partition p ON p.id = a.partition AND p.epoch = a.epoch
+        ORDER BY p.id FOR SHARE OF p),
+    won AS (INSERT INTO block (partition, first, next, epoch, booked_at_ms, previous, hash)
+        SELECT a.partition, a.first, a.next, a.epoch, a.booked_at_ms, a.previous, a.hash
+        FROM asked a JOIN owner ON owner.id = a.partition
+        WHERE (a.first, a.previous, true) = (SELECT b.next, b.hash, b.booked_at_ms <= a.booked_at_ms FROM block b
+            WHERE b.partition = a.partition AND b.first < a.first ORDER BY b.first DESC LIMIT 1)
+        ON CONFLICT DO NOTHING RETURNING partition),
+    put AS (INSERT INTO chunk (key, value)
+        SELECT c.key, c.value FROM unnest($8::int[], $9::bytea[], $10::bytea[]) AS c(partition, key, value)
+        JOIN won ON won.partition = c.partition)
+    SELECT a.partition, owner.id IS NOT NULL, won.partition IS NOT NULL
+    FROM asked a LEFT JOIN owner ON owner.id = a.partition LEFT JOIN won ON won.partition = a.partition";
+
 const HASH_AT: &str = "SELECT hash FROM block WHERE partition = $1 AND first = $2";
 
 const HEAD: &str = "SELECT next, hash, booked_at_ms FROM block WHERE partition = $1 ORDER BY first DESC LIMIT 1";
@@ -62,12 +80,57 @@ enum Attempt {
     Refused(Head),
 }
 
-/// Makes a block durable. Waits as long as the database is away.
-pub(super) async fn append(line: &Line, tenure: Tenure, block: &Block) -> Result<Landed, StoreError> {
+impl Attempt {
+    /// What is known of a block that the statement did or did not write.
+    async fn of(
+        link: &Link,
+        block: &Block,
+        hash: BlockHash,
+        (is_owner, is_won): (bool, bool),
+    ) -> Result<Self, tokio_postgres::Error> {
+        if is_won {
+            return Ok(Attempt::Won);
+        }
+        if hash_at(link, block).await? == Some(hash) {
+            return Ok(Attempt::Found);
+        }
+        Ok(if is_owner { Attempt::Refused(head(link, block.partition).await?) } else { Attempt::Fenced })
+    }
+
+    fn landed(self, line: &Line, block: &Block, hash: BlockHash) -> Result<Landed, StoreError> {
+        match self {
+            Attempt::Won | Attempt::Found => Ok(Landed::Durable(hash)),
+            Attempt::Fenced => Ok(Landed::Fenced),
+            Attempt::Refused(head) => {
+                head.admit(block)?;
+                // The head is the one that it names, and yet it was not written.
+                let detail = "a block was not written".to_owned();
+                Err(StoreError::Refused { place: line.place().to_owned(), detail })
+            }
+        }
+    }
+}
+
+/// Makes blocks of different partitions durable. Waits as long as the database is away.
+pub(super) async fn append(line: &Line, blocks: &[(Tenure, &Block)]) -> Result<Vec<Landed>, StoreError> {
     // What a store can't keep is refused first; the place in the journal is for the database.
-    let (first, booked_at_ms) = (block.first, block.booked_at_ms);
-    Head { next: first, hash: block.previous, booked_at_ms }.admit(block)?;
-    let hash = block.hash();
+    for (_, block) in blocks {
+        Head { next: block.first, hash: block.previous, booked_at_ms: block.booked_at_ms }.admit(block)?;
+    }
+    let is_owned =
+        |(tenure, block): &(Tenure, &Block)| block.partition == tenure.partition && tenure.epoch != Epoch::NONE;
+    if blocks.len() > 1 && blocks.iter().all(is_owned) {
+        return append_several(line, blocks).await;
+    }
+    let mut landed = Vec::with_capacity(blocks.len());
+    for (tenure, block) in blocks {
+        landed.push(append_one(line, *tenure, block).await?);
+    }
+    Ok(landed)
+}
+
+async fn append_one(line: &Line, tenure: Tenure, block: &Block) -> Result<Landed, StoreError> {
+    let (hash, booked_at_ms) = (block.hash(), block.booked_at_ms);
     if block.partition != tenure.partition || tenure.epoch == Epoch::NONE {
         let there = line.until(None, async |link| hash_at(link, block).await).await?;
         return Ok(if there == Some(hash) { Landed::Durable(hash) } else { Landed::Fenced });
@@ -83,24 +146,43 @@ pub(super) async fn append(line: &Line, tenure: Tenure, block: &Block) -> Result
         let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 9] =
             [&id, &epoch, &first, &next, &booked_at_ms, &previous, &hash_bytes, &keys, &values];
         let row = link.row(COMMIT, &parameters).await?;
-        let (is_owner, is_won) = row.map_or((false, false), |row| (row.get(0), row.get(1)));
-        if is_won {
-            return Ok(Attempt::Won);
-        }
-        if hash_at(link, block).await? == Some(hash) {
-            return Ok(Attempt::Found);
-        }
-        Ok(if is_owner { Attempt::Refused(head(link, block.partition).await?) } else { Attempt::Fenced })
+        let known = row.map_or((false, false), |row| (row.get(0), row.get(1)));
+        Attempt::of(link, block, hash, known).await
     });
-    match attempt.await? {
-        Attempt::Won | Attempt::Found => Ok(Landed::Durable(hash)),
-        Attempt::Fenced => Ok(Landed::Fenced),
-        Attempt::Refused(head) => {
-            head.admit(block)?;
-            // The head is the one that it names, and yet it was not written.
-            Err(StoreError::Refused { place: line.place().to_owned(), detail: "a block was not written".to_owned() })
+    attempt.await?.landed(line, block, hash)
+}
+
+async fn append_several(line: &Line, blocks: &[(Tenure, &Block)]) -> Result<Vec<Landed>, StoreError> {
+    let hashes: Vec<BlockHash> = blocks.iter().map(|(_, block)| block.hash()).collect();
+    let chunks = blocks.iter().zip(&hashes).flat_map(|((_, block), hash)| {
+        let chunks = chunk::cut(block, *hash).into_iter();
+        chunks.map(|(key, value)| (i32::from(block.partition.0), key.to_bytes(), value))
+    });
+    let chunks: Vec<_> = chunks.collect();
+    let owners: Vec<i32> = chunks.iter().map(|(owner, ..)| *owner).collect();
+    let keys: Vec<&[u8]> = chunks.iter().map(|(_, key, _)| key.as_slice()).collect();
+    let values: Vec<&[u8]> = chunks.iter().map(|(.., value)| value.as_slice()).collect();
+    let ids: Vec<i32> = blocks.iter().map(|(_, block)| i32::from(block.partition.0)).collect();
+    let epochs: Vec<i64> = blocks.iter().map(|(tenure, _)| tenure.epoch.0 as i64).collect();
+    let firsts: Vec<i64> = blocks.iter().map(|(_, block)| block.first.0 as i64).collect();
+    let nexts: Vec<i64> = blocks.iter().map(|(_, block)| block.next().0 as i64).collect();
+    let booked_at_ms: Vec<i64> = blocks.iter().map(|(_, block)| block.booked_at_ms).collect();
+    let previous: Vec<&[u8]> = blocks.iter().map(|(_, block)| block.previous.0.as_slice()).collect();
+    let hash_bytes: Vec<&[u8]> = hashes.iter().map(|hash| hash.0.as_slice()).collect();
+    let attempts = line.until(None, async |link| {
+        let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 10] =
+            [&ids, &epochs, &firsts, &nexts, &booked_at_ms, &previous, &hash_bytes, &owners, &keys, &values];
+        let rows = link.rows(COMMIT_SEVERAL, &parameters).await?;
+        let mut attempts = Vec::with_capacity(blocks.len());
+        for ((id, (_, block)), hash) in ids.iter().zip(blocks).zip(&hashes) {
+            let row = rows.iter().find(|row| row.get::<_, i32>(0) == *id);
+            let known = row.map_or((false, false), |row| (row.get(1), row.get(2)));
+            attempts.push(Attempt::of(link, block, *hash, known).await?);
         }
-    }
+        Ok(attempts)
+    });
+    let attempts = attempts.await?.into_iter().zip(blocks).zip(hashes);
+    attempts.map(|((attempt, (_, block)), hash)| attempt.landed(line, block, hash)).collect()
 }
 
 async fn hash_at(link: &Link, block: &Block) -> Result<Option<BlockHash>, tokio_postgres::Error> {

@@ -290,14 +290,9 @@ impl Store for PostgresStore {
     }
 
     fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<Landed>, StoreError> {
-        let mut landed = Vec::with_capacity(blocks.len());
-        for (tenure, block) in blocks {
-            let outcome = self.parts.wait(commit::append(&self.parts.commits, *tenure, block))?;
-            if outcome == Landed::Fenced {
-                self.parts.fenced(*tenure);
-            }
-            landed.push(outcome);
-        }
+        let landed = self.parts.wait(commit::append(&self.parts.commits, blocks))?;
+        let fenced = blocks.iter().zip(&landed).filter(|(_, landed)| **landed == Landed::Fenced);
+        fenced.for_each(|((tenure, _), _)| self.parts.fenced(*tenure));
         Ok(landed)
     }
 

@@ -1,0 +1,205 @@
+//! Shard: all that a process has of one partition. Its actors, read model, index, due times,
+//! balance files and numbers to give out are its own; no Record and no entry crosses partitions.
+//!
+//! What a process has once is in the [`Engine`](super::Engine): the journal's thread, admission,
+//! clock, keys, rails, new ids and metrics. It finds the shard of a call by the call's group.
+
+use std::sync::{Arc, OnceLock, Weak};
+
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::merchant::MerchantState;
+use ledger::object::{self, Object};
+use ledger::recipient::RecipientState;
+use ledger::record::{Decision, Record};
+use ledger::time::Timestamp;
+use parking_lot::Mutex;
+use ractor::{Actor, ActorRef};
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
+use tokio::task::spawn_blocking;
+
+use super::Unavailable;
+use super::asked::{CashoutsUnderWay, ReturnsAsked};
+use super::outcome::CommandContext;
+use crate::actor::ActorContext;
+use crate::balance_files::{BalanceFileOptions, BalanceFiles};
+use crate::directory::{Directory, Life, OnLife, Silence, Supervisor};
+use crate::extents::Extents;
+use crate::journal::{Input, Submission};
+use crate::read_model::ReadModel;
+use crate::records::{self, LoadError, may_wait};
+use crate::store::{Part, Sequence, StoreError};
+
+/// What a process has of one partition.
+pub(super) struct Shard {
+    context: Arc<ActorContext>,
+    pub(super) merchants: Arc<Directory<MerchantState>>,
+    pub(super) recipients: Arc<Directory<RecipientState>>,
+    supervisor: ActorRef<Silence>,
+    pub(super) balance_files: BalanceFiles,
+    pub(super) cashouts: CashoutsUnderWay,
+    pub(super) returns_asked: ReturnsAsked,
+    /// The next place that a new group takes among those of this partition.
+    next_place: Mutex<u32>,
+    system_ordinal: Mutex<u64>,
+    /// Held while a command on the partition's house ledger is decided and made durable.
+    pub(super) house: AsyncMutex<()>,
+}
+
+impl Shard {
+    /// The shard of a partition that was taken, with every actor asleep.
+    pub(super) async fn open(
+        context: Arc<ActorContext>,
+        extents: &Extents,
+        balance_files: BalanceFileOptions,
+    ) -> Result<Arc<Self>, StoreError> {
+        let balance_files = BalanceFiles::open(context.store.clone(), balance_files)?;
+        let groups = context.read_model.groups().into_iter();
+        // Group 0 is the house's.
+        let first_place = u32::from(extents.place_of(GroupNumber(0)).0 == context.store.partition());
+        let next_place = groups.map(|group| extents.place_of(group).1 + 1).max().unwrap_or(first_place);
+        let system_ordinal = context.read_model.system_ordinal();
+        let shard: Arc<OnceLock<Weak<Self>>> = Arc::default();
+        let supervisor = supervise(Arc::clone(&shard)).await;
+        let opened = Arc::new(Self {
+            merchants: Directory::new(Arc::clone(&context), supervisor.get_cell()),
+            recipients: Directory::new(Arc::clone(&context), supervisor.get_cell()),
+            supervisor,
+            balance_files,
+            cashouts: CashoutsUnderWay::default(),
+            returns_asked: ReturnsAsked::default(),
+            next_place: Mutex::new(next_place),
+            system_ordinal: Mutex::new(system_ordinal),
+            house: AsyncMutex::default(),
+            context,
+        });
+        let _set_once = shard.set(Arc::downgrade(&opened));
+        Ok(opened)
+    }
+
+    /// The read model of its Records.
+    pub(super) fn read_model(&self) -> &ReadModel {
+        &self.context.read_model
+    }
+
+    /// Its partition of the store, with the right to write it.
+    pub(super) fn part(&self) -> &Part {
+        &self.context.store
+    }
+
+    /// Sequence of its last published Record.
+    pub(super) fn published(&self) -> Sequence {
+        self.read_model().published()
+    }
+
+    /// The number of a new group of this partition. Each is given once, also across restarts, as
+    /// the group is opened by a Record. None when the partition has no more.
+    pub(super) fn new_group(&self, extents: &Extents) -> Option<GroupNumber> {
+        let mut next = self.next_place.lock();
+        let group = extents.group_at(self.part().partition(), *next)?;
+        *next += 1;
+        Some(group)
+    }
+
+    /// The next group that it gives a number; the last one of all where it has no more.
+    pub(super) fn next_group(&self, extents: &Extents) -> GroupNumber {
+        extents.group_at(self.part().partition(), *self.next_place.lock()).unwrap_or(GroupNumber(u32::MAX))
+    }
+
+    /// One Record.
+    pub(super) fn record(&self, sequence: Sequence) -> Result<Record, LoadError> {
+        records::record(self.part(), sequence)
+    }
+
+    /// An object as it was once the Record of this sequence had taken effect; none when there is
+    /// none of this id.
+    pub(super) fn object_through<T: Object>(&self, id: ObjectId, through: Sequence) -> Result<Option<T>, LoadError> {
+        may_wait(|| {
+            let about = self.read_model().about(id)?;
+            let about = about.into_iter().take_while(|sequence| *sequence <= through);
+            object::read(id, about.map(|sequence| self.record(sequence)))
+        })
+    }
+
+    /// An object as it stands.
+    pub(super) fn object<T: Object>(&self, id: ObjectId) -> Result<Option<T>, LoadError> {
+        self.object_through(id, Sequence(u64::MAX))
+    }
+
+    /// The object that a Record makes, as it stands now; an error when the Record makes none.
+    pub(super) fn made_by<T: Object>(&self, record: &Record) -> Result<T, Unavailable> {
+        let found = T::made_by(record).map(|made| self.object(made.id())).transpose()?.flatten();
+        found.ok_or_else(|| Unavailable::contradicting("an object of a list"))
+    }
+
+    /// Books a Record of the partition's house ledger, which no actor owns.
+    pub(super) async fn record_of_system(
+        &self,
+        decide: impl FnOnce() -> Decision,
+        now: Timestamp,
+        context: CommandContext,
+    ) -> Result<Arc<Record>, Unavailable> {
+        let CommandContext { key, requester, permit } = context;
+        let (sender, durable) = oneshot::channel();
+        let record = {
+            let mut ordinal = self.system_ordinal.lock();
+            *ordinal += 1;
+            let mut record = decide().into_record(LedgerId::System, *ordinal, now);
+            record.idempotency = key.map(|key| key.idempotency);
+            record.requested_by(requester);
+            let mut bytes = Vec::new();
+            record.encode(&mut bytes);
+            let record = Arc::new(record);
+            let journal = &self.context.journal;
+            journal.send(Input::Submit(Submission { record: Arc::clone(&record), bytes, permit }));
+            journal.send(Input::Answer(Box::new(move || sender.send(()).unwrap_or_default())));
+            record
+        };
+        durable.await.map(|()| record).map_err(|_| Unavailable::OutcomeUnknown)
+    }
+
+    /// Waits until everything that was queued for its journal is durable.
+    pub(super) async fn settle(&self) {
+        let (sender, queued) = oneshot::channel();
+        self.context.journal.send(Input::Answer(Box::new(move || sender.send(()).unwrap_or_default())));
+        let _failed_journal = queued.await;
+    }
+
+    /// True when every actor sleeps.
+    pub(super) fn is_asleep(&self) -> bool {
+        self.merchants.is_empty() && self.recipients.is_empty()
+    }
+
+    /// Ends the supervisor of its actors.
+    pub(super) fn end(&self) {
+        self.supervisor.stop(None);
+    }
+
+    /// Keeps the read model's pages, so that the next start reads less of the journal.
+    pub(super) async fn keep_read_model(&self) {
+        let read_model = Arc::clone(&self.context.read_model);
+        let kept = spawn_blocking(move || read_model.keep()).await;
+        if let Ok(Err(error)) = kept {
+            tracing::warn!(%error, "the read model was not kept; the next start reads more of the journal");
+        }
+    }
+}
+
+/// Starts the supervisor, which reports every actor's life to both directories.
+async fn supervise(shard: Arc<OnceLock<Weak<Shard>>>) -> ActorRef<Silence> {
+    let on_life: OnLife = Box::new(move |actor, life| {
+        let Some(shard) = shard.get().and_then(Weak::upgrade) else { return };
+        match life {
+            Life::Opened => {
+                shard.merchants.opened(actor);
+                shard.recipients.opened(actor);
+            }
+            Life::Ended => {
+                shard.merchants.ended(actor);
+                shard.recipients.ended(actor);
+            }
+        }
+    });
+    let (supervisor, _ends_with_the_shard) =
+        Supervisor::spawn(None, Supervisor, on_life).await.expect("the supervisor starts without conditions");
+    supervisor
+}
