@@ -29,7 +29,7 @@ const LIMIT_MAX: usize = 16_384;
 const COMMITS_MAX: u64 = 4;
 /// How long requests may always take, microseconds: a fast disk does not speed up requests that
 /// wait for the processor.
-const TARGET_MIN_US: u64 = 14_000;
+const TARGET_MIN_US: u64 = 20_000;
 /// The limit is looked at after this many commands, and not before a quarter of the target's time
 /// has passed.
 const WINDOW_COMMANDS: u64 = 64;
