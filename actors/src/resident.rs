@@ -312,12 +312,16 @@ impl OwnKeys {
 /// use ledger::time::Timestamp;
 ///
 /// let (group, ids, now) = (GroupNumber(1), IdKey::new([3; 16]), Timestamp(1_767_225_600_000));
-/// let mut resident = Resident::<MerchantState>::new(LedgerId::Merchant(group), group, Default::default());
-/// let permit = Admission::new(AdmissionLimits::default()).try_take(Sender::Door, 1_024).expect("room");
+/// let owner = LedgerId::Merchant(group);
+/// let mut resident = Resident::<MerchantState>::new(owner, group, Default::default());
+/// let admission = Admission::new(AdmissionLimits::default());
+/// let permit = admission.try_take(Sender::Door, 1_024).expect("room");
 /// let mut effects = Effects::default();
 /// let mut open = |id| {
-///     let command = MerchantCommand::Open { id, settings: Settings::default(), profile: Sealed::default() };
-///     let envelope = Envelope { command, key: None, unique: None, requester: None, permit: permit.clone() };
+///     let (settings, profile) = (Settings::default(), Sealed::default());
+///     let command = MerchantCommand::Open { id, settings, profile };
+///     let permit = permit.clone();
+///     let envelope = Envelope { command, key: None, unique: None, requester: None, permit };
 ///     resident.command(envelope, now, &ids, &mut effects)
 /// };
 /// assert!(matches!(open(ObjectId(7)), Outcome::Recorded(_)));

@@ -205,7 +205,7 @@ fn no_doc_comment_is_a_single_word() {
 fn no_doc_comment_only_repeats_a_name() {
     let repeating = lines_of(all_sources(), repeating_comments);
     assert!(repeating.is_empty(), "doc comments that only repeat the name: {repeating:#?}");
-    let text = "/// Opens a merchant.\npub async fn open_merchant() {}\n/// Why it moved.\nenum LineKind {\n    /// Its id.\n    \
+    let text = "/// Takes the form that opens a merchant.\npub async fn open_merchant() {}\n/// Why it moved.\nenum LineKind {\n    /// Its id.\n    \
                 id: Id,\n}\n/// A bank account.\n#[derive(Clone, ToSchema)]\npub struct BankAccount;\n";
     assert_eq!(repeating_comments(text), [] as [usize; 0]);
     let text = "/// Entries of a book.\n/// Of each book.\n#[derive(Clone)]\npub struct BookEntry;\nfn a() {}\n\

@@ -130,8 +130,8 @@ impl Engine {
         self.shard(group).read_model().merchant(group, look)
     }
 
-    /// Looks at the merchant of a group that the books told. Error: there is none, so that the books
-    /// contradict themselves.
+    /// Looks at the merchant of a group that the books told. Error: there is none, so that the
+    /// books contradict themselves.
     pub fn known_merchant<T>(
         &self,
         group: GroupNumber,
@@ -588,7 +588,8 @@ impl Engine {
         ))
     }
 
-    /// The withdrawal of a recipient at a place that the books told, counted from the oldest, from 0.
+    /// The withdrawal of a recipient at a place that the books told, counted from the oldest, from
+    /// 0.
     pub fn known_withdrawal(self: &Arc<Self>, recipient: LedgerId, place: u64) -> Result<Withdrawal, Unavailable> {
         let contradicting = || Unavailable::contradicting("a withdrawal of a statement");
         // Those that came since stand before it.
@@ -647,8 +648,8 @@ impl Engine {
         self.shard_of(merchant).read_model().statement_in(merchant, range, skip, count)
     }
 
-    /// Gives each of these lines of a statement to `take`, with what its Record says of it. A Record
-    /// is read once for all of its lines, which stand together.
+    /// Gives each of these lines of a statement to `take`, with what its Record says of it. A
+    /// Record is read once for all of its lines, which stand together.
     pub fn told_statement_lines(
         &self,
         listed: &[ListedStatementLine],
