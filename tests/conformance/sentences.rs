@@ -45,12 +45,10 @@ const TEXTS: &[(&str, &[&str])] = &[
     ("a signal that tests send", &["kill -9"]),
     ("a step of the state machine's table", &["store-card k"]),
     (
-        "no engine that loads an image is here; buildah loads it (`release.rs`)",
+        "no container engine is here; buildah loads the image (`release.rs`)",
         &[
-            "podman load",
             "podman load -i …",
             "podman system service",
-            "skopeo copy",
             "skopeo copy oci-archive:… docker-daemon:centavo:VERSION",
             "skopeo copy …",
         ],
@@ -168,6 +166,7 @@ impl Known {
             flag if is_flag(flag) => self.judge_flags(&words),
             "cargo" => self.judge_cargo(rest),
             "docker" if rest.first() == Some(&"compose") => self.judge_compose(&rest[1..]),
+            "docker-compose" => self.judge_compose(rest),
             "systemctl" => self.judge_systemctl(rest),
             "npm" | "pip" if rest.first() == Some(&"install") => of_the_tests(&rest[1..]),
             "bean-check" => stands_in("\"bean-check\"", "tests/api/books/tools.rs"),
@@ -234,6 +233,9 @@ impl Known {
             return stands_in("cargo deny", ".ci/run");
         }
         let before_own: Vec<_> = words.iter().copied().take_while(|word| *word != "--").collect();
+        if *name == "install" {
+            of_the_tests(&words[1..].iter().copied().filter(|word| !is_flag(word)).collect::<Vec<_>>())?;
+        }
         let help = self.help(env!("CARGO"), &[name, "--help"]).unwrap();
         if !help.contains("Usage: ") {
             return Err(format!("cargo has no {name}"));
@@ -343,6 +345,7 @@ fn a_command_within_a_sentence_that_names_nothing_is_found() {
         ("", "cargo test --test nothing"),
         ("", "cargo build --profil dist"),
         ("", "cargo biuld"),
+        ("", "cargo install --locked cargo-debs"),
         ("", "centavo-setup grafana"),
         ("", "npm install openapi-typescript@1.0.0"),
         ("", "frobnicate --all"),
@@ -356,6 +359,7 @@ fn a_command_within_a_sentence_that_names_nothing_is_found() {
         ("apt-get", "apt-get instal jq"),
         ("docker-compose", "docker compose up --detatch"),
         ("docker-compose", "docker compose kill -s HUP centavos"),
+        ("docker-compose", "docker-compose stop -t 5 grafanas"),
     ];
     for (program, code) in wrong {
         let is_there = program.is_empty() || known.help(program, &["--help"]).is_some();

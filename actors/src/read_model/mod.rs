@@ -584,15 +584,14 @@ mod tests {
         let (reader, seen) = (Arc::clone(&read_model), Arc::clone(&is_seen));
         let reading = thread::spawn(move || {
             let begun = Instant::now();
-            while begun.elapsed() < Duration::from_secs(60) {
+            let mut within = None;
+            while within.is_none() && begun.elapsed() < Duration::from_secs(60) {
                 let through = reader.trial_balance_page(0, 0).through.0;
                 assert_eq!(through % RECORDS_AT_ONCE as u64, 0, "a part is folded whole");
-                if through % BLOCK != 0 {
-                    break;
-                }
+                within = Some(through).filter(|through| through % BLOCK != 0);
             }
             seen.store(true, Ordering::Release);
-            reader.trial_balance_page(0, 0).through.0
+            within
         });
         let mut last = 0;
         while !is_seen.load(Ordering::Acquire) {
@@ -605,8 +604,7 @@ mod tests {
             read_model.publish(&block).unwrap();
             last += BLOCK;
         }
-        let through = reading.join().unwrap();
-        assert!(through < last, "seen after {through}, which is within a block that ends with {last}");
+        assert!(reading.join().unwrap().is_some(), "nothing was read within a block, of those through {last}");
     }
 
     #[test]
