@@ -256,7 +256,10 @@ pub(crate) fn repeating_comments(text: &str) -> Vec<usize> {
         let name = behind.find(|name| *name != "fn" && *name != "unsafe");
         let is_described = ["ToSchema", "utoipa"].iter().any(|shown| attributes.contains(shown));
         if let (true, false, false, Some(name)) = (is_item, is_described, said.is_empty(), name) {
-            let of_name: Vec<String> = words(name).iter().map(|word| singular(word)).collect();
+            // Each capital begins a word; a constant has nothing else.
+            let is_constant = !name.contains(char::is_lowercase);
+            let name = if is_constant { name.to_lowercase() } else { name.to_owned() };
+            let of_name: Vec<String> = words(&name).iter().map(|word| singular(word)).collect();
             let lower = said.to_lowercase();
             let mut said = lower.split(|letter: char| !letter.is_alphanumeric()).filter(|word| !word.is_empty());
             if said.all(|word| EMPTY_WORDS.contains(&word) || of_name.contains(&singular(word))) {
