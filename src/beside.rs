@@ -1,9 +1,9 @@
 //! Files of a data folder beside the journal, for a migration: the operators' token that was made,
 //! the time of the last backup, the records of a sandbox's institutions.
 //!
-//! The master key is not among them: whoever has the books must not find the key beside them because
-//! a command put it there. Exports that were made in the background are not either: they last some
-//! days, and are asked for again.
+//! The master key is not among them: whoever has the books must not find the key beside them
+//! because a command put it there. Exports that were made in the background are not either: they
+//! last some days, and are asked for again.
 
 use std::fs::{self, File};
 use std::io;

@@ -2,9 +2,9 @@
 //! folder or database.
 //!
 //! Every block is copied byte by byte and compared; then the books of the target are verified from
-//! the first Record to the last. Only then the source is stamped, so that it is not served any more,
-//! and after that the target becomes one that can be served. In this order at most one of the two
-//! is ever served. A run that was cut off goes on when it is repeated.
+//! the first Record to the last. Only then the source is stamped, so that it is not served any
+//! more, and after that the target becomes one that can be served. In this order at most one of the
+//! two is ever served. A run that was cut off goes on when it is repeated.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use indicatif::ProgressBar;
 use crate::beside;
 use crate::config::{ConfigError, MigrateArgs};
 use crate::http::credential::Secret;
-use crate::place::{Place, PlaceFailure, Target, leave, release};
+use crate::place::{Location, PlaceFailure, Target, leave, release};
 use crate::secrets::{MASTER_KEY_FILE, SecretError, SecretSource, existing_master_key};
 use crate::store::StoreSettingsError;
 use crate::terminal::{self, advance};
@@ -93,7 +93,7 @@ pub enum MigrateFailure {
 pub fn run(args: MigrateArgs) -> Result<(), MigrateFailure> {
     let begun = Instant::now();
     let MigrateArgs { from, from_file, to, to_file, beside, undo, database, master_key } = args;
-    let place = |text, file| Ok::<_, MigrateFailure>(Place::parse(&named(text, file)?, &database)?);
+    let place = |text, file| Ok::<_, MigrateFailure>(Location::parse(&named(text, file)?, &database)?);
     let from = place(from, from_file)?;
     if undo {
         let undone = quietly(|| from.undo()).map_err(MigrateFailure::Panicked)?;
@@ -145,7 +145,7 @@ enum Beside {
     Elsewhere,
 }
 
-fn make(from: &Place, to: Place, beside: Option<&Path>, key: &SecretSource) -> Result<Moved, MigrateFailure> {
+fn make(from: &Location, to: Location, beside: Option<&Path>, key: &SecretSource) -> Result<Moved, MigrateFailure> {
     if from.name() == to.name() {
         return Err(MigrateFailure::SamePlace);
     }
@@ -170,9 +170,9 @@ fn make(from: &Place, to: Place, beside: Option<&Path>, key: &SecretSource) -> R
 }
 
 fn move_all(
-    from: &Place,
+    from: &Location,
     source: &Part,
-    to: Place,
+    to: Location,
     beside: Option<&Path>,
     key: [u8; 32],
 ) -> Result<Moved, MigrateFailure> {
@@ -232,7 +232,7 @@ fn verify_all(target: &Part, key: [u8; 32]) -> Result<u64, MigrateFailure> {
 }
 
 /// Takes the files beside the journal along, where it is known from where and to where.
-fn copy_beside(from: &Place, target: &Target, beside: Option<&Path>) -> Result<Beside, MigrateFailure> {
+fn copy_beside(from: &Location, target: &Target, beside: Option<&Path>) -> Result<Beside, MigrateFailure> {
     let (here, there) = match (from.folder(), target.folder(), beside) {
         (Some(here), Some(there), _) => (here.to_owned(), there),
         (Some(here), None, Some(beside)) => (here.to_owned(), beside.to_owned()),

@@ -1,4 +1,5 @@
-//! Place of the books, a data folder or a database, as the source and as the target of a migration.
+//! Location of the books: a data folder or a database, as the source and as the target of a
+//! migration.
 //!
 //! A source is taken from whoever had it, so that nothing is booked behind the copy. A target is
 //! stamped, or has another name, until it is whole.
@@ -27,7 +28,7 @@ const COMMAND: &str = "centavo migrate --from ";
 
 /// Where books are.
 #[derive(Debug)]
-pub(crate) enum Place {
+pub(crate) enum Location {
     /// A data folder, by its absolute path.
     Folder(PathBuf),
     /// A database.
@@ -83,40 +84,40 @@ pub enum PlaceFailure {
     },
 }
 
-impl Place {
+impl Location {
     /// A folder, or the address of a database.
     pub(crate) fn parse(text: &str, database: &DatabaseArgs) -> Result<Self, StoreSettingsError> {
         if is_address(text) {
-            return Ok(Place::Database(Box::new(database.options(text)?)));
+            return Ok(Location::Database(Box::new(database.options(text)?)));
         }
-        Ok(Place::Folder(std::path::absolute(text).unwrap_or_else(|_| text.into())))
+        Ok(Location::Folder(std::path::absolute(text).unwrap_or_else(|_| text.into())))
     }
 
     /// Its name, without a password.
     pub(crate) fn name(&self) -> String {
         match self {
-            Place::Folder(folder) => folder.display().to_string(),
-            Place::Database(options) => options.address.place().to_owned(),
+            Location::Folder(folder) => folder.display().to_string(),
+            Location::Database(options) => options.address.place().to_owned(),
         }
     }
 
     /// The folder, if it is one.
     pub(crate) fn folder(&self) -> Option<&Path> {
         match self {
-            Place::Folder(folder) => Some(folder),
-            Place::Database(_) => None,
+            Location::Folder(folder) => Some(folder),
+            Location::Database(_) => None,
         }
     }
 
     /// Opens books that nobody serves, and keeps others from serving them.
     pub(crate) fn open(&self) -> Result<Part, PlaceFailure> {
         let part = match self {
-            Place::Folder(folder) => {
+            Location::Folder(folder) => {
                 let options = SledOptions { lock_wait: LOCK_WAIT, ..SledOptions::default() };
                 let store = SledStore::open_existing(folder, &options).map_err(|error| self.served(error))?;
                 Part::reading(Arc::new(store), PARTITION)
             }
-            Place::Database(options) => {
+            Location::Database(options) => {
                 // A wrong address is an error, and makes no tables.
                 drop(PostgresStore::open_snapshot(options)?);
                 self.take(Arc::new(PostgresStore::open(options)?))?
@@ -128,7 +129,7 @@ impl Place {
 
     /// Opens the source of a move to `to`. One that was moved away is refused, unless it was to
     /// that place, and the move was cut off at its end.
-    pub(crate) fn open_source(&self, to: &Place) -> Result<Part, PlaceFailure> {
+    pub(crate) fn open_source(&self, to: &Location) -> Result<Part, PlaceFailure> {
         let part = self.open()?;
         let stamp = moved(&**part.store()).inspect_err(|_| release(&part))?;
         match stamp.filter(|stamp| *stamp != to.name()) {
@@ -141,10 +142,10 @@ impl Place {
     }
 
     /// Opens a place that is empty, or that an earlier run has begun to fill.
-    pub(crate) fn open_target(self, from: &Place) -> Result<Target, PlaceFailure> {
+    pub(crate) fn open_target(self, from: &Location) -> Result<Target, PlaceFailure> {
         let command = format!("{COMMAND}{}", from.name());
         match &self {
-            Place::Folder(folder) => {
+            Location::Folder(folder) => {
                 let machine = |source| PlaceFailure::Machine { path: folder.clone(), source };
                 if !is_free(folder).map_err(machine)? {
                     return Err(PlaceFailure::NotEmpty { place: self.name() });
@@ -153,7 +154,7 @@ impl Place {
                 stamp_filling(&**part.store(), &command)?;
                 Ok(Target { place: self, part: Some(part) })
             }
-            Place::Database(options) => {
+            Location::Database(options) => {
                 let store = Arc::new(PostgresStore::open(options)?);
                 let begun = filling(&*store)?;
                 match &begun {
@@ -217,7 +218,7 @@ pub(crate) fn release(part: &Part) {
 /// A place that is being filled.
 #[derive(Debug)]
 pub(crate) struct Target {
-    place: Place,
+    place: Location,
     /// None once it is finished.
     part: Option<Part>,
 }
@@ -241,8 +242,8 @@ impl Target {
     /// Makes all durable that was put lazily.
     pub(crate) fn settle(&mut self) -> Result<(), PlaceFailure> {
         match &self.place {
-            Place::Database(_) => self.part().release()?,
-            Place::Folder(folder) => {
+            Location::Database(_) => self.part().release()?,
+            Location::Folder(folder) => {
                 // Closing waits for the disk; what is read afterwards comes from there.
                 drop(self.part.take());
                 self.part = Some(open_unfinished(folder)?);
@@ -255,7 +256,7 @@ impl Target {
     pub(crate) fn finish(mut self) -> Result<(), PlaceFailure> {
         stamp_whole(&**self.part().store())?;
         drop(self.part.take());
-        let Place::Folder(folder) = &self.place else { return Ok(()) };
+        let Location::Folder(folder) = &self.place else { return Ok(()) };
         let machine = |source| PlaceFailure::Machine { path: folder.clone(), source };
         give_name(&unfinished(folder, MOVING), folder).map_err(machine)
     }
@@ -263,7 +264,7 @@ impl Target {
 
 impl Drop for Target {
     fn drop(&mut self) {
-        if let (Some(part), Place::Database(_)) = (&self.part, &self.place) {
+        if let (Some(part), Location::Database(_)) = (&self.part, &self.place) {
             release(part);
         }
     }

@@ -145,7 +145,7 @@ impl MovedValues {
             let begins = |prefix: &&[u8]| key.starts_with(prefix);
             if key.starts_with(KEPT_PREFIX) {
                 kept.extend(store.state(&key)?.map(|value| (key, value)));
-            } else if !COMMON_PREFIXES.iter().chain(&DERIVED_PREFIXES).any(|prefix| begins(prefix)) {
+            } else if !COMMON_PREFIXES.iter().chain(&DERIVED_PREFIXES).any(begins) {
                 return Err(ReadError::Unknown(String::from_utf8_lossy(&key).into_owned()));
             }
         }
@@ -286,7 +286,7 @@ mod tests {
             assert_eq!(target.state(b"kept/checkpoint").unwrap().unwrap(), b"the last one");
             assert_eq!(target.state(b"kept/reconciliation/abc").unwrap().unwrap(), [7; 20_000]);
             for derived in ["snapshot/", "section/", "readers"] {
-                assert_eq!(target.state_keys(derived.as_bytes()).unwrap(), [vec![0_u8; 0]; 0], "{derived}");
+                assert!(target.state_keys(derived.as_bytes()).unwrap().is_empty(), "{derived}");
             }
             assert_eq!(target.files().unwrap(), []);
         }

@@ -152,9 +152,8 @@ pub fn frames(
 }
 
 /// The values beside the journal that can't be derived from it, by key, without the stamps of this
-/// place. The cursors are among them:
-/// how far webhooks were delivered, so that a restored server does not deliver those of years
-/// again.
+/// place. The cursors are among them: how far webhooks were delivered, so that a restored server
+/// does not deliver those of years again.
 pub fn durable_values(store: &Part) -> Result<Vec<KeyAndValue>, StoreError> {
     let mut values = store.store().commons()?;
     values.retain(|(key, _)| !is_of_place(key));

@@ -224,8 +224,9 @@ impl Engine {
     }
 }
 
-/// Refuses a store that was made in the other mode or with another master key, that is not whole, or
-/// that was moved away. It writes nothing, so it is for a process that does not have the store yet.
+/// Refuses a store that was made in the other mode or with another master key, that is not whole,
+/// or that was moved away. It writes nothing, so it is for a process that does not have the store
+/// yet.
 pub fn check_store(store: Arc<dyn Store>, sandbox: bool, master_key: [u8; 32]) -> Result<(), OpenError> {
     admit_serving(&*store)?;
     let asked = mode(sandbox);

@@ -1,8 +1,9 @@
 //! Stamps of a place: whether the books in a store are whole, and whether they were moved away.
 //!
 //! A store that a command fills is stamped before its first block, and the stamp goes last: what is
-//! not whole is neither served nor read. A store that was moved away is stamped before the new place
-//! can be served: of the two at most one serves. Stamps of a place are never copied to another one.
+//! not whole is neither served nor read. A store that was moved away is stamped before the new
+//! place can be served: of the two at most one serves. Stamps of a place are never copied to
+//! another one.
 
 use super::{Store, StoreError};
 
