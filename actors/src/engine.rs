@@ -221,7 +221,7 @@ const RECONCILED_AT_ONCE: usize = 64;
 /// Bytes that a permit of the engine's own senders reserves.
 const INSIDE_BYTES: usize = 4_096;
 
-/// Shards.
+/// Which shard a call is for.
 impl Engine {
     /// The shard of a group.
     fn shard(&self, group: GroupNumber) -> &Arc<Shard> {

@@ -3,8 +3,8 @@
 //! and the last one has no end.
 //!
 //! ```text
-//! partition = first + (group − from) mod count          of the last extent at or below the group
-//! place     = (group − from) / count                    the group's place in its partition's tables
+//! partition = first + (group − from) mod count    of the last extent at or below the group
+//! place     = (group − from) / count              the group's place in its partition's tables
 //! ```
 //!
 //! A group never leaves its partition, since Records name positions of its journal. So extents are

@@ -112,8 +112,9 @@ impl Engine {
         Self::open_parts(vec![part], Extents::default(), options, progress).await
     }
 
-    /// Opens the engine on all partitions of a store, which were taken, in their order. Commands and
-    /// reads of a group work with several; what is asked about all of them is not merged yet.
+    /// Opens the engine on all partitions of a store, which were taken, in their order. Commands
+    /// and reads of a group work with several; what is asked about all of them is not merged
+    /// yet.
     pub async fn open_parts(
         parts: Vec<Part>,
         extents: Extents,

@@ -96,10 +96,9 @@ impl Engine {
         let lag_ms = self.first_due().map_or(0, |first| (now.0 - first.0).max(0));
         self.metrics.due_lag_seconds.set(lag_ms / 1000);
         loop {
-            let mut due = Vec::new();
-            for shard in &self.shards {
-                due.extend(shard.read_model().dues().lock().take_due(now, DUE_AT_ONCE - due.len()));
-            }
+            let most = DUE_AT_ONCE.div_ceil(self.shards.len());
+            let due = self.shards.iter().flat_map(|shard| shard.read_model().dues().lock().take_due(now, most));
+            let due: Vec<LedgerId> = due.collect();
             if due.is_empty() {
                 return;
             }

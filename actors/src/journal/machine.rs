@@ -22,12 +22,14 @@ use ledger::record::Record;
 use ledger::time::Timestamp;
 
 use super::admission::Permit;
-use super::machines::COMMIT_BYTES_MAX;
 use crate::snapshots::Snapshot;
 use crate::store::{Block, BlockHash, Head, Partition, Sequence};
 
 /// A block closes at this many bytes of Records, unless one Record alone is larger.
 pub const BLOCK_BYTES_MAX: usize = 512 * 1024;
+/// The blocks of several partitions that become durable together have at most this many bytes of
+/// Records, unless one Record alone is larger.
+pub const COMMIT_BYTES_MAX: usize = 1024 * 1024;
 
 /// A Record on its way into the journal.
 #[derive(Debug)]

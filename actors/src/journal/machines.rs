@@ -13,10 +13,6 @@ use ledger::time::Timestamp;
 use super::machine::{Input, Machine, Output};
 use crate::store::BlockHash;
 
-/// The blocks of one commit have at most this many bytes of Records together, unless one Record
-/// alone is larger.
-pub const COMMIT_BYTES_MAX: usize = 1024 * 1024;
-
 /// The machines of a process, each at a place of its own.
 pub struct Machines<A, I> {
     seats: Vec<Seat<A, I>>,

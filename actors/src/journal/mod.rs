@@ -29,8 +29,8 @@ use crate::snapshots;
 use crate::store::{Block, Landed, Monitor, Part, Sequence, Store, StoreError, Tenure, WaitFor};
 
 pub use admission::{Admission, AdmissionLimits, Permit, Sender};
-pub use machine::{BLOCK_BYTES_MAX, Input, Machine, Output, Submission};
-pub use machines::{COMMIT_BYTES_MAX, Machines};
+pub use machine::{BLOCK_BYTES_MAX, COMMIT_BYTES_MAX, Input, Machine, Output, Submission};
+pub use machines::Machines;
 
 /// A reply on its way out.
 pub type Reply = Box<dyn FnOnce() + Send>;

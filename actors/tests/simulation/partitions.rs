@@ -27,7 +27,7 @@ pub(crate) enum Defect {
     AppendsUnderAnothersTenure,
     /// A machine goes on from the head of another partition, as if they shared one sequence.
     SharesOneSequence,
-    /// The hashes of two blocks of a commit are told to each other's machines.
+    /// The hashes of two blocks of a commit go to each other's machines.
     MixesHashes,
     /// A message is handed to another partition's machine.
     MixesMessages,
@@ -204,7 +204,7 @@ impl World {
         if self.defect == Some(Defect::MixesHashes) && landed.len() > 1 {
             landed.swap(0, 1);
         }
-        if landed.iter().any(|one| *one == Landed::Fenced) && landed.iter().any(|one| *one != Landed::Fenced) {
+        if landed.contains(&Landed::Fenced) && landed.iter().any(|one| *one != Landed::Fenced) {
             self.saw.fenced_beside_durable += 1;
         }
         for ((place, block), landed) in blocks.into_iter().zip(landed) {

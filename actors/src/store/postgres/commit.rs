@@ -34,19 +34,19 @@ const COMMIT: &str = "
 const COMMIT_SEVERAL: &str = "
     WITH asked AS MATERIALIZED (SELECT * FROM unnest($1::int[], $2::bigint[], $3::bigint[], $4::bigint[], $5::bigint[],
         $6::bytea[], $7::bytea[]) AS a(partition, epoch, first, next, booked_at_ms, previous, hash)),
-    owner AS MATERIALIZED (SELECT p.id FROM asked a JOIN partition p ON p.id = a.partition AND p.epoch = a.epoch
+    owner AS MATERIALIZED (SELECT a.* FROM asked a JOIN partition p ON p.id = a.partition AND p.epoch = a.epoch
         ORDER BY p.id FOR SHARE OF p),
     won AS (INSERT INTO block (partition, first, next, epoch, booked_at_ms, previous, hash)
         SELECT a.partition, a.first, a.next, a.epoch, a.booked_at_ms, a.previous, a.hash
-        FROM asked a JOIN owner ON owner.id = a.partition
+        FROM owner a
         WHERE (a.first, a.previous, true) = (SELECT b.next, b.hash, b.booked_at_ms <= a.booked_at_ms FROM block b
             WHERE b.partition = a.partition AND b.first < a.first ORDER BY b.first DESC LIMIT 1)
         ON CONFLICT DO NOTHING RETURNING partition),
     put AS (INSERT INTO chunk (key, value)
         SELECT c.key, c.value FROM unnest($8::int[], $9::bytea[], $10::bytea[]) AS c(partition, key, value)
         JOIN won ON won.partition = c.partition)
-    SELECT a.partition, owner.id IS NOT NULL, won.partition IS NOT NULL
-    FROM asked a LEFT JOIN owner ON owner.id = a.partition LEFT JOIN won ON won.partition = a.partition";
+    SELECT a.partition, owner.partition IS NOT NULL, won.partition IS NOT NULL
+    FROM asked a LEFT JOIN owner ON owner.partition = a.partition LEFT JOIN won ON won.partition = a.partition";
 
 const HASH_AT: &str = "SELECT hash FROM block WHERE partition = $1 AND first = $2";
 
