@@ -105,7 +105,7 @@ impl Shard {
         extents.group_at(self.part().partition(), *self.next_place.lock()).unwrap_or(GroupNumber(u32::MAX))
     }
 
-    /// One Record.
+    /// One Record of the partition's journal.
     pub(super) fn record(&self, sequence: Sequence) -> Result<Record, LoadError> {
         records::record(self.part(), sequence)
     }

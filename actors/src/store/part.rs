@@ -48,7 +48,7 @@ impl Part {
         &self.store
     }
 
-    /// The partition.
+    /// The partition that may be written.
     pub fn partition(&self) -> Partition {
         self.tenure.partition
     }
