@@ -19,7 +19,7 @@ use indicatif::ProgressBar;
 use crate::beside;
 use crate::config::{ConfigError, MigrateArgs};
 use crate::http::credential::Secret;
-use crate::place::{Location, PlaceFailure, Target, leave, release};
+use crate::place::{Location, MoveTarget, PlaceFailure, leave, release};
 use crate::secrets::{MASTER_KEY_FILE, SecretError, SecretSource, existing_master_key};
 use crate::store::StoreSettingsError;
 use crate::terminal::{self, advance};
@@ -195,7 +195,7 @@ fn move_all(
     Ok(Moved { to, source, target: there, compared, values, opened, beside, folder })
 }
 
-fn copy_all(source: &Part, target: &Target) -> Result<MovedValues, MigrateFailure> {
+fn copy_all(source: &Part, target: &MoveTarget) -> Result<MovedValues, MigrateFailure> {
     let (there, all) = (target.part().head()?.next.0 - 1, source.head()?.next.0 - 1);
     let (there, all) = (terminal::count(there), terminal::count(all));
     terminal::say(&format!("Copying {all} Records to {}, which has {there} of them", target.name()));
@@ -205,7 +205,7 @@ fn copy_all(source: &Part, target: &Target) -> Result<MovedValues, MigrateFailur
     Ok(copied?)
 }
 
-fn compare_all(source: &Part, target: &Target) -> Result<Compared, MigrateFailure> {
+fn compare_all(source: &Part, target: &MoveTarget) -> Result<Compared, MigrateFailure> {
     terminal::say("Comparing the blocks of both, byte by byte");
     let bar = terminal::bar("comparing the blocks", "Records");
     let compared = compare(source, target.part(), &mut |progress| show(&bar, progress));
@@ -232,7 +232,7 @@ fn verify_all(target: &Part, key: [u8; 32]) -> Result<u64, MigrateFailure> {
 }
 
 /// Takes the files beside the journal along, where it is known from where and to where.
-fn copy_beside(from: &Location, target: &Target, beside: Option<&Path>) -> Result<Beside, MigrateFailure> {
+fn copy_beside(from: &Location, target: &MoveTarget, beside: Option<&Path>) -> Result<Beside, MigrateFailure> {
     let (here, there) = match (from.folder(), target.folder(), beside) {
         (Some(here), Some(there), _) => (here.to_owned(), there),
         (Some(here), None, Some(beside)) => (here.to_owned(), beside.to_owned()),

@@ -142,7 +142,7 @@ impl Location {
     }
 
     /// Opens a place that is empty, or that an earlier run has begun to fill.
-    pub(crate) fn open_target(self, from: &Location) -> Result<Target, PlaceFailure> {
+    pub(crate) fn open_target(self, from: &Location) -> Result<MoveTarget, PlaceFailure> {
         let command = format!("{COMMAND}{}", from.name());
         match &self {
             Location::Folder(folder) => {
@@ -152,7 +152,7 @@ impl Location {
                 }
                 let part = open_unfinished(folder).map_err(|error| self.served(error))?;
                 stamp_filling(&**part.store(), &command)?;
-                Ok(Target { place: self, part: Some(part) })
+                Ok(MoveTarget { place: self, part: Some(part) })
             }
             Location::Database(options) => {
                 let store = Arc::new(PostgresStore::open(options)?);
@@ -172,7 +172,7 @@ impl Location {
                         let _stays = stamp_whole(&*stamped);
                     }
                 })?;
-                Ok(Target { place: self, part: Some(part) })
+                Ok(MoveTarget { place: self, part: Some(part) })
             }
         }
     }
@@ -217,13 +217,13 @@ pub(crate) fn release(part: &Part) {
 
 /// A place that is being filled.
 #[derive(Debug)]
-pub(crate) struct Target {
+pub(crate) struct MoveTarget {
     place: Location,
     /// None once it is finished.
     part: Option<Part>,
 }
 
-impl Target {
+impl MoveTarget {
     /// What is written to.
     pub(crate) fn part(&self) -> &Part {
         self.part.as_ref().expect("a target is open until it is finished")
@@ -262,7 +262,7 @@ impl Target {
     }
 }
 
-impl Drop for Target {
+impl Drop for MoveTarget {
     fn drop(&mut self) {
         if let (Some(part), Location::Database(_)) = (&self.part, &self.place) {
             release(part);

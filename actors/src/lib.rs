@@ -13,8 +13,8 @@
 //! it are public
 //! - what a caller of the façade hands over or gets back: [`rails`], [`records`], [`outbox`],
 //!   [`seal`], [`store`];
-//! - what works without an engine: [`backup`], [`checkpoint`], [`migration`], [`verify`], [`names`],
-//!   [`priority`];
+//! - what works without an engine: [`backup`], [`checkpoint`], [`migration`], [`verify`],
+//!   [`names`], [`priority`];
 //! - behind the feature `testkit`, which the product does not enable: test equipment (`testkit`),
 //!   and the inner parts that simulations and benchmarks drive by themselves: `index`, `journal`,
 //!   `load`, `read_model`, `resident`, `snapshots`.
