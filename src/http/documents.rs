@@ -38,7 +38,7 @@ const DOCUMENTS: [(&str, &[Document]); 5] = [
         "Understand",
         documents![
             "architecture" "performance" "testing" "internals/journal" "internals/disk-formats" "internals/index"
-            "internals/balance-files" "internals/snapshots" "internals/postgres"
+            "internals/balance-files" "internals/snapshots" "internals/postgres" "internals/partitions"
         ],
     ),
 ];
