@@ -38,7 +38,7 @@ const MANUAL: [(&str, &[ManualPage]); 5] = [
         "Understand",
         manual![
             "architecture" "performance" "testing" "internals/journal" "internals/disk-formats" "internals/index"
-            "internals/balance-files" "internals/snapshots" "internals/postgres"
+            "internals/balance-files" "internals/snapshots" "internals/postgres" "internals/partitions"
         ],
     ),
 ];
