@@ -1,5 +1,6 @@
 //! Store in a program that links the engine: it keeps the promises that hold inside the engine's
-//! own test binary, above all that a commit reaches the disk.
+//! own test binary, above all that sled's syncs are the replaced ones. Blocks reach the disk by the
+//! write-ahead log's own sync, which tests/power_cut covers.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 use actors::store::{Block, Head, Part, Partition, Sequence, SledOptions, SledStore, StoreError, durable_syncs};
 
 #[test]
-fn a_commit_reaches_the_disk_in_a_program_that_links_the_engine() {
+fn a_durable_value_is_synced_in_a_program_that_links_the_engine() {
     let data = tempfile::tempdir().unwrap();
     let store = open(data.path()).unwrap();
     for number in 1..=20u8 {

@@ -1,4 +1,4 @@
-//! Parts of pages about Records: their facts in words, links to them, and their blocks.
+//! Records on a page of the console: their facts in words, links to them, and their blocks.
 
 use actors::records::LoadError;
 use actors::store::{Block, Sequence};

@@ -1,5 +1,5 @@
-//! Memtable of the index: the lists of the last Records, in memory, from which a run is made; and
-//! the occurrences of one Record in all lists.
+//! Memtable of the index: for each key the last Records that have it, in memory, until they are
+//! written to a file as a sorted run; and the keys that one Record has.
 
 use ledger::id::{GroupNumber, IdMap, LedgerId};
 use ledger::recipient::credits;

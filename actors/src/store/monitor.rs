@@ -2,8 +2,8 @@
 //! file failed.
 //!
 //! A wait that was long is a line of the log. A wait that does not end tells a watchdog that the
-//! store has stopped. A store on a server is another matter: the server may be restarted or moved,
-//! and this process goes on when it is back.
+//! store has stopped. A store on PostgreSQL is not watched so: the database may be restarted or
+//! moved, and this process goes on when it is back.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

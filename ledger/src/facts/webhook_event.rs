@@ -1,4 +1,5 @@
-//! Webhook event: one message of a Record to a merchant, with the object that it is about.
+//! Webhook event: one message of a Record to a merchant, with the object that it is about. The wire
+//! names of all kinds are here.
 
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 

@@ -1,5 +1,5 @@
-//! Batches of the acquirer: it pays installments, and takes refunds and disputes back, when it says
-//! so and not by the calendar. Each line is booked once.
+//! Batches of the acquirer: on the day that it says, and not by the calendar, it pays installments
+//! and keeps back the money of refunds and disputes. Each line is booked once.
 
 use minicbor::{Decode, Encode};
 
