@@ -14,9 +14,12 @@ pub(crate) fn run_first() {
     }
 }
 
-/// Lets the calling thread run when the others leave time, from now on: this cannot be undone.
+/// Lets the calling thread run when the others leave time, from now on: this cannot be undone. One
+/// that is nicer already stays so.
 pub fn run_last() {
-    if let Err(error) = rustix::process::setpriority_process(None, NICE) {
+    let niced = rustix::process::getpriority_process(None)
+        .and_then(|nice| rustix::process::setpriority_process(None, nice.max(NICE)));
+    if let Err(error) = niced {
         tracing::debug!(%error, "a thread in the background runs at the same priority as the others");
     }
 }
