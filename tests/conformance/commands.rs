@@ -129,7 +129,7 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     ("CONTRIBUTING.md", "cargo check", Run(ACCOUNT, &[(".ci/run ", "gates ")])),
     ("CONTRIBUTING.md", "CENTAVO_SIM_SEED", Run("", &[])),
     ("docs/architecture.md", "merchants ──HTTP──►", Text),
-    ("docs/decisions.md", "centavo verify --data DIR", Run(HELP_KNOWS, &[("ID|all|P-all", "ID")])),
+    ("docs/decisions.md", "centavo verify --data DIR", Run(HELP_KNOWS, &[("ID|all|P-all", "ID"), ("DIR|URL", "DIR")])),
     ("docs/operating.md", "cargo build --profile dist", Run("own operating", &[("target/dist/centavo", "centavo")])),
     ("docs/operating.md", "curl -X POST localhost:8081/ops/merchants", Run("", &[])),
     (
