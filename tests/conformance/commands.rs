@@ -108,7 +108,7 @@ printf '%s\\n' \"$CHART\" >> chart.toml";
 const HELP_KNOWS: &str = r#"centavo() {
   local help word; help=$(command centavo "$1" --help)
   for word in "$@"; do
-    case $word in --*) grep -q -e "$word " <<< "$help" || { echo "$1 has no $word"; return 1; } ;; esac
+    case $word in --*) grep -qE -e "$word( |$)" <<< "$help" || { echo "$1 has no $word"; return 1; } ;; esac
   done
 }"#;
 

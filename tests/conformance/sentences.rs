@@ -59,7 +59,6 @@ const TEXTS: &[(&str, &[&str])] = &[
     ),
     ("what the package asks of systemd", &["try-restart --no-block"]),
     ("the clusters' tests restart their servers so (`tests/cluster`)", &["pg_ctl -m immediate restart"]),
-    ("files of the reader", &["cp master.key NEW/"]),
 ];
 
 /// Programs of others: the arguments by which each prints its flags and subcommands.
