@@ -74,8 +74,8 @@ pub enum Command {
     Backup(BackupArgs),
     /// Make a data directory from a backup, and verify it.
     Restore(RestoreArgs),
-    /// Move the books from a data directory to a database, or back, while nobody serves them. A run
-    /// that was cut off goes on when it is repeated.
+    /// Move the books from a data directory to a database, or back. No server may have them open. A
+    /// run that was cut off goes on when it is repeated.
     Migrate(MigrateArgs),
     /// Check the journal of a data directory from its first Record to its last.
     Verify(VerifyArgs),

@@ -109,7 +109,7 @@ impl Location {
         }
     }
 
-    /// Opens books that nobody serves, and keeps others from serving them.
+    /// Opens the books. Meanwhile no server can open them.
     pub(crate) fn open(&self) -> Result<Part, PlaceFailure> {
         let part = match self {
             Location::Folder(folder) => {

@@ -38,7 +38,7 @@ pub enum MigrationError {
         /// The first Record that differs.
         sequence: Sequence,
     },
-    /// What the target holds differs from what it was given.
+    /// The target lost or changed a part of the copy.
     #[error("the target does not hold what it was given: {0}")]
     Differs(String),
     /// The source has a value of a kind that this release does not know.
