@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
-use actors::engine::{AnticipatedOn, AnticipatedSums, AsOf, Told};
-use actors::store::Sequence;
+use actors::cut::{Cut, Position};
+use actors::engine::{AnticipatedOn, AnticipatedSums, BooksAsOf, Told};
 use ledger::event::CardBrand;
 use ledger::fees::Settings;
 use ledger::id::GroupNumber;
@@ -21,12 +21,12 @@ pub type PendingCards = BTreeMap<(GroupNumber, u64), CardBrand>;
 
 /// Books after a Record before the first day.
 pub struct Before {
-    as_of: AsOf,
+    as_of: BooksAsOf,
 }
 
 impl Before {
     /// The books of a balance file.
-    pub fn new(as_of: AsOf) -> Self {
+    pub fn new(as_of: BooksAsOf) -> Self {
         Self { as_of }
     }
 
@@ -35,42 +35,39 @@ impl Before {
         self.as_of.take_receivables()
     }
 
-    /// The last Record that counts.
-    pub fn through(&self) -> Sequence {
+    /// The last Records that count.
+    pub fn through(&self) -> Cut {
         self.as_of.through()
     }
 
-    /// When it was booked, milliseconds since 1970 (UTC).
+    /// When the last of them was booked, milliseconds since 1970 (UTC).
     pub fn booked_at_ms(&self) -> i64 {
         self.as_of.booked_at_ms()
     }
 
-    /// Every ledger and account, as [`AsOf::ledgers`] gives them.
+    /// Every ledger and account, as [`BooksAsOf::ledgers`] gives them.
     pub fn ledgers(&self) -> impl Iterator<Item = Result<Told, BeforeError>> + '_ {
-        self.as_of.ledgers(None).map(|told| Ok(told?))
+        self.as_of.ledgers().map(|told| Ok(told?))
     }
 
     /// The settings of a merchant; none before it was opened.
     pub fn settings(&self, group: GroupNumber) -> Result<Option<Settings>, BeforeError> {
-        self.settings_at(group, self.through())
+        Ok(self.as_of.settings(group)?.pop().map(|(_, settings)| settings))
     }
 
     /// The settings of a merchant when it opened a pending charge, by the ordinal of that Record;
     /// none when the charge is not pending.
     pub fn settings_of_pending(&self, group: GroupNumber, ordinal: u64) -> Result<Option<Settings>, BeforeError> {
         let Some(opened) = self.as_of.opened(group, ordinal)? else { return Ok(None) };
-        Ok(Some(self.settings_at(group, opened)?.unwrap_or_default()))
-    }
-
-    fn settings_at(&self, group: GroupNumber, at: Sequence) -> Result<Option<Settings>, BeforeError> {
-        let changes = self.as_of.settings(group)?;
-        Ok(changes.into_iter().take_while(|(by, _)| *by <= at).last().map(|(_, settings)| settings))
+        let changes = self.as_of.settings(group)?.into_iter();
+        let at_opening = changes.take_while(|(by, _)| *by <= opened).last();
+        Ok(Some(at_opening.map(|(_, settings)| settings).unwrap_or_default()))
     }
 
     /// Brands of the cards of pending charges.
     pub fn pending_cards(&self) -> Result<PendingCards, BeforeError> {
         let mut found = PendingCards::new();
-        for told in self.as_of.pending(None) {
+        for told in self.as_of.pending() {
             if let Told::Pending { group, ordinal, brand: Some(brand), .. } = told? {
                 found.insert((group, ordinal), brand);
             }
@@ -78,13 +75,13 @@ impl Before {
         Ok(found)
     }
 
-    /// See [`AsOf::anticipated`].
+    /// See [`BooksAsOf::anticipated`].
     pub fn anticipated(&self) -> Result<Vec<(AnticipatedOn, AnticipatedSums)>, BeforeError> {
         Ok(self.as_of.anticipated()?.into_iter().collect())
     }
 
-    /// The months that were closed, each with the Record that closed it.
-    pub fn closed(&self) -> Result<Vec<(Month, Sequence)>, BeforeError> {
+    /// The months that were closed, each with the Record that closed it in its partition.
+    pub fn closed(&self) -> Result<Vec<(Month, Position)>, BeforeError> {
         Ok(self.as_of.closed()?)
     }
 }

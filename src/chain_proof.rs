@@ -6,6 +6,7 @@
 
 use std::sync::Arc;
 
+use actors::cut::Position;
 use actors::engine::Engine;
 use actors::records::LoadError;
 use actors::store::{Block, Sequence};
@@ -30,7 +31,7 @@ pub struct ChainProof {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ProofProgress {
     /// The Record from which it proves.
-    pub from: Sequence,
+    pub from: Position,
     /// Records that are read.
     pub read: u64,
     /// Records that there are to read.
@@ -55,9 +56,9 @@ impl ChainProofs {
         *self.under_way.lock()
     }
 
-    /// Proves the chain from the block of a Record through the head of this moment. It waits for
+    /// Proves the chain from the block of a Record through its partition's head of this moment. It waits for
     /// the proof that is under way, and leaves commands most of the processor.
-    pub async fn prove(&self, engine: &Arc<Engine>, from: Sequence) -> Result<ChainProof, Problem> {
+    pub async fn prove(&self, engine: &Arc<Engine>, from: Position) -> Result<ChainProof, Problem> {
         let turn = turn_in_time(&self.turn).await;
         let (engine, under_way, ending) = (Arc::clone(engine), Arc::clone(&self.under_way), self.ending.clone());
         let work = move || {
@@ -67,7 +68,7 @@ impl ChainProofs {
                 pace.step();
                 !*ending.borrow()
             };
-            let proof = proof_of(engine.blocks(from), (from, engine.published()), tell);
+            let proof = proof_of(engine.blocks_of(from), (from, engine.published().of(from.partition)), tell);
             *under_way.lock() = None;
             proof.ok_or_else(|| Problem::new(Code::Overloaded).retry_after(5).detail("The server stops."))
         };
@@ -79,7 +80,7 @@ impl ChainProofs {
 /// which gets the progress, says no.
 pub fn proof_of(
     blocks: impl Iterator<Item = Result<Block, LoadError>>,
-    (from, head): (Sequence, Sequence),
+    (from, head): (Position, Sequence),
     mut goes_on: impl FnMut(ProofProgress) -> bool,
 ) -> Option<ChainProof> {
     let mut proof = ChainProof::default();
@@ -97,8 +98,8 @@ pub fn proof_of(
         if next > head {
             break;
         }
-        let progress =
-            ProofProgress { from, read: next.0.saturating_sub(from.0), of: head.0.saturating_sub(from.0) + 1 };
+        let first = from.sequence.0;
+        let progress = ProofProgress { from, read: next.0.saturating_sub(first), of: head.0.saturating_sub(first) + 1 };
         if !goes_on(progress) {
             return None;
         }

@@ -12,8 +12,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use actors::cut::Position;
 use actors::engine::Engine;
 use actors::records::LoadError;
+use actors::store::Partition;
 use axum::body::Bytes;
 use axum::http::header::{CONTENT_TYPE, HOST};
 use axum::http::{Method, Request, Uri};
@@ -137,55 +139,74 @@ pub async fn keep_sending(engine: Arc<Engine>, schedule: CheckpointSchedule, mea
     }
 }
 
-/// Makes a checkpoint that follows the last one, and sends it. False when nothing was booked since.
+/// Makes a checkpoint of each partition that follows its last one, and sends it. False when nothing
+/// was booked since.
 async fn send_next(engine: &Arc<Engine>, to: &Place) -> Result<bool, SendError> {
+    let mut is_sent = false;
+    for at in engine.published().iter() {
+        is_sent |= send_next_of(engine, at.partition, to).await?;
+    }
+    Ok(is_sent)
+}
+
+async fn send_next_of(engine: &Arc<Engine>, partition: Partition, to: &Place) -> Result<bool, SendError> {
     let reader = Arc::clone(engine);
-    let made = tokio::task::spawn_blocking(move || next(&reader)).await;
-    let Some((sequence, line)) = made.map_err(io::Error::other)?? else { return Ok(false) };
+    let made = tokio::task::spawn_blocking(move || next(&reader, partition)).await;
+    let Some((at, line)) = made.map_err(io::Error::other)?? else { return Ok(false) };
     match to {
         Place::Folder(folder) => {
             let (folder, line) = (folder.clone(), line.clone());
-            let put = tokio::task::spawn_blocking(move || put(&folder, sequence, &line));
+            let put = tokio::task::spawn_blocking(move || put(&folder, at, &line));
             put.await.map_err(io::Error::other)??;
         }
         Place::Url(uri) => timeout(SEND_MAX, post(uri, &line)).await.map_err(|_| SendError::NoAnswer)??,
     }
     let keeper = Arc::clone(engine);
-    let kept = tokio::task::spawn_blocking(move || keeper.keep(LAST, &line)).await;
+    let kept = tokio::task::spawn_blocking(move || keeper.keep(&last_of(partition), &line)).await;
     kept.map_err(io::Error::other)??;
     Ok(true)
 }
 
-/// The next checkpoint with its sequence, as a line of JSON; none when nothing was booked since.
-fn next(engine: &Engine) -> Result<Option<(u64, Vec<u8>)>, SendError> {
-    let last = match engine.kept(LAST)? {
+/// Name of the last checkpoint of a partition in the store.
+fn last_of(partition: Partition) -> String {
+    if partition.0 == 0 { LAST.to_owned() } else { format!("{LAST}/{}", partition.0) }
+}
+
+/// The next checkpoint of a partition with its place, as a line of JSON; none when nothing was
+/// booked since.
+fn next(engine: &Engine, partition: Partition) -> Result<Option<(Position, Vec<u8>)>, SendError> {
+    let last = match engine.kept(&last_of(partition))? {
         None => None,
         Some(bytes) => {
             let view: Option<CheckpointView> = serde_json::from_slice(&bytes).ok();
             Some(view.and_then(|view| view.read()).ok_or(SendError::Kept)?.checkpoint)
         }
     };
-    if last.is_some_and(|last| last.sequence == engine.published()) {
+    if last.is_some_and(|last| last.sequence == engine.published().of(partition)) {
         return Ok(None);
     }
     let previous = last.map_or([0; 32], |last| last.digest());
-    let Some(signed) = engine.checkpoint(Some(previous))? else { return Ok(None) };
+    let Some(signed) = engine.checkpoint(partition, Some(previous))? else { return Ok(None) };
     let mut line = serde_json::to_vec(&CheckpointView::of(&signed)).map_err(io::Error::from)?;
     line.push(b'\n');
-    Ok(Some((signed.checkpoint.sequence.0, line)))
+    Ok(Some((Position { partition, sequence: signed.checkpoint.sequence }, line)))
 }
 
 /// Writes a checkpoint into a folder, whole or not at all. A file that is there already is left as
 /// it is: it must be the same.
-fn put(folder: &Path, sequence: u64, line: &[u8]) -> io::Result<()> {
-    let path = folder.join(format!("checkpoint-{sequence:020}.json"));
+fn put(folder: &Path, at: Position, line: &[u8]) -> io::Result<()> {
+    let name = match at {
+        Position { partition: Partition(0), sequence } => format!("checkpoint-{:020}", sequence.0),
+        Position { partition, sequence } => format!("checkpoint-{:05}-{:020}", partition.0, sequence.0),
+    };
+    let path = folder.join(format!("{name}.json"));
     match read(&path) {
         Ok(known) if known == line => return Ok(()),
         Ok(_) => return Err(io::Error::other(format!("{} is another checkpoint", path.display()))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
-    let new = folder.join(format!("checkpoint-{sequence:020}.new"));
+    let new = folder.join(format!("{name}.new"));
     let mut file = OpenOptions::new().create(true).write(true).truncate(true).open(&new)?;
     file.write_all(line)?;
     file.sync_all()?;

@@ -9,7 +9,7 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use actors::backup::{BackupError, Frame, FrameReader, frames};
-use actors::engine::BalanceFiles;
+use actors::engine::{BalanceFiles, BooksAsOf};
 use actors::records::LoadError;
 use actors::store::{Part, Partition, Sequence, SledOptions, SledStore, StoreError};
 use axum::body::Bytes;
@@ -184,7 +184,8 @@ impl JournalSource {
                 }
             }
         };
-        Ok((as_of.through() >= Sequence::FIRST).then(|| Before::new(as_of)))
+        let is_there = as_of.through() >= Sequence::FIRST;
+        Ok(is_there.then(|| Before::new(BooksAsOf::new(vec![(Partition(0), as_of)]))))
     }
 
     /// Its values and head, its blocks from a Record on through that head, and the end, as

@@ -1,4 +1,4 @@
-//! Newest Records of the journal, read once and kept decoded while they are among the newest.
+//! Newest Records of the journals, read once and kept decoded while they are among the newest.
 //!
 //! The overview shows them every second while it is watched, and `GET /ops/records` lists them.
 //! Charges pay nothing for it: a Record is read from the store when somebody first asks for it, and
@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use actors::cut::{Cut, Position};
 use actors::engine::Engine;
 use actors::records::LoadError;
 use actors::store::Sequence;
@@ -15,7 +16,7 @@ use ledger::record::Record;
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
 
-/// Records that are kept, the newest.
+/// Records of each partition that are kept, the newest.
 const KEPT_MAX: u64 = 128;
 /// Facts and postings of a Record that is kept.
 const PARTS_MAX: usize = 128;
@@ -23,8 +24,8 @@ const PARTS_MAX: usize = 128;
 /// One Record, and when it was booked.
 #[derive(Clone, Debug)]
 pub struct NewestRecord {
-    /// Its place in the journal.
-    pub sequence: Sequence,
+    /// Its place in the journals.
+    pub at: Position,
     /// When it was booked.
     pub booked_at: Timestamp,
     /// The Record.
@@ -33,42 +34,49 @@ pub struct NewestRecord {
 
 /// The newest Records that somebody asked for.
 #[derive(Default)]
-pub struct NewestRecords(Mutex<BTreeMap<Sequence, NewestRecord>>);
+pub struct NewestRecords(Mutex<BTreeMap<Position, NewestRecord>>);
 
 impl NewestRecords {
-    /// The published Records before a place of the journal, newest first, so many at most. A caller
-    /// may have to wait for the disk.
-    pub fn before(&self, engine: &Engine, before: Sequence, most: u64) -> Result<Vec<NewestRecord>, LoadError> {
-        let head = engine.published().0;
-        let end = before.0.min(head + 1);
-        let wanted = (end.saturating_sub(most).max(1)..end).rev().map(Sequence);
-        let found: Vec<_> = {
-            let kept = self.0.lock();
-            wanted.map(|sequence| (sequence, kept.get(&sequence).cloned())).collect()
-        };
-        let mut records = Vec::with_capacity(found.len());
-        let mut read = Vec::new();
-        for (sequence, kept) in found {
-            if let Some(kept) = kept {
-                records.push(kept);
-                continue;
-            }
-            let (booked_at, record) = engine.booked_record(sequence)?;
-            let record = NewestRecord { sequence, booked_at, record: Arc::new(record) };
-            read.extend(is_small(&record.record).then(|| record.clone()));
-            records.push(record);
+    /// The published Records through a cut, in the order of booking, newest first, so many at most;
+    /// and those that are left. A caller may have to wait for the disk.
+    pub fn through(&self, engine: &Engine, through: &Cut, most: u64) -> Result<(Vec<NewestRecord>, Cut), LoadError> {
+        let head = engine.published();
+        let mut rest = through.up_to(&head);
+        let mut newest = Vec::with_capacity(rest.partitions());
+        for at in rest.iter().filter(|at| at.sequence >= Sequence::FIRST) {
+            newest.push(self.get(engine, at)?);
         }
-        self.keep(head, read);
-        Ok(records)
+        let (mut found, mut read) = (Vec::new(), Vec::new());
+        while found.len() as u64 != most {
+            let order = |record: &NewestRecord| (record.booked_at, record.at.partition);
+            let Some(place) = (0..newest.len()).max_by_key(|place| order(&newest[*place])) else { break };
+            let before = Position { sequence: Sequence(newest[place].at.sequence.0 - 1), ..newest[place].at };
+            rest.reach(before);
+            let taken = match before.sequence >= Sequence::FIRST {
+                true => std::mem::replace(&mut newest[place], self.get(engine, before)?),
+                false => newest.swap_remove(place),
+            };
+            read.extend(is_small(&taken.record).then(|| taken.clone()));
+            found.push(taken);
+        }
+        read.extend(newest.into_iter().filter(|record| is_small(&record.record)));
+        self.keep(&head, read);
+        Ok((found, rest))
     }
 
-    fn keep(&self, head: u64, read: Vec<NewestRecord>) {
-        let first = Sequence(head.saturating_sub(KEPT_MAX) + 1);
-        let mut kept = self.0.lock();
-        if kept.keys().next().is_some_and(|oldest| *oldest < first) {
-            *kept = kept.split_off(&first);
+    fn get(&self, engine: &Engine, at: Position) -> Result<NewestRecord, LoadError> {
+        if let Some(kept) = self.0.lock().get(&at) {
+            return Ok(kept.clone());
         }
-        kept.extend(read.into_iter().filter(|record| record.sequence >= first).map(|record| (record.sequence, record)));
+        let (booked_at, record) = engine.booked_record(at)?;
+        Ok(NewestRecord { at, booked_at, record: Arc::new(record) })
+    }
+
+    fn keep(&self, head: &Cut, read: Vec<NewestRecord>) {
+        let is_newest = |at: &Position| at.sequence.0 + KEPT_MAX > head.of(at.partition).0;
+        let mut kept = self.0.lock();
+        kept.retain(|at, _| is_newest(at));
+        kept.extend(read.into_iter().filter(|record| is_newest(&record.at)).map(|record| (record.at, record)));
     }
 }
 
@@ -79,11 +87,12 @@ fn is_small(record: &Record) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use actors::store::Partition;
     use ledger::id::LedgerId;
 
     use super::*;
 
-    fn record(sequence: u64) -> NewestRecord {
+    fn record(partition: u16, sequence: u64) -> NewestRecord {
         let record = Arc::new(Record {
             owner: LedgerId::System,
             ordinal: 1,
@@ -96,16 +105,20 @@ mod tests {
             events: Vec::new(),
             entries: Vec::new(),
         });
-        NewestRecord { sequence: Sequence(sequence), booked_at: Timestamp(0), record }
+        let at = Position { partition: Partition(partition), sequence: Sequence(sequence) };
+        NewestRecord { at, booked_at: Timestamp(0), record }
     }
 
     #[test]
-    fn the_newest_are_kept_and_no_others() {
+    fn the_newest_of_each_partition_are_kept_and_no_others() {
         let newest = NewestRecords::default();
-        let kept = |newest: &NewestRecords| newest.0.lock().keys().map(|sequence| sequence.0).collect::<Vec<_>>();
-        newest.keep(200, vec![record(10), record(73), record(200)]);
-        assert_eq!(kept(&newest), [73, 200]);
-        newest.keep(201, vec![record(201)]);
-        assert_eq!(kept(&newest), [200, 201]);
+        let kept = |newest: &NewestRecords| {
+            newest.0.lock().keys().map(|at| (at.partition.0, at.sequence.0)).collect::<Vec<_>>()
+        };
+        let head = |last: [u64; 2]| Cut::new(last.map(Sequence).to_vec());
+        newest.keep(&head([200, 5]), vec![record(0, 10), record(0, 73), record(0, 200), record(1, 4)]);
+        assert_eq!(kept(&newest), [(0, 73), (0, 200), (1, 4)]);
+        newest.keep(&head([201, 140]), vec![record(0, 201)]);
+        assert_eq!(kept(&newest), [(0, 200), (0, 201)]);
     }
 }

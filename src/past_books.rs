@@ -7,9 +7,9 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use actors::cut::Cut;
 use actors::engine::Engine;
 use actors::engine::SumsAsOf;
-use actors::store::Sequence;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, watch};
 
@@ -57,7 +57,7 @@ pub struct PastBooks {
 struct State {
     /// The last ones that were read, oldest first.
     kept: VecDeque<Arc<SumsAsOf>>,
-    jobs: BTreeMap<Sequence, watch::Receiver<PastReading>>,
+    jobs: BTreeMap<Cut, watch::Receiver<PastReading>>,
 }
 
 impl PastBooks {
@@ -66,14 +66,14 @@ impl PastBooks {
         Self { turn, state: Arc::default() }
     }
 
-    /// The sums after a Record, when they are kept.
-    pub fn kept(&self, cut: Sequence) -> Option<Arc<SumsAsOf>> {
+    /// The sums at a cut, when they are kept.
+    pub fn kept(&self, cut: &Cut) -> Option<Arc<SumsAsOf>> {
         self.state.lock().kept(cut)
     }
 
-    /// The sums after a Record: kept ones, or those read now, by a caller that has the turn and
+    /// The sums at a cut: kept ones, or those read now, by a caller that has the turn and
     /// whose thread may wait.
-    pub fn read(&self, engine: &Engine, cut: Sequence) -> Result<Arc<SumsAsOf>, Problem> {
+    pub fn read(&self, engine: &Engine, cut: &Cut) -> Result<Arc<SumsAsOf>, Problem> {
         if let Some(kept) = self.kept(cut) {
             return Ok(kept);
         }
@@ -82,13 +82,13 @@ impl PastBooks {
         Ok(sums)
     }
 
-    /// The job that reads the sums after a Record. It begins when there is none yet.
-    pub fn ask(&self, engine: &Arc<Engine>, cut: Sequence) -> Result<watch::Receiver<PastReading>, Problem> {
+    /// The job that reads the sums at a cut. It begins when there is none yet.
+    pub fn ask(&self, engine: &Arc<Engine>, cut: &Cut) -> Result<watch::Receiver<PastReading>, Problem> {
         let mut state = self.state.lock();
         if let Some(kept) = state.kept(cut) {
             return Ok(watch::channel(PastReading::Done(kept)).1);
         }
-        if let Some(job) = state.jobs.get(&cut) {
+        if let Some(job) = state.jobs.get(cut) {
             return Ok(job.clone());
         }
         if state.jobs.len() >= JOBS_MAX {
@@ -96,8 +96,8 @@ impl PastBooks {
             return Err(Problem::new(Code::Overloaded).retry_after(5).detail(detail));
         }
         let (told, job) = watch::channel(PastReading::Waits);
-        state.jobs.insert(cut, job.clone());
-        let work = work(Arc::clone(&self.turn), Arc::clone(&self.state), Arc::clone(engine), cut, told);
+        state.jobs.insert(cut.clone(), job.clone());
+        let work = work(Arc::clone(&self.turn), Arc::clone(&self.state), Arc::clone(engine), cut.clone(), told);
         // The request that is the first to ask gives its name to what the job logs.
         match RequestContext::own() {
             Some(request) => drop(tokio::spawn(request.around(work))),
@@ -106,8 +106,8 @@ impl PastBooks {
         Ok(job)
     }
 
-    /// The sums after a Record, as soon as its job has read them.
-    pub async fn sums(&self, engine: &Arc<Engine>, cut: Sequence) -> Result<Arc<SumsAsOf>, Problem> {
+    /// The sums at a cut, as soon as its job has read them.
+    pub async fn sums(&self, engine: &Arc<Engine>, cut: &Cut) -> Result<Arc<SumsAsOf>, Problem> {
         let mut job = self.ask(engine, cut)?;
         let end = job.wait_for(PastReading::is_over).await.map(|end| end.clone());
         match end {
@@ -118,22 +118,22 @@ impl PastBooks {
     }
 
     /// The cut that is being read now, how much of it is read, and how much there is.
-    pub fn under_way(&self) -> Option<(Sequence, u64, u64)> {
+    pub fn under_way(&self) -> Option<(Cut, u64, u64)> {
         let state = self.state.lock();
         state.jobs.iter().find_map(|(cut, job)| match *job.borrow() {
-            PastReading::Reads { read, of } => Some((*cut, read, of)),
+            PastReading::Reads { read, of } => Some((cut.clone(), read, of)),
             _ => None,
         })
     }
 }
 
 impl State {
-    fn kept(&self, cut: Sequence) -> Option<Arc<SumsAsOf>> {
-        self.kept.iter().find(|sums| sums.through == cut).cloned()
+    fn kept(&self, cut: &Cut) -> Option<Arc<SumsAsOf>> {
+        self.kept.iter().find(|sums| sums.through == *cut).cloned()
     }
 
     fn keep(&mut self, sums: &Arc<SumsAsOf>) {
-        if self.kept(sums.through).is_none() {
+        if self.kept(&sums.through).is_none() {
             if self.kept.len() >= KEPT_MAX {
                 self.kept.pop_front();
             }
@@ -147,14 +147,14 @@ async fn work(
     turn: Arc<Semaphore>,
     state: Arc<Mutex<State>>,
     engine: Arc<Engine>,
-    cut: Sequence,
+    cut: Cut,
     told: watch::Sender<PastReading>,
 ) {
     let turn = turn.acquire_owned().await;
-    let telling = told.clone();
+    let (telling, read_cut) = (told.clone(), cut.clone());
     let read = spawn_blocking(move || {
         let _until_it_is_read = turn;
-        engine.sums_as_of(cut, |read, of| drop(telling.send_replace(PastReading::Reads { read, of })))
+        engine.sums_as_of(&read_cut, |read, of| drop(telling.send_replace(PastReading::Reads { read, of })))
     });
     let end = match read.await {
         Ok(Ok(sums)) => PastReading::Done(Arc::new(sums)),

@@ -4,6 +4,7 @@
 
 mod acquirer;
 mod asked;
+mod balances;
 mod card;
 mod cashout;
 mod house;
@@ -38,24 +39,26 @@ use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use crate::actor::Message;
 use crate::backup::{self, BackupError, Frame};
 use crate::clock::Clock;
+use crate::cut::{Cut, Position};
 use crate::directory::Directory;
 use crate::extents::{Extents, HOUSE};
 use crate::journal::{Admission, Journal, Sender};
 use crate::load_shedding::LoadShedder;
+use crate::merged;
 use crate::metrics::Metrics;
-use crate::outbox::Outbox;
+use crate::outbox::{Outbox, OutboxSignal};
 use crate::rails::Rails;
 use crate::records::{self, LoadError, may_wait};
 use crate::resident::{Books, Envelope};
 use crate::seal::{Keyring, SealError, stocked_random_bytes};
-use crate::store::{Block, LongestWait, Monitor, Sequence, Store, StoreError};
+use crate::store::{Block, LongestWait, Monitor, Part, Partition, Sequence, Store, StoreError};
 
 use acquirer::AcquirerBatches;
 use new_ids::NewIds;
 use shard::Shard;
 
 pub use crate::balance_files::{
-    AnticipatedOn, AnticipatedSums, AsOf, BalanceFileOptions, BalanceFiles, SumOfKind, SumsAsOf, Told,
+    AnticipatedOn, AnticipatedSums, AsOf, BalanceFileOptions, BalanceFiles, BooksAsOf, SumOfKind, SumsAsOf, Told,
 };
 pub use crate::index::IndexOptions;
 pub use crate::journal::{AdmissionLimits, Permit};
@@ -64,6 +67,7 @@ pub use crate::read_model::{
     MinuteSums, MovementKind, MovementSum, RecipientRow, SubscriptionRow, WaitingItem, WaitingKind, WebhookRow,
 };
 pub use crate::resident::{KeyLookup, Outcome};
+pub use balances::{Totals, TrialBalance};
 pub use card::{CardCharged, FirstAnswer, NewCardCharge};
 pub use cashout::{CashoutOrdered, NewCashout, TransactionLookup};
 pub(crate) use kept::PREFIX as KEPT_PREFIX;
@@ -183,11 +187,12 @@ impl From<SealError> for Unavailable {
 /// ```
 pub struct Engine {
     store: Arc<dyn Store>,
-    extents: Extents,
+    extents: Arc<Extents>,
     /// Each at the place of its partition's number.
     shards: Vec<Arc<Shard>>,
     journal: Journal,
     journal_thread: Mutex<Option<thread::JoinHandle<()>>>,
+    outbox_signal: Arc<OutboxSignal>,
     admission: Arc<Admission>,
     load_shedder: LoadShedder,
     clock: Arc<Clock>,
@@ -244,10 +249,15 @@ impl Engine {
         self.shard(HOUSE)
     }
 
-    /// The shard of all Records. Whoever asks it does not ask several shards yet, and so bounds an
-    /// engine to one.
-    fn sole_shard(&self) -> &Arc<Shard> {
-        &self.shards[0]
+    /// The shard with a Record, if there is such a Record yet.
+    fn shard_at(&self, at: Position) -> Option<&Arc<Shard>> {
+        let shard = self.shards.get(usize::from(at.partition.0))?;
+        (Sequence::FIRST..=shard.published()).contains(&at.sequence).then_some(shard)
+    }
+
+    /// The partitions, in their order.
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        self.shards.iter().map(|shard| shard.part())
     }
 }
 
@@ -361,35 +371,46 @@ impl Engine {
         }
     }
 
+    /// Whether a Record is published.
+    pub fn has_record(&self, at: Position) -> bool {
+        self.shard_at(at).is_some()
+    }
+
     /// One Record of the journal.
-    pub fn record(&self, sequence: Sequence) -> Result<Record, LoadError> {
-        self.sole_shard().record(sequence)
+    pub fn record(&self, at: Position) -> Result<Record, LoadError> {
+        self.booked_record(at).map(|(_, record)| record)
     }
 
     /// One Record of the journal, and when it was booked.
-    pub fn booked_record(&self, sequence: Sequence) -> Result<(Timestamp, Record), LoadError> {
-        records::booked_record(self.sole_shard().part(), sequence)
+    pub fn booked_record(&self, at: Position) -> Result<(Timestamp, Record), LoadError> {
+        let shard = self.shard_at(at).ok_or(LoadError::Missing(at.sequence.0))?;
+        records::booked_record(shard.part(), at.sequence)
     }
 
     /// The block of the journal that holds a Record, whole and checked; none when there is none
     /// yet.
-    pub fn block(&self, sequence: Sequence) -> Result<Option<Block>, LoadError> {
-        if sequence < Sequence::FIRST || sequence > self.published() {
-            return Ok(None);
-        }
-        Ok(may_wait(|| self.sole_shard().part().blocks(sequence).next()).transpose()?)
+    pub fn block(&self, at: Position) -> Result<Option<Block>, LoadError> {
+        let Some(shard) = self.shard_at(at) else { return Ok(None) };
+        Ok(may_wait(|| shard.part().blocks(at.sequence).next()).transpose()?)
     }
 
-    /// The blocks of the journal from the one that holds a Record, for a thread that may wait. Each
-    /// is whole, its hash computed again, and its place in the chain checked.
-    pub fn blocks(&self, from: Sequence) -> impl Iterator<Item = Result<Block, LoadError>> + '_ {
-        self.sole_shard().part().blocks(from).map(|block| block.map_err(LoadError::from))
+    /// The blocks from the ones on that hold these Records, one of each partition, in the order of
+    /// booking, for a thread that may wait; see [`merged::blocks`]. Each is whole, its hash computed
+    /// again, and its place in the chain checked.
+    pub fn blocks(&self, from: &Cut) -> impl Iterator<Item = Result<Block, LoadError>> + '_ {
+        merged::blocks(self.parts(), from).map(|block| block.map_err(LoadError::from))
     }
 
-    /// The frames that a backup with everything before `from` lacks; see [`backup::frames`]. For a
-    /// thread that may wait.
-    pub fn backup(&self, from: Sequence) -> Result<impl Iterator<Item = Result<Frame, BackupError>> + '_, BackupError> {
-        backup::frames(self.sole_shard().part(), from)
+    /// The blocks of one partition alone.
+    pub fn blocks_of(&self, from: Position) -> impl Iterator<Item = Result<Block, LoadError>> + '_ {
+        let shard = self.shards.get(usize::from(from.partition.0)).into_iter();
+        shard.flat_map(move |shard| shard.part().blocks(from.sequence)).map(|block| block.map_err(LoadError::from))
+    }
+
+    /// The frames that a backup with everything before these Records lacks; see
+    /// [`backup::frames`]. For a thread that may wait.
+    pub fn backup(&self, from: &Cut) -> Result<impl Iterator<Item = Result<Frame, BackupError>> + '_, BackupError> {
+        backup::frames(self.shards[0].part(), from.of(Partition(0)))
     }
 
     /// The number of a new account group. Each is given once, also across restarts, as the group is
@@ -406,9 +427,14 @@ impl Engine {
         self.admission.commands() > 0
     }
 
-    /// How far the webhook events of the journal were delivered.
-    pub fn outbox(&self) -> Outbox {
-        Outbox::new(self.sole_shard().part().clone())
+    /// How far the webhook events of a group were delivered.
+    pub fn outbox(&self, group: GroupNumber) -> Outbox {
+        Outbox::new(self.shard(group).part().clone())
+    }
+
+    /// Signal that a group has new webhook events.
+    pub fn webhook_signal(&self) -> &OutboxSignal {
+        &self.outbox_signal
     }
 
     /// The keys.
@@ -446,7 +472,7 @@ impl Engine {
     pub fn metrics(&self) -> &Metrics {
         let (door, inside) = (self.admission.free(Sender::Door), self.admission.free(Sender::Inside));
         self.metrics.set_permits_free(door, inside);
-        self.metrics.published.set(i64::try_from(self.published().0).unwrap_or(i64::MAX));
+        self.metrics.published.set(i64::try_from(self.records_published()).unwrap_or(i64::MAX));
         self.metrics.set_derived_failures(self.monitor().derived_failures());
         &self.metrics
     }

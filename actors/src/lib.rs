@@ -13,7 +13,7 @@
 //! it are public
 //! - what a caller of the façade hands over or gets back: [`rails`], [`records`], [`outbox`],
 //!   [`seal`], [`store`];
-//! - what works without an engine: [`backup`], [`checkpoint`], [`extents`], [`migration`],
+//! - what works without an engine: [`backup`], [`checkpoint`], [`cut`], [`extents`], [`migration`],
 //!   [`names`], [`priority`], [`verify`];
 //! - behind the feature `testkit`, which the product does not enable: test equipment (`testkit`),
 //!   and the inner parts that simulations and benchmarks drive by themselves: `index`, `journal`,
@@ -24,6 +24,7 @@
 
 pub mod backup;
 pub mod checkpoint;
+pub mod cut;
 pub mod engine;
 pub mod extents;
 pub mod migration;
@@ -71,4 +72,5 @@ mod directory;
 mod dues;
 mod lag;
 mod load_shedding;
+pub mod merged;
 mod metrics;

@@ -42,13 +42,13 @@ pub fn record(store: &Part, sequence: Sequence) -> Result<Record, LoadError> {
 }
 
 /// Records of the journal that are all there, in the order asked.
-pub fn records(store: &Part, sequences: &[Sequence]) -> Result<Vec<(Sequence, Record)>, LoadError> {
+pub fn booked_records(store: &Part, sequences: &[Sequence]) -> Result<Vec<(Sequence, Timestamp, Record)>, LoadError> {
     let stored = may_wait(|| store.records(sequences))?;
     let decoded = sequences.iter().zip(stored).map(|(sequence, stored)| {
         let stored = stored.ok_or(LoadError::Missing(sequence.0))?;
         let record =
             Record::decode(&stored.bytes).map_err(|error| LoadError::Decode { sequence: sequence.0, error })?;
-        Ok((*sequence, record))
+        Ok((*sequence, Timestamp(stored.booked_at_ms), record))
     });
     decoded.collect()
 }

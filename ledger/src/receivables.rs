@@ -236,6 +236,14 @@ impl Receivables {
         }
     }
 
+    /// Takes all parts of a fold over the Records of other groups. Of the two times the earlier one
+    /// stands, so that nothing is forgotten before the Records until then are folded.
+    pub fn absorb(&mut self, other: &Self) {
+        let now = if self.is_empty() { other.now } else { self.now.min(other.now) };
+        other.kept().for_each(|kept| self.restore(kept));
+        self.now = now;
+    }
+
     /// Sum of the net amounts that are due to a holder, centavos.
     pub fn sum(&self, holder: LedgerId) -> i128 {
         self.sums.get(&holder).copied().unwrap_or_default()

@@ -112,7 +112,7 @@ pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts:
     let (total, listed) = app.engine.statement(merchant, range, skip, count)?;
     filter.check("type", total)?;
     let mut items = Vec::with_capacity(listed.len());
-    app.engine.told_statement_lines(&listed, |line, operation, record| {
+    app.engine.told_statement_lines(caller.group, &listed, |line, operation, record| {
         items.push(OperationRow {
             id: operation_id(&app, caller, record, line.index),
             kind: kind_name(operation.kind),

@@ -115,7 +115,7 @@ const STATUSES: [&str; 3] = ["pending", "approved", "rejected"];
 pub async fn list(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
     let (merchant, filter) = (caller.ledger(), Filter::read(&query(&parts)?, "status", &STATUSES)?);
     // Later refunds are not in this list.
-    let end = app.engine.published().0 + 1;
+    let end = app.engine.published_of(caller.group).0 + 1;
     let range = filter.range(&app.engine, Listing::Refunds(merchant))?;
     let range = range.start..range.end.min(end);
     let count = if filter.word.is_some() { FILTERED_MAX } else { 0 };

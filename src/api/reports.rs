@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use actors::cut::{Cut, Position};
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
@@ -50,14 +51,15 @@ pub async fn ledger_report(State(app): State<Arc<App>>, caller: Caller, parts: P
     };
     app.engine.read_merchant(caller.group, |_, _| ()).await?;
     let (asked, encoding, through) = (request.clone(), encoding(&request, &parts.headers), app.engine.published());
+    let read_through = through.clone();
     let body = streamed("a report", move |out| {
         let _until_it_ends = under_way;
         let mut encoded = encoding.encoder(out);
         let exporter = Exporter::new(asked.clone());
-        write(&app, (caller.group, through), &asked, exporter, &mut Stream(&mut encoded))?;
+        write(&app, (caller.group, &read_through), &asked, exporter, &mut Stream(&mut encoded))?;
         Ok(encoded.finish()?)
     });
-    Ok(([cut_header(through)], file(&request, encoding, body)).into_response())
+    Ok(([cut_header(&through)], file(&request, encoding, body)).into_response())
 }
 
 /// The path of reports that are made in the background.
@@ -111,11 +113,11 @@ pub async fn create(
     let maker = Arc::clone(&app);
     let work = Box::new(move |out: &mut dyn Pieces| {
         let exporter = Exporter::new(request.clone()).keeping_balances();
-        let exported = write(&maker, (caller.group, through), &request, exporter, &mut Stream(out))?;
+        let exported = write(&maker, (caller.group, &through), &request, exporter, &mut Stream(out))?;
         let (engine, after) = (&maker.engine, request.to.and_then(|to| to.succ_opt()));
         let before = booked_before(engine, request.from)?;
-        let last = after.map_or(Ok(through), |after| engine.last_booked_before(Timestamp(begin_of(after))))?;
-        let (cut, head) = head_of(engine, last.min(through))?;
+        let last = after.map_or(Ok(through.clone()), |after| engine.last_booked_before(Timestamp(begin_of(after))))?;
+        let (cut, head) = head_of(engine, last.up_to(&through))?;
         Ok(Made { exported, cut, head, before })
     });
     take_on(&app, new, work, PATH).await
@@ -161,31 +163,34 @@ pub async fn get_manifest(
 /// Writes a merchant's ledger through a Record. The index says which Records are its own.
 fn write(
     app: &App,
-    (group, through): (GroupNumber, Sequence),
+    (group, through): (GroupNumber, &Cut),
     request: &Request,
     mut exporter: Exporter,
     out: &mut dyn Out,
 ) -> Result<Exported, BoxError> {
     let merchant = LedgerId::Merchant(group);
     know_group(&app.engine, group, &mut exporter);
-    let mut after = begin(&app.engine, request, through, &mut exporter)?;
+    let partition = app.engine.position_of(group, Sequence::FIRST).partition;
+    let mut after = begin(&app.engine, request, through, &mut exporter)?.of(partition);
+    let last = through.of(partition);
     let mut pace = ReadPace::new(&app.engine);
-    'journal: while after < through {
-        let next = Sequence((after.0 + LOOKED_UP_AT_ONCE).min(through.0));
+    'journal: while after < last {
+        let next = Sequence((after.0 + LOOKED_UP_AT_ONCE).min(last.0));
         for sequence in app.engine.entries_between(merchant, after, next)? {
-            let (booked_at, mut record) = app.engine.booked_record(sequence)?;
+            let at = Position { partition, sequence };
+            let (booked_at, mut record) = app.engine.booked_record(at)?;
             know_cards(&app.engine, &record, &mut exporter)?;
             // Merchants do not see the platform's operators.
             record.operator = None;
-            if !exporter.post(sequence, booked_at.0, &record, out)? {
+            if !exporter.post(at, booked_at.0, &record, out)? {
                 break 'journal;
             }
             pace.step();
         }
         after = next;
     }
-    if through.0 > 0 {
-        exporter.pass(app.engine.booked_record(through)?.0.0);
+    if let Some(booked_at) = app.engine.booked_at(through)? {
+        exporter.pass(booked_at.0);
     }
     Ok(exporter.finish(out)?)
 }

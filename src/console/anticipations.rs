@@ -5,8 +5,8 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use actors::cut::Position;
 use actors::engine::{Engine, Listed};
-use actors::store::Sequence;
 use axum::http::request::Parts;
 use ledger::charge::Charge;
 use ledger::event::{AnticipatedSplit, Event, PaidBack};
@@ -35,7 +35,7 @@ const SHOWN_MAX: usize = 40;
 const SPLITS_A_PAGE: u64 = 20;
 
 struct Anticipation {
-    sequence: Sequence,
+    record: Position,
     at: Timestamp,
     splits: Vec<AnticipatedSplit>,
     days: u8,
@@ -47,15 +47,15 @@ pub fn of_recipient(app: &Arc<App>, visit: &Visit, ledger: LedgerId) -> Result<M
     let Listed { total, items } = app.engine.entries(ledger, 0, ENTRIES_MAX)?;
     let (mut anticipations, mut debts) = (Vec::new(), Vec::new());
     for found in items {
-        let (sequence, record) = found?;
+        let (place, record) = found?;
         let at = record.effective_at;
         for event in record.events.into_iter().filter(|_| record.owner == ledger) {
             match event {
                 Event::SplitsAnticipated { splits, target_days: days, rate, .. } => {
-                    anticipations.push(Anticipation { sequence, at, splits, days, rate });
+                    anticipations.push(Anticipation { record: place, at, splits, days, rate });
                 }
                 Event::ClawbackRecovered { debts: paid } => {
-                    debts.extend(paid.into_iter().map(|paid| (sequence, at, paid)));
+                    debts.extend(paid.into_iter().map(|paid| (place, at, paid)));
                 }
                 _ => {}
             }
@@ -87,14 +87,14 @@ fn anticipations_card(visit: &Visit, rows: &[Anticipation]) -> Markup {
                     td.amount { (visit.money(sum(&row.splits, |split| split.amount.0))) }
                     td.amount { (visit.money(sum(&row.splits, |split| split.fee.0))) }
                     td { (row.rate.as_percent()) " · D+" (row.days) }
-                    td { (record_link(visit.language, row.sequence)) }
+                    td { (record_link(visit.language, row.record)) }
                 }
             }
         },
     )
 }
 
-fn debts_card(visit: &Visit, rows: &[(Sequence, Timestamp, PaidBack)]) -> Markup {
+fn debts_card(visit: &Visit, rows: &[(Position, Timestamp, PaidBack)]) -> Markup {
     let heads = [words::WHEN, words::CHARGE, words::AMOUNT, words::RECORD];
     card(
         visit,
@@ -121,7 +121,7 @@ pub fn of_charge(
     engine: &Engine,
     visit: &Visit,
     charge: &Charge,
-    records: &[(Sequence, Record)],
+    records: &[(Position, Record)],
     parts: &Parts,
 ) -> Result<Markup, Problem> {
     let anticipated = anticipated(charge, records);
@@ -170,7 +170,7 @@ pub fn of_charge(
 }
 
 /// The places of the splits of a charge that were anticipated.
-fn anticipated(charge: &Charge, records: &[(Sequence, Record)]) -> BTreeSet<u32> {
+fn anticipated(charge: &Charge, records: &[(Position, Record)]) -> BTreeSet<u32> {
     let events = records.iter().flat_map(|(_, record)| &record.events);
     let splits = events.filter_map(|event| match event {
         Event::SplitsAnticipated { splits, .. } => Some(splits),

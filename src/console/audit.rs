@@ -15,6 +15,7 @@ use crate::console::queue::merchant_link;
 use crate::console::show;
 use crate::console::wire_words;
 use crate::console::words;
+use crate::http::cut::record_name;
 use crate::http::problem::Problem;
 use crate::http::reply::query;
 use crate::ops::audit;
@@ -54,7 +55,7 @@ fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
                                     td { (visit.say(wire_words::action(row.action))) " " (visit.say(wire_words::audited(row.kind))) @if let Some(id) = &row.id { br; code { (id) } } }
                                     td { (merchant_link(app, visit, row.merchant_id.as_deref())) }
                                     td { bdi { (row.notes.as_deref().unwrap_or_default()) } }
-                                    td { a href={"/console/records/" (row.sequence)} { (row.sequence) } }
+                                    td { @let name = record_name(row.at()); a href={"/console/records/" (name)} { (name) } }
                                 }
                             }
                         }

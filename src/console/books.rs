@@ -17,12 +17,13 @@ use crate::app::App;
 use crate::console::form::optional;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::paging::{self, pager, pager_named, part, part_named};
-use crate::console::records::{block_card, block_records, facts_of, record_link};
+use crate::console::records::{block_card, block_records, cut_link, facts_of, record_link};
 use crate::console::show;
 use crate::console::words;
 use crate::http::caller::PathId;
+use crate::http::cut::{cut_name, named_record, record_name, requested_before};
 use crate::http::problem::{Code, Problem};
-use crate::http::reply::{number, query};
+use crate::http::reply::query;
 use crate::ops::books;
 use crate::views::house_entry::{HouseEntryView, OperatorEntry};
 use crate::views::ledger::ledger_name;
@@ -39,15 +40,15 @@ const BLOCKS_A_PAGE: usize = 10;
 const ENTRIES_A_PAGE: u64 = 20;
 
 /// The page of a Record.
-pub async fn record(State(app): State<Arc<App>>, visit: Visit, PathId(sequence): PathId, parts: Parts) -> Response {
-    visit.answer(record_screen(&app, &visit, &sequence, &parts))
+pub async fn record(State(app): State<Arc<App>>, visit: Visit, PathId(name): PathId, parts: Parts) -> Response {
+    visit.answer(record_screen(&app, &visit, &name, &parts))
 }
 
-fn record_screen(app: &App, visit: &Visit, sequence: &str, parts: &Parts) -> Result<Screen, Problem> {
+fn record_screen(app: &App, visit: &Visit, name: &str, parts: &Parts) -> Result<Screen, Problem> {
     let not_found = || Problem::new(Code::NotFound);
-    let sequence = Sequence(sequence.parse().map_err(|_| not_found())?);
-    let block = app.engine.block(sequence)?.ok_or_else(not_found)?;
-    let record = app.engine.record(sequence)?;
+    let at = named_record(name).ok_or_else(not_found)?;
+    let block = app.engine.block(at)?.ok_or_else(not_found)?;
+    let record = app.engine.record(at)?;
     visit.sees(record.owner.group())?;
     let owner = ledger_name(&app.engine, record.owner);
     let by = match (&record.operator, record.api_key) {
@@ -75,7 +76,7 @@ fn record_screen(app: &App, visit: &Visit, sequence: &str, parts: &Parts) -> Res
         }
         (block_card(visit, &block, &html! {}))
     };
-    Ok(Screen { section: Section::Journal, title: format!("{} {}", visit.say(words::RECORD), sequence.0), body })
+    Ok(Screen { section: Section::Journal, title: format!("{} {}", visit.say(words::RECORD), record_name(at)), body })
 }
 
 /// What operators said of the entry, or of the closing of a month, that a Record is about.
@@ -140,11 +141,12 @@ async fn ledger_screen(app: &App, visit: &Visit, name: &str, parts: &Parts) -> R
     visit.sees(ledger.group())?;
     let given: Vec<_> = query(parts)?.into_iter().filter(|(_, value)| !value.is_empty()).collect();
     let (page, cut) = (part(&given, ENTRIES_A_PAGE)?, books::requested_cut(app, &given)?);
-    let balances = match cut {
+    let balances = match &cut {
         Some(cut) => app.engine.ledger_as_of(ledger, cut)?,
         None => app.engine.accounts(ledger).await?,
     };
-    let through = cut.unwrap_or(Sequence(u64::MAX));
+    let partition = app.engine.position_of_ledger(ledger, Sequence::FIRST).partition;
+    let through = cut.as_ref().map_or(Sequence(u64::MAX), |cut| cut.of(partition));
     let Listed { total, items } = app.engine.entries_through(ledger, through, page.skip(), page.count())?;
     let records = items.collect::<Result<Vec<_>, _>>()?;
     let title = format!("{} · {}", visit.say(words::LEDGER), show::owner_name(&app.engine, visit.language, ledger));
@@ -159,13 +161,13 @@ async fn ledger_screen(app: &App, visit: &Visit, name: &str, parts: &Parts) -> R
     let mut room = POSTINGS_OF_ENTRIES_MAX;
     let entries: Vec<_> = records
         .iter()
-        .map(|(sequence, record)| {
+        .map(|(at, record)| {
             let own: Vec<_> = record.entries_of(ledger).cloned().collect();
-            (sequence, record, show::entries(&app.engine, visit.language, &own, &mut room))
+            (at, record, show::entries(&app.engine, visit.language, &own, &mut room))
         })
         .collect();
     let body = html! {
-        p { code { (name) } @if let Some(cut) = cut { " · " (visit.say(words::THROUGH_RECORD)) " " (record_link(visit.language, cut)) } }
+        p { code { (name) } @if let Some(cut) = &cut { " · " (visit.say(words::THROUGH_RECORD)) " " (cut_link(visit.language, cut)) } }
         (cut_form(visit, &given, &[])?)
         section.card aria-labelledby="accounts" {
             h2 id="accounts" { (visit.say(words::BALANCE)) }
@@ -174,10 +176,10 @@ async fn ledger_screen(app: &App, visit: &Visit, name: &str, parts: &Parts) -> R
         }
         section.card aria-labelledby="entries" {
             h2 id="entries" { (visit.say(words::ENTRIES)) }
-            @for (sequence, record, shown) in &entries {
+            @for (at, record, shown) in &entries {
                 h3 {
                     (show::moment(visit.language, record.takes_effect_at())) " " (facts_of(visit.language, record)) " "
-                    span.aside { "(" (record_link(visit.language, **sequence)) ")" }
+                    span.aside { "(" (record_link(visit.language, **at)) ")" }
                 }
                 (shown)
             }
@@ -261,23 +263,24 @@ pub async fn journal(State(app): State<Arc<App>>, visit: Visit, parts: Parts) ->
 
 fn journal_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
     visit.whole()?;
-    let before = number(&query(parts)?, "before", 1..=u64::MAX)?;
-    let mut last = before.map_or(app.engine.published().0, |before| before - 1);
+    let pairs = query(parts)?;
+    let is_later = pairs.iter().any(|(name, _)| name == "before");
+    let through = requested_before(&pairs, &app.engine.published())?;
+    let (found, rest) = app.engine.blocks_back(&through, BLOCKS_A_PAGE)?;
     let mut blocks = Vec::new();
-    while blocks.len() < BLOCKS_A_PAGE && last > 0 {
-        let Some(block) = app.engine.block(Sequence(last))? else { break };
-        last = block.first.0 - 1;
+    for block in found {
         let records = block_records(app, visit, &block)?;
         blocks.push((block, records));
     }
+    let go_on_before = (!rest.is_empty()).then(|| cut_name(&rest.next()));
     let body = html! {
         p.actions { a.button href="/console/journal/prove" { (visit.say(words::PROVE)) } }
         @if blocks.is_empty() { p.dim { (visit.say(words::NOTHING)) } }
         @for (block, records) in &blocks { (block_card(visit, block, records)) }
         p.pager {
-            @if before.is_some() { a href="/console/journal" { "← " (visit.say(words::NEWEST)) } }
+            @if is_later { a href="/console/journal" { "← " (visit.say(words::NEWEST)) } }
             " "
-            @if last > 0 { a href={"/console/journal?before=" (last + 1)} { (visit.say(words::BEFORE_BLOCK)) " →" } }
+            @if let Some(before) = go_on_before { a href={"/console/journal?before=" (before)} { (visit.say(words::BEFORE_BLOCK)) " →" } }
         }
     };
     Ok(Screen { section: Section::Journal, title: visit.say(words::JOURNAL).to_owned(), body })

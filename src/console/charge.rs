@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::store::Sequence;
+use actors::cut::Position;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -28,6 +28,7 @@ use crate::console::webhooks;
 use crate::console::wire_words;
 use crate::console::words;
 use crate::http::caller::PathId;
+use crate::http::cut::record_name;
 use crate::http::problem::Problem;
 use crate::http::reply::query;
 use crate::mask;
@@ -70,7 +71,7 @@ fn screen(app: &App, visit: &Visit, txid: &str, parts: &Parts) -> Result<Screen,
 }
 
 /// When the money of a card charge falls due.
-fn due(records: &[(Sequence, Record)]) -> Option<(Timestamp, Timestamp)> {
+fn due(records: &[(Position, Record)]) -> Option<(Timestamp, Timestamp)> {
     records.iter().flat_map(|(_, record)| &record.events).find_map(|event| match event {
         Event::CardCaptured { seller_due, splits_due, .. } => Some((seller_due.start(), splits_due.start())),
         _ => None,
@@ -85,7 +86,7 @@ fn status_class(outcome: &ChargeOutcome) -> &'static str {
     }
 }
 
-fn head(app: &App, visit: &Visit, charge: &Charge, records: &[(Sequence, Record)]) -> Markup {
+fn head(app: &App, visit: &Visit, charge: &Charge, records: &[(Position, Record)]) -> Markup {
     let engine = &app.engine;
     let merchant = LedgerId::Merchant(engine.ids().group(charge.id));
     let payer = payer(engine, charge.id, charge.payer.as_ref());
@@ -176,7 +177,7 @@ fn picture(app: &App, visit: &Visit, charge: &Charge, due: Option<(Timestamp, Ti
 }
 
 /// The refunds and disputes that the Records of a charge name.
-fn decisions(app: &App, visit: &Visit, records: &[(Sequence, Record)]) -> Result<Markup, Problem> {
+fn decisions(app: &App, visit: &Visit, records: &[(Position, Record)]) -> Result<Markup, Problem> {
     let (mut refunds, mut disputes) = (Vec::new(), Vec::new());
     for event in records.iter().flat_map(|(_, record)| &record.events) {
         match event {
@@ -225,7 +226,7 @@ fn decisions(app: &App, visit: &Visit, records: &[(Sequence, Record)]) -> Result
 }
 
 /// The entries of the first Records, as far as there is room.
-fn entries(app: &App, visit: &Visit, records: &[(Sequence, Record)]) -> Markup {
+fn entries(app: &App, visit: &Visit, records: &[(Position, Record)]) -> Markup {
     let mut room = POSTINGS_MAX;
     let with_entries: Vec<_> = records.iter().filter(|(_, record)| !record.entries.is_empty()).collect();
     let mut cards = Vec::new();
@@ -236,8 +237,8 @@ fn entries(app: &App, visit: &Visit, records: &[(Sequence, Record)]) -> Markup {
     }
     html! {
         @for (sequence, record, shown) in &cards {
-            section.card aria-labelledby={"entries-" (sequence.0)} {
-                h2 id={"entries-" (sequence.0)} {
+            section.card aria-labelledby={"entries-" (record_name(**sequence))} {
+                h2 id={"entries-" (record_name(**sequence))} {
                     (visit.say(words::ENTRIES)) ": " (facts_of(visit.language, record)) " "
                     span.aside { "(" (record_link(visit.language, **sequence)) ")" }
                 }
@@ -248,7 +249,7 @@ fn entries(app: &App, visit: &Visit, records: &[(Sequence, Record)]) -> Markup {
     }
 }
 
-fn timeline(app: &App, visit: &Visit, records: &[(Sequence, Record)]) -> Result<Markup, Problem> {
+fn timeline(app: &App, visit: &Visit, records: &[(Position, Record)]) -> Result<Markup, Problem> {
     let mut rows = Vec::new();
     for (sequence, record) in records {
         rows.push((sequence, record, app.engine.block(*sequence)?.map(|block| format!("{:?}", block.hash()))));

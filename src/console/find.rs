@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -17,6 +16,7 @@ use ledger::withdrawal::Withdrawal;
 use crate::app::App;
 use crate::console::page::Visit;
 use crate::console::words;
+use crate::http::cut::{named_record, record_name};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{query, single};
 use crate::ops::{books, merchants, preview};
@@ -67,9 +67,8 @@ fn charge_of_split(app: &App, name: &str) -> Result<Option<Charge>, Problem> {
 }
 
 fn place_of_found(app: &App, name: &str) -> Result<Option<String>, Problem> {
-    if let Ok(sequence) = name.trim_start_matches('#').parse::<u64>() {
-        let exists = sequence > 0 && Sequence(sequence) <= app.engine.published();
-        return Ok(exists.then(|| format!("/console/records/{sequence}")));
+    if let Some(at) = named_record(name.trim_start_matches('#')) {
+        return Ok(app.engine.has_record(at).then(|| format!("/console/records/{}", record_name(at))));
     }
     if let Ok(ledger) = books::find(app, name) {
         return Ok(Some(format!("/console/ledgers/{}", ledger_name(&app.engine, ledger))));
@@ -118,5 +117,5 @@ fn place_of_found(app: &App, name: &str) -> Result<Option<String>, Problem> {
         || engine.subscription(merchant, id)?.is_some()
         || engine.stored_card(merchant, id)?.is_some();
     let first = is_known.then(|| engine.history(id)).transpose()?.and_then(|mut records| records.next());
-    Ok(first.transpose()?.map(|(sequence, _)| format!("/console/records/{}", sequence.0)))
+    Ok(first.transpose()?.map(|(at, _)| format!("/console/records/{}", record_name(at))))
 }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use actors::cut::Cut;
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::response::Response;
@@ -9,7 +10,7 @@ use maud::{Markup, html};
 
 use crate::app::App;
 use crate::console::page::{Screen, Section, Visit};
-use crate::console::records::record_link;
+use crate::console::records::cut_link;
 use crate::console::show;
 use crate::console::wire_words;
 use crate::console::words;
@@ -33,14 +34,16 @@ fn screen(app: &App, visit: &Visit) -> Result<Screen, Problem> {
     };
     let head = engine.published();
     let through = match app.last_backup.through() {
-        Some(through) if through > 0 && through <= head.0 => record_link(visit.language, Sequence(through)),
+        Some(through) if through > 0 && head.partitions() == 1 && through <= head.records() => {
+            cut_link(visit.language, &Cut::new(vec![Sequence(through)]))
+        }
         Some(through) => html! { (show::count(visit.language, through)) },
         None => html! { "—" },
     };
     let measured = Measured::of(app)?;
     let pairs = vec![
         (visit.say(words::VERSION), html! { (env!("CARGO_PKG_VERSION")) }),
-        (visit.say(words::HEAD), html! { @if head.0 > 0 { (record_link(visit.language, head)) } @else { "0" } }),
+        (visit.say(words::HEAD), html! { @if !head.is_empty() { (cut_link(visit.language, &head)) } @else { "0" } }),
         (visit.say(words::LAST_BACKUP), backup),
         (visit.say(words::LAST_BACKUP_THROUGH), through),
         (visit.say(words::COMMIT_TIME), html! { (measured.times("centavo_journal_commit_seconds")) }),

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use actors::engine::NewestCharges;
-use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -17,8 +16,9 @@ use crate::console::scope::Scope;
 use crate::console::show;
 use crate::console::wire_words;
 use crate::console::words;
+use crate::http::cut::{next_before, requested_before};
 use crate::http::problem::Problem;
-use crate::http::reply::{number, query};
+use crate::http::reply::query;
 
 /// Charges on a page.
 const A_PAGE: usize = 50;
@@ -33,9 +33,11 @@ pub async fn charges(State(app): State<Arc<App>>, visit: Visit, parts: Parts) ->
 }
 
 fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
-    let before = number(&query(parts)?, "before", 1..=u64::MAX >> 1)?;
-    let NewestCharges { found, go_on_before } =
-        app.engine.newest_charges(before.map_or(Sequence(u64::MAX), Sequence), A_PAGE)?;
+    let pairs = query(parts)?;
+    let is_later = pairs.iter().any(|(name, _)| name == "before");
+    let through = requested_before(&pairs, &app.engine.published())?;
+    let NewestCharges { found, rest } = app.engine.newest_charges(&through, A_PAGE)?;
+    let go_on_before = next_before(&rest);
     let mut charges = Vec::new();
     for (_, id) in found {
         charges.push(app.engine.known_object::<Charge>(id)?);
@@ -48,10 +50,10 @@ fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
                 (show::scrolled(visit.say(words::CHARGES), table(app, visit, &charges)))
             }
             p.pager {
-                @if before.is_some() { a href="/console/charges" { "← " (visit.say(words::NEWEST)) } }
+                @if is_later { a href="/console/charges" { "← " (visit.say(words::NEWEST)) } }
                 " "
                 @if let Some(before) = go_on_before {
-                    a href={"/console/charges?before=" (before.0)} rel="next" { (visit.say(words::OLDER)) " →" }
+                    a href={"/console/charges?before=" (before)} rel="next" { (visit.say(words::OLDER)) " →" }
                 }
             }
         }

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use actors::store::Sequence;
+use actors::engine::Totals;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use ledger::account::Account;
@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::console::movements;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::queue::kind_word;
-use crate::console::records::{facts_of, record_link};
+use crate::console::records::{cut_link, facts_of, record_link};
 use crate::console::scope::Scope;
 use crate::console::show;
 use crate::console::words::{self, Word};
@@ -51,16 +51,16 @@ const NEWEST: u64 = 12;
 
 /// The newest Records in words.
 fn newest(app: &App, language: Language) -> Result<Markup, Problem> {
-    let records = app.newest_records.before(&app.engine, Sequence(u64::MAX), NEWEST)?;
+    let (records, _) = app.newest_records.through(&app.engine, &app.engine.published(), NEWEST)?;
     Ok(html! {
         section.card aria-labelledby="newest" {
             h2 id="newest" { (words::NEWEST_RECORDS.text(language)) }
             @if records.is_empty() { p.dim { (words::NOTHING.text(language)) } }
             ol.timeline {
-                @for NewestRecord { sequence, record, .. } in &records {
+                @for NewestRecord { at, record, .. } in &records {
                     li {
                         (show::short_moment(language, record.effective_at)) " "
-                        strong { (facts_of(language, record)) } " · " (record_link(language, *sequence)) " · "
+                        strong { (facts_of(language, record)) } " · " (record_link(language, *at)) " · "
                         bdi { (show::owner_name(&app.engine, language, record.owner)) }
                         @if let Some(charge) = charge_of(record) {
                             " · " a href={"/console/charges/" (charge.txid())} { code { (charge.txid()) } }
@@ -153,7 +153,7 @@ fn is_of_the_platform(account: Account) -> bool {
 /// newest Records.
 pub fn picture(app: &App, language: Language) -> Result<Markup, Problem> {
     let say = |word: Word| word.text(language);
-    let (through, is_balanced, totals) = app.engine.totals();
+    let Totals { through, is_balanced, kinds: totals } = app.engine.totals();
     let sums = TYPES.map(|(heading, name, is_credit)| {
         let of = totals.iter().filter(|(account, _)| is_of_the_platform(*account));
         let of_type = of.filter(|(account, _)| account.kind_name().starts_with(name));
@@ -175,7 +175,7 @@ pub fn picture(app: &App, language: Language) -> Result<Markup, Problem> {
             }
             p {
                 @if is_balanced { (say(words::BALANCED)) } @else { strong { (say(words::UNBALANCED)) } }
-                @if through.0 > 0 { " (" (say(words::THROUGH_RECORD)) " " (record_link(language, through)) ")" }
+                @if !through.is_empty() { " (" (say(words::THROUGH_RECORD)) " " (cut_link(language, &through)) ")" }
             }
             p {
                 a href="/console/health" { (say(words::HEALTH)) } ": "

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use actors::cut::{Cut, Position};
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
@@ -17,13 +18,14 @@ use crate::console::page::{Screen, Section, Visit};
 use crate::console::paging::{pager, part};
 use crate::console::posted::PostedForm;
 use crate::console::queue::kind_word;
-use crate::console::records::record_link;
+use crate::console::records::{cut_link, record_link};
 use crate::console::show;
 use crate::console::wire_words;
 use crate::console::words;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
+use crate::http::cut::{cut_name, cut_of};
 use crate::http::idempotency::SentKey;
 use crate::http::language::Language;
 use crate::http::problem::Problem;
@@ -45,7 +47,7 @@ fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Proble
     let page = part(&query(parts)?, MONTHS_A_PAGE)?;
     let current = visit.now.month();
     let closed = app.engine.closed_periods();
-    let first = app.engine.block(Sequence(1))?.map_or(current, |block| Timestamp(block.booked_at_ms).month());
+    let first = first_booked(app)?.map_or(current, Timestamp::month);
     let first = closed.first().map_or(first, |(month, _)| first.min(*month));
     let total = u64::from(current.0.saturating_sub(first.0));
     let newest = u64::from(current.0).saturating_sub(page.skip());
@@ -66,7 +68,7 @@ fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Proble
     Ok(Screen { section: Section::TrialBalance, title: visit.say(words::MONTHS).to_owned(), body })
 }
 
-fn table(visit: &Visit, rows: &[(Month, &'static str, Option<Sequence>)]) -> Markup {
+fn table(visit: &Visit, rows: &[(Month, &'static str, Option<Position>)]) -> Markup {
     html! {
         table {
             thead {
@@ -124,15 +126,25 @@ async fn screen(app: &Arc<App>, visit: &Visit, period: &str) -> Result<Screen, P
 }
 
 /// The last Record of a month; none while there is no Record.
-fn cut(period: &PeriodView) -> Option<Sequence> {
-    period.cut.values().next().map(|last| Sequence(*last)).filter(|last| last.0 > 0)
+fn cut(period: &PeriodView) -> Option<Cut> {
+    Some(cut_of(&period.cut)).filter(|cut| !cut.is_empty())
+}
+
+/// When the first Record of all was booked.
+fn first_booked(app: &App) -> Result<Option<Timestamp>, Problem> {
+    let mut first: Option<i64> = None;
+    for at in app.engine.published().iter() {
+        let block = app.engine.block(Position { sequence: Sequence::FIRST, ..at })?;
+        first = first.into_iter().chain(block.map(|block| block.booked_at_ms)).min();
+    }
+    Ok(first.map(Timestamp))
 }
 
 fn facts(app: &App, visit: &Visit, month: Month, period: &PeriodView) -> Vec<(&'static str, Markup)> {
     let by = |name: &str, at: &Option<String>| {
         html! { bdi { (name) } @if let Some(at) = at { " · " (show::text_moment(visit.language, at)) } }
     };
-    let cut = html! { @if let Some(last) = cut(period) { (record_link(visit.language, last)) } @else { "—" } };
+    let cut = html! { @if let Some(cut) = cut(period) { (cut_link(visit.language, &cut)) } @else { "—" } };
     let mut pairs = vec![
         (visit.say(words::STATUS), html! { (visit.say(wire_words::period_status(period.status))) }),
         (visit.say(words::MONTH_CUT), cut),
@@ -159,15 +171,15 @@ fn facts(app: &App, visit: &Visit, month: Month, period: &PeriodView) -> Vec<(&'
     pairs
 }
 
-fn open_items(visit: &Visit, cut: Option<Sequence>, items: &[OpenItem]) -> Markup {
-    let named = |item: &OpenItem| match (item.kind, cut) {
+fn open_items(visit: &Visit, cut: Option<Cut>, items: &[OpenItem]) -> Markup {
+    let named = |item: &OpenItem| match (item.kind, &cut) {
         ("waiting", _) => html! { a href={"/console/queue?kind=" (item.name)} { (visit.say(kind_word(&item.name))) } },
         ("unanswered", _) => html! { (visit.say(words::CHARGES)) },
         ("unreconciled", _) | ("uncompared", _) if !item.name.contains(':') => {
             html! { (visit.say(wire_words::file_kind(&item.name))) }
         }
-        (_, Some(Sequence(cut))) => {
-            html! { a href={"/console/trial-balance?account=" (item.name) "&at=" (cut)} { (show::breakable(&item.name)) } }
+        (_, Some(cut)) => {
+            html! { a href={"/console/trial-balance?account=" (item.name) "&at=" (cut_name(cut))} { (show::breakable(&item.name)) } }
         }
         _ => show::breakable(&item.name),
     };

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use actors::cut::Position;
 use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
@@ -15,6 +16,7 @@ use crate::console::page::{Screen, Section, Visit};
 use crate::console::records::record_link;
 use crate::console::show;
 use crate::console::words::{self, Word};
+use crate::http::cut::requested_partition;
 use crate::http::language::Language;
 use crate::http::problem::Problem;
 use crate::http::reply::{number, query};
@@ -28,10 +30,21 @@ pub async fn prove(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> R
 async fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
     visit.whole()?;
     let head = app.engine.published();
-    let from = Sequence(number(&query(parts)?, "from", 1..=head.0.max(1))?.unwrap_or(1));
-    let proof = app.proofs.prove(&app.engine, from).await?;
+    let pairs = query(parts)?;
+    let partition = requested_partition(&pairs)?;
+    let from = Sequence(number(&pairs, "from", 1..=head.of(partition).0.max(1))?.unwrap_or(1));
+    let proof = app.proofs.prove(&app.engine, Position { partition, sequence: from }).await?;
     let body = html! {
         section.card aria-label=(visit.say(words::PROOF)) { (outcome(visit.language, &proof)) }
+        @if head.partitions() > 1 {
+            p.actions {
+                @for at in head.iter() {
+                    a.button href={"/console/journal/prove?partition=" (at.partition.0)} {
+                        (visit.say(words::PARTITION)) " " (at.partition.0)
+                    }
+                }
+            }
+        }
         p { a href="/console/journal" { "← " (visit.say(words::JOURNAL)) } }
     };
     Ok(Screen { section: Section::Journal, title: visit.say(words::PROOF).to_owned(), body })
@@ -40,7 +53,6 @@ async fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Probl
 /// What was proved: from which Record through which, and how many blocks that are.
 fn outcome(language: Language, proof: &ChainProof) -> Markup {
     let say = |word: Word| word.text(language);
-    let link = |sequence| record_link(language, sequence);
     html! {
         @if let Some(cause) = &proof.broken {
             p.warning role="alert" { strong { (say(words::CHAIN_BROKEN)) } " " span lang="en" { (cause) } }
@@ -49,6 +61,7 @@ fn outcome(language: Language, proof: &ChainProof) -> Markup {
             None => @if proof.broken.is_none() { p.dim { (say(words::NOTHING)) } },
             Some((first, last)) => {
                 @let end = last.next().0 - 1;
+                @let link = |sequence| record_link(language, Position { partition: last.partition, sequence });
                 @if proof.broken.is_none() {
                     p {
                         span.badge.good { (say(words::CHAIN_HOLDS)) }

@@ -1,5 +1,6 @@
 //! Records on a page of the console: their facts in words, links to them, and their blocks.
 
+use actors::cut::{Cut, Position};
 use actors::records::LoadError;
 use actors::store::{Block, Sequence};
 use ledger::record::Record;
@@ -10,6 +11,7 @@ use crate::app::App;
 use crate::console::page::Visit;
 use crate::console::show;
 use crate::console::words;
+use crate::http::cut::record_name;
 use crate::http::language::Language;
 use crate::http::problem::Problem;
 
@@ -28,49 +30,68 @@ pub fn facts_of(language: Language, record: &Record) -> String {
 }
 
 /// A link to the page of a Record.
-pub fn record_link(language: Language, sequence: Sequence) -> Markup {
-    html! { a href={"/console/records/" (sequence.0)} { (words::RECORD.text(language)) " " (sequence.0) } }
+pub fn record_link(language: Language, at: Position) -> Markup {
+    let name = record_name(at);
+    html! { a href={"/console/records/" (name)} { (words::RECORD.text(language)) " " (name) } }
+}
+
+/// A cut: a link to its last Record, or how many Records count where there are several partitions.
+pub fn cut_link(language: Language, cut: &Cut) -> Markup {
+    match cut.iter().next() {
+        Some(only) if cut.partitions() == 1 => record_link(language, only),
+        _ => html! { span title=(cut) { (show::count(language, cut.records())) " " (words::RECORDS.text(language)) } },
+    }
 }
 
 /// The Records of a block in words, the first ones, and the way to prove the chain from there.
 pub fn block_records(app: &App, visit: &Visit, block: &Block) -> Result<Markup, Problem> {
     let mut rows = Vec::new();
-    for (sequence, bytes) in (block.first.0..).zip(&block.records).take(RECORDS_OF_BLOCK_MAX) {
-        let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence, error })?;
+    for (at, bytes) in block.positions().take(RECORDS_OF_BLOCK_MAX) {
+        let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence: at.sequence.0, error })?;
         let owner = show::owner_name(&app.engine, visit.language, record.owner);
-        rows.push((sequence, facts_of(visit.language, &record), owner));
+        rows.push((at, facts_of(visit.language, &record), owner));
     }
     Ok(html! {
         ol.timeline {
-            @for (sequence, facts, owner) in &rows {
-                li { (record_link(visit.language, Sequence(*sequence))) " · " strong { (facts) } " · " bdi { (owner) } }
+            @for (at, facts, owner) in &rows {
+                li { (record_link(visit.language, *at)) " · " strong { (facts) } " · " bdi { (owner) } }
             }
         }
         @if block.records.len() > RECORDS_OF_BLOCK_MAX { p.dim { (visit.say(words::MORE_OF_BLOCK)) } }
         p.actions {
-            a.button href={"/console/journal/prove?from=" (block.first.0)} {
+            a.button href={"/console/journal/prove?from=" (block.first.0) (of_partition(block))} {
                 (visit.say(words::PROVE_FROM)) " " span.dim { "(" (block.first.0) ")" }
             }
         }
     })
 }
 
+/// The parameter that names the partition of a block, where that is not 0.
+fn of_partition(block: &Block) -> String {
+    if block.partition.0 == 0 { String::new() } else { format!("&partition={}", block.partition.0) }
+}
+
 /// A block with its place in the chain, and what stands below it.
 pub fn block_card(visit: &Visit, block: &Block, below: &Markup) -> Markup {
     let last = block.first.0 + block.records.len() as u64 - 1;
+    let link =
+        |sequence| record_link(visit.language, Position { partition: block.partition, sequence: Sequence(sequence) });
     let facts = show::facts(vec![
         (visit.say(words::BOOKED), show::moment(visit.language, Timestamp(block.booked_at_ms))),
         (
             visit.say(words::BLOCK_RECORDS),
             html! {
-                (record_link(visit.language, block.first))
-                @if last > block.first.0 { " – " (record_link(visit.language, Sequence(last))) }
+                (link(block.first.0))
+                @if last > block.first.0 { " – " (link(last)) }
             },
         ),
         (visit.say(words::BLOCK_HASH), html! { code.hash { (format!("{:?}", block.hash())) } }),
         (visit.say(words::BLOCK_BEFORE), html! { code.hash { (format!("{:?}", block.previous)) } }),
     ]);
-    let id = format!("block-{}", block.first.0);
+    let id = match block.partition.0 {
+        0 => format!("block-{}", block.first.0),
+        partition => format!("block-{partition}-{}", block.first.0),
+    };
     let heading = format!("{} {}–{last}", visit.say(words::BLOCK_HEADING), block.first.0);
     html! { section.card aria-labelledby=(id) { h2 id=(id) { (heading) } (facts) (below) } }
 }

@@ -7,7 +7,6 @@
 
 use std::sync::Arc;
 
-use actors::store::Sequence;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::header::{HeaderName, HeaderValue};
 use axum::http::request::Parts;
@@ -79,9 +78,9 @@ fn answer(app: &App, visit: &Visit, answered: SlowAnswer) -> Response {
         SlowAnswer::Page(page) => page,
         SlowAnswer::Reads(since) => {
             let under_way = if visit.here().starts_with("/console/trial-balance") {
-                app.past_books.under_way().map(|(cut, read, of)| (words::AFTER_RECORD, cut, read, of))
+                app.past_books.under_way().map(|(cut, read, of)| (words::AFTER_RECORD, cut.records(), read, of))
             } else if visit.here().starts_with("/console/journal/prove") {
-                app.proofs.under_way().map(|proof| (words::FROM_RECORD, proof.from, proof.read, proof.of))
+                app.proofs.under_way().map(|proof| (words::FROM_RECORD, proof.from.sequence.0, proof.read, proof.of))
             } else {
                 None
             };
@@ -95,14 +94,14 @@ fn answer(app: &App, visit: &Visit, answered: SlowAnswer) -> Response {
 }
 
 /// `under_way`: the Record that a job is about and how, how much is read, and how much there is.
-fn body(language: Language, here: &str, seconds: u64, under_way: Option<(Word, Sequence, u64, u64)>) -> Markup {
+fn body(language: Language, here: &str, seconds: u64, under_way: Option<(Word, u64, u64, u64)>) -> Markup {
     let (say, count) = (|word: Word| word.text(language), |number| show::count(language, number));
     html! {
         section.card id="reading" aria-label=(say(words::READING)) {
             p role="status" { (say(words::READING_WHAT)) }
             @if let Some((how, record, read, of)) = under_way {
                 progress max=(of.max(1)) value=(read) aria-label=(say(words::READING)) {}
-                p { (say(how)) " " (count(record.0)) ": " (count(read)) " " (say(words::OF)) " " (count(of)) }
+                p { (say(how)) " " (count(record)) ": " (count(read)) " " (say(words::OF)) " " (count(of)) }
             }
             p.dim { (seconds) " s" }
             p.actions { a.button href=(here) { (say(words::LOOK_AGAIN)) } }

@@ -15,7 +15,7 @@ use crate::console::books::{balance_table, cut_form};
 use crate::console::form::optional;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::paging::{pager, part};
-use crate::console::records::record_link;
+use crate::console::records::cut_link;
 use crate::console::scope::Scope;
 use crate::console::show;
 use crate::console::words;
@@ -84,7 +84,7 @@ fn state(visit: &Visit, balance: &TrialBalance) -> Markup {
     html! {
         p {
             @if balance.balanced { (visit.say(words::BALANCED)) } @else { strong { (visit.say(words::UNBALANCED)) } }
-            @if through.0 > 0 { " (" (visit.say(words::THROUGH_RECORD)) " " (record_link(visit.language, through)) ")" }
+            @if !through.is_empty() { " (" (visit.say(words::THROUGH_RECORD)) " " (cut_link(visit.language, &through)) ")" }
         }
     }
 }

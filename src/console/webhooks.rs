@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use actors::store::Sequence;
+use actors::cut::Position;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -119,7 +119,7 @@ fn events_screen(app: &App, visit: &Visit, id: &str, parts: &Parts) -> Result<Sc
     let group = find(app, id)?;
     visit.sees(Some(group))?;
     let page = part(&query(parts)?, EVENTS_A_PAGE)?;
-    let end = app.engine.published().plus(1);
+    let end = app.engine.published_of(group).plus(1);
     let total = app.engine.webhook_event_count(group, end)?;
     let last = total.saturating_sub(page.skip());
     let mut listed = app.engine.webhook_events(group, last.saturating_sub(page.per_page) + 1..last + 1)?;
@@ -164,7 +164,7 @@ fn event_screen(app: &App, visit: &Visit, id: &str, parts: &Parts) -> Result<Scr
                 (visit.say(words::ID), html! { code { (event.id.uuid()) } }),
                 (visit.say(words::WHEN), show::moment(visit.language, event.at())),
                 (visit.say(words::MERCHANT), merchant_link(app, visit, merchant.as_deref())),
-                (visit.say(words::RECORD), record_link(visit.language, event.sequence())),
+                (visit.say(words::RECORD), record_link(visit.language, event.position(&app.engine))),
             ]))
             @if visit.may(Role::Decide) && !statuses.is_empty() {
                 (again_form(visit, &event, merchant.as_deref().unwrap_or_default(), kind))
@@ -238,15 +238,15 @@ pub fn of_records(
     app: &App,
     visit: &Visit,
     group: GroupNumber,
-    records: &[(Sequence, Record)],
+    records: &[(Position, Record)],
 ) -> Result<Markup, Problem> {
     let mut rows = Vec::new();
-    for (sequence, record) in records {
+    for (at, record) in records {
         let count = webhook_events(record).len().min(OF_CHARGE_MAX - rows.len()) as u64;
         if count == 0 {
             continue;
         }
-        let first = app.engine.webhook_event_count(group, *sequence)? + 1;
+        let first = app.engine.webhook_event_count(group, at.sequence)? + 1;
         for listed in app.engine.webhook_events(group, first..first + count)? {
             let event = OutboxEvent::read(&app.engine, group, listed)?;
             let statuses = app.webhooks.delivery_statuses(group, event.number());

@@ -188,6 +188,8 @@ words! {
     BLOCK_HEADING = "Bloco", "Block";
     BLOCK_HASH = "Hash do bloco", "Hash of the block";
     BLOCK_BEFORE = "Hash do bloco anterior", "Hash of the block before it";
+    RECORDS = "Records", "Records";
+    PARTITION = "Partição", "Partition";
     BLOCK_RECORDS = "Records do bloco", "Records of the block";
     ASKED_BY = "Pedido por", "Asked for by";
     APPROVED_BY = "Aprovado por", "Approved by";

@@ -104,7 +104,7 @@ impl<'a> Stage<'a> {
     /// Finds or opens the merchant, makes a key, and registers and approves the recipients.
     async fn set(running: &'a Running, guide: &Guide) -> Result<Self, CallError> {
         let app = &running.app;
-        let records = app.engine.published().0;
+        let records = app.engine.records_published();
         let operations = Client::new(running.operations, guide.operator.reveal())?;
         let found = find_merchant(app);
         if records > 0 {
@@ -206,7 +206,7 @@ impl<'a> Stage<'a> {
         let bar = terminal::bar("charging cards", "charges");
         bar.set_length(charges);
         let next = Arc::new(AtomicU64::new(0));
-        let records = self.running.app.engine.published().0;
+        let records = self.running.app.engine.records_published();
         let begun = Instant::now();
         let mut callers = JoinSet::new();
         for _ in 0..IN_FLIGHT.min(charges) {
@@ -219,7 +219,7 @@ impl<'a> Stage<'a> {
         }
         let took = begun.elapsed();
         bar.finish_and_clear();
-        let records = self.running.app.engine.published().0 - records;
+        let records = self.running.app.engine.records_published() - records;
         answers.report(took, records).iter().for_each(|line| say(line));
         Ok(())
     }
@@ -232,7 +232,7 @@ impl<'a> Stage<'a> {
         let statement = self.merchant.expect(Method::GET, &path, None).await?;
         let (through, rows) = self.running.app.engine.trial_balance();
         say("");
-        say(&format!("Trial balance after Record {}, in reais", count(through.0)));
+        say(&format!("Trial balance after Record {}, in reais", count(through.records())));
         say("");
         report::trial_balance(self.group, &rows).iter().for_each(|line| say(&format!("  {line}")));
         say("");

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use actors::store::Sequence;
+use actors::cut::Position;
 use chrono::{Datelike, NaiveDate};
 use ledger::account::Account;
 use ledger::entry::{Posting, Side};
@@ -41,7 +41,7 @@ pub(super) struct AccountBooks {
 
 /// Postings of one Record in one ledger.
 pub(super) struct LedgerMovement<'a> {
-    pub(super) sequence: Sequence,
+    pub(super) at: Position,
     /// Time of the booking, in milliseconds since the Unix epoch.
     pub(super) booked_at_ms: i64,
     /// The same: RFC 3339, milliseconds, `Z`.

@@ -7,7 +7,7 @@ use chrono::NaiveDate;
 use ledger::source::Source;
 
 /// Version of the columns, for readers of the files.
-pub const SCHEMA: u32 = 2;
+pub const SCHEMA: u32 = 3;
 
 /// RowKind of a column's values.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,7 +51,7 @@ pub(super) enum RowCell<'a> {
 }
 
 /// How many columns there are.
-pub(super) const WIDTH: usize = 19 + Source::OBJECTS.len();
+pub(super) const WIDTH: usize = 20 + Source::OBJECTS.len();
 
 /// All columns.
 pub(super) const COLUMNS: [RowColumn; WIDTH] = [
@@ -87,6 +87,7 @@ pub(super) const COLUMNS: [RowColumn; WIDTH] = [
     optional(Source::OBJECTS[11], "Lançamento da casa", RowKind::Text),
     optional(Source::OBJECTS[12], "Referência", RowKind::Text),
     optional("operator", "Operador", RowKind::Text),
+    column("partition", "Partição", RowKind::Number),
 ];
 
 const fn column(name: &'static str, head_ptbr: &'static str, kind: RowKind) -> RowColumn {

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use actors::backup::{BackupError, Frame};
-use actors::store::{Block, BlockHash, Head, Sequence};
+use actors::cut::{Cut, Reached};
+use actors::store::{Head, Partition, Sequence};
 use chrono::Utc;
 
 use super::exporter::{ExportError, Exporter};
@@ -14,6 +15,7 @@ use super::folder::Folder;
 use super::manifest::{Draft, ManifestError, are_over};
 use super::totals::Exported;
 use crate::config::ExportSettings;
+use crate::http::cut::cut_name;
 use crate::http::timestamp::{begin_of, day_of};
 use crate::journal_source::{Frames, JournalSource, JournalSourceFailure};
 use crate::terminal::{self, advance};
@@ -59,7 +61,7 @@ pub enum ExportFailure {
 struct Made {
     exported: Exported,
     files: usize,
-    cut: Sequence,
+    cut: Cut,
     source: String,
 }
 
@@ -90,7 +92,7 @@ fn make(settings: &ExportSettings) -> Result<Made, ExportFailure> {
     let mut first = Sequence::FIRST;
     let begins_before = settings.request.from.map(begin_of);
     if let Some(before) = begins_before.map(|time| journal.before(time, settings.at, false)).transpose()?.flatten() {
-        first = before.through();
+        first = before.through().of(Partition(0));
         exporter.begin_at(&before).map_err(failed)?;
     }
     let mut frames = journal.frames(first)?;
@@ -108,19 +110,20 @@ fn make(settings: &ExportSettings) -> Result<Made, ExportFailure> {
         exporter = exporter.mapped(chart.clone(), *level);
     }
     let bar = terminal::bar("reading the journal", "Records");
-    let (mut last_block, mut before) = (None, (0, BlockHash::ZERO));
+    let through = Cut::new(vec![cut]);
+    let (mut reached, mut before) = (Reached::default(), Reached::default());
     let mut is_complete = cut == last && are_over(&settings.request, Utc::now().timestamp_millis());
     for frame in frames {
         let Frame::Block(block) = frame? else { continue };
-        let goes_on = exporter.post_block(&block, cut, &mut folder).map_err(failed)?;
+        let goes_on = exporter.post_block(&block, &through, &mut folder).map_err(failed)?;
         advance(&bar, block.next().0 - 1, cut.0);
         if settings.request.from.is_some_and(|from| day_of(block.booked_at_ms) < from) {
-            before = (block.next().0 - 1, block.hash());
+            before.pass(&block, &Cut::new(vec![last]));
         }
         let is_after = settings.request.to.is_some_and(|to| day_of(block.booked_at_ms) > to);
         is_complete |= is_after;
-        if block.first <= cut && !is_after {
-            last_block = Some(block);
+        if !is_after {
+            reached.pass(&block, &through);
         }
         if !goes_on {
             break;
@@ -132,14 +135,14 @@ fn make(settings: &ExportSettings) -> Result<Made, ExportFailure> {
         request: &settings.request,
         chart: settings.chart.as_ref(),
         compress: settings.compress,
-        cut: last_block.as_ref().map_or(0, |block| cut.0.min(block.next().0 - 1)),
+        cut: reached.cut().clone(),
         is_complete,
-        head: last_block.as_ref().map_or(BlockHash::ZERO, Block::hash).0,
-        before: (before.0, before.1.0),
+        head: reached.head(),
+        before: (before.cut().clone(), before.head()),
         is_of_owner: &|_| true,
         exported: &exported,
     };
-    let (manifest, cut) = (draft.manifest(&settings.out)?, Sequence(draft.cut));
+    let (manifest, cut) = (draft.manifest(&settings.out)?, draft.cut.clone());
     let files = folder.finish_with(Some(draft.name()), |files, out| manifest.write(files, out)).map_err(write)?;
     Ok(Made { exported, files, cut, source: journal.to_string() })
 }
@@ -157,7 +160,7 @@ fn head_of(frames: &mut Frames<'_>) -> Result<Head, ExportFailure> {
 fn summary(out: &Path, made: &Made, seconds: f64) -> Vec<String> {
     let Made { exported, files, cut, source } = made;
     let rows = [
-        ["Cut", &format!("sequence {}", cut.0)],
+        ["Cut", &format!("sequence {}", cut_name(cut))],
         ["Postings", &terminal::count(exported.rows)],
         ["Debits", &format!("R$ {}", terminal::reais(exported.debits))],
         ["Credits", &format!("R$ {}", terminal::reais(exported.credits))],

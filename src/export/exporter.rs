@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use actors::cut::{Cut, Position};
 use actors::engine::Told;
 use actors::names::{HOUSE, Names};
-use actors::store::{Block, Sequence};
+use actors::store::Block;
 use chrono::NaiveDate;
 use ledger::account::Account;
 use ledger::entry::{Balance, Posting, Side};
@@ -37,10 +38,10 @@ pub enum ExportError {
     #[error(transparent)]
     Write(#[from] io::Error),
     /// A Record can't be read.
-    #[error("Record {}: {error}", at.0)]
+    #[error("Record {at}: {error}")]
     Decode {
-        /// Sequence of the Record.
-        at: Sequence,
+        /// Place of the Record.
+        at: Position,
         /// The defect.
         error: DecodeError,
     },
@@ -83,13 +84,13 @@ pub struct Exporter {
     /// A file that is no text, once it was begun.
     typed: Option<TypedRows>,
     keeps_balances: bool,
-    /// The last Record of the books that it began with.
-    counted: Sequence,
+    /// The last Records of the books that it began with.
+    counted: Cut,
     /// Latest booking of a Record that belongs to the requested days, in milliseconds since the
     /// Unix epoch.
     through_ms: i64,
-    /// The months that were closed, each with the Record that closed it.
-    closed: Vec<(Month, Sequence)>,
+    /// The months that were closed, each with the Record that closed it in its partition.
+    closed: Vec<(Month, Position)>,
     /// Brands of the cards of pending charges.
     cards: BTreeMap<ObjectId, CardBrand>,
     /// The same of charges that were pending at its beginning, by the Record that opened each.
@@ -115,7 +116,7 @@ impl Exporter {
             mapped: None,
             typed: None,
             keeps_balances: false,
-            counted: Sequence(0),
+            counted: Cut::default(),
             through_ms: 0,
             closed: Vec::new(),
             cards: BTreeMap::new(),
@@ -194,9 +195,9 @@ impl Exporter {
         Ok(())
     }
 
-    /// Adds the months that were closed, each with the Record that closed it. Needed when the first
+    /// Adds the months that were closed, each with the Record that closed it in its partition. Needed when the first
     /// Records are not exported.
-    pub fn know_closed(&mut self, closed: Vec<(Month, Sequence)>) {
+    pub fn know_closed(&mut self, closed: Vec<(Month, Position)>) {
         self.closed = closed;
     }
 
@@ -268,34 +269,28 @@ impl Exporter {
         known.or_else(|| self.pending_cards.remove(&(record.owner.group()?, opened)))
     }
 
-    /// Exports the next block of the journal through `cut`. False when no later Record is
-    /// requested.
-    pub fn post_block(&mut self, block: &Block, cut: Sequence, out: &mut dyn Out) -> Result<bool, ExportError> {
-        let counted = self.counted;
-        let records = (block.first.0..).map(Sequence).zip(&block.records);
-        for (at, bytes) in records.filter(|(at, _)| *at > counted).take_while(|(at, _)| *at <= cut) {
+    /// Exports the next block of the journal through `cut`. False when its day is after the last
+    /// requested one.
+    pub fn post_block(&mut self, block: &Block, cut: &Cut, out: &mut dyn Out) -> Result<bool, ExportError> {
+        let counted = self.counted.of(block.partition);
+        let records = block.positions().filter(|(at, _)| at.sequence > counted);
+        for (at, bytes) in records.take_while(|(at, _)| cut.contains(*at)) {
             let record = Record::decode(bytes).map_err(|error| ExportError::Decode { at, error })?;
             if !self.post(at, block.booked_at_ms, &record, out)? {
                 return Ok(false);
             }
         }
-        Ok(block.next() <= cut)
+        Ok(true)
     }
 
     /// Exports the next Record of the journal. False when its day is after the last requested one.
-    pub fn post(
-        &mut self,
-        sequence: Sequence,
-        booked_at_ms: i64,
-        record: &Record,
-        out: &mut dyn Out,
-    ) -> io::Result<bool> {
+    pub fn post(&mut self, at: Position, booked_at_ms: i64, record: &Record, out: &mut dyn Out) -> io::Result<bool> {
         for (ledger, id) in Names::opened_by(record) {
             self.know(ledger, id);
         }
         self.know_cards(record);
         let closed = record.events.iter().filter_map(|event| match event {
-            Event::PeriodClosed { month, .. } => Some((*month, sequence)),
+            Event::PeriodClosed { month, .. } => Some((*month, at)),
             _ => None,
         });
         self.closed.extend(closed);
@@ -325,7 +320,7 @@ impl Exporter {
                 }
             }
         } else if !of_ledgers.is_empty() {
-            self.post_lines(sequence, (booked_at_ms, day), (record, brand), of_ledgers, out)?;
+            self.post_lines(at, (booked_at_ms, day), (record, brand), of_ledgers, out)?;
         }
         Ok(true)
     }
@@ -333,14 +328,15 @@ impl Exporter {
     /// Exports the lines of a Record, ledger by ledger; for each ledger the places of its entries.
     fn post_lines(
         &mut self,
-        sequence: Sequence,
+        at: Position,
         (booked_at_ms, day): (i64, NaiveDate),
         (record, brand): (&Record, Option<CardBrand>),
         of_ledgers: BTreeMap<LedgerId, Vec<usize>>,
         out: &mut dyn Out,
     ) -> io::Result<()> {
         let (effective_at, effective_day) = (record.takes_effect_at(), day_of(record.takes_effect_at().0));
-        let is_late = self.closed.iter().any(|(month, by)| *by < sequence && effective_at.month() <= *month);
+        let is_closed_by = |by: &Position| by.partition == at.partition && by.sequence < at.sequence;
+        let is_late = self.closed.iter().any(|(month, by)| effective_at.month() <= *month && is_closed_by(by));
         let texts = [with_milliseconds(booked_at_ms), with_milliseconds(effective_at.0)];
         let [date, effective_date, owner] = [day.to_string(), effective_day.to_string(), self.names.of(record.owner)];
         let sources = source::of_entries(record);
@@ -355,7 +351,7 @@ impl Exporter {
                 }
             }
             let movement = LedgerMovement {
-                sequence,
+                at,
                 booked_at_ms,
                 booked_at: &texts[0],
                 effective_at_ms: effective_at.0,

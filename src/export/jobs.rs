@@ -6,6 +6,7 @@
 //! days, on this machine; the oldest go when there are too many. A job that the end of the process
 //! interrupts has failed, and is asked for again.
 
+use crate::http::cut::{CutView, by_partition};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -16,8 +17,10 @@ use std::sync::Arc;
 use std::thread;
 
 use actors::checkpoint::hex;
+use actors::cut::Cut;
 use actors::priority;
 use actors::seal::Keyring;
+use actors::store::BlockHash;
 use ledger::id::ObjectId;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
@@ -97,8 +100,8 @@ pub struct Job {
     /// The same for people, where there is more to say.
     #[serde(default)]
     pub detail: Option<String>,
-    /// The last Record that counts.
-    pub cut: Option<u64>,
+    /// The last Record that counts, by partition.
+    pub cut: Option<CutView>,
     /// The file, under the name for its download; the first of several.
     pub file: Option<FileMade>,
     /// The files after the first one.
@@ -123,12 +126,12 @@ pub struct SignedManifest {
 pub struct Made {
     /// Sums of its rows and accounts.
     pub exported: Exported,
-    /// The last Record that counts; 0 when there is none.
-    pub cut: u64,
-    /// Hash of its block.
-    pub head: [u8; 32],
-    /// The last Record that was booked before the first day, and the hash of its block.
-    pub before: (u64, [u8; 32]),
+    /// The last Records that count.
+    pub cut: Cut,
+    /// Hash of the journal there.
+    pub head: BlockHash,
+    /// The last Records that were booked before the first day, and the hash of the journal there.
+    pub before: (Cut, BlockHash),
 }
 
 /// Error of the work of a job.
@@ -405,7 +408,7 @@ impl SharedJobs {
             match made {
                 Ok((cut, files, manifest)) => {
                     job.status = JobStatus::Done;
-                    (job.cut, job.manifest) = (Some(cut), manifest);
+                    (job.cut, job.manifest) = (Some(by_partition(&cut)), manifest);
                     let mut files = files.into_iter();
                     (job.file, job.others) = (files.next(), files.collect());
                 }
@@ -429,7 +432,7 @@ impl SharedJobs {
         job: &Job,
         of: &JobFile,
         work: Work,
-    ) -> Result<(u64, Vec<FileMade>, Option<SignedManifest>), WorkError> {
+    ) -> Result<(Cut, Vec<FileMade>, Option<SignedManifest>), WorkError> {
         let mut out = Measured::new(&self.folder, &job.id)?;
         let Made { exported, cut, head, before } = work(&mut out)?;
         let files: Vec<_> =
@@ -446,7 +449,7 @@ impl SharedJobs {
             request,
             chart: chart.as_ref(),
             compress: false,
-            cut,
+            cut: cut.clone(),
             is_complete: are_over(request, job.created_at_ms),
             head,
             before,

@@ -6,13 +6,14 @@
 //! chain. Its closing balances must be the opening balances of this one. A manifest that was made
 //! before its days were over is no link of the chain.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufReader, Write};
 use std::path::Path;
 
 use actors::checkpoint::hex;
+use actors::cut::Cut;
+use actors::store::BlockHash;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -21,6 +22,7 @@ use super::chart::{Chart, Level};
 use super::columns::SCHEMA;
 use super::request::Request;
 use super::totals::{AccountSums, AccountTotals, Exported};
+use crate::http::cut::{CutView, by_partition};
 use crate::http::timestamp::day_of;
 
 /// Suffix of the names of manifests.
@@ -33,11 +35,12 @@ pub(super) struct Manifest<'a> {
     schema: u32,
     request: Asked,
     /// The last Record that counts, by partition of the journal.
-    cut: BTreeMap<String, u64>,
+    cut: CutView,
     /// Whether all Records of the days count: they were over, and the cut is not before their end.
     /// False without a last day.
     complete: bool,
-    /// Hash of the block with that Record, which covers all blocks before it; hexadecimal.
+    /// Hash of the block with that Record, which covers all blocks before it; of several partitions the
+    /// SHA-256 of these hashes; hexadecimal.
     head: String,
     /// Number of postings.
     rows: u64,
@@ -55,7 +58,7 @@ pub(super) struct Manifest<'a> {
 #[derive(Deserialize)]
 struct Earlier {
     request: Asked,
-    cut: BTreeMap<String, u64>,
+    cut: CutView,
     head: String,
 }
 
@@ -134,14 +137,14 @@ pub(super) struct Draft<'a> {
     pub(super) request: &'a Request,
     pub(super) chart: Option<&'a (Chart, Level)>,
     pub(super) compress: bool,
-    /// The last Record that counts; 0 when there is none.
-    pub(super) cut: u64,
+    /// The last Records that count.
+    pub(super) cut: Cut,
     /// Whether all Records of the requested days count.
     pub(super) is_complete: bool,
-    /// Hash of its block.
-    pub(super) head: [u8; 32],
-    /// The last Record that was booked before the first day, and the hash of its block.
-    pub(super) before: (u64, [u8; 32]),
+    /// Hash of the journal there.
+    pub(super) head: BlockHash,
+    /// The last Records that were booked before the first day, and the hash of the journal there.
+    pub(super) before: (Cut, BlockHash),
     /// Whether the manifest of a file name may come before this one.
     pub(super) is_of_owner: &'a dyn Fn(&str) -> bool,
     pub(super) exported: &'a Exported,
@@ -161,9 +164,9 @@ impl Draft<'_> {
         Ok(Manifest {
             schema: SCHEMA,
             request: self.asked(),
-            cut: BTreeMap::from([("0".to_owned(), self.cut)]),
+            cut: by_partition(&self.cut),
             complete: self.is_complete,
-            head: hex(&self.head),
+            head: hex(&self.head.0),
             rows: *rows,
             debits: *debits,
             credits: *credits,
@@ -191,7 +194,7 @@ impl Draft<'_> {
     fn previous(&self, folder: &Path) -> Result<Option<Previous>, ManifestError> {
         let Some(end) = self.request.from.and_then(|from| from.pred_opt()) else { return Ok(None) };
         let (asked, end) = (self.asked(), Some(end.to_string()));
-        let cut = BTreeMap::from([("0".to_owned(), self.before.0)]);
+        let cut = by_partition(&self.before.0);
         let is_before = |manifest: &Earlier| {
             let of = &manifest.request;
             let is_whole = manifest.cut == cut;
@@ -215,7 +218,7 @@ impl Draft<'_> {
             }
         }
         let Some((path, manifest)) = found else { return Ok(None) };
-        if manifest.head != hex(&self.before.1) {
+        if manifest.head != hex(&self.before.1.0) {
             return Err(ManifestError::OtherPast { path });
         }
         self.check_follows(&path, &folder.join(&path))?;

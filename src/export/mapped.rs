@@ -82,7 +82,7 @@ impl Mapped {
             let reference = line.source.objects.first().map(|(_, id)| cleaned(id).into_owned()).unwrap_or_default();
             let history = row.history.as_deref().unwrap_or("{event} {sequence}");
             let history = history.replace("{event}", line.source.event);
-            let history = history.replace("{sequence}", &movement.sequence.0.to_string());
+            let history = history.replace("{sequence}", &movement.at.sequence.0.to_string());
             let history = history.replace("{date}", movement.date).replace("{reference}", &reference);
             let (code, cost_center) = (row.code.clone(), row.cost_center.clone());
             lines.push(Line { code, debit, credit, history, cost_center, reference });
@@ -90,7 +90,7 @@ impl Mapped {
         if lines.is_empty() {
             return Ok(());
         }
-        self.write(movement.day, &movement.sequence.0.to_string(), lines, out)
+        self.write(movement.day, &movement.at.sequence.0.to_string(), lines, out)
     }
 
     /// Writes the last day and, where there was nothing, the head.

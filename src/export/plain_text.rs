@@ -58,7 +58,10 @@ pub(super) fn transaction(format: Format, books: &mut LedgerBooks, movement: &Le
         let account = books.accounts.get_mut(&line.posting.account).expect("it was looked at");
         declare(format, account, movement.day, text);
     }
-    let mut metadata = vec![("sequence", movement.sequence.0.to_string()), ("owner", movement.owner.to_owned())];
+    let mut metadata = vec![("sequence", movement.at.sequence.0.to_string()), ("owner", movement.owner.to_owned())];
+    if movement.at.partition.0 > 0 {
+        metadata.push(("partition", movement.at.partition.0.to_string()));
+    }
     metadata.extend(sources.iter().flat_map(|source| source.objects.clone()));
     metadata.extend(movement.record.operator.clone().map(|operator| ("operator", operator)));
     if format == Format::Ledger {
@@ -70,10 +73,10 @@ pub(super) fn transaction(format: Format, books: &mut LedgerBooks, movement: &Le
         }
     }
     let events: Vec<_> = sources.iter().map(|source| source.event).collect();
-    push(text, &head(format, movement.day, Some(movement.sequence.0), &events.join(" ")));
+    push(text, &head(format, movement.day, Some(movement.at.sequence.0), &events.join(" ")));
     for (name, value) in metadata {
         match (format, name) {
-            (Format::Beancount, "sequence") => push(text, &format!("  {name}: {value}\n")),
+            (Format::Beancount, "sequence" | "partition") => push(text, &format!("  {name}: {value}\n")),
             (Format::Beancount, _) => push(text, &format!("  {name}: \"{}\"\n", cleaned(&value))),
             _ => push(text, &format!("    ; {name}: {}\n", cleaned(&value))),
         }

@@ -15,7 +15,7 @@ use super::columns::{COLUMNS, RowCell, WIDTH};
 use super::facts::{Arrangement, arrangement, due};
 use crate::http::timestamp::day_of;
 
-/// One posting. Sequence, entry and line identify it for ever.
+/// One posting. Partition, sequence, entry and line identify it for ever.
 pub(super) struct ExportedRow<'a> {
     /// `M-…`, `R-…` or `P-…`.
     ledger: &'a str,
@@ -56,9 +56,9 @@ impl<'a> ExportedRow<'a> {
             Side::Credit => (0, amount),
         };
         let mut cells = [const { RowCell::Empty }; WIDTH];
-        let (before, after) = cells.split_at_mut(WIDTH - Source::OBJECTS.len() - 1);
+        let (before, after) = cells.split_at_mut(WIDTH - Source::OBJECTS.len() - 2);
         let values = [
-            RowCell::Number(movement.sequence.0),
+            RowCell::Number(movement.at.sequence.0),
             RowCell::Instant(movement.booked_at_ms, movement.booked_at),
             RowCell::Instant(movement.effective_at_ms, movement.effective_at),
             RowCell::Day(movement.day, movement.date),
@@ -83,6 +83,7 @@ impl<'a> ExportedRow<'a> {
             place.into_iter().for_each(|place| after[place] = RowCell::Text(cleaned(id)));
         }
         after[Source::OBJECTS.len()] = RowCell::text(movement.record.operator.as_deref().map(cleaned));
+        after[Source::OBJECTS.len() + 1] = RowCell::Number(movement.at.partition.0.into());
         cells
     }
 }

@@ -18,6 +18,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
 
+use actors::cut::Position;
 use actors::engine::Engine;
 use actors::engine::Permit;
 use actors::engine::{KeyLookup, Outcome};
@@ -40,6 +41,8 @@ use super::reply::ok;
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
 const REPLAYED: HeaderName = HeaderName::from_static("idempotent-replayed");
 const SEQUENCE: HeaderName = HeaderName::from_static("centavo-sequence");
+/// Name of the partition beside it, where that is not 0.
+const PARTITION: HeaderName = HeaderName::from_static("centavo-partition");
 const KEY_LEN_MAX: usize = 255;
 
 /// How often a key is looked up again when another request with it was decided meanwhile.
@@ -48,9 +51,9 @@ const LOOK_UPS_MAX: usize = 8;
 /// Result of a request that may carry a key.
 pub enum Keyed<T> {
     /// The request was carried out now. It wrote the Record, or none.
-    Executed(T, Option<Sequence>),
+    Executed(T, Option<Position>),
     /// The same request was carried out before, and wrote the Record, or none.
-    Replayed(T, Option<Sequence>),
+    Replayed(T, Option<Position>),
 }
 
 impl<T> Keyed<T> {
@@ -67,10 +70,13 @@ impl<T> Keyed<T> {
     }
 }
 
-/// The answer with the sequence of the Record that its request wrote; as it is when there is none.
-pub fn naming(sequence: Option<Sequence>, mut response: Response) -> Response {
-    if let Some(Sequence(sequence)) = sequence {
+/// The answer with the place of the Record that its request wrote; as it is when there is none.
+pub fn naming(record: Option<Position>, mut response: Response) -> Response {
+    if let Some(Position { partition, sequence: Sequence(sequence) }) = record {
         response.headers_mut().insert(SEQUENCE, HeaderValue::from(sequence));
+        if partition.0 > 0 {
+            response.headers_mut().insert(PARTITION, HeaderValue::from(partition.0));
+        }
     }
     response
 }
@@ -220,7 +226,7 @@ impl From<Arc<Permit>> for Admitted {
 
 enum LookedUp {
     Fresh(Option<KeyLookup>),
-    Used(Sequence, Arc<Record>),
+    Used(Position, Arc<Record>),
 }
 
 impl Key<'_> {
@@ -312,12 +318,13 @@ impl Key<'_> {
         let found = self.engine.find_key(owner, idempotency.key)?;
         let fresh = LookedUp::Fresh(Some(KeyLookup { idempotency, looked_up_through: found.looked_up_through }));
         let Some(sequence) = found.sequence else { return Ok(fresh) };
-        let record = self.engine.record(sequence)?;
+        let at = self.engine.position_of_ledger(owner, sequence);
+        let record = self.engine.record(at)?;
         if record.effective_at.plus_ms(IDEMPOTENCY_KEPT_MS) <= self.engine.now() {
             return Ok(fresh);
         }
         match record.idempotency {
-            Some(kept) if kept.body == idempotency.body => Ok(LookedUp::Used(sequence, Arc::new(record))),
+            Some(kept) if kept.body == idempotency.body => Ok(LookedUp::Used(at, Arc::new(record))),
             _ => Err(Problem::new(Code::IdempotencyKeyReused)),
         }
     }

@@ -3,8 +3,9 @@
 
 use std::sync::Arc;
 
+use actors::cut::Position;
 use actors::engine::Listed;
-use actors::store::Sequence;
+use actors::store::{Partition, Sequence};
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -55,9 +56,18 @@ pub struct AuditRow {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "Sem comprovante")]
     pub notes: Option<String>,
-    /// Its place in the journal.
+    /// The Record's place in the journal of its partition.
     #[schema(minimum = 1, example = 42)]
     pub sequence: u64,
+    /// The partition.
+    pub partition: u16,
+}
+
+impl AuditRow {
+    /// The Record's place.
+    pub fn at(&self) -> Position {
+        Position { partition: Partition(self.partition), sequence: Sequence(self.sequence) }
+    }
 }
 
 /// The merchant whose part of a list is asked for, if one is.
@@ -90,7 +100,7 @@ pub async fn list(
 }
 
 /// A row as it is shown.
-pub fn row(app: &App, (sequence, record, audited): (Sequence, Record, AuditedFact)) -> AuditRow {
+pub fn row(app: &App, (at, record, audited): (Position, Record, AuditedFact)) -> AuditRow {
     let merchant = record.owner.group().and_then(|group| app.engine.merchant(group, |row| row.id));
     let AuditedFact { action, kind, subject, notes } = audited;
     let id = subject_id(app, &record, subject);
@@ -103,7 +113,8 @@ pub fn row(app: &App, (sequence, record, audited): (Sequence, Record, AuditedFac
         kind,
         id: id.map(|id| id.uuid().to_string()),
         notes,
-        sequence: sequence.0,
+        sequence: at.sequence.0,
+        partition: at.partition.0,
     }
 }
 

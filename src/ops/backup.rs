@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::backup::write_magic;
-use actors::store::Sequence;
+use actors::cut::Cut;
+use actors::store::{Partition, Sequence};
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
@@ -28,16 +29,17 @@ use crate::ops::operator::{Admin, Operator};
     responses((status = 200, body = String, content_type = "application/octet-stream")))]
 pub async fn backup(State(app): State<Arc<App>>, _: Admin, parts: Parts) -> Result<Response, Problem> {
     let pairs = query(&parts)?;
-    let from = Sequence(number(&pairs, "from", 1..=u64::MAX)?.unwrap_or(1));
+    let first = Sequence(number(&pairs, "from", 1..=u64::MAX)?.unwrap_or(1));
+    let from = Cut::new(vec![first]);
     let wait = number(&pairs, "wait", 0..=20)?;
-    wait_for(&app, from, Duration::from_secs(wait.unwrap_or_default())).await;
+    wait_for(&app, first, Duration::from_secs(wait.unwrap_or_default())).await;
     let one_at_a_time = turn(&app.backing_up, "Another backup is under way.").await?;
     let body = streamed("a backup", move |mut out| {
         let _until_it_ends = one_at_a_time;
         write_magic(&mut out)?;
         // The copy has everything through the head of its begin, and perhaps more.
-        let through = app.engine.published().0;
-        for frame in app.engine.backup(from)? {
+        let through = app.engine.records_published();
+        for frame in app.engine.backup(&from)? {
             out.write_all(&frame?.to_bytes()?)?;
         }
         out.flush()?;
@@ -80,7 +82,7 @@ const LOOKS_EVERY: Duration = Duration::from_millis(100);
 /// Waits until there is this Record, a time has passed, or the server stops.
 async fn wait_for(app: &App, record: Sequence, wait: Duration) {
     let (deadline, mut ending) = (Instant::now() + wait, app.ending.clone());
-    while app.engine.published() < record && Instant::now() < deadline {
+    while app.engine.published().of(Partition(0)) < record && Instant::now() < deadline {
         if timeout(LOOKS_EVERY, ending.wait_for(|ends| *ends)).await.is_ok() {
             return;
         }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use actors::cut::Position;
 use actors::engine::Listed;
-use actors::store::Sequence;
 use axum::extract::State;
 use axum::response::Response;
 use ledger::merchant::EndedBatch;
@@ -43,9 +43,11 @@ pub struct BatchView {
     /// When it was booked.
     #[schema(format = "date-time")]
     booked_at: String,
-    /// The Record that ended it.
+    /// The Record that ended it: its place in the journal of its partition.
     #[schema(minimum = 1, example = 42)]
     sequence: u64,
+    /// The partition.
+    partition: u16,
 }
 
 /// The acquirer's batches that are booked, newest first.
@@ -61,7 +63,7 @@ pub async fn list(
     list_of(total, page, items.map(|found| Ok(view(found?))))
 }
 
-fn view((sequence, record, booked): (Sequence, Record, EndedBatch)) -> BatchView {
+fn view((at, record, booked): (Position, Record, EndedBatch)) -> BatchView {
     BatchView {
         paid_on: acquirer::day(booked.batch.paid_on).to_string(),
         batch: booked.batch.reference,
@@ -70,6 +72,7 @@ fn view((sequence, record, booked): (Sequence, Record, EndedBatch)) -> BatchView
         unexplained_lines: booked.unexplained_lines,
         unexplained_net: booked.unexplained_net.0,
         booked_at: time(record.effective_at),
-        sequence: sequence.0,
+        sequence: at.sequence.0,
+        partition: at.partition.0,
     }
 }

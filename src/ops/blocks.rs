@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::store::{Block, Sequence};
+use actors::store::Block;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -12,6 +12,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::caller::PathId;
+use crate::http::cut::requested_position;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, only, query, time};
 use crate::ops::operator::Operator;
@@ -53,7 +54,8 @@ impl BlockView {
 
 /// The block of the journal that holds a Record. Its hash is computed again from its Records.
 #[utoipa::path(get, path = "/ops/journal/{sequence}", operation_id = "get_block",
-    params(("sequence" = String, Path, pattern = "^[1-9][0-9]{0,18}$", example = "1", description = "The place of one of its Records in the journal.")),
+    params(("sequence" = String, Path, pattern = "^[1-9][0-9]{0,18}$", example = "1", description = "The place of one of its Records in the journal."),
+        ("partition" = Option<u64>, Query, maximum = 65535, description = "The Record's partition; 0 when absent.")),
     responses((status = 200, body = BlockView), (status = 400)))]
 pub async fn get(
     State(app): State<Arc<App>>,
@@ -61,9 +63,10 @@ pub async fn get(
     PathId(sequence): PathId,
     parts: Parts,
 ) -> Result<Response, Problem> {
-    only(&query(&parts)?, &[])?;
+    let pairs = query(&parts)?;
+    only(&pairs, &["partition"])?;
     let not_found = || Problem::new(Code::NotFound);
-    let sequence = sequence.parse().map(Sequence).map_err(|_| not_found())?;
-    let block = app.engine.block(sequence)?.ok_or_else(not_found)?;
+    let at = requested_position(&sequence, &pairs)?.ok_or_else(not_found)?;
+    let block = app.engine.block(at)?.ok_or_else(not_found)?;
     Ok(ok(BlockView::of(&block)))
 }

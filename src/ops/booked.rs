@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use actors::cut::Cut;
 use actors::engine::Engine;
 use actors::records::LoadError;
-use actors::store::Sequence;
 use chrono::NaiveDate;
 use ledger::event::{Event, HouseEntryTerms, PayoutBank};
 use ledger::fees::PaymentMethod;
@@ -15,6 +15,7 @@ use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::EndedBatch;
 use ledger::money::Centavos;
 use ledger::record::Record;
+use ledger::time::Timestamp;
 
 use crate::http::problem::Problem;
 use crate::http::streamed::ReadPace;
@@ -257,7 +258,7 @@ pub fn days_with_movements(engine: &Arc<Engine>, mut asked: FileDays) -> Result<
     let mut pace = ReadPace::new(engine);
     let mut next = asked.first().map(|(day, _)| *day);
     while let Some(begin) = next.take() {
-        for block in engine.blocks(first_booked_at(engine, begin_of(begin))?) {
+        for block in engine.blocks(&first_booked_at(engine, begin_of(begin))?) {
             let block = block?;
             let booked_on = day_of(block.booked_at_ms);
             // What happened on a day is booked through the end of the next one.
@@ -377,7 +378,7 @@ fn movement(object: &'static str, id: String, others: Vec<String>, day: NaiveDat
 fn each_record(engine: &Arc<Engine>, from_ms: i64, to_ms: i64, mut look: impl FnMut(&Record)) -> Result<(), Problem> {
     let from = first_booked_at(engine, from_ms)?;
     let mut pace = ReadPace::new(engine);
-    for block in engine.blocks(from) {
+    for block in engine.blocks(&from) {
         let block = block?;
         if block.booked_at_ms > to_ms.saturating_add(BOOKED_WITHIN_MS) {
             break;
@@ -393,12 +394,7 @@ fn each_record(engine: &Arc<Engine>, from_ms: i64, to_ms: i64, mut look: impl Fn
     Ok(())
 }
 
-/// The first Record that was booked at an instant or later, by halves.
-fn first_booked_at(engine: &Engine, at_ms: i64) -> Result<Sequence, LoadError> {
-    let (mut before, mut from) = (0, engine.published().0 + 1);
-    while before + 1 < from {
-        let middle = before.midpoint(from);
-        if engine.booked_record(Sequence(middle))?.0.0 < at_ms { before = middle } else { from = middle }
-    }
-    Ok(Sequence(from))
+/// The first Record of each partition that was booked at an instant or later.
+fn first_booked_at(engine: &Engine, at_ms: i64) -> Result<Cut, LoadError> {
+    Ok(engine.last_booked_before(Timestamp(at_ms))?.next())
 }

@@ -1,12 +1,11 @@
 //! Books: the trial balance, the accounts of a ledger, the entries of a ledger.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use actors::cut::{Cut, Position};
 use actors::engine::Listed;
-use actors::engine::{SumOfKind, SumsAsOf};
+use actors::engine::{SumOfKind, SumsAsOf, Totals};
 use actors::names::HOUSE;
-use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::request::Parts;
@@ -22,7 +21,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::caller::PathId;
-use crate::http::cut::by_partition;
+use crate::http::cut::{self, CutView, by_partition, cut_name, cut_of};
 use crate::http::json::Checker;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{List, Page, PageQuery, list_of, number, ok, only, query, single, time};
@@ -38,7 +37,7 @@ use crate::views::recipient::find_recipient;
 pub struct TrialBalance {
     /// The last Record counted, by partition of the journal.
     #[schema(example = json!({"0": 42}))]
-    cut: BTreeMap<&'static str, u64>,
+    cut: CutView,
     /// True when debits equal credits, in every ledger, on whichever page.
     pub balanced: bool,
     /// The accounts of this page.
@@ -79,8 +78,10 @@ pub struct AccountRow {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = LedgerEntry)]
 pub struct EntryRow {
-    /// Its place in the journal.
+    /// Its place in the journal of its partition.
     sequence: u64,
+    /// The partition.
+    partition: u16,
     /// When it took effect.
     effective_at: String,
     /// Its lines.
@@ -115,7 +116,7 @@ const ACCOUNT_CODES_MAX: u16 = 999;
 /// an account of this name. `format=csv` streams all accounts.
 #[utoipa::path(get, path = "/ops/trial-balance", operation_id = "get_trial_balance",
     params(("by" = Option<String>, Query, pattern = "^(ledger|account)$", description = "`ledger` when absent; `account` for the sums over all ledgers by the account's name without ids, which fit one page."),
-        ("at" = Option<u64>, Query, minimum = 1, description = "The last Record that counts."),
+        ("at" = Option<String>, Query, description = "The last Records that count, `0=42` with commas between partitions, or `42` where there is one.", example = "0=42"),
         ("date" = Option<String>, Query, format = Date, example = "2026-11-30", description = "The last day that counts."),
         ("ledger" = Option<String>, Query, pattern = "^(P-house|[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$", description = "One ledger; all of them when absent."),
         ("level" = Option<u64>, Query, minimum = 1, maximum = 9, description = "Parts of the names by which accounts are summed; with `ledger` or `by=account`."),
@@ -134,7 +135,7 @@ pub async fn trial_balance(State(app): State<Arc<App>>, _: Operator, parts: Part
 }
 
 /// What a trial balance is asked for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub struct TrialBalanceQuery {
     /// One ledger; all of them when absent.
     pub ledger: Option<LedgerId>,
@@ -142,8 +143,8 @@ pub struct TrialBalanceQuery {
     pub by_account: bool,
     /// Only accounts of this kind, ledger by ledger.
     pub account: Option<Account>,
-    /// The last Record that counts; all that are published when absent.
-    pub cut: Option<Sequence>,
+    /// The last Records that count; all that are published when absent.
+    pub cut: Option<Cut>,
     /// Parts of the names by which accounts are summed.
     pub level: usize,
     /// The page.
@@ -210,7 +211,7 @@ pub async fn read_patiently(app: &Arc<App>, asked: TrialBalanceQuery) -> Result<
     if !asked.is_of_the_past() {
         return read_now(app, asked);
     }
-    if let (None, Some(cut)) = (asked.ledger, asked.cut) {
+    if let (None, Some(cut)) = (asked.ledger, &asked.cut) {
         let sums = app.past_books.sums(&app.engine, cut).await?;
         if asked.by_account {
             return Ok(by_kind(of_the_past(&sums), (asked.level, asked.page)));
@@ -230,12 +231,14 @@ async fn read_in_turn(
 
 fn read_now(app: &App, asked: TrialBalanceQuery) -> Result<TrialBalance, Problem> {
     let TrialBalanceQuery { ledger, by_account, account, cut, level, page } = asked;
-    Ok(match (ledger, by_account, cut) {
-        (Some(ledger), ..) => of_ledger(app, ledger, cut, (level, page))?,
-        (None, true, None) => by_kind(app.engine.totals(), (level, page)),
-        (None, true, Some(cut)) => by_kind(of_the_past(&*app.past_books.read(&app.engine, cut)?), (level, page)),
-        (None, false, None) if account.is_none() => by_ledger(app, page),
-        (None, false, cut) => by_ledger_as_of(app, cut.unwrap_or_else(|| app.engine.published()), account, page)?,
+    if let Some(ledger) = ledger {
+        return of_ledger(app, ledger, cut, (level, page));
+    }
+    Ok(match (by_account, cut) {
+        (true, None) => by_kind(app.engine.totals(), (level, page)),
+        (true, Some(cut)) => by_kind(of_the_past(&*app.past_books.read(&app.engine, &cut)?), (level, page)),
+        (false, None) if account.is_none() => by_ledger(app, page),
+        (false, cut) => by_ledger_as_of(app, &cut.unwrap_or_else(|| app.engine.published()), account, page)?,
     })
 }
 
@@ -252,14 +255,14 @@ pub(super) fn rows_of(sums: &SumsAsOf) -> Vec<AccountRow> {
 }
 
 /// Sums of the past as the read model gives those of the present.
-fn of_the_past(sums: &SumsAsOf) -> (Sequence, bool, Vec<(Account, Balance)>) {
+fn of_the_past(sums: &SumsAsOf) -> Totals {
     let kinds = sums.kinds.iter().map(|SumOfKind { account, balance, .. }| (*account, *balance));
-    (sums.through, sums.is_balanced, kinds.collect())
+    Totals { through: sums.through.clone(), is_balanced: sums.is_balanced, kinds: kinds.collect() }
 }
 
-/// The Record through which the books of the past are asked for, if they are.
-pub fn requested_cut(app: &App, pairs: &[(String, String)]) -> Result<Option<Sequence>, Problem> {
-    let at = number(pairs, "at", 1..=app.engine.published().0.max(1))?;
+/// The cut of the past whose books are asked for, if they are.
+pub fn requested_cut(app: &App, pairs: &[(String, String)]) -> Result<Option<Cut>, Problem> {
+    let at = cut::requested(pairs, "at", &app.engine.published())?;
     let date = single(pairs, "date")?;
     let mut check = Checker::new();
     let end = match date.map(|text| day(text).and_then(|_| Named::parse(text))) {
@@ -272,23 +275,23 @@ pub fn requested_cut(app: &App, pairs: &[(String, String)]) -> Result<Option<Seq
     }
     check.finish_with(Some(()))?;
     let through = end.map(|end| app.engine.last_booked_before(Timestamp(end))).transpose()?;
-    Ok(at.map(Sequence).or(through))
+    Ok(at.or(through))
 }
 
 /// The accounts of one ledger, now or as of a Record.
 fn of_ledger(
     app: &App,
     ledger: LedgerId,
-    cut: Option<Sequence>,
+    cut: Option<Cut>,
     (level, page): (usize, Page),
 ) -> Result<TrialBalance, Problem> {
     let through = cut.unwrap_or_else(|| app.engine.published());
-    let balances = app.engine.ledger_as_of(ledger, through)?;
+    let balances = app.engine.ledger_as_of(ledger, &through)?;
     let net: i128 = balances.values().map(|balance| balance.net()).sum();
     let named = balances.iter().map(|(account, balance)| (account_name(app, ledger, *account), *balance));
     let name = ledger_name(&app.engine, ledger);
     let rows = summed(named, level).into_iter().map(|(account, sum)| AccountRow::new(Some(name.clone()), account, sum));
-    Ok(TrialBalance::paged(through, net == 0, rows.collect(), page))
+    Ok(TrialBalance::paged(&through, net == 0, rows.collect(), page))
 }
 
 /// Balances by the first `level` parts of the accounts' names.
@@ -307,10 +310,10 @@ fn summed(balances: impl Iterator<Item = (String, Balance)>, level: usize) -> Ve
 fn by_ledger(app: &App, page: Page) -> TrialBalance {
     let found = app.engine.trial_balance_page(page.skip(), page.count());
     let rows = found.rows.iter().map(|(ledger, account, balance)| account_row(app, *ledger, *account, *balance));
-    TrialBalance::of(found.through, found.is_balanced, rows.collect(), found.total, page)
+    TrialBalance::of(&found.through, found.is_balanced, rows.collect(), found.total, page)
 }
 
-fn by_ledger_as_of(app: &App, cut: Sequence, wanted: Option<Account>, page: Page) -> Result<TrialBalance, Problem> {
+fn by_ledger_as_of(app: &App, cut: &Cut, wanted: Option<Account>, page: Page) -> Result<TrialBalance, Problem> {
     let is_wanted = |account: Account| wanted.is_none_or(|wanted| wanted.code().0 == account.code().0);
     let sums = app.past_books.read(&app.engine, cut)?;
     let total = sums.kinds.iter().filter(|kind| is_wanted(kind.account)).map(|kind| kind.count).sum();
@@ -321,25 +324,24 @@ fn by_ledger_as_of(app: &App, cut: Sequence, wanted: Option<Account>, page: Page
         let (ledger, account, balance) = row?;
         Ok(account_row(app, ledger, account, balance))
     });
-    Ok(TrialBalance::of(sums.through, sums.is_balanced, rows.collect::<Result<_, Problem>>()?, total, page))
+    Ok(TrialBalance::of(&sums.through, sums.is_balanced, rows.collect::<Result<_, Problem>>()?, total, page))
 }
 
-fn by_kind(
-    (through, is_balanced, sums): (Sequence, bool, Vec<(Account, Balance)>),
-    (level, page): (usize, Page),
-) -> TrialBalance {
-    let sums = summed(sums.into_iter().map(|(account, sum)| (account.kind_name(), sum)), level);
+fn by_kind(totals: Totals, (level, page): (usize, Page)) -> TrialBalance {
+    let Totals { through, is_balanced, kinds } = totals;
+    let sums = summed(kinds.into_iter().map(|(account, sum)| (account.kind_name(), sum)), level);
     let rows = sums.into_iter().map(|(account, sum)| AccountRow::new(None, account, sum));
-    TrialBalance::paged(through, is_balanced, rows.collect(), page)
+    TrialBalance::paged(&through, is_balanced, rows.collect(), page)
 }
 
 /// All accounts, ledger by ledger, as a stream of CSV.
-async fn csv(app: &Arc<App>, cut: Option<Sequence>) -> Result<Response, Problem> {
+async fn csv(app: &Arc<App>, cut: Option<Cut>) -> Result<Response, Problem> {
     let one_at_a_time = turn(&app.reading_past, "Other books of the past are being read.").await?;
     let (reading, cut) = (Arc::clone(app), cut.unwrap_or_else(|| app.engine.published()));
+    let name = format!("attachment; filename=\"trial-balance_{}.csv\"", cut_name(&cut));
     let body = streamed("a trial balance", move |out| {
         let _until_it_ends = one_at_a_time;
-        let as_of = reading.engine.balances_as_of(cut)?;
+        let as_of = reading.engine.balances_as_of(&cut)?;
         out.write_all(b"ledger,account,debits,credits,balance\r\n")?;
         for row in as_of.rows() {
             let (ledger, account, balance) = row?;
@@ -349,26 +351,25 @@ async fn csv(app: &Arc<App>, cut: Option<Sequence>) -> Result<Response, Problem>
         }
         Ok(())
     });
-    let name = format!("attachment; filename=\"trial-balance_{}.csv\"", cut.0);
     let headers = [(CONTENT_TYPE, "text/csv; charset=utf-8; header=present".to_owned()), (CONTENT_DISPOSITION, name)];
     Ok((headers, body).into_response())
 }
 
 impl TrialBalance {
-    fn of(through: Sequence, balanced: bool, accounts: Vec<AccountRow>, total: u64, page: Page) -> Self {
+    fn of(through: &Cut, balanced: bool, accounts: Vec<AccountRow>, total: u64, page: Page) -> Self {
         let cut = by_partition(through);
         Self { cut, balanced, accounts, total, page: page.page, pages: page.pages(total), per_page: page.per_page }
     }
 }
 
 impl TrialBalance {
-    /// The last Record that counts.
-    pub fn through(&self) -> Sequence {
-        Sequence(self.cut.values().copied().max().unwrap_or_default())
+    /// The last Records that count.
+    pub fn through(&self) -> Cut {
+        cut_of(&self.cut)
     }
 
     /// The page of rows that are all there.
-    fn paged(through: Sequence, balanced: bool, rows: Vec<AccountRow>, page: Page) -> Self {
+    fn paged(through: &Cut, balanced: bool, rows: Vec<AccountRow>, page: Page) -> Self {
         let total = rows.len() as u64;
         let skip = usize::try_from(page.skip()).unwrap_or(usize::MAX);
         let rows = rows.into_iter().skip(skip).take(page.count()).collect();
@@ -423,10 +424,15 @@ pub async fn entries(
     )
 }
 
-fn entry_row(app: &App, ledger: LedgerId, (sequence, record): (Sequence, Record)) -> EntryRow {
+fn entry_row(app: &App, ledger: LedgerId, (at, record): (Position, Record)) -> EntryRow {
     let lines = record.entries_of(ledger).flat_map(|entry| entry.postings());
     let postings = lines.map(|posting| posting_row(app, ledger, posting)).collect();
-    EntryRow { sequence: sequence.0, effective_at: time(record.takes_effect_at()), postings }
+    EntryRow {
+        sequence: at.sequence.0,
+        partition: at.partition.0,
+        effective_at: time(record.takes_effect_at()),
+        postings,
+    }
 }
 
 /// The ledger of an outside name.

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use actors::cut::Position;
 use actors::engine::Engine;
-use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -16,6 +16,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::caller::PathId;
+use crate::http::cut::{next_before, requested_before};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{items_of, number, ok, only, query};
 use crate::ops::operator::Operator;
@@ -34,15 +35,15 @@ pub struct NewestChargePage {
     /// `before` of the next, older charges; absent at the begin of the journal. There may be more
     /// even after an empty page: one answer looks through 2,000 Records at most.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, minimum = 2, example = 41)]
-    next_before: Option<u64>,
+    #[schema(nullable = false, example = "0=41")]
+    next_before: Option<String>,
 }
 
 /// The end of [`NewestChargePage`].
 #[derive(Serialize)]
 struct GoOn {
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_before: Option<u64>,
+    next_before: Option<String>,
 }
 
 /// A charge, and whose it is.
@@ -51,8 +52,10 @@ pub struct ChargeOfMerchant {
     /// The merchant.
     #[schema(format = "uuid")]
     merchant_id: String,
-    /// The Record that opened it: its place in the journal.
+    /// The Record that opened it: its place in the journal of its partition.
     sequence: u64,
+    /// The partition.
+    partition: u16,
     /// The charge, as its merchant reads it.
     #[serde(flatten)]
     charge: ChargeView,
@@ -67,6 +70,8 @@ pub struct ChargeWithRecords {
     /// The Records about it, oldest first, 100 at most; see `GET /ops/records/{sequence}`.
     #[schema(example = json!([41, 42]))]
     records: Vec<u64>,
+    /// Their partition.
+    partition: u16,
     /// The charge, as its merchant reads it.
     #[serde(flatten)]
     charge: ChargeView,
@@ -75,21 +80,21 @@ pub struct ChargeWithRecords {
 /// The newest charges of all merchants. The journal is read back from its end, or from `before`:
 /// 2,000 Records at most, so an answer may have fewer charges than were asked for.
 #[utoipa::path(get, path = "/ops/charges", operation_id = "list_newest_charges",
-    params(("before" = Option<u64>, Query, minimum = 1, description = "Only charges that Records before this one opened; `next_before` of the answer before.", example = 1000),
+    params(("before" = Option<String>, Query, description = "Only charges that Records before this one opened, of each partition; `next_before` of the answer before.", example = "0=1000"),
         ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = NewestChargePage)))]
 pub async fn list(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
     let pairs = query(&parts)?;
     only(&pairs, &["before", "per_page"])?;
-    let before = number(&pairs, "before", 1..=u64::MAX >> 1)?.map_or(Sequence(u64::MAX), Sequence);
+    let through = requested_before(&pairs, &app.engine.published())?;
     let count = number(&pairs, "per_page", 1..=100)?.unwrap_or(CHARGES_A_PAGE);
-    let newest = app.engine.newest_charges(before, usize::try_from(count).unwrap_or(usize::MAX))?;
-    let view = move |(sequence, id): (Sequence, ObjectId)| {
+    let newest = app.engine.newest_charges(&through, usize::try_from(count).unwrap_or(usize::MAX))?;
+    let view = move |(Position { partition, sequence }, id): (Position, ObjectId)| {
         let charge: Charge = app.engine.known_object(id)?;
         let (merchant_id, charge) = (merchant_of(&app.engine, id)?, ChargeView::of(&app.engine, &charge)?);
-        Ok(ChargeOfMerchant { merchant_id, sequence: sequence.0, charge })
+        Ok(ChargeOfMerchant { merchant_id, sequence: sequence.0, partition: partition.0, charge })
     };
-    let next_before = newest.go_on_before.map(|sequence| sequence.0);
+    let next_before = next_before(&newest.rest);
     items_of(newest.found.into_iter().map(view), &GoOn { next_before })
 }
 
@@ -105,9 +110,10 @@ pub async fn get(
     only(&query(&parts)?, &[])?;
     let charge = named(&app, &txid)?;
     let (records, _) = records_about(&app.engine, charge.id)?;
-    let records = records.into_iter().map(|(sequence, _)| sequence.0).collect();
+    let partition = records.first().map_or(0, |(at, _)| at.partition.0);
+    let records = records.into_iter().map(|(at, _)| at.sequence.0).collect();
     let (merchant_id, charge) = (merchant_of(&app.engine, charge.id)?, ChargeView::of(&app.engine, &charge)?);
-    Ok(ok(ChargeWithRecords { merchant_id, records, charge }))
+    Ok(ok(ChargeWithRecords { merchant_id, records, partition, charge }))
 }
 
 /// The charge of a txid, whoever's it is.
@@ -118,7 +124,7 @@ pub fn named(app: &App, txid: &str) -> Result<Charge, Problem> {
 }
 
 /// The Records about a charge, oldest first, 100 at most; and whether there are more.
-pub fn records_about(engine: &Arc<Engine>, id: ObjectId) -> Result<(Vec<(Sequence, Record)>, bool), Problem> {
+pub fn records_about(engine: &Arc<Engine>, id: ObjectId) -> Result<(Vec<(Position, Record)>, bool), Problem> {
     let is_about = |record: &Record| {
         let mut is_about = false;
         record.events.iter().for_each(|event| object::each_in(event, |named| is_about |= named == id));
@@ -126,12 +132,12 @@ pub fn records_about(engine: &Arc<Engine>, id: ObjectId) -> Result<(Vec<(Sequenc
     };
     let mut records = Vec::new();
     for found in engine.history(id)? {
-        let (sequence, record) = found?;
+        let (at, record) = found?;
         if is_about(&record) {
             if records.len() == RECORDS_MAX {
                 return Ok((records, true));
             }
-            records.push((sequence, record));
+            records.push((at, record));
         }
     }
     Ok((records, false))

@@ -3,21 +3,27 @@
 use std::sync::Arc;
 
 use axum::extract::State;
+use axum::http::request::Parts;
 use axum::response::Response;
 
 use crate::app::App;
+use crate::http::cut::requested_partition;
 use crate::http::problem::{Code, Problem};
-use crate::http::reply::ok;
+use crate::http::reply::{ok, only, query};
 use crate::ops::operator::Operator;
 use crate::views::checkpoint::CheckpointView;
 
-/// A signed statement of what the journal holds now. Keep it where nobody of this installation can
+/// A signed statement of what the journal of a partition holds now. Keep it where nobody of this installation can
 /// change it; `centavo verify --against` compares it with a journal. It is of no
 /// chain (no `previous`), as those are that the server sends on a schedule. 404 while nothing was
 /// booked.
 #[utoipa::path(get, path = "/ops/checkpoint", operation_id = "get_checkpoint",
-    responses((status = 200, body = CheckpointView), (status = 404)))]
-pub async fn get(State(app): State<Arc<App>>, _: Operator) -> Result<Response, Problem> {
-    let signed = app.engine.checkpoint(None)?.ok_or_else(|| Problem::new(Code::NotFound))?;
+    params(("partition" = Option<u64>, Query, maximum = 65535, description = "The partition; 0 when absent.")),
+    responses((status = 200, body = CheckpointView), (status = 400), (status = 404)))]
+pub async fn get(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    only(&pairs, &["partition"])?;
+    let signed =
+        app.engine.checkpoint(requested_partition(&pairs)?, None)?.ok_or_else(|| Problem::new(Code::NotFound))?;
     Ok(ok(CheckpointView::of(&signed)))
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use actors::store::{BlockHash, Sequence};
+use actors::cut::Cut;
+use actors::store::BlockHash;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
@@ -10,8 +11,9 @@ use ledger::record::Record;
 
 use crate::app::App;
 use crate::export::{ExportError, Exporter, Format, Out, PLATFORM, Request, Stream};
+use crate::http::cut;
 use crate::http::problem::Problem;
-use crate::http::reply::{number, only, query, single};
+use crate::http::reply::{only, query, single};
 use crate::http::streamed::{BoxError, ReadPace, streamed, turn};
 use crate::http::timestamp::day_of;
 use crate::ops::books::find;
@@ -31,27 +33,27 @@ pub fn format_names() -> impl Iterator<Item = &'static str> {
         ("format" = Option<String>, Query, pattern = "^(jsonl|csv|csv-ptbr|parquet|xlsx|beancount|hledger|ledger)$", description = "`jsonl` when absent; `csv`, `csv-ptbr`, `parquet`, `xlsx`; of one ledger the text of `beancount`, `hledger` or `ledger`."),
         ("from" = Option<String>, Query, format = Date, example = "2026-01-01", description = "The first day; the first of the books when absent."),
         ("to" = Option<String>, Query, format = Date, example = "2099-12-31", description = "The last day; the last of the books when absent."),
-        ("at" = Option<u64>, Query, minimum = 1, description = "The last Record that counts; the last of all when absent.")),
+        ("at" = Option<String>, Query, description = "The last Records that count, `0=42` with commas between partitions, or `42` where there is one; the last of all when absent.", example = "0=42")),
     responses((status = 200, content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 404)))]
 pub async fn export(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
     let pairs = query(&parts)?;
     only(&pairs, &["ledger", "format", "from", "to", "at"])?;
     let ledger = ledger_of(&app, &pairs)?;
     let request = request(&pairs, ledger)?;
-    let last = app.engine.published().0;
-    let cut = Sequence(number(&pairs, "at", 1..=last)?.unwrap_or(last));
+    let published = app.engine.published();
+    let cut = cut::requested(&pairs, "at", &published)?.unwrap_or(published);
     let one_at_a_time = turn(&app.exporting, "Another export is under way.").await?;
-    let (asked, encoding) = (request.clone(), encoding(&request, &parts.headers));
+    let (asked, through, encoding) = (request.clone(), cut.clone(), encoding(&request, &parts.headers));
     let body = streamed("an export", move |out| {
         let _until_it_ends = one_at_a_time;
         let mut encoded = encoding.encoder(out);
         let mut exporter = Exporter::new(asked.clone());
         let mut out = Stream(&mut encoded);
-        write(&app, &asked, cut, &mut exporter, &mut out)?;
+        write(&app, &asked, &through, &mut exporter, &mut out)?;
         exporter.finish(&mut out)?;
         Ok(encoded.finish()?)
     });
-    Ok(([cut_header(cut)], file(&request, encoding, body)).into_response())
+    Ok(([cut_header(&cut)], file(&request, encoding, body)).into_response())
 }
 
 /// The ledger that is asked for, by its outside name; none for all.
@@ -64,40 +66,40 @@ pub fn ledger_of(app: &App, pairs: &[(String, String)]) -> Result<Option<String>
     ledger.map(named).transpose()
 }
 
-/// Writes the rows of an export through the Record `cut`, from its first day on. Gives the last
-/// Record of its days, and the hash of its block. For a thread that may wait.
+/// Writes the rows of an export through a cut, from its first day on. Gives the last Records of its
+/// days, and the hash of the journal there. For a thread that may wait.
 pub fn write(
     app: &App,
     request: &Request,
-    cut: Sequence,
+    cut: &Cut,
     exporter: &mut Exporter,
     out: &mut dyn Out,
-) -> Result<(Sequence, BlockHash), BoxError> {
+) -> Result<(Cut, BlockHash), BoxError> {
     let engine = &app.engine;
     let ledger = request.ledger.as_deref().filter(|ledger| *ledger != PLATFORM);
     if let Some(group) = ledger.and_then(|name| find(app, name).ok()?.group()) {
         know_group(engine, group, exporter);
     }
     let mut pace = ReadPace::new(engine);
-    let before = begin(engine, request, cut, exporter)?;
-    let mut last = (before, engine.block(before)?.map_or(BlockHash::ZERO, |block| block.hash()));
-    for block in engine.blocks(before.plus(1)).take_while(|_| before < cut) {
+    let mut reached = begin(engine, request, cut, exporter)?;
+    for block in engine.blocks(&reached.next()) {
+        if cut.is_within(&reached) {
+            break;
+        }
         let block = block?;
         if request.to.is_some_and(|to| day_of(block.booked_at_ms) > to) {
             exporter.pass(block.booked_at_ms);
             break;
         }
-        for (at, bytes) in (block.first.0..).map(Sequence).zip(&block.records).take_while(|(at, _)| *at <= cut) {
+        for (at, bytes) in block.positions().take_while(|(at, _)| cut.contains(*at)) {
             let record = Record::decode(bytes).map_err(|error| ExportError::Decode { at, error })?;
             know_cards(engine, &record, exporter)?;
             know_named(engine, &record, exporter);
             exporter.post(at, block.booked_at_ms, &record, out)?;
-        }
-        last = (cut.min(Sequence(block.next().0 - 1)), block.hash());
-        if block.next() > cut {
-            break;
+            reached.reach(at);
         }
         pace.step();
     }
-    Ok(last)
+    let head = engine.head_hash(&reached)?;
+    Ok((reached, head))
 }

@@ -2,7 +2,8 @@
 
 use std::sync::Arc;
 
-use actors::store::Sequence;
+use actors::cut::Cut;
+use actors::store::BlockHash;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -119,7 +120,7 @@ fn report_job(
     app: &Arc<App>,
     report: Report,
     wire: &ExportJobRequest<'_>,
-    cut: Sequence,
+    cut: Cut,
 ) -> Result<(NewJob, Work), Problem> {
     let pairs = pairs_of(&[
         ("ledger", wire.ledger),
@@ -141,7 +142,7 @@ fn report_job(
     };
     let maker = Arc::clone(app);
     let work: Work = Box::new(move |out| {
-        let made = reports::write(&maker, (&asked, format, None), cut, out).map_err(|error| {
+        let made = reports::write(&maker, (&asked, format, None), &cut, out).map_err(|error| {
             // The frame of the jobs names a limit of the file by the type of its error.
             match error.downcast::<ReportError>().map(|error| *error) {
                 Ok(ReportError::Write(error)) => error.into(),
@@ -149,12 +150,17 @@ fn report_job(
                 Err(error) => error,
             }
         })?;
-        Ok(Made { exported: Exported::default(), cut: made.cut, head: [0; 32], before: (0, [0; 32]) })
+        Ok(Made {
+            exported: Exported::default(),
+            cut: made.cut,
+            head: BlockHash::ZERO,
+            before: (Cut::default(), BlockHash::ZERO),
+        })
     });
     Ok((new, work))
 }
 
-fn export_job(app: &Arc<App>, wire: &ExportJobRequest<'_>, cut: Sequence) -> Result<(NewJob, Work), Problem> {
+fn export_job(app: &Arc<App>, wire: &ExportJobRequest<'_>, cut: Cut) -> Result<(NewJob, Work), Problem> {
     let pairs = pairs_of(&[("ledger", wire.ledger), ("format", wire.format), ("from", wire.from), ("to", wire.to)])?;
     let format = single(&pairs, "format")?.and_then(|name| Format::MAPPED.into_iter().find(|of| of.name() == name));
     let chart = chart_of(wire, format.is_some())?;
@@ -173,7 +179,7 @@ fn export_job(app: &Arc<App>, wire: &ExportJobRequest<'_>, cut: Sequence) -> Res
     };
     let new = NewJob::export(app.new_id(NO_GROUP)?, None, request.clone(), chart.clone(), app.engine.now().0);
     let maker = Arc::clone(app);
-    let work: Work = Box::new(move |out| write(&maker, &request, chart, cut, out));
+    let work: Work = Box::new(move |out| write(&maker, &request, chart, &cut, out));
     Ok((new, work))
 }
 
@@ -212,7 +218,7 @@ fn write(
     app: &App,
     request: &Request,
     chart: Option<(Chart, Level)>,
-    cut: Sequence,
+    cut: &Cut,
     out: &mut dyn Pieces,
 ) -> Result<Made, WorkError> {
     let (mut out, mut exporter) = (JobOut(out), Exporter::new(request.clone()).keeping_balances());
@@ -221,7 +227,7 @@ fn write(
     }
     let before = booked_before(&app.engine, request.from)?;
     let (last, head) = export::write(app, request, cut, &mut exporter, &mut out)?;
-    Ok(Made { exported: exporter.finish(&mut out)?, cut: last.0, head: head.0, before })
+    Ok(Made { exported: exporter.finish(&mut out)?, cut: last, head, before })
 }
 
 /// The operators' exports that are kept, newest first.

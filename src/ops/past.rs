@@ -1,10 +1,10 @@
 //! Trial balance after a Record of the past, as a job: read in the background, one at a time, with
 //! its progress, and kept by its cut.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::cut::Cut;
 use actors::store::Sequence;
 use axum::Json;
 use axum::extract::State;
@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::caller::PathId;
-use crate::http::cut::by_partition;
+use crate::http::cut::{CutView, by_partition};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, only, query};
 use crate::ops::books::{AccountRow, rows_of};
@@ -33,7 +33,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 pub struct PastTrialBalance {
     /// The last Record counted, by partition of the journal.
     #[schema(example = json!({"0": 42}))]
-    cut: BTreeMap<&'static str, u64>,
+    cut: CutView,
     /// `queued` while other books of the past are read, `reading`, or `done`.
     #[schema(pattern = "^(queued|reading|done)$")]
     status: &'static str,
@@ -60,23 +60,28 @@ pub struct PastTrialBalance {
 /// The first request begins the job. While it waits for its turn or reads, the answer is 202 with
 /// the progress; ask again. The sums are kept by their cut, so a later request has them at once.
 /// `GET /ops/trial-balance?by=account&at=` has the same sums and waits for them.
-#[utoipa::path(get, path = "/ops/trial-balance/{sequence}", operation_id = "get_past_trial_balance",
-    params(("sequence" = String, Path, pattern = "^[1-9][0-9]{0,18}$", example = "1", description = "The last Record that counts.")),
+#[utoipa::path(get, path = "/ops/trial-balance/{cut}", operation_id = "get_past_trial_balance",
+    params(("cut" = String, Path, pattern = "^([1-9][0-9]{0,18}|0=[0-9]{1,18}(,[0-9]{1,5}=[0-9]{1,18})*)$", example = "1", description = "The last Records that count, `0=42` with commas between partitions, or `42` where there is one.")),
     responses((status = 200, body = PastTrialBalance), (status = 202, body = PastTrialBalance), (status = 400)))]
 pub async fn past(
     State(app): State<Arc<App>>,
     _: Operator,
-    PathId(sequence): PathId,
+    PathId(cut): PathId,
     parts: Parts,
 ) -> Result<Response, Problem> {
     only(&query(&parts)?, &[])?;
-    let cut = sequence.parse().ok().filter(|cut| (1..=app.engine.published().0).contains(cut));
-    let cut = Sequence(cut.ok_or_else(|| Problem::new(Code::NotFound))?);
-    let mut job = app.past_books.ask(&app.engine, cut)?;
+    let published = app.engine.published();
+    let cut: Option<Cut> = match published.partitions() {
+        1 if !cut.contains('=') => cut.parse().ok().map(|last| Cut::new(vec![Sequence(last)])),
+        _ => cut.parse().ok().filter(|cut: &Cut| cut.partitions() == published.partitions()),
+    };
+    let cut = cut.filter(|cut| !cut.is_empty() && cut.is_within(&published));
+    let cut = cut.ok_or_else(|| Problem::new(Code::NotFound))?;
+    let mut job = app.past_books.ask(&app.engine, &cut)?;
     let _over_or_not_yet = timeout(PATIENCE, job.wait_for(PastReading::is_over)).await.map(drop);
     let reading = job.borrow().clone();
     let view = PastTrialBalance {
-        cut: by_partition(cut),
+        cut: by_partition(&cut),
         status: "queued",
         read: None,
         of: None,

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actors::checkpoint::hex;
+use actors::cut::{Cut, Position};
 use actors::engine::Engine;
 use actors::engine::SumOfKind;
-use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -21,7 +21,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::cut::by_partition;
+use crate::http::cut::{CutView, by_partition};
 use crate::http::idempotency::{KeyScope, SentKey, decided};
 use crate::http::json::parse_unread;
 use crate::http::problem::{Code, Problem};
@@ -61,8 +61,8 @@ pub struct PeriodView {
     pub closed_at: Option<String>,
     /// The last Record of the month, by partition of the journal.
     #[schema(example = json!({"0": 42}))]
-    pub cut: BTreeMap<&'static str, u64>,
-    /// Hash of the journal at the month's end; absent until it is closed.
+    pub cut: CutView,
+    /// Hash of the journal at the month's end, of the partition of the house; absent until it is closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(
         nullable = false,
@@ -122,9 +122,11 @@ pub struct ClosedPeriod {
     /// The month; all before it are closed too.
     #[schema(pattern = "^[0-9]{4}-[0-9]{2}$", example = "2026-11")]
     period: String,
-    /// The Record that closed it.
+    /// The Record of the house that closed it: its place in the journal of its partition.
     #[schema(minimum = 1, example = 42)]
     sequence: u64,
+    /// The partition.
+    partition: u16,
 }
 
 /// The months that were closed. Closing a month closes all months before it.
@@ -132,7 +134,12 @@ pub struct ClosedPeriod {
 pub async fn list(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
     only(&query(&parts)?, &[])?;
     let closed = app.engine.closed_periods().into_iter();
-    let items: Vec<_> = closed.map(|(month, by)| ClosedPeriod { period: month.to_string(), sequence: by.0 }).collect();
+    let item = |(month, Position { partition, sequence }): (Month, Position)| ClosedPeriod {
+        period: month.to_string(),
+        sequence: sequence.0,
+        partition: partition.0,
+    };
+    let items: Vec<_> = closed.map(item).collect();
     let total = items.len();
     Ok(ok(ClosedPeriods { items, total }))
 }
@@ -216,10 +223,10 @@ impl PeriodView {
             requested_at: period.as_ref().map(|period| time(period.requested_at)),
             closed_by: closing.map(|closing| closing.by.clone()),
             closed_at: closing.map(|closing| time(closing.at)),
-            cut: by_partition(through),
+            cut: by_partition(&through),
             head: closing.map(|closing| hex(&*closing.end.head)),
             totals: closing.map(|closing| hex(&*closing.end.totals)),
-            open: open_items(engine, through, (month.begin(), end))?,
+            open: open_items(engine, &through, (month.begin(), end))?,
         })
     }
 }
@@ -228,12 +235,12 @@ impl PeriodView {
 /// reconciliations of the days since `begin` found; and the days that none of them covers.
 fn open_items(
     engine: &Arc<Engine>,
-    through: Sequence,
+    through: &Cut,
     (begin, end): (Timestamp, Timestamp),
 ) -> Result<Vec<OpenItem>, Problem> {
     let mut open = Vec::new();
     let as_of = engine.balances_as_of(through)?;
-    for SumOfKind { account, balance, .. } in as_of.sums(|_| ())?.kinds {
+    for SumOfKind { account, balance, .. } in as_of.sums()?.kinds {
         let net = balance.net();
         let kind = match account {
             Account::Suspense if net != 0 => "suspense",

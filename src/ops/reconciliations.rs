@@ -237,7 +237,7 @@ pub async fn reconcile(
         }) {
             return Err(refused("This file was compared as another account's: dismiss that result first."));
         }
-        let sequence = app.engine.published().0;
+        let sequence = app.engine.records_published();
         let made_at = time(app.engine.now());
         let compared = compare(&app.engine, &file, account)?;
         let result = compared.result(sha256, (made_at, operator.name), sequence);

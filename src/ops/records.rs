@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -19,6 +18,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::export::{Exporter, Format, Request, Stream};
 use crate::http::caller::PathId;
+use crate::http::cut::{next_before, requested_before, requested_position};
 use crate::http::problem::{Code, Problem, failed};
 use crate::http::reply::{number, ok, only, query, time};
 use crate::http::timestamp::day_of;
@@ -30,8 +30,10 @@ use crate::views::ledger::ledger_name;
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = JournalRecord)]
 struct RecordView {
-    /// Its place in the journal.
+    /// Its place in the journal of its partition.
     sequence: u64,
+    /// The partition.
+    partition: u16,
     /// When it was booked.
     booked_at: String,
     /// When it took effect.
@@ -92,8 +94,10 @@ struct PartView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = NewestRecord)]
 struct NewestView {
-    /// Its place in the journal.
+    /// Its place in the journal of its partition.
     sequence: u64,
+    /// The partition.
+    partition: u16,
     /// When it was booked.
     #[schema(format = "date-time")]
     booked_at: String,
@@ -123,8 +127,8 @@ struct NewestRecordPage {
     items: Vec<NewestView>,
     /// `before` of the next, older Records; absent at the begin of the journal.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, minimum = 2, example = 41)]
-    next_before: Option<u64>,
+    #[schema(nullable = false, example = "0=41")]
+    next_before: Option<String>,
 }
 
 /// Records of an answer, when it is not said how many.
@@ -133,22 +137,23 @@ const RECORDS_A_PAGE: u64 = 20;
 /// The newest Records of the journal, or those before one. The newest 128 are kept in memory once
 /// they were read.
 #[utoipa::path(get, path = "/ops/records", operation_id = "list_newest_records",
-    params(("before" = Option<u64>, Query, minimum = 1, description = "Only Records before this one; `next_before` of the answer before.", example = 1000),
+    params(("before" = Option<String>, Query, description = "Only Records before this one, of each partition; `next_before` of the answer before.", example = "0=1000"),
         ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = NewestRecordPage), (status = 400)))]
 pub async fn list(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
     let pairs = query(&parts)?;
     only(&pairs, &["before", "per_page"])?;
-    let before = number(&pairs, "before", 1..=u64::MAX >> 1)?.map_or(Sequence(u64::MAX), Sequence);
+    let through = requested_before(&pairs, &app.engine.published())?;
     let count = number(&pairs, "per_page", 1..=100)?.unwrap_or(RECORDS_A_PAGE);
-    let records = app.newest_records.before(&app.engine, before, count)?;
-    let next_before = records.last().map(|oldest| oldest.sequence.0).filter(|oldest| *oldest > 1);
+    let (records, rest) = app.newest_records.through(&app.engine, &through, count)?;
+    let next_before = next_before(&rest);
     let items = records.into_iter().map(|found| {
         let record = &found.record;
         let mut events: Vec<_> = record.events.iter().map(Event::name).collect();
         events.dedup();
         NewestView {
-            sequence: found.sequence.0,
+            sequence: found.at.sequence.0,
+            partition: found.at.partition.0,
             booked_at: time(found.booked_at),
             effective_at: time(record.takes_effect_at()),
             owner: ledger_name(&app.engine, record.owner),
@@ -162,36 +167,42 @@ pub async fn list(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Res
 
 /// A Record of the journal: its rows, and the parts of what it sums.
 #[utoipa::path(get, path = "/ops/records/{sequence}", operation_id = "get_record",
-    params(("sequence" = String, Path, pattern = "^[1-9][0-9]{0,18}$", example = "1", description = "Its place in the journal, as rows and `Centavo-Sequence` name it.")),
-    responses((status = 200, body = RecordView), (status = 404)))]
-pub async fn record(State(app): State<Arc<App>>, _: Operator, PathId(sequence): PathId) -> Result<Response, Problem> {
-    let not_found = || Problem::new(Code::NotFound);
-    let sequence = sequence.parse().map(Sequence).map_err(|_| not_found())?;
-    if sequence < Sequence::FIRST || sequence > app.engine.published() {
-        return Err(not_found());
-    }
-    let (booked_at, record) = app.engine.booked_record(sequence)?;
+    params(("sequence" = String, Path, pattern = "^[1-9][0-9]{0,18}$", example = "1", description = "Its place in the journal, as rows and `Centavo-Sequence` name it."),
+        ("partition" = Option<u64>, Query, maximum = 65535, description = "Its partition; 0 when absent.")),
+    responses((status = 200, body = RecordView), (status = 400), (status = 404)))]
+pub async fn record(
+    State(app): State<Arc<App>>,
+    _: Operator,
+    PathId(sequence): PathId,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    only(&pairs, &["partition"])?;
+    let at = requested_position(&sequence, &pairs)?.filter(|at| app.engine.has_record(*at));
+    let at = at.ok_or_else(|| Problem::new(Code::NotFound))?;
+    let (booked_at, record) = app.engine.booked_record(at)?;
     let mut exporter = Exporter::new(Request { ledger: None, format: Format::Jsonl, from: None, to: None });
     record.owner.group().into_iter().for_each(|group| know_group(&app.engine, group, &mut exporter));
     know_cards(&app.engine, &record, &mut exporter)?;
-    exporter.know_closed(app.engine.closed_periods());
+    exporter.know_closed(app.engine.closings());
     let mut out = Stream(Vec::new());
-    exporter.post(sequence, booked_at.0, &record, &mut out).map_err(failed)?;
+    exporter.post(at, booked_at.0, &record, &mut out).map_err(failed)?;
     let lines = out.0.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
     let rows: Result<_, _> = lines.map(serde_json::from_slice).collect();
     Ok(ok(RecordView {
-        sequence: sequence.0,
+        sequence: at.sequence.0,
+        partition: at.partition.0,
         booked_at: time(booked_at),
         effective_at: time(record.takes_effect_at()),
         institution: record.rail.as_ref().map(|rail| ActView { id: rail.id.clone(), at: time(rail.at) }),
         owner: ledger_name(&app.engine, record.owner),
         rows: rows.map_err(failed)?,
-        parts: parts(&record),
+        parts: parts_of(&record),
     }))
 }
 
 /// The parts of the facts of a Record that sum many.
-fn parts(record: &Record) -> Vec<PartView> {
+fn parts_of(record: &Record) -> Vec<PartView> {
     let mut parts = Vec::new();
     for event in &record.events {
         match event {

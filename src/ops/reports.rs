@@ -1,11 +1,10 @@
 //! Reports while the server runs.
 
-use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
 use std::sync::Arc;
 
-use actors::store::Sequence;
+use actors::cut::Cut;
 use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::http::request::Parts;
@@ -20,11 +19,11 @@ use crate::app::App;
 use crate::before::Before;
 use crate::export::PLATFORM;
 use crate::http::caller::PathId;
-use crate::http::cut::as_header;
+use crate::http::cut::{self, CutView, as_header};
 use crate::http::gzip::Encoding;
 use crate::http::json::Checker;
 use crate::http::problem::{Code, Problem, failed};
-use crate::http::reply::{number, only, query, single};
+use crate::http::reply::{only, query, single};
 use crate::http::streamed::{BoxError, ReadPace, streamed, turn};
 use crate::http::timestamp::day;
 use crate::ops::books::find;
@@ -64,7 +63,7 @@ pub struct ReportBody {
     count: u64,
     /// The last Record that counts, by partition of the journal.
     #[schema(example = json!({"0": 42}))]
-    cut: BTreeMap<String, u64>,
+    cut: CutView,
     /// SHA-256 of the block that has this Record, hexadecimal; it covers all blocks before.
     #[schema(pattern = "^[0-9a-f]{64}$", example = "5df6e0e2761359d30a8275058e299fcc0381534545f55cf43e41983f5d4c9456")]
     head: String,
@@ -94,7 +93,7 @@ pub struct ReportColumn {
         ("format" = Option<String>, Query, pattern = "^(json|csv|csv-ptbr|xlsx|html|pdf)$", description = "`json` when absent."),
         ("from" = Option<String>, Query, format = Date, example = "2026-01-01", description = "The first day; receivables and settlement-calendar, which are of the end of one day, take none."),
         ("to" = Option<String>, Query, format = Date, example = "2099-12-31", description = "The last day; the last of the books when absent."),
-        ("at" = Option<u64>, Query, minimum = 1, description = "The last Record that counts; the last of all when absent."),
+        ("at" = Option<String>, Query, description = "The last Records that count, `0=42` with commas between partitions, or `42` where there is one; the last of all when absent.", example = "0=42"),
         ("tax_ids" = Option<bool>, Query, description = "Of monthly-totals: `true` adds the CPF or CNPJ of each merchant. It needs the right `tax-ids`, which no role includes, and stands in the audit trail.")),
     responses((status = 200, content((ReportBody = "application/json"), (String = "text/csv"), (String = "text/html"), (String = "application/pdf"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 400), (status = 403), (status = 404)))]
 pub async fn report(
@@ -108,12 +107,12 @@ pub async fn report(
     only(&pairs, &["ledger", "account", "format", "from", "to", "at", "tax_ids"])?;
     let (request, format) = asked(&app, report, &pairs)?;
     let tax_ids = if with_tax_ids(report, &pairs)? { Some(tax_ids(&app, &operator, &request).await?) } else { None };
-    let last = app.engine.published().0;
-    let cut = Sequence(number(&pairs, "at", 1..=last)?.unwrap_or(last));
+    let published = app.engine.published();
+    let cut = cut::requested(&pairs, "at", &published)?.unwrap_or(published);
     let one_at_a_time = turn(&app.exporting, "Another export or report is under way.").await?;
     // The handler has a thread that may wait. The answer begins when the report is whole, so that
     // a report that cannot be made is a problem, and no broken file.
-    let made = make(&app, (&request, format, tax_ids), cut);
+    let made = make(&app, (&request, format, tax_ids), &cut);
     drop(one_at_a_time);
     let (file, made) = made?;
     let encoding = if format.is_compressed() { Encoding::Identity } else { Encoding::of(&parts.headers) };
@@ -131,7 +130,7 @@ pub async fn report(
         (CONTENT_TYPE, HeaderValue::from_static(format.media_type())),
         (CONTENT_DISPOSITION, HeaderValue::from_str(&disposition).map_err(failed)?),
         (CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy)),
-        (HeaderName::from_static("report-cut"), as_header(Sequence(made.cut))),
+        (HeaderName::from_static("report-cut"), as_header(&made.cut)),
         (HeaderName::from_static("report-head"), HeaderValue::from_str(&made.head).map_err(failed)?),
     ];
     Ok((headers, encoding.headers(), body).into_response())
@@ -227,7 +226,7 @@ fn refusal(wrong: WrongReport) -> (&'static str, &'static str, String) {
 fn make(
     app: &Arc<App>,
     of: (&ReportRequest, ReportFormat, Option<TaxIds>),
-    cut: Sequence,
+    cut: &Cut,
 ) -> Result<(File, ReportMade), Problem> {
     let mut file = tempfile::tempfile().map_err(|error| unmade(&error))?;
     let written = write(app, of, cut, &mut file);
@@ -244,22 +243,22 @@ fn make(
 pub(super) fn write(
     app: &Arc<App>,
     (request, format, tax_ids): (&ReportRequest, ReportFormat, Option<TaxIds>),
-    cut: Sequence,
+    cut: &Cut,
     file: &mut dyn Write,
 ) -> Result<ReportMade, BoxError> {
     let mut out = BufWriter::new(file);
     let mut maker = ReportMaker::with_tax_ids(request.clone(), format, tax_ids, &mut out)?;
-    let mut first = Sequence::FIRST;
+    let mut from = Cut::default();
     if let Some(before) = request.begins_before() {
         let as_of = match request.begins_with_receivables() {
             true => app.engine.receivables_before(Timestamp(before), cut)?,
             false => app.engine.balances_before(Timestamp(before), cut)?,
         };
-        first = as_of.through().max(first);
+        from = as_of.through();
         maker.begin_at(Before::new(as_of))?;
     }
     let mut pace = ReadPace::new(&app.engine);
-    for block in app.engine.blocks(first) {
+    for block in app.engine.blocks(&from) {
         if !maker.post_block(&block?, cut)? {
             break;
         }

@@ -5,10 +5,12 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use actors::backup::{BackupError, Frame};
-use actors::store::Sequence;
+use actors::cut::Cut;
+use actors::store::{Partition, Sequence};
 
 use super::maker::{ReportError, ReportMade, ReportMaker};
 use crate::config::ReportSettings;
+use crate::http::cut::cut_name;
 use crate::journal_source::{JournalSource, JournalSourceFailure};
 use crate::terminal::{self, advance};
 use crate::verify::quietly;
@@ -71,7 +73,7 @@ fn make(settings: &ReportSettings) -> Result<(), ReportFailure> {
     file.persist(folder.join(&name)).map_err(|error| failed(error.error))?;
     let ReportMade { cut, head, rows } = made;
     terminal::say(&format!("{}: {rows} rows", folder.join(&name).display()));
-    terminal::say(&format!("  cut: sequence {cut}, block {head}"));
+    terminal::say(&format!("  cut: sequence {}, block {head}", cut_name(&cut)));
     Ok(())
 }
 
@@ -84,7 +86,7 @@ fn write(settings: &ReportSettings, out: &mut dyn Write) -> Result<ReportMade, R
     let with_receivables = settings.request.begins_with_receivables();
     let begin = |time| journal.before(time, settings.at, with_receivables);
     if let Some(before) = settings.request.begins_before().map(begin).transpose()?.flatten() {
-        first = before.through();
+        first = before.through().of(Partition(0));
         maker.begin_at(before)?;
     }
     for frame in journal.frames(first)? {
@@ -98,7 +100,7 @@ fn write(settings: &ReportSettings, out: &mut dyn Write) -> Result<ReportMade, R
                 last = Some(end);
             }
             (Frame::Block(block), Some(_)) => {
-                let goes_on = maker.post_block(&block, cut)?;
+                let goes_on = maker.post_block(&block, &Cut::new(vec![cut]))?;
                 advance(&bar, block.next().0 - 1, cut.0);
                 if !goes_on {
                     break;

@@ -2,9 +2,9 @@
 
 use std::io;
 
+use actors::cut::Position;
 use actors::engine::Told;
 use actors::names::Names;
-use actors::store::Sequence;
 use chrono::NaiveDate;
 use ledger::account::Account;
 use ledger::id::LedgerId;
@@ -18,7 +18,7 @@ use crate::before::{Before, BeforeError};
 
 /// One Record, as a report gets it.
 pub(super) struct Posted<'a> {
-    pub(super) sequence: Sequence,
+    pub(super) at: Position,
     /// When it was booked.
     pub(super) booked_at: Timestamp,
     /// Day of the booking in America/Sao_Paulo.

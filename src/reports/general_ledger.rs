@@ -75,7 +75,7 @@ impl GeneralLedger {
             others.dedup();
             rows.add(&[
                 Cell::Day(posted.day),
-                Cell::Count(posted.sequence.0),
+                Cell::Count(posted.at.sequence.0),
                 Cell::Text(ledger.clone()),
                 Cell::Text(account.clone()),
                 Cell::text(source.event),

@@ -49,7 +49,7 @@ impl Fold for LateEntries {
                 let (debit, credit) = if posting.side == Side::Debit { (amount, 0) } else { (0, amount) };
                 rows.add(&[
                     Cell::Day(posted.day),
-                    Cell::Count(posted.sequence.0),
+                    Cell::Count(posted.at.sequence.0),
                     Cell::Day(day_of(effective_at.0)),
                     Cell::Text(ledger),
                     Cell::Text(account),

@@ -3,9 +3,10 @@
 
 use std::io::{self, Write};
 
+use actors::cut::{Cut, Position, Reached};
 use actors::engine::Told;
 use actors::names::Names;
-use actors::store::{Block, BlockHash, Sequence};
+use actors::store::Block;
 use chrono::NaiveDate;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::record::{DecodeError, Record};
@@ -37,10 +38,10 @@ pub enum ReportError {
     #[error(transparent)]
     Write(#[from] io::Error),
     /// A Record can't be read.
-    #[error("Record {}: {error}", at.0)]
+    #[error("Record {at}: {error}")]
     Decode {
-        /// Sequence of the Record.
-        at: Sequence,
+        /// Place of the Record.
+        at: Position,
         /// The defect.
         error: DecodeError,
     },
@@ -55,9 +56,9 @@ pub enum ReportError {
 /// A report that was written, and the part of the journal that it is of.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReportMade {
-    /// The last Record that counts; 0 when there is none.
-    pub cut: u64,
-    /// Hash of the block that has this Record, in hexadecimal digits.
+    /// The last Records that count.
+    pub cut: Cut,
+    /// Hash of the journal there, in hexadecimal digits.
     pub head: String,
     /// How many rows there are.
     pub rows: u64,
@@ -77,8 +78,7 @@ pub struct ReportMaker<'a> {
     first_day: Option<NaiveDate>,
     /// Day of the last block that was looked at, whatever the days.
     through: Option<NaiveDate>,
-    cut: Sequence,
-    head: BlockHash,
+    reached: Reached,
     booked_at_ms: i64,
 }
 
@@ -118,8 +118,7 @@ impl<'a> ReportMaker<'a> {
             rows,
             first_day: None,
             through: None,
-            cut: Sequence(0),
-            head: BlockHash::ZERO,
+            reached: Reached::default(),
             booked_at_ms: 0,
         })
     }
@@ -143,32 +142,31 @@ impl<'a> ReportMaker<'a> {
             self.fold.take(told, &self.scope)?;
         }
         self.fold.carry(&mut before).map_err(ReportError::Before)?;
-        self.cut = before.through();
+        self.reached = Reached::at(before.through());
         self.before = Some(before);
         Ok(())
     }
 
     /// Takes the next block of the journal through `cut`. False when no later Record is asked for.
-    pub fn post_block(&mut self, block: &Block, cut: Sequence) -> Result<bool, ReportError> {
+    pub fn post_block(&mut self, block: &Block, cut: &Cut) -> Result<bool, ReportError> {
         let day = day_of(block.booked_at_ms);
-        if block.first > cut {
-            return Ok(false);
+        if block.first > cut.of(block.partition) {
+            return Ok(!cut.is_within(self.reached.cut()));
         }
         // The journal goes on after the last day: that day is over.
         self.through = Some(day);
         if self.request.to.is_some_and(|to| day > to) {
             return Ok(false);
         }
-        let counted = self.cut;
-        let records = (block.first.0..).map(Sequence).zip(&block.records);
-        for (at, bytes) in records.filter(|(at, _)| *at > counted).take_while(|(at, _)| *at <= cut) {
+        let counted = self.reached.cut().of(block.partition);
+        let records = block.positions().filter(|(at, _)| at.sequence > counted);
+        for (at, bytes) in records.take_while(|(at, _)| cut.contains(*at)) {
             let record = Record::decode(bytes).map_err(|error| ReportError::Decode { at, error })?;
             self.post(at, (Timestamp(block.booked_at_ms), day), &record)?;
-            self.cut = at;
         }
-        self.head = block.hash();
+        self.reached.pass(block, cut);
         self.booked_at_ms = block.booked_at_ms;
-        Ok(block.next() <= cut)
+        Ok(!cut.is_within(self.reached.cut()))
     }
 
     fn learn(&mut self, ledger: LedgerId, id: ObjectId) {
@@ -178,12 +176,7 @@ impl<'a> ReportMaker<'a> {
         self.scope.learn(ledger, id);
     }
 
-    fn post(
-        &mut self,
-        sequence: Sequence,
-        (booked_at, day): (Timestamp, NaiveDate),
-        record: &Record,
-    ) -> io::Result<()> {
+    fn post(&mut self, at: Position, (booked_at, day): (Timestamp, NaiveDate), record: &Record) -> io::Result<()> {
         for (ledger, id) in Names::opened_by(record) {
             self.learn(ledger, id);
         }
@@ -196,7 +189,7 @@ impl<'a> ReportMaker<'a> {
             self.begin(day)?;
         }
         let Self { names, scope, before, fold, rows, .. } = self;
-        let posted = Posted { sequence, booked_at, day, record, names, scope, before: before.as_ref() };
+        let posted = Posted { at, booked_at, day, record, names, scope, before: before.as_ref() };
         match is_before {
             true => fold.open(&posted),
             false => fold.post(&posted, rows),
@@ -227,7 +220,8 @@ impl<'a> ReportMaker<'a> {
         let (from, to) = self.days();
         let ended = Ended { from, to, names: &self.names, scope: &self.scope };
         self.fold.finish(&ended, &mut self.rows)?;
-        let closing = self.rows.finish(self.cut.0, format!("{:?}", self.head), self.booked_at_ms)?;
+        let head = format!("{:?}", self.reached.head());
+        let closing = self.rows.finish(self.reached.cut().clone(), head, self.booked_at_ms)?;
         Ok(ReportMade { cut: closing.cut, head: closing.head, rows: closing.rows })
     }
 }

@@ -83,7 +83,7 @@ impl Fold for StatementReport {
             let [pending_balance, available_balance, reserved_balance] = self.0.map(Cell::Centavos);
             rows.add(&[
                 Cell::Day(posted.day),
-                Cell::Count(posted.sequence.0),
+                Cell::Count(posted.at.sequence.0),
                 Cell::text(source.event),
                 Cell::Text(ids(source)),
                 pending,

@@ -1,5 +1,6 @@
 //! Typed rows of a report, and the interface of the formats that write them.
 
+use actors::cut::Cut;
 use std::io;
 
 use chrono::NaiveDate;
@@ -77,9 +78,9 @@ pub(super) struct Heading<'a> {
 /// What stands below the rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Closing {
-    /// The last Record that counts; 0 when there is none.
-    pub(super) cut: u64,
-    /// Hash of the block that has this Record, in hexadecimal digits.
+    /// The last Records that count.
+    pub(super) cut: Cut,
+    /// Hash of the journal there, in hexadecimal digits.
     pub(super) head: String,
     /// Time of its booking, milliseconds since the Unix epoch; 0 when there is none.
     pub(super) booked_at_ms: i64,
@@ -125,7 +126,7 @@ impl<'a> Rows<'a> {
     }
 
     /// Writes what is left, and gives it.
-    pub(super) fn finish(self, cut: u64, head: String, booked_at_ms: i64) -> io::Result<Closing> {
+    pub(super) fn finish(self, cut: Cut, head: String, booked_at_ms: i64) -> io::Result<Closing> {
         let totals = self.columns.iter().zip(self.totals);
         let totals = totals.map(|(column, total)| column.is_summed.then_some(total)).collect();
         let closing = Closing { cut, head, booked_at_ms, rows: self.count, totals };

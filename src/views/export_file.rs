@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use actors::cut::Cut;
 use actors::engine::Engine;
 use actors::records::LoadError;
-use actors::store::Sequence;
+use actors::store::BlockHash;
 use axum::body::Body;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -67,7 +68,7 @@ pub fn file(request: &Request, encoding: Encoding, body: Body) -> Response {
 }
 
 /// The header that names the last Record that counts in a stream, by partition: `X-Cut: 0=42`.
-pub fn cut_header(cut: Sequence) -> (HeaderName, HeaderValue) {
+pub fn cut_header(cut: &Cut) -> (HeaderName, HeaderValue) {
     (HeaderName::from_static("x-cut"), as_header(cut))
 }
 
@@ -95,45 +96,39 @@ fn know_ledger(engine: &Engine, ledger: LedgerId, exporter: &mut Exporter) {
     }
 }
 
-/// The last Record that was booked before a day, and the hash of its block; zeros when there is
-/// none. For a thread that may wait.
-pub fn booked_before(engine: &Engine, day: Option<NaiveDate>) -> Result<(u64, [u8; 32]), LoadError> {
+/// The last Records that were booked before a day, and the hash of the journal there; zeros when
+/// there are none. For a thread that may wait.
+pub fn booked_before(engine: &Engine, day: Option<NaiveDate>) -> Result<(Cut, BlockHash), LoadError> {
     match day {
         Some(day) => head_of(engine, engine.last_booked_before(Timestamp(begin_of(day)))?),
-        None => Ok((0, [0; 32])),
+        None => Ok((engine.published().begin(), BlockHash::ZERO)),
     }
 }
 
-/// A Record, and the hash of its block; zeros when there is none. For a thread that may wait.
-pub fn head_of(engine: &Engine, at: Sequence) -> Result<(u64, [u8; 32]), LoadError> {
-    Ok((at.0, engine.block(at)?.map_or([0; 32], |block| block.hash().0)))
+/// A cut, and the hash of the journal there; zeros for an empty one. For a thread that may wait.
+pub fn head_of(engine: &Engine, at: Cut) -> Result<(Cut, BlockHash), LoadError> {
+    let head = engine.head_hash(&at)?;
+    Ok((at, head))
 }
 
 /// Begins an export through `last` at its first day: tells the exporter what there was before, and
-/// gives the last Record that it need not read. For a thread that may wait.
-pub fn begin(
-    engine: &Engine,
-    request: &Request,
-    last: Sequence,
-    exporter: &mut Exporter,
-) -> Result<Sequence, BoxError> {
-    exporter.know_closed(engine.closed_periods());
-    let Some(from) = request.from else { return Ok(Sequence(0)) };
-    let before = engine.last_booked_before(Timestamp(begin_of(from)))?.min(last);
-    if before < Sequence::FIRST {
-        return Ok(before);
-    }
-    exporter.pass(engine.booked_record(before)?.0.0);
+/// gives the last Records that it need not read. For a thread that may wait.
+pub fn begin(engine: &Engine, request: &Request, last: &Cut, exporter: &mut Exporter) -> Result<Cut, BoxError> {
+    exporter.know_closed(engine.closings());
+    let Some(from) = request.from else { return Ok(last.begin()) };
+    let before = engine.last_booked_before(Timestamp(begin_of(from)))?.up_to(last);
+    let Some(booked_at) = engine.booked_at(&before)? else { return Ok(before) };
+    exporter.pass(booked_at.0);
     if !request.format.is_plain_text() && !exporter.is_keeping_balances() {
         return Ok(before);
     }
     if let Some(ledger) = exporter.asked() {
-        for (account, balance) in engine.ledger_as_of(ledger, before)? {
+        for (account, balance) in engine.ledger_as_of(ledger, &before)? {
             exporter.open_balance(ledger, account, balance)?;
         }
         return Ok(before);
     }
-    for row in engine.balances_as_of(before)?.rows() {
+    for row in engine.balances_as_of(&before)?.rows() {
         let (ledger, account, balance) = row?;
         exporter.forget_some();
         know_ledger(engine, ledger, exporter);

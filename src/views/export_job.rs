@@ -1,10 +1,8 @@
 //! A job of an export as JSON, and its file as a download with ranges.
 
-use std::collections::BTreeMap;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::sync::Arc;
 
-use actors::store::Sequence;
 use axum::http::header::{
     ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, LOCATION, RANGE,
 };
@@ -17,7 +15,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::export::FileMade;
 use crate::export::jobs::{ExportJobs, Job, JobStatus, KEPT_MS, NewJob, Work, media_type_of};
-use crate::http::cut::by_partition;
+use crate::http::cut::CutView;
 use crate::http::json::{Checker, Raw};
 use crate::http::problem::{Code, Problem};
 use crate::http::streamed::streamed;
@@ -83,7 +81,7 @@ pub struct ExportJobView {
     /// The last Record that counts, by partition of the journal.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = json!({"0": 42}))]
-    cut: Option<BTreeMap<&'static str, u64>>,
+    cut: Option<CutView>,
     /// The file, once it is done; the first of several.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -152,7 +150,7 @@ impl ExportJobView {
             created_at: with_milliseconds(job.created_at_ms),
             finished_at: job.finished_at_ms.map(with_milliseconds),
             expires_at: with_milliseconds(job.created_at_ms + KEPT_MS),
-            cut: job.cut.map(|last| by_partition(Sequence(last))),
+            cut: job.cut.clone(),
             file: job.file.as_ref().map(|file| JobFileView {
                 name: file.path.clone(),
                 bytes: file.bytes,

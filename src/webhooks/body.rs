@@ -120,7 +120,7 @@ impl OutboxEvent {
 
     /// An object as it stood after the event's Record.
     fn as_of<T: Object>(&self, engine: &Engine, id: ObjectId) -> Result<T, Problem> {
-        Ok(engine.known_object_through(id, self.sequence())?)
+        Ok(engine.known_object_through(id, self.listed.sequence)?)
     }
 
     fn charge(&self, engine: &Engine, id: ObjectId) -> Result<Box<RawValue>, Problem> {
@@ -180,7 +180,7 @@ impl OutboxEvent {
         for event in &self.record.events {
             let Event::Matured { dues, .. } = event else { continue };
             for due in dues {
-                count += engine.splits_fallen_due(recipient, due.minute, self.sequence())?;
+                count += engine.splits_fallen_due(recipient, due.minute, self.listed.sequence)?;
             }
         }
         Ok(count)

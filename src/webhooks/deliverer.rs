@@ -112,7 +112,7 @@ impl Deliverer {
         };
         for (group, key) in gone {
             self.addresses.remove(&(group, key));
-            if let Err(error) = self.engine.outbox().forget(group, key) {
+            if let Err(error) = self.engine.outbox(group).forget(group, key) {
                 tracing::warn!(%error, "the progress of webhooks that go nowhere any more could not be removed");
             }
         }
@@ -133,7 +133,7 @@ impl Deliverer {
     fn open(&self, (group, key): EndpointId, row: &WebhookRow) -> Result<Endpoint, Problem> {
         let before = self.engine.webhook_event_count(group, Sequence(row.since))?;
         let count = self.engine.webhook_event_count(group, Sequence(u64::MAX))?;
-        let kept = self.engine.outbox().progress(group, key).unwrap_or_else(|error| {
+        let kept = self.engine.outbox(group).progress(group, key).unwrap_or_else(|error| {
             tracing::error!(%error, "how far webhooks were delivered can't be read: they are delivered again");
             None
         });
@@ -257,9 +257,8 @@ impl Deliverer {
         }
         self.webhooks.waiting.set(i64::try_from(waiting).unwrap_or(i64::MAX));
         self.webhooks.oldest_seconds.set(oldest.map_or(0, |at| (now.0 - at.0).max(0) / 1000));
-        let outbox = self.engine.outbox();
         for ((group, key), progress) in changed {
-            if let Err(error) = outbox.keep(group, key, &progress) {
+            if let Err(error) = self.engine.outbox(group).keep(group, key, &progress) {
                 tracing::warn!(%error, "how far webhooks were delivered could not be kept");
                 return;
             }

@@ -1,7 +1,7 @@
 //! A webhook event, read from the journal.
 
+use actors::cut::Position;
 use actors::engine::{Engine, ListedWebhookEvent};
-use actors::store::Sequence;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::record::Record;
 use ledger::time::Timestamp;
@@ -17,13 +17,13 @@ pub struct OutboxEvent {
     pub told: WebhookEvent,
     pub(super) group: GroupNumber,
     pub(super) record: Record,
-    listed: ListedWebhookEvent,
+    pub(super) listed: ListedWebhookEvent,
 }
 
 impl OutboxEvent {
     /// Reads an event of a group from its Record.
     pub fn read(engine: &Engine, group: GroupNumber, listed: ListedWebhookEvent) -> Result<Self, Problem> {
-        let (told, record) = engine.told_webhook_event(listed)?;
+        let (told, record) = engine.told_webhook_event(group, listed)?;
         let id = engine.ids().object(group, record.effective_at, listed.number);
         Ok(Self { id, told, group, record, listed })
     }
@@ -55,8 +55,8 @@ impl OutboxEvent {
         self.listed.number
     }
 
-    /// The sequence of its Record.
-    pub fn sequence(&self) -> Sequence {
-        self.listed.sequence
+    /// The place of its Record.
+    pub fn position(&self, engine: &Engine) -> Position {
+        engine.position_of(self.group, self.listed.sequence)
     }
 }

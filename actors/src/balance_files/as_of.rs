@@ -15,7 +15,7 @@ use ledger::record::Record;
 use ledger::time::{Month, Timestamp};
 
 use super::carried::{AnticipatedOn, AnticipatedSums, Change, Changes, Kind, RowKey, SettingsPart, Told};
-use super::file::{self, BalanceFile, Cut, FileError, FileSource, Row, Rows};
+use super::file::{self, BalanceFile, FileCut, FileError, FileSource, Row, Rows};
 use crate::records::LoadError;
 use crate::store::{Block, Part, Sequence, StoreError};
 
@@ -31,15 +31,13 @@ pub struct AsOf {
     pub(super) receivables: Option<Receivables>,
 }
 
-/// Sums of all ledgers after a Record of the past.
+/// Sums of all ledgers of a partition after a Record of the past.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SumsAsOf {
-    /// The last Record that counts.
-    pub through: Sequence,
+pub(crate) struct Sums {
     /// Whether debits equal credits in every ledger.
-    pub is_balanced: bool,
+    pub(crate) is_balanced: bool,
     /// The sums by kind of account, in the order of the chart's codes.
-    pub kinds: Vec<SumOfKind>,
+    pub(crate) kinds: Vec<SumOfKind>,
 }
 
 /// Sum of the accounts of one kind over all ledgers.
@@ -247,7 +245,7 @@ impl AsOf {
     }
 
     /// The sums of all ledgers, in one pass. `told` gets how many accounts were read.
-    pub fn sums(&self, told: impl Fn(u64)) -> Result<SumsAsOf, LoadError> {
+    pub(crate) fn sums(&self, told: impl Fn(u64)) -> Result<Sums, LoadError> {
         let mut sums: BTreeMap<u16, (Balance, u64)> = BTreeMap::new();
         let (mut ledger, mut net, mut is_balanced) = (None, 0, true);
         for (read, row) in (1..).zip(self.rows()) {
@@ -267,7 +265,7 @@ impl AsOf {
         let kinds = sums.into_iter().filter_map(|(code, (balance, count))| {
             Some(SumOfKind { account: Account::of_kind(code)?, balance, count })
         });
-        Ok(SumsAsOf { through: self.through, is_balanced: is_balanced && net == 0, kinds: kinds.collect() })
+        Ok(Sums { is_balanced: is_balanced && net == 0, kinds: kinds.collect() })
     }
 
     /// Reads all rows, so that nobody comes upon a damaged one later.
@@ -280,8 +278,8 @@ impl AsOf {
         (self.file.as_ref().map_or(0, BalanceFile::count), self.changed() as u64)
     }
 
-    pub(super) fn cut(&self) -> Cut {
-        Cut { through: self.through, booked_at_ms: self.booked_at_ms }
+    pub(super) fn cut(&self) -> FileCut {
+        FileCut { through: self.through, booked_at_ms: self.booked_at_ms }
     }
 
     /// How many rows were changed after the file.

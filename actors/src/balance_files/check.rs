@@ -13,7 +13,7 @@ use ledger::time::Timestamp;
 
 use super::as_of::AsOf;
 use super::carried::RowKey;
-use super::file::{BalanceFile, Cut, FileError, FileSource, Row};
+use super::file::{BalanceFile, FileCut, FileError, FileSource, Row};
 use super::receivables::{self, ReceivablesFile};
 use crate::store::{Part, Sequence, StoreError};
 
@@ -22,11 +22,11 @@ use crate::store::{Part, Sequence, StoreError};
 pub(crate) struct BalanceFileCheck<'a> {
     store: &'a Part,
     /// The files not yet compared, in order, each with its bytes.
-    files: VecDeque<(Cut, u64)>,
+    files: VecDeque<(FileCut, u64)>,
     /// What the files have besides accounts, folded from the first Record.
     carried: AsOf,
     /// The receivables files not yet compared, in order.
-    receivables: VecDeque<Cut>,
+    receivables: VecDeque<FileCut>,
     /// What is due, folded from the first Record while there are such files.
     due: Receivables,
     whole: u64,
@@ -36,7 +36,7 @@ pub(crate) struct BalanceFileCheck<'a> {
 impl<'a> BalanceFileCheck<'a> {
     /// Lists the files.
     pub(crate) fn new(store: &'a Part) -> Result<Self, StoreError> {
-        let found = store.files()?.into_iter().filter_map(|(name, bytes)| Some((Cut::of_file_name(&name)?, bytes)));
+        let found = store.files()?.into_iter().filter_map(|(name, bytes)| Some((FileCut::of_file_name(&name)?, bytes)));
         let mut files: Vec<_> = found.collect();
         files.sort_unstable();
         let mut receivables = receivables::cuts(store)?;

@@ -47,16 +47,16 @@ const FENCE_BYTES: usize = KEY_BYTES + 12;
 const FOOTER_BYTES: usize = 7 + 1 + 4 * 8 + 4;
 const PREFIX: &str = "balances1-";
 
-/// Cut of a file: the Records through which its balances are.
+/// FileCut of a file: the Records through which its balances are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Cut {
+pub(super) struct FileCut {
     /// The last Record; it ends a block.
     pub(super) through: Sequence,
     /// When its block was booked, milliseconds since 1970 (UTC).
     pub(super) booked_at_ms: i64,
 }
 
-impl Cut {
+impl FileCut {
     pub(super) fn file_name(self) -> String {
         format!("{PREFIX}{}", self.digits())
     }
@@ -94,7 +94,7 @@ pub(super) type Row = (RowKey, Balance);
 
 /// Writes rows, in their order, as a file.
 pub(super) fn write(
-    cut: Cut,
+    cut: FileCut,
     rows: impl Iterator<Item = Result<Row, FileError>>,
     out: &mut dyn Write,
 ) -> io::Result<Result<(), FileError>> {
@@ -143,7 +143,7 @@ pub(super) fn write(
 /// Where the bytes of a file are.
 pub(super) enum FileSource {
     /// In a store, under the name of its cut.
-    Kept(Part, Cut),
+    Kept(Part, FileCut),
     /// In a file of its own.
     Alone(File),
 }
@@ -166,7 +166,7 @@ impl FileSource {
 /// A file that is read.
 pub(super) struct BalanceFile {
     source: FileSource,
-    cut: Cut,
+    cut: FileCut,
     count: u64,
     fences: Vec<Fence>,
     /// Set when a page turns out to be damaged.
@@ -193,7 +193,7 @@ impl BalanceFile {
         let end = source.part(at - length, length as usize + FOOTER_BYTES)?;
         let (covered, sum) = end.split_last_chunk::<4>().ok_or(FileError::Damaged)?;
         let is_whole = crc32c(covered).to_be_bytes() == *sum && footer.starts_with(MAGIC) && footer[7] == FORMAT;
-        let cut = Cut { through: Sequence(word(0)), booked_at_ms: word(1) as i64 };
+        let cut = FileCut { through: Sequence(word(0)), booked_at_ms: word(1) as i64 };
         let is_another = matches!(&source, FileSource::Kept(_, named) if *named != cut);
         if !is_whole || is_another {
             return Err(FileError::Damaged);
@@ -202,7 +202,7 @@ impl BalanceFile {
         Ok(Self { source, cut, count: word(2), fences, is_damaged })
     }
 
-    pub(super) fn cut(&self) -> Cut {
+    pub(super) fn cut(&self) -> FileCut {
         self.cut
     }
 
@@ -281,7 +281,7 @@ impl Iterator for Rows<'_> {
     }
 }
 
-pub(super) fn page_checksum(cut: Cut, place: u64, rows: &[u8]) -> u32 {
+pub(super) fn page_checksum(cut: FileCut, place: u64, rows: &[u8]) -> u32 {
     let place = crc32c_append(crc32c(&cut.through.0.to_be_bytes()), &place.to_be_bytes());
     crc32c_append(place, rows)
 }

@@ -11,6 +11,7 @@
 //! Months are those of America/Sao_Paulo, by the time of booking, which never goes back.
 
 mod as_of;
+mod at_cut;
 mod carried;
 mod check;
 mod file;
@@ -36,10 +37,12 @@ use crate::priority;
 use crate::records::{LoadError, booked_record};
 use crate::store::{Part, Sequence, StoreError};
 
-use file::{BalanceFile, Cut, FileError, FileSource};
+use file::{BalanceFile, FileCut, FileError, FileSource};
 use receivables::ReceivablesFile;
 
-pub use as_of::{AsOf, SumOfKind, SumsAsOf};
+pub(crate) use as_of::Sums;
+pub use as_of::{AsOf, SumOfKind};
+pub use at_cut::{BooksAsOf, SumsAsOf};
 pub use carried::{AnticipatedOn, AnticipatedSums, Told};
 pub(crate) use check::BalanceFileCheck;
 
@@ -85,13 +88,13 @@ struct Shared {
 #[derive(Default)]
 struct Known {
     /// The files, by their cuts.
-    files: BTreeMap<Cut, KeptFile>,
+    files: BTreeMap<FileCut, KeptFile>,
     /// The cuts with a receivables file.
-    receivables: BTreeSet<Cut>,
+    receivables: BTreeSet<FileCut>,
     /// Whether more is due than is followed.
     is_too_much_due: bool,
     /// Cuts of files that were damaged, to be made again.
-    lost: Vec<Cut>,
+    lost: Vec<FileCut>,
     /// The month of the newest Record at the last look for a month's end.
     looked_at: Option<Month>,
 }
@@ -99,7 +102,7 @@ struct Known {
 impl Known {
     /// The cuts whose receivables file is to be made, in order; none once too much was due, since a
     /// pass over the Records would end there again.
-    fn lacking_receivables(&self) -> impl Iterator<Item = Cut> {
+    fn lacking_receivables(&self) -> impl Iterator<Item = FileCut> {
         let lacking = self.files.keys().filter(|cut| !self.receivables.contains(cut));
         lacking.copied().filter(|_| !self.is_too_much_due)
     }
@@ -134,7 +137,7 @@ impl BalanceFiles {
         let found = store
             .files()?
             .into_iter()
-            .filter_map(|(name, bytes)| Some((Cut::of_file_name(&name)?, KeptFile::of(bytes))));
+            .filter_map(|(name, bytes)| Some((FileCut::of_file_name(&name)?, KeptFile::of(bytes))));
         let (files, receivables) = (found.collect(), receivables::cuts(&store)?.into_iter().collect());
         let known = Mutex::new(Known { files, receivables, ..Known::default() });
         let shared = Arc::new(Shared {
@@ -183,7 +186,7 @@ impl BalanceFiles {
 
     /// The sums of all ledgers after a published Record. `told` gets how much was read, and of how
     /// much, in Records and accounts. For a thread that may wait.
-    pub(crate) fn sums_as_of(&self, through: Sequence, told: impl Fn(u64, u64)) -> Result<SumsAsOf, LoadError> {
+    pub(crate) fn sums_as_of(&self, through: Sequence, told: impl Fn(u64, u64)) -> Result<Sums, LoadError> {
         let as_of = self.shared.nearest(through)?;
         let (begun, (in_file, _)) = (as_of.through(), as_of.counts());
         let records = through.0 - begun.0;
@@ -254,11 +257,12 @@ impl BalanceFiles {
 
     fn find_in(folder: &Path, time: Timestamp, through: Sequence, has_receivables: bool) -> AsOf {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let mut found: Vec<_> =
-            entries.filter_map(|entry| Some((Cut::of_file_name(entry.file_name().to_str()?)?, entry.path()))).collect();
+        let mut found: Vec<_> = entries
+            .filter_map(|entry| Some((FileCut::of_file_name(entry.file_name().to_str()?)?, entry.path())))
+            .collect();
         found.retain(|(cut, _)| cut.through <= through && cut.booked_at_ms < time.0);
         found.sort_unstable();
-        let opened = |(cut, path): &(Cut, _)| {
+        let opened = |(cut, path): &(FileCut, _)| {
             let mut as_of = AsOf::of_file(File::open(path).ok()?).ok().filter(|as_of| as_of.check().is_ok())?;
             if has_receivables {
                 let file = File::open(folder.join(receivables::file_name(*cut))).ok()?;
@@ -380,7 +384,7 @@ impl Shared {
     /// Makes the receivables files that are missing beside balance files, in one pass over the
     /// Records after the last file before them.
     fn make_receivables(&self) -> Result<(), LoadError> {
-        let missing: Vec<Cut> = self.known.lock().lacking_receivables().collect();
+        let missing: Vec<FileCut> = self.known.lock().lacking_receivables().collect();
         let Some(first) = missing.first() else { return Ok(()) };
         let (mut through, mut due) = self.receivables_before(*first)?;
         let mut missing = missing.into_iter().peekable();
@@ -411,7 +415,7 @@ impl Shared {
 
     /// What is due at the last receivables file before a cut, and its last Record; nothing when
     /// there is none.
-    fn receivables_before(&self, before: Cut) -> Result<(Sequence, Receivables), LoadError> {
+    fn receivables_before(&self, before: FileCut) -> Result<(Sequence, Receivables), LoadError> {
         loop {
             let last = { self.known.lock().receivables.range(..before).next_back().copied() };
             let Some(cut) = last else { return Ok((Sequence(0), Receivables::default())) };
@@ -422,7 +426,7 @@ impl Shared {
     }
 
     /// What is due at a cut; none when its file is damaged, which is removed and made again.
-    fn receivables(&self, cut: Cut) -> Result<Option<Receivables>, StoreError> {
+    fn receivables(&self, cut: FileCut) -> Result<Option<Receivables>, StoreError> {
         match ReceivablesFile::In(&self.store).read(cut) {
             Ok(receivables) => Ok(Some(receivables)),
             Err(FileError::Damaged) => {
@@ -439,7 +443,7 @@ impl Shared {
 
     /// Writes balances as a file, and opens it.
     fn keep(&self, as_of: &AsOf) -> Result<AsOf, LoadError> {
-        let cut = Cut { through: as_of.through, booked_at_ms: as_of.booked_at_ms };
+        let cut = FileCut { through: as_of.through, booked_at_ms: as_of.booked_at_ms };
         let bytes = self.store.put_file_in_parts(&cut.file_name(), &mut |out| as_of.write(out))?;
         let kept = KeptFile::of(bytes);
         self.known.lock().files.insert(cut, kept.clone());
@@ -450,12 +454,12 @@ impl Shared {
         Ok(AsOf::of(Some(whole)))
     }
 
-    fn source(&self, cut: Cut) -> FileSource {
+    fn source(&self, cut: FileCut) -> FileSource {
         FileSource::Kept(self.store.clone(), cut)
     }
 
     /// Removes a damaged file, which will be made again.
-    fn lose(&self, cut: Cut) -> Result<(), StoreError> {
+    fn lose(&self, cut: FileCut) -> Result<(), StoreError> {
         tracing::warn!(through = cut.through.0, "a balance file is damaged; it is made again");
         let mut known = self.known.lock();
         known.files.remove(&cut);
@@ -471,7 +475,7 @@ impl Shared {
         loop {
             let before = {
                 let known = self.known.lock();
-                let end = Cut { through, booked_at_ms: i64::MAX };
+                let end = FileCut { through, booked_at_ms: i64::MAX };
                 known.files.range(..=end).next_back().map(|(cut, file)| (*cut, file.clone()))
             };
             let Some((cut, KeptFile { bytes, is_damaged })) = before else { return Ok(AsOf::of(None)) };

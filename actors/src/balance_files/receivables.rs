@@ -20,7 +20,7 @@ use crc32c::crc32c;
 use ledger::receivables::{KeptReceivable, Receivables};
 use minicbor::Decoder;
 
-use super::file::{Cut, FileError, MAGIC, page_checksum};
+use super::file::{FileCut, FileError, MAGIC, page_checksum};
 use crate::store::{Part, StoreError};
 
 const FORMAT: u8 = 1;
@@ -32,17 +32,17 @@ const END_BYTES: usize = 4 + 7 + 1 + 4 * 8;
 const SUM_BYTES: usize = 4;
 const PREFIX: &str = "receivables1-";
 
-pub(super) fn file_name(cut: Cut) -> String {
+pub(super) fn file_name(cut: FileCut) -> String {
     format!("{PREFIX}{}", cut.digits())
 }
 
 /// The cut that a file's name tells; none when it is no receivables file's.
-pub(super) fn cut_of(name: &str) -> Option<Cut> {
-    Cut::of_digits(name.strip_prefix(PREFIX)?)
+pub(super) fn cut_of(name: &str) -> Option<FileCut> {
+    FileCut::of_digits(name.strip_prefix(PREFIX)?)
 }
 
 /// Writes receivables as a file.
-pub(super) fn write(cut: Cut, receivables: &Receivables, out: &mut dyn Write) -> io::Result<()> {
+pub(super) fn write(cut: FileCut, receivables: &Receivables, out: &mut dyn Write) -> io::Result<()> {
     let (mut page, mut parts, mut pages) = (Vec::new(), 0_u64, 0_u64);
     let mut end_page = |page: &mut Vec<u8>| -> io::Result<()> {
         out.write_all(&(page.len() as u32).to_be_bytes())?;
@@ -67,7 +67,7 @@ pub(super) fn write(cut: Cut, receivables: &Receivables, out: &mut dyn Write) ->
     out.write_all(&crc32c(&end).to_be_bytes())
 }
 
-fn end_of(cut: Cut, parts: u64, pages: u64) -> Vec<u8> {
+fn end_of(cut: FileCut, parts: u64, pages: u64) -> Vec<u8> {
     let mut end = vec![0; 4];
     end.extend(MAGIC);
     end.push(FORMAT);
@@ -87,7 +87,7 @@ pub(super) enum ReceivablesFile<'a> {
 }
 
 impl ReceivablesFile<'_> {
-    fn part(&self, cut: Cut, offset: u64, length: usize) -> Result<Vec<u8>, FileError> {
+    fn part(&self, cut: FileCut, offset: u64, length: usize) -> Result<Vec<u8>, FileError> {
         let part = match self {
             Self::In(store) => store.file_part(&file_name(cut), offset, length)?.ok_or(FileError::Damaged)?,
             Self::Alone(file) => {
@@ -100,7 +100,7 @@ impl ReceivablesFile<'_> {
     }
 
     /// Takes every part of the file of a cut. The parts before a damaged page are taken too.
-    pub(super) fn each(&self, cut: Cut, mut take: impl FnMut(KeptReceivable)) -> Result<(), FileError> {
+    pub(super) fn each(&self, cut: FileCut, mut take: impl FnMut(KeptReceivable)) -> Result<(), FileError> {
         let (mut offset, mut parts, mut pages) = (0, 0_u64, 0_u64);
         loop {
             let length = self.part(cut, offset, 4)?;
@@ -130,7 +130,7 @@ impl ReceivablesFile<'_> {
     }
 
     /// The receivables of a cut.
-    pub(super) fn read(&self, cut: Cut) -> Result<Receivables, FileError> {
+    pub(super) fn read(&self, cut: FileCut) -> Result<Receivables, FileError> {
         let mut receivables = Receivables::default();
         self.each(cut, |kept| receivables.restore(kept))?;
         Ok(receivables)
@@ -138,6 +138,6 @@ impl ReceivablesFile<'_> {
 }
 
 /// The cuts of the receivables files of a store.
-pub(super) fn cuts(store: &Part) -> Result<Vec<Cut>, StoreError> {
+pub(super) fn cuts(store: &Part) -> Result<Vec<FileCut>, StoreError> {
     Ok(store.files()?.into_iter().filter_map(|(name, _)| cut_of(&name)).collect())
 }

@@ -15,9 +15,11 @@ use ledger::time::Month;
 use ledger::withdrawal_return::ReturnCommand;
 
 use super::outcome::CommandContext;
-use super::{Engine, Unavailable};
+use super::shard::Shard;
+use super::{Engine, INSIDE_BYTES, Unavailable};
 use crate::balance_files::SumOfKind;
 use crate::checkpoint::digest_of;
+use crate::cut::Position;
 use crate::records::{LoadError, may_wait};
 use crate::resident::Outcome;
 use crate::store::{BlockHash, Sequence};
@@ -86,7 +88,10 @@ impl Engine {
         // The month's end is read only for a request that will not be refused.
         let not_read = MonthEnd { through: 0, head: [0; 32].into(), totals: [0; 32].into() };
         let decided = match decide(not_read) {
-            Ok(_) if period.is_some() => decide(may_wait(|| self.end_of(month))?),
+            Ok(_) if period.is_some() => {
+                self.close_in_other_partitions(month).await?;
+                decide(may_wait(|| self.house_shard().end_of(month))?)
+            }
             decided => decided,
         };
         match decided {
@@ -101,17 +106,49 @@ impl Engine {
         self.house_shard().object(period_id(month))
     }
 
-    /// The months that were closed, in order, each with the Record that closed it.
-    pub fn closed_periods(&self) -> Vec<(Month, Sequence)> {
-        self.house_shard().read_model().closed_periods()
+    /// The months that were closed, in order, each with the Record of the house that closed it.
+    pub fn closed_periods(&self) -> Vec<(Month, Position)> {
+        let (house, mut closed) = (self.house_shard(), Vec::new());
+        closed.extend(house.read_model().closed_periods().into_iter().map(|(month, by)| (month, house.position(by))));
+        closed
     }
 
-    /// What the journal held at the end of a month that is over.
+    /// The months that were closed, in order, each with the Record that closed it in its partition,
+    /// partition by partition.
+    pub fn closings(&self) -> Vec<(Month, Position)> {
+        let of_shard = |shard: &Arc<Shard>| {
+            let closed = shard.read_model().closed_periods().into_iter();
+            closed.map(|(month, by)| (month, shard.position(by))).collect::<Vec<_>>()
+        };
+        self.shards.iter().flat_map(of_shard).collect()
+    }
+
+    /// Closes a month in each partition but that of the house, whose Record comes last: only then
+    /// the month is closed. A partition that closed it before, in a try that was cut, is passed
+    /// over. These Records name no operator; that of the house does.
+    async fn close_in_other_partitions(&self, month: Month) -> Result<(), Unavailable> {
+        let house = self.house_shard();
+        for shard in self.shards.iter().filter(|shard| !Arc::ptr_eq(shard, house)) {
+            if shard.read_model().closed_periods().last().is_some_and(|(closed, _)| month <= *closed) {
+                continue;
+            }
+            let end = may_wait(|| shard.end_of(month))?;
+            let permit = self.admission.take(INSIDE_BYTES).await;
+            let closed = || Decision::of(Event::PeriodClosed { month, end });
+            shard.record_of_system(closed, self.now(), CommandContext::from(permit)).await?;
+        }
+        Ok(())
+    }
+}
+
+impl Shard {
+    /// What the partition's journal held at the end of a month that is over.
     fn end_of(&self, month: Month) -> Result<MonthEnd, LoadError> {
         let through = self.last_booked_before(month.next().begin())?;
-        let head = self.block(through)?.map_or(BlockHash::ZERO, |block| block.hash());
+        let block = if through < Sequence::FIRST { None } else { self.part().blocks(through).next().transpose()? };
+        let head = block.map_or(BlockHash::ZERO, |block| block.hash());
         let mut totals = Vec::new();
-        for SumOfKind { account, balance, .. } in self.sums_as_of(through, |_, _| ())?.kinds {
+        for SumOfKind { account, balance, .. } in self.balance_files.sums_as_of(through, |_, _| ())?.kinds {
             let code = usize::from(account.code().0);
             totals.resize(totals.len().max(code + 1), Balance::default());
             totals[code] = balance;

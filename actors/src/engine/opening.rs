@@ -27,6 +27,7 @@ use crate::extents::{Extents, HOUSE};
 use crate::journal::{Admission, Journal, JournalParts};
 use crate::load_shedding::LoadShedder;
 use crate::metrics::Metrics;
+use crate::outbox::OutboxSignal;
 use crate::read_model::ReadModel;
 use crate::records::LoadError;
 use crate::seal::{Keyring, SealError};
@@ -75,6 +76,7 @@ struct Opened {
     journal_thread: JoinHandle<()>,
     /// When the last block of all partitions was booked.
     last_booked_at: Timestamp,
+    outbox_signal: Arc<OutboxSignal>,
 }
 
 impl Engine {
@@ -112,9 +114,7 @@ impl Engine {
         Self::open_parts(vec![part], Extents::default(), options, progress).await
     }
 
-    /// Opens the engine on all partitions of a store, which were taken, in their order. Commands
-    /// and reads of a group work with several; what is asked about all of them is not merged
-    /// yet.
+    /// Opens the engine on all partitions of a store, which were taken, in their order.
     pub async fn open_parts(
         parts: Vec<Part>,
         extents: Extents,
@@ -127,8 +127,9 @@ impl Engine {
             }
             _ => return Err(OpenError::PartitionsMissing),
         };
-        let opened = read_store(parts, &options, progress).await?;
-        let Opened { contexts, keyring, clock, metrics, journal_thread, last_booked_at } = opened;
+        let extents = Arc::new(extents);
+        let opened = read_store(parts, &extents, &options, progress).await?;
+        let Opened { contexts, keyring, clock, metrics, journal_thread, last_booked_at, outbox_signal } = opened;
         let journal = contexts[0].journal.clone();
         let mut shards = Vec::with_capacity(contexts.len());
         for context in contexts {
@@ -142,6 +143,7 @@ impl Engine {
             shards,
             journal,
             journal_thread: Mutex::new(Some(journal_thread)),
+            outbox_signal,
             admission: Admission::new(options.admission),
             load_shedder: LoadShedder::watching_the_runtime().map_err(OpenError::Lag)?,
             clock,
@@ -250,11 +252,14 @@ const MODE_STAMP: &[u8] = b"stamp/mode";
 /// Opens the keyring and the read models, sets the clock, and starts the journal's thread.
 async fn read_store(
     parts: Vec<Part>,
+    extents: &Arc<Extents>,
     options: &EngineOptions,
     progress: impl Fn(u64, u64) + Send + 'static,
 ) -> Result<Opened, OpenError> {
     let (sandbox, master_key) = (options.sandbox, options.master_key);
-    let (fold_name, index) = (options.fold_name, options.index);
+    let (fold_name, index, extents) = (options.fold_name, options.index, Arc::clone(extents));
+    let outbox_signal = Arc::new(OutboxSignal::default());
+    let outbox = Arc::clone(&outbox_signal);
     let opened = spawn_blocking(move || -> Result<_, OpenError> {
         let store = Arc::clone(parts[0].store());
         admit_serving(&*store)?;
@@ -266,7 +271,9 @@ async fn read_store(
         let mut partitions = Vec::with_capacity(parts.len());
         for (part, head) in parts.into_iter().zip(&heads) {
             let told = |read, _| progress(before + read, total);
-            let read_model = ReadModel::open(part.clone(), Arc::clone(&keyring), fold_name, index, told)?;
+            let (extents, outbox) = (Arc::clone(&extents), Arc::clone(&outbox));
+            let read_model =
+                ReadModel::open(part.clone(), extents, Arc::clone(&keyring), fold_name, index, outbox, told)?;
             before += head.next.0 - 1;
             partitions.push((part, Arc::new(read_model)));
         }
@@ -299,7 +306,7 @@ async fn read_store(
         ids: keyring.id_key(),
         metrics: Arc::clone(&metrics),
     });
-    Ok(Opened { contexts: contexts.collect(), keyring, clock, metrics, journal_thread, last_booked_at })
+    Ok(Opened { contexts: contexts.collect(), keyring, clock, metrics, journal_thread, last_booked_at, outbox_signal })
 }
 
 /// Refuses a store in which something was booked in the other mode, so that sandbox money never

@@ -3,19 +3,16 @@
 //!
 //! A list gives its Records one at a time, so that a page does not take the memory of all of them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Duration;
-use std::{iter, thread, vec};
+use std::{iter, slice, vec};
 
-use ledger::account::Account;
 use ledger::audit::{self, AuditedFact};
 use ledger::cashout::Cashout;
 use ledger::charge::Charge;
 use ledger::dispute::Dispute;
-use ledger::entry::{Balance, Balances, Entry};
 use ledger::event::{Batch, Event};
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{ChargeFacts, EndedBatch};
@@ -30,35 +27,28 @@ use ledger::withdrawal::Withdrawal;
 
 use super::shard::Shard;
 use super::{Engine, Unavailable};
-use crate::balance_files::{AsOf, SumsAsOf};
-use crate::checkpoint::{Checkpoint, SignedCheckpoint};
-use crate::outbox::OutboxSignal;
+use crate::cut::{Cut, Position};
+use crate::merged::{BookedRecord, read_back};
 use crate::read_model::{
     ApiKeyRow, CardRow, ChargeFilter, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent, Listing,
-    MerchantRow, MinuteSums, RecipientRow, SubscriptionRow, TrialBalance, WaitingItem,
+    MerchantRow, MinuteSums, RecipientRow, SubscriptionRow, WaitingItem,
 };
-use crate::records::{self, LoadError, may_wait};
-use crate::store::Sequence;
+use crate::records::{LoadError, booked_records, may_wait};
+use crate::store::{Block, Sequence};
 
-/// Time between two looks at a block that is being published.
-const CHECKPOINT_PAUSE: Duration = Duration::from_millis(1);
-/// A ledger with entries in more than this part of the Records is read with all others.
-const READ_ALONE_PART: u64 = 8;
 /// Sequences looked up at a time in a list that is read as a whole.
 const LOOKED_UP_AT_ONCE: usize = 100;
 
 /// Records that one look for the newest charges reads at most.
-const LOOKED_BACK_MAX: u64 = 2_000;
-/// Records that are read at a time on the way back.
-const READ_BACK_AT_ONCE: u64 = 64;
+const LOOKED_BACK_MAX: usize = 2_000;
 
 /// The newest charges of all merchants.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewestCharges {
     /// The Records that opened them, newest first, and their ids.
-    pub found: Vec<(Sequence, ObjectId)>,
-    /// The sequence before which the look goes on; none when the journal's begin was reached.
-    pub go_on_before: Option<Sequence>,
+    pub found: Vec<(Position, ObjectId)>,
+    /// The Records among which the look goes on; empty when the begin of the journal was reached.
+    pub rest: Cut,
 }
 
 /// A page of a list, and how long the whole list is.
@@ -69,18 +59,18 @@ pub struct Listed<I> {
     pub items: I,
 }
 
-/// Records of the journal, each read when it is asked for, with its sequence.
+/// Records of one partition's journal, each read when it is asked for, with its place.
 pub struct Records {
     shard: Arc<Shard>,
     sequences: vec::IntoIter<Sequence>,
 }
 
 impl Iterator for Records {
-    type Item = Result<(Sequence, Record), LoadError>;
+    type Item = Result<(Position, Record), LoadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let sequence = self.sequences.next()?;
-        Some(self.shard.record(sequence).map(|record| (sequence, record)))
+        Some(self.shard.record(sequence).map(|record| (self.shard.position(sequence), record)))
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {
@@ -112,15 +102,21 @@ pub struct RecordsWith<T> {
 }
 
 impl<T> Iterator for RecordsWith<T> {
-    type Item = Result<(Sequence, Record, T), Unavailable>;
+    type Item = Result<(Position, Record, T), Unavailable>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let found = self.records.next()?;
-        Some(found.map_err(Unavailable::from).and_then(|(sequence, record)| {
-            let told = (self.of)(&record).ok_or_else(|| Unavailable::contradicting("an item of a list"))?;
-            Ok((sequence, record, told))
-        }))
+        Some(found.map_err(Unavailable::from).and_then(|(at, record)| listed_with(at, record, self.of)))
     }
+}
+
+fn listed_with<T>(
+    at: Position,
+    record: Record,
+    of: fn(&Record) -> Option<T>,
+) -> Result<(Position, Record, T), Unavailable> {
+    let told = of(&record).ok_or_else(|| Unavailable::contradicting("an item of a list"))?;
+    Ok((at, record, told))
 }
 
 /// Merchants, recipients, API keys.
@@ -159,17 +155,27 @@ impl Engine {
 
     /// The groups, in order.
     pub fn groups(&self) -> Vec<GroupNumber> {
-        self.sole_shard().read_model().groups()
+        let mut groups: Vec<_> = self.shards.iter().flat_map(|shard| shard.read_model().groups()).collect();
+        groups.sort_unstable();
+        groups
     }
 
     /// Groups from the newest one on, `most` after `skip`, and how many there are in all.
     pub fn newest_groups(&self, skip: usize, most: usize) -> (usize, Vec<GroupNumber>) {
-        self.sole_shard().read_model().newest_groups(skip, most)
+        let (mut total, mut newest) = (0, Vec::new());
+        for shard in &self.shards {
+            // Those passed over may all be in one shard.
+            let (count, groups) = shard.read_model().newest_groups(0, skip.saturating_add(most));
+            total += count;
+            newest.extend(groups);
+        }
+        newest.sort_unstable_by(|one, other| other.cmp(one));
+        (total, newest.into_iter().skip(skip).take(most).collect())
     }
 
     /// A recipient's name, folded for search.
     pub fn search_key<'a>(&self, recipient: &'a RecipientRow) -> &'a str {
-        self.sole_shard().read_model().search_key(recipient)
+        self.house_shard().read_model().search_key(recipient)
     }
 
     /// An API key by its id.
@@ -189,13 +195,26 @@ impl Engine {
 
     /// How many of the things that wait for an operator are wanted, and the oldest `most` of those.
     pub fn queue(&self, is_wanted: impl Fn(&WaitingItem) -> bool, most: usize) -> (usize, Vec<WaitingItem>) {
-        self.sole_shard().read_model().waiting(is_wanted, most)
+        let (mut wanted, mut oldest) = (0, Vec::new());
+        for shard in &self.shards {
+            let (count, items) = shard.read_model().waiting(&is_wanted, most);
+            wanted += count;
+            oldest.extend(items);
+        }
+        // An id begins with the time of its making.
+        oldest.sort_by_key(|item| item.id);
+        oldest.truncate(most);
+        (wanted, oldest)
     }
 
     /// How many of the things that wait for an operator are of each kind;
     /// none for what does not count.
     pub fn queue_counts<K: Ord>(&self, kind: impl Fn(&WaitingItem) -> Option<K>) -> BTreeMap<K, usize> {
-        self.sole_shard().read_model().waiting_by(kind)
+        let mut counts = BTreeMap::new();
+        for (kind, count) in self.shards.iter().flat_map(|shard| shard.read_model().waiting_by(&kind)) {
+            *counts.entry(kind).or_default() += count;
+        }
+        counts
     }
 
     /// A merchant's subscription; none when it has none of this id.
@@ -216,9 +235,34 @@ impl Engine {
 
 /// Single objects and lists.
 impl Engine {
-    /// Sequence of the last published Record.
-    pub fn published(&self) -> Sequence {
-        self.sole_shard().read_model().published()
+    /// The last published Record of each partition.
+    pub fn published(&self) -> Cut {
+        Cut::new(self.shards.iter().map(|shard| shard.published()).collect())
+    }
+
+    /// The last published Record of a group's partition.
+    pub fn published_of(&self, group: GroupNumber) -> Sequence {
+        self.shard(group).published()
+    }
+
+    /// How many Records of all partitions are published.
+    pub fn records_published(&self) -> u64 {
+        self.shards.iter().map(|shard| shard.published().0).sum()
+    }
+
+    /// The place of a Record of a group's partition.
+    pub fn position_of(&self, group: GroupNumber, sequence: Sequence) -> Position {
+        self.shard(group).position(sequence)
+    }
+
+    /// The place of a Record of a ledger's partition.
+    pub fn position_of_ledger(&self, ledger: LedgerId, sequence: Sequence) -> Position {
+        self.shard_of(ledger).position(sequence)
+    }
+
+    /// Published Records through a cut, newest first. For a thread that may wait.
+    pub fn read_back(&self, through: &Cut) -> impl Iterator<Item = Result<BookedRecord, LoadError>> + '_ {
+        read_back(self.parts(), &through.up_to(&self.published()))
     }
 
     /// The Records about an object, oldest first. There may be Records about other objects among
@@ -285,37 +329,56 @@ impl Engine {
         })
     }
 
-    /// Up to `most` charges of all merchants that were opened before a sequence, newest first. The
+    /// The blocks that hold the Records of a cut, in the order of booking, newest first, so many at
+    /// most; and the Records before them.
+    pub fn blocks_back(&self, through: &Cut, most: usize) -> Result<(Vec<Block>, Cut), LoadError> {
+        let mut rest = through.up_to(&self.published());
+        let mut newest = Vec::new();
+        for at in rest.iter() {
+            newest.extend(self.block(at)?);
+        }
+        let mut found = Vec::new();
+        while found.len() < most {
+            let order = |block: &Block| (block.booked_at_ms, block.partition);
+            let Some(place) = (0..newest.len()).max_by_key(|place| order(&newest[*place])) else { break };
+            let block = newest.swap_remove(place);
+            let before = Position { partition: block.partition, sequence: Sequence(block.first.0 - 1) };
+            rest.reach(before);
+            newest.extend(self.block(before)?);
+            found.push(block);
+        }
+        Ok((found, rest))
+    }
+
+    /// Up to `most` charges of all merchants that Records through a cut opened, newest first. The
     /// journal is read back from there, 2,000 Records at most, since no list has the charges of
     /// all merchants.
-    pub fn newest_charges(&self, before: Sequence, most: usize) -> Result<NewestCharges, LoadError> {
-        let end = before.0.min(self.published().0 + 1);
-        let stop = end.saturating_sub(LOOKED_BACK_MAX).max(1);
-        let (mut found, mut next) = (Vec::new(), end);
-        while next > stop {
-            let first = next.saturating_sub(READ_BACK_AT_ONCE).max(stop);
-            let sequences: Vec<_> = (first..next).rev().map(Sequence).collect();
-            for (sequence, record) in records::records(self.sole_shard().part(), &sequences)? {
-                let opened = record.events.iter().find_map(|event| match event {
-                    Event::ChargeOpened { charge, .. } => Some(*charge),
-                    _ => None,
-                });
-                if let Some(charge) = opened {
-                    found.push((sequence, charge));
-                }
-                if found.len() >= most {
-                    return Ok(NewestCharges { found, go_on_before: (sequence.0 > 1).then_some(sequence) });
-                }
+    pub fn newest_charges(&self, through: &Cut, most: usize) -> Result<NewestCharges, LoadError> {
+        let mut records = read_back(self.parts(), &through.up_to(&self.published()));
+        let mut found = Vec::new();
+        for record in records.by_ref().take(LOOKED_BACK_MAX) {
+            let (at, _, record) = record?;
+            let opened = record.events.iter().find_map(|event| match event {
+                Event::ChargeOpened { charge, .. } => Some(*charge),
+                _ => None,
+            });
+            found.extend(opened.map(|charge| (at, charge)));
+            if found.len() >= most {
+                break;
             }
-            next = first;
         }
-        Ok(NewestCharges { found, go_on_before: (next > 1).then_some(Sequence(next)) })
+        Ok(NewestCharges { found, rest: records.rest() })
     }
 
     /// The minutes with movements among the last [`super::MINUTES_KEPT`], oldest first, as counted
     /// since this process began.
     pub fn minutes(&self) -> Vec<MinuteSums> {
-        self.sole_shard().read_model().minutes(self.now())
+        let now = self.now();
+        let mut all: BTreeMap<Minute, MinuteSums> = BTreeMap::new();
+        for sums in self.shards.iter().flat_map(|shard| shard.read_model().minutes(now)) {
+            all.entry(sums.minute).and_modify(|all| all.add(&sums)).or_insert(sums);
+        }
+        all.into_values().collect()
     }
 
     /// The newest Record of an owner with this idempotency key, as far as keys are kept.
@@ -359,117 +422,16 @@ impl Engine {
         listed.first().copied().ok_or_else(|| Unavailable::contradicting("a webhook event of an endpoint"))
     }
 
-    /// A listed webhook event, and the Record that it follows from.
-    pub fn told_webhook_event(&self, listed: ListedWebhookEvent) -> Result<(WebhookEvent, Record), Unavailable> {
-        let record = self.record(listed.sequence)?;
+    /// A listed webhook event of a group, and the Record that it follows from.
+    pub fn told_webhook_event(
+        &self,
+        group: GroupNumber,
+        listed: ListedWebhookEvent,
+    ) -> Result<(WebhookEvent, Record), Unavailable> {
+        let record = self.shard(group).record(listed.sequence)?;
         let told = webhook_events(&record).into_iter().nth(listed.index);
         let told = told.ok_or_else(|| Unavailable::contradicting("a webhook event of a list"))?;
         Ok((told, record))
-    }
-
-    /// Signal that a group has new webhook events.
-    pub fn webhook_signal(&self) -> &OutboxSignal {
-        self.sole_shard().read_model().outbox()
-    }
-}
-
-/// Balances of ledgers.
-impl Engine {
-    /// The balances of a ledger's accounts as published. What is due is not booked first: for lists
-    /// of many ledgers.
-    pub fn published_accounts(&self, ledger: LedgerId) -> Balances {
-        self.shard_of(ledger).read_model().balances(ledger)
-    }
-
-    /// Every account of every ledger in order, and the sequence through which they are folded: one
-    /// consistent cut.
-    pub fn trial_balance(&self) -> (Sequence, Vec<(LedgerId, Account, Balance)>) {
-        self.sole_shard().read_model().trial_balance()
-    }
-
-    /// A signed statement of what the journal holds now, which follows the checkpoint with the
-    /// digest `previous`; none while it holds nothing. For a thread that may wait.
-    pub fn checkpoint(&self, previous: Option<[u8; 32]>) -> Result<Option<SignedCheckpoint>, LoadError> {
-        loop {
-            let (sequence, totals) = self.sole_shard().read_model().digest_of_totals();
-            if sequence < Sequence::FIRST {
-                return Ok(None);
-            }
-            let block = self.sole_shard().part().blocks(sequence).next().transpose()?;
-            // A block that is being published may have ended since.
-            let Some(block) = block.filter(|block| block.next() == sequence.plus(1)) else {
-                thread::sleep(CHECKPOINT_PAUSE);
-                continue;
-            };
-            let (partition, booked_at_ms, head) = (block.partition, block.booked_at_ms, block.hash());
-            let checkpoint = Checkpoint { partition, sequence, booked_at_ms, head, totals, previous };
-            return Ok(Some(self.keyring().sign(checkpoint)));
-        }
-    }
-
-    /// The balances of all ledgers after a published Record; those before the first one for 0. For
-    /// a thread that may wait.
-    pub fn balances_as_of(&self, through: Sequence) -> Result<AsOf, LoadError> {
-        self.sole_shard().balance_files.as_of(through.min(self.published()))
-    }
-
-    /// The balances of the nearest balance file through a published Record that was booked before a
-    /// time; those before the first Record when there is none. For a thread that may wait.
-    pub fn balances_before(&self, time: Timestamp, through: Sequence) -> Result<AsOf, LoadError> {
-        self.sole_shard().balance_files.nearest_before(time, through.min(self.published()))
-    }
-
-    /// The same with what is due then, for a report of receivables.
-    pub fn receivables_before(&self, time: Timestamp, through: Sequence) -> Result<AsOf, LoadError> {
-        self.sole_shard().balance_files.nearest_with_receivables(time, through.min(self.published()))
-    }
-
-    /// The sums of all ledgers after a published Record. `told` gets how much was read, and of how
-    /// much. For a thread that may wait.
-    pub fn sums_as_of(&self, through: Sequence, told: impl Fn(u64, u64)) -> Result<SumsAsOf, LoadError> {
-        self.sole_shard().balance_files.sums_as_of(through.min(self.published()), told)
-    }
-
-    /// The balances of one ledger after a published Record. For a thread that may wait.
-    pub fn ledger_as_of(&self, ledger: LedgerId, through: Sequence) -> Result<Balances, LoadError> {
-        let shard = self.shard_of(ledger);
-        let through = through.min(shard.published());
-        let nearest = shard.balance_files.nearest(through)?;
-        let moved = self.entries_between(ledger, nearest.through(), through)?;
-        if moved.len() as u64 > (through.0 - nearest.through().0) / READ_ALONE_PART {
-            return shard.balance_files.as_of(through)?.ledger(ledger);
-        }
-        let mut balances = nearest.ledger(ledger)?;
-        for sequence in moved {
-            let record = shard.record(sequence)?;
-            for posting in record.entries_of(ledger).flat_map(Entry::postings) {
-                balances.entry(posting.account).or_default().post(posting);
-            }
-        }
-        Ok(balances)
-    }
-
-    /// The last published Record that was booked before a time; 0 when there is none. For a thread
-    /// that may wait.
-    pub fn last_booked_before(&self, time: Timestamp) -> Result<Sequence, LoadError> {
-        self.sole_shard().balance_files.last_booked_before(time, self.published())
-    }
-
-    /// Makes the balance files that are missing now, so that a test finds the same files every
-    /// time.
-    pub fn settle_balance_files(&self) -> Result<(), LoadError> {
-        self.sole_shard().balance_files.settle(self.published())
-    }
-
-    /// A part of the trial balance: up to `most` accounts from the one at place `skip`, at one cut.
-    pub fn trial_balance_page(&self, skip: u64, most: usize) -> TrialBalance {
-        self.sole_shard().read_model().trial_balance_page(skip, most)
-    }
-
-    /// The sums of the accounts of all ledgers by kind, in the order of the chart, with the
-    /// sequence of their cut, and whether debits equal credits in every ledger.
-    pub fn totals(&self) -> (Sequence, bool, Vec<(Account, Balance)>) {
-        self.sole_shard().read_model().totals()
     }
 }
 
@@ -567,12 +529,15 @@ impl Engine {
         Ok(records_with(shard, shard.read_model().batches_page(skip, count)?, EndedBatch::told_by))
     }
 
-    /// The Records about the acquirer's batch of a reference, oldest first. There may be Records
-    /// about others among them.
+    /// The Records about the acquirer's batch of a reference, partition by partition. There may
+    /// be Records about others among them.
     pub fn batch(&self, reference: &str) -> Result<impl Iterator<Item = Result<Record, LoadError>> + '_, LoadError> {
-        let shard = self.sole_shard();
-        let about = shard.read_model().about(Batch::id_of(reference))?;
-        Ok(about.into_iter().map(|sequence| shard.record(sequence)))
+        let id = Batch::id_of(reference);
+        let mut all = Vec::new();
+        for shard in &self.shards {
+            all.extend(shard.read_model().about(id)?.into_iter().map(|sequence| (shard, sequence)));
+        }
+        Ok(all.into_iter().map(|(shard, sequence)| shard.record(sequence)))
     }
 
     /// The withdrawals of a recipient.
@@ -626,15 +591,41 @@ impl Engine {
         ))
     }
 
-    /// The Records of the audit trail, of all groups or of one.
+    /// The Records of the audit trail, of all groups or of one. Those that are passed over are read
+    /// where there are several partitions, since their times say which come first.
     pub fn audit(
         &self,
         group: Option<GroupNumber>,
         skip: u64,
         count: usize,
-    ) -> Result<Listed<RecordsWith<AuditedFact>>, LoadError> {
-        let shard = group.map_or(self.sole_shard(), |group| self.shard(group));
-        Ok(records_with(shard, shard.read_model().audit_page(group, skip, count)?, audit::of_record))
+    ) -> Result<Listed<impl Iterator<Item = Result<(Position, Record, AuditedFact), Unavailable>> + use<>>, LoadError>
+    {
+        let shards = match group {
+            Some(group) => slice::from_ref(self.shard(group)),
+            None => &self.shards,
+        };
+        let mut total = 0;
+        let mut lists = Vec::with_capacity(shards.len());
+        for shard in shards {
+            total += shard.read_model().audit_page(group, 0, 0)?.0;
+            lists.push(AuditList { shard: Arc::clone(shard), group, passed: 0, found: VecDeque::new() });
+        }
+        let alone = lists.len() == 1;
+        if alone {
+            lists[0].passed = skip;
+        }
+        let mut merged = MergedAudit(lists);
+        if !alone {
+            merged
+                .by_ref()
+                .take(usize::try_from(skip).unwrap_or(usize::MAX))
+                .try_for_each(|passed| passed.map(drop))?;
+        }
+        let items = merged.take(count).map(|found| {
+            let (at, _, record) = found?;
+            listed_with(at, record, audit::of_record)
+        });
+        Ok(Listed { total, items })
     }
 
     /// The lines of a merchant's account statement in a range, and how many there are.
@@ -648,15 +639,16 @@ impl Engine {
         self.shard_of(merchant).read_model().statement_in(merchant, range, skip, count)
     }
 
-    /// Gives each of these lines of a statement to `take`, with what its Record says of it. A
-    /// Record is read once for all of its lines, which stand together.
+    /// Gives each of these lines of a merchant's statement to `take`, with what its Record says of
+    /// it. A Record is read once for all of its lines, which stand together.
     pub fn told_statement_lines(
         &self,
+        group: GroupNumber,
         listed: &[ListedStatementLine],
         mut take: impl FnMut(&ListedStatementLine, &StatementLine, &Record),
     ) -> Result<(), Unavailable> {
         for of_record in listed.chunk_by(|one, next| one.sequence == next.sequence) {
-            let record = self.record(of_record[0].sequence)?;
+            let record = self.shard(group).record(of_record[0].sequence)?;
             let lines = statement_lines(&record);
             for line in of_record {
                 let said = lines.get(line.index as usize);
@@ -686,6 +678,50 @@ impl Engine {
         count: usize,
     ) -> Result<(Vec<ListedSplit>, Option<u64>), LoadError> {
         self.shard_of(recipient).read_model().splits_before(recipient, before, count)
+    }
+}
+
+/// Audit trail of one partition, newest first.
+struct AuditList {
+    shard: Arc<Shard>,
+    group: Option<GroupNumber>,
+    /// Records that were looked up.
+    passed: u64,
+    /// Those of them that were not given yet.
+    found: VecDeque<BookedRecord>,
+}
+
+impl AuditList {
+    fn newest(&mut self) -> Result<Option<Timestamp>, LoadError> {
+        if self.found.is_empty() {
+            let (_, sequences) = self.shard.read_model().audit_page(self.group, self.passed, LOOKED_UP_AT_ONCE)?;
+            self.passed += sequences.len() as u64;
+            for (sequence, at, record) in booked_records(self.shard.part(), &sequences)? {
+                self.found.push_back((self.shard.position(sequence), at, record));
+            }
+        }
+        Ok(self.found.front().map(|(_, at, _)| *at))
+    }
+}
+
+struct MergedAudit(Vec<AuditList>);
+
+impl Iterator for MergedAudit {
+    type Item = Result<BookedRecord, LoadError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut newest: Option<(Timestamp, usize)> = None;
+        for (place, list) in self.0.iter_mut().enumerate() {
+            match list.newest() {
+                Ok(Some(at)) => newest = newest.max(Some((at, place))),
+                Ok(None) => {}
+                Err(error) => {
+                    self.0.clear();
+                    return Some(Err(error));
+                }
+            }
+        }
+        self.0[newest?.1].found.pop_front().map(Ok)
     }
 }
 

@@ -22,6 +22,7 @@ use super::asked::{CashoutsUnderWay, ReturnsAsked};
 use super::outcome::CommandContext;
 use crate::actor::ActorContext;
 use crate::balance_files::{BalanceFileOptions, BalanceFiles};
+use crate::cut::Position;
 use crate::directory::{Directory, Life, OnLife, Silence, Supervisor};
 use crate::extents::Extents;
 use crate::journal::{Input, Submission};
@@ -84,6 +85,17 @@ impl Shard {
     /// Its partition of the store, with the right to write it.
     pub(super) fn part(&self) -> &Part {
         &self.context.store
+    }
+
+    /// The place of one of its Records.
+    pub(super) fn position(&self, sequence: Sequence) -> Position {
+        Position { partition: self.part().partition(), sequence }
+    }
+
+    /// The last published Record that was booked before a time; 0 when there is none. For a thread
+    /// that may wait.
+    pub(super) fn last_booked_before(&self, time: Timestamp) -> Result<Sequence, LoadError> {
+        self.balance_files.last_booked_before(time, self.published())
     }
 
     /// Sequence of its last published Record.

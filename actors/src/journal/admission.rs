@@ -11,7 +11,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 use tokio::sync::Notify;
 
-use crate::store::Sequence;
+use crate::cut::Position;
+use crate::store::{Partition, Sequence};
 
 /// The requester of a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,21 +56,29 @@ pub struct Permit {
     admission: Arc<Admission>,
     bytes: i64,
     may_write: bool,
-    /// Sequence of the requester's first Record under it; 0 while there is none.
+    /// The requester's first Record under it: its partition in the upper 16 bits, its sequence in
+    /// the lower 48; 0 while there is none.
     requested: AtomicU64,
 }
 
+/// The largest sequence beside which a permit has room for the partition.
+const SEQUENCE_MAX: u64 = (1 << 48) - 1;
+
 impl Permit {
-    /// Sequence of the first Record under this permit that names a requester: the Record of the
-    /// request itself, and not what fell due before it or followed from it. None when the request
-    /// wrote none. Known once the command's outcome is.
-    pub fn requested_record(&self) -> Option<Sequence> {
-        Some(Sequence(self.requested.load(Ordering::Acquire))).filter(|sequence| sequence.0 > 0)
+    /// The first Record under this permit that names a requester: the Record of the request itself,
+    /// and not what fell due before it or followed from it. None when the request wrote none. Known
+    /// once the command's outcome is.
+    pub fn requested_record(&self) -> Option<Position> {
+        let requested = self.requested.load(Ordering::Acquire);
+        let sequence = Sequence(requested & SEQUENCE_MAX);
+        let partition = Partition((requested >> SEQUENCE_MAX.count_ones()) as u16);
+        (sequence >= Sequence::FIRST).then_some(Position { partition, sequence })
     }
 
-    /// Notes the sequence of a Record that names a requester; only the first one counts.
-    pub(super) fn note_requested(&self, sequence: Sequence) {
-        let _first_stays = self.requested.compare_exchange(0, sequence.0, Ordering::AcqRel, Ordering::Acquire);
+    /// Notes a Record that names a requester; only the first one counts.
+    pub(super) fn note_requested(&self, Position { partition, sequence }: Position) {
+        let requested = u64::from(partition.0) << SEQUENCE_MAX.count_ones() | sequence.0.min(SEQUENCE_MAX);
+        let _first_stays = self.requested.compare_exchange(0, requested, Ordering::AcqRel, Ordering::Acquire);
     }
 
     /// True when Records may be written under it.

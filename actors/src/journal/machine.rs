@@ -22,6 +22,7 @@ use ledger::record::Record;
 use ledger::time::Timestamp;
 
 use super::admission::Permit;
+use crate::cut::Position;
 use crate::snapshots::Snapshot;
 use crate::store::{Block, BlockHash, Head, Partition, Sequence};
 
@@ -224,7 +225,7 @@ impl<A, I: Clone> Machine<A, I> {
                     bytes += encoded.len();
                     let sequence = Sequence(first.0 + records.len() as u64);
                     if record.is_requested() {
-                        permit.note_requested(sequence);
+                        permit.note_requested(Position { partition: self.partition, sequence });
                     }
                     flight.records.push((sequence, record));
                     flight.permits.push(permit);
@@ -353,7 +354,7 @@ mod tests {
         submit(&request, None);
         assert_eq!(request.requested_record(), None, "it has no sequence yet");
         machine.gather(Timestamp(0), &mut Vec::new());
-        assert_eq!(request.requested_record(), Some(Sequence(3)));
+        assert_eq!(request.requested_record(), Some(Position { partition: Partition(0), sequence: Sequence(3) }));
         assert_eq!(schedule.requested_record(), None);
     }
 }

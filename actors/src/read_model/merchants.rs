@@ -9,15 +9,17 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ledger::id::GroupNumber;
 
 use super::rows::MerchantRow;
+use crate::extents::Places;
 
 /// A merchant with more recipients stays unpacked: to unpack it would take too long.
 const RECIPIENTS_PACKED_MAX: usize = 32;
 /// After this many calls of [`Merchants::rest`], all merchants were looked at.
 const PARTS: usize = 64;
 
-/// The merchants. Groups are counted without gaps, so that the number of a group is its place.
+/// The merchants of one partition.
 #[derive(Default)]
 pub(super) struct Merchants {
+    places: Places,
     slots: Vec<Slot>,
     /// How many there are.
     count: usize,
@@ -40,9 +42,14 @@ struct Unpacked {
 }
 
 impl Merchants {
+    /// No merchants yet.
+    pub(super) fn new(places: Places) -> Self {
+        Self { places, ..Self::default() }
+    }
+
     /// A merchant, which stays unpacked for a while.
     pub(super) fn get(&self, group: GroupNumber) -> Option<&MerchantRow> {
-        let slot = self.slots.get(place(group))?;
+        let slot = self.slots.get(self.places.of(group))?;
         let unpacked = match slot.unpacked.get() {
             Some(unpacked) => unpacked,
             None => {
@@ -57,7 +64,7 @@ impl Merchants {
     /// A merchant, unpacked for this once: for a caller that goes through many, or asks for a group
     /// that may not exist.
     pub(super) fn glance(&self, group: GroupNumber) -> Option<Cow<'_, MerchantRow>> {
-        let slot = self.slots.get(place(group))?;
+        let slot = self.slots.get(self.places.of(group))?;
         match slot.unpacked.get() {
             Some(unpacked) => Some(Cow::Borrowed(&unpacked.row)),
             None => slot.unpack().map(Cow::Owned),
@@ -67,24 +74,25 @@ impl Merchants {
     /// A merchant that is about to change.
     pub(super) fn get_mut(&mut self, group: GroupNumber) -> Option<&mut MerchantRow> {
         self.get(group)?;
-        let slot = self.slots.get_mut(place(group))?;
+        let slot = self.slots.get_mut(self.places.of(group))?;
         slot.packed = Box::default();
         slot.unpacked.get_mut().map(|unpacked| &mut unpacked.row)
     }
 
     /// Puts a merchant in its place.
     pub(super) fn insert(&mut self, group: GroupNumber, row: MerchantRow) {
-        if self.slots.len() <= place(group) {
-            self.slots.resize_with(place(group) + 1, Slot::default);
+        let place = self.places.of(group);
+        if self.slots.len() <= place {
+            self.slots.resize_with(place + 1, Slot::default);
         }
-        self.count += usize::from(self.slots[place(group)].is_empty());
-        self.slots[place(group)] = Slot { packed: Box::default(), unpacked: unpacked(row).into() };
+        self.count += usize::from(self.slots[place].is_empty());
+        self.slots[place] = Slot { packed: Box::default(), unpacked: unpacked(row).into() };
     }
 
     /// The groups in order.
     pub(super) fn groups(&self) -> impl DoubleEndedIterator<Item = GroupNumber> {
         let slots = self.slots.iter().enumerate().filter(|(_, slot)| !slot.is_empty());
-        slots.map(|(place, _)| GroupNumber(u32::try_from(place).expect("a group is its place")))
+        slots.filter_map(|(place, _)| self.places.group(place))
     }
 
     /// How many there are.
@@ -94,7 +102,7 @@ impl Merchants {
 
     /// Packs a merchant, if it is not.
     pub(super) fn pack(&mut self, group: GroupNumber) {
-        if let Some(slot) = self.slots.get_mut(place(group)) {
+        if let Some(slot) = self.slots.get_mut(self.places.of(group)) {
             slot.pack();
         }
     }
@@ -148,10 +156,6 @@ impl Slot {
 
 fn unpacked(row: MerchantRow) -> Box<Unpacked> {
     Box::new(Unpacked { row, is_wanted: AtomicBool::new(true) })
-}
-
-fn place(group: GroupNumber) -> usize {
-    group.0 as usize
 }
 
 #[cfg(test)]
@@ -222,7 +226,7 @@ mod tests {
     }
 
     fn are_packed(merchants: &Merchants) -> Vec<bool> {
-        merchants.groups().map(|group| merchants.slots[place(group)].unpacked.get().is_none()).collect()
+        merchants.groups().map(|group| merchants.slots[group.0 as usize].unpacked.get().is_none()).collect()
     }
 
     fn merchant(mark: u32, recipients: u32) -> MerchantRow {

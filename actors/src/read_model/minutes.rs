@@ -57,6 +57,11 @@ pub struct MinuteSums {
 }
 
 impl MinuteSums {
+    /// Adds the movements of the same minute in another partition.
+    pub(crate) fn add(&mut self, other: &Self) {
+        self.kinds.iter_mut().zip(&other.kinds).for_each(|(sum, other)| sum.add(*other));
+    }
+
     /// The movements of one kind.
     pub fn of(&self, kind: MovementKind) -> MovementSum {
         self.kinds[kind as usize]

@@ -31,6 +31,7 @@ use parking_lot::{Mutex, RwLock};
 
 use crate::checkpoint;
 use crate::dues::Dues;
+use crate::extents::{Extents, Places};
 use crate::index::{self, Index, IndexOptions};
 use crate::outbox::OutboxSignal;
 use crate::records::LoadError;
@@ -59,6 +60,7 @@ const RECORDS_AT_ONCE: usize = 64;
 /// The read model: rows, balances and due times in memory, and the index.
 pub struct ReadModel {
     store: Part,
+    places: Places,
     keyring: Arc<Keyring>,
     ids: IdKey,
     fold_name: fn(&str) -> String,
@@ -72,7 +74,7 @@ pub struct ReadModel {
     /// Apart from the balances, since every request with a key asks for one.
     ordinals: RwLock<Ordinals>,
     dues: Mutex<Dues>,
-    outbox: OutboxSignal,
+    outbox: Arc<OutboxSignal>,
     minutes: Mutex<MinuteRing>,
     published: AtomicU64,
     /// The latest time at which a published Record took effect, milliseconds.
@@ -104,8 +106,9 @@ struct BalanceTable {
     ledgers: IdMap<LedgerId, Balances>,
     /// How many accounts all ledgers have.
     rows: u64,
-    /// The last recipient with an account, at the place of each group's number.
+    /// The last recipient with an account, at the place of each group.
     recipients: Vec<u32>,
+    places: Places,
     /// The sums of all accounts of a kind, at the place of its code.
     totals: Vec<Balance>,
     /// Debits minus credits of the ledgers in which they differ.
@@ -113,6 +116,10 @@ struct BalanceTable {
 }
 
 impl BalanceTable {
+    fn new(places: Places) -> Self {
+        Self { places, ..Self::default() }
+    }
+
     fn post(&mut self, entry: &Entry) {
         let moved = entry.postings().iter().map(|posting| {
             let mut moved = Balance::default();
@@ -135,7 +142,7 @@ impl BalanceTable {
         if balances.len() > known {
             self.rows += (balances.len() - known) as u64;
             if let LedgerId::Recipient(group, number) = ledger {
-                let last = at_place(&mut self.recipients, group.0 as usize);
+                let last = at_place(&mut self.recipients, self.places.of(group));
                 *last = number.0.max(*last);
             }
         }
@@ -159,23 +166,24 @@ fn at_place<T: Clone + Default>(all: &mut Vec<T>, place: usize) -> &mut T {
 /// How many ledgers of a trial balance are passed over before publishing gets the lock.
 const LEDGERS_AT_ONCE: u32 = 256;
 
-fn last_recipient(books: &BalanceTable, group: u32) -> u32 {
-    books.recipients.get(group as usize).copied().unwrap_or_default()
+fn last_recipient(books: &BalanceTable, place: u32) -> u32 {
+    books.recipients.get(place as usize).copied().unwrap_or_default()
 }
 
-/// The ledgers of a group that have accounts, in order.
-fn ledgers_of(books: &BalanceTable, group: u32) -> impl Iterator<Item = (LedgerId, &Balances)> {
-    let recipients = 1..=last_recipient(books, group);
-    let group = GroupNumber(group);
-    let recipients = recipients.map(move |number| LedgerId::Recipient(group, RecipientNumber(number)));
-    let ledgers = [LedgerId::Merchant(group), LedgerId::Platform(group)].into_iter().chain(recipients);
+/// The ledgers with accounts of the group at a place, in order.
+fn ledgers_of(books: &BalanceTable, place: u32) -> impl Iterator<Item = (LedgerId, &Balances)> {
+    let recipients = 1..=last_recipient(books, place);
+    let ledgers = books.places.group(place as usize).into_iter().flat_map(move |group| {
+        let recipients = recipients.clone().map(move |number| LedgerId::Recipient(group, RecipientNumber(number)));
+        [LedgerId::Merchant(group), LedgerId::Platform(group)].into_iter().chain(recipients)
+    });
     ledgers.filter_map(|ledger| Some((ledger, books.ledgers.get(&ledger)?)))
 }
 
-/// A part of the trial balance.
+/// A page of the trial balance of one partition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct TrialBalance {
-    /// The Records through this one are folded.
+pub struct TrialBalancePage {
+    /// The Records of the partition through this one are folded.
     pub through: Sequence,
     /// True when debits equal credits in every ledger.
     pub is_balanced: bool,
@@ -188,22 +196,27 @@ pub struct TrialBalance {
 /// The ordinals of the last published Records.
 #[derive(Default)]
 struct Ordinals {
-    /// Ordinals of merchants, at the place of their group's number.
+    /// Ordinals of merchants, at the place of their group.
     merchants: Vec<u64>,
     system: u64,
+    places: Places,
 }
 
 impl Ordinals {
+    fn new(places: Places) -> Self {
+        Self { places, ..Self::default() }
+    }
+
     /// Ordinal of a merchant or of the house.
     fn of(&self, owner: LedgerId) -> u64 {
         match owner.group() {
-            Some(group) => self.merchants.get(group.0 as usize).copied().unwrap_or_default(),
+            Some(group) => self.merchants.get(self.places.of(group)).copied().unwrap_or_default(),
             None => self.system,
         }
     }
 
     fn set(&mut self, owner: LedgerId, ordinal: u64) {
-        let Some(place) = owner.group().map(|group| group.0 as usize) else {
+        let Some(place) = owner.group().map(|group| self.places.of(group)) else {
             self.system = ordinal;
             return;
         };
@@ -212,15 +225,19 @@ impl Ordinals {
 }
 
 impl ReadModel {
-    /// Opens the read model of a store: its pages, and the Records after them. `fold_name` prepares
-    /// names for search; `progress` receives how many Records of how many were read again.
+    /// Opens the read model of a partition: its pages, and the Records after them. `fold_name`
+    /// prepares names for search; `outbox` is told of new webhook events; `progress` receives how many
+    /// Records of how many were read again.
     pub fn open(
         store: Part,
+        extents: Arc<Extents>,
         keyring: Arc<Keyring>,
         fold_name: fn(&str) -> String,
         options: IndexOptions,
+        outbox: Arc<OutboxSignal>,
         progress: impl Fn(u64, u64),
     ) -> Result<Self, LoadError> {
+        let places = Places::new(extents, store.partition());
         let read_model = Self {
             index: Index::open(store.clone(), options)?,
             store,
@@ -229,11 +246,12 @@ impl ReadModel {
             fold_name,
             folding: Mutex::default(),
             keeping: Mutex::default(),
-            registry: RwLock::default(),
-            books: RwLock::default(),
-            ordinals: RwLock::default(),
+            registry: RwLock::new(Registry::new(places.clone())),
+            books: RwLock::new(BalanceTable::new(places.clone())),
+            ordinals: RwLock::new(Ordinals::new(places.clone())),
+            places,
             dues: Mutex::default(),
-            outbox: OutboxSignal::default(),
+            outbox,
             minutes: Mutex::default(),
             published: AtomicU64::new(0),
             latest_ms: AtomicI64::new(i64::MIN),
@@ -406,11 +424,6 @@ impl ReadModel {
         keys.filter(|(_, row)| !row.revoked).cloned().collect()
     }
 
-    /// Groups with new webhook events.
-    pub(crate) fn outbox(&self) -> &OutboxSignal {
-        &self.outbox
-    }
-
     /// Some of the drafts that are to be submitted; they are off the list once they have been.
     pub(crate) fn drafts(&self, most: usize) -> Vec<(GroupNumber, ObjectId)> {
         self.registry.read().drafts.iter().take(most).copied().collect()
@@ -491,28 +504,28 @@ impl ReadModel {
     /// The accounts of all ledgers, group by group: up to `most` of them from the one at place
     /// `skip`, at one cut. The accounts before them are passed over a few ledgers at a time, so
     /// that publishing does not wait for all of them.
-    pub(crate) fn trial_balance_page(&self, mut skip: u64, most: usize) -> TrialBalance {
-        let mut group = 0;
+    pub(crate) fn trial_balance_page(&self, mut skip: u64, most: usize) -> TrialBalancePage {
+        let mut place = 0;
         loop {
             let books = self.books.read();
-            let groups = self.ordinals.read().merchants.len().max(books.recipients.len()) as u32;
+            let places = self.ordinals.read().merchants.len().max(books.recipients.len()) as u32;
             let mut passed = 0;
-            while group < groups && passed < LEDGERS_AT_ONCE {
-                let rows: u64 = ledgers_of(&books, group).map(|(_, balances)| balances.len() as u64).sum();
+            while place < places && passed < LEDGERS_AT_ONCE {
+                let rows: u64 = ledgers_of(&books, place).map(|(_, balances)| balances.len() as u64).sum();
                 if rows > skip {
                     break;
                 }
-                (group, passed, skip) = (group + 1, passed + 2 + last_recipient(&books, group), skip - rows);
+                (place, passed, skip) = (place + 1, passed + 2 + last_recipient(&books, place), skip - rows);
             }
-            if group < groups && passed >= LEDGERS_AT_ONCE {
+            if place < places && passed >= LEDGERS_AT_ONCE {
                 continue;
             }
-            let here = (group..groups).flat_map(|group| ledgers_of(&books, group));
+            let here = (place..places).flat_map(|place| ledgers_of(&books, place));
             let house = books.ledgers.get(&LedgerId::System).map(|balances| (LedgerId::System, balances));
             let rows = here.chain(house).flat_map(|(ledger, balances)| {
                 balances.iter().map(move |(account, balance)| (ledger, *account, *balance))
             });
-            return TrialBalance {
+            return TrialBalancePage {
                 through: books.through.unwrap_or(Sequence(0)),
                 is_balanced: books.unbalanced.is_empty(),
                 total: books.rows,
@@ -521,13 +534,10 @@ impl ReadModel {
         }
     }
 
-    /// The sums of the accounts of all ledgers by kind, in the order of the chart. A recipient's
-    /// account stands for all of its kind.
-    pub(crate) fn totals(&self) -> (Sequence, bool, Vec<(Account, Balance)>) {
+    /// The sums of the accounts of all ledgers by kind, each at the place of its code in the chart.
+    pub(crate) fn totals(&self) -> (Sequence, bool, Vec<Balance>) {
         let books = self.books.read();
-        let sums = books.totals.iter().enumerate().filter(|(_, sum)| **sum != Balance::default());
-        let sums = sums.filter_map(|(code, sum)| Some((Account::of_kind(u16::try_from(code).ok()?)?, *sum)));
-        (books.through.unwrap_or(Sequence(0)), books.unbalanced.is_empty(), sums.collect())
+        (books.through.unwrap_or(Sequence(0)), books.unbalanced.is_empty(), books.totals.clone())
     }
 
     /// The published sums for a checkpoint: through which Record, and the digest of the sums.
@@ -573,7 +583,8 @@ mod tests {
         let store = MemoryStore::new().part();
         let keyring = Arc::new(Keyring::open([7; 32], Arc::clone(store.store())).unwrap());
         let options = IndexOptions::default();
-        Arc::new(ReadModel::open(store, keyring, str::to_owned, options, |_, _| {}).unwrap())
+        let opened = ReadModel::open(store, Arc::default(), keyring, str::to_owned, options, Arc::default(), |_, _| {});
+        Arc::new(opened.unwrap())
     }
 
     #[test]
@@ -683,11 +694,14 @@ mod tests {
         }
         let sum = all.iter().map(|(_, _, balance)| balance.debits).sum::<i128>();
         let (_, is_balanced, totals) = read_model.totals();
-        let expected = [
-            (Account::Pending, Balance { debits: sum, credits: 0 }),
-            (Account::SalesCard, Balance { debits: 0, credits: sum }),
-        ];
-        assert!(is_balanced && totals == expected, "{totals:?}");
+        let mut expected = BTreeMap::from([
+            (Account::Pending.code().0, Balance { debits: sum, credits: 0 }),
+            (Account::SalesCard.code().0, Balance { debits: 0, credits: sum }),
+        ]);
+        for (code, total) in (0..).zip(totals) {
+            assert_eq!(total, expected.remove(&code).unwrap_or_default(), "{code}");
+        }
+        assert!(is_balanced && expected.is_empty(), "{expected:?}");
         let one = Balance { debits: 1, credits: 0 };
         read_model.books.write().add(LedgerId::Merchant(GroupNumber(2)), [(Account::Pending, one)].into_iter());
         assert!(!read_model.totals().1 && !read_model.trial_balance_page(0, 1).is_balanced);

@@ -292,8 +292,8 @@ impl ReadModel {
         if summary.version != VERSION {
             return Ok(());
         }
-        let (mut registry, mut books, mut dues) = (Registry::default(), BalanceTable::default(), Dues::default());
-        let mut ordinals = Ordinals::default();
+        let (mut registry, mut books) = (Registry::new(self.places.clone()), BalanceTable::new(self.places.clone()));
+        let (mut ordinals, mut dues) = (Ordinals::new(self.places.clone()), Dues::default());
         let (mut loaded, mut last, mut is_whole) = (IdMap::default(), summary.through, true);
         for key in self.store.state_keys(PREFIX)? {
             let page = usable(self.store.state(&key))?.and_then(|bytes| decode(&bytes));

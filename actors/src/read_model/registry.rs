@@ -13,6 +13,7 @@ use super::merchants::Merchants;
 use super::page_id;
 use super::rows::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
 use super::waiting::WaitingSet;
+use crate::extents::Places;
 use crate::store::Sequence;
 
 /// Merchants, keys, and what follows from them.
@@ -31,6 +32,11 @@ pub(super) struct Registry {
 }
 
 impl Registry {
+    /// Nothing registered yet.
+    pub(super) fn new(places: Places) -> Self {
+        Self { merchants: Merchants::new(places), ..Self::default() }
+    }
+
     fn key_mut(&mut self, group: GroupNumber, id: ObjectId) -> Option<&mut ApiKeyRow> {
         let keys = &mut self.merchants.get_mut(group)?.keys;
         keys.iter_mut().find(|(known, _)| *known == id).map(|(_, key)| key)

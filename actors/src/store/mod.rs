@@ -35,6 +35,8 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
+use crate::cut::Position;
+
 pub use self::chunk::{Key as ChunkKey, cut};
 pub use self::disk::SledStore;
 pub(crate) use self::durable_sync::with_short_slice;
@@ -243,7 +245,7 @@ pub trait Store: Send + Sync + 'static {
 pub type KeyAndValue = (Vec<u8>, Vec<u8>);
 
 /// A part of the journal with a chain and sequence numbers of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub struct Partition(pub u16);
 
 /// How many times a partition was taken. Only the owner of the last epoch may write.
@@ -372,6 +374,12 @@ impl Block {
             digest.update(record);
         }
         BlockHash(digest.finalize().into())
+    }
+
+    /// Its Records with their places.
+    pub fn positions(&self) -> impl Iterator<Item = (Position, &[u8])> {
+        let places = (self.first.0..).map(|at| Position { partition: self.partition, sequence: Sequence(at) });
+        places.zip(self.records.iter().map(Vec::as_slice))
     }
 
     /// The sequence number that the Record after this block will have.

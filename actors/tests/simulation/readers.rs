@@ -48,7 +48,9 @@ impl Readers {
         let store = Arc::new(Watched { store: store.clone(), watch: Meddling::default() });
         let keyring = Keyring::open([7; 32], Arc::new(MemoryStore::new())).map_err(|error| error.to_string())?;
         let shared = testkit::part(Arc::<Watched<Meddling>>::clone(&store));
-        let read_model = ReadModel::open(shared, Arc::new(keyring), str::to_owned, OPTIONS, |_, _| {}).map_err(told)?;
+        let (keyring, outbox) = (Arc::new(keyring), Arc::default());
+        let read_model = ReadModel::open(shared, Arc::default(), keyring, str::to_owned, OPTIONS, outbox, |_, _| {});
+        let read_model = read_model.map_err(told)?;
         read_model.settle();
         let readers = Arc::new(Self { read_model, store, behind: Mutex::default(), defect });
         let _first = readers.store.watch.readers.set(Arc::downgrade(&readers));

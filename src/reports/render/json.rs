@@ -3,7 +3,6 @@
 
 use std::io::{self, Write};
 
-use actors::store::Sequence;
 use serde_json::{Map, Value, json};
 
 use crate::http::cut::by_partition;
@@ -52,7 +51,8 @@ impl Renderer for JsonTable<'_> {
         let sums = self.columns.iter().zip(&closing.totals);
         let totals: Map<String, Value> =
             sums.filter_map(|(column, total)| Some((column.name.to_owned(), number((*total)?)))).collect();
-        let end = json!({"totals": totals, "count": closing.rows, "cut": by_partition(Sequence(closing.cut)), "head": closing.head});
+        let end =
+            json!({"totals": totals, "count": closing.rows, "cut": by_partition(&closing.cut), "head": closing.head});
         let end = end.to_string();
         self.out.write_all(b"],")?;
         self.out.write_all(end.strip_prefix('{').unwrap_or(&end).as_bytes())?;

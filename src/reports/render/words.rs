@@ -1,5 +1,6 @@
 //! Texts of a report for people: cells as they are read in Brazil, the heading, the footer.
 
+use crate::http::cut::cut_name;
 use crate::reports::table::{Cell, Closing, Heading};
 use crate::terminal::reais;
 
@@ -43,7 +44,7 @@ pub(super) fn subject(heading: &Heading<'_>) -> String {
     parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-/// The cut of a report, and the hash of its block.
+/// The cut of a report, and the hash of the journal there.
 pub(super) fn cut(closing: &Closing) -> String {
-    format!("Registros até a sequência {}; bloco {}", closing.cut, closing.head)
+    format!("Registros até a sequência {}; bloco {}", cut_name(&closing.cut), closing.head)
 }
