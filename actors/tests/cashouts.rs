@@ -257,6 +257,7 @@ async fn open(store: &MemoryStore, payout: Institution) -> Arc<Engine> {
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
         balance_files: BalanceFileOptions::default(),
+        partitions: std::num::NonZeroU16::MIN,
     };
     let store: Arc<dyn Store> = Arc::new(store.clone());
     Engine::open_store(store, options, |_, _| {}).await.unwrap()
@@ -270,7 +271,7 @@ async fn record(engine: &Engine, group: GroupNumber, command: MerchantCommand) {
 
 /// A merchant with this amount available: PIX charges cost it nothing.
 async fn open_shop(engine: &Engine, available: i64) -> GroupNumber {
-    let (group, now) = (engine.new_group(), engine.now());
+    let (group, now) = (engine.new_group(None), engine.now());
     let mut settings = Settings { cashout_enabled: true, ..Settings::default() };
     settings.fees.pix = ledger::money::Rate::basis_points(0);
     let profile = engine.keyring().seal_value(SealedFor::merchant(group), now, &MerchantProfile::default()).unwrap();

@@ -216,6 +216,7 @@ async fn open(folder: &Path) -> Arc<Engine> {
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
         balance_files: BalanceFileOptions::default(),
+        partitions: std::num::NonZeroU16::MIN,
     };
     Engine::open(folder, &SledOptions::default(), options, |_, _| {}).await.unwrap()
 }
@@ -233,7 +234,7 @@ async fn a_charge_with_ten_thousand_splits() {
     const RECIPIENTS: u32 = 10_000;
     let folder = tempfile::tempdir().unwrap();
     let engine = open(folder.path()).await;
-    let (group, now) = (engine.new_group(), engine.now());
+    let (group, now) = (engine.new_group(None), engine.now());
     let profile = engine.keyring().seal_value(SealedFor::merchant(group), now, &MerchantProfile::default()).unwrap();
     let settings = Settings { split_enabled: true, ..Settings::default() };
     let id = engine.ids().object(group, now, 1);
