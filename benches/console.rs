@@ -61,7 +61,7 @@ async fn measure(merchants: u64, charges: u64, requests: u64) {
     let running = serve::start(settings(&folder.path().to_string_lossy()), |_, _| {}).await.expect("a server");
     let paths = fill(&running.app.engine, merchants, charges).await;
     let token = std::fs::read_to_string(folder.path().join("operator.token")).expect("a token");
-    let head = running.app.engine.published().0;
+    let head = running.app.engine.records_published();
     let requests = usize::try_from(requests.max(1)).expect("a number");
     println!("{} merchants, {head} Records; {requests} requests a page", running.app.engine.groups().len());
     tokio::time::sleep(SETTLES).await;
@@ -193,7 +193,7 @@ async fn fill(engine: &Arc<Engine>, merchants: u64, charges: u64) -> Vec<String>
             if opening.len() >= AT_ONCE {
                 opening.join_next().await.expect("one of them").expect("a merchant");
             }
-            let (engine, group): (_, GroupNumber) = (Arc::clone(engine), engine.new_group());
+            let (engine, group): (_, GroupNumber) = (Arc::clone(engine), engine.new_group(None));
             opening.spawn(async move { open_merchant(&engine, group).await });
         }
         opening.join_all().await;
@@ -206,7 +206,7 @@ async fn fill(engine: &Arc<Engine>, merchants: u64, charges: u64) -> Vec<String>
     }
     let charge = made.last().expect("a charge").1.txid();
     let merchant = engine.merchant(shops[0].group, |row| row.id).expect("a merchant").uuid();
-    let Sequence(head) = engine.published();
+    let head = engine.records_published();
     let pages = ["", "/charges", "/merchants", "/queue", "/trial-balance", "/trial-balance?by=ledger", "/house"];
     let others = ["/journal", "/webhooks", "/health", "/audit", "/exports", "/sandbox"];
     let mut paths: Vec<_> = pages.into_iter().chain(others).map(|page| format!("/console{page}")).collect();

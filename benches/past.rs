@@ -49,6 +49,7 @@ fn main() {
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
         balance_files: BalanceFileOptions::default(),
+        partitions: std::num::NonZeroU16::MIN,
     };
     let opened =
         timed("opened, with the index", || runtime.block_on(Engine::open_part(part.clone(), options, |_, _| {})));

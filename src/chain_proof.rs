@@ -113,6 +113,8 @@ mod tests {
 
     use super::*;
 
+    const FIRST: Position = Position { partition: Partition(0), sequence: Sequence::FIRST };
+
     fn block(first: u64) -> Result<Block, LoadError> {
         let (partition, previous) = (Partition(0), BlockHash([7; 32]));
         let records = vec![b"one".to_vec(), b"two".to_vec()];
@@ -123,7 +125,7 @@ mod tests {
     fn a_proof_goes_through_the_head_of_its_beginning_and_tells_how_far_it_is() {
         let mut told = Vec::new();
         let blocks = [1, 3, 5, 7].map(block);
-        let proof = proof_of(blocks.into_iter(), (Sequence(1), Sequence(6)), |progress| {
+        let proof = proof_of(blocks.into_iter(), (FIRST, Sequence(6)), |progress| {
             told.push((progress.read, progress.of));
             true
         });
@@ -131,10 +133,10 @@ mod tests {
         assert_eq!((proof.blocks, proof.broken), (3, None));
         assert_eq!(proof.stretch.map(|(first, last)| (first.0, last.next().0)), Some((1, 7)));
         assert_eq!(told, [(2, 6), (4, 6)]);
-        let stopped = proof_of([1, 3].map(block).into_iter(), (Sequence(1), Sequence(4)), |_| false);
+        let stopped = proof_of([1, 3].map(block).into_iter(), (FIRST, Sequence(4)), |_| false);
         assert!(stopped.is_none(), "the server stops");
         let blocks = [block(1), Err(LoadError::Missing(3)), block(5)];
-        let proof = proof_of(blocks.into_iter(), (Sequence(1), Sequence(6)), |_| true).expect("it goes on");
+        let proof = proof_of(blocks.into_iter(), (FIRST, Sequence(6)), |_| true).expect("it goes on");
         assert_eq!((proof.blocks, proof.broken.is_some()), (1, true));
     }
 }

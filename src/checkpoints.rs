@@ -238,6 +238,8 @@ async fn post(uri: &Uri, line: &[u8]) -> Result<(), SendError> {
 
 #[cfg(test)]
 mod tests {
+    use actors::store::Sequence;
+
     use super::*;
 
     #[test]
@@ -262,10 +264,12 @@ mod tests {
     #[test]
     fn a_file_of_a_folder_is_never_replaced() {
         let folder = tempfile::tempdir().unwrap();
-        put(folder.path(), 7, b"one\n").unwrap();
-        put(folder.path(), 7, b"one\n").unwrap();
-        assert!(put(folder.path(), 7, b"other\n").is_err());
+        let at = |partition| Position { partition: Partition(partition), sequence: Sequence(7) };
+        put(folder.path(), at(0), b"one\n").unwrap();
+        put(folder.path(), at(0), b"one\n").unwrap();
+        assert!(put(folder.path(), at(0), b"other\n").is_err());
         assert_eq!(read(folder.path().join("checkpoint-00000000000000000007.json")).unwrap(), b"one\n");
-        assert!(put(&folder.path().join("missing"), 7, b"one\n").is_err(), "no folder is made");
+        put(folder.path(), at(3), b"of another partition\n").unwrap();
+        assert!(put(&folder.path().join("missing"), at(0), b"one\n").is_err(), "no folder is made");
     }
 }

@@ -7,7 +7,7 @@
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
-use std::num::NonZeroU32;
+use std::num::{NonZeroU16, NonZeroU32};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -142,6 +142,10 @@ pub struct ServeArgs {
     #[arg(long, env = "CENTAVO_SANDBOX", value_name = "on|off", num_args = 0..=1, default_missing_value = "on",
           value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub sandbox: Option<bool>,
+    /// How many parts the journal of a new store has, each with an order of its own; a store that
+    /// has a journal keeps what it has [default: 1].
+    #[arg(long, env = "CENTAVO_PARTITIONS", value_name = "1-64", value_parser = clap::value_parser!(u16).range(1..=64))]
+    pub partitions: Option<u16>,
     /// Networks whose webhook addresses may be private and plain http.
     #[arg(long, env = "CENTAVO_WEBHOOK_ALLOW", value_name = "CIDR,CIDR")]
     pub webhook_allow: Option<String>,
@@ -452,6 +456,8 @@ pub struct Settings {
     pub ops_tls: Option<TlsFiles>,
     /// Whether the acquirer and the payment institution are simulated.
     pub sandbox: bool,
+    /// How many partitions a new store gets.
+    pub partitions: NonZeroU16,
     /// Networks whose webhook addresses may be private and plain http.
     pub webhook_allow: Vec<IpNet>,
     /// Requests in a minute; none where they are not limited.
@@ -537,6 +543,9 @@ pub enum ConfigError {
         /// The last day.
         to: NaiveDate,
     },
+    /// A store has no such number of partitions.
+    #[error("CENTAVO_PARTITIONS is 1 to {0}")]
+    Partitions(u16),
     /// Checkpoints can't be sent as they are to be.
     #[error("{variable} {defect}")]
     Checkpoints {
@@ -623,6 +632,7 @@ impl ServeArgs {
                 [self.ops_tls_cert.or(file.ops_tls_cert), self.ops_tls_key.or(file.ops_tls_key)],
             )?,
             sandbox: self.sandbox.or(file.sandbox.map(Switch::is_on)).unwrap_or(false),
+            partitions: partitions(self.partitions.or(file.partitions))?,
             webhook_allow: networks(self.webhook_allow.or(file.webhook_allow).as_deref().unwrap_or_default())?,
             rate_limits,
             checkpoints: checkpoints(
@@ -807,6 +817,7 @@ struct File {
     ops_tls_cert: Option<PathBuf>,
     ops_tls_key: Option<PathBuf>,
     sandbox: Option<Switch>,
+    partitions: Option<u16>,
     webhook_allow: Option<String>,
     rate_limit: Option<Switch>,
     card_rate_limit: Option<NonZeroU32>,
@@ -830,6 +841,14 @@ impl File {
             allow: self.postgres_allow.take(),
         }
     }
+}
+
+/// The largest number of partitions that a new store gets.
+const PARTITIONS_MAX: u16 = 64;
+
+fn partitions(asked: Option<u16>) -> Result<NonZeroU16, ConfigError> {
+    let wrong = || ConfigError::Partitions(PARTITIONS_MAX);
+    NonZeroU16::new(asked.unwrap_or(1)).filter(|count| count.get() <= PARTITIONS_MAX).ok_or_else(wrong)
 }
 
 /// An address of the file, read by [`address`].

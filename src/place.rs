@@ -208,7 +208,7 @@ impl Location {
     }
 
     fn take(&self, store: Arc<PostgresStore>, extents: &Extents) -> Result<Vec<Part>, PlaceFailure> {
-        match take_idle(store, extents)? {
+        match take_idle(&store, extents)? {
             Idle::Taken(parts) => Ok(parts),
             Idle::Served(owner) => {
                 Err(PlaceFailure::Served { place: self.name(), owner: format!("the process {owner}") })

@@ -169,6 +169,7 @@ async fn run(
         fold_name: search_key,
         index: settings.index,
         balance_files: settings.balance_files,
+        partitions: settings.partitions,
     };
     let measures = Measures::default();
     let [public_tls, ops_tls] = [
@@ -184,8 +185,8 @@ async fn run(
     let engine = match &settings.store {
         Store::Sled => Engine::open(&settings.data, &settings.sled, options, progress).await?,
         Store::Postgres(database) => {
-            let part = store::take(database, options.sandbox, options.master_key).await?;
-            Engine::open_part(part, options, progress).await?
+            let (parts, extents) = store::take(database, &options).await?;
+            Engine::open_parts(parts, extents, options, progress).await?
         }
     };
     let connections = descriptors::raise();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::engine::{OpenError, check_store};
+use actors::engine::{EngineOptions, OpenError, check_store};
 use actors::extents::{ExtentError, Extents};
 use actors::store::place::{admit_reading, stamp_filling};
 use actors::store::{
@@ -180,13 +180,16 @@ fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
     Ok(Secret::from(text.to_owned()))
 }
 
-/// Connects to a database and waits until this process has its partition: at once where nobody has
-/// it, otherwise when its owner has given it up or is gone. A database that does not answer is
-/// waited for, as after a machine's start.
+/// Connects to a database and waits until this process has all its partitions: at once where nobody
+/// has them, otherwise when their owner has given them up or is gone. A database that does not
+/// answer is waited for, as after a machine's start.
 ///
 /// The mode and the master key are checked before it waits: a process that can't serve would be
 /// found out only when it is needed.
-pub(crate) async fn take(options: &PostgresOptions, sandbox: bool, master_key: [u8; 32]) -> Result<Part, OpenError> {
+///
+/// All partitions are watched at once, and taken in their order: of two processes that want them,
+/// the one that has the first gets the others too.
+pub(crate) async fn take(options: &PostgresOptions, engine: &EngineOptions) -> Result<(Vec<Part>, Extents), OpenError> {
     let store = loop {
         let asked = options.clone();
         match waiting(move || PostgresStore::open(&asked)).await {
@@ -197,33 +200,37 @@ pub(crate) async fn take(options: &PostgresOptions, sandbox: bool, master_key: [
             opened => break opened?,
         }
     };
-    let (store, mut watch) = (Arc::new(store), OwnerWatch::default());
+    let store = Arc::new(store);
     let checked: Arc<dyn actors::store::Store> = Arc::<PostgresStore>::clone(&store);
-    waiting(move || check_store(checked, sandbox, master_key)).await?;
+    let (sandbox, master_key, new) = (engine.sandbox, engine.master_key, engine.partitions);
+    let extents = waiting(move || -> Result<_, OpenError> {
+        check_store(Arc::clone(&checked), sandbox, master_key)?;
+        Ok(Extents::made(&*checked, new)?)
+    });
+    let extents = extents.await?;
+    let mut takes = Takes::of(&extents);
     let mut is_told = false;
     loop {
         let asked = Arc::clone(&store);
-        let taken = waiting(move || -> Result<_, StoreError> {
-            let store: Arc<dyn actors::store::Store> = Arc::<PostgresStore>::clone(&asked);
-            let free = asked.look(&mut watch, PARTITION);
-            let tenure = free.and_then(|free| free.map_or(Ok(None), |seen| store.take(PARTITION, seen)));
-            match tenure {
-                Ok(tenure) => Ok((tenure.map(|tenure| Part::of(store, tenure)), watch)),
+        let (looked, ended) = waiting(move || -> Result<_, StoreError> {
+            let looked = takes.look(&asked);
+            match looked {
                 Err(error @ StoreError::Unavailable { .. }) => {
                     tracing::warn!(%error, "the database does not answer; it is looked at again");
-                    Ok((None, watch))
+                    Ok((takes, false))
                 }
-                Err(error) => Err(error),
+                looked => looked.map(|ended| (takes, ended)),
             }
-        });
-        let (part, looked) = taken.await?;
-        watch = looked;
-        if let Some(part) = part {
-            let (process, former) = (store.process(), watch.owner());
+        })
+        .await?;
+        takes = looked;
+        if ended {
+            let (process, former) = (store.process(), takes.watches[0].owner());
             tracing::info!(store = store.place(), process, former, "the database is taken");
-            return Ok(part);
+            return Ok((takes.parts, extents));
         }
-        if let Some(owner) = watch.owner().filter(|_| !is_told) {
+        let waited_for = takes.watches.get(takes.parts.len()).and_then(OwnerWatch::owner);
+        if let Some(owner) = waited_for.filter(|_| !is_told) {
             let process = store.process();
             tracing::info!(
                 store = store.place(),
@@ -234,6 +241,39 @@ pub(crate) async fn take(options: &PostgresOptions, sandbox: bool, master_key: [
             is_told = true;
         }
         tokio::time::sleep(store.pace()).await;
+    }
+}
+
+/// The taking of all partitions.
+struct Takes {
+    /// Of each partition, in their order.
+    watches: Vec<OwnerWatch>,
+    /// Those that were taken, the first ones.
+    parts: Vec<Part>,
+}
+
+impl Takes {
+    fn of(extents: &Extents) -> Self {
+        Self { watches: extents.all().map(|_| OwnerWatch::default()).collect(), parts: Vec::new() }
+    }
+
+    /// The owner of a partition that is not taken yet, if it lives.
+    fn living(&self) -> Option<String> {
+        self.watches.iter().skip(self.parts.len()).find_map(OwnerWatch::living).map(str::to_owned)
+    }
+
+    /// Looks at the partitions that are not taken yet, and takes what is free and next. True when
+    /// all are taken.
+    fn look(&mut self, store: &Arc<PostgresStore>) -> Result<bool, StoreError> {
+        for (place, watch) in self.watches.iter_mut().enumerate().skip(self.parts.len()) {
+            let partition = Partition(place as u16);
+            let Some(seen) = store.look(watch, partition)?.filter(|_| place == self.parts.len()) else { continue };
+            let shared: Arc<dyn actors::store::Store> = Arc::<PostgresStore>::clone(store);
+            if let Some(tenure) = shared.take(partition, seen)? {
+                self.parts.push(Part::of(shared, tenure));
+            }
+        }
+        Ok(self.parts.len() == self.watches.len())
     }
 }
 
@@ -260,26 +300,18 @@ pub(crate) enum Idle {
 
 /// Takes a database from nobody, or from a process that is gone. Whether a process lives shows its
 /// sign of life; that none comes any more is known after the takeover time.
-pub(crate) fn take_idle(store: Arc<PostgresStore>, extents: &Extents) -> Result<Idle, StoreError> {
-    let mut taken = Vec::new();
-    for partition in extents.all() {
-        let mut watch = OwnerWatch::default();
-        let part = loop {
-            if let Some(seen) = store.look(&mut watch, partition)? {
-                let shared: Arc<dyn actors::store::Store> = Arc::<PostgresStore>::clone(&store);
-                if let Some(tenure) = shared.take(partition, seen)? {
-                    break Part::of(shared, tenure);
-                }
-            }
-            if let Some(owner) = watch.living() {
-                taken.iter().try_for_each(Part::release)?;
-                return Ok(Idle::Served(owner.to_owned()));
-            }
-            std::thread::sleep(store.pace());
-        };
-        taken.push(part);
+pub(crate) fn take_idle(store: &Arc<PostgresStore>, extents: &Extents) -> Result<Idle, StoreError> {
+    let mut takes = Takes::of(extents);
+    loop {
+        if takes.look(store)? {
+            return Ok(Idle::Taken(takes.parts));
+        }
+        if let Some(owner) = takes.living() {
+            takes.parts.iter().try_for_each(Part::release)?;
+            return Ok(Idle::Served(owner));
+        }
+        std::thread::sleep(store.pace());
     }
-    Ok(Idle::Taken(taken))
 }
 
 /// A database without a journal, for a command that fills it: it is stamped with the name of that

@@ -22,13 +22,14 @@ mod space;
 mod subscription;
 mod withdrawal;
 
+use std::num::NonZeroU16;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use ledger::entry::Balances;
-use ledger::id::{GroupNumber, IdKey, LedgerId, ObjectId};
+use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, MerchantState};
 use ledger::recipient::{RecipientCommand, RecipientState};
 use ledger::record::Record;
@@ -94,6 +95,8 @@ pub struct EngineOptions {
     pub index: IndexOptions,
     /// When balance files are made.
     pub balance_files: BalanceFileOptions,
+    /// How many partitions a store gets that has none yet.
+    pub partitions: NonZeroU16,
 }
 
 /// Why a command or a read has no outcome.
@@ -150,6 +153,7 @@ impl From<SealError> for Unavailable {
 /// A command needs a permit, and its outcome leaves when it is durable.
 ///
 /// ```
+/// use std::num::NonZeroU16;
 /// use std::sync::Arc;
 /// use std::time::Duration;
 ///
@@ -171,9 +175,10 @@ impl From<SealError> for Unavailable {
 ///     fold_name: str::to_lowercase,
 ///     index: IndexOptions::default(),
 ///     balance_files: BalanceFileOptions::default(),
+///     partitions: NonZeroU16::MIN,
 /// };
 /// let engine = Engine::open_store(Arc::new(MemoryStore::new()), options, |_, _| {}).await?;
-/// let (group, now) = (engine.new_group(), engine.now());
+/// let (group, now) = (engine.new_group(None), engine.now());
 /// let sealed_for = SealedFor::merchant(group);
 /// let profile = engine.keyring().seal_value(sealed_for, now, &MerchantProfile::default())?;
 /// let id = engine.ids().object(group, now, 1);
@@ -413,13 +418,29 @@ impl Engine {
         backup::frames(self.parts(), from)
     }
 
-    /// The number of a new account group. Each is given once, also across restarts, as the group is
-    /// opened by a Record.
-    pub fn new_group(&self) -> GroupNumber {
+    /// The number of a new account group, for a request with this idempotency key. Each is given
+    /// once, also across restarts, as the group is opened by a Record.
+    pub fn new_group(&self, key: Option<Fingerprint>) -> GroupNumber {
+        self.opening_shard(key).new_group(&self.extents).expect("there are fewer groups than numbers")
+    }
+
+    /// The group that [`Engine::new_group`] gives next. Its partition has the Record of an earlier
+    /// request with the same key, if there was one.
+    pub fn next_group(&self, key: Option<Fingerprint>) -> GroupNumber {
+        self.opening_shard(key).next_group(&self.extents)
+    }
+
+    /// The shard of a new group: by the key, so that a retry meets its first; without one that with
+    /// the fewest groups.
+    fn opening_shard(&self, key: Option<Fingerprint>) -> &Arc<Shard> {
         let growing = self.extents.growing();
-        let growing = self.shards.iter().skip(growing.first.0.into()).take(growing.count.into());
-        let shard = growing.min_by_key(|shard| shard.next_group(&self.extents));
-        shard.and_then(|shard| shard.new_group(&self.extents)).expect("there are fewer groups than numbers")
+        let shards = &self.shards[usize::from(growing.first.0)..][..usize::from(growing.count)];
+        let by_key = key.map(|Fingerprint(bytes)| u128::from_be_bytes(bytes) % shards.len() as u128);
+        let place = by_key.map_or_else(
+            || (0..shards.len()).min_by_key(|place| shards[*place].next_group(&self.extents)).unwrap_or_default(),
+            |place| place as usize,
+        );
+        &shards[place]
     }
 
     /// True while commands are under way: background work leaves the cores to them.

@@ -17,11 +17,12 @@
 //! An extent is kept as a common value of the store, so it is in every store and in every backup,
 //! and of two processes that add one the first wins.
 
+use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use ledger::id::{GroupNumber, LedgerId};
 
-use crate::store::{KeyAndValue, Part, Partition, Store, StoreError};
+use crate::store::{KeyAndValue, Part, Partition, Sequence, Store, StoreError};
 
 /// Prefix of the common keys; the extent's number in order follows, big-endian.
 const PREFIX: &[u8] = b"stamp/extent/";
@@ -96,6 +97,21 @@ impl Extents {
             1..=0x1_0000 => Ok(Self(extents)),
             _ => Err(ExtentError::TooMany),
         }
+    }
+
+    /// All groups in these many partitions, at least one.
+    pub fn of_partitions(count: NonZeroU16) -> Self {
+        Self(vec![Extent { from: HOUSE, first: Partition(0), count: count.get() }])
+    }
+
+    /// The extents of a store. One that has no journal and no extents yet gets `new` partitions: of
+    /// two processes that make it, the first one says how many.
+    pub fn made(store: &dyn Store, new: NonZeroU16) -> Result<Self, ExtentError> {
+        let has_extents = store.commons()?.iter().any(|(key, _)| key.starts_with(PREFIX));
+        if has_extents || store.head(Partition(0))?.next > Sequence::FIRST {
+            return Self::of(store);
+        }
+        Self::of_partitions(new).keep(store)
     }
 
     /// The extents of a store; one partition where none are kept.
@@ -322,6 +338,20 @@ mod tests {
         let all = Extents::new(vec![extent(0, 0, u16::MAX), extent(1, u16::MAX, 1)]).unwrap();
         assert_eq!(all.partitions(), 0x1_0000);
         assert!(matches!(all.grown(GroupNumber(2), 1), Err(ExtentError::TooMany)));
+    }
+
+    #[test]
+    fn a_new_store_gets_partitions_and_one_with_a_journal_keeps_what_it_has() {
+        let [one, four] = [1, 4].map(|count| NonZeroU16::new(count).unwrap());
+        let store = MemoryStore::new();
+        assert_eq!(Extents::made(&store, four).unwrap(), Extents::of_partitions(four));
+        assert_eq!(Extents::made(&store, one).unwrap(), Extents::of_partitions(four), "they were made before");
+        let store = MemoryStore::new();
+        assert_eq!(Extents::made(&store, one).unwrap(), Extents::default());
+        assert_eq!(Extents::made(&store, four).unwrap(), Extents::default(), "another process serves it so");
+        let store = MemoryStore::new();
+        crate::testkit::conformance::append(&store.part(), vec![b"a Record".to_vec()]);
+        assert_eq!(Extents::made(&store, four).unwrap(), Extents::default());
     }
 
     #[test]

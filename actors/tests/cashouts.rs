@@ -257,6 +257,7 @@ async fn open(store: &MemoryStore, payout: Institution) -> Arc<Engine> {
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
         balance_files: BalanceFileOptions::default(),
+        partitions: std::num::NonZeroU16::MIN,
     };
     let store: Arc<dyn Store> = Arc::new(store.clone());
     Engine::open_store(store, options, |_, _| {}).await.unwrap()
@@ -270,7 +271,7 @@ async fn record(engine: &Engine, group: GroupNumber, command: MerchantCommand) {
 
 /// A merchant with this amount available: PIX charges cost it nothing.
 async fn open_shop(engine: &Engine, available: i64) -> GroupNumber {
-    let (group, now) = (engine.new_group(), engine.now());
+    let (group, now) = (engine.new_group(None), engine.now());
     let mut settings = Settings { cashout_enabled: true, ..Settings::default() };
     settings.fees.pix = ledger::money::Rate::basis_points(0);
     let profile = engine.keyring().seal_value(SealedFor::merchant(group), now, &MerchantProfile::default()).unwrap();
@@ -358,7 +359,7 @@ async fn wherever_the_process_is_cut_off_a_cashout_has_the_outcome_that_the_inst
             let left = if is_processed { SHOP - 1_000 } else { SHOP };
             assert_eq!(money(&engine, GROUP).await, (left, 0), "{script:?} {at}");
             engine.stop().await;
-            verify(&store.part(), Some(engine.keyring()), &mut |_| {}).unwrap();
+            verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
             if !was_cut {
                 break;
             }
@@ -468,7 +469,7 @@ async fn silent_transfers_hold_up_no_other_and_are_asked_about_every_five_second
     assert!(book.lock().ordered.values().all(|times| *times == 1), "what may be under way is not ordered again");
     let before = money(&engine, group).await;
     engine.stop().await;
-    let verified = verify(&store.part(), Some(engine.keyring()), &mut |_| {}).unwrap();
+    let verified = verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
     assert!(verified.snapshots > 0, "the cashouts that wait are in a snapshot");
     let again = open(&store, Institution { book: Arc::clone(&book), cut: None, held: None }).await;
     assert_eq!(money(&again, group).await, before);

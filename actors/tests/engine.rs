@@ -38,6 +38,7 @@ fn options(sandbox: bool) -> EngineOptions {
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
         balance_files: BalanceFileOptions::default(),
+        partitions: std::num::NonZeroU16::MIN,
     }
 }
 
@@ -49,7 +50,7 @@ async fn record(engine: &Engine, group: GroupNumber, command: MerchantCommand) {
 
 /// A merchant with one active recipient.
 async fn open_shop(engine: &Engine) -> (GroupNumber, ObjectId) {
-    let (group, now) = (engine.new_group(), engine.now());
+    let (group, now) = (engine.new_group(None), engine.now());
     let profile = engine.keyring().seal_value(SealedFor::merchant(group), now, &MerchantProfile::default()).unwrap();
     let settings = Settings { split_enabled: true, ..Settings::default() };
     record(engine, group, MerchantCommand::Open { id: engine.ids().object(group, now, 1), settings, profile }).await;
@@ -278,7 +279,7 @@ async fn groups_live_in_the_partitions_of_their_extents() {
         assert_eq!(listed.total, 21);
         assert!(listed.items.into_iter().all(|charge| charge.is_ok()));
     }
-    assert_eq!(again.new_group(), GroupNumber(8), "no number is given twice");
+    assert_eq!(again.new_group(None), GroupNumber(8), "no number is given twice");
     again.stop().await;
     let missing = Engine::open_parts(vec![store.part()], extents.clone(), options(true), |_, _| {}).await.err();
     assert!(matches!(missing, Some(OpenError::PartitionsMissing)), "{missing:?}");

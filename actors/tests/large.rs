@@ -216,6 +216,7 @@ async fn open(folder: &Path) -> Arc<Engine> {
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
         balance_files: BalanceFileOptions::default(),
+        partitions: std::num::NonZeroU16::MIN,
     };
     Engine::open(folder, &SledOptions::default(), options, |_, _| {}).await.unwrap()
 }
@@ -233,7 +234,7 @@ async fn a_charge_with_ten_thousand_splits() {
     const RECIPIENTS: u32 = 10_000;
     let folder = tempfile::tempdir().unwrap();
     let engine = open(folder.path()).await;
-    let (group, now) = (engine.new_group(), engine.now());
+    let (group, now) = (engine.new_group(None), engine.now());
     let profile = engine.keyring().seal_value(SealedFor::merchant(group), now, &MerchantProfile::default()).unwrap();
     let settings = Settings { split_enabled: true, ..Settings::default() };
     let id = engine.ids().object(group, now, 1);
@@ -276,7 +277,7 @@ async fn a_charge_with_ten_thousand_splits() {
     let begun = Instant::now();
     let store = SledStore::open(folder.path(), &SledOptions::default()).unwrap();
     let store = Part::reading(Arc::new(store), Partition(0));
-    let verified = verify::verify(&store, None, &mut |_| {}).unwrap();
+    let verified = verify::verify(std::slice::from_ref(&store), None, &mut |_| {}).unwrap();
     assert_eq!((verified.snapshots, verified.snapshots_unusable), (u64::from(RECIPIENTS) + 1, 0));
     drop(store);
     println!("verified: {:?}", begun.elapsed());

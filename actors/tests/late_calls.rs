@@ -175,6 +175,7 @@ async fn open(acquirer: &Acquirer) -> Arc<Engine> {
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
         balance_files: BalanceFileOptions::default(),
+        partitions: std::num::NonZeroU16::MIN,
     };
     Engine::open_store(Arc::new(MemoryStore::default()), options, |_, _| {}).await.unwrap()
 }
@@ -187,7 +188,7 @@ async fn record(engine: &Engine, group: GroupNumber, command: MerchantCommand) {
 
 /// A merchant, and the intent of a card charge, durable.
 async fn open_charge(engine: &Engine) -> (GroupNumber, ObjectId) {
-    let (group, now) = (engine.new_group(), engine.now());
+    let (group, now) = (engine.new_group(None), engine.now());
     let profile = engine.keyring().seal_value(SealedFor::merchant(group), now, &MerchantProfile::default()).unwrap();
     let (id, settings) = (engine.new_id(group).unwrap(), Settings::default());
     record(engine, group, MerchantCommand::Open { id, settings, profile }).await;

@@ -89,7 +89,7 @@ impl Shopfront {
 
     /// How many Records its journal has.
     pub(crate) fn records(&self) -> u64 {
-        self.engine().published().0
+        self.engine().records_published()
     }
 
     /// Requests for a card charge with a split for each recipient, one for each of these merchants.

@@ -88,7 +88,11 @@ mod tests {
     use crate::chain_proof::proof_of;
 
     fn shown(blocks: Vec<Result<Block, LoadError>>, head: u64) -> String {
-        let proof = proof_of(blocks.into_iter(), (Sequence(1), Sequence(head)), |_| true);
+        let proof = proof_of(
+            blocks.into_iter(),
+            (Position { partition: Partition(0), sequence: Sequence::FIRST }, Sequence(head)),
+            |_| true,
+        );
         outcome(Language::English, &proof.expect("it goes on")).into_string()
     }
 

@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn a_page_tells_how_far_the_books_of_the_past_are_read() {
         let of = |under_way| body(Language::English, "/console/trial-balance?a=1&b=2", 7, under_way).into_string();
-        let told = of(Some((words::AFTER_RECORD, Sequence(1_234), 500, 2_000)));
+        let told = of(Some((words::AFTER_RECORD, 1_234, 500, 2_000)));
         for text in ["max=\"2000\" value=\"500\"", "After Record 1,234: 500 of 2,000", "7 s", "?a=1&amp;b=2\""] {
             assert!(told.contains(text), "{text} in {told}");
         }

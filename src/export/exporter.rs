@@ -543,8 +543,8 @@ fn begin_books(
 mod tests {
     use std::sync::Arc;
 
-    use actors::engine::{BalanceFileOptions, BalanceFiles};
-    use actors::store::{Head, Part, Partition, SledOptions, SledStore};
+    use actors::engine::{BalanceFileOptions, BalanceFiles, BooksAsOf};
+    use actors::store::{Head, Part, Partition, Sequence, SledOptions, SledStore};
     use ledger::event::{CardFace, CashoutFailure, SellerPart, Terms};
     use ledger::fees::{Commission, PaymentMethod};
     use ledger::house::{HouseAccount, HouseEntryTerms};
@@ -571,7 +571,7 @@ mod tests {
                 let (id, failure) = (ObjectId(1), CashoutFailure::NotCarriedOut);
                 let event = Event::CashoutFailed { id, amount: Centavos(5), failure };
                 let record = Decision::of(event).into_record(ledger, sequence, at);
-                exporter.post(Sequence(sequence), at.0, &record, &mut out).expect("memory");
+                exporter.post(place(sequence), at.0, &record, &mut out).expect("memory");
                 kept = kept.max(exporter.ledgers.len()).max(exporter.merchants);
             }
             let totals = exporter.finish(&mut out).expect("memory").accounts;
@@ -594,6 +594,10 @@ mod tests {
         assert!(totals == of_rows && totals.len() >= 4 * LEDGERS_MAX, "{} {}", totals.len(), of_rows.len());
     }
 
+    fn place(sequence: u64) -> Position {
+        Position { partition: Partition(0), sequence: Sequence(sequence) }
+    }
+
     /// What takes effect in a month that was closed before it was booked is late.
     #[test]
     fn a_row_of_a_closed_month_is_late() {
@@ -612,7 +616,7 @@ mod tests {
         let booked_at = month.next().begin().plus_days(5);
         for (sequence, event) in (1..).zip(events) {
             let record = Decision::of(event).into_record(LedgerId::System, sequence, booked_at);
-            exporter.post(Sequence(sequence), booked_at.0, &record, &mut out).expect("memory");
+            exporter.post(place(sequence), booked_at.0, &record, &mut out).expect("memory");
         }
         let text = String::from_utf8(out.0).expect("UTF-8");
         let late: Vec<_> = text.lines().map(|line| line.contains(r#""late":"late""#)).collect();
@@ -691,9 +695,10 @@ mod tests {
             let as_of = files.nearest_before(first_day.plus_days(1), Sequence(through)).expect("a file");
             let first = as_of.through().max(Sequence::FIRST);
             assert_eq!(as_of.through().0, through);
+            let as_of = BooksAsOf::new(vec![(Partition(0), as_of)]);
             exporter.begin_at(&Before::new(as_of)).expect("a beginning");
             for block in part.blocks(first) {
-                exporter.post_block(&block.expect("a block"), Sequence(5), &mut out).expect("memory");
+                exporter.post_block(&block.expect("a block"), &Cut::new(vec![Sequence(5)]), &mut out).expect("memory");
             }
             String::from_utf8(out.0).expect("UTF-8")
         };

@@ -27,7 +27,7 @@ use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method};
 use axum::response::Response;
-use ledger::id::{GroupNumber, LedgerId};
+use ledger::id::{Fingerprint, GroupNumber, LedgerId};
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Idempotency, Record};
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
@@ -298,6 +298,11 @@ impl Key<'_> {
             }
         }
         Err(in_progress())
+    }
+
+    /// The key, if one was sent.
+    pub fn fingerprint(&self) -> Option<Fingerprint> {
+        self.idempotency.map(|idempotency| idempotency.key)
     }
 
     /// Carries out once a request that commits no Record: while its answer is remembered, the same

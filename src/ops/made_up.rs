@@ -65,9 +65,9 @@ pub async fn make_up(
     // A new account has no actor yet that could notice a second request with the same key: one at a
     // time.
     let _one_at_a_time = app.opening.lock().await;
-    let (app, operator) = (&app, &operator);
+    let (app, operator, fingerprint) = (&app, &operator, key.fingerprint());
     let execute = |admitted| async move {
-        let group = app.engine.new_group();
+        let group = app.engine.new_group(fingerprint);
         let profile = MerchantProfile {
             name: cast::MERCHANT.to_owned(),
             document: cast::MERCHANT_DOCUMENT.to_owned(),
@@ -84,7 +84,8 @@ pub async fn make_up(
         }
         Ok(opened)
     };
-    let made = key.run_recorded(LedgerId::System, MerchantOpening::by, execute).await?;
+    let made =
+        key.run_recorded(LedgerId::Merchant(app.engine.next_group(fingerprint)), MerchantOpening::by, execute).await?;
     made.answer(|opened| Ok(created(MadeUpData::of(app, opened.group)?)))
 }
 

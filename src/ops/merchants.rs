@@ -345,10 +345,10 @@ pub async fn create(
     // A new account has no actor yet that could notice a second request with the same key: one at a
     // time.
     let _one_at_a_time = app.opening.lock().await;
-    let (app, wire, operator) = (&app, &wire, &operator);
+    let (app, wire, operator, fingerprint) = (&app, &wire, &operator, key.fingerprint());
     let execute = |admitted| async move {
         let (settings, profile) = check_new(wire)?;
-        let group = app.engine.new_group();
+        let group = app.engine.new_group(fingerprint);
         let command = MerchantCommand::Open {
             id: app.new_id(group)?,
             settings,
@@ -360,7 +360,7 @@ pub async fn create(
         let profile = app.engine.keyring().open_personal(record).unwrap_or_default();
         MerchantOpening::by(record).map(|opened| (opened, profile))
     };
-    let opened = key.run_recorded(LedgerId::System, of, execute).await?;
+    let opened = key.run_recorded(LedgerId::Merchant(app.engine.next_group(fingerprint)), of, execute).await?;
     opened.answer(|(MerchantOpening { group, settings }, profile)| {
         Ok(created(MerchantView::new(app, &row(app, group)?, &settings, profile)))
     })

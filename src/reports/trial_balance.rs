@@ -208,6 +208,7 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
+    use actors::cut::Cut;
     use std::collections::BTreeMap;
 
     use actors::store::{Block, BlockHash, Partition, Sequence};
@@ -290,7 +291,7 @@ mod tests {
             record.encode(&mut bytes);
             let (partition, previous, records) = (Partition(0), BlockHash::ZERO, vec![bytes]);
             let block = Block { partition, first, booked_at_ms: at.0, previous, records };
-            maker.post_block(&block, Sequence(u64::MAX)).unwrap();
+            maker.post_block(&block, &Cut::new(vec![Sequence(u64::MAX)])).unwrap();
         }
         maker.finish().unwrap();
         String::from_utf8(out).unwrap()

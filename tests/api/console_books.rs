@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
+use actors::cut::Position;
 use actors::engine::Engine;
 use actors::store::{Part, Partition, Sequence, SledOptions, SledStore};
 use actors::verify::verify_against;
@@ -141,7 +142,7 @@ async fn the_picture_of_every_event_of_the_textbook_has_its_postings() {
 
 /// The entries of a Record as the interface has them.
 fn entries_of(engine: &Engine, sequence: u64) -> Value {
-    let record = engine.record(Sequence(sequence)).unwrap();
+    let record = engine.record(place(sequence)).unwrap();
     let entries = record.entries.iter().map(|entry| {
         let group = entry.ledger().group().unwrap_or_default();
         let postings = entry.postings().iter().map(|posting| {
@@ -214,7 +215,7 @@ pub(crate) async fn books_are_as_shown(world: World) {
     let browser = Browser::signed_in(&world, OPS_TOKEN).await;
     for sequence in 1..=world.cut().await {
         let page = browser.page(&format!("/console/records/{sequence}")).await;
-        let record = world.engine().record(Sequence(sequence)).unwrap();
+        let record = world.engine().record(place(sequence)).unwrap();
         let expected = lines(world.engine(), record.entries.iter());
         assert_eq!(entries_below(&page.html, "entries"), expected, "Record {sequence}");
     }
@@ -242,7 +243,7 @@ pub(crate) async fn books_are_as_shown(world: World) {
     let folder = world.stopped().await;
     let store = SledStore::open_existing(folder.path(), &SledOptions::default()).unwrap();
     let store = Part::reading(Arc::new(store), Partition(0));
-    verify_against(&store, None, &[checkpoint], &mut |_| ()).unwrap();
+    verify_against(&[store], None, &[checkpoint], &mut |_| ()).unwrap();
 }
 
 /// Digest of the sums of a trial balance, as a checkpoint has it.
@@ -307,4 +308,8 @@ impl Foreseen {
         page.has(&["Booked with the decision"]);
         Self { before, steps }
     }
+}
+
+fn place(sequence: u64) -> Position {
+    Position { partition: Partition(0), sequence: Sequence(sequence) }
 }

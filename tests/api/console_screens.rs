@@ -1,6 +1,7 @@
 //! Every page of the console, in both languages, with as much on it as there can be: its size, the
 //! token in its forms, hostile texts in it, and that it says nothing in names of the interface.
 
+use actors::cut::Position;
 use std::collections::BTreeSet;
 
 use ledger::webhook_events::WebhookEventKind;
@@ -576,7 +577,8 @@ async fn parts_of_a_list_have_each_item_once() {
         let page = browser.page(&format!("/console/records/{captured}?postings={part}")).await;
         postings += page.html.matches("<span class=\"account\">").count();
     }
-    let record = world.engine().record(actors::store::Sequence(captured.as_u64().unwrap())).unwrap();
+    let sequence = actors::store::Sequence(captured.as_u64().unwrap());
+    let record = world.engine().record(Position { partition: actors::store::Partition(0), sequence }).unwrap();
     assert_eq!(postings, record.entries.iter().map(|entry| entry.postings().len()).sum::<usize>());
     let accounts = |ledger: &str| format!("/console/ledgers/{ledger}-{}", merchant.id);
     let mut seen = BTreeSet::new();

@@ -1,7 +1,8 @@
 //! `Centavo-Sequence`: the answer of each request that wrote a Record names that Record. The routes
 //! are those that the description lists, so a new command is held to this without being named here.
 
-use actors::store::Sequence;
+use actors::cut::Position;
+use actors::store::{Partition, Sequence};
 use reqwest::Method;
 use serde_json::json;
 
@@ -20,7 +21,15 @@ fn named(answer: &Answer) -> Option<u64> {
 /// The Records after a sequence that somebody asked for.
 async fn requested_after(world: &World, before: u64) -> Vec<u64> {
     let records = before + 1..=world.cut().await;
-    records.filter(|sequence| world.engine().record(Sequence(*sequence)).unwrap().is_requested()).collect()
+    records
+        .filter(|sequence| {
+            world
+                .engine()
+                .record(Position { partition: Partition(0), sequence: Sequence(*sequence) })
+                .unwrap()
+                .is_requested()
+        })
+        .collect()
 }
 
 #[tokio::test]

@@ -140,9 +140,10 @@ async fn change(data: &Path, changes: u64) {
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
         balance_files: BalanceFileOptions::default(),
+        partitions: std::num::NonZeroU16::MIN,
     };
     let engine = Engine::open(data, &SledOptions::default(), options, |_, _| {}).await.unwrap();
-    let (group, now) = (engine.new_group(), engine.now());
+    let (group, now) = (engine.new_group(None), engine.now());
     let id = engine.ids().object(group, now, 1);
     let sealed = |number: u64| {
         let profile = MerchantProfile { name: format!("Loja {number}"), ..MerchantProfile::default() };

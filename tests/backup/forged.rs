@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use actors::backup::{Frame, FrameReader, write_magic};
+use actors::heads::Heads;
 use actors::store::{Block, Head, Partition};
 use actors::testkit::power_cut::Chance;
 use ledger::event::Event;
@@ -86,10 +87,11 @@ fn write(journal: &Journal, original: &Path, copies: &Path) -> Head {
         head = Head { next: block.next(), hash: block.hash(), booked_at_ms: *booked_at_ms };
         blocks.push(Frame::Block(block));
     }
-    blocks.push(Frame::End(head));
+    let heads = Heads::new(vec![head]);
+    blocks.push(Frame::End(heads.clone()));
     put("000001.blocks", &blocks);
     let mut keys = frames(&original.join("keys"));
-    *keys.last_mut().unwrap() = Frame::End(head);
+    *keys.last_mut().unwrap() = Frame::End(heads);
     put("keys", &keys);
     head
 }

@@ -23,7 +23,7 @@ use super::shard::Shard;
 use super::{Engine, EngineOptions, INSIDE_BYTES, read};
 use crate::actor::ActorContext;
 use crate::clock::Clock;
-use crate::extents::{Extents, HOUSE};
+use crate::extents::{ExtentError, Extents, HOUSE};
 use crate::journal::{Admission, Journal, JournalParts};
 use crate::load_shedding::LoadShedder;
 use crate::metrics::Metrics;
@@ -33,7 +33,7 @@ use crate::records::LoadError;
 use crate::seal::{Keyring, SealError};
 use crate::snapshots;
 use crate::store::place::admit_serving;
-use crate::store::{Part, Partition, Sequence, SledOptions, SledStore, Store, StoreError};
+use crate::store::{Part, Sequence, SledOptions, SledStore, Store, StoreError};
 
 /// How long stopping waits for the actors to go to sleep.
 const SLEEP_MAX: Duration = Duration::from_secs(20);
@@ -61,6 +61,9 @@ pub enum OpenError {
         /// `sandbox` or `live`.
         asked: &'static str,
     },
+    /// The extents do not fit.
+    #[error(transparent)]
+    Extents(#[from] ExtentError),
     /// There are groups in partitions that this process has not taken.
     #[error("not all partitions of this store were taken")]
     PartitionsMissing,
@@ -95,23 +98,20 @@ impl Engine {
         Self::open_store(Arc::new(opened.expect("opening does not panic")?), options, progress).await
     }
 
-    /// Opens the engine on a store; see [`Engine::open`].
+    /// Opens the engine on a store, and takes all its partitions; see [`Engine::open`].
     pub async fn open_store(
         store: Arc<dyn Store>,
         options: EngineOptions,
         progress: impl Fn(u64, u64) + Send + 'static,
     ) -> Result<Arc<Self>, OpenError> {
-        let taken = spawn_blocking(move || Part::take(store, Partition(0))).await;
-        Self::open_part(taken.expect("taking does not panic")?, options, progress).await
-    }
-
-    /// Opens the engine on a store's only partition, which was taken; see [`Engine::open`].
-    pub async fn open_part(
-        part: Part,
-        options: EngineOptions,
-        progress: impl Fn(u64, u64) + Send + 'static,
-    ) -> Result<Arc<Self>, OpenError> {
-        Self::open_parts(vec![part], Extents::default(), options, progress).await
+        let new = options.partitions;
+        let take = move || -> Result<_, OpenError> {
+            let extents = Extents::made(&*store, new)?;
+            let parts = extents.all().map(|partition| Part::take(Arc::clone(&store), partition));
+            Ok((parts.collect::<Result<Vec<_>, _>>()?, extents))
+        };
+        let (parts, extents) = spawn_blocking(take).await.expect("taking does not panic")?;
+        Self::open_parts(parts, extents, options, progress).await
     }
 
     /// Opens the engine on all partitions of a store, which were taken, in their order.
@@ -234,10 +234,12 @@ pub fn check_store(store: Arc<dyn Store>, sandbox: bool, master_key: [u8; 32]) -
     admit_serving(&*store)?;
     let asked = mode(sandbox);
     let made = store.common(MODE_STAMP)?.filter(|made| made != asked.as_bytes());
-    if let Some(made) = made
-        && store.head(Partition(0))?.next > Sequence::FIRST
-    {
-        return Err(OpenError::WrongMode { made: String::from_utf8_lossy(&made).into_owned(), asked });
+    if let Some(made) = made {
+        for partition in Extents::of(&*store)?.all() {
+            if store.head(partition)?.next > Sequence::FIRST {
+                return Err(OpenError::WrongMode { made: String::from_utf8_lossy(&made).into_owned(), asked });
+            }
+        }
     }
     Keyring::open_unchanged(master_key, store)?;
     Ok(())

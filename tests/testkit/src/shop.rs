@@ -29,6 +29,7 @@ pub async fn open_engine(folder: &Path, rails: Rails, fold_name: fn(&str) -> Str
         fold_name,
         index: IndexOptions::default(),
         balance_files: BalanceFileOptions::default(),
+        partitions: std::num::NonZeroU16::MIN,
     };
     Engine::open(folder, &SledOptions::default(), options, |_, _| {}).await.expect("an engine")
 }
@@ -43,7 +44,7 @@ pub struct Shop {
 
 impl Shop {
     async fn open(engine: &Engine) -> Self {
-        let group = engine.new_group();
+        let group = engine.new_group(None);
         open_merchant(engine, group).await;
         Self::staff(engine, group).await
     }
