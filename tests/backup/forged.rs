@@ -272,7 +272,7 @@ fn totals(journal: &Journal) -> [u8; 32] {
     Sha256::digest(lines.collect::<String>()).into()
 }
 
-fn python() -> Option<PathBuf> {
+pub(crate) fn python() -> Option<PathBuf> {
     let program = std::env::var_os("CENTAVO_PYTHON").map_or_else(|| "python3".into(), PathBuf::from);
     if Command::new(&program).arg("--version").output().is_ok_and(|output| output.status.success()) {
         return Some(program);
@@ -284,7 +284,7 @@ fn python() -> Option<PathBuf> {
 }
 
 /// What the auditors' program says of a backup.
-fn audit(python: &Path, copies: &Path, against: Option<&Path>) -> Result<String, String> {
+pub(crate) fn audit(python: &Path, copies: &Path, against: Option<&Path>) -> Result<String, String> {
     let mut command = Command::new(python);
     command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/audit/verify_backup.py")).arg(copies).arg("--json");
     if let Some(kept) = against {
