@@ -16,7 +16,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actors::engine::Engine;
-use actors::store::Sequence;
 use centavo::config::{Args, Command, Settings};
 use centavo::serve::{self, Running};
 use clap::Parser;

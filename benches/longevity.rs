@@ -142,8 +142,8 @@ async fn fill(folder: &Path, records: u64) {
     let keeping = Arc::clone(&engine);
     tokio::spawn(async move { keeping.run_schedule().await });
     let (mut rates, mut works) = (Vec::new(), Vec::new());
-    let (begun, first) = (Instant::now(), engine.published().0);
-    while engine.published().0 < records {
+    let (begun, first) = (Instant::now(), engine.records_published());
+    while engine.records_published() < records {
         let worked = work();
         let charges = create_pix_charges(&engine, &shops, ROUND).await;
         let begun = Instant::now();
@@ -162,7 +162,7 @@ async fn fill(folder: &Path, records: u64) {
         rates.push(charges.len() as f64 / begun.elapsed().as_secs_f64());
         works.push((work() - worked).as_secs_f64() * 1e6 / charges.len() as f64);
     }
-    let written = engine.published().0;
+    let written = engine.records_published();
     let few = rates.len().min(4);
     let [rates, works] =
         [rates, works].map(|all| (middle(all[..few].to_vec()), middle(all[all.len() - few..].to_vec())));
@@ -225,7 +225,7 @@ fn statement(engine: &Engine, recipient: LedgerId, skip: u64) -> Duration {
     let begun = Instant::now();
     let (_, page) = engine.splits(recipient, 0..u64::MAX, skip, 20).expect("a page");
     for split in page {
-        engine.record(split.sequence).expect("a Record");
+        engine.record(engine.position_of_ledger(recipient, split.sequence)).expect("a Record");
     }
     begun.elapsed()
 }

@@ -8,10 +8,12 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use actors::cut::Cut;
 use actors::engine::AdmissionLimits;
 use actors::engine::BalanceFileOptions;
 use actors::engine::IndexOptions;
 use actors::engine::{Engine, EngineOptions};
+use actors::extents::Extents;
 use actors::store::{Block, Part, Partition, Sequence, SledOptions, SledStore};
 use ledger::event::{Event, SellerPart, Split, Terms};
 use ledger::fees::{Commission, PaymentMethod};
@@ -52,7 +54,7 @@ fn main() {
         partitions: std::num::NonZeroU16::MIN,
     };
     let opened =
-        timed("opened, with the index", || runtime.block_on(Engine::open_part(part.clone(), options, |_, _| {})));
+        timed("opened, with the index", || runtime.block_on(Engine::open_parts(vec![part.clone()], Extents::default(), options, |_, _| {})));
     let engine = opened.expect("an engine");
     timed("balance files made", || engine.settle_balance_files().expect("files"));
     let files = part.files().expect("a list").into_iter().filter(|(name, _)| name.starts_with("balances1-"));
@@ -62,7 +64,7 @@ fn main() {
     let mut all = Vec::new();
     let mut one = Vec::new();
     for number in 0..CUTS {
-        let cut = Sequence(1 + spread(number) % records);
+        let cut = &Cut::new(vec![Sequence(1 + spread(number) % records)]);
         let begun = Instant::now();
         let sums = engine.sums_as_of(cut, |_, _| ()).expect("balances");
         all.push(begun.elapsed());

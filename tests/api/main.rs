@@ -39,6 +39,7 @@ mod monitoring;
 mod objects;
 mod openapi;
 mod operations;
+mod partitions;
 mod past;
 mod pix;
 mod plans;

@@ -1,7 +1,8 @@
 //! Records made by hand, also for what has no way from outside: every line of the accounting
 //! manual, and so every account.
 
-use actors::store::Sequence;
+use actors::cut::Position;
+use actors::store::{Partition, Sequence};
 use centavo::export::{Exporter, Out, Request};
 use ledger::account::Account::{self, *};
 use ledger::entry::{Entry, Posting, Side};
@@ -193,11 +194,16 @@ pub(crate) fn capital(amount: i64) -> Record {
     Record { entries: vec![Entry::try_new(P, postings.to_vec()).unwrap()], ..posted(0, MANUAL[0]) }
 }
 
+/// Place of a Record in a journal of one partition.
+pub(crate) fn place(sequence: u64) -> Position {
+    Position { partition: Partition(0), sequence: Sequence(sequence) }
+}
+
 /// Writes Records as an export.
 pub(crate) fn export(request: &Request, records: &[(i64, Record)], out: &mut dyn Out) {
     let mut exporter = Exporter::new(request.clone());
-    for (sequence, (booked_at_ms, record)) in (1..).map(Sequence).zip(records) {
-        if !exporter.post(sequence, *booked_at_ms, record, out).unwrap() {
+    for (at, (booked_at_ms, record)) in (1..).map(place).zip(records) {
+        if !exporter.post(at, *booked_at_ms, record, out).unwrap() {
             break;
         }
     }

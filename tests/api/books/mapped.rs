@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use actors::store::Sequence;
 use centavo::export::{Chart, ExportError, Exporter, Folder, Format, Level, Request, Stream};
 use ledger::record::Record;
 
@@ -58,8 +57,8 @@ fn export(
     out: &mut dyn centavo::export::Out,
 ) -> Result<(), ExportError> {
     let mut exporter = Exporter::new(request.clone()).mapped(Chart::parse(CHART).unwrap(), level);
-    for (sequence, (booked_at_ms, record)) in (1..).map(Sequence).zip(records) {
-        exporter.post(sequence, *booked_at_ms, record, out).unwrap();
+    for (at, (booked_at_ms, record)) in (1..).map(made::place).zip(records) {
+        exporter.post(at, *booked_at_ms, record, out).unwrap();
     }
     exporter.finish(out).map(drop)
 }
@@ -136,8 +135,8 @@ fn accounts_without_a_code_are_all_named() {
         let folder = tempfile::tempdir().unwrap();
         let mut out = Folder::open(folder.path(), &request(Format::Erp)).unwrap();
         let mut exporter = Exporter::new(request(Format::Erp)).mapped(chart.clone(), level);
-        for (sequence, (booked_at_ms, record)) in (1..).map(Sequence).zip(&records) {
-            exporter.post(sequence, *booked_at_ms, record, &mut out).unwrap();
+        for (at, (booked_at_ms, record)) in (1..).map(made::place).zip(&records) {
+            exporter.post(at, *booked_at_ms, record, &mut out).unwrap();
         }
         let Err(ExportError::NoCode(missing)) = exporter.finish(&mut out) else { panic!("accounts have no code") };
         let rows = rows_made(&request(Format::Jsonl), &records);

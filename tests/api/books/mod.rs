@@ -712,7 +712,7 @@ fn memory_does_not_grow_with_the_journal() {
         for sequence in 1..=count {
             let place = sequence as usize - 1;
             let (_, record) = &records[if place < 2 { place } else { 2 + place % (records.len() - 2) }];
-            exporter.post(Sequence(sequence), sequence as i64 * 100_000, record, &mut out).unwrap();
+            exporter.post(made::place(sequence), sequence as i64 * 100_000, record, &mut out).unwrap();
         }
         exporter.finish(&mut out).unwrap();
         let (grown, mut written) = (resident_kib().saturating_sub(before), out.0.0 / 1024);
