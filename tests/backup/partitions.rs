@@ -3,7 +3,9 @@
 
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
 use testkit::server::{Launch, OPS_TOKEN, Server};
 
 use crate::callers::{Callers, Told};
@@ -27,17 +29,17 @@ async fn open_all(server: &Server) -> Vec<Callers> {
     all
 }
 
-/// All of them charge for this many milliseconds.
-async fn charge(all: &[Callers], millis: u64) {
-    let loads: Vec<_> = all.iter().map(Callers::charge).collect();
-    tokio::time::sleep(std::time::Duration::from_millis(millis)).await;
+/// All of them charge at a server for this many milliseconds.
+async fn charge(all: &[Callers], server: &Server, millis: u64) {
+    let loads: Vec<_> = all.iter().map(|callers| callers.charge_at(&server.public)).collect();
+    tokio::time::sleep(Duration::from_millis(millis)).await;
     for load in loads {
         load.end().await;
     }
 }
 
 /// What each merchant was told, and its books.
-async fn told_of(all: &[Callers], server: &Server) -> Vec<(Vec<Told>, [serde_json::Value; 3])> {
+async fn told_of(all: &[Callers], server: &Server) -> Vec<(Vec<Told>, [Value; 3])> {
     let mut told = Vec::new();
     for callers in all {
         told.push((callers.told(), callers.books(server).await));
@@ -46,7 +48,7 @@ async fn told_of(all: &[Callers], server: &Server) -> Vec<(Vec<Told>, [serde_jso
 }
 
 /// The server has what the merchants were told.
-async fn check(all: &[Callers], server: &Server, told: &[(Vec<Told>, [serde_json::Value; 3])]) {
+async fn check(all: &[Callers], server: &Server, told: &[(Vec<Told>, [Value; 3])]) {
     for (callers, (told, books)) in all.iter().zip(told) {
         assert_eq!(callers.books(server).await, *books);
         callers.check(server, told).await;
@@ -68,10 +70,10 @@ async fn a_store_of_three_partitions_is_backed_up_restored_and_moved() {
     let server = start(&data).await;
     let all = open_all(&server).await;
     let mut follower = Follower::start(&path("followed"), &server.operations);
-    charge(&all, 700).await;
+    charge(&all, &server, 700).await;
     backup_through(&data, &copies, &server.operations).await.unwrap();
     copy(&copies, &path("first"));
-    charge(&all, 300).await;
+    charge(&all, &server, 300).await;
     until_copied(&path("followed"), all[0].sequence(&server).await).await;
     let told = told_of(&all, &server).await;
     follower.says("Up to date").await;
@@ -111,7 +113,7 @@ async fn a_store_of_three_partitions_is_backed_up_restored_and_moved() {
     std::fs::copy(data.join("master.key"), moved.join("master.key")).unwrap();
     let server = Server::start(&Launch::on(&moved)).await.unwrap();
     check(&all, &server, &told).await;
-    charge(&all, 200).await;
+    charge(&all, &server, 200).await;
     server.stop().unwrap();
     assert_is_of_all(head_of(&verify(&moved).await.unwrap()));
 }
@@ -122,7 +124,7 @@ async fn commands_write_what_the_server_of_three_partitions_writes() {
     let data = folder.path().join("data");
     let server = start(&data).await;
     let all = open_all(&server).await;
-    charge(&all, 500).await;
+    charge(&all, &server, 500).await;
     let get = async |path: &str| {
         let url = format!("{}{path}", server.operations);
         let answer = reqwest::Client::new().get(url).bearer_auth(OPS_TOKEN).send().await.unwrap();
@@ -130,18 +132,37 @@ async fn commands_write_what_the_server_of_three_partitions_writes() {
         let cut = ["x-cut", "report-cut"].iter().find_map(|name| answer.headers().get(*name).cloned());
         (cut.map(|cut| cut.to_str().unwrap().to_owned()), answer.bytes().await.unwrap().to_vec())
     };
-    let (cut, exported) = get("/ops/export?ledger=all&format=csv").await;
+    // In another month, so that the commands begin at balance files.
+    let moved = reqwest::Client::new().post(format!("{}/ops/sandbox/clock", server.operations)).bearer_auth(OPS_TOKEN);
+    let moved = moved.json(&json!({"advance_seconds": 40 * 86_400})).send().await.unwrap();
+    let now = moved.json::<Value>().await.unwrap()["now"].as_str().unwrap()[..10].to_owned();
+    charge(&all, &server, 500).await;
+    let files_of = |partition: &str| {
+        let names = files(&data.join("files")).into_iter().map(|(name, _)| name);
+        names.filter(|name| name.starts_with(&format!("{partition}balances"))).count()
+    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while ["", "00001.", "00002."].iter().any(|partition| files_of(partition) == 0) {
+        assert!(Instant::now() < deadline, "no balance files are made");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let (cut, exported) = get(&format!("/ops/export?ledger=all&format=csv&from={now}")).await;
     let cut = cut.expect("a cut");
-    let (_, reported) = get(&format!("/ops/reports/trial-balance?format=csv&at={cut}")).await;
+    let (_, reported) = get(&format!("/ops/reports/trial-balance?format=csv&from={now}&at={cut}")).await;
     let (_, checkpoint) = get("/ops/checkpoint").await;
     let (_, in_last) = get("/ops/checkpoint?partition=2").await;
     std::fs::write(folder.path().join("checkpoints"), [checkpoint, in_last].concat()).unwrap();
-    charge(&all, 200).await;
+    charge(&all, &server, 200).await;
     let operations = server.operations.trim_start_matches("http://").to_owned();
     let made = async |name: &str, verb: &[&str], at: &str| {
         let out = folder.path().join(name);
         let mut command = Command::new(BINARY);
-        command.args(verb).args(["--format", "csv", "--at", at, "--data"]).arg(&data).arg("--out").arg(&out);
+        command
+            .args(verb)
+            .args(["--format", "csv", "--from", &now, "--at", at, "--data"])
+            .arg(&data)
+            .arg("--out")
+            .arg(&out);
         command.args(["--ops-listen", &operations]).env("CENTAVO_OPS_TOKEN", OPS_TOKEN);
         run(&mut command).await.map(|_| files(&out))
     };
