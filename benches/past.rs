@@ -53,8 +53,9 @@ fn main() {
         balance_files: BalanceFileOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
     };
-    let opened =
-        timed("opened, with the index", || runtime.block_on(Engine::open_parts(vec![part.clone()], Extents::default(), options, |_, _| {})));
+    let opened = timed("opened, with the index", || {
+        runtime.block_on(Engine::open_parts(vec![part.clone()], Extents::default(), options, |_, _| {}))
+    });
     let engine = opened.expect("an engine");
     timed("balance files made", || engine.settle_balance_files().expect("files"));
     let files = part.files().expect("a list").into_iter().filter(|(name, _)| name.starts_with("balances1-"));

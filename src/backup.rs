@@ -65,10 +65,10 @@ struct Made {
 fn make(settings: &BackupSettings) -> Result<Made, BackupFailure> {
     let journal = JournalSource::open(&settings.journal)?;
     let mut run = begin(&settings.out)?;
-    let frames = journal.frames(run.head().next)?;
+    let frames = journal.frames(&run.heads().next())?;
     let taken = take(&mut run, frames)?;
     // A server notes the time of a backup by itself, unless it is read past it, in its database.
-    let through = taken.head.next.0 - 1;
+    let through = taken.heads.records();
     match &journal {
         JournalSource::Stopped { data, .. } => LastBackup::of(data).note(through),
         JournalSource::Database { .. } if settings.journal.data.is_dir() => {
@@ -98,14 +98,14 @@ fn take(run: &mut BackupRun, frames: impl Iterator<Item = Result<Frame, BackupEr
 
 fn summary(out: &Path, made: &Made, seconds: f64) -> Vec<String> {
     let Made { taken, source, generations } = made;
-    let last = taken.head.next.0 - 1;
+    let (last, all) = (taken.heads.cut().name(), taken.heads.records());
     let mut rows = vec![
-        ["Records".to_owned(), format!("{} new, {} in all", terminal::count(taken.records), terminal::count(last))],
+        ["Records".to_owned(), format!("{} new, {} in all", terminal::count(taken.records), terminal::count(all))],
         [
             "Size".to_owned(),
             format!("{} new, {} in all", terminal::bytes(taken.bytes), terminal::bytes(taken.bytes_in_all)),
         ],
-        ["Head".to_owned(), format!("sequence {last}, {:?}", taken.head.hash)],
+        ["Head".to_owned(), format!("sequence {last}, {:?}", taken.heads.hash())],
         ["Taken from".to_owned(), source.clone()],
         ["Not in it".to_owned(), "the master key (CENTAVO_MASTER_KEY, or master.key beside the data)".to_owned()],
     ];

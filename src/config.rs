@@ -11,6 +11,7 @@ use std::num::{NonZeroU16, NonZeroU32};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use actors::cut::Cut;
 use actors::engine::BalanceFileOptions;
 use actors::engine::IndexOptions;
 use actors::store::{Sequence, SledOptions};
@@ -299,9 +300,10 @@ pub struct ExportArgs {
     /// The last day [default: all through the cut].
     #[arg(long, value_name = "DATE", value_parser = date)]
     pub to: Option<NaiveDate>,
-    /// The last Record that counts [default: the last one there is].
-    #[arg(long, value_name = "SEQUENCE", value_parser = clap::value_parser!(u64).range(1..))]
-    pub at: Option<u64>,
+    /// The last Record that counts, of each partition where there are several, as 0=42,1=17
+    /// [default: the last one there is].
+    #[arg(long, value_name = "SEQUENCE|CUT", value_parser = cut)]
+    pub at: Option<Cut>,
     /// The directory of the files, made when there is none.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
@@ -340,9 +342,10 @@ pub struct ReportArgs {
     /// The last day [default: all through the cut].
     #[arg(long, value_name = "DATE", value_parser = date)]
     pub to: Option<NaiveDate>,
-    /// The last Record that counts [default: the last one there is].
-    #[arg(long, value_name = "SEQUENCE", value_parser = clap::value_parser!(u64).range(1..))]
-    pub at: Option<u64>,
+    /// The last Record that counts, of each partition where there are several, as 0=42,1=17
+    /// [default: the last one there is].
+    #[arg(long, value_name = "SEQUENCE|CUT", value_parser = cut)]
+    pub at: Option<Cut>,
     /// The directory of the file, made when there is none [default: the terminal].
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
@@ -686,7 +689,7 @@ pub struct ExportSettings {
     /// What to export, and in which format.
     pub request: Request,
     /// The last Record that is exported; all Records when absent.
-    pub at: Option<Sequence>,
+    pub at: Option<Cut>,
     /// The directory of the files.
     pub out: PathBuf,
     /// Whether the file is compressed with gzip.
@@ -705,7 +708,7 @@ pub struct ReportSettings {
     /// Format of the file.
     pub format: ReportFormat,
     /// The last Record that counts; all Records when absent.
-    pub at: Option<Sequence>,
+    pub at: Option<Cut>,
     /// The directory of the file; the terminal when absent.
     pub out: Option<PathBuf>,
 }
@@ -754,7 +757,7 @@ impl ExportArgs {
             (false, None) if level.is_none() => None,
             (false, _) => return Err(ConfigError::UselessMap(format.name())),
         };
-        Ok(ExportSettings { journal: journal.settings()?, request, at: at.map(Sequence), out, compress, chart })
+        Ok(ExportSettings { journal: journal.settings()?, request, at, out, compress, chart })
     }
 }
 
@@ -768,7 +771,7 @@ impl ReportArgs {
         if out.is_none() && matches!(format, ReportFormat::Xlsx | ReportFormat::Pdf) {
             return Err(ConfigError::NoReportFolder(format.name()));
         }
-        Ok(ReportSettings { journal: journal.settings()?, request, format, at: at.map(Sequence), out })
+        Ok(ReportSettings { journal: journal.settings()?, request, format, at, out })
     }
 }
 
@@ -973,6 +976,15 @@ fn log_filter(text: &str) -> Result<String, String> {
     let filter = directives.join(",");
     EnvFilter::try_new(&filter).map_err(|error| error.to_string())?;
     Ok(filter)
+}
+
+/// A cut: the last Record, or `0=42,1=17`, the last one of each partition.
+fn cut(text: &str) -> Result<Cut, String> {
+    let cut = match text.parse::<u64>() {
+        Ok(last) if last < u64::MAX => Ok(Cut::new(vec![Sequence(last)])),
+        _ => text.parse::<Cut>().map_err(|error| error.to_string()),
+    };
+    cut.and_then(|cut| if cut.is_empty() { Err("no Record counts".to_owned()) } else { Ok(cut) })
 }
 
 fn date(text: &str) -> Result<NaiveDate, &'static str> {
@@ -1215,7 +1227,7 @@ mod tests {
             ["--format", "beancount", "--ledger", "M-1", "--from", "2026-07-01", "--to", "2026-07-31", "--at", "7"];
         let settings = export(&flags).unwrap().unwrap();
         assert_eq!(settings.request.file_name(), "M-1_2026-07-01_2026-07-31.beancount");
-        assert_eq!(settings.at, Some(Sequence(7)));
+        assert_eq!(settings.at, Some(Cut::new(vec![Sequence(7)])));
     }
 
     #[test]

@@ -67,7 +67,7 @@ pub async fn run(url: &str, settings: BackupSettings) -> Result<(), FollowFailur
 
 fn follow(server: &Remote, out: &std::path::Path) -> Result<(), FollowFailure> {
     let mut run = backup::begin(out)?;
-    say(&format!("{} follows {}, from sequence {} on.", out.display(), server.url(), run.head().next.0));
+    say(&format!("{} follows {}, from sequence {} on.", out.display(), server.url(), run.heads().next().name()));
     let (mut is_silent, mut is_behind) = (false, true);
     loop {
         match step(server, &mut run) {
@@ -78,7 +78,7 @@ fn follow(server: &Remote, out: &std::path::Path) -> Result<(), FollowFailure> {
                 if std::mem::take(&mut is_behind) {
                     say(&format!(
                         "Up to date through sequence {}, {} Records new.",
-                        run.head().next.0 - 1,
+                        run.heads().cut().name(),
                         count(records)
                     ));
                 }
@@ -108,7 +108,7 @@ enum Missed {
 /// Takes what is new; gives the number of Records.
 fn step(server: &Remote, run: &mut BackupRun) -> Result<u64, Missed> {
     let runtime = Handle::current();
-    let path = format!("/ops/backup?from={}&wait={WAIT_SECONDS}", run.head().next.0);
+    let path = format!("/ops/backup?from={}&wait={WAIT_SECONDS}", run.heads().next().name());
     let answer = runtime.block_on(server.open(&path)).map_err(|error| Missed::Silent(error.to_string()))?;
     let status = answer.status();
     if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS {

@@ -4,14 +4,15 @@ use std::fmt;
 use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::thread::sleep;
 use std::time::Duration;
 
-use actors::backup::{BackupError, Frame, FrameReader, frames};
+use actors::backup::{BackupError, Frame, FrameReader, Frames, frames};
+use actors::cut::Cut;
 use actors::engine::{BalanceFiles, BooksAsOf};
+use actors::extents::ExtentError;
 use actors::records::LoadError;
-use actors::store::{Part, Partition, Sequence, SledOptions, SledStore, StoreError};
+use actors::store::{Part, Sequence, SledOptions, StoreError};
 use axum::body::Bytes;
 use axum::http::header::AUTHORIZATION;
 use axum::http::{Request, StatusCode};
@@ -27,7 +28,7 @@ use crate::http::credential::Secret;
 use crate::http::tls::{self, TlsError};
 use crate::network::{reachable, root_cause};
 use crate::secrets::{self, SecretError};
-use crate::store::{Store, snapshot};
+use crate::store::{Store, folder, snapshot};
 
 /// How long to wait for a server that is stopping and can't be asked.
 const LOCK_WAIT: Duration = Duration::from_secs(5);
@@ -93,8 +94,14 @@ impl From<StoreError> for JournalSourceFailure {
     }
 }
 
-/// Frames of a journal in order: see [`JournalSource::frames`].
-pub type Frames<'a> = Box<dyn Iterator<Item = Result<Frame, BackupError>> + 'a>;
+impl From<ExtentError> for JournalSourceFailure {
+    fn from(error: ExtentError) -> Self {
+        match error {
+            ExtentError::Store(error) => error.into(),
+            error => JournalSourceFailure::Read(error.into()),
+        }
+    }
+}
 
 /// A journal that can be read, and where it is.
 pub enum JournalSource {
@@ -102,15 +109,15 @@ pub enum JournalSource {
     Stopped {
         /// The data directory.
         data: PathBuf,
-        /// The store in it, which is open now.
-        store: Part,
+        /// The partitions of the store in it, which is open now.
+        parts: Vec<Part>,
     },
     /// A database, as it was when it was opened. Servers go on meanwhile.
     Database {
         /// Host, port and database.
         place: String,
-        /// The store in it.
-        store: Part,
+        /// The partitions of the store in it.
+        parts: Vec<Part>,
     },
     /// A server has the data directory open.
     Served {
@@ -129,18 +136,17 @@ impl JournalSource {
     /// Opens the data directory. If a server has it open, nothing is sent to that server yet.
     pub fn open(settings: &JournalSettings) -> Result<Self, JournalSourceFailure> {
         if let Store::Postgres(options) = &settings.store {
-            let (place, store) = (settings.store.place().to_owned(), snapshot(options)?);
-            return Ok(Self::Database { place, store });
+            let (place, parts) = (settings.store.place().to_owned(), snapshot(options)?);
+            return Ok(Self::Database { place, parts });
         }
         let data = settings.data.clone();
-        let opened =
-            |lock_wait| match SledStore::open_existing(&data, &SledOptions { lock_wait, ..SledOptions::default() }) {
-                Ok(store) => Ok(Some(Part::reading(Arc::new(store), Partition(0)))),
-                Err(StoreError::InUse { .. }) => Ok(None),
-                Err(error) => Err(error),
-            };
-        if let Some(store) = opened(Duration::ZERO)? {
-            return Ok(Self::Stopped { data, store });
+        let opened = |lock_wait| match folder(&data, &SledOptions { lock_wait, ..SledOptions::default() }) {
+            Ok(parts) => Ok(Some(parts)),
+            Err(ExtentError::Store(StoreError::InUse { .. })) => Ok(None),
+            Err(error) => Err(error),
+        };
+        if let Some(parts) = opened(Duration::ZERO)? {
+            return Ok(Self::Stopped { data, parts });
         }
         if let Some(token) = secrets::first_ops_token(&settings.ops_token, &data)? {
             let (address, certificates) = (reachable(settings.ops_listen), settings.ops_tls_cert.clone());
@@ -148,58 +154,78 @@ impl JournalSource {
         }
         // The server can't be asked, but one that is stopping leaves the data soon.
         match opened(LOCK_WAIT)? {
-            Some(store) => Ok(Self::Stopped { data, store }),
+            Some(parts) => Ok(Self::Stopped { data, parts }),
             None => Err(JournalSourceFailure::NoToken { data }),
         }
     }
 
-    /// The books of the nearest balance file that was cut before an instant (milliseconds since
-    /// 1970, UTC), and at a Record or before it; none when there is none. With what is due then, if
-    /// that is asked for. Blocks the thread.
+    /// The books of the nearest balance files that were cut before an instant (milliseconds since
+    /// 1970, UTC), and within a cut; none when there is none. With what is due then, if that is
+    /// asked for. Blocks the thread.
     pub fn before(
         &self,
         time: i64,
-        at: Option<Sequence>,
+        at: Option<&Cut>,
         with_receivables: bool,
     ) -> Result<Option<Before>, JournalSourceFailure> {
-        let (time, at) = (Timestamp(time), at.unwrap_or(Sequence(u64::MAX)));
-        let as_of = match self {
-            Self::Stopped { store, .. } | Self::Database { store, .. } => {
-                let last = Sequence(store.head()?.next.0 - 1);
-                let files = BalanceFiles::reading(store.clone())?;
-                let found = match with_receivables {
-                    true => files.nearest_with_receivables(time, at.min(last)),
-                    false => files.nearest_before(time, at.min(last)),
+        let time = Timestamp(time);
+        let within = |partition| at.map_or(Sequence(u64::MAX), |at| at.of(partition));
+        let of_partitions = match self {
+            Self::Stopped { parts, .. } | Self::Database { parts, .. } => {
+                let of_part = |part: &Part| {
+                    let through = within(part.partition()).min(Sequence(part.head()?.next.0 - 1));
+                    let files = BalanceFiles::reading(part.clone())?;
+                    let found = match with_receivables {
+                        true => files.nearest_with_receivables(time, through),
+                        false => files.nearest_before(time, through),
+                    };
+                    let found = found.map_err(|error| match error {
+                        LoadError::Store(error) => BackupError::from(error),
+                        _ => BackupError::Source("its balance files can't be read"),
+                    })?;
+                    Ok::<_, BackupError>((part.partition(), found))
                 };
-                found.map_err(|error| match error {
-                    LoadError::Store(error) => BackupError::from(error),
-                    _ => BackupError::Source("its balance files can't be read"),
-                })?
+                parts.iter().map(of_part).collect::<Result<Vec<_>, _>>()?
             }
             Self::Served { data, .. } => {
                 let folder = data.join("files");
-                match with_receivables {
-                    true => BalanceFiles::nearest_with_receivables_in(&folder, time, at),
-                    false => BalanceFiles::nearest_in(&folder, time, at),
-                }
+                let of_partition = |partition| {
+                    let through = within(partition);
+                    let found = match with_receivables {
+                        true => BalanceFiles::nearest_with_receivables_in(&folder, partition, time, through),
+                        false => BalanceFiles::nearest_in(&folder, partition, time, through),
+                    };
+                    (partition, found)
+                };
+                BalanceFiles::partitions_in(&folder).map(of_partition).collect()
             }
         };
-        let is_there = as_of.through() >= Sequence::FIRST;
-        Ok(is_there.then(|| Before::new(BooksAsOf::new(vec![(Partition(0), as_of)]))))
+        let as_of = BooksAsOf::new(of_partitions);
+        Ok((!as_of.through().is_empty()).then(|| Before::new(as_of)))
     }
 
-    /// Its values and head, its blocks from a Record on through that head, and the end, as
+    /// Its values and heads, its blocks from these Records on through those heads, and the end, as
     /// [`actors::backup::frames`] gives them.
     /// Blocks the thread: a task of the runtime must not call it.
-    pub fn frames(&self, from: Sequence) -> Result<Frames<'_>, JournalSourceFailure> {
+    pub fn frames(&self, from: &Cut) -> Result<Frames<'_>, JournalSourceFailure> {
         match self {
-            Self::Stopped { store, .. } | Self::Database { store, .. } => Ok(Box::new(frames(store, from)?)),
+            Self::Stopped { parts, .. } | Self::Database { parts, .. } => Ok(frames(parts, from)?),
             Self::Served { data, address, token, certificates } => {
                 let answer = ask(data, *address, token, certificates.as_ref(), from)?;
                 let name = PathBuf::from(format!("the answer of the server at {address}"));
                 Ok(Box::new(sent_frames(FrameReader::new(answer, name)?)))
             }
         }
+    }
+}
+
+/// The cut that is asked for, among the Records that there are: all of them when none is. Error: the
+/// cut, if it has others, or leaves a partition out.
+pub fn admitted_cut(asked: Option<&Cut>, last: &Cut) -> Result<Cut, Cut> {
+    match asked {
+        None => Ok(last.clone()),
+        Some(at) if at.partitions() == last.partitions() && at.is_within(last) => Ok(at.clone()),
+        Some(at) => Err(at.clone()),
     }
 }
 
@@ -217,18 +243,22 @@ impl fmt::Display for JournalSource {
 const TRIES_MAX: u32 = 5;
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// Asks a server for its journal from a Record on, again when it is busy.
+/// Asks a server for its journals from these Records on, again when it is busy.
 fn ask(
     data: &Path,
     address: SocketAddr,
     token: &Secret,
     certificates: Option<&PathBuf>,
-    from: Sequence,
+    from: &Cut,
 ) -> Result<Answer, JournalSourceFailure> {
     let unreachable = |what: String| JournalSourceFailure::Unreachable { data: data.to_path_buf(), address, what };
     let trust = certificates.map(tls::trust).transpose()?;
+    let path = match from.is_empty() {
+        true => "/ops/backup".to_owned(),
+        false => format!("/ops/backup?from={}", from.name()),
+    };
     let request = || {
-        Request::get(format!("/ops/backup?from={}", from.0))
+        Request::get(&path)
             .header(AUTHORIZATION, format!("Bearer {}", token.reveal()))
             .body(Full::default())
             .map_err(|_| unreachable("the token is not visible ASCII".to_owned()))
@@ -287,7 +317,7 @@ impl Read for Answer {
 
 const PROBLEM_BYTES_MAX: u64 = 16 * 1024;
 
-/// The frames of an answer: the values and the head, then the blocks and the end. Data after the
+/// The frames of an answer: the values and the heads, then the blocks and the end. Data after the
 /// end is an error.
 pub fn sent_frames<R: Read>(reader: FrameReader<R>) -> impl Iterator<Item = Result<Frame, BackupError>> {
     let mut reader = Some(reader);

@@ -10,9 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
+use actors::extents::Extents;
+use actors::heads::Heads;
 use actors::migration::{Compared, MigrationError, MigrationProgress, MovedValues, compare, copy};
 use actors::seal::{Keyring, SealError};
-use actors::store::{Head, Part, Sequence, StoreError};
+use actors::store::{Part, StoreError};
 use actors::verify::{VerifyError, VerifyProgress, verify};
 use indicatif::ProgressBar;
 
@@ -124,8 +126,8 @@ fn named(text: Option<Secret>, file: Option<PathBuf>) -> Result<String, SecretEr
 /// Books that were moved.
 struct Moved {
     to: String,
-    source: Head,
-    target: Head,
+    source: Heads,
+    target: Heads,
     compared: Compared,
     values: [usize; 3],
     /// Sealed parts that the key opened.
@@ -171,44 +173,46 @@ fn make(from: &Location, to: Location, beside: Option<&Path>, key: &SecretSource
 
 fn move_all(
     from: &Location,
-    source: &Part,
+    source: &[Part],
     to: Location,
     beside: Option<&Path>,
     key: [u8; 32],
 ) -> Result<Moved, MigrateFailure> {
-    if source.head()?.next == Sequence::FIRST {
+    let heads = Heads::of_parts(source)?;
+    if heads.records() == 0 {
         return Err(MigrateFailure::Nothing(from.name()));
     }
-    drop(Keyring::open_unchanged(key, Arc::clone(source.store()))?);
-    let mut target = to.open_target(from)?;
+    let store = source[0].store();
+    drop(Keyring::open_unchanged(key, Arc::clone(store))?);
+    let mut target = to.open_target(from, Extents::of(&**store).map_err(PlaceFailure::from)?)?;
     let values = copy_all(source, &target)?;
     let compared = compare_all(source, &target)?;
-    let opened = verify_all(target.part(), key)?;
+    let opened = verify_all(target.parts(), key)?;
     target.settle()?;
-    values.compare(target.part())?;
+    values.compare(target.parts())?;
     let beside = copy_beside(from, &target, beside)?;
-    let (to, folder, there) = (target.name(), target.folder().is_some(), target.part().head()?);
+    let (to, folder, there) = (target.name(), target.folder().is_some(), Heads::of_parts(target.parts())?);
     leave(source, &to)?;
     target.finish()?;
     let folder = folder.then(|| PathBuf::from(&to));
-    let (source, values) = (source.head()?, values.counts());
-    Ok(Moved { to, source, target: there, compared, values, opened, beside, folder })
+    let values = values.counts();
+    Ok(Moved { to, source: heads, target: there, compared, values, opened, beside, folder })
 }
 
-fn copy_all(source: &Part, target: &MoveTarget) -> Result<MovedValues, MigrateFailure> {
-    let (there, all) = (target.part().head()?.next.0 - 1, source.head()?.next.0 - 1);
+fn copy_all(source: &[Part], target: &MoveTarget) -> Result<MovedValues, MigrateFailure> {
+    let (there, all) = (Heads::of_parts(target.parts())?.records(), Heads::of_parts(source)?.records());
     let (there, all) = (terminal::count(there), terminal::count(all));
     terminal::say(&format!("Copying {all} Records to {}, which has {there} of them", target.name()));
     let bar = terminal::bar("copying the journal", "Records");
-    let copied = copy(source, target.part(), &mut |progress| show(&bar, progress));
+    let copied = copy(source, target.parts(), &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
     Ok(copied?)
 }
 
-fn compare_all(source: &Part, target: &MoveTarget) -> Result<Compared, MigrateFailure> {
+fn compare_all(source: &[Part], target: &MoveTarget) -> Result<Compared, MigrateFailure> {
     terminal::say("Comparing the blocks of both, byte by byte");
     let bar = terminal::bar("comparing the blocks", "Records");
-    let compared = compare(source, target.part(), &mut |progress| show(&bar, progress));
+    let compared = compare(source, target.parts(), &mut |progress| show(&bar, progress));
     bar.finish_and_clear();
     Ok(compared?)
 }
@@ -219,9 +223,9 @@ fn show(bar: &ProgressBar, progress: MigrationProgress) {
 }
 
 /// Verifies the books of the target, and opens its sealed parts. Gives how many the key opened.
-fn verify_all(target: &Part, key: [u8; 32]) -> Result<u64, MigrateFailure> {
+fn verify_all(target: &[Part], key: [u8; 32]) -> Result<u64, MigrateFailure> {
     terminal::say("Verifying the books, every Record and every sealed part");
-    let keyring = Keyring::open_unchanged(key, Arc::clone(target.store()))?;
+    let keyring = Keyring::open_unchanged(key, Arc::clone(target[0].store()))?;
     let bar = terminal::bar("verifying the books", "steps");
     let verified = verify(target, Some(&keyring), &mut |progress| {
         let (VerifyProgress::Journal(done, total) | VerifyProgress::States(done, total)) = progress;
@@ -254,9 +258,9 @@ fn machine(path: &Path, source: std::io::Error) -> MigrateFailure {
 
 fn summary(from: &str, moved: &Moved, seconds: f64) -> Vec<String> {
     let Moved { to, source, target, compared, values: [common, cursors, kept], opened, beside, folder } = moved;
-    let head = |head: &Head| format!("sequence {}, {:?}", head.next.0 - 1, head.hash);
+    let head = |heads: &Heads| format!("sequence {}, {:?}", heads.cut().name(), heads.hash());
     let count = |number: usize| terminal::count(number as u64);
-    let (records, blocks) = (terminal::count(compared.head.next.0 - 1), terminal::count(compared.blocks));
+    let (records, blocks) = (terminal::count(compared.heads.records()), terminal::count(compared.blocks));
     let rows = [
         ["Records", &format!("{records} in {blocks} blocks, each the same byte by byte")],
         [

@@ -9,13 +9,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::extents::{ExtentError, Extents};
 use actors::store::place::{admit_reading, filling, moved, stamp_filling, stamp_moved, stamp_returned, stamp_whole};
 use actors::store::{
     Epoch, Head, Part, Partition, PostgresOptions, PostgresStore, SledOptions, SledStore, Store, StoreError,
 };
 
 use crate::new_folder::{give_name, is_free, unfinished};
-use crate::store::{DatabaseArgs, Idle, StoreSettingsError, is_address, take_idle};
+use crate::store::{self, DatabaseArgs, Idle, StoreSettingsError, is_address, take_idle};
 
 /// How long to wait for a server that is stopping.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
@@ -63,6 +64,19 @@ pub enum PlaceFailure {
         /// The place.
         place: String,
     },
+    /// The target has no room for so many partitions.
+    #[error("{place}: the books have {found} partitions, and a store on one machine has {most} at most")]
+    TooManyPartitions {
+        /// The place.
+        place: String,
+        /// Partitions of the source.
+        found: usize,
+        /// Those that the target may have.
+        most: usize,
+    },
+    /// The extents contradict each other.
+    #[error(transparent)]
+    Extents(#[from] ExtentError),
     /// Another command has begun to fill the target.
     #[error("{place}: `{command}` has begun to fill it; drop this database, and begin with an empty one")]
     OtherCommand {
@@ -109,40 +123,42 @@ impl Location {
         }
     }
 
-    /// Opens the books. Meanwhile no server can open them.
-    pub(crate) fn open(&self) -> Result<Part, PlaceFailure> {
-        let part = match self {
+    /// Opens the books, all their partitions. Meanwhile no server can open them.
+    pub(crate) fn open(&self) -> Result<Vec<Part>, PlaceFailure> {
+        let parts = match self {
             Location::Folder(folder) => {
                 let options = SledOptions { lock_wait: LOCK_WAIT, ..SledOptions::default() };
-                let store = SledStore::open_existing(folder, &options).map_err(|error| self.served(error))?;
-                Part::reading(Arc::new(store), PARTITION)
+                store::folder(folder, &options).map_err(|error| self.served(error))?
             }
             Location::Database(options) => {
                 // A wrong address is an error, and makes no tables.
                 drop(PostgresStore::open_snapshot(options)?);
-                self.take(Arc::new(PostgresStore::open(options)?))?
+                let store = Arc::new(PostgresStore::open(options)?);
+                let extents = Extents::of(&*store)?;
+                self.take(store, &extents)?
             }
         };
-        admit_reading(&**part.store()).inspect_err(|_| release(&part))?;
-        Ok(part)
+        admit_reading(&**parts[0].store()).inspect_err(|_| release(&parts))?;
+        Ok(parts)
     }
 
     /// Opens the source of a move to `to`. One that was moved away is refused, unless it was to
     /// that place, and the move was cut off at its end.
-    pub(crate) fn open_source(&self, to: &Location) -> Result<Part, PlaceFailure> {
-        let part = self.open()?;
-        let stamp = moved(&**part.store()).inspect_err(|_| release(&part))?;
+    pub(crate) fn open_source(&self, to: &Location) -> Result<Vec<Part>, PlaceFailure> {
+        let parts = self.open()?;
+        let stamp = moved(&**parts[0].store()).inspect_err(|_| release(&parts))?;
         match stamp.filter(|stamp| *stamp != to.name()) {
-            None => Ok(part),
+            None => Ok(parts),
             Some(to) => {
-                release(&part);
+                release(&parts);
                 Err(PlaceFailure::Moved { place: self.name(), to })
             }
         }
     }
 
-    /// Opens a place that is empty, or that an earlier run has begun to fill.
-    pub(crate) fn open_target(self, from: &Location) -> Result<MoveTarget, PlaceFailure> {
+    /// Opens a place that is empty, or that an earlier run has begun to fill, with as many
+    /// partitions as the source has.
+    pub(crate) fn open_target(self, from: &Location, extents: Extents) -> Result<MoveTarget, PlaceFailure> {
         let command = format!("{COMMAND}{}", from.name());
         match &self {
             Location::Folder(folder) => {
@@ -150,9 +166,14 @@ impl Location {
                 if !is_free(folder).map_err(machine)? {
                     return Err(PlaceFailure::NotEmpty { place: self.name() });
                 }
-                let part = open_unfinished(folder).map_err(|error| self.served(error))?;
-                stamp_filling(&**part.store(), &command)?;
-                Ok(MoveTarget { place: self, part: Some(part) })
+                // Nothing is made where there is no room.
+                let (found, most) = (extents.partitions() as usize, SledStore::PARTITIONS_MAX);
+                if found > most {
+                    return Err(PlaceFailure::TooManyPartitions { place: self.name(), found, most });
+                }
+                let parts = open_unfinished(folder, &extents).map_err(|error| self.served(error.into()))?;
+                stamp_filling(&**parts[0].store(), &command)?;
+                Ok(MoveTarget { place: self, extents, parts })
             }
             Location::Database(options) => {
                 let store = Arc::new(PostgresStore::open(options)?);
@@ -166,38 +187,38 @@ impl Location {
                 }
                 stamp_filling(&*store, &command)?;
                 let stamped: Arc<dyn Store> = Arc::<PostgresStore>::clone(&store);
-                let part = self.take(store).inspect_err(|_| {
+                let parts = self.take(store, &extents).inspect_err(|_| {
                     if begun.is_none() {
                         // A server took it in this moment: it is not ours to stamp.
                         let _stays = stamp_whole(&*stamped);
                     }
                 })?;
-                Ok(MoveTarget { place: self, part: Some(part) })
+                Ok(MoveTarget { place: self, extents, parts })
             }
         }
     }
 
     /// Lets books that were moved away be served here again. Gives where they had been moved to.
     pub(crate) fn undo(&self) -> Result<Option<String>, PlaceFailure> {
-        let part = self.open()?;
-        let store = &**part.store();
+        let parts = self.open()?;
+        let store = &**parts[0].store();
         let undone = moved(store).and_then(|to| to.map(|to| stamp_returned(store).map(|()| to)).transpose());
-        release(&part);
+        release(&parts);
         Ok(undone?)
     }
 
-    fn take(&self, store: Arc<PostgresStore>) -> Result<Part, PlaceFailure> {
-        match take_idle(store)? {
-            Idle::Taken(part) => Ok(part),
+    fn take(&self, store: Arc<PostgresStore>, extents: &Extents) -> Result<Vec<Part>, PlaceFailure> {
+        match take_idle(&store, extents)? {
+            Idle::Taken(parts) => Ok(parts),
             Idle::Served(owner) => {
                 Err(PlaceFailure::Served { place: self.name(), owner: format!("the process {owner}") })
             }
         }
     }
 
-    fn served(&self, error: StoreError) -> PlaceFailure {
+    fn served(&self, error: ExtentError) -> PlaceFailure {
         match error {
-            StoreError::InUse { folder } => {
+            ExtentError::Store(StoreError::InUse { folder }) => {
                 PlaceFailure::Served { place: folder.display().to_string(), owner: "another process".to_owned() }
             }
             error => error.into(),
@@ -206,27 +227,30 @@ impl Location {
 }
 
 /// Stamps a source: from now on it is not served.
-pub(crate) fn leave(source: &Part, to: &str) -> Result<(), StoreError> {
-    stamp_moved(&**source.store(), to).map(drop)
+pub(crate) fn leave(source: &[Part], to: &str) -> Result<(), StoreError> {
+    stamp_moved(&**source[0].store(), to).map(drop)
 }
 
 /// Gives a database up, so that nobody has to wait until this process is known to be gone.
-pub(crate) fn release(part: &Part) {
-    let _found_out_by_waiting = part.release();
+pub(crate) fn release(parts: &[Part]) {
+    for part in parts {
+        let _found_out_by_waiting = part.release();
+    }
 }
 
 /// A place that is being filled.
 #[derive(Debug)]
 pub(crate) struct MoveTarget {
     place: Location,
+    extents: Extents,
     /// None once it is finished.
-    part: Option<Part>,
+    parts: Vec<Part>,
 }
 
 impl MoveTarget {
     /// What is written to.
-    pub(crate) fn part(&self) -> &Part {
-        self.part.as_ref().expect("a target is open until it is finished")
+    pub(crate) fn parts(&self) -> &[Part] {
+        &self.parts
     }
 
     /// How messages call it: its folder, or its URL without the password.
@@ -242,11 +266,11 @@ impl MoveTarget {
     /// Makes all durable that was put lazily.
     pub(crate) fn settle(&mut self) -> Result<(), PlaceFailure> {
         match &self.place {
-            Location::Database(_) => self.part().release()?,
+            Location::Database(_) => self.parts.iter().try_for_each(Part::release)?,
             Location::Folder(folder) => {
                 // Closing waits for the disk; what is read afterwards comes from there.
-                drop(self.part.take());
-                self.part = Some(open_unfinished(folder)?);
+                self.parts.clear();
+                self.parts = open_unfinished(folder, &self.extents)?;
             }
         }
         Ok(())
@@ -254,8 +278,8 @@ impl MoveTarget {
 
     /// The books are whole: they can be served.
     pub(crate) fn finish(mut self) -> Result<(), PlaceFailure> {
-        stamp_whole(&**self.part().store())?;
-        drop(self.part.take());
+        stamp_whole(&**self.parts[0].store())?;
+        self.parts.clear();
         let Location::Folder(folder) = &self.place else { return Ok(()) };
         let machine = |source| PlaceFailure::Machine { path: folder.clone(), source };
         give_name(&unfinished(folder, MOVING), folder).map_err(machine)
@@ -264,20 +288,19 @@ impl MoveTarget {
 
 impl Drop for MoveTarget {
     fn drop(&mut self) {
-        if let (Some(part), Location::Database(_)) = (&self.part, &self.place) {
-            release(part);
+        if let Location::Database(_) = &self.place {
+            release(&self.parts);
         }
     }
 }
 
-/// The partition that this release keeps everything in.
-const PARTITION: Partition = Partition(0);
-
-fn open_unfinished(folder: &Path) -> Result<Part, StoreError> {
+fn open_unfinished(folder: &Path, extents: &Extents) -> Result<Vec<Part>, StoreError> {
     let options = SledOptions { lock_wait: LOCK_WAIT, ..SledOptions::default() };
-    Part::take(Arc::new(SledStore::open(&unfinished(folder, MOVING), &options)?), PARTITION)
+    let store: Arc<dyn Store> = Arc::new(SledStore::open(&unfinished(folder, MOVING), &options)?);
+    extents.all().map(|partition| Part::take(Arc::clone(&store), partition)).collect()
 }
 
 fn is_empty(store: &dyn Store) -> Result<bool, StoreError> {
-    Ok(store.epoch(PARTITION)? == Epoch::NONE && store.head(PARTITION)? == Head::EMPTY && store.commons()?.is_empty())
+    let first = Partition(0);
+    Ok(store.epoch(first)? == Epoch::NONE && store.head(first)? == Head::EMPTY && store.commons()?.is_empty())
 }

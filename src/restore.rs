@@ -11,12 +11,13 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use actors::backup::{BackupError, BackupFolder, Restored, Tail, TailTaken, restore};
+use actors::extents::Extents;
 use actors::store::place::stamp_whole;
-use actors::store::{Part, Partition, SledOptions, SledStore, StoreError};
+use actors::store::{Part, SledOptions, SledStore, Store as AnyStore, StoreError};
 
 use crate::config::{ConfigError, RestoreArgs};
 use crate::new_folder::{give_name, is_free, unfinished};
-use crate::store::{Store, take_empty};
+use crate::store::{Store, open_empty};
 use crate::terminal;
 use crate::verify::{self, VerifyFailure, quietly};
 
@@ -75,10 +76,9 @@ fn make(args: &RestoreArgs, store: &Store) -> Result<Restored, RestoreFailure> {
     if let Store::Postgres(options) = store {
         let not_empty = || RestoreFailure::DatabaseNotEmpty { place: store.place().to_owned() };
         let second = args.tail.as_deref().map(Second::open).transpose().map_err(RestoreFailure::Tail)?;
-        let part = take_empty(options, "restore into an empty database")?.ok_or_else(not_empty)?;
-        let restored = fill(&backup, second.as_ref(), &part)?;
-        part.release()?;
-        stamp_whole(&**part.store())?;
+        let empty = open_empty(options, "restore into an empty database")?.ok_or_else(not_empty)?;
+        let restored = fill(&backup, second.as_ref(), &empty)?;
+        stamp_whole(&*empty)?;
         return Ok(restored);
     }
     let data = std::path::absolute(&args.data).map_err(|source| machine(&args.data, source))?;
@@ -88,9 +88,9 @@ fn make(args: &RestoreArgs, store: &Store) -> Result<Restored, RestoreFailure> {
     let unfinished = unfinished(&data, ".restoring");
     remove_cut_restore(&unfinished)?;
     let second = args.tail.as_deref().map(Second::open).transpose().map_err(RestoreFailure::Tail)?;
-    let store = SledStore::open(&unfinished, &SledOptions::default())?;
-    let restored = Part::take(Arc::new(store), Partition(0)).map_err(RestoreFailure::from);
-    let restored = restored.and_then(|part| fill(&backup, second.as_ref(), &part));
+    let store: Arc<dyn AnyStore> = Arc::new(SledStore::open(&unfinished, &SledOptions::default())?);
+    let restored = fill(&backup, second.as_ref(), &store);
+    drop(store);
     if restored.is_err() {
         let _the_next_run_removes_it = fs::remove_dir_all(&unfinished);
         return restored;
@@ -99,7 +99,7 @@ fn make(args: &RestoreArgs, store: &Store) -> Result<Restored, RestoreFailure> {
     restored
 }
 
-fn fill(backup: &BackupFolder, second: Option<&Second>, store: &Part) -> Result<Restored, RestoreFailure> {
+fn fill(backup: &BackupFolder, second: Option<&Second>, store: &Arc<dyn AnyStore>) -> Result<Restored, RestoreFailure> {
     let bar = terminal::bar("restoring the journal", "Records");
     let restored = restore(backup, second.map(Second::tail), store, &mut |done, total| {
         bar.set_length(total);
@@ -112,7 +112,7 @@ fn fill(backup: &BackupFolder, second: Option<&Second>, store: &Part) -> Result<
 /// A second copy of the journal, which may go further than the backup.
 enum Second {
     Backup(BackupFolder),
-    Data(Part),
+    Data(Vec<Part>),
 }
 
 impl Second {
@@ -122,14 +122,14 @@ impl Second {
         }
         // It may have lost its end: the Records that are left and continue the backup are used.
         let options = SledOptions { checks_end: false, ..SledOptions::default() };
-        let store = Arc::new(SledStore::open_existing(path, &options)?);
-        Ok(Second::Data(Part::reading(store, Partition(0))))
+        let store: Arc<dyn AnyStore> = Arc::new(SledStore::open_existing(path, &options)?);
+        Ok(Second::Data(Extents::parts_of(&store)?))
     }
 
     fn tail(&self) -> Tail<'_> {
         match self {
             Second::Backup(folder) => Tail::Backup(folder),
-            Second::Data(store) => Tail::Store(store),
+            Second::Data(parts) => Tail::Store(parts),
         }
     }
 }
@@ -158,7 +158,7 @@ fn machine(path: &Path, source: io::Error) -> BackupError {
 }
 
 fn summary(args: &RestoreArgs, store: &Store, restored: &Restored) -> Vec<String> {
-    let last = restored.head.next.0 - 1;
+    let last = restored.heads.cut().name();
     let place = if store.is_postgres() { store.place().to_owned() } else { args.data.display().to_string() };
     let mut lines = vec![format!("{place}: restored through sequence {last}")];
     if let (Some(path), Some(tail)) = (&args.tail, &restored.tail) {

@@ -1,15 +1,15 @@
 //! Choice of the store: the embedded one in the data directory, or a PostgreSQL database.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::{EngineOptions, OpenError, check_store};
-use actors::extents::Extents;
+use actors::extents::{ExtentError, Extents};
 use actors::store::place::{admit_reading, stamp_filling};
 use actors::store::{
-    Epoch, OwnerWatch, Part, Partition, PostgresAddress, PostgresDemands, PostgresOptions, PostgresStore, StoreError,
-    TAKEOVER,
+    Epoch, OwnerWatch, Part, Partition, PostgresAddress, PostgresDemands, PostgresOptions, PostgresStore, SledOptions,
+    SledStore, StoreError, TAKEOVER,
 };
 use clap::Args as ClapArgs;
 use clap::builder::BoolishValueParser;
@@ -208,7 +208,7 @@ pub(crate) async fn take(options: &PostgresOptions, engine: &EngineOptions) -> R
         Ok(Extents::made(&*checked, new)?)
     });
     let extents = extents.await?;
-    let mut takes = Takes { watches: extents.all().map(|_| OwnerWatch::default()).collect(), parts: Vec::new() };
+    let mut takes = Takes::of(&extents);
     let mut is_told = false;
     loop {
         let asked = Arc::clone(&store);
@@ -253,6 +253,15 @@ struct Takes {
 }
 
 impl Takes {
+    fn of(extents: &Extents) -> Self {
+        Self { watches: extents.all().map(|_| OwnerWatch::default()).collect(), parts: Vec::new() }
+    }
+
+    /// The owner of a partition that is not taken yet, if it lives.
+    fn living(&self) -> Option<String> {
+        self.watches.iter().skip(self.parts.len()).find_map(OwnerWatch::living).map(str::to_owned)
+    }
+
     /// Looks at the partitions that are not taken yet, and takes what is free and next. True when
     /// all are taken.
     fn look(&mut self, store: &Arc<PostgresStore>) -> Result<bool, StoreError> {
@@ -268,34 +277,38 @@ impl Takes {
     }
 }
 
-/// A database as it is now, for a command that only reads.
-pub(crate) fn snapshot(options: &PostgresOptions) -> Result<Part, StoreError> {
-    let store = Arc::new(PostgresStore::open_snapshot(options)?);
+/// All partitions of a database as it is now, for a command that only reads.
+pub(crate) fn snapshot(options: &PostgresOptions) -> Result<Vec<Part>, ExtentError> {
+    let store: Arc<dyn actors::store::Store> = Arc::new(PostgresStore::open_snapshot(options)?);
     admit_reading(&*store)?;
-    Ok(Part::reading(store, PARTITION))
+    Extents::parts_of(&store)
+}
+
+/// All partitions of a data folder that no other process has open, for a command that only reads.
+pub(crate) fn folder(data: &Path, options: &SledOptions) -> Result<Vec<Part>, ExtentError> {
+    let store: Arc<dyn actors::store::Store> = Arc::new(SledStore::open_existing(data, options)?);
+    Extents::parts_of(&store)
 }
 
 /// What a database is to a command that wants it for itself.
 pub(crate) enum Idle {
-    /// It is this command's now.
-    Taken(Part),
+    /// All its partitions are this command's now.
+    Taken(Vec<Part>),
     /// The process of this name serves from it.
     Served(String),
 }
 
 /// Takes a database from nobody, or from a process that is gone. Whether a process lives shows its
 /// sign of life; that none comes any more is known after the takeover time.
-pub(crate) fn take_idle(store: Arc<PostgresStore>) -> Result<Idle, StoreError> {
-    let mut watch = OwnerWatch::default();
+pub(crate) fn take_idle(store: &Arc<PostgresStore>, extents: &Extents) -> Result<Idle, StoreError> {
+    let mut takes = Takes::of(extents);
     loop {
-        if let Some(seen) = store.look(&mut watch, PARTITION)? {
-            let shared: Arc<dyn actors::store::Store> = Arc::<PostgresStore>::clone(&store);
-            if let Some(tenure) = shared.take(PARTITION, seen)? {
-                return Ok(Idle::Taken(Part::of(shared, tenure)));
-            }
+        if takes.look(store)? {
+            return Ok(Idle::Taken(takes.parts));
         }
-        if let Some(owner) = watch.living() {
-            return Ok(Idle::Served(owner.to_owned()));
+        if let Some(owner) = takes.living() {
+            takes.parts.iter().try_for_each(Part::release)?;
+            return Ok(Idle::Served(owner));
         }
         std::thread::sleep(store.pace());
     }
@@ -303,7 +316,10 @@ pub(crate) fn take_idle(store: Arc<PostgresStore>) -> Result<Idle, StoreError> {
 
 /// A database without a journal, for a command that fills it: it is stamped with the name of that
 /// command until it is whole. None where there is something.
-pub(crate) fn take_empty(options: &PostgresOptions, command: &str) -> Result<Option<Part>, StoreError> {
+pub(crate) fn open_empty(
+    options: &PostgresOptions,
+    command: &str,
+) -> Result<Option<Arc<dyn actors::store::Store>>, StoreError> {
     let store = Arc::new(PostgresStore::open(options)?);
     if store.look(&mut OwnerWatch::default(), PARTITION)? != Some(Epoch::NONE) {
         return Ok(None);
@@ -311,7 +327,7 @@ pub(crate) fn take_empty(options: &PostgresOptions, command: &str) -> Result<Opt
     if stamp_filling(&*store, command)? != command {
         return Ok(None);
     }
-    Part::take(store, PARTITION).map(Some)
+    Ok(Some(store))
 }
 
 async fn waiting<T: Send + 'static, E: Send + 'static>(

@@ -13,12 +13,14 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use actors::checkpoint::{SignedCheckpoint, hex};
+use actors::extents::ExtentError;
 use actors::seal::Keyring;
-use actors::store::{Part, Partition, SledOptions, SledStore};
+use actors::store::SledOptions;
 use actors::verify::{SealedParts, Verified, VerifyError, VerifyProgress, verify_against};
+use indicatif::ProgressBar;
 
 use crate::secrets::{SecretError, SecretSource, existing_master_key};
-use crate::store::{Store, snapshot};
+use crate::store::{Store, folder, snapshot};
 use crate::terminal;
 use crate::views::checkpoint::CheckpointView;
 
@@ -101,32 +103,37 @@ fn check(
     master_key: &SecretSource,
     checkpoints: &[SignedCheckpoint],
 ) -> Result<(Verified, bool), VerifyFailure> {
-    let store = match store {
-        Store::Sled => {
-            let options = SledOptions { lock_wait: LOCK_WAIT, ..SledOptions::default() };
-            let opened = SledStore::open_existing(data, &options).map_err(VerifyError::from)?;
-            Part::reading(Arc::new(opened), Partition(0))
-        }
-        Store::Postgres(options) => snapshot(options).map_err(VerifyError::from)?,
+    let parts = match store {
+        Store::Sled => folder(data, &SledOptions { lock_wait: LOCK_WAIT, ..SledOptions::default() }),
+        Store::Postgres(options) => snapshot(options),
     };
+    let parts = parts.map_err(|error| match error {
+        ExtentError::Store(error) => VerifyError::from(error),
+        error => error.into(),
+    })?;
     let key = existing_master_key(master_key, data)?;
-    let keyring = key.map(|key| Keyring::open_unchanged(key, Arc::clone(store.store()))).transpose();
+    let keyring = key.map(|key| Keyring::open_unchanged(key, Arc::clone(parts[0].store()))).transpose();
     let keyring = keyring.map_err(VerifyError::from)?;
-    let journal = terminal::bar("checking the journal", "Records");
-    let states = terminal::bar("replaying the states", "steps");
-    let verified = verify_against(&store, keyring.as_ref(), checkpoints, &mut |progress| {
-        let (bar, done, total) = match progress {
-            VerifyProgress::Journal(done, total) => (&journal, done, total),
-            VerifyProgress::States(done, total) => (&states, done, total),
+    // Each partition is read, and then its states are replayed: one bar at a time.
+    let mut bar: Option<(bool, ProgressBar)> = None;
+    let verified = verify_against(&parts, keyring.as_ref(), checkpoints, &mut |progress| {
+        let (is_of_journal, done, total) = match progress {
+            VerifyProgress::Journal(done, total) => (true, done, total),
+            VerifyProgress::States(done, total) => (false, done, total),
         };
+        if let Some((_, other)) = bar.take_if(|(before, _)| *before != is_of_journal) {
+            other.finish_and_clear();
+        }
+        let (_, bar) = bar.get_or_insert_with(|| match is_of_journal {
+            true => (true, terminal::bar("checking the journal", "Records")),
+            false => (false, terminal::bar("replaying the states", "steps")),
+        });
         bar.set_length(total);
         bar.set_position(done);
-        if done == total {
-            bar.finish_and_clear();
-        }
     });
-    journal.finish_and_clear();
-    states.finish_and_clear();
+    if let Some((_, bar)) = bar {
+        bar.finish_and_clear();
+    }
     Ok((verified?, keyring.is_none()))
 }
 
@@ -169,7 +176,7 @@ fn summary(place: &str, verified: &Verified, skipped: bool, took: Duration) -> V
         0 => String::new(),
         unusable => format!("; {} unusable, to be made again", count(unusable)),
     };
-    let (last, derived) = (verified.head.next.0 - 1, &verified.derived);
+    let (last, derived) = (verified.heads.cut().name(), &verified.derived);
     let rows = [
         row("Records", format!("{} in {} blocks", count(verified.records), count(verified.blocks))),
         row("Ledgers", count(verified.ledgers)),
@@ -201,7 +208,7 @@ fn summary(place: &str, verified: &Verified, skipped: bool, took: Duration) -> V
         row("Credits", format!("R$ {}", terminal::reais(verified.credits))),
         row("Idempotency keys", count(verified.idempotency_keys)),
         row("Sealed parts", sealed(&verified.sealed, skipped)),
-        row("Head", format!("sequence {last}, {:?}", verified.head.hash)),
+        row("Head", format!("sequence {last}, {:?}", verified.heads.hash())),
         row("Size", terminal::bytes(verified.size_bytes)),
     ];
     let mut lines = vec![format!("{place}: the books are whole ({:.1} s)", took.as_secs_f64())];
@@ -223,6 +230,8 @@ fn sealed(parts: &SealedParts, skipped: bool) -> String {
 
 #[cfg(test)]
 mod tests {
+    use actors::store::SledStore;
+
     use super::*;
 
     #[test]

@@ -112,6 +112,11 @@ impl Cut {
         Self(self.0.iter().map(|first| Sequence(first.0.saturating_sub(1))).collect())
     }
 
+    /// The cut in a text: `42` where there is one partition, or `0=42,1=17`.
+    pub fn name(&self) -> String {
+        if self.partitions() == 1 { self.records().to_string() } else { self.to_string() }
+    }
+
     /// Whether all Records of this cut are in the other one.
     pub fn is_within(&self, other: &Self) -> bool {
         self.iter().all(|at| at.sequence.0 == 0 || other.contains(at))
@@ -252,6 +257,7 @@ mod tests {
         assert_eq!(one.clone().with(at(0, 5)), cut(&[5, 0, 7]));
         assert_eq!((one.next(), one.next().previous()), (cut(&[43, 1, 8]), one.clone()));
         assert_eq!(one.iter().last(), Some(at(2, 7)));
+        assert_eq!((cut(&[42]).name(), one.name()), ("42".to_owned(), "0=42,1=0,2=7".to_owned()));
     }
 
     #[test]

@@ -52,7 +52,7 @@ use crate::rails::Rails;
 use crate::records::{self, LoadError, may_wait};
 use crate::resident::{Books, Envelope};
 use crate::seal::{Keyring, SealError, stocked_random_bytes};
-use crate::store::{Block, LongestWait, Monitor, Part, Partition, Sequence, Store, StoreError};
+use crate::store::{Block, LongestWait, Monitor, Part, Sequence, Store, StoreError};
 
 use acquirer::AcquirerBatches;
 use new_ids::NewIds;
@@ -415,7 +415,7 @@ impl Engine {
     /// The frames that a backup with everything before these Records lacks; see
     /// [`backup::frames`]. For a thread that may wait.
     pub fn backup(&self, from: &Cut) -> Result<impl Iterator<Item = Result<Frame, BackupError>> + '_, BackupError> {
-        backup::frames(self.shards[0].part(), from.of(Partition(0)))
+        backup::frames(self.parts(), from)
     }
 
     /// The number of a new account group, for a request with this idempotency key. Each is given

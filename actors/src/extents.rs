@@ -22,7 +22,7 @@ use std::sync::Arc;
 
 use ledger::id::{GroupNumber, LedgerId};
 
-use crate::store::{Partition, Sequence, Store, StoreError};
+use crate::store::{KeyAndValue, Part, Partition, Sequence, Store, StoreError};
 
 /// Prefix of the common keys; the extent's number in order follows, big-endian.
 const PREFIX: &[u8] = b"stamp/extent/";
@@ -116,13 +116,23 @@ impl Extents {
 
     /// The extents of a store; one partition where none are kept.
     pub fn of(store: &dyn Store) -> Result<Self, ExtentError> {
-        let kept = store.commons()?.into_iter().filter(|(key, _)| key.starts_with(PREFIX));
-        let decoded: Option<Vec<_>> = kept.map(|(_, value)| decode(&value)).collect();
+        Self::among(&store.commons()?)
+    }
+
+    /// The extents among the common values of a store; one partition where there are none.
+    pub fn among(commons: &[KeyAndValue]) -> Result<Self, ExtentError> {
+        let kept = commons.iter().filter(|(key, _)| key.starts_with(PREFIX));
+        let decoded: Option<Vec<_>> = kept.map(|(_, value)| decode(value)).collect();
         match decoded {
             None => Err(ExtentError::Contradiction(Vec::new())),
             Some(none) if none.is_empty() => Ok(Self::default()),
             Some(extents) => Self::new(extents),
         }
+    }
+
+    /// All partitions of a store, in their order, to be read only.
+    pub fn parts_of(store: &Arc<dyn Store>) -> Result<Vec<Part>, ExtentError> {
+        Ok(Self::of(&**store)?.all().map(|partition| Part::reading(Arc::clone(store), partition)).collect())
     }
 
     /// Keeps the extents in a store, and gives those that stand: another process may have been

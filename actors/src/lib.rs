@@ -27,6 +27,7 @@ pub mod checkpoint;
 pub mod cut;
 pub mod engine;
 pub mod extents;
+pub mod heads;
 pub mod migration;
 pub mod names;
 pub mod outbox;

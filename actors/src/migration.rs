@@ -1,21 +1,24 @@
 //! Migration of the books from one store to another, such as from a folder to a database: every
-//! block byte by byte, and the values beside the journal that can't be made again from it.
+//! block of every partition byte by byte, and the values beside the journal that can't be made again
+//! from it.
 //!
 //! What is moved: the blocks, with their hashes; common keys (sealed keys of months, the proof of
-//! the master key, the mode); the cursors (how far webhooks were delivered); results of
+//! the master key, the mode, the extents); the cursors (how far webhooks were delivered); results of
 //! reconciliations and the last checkpoint that was sent. The target makes the rest again: index,
 //! snapshots, read model, balance files. A value of an unknown kind is an error, so that none is
 //! left behind in silence.
 //!
 //! An interrupted migration goes on where it ended: the target's blocks must be the first ones of
-//! the source. The source is only read.
+//! the source, in each partition. The source is only read.
 
 use std::collections::BTreeMap;
 
 use crate::backup::durable_values;
+use crate::cut::Position;
 use crate::engine::KEPT_PREFIX;
+use crate::heads::{Heads, named};
 use crate::outbox;
-use crate::store::{Block, COMMON_PREFIXES, Head, Part, Sequence, StoreError};
+use crate::store::{Block, COMMON_PREFIXES, Head, Part, Partition, Sequence, StoreError};
 
 /// What the keys of the state area begin with whose values are made again from the journal.
 const DERIVED_PREFIXES: [&[u8]; 3] = [b"snapshot/", b"section/", b"readers"];
@@ -30,13 +33,18 @@ pub enum MigrationError {
     #[error("the target: {0}")]
     Target(StoreError),
     /// The target has blocks that the source does not have.
-    #[error(
-        "the target holds the books of another journal, or is further than the source: they differ at Record {}",
-        sequence.0
-    )]
+    #[error("the target holds the books of another journal, or is further than the source: they differ at {}", named(*at))]
     OtherJournal {
         /// The first Record that differs.
-        sequence: Sequence,
+        at: Position,
+    },
+    /// Source and target have other partitions.
+    #[error("the source has {source_has} partitions, and the target {target_has}")]
+    OtherPartitions {
+        /// Partitions of the source.
+        source_has: usize,
+        /// Partitions of the target.
+        target_has: usize,
     },
     /// The target lost or changed a part of the copy.
     #[error("the target does not hold what it was given: {0}")]
@@ -55,77 +63,95 @@ pub enum MigrationProgress {
     Compared(u64, u64),
 }
 
-/// Values beside the journal, by key.
+/// Values beside the journal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MovedValues {
+    /// By key.
     common: BTreeMap<Vec<u8>, Vec<u8>>,
-    cursors: BTreeMap<Vec<u8>, Vec<u8>>,
-    kept: BTreeMap<Vec<u8>, Vec<u8>>,
+    /// By partition and key.
+    cursors: BTreeMap<(Partition, Vec<u8>), Vec<u8>>,
+    kept: BTreeMap<(Partition, Vec<u8>), Vec<u8>>,
 }
 
 /// What was copied and compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compared {
-    /// The head, which both have.
-    pub head: Head,
+    /// The heads, which both have.
+    pub heads: Heads,
     /// Blocks, each the same in both.
     pub blocks: u64,
 }
 
-/// Copies what the target lacks of the blocks and values of a source to which nobody writes.
+/// Copies what the target lacks of the blocks and values of a source to which nobody writes. Both
+/// are given as all their partitions, in order.
 pub fn copy(
-    source: &Part,
-    target: &Part,
+    source: &[Part],
+    target: &[Part],
     progress: &mut dyn FnMut(MigrationProgress),
 ) -> Result<MovedValues, MigrationError> {
+    if source.len() != target.len() {
+        return Err(MigrationError::OtherPartitions { source_has: source.len(), target_has: target.len() });
+    }
     let values = MovedValues::read(source).map_err(ReadError::of_source)?;
-    let head = source.head().map_err(MigrationError::Source)?;
-    let begun = target.head().map_err(MigrationError::Target)?;
-    admit_begun(source, begun)?;
+    let heads = Heads::of_parts(source).map_err(MigrationError::Source)?;
+    let begun = Heads::of_parts(target).map_err(MigrationError::Target)?;
+    for part in source {
+        admit_begun(part, begun.of(part.partition()))?;
+    }
     values.write(target).map_err(MigrationError::Target)?;
-    let total = head.next.0 - 1;
-    progress(MigrationProgress::Copied(begun.next.0 - 1, total));
-    for block in source.blocks(begun.next) {
-        let block = block.map_err(MigrationError::Source)?;
-        target.append(&block).map_err(MigrationError::Target)?;
-        progress(MigrationProgress::Copied(block.next().0 - 1, total));
+    let (mut copied, total) = (begun.records(), heads.records());
+    progress(MigrationProgress::Copied(copied, total));
+    for (from, to) in source.iter().zip(target) {
+        for block in from.blocks(begun.of(from.partition()).next) {
+            let block = block.map_err(MigrationError::Source)?;
+            to.append(&block).map_err(MigrationError::Target)?;
+            copied += block.records.len() as u64;
+            progress(MigrationProgress::Copied(copied, total));
+        }
     }
     Ok(values)
 }
 
-/// Reads all blocks of both, and compares them byte by byte, with their hashes and the head.
+/// Reads all blocks of both, and compares them byte by byte, with their hashes and the heads.
 pub fn compare(
-    source: &Part,
-    target: &Part,
+    source: &[Part],
+    target: &[Part],
     progress: &mut dyn FnMut(MigrationProgress),
 ) -> Result<Compared, MigrationError> {
-    let head = source.head().map_err(MigrationError::Source)?;
-    if target.head().map_err(MigrationError::Target)? != head {
-        return Err(MigrationError::Differs("its head is another one".to_owned()));
+    let heads = Heads::of_parts(source).map_err(MigrationError::Source)?;
+    let there = Heads::of_parts(target).map_err(MigrationError::Target)?;
+    if let Some((partition, ..)) = heads.first_difference(&there) {
+        return Err(MigrationError::Differs(format!("the head of partition {} is another one", partition.0)));
     }
-    let (total, mut blocks) = (head.next.0 - 1, 0);
-    let mut copies = target.blocks(Sequence::FIRST);
-    let mut last = Head::EMPTY;
-    for block in source.blocks(Sequence::FIRST) {
-        let block = block.map_err(MigrationError::Source)?;
-        let copied = copies.next().transpose().map_err(MigrationError::Target)?;
-        let hash = block.hash();
-        if !copied.is_some_and(|copied| copied == block && copied.hash() == hash) {
-            return Err(MigrationError::Differs(format!("block {} is another one", block.first.0)));
+    let (mut compared, total, mut blocks) = (0, heads.records(), 0);
+    let mut last = Heads::default();
+    for (from, to) in source.iter().zip(target) {
+        let mut copies = to.blocks(Sequence::FIRST);
+        for block in from.blocks(Sequence::FIRST) {
+            let block = block.map_err(MigrationError::Source)?;
+            let copied = copies.next().transpose().map_err(MigrationError::Target)?;
+            if !copied.is_some_and(|copied| copied == block && copied.hash() == block.hash()) {
+                let at = named(Position { partition: block.partition, sequence: block.first });
+                return Err(MigrationError::Differs(format!("the block at {at} is another one")));
+            }
+            last.pass(&block).map_err(MigrationError::Source)?;
+            blocks += 1;
+            compared += block.records.len() as u64;
+            progress(MigrationProgress::Compared(compared, total));
         }
-        last = Head::after(&block, hash);
-        blocks += 1;
-        progress(MigrationProgress::Compared(block.next().0 - 1, total));
+        if copies.next().is_some() {
+            return Err(MigrationError::Differs("it has more blocks".to_owned()));
+        }
     }
-    if copies.next().is_some() || last != head {
-        return Err(MigrationError::Differs("it has more blocks, or fewer".to_owned()));
+    if last != heads {
+        return Err(MigrationError::Differs("it has fewer blocks".to_owned()));
     }
-    Ok(Compared { head, blocks })
+    Ok(Compared { heads, blocks })
 }
 
 impl MovedValues {
     /// Compares them with those of a target.
-    pub fn compare(&self, target: &Part) -> Result<(), MigrationError> {
+    pub fn compare(&self, target: &[Part]) -> Result<(), MigrationError> {
         match Self::read(target).map_err(ReadError::of_target)? == *self {
             true => Ok(()),
             false => Err(MigrationError::Differs("its values beside the journal are others".to_owned())),
@@ -137,23 +163,49 @@ impl MovedValues {
         [self.common.len(), self.cursors.len(), self.kept.len()]
     }
 
-    fn read(store: &Part) -> Result<Self, ReadError> {
-        let (cursors, common) =
-            durable_values(store)?.into_iter().partition(|(key, _)| key.starts_with(outbox::PREFIX));
+    fn read(parts: &[Part]) -> Result<Self, ReadError> {
+        let (cursors, common): (Vec<_>, Vec<_>) =
+            durable_values(parts)?.into_iter().partition(|value| value.key.starts_with(outbox::PREFIX));
+        let common = common.into_iter().map(|value| (value.key, value.value)).collect();
+        let cursors = cursors.into_iter().map(|value| ((value.partition, value.key), value.value)).collect();
         let mut kept = BTreeMap::new();
-        for key in store.state_keys(b"")? {
-            let begins = |prefix: &&[u8]| key.starts_with(prefix);
-            if key.starts_with(KEPT_PREFIX) {
-                kept.extend(store.state(&key)?.map(|value| (key, value)));
-            } else if !COMMON_PREFIXES.iter().chain(&DERIVED_PREFIXES).any(begins) {
-                return Err(ReadError::Unknown(String::from_utf8_lossy(&key).into_owned()));
+        for part in parts {
+            for key in part.state_keys(b"")? {
+                let begins = |prefix: &&[u8]| key.starts_with(prefix);
+                if key.starts_with(KEPT_PREFIX) {
+                    kept.extend(part.state(&key)?.map(|value| ((part.partition(), key), value)));
+                } else if !COMMON_PREFIXES.iter().chain(&DERIVED_PREFIXES).any(begins) {
+                    return Err(ReadError::Unknown(String::from_utf8_lossy(&key).into_owned()));
+                }
             }
         }
         Ok(Self { common, cursors, kept })
     }
 
     /// Gives the target these values and no others.
-    fn write(&self, target: &Part) -> Result<(), StoreError> {
+    fn write(&self, target: &[Part]) -> Result<(), StoreError> {
+        for (place, part) in target.iter().enumerate() {
+            if place == 0 {
+                self.write_common(part)?;
+            }
+            let of_part = |values: &BTreeMap<(Partition, Vec<u8>), Vec<u8>>| -> BTreeMap<Vec<u8>, Vec<u8>> {
+                let values = values.iter().filter(|((partition, _), _)| *partition == part.partition());
+                values.map(|((_, key), value)| (key.clone(), value.clone())).collect()
+            };
+            let (cursors, kept) = (of_part(&self.cursors), of_part(&self.kept));
+            for key in part.cursor_keys()?.iter().filter(|key| !cursors.contains_key(*key)) {
+                part.delete_cursor(key)?;
+            }
+            cursors.iter().try_for_each(|(key, value)| part.put_cursor(key, value))?;
+            for key in part.state_keys(KEPT_PREFIX)?.iter().filter(|key| !kept.contains_key(*key)) {
+                part.delete_state(key)?;
+            }
+            kept.iter().try_for_each(|(key, value)| part.put_state(key, value))?;
+        }
+        Ok(())
+    }
+
+    fn write_common(&self, target: &Part) -> Result<(), StoreError> {
         for (key, _) in target.store().commons()? {
             if !self.common.contains_key(&key) && !crate::store::place::is_of_place(&key) {
                 target.store().remove_common(&key)?;
@@ -165,14 +217,7 @@ impl MovedValues {
                 target.store().insert_common(key, value)?;
             }
         }
-        for key in target.cursor_keys()?.iter().filter(|key| !self.cursors.contains_key(*key)) {
-            target.delete_cursor(key)?;
-        }
-        self.cursors.iter().try_for_each(|(key, value)| target.put_cursor(key, value))?;
-        for key in target.state_keys(KEPT_PREFIX)?.iter().filter(|key| !self.kept.contains_key(*key)) {
-            target.delete_state(key)?;
-        }
-        self.kept.iter().try_for_each(|(key, value)| target.put_state(key, value))
+        Ok(())
     }
 }
 
@@ -203,7 +248,7 @@ impl ReadError {
     }
 }
 
-/// Refuses a target whose last block is not at its place in the source.
+/// Refuses a target whose last block of a partition is not at its place in the source.
 fn admit_begun(source: &Part, begun: Head) -> Result<(), MigrationError> {
     if begun == Head::EMPTY {
         return Ok(());
@@ -212,7 +257,7 @@ fn admit_begun(source: &Part, begun: Head) -> Result<(), MigrationError> {
     let there: Option<Block> = source.blocks(last).next().transpose().map_err(MigrationError::Source)?;
     match there.is_some_and(|block| Head::after(&block, block.hash()) == begun) {
         true => Ok(()),
-        false => Err(MigrationError::OtherJournal { sequence: last }),
+        false => Err(MigrationError::OtherJournal { at: Position { partition: source.partition(), sequence: last } }),
     }
 }
 
@@ -224,18 +269,20 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::backup::DurableValue;
+    use crate::extents::{Extent, Extents};
     use crate::store::place::{admit_reading, admit_serving, stamp_filling, stamp_moved, stamp_returned, stamp_whole};
-    use crate::store::{BlockHash, Partition, SledOptions, SledStore, Store};
+    use crate::store::{BlockHash, SledOptions, SledStore, Store};
     use crate::testkit::MemoryStore;
+    use ledger::id::GroupNumber;
 
     fn extend(store: &Part, word: &str, blocks: u64) {
+        let partition = store.partition();
         for number in 0..blocks {
             let Head { next, hash, booked_at_ms } = store.head().unwrap();
             let records = (0..=number % 3).map(|record| format!("{word} {number} {record}").into_bytes()).collect();
             let booked_at_ms = booked_at_ms.max(0) + 1;
-            store
-                .append(&Block { partition: Partition(0), first: next, booked_at_ms, previous: hash, records })
-                .unwrap();
+            store.append(&Block { partition, first: next, booked_at_ms, previous: hash, records }).unwrap();
         }
     }
 
@@ -260,7 +307,15 @@ mod tests {
         store.blocks(Sequence::FIRST).map(Result::unwrap).collect()
     }
 
+    fn durable_values(store: &Part) -> Result<Vec<DurableValue>, StoreError> {
+        crate::backup::durable_values([store])
+    }
+
     fn migrate(source: &Part, target: &Part) -> Result<Compared, MigrationError> {
+        migrate_all(std::slice::from_ref(source), std::slice::from_ref(target))
+    }
+
+    fn migrate_all(source: &[Part], target: &[Part]) -> Result<Compared, MigrationError> {
         let values = copy(source, target, &mut |_| {})?;
         let compared = compare(source, target, &mut |_| {})?;
         values.compare(target)?;
@@ -278,7 +333,7 @@ mod tests {
         let there = migrate(&source, &memory).unwrap();
         let back = crate::testkit::part(sled(1));
         assert_eq!(migrate(&memory, &back).unwrap(), there);
-        assert_eq!((there.blocks, there.head), (40, source.head().unwrap()));
+        assert_eq!((there.blocks, there.heads.of(Partition(0))), (40, source.head().unwrap()));
         for target in [&memory, &back] {
             assert_eq!(blocks(target), blocks(&source));
             assert_eq!(durable_values(target).unwrap(), durable_values(&source).unwrap());
@@ -299,7 +354,7 @@ mod tests {
             let target = MemoryStore::new().part();
             let mut seen = 0;
             let killed = catch_unwind(AssertUnwindSafe(|| {
-                copy(&source, &target, &mut |_| {
+                copy(std::slice::from_ref(&source), std::slice::from_ref(&target), &mut |_| {
                     assert!(seen < cut, "killed");
                     seen += 1;
                 })
@@ -325,7 +380,7 @@ mod tests {
         extend(&other, "b", 3);
         for target in [&other, &further] {
             let before = (blocks(target), durable_values(target).unwrap());
-            let error = copy(&source, target, &mut |_| {}).unwrap_err();
+            let error = migrate(&source, target).unwrap_err();
             assert!(matches!(error, MigrationError::OtherJournal { .. }), "{error}");
             assert_eq!((blocks(target), durable_values(target).unwrap()), before);
         }
@@ -335,16 +390,17 @@ mod tests {
     fn a_difference_is_found_wherever_it_is() {
         let source = furnished(Arc::new(MemoryStore::new()), 4);
         let target = MemoryStore::new().part();
-        let values = copy(&source, &target, &mut |_| {}).unwrap();
-        target.put_cursor(b"webhooks/1/2", b"other progress").unwrap();
-        assert!(matches!(values.compare(&target), Err(MigrationError::Differs(_))));
+        let (sources, targets) = ([source], [target]);
+        let values = copy(&sources, &targets, &mut |_| {}).unwrap();
+        targets[0].put_cursor(b"webhooks/1/2", b"other progress").unwrap();
+        assert!(matches!(values.compare(&targets), Err(MigrationError::Differs(_))));
         // Of the same length, with a chain of its own.
         let (one, other) = (MemoryStore::new().part(), MemoryStore::new().part());
         extend(&one, "a", 4);
         extend(&other, "b", 4);
-        let error = compare(&one, &other, &mut |_| {}).unwrap_err();
-        assert!(matches!(error, MigrationError::Differs(_)), "{error}");
         assert_ne!(one.head().unwrap().hash, BlockHash::ZERO);
+        let error = compare(&[one], &[other], &mut |_| {}).unwrap_err();
+        assert!(matches!(error, MigrationError::Differs(_)), "{error}");
     }
 
     #[test]
@@ -352,9 +408,84 @@ mod tests {
         let source = furnished(Arc::new(MemoryStore::new()), 1);
         source.put_state(b"novel/1", b"value").unwrap();
         let target = MemoryStore::new().part();
-        let error = copy(&source, &target, &mut |_| {}).unwrap_err();
+        let error = migrate(&source, &target).unwrap_err();
         assert!(error.to_string().contains("`novel/1`"), "{error}");
         assert_eq!(blocks(&target), []);
+    }
+
+    /// The partitions of a store with three of them.
+    fn three(store: Arc<dyn Store>) -> Vec<Part> {
+        let all = Extent { from: GroupNumber(0), first: Partition(0), count: 3 };
+        let extents = Extents::new(vec![all]).unwrap().keep(&*store).unwrap();
+        extents.all().map(|partition| Part::take(Arc::clone(&store), partition).unwrap()).collect()
+    }
+
+    /// Three partitions; the middle one has no blocks.
+    fn furnished_three(store: Arc<dyn Store>) -> Vec<Part> {
+        let parts = three(store);
+        for (at, blocks) in [(0, 5), (2, 7)] {
+            extend(&parts[at], "a", blocks);
+            parts[at].put_cursor(b"webhooks/1/2", format!("progress {at}").as_bytes()).unwrap();
+            parts[at].put_state(b"kept/value", format!("kept {at}").as_bytes()).unwrap();
+        }
+        parts
+    }
+
+    fn contents(parts: &[Part]) -> (Vec<Vec<Block>>, Vec<DurableValue>, Vec<Option<Vec<u8>>>) {
+        let kept = parts.iter().map(|part| part.state(b"kept/value").unwrap()).collect();
+        (parts.iter().map(blocks).collect(), crate::backup::durable_values(parts).unwrap(), kept)
+    }
+
+    #[test]
+    fn all_partitions_are_moved_there_and_back_with_the_extents() {
+        let folder = tempfile::tempdir().unwrap();
+        let source = furnished_three(Arc::new(MemoryStore::new()));
+        let sled: Arc<dyn Store> = Arc::new(SledStore::open(folder.path(), &SledOptions::default()).unwrap());
+        let there = three(sled);
+        let moved = migrate_all(&source, &there).unwrap();
+        assert_eq!((moved.blocks, moved.heads.cut().to_string()), (12, "0=9,1=0,2=13".to_owned()));
+        drop(there);
+        let sled: Arc<dyn Store> = Arc::new(SledStore::open(folder.path(), &SledOptions::default()).unwrap());
+        let there = Extents::parts_of(&sled).unwrap();
+        assert_eq!(contents(&there), contents(&source));
+        let back = three(Arc::new(MemoryStore::new()));
+        assert_eq!(migrate_all(&there, &back).unwrap(), moved);
+        assert_eq!(contents(&back), contents(&source));
+    }
+
+    #[test]
+    fn an_interrupted_one_of_several_partitions_goes_on() {
+        let source = furnished_three(Arc::new(MemoryStore::new()));
+        for cut in 0..13 {
+            let target = three(Arc::new(MemoryStore::new()));
+            let mut seen = 0;
+            let killed = catch_unwind(AssertUnwindSafe(|| {
+                copy(&source, &target, &mut |_| {
+                    assert!(seen < cut, "killed");
+                    seen += 1;
+                })
+            }));
+            assert!(killed.is_err());
+            migrate_all(&source, &target).unwrap();
+            assert_eq!(contents(&target), contents(&source));
+        }
+    }
+
+    #[test]
+    fn a_difference_in_one_partition_is_found() {
+        let source = furnished_three(Arc::new(MemoryStore::new()));
+        let other = three(Arc::new(MemoryStore::new()));
+        extend(&other[2], "b", 7);
+        let error = migrate_all(&source, &other).unwrap_err().to_string();
+        assert!(error.ends_with("they differ at sequence 13 of partition 2"), "{error}");
+        extend(&other[0], "a", 5);
+        let error = compare(&source, &other, &mut |_| {}).unwrap_err().to_string();
+        assert!(error.ends_with("the head of partition 2 is another one"), "{error}");
+        let target = three(Arc::new(MemoryStore::new()));
+        let values = copy(&source, &target, &mut |_| {}).unwrap();
+        target[2].put_state(b"kept/value", b"another").unwrap();
+        assert!(matches!(values.compare(&target), Err(MigrationError::Differs(_))));
+        assert!(matches!(copy(&source, &target[..2], &mut |_| {}), Err(MigrationError::OtherPartitions { .. })));
     }
 
     #[test]

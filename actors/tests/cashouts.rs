@@ -359,7 +359,7 @@ async fn wherever_the_process_is_cut_off_a_cashout_has_the_outcome_that_the_inst
             let left = if is_processed { SHOP - 1_000 } else { SHOP };
             assert_eq!(money(&engine, GROUP).await, (left, 0), "{script:?} {at}");
             engine.stop().await;
-            verify(&store.part(), Some(engine.keyring()), &mut |_| {}).unwrap();
+            verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
             if !was_cut {
                 break;
             }
@@ -469,7 +469,7 @@ async fn silent_transfers_hold_up_no_other_and_are_asked_about_every_five_second
     assert!(book.lock().ordered.values().all(|times| *times == 1), "what may be under way is not ordered again");
     let before = money(&engine, group).await;
     engine.stop().await;
-    let verified = verify(&store.part(), Some(engine.keyring()), &mut |_| {}).unwrap();
+    let verified = verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
     assert!(verified.snapshots > 0, "the cashouts that wait are in a snapshot");
     let again = open(&store, Institution { book: Arc::clone(&book), cut: None, held: None }).await;
     assert_eq!(money(&again, group).await, before);

@@ -204,7 +204,7 @@ async fn all_that_is_put_durably_is_in_a_backup() {
     engine.sleep_idle(Duration::ZERO);
     engine.stop().await;
     let durable = store.after_power_cut(PowerCut::default()).unwrap().part();
-    let copied: Vec<Vec<u8>> = durable_values(&durable).unwrap().into_iter().map(|(key, _)| key).collect();
+    let copied: Vec<Vec<u8>> = durable_values([&durable]).unwrap().into_iter().map(|value| value.key).collect();
     assert_eq!(durable.state_keys(b"").unwrap(), Vec::<Vec<u8>>::new(), "all else can be derived");
     assert!(copied.len() >= 3, "the mode, the proof of the master key and the key of a month");
 }

@@ -277,7 +277,7 @@ async fn a_charge_with_ten_thousand_splits() {
     let begun = Instant::now();
     let store = SledStore::open(folder.path(), &SledOptions::default()).unwrap();
     let store = Part::reading(Arc::new(store), Partition(0));
-    let verified = verify::verify(&store, None, &mut |_| {}).unwrap();
+    let verified = verify::verify(std::slice::from_ref(&store), None, &mut |_| {}).unwrap();
     assert_eq!((verified.snapshots, verified.snapshots_unusable), (u64::from(RECIPIENTS) + 1, 0));
     drop(store);
     println!("verified: {:?}", begun.elapsed());

@@ -7,7 +7,7 @@ It reads the folder that `centavo backup` writes. Python 3.9 is enough; the sign
 are checked where the package `cryptography` is installed. It checks
 
 - the checksum of every frame, and that no file is missing;
-- the hash chain of the blocks, their sequences and booking times, and the head;
+- the hash chain of the blocks, their sequences and booking times, and the head, of each partition;
 - that each entry balances, and that the Records of each owner are counted without gaps;
 - after each Record: claims on the platform are not below zero, and equal the liabilities that mirror
   them; splits given equal splits received; fees paid equal fees earned;
@@ -25,7 +25,8 @@ import json
 import pathlib
 import sys
 
-MAGIC = b"centavo backup\n\x01"
+MAGIC = b"centavo backup\n"
+FORMATS = (1, 2)  # format 1 has one partition
 
 # The chart of accounts: docs/accounting.md. 6, 36, 37 and 38 exist once for each recipient.
 CHART = {
@@ -90,9 +91,9 @@ def number(data, signed=False):
 def frames(path):
     """The frames of a file: kind and payload."""
     data = path.read_bytes()
-    if not data.startswith(MAGIC):
-        raise Defect(f"{path.name}: not a file of a backup of format 1")
-    at = len(MAGIC)
+    at = len(MAGIC) + 1
+    if not data.startswith(MAGIC) or number(data[at - 1:at]) not in FORMATS:
+        raise Defect(f"{path.name}: not a file of a backup of format 1 or 2")
     while at < len(data):
         end = at + 5 + number(data[at + 1:at + 5])
         if end + 4 > len(data) or crc32c(data[at:end]) != number(data[end:end + 4]):
@@ -224,9 +225,10 @@ class Books:
 
 
 class Journal:
-    """The chain of blocks so far."""
+    """The chain of blocks of a partition so far."""
 
-    def __init__(self, checkpoints):
+    def __init__(self, partition, checkpoints):
+        self.partition = partition
         self.next, self.hash, self.booked_at, self.blocks = 1, bytes(32), None, 0
         self.seals, self.month_ends = 0, [(-1, 0, bytes(32), Books().digest())]
         self.books, self.ahead = Books(), sorted(checkpoints, key=lambda one: one["sequence"])
@@ -267,20 +269,74 @@ class Journal:
                     raise Defect(f"the seal of {when} tells another {name}: {told}, not {found}")
             self.seals += 1
 
-    def end(self, payload):
-        found = (number(payload[:8]), payload[8:40])
+    def end(self, head):
+        found = (number(head[:8]), head[8:40])
         if found != (self.next, self.hash):
             raise Defect(f"the end names Record {found[0] - 1}, and the blocks end with {self.next - 1}")
 
     def compare(self):
         while self.ahead and self.ahead[0]["sequence"] < self.next:
             told = self.ahead.pop(0)
-            ours = {"partition": 0, "sequence": self.next - 1, "booked_at_ms": self.booked_at,
+            ours = {"partition": self.partition, "sequence": self.next - 1, "booked_at_ms": self.booked_at,
                     "head": self.hash.hex(), "totals": self.books.digest()}
             for name, value in ours.items():
                 if told[name] != value:
                     at = told["sequence"]
                     raise Defect(f"the checkpoint at Record {at} tells another {name}: {told[name]}, not {value}")
+
+
+HEAD = 48  # bytes of an end for each partition
+
+
+class Journals:
+    """The journals of all partitions."""
+
+    def __init__(self, checkpoints):
+        self.all, self.checkpoints = {}, checkpoints
+        for partition in {0} | {one["partition"] for one in checkpoints}:
+            self.of(partition)
+
+    def of(self, partition):
+        if partition not in self.all:
+            told = [one for one in self.checkpoints if one["partition"] == partition]
+            self.all[partition] = Journal(partition, told)
+        return self.all[partition]
+
+    def judge(self, partition, check, payload):
+        try:
+            check(payload)
+        except Defect as defect:
+            raise Defect(f"partition {partition}: {defect}" if partition else str(defect)) from defect
+
+    def block(self, payload):
+        partition = number(payload[:2])
+        self.judge(partition, self.of(partition).block, payload)
+
+    def end(self, payload):
+        """An end names the head of each partition, from 0 on; one that it does not name has no blocks."""
+        if not payload or len(payload) % HEAD:
+            raise Defect("an end of a wrong length")
+        heads = {at // HEAD: payload[at:at + HEAD] for at in range(0, len(payload), HEAD)}
+        nothing = (1).to_bytes(8, "big") + bytes(32)
+        for partition in sorted(set(heads) | set(self.all)):
+            self.judge(partition, self.of(partition).end, heads.get(partition, nothing))
+
+    def head(self):
+        """Hash of everything: the one of partition 0 alone, or the SHA-256 of those of all partitions in order."""
+        heads = [self.of(partition).hash for partition in range(max(self.all) + 1)]
+        return heads[0] if len(heads) == 1 else hashlib.sha256(b"".join(heads)).digest()
+
+    def sum(self, count):
+        return sum(count(journal) for journal in self.all.values())
+
+    def accounts(self):
+        """Debits and credits of all accounts by code, over all partitions."""
+        sums = {}
+        for journal in self.all.values():
+            for code, (debits, credits) in journal.books.sums.items():
+                before = sums.get(code, (0, 0))
+                sums[code] = (before[0] + debits, before[1] + credits)
+        return sums
 
 
 def read_checkpoints(path):
@@ -291,11 +347,12 @@ def read_checkpoints(path):
         check_signature(checkpoint)
         checkpoints.append(checkpoint)
         text = text[end:]
-    chained = sorted((one for one in checkpoints if "previous" in one), key=lambda one: one["sequence"])
     told = {hashlib.sha256(signed_text(one).encode()).hexdigest() for one in checkpoints}
-    for one in chained[1:]:
-        if one["previous"] not in told:
-            raise Defect(f"the checkpoint that the one at Record {one['sequence']} follows is missing")
+    for partition in {one["partition"] for one in checkpoints}:
+        chained = [one for one in checkpoints if "previous" in one and one["partition"] == partition]
+        for one in sorted(chained, key=lambda one: one["sequence"])[1:]:
+            if one["previous"] not in told:
+                raise Defect(f"the checkpoint that the one at Record {one['sequence']} follows is missing")
     if len({checkpoint["public_key"] for checkpoint in checkpoints}) > 1:
         raise Defect("the checkpoints are signed with several keys")
     return checkpoints
@@ -323,17 +380,18 @@ def check_signature(checkpoint):
 
 
 def verify(folder, checkpoints):
-    journal = Journal(checkpoints)
+    journals = Journals(checkpoints)
     for path in sorted(folder.glob("*.blocks")):
         for kind, payload in frames(path):
-            {"b": journal.block, "e": journal.end}[kind](payload)
+            {"b": journals.block, "e": journals.end}[kind](payload)
     *_, (kind, payload) = frames(folder / "keys")
     if kind != "e":
         raise Defect("keys: it has no end")
-    journal.end(payload)
-    if journal.ahead:
-        raise Defect(f"the backup ends before the checkpoint at Record {journal.ahead[0]['sequence']}")
-    return journal
+    journals.end(payload)
+    for journal in journals.all.values():
+        if journal.ahead:
+            raise Defect(f"the backup ends before the checkpoint at Record {journal.ahead[0]['sequence']}")
+    return journals
 
 
 def main():
@@ -344,13 +402,15 @@ def main():
     given = arguments.parse_args()
     try:
         checkpoints = read_checkpoints(given.against) if given.against else []
-        journal = verify(given.backup, checkpoints)
+        journals = verify(given.backup, checkpoints)
     except (Defect, OSError, KeyError, ValueError) as defect:
         sys.exit(f"verify_backup: {defect}")
-    sums = {CHART[code]: sums for code, sums in sorted(journal.books.sums.items())}
-    found = {"records": journal.next - 1, "blocks": journal.blocks, "head": journal.hash.hex(),
-             "debits": journal.books.debits, "credits": journal.books.credits,
-             "checkpoints": len(checkpoints), "seals": journal.seals, "accounts": sums}
+    sums = {CHART[code]: sums for code, sums in sorted(journals.accounts().items())}
+    found = {"records": journals.sum(lambda one: one.next - 1), "blocks": journals.sum(lambda one: one.blocks),
+             "partitions": len(journals.all), "head": journals.head().hex(),
+             "debits": journals.sum(lambda one: one.books.debits),
+             "credits": journals.sum(lambda one: one.books.credits),
+             "checkpoints": len(checkpoints), "seals": journals.sum(lambda one: one.seals), "accounts": sums}
     if given.json:
         print(json.dumps(found))
         return

@@ -5,9 +5,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use actors::backup::{BackupError, Frame};
+use actors::backup::{BackupError, Frame, Frames};
 use actors::cut::{Cut, Reached};
-use actors::store::{Head, Partition, Sequence};
+use actors::heads::Heads;
 use chrono::Utc;
 
 use super::exporter::{ExportError, Exporter};
@@ -17,7 +17,7 @@ use super::totals::Exported;
 use crate::config::ExportSettings;
 use crate::http::cut::cut_name;
 use crate::http::timestamp::{begin_of, day_of};
-use crate::journal_source::{Frames, JournalSource, JournalSourceFailure};
+use crate::journal_source::{JournalSource, JournalSourceFailure, admitted_cut};
 use crate::terminal::{self, advance};
 use crate::verify::quietly;
 
@@ -45,12 +45,12 @@ pub enum ExportFailure {
         source: io::Error,
     },
     /// The cut is beyond the end of the journal.
-    #[error("there is no Record {} to cut at: the journal ends at {}", at.0, last.0)]
+    #[error("there is no Record {} to cut at: the journal ends at {}", cut_name(at), cut_name(last))]
     BeyondEnd {
         /// The requested cut.
-        at: Sequence,
-        /// The last Record.
-        last: Sequence,
+        at: Cut,
+        /// The last Record, of each partition where there are several.
+        last: Cut,
     },
     /// Reading the data made the program panic: the data is damaged.
     #[error("the export could not go on: {0}")]
@@ -89,19 +89,17 @@ fn make(settings: &ExportSettings) -> Result<Made, ExportFailure> {
     };
     let journal = JournalSource::open(&settings.journal)?;
     let mut exporter = Exporter::new(settings.request.clone()).keeping_balances();
-    let mut first = Sequence::FIRST;
+    let mut first = Cut::default();
     let begins_before = settings.request.from.map(begin_of);
-    if let Some(before) = begins_before.map(|time| journal.before(time, settings.at, false)).transpose()?.flatten() {
-        first = before.through().of(Partition(0));
+    let begin = |time| journal.before(time, settings.at.as_ref(), false);
+    if let Some(before) = begins_before.map(begin).transpose()?.flatten() {
+        first = before.through();
         exporter.begin_at(&before).map_err(failed)?;
     }
-    let mut frames = journal.frames(first)?;
-    let head = head_of(&mut frames)?;
-    let last = Sequence(head.next.0 - 1);
-    let cut = settings.at.unwrap_or(last);
-    if cut > last {
-        return Err(ExportFailure::BeyondEnd { at: cut, last });
-    }
+    let mut frames = journal.frames(&first)?;
+    let last = heads_of(&mut frames)?.cut();
+    let through = admitted_cut(settings.at.as_ref(), &last);
+    let through = through.map_err(|at| ExportFailure::BeyondEnd { at, last: last.clone() })?;
     let mut folder = Folder::open(&settings.out, &settings.request).map_err(write)?;
     if settings.compress {
         folder = folder.compressed();
@@ -110,15 +108,17 @@ fn make(settings: &ExportSettings) -> Result<Made, ExportFailure> {
         exporter = exporter.mapped(chart.clone(), *level);
     }
     let bar = terminal::bar("reading the journal", "Records");
-    let through = Cut::new(vec![cut]);
-    let (mut reached, mut before) = (Reached::default(), Reached::default());
-    let mut is_complete = cut == last && are_over(&settings.request, Utc::now().timestamp_millis());
+    let begin = || Reached::at(through.begin());
+    let (mut reached, mut before) = (begin(), begin());
+    let (mut read, total) = (first.records(), through.records());
+    let mut is_complete = through == last && are_over(&settings.request, Utc::now().timestamp_millis());
     for frame in frames {
         let Frame::Block(block) = frame? else { continue };
         let goes_on = exporter.post_block(&block, &through, &mut folder).map_err(failed)?;
-        advance(&bar, block.next().0 - 1, cut.0);
+        read += block.records.len() as u64;
+        advance(&bar, read.min(total), total);
         if settings.request.from.is_some_and(|from| day_of(block.booked_at_ms) < from) {
-            before.pass(&block, &Cut::new(vec![last]));
+            before.pass(&block, &last);
         }
         let is_after = settings.request.to.is_some_and(|to| day_of(block.booked_at_ms) > to);
         is_complete |= is_after;
@@ -147,11 +147,11 @@ fn make(settings: &ExportSettings) -> Result<Made, ExportFailure> {
     Ok(Made { exported, files, cut, source: journal.to_string() })
 }
 
-/// Reads the frames through the head, and skips the stored values before it.
-fn head_of(frames: &mut Frames<'_>) -> Result<Head, ExportFailure> {
+/// Reads the frames through the heads, and skips the stored values before them.
+fn heads_of(frames: &mut Frames<'_>) -> Result<Heads, ExportFailure> {
     for frame in frames {
-        if let Frame::End(head) = frame? {
-            return Ok(head);
+        if let Frame::End(heads) = frame? {
+            return Ok(heads);
         }
     }
     Err(BackupError::Source("it has no end").into())

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use actors::backup::write_magic;
 use actors::cut::Cut;
-use actors::store::{Partition, Sequence};
+use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
@@ -15,24 +15,24 @@ use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
 use crate::app::App;
+use crate::http::json::Checker;
 use crate::http::problem::Problem;
-use crate::http::reply::{number, ok, only, query, time};
+use crate::http::reply::{number, ok, only, query, single, time};
 use crate::http::streamed::{streamed, turn};
 use crate::ops::operator::{Admin, Operator};
 
 /// What a backup lacks that has all before `from`, in the frames of a backup's files, through the
-/// head of this moment. With `wait`, it waits for a Record from `from` on, so that a copy can keep
-/// up. One at a time. It waits for the caller in a thread of its own, with a few
+/// heads of this moment. With `wait`, it waits for a Record from `from` on, of any partition, so
+/// that a copy can keep up. One at a time. It waits for the caller in a thread of its own, with a few
 /// parts in memory; nobody else waits for it.
-#[utoipa::path(get, path = "/ops/backup", operation_id = "get_backup", params(("from" = Option<u64>, Query, minimum = 1, description = "The first Record that is lacking; 1 when absent."),
-        ("wait" = Option<u64>, Query, minimum = 0, maximum = 20, description = "Seconds to wait for that Record. An answer to a request with it, 0 too, does not count for `centavo_backup_age_seconds`.", example = 0)),
+#[utoipa::path(get, path = "/ops/backup", operation_id = "get_backup", params(("from" = Option<String>, Query, description = "The first Record that is lacking; of each partition where there are several, as `0=43,1=18`, and of one that is not named all. Everything when absent.", example = "1"),
+        ("wait" = Option<u64>, Query, minimum = 0, maximum = 20, description = "Seconds to wait for such a Record. An answer to a request with it, 0 too, does not count for `centavo_backup_age_seconds`.", example = 0)),
     responses((status = 200, body = String, content_type = "application/octet-stream")))]
 pub async fn backup(State(app): State<Arc<App>>, _: Admin, parts: Parts) -> Result<Response, Problem> {
     let pairs = query(&parts)?;
-    let first = Sequence(number(&pairs, "from", 1..=u64::MAX)?.unwrap_or(1));
-    let from = Cut::new(vec![first]);
+    let from = lacking(&pairs, &app.engine.published())?;
     let wait = number(&pairs, "wait", 0..=20)?;
-    wait_for(&app, first, Duration::from_secs(wait.unwrap_or_default())).await;
+    wait_for(&app, &from, Duration::from_secs(wait.unwrap_or_default())).await;
     let one_at_a_time = turn(&app.backing_up, "Another backup is under way.").await?;
     let body = streamed("a backup", move |mut out| {
         let _until_it_ends = one_at_a_time;
@@ -79,10 +79,31 @@ pub async fn last(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Res
 /// How often a waiting request looks for new Records.
 const LOOKS_EVERY: Duration = Duration::from_millis(100);
 
-/// Waits until there is this Record, a time has passed, or the server stops.
-async fn wait_for(app: &App, record: Sequence, wait: Duration) {
+/// The Records that are lacking from, as `from` names them.
+fn lacking(pairs: &[(String, String)], published: &Cut) -> Result<Cut, Problem> {
+    let Some(text) = single(pairs, "from")? else { return Ok(published.begin()) };
+    if !text.contains('=') {
+        let first = number(pairs, "from", 1..=u64::MAX)?.unwrap_or(1);
+        return Ok(Cut::new(vec![Sequence(first)]));
+    }
+    let mut check = Checker::new();
+    let from = text.parse::<Cut>().ok().filter(|from| from.partitions() <= published.partitions());
+    let from = from.or_else(|| {
+        let form = format!("from deve ter o primeiro registro que falta de cada partição, como em {published}");
+        check.refuse("from", "invalid_cut", form)
+    });
+    check.finish_with(from)
+}
+
+/// Whether there is one of the Records that are lacking.
+fn is_there(published: &Cut, from: &Cut) -> bool {
+    published.iter().any(|at| at.sequence >= from.of(at.partition).max(Sequence::FIRST))
+}
+
+/// Waits until there is one of these Records, a time has passed, or the server stops.
+async fn wait_for(app: &App, from: &Cut, wait: Duration) {
     let (deadline, mut ending) = (Instant::now() + wait, app.ending.clone());
-    while app.engine.published().of(Partition(0)) < record && Instant::now() < deadline {
+    while !is_there(&app.engine.published(), from) && Instant::now() < deadline {
         if timeout(LOOKS_EVERY, ending.wait_for(|ends| *ends)).await.is_ok() {
             return;
         }

@@ -6,12 +6,11 @@ use std::path::PathBuf;
 
 use actors::backup::{BackupError, Frame};
 use actors::cut::Cut;
-use actors::store::{Partition, Sequence};
 
 use super::maker::{ReportError, ReportMade, ReportMaker};
 use crate::config::ReportSettings;
 use crate::http::cut::cut_name;
-use crate::journal_source::{JournalSource, JournalSourceFailure};
+use crate::journal_source::{JournalSource, JournalSourceFailure, admitted_cut};
 use crate::terminal::{self, advance};
 use crate::verify::quietly;
 
@@ -36,12 +35,12 @@ pub enum ReportFailure {
         source: io::Error,
     },
     /// The cut is beyond the end of the journal.
-    #[error("there is no Record {} to cut at: the journal ends at {}", at.0, last.0)]
+    #[error("there is no Record {} to cut at: the journal ends at {}", cut_name(at), cut_name(last))]
     BeyondEnd {
         /// The requested cut.
-        at: Sequence,
-        /// The last Record.
-        last: Sequence,
+        at: Cut,
+        /// The last Record, of each partition where there are several.
+        last: Cut,
     },
     /// Reading the data made the program panic: the data is damaged.
     #[error("the report could not be made: {0}")]
@@ -79,29 +78,28 @@ fn make(settings: &ReportSettings) -> Result<(), ReportFailure> {
 
 fn write(settings: &ReportSettings, out: &mut dyn Write) -> Result<ReportMade, ReportFailure> {
     let journal = JournalSource::open(&settings.journal)?;
-    let (mut last, mut cut) = (None, Sequence(0));
+    let mut cut = None;
     let mut maker = ReportMaker::new(settings.request.clone(), settings.format, out)?;
     let bar = terminal::bar("reading the journal", "Records");
-    let mut first = Sequence::FIRST;
+    let mut first = Cut::default();
     let with_receivables = settings.request.begins_with_receivables();
-    let begin = |time| journal.before(time, settings.at, with_receivables);
+    let begin = |time| journal.before(time, settings.at.as_ref(), with_receivables);
     if let Some(before) = settings.request.begins_before().map(begin).transpose()?.flatten() {
-        first = before.through().of(Partition(0));
+        first = before.through();
         maker.begin_at(before)?;
     }
-    for frame in journal.frames(first)? {
-        match (frame?, last) {
-            (Frame::End(head), None) => {
-                let end = Sequence(head.next.0 - 1);
-                cut = settings.at.unwrap_or(end);
-                if cut > end {
-                    return Err(ReportFailure::BeyondEnd { at: cut, last: end });
-                }
-                last = Some(end);
+    let mut read = first.records();
+    for frame in journal.frames(&first)? {
+        match (frame?, &cut) {
+            (Frame::End(heads), None) => {
+                let last = heads.cut();
+                let through = admitted_cut(settings.at.as_ref(), &last);
+                cut = Some(through.map_err(|at| ReportFailure::BeyondEnd { at, last })?);
             }
-            (Frame::Block(block), Some(_)) => {
-                let goes_on = maker.post_block(&block, &Cut::new(vec![cut]))?;
-                advance(&bar, block.next().0 - 1, cut.0);
+            (Frame::Block(block), Some(cut)) => {
+                let goes_on = maker.post_block(&block, cut)?;
+                read += block.records.len() as u64;
+                advance(&bar, read.min(cut.records()), cut.records());
                 if !goes_on {
                     break;
                 }
@@ -110,7 +108,7 @@ fn write(settings: &ReportSettings, out: &mut dyn Write) -> Result<ReportMade, R
         }
     }
     bar.finish_and_clear();
-    if last.is_none() {
+    if cut.is_none() {
         return Err(BackupError::Source("it has no end").into());
     }
     let made = maker.finish()?;

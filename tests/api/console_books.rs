@@ -243,7 +243,7 @@ pub(crate) async fn books_are_as_shown(world: World) {
     let folder = world.stopped().await;
     let store = SledStore::open_existing(folder.path(), &SledOptions::default()).unwrap();
     let store = Part::reading(Arc::new(store), Partition(0));
-    verify_against(&store, None, &[checkpoint], &mut |_| ()).unwrap();
+    verify_against(&[store], None, &[checkpoint], &mut |_| ()).unwrap();
 }
 
 /// Digest of the sums of a trial balance, as a checkpoint has it.

@@ -173,10 +173,14 @@ async fn a_key_opens_one_account_wherever_it_is() {
         let headers = [("idempotency-key", key.as_str())];
         let send = || world.ops_send(reqwest::Method::POST, "/ops/merchants", &headers, body.clone());
         let first = send().await;
-        let named = (first.header("centavo-partition").map(str::to_owned), first.header("centavo-sequence").map(str::to_owned));
+        let named =
+            (first.header("centavo-partition").map(str::to_owned), first.header("centavo-sequence").map(str::to_owned));
         let first = first.expect(201);
         let again = send().await;
-        assert_eq!((again.header("centavo-partition").map(str::to_owned), again.header("centavo-sequence").map(str::to_owned)), named);
+        assert_eq!(
+            (again.header("centavo-partition").map(str::to_owned), again.header("centavo-sequence").map(str::to_owned)),
+            named
+        );
         assert_eq!(again.expect(201)["id"], first["id"]);
     }
     let listed = world.ops_get("/ops/merchants?per_page=100").await.expect(200);

@@ -130,7 +130,7 @@ async fn a_command_reads_the_journal_of_a_server_over_tls() {
     let (with, without) = (journal(Some(files.certificates.clone())), journal(None));
     let read = tokio::task::spawn_blocking(move || {
         let frames =
-            |settings| JournalSource::open(settings).unwrap().frames(actors::store::Sequence(1)).map(Iterator::count);
+            |settings| JournalSource::open(settings).unwrap().frames(&actors::cut::Cut::default()).map(Iterator::count);
         (frames(&with).map_err(|error| error.to_string()), frames(&without).map_err(|error| error.to_string()))
     });
     let (with, without) = read.await.unwrap();

@@ -118,12 +118,12 @@ impl Callers {
         [trial, self.get(&statement).await, self.get(&format!("{}/api/balance", server.public)).await]
     }
 
-    /// Sequence of the last Record of a server.
+    /// How many Records a server has.
     pub(crate) async fn sequence(&self, server: &Server) -> u64 {
         let url = format!("{}/ops/trial-balance?by=account", server.operations);
         let trial: Value = self.client.get(url).bearer_auth(OPS_TOKEN).send().await.unwrap().json().await.unwrap();
         let cut = trial["cut"].as_object().unwrap().values();
-        cut.map(|sequence| sequence.as_u64().unwrap()).max().unwrap()
+        cut.map(|sequence| sequence.as_u64().unwrap()).sum()
     }
 
     async fn get(&self, url: &str) -> Value {

@@ -161,9 +161,9 @@ async fn change(data: &Path, changes: u64) {
     engine.stop().await;
 }
 
-const BINARY: &str = env!("CARGO_BIN_EXE_centavo");
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_centavo");
 
-async fn run(command: &mut Command) -> Result<String, String> {
+pub(crate) async fn run(command: &mut Command) -> Result<String, String> {
     let child = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let child = child.map_err(|error| error.to_string())?;
     let output = tokio::task::spawn_blocking(move || child.wait_with_output()).await.unwrap().unwrap();

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use actors::backup::{Frame, FrameReader, write_magic};
+use actors::heads::Heads;
 use actors::store::{Block, Head, Partition};
 use actors::testkit::power_cut::Chance;
 use ledger::event::Event;
@@ -86,10 +87,11 @@ fn write(journal: &Journal, original: &Path, copies: &Path) -> Head {
         head = Head { next: block.next(), hash: block.hash(), booked_at_ms: *booked_at_ms };
         blocks.push(Frame::Block(block));
     }
-    blocks.push(Frame::End(head));
+    let heads = Heads::new(vec![head]);
+    blocks.push(Frame::End(heads.clone()));
     put("000001.blocks", &blocks);
     let mut keys = frames(&original.join("keys"));
-    *keys.last_mut().unwrap() = Frame::End(head);
+    *keys.last_mut().unwrap() = Frame::End(heads);
     put("keys", &keys);
     head
 }
@@ -270,7 +272,7 @@ fn totals(journal: &Journal) -> [u8; 32] {
     Sha256::digest(lines.collect::<String>()).into()
 }
 
-fn python() -> Option<PathBuf> {
+pub(crate) fn python() -> Option<PathBuf> {
     let program = std::env::var_os("CENTAVO_PYTHON").map_or_else(|| "python3".into(), PathBuf::from);
     if Command::new(&program).arg("--version").output().is_ok_and(|output| output.status.success()) {
         return Some(program);
@@ -282,7 +284,7 @@ fn python() -> Option<PathBuf> {
 }
 
 /// What the auditors' program says of a backup.
-fn audit(python: &Path, copies: &Path, against: Option<&Path>) -> Result<String, String> {
+pub(crate) fn audit(python: &Path, copies: &Path, against: Option<&Path>) -> Result<String, String> {
     let mut command = Command::new(python);
     command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/audit/verify_backup.py")).arg(copies).arg("--json");
     if let Some(kept) = against {

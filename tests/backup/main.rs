@@ -7,6 +7,7 @@
 mod callers;
 mod commands;
 mod forged;
+mod partitions;
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -148,7 +149,7 @@ impl Drop for Follower {
 async fn until_copied(copies: &Path, sequence: u64) -> Duration {
     let begun = std::time::Instant::now();
     loop {
-        let through = actors::backup::BackupFolder::open(copies).map(|folder| folder.head().next.0 - 1);
+        let through = actors::backup::BackupFolder::open(copies).map(|folder| folder.heads().records());
         if through.is_ok_and(|through| through >= sequence) {
             return begun.elapsed();
         }

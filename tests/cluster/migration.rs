@@ -121,9 +121,15 @@ struct World {
 
 impl World {
     async fn make(requests: u64) -> Self {
+        Self::make_of(1, requests).await
+    }
+
+    /// The same in a store of so many partitions.
+    async fn make_of(partitions: u16, requests: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
-        let server = Server::start(&at(&data, None)).await.unwrap();
+        let launch = at(&data, None).with("CENTAVO_PARTITIONS", partitions.to_string());
+        let server = Server::start(&launch).await.unwrap();
         let mut callers = Callers::open(&server).await.unwrap();
         let (url, heard) = receiver().await;
         let keys = format!("/ops/merchants/{}/api-keys", callers.merchant);
@@ -225,7 +231,7 @@ fn kill_once(mut command: Command, is_so: impl Fn() -> bool) -> bool {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_move_to_a_folder_that_is_killed_leaves_nothing_to_serve_and_goes_on() {
-    let mut world = World::make(300).await;
+    let mut world = World::make_of(3, 300).await;
     let (data, to, moving) = (world.path("data"), world.path("to"), world.path("to.moving"));
     let run = ["--from", text(&data), "--to", text(&to)];
     // Before the first block, and among the blocks.
@@ -285,7 +291,7 @@ async fn a_damaged_source_is_found_and_nothing_of_it_can_be_served() {
 async fn books_move_to_a_database_and_back() {
     let Some(database) = shared() else { return };
     let address = database.database();
-    let mut world = World::make(160).await;
+    let mut world = World::make_of(3, 160).await;
     let (data, beside, back) = (world.path("data"), world.path("beside"), world.path("back"));
     let (from, there) = (text(&data), address.as_str());
     let mut wrong = migrate(&["--from", from, "--to", there]);
@@ -325,6 +331,17 @@ async fn books_move_to_a_database_and_back() {
     assert!(said.contains("sandbox stay in"), "{said}");
     let said = refused(&["--from", &other, "--to", text(&back)]);
     assert!(said.contains("it holds something already"), "{said}");
+
+    // A backup of all partitions, restored into a third one.
+    let (copy, third) = (world.path("copy"), database.database());
+    assert!(run_on(&other, &["backup"], &[("--out", copy.clone())]).status.success());
+    let mut restore = Command::new(centavo());
+    restore.args(["restore", "--from"]).arg(&copy).env("CENTAVO_STORE", &third).env("CENTAVO_MASTER_KEY", MASTER_KEY);
+    let restored = restore.output().unwrap();
+    assert!(restored.status.success(), "{}", String::from_utf8_lossy(&restored.stderr));
+    assert!(String::from_utf8_lossy(&restored.stdout).contains("restored through sequence 0="));
+    must_verify(&third);
+    world.goes_on(&at(&beside, Some(&third))).await;
 }
 
 /// Whether some blocks are in a database.
@@ -338,7 +355,7 @@ fn has_blocks(database: &PostgresServer, address: &str) -> bool {
 async fn a_move_to_a_database_that_is_killed_is_never_served_and_goes_on() {
     let Some(database) = shared() else { return };
     let address = database.database();
-    let mut world = World::make(500).await;
+    let mut world = World::make_of(3, 500).await;
     let (data, beside) = (world.path("data"), world.path("beside"));
     let run = ["--from", text(&data), "--to", &address, "--beside", text(&beside)];
     assert!(kill_once(migrate(&run), || has_blocks(&database, &address)), "it was too quick");

@@ -4,8 +4,10 @@ use std::fs::{File, TryLockError};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::{BackupError, Frame, FrameReader, PARTITION, write_magic};
-use crate::store::{Block, Head, create_private_folder, make_private, private_file};
+use super::{BackupError, DurableValue, Frame, FrameReader, write_magic};
+use crate::cut::Position;
+use crate::heads::{Heads, named};
+use crate::store::{Block, Head, Partition, Sequence, create_private_folder, make_private, private_file};
 
 /// The largest file of blocks, unless one block is larger.
 const FILE_BYTES_MAX: u64 = 256 << 20;
@@ -19,8 +21,8 @@ const UNFINISHED: &str = "~";
 #[derive(Debug)]
 pub struct BackupFolder {
     path: PathBuf,
-    head: Head,
-    values: Vec<(Vec<u8>, Vec<u8>)>,
+    heads: Heads,
+    values: Vec<DurableValue>,
     /// Whether no run has happened yet.
     is_new: bool,
 }
@@ -39,7 +41,7 @@ impl BackupFolder {
 
     fn open_or_begin(path: &Path) -> Result<Self, BackupError> {
         let keys = path.join(KEYS);
-        let mut folder = Self { path: path.to_path_buf(), head: Head::EMPTY, values: Vec::new(), is_new: true };
+        let mut folder = Self { path: path.to_path_buf(), heads: Heads::default(), values: Vec::new(), is_new: true };
         let file = match File::open(&keys) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return match names(path)?.iter().find(|name| name.as_str() != LOCK) {
@@ -53,10 +55,10 @@ impl BackupFolder {
             file => file.map_err(|source| machine(&keys, source))?,
         };
         let mut reader = FrameReader::new(BufReader::new(file), keys)?;
-        folder.head = loop {
+        folder.heads = loop {
             match reader.next_frame()? {
-                Frame::Value { key, value } => folder.values.push((key, value)),
-                Frame::End(head) => break head,
+                Frame::Value(value) => folder.values.push(value),
+                Frame::End(heads) => break heads,
                 Frame::Block(_) => return Err(reader.damaged("a block stands among the keys")),
             }
         };
@@ -70,27 +72,27 @@ impl BackupFolder {
         &self.path
     }
 
-    /// The head of the journal through which it goes.
-    pub fn head(&self) -> Head {
-        self.head
+    /// The ends of the journals through which it goes.
+    pub fn heads(&self) -> &Heads {
+        &self.heads
     }
 
-    /// The durable values beside the journal, by key.
-    pub(crate) fn values(&self) -> &[(Vec<u8>, Vec<u8>)] {
+    /// The durable values beside the journal.
+    pub(crate) fn values(&self) -> &[DurableValue] {
         &self.values
     }
 
-    /// Its blocks, from the first. Everything is checked: every frame, the chain, and that they
-    /// reach the end that `keys` names. The iterator ends after its first error.
+    /// Its blocks, from the first. Everything is checked: every frame, the chain of each partition,
+    /// and that they reach the end that `keys` names. The iterator ends after its first error.
     pub(crate) fn blocks(&self) -> impl Iterator<Item = Result<Block, BackupError>> + '_ {
-        BlockFiles { folder: self, head: Head::EMPTY, number: 0, reader: None, is_over: false }
+        BlockFiles::of(self)
     }
 }
 
 /// Reads one file of blocks after the other.
 struct BlockFiles<'a> {
     folder: &'a BackupFolder,
-    head: Head,
+    heads: Heads,
     number: u32,
     reader: Option<FrameReader<BufReader<File>>>,
     is_over: bool,
@@ -109,12 +111,16 @@ impl Iterator for BlockFiles<'_> {
     }
 }
 
-impl BlockFiles<'_> {
+impl<'a> BlockFiles<'a> {
+    fn of(folder: &'a BackupFolder) -> Self {
+        BlockFiles { folder, heads: Heads::default(), number: 0, reader: None, is_over: false }
+    }
+
     fn next_block(&mut self) -> Result<Option<Block>, BackupError> {
         loop {
             let reader = match &mut self.reader {
                 Some(reader) => reader,
-                None if self.head == self.folder.head => return Ok(None),
+                None if self.heads == self.folder.heads => return Ok(None),
                 None => {
                     let reader = self.next_file()?;
                     self.reader.insert(reader)
@@ -122,17 +128,16 @@ impl BlockFiles<'_> {
             };
             match reader.next_frame()? {
                 Frame::Block(block) => {
-                    if block.partition != PARTITION || self.head.admit(&block).is_err() {
+                    if self.heads.pass(&block).is_err() {
                         return Err(reader.damaged("a block does not continue the chain"));
                     }
-                    self.head = Head::after(&block, block.hash());
                     return Ok(Some(block));
                 }
-                Frame::End(end) if end == self.head => {
+                Frame::End(end) if end == self.heads => {
                     self.reader.take().map_or(Ok(()), FrameReader::finish)?;
                 }
                 Frame::End(_) => return Err(reader.damaged("its end is not that of its blocks")),
-                Frame::Value { .. } => return Err(reader.damaged("a key stands among the blocks")),
+                Frame::Value(_) => return Err(reader.damaged("a key stands among the blocks")),
             }
         }
     }
@@ -143,7 +148,8 @@ impl BlockFiles<'_> {
         match File::open(&path) {
             Ok(file) => FrameReader::new(BufReader::with_capacity(READ_BYTES, file), path),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let detail = format!("missing: the backup goes through sequence {}", self.folder.head.next.0 - 1);
+                let through = self.folder.heads.cut();
+                let detail = format!("missing: the backup goes through sequence {}", through.name());
                 Err(BackupError::Damaged { file: path, detail })
             }
             Err(source) => Err(machine(&path, source)),
@@ -154,7 +160,7 @@ impl BlockFiles<'_> {
 pub(super) const READ_BYTES: usize = 1 << 18;
 
 /// Result of a run: what it added, and the size of the backup.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Taken {
     /// Records that are new.
     pub records: u64,
@@ -163,7 +169,7 @@ pub struct Taken {
     /// Bytes of the whole backup.
     pub bytes_in_all: u64,
     /// The end of the backup.
-    pub head: Head,
+    pub heads: Heads,
 }
 
 /// A run of a backup, which holds the lock of its folder.
@@ -188,21 +194,22 @@ impl BackupRun {
         let lock = lock(&path)?;
         remove_unfinished(&path)?;
         let folder = BackupFolder::open_or_begin(&path)?;
-        let total = folder.head.next.0 - 1;
-        let mut blocks = BlockFiles { folder: &folder, head: Head::EMPTY, number: 0, reader: None, is_over: false };
+        let total = folder.heads.records();
+        let (mut blocks, mut read) = (BlockFiles::of(&folder), 0);
         for block in blocks.by_ref() {
-            progress(block?.next().0 - 1, total);
+            read += block?.records.len() as u64;
+            progress(read, total);
         }
         let files = blocks.number;
         Ok(Self { folder, files, file_bytes_max: FILE_BYTES_MAX, _lock: lock })
     }
 
-    /// The head of the journal through which the backup goes.
-    pub fn head(&self) -> Head {
-        self.folder.head
+    /// The ends of the journals through which the backup goes.
+    pub fn heads(&self) -> &Heads {
+        &self.folder.heads
     }
 
-    /// Adds what [`super::frames`] gives from the head on. An error leaves the backup as it was.
+    /// Adds what [`super::frames`] gives from there on. An error leaves the backup as it was.
     /// Calls `progress` with the number of Records and their total. A run may take more than once.
     pub fn take(
         &mut self,
@@ -211,7 +218,9 @@ impl BackupRun {
     ) -> Result<Taken, BackupError> {
         let taken = self.copy(frames, progress);
         match &taken {
-            Ok((taken, files)) => (self.folder.head, self.folder.is_new, self.files) = (taken.head, false, *files),
+            Ok((taken, files)) => {
+                (self.folder.heads, self.folder.is_new, self.files) = (taken.heads.clone(), false, *files);
+            }
             Err(_) => {
                 let _the_next_run_tries_again = remove_unfinished(&self.folder.path);
             }
@@ -231,50 +240,65 @@ impl BackupRun {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<(Taken, u32), BackupError> {
         let mut next_frame = || frames.next().unwrap_or(Err(BackupError::Source("it breaks off")));
-        let begin = self.folder.head;
+        let begin = &self.folder.heads;
         let mut values = Vec::new();
         let through = loop {
             match next_frame()? {
-                Frame::Value { key, value } => values.push((key, value)),
-                Frame::End(head) => break head,
+                Frame::Value(value) => values.push(value),
+                Frame::End(heads) => break heads,
                 Frame::Block(_) => return Err(BackupError::Source("a block stands among the keys")),
             }
         };
         let other_journal = |detail| BackupError::OtherJournal { folder: self.folder.path.clone(), detail };
-        let sequence = begin.next.0 - 1;
-        if through.next < begin.next {
-            let ends_at = through.next.0 - 1;
-            let detail = format!("the backup goes through sequence {sequence}, and the journal ends at {ends_at}");
+        let last = |partition, head: Head| Position { partition, sequence: Sequence(head.next.0 - 1) };
+        let shorter = begin.iter().find(|(partition, head)| through.of(*partition).next < head.next);
+        if let Some((partition, head)) = shorter {
+            let (ours, ends_at) = (named(last(partition, head)), through.of(partition).next.0 - 1);
+            let detail = format!("the backup goes through {ours}, and the journal ends at {ends_at}");
             return Err(other_journal(detail));
         }
-        let parts = || other_journal(format!("it has another block at sequence {sequence}"));
+        // Where a partition has another block than the backup's last, nothing of it continues.
+        let parts = |partition: Partition| {
+            let detail = format!("it has another block at {}", named(last(partition, begin.of(partition))));
+            other_journal(detail)
+        };
+        let is_at_begin = |partition, heads: &Heads| heads.of(partition) == begin.of(partition);
+        let (mut records, total) = (0, through.records() - begin.records());
         let mut writer = BlockFileWriter { run: self, open: None, finished: Vec::new(), bytes: 0 };
-        let mut head = begin;
+        let mut heads = begin.clone();
         loop {
             match next_frame()? {
                 Frame::Block(block) => {
-                    if block.partition != PARTITION {
-                        return Err(BackupError::Source("a block of a partition that this release does not know"));
-                    }
-                    let before = head;
-                    if before.admit(&block).is_err() {
+                    let partition = block.partition;
+                    if heads.of(partition).admit(&block).is_err() {
                         let broken = BackupError::Source("a block does not continue the chain");
-                        return Err(if before == begin { parts() } else { broken });
+                        return Err(if is_at_begin(partition, &heads) { parts(partition) } else { broken });
                     }
-                    head = Head::after(&block, block.hash());
-                    writer.write(block, before)?;
-                    progress(head.next.0 - begin.next.0, through.next.0 - begin.next.0);
+                    let (after, count) = (Head::after(&block, block.hash()), block.records.len() as u64);
+                    writer.write(block, &heads)?;
+                    heads.set(partition, after);
+                    records += count;
+                    progress(records, total);
                 }
-                Frame::End(end) if end == head && end == through => break,
-                Frame::End(_) if head == begin => return Err(parts()),
-                Frame::End(_) => return Err(BackupError::Source("its end is not that of its blocks")),
-                Frame::Value { .. } => return Err(BackupError::Source("a key stands among the blocks")),
+                Frame::End(end) => {
+                    let broken = BackupError::Source("its end is not that of its blocks");
+                    let differs = heads.first_difference(&end).map(|(partition, ..)| match partition {
+                        partition if is_at_begin(partition, &heads) => parts(partition),
+                        _ => broken,
+                    });
+                    differs.map_or(Ok(()), Err)?;
+                    if end != through {
+                        return Err(BackupError::Source("its end is not that of its blocks"));
+                    }
+                    break;
+                }
+                Frame::Value(_) => return Err(BackupError::Source("a key stands among the blocks")),
             }
         }
-        let (finished, bytes) = writer.finish(head)?;
+        let (finished, bytes) = writer.finish(&through)?;
         // Everything new is on the disk, under names that do not count.
         if self.folder.is_new {
-            self.put_keys(&values, Head::EMPTY)?;
+            self.put_keys(&values, &Heads::default())?;
         }
         self.remove_uncounted()?;
         for number in &finished {
@@ -283,26 +307,26 @@ impl BackupRun {
         }
         sync_folder(&self.folder.path)?;
         // With this the run has happened.
-        let keys_bytes = self.put_keys(&values, head)?;
+        let keys_bytes = self.put_keys(&values, &through)?;
         let files = self.files + finished.len() as u32;
         let sizes = (1..=files).map(|number| {
             let path = self.folder.path.join(name_of(number));
             std::fs::metadata(&path).map(|metadata| metadata.len()).map_err(|source| machine(&path, source))
         });
         let bytes_in_all = sizes.sum::<Result<u64, _>>()? + keys_bytes;
-        Ok((Taken { records: head.next.0 - begin.next.0, bytes, bytes_in_all, head }, files))
+        Ok((Taken { records: total, bytes, bytes_in_all, heads: through }, files))
     }
 
     /// Replaces the keys and the end of the backup; gives the size of the file.
-    fn put_keys(&self, values: &[(Vec<u8>, Vec<u8>)], head: Head) -> Result<u64, BackupError> {
+    fn put_keys(&self, values: &[DurableValue], heads: &Heads) -> Result<u64, BackupError> {
         let path = self.folder.path.join(KEYS);
         let put = || {
             let mut bytes = Vec::new();
             write_magic(&mut bytes)?;
-            for (key, value) in values {
-                bytes.extend(Frame::Value { key: key.clone(), value: value.clone() }.to_bytes()?);
+            for value in values {
+                bytes.extend(Frame::Value(value.clone()).to_bytes()?);
             }
-            bytes.extend(Frame::End(head).to_bytes()?);
+            bytes.extend(Frame::End(heads.clone()).to_bytes()?);
             let mut file = create(&unfinished(&path))?;
             file.write_all(&bytes)?;
             file.sync_all()?;
@@ -342,7 +366,7 @@ pub(super) struct OpenFile {
 
 impl BlockFileWriter<'_> {
     /// Writes a block that continues `before`, in the file that is open if there is room.
-    fn write(&mut self, block: Block, before: Head) -> Result<(), BackupError> {
+    fn write(&mut self, block: Block, before: &Heads) -> Result<(), BackupError> {
         let frame = Frame::Block(block).to_bytes();
         let frame = frame.map_err(|source| machine(&self.run.folder.path, source))?;
         let is_full = |file: &OpenFile| file.bytes + frame.len() as u64 > self.run.file_bytes_max;
@@ -359,9 +383,9 @@ impl BlockFileWriter<'_> {
         file.write(&frame)
     }
 
-    fn close(&mut self, head: Head) -> Result<(), BackupError> {
+    fn close(&mut self, heads: &Heads) -> Result<(), BackupError> {
         let Some(mut file) = self.open.take() else { return Ok(()) };
-        let end = Frame::End(head).to_bytes().map_err(|source| machine(&file.path, source))?;
+        let end = Frame::End(heads.clone()).to_bytes().map_err(|source| machine(&file.path, source))?;
         file.write(&end)?;
         let (number, bytes) = (file.number, file.bytes);
         file.finish()?;
@@ -370,8 +394,8 @@ impl BlockFileWriter<'_> {
         Ok(())
     }
 
-    fn finish(mut self, head: Head) -> Result<(Vec<u32>, u64), BackupError> {
-        self.close(head)?;
+    fn finish(mut self, heads: &Heads) -> Result<(Vec<u32>, u64), BackupError> {
+        self.close(heads)?;
         Ok((self.finished, self.bytes))
     }
 }

@@ -3,7 +3,8 @@
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
-use super::{BackupError, FORMAT};
+use super::{BackupError, DurableValue, FORMAT};
+use crate::heads::Heads;
 use crate::store::{Block, BlockHash, Head, Partition, Sequence};
 
 /// One frame of a backup.
@@ -11,22 +12,22 @@ use crate::store::{Block, BlockHash, Head, Partition, Sequence};
 pub enum Frame {
     /// A block of the journal.
     Block(Block),
-    /// A durable value of the state area.
-    Value {
-        /// Its key.
-        key: Vec<u8>,
-        /// The value.
-        value: Vec<u8>,
-    },
-    /// The end of a section, and the head of the journal there.
-    End(Head),
+    /// A durable value.
+    Value(DurableValue),
+    /// The end of a section, and the ends of the journals there.
+    End(Heads),
 }
 
 /// First bytes of every file, and of every answer of a server; the byte of the format follows.
 const MAGIC: &[u8; 15] = b"centavo backup\n";
 const BLOCK: u8 = b'b';
 const VALUE: u8 = b'v';
+const VALUE_OF_PARTITION: u8 = b'p';
 const END: u8 = b'e';
+/// What an end tells of one partition.
+const HEAD_BYTES: usize = 48;
+/// The first format with more than one partition.
+const FORMAT_OF_PARTITIONS: u8 = 2;
 /// The kind and the length of a frame, before its payload.
 const HEADER_BYTES: usize = 5;
 
@@ -53,16 +54,24 @@ impl Frame {
                 }
                 BLOCK
             }
-            Frame::Value { key, value } => {
+            Frame::Value(DurableValue { partition, key, value }) => {
+                let is_of_partition = *partition != Partition(0);
+                if is_of_partition {
+                    bytes.extend_from_slice(&partition.0.to_be_bytes());
+                }
                 bytes.extend_from_slice(&length_of(key.len())?);
                 bytes.extend_from_slice(key);
                 bytes.extend_from_slice(value);
-                VALUE
+                if is_of_partition { VALUE_OF_PARTITION } else { VALUE }
             }
-            Frame::End(head) => {
-                bytes.extend_from_slice(&head.next.0.to_be_bytes());
-                bytes.extend_from_slice(&head.hash.0);
-                bytes.extend_from_slice(&head.booked_at_ms.to_be_bytes());
+            Frame::End(heads) => {
+                // There is always a partition 0.
+                let only = heads.iter().next().is_none().then_some(Head::EMPTY);
+                for head in heads.iter().map(|(_, head)| head).chain(only) {
+                    bytes.extend_from_slice(&head.next.0.to_be_bytes());
+                    bytes.extend_from_slice(&head.hash.0);
+                    bytes.extend_from_slice(&head.booked_at_ms.to_be_bytes());
+                }
                 END
             }
         };
@@ -73,7 +82,7 @@ impl Frame {
         Ok(bytes)
     }
 
-    fn parse(kind: u8, payload: &[u8]) -> Option<Frame> {
+    fn parse(kind: u8, payload: &[u8], format: u8) -> Option<Frame> {
         let mut fields = PayloadFields(payload);
         let frame = match kind {
             BLOCK => {
@@ -85,14 +94,22 @@ impl Frame {
                 let records = (0..count).map(|_| fields.counted()).collect::<Option<Vec<_>>>()?;
                 Frame::Block(Block { partition, first, booked_at_ms, previous, records })
             }
-            VALUE => {
+            VALUE | VALUE_OF_PARTITION => {
+                let partition = match kind {
+                    VALUE => Partition(0),
+                    _ if format < FORMAT_OF_PARTITIONS => return None,
+                    _ => Partition(u16::from_be_bytes(fields.take()?)),
+                };
                 let key = fields.counted()?;
-                Frame::Value { key, value: std::mem::take(&mut fields.0).to_vec() }
+                Frame::Value(DurableValue { partition, key, value: std::mem::take(&mut fields.0).to_vec() })
             }
             END => {
-                let next = Sequence(u64::from_be_bytes(fields.take()?));
-                let hash = BlockHash(fields.take()?);
-                Frame::End(Head { next, hash, booked_at_ms: i64::from_be_bytes(fields.take()?) })
+                let count = payload.len() / HEAD_BYTES;
+                if count == 0 || count > 1 && format < FORMAT_OF_PARTITIONS {
+                    return None;
+                }
+                let heads = (0..count).map(|_| fields.head()).collect::<Option<Vec<_>>>()?;
+                Frame::End(Heads::new(heads))
             }
             _ => return None,
         };
@@ -115,6 +132,14 @@ impl PayloadFields<'_> {
         Some(*field)
     }
 
+    /// The end of one partition.
+    fn head(&mut self) -> Option<Head> {
+        let next = Sequence(u64::from_be_bytes(self.take()?));
+        let hash = BlockHash(self.take()?);
+        let booked_at_ms = i64::from_be_bytes(self.take()?);
+        (next >= Sequence::FIRST).then_some(Head { next, hash, booked_at_ms })
+    }
+
     /// Bytes with their length before them.
     fn counted(&mut self) -> Option<Vec<u8>> {
         let length = usize::try_from(u32::from_be_bytes(self.take()?)).ok()?;
@@ -130,6 +155,7 @@ impl PayloadFields<'_> {
 pub struct FrameReader<R> {
     from: R,
     name: PathBuf,
+    format: u8,
 }
 
 impl<R: Read> FrameReader<R> {
@@ -137,13 +163,13 @@ impl<R: Read> FrameReader<R> {
     pub fn new(mut from: R, name: PathBuf) -> Result<Self, BackupError> {
         let mut begin = [0; MAGIC.len() + 1];
         let read = from.read_exact(&mut begin);
-        let mut reader = Self { from, name };
+        let mut reader = Self { from, name, format: begin[MAGIC.len()] };
         read.map_err(|error| reader.unreadable(error))?;
         match begin.split_last() {
-            Some((&FORMAT, magic)) if magic == MAGIC => Ok(reader),
             Some((&found, magic)) if magic == MAGIC && found > FORMAT => {
                 Err(BackupError::NewerFormat { file: std::mem::take(&mut reader.name), found })
             }
+            Some((&found, magic)) if magic == MAGIC && found > 0 => Ok(reader),
             _ => Err(reader.damaged("it does not begin as a file of a backup does")),
         }
     }
@@ -163,7 +189,8 @@ impl<R: Read> FrameReader<R> {
         if crc32c::crc32c(covered).to_be_bytes() != checksum {
             return Err(self.damaged("a frame does not match its checksum"));
         }
-        Frame::parse(covered[0], &covered[HEADER_BYTES..]).ok_or_else(|| self.damaged("a frame has no meaning"))
+        let frame = Frame::parse(covered[0], &covered[HEADER_BYTES..], self.format);
+        frame.ok_or_else(|| self.damaged("a frame has no meaning"))
     }
 
     /// Requires that nothing follows.
@@ -201,16 +228,35 @@ mod tests {
     /// Written down so that a change of the format does not pass unnoticed: backups are kept for
     /// years.
     #[test]
-    fn the_bytes_of_format_1_stay_as_they_are() {
+    fn the_bytes_of_format_2_stay_as_they_are() {
         let mut bytes = Vec::new();
         write_magic(&mut bytes).unwrap();
         let (partition, first, previous) = (Partition(1), Sequence(7), BlockHash([4; 32]));
         let records = vec![b"one".to_vec(), Vec::new(), vec![9; 300]];
         let block = Block { partition, first, booked_at_ms: -2, previous, records };
-        let head = Head::after(&block, block.hash());
-        let frames =
-            [Frame::Block(block), Frame::Value { key: b"keys/a".to_vec(), value: vec![5; 40] }, Frame::End(head)];
-        frames.iter().for_each(|frame| bytes.extend(frame.to_bytes().unwrap()));
-        assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (510, 2636233579));
+        let heads = Heads::new(vec![Head::EMPTY, Head::after(&block, block.hash())]);
+        let value = |partition| DurableValue { partition, key: b"keys/a".to_vec(), value: vec![5; 40] };
+        let values = [Partition(0), Partition(258)].map(|partition| Frame::Value(value(partition)));
+        let frames = [Frame::Block(block)].into_iter().chain(values).chain([Frame::End(heads)]);
+        frames.for_each(|frame| bytes.extend(frame.to_bytes().unwrap()));
+        assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (619, 2672450881));
+    }
+
+    /// A file of format 1 tells of one partition: nothing else was ever written there.
+    #[test]
+    fn format_1_has_no_other_partitions() {
+        let heads = Heads::new(vec![Head::EMPTY; 2]);
+        let value = DurableValue { partition: Partition(1), key: b"a".to_vec(), value: Vec::new() };
+        for frame in [Frame::End(heads), Frame::Value(value)] {
+            for format in [1, FORMAT] {
+                let mut bytes = [MAGIC.as_slice(), &[format]].concat();
+                bytes.extend(frame.to_bytes().unwrap());
+                let read = FrameReader::new(bytes.as_slice(), "bytes".into()).unwrap().next_frame();
+                assert_eq!(read.ok(), (format == FORMAT).then(|| frame.clone()));
+            }
+        }
+        let mut none = MAGIC.to_vec();
+        none.push(0);
+        assert!(FrameReader::new(none.as_slice(), "bytes".into()).is_err());
     }
 }

@@ -32,7 +32,7 @@ impl BackupRun {
             self.copy_blocks(number, &mut merged)?;
         }
         let path = self.path().join(name_of(first));
-        let end = Frame::End(self.head()).to_bytes().map_err(|source| machine(&path, source))?;
+        let end = Frame::End(self.heads().clone()).to_bytes().map_err(|source| machine(&path, source))?;
         merged.write(&end)?;
         merged.finish()?;
         std::fs::rename(unfinished(&path), &path).map_err(|source| machine(&path, source))?;
@@ -54,7 +54,7 @@ impl BackupRun {
                     to.write(&block.to_bytes().map_err(|source| machine(&path, source))?)?;
                 }
                 Frame::End(_) => return reader.finish(),
-                Frame::Value { .. } => return Err(reader.damaged("a key stands among the blocks")),
+                Frame::Value(_) => return Err(reader.damaged("a key stands among the blocks")),
             }
         }
     }

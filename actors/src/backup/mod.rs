@@ -17,20 +17,27 @@
 //!
 //! # The format
 //! Integers are big-endian. A file is `centavo backup`, a line feed, the byte of the format (now
-//! 1), and frames: kind (one byte), length of the payload (u32), payload, CRC32C of all three
+//! 2), and frames: kind (one byte), length of the payload (u32), payload, CRC32C of all three
 //! (u32). The kinds:
 //!
 //! - `b`, a block: partition (u16), sequence of its first Record (u64), booking time (i64,
 //!   milliseconds), hash of the block before it (32 bytes), number of Records (u32), and each
 //!   Record's length (u32) and bytes. Its own hash is not written: it is computed, and the next
 //!   block, or the end, must name it.
-//! - `v`, a value: length of the key (u32), key, value.
-//! - `e`, an end: the head of the journal there: next sequence (u64), hash (32 bytes), booking time
-//!   (i64). Nothing follows it.
+//! - `v`, a value that is common to all partitions, or one of partition 0: length of the key (u32),
+//!   key, value.
+//! - `p`, a value of another partition: partition (u16), length of the key (u32), key, value.
+//! - `e`, an end: for each partition, from 0 on, the head of its journal there: next sequence (u64),
+//!   hash (32 bytes), booking time (i64). Partitions that it does not name have no blocks. Nothing
+//!   follows it.
+//!
+//! Blocks of all partitions stand in the order of booking. Each continues the one before it of its
+//! own partition. Format 1 had one partition: no `p`, and one head in each end. A backup that was
+//! begun in it goes on in format 2.
 //!
 //! A `.blocks` file is blocks and an end; `keys` is values and an end, which is the end of the
-//! whole backup. A server sends the same: the beginning of a file, the values, an end with the head
-//! that is being sent, then the blocks through it, and an end.
+//! whole backup. A server sends the same: the beginning of a file, the values, an end with the heads
+//! that are being sent, then the blocks through them, and an end.
 //!
 //! New kinds of frames and other payloads come with a higher format byte, which older releases
 //! refuse by name. A release reads every released format before its own. The hash of a block
@@ -40,7 +47,7 @@
 //! Files get their names when they are whole and on the disk: first the blocks, then `keys`. The
 //! rename of `keys` completes the run. `.blocks` files beyond its end come from an interrupted run;
 //! they do not count, and the next run removes them. So a missing file is noticed, also when it is
-//! the last. Keys are read after the head that is copied, and a key is durable before any Record
+//! the last. Keys are read after the heads that are copied, and a key is durable before any Record
 //! that is sealed with it: every Record of a backup finds its key there.
 //!
 //! The master key is **not** in a backup: whoever has only the backup cannot read a person's name.
@@ -54,21 +61,24 @@ mod merge;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
+use crate::cut::{Cut, Position};
+use crate::extents::{ExtentError, Extents};
+use crate::heads::{Heads, named};
+use crate::merged;
 use crate::store::place::is_of_place;
-use crate::store::{Block, Head, KeyAndValue, Part, Partition, Sequence, StoreError};
+use crate::store::{Block, KeyAndValue, Part, Partition, Sequence, Store, StoreError};
 
 pub use folder::{BackupFolder, BackupRun, Taken};
 pub use frame::{Frame, FrameReader, write_magic};
 pub use generations::Generations;
 
 /// The newest format that this release writes and reads.
-pub(crate) const FORMAT: u8 = 1;
-
-/// The partition that is copied. This release has one.
-const PARTITION: Partition = Partition(0);
+pub(crate) const FORMAT: u8 = 2;
 
 /// Why a backup is not made, read or restored.
 #[derive(Debug, thiserror::Error)]
@@ -76,6 +86,19 @@ pub enum BackupError {
     /// The store failed, or found its blocks damaged.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The partitions of the store, or of the backup, contradict each other.
+    #[error(transparent)]
+    Extents(#[from] ExtentError),
+    /// The store has no room for so many partitions.
+    #[error("the backup has {found} partitions, and {place} has {most} at most")]
+    TooManyPartitions {
+        /// Partitions of the backup.
+        found: usize,
+        /// What is to be filled.
+        place: &'static str,
+        /// Those that it may have.
+        most: usize,
+    },
     /// The machine failed: the disk is full, a file may not be opened, a connection broke.
     #[error("{}: {source}", path.display())]
     Machine {
@@ -131,34 +154,53 @@ pub enum BackupError {
     },
 }
 
-/// Frames for a backup that has everything before `from`: the durable values, an end with the head
-/// of this moment, the blocks through that head, and an end. No lock is held between two frames, so
-/// a slow reader disturbs nobody.
-pub fn frames(
-    store: &Part,
-    from: Sequence,
-) -> Result<impl Iterator<Item = Result<Frame, BackupError>> + '_, BackupError> {
-    // In this order: a Record below the head is sealed with a key that was there before it.
-    let head = store.head()?;
-    let values = durable_values(store)?;
-    let blocks = store.blocks(from).take_while(move |block| match block {
-        Ok(block) => block.next() <= head.next,
-        Err(_) => true,
-    });
-    let values = values.into_iter().map(|(key, value)| Ok(Frame::Value { key, value }));
-    let blocks = blocks.map(|block| block.map(Frame::Block).map_err(BackupError::from));
-    let end = || std::iter::once(Ok(Frame::End(head)));
-    Ok(values.chain(end()).chain(blocks).chain(end()))
+/// A value beside the journal that can't be derived from it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DurableValue {
+    /// Its partition; 0 for one that is common to all of them.
+    pub partition: Partition,
+    /// Its key.
+    pub key: Vec<u8>,
+    /// The value.
+    pub value: Vec<u8>,
 }
 
-/// The values beside the journal that can't be derived from it, by key, without the stamps of this
-/// place. The cursors are among them: how far webhooks were delivered, so that a restored server
-/// does not deliver those of years again.
-pub fn durable_values(store: &Part) -> Result<Vec<KeyAndValue>, StoreError> {
-    let mut values = store.store().commons()?;
-    values.retain(|(key, _)| !is_of_place(key));
-    for key in store.cursor_keys()? {
-        values.extend(store.cursor(&key)?.map(|value| (key, value)));
+/// Frames in their order: see [`frames`].
+pub type Frames<'a> = Box<dyn Iterator<Item = Result<Frame, BackupError>> + Send + 'a>;
+
+/// Frames for a backup that has everything before these Records: the durable values, an end with
+/// the heads of this moment, the blocks of all partitions through those heads in the order of
+/// booking, and an end. No lock is held between two frames, so a slow reader disturbs nobody.
+pub fn frames<'a>(parts: impl IntoIterator<Item = &'a Part>, from: &Cut) -> Result<Frames<'a>, BackupError> {
+    let parts: Vec<&Part> = parts.into_iter().collect();
+    // In this order: a Record below a head is sealed with a key that was there before it.
+    let heads = Heads::of_parts(parts.iter().copied())?;
+    let values = durable_values(parts.iter().copied())?;
+    let through = heads.clone();
+    let blocks = merged::blocks(parts, from).filter(move |block| match block {
+        Ok(block) => block.next() <= through.of(block.partition).next,
+        Err(_) => true,
+    });
+    let values = values.into_iter().map(|value| Ok(Frame::Value(value)));
+    let blocks = blocks.map(|block| block.map(Frame::Block).map_err(BackupError::from));
+    let end = || std::iter::once(Ok(Frame::End(heads.clone())));
+    Ok(Box::new(values.chain(end()).chain(blocks).chain(end())))
+}
+
+/// The values beside the journals that can't be derived from them: the common ones without the
+/// stamps of this place, then the cursors of each partition. Those say how far webhooks were
+/// delivered, so that a restored server does not deliver those of years again.
+pub fn durable_values<'a>(parts: impl IntoIterator<Item = &'a Part>) -> Result<Vec<DurableValue>, StoreError> {
+    let mut values = Vec::new();
+    for (place, part) in parts.into_iter().enumerate() {
+        if place == 0 {
+            let commons = part.store().commons()?.into_iter().filter(|(key, _)| !is_of_place(key));
+            values.extend(commons.map(|(key, value)| DurableValue { partition: Partition(0), key, value }));
+        }
+        for key in part.cursor_keys()? {
+            let value = part.cursor(&key)?;
+            values.extend(value.map(|value| DurableValue { partition: part.partition(), key, value }));
+        }
     }
     Ok(values)
 }
@@ -167,15 +209,15 @@ pub fn durable_values(store: &Part) -> Result<Vec<KeyAndValue>, StoreError> {
 pub enum Tail<'a> {
     /// Another backup.
     Backup(&'a BackupFolder),
-    /// A store that nobody writes to.
-    Store(&'a Part),
+    /// All partitions of a store that nobody writes to.
+    Store(&'a [Part]),
 }
 
 /// Result of a restore.
 #[derive(Debug)]
 pub struct Restored {
-    /// The head of the store now.
-    pub head: Head,
+    /// The heads of the store now.
+    pub heads: Heads,
     /// Records taken from the tail.
     pub tail: Option<TailTaken>,
 }
@@ -185,71 +227,125 @@ pub struct Restored {
 pub struct TailTaken {
     /// Number of Records that it gave.
     pub records: u64,
-    /// Why it ended before its own end.
+    /// Why a partition of it ended before its own end.
     pub stopped: Option<BackupError>,
     /// Why its keys could not be read, so that those of the backup stand.
     pub without_keys: Option<BackupError>,
 }
 
-/// Fills an empty store from a backup, then from a tail as far as it can be read. Calls `progress`
-/// with the number of Records restored and their total.
+/// Fills an empty store, whose partitions nobody has, from a backup, then from a tail as far as it
+/// can be read. The partitions are those of the backup, and of the tail where that has more; in the
+/// end they are given up. Calls `progress` with the number of Records restored and their total.
 pub fn restore(
     backup: &BackupFolder,
     tail: Option<Tail<'_>>,
-    store: &Part,
+    store: &Arc<dyn Store>,
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<Restored, BackupError> {
+    let mut filled = Filled { store, parts: Vec::new(), heads: Heads::default() };
+    filled.admit(&partitions_of(backup.values(), backup.heads())?)?;
     let mut values = backup.values().to_vec();
-    let total = backup.head().next.0 - 1;
+    let total = backup.heads().records();
+    let mut restored = 0;
     for block in backup.blocks() {
         let block = block?;
-        store.append(&block)?;
-        progress(block.next().0 - 1, total);
+        filled.append(&block)?;
+        restored += block.records.len() as u64;
+        progress(restored, total);
     }
-    let tail = tail.map(|tail| append_tail(backup, &tail, store, &mut values)).transpose()?;
-    for (key, value) in values {
+    let tail = tail.map(|tail| append_tail(backup, &tail, &mut filled, &mut values)).transpose()?;
+    for DurableValue { partition, key, value } in &values {
         if key.starts_with(crate::outbox::PREFIX) {
-            store.put_cursor(&key, &value)?;
+            filled.part(*partition)?.put_cursor(key, value)?;
         } else {
-            store.store().insert_common(&key, &value)?;
+            store.insert_common(key, value)?;
         }
     }
-    Ok(Restored { head: store.head()?, tail })
+    // Those without blocks are there too, and the first one always is.
+    for partition in partitions_of(&values, &filled.heads)? {
+        filled.part(partition)?;
+    }
+    filled.parts.iter().flatten().try_for_each(Part::release)?;
+    Ok(Restored { heads: filled.heads, tail })
 }
 
-/// Appends the blocks that a second copy has beyond the head. Its keys, if it has any, are the
+/// The partitions of which extents among values tell, and those that have blocks.
+fn partitions_of(values: &[DurableValue], heads: &Heads) -> Result<BTreeSet<Partition>, ExtentError> {
+    let commons: Vec<KeyAndValue> = values.iter().map(|value| (value.key.clone(), value.value.clone())).collect();
+    Ok(Extents::among(&commons)?.all().chain(heads.iter().map(|(partition, _)| partition)).collect())
+}
+
+/// A store that is being filled.
+struct Filled<'a> {
+    store: &'a Arc<dyn Store>,
+    /// The partitions that were taken, by number.
+    parts: Vec<Option<Part>>,
+    heads: Heads,
+}
+
+impl Filled<'_> {
+    /// Refuses more partitions than the store can have.
+    fn admit(&self, partitions: &BTreeSet<Partition>) -> Result<(), BackupError> {
+        let (found, most) = (partitions.len(), self.store.partitions_max());
+        match found <= most {
+            true => Ok(()),
+            false => Err(BackupError::TooManyPartitions { found, place: "a store on one machine", most }),
+        }
+    }
+
+    /// A partition, which is taken when it is the first time.
+    fn part(&mut self, partition: Partition) -> Result<&Part, StoreError> {
+        let place = usize::from(partition.0);
+        if self.parts.len() <= place {
+            self.parts.resize(place + 1, None);
+        }
+        match &mut self.parts[place] {
+            Some(part) => Ok(part),
+            none => Ok(none.insert(Part::take(Arc::clone(self.store), partition)?)),
+        }
+    }
+
+    fn append(&mut self, block: &Block) -> Result<(), StoreError> {
+        self.part(block.partition)?.append(block)?;
+        self.heads.pass(block)
+    }
+}
+
+/// Appends the blocks that a second copy has beyond the heads. Its keys, if it has any, are the
 /// newer ones.
 fn append_tail(
     backup: &BackupFolder,
     tail: &Tail<'_>,
-    store: &Part,
-    values: &mut Vec<(Vec<u8>, Vec<u8>)>,
+    filled: &mut Filled<'_>,
+    values: &mut Vec<DurableValue>,
 ) -> Result<TailTaken, BackupError> {
-    let begin = store.head()?;
+    let begin = filled.heads.clone();
     let mut stopped = None;
-    for block in tail.blocks_from(begin) {
+    for block in tail.blocks_from(&begin.cut()) {
         let block = match block {
             Ok(block) => block,
+            // What is damaged in one partition of a store ends that partition alone.
             Err(error) => {
-                stopped = Some(error);
-                break;
+                stopped.get_or_insert(error);
+                continue;
             }
         };
-        let is_before = block.next() <= begin.next;
+        let begun = begin.of(block.partition);
+        let is_before = block.next() <= begun.next;
         let parts = match is_before {
-            true => block.next() == begin.next && block.hash() != begin.hash,
-            false => store.head()?.admit(&block).is_err(),
+            true => block.next() == begun.next && block.hash() != begun.hash,
+            false => filled.heads.of(block.partition).admit(&block).is_err(),
         };
         if parts {
-            let detail = format!("block {} of the second copy does not belong to it", block.first.0);
+            let at = named(Position { partition: block.partition, sequence: block.first });
+            let detail = format!("the block at {at} of the second copy does not belong to it");
             return Err(BackupError::OtherJournal { folder: backup.path().to_path_buf(), detail });
         }
-        if is_before {
-            continue;
+        if !is_before {
+            filled.append(&block)?;
         }
-        store.append(&block)?;
     }
-    let records = store.head()?.next.0 - begin.next.0;
+    let records = filled.heads.records() - begin.records();
     let mut without_keys = None;
     if records > 0 {
         match tail.values() {
@@ -263,21 +359,24 @@ fn append_tail(
 type BlockStream<'a> = Box<dyn Iterator<Item = Result<Block, BackupError>> + 'a>;
 
 impl Tail<'_> {
-    /// The last block through a head and those beyond it, perhaps after some before.
-    fn blocks_from(&self, head: Head) -> BlockStream<'_> {
+    /// The last block of each partition through a cut and those beyond it, perhaps after some
+    /// before.
+    fn blocks_from(&self, cut: &Cut) -> BlockStream<'_> {
         match self {
             Tail::Backup(folder) => Box::new(folder.blocks()),
-            Tail::Store(store) => {
-                let from = Sequence(head.next.0 - 1).max(Sequence::FIRST);
-                Box::new(store.blocks(from).map(|block| block.map_err(BackupError::from)))
+            Tail::Store(parts) => {
+                let from = cut.clone();
+                let blocks =
+                    parts.iter().flat_map(move |part| part.blocks(from.of(part.partition()).max(Sequence::FIRST)));
+                Box::new(blocks.map(|block| block.map_err(BackupError::from)))
             }
         }
     }
 
-    fn values(&self) -> Result<Vec<KeyAndValue>, BackupError> {
+    fn values(&self) -> Result<Vec<DurableValue>, BackupError> {
         match self {
             Tail::Backup(folder) => Ok(folder.values().to_vec()),
-            Tail::Store(store) => Ok(durable_values(store)?),
+            Tail::Store(parts) => Ok(durable_values(*parts)?),
         }
     }
 }

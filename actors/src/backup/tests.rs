@@ -1,5 +1,5 @@
-//! Backups of stores in memory, for any journal, cut into any runs and files: a restored store
-//! equals the original, and damage is named.
+//! Backups of stores in memory, for any journals of any partitions, cut into any runs and files: a
+//! restored store equals the original, and damage is named.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,45 +11,97 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
+use crate::extents::Extent;
+use crate::store::{BlockHash, Head};
 use crate::testkit::MemoryStore;
+use ledger::id::GroupNumber;
 
-fn append(store: &Part, booked_at_ms: i64, records: Vec<Vec<u8>>) {
-    let head = store.head().unwrap();
-    let booked_at_ms = booked_at_ms.max(head.booked_at_ms);
-    let block = Block { partition: PARTITION, first: head.next, booked_at_ms, previous: head.hash, records };
-    store.append(&block).unwrap();
-}
+/// A store and its partitions.
+#[derive(Debug)]
+struct Journals(Vec<Part>);
 
-/// A journal of this number of blocks of two Records; each Record says `word`.
-fn journal(word: &str, blocks: u32) -> Part {
-    let store = MemoryStore::new().part();
-    store.store().insert_common(b"stamp/mode", b"sandbox").unwrap();
-    extend(&store, word, blocks);
-    store
-}
+impl Journals {
+    /// A new store with this number of partitions; of one partition it says nothing.
+    fn new(partitions: u16) -> Self {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        store.insert_common(b"stamp/mode", b"sandbox").unwrap();
+        if partitions > 1 {
+            let all = Extent { from: GroupNumber(0), first: Partition(0), count: partitions };
+            Extents::new(vec![all]).unwrap().keep(&*store).unwrap();
+        }
+        Self(Extents::of(&*store).unwrap().all().map(|one| Part::take(Arc::clone(&store), one).unwrap()).collect())
+    }
 
-fn extend(store: &Part, word: &str, blocks: u32) {
-    for _ in 0..blocks {
-        let next = store.head().unwrap().next.0;
-        append(store, 1_000, vec![format!("{word} {next}").into_bytes(), word.as_bytes().repeat(40)]);
+    /// The partitions that a restore has made, to be read only.
+    fn of(store: &Arc<dyn Store>) -> Self {
+        Self(Extents::parts_of(store).unwrap())
+    }
+
+    fn store(&self) -> &dyn Store {
+        &**self.0[0].store()
+    }
+
+    fn append(&self, partition: usize, booked_at_ms: i64, records: Vec<Vec<u8>>) {
+        let head = self.0[partition].head().unwrap();
+        let booked_at_ms = booked_at_ms.max(head.booked_at_ms);
+        let partition_of_block = self.0[partition].partition();
+        let (first, previous) = (head.next, head.hash);
+        let block = Block { partition: partition_of_block, first, booked_at_ms, previous, records };
+        self.0[partition].append(&block).unwrap();
+    }
+
+    fn heads(&self) -> Heads {
+        Heads::of_parts(&self.0).unwrap()
+    }
+
+    fn values(&self) -> Vec<DurableValue> {
+        durable_values(&self.0).unwrap()
+    }
+
+    /// The blocks of each partition.
+    fn blocks(&self) -> Vec<Vec<Block>> {
+        self.0.iter().map(|part| part.blocks(Sequence::FIRST).map(Result::unwrap).collect()).collect()
     }
 }
 
-fn run(store: &Part, folder: &Path, file_bytes_max: u64) -> Result<Taken, BackupError> {
+/// A journal of this number of blocks of two Records; each Record says `word`.
+fn journal(word: &str, blocks: u32) -> Journals {
+    let journal = Journals::new(1);
+    extend(&journal, word, blocks);
+    journal
+}
+
+fn extend(journals: &Journals, word: &str, blocks: u32) {
+    extend_in(journals, 0, word, blocks);
+}
+
+fn extend_in(journals: &Journals, partition: usize, word: &str, blocks: u32) {
+    for _ in 0..blocks {
+        let next = journals.0[partition].head().unwrap().next.0;
+        journals.append(partition, 1_000, vec![format!("{word} {next}").into_bytes(), word.as_bytes().repeat(40)]);
+    }
+}
+
+/// Three partitions, of which the last has a cursor and the middle one nothing.
+fn three(word: &str, blocks: u32) -> Journals {
+    let journals = Journals::new(3);
+    extend_in(&journals, 0, word, blocks);
+    extend_in(&journals, 2, word, blocks);
+    journals.0[2].put_cursor(b"webhooks/2", b"progress").unwrap();
+    journals
+}
+
+fn run(journals: &Journals, folder: &Path, file_bytes_max: u64) -> Result<Taken, BackupError> {
     let mut run = BackupRun::begin(folder, &mut |_, _| {})?;
     run.file_bytes_max = file_bytes_max;
-    let from = run.head().next;
-    run.take(frames(store, from)?, &mut |_, _| {})
+    let from = run.heads().next();
+    run.take(frames(&journals.0, &from)?, &mut |_, _| {})
 }
 
-fn restored(folder: &Path, tail: Option<Tail<'_>>) -> Result<(Part, Restored), BackupError> {
-    let store = MemoryStore::new().part();
+fn restored(folder: &Path, tail: Option<Tail<'_>>) -> Result<(Journals, Restored), BackupError> {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let restored = restore(&BackupFolder::open(folder)?, tail, &store, &mut |_, _| {})?;
-    Ok((store, restored))
-}
-
-fn blocks(store: &Part) -> Vec<Block> {
-    store.blocks(Sequence::FIRST).map(Result::unwrap).collect()
+    Ok((Journals::of(&store), restored))
 }
 
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
@@ -76,39 +128,59 @@ proptest! {
 
     #[test]
     fn what_is_restored_is_what_was_there(
-        blocks_of_runs in prop::collection::vec(prop::collection::vec((records(), 0_i64..5), 0..8), 1..5),
+        partitions in 1_u16..5,
+        blocks_of_runs in prop::collection::vec(prop::collection::vec((0_usize..5, records(), 0_i64..5), 0..8), 1..5),
         values in prop::collection::btree_map("keys/[a-z]{1,9}", prop::collection::vec(any::<u8>(), 0..99), 0..4),
+        cursors in prop::collection::btree_map((0_usize..5, "webhooks/[a-z]{1,9}"), prop::collection::vec(any::<u8>(), 0..99), 0..4),
         file_bytes_max in 1_u64..2_000,
     ) {
         let folder = TempDir::new().unwrap();
-        let store = MemoryStore::new().part();
+        let journals = Journals::new(partitions);
         for (key, value) in &values {
-            store.put_state(key.as_bytes(), value).unwrap();
+            journals.store().insert_common(key.as_bytes(), value).unwrap();
         }
-        store.put_state_lazily(b"snapshot/1", b"derived").unwrap();
+        let part = |number: usize| &journals.0[number % usize::from(partitions)];
+        for ((number, key), value) in &cursors {
+            part(*number).put_cursor(key.as_bytes(), value).unwrap();
+        }
+        part(1).put_state_lazily(b"snapshot/1", b"derived").unwrap();
         let mut booked_at_ms = 0;
         for blocks_of_run in blocks_of_runs {
-            let count: usize = blocks_of_run.iter().map(|(records, _)| records.len()).sum();
-            for (records, later) in blocks_of_run {
+            let count: usize = blocks_of_run.iter().map(|(_, records, _)| records.len()).sum();
+            for (number, records, later) in blocks_of_run {
                 booked_at_ms += later;
-                append(&store, booked_at_ms, records);
+                journals.append(number % usize::from(partitions), booked_at_ms, records);
             }
-            let taken = run(&store, folder.path(), file_bytes_max).unwrap();
+            let taken = run(&journals, folder.path(), file_bytes_max).unwrap();
             prop_assert_eq!(taken.records, count as u64);
-            prop_assert_eq!(taken.head, store.head().unwrap());
+            prop_assert_eq!(taken.heads, journals.heads());
         }
-        let (again, _) = restored(folder.path(), None).unwrap();
-        prop_assert_eq!(blocks(&again), blocks(&store));
-        prop_assert_eq!(durable_values(&again).unwrap(), durable_values(&store).unwrap());
-        prop_assert_eq!(again.state_keys(b"snapshot").unwrap(), Vec::<Vec<u8>>::new());
+        let (again, told) = restored(folder.path(), None).unwrap();
+        prop_assert_eq!(&told.heads, &journals.heads());
+        prop_assert_eq!(again.blocks(), journals.blocks());
+        prop_assert_eq!(again.values(), journals.values());
+        prop_assert_eq!(again.0[usize::from(partitions) - 1].state_keys(b"snapshot").unwrap(), Vec::<Vec<u8>>::new());
+        // Blocks of all partitions stand in the order of booking.
+        let booked: Vec<_> = frames(&journals.0, &Cut::default()).unwrap().filter_map(|frame| match frame.unwrap() {
+            Frame::Block(block) => Some(block.booked_at_ms),
+            _ => None,
+        }).collect();
+        prop_assert!(booked.is_sorted(), "{:?}", booked);
     }
 
     #[test]
-    fn a_frame_reads_back_and_no_byte_of_it_can_change(records in records(), place in any::<prop::sample::Index>(), bit in 0_u8..8) {
-        let head = Head { next: Sequence(7), hash: crate::store::BlockHash([9; 32]), booked_at_ms: -5 };
-        let block = Block { partition: PARTITION, first: head.next, booked_at_ms: 3, previous: head.hash, records };
-        let value = Frame::Value { key: b"key".to_vec(), value: b"value".to_vec() };
-        for frame in [Frame::Block(block), value, Frame::End(head)] {
+    fn a_frame_reads_back_and_no_byte_of_it_can_change(
+        records in records(),
+        partition in 0_u16..3,
+        place in any::<prop::sample::Index>(),
+        bit in 0_u8..8,
+    ) {
+        let head = Head { next: Sequence(7), hash: BlockHash([9; 32]), booked_at_ms: -5 };
+        let partition = Partition(partition);
+        let block = Block { partition, first: head.next, booked_at_ms: 3, previous: head.hash, records };
+        let value = Frame::Value(DurableValue { partition, key: b"key".to_vec(), value: b"value".to_vec() });
+        let heads = Heads::new(vec![Head::EMPTY, head]);
+        for frame in [Frame::Block(block), value, Frame::End(heads)] {
             let mut bytes = Vec::new();
             write_magic(&mut bytes).unwrap();
             bytes.extend(frame.to_bytes().unwrap());
@@ -120,10 +192,36 @@ proptest! {
             prop_assert_eq!(read(&bytes).unwrap(), frame);
             let at = place.index(bytes.len());
             prop_assert!(read(&bytes[..at]).is_err(), "cut at {}", at);
+            let format = 15;
             bytes[at] ^= 1 << bit;
-            prop_assert!(read(&bytes).is_err(), "changed at {}", at);
+            // Another format byte alone can be an earlier format, in which a block is the same.
+            prop_assert!(at == format || read(&bytes).is_err(), "changed at {}", at);
         }
     }
+}
+
+/// A backup of format 1, as releases before this one made it. It is restored, and goes on.
+#[test]
+fn a_backup_of_format_1_is_read_and_goes_on() {
+    let folder = TempDir::new().unwrap();
+    for line in include_str!("../../tests/golden/backup-1.txt").lines() {
+        let (name, digits) = line.split_once(' ').unwrap();
+        let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
+        fs::write(folder.path().join(name), (0..digits.len()).step_by(2).map(byte).collect::<Vec<_>>()).unwrap();
+    }
+    let journals = journal("a", 3);
+    extend(&journals, "b", 2);
+    journals.0[0].put_cursor(b"webhooks/1", b"progress").unwrap();
+    let (again, told) = restored(folder.path(), None).unwrap();
+    assert_eq!((again.blocks(), again.values(), told.heads), (journals.blocks(), journals.values(), journals.heads()));
+    extend(&journals, "a", 1);
+    assert_eq!(run(&journals, folder.path(), 1 << 20).unwrap().records, 2);
+    assert_eq!(restored(folder.path(), None).unwrap().0.blocks(), journals.blocks());
+    let formats: Vec<u8> = files(folder.path()).iter().filter_map(|(_, bytes)| bytes.get(15).copied()).collect();
+    assert_eq!(formats, [1, 1, 2, 2], "its files stay as they are, and `keys` is of this format");
+    let mut run = BackupRun::begin(folder.path(), &mut |_, _| {}).unwrap();
+    run.merge().unwrap();
+    check(folder.path()).unwrap();
 }
 
 #[test]
@@ -133,8 +231,8 @@ fn a_run_that_takes_often_has_few_files_and_the_same_blocks() {
     let mut run = BackupRun::begin(folder.path(), &mut |_, _| {}).unwrap();
     let (mut files_most, mut crashes) = (0, 0);
     for _ in 0..300 {
-        let from = run.head().next;
-        assert_eq!(run.take(frames(&store, from).unwrap(), &mut |_, _| {}).unwrap().records, 2);
+        let from = run.heads().next();
+        assert_eq!(run.take(frames(&store.0, &from).unwrap(), &mut |_, _| {}).unwrap().records, 2);
         // The files before the merge: a crash may leave those after the merged one behind.
         let before = files(folder.path());
         run.merge().unwrap();
@@ -148,17 +246,17 @@ fn a_run_that_takes_often_has_few_files_and_the_same_blocks() {
             after.iter().for_each(|(name, bytes)| fs::write(crashed.path().join(name), bytes).unwrap());
             check(crashed.path()).unwrap();
             let again = super::tests::run(&store, crashed.path(), 1 << 20).unwrap();
-            assert_eq!((again.records, again.head), (0, store.head().unwrap()));
+            assert_eq!((again.records, again.heads), (0, store.heads()));
         }
         files_most = files_most.max(files(folder.path()).len());
         extend(&store, "a", 1);
     }
     assert!(crashes == 20 && (4..=30).contains(&files_most), "{files_most} files");
-    let from = run.head().next;
-    run.take(frames(&store, from).unwrap(), &mut |_, _| {}).unwrap();
+    let from = run.heads().next();
+    run.take(frames(&store.0, &from).unwrap(), &mut |_, _| {}).unwrap();
     check(folder.path()).unwrap();
     let (again, _) = restored(folder.path(), None).unwrap();
-    assert_eq!(blocks(&again), blocks(&store));
+    assert_eq!(again.blocks(), store.blocks());
     drop(run);
     // A file does not grow beyond the largest size.
     for _ in 0..20 {
@@ -188,7 +286,7 @@ fn a_backup_in_runs_holds_what_one_run_holds() {
     assert_eq!(names(once.path()), ["000001.blocks", "keys", "lock"]);
     assert_eq!(names(often.path()).len(), 5 + 2);
     for folder in [&often, &once] {
-        assert_eq!(blocks(&restored(folder.path(), None).unwrap().0), blocks(&store));
+        assert_eq!(restored(folder.path(), None).unwrap().0.blocks(), store.blocks());
     }
     let keys = |folder: &Path| fs::read(folder.join("keys")).unwrap();
     assert_eq!(keys(often.path()), keys(once.path()));
@@ -201,18 +299,18 @@ fn a_run_that_is_cut_anywhere_changes_nothing() {
     run(&store, folder.path(), 200).unwrap();
     let before = files(folder.path());
     extend(&store, "a", 6);
-    let from = store.blocks(Sequence(5)).next().unwrap().unwrap().first;
-    let whole = frames(&store, from).unwrap().count();
+    let from = Cut::new(vec![store.0[0].blocks(Sequence(5)).next().unwrap().unwrap().first]);
+    let whole = frames(&store.0, &from).unwrap().count();
     for length in 0..whole {
         let mut run = BackupRun::begin(folder.path(), &mut |_, _| {}).unwrap();
         run.file_bytes_max = 200;
-        let cut = frames(&store, from).unwrap().take(length);
+        let cut = frames(&store.0, &from).unwrap().take(length);
         let error = run.take(cut, &mut |_, _| {}).unwrap_err();
         assert!(matches!(error, BackupError::Source("it breaks off")), "{length}: {error}");
         assert_eq!(files(folder.path()), before, "{length}");
     }
     run(&store, folder.path(), 200).unwrap();
-    assert_eq!(blocks(&restored(folder.path(), None).unwrap().0), blocks(&store));
+    assert_eq!(restored(folder.path(), None).unwrap().0.blocks(), store.blocks());
 }
 
 /// A kill can come between any two of a run's changes to the folder's names.
@@ -223,7 +321,7 @@ fn a_run_that_is_killed_between_two_renames_is_run_again() {
     for place in [&folder, &whole] {
         run(&store, place.path(), 200).unwrap();
     }
-    let first = store.head().unwrap();
+    let first = store.heads();
     let counted = files(folder.path()).len();
     extend(&store, "a", 6);
     run(&store, whole.path(), 200).unwrap();
@@ -231,14 +329,14 @@ fn a_run_that_is_killed_between_two_renames_is_run_again() {
     for (name, bytes) in new {
         fs::write(folder.path().join(&name), bytes).unwrap();
         fs::write(folder.path().join("000099.blocks~"), b"unfinished").unwrap();
-        assert_eq!(restored(folder.path(), None).unwrap().1.head, first, "until the keys are there, nothing counts");
+        assert_eq!(restored(folder.path(), None).unwrap().1.heads, first, "until the keys are there, nothing counts");
     }
     let other = journal("b", 3);
     assert!(matches!(run(&other, folder.path(), 200), Err(BackupError::OtherJournal { .. })));
     extend(&store, "a", 1);
     run(&store, folder.path(), 1 << 20).unwrap();
     assert_eq!(files(folder.path()).len(), counted + 1, "the files that did not count were replaced by one");
-    assert_eq!(blocks(&restored(folder.path(), None).unwrap().0), blocks(&store));
+    assert_eq!(restored(folder.path(), None).unwrap().0.blocks(), store.blocks());
 
     let begun = TempDir::new().unwrap();
     run(&journal("a", 0), begun.path(), 200).unwrap();
@@ -292,7 +390,7 @@ fn every_damage_is_named_by_its_file() {
         fs::write(folder.path().join(name), newer).unwrap();
         let error = check(folder.path()).unwrap_err();
         assert!(
-            error.to_string().ends_with("written in format 2; this release reads formats up to 1: use a newer release")
+            error.to_string().ends_with("written in format 3; this release reads formats up to 2: use a newer release")
         );
         fs::write(folder.path().join(name), bytes).unwrap();
     }
@@ -329,9 +427,9 @@ fn a_journal_that_does_not_continue_the_backup_is_refused() {
 #[test]
 fn a_source_that_leaves_something_out_is_found_out() {
     let store = journal("a", 4);
-    let whole: Vec<Frame> = frames(&store, Sequence::FIRST).unwrap().map(Result::unwrap).collect();
+    let whole: Vec<Frame> = frames(&store.0, &Cut::default()).unwrap().map(Result::unwrap).collect();
     for left_out in 0..whole.len() {
-        if matches!(whole[left_out], Frame::Value { .. }) {
+        if matches!(whole[left_out], Frame::Value(_)) {
             continue;
         }
         let folder = TempDir::new().unwrap();
@@ -351,9 +449,9 @@ fn a_tail_goes_on_where_the_backup_ends() {
     extend(&store, "a", 4);
     run(&store, second.path(), 300).unwrap();
     let other_backup = BackupFolder::open(second.path()).unwrap();
-    for tail in [Tail::Store(&store), Tail::Backup(&other_backup)] {
+    for tail in [Tail::Store(&store.0), Tail::Backup(&other_backup)] {
         let (again, told) = restored(folder.path(), Some(tail)).unwrap();
-        assert_eq!(blocks(&again), blocks(&store));
+        assert_eq!(again.blocks(), store.blocks());
         assert_eq!(again.store().common(b"keys/month/1").unwrap().as_deref(), Some(&b"newer"[..]));
         let told = told.tail.unwrap();
         assert!((told.records, told.stopped.is_none(), told.without_keys.is_none()) == (8, true, true), "{told:?}");
@@ -361,7 +459,7 @@ fn a_tail_goes_on_where_the_backup_ends() {
     let (_, told) = restored(second.path(), Some(Tail::Backup(&BackupFolder::open(folder.path()).unwrap()))).unwrap();
     assert_eq!(told.tail.unwrap().records, 0, "an older copy gives nothing");
     for other in [journal("b", 7), journal("b", 3)] {
-        let error = restored(folder.path(), Some(Tail::Store(&other))).unwrap_err();
+        let error = restored(folder.path(), Some(Tail::Store(&other.0))).unwrap_err();
         assert!(matches!(error, BackupError::OtherJournal { .. }), "{error}");
     }
     // Cut somewhere behind the first copy's end.
@@ -372,5 +470,136 @@ fn a_tail_goes_on_where_the_backup_ends() {
     let told = told.tail.unwrap();
     assert!(told.stopped.unwrap().to_string().contains("000003.blocks: damaged: it is cut off"));
     assert!((1..8).contains(&told.records));
-    assert!(blocks(&store).starts_with(&blocks(&again)));
+    assert!(store.blocks()[0].starts_with(&again.blocks()[0]));
+}
+
+#[test]
+fn all_partitions_are_restored_with_their_cursors_and_the_extents() {
+    let folder = TempDir::new().unwrap();
+    let journals = three("a", 3);
+    run(&journals, folder.path(), 300).unwrap();
+    extend_in(&journals, 2, "a", 2);
+    let taken = run(&journals, folder.path(), 300).unwrap();
+    assert_eq!((taken.records, taken.heads.cut().to_string()), (4, "0=6,1=0,2=10".to_owned()));
+    let (again, told) = restored(folder.path(), None).unwrap();
+    assert_eq!((again.0.len(), &told.heads), (3, &journals.heads()));
+    assert_eq!((again.blocks(), again.values()), (journals.blocks(), journals.values()));
+    assert_eq!(again.0[2].cursor(b"webhooks/2").unwrap().unwrap(), b"progress");
+    assert_eq!(again.0[0].cursor_keys().unwrap(), Vec::<Vec<u8>>::new());
+    // The partitions were given up by whoever restored them, and one without blocks is there too.
+    for part in &again.0 {
+        assert!(again.store().epoch(part.partition()).unwrap().0 > 0);
+    }
+}
+
+#[test]
+fn a_run_that_is_cut_anywhere_changes_nothing_in_any_partition() {
+    let folder = TempDir::new().unwrap();
+    let journals = three("a", 2);
+    run(&journals, folder.path(), 300).unwrap();
+    let before = files(folder.path());
+    extend_in(&journals, 2, "a", 3);
+    extend_in(&journals, 1, "a", 2);
+    let from = BackupFolder::open(folder.path()).unwrap().heads().next();
+    let whole = frames(&journals.0, &from).unwrap().count();
+    for length in 0..whole {
+        let mut run = BackupRun::begin(folder.path(), &mut |_, _| {}).unwrap();
+        run.file_bytes_max = 300;
+        let cut = frames(&journals.0, &from).unwrap().take(length);
+        assert!(matches!(run.take(cut, &mut |_, _| {}), Err(BackupError::Source("it breaks off"))), "{length}");
+        assert_eq!(files(folder.path()), before, "{length}");
+    }
+    // What is left out in one partition is noticed, although the others are whole.
+    let frames_of_all: Vec<Frame> = frames(&journals.0, &from).unwrap().map(Result::unwrap).collect();
+    for left_out in 0..whole {
+        if !matches!(frames_of_all[left_out], Frame::Block(_)) {
+            continue;
+        }
+        let mut run = BackupRun::begin(folder.path(), &mut |_, _| {}).unwrap();
+        let rest = frames_of_all.iter().enumerate().filter(|(at, _)| *at != left_out);
+        assert!(run.take(rest.map(|(_, frame)| Ok(frame.clone())), &mut |_, _| {}).is_err(), "{left_out}");
+        assert_eq!(files(folder.path()), before, "{left_out}");
+    }
+    run(&journals, folder.path(), 300).unwrap();
+    assert_eq!(restored(folder.path(), None).unwrap().0.blocks(), journals.blocks());
+}
+
+#[test]
+fn another_journal_is_told_by_the_partition_that_differs() {
+    let folder = TempDir::new().unwrap();
+    run(&three("a", 4), folder.path(), 1 << 20).unwrap();
+    let before = files(folder.path());
+    let told = |blocks: [u32; 2], words: [&str; 2]| {
+        let other = Journals::new(3);
+        extend_in(&other, 0, words[0], blocks[0]);
+        extend_in(&other, 2, words[1], blocks[1]);
+        let error = run(&other, folder.path(), 1 << 20).unwrap_err();
+        assert!(matches!(error, BackupError::OtherJournal { .. }), "{error}");
+        assert_eq!(files(folder.path()), before);
+        error.to_string()
+    };
+    let shorter = told([4, 3], ["a", "a"]);
+    assert!(shorter.ends_with("goes through sequence 8 of partition 2, and the journal ends at 6"), "{shorter}");
+    for blocks in [4, 6] {
+        let other = told([4, blocks], ["a", "b"]);
+        assert!(other.ends_with("another block at sequence 8 of partition 2"), "{other}");
+        let other = told([blocks, 4], ["b", "a"]);
+        assert!(other.ends_with("another block at sequence 8"), "{other}");
+    }
+}
+
+/// A backup of a store that got more partitions since.
+#[test]
+fn a_backup_goes_on_with_the_partitions_that_came_later() {
+    let folder = TempDir::new().unwrap();
+    let before = journal("a", 2);
+    run(&before, folder.path(), 1 << 20).unwrap();
+    let store = Arc::clone(before.0[0].store());
+    let more = Extents::of(&*store).unwrap().grown(GroupNumber(9), 2).unwrap().keep(&*store).unwrap();
+    let grown = Journals(more.all().map(|one| Part::take(Arc::clone(&store), one).unwrap()).collect());
+    extend_in(&grown, 1, "a", 3);
+    extend_in(&grown, 0, "a", 1);
+    assert_eq!(run(&grown, folder.path(), 1 << 20).unwrap().records, 8);
+    let (again, _) = restored(folder.path(), None).unwrap();
+    assert_eq!((again.blocks(), again.values()), (grown.blocks(), grown.values()));
+}
+
+#[test]
+fn a_tail_goes_on_in_every_partition_and_brings_its_cursors() {
+    let (folder, second) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let journals = three("a", 2);
+    run(&journals, folder.path(), 1 << 20).unwrap();
+    for (partition, blocks) in [(0, 1), (1, 2), (2, 3)] {
+        extend_in(&journals, partition, "a", blocks);
+    }
+    journals.0[1].put_cursor(b"webhooks/1", b"newer").unwrap();
+    run(&journals, second.path(), 300).unwrap();
+    let other_backup = BackupFolder::open(second.path()).unwrap();
+    for tail in [Tail::Store(&journals.0), Tail::Backup(&other_backup)] {
+        let (again, told) = restored(folder.path(), Some(tail)).unwrap();
+        assert_eq!((again.blocks(), again.values()), (journals.blocks(), journals.values()));
+        assert_eq!((told.tail.unwrap().records, told.heads), (12, journals.heads()));
+    }
+    let other = three("a", 2);
+    extend_in(&other, 2, "b", 1);
+    let longer = three("b", 3);
+    restored(folder.path(), Some(Tail::Store(&other.0))).unwrap();
+    let error = restored(folder.path(), Some(Tail::Store(&longer.0))).unwrap_err();
+    assert!(matches!(error, BackupError::OtherJournal { .. }), "{error}");
+}
+
+#[test]
+fn a_store_that_has_no_room_for_the_partitions_is_refused_at_once() {
+    let (folder, data) = (TempDir::new().unwrap(), TempDir::new().unwrap());
+    let store: Arc<dyn Store> = Arc::new(crate::store::SledStore::open(data.path(), &Default::default()).unwrap());
+    for (partitions, fits) in [(65, false), (64, true)] {
+        let journals = Journals::new(partitions);
+        extend_in(&journals, usize::from(partitions) - 1, "a", 1);
+        let folder = folder.path().join(partitions.to_string());
+        run(&journals, &folder, 1 << 20).unwrap();
+        let filled = restore(&BackupFolder::open(&folder).unwrap(), None, &store, &mut |_, _| {});
+        let said = filled.map(drop).map_err(|error| error.to_string());
+        let refused = "the backup has 65 partitions, and a store on one machine has 64 at most".to_owned();
+        assert_eq!(said, if fits { Ok(()) } else { Err(refused) });
+    }
 }

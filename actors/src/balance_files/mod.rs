@@ -20,7 +20,7 @@ mod receivables;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
+use std::fs::{DirEntry, File};
 use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
@@ -35,7 +35,7 @@ use parking_lot::Mutex;
 
 use crate::priority;
 use crate::records::{LoadError, booked_record};
-use crate::store::{Part, Sequence, StoreError};
+use crate::store::{Part, Partition, Sequence, StoreError, file_name_of, file_of};
 
 use file::{BalanceFile, FileCut, FileError, FileSource};
 use receivables::ReceivablesFile;
@@ -246,26 +246,42 @@ impl BalanceFiles {
 
     /// The same from the folder of the files of a store that another process has open; those before
     /// the first Record when none can be read.
-    pub fn nearest_in(folder: &Path, time: Timestamp, through: Sequence) -> AsOf {
-        Self::find_in(folder, time, through, false)
+    pub fn nearest_in(folder: &Path, partition: Partition, time: Timestamp, through: Sequence) -> AsOf {
+        Self::find_in(folder, partition, time, through, false)
     }
 
     /// The same with what is due then.
-    pub fn nearest_with_receivables_in(folder: &Path, time: Timestamp, through: Sequence) -> AsOf {
-        Self::find_in(folder, time, through, true)
+    pub fn nearest_with_receivables_in(
+        folder: &Path,
+        partition: Partition,
+        time: Timestamp,
+        through: Sequence,
+    ) -> AsOf {
+        Self::find_in(folder, partition, time, through, true)
     }
 
-    fn find_in(folder: &Path, time: Timestamp, through: Sequence, has_receivables: bool) -> AsOf {
+    /// The partitions that may have files in such a folder, in their order from 0.
+    pub fn partitions_in(folder: &Path) -> impl Iterator<Item = Partition> {
+        let names = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+        let numbers = names.filter_map(|name| Some(file_of(name.to_str()?).0.0));
+        (0..=numbers.max().unwrap_or_default()).map(Partition)
+    }
+
+    fn find_in(folder: &Path, partition: Partition, time: Timestamp, through: Sequence, has_receivables: bool) -> AsOf {
         let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
-        let mut found: Vec<_> = entries
-            .filter_map(|entry| Some((FileCut::of_file_name(entry.file_name().to_str()?)?, entry.path())))
-            .collect();
+        let of_entry = |entry: DirEntry| {
+            let name = entry.file_name();
+            let (_, name) = Some(file_of(name.to_str()?)).filter(|(owner, _)| *owner == partition)?;
+            Some((FileCut::of_file_name(name)?, entry.path()))
+        };
+        let mut found: Vec<_> = entries.filter_map(of_entry).collect();
         found.retain(|(cut, _)| cut.through <= through && cut.booked_at_ms < time.0);
         found.sort_unstable();
         let opened = |(cut, path): &(FileCut, _)| {
             let mut as_of = AsOf::of_file(File::open(path).ok()?).ok().filter(|as_of| as_of.check().is_ok())?;
             if has_receivables {
-                let file = File::open(folder.join(receivables::file_name(*cut))).ok()?;
+                let name = file_name_of(partition, &receivables::file_name(*cut));
+                let file = File::open(folder.join(name)).ok()?;
                 as_of.receivables = Some(ReceivablesFile::Alone(file).read(*cut).ok()?);
             }
             Some(as_of)

@@ -6,6 +6,7 @@
 //! <data>/state/     the keys and values: snapshots, sealed keys, stamps
 //! <data>/cursors    the values that change every second; see `cursors.rs`
 //! <data>/files/     what is derived from the journal and too large for a value
+//!                   (`00001.` before the names of partition 1)
 //! <data>/anchor     the head of the journal once more; see `anchor.rs`
 //! <data>/ballast    takes room, to be deleted when the disk is full; see `space.rs`
 //! ```
@@ -13,6 +14,7 @@
 //! Journal and state area are separate databases so that the journal is only ever appended to: it
 //! goes on in another segment when one is full, and can be copied while it grows.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::io::{self, Write};
@@ -63,6 +65,9 @@ pub struct SledStore {
 }
 
 impl SledStore {
+    /// How many partitions it has at most.
+    pub const PARTITIONS_MAX: usize = anchor::PARTITIONS_MAX;
+
     /// Opens the store in `data`, or makes an empty one there. Waits for a process that is just
     /// ending.
     pub fn open(data: &Path, options: &SledOptions) -> Result<SledStore, StoreError> {
@@ -172,9 +177,6 @@ impl SledStore {
         &self,
         tenure: Tenure,
     ) -> Result<RwLockReadGuard<'_, BTreeMap<Partition, Epoch>>, StoreError> {
-        if tenure.partition != BESIDE {
-            return Err(StoreError::Unstorable("a store on one machine keeps values and files of partition 0 only"));
-        }
         let epochs = self.epochs.read();
         tenure.admit(epochs.get(&tenure.partition).copied().unwrap_or_default())?;
         Ok(epochs)
@@ -237,6 +239,7 @@ impl Store for SledStore {
     fn put_state(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>, how: Durability) -> Result<(), StoreError> {
         admit_state_key(key)?;
         let _owner = self.admit_beside_journal(tenure)?;
+        let key = &*key_of(tenure.partition, key);
         match (value, how) {
             (Some(value), Durability::Durable) => return self.write(|| self.state.put_durably(key, value)),
             (None, Durability::Durable) => return self.write(|| self.state.delete_durably(key)),
@@ -248,12 +251,11 @@ impl Store for SledStore {
     }
 
     fn states(&self, partition: Partition, keys: &[&[u8]]) -> Result<Vec<Option<Vec<u8>>>, StoreError> {
-        let read = |key: &&[u8]| if partition == BESIDE { self.state.value(key) } else { Ok(None) };
-        keys.iter().map(read).collect()
+        keys.iter().map(|key| self.state.value(&key_of(partition, key))).collect()
     }
 
     fn state_keys(&self, partition: Partition, prefix: &[u8]) -> Result<Vec<Vec<u8>>, StoreError> {
-        if partition == BESIDE { self.state.keys(prefix) } else { Ok(Vec::new()) }
+        Ok(keys_within(partition, self.state.keys(&key_of(partition, prefix))?))
     }
 
     fn insert_common(&self, key: &[u8], value: &[u8]) -> Result<Vec<u8>, StoreError> {
@@ -290,23 +292,23 @@ impl Store for SledStore {
         admit_state_key(key)?;
         let _owner = self.admit_beside_journal(tenure)?;
         self.admit_write()?;
-        self.cursors.put(key, value);
+        self.cursors.put(&key_of(tenure.partition, key), value);
         self.write_behind.note_cursor();
         Ok(())
     }
 
     fn cursor(&self, partition: Partition, key: &[u8]) -> Result<Option<Vec<u8>>, StoreError> {
-        Ok(Some(key).filter(|_| partition == BESIDE).and_then(|key| self.cursors.value(key)))
+        Ok(self.cursors.value(&key_of(partition, key)))
     }
 
     fn cursor_keys(&self, partition: Partition) -> Result<Vec<Vec<u8>>, StoreError> {
-        Ok(if partition == BESIDE { self.cursors.keys() } else { Vec::new() })
+        Ok(keys_within(partition, self.cursors.keys()))
     }
 
     fn put_file(&self, tenure: Tenure, name: &str, bytes: &[u8]) -> Result<(), StoreError> {
         admit_file_name(name)?;
         let _owner = self.admit_beside_journal(tenure)?;
-        self.write_derived(|| self.files.put(name, bytes))
+        self.write_derived(|| self.files.put(&file_name_of(tenure.partition, name), bytes))
     }
 
     fn put_file_in_parts(
@@ -317,7 +319,7 @@ impl Store for SledStore {
     ) -> Result<u64, StoreError> {
         admit_file_name(name)?;
         let _owner = self.admit_beside_journal(tenure)?;
-        self.write_derived(|| self.files.put_in_parts(name, write))
+        self.write_derived(|| self.files.put_in_parts(&file_name_of(tenure.partition, name), write))
     }
 
     fn file_part(
@@ -328,17 +330,25 @@ impl Store for SledStore {
         length: usize,
     ) -> Result<Option<Vec<u8>>, StoreError> {
         admit_file_name(name)?;
-        if partition == BESIDE { self.files.part(name, offset, length) } else { Ok(None) }
+        self.files.part(&file_name_of(partition, name), offset, length)
     }
 
     fn files(&self, partition: Partition) -> Result<Vec<(String, u64)>, StoreError> {
-        if partition == BESIDE { self.files.list() } else { Ok(Vec::new()) }
+        let own = |(name, bytes): (String, u64)| match file_of(&name) {
+            (owner, name) if owner == partition => Some((name.to_owned(), bytes)),
+            _ => None,
+        };
+        Ok(self.files.list()?.into_iter().filter_map(own).collect())
     }
 
     fn remove_file(&self, tenure: Tenure, name: &str) -> Result<(), StoreError> {
         admit_file_name(name)?;
         let _owner = self.admit_beside_journal(tenure)?;
-        self.write_derived(|| self.files.remove(name))
+        self.write_derived(|| self.files.remove(&file_name_of(tenure.partition, name)))
+    }
+
+    fn partitions_max(&self) -> usize {
+        Self::PARTITIONS_MAX
     }
 
     fn free_bytes(&self) -> Result<Option<u64>, StoreError> {
@@ -359,8 +369,42 @@ impl Store for SledStore {
     }
 }
 
-/// The partition to which state, cursors and files belong; only the journal may have more.
-const BESIDE: Partition = Partition(0);
+/// Before the keys of values and cursors of other partitions than 0; the partition's number
+/// follows, big-endian, and then the key.
+const OF_PARTITION: &[u8] = b"partition/";
+
+/// A key of a partition as it stands in the state area and among the cursors.
+fn key_of(partition: Partition, key: &[u8]) -> Cow<'_, [u8]> {
+    match partition {
+        Partition(0) => Cow::Borrowed(key),
+        Partition(number) => Cow::Owned([OF_PARTITION, &number.to_be_bytes(), key].concat()),
+    }
+}
+
+/// The keys of one partition, as its owner calls them, in their order.
+fn keys_within(partition: Partition, keys: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    let own = |key: Vec<u8>| match partition {
+        Partition(0) => (!key.starts_with(OF_PARTITION)).then_some(key),
+        partition => key.strip_prefix(&*key_of(partition, b"")).map(<[u8]>::to_vec),
+    };
+    keys.into_iter().filter_map(own).collect()
+}
+
+/// The name of a partition's file in the folder `files`: its number stands before it, but for
+/// partition 0. No name begins with a digit.
+pub(crate) fn file_name_of(partition: Partition, name: &str) -> String {
+    match partition {
+        Partition(0) => name.to_owned(),
+        Partition(number) => format!("{number:05}.{name}"),
+    }
+}
+
+/// The partition of a file of that folder, and the name that its owner gave it.
+pub(crate) fn file_of(name: &str) -> (Partition, &str) {
+    let named = name.split_once('.').filter(|(number, _)| number.len() == 5);
+    let found = named.and_then(|(number, name)| Some((Partition(number.parse().ok()?), name)));
+    found.unwrap_or((Partition(0), name))
+}
 
 /// The folder of the state area.
 const STATE: &str = "state";

@@ -39,6 +39,7 @@ use crate::cut::Position;
 
 pub use self::chunk::{Key as ChunkKey, cut};
 pub use self::disk::SledStore;
+pub(crate) use self::disk::{file_name_of, file_of};
 pub(crate) use self::durable_sync::with_short_slice;
 pub use self::durable_sync::{durable_syncs, durable_syncs_at_once_max};
 #[cfg(feature = "testkit")]
@@ -222,6 +223,11 @@ pub trait Store: Send + Sync + 'static {
 
     /// Removes a file; removing an absent one changes nothing.
     fn remove_file(&self, tenure: Tenure, name: &str) -> Result<(), StoreError>;
+
+    /// How many partitions it may have.
+    fn partitions_max(&self) -> usize {
+        1 << 16
+    }
 
     /// Bytes that are free where the store writes; none for a store that does not know.
     fn free_bytes(&self) -> Result<Option<u64>, StoreError> {

@@ -27,6 +27,7 @@ pub fn all<Open: Fn() -> Arc<dyn Store>>(create: impl Fn() -> Open) {
     records_of_any_size_are_found_by_sequence(&create);
     partitions_are_apart(&create());
     blocks_of_several_partitions_in_one_call(&create());
+    partitions_have_nothing_in_common(&create());
     state_is_replaced_and_removed(&create());
     state_of_any_size(&create());
     the_first_writer_of_a_common_key_wins(&create());
@@ -92,6 +93,53 @@ fn cursors_are_replaced_and_removed(open: &dyn Fn() -> Part) {
         assert_eq!(store.cursor(b"gone").unwrap(), None);
         assert_eq!(store.state(b"key").unwrap(), Some(b"apart".to_vec()));
     }
+}
+
+/// Each partition has values, cursors and files of its own under the same keys and names.
+fn partitions_have_nothing_in_common(open: &dyn Fn() -> Part) {
+    let first = open();
+    let second = Part::take(Arc::clone(first.store()), Partition(258)).unwrap();
+    for (part, content) in [(&first, b"first"), (&second, b"other")] {
+        part.put_state(b"key", content).unwrap();
+        part.put_state_lazily(b"lazy", content).unwrap();
+        part.put_cursor(b"cursor", content).unwrap();
+        part.put_file("run", content).unwrap();
+        part.put_file_in_parts("part-1.x", &mut |file| file.write_all(content)).unwrap();
+    }
+    second.put_state(b"alone", b"").unwrap();
+    second.put_cursor(b"alone", b"").unwrap();
+    second.put_file("alone", b"").unwrap();
+    assert!(second.put_state(&[b'k'; 128], b"long").is_ok());
+    assert!(second.put_cursor(&[b'k'; 128], b"long").is_ok());
+    second.delete_state(&[b'k'; 128]).unwrap();
+    second.delete_cursor(&[b'k'; 128]).unwrap();
+    drop((first, second));
+    let first = open();
+    let second = Part::reading(Arc::clone(first.store()), Partition(258));
+    for (part, content, alone) in [(&first, b"first", false), (&second, b"other", true)] {
+        assert_eq!(part.state(b"key").unwrap().unwrap(), content);
+        assert_eq!(part.cursor(b"cursor").unwrap().unwrap(), content);
+        assert_eq!(part.file_part("run", 0, 9).unwrap().unwrap(), content);
+        assert_eq!(part.file_part("part-1.x", 0, 9).unwrap().unwrap(), content);
+        let keys = |all: &[&str]| all.iter().map(|key| key.as_bytes().to_vec()).collect::<Vec<_>>();
+        let (state, cursors, files): (&[_], &[_], &[_]) = match alone {
+            true => (&["alone", "key", "lazy"], &["alone", "cursor"], &[("alone", 0), ("part-1.x", 5), ("run", 5)]),
+            false => (&["key", "lazy"], &["cursor"], &[("part-1.x", 5), ("run", 5)]),
+        };
+        assert_eq!(part.state_keys(b"").unwrap(), keys(state));
+        assert_eq!(part.state_keys(b"ke").unwrap(), keys(&["key"]));
+        assert_eq!(part.cursor_keys().unwrap(), keys(cursors));
+        let named: Vec<_> = files.iter().map(|(name, bytes)| ((*name).to_owned(), *bytes)).collect();
+        assert_eq!(part.files().unwrap(), named);
+    }
+    assert!(first.state(b"alone").unwrap().is_none() && first.cursor(b"alone").unwrap().is_none());
+    assert!(first.file_part("alone", 0, 9).unwrap().is_none());
+    let second = Part::take(Arc::clone(first.store()), Partition(258)).unwrap();
+    second.remove_file("run").unwrap();
+    second.delete_cursor(b"cursor").unwrap();
+    second.delete_state(b"key").unwrap();
+    assert_eq!(first.file_part("run", 0, 9).unwrap().unwrap(), b"first");
+    assert!(first.cursor(b"cursor").unwrap().is_some() && first.state(b"key").unwrap().is_some());
 }
 
 fn an_empty_journal(open: &dyn Fn() -> Part) {

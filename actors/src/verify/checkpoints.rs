@@ -10,7 +10,7 @@ use ledger::time::{Month, Timestamp};
 
 use super::{Promise, VerifyError, broken};
 use crate::checkpoint::{Checkpoint, SignedCheckpoint, digest_of, hex};
-use crate::store::{Block, Head, Sequence};
+use crate::store::{Block, Head, Partition, Sequence};
 
 /// Checkpoints that the journal has not come to, and the sums of its accounts so far.
 #[derive(Default)]
@@ -25,12 +25,13 @@ pub(super) struct Against {
 }
 
 impl Against {
-    /// Refuses a checkpoint that its key did not sign, and one whose key is not that of the others.
+    /// The checkpoints of one partition; each partition has a chain of its own. Refuses one that its
+    /// key did not sign, and one whose key is not that of the others.
     /// Refuses one of a chain that follows a checkpoint that is not there, but for the first: those
     /// before it may be kept elsewhere.
-    pub(super) fn new(checkpoints: &[SignedCheckpoint]) -> Result<Self, VerifyError> {
+    pub(super) fn new(checkpoints: &[SignedCheckpoint], partition: Partition) -> Result<Self, VerifyError> {
         let mut against = Self::default();
-        for signed in checkpoints {
+        for signed in checkpoints.iter().filter(|signed| signed.checkpoint.partition == partition) {
             let checkpoint = signed.checkpoint;
             let defect = |expected, found| Err(differs(checkpoint.sequence, expected, found));
             if !signed.is_genuine() {

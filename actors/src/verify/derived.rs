@@ -32,6 +32,17 @@ pub struct DerivedParts {
     pub balance_files_unusable: u64,
 }
 
+impl DerivedParts {
+    pub(super) fn add(&mut self, others: Self) {
+        self.runs += others.runs;
+        self.runs_unusable += others.runs_unusable;
+        self.pages += others.pages;
+        self.pages_unusable += others.pages_unusable;
+        self.balance_files += others.balance_files;
+        self.balance_files_unusable += others.balance_files_unusable;
+    }
+}
+
 /// Checks derived data with every Record, in order.
 pub(super) struct Derived<'a> {
     runs: RunCheck<'a>,

@@ -1,10 +1,12 @@
-//! Verification: reads a whole journal and checks every promise that it makes, without trusting
-//! anything derived.
+//! Verification: reads the whole journal of every partition and checks every promise that it makes,
+//! without trusting anything derived. No entry and no state crosses partitions, so each is verified
+//! for itself.
 //!
 //! First the journal is read, from its first block to its head. It is checked that
 //!
 //! - checksums, hash chain and sequences are right (the store's part);
 //! - booking times never go back, ordinals have no gaps, and this release can read every Record;
+//! - every Record's group is one of the partition;
 //! - entries are balanced, and are those that [`ledger::postings`] makes of the events;
 //! - every invariant of [`ledger::invariants`] holds after every Record;
 //! - what is due to whom sums to `Pending` and to `Acquirer:Receivable` after every Record, and
@@ -26,7 +28,7 @@
 //! state it concerns, with the minutes in which something is still due to a ledger (some 40 bytes
 //! each, however many charges), and with the idempotency keys of the last 24 hours. While there are
 //! receivables files to compare, it also grows with what they hold: up to 2^20 parts of some 150
-//! bytes. It does not grow with the content of Records.
+//! bytes. It does not grow with the content of Records. It is that of the largest partition.
 
 mod checkpoints;
 mod derived;
@@ -36,57 +38,86 @@ mod summary;
 use std::fmt;
 
 use crate::checkpoint::SignedCheckpoint;
+use crate::extents::{ExtentError, Extents};
+use crate::heads::Heads;
 use crate::records::LoadError;
 use crate::seal::{Keyring, SealError};
-use crate::store::{Head, Part, Sequence, StoreError};
+use crate::store::{Head, Part, Partition, Sequence, StoreError};
 
 use checkpoints::Against;
+use states::States;
+use summary::JournalSummary;
 
 pub use derived::DerivedParts;
 
 /// Verifies a store as [`verify_against`] does, without checkpoints.
 pub fn verify(
-    store: &Part,
+    parts: &[Part],
     keyring: Option<&Keyring>,
     progress: &mut dyn FnMut(VerifyProgress),
 ) -> Result<Verified, VerifyError> {
-    verify_against(store, keyring, &[], progress)
+    verify_against(parts, keyring, &[], progress)
 }
 
-/// Verifies a store that nobody writes to. The journal must be the one of which the checkpoints
-/// tell. Without a key ring the sealed parts are counted and not
+/// Verifies all partitions of a store that nobody writes to. Their journals must be the ones of
+/// which the checkpoints tell. Without a key ring the sealed parts are counted and not
 /// opened. Calls `progress` as it goes on.
 pub fn verify_against(
-    store: &Part,
+    parts: &[Part],
     keyring: Option<&Keyring>,
     checkpoints: &[SignedCheckpoint],
     progress: &mut dyn FnMut(VerifyProgress),
 ) -> Result<Verified, VerifyError> {
-    let head = store.head()?;
-    let journal = summary::check(store, keyring, Against::new(checkpoints)?, head, progress)?;
-    let states = states::check(store, &journal, head, progress)?;
-    Ok(Verified {
-        records: head.next.0 - 1,
-        blocks: journal.blocks,
-        ledgers: states.ledgers,
-        snapshots: states.snapshots,
-        snapshots_unusable: states.snapshots_unusable,
-        debits: journal.debits,
-        credits: journal.credits,
-        idempotency_keys: journal.idempotency_keys,
-        sealed: journal.sealed,
-        derived: journal.derived,
-        head,
-        size_bytes: store.size_bytes()?,
-    })
+    let heads = Heads::of_parts(parts)?;
+    let extents = parts.first().map(|part| Extents::of(&**part.store())).transpose()?.unwrap_or_default();
+    let mut verified = Verified::of(heads.clone());
+    let unknown = checkpoints.iter().find(|one| parts.iter().all(|part| part.partition() != one.checkpoint.partition));
+    if let Some(SignedCheckpoint { checkpoint, .. }) = unknown {
+        let (at, found) = (checkpoint.sequence, format!("a store with {} partitions", parts.len()));
+        let expected = format!("partition {}", checkpoint.partition.0);
+        return Err(broken(Promise::Checkpoint, Some(at), "the journal".to_owned(), expected, found));
+    }
+    let (mut read, total) = (0, heads.records());
+    for part in parts {
+        let partition = part.partition();
+        let head = heads.of(partition);
+        let mut of_all = |of_part| {
+            progress(match of_part {
+                VerifyProgress::Journal(done, _) => VerifyProgress::Journal(read + done, total),
+                states @ VerifyProgress::States(..) => states,
+            });
+        };
+        let of_part = verify_part(part, &extents, keyring, checkpoints, head, &mut of_all);
+        verified.add(of_part.map_err(|error| error.of(partition))?);
+        read += head.next.0 - 1;
+    }
+    if let Some(first) = parts.first() {
+        verified.size_bytes = first.size_bytes()?;
+    }
+    Ok(verified)
+}
+
+/// Verifies one partition.
+fn verify_part(
+    part: &Part,
+    extents: &Extents,
+    keyring: Option<&Keyring>,
+    checkpoints: &[SignedCheckpoint],
+    head: Head,
+    progress: &mut dyn FnMut(VerifyProgress),
+) -> Result<(JournalSummary, States), VerifyError> {
+    let against = Against::new(checkpoints, part.partition())?;
+    let journal = summary::check(part, extents, keyring, against, head, progress)?;
+    let states = states::check(part, &journal, head, progress)?;
+    Ok((journal, states))
 }
 
 /// Progress of a verification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum VerifyProgress {
-    /// Records of the journal that were checked, and their total.
+    /// Records of the journals that were checked, and their total.
     Journal(u64, u64),
-    /// Steps of the replays that were done, and their total.
+    /// Steps of the replays of one partition that were done, and their total.
     States(u64, u64),
 }
 
@@ -113,10 +144,43 @@ pub struct Verified {
     pub sealed: SealedParts,
     /// Counts of the runs and pages.
     pub derived: DerivedParts,
-    /// The end of the journal.
-    pub head: Head,
+    /// The ends of the journals.
+    pub heads: Heads,
     /// The size of the store, bytes.
     pub size_bytes: u64,
+}
+
+impl Verified {
+    /// Journals of which nothing was counted yet.
+    fn of(heads: Heads) -> Self {
+        Self {
+            records: heads.records(),
+            blocks: 0,
+            ledgers: 0,
+            snapshots: 0,
+            snapshots_unusable: 0,
+            debits: 0,
+            credits: 0,
+            idempotency_keys: 0,
+            sealed: SealedParts::default(),
+            derived: DerivedParts::default(),
+            heads,
+            size_bytes: 0,
+        }
+    }
+
+    /// Adds what was counted in a partition.
+    fn add(&mut self, (journal, states): (JournalSummary, States)) {
+        self.blocks += journal.blocks;
+        self.ledgers += states.ledgers;
+        self.snapshots += states.snapshots;
+        self.snapshots_unusable += states.snapshots_unusable;
+        self.debits += journal.debits;
+        self.credits += journal.credits;
+        self.idempotency_keys += journal.idempotency_keys;
+        self.sealed.add(journal.sealed);
+        self.derived.add(journal.derived);
+    }
 }
 
 /// Counts of the sealed parts of the Records.
@@ -128,6 +192,16 @@ pub struct SealedParts {
     pub opened: Option<u64>,
     /// How many of them can't be opened any more, because their month's key was dropped.
     pub erased: u64,
+}
+
+impl SealedParts {
+    fn add(&mut self, others: Self) {
+        self.found += others.found;
+        self.erased += others.erased;
+        if let Some(opened) = others.opened {
+            *self.opened.get_or_insert_default() += opened;
+        }
+    }
 }
 
 /// Why a verification ended early.
@@ -142,9 +216,30 @@ pub enum VerifyError {
     /// A Record could not be read again for a replay.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// The partitions of the store contradict each other.
+    #[error(transparent)]
+    Extents(#[from] ExtentError),
     /// A promise is broken.
     #[error(transparent)]
     Broken(Box<Broken>),
+    /// The same in another partition than 0.
+    #[error("partition {}: {error}", partition.0)]
+    OfPartition {
+        /// The partition.
+        partition: Partition,
+        /// What was found there.
+        error: Box<VerifyError>,
+    },
+}
+
+impl VerifyError {
+    /// The same error, in a partition.
+    fn of(self, partition: Partition) -> Self {
+        match partition {
+            Partition(0) => self,
+            partition => VerifyError::OfPartition { partition, error: Box::new(self) },
+        }
+    }
 }
 
 /// A promise that the data does not keep, and where.
@@ -177,6 +272,8 @@ pub enum Promise {
     Ordinal,
     /// Entries stay in the group of their Record.
     Group,
+    /// A group's Records are in the partition of its extent.
+    Partition,
     /// A claim and the liability that mirrors it sum to zero.
     Mirror,
     /// A claim on the platform is never negative.
@@ -216,6 +313,7 @@ impl fmt::Display for Promise {
             Self::Readable => "Records are readable",
             Self::Ordinal => "an owner's Records are counted without gaps",
             Self::Group => "entries stay in their group",
+            Self::Partition => "a group is in the partition of its extent",
             Self::Mirror => "a claim and its mirror sum to zero",
             Self::NotNegative => "a claim is never negative",
             Self::Splits => "splits given and received sum to zero",

@@ -18,9 +18,10 @@ use ledger::time::Timestamp;
 use super::checkpoints::Against;
 use super::derived::{Derived, DerivedParts};
 use super::{Promise, SealedParts, VerifyError, VerifyProgress, broken};
+use crate::extents::Extents;
 use crate::names::Names;
 use crate::seal::{Keyring, SealedState};
-use crate::store::{Block, Head, Part, Sequence};
+use crate::store::{Block, Head, Part, Partition, Sequence};
 
 /// Summary of the journal for the check of the states.
 #[derive(Default)]
@@ -49,6 +50,7 @@ pub(super) struct Concerning {
 /// Checks the whole journal.
 pub(super) fn check(
     store: &Part,
+    extents: &Extents,
     keyring: Option<&Keyring>,
     against: Against,
     head: Head,
@@ -58,7 +60,9 @@ pub(super) fn check(
     let (journal, keys) = (JournalSummary::default(), KeysOfLastDay::default());
     let receivables = ReceivableSums::default();
     let profiles = HashMap::new();
-    let mut checker = Checker { keyring, journal, against, derived, keys, receivables, profiles, booked_at_ms: None };
+    let of = (extents, store.partition());
+    let mut checker =
+        Checker { of, keyring, journal, against, derived, keys, receivables, profiles, booked_at_ms: None };
     checker.journal.sealed.opened = keyring.map(|_| 0);
     for block in store.blocks(Sequence::FIRST) {
         let block = block?;
@@ -70,6 +74,8 @@ pub(super) fn check(
 }
 
 struct Checker<'a> {
+    /// The partition, among those of the extents.
+    of: (&'a Extents, Partition),
     keyring: Option<&'a Keyring>,
     journal: JournalSummary,
     against: Against,
@@ -102,6 +108,7 @@ impl Checker<'_> {
             broken(Promise::Readable, Some(at), "the journal".to_owned(), "a Record of this release or before", error)
         })?;
         self.journal.names.learn(&record);
+        self.partition(at, &record)?;
         self.books(at, &record)?;
         self.against.count(&record);
         self.against.periods(at, &record)?;
@@ -112,6 +119,17 @@ impl Checker<'_> {
         self.journal.concern(at, &record);
         let booked_at = Timestamp(self.booked_at_ms.unwrap_or_default());
         self.derived.count((at, booked_at), &record, &self.journal.books, &self.journal.names)
+    }
+
+    /// Checks that a Record is where its group is looked for. Each partition has a house ledger.
+    fn partition(&self, at: Sequence, record: &Record) -> Result<(), VerifyError> {
+        let (extents, here) = self.of;
+        let Some(expected) = record.owner.group().map(|group| extents.partition_of(group)) else { return Ok(()) };
+        if expected == here {
+            return Ok(());
+        }
+        let (whose, in_words) = (self.journal.names.of(record.owner), |of: Partition| format!("partition {}", of.0));
+        Err(broken(Promise::Partition, Some(at), whose, in_words(expected), in_words(here)))
     }
 
     /// Checks every invariant of the books after this Record.
@@ -325,7 +343,7 @@ impl KeysOfLastDay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::{BlockHash, Partition};
+    use crate::store::BlockHash;
     use crate::testkit::MemoryStore;
 
     /// No store takes such a block, so it is shown to the checker alone.
@@ -336,8 +354,10 @@ mod tests {
         let (journal, keys) = (JournalSummary::default(), KeysOfLastDay::default());
         let (against, receivables) = (Against::default(), ReceivableSums::default());
         let profiles = HashMap::new();
+        let (extents, keyring) = (Extents::default(), None);
+        let of = (&extents, Partition(0));
         let mut checker =
-            Checker { keyring: None, journal, against, derived, keys, receivables, profiles, booked_at_ms: None };
+            Checker { of, keyring, journal, against, derived, keys, receivables, profiles, booked_at_ms: None };
         for (booked_at_ms, is_sound) in [(5, true), (5, true), (6, true), (5, false)] {
             let (partition, first, previous) = (Partition(0), Sequence(1), BlockHash::ZERO);
             let checked = checker.block(&Block { partition, first, booked_at_ms, previous, records: Vec::new() });

@@ -17,9 +17,10 @@ use ledger::time::{Month, Timestamp};
 
 use super::*;
 use crate::checkpoint::{Checkpoint, digest_of};
+use crate::extents::Extent;
 use crate::resident::{Books, Resident};
 use crate::snapshots;
-use crate::store::{Block, Partition};
+use crate::store::{Block, BlockHash, Store};
 use crate::testkit::MemoryStore;
 
 const GROUP: GroupNumber = GroupNumber(1);
@@ -31,6 +32,9 @@ const DAY_MS: i64 = 86_400_000;
 /// A store and what to write to it: a merchant, a key, a recipient, a card charge (Records 5 and
 /// 6), a PIX charge (7 and 8), and what falls due a month later (9 and 10).
 struct Scene {
+    /// All partitions of the store.
+    parts: Vec<Part>,
+    /// That of the merchant.
     store: Part,
     keyring: Keyring,
     records: Vec<Record>,
@@ -38,10 +42,23 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let store = MemoryStore::new().part();
+        Self::of(vec![MemoryStore::new().part()])
+    }
+
+    /// The same in the last of three partitions.
+    fn of_three() -> Self {
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        let extent = |from, first, count| Extent { from: GroupNumber(from), first: Partition(first), count };
+        let extents = Extents::new(vec![extent(0, 0, 2), extent(1, 2, 1)]).unwrap().keep(&*store).unwrap();
+        Self::of(extents.all().map(|one| Part::take(Arc::clone(&store), one).unwrap()).collect())
+    }
+
+    fn of(parts: Vec<Part>) -> Self {
+        let extents = Extents::of(&**parts[0].store()).unwrap();
+        let store = parts[usize::from(extents.partition_of(GROUP).0)].clone();
         let keyring = Keyring::open([7; 32], Arc::clone(store.store())).unwrap();
         let records = records(&keyring);
-        Self { store, keyring, records }
+        Self { parts, store, keyring, records }
     }
 
     /// Writes the Records in blocks of up to three, with a valid chain, and verifies.
@@ -54,11 +71,11 @@ impl Scene {
         for records in encoded.chunks(3) {
             let head = self.store.head().unwrap();
             let booked_at_ms = head.booked_at_ms.max(0) + 1;
-            let (partition, records) = (Partition(0), records.to_vec());
+            let (partition, records) = (self.store.partition(), records.to_vec());
             let block = Block { partition, first: head.next, booked_at_ms, previous: head.hash, records };
             self.store.append(&block).unwrap();
         }
-        verify(&self.store, Some(&self.keyring), &mut |_| {})
+        super::verify(&self.parts, Some(&self.keyring), &mut |_| {})
     }
 
     /// Keeps the state that the Records make, at two positions.
@@ -181,6 +198,14 @@ fn same_key(records: &mut [Record], places: [usize; 2]) {
         let key = Fingerprint([5; 16]);
         records[place].idempotency = Some(Idempotency { key, body: Fingerprint([place as u8; 16]) });
     }
+}
+
+fn verify(
+    store: &Part,
+    keyring: Option<&Keyring>,
+    progress: &mut dyn FnMut(VerifyProgress),
+) -> Result<Verified, VerifyError> {
+    super::verify(std::slice::from_ref(store), keyring, progress)
 }
 
 fn outcome(verified: Result<Verified, VerifyError>) -> Result<Verified, Broken> {
@@ -509,7 +534,7 @@ fn checkpoints(scene: &Scene) -> Vec<SignedCheckpoint> {
 }
 
 fn against(scene: &Scene, told: &[SignedCheckpoint]) -> Result<Verified, Broken> {
-    outcome(verify_against(&scene.store, Some(&scene.keyring), told, &mut |_| {}))
+    outcome(verify_against(&scene.parts, Some(&scene.keyring), told, &mut |_| {}))
 }
 
 /// Somebody with the master key can forge a past that verifies. It is not the one of which others
@@ -621,4 +646,97 @@ fn a_closed_month_says_what_the_journal_held() {
             Err(broken) => assert!(!is_sound && broken.promise == Promise::Period, "{name}: {broken}"),
         }
     }
+}
+
+/// A block of the house ledger in each partition but the merchant's.
+fn fill_others(scene: &Scene) {
+    for part in scene.parts.iter().filter(|part| part.partition() != scene.store.partition()) {
+        let record = Decision::of(Event::ClockMoved { offset_ms: 0 }).into_record(LedgerId::System, 1, Timestamp(100));
+        let (partition, head) = (part.partition(), Head::EMPTY);
+        let (first, previous) = (head.next, head.hash);
+        part.append(&Block { partition, first, booked_at_ms: 1, previous, records: vec![encoded(&record)] }).unwrap();
+    }
+}
+
+#[test]
+fn every_partition_is_verified_and_counted() {
+    let scene = Scene::of_three();
+    assert_eq!(scene.store.partition(), Partition(2), "the merchant is not in the first one");
+    fill_others(&scene);
+    scene.keep::<MerchantState>(MERCHANT, 6, 3);
+    scene.verify().unwrap();
+    let mut told = Vec::new();
+    let verified = super::verify(&scene.parts, Some(&scene.keyring), &mut |progress| told.push(progress)).unwrap();
+    let counts = (verified.records, verified.blocks, verified.ledgers, verified.snapshots);
+    assert_eq!(counts, (12, 6, 3, 1));
+    assert_eq!(verified.heads, Heads::of_parts(&scene.parts).unwrap());
+    assert_eq!(verified.sealed, SealedParts { found: 5, opened: Some(5), erased: 0 });
+    let journal: Vec<_> = told
+        .iter()
+        .filter_map(|progress| match progress {
+            VerifyProgress::Journal(done, total) => Some((*done, *total)),
+            VerifyProgress::States(..) => None,
+        })
+        .collect();
+    assert!(journal.is_sorted() && journal.ends_with(&[(12, 12)]) && journal.starts_with(&[(1, 12), (2, 12)]));
+}
+
+#[test]
+fn damage_in_any_partition_is_found_and_names_it() {
+    for (damage, promise) in [
+        ((|records| records[4].ordinal = 6) as fn(&mut Vec<Record>), Promise::Ordinal),
+        (|records| records[8].entries.clear(), Promise::Entries),
+    ] {
+        let mut scene = Scene::of_three();
+        fill_others(&scene);
+        damage(&mut scene.records);
+        let error = scene.verify().unwrap_err();
+        assert!(error.to_string().starts_with("partition 2: sequence "), "{error}");
+        let VerifyError::OfPartition { partition: Partition(2), error } = error else { panic!("{error}") };
+        assert_eq!(outcome(Err(*error)).unwrap_err().promise, promise);
+    }
+    // A snapshot and a page that tell another balance, in the third partition.
+    let mut scene = Scene::of_three();
+    fill_others(&scene);
+    let records = scene.records.clone();
+    change(&mut scene.records[5], &[(Pending, 1), (SalesCard, 1)]);
+    scene.keep::<MerchantState>(MERCHANT, 8, 3);
+    scene.records = records;
+    scene.keep_at::<MerchantState>(MERCHANT, 6, 3, 1);
+    let error = scene.verify().unwrap_err();
+    assert!(error.to_string().starts_with("partition 2: ") && error.to_string().contains("a snapshot"), "{error}");
+}
+
+#[test]
+fn a_group_outside_its_partition_is_found() {
+    let mut scene = Scene::of_three();
+    scene.store = scene.parts[1].clone();
+    let error = scene.verify().unwrap_err().to_string();
+    assert!(error.contains("partition 1: sequence 1, ") && error.contains("expected partition 2"), "{error}");
+}
+
+#[test]
+fn checkpoints_tell_of_their_own_partition() {
+    let scene = Scene::of_three();
+    fill_others(&scene);
+    let told = checkpoints(&scene);
+    let head = scene.parts[1].head().unwrap();
+    let (partition, previous) = (Partition(1), Some([0; 32]));
+    let (sequence, booked_at_ms, totals) = (Sequence(1), head.booked_at_ms, digest_of(&[]));
+    let other = Checkpoint { partition, sequence, booked_at_ms, head: head.hash, totals, previous };
+    let other = scene.keyring.sign(other);
+    let verified = |told: &[SignedCheckpoint]| {
+        let verified = verify_against(&scene.parts, Some(&scene.keyring), told, &mut |_| {});
+        verified.map(drop).map_err(|error| error.to_string())
+    };
+    verified(&[&told[..], &[other]].concat()).unwrap();
+    let wrong = scene.keyring.sign(Checkpoint { head: BlockHash([1; 32]), ..other.checkpoint });
+    let error = verified(&[told[0], wrong]).unwrap_err();
+    assert!(error.starts_with("partition 1: sequence 1, the journal: "), "{error}");
+    let later = scene.keyring.sign(Checkpoint { sequence: Sequence(2), ..other.checkpoint });
+    assert!(verified(&[later]).unwrap_err().contains("ends with Record 1"));
+    let nowhere = scene.keyring.sign(Checkpoint { partition: Partition(3), ..other.checkpoint });
+    assert!(verified(&[nowhere]).unwrap_err().contains("expected partition 3, found a store with 3 partitions"));
+    let stranger = Keyring::open([8; 32], Arc::clone(MemoryStore::new().part().store())).unwrap();
+    assert!(verified(&[told[0], stranger.sign(other.checkpoint)]).unwrap_err().contains("the key "));
 }

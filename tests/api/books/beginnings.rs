@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
+use actors::cut::Cut;
 use actors::store::Sequence;
 use centavo::config::{ExportSettings, JournalSettings, ReportSettings};
 use centavo::export::{Chart, Format, Level, Request, command as exports};
@@ -64,12 +65,12 @@ pub(super) async fn made(data: &Path, server: Option<&World>, asked: &Asked) -> 
         let journal = settings(data, server);
         match asked.clone() {
             Asked::Report(request, format, at) => {
-                let at = at.map(Sequence);
+                let at = at.map(|at| Cut::new(vec![Sequence(at)]));
                 let settings = ReportSettings { journal, request, format, at, out: Some(folder.clone()) };
                 reports::run(settings).await.map_err(|error| error.to_string())
             }
             Asked::Export(request, at) => {
-                let at = at.map(Sequence);
+                let at = at.map(|at| Cut::new(vec![Sequence(at)]));
                 let chart = request.format.is_mapped().then(|| (Chart::parse(mapped::CHART).unwrap(), Level::Day));
                 let settings = ExportSettings { journal, request, at, out: folder.clone(), compress: false, chart };
                 exports::run(settings).await.map_err(|error| error.to_string())

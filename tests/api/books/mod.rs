@@ -24,6 +24,7 @@ use std::time::Duration;
 use self::made::{M, P, R};
 use self::tools::{Balances, tools, with_included, without_zeros};
 use crate::world::{self, OPS_TOKEN, World, text};
+use actors::cut::Cut;
 use actors::store::Sequence;
 use centavo::config::{ExportSettings, JournalSettings};
 use centavo::export::{Exporter, Folder, Format, Out, Part, Request, Stream, command};
@@ -905,6 +906,7 @@ async fn run_at(
             ops_token: server.map_or(SecretSource::Data, |_| SecretSource::Text(OPS_TOKEN.to_owned().into())),
         };
         let (request, out) = (request.clone(), out.to_path_buf());
+        let at = at.map(|at| Cut::new(vec![at]));
         let settings = ExportSettings { journal, request, at, out, compress: false, chart: None };
         command::run(settings).await.map_err(|error| error.to_string())
     })
