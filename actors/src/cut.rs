@@ -154,6 +154,14 @@ impl Reached {
         Self { heads: Vec::new(), cut }
     }
 
+    /// The same, where a cut of more partitions is to be reached.
+    pub fn widen(&mut self, through: &Cut) {
+        let last = u16::try_from(through.partitions().saturating_sub(1)).map_or(Partition(u16::MAX), Partition);
+        if usize::from(last.0) >= self.cut.partitions() {
+            self.cut.reach(Position { partition: last, sequence: Sequence(0) });
+        }
+    }
+
     /// Passes a block, of which the Records in `through` count.
     pub fn pass(&mut self, block: &Block, through: &Cut) {
         let last = Sequence(block.next().0 - 1).min(through.of(block.partition));

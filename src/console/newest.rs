@@ -16,7 +16,7 @@ use crate::console::scope::Scope;
 use crate::console::show;
 use crate::console::wire_words;
 use crate::console::words;
-use crate::http::cut::{next_before, requested_before};
+use crate::http::cut::{cut_name, requested_before};
 use crate::http::problem::Problem;
 use crate::http::reply::query;
 
@@ -37,7 +37,7 @@ fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
     let is_later = pairs.iter().any(|(name, _)| name == "before");
     let through = requested_before(&pairs, &app.engine.published())?;
     let NewestCharges { found, rest } = app.engine.newest_charges(&through, A_PAGE)?;
-    let go_on_before = next_before(&rest);
+    let go_on_before = (!rest.is_empty()).then(|| cut_name(&rest.next()));
     let mut charges = Vec::new();
     for (_, id) in found {
         charges.push(app.engine.known_object::<Charge>(id)?);

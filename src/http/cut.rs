@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 use actors::cut::{Cut, Position};
 use actors::store::{Partition, Sequence};
 use axum::http::HeaderValue;
+use serde::Serialize;
+use utoipa::ToSchema;
 
 use crate::http::json::Checker;
 use crate::http::problem::Problem;
@@ -80,9 +82,25 @@ pub fn requested_before(pairs: &[(String, String)], published: &Cut) -> Result<C
     Ok(check.finish_with(before)?.previous().up_to(published))
 }
 
-/// The parameter `before` with which a list goes on; none at its end.
-pub fn next_before(rest: &Cut) -> Option<String> {
-    (!rest.is_empty()).then(|| rest.next().to_string())
+/// The parameter `before` with which a list goes on.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+pub enum NextBefore {
+    /// The Record, where there is one partition.
+    #[schema(minimum = 2, example = 41)]
+    Number(u64),
+    /// A Record of each partition.
+    #[schema(example = "0=41,1=17")]
+    OfEach(String),
+}
+
+/// With what a list goes on when these Records are left; none at its end.
+pub fn next_before(rest: &Cut) -> Option<NextBefore> {
+    let next = || match rest.partitions() {
+        1 => NextBefore::Number(rest.records() + 1),
+        _ => NextBefore::OfEach(rest.next().to_string()),
+    };
+    (!rest.is_empty()).then(next)
 }
 
 /// Name of a Record in the addresses of the console: `42`, or `1=42` in partition 1.
@@ -148,8 +166,11 @@ mod tests {
         assert_eq!(asked("42", &one), Some(cut(&[41])));
         assert_eq!(asked("1000", &one), Some(one.clone()));
         assert_eq!(asked("1", &one), Some(cut(&[0])));
-        assert_eq!(asked(&next_before(&cut(&[41, 0])).unwrap(), &two), Some(cut(&[41, 0])));
-        assert_eq!((asked("7", &two), asked("0=7", &two), next_before(&cut(&[0, 0]))), (None, None, None));
+        let goes_on = |rest: &[u64]| next_before(&cut(rest)).map(|next| serde_json::to_value(next).unwrap());
+        assert_eq!((goes_on(&[41]), goes_on(&[0])), (Some(42.into()), None));
+        let next = goes_on(&[41, 0]).unwrap();
+        assert_eq!(asked(next.as_str().unwrap(), &two), Some(cut(&[41, 0])));
+        assert_eq!((asked("7", &two), asked("0=7", &two), goes_on(&[0, 0])), (None, None, None));
     }
 
     #[test]

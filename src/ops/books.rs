@@ -116,7 +116,7 @@ const ACCOUNT_CODES_MAX: u16 = 999;
 /// an account of this name. `format=csv` streams all accounts.
 #[utoipa::path(get, path = "/ops/trial-balance", operation_id = "get_trial_balance",
     params(("by" = Option<String>, Query, pattern = "^(ledger|account)$", description = "`ledger` when absent; `account` for the sums over all ledgers by the account's name without ids, which fit one page."),
-        ("at" = Option<String>, Query, description = "The last Records that count, `0=42` with commas between partitions, or `42` where there is one.", example = "0=42"),
+        ("at" = Option<String>, Query, description = "The last Records that count, `0=42` with commas between partitions, or `42` where there is one."),
         ("date" = Option<String>, Query, format = Date, example = "2026-11-30", description = "The last day that counts."),
         ("ledger" = Option<String>, Query, pattern = "^(P-house|[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$", description = "One ledger; all of them when absent."),
         ("level" = Option<u64>, Query, minimum = 1, maximum = 9, description = "Parts of the names by which accounts are summed; with `ledger` or `by=account`."),

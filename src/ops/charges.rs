@@ -16,7 +16,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::caller::PathId;
-use crate::http::cut::{next_before, requested_before};
+use crate::http::cut::{NextBefore, next_before, requested_before};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{items_of, number, ok, only, query};
 use crate::ops::operator::Operator;
@@ -35,15 +35,15 @@ pub struct NewestChargePage {
     /// `before` of the next, older charges; absent at the begin of the journal. There may be more
     /// even after an empty page: one answer looks through 2,000 Records at most.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "0=41")]
-    next_before: Option<String>,
+    #[schema(nullable = false)]
+    next_before: Option<NextBefore>,
 }
 
 /// The end of [`NewestChargePage`].
 #[derive(Serialize)]
 struct GoOn {
     #[serde(skip_serializing_if = "Option::is_none")]
-    next_before: Option<String>,
+    next_before: Option<NextBefore>,
 }
 
 /// A charge, and whose it is.
@@ -80,7 +80,7 @@ pub struct ChargeWithRecords {
 /// The newest charges of all merchants. The journal is read back from its end, or from `before`:
 /// 2,000 Records at most, so an answer may have fewer charges than were asked for.
 #[utoipa::path(get, path = "/ops/charges", operation_id = "list_newest_charges",
-    params(("before" = Option<String>, Query, description = "Only charges that Records before this one opened, of each partition; `next_before` of the answer before.", example = "0=1000"),
+    params(("before" = Option<String>, Query, description = "Only charges that Records before this one opened, of each partition; `next_before` of the answer before.", example = "1000"),
         ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = NewestChargePage)))]
 pub async fn list(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {

@@ -18,7 +18,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::export::{Exporter, Format, Request, Stream};
 use crate::http::caller::PathId;
-use crate::http::cut::{next_before, requested_before, requested_position};
+use crate::http::cut::{NextBefore, next_before, requested_before, requested_position};
 use crate::http::problem::{Code, Problem, failed};
 use crate::http::reply::{number, ok, only, query, time};
 use crate::http::timestamp::day_of;
@@ -127,8 +127,8 @@ struct NewestRecordPage {
     items: Vec<NewestView>,
     /// `before` of the next, older Records; absent at the begin of the journal.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = "0=41")]
-    next_before: Option<String>,
+    #[schema(nullable = false)]
+    next_before: Option<NextBefore>,
 }
 
 /// Records of an answer, when it is not said how many.
@@ -137,7 +137,7 @@ const RECORDS_A_PAGE: u64 = 20;
 /// The newest Records of the journal, or those before one. The newest 128 are kept in memory once
 /// they were read.
 #[utoipa::path(get, path = "/ops/records", operation_id = "list_newest_records",
-    params(("before" = Option<String>, Query, description = "Only Records before this one, of each partition; `next_before` of the answer before.", example = "0=1000"),
+    params(("before" = Option<String>, Query, description = "Only Records before this one, of each partition; `next_before` of the answer before.", example = "1000"),
         ("per_page" = Option<u64>, Query)),
     responses((status = 200, body = NewestRecordPage), (status = 400)))]
 pub async fn list(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {

@@ -257,6 +257,7 @@ pub(super) fn write(
         from = as_of.through();
         maker.begin_at(Before::new(as_of))?;
     }
+    maker.read_through(cut);
     let mut pace = ReadPace::new(&app.engine);
     for block in app.engine.blocks(&from) {
         if !maker.post_block(&block?, cut)? {

@@ -147,6 +147,12 @@ impl<'a> ReportMaker<'a> {
         Ok(())
     }
 
+    /// Says through which Records the journal will be read: of each partition, also where none of
+    /// its blocks comes.
+    pub fn read_through(&mut self, cut: &Cut) {
+        self.reached.widen(cut);
+    }
+
     /// Takes the next block of the journal through `cut`. False when no later Record is asked for.
     pub fn post_block(&mut self, block: &Block, cut: &Cut) -> Result<bool, ReportError> {
         let day = day_of(block.booked_at_ms);

@@ -12,7 +12,8 @@ fn told(list: &Value) -> Vec<Value> {
     let rows = items(list).iter().map(|row| {
         time(&row["at"]);
         assert!(row["sequence"].as_u64().is_some_and(|sequence| sequence > 0), "{row}");
-        without(&without(row, "/at"), "/sequence")
+        assert_eq!(row["partition"], 0);
+        without(&without(&without(row, "/at"), "/sequence"), "/partition")
     });
     rows.collect()
 }

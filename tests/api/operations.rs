@@ -225,7 +225,8 @@ async fn the_books_are_shown_by_ledger() {
     let entries = world.ops_get(&format!("{path}/entries")).await.expect(200);
     has_exactly(&entries, &["items", "total", "page", "pages", "per_page"]);
     let entry = &items(&entries)[0];
-    has_exactly(entry, &["sequence", "effective_at", "postings"]);
+    has_exactly(entry, &["sequence", "partition", "effective_at", "postings"]);
+    assert_eq!(entry["partition"], 0);
     time(&entry["effective_at"]);
     assert_eq!(entry["sequence"], balance["cut"]["0"]);
     let postings = json!([

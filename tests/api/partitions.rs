@@ -61,10 +61,8 @@ async fn listed(world: &World, path: &str) -> Vec<Value> {
     loop {
         let page = world.ops_get(&format!("{path}?{query}")).await.expect(200);
         all.extend(items(&page).clone());
-        match page["next_before"].as_str() {
-            Some(before) => query = format!("per_page=5&before={before}"),
-            None => return all,
-        }
+        let Some(before) = page.get("next_before") else { return all };
+        query = format!("per_page=5&before={}", before.as_str().unwrap());
     }
 }
 
