@@ -56,8 +56,8 @@ impl ChainProofs {
         *self.under_way.lock()
     }
 
-    /// Proves the chain from the block of a Record through its partition's head of this moment. It waits for
-    /// the proof that is under way, and leaves commands most of the processor.
+    /// Proves the chain from the block of a Record through its partition's head of this moment. It
+    /// waits for the proof that is under way, and leaves commands most of the processor.
     pub async fn prove(&self, engine: &Arc<Engine>, from: Position) -> Result<ChainProof, Problem> {
         let turn = turn_in_time(&self.turn).await;
         let (engine, under_way, ending) = (Arc::clone(engine), Arc::clone(&self.under_way), self.ending.clone());

@@ -219,8 +219,8 @@ impl JournalSource {
     }
 }
 
-/// The cut that is asked for, among the Records that there are: all of them when none is. Error: the
-/// cut, if it has others, or leaves a partition out.
+/// The cut that is asked for, among the Records that there are: all of them when none is. Error:
+/// the cut, if it has others, or leaves a partition out.
 pub fn admitted_cut(asked: Option<&Cut>, last: &Cut) -> Result<Cut, Cut> {
     match asked {
         None => Ok(last.clone()),

@@ -150,6 +150,21 @@ pub async fn start_with(
     run(rails, None, settings, progress).await
 }
 
+/// Opens the engine on the data folder, or on a database once this process has it.
+async fn open_engine(
+    settings: &Settings,
+    options: EngineOptions,
+    progress: impl Fn(u64, u64) + Send + 'static,
+) -> Result<Arc<Engine>, OpenError> {
+    match &settings.store {
+        Store::Sled => Engine::open(&settings.data, &settings.sled, options, progress).await,
+        Store::Postgres(database) => {
+            let (parts, extents) = store::take(database, &options).await?;
+            Engine::open_parts(parts, extents, options, progress).await
+        }
+    }
+}
+
 async fn run(
     rails: Option<Rails>,
     institutions: Option<Arc<Institutions>>,
@@ -182,13 +197,7 @@ async fn run(
     let [public, operations] = sockets;
     let operations = listen(operations, addresses[1])?;
     let starting = say_starting(&operations, ops_tls.clone(), &settings, &measures)?;
-    let engine = match &settings.store {
-        Store::Sled => Engine::open(&settings.data, &settings.sled, options, progress).await?,
-        Store::Postgres(database) => {
-            let (parts, extents) = store::take(database, &options).await?;
-            Engine::open_parts(parts, extents, options, progress).await?
-        }
-    };
+    let engine = open_engine(&settings, options, progress).await?;
     let connections = descriptors::raise();
     let backlog = Arc::new(Backlog::default());
     let (data, is_shared) = (settings.data.clone(), settings.store.is_postgres());

@@ -24,6 +24,12 @@ impl fmt::Display for Position {
     }
 }
 
+/// The Records of a block with their places.
+pub fn positions(block: &Block) -> impl Iterator<Item = (Position, &[u8])> {
+    let places = (block.first.0..).map(|at| Position { partition: block.partition, sequence: Sequence(at) });
+    places.zip(block.records.iter().map(Vec::as_slice))
+}
+
 /// The last Record that counts, by partition. No entry crosses partitions, so every ledger is whole
 /// and balanced at every cut.
 ///
@@ -142,12 +148,12 @@ impl Cut {
 
 /// How far journals were read, block by block: the cut, and the hash of everything through it.
 #[derive(Clone, Debug, Default)]
-pub struct Reached {
+pub struct PassedBlocks {
     cut: Cut,
     heads: Vec<BlockHash>,
 }
 
-impl Reached {
+impl PassedBlocks {
     /// At a cut, with a hash that is known once the block with the last Record of each partition
     /// was passed.
     pub fn at(cut: Cut) -> Self {

@@ -400,8 +400,8 @@ impl Engine {
     }
 
     /// The blocks from the ones on that hold these Records, one of each partition, in the order of
-    /// booking, for a thread that may wait; see [`merged::blocks`]. Each is whole, its hash computed
-    /// again, and its place in the chain checked.
+    /// booking, for a thread that may wait; see [`merged::blocks`]. Each is whole, its hash
+    /// computed again, and its place in the chain checked.
     pub fn blocks(&self, from: &Cut) -> impl Iterator<Item = Result<Block, LoadError>> + '_ {
         merged::blocks(self.parts(), from).map(|block| block.map_err(LoadError::from))
     }

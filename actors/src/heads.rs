@@ -12,7 +12,8 @@ use crate::store::{Block, BlockHash, Head, Part, Partition, Sequence, StoreError
 ///
 /// let mut heads = Heads::default();
 /// let (partition, first, previous) = (Partition(1), Sequence::FIRST, BlockHash::ZERO);
-/// let block = Block { partition, first, booked_at_ms: 7, previous, records: vec![b"one".to_vec()] };
+/// let records = vec![b"one".to_vec()];
+/// let block = Block { partition, first, booked_at_ms: 7, previous, records };
 /// heads.pass(&block)?;
 /// assert_eq!(heads.cut().to_string(), "0=0,1=1");
 /// assert!(heads.pass(&block).is_err(), "it is there already");

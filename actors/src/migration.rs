@@ -1,12 +1,12 @@
 //! Migration of the books from one store to another, such as from a folder to a database: every
-//! block of every partition byte by byte, and the values beside the journal that can't be made again
-//! from it.
+//! block of every partition byte by byte, and the values beside the journal that can't be made
+//! again from it.
 //!
 //! What is moved: the blocks, with their hashes; common keys (sealed keys of months, the proof of
-//! the master key, the mode, the extents); the cursors (how far webhooks were delivered); results of
-//! reconciliations and the last checkpoint that was sent. The target makes the rest again: index,
-//! snapshots, read model, balance files. A value of an unknown kind is an error, so that none is
-//! left behind in silence.
+//! the master key, the mode, the extents); the cursors (how far webhooks were delivered); results
+//! of reconciliations and the last checkpoint that was sent. The target makes the rest again:
+//! index, snapshots, read model, balance files. A value of an unknown kind is an error, so that
+//! none is left behind in silence.
 //!
 //! An interrupted migration goes on where it ended: the target's blocks must be the first ones of
 //! the source, in each partition. The source is only read.

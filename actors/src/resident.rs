@@ -21,7 +21,7 @@ use ledger::section::Section;
 use ledger::time::Timestamp;
 
 use crate::journal::{Permit, Submission};
-use crate::snapshots::{Kept, Position, Receipt, Snapshot};
+use crate::snapshots::{Kept, Receipt, Snapshot, StatePosition};
 use crate::store::Sequence;
 
 /// State machine of one owner: a merchant's or a recipient's.
@@ -348,10 +348,10 @@ pub struct Resident<B> {
     /// The sections touched since the last snapshot that was taken, whether it is kept or not.
     touched_since_taken: BTreeSet<Section>,
     /// The position of the snapshot that is known to be kept; none when none is.
-    kept: Option<Position>,
+    kept: Option<StatePosition>,
     /// The last snapshot that was taken, whether it is kept or not.
     taken: Receipt,
-    taken_at: Position,
+    taken_at: StatePosition,
 }
 
 /// Cost of replaying an own Record, which is read from anywhere in the journal. A foreign one costs
@@ -388,7 +388,7 @@ impl<B: Books> Resident<B> {
             touched_since_taken: BTreeSet::new(),
             kept: None,
             taken: Receipt::default(),
-            taken_at: Position::default(),
+            taken_at: StatePosition::default(),
         }
     }
 
@@ -502,8 +502,8 @@ impl<B: Books> Resident<B> {
     }
 
     /// Both positions of the state.
-    pub fn position(&self) -> Position {
-        Position { own: self.own, foreign: self.foreign }
+    pub fn position(&self) -> StatePosition {
+        StatePosition { own: self.own, foreign: self.foreign }
     }
 
     /// True when Records were applied since the last snapshot.

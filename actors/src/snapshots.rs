@@ -53,16 +53,16 @@ const WAITING_BYTES_MAX: usize = 64 << 20;
 /// The version that this release writes.
 const VERSION: u16 = 1;
 
-/// Position of a state in its owner's Records and in those of others.
+/// StatePosition of a state in its owner's Records and in those of others.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Position {
+pub struct StatePosition {
     /// Ordinal of the last own Record in it.
     pub own: u64,
     /// Sequence through which foreign Records are in it.
     pub foreign: u64,
 }
 
-impl Position {
+impl StatePosition {
     /// True when a state at `other` has all Records of a state at this position.
     fn is_within(self, other: Self) -> bool {
         self.own <= other.own && self.foreign <= other.foreign
@@ -75,10 +75,10 @@ pub struct Snapshot {
     /// The owner's ledger.
     pub ledger: LedgerId,
     /// The position of the state.
-    pub position: Position,
+    pub position: StatePosition,
     /// The position of the kept snapshot that it continues; none when it holds every section that
     /// there is.
-    pub since: Option<Position>,
+    pub since: Option<StatePosition>,
     /// The encoding of the head: everything outside sections.
     pub head: Vec<u8>,
     /// Every section that was touched, encoded; none for one with nothing in it.
@@ -108,7 +108,7 @@ pub struct Receipt {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Kept {
     /// The position of the state.
-    pub position: Position,
+    pub position: StatePosition,
     /// Its owner's Records through this sequence are in it, and none after it.
     pub own_through: Sequence,
     /// The encoding of the head: everything outside sections.
@@ -243,7 +243,7 @@ pub fn write(store: &Part, snapshot: &Snapshot, own_through: Sequence) -> Result
         buckets.extend(bucket.map(|bucket| (page, bucket)));
     }
     let head = snapshot.head.clone();
-    let Position { own, foreign } = position;
+    let StatePosition { own, foreign } = position;
     let manifest = Manifest { version: VERSION, own, own_through: own_through.0, foreign, generation, head, buckets };
     let mut bytes = encoded(&manifest);
     bytes.extend(crc32c(&bytes).to_be_bytes());
@@ -367,8 +367,8 @@ struct Manifest {
 }
 
 impl Manifest {
-    fn position(&self) -> Position {
-        Position { own: self.own, foreign: self.foreign }
+    fn position(&self) -> StatePosition {
+        StatePosition { own: self.own, foreign: self.foreign }
     }
 }
 

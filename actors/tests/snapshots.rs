@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use actors::resident::{Books, Resident};
-use actors::snapshots::{self, Position, Snapshot};
+use actors::snapshots::{self, Snapshot, StatePosition};
 use actors::store::{Durability, Part, Sequence};
 use actors::testkit::{self, MemoryStore, Watch, Watched};
 use ledger::event::{CardBrand, CardFace};
@@ -141,8 +141,8 @@ fn a_golden_snapshot_is_read_and_written_alike() {
     assert_eq!(recipient.books(), replayed::<RecipientState>(RECIPIENT, &records).books());
     assert!(recipient.books().pending().is_positive() && recipient.books().available().is_positive());
     let last = records.len() as u64;
-    assert_eq!(merchant.position(), Position { own: last, foreign: 0 });
-    assert_eq!(recipient.position(), Position { own: 0, foreign: last });
+    assert_eq!(merchant.position(), StatePosition { own: last, foreign: 0 });
+    assert_eq!(recipient.position(), StatePosition { own: 0, foreign: last });
     assert_eq!(stored(&golden_store(&records)), golden, "version 1 is still written alike");
 }
 

@@ -1,6 +1,6 @@
 //! Records on a page of the console: their facts in words, links to them, and their blocks.
 
-use actors::cut::{Cut, Position};
+use actors::cut::{Cut, Position, positions};
 use actors::records::LoadError;
 use actors::store::{Block, Sequence};
 use ledger::record::Record;
@@ -46,7 +46,7 @@ pub fn cut_link(language: Language, cut: &Cut) -> Markup {
 /// The Records of a block in words, the first ones, and the way to prove the chain from there.
 pub fn block_records(app: &App, visit: &Visit, block: &Block) -> Result<Markup, Problem> {
     let mut rows = Vec::new();
-    for (at, bytes) in block.positions().take(RECORDS_OF_BLOCK_MAX) {
+    for (at, bytes) in positions(block).take(RECORDS_OF_BLOCK_MAX) {
         let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence: at.sequence.0, error })?;
         let owner = show::owner_name(&app.engine, visit.language, record.owner);
         rows.push((at, facts_of(visit.language, &record), owner));

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use actors::backup::{BackupError, Frame, Frames};
-use actors::cut::{Cut, Reached};
+use actors::cut::{Cut, PassedBlocks};
 use actors::heads::Heads;
 use chrono::Utc;
 
@@ -108,7 +108,7 @@ fn make(settings: &ExportSettings) -> Result<Made, ExportFailure> {
         exporter = exporter.mapped(chart.clone(), *level);
     }
     let bar = terminal::bar("reading the journal", "Records");
-    let begin = || Reached::at(through.begin());
+    let begin = || PassedBlocks::at(through.begin());
     let (mut reached, mut before) = (begin(), begin());
     let (mut read, total) = (first.records(), through.records());
     let mut is_complete = through == last && are_over(&settings.request, Utc::now().timestamp_millis());

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use actors::cut::{Cut, Position};
+use actors::cut::{Cut, Position, positions};
 use actors::engine::Told;
 use actors::names::{HOUSE, Names};
 use actors::store::Block;
@@ -195,8 +195,8 @@ impl Exporter {
         Ok(())
     }
 
-    /// Adds the months that were closed, each with the Record that closed it in its partition. Needed when the first
-    /// Records are not exported.
+    /// Adds the months that were closed, each with the Record that closed it in its partition.
+    /// Needed when the first Records are not exported.
     pub fn know_closed(&mut self, closed: Vec<(Month, Position)>) {
         self.closed = closed;
     }
@@ -273,7 +273,7 @@ impl Exporter {
     /// requested one.
     pub fn post_block(&mut self, block: &Block, cut: &Cut, out: &mut dyn Out) -> Result<bool, ExportError> {
         let counted = self.counted.of(block.partition);
-        let records = block.positions().filter(|(at, _)| at.sequence > counted);
+        let records = positions(block).filter(|(at, _)| at.sequence > counted);
         for (at, bytes) in records.take_while(|(at, _)| cut.contains(*at)) {
             let record = Record::decode(bytes).map_err(|error| ExportError::Decode { at, error })?;
             if !self.post(at, block.booked_at_ms, &record, out)? {

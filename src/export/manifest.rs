@@ -39,8 +39,8 @@ pub(super) struct Manifest<'a> {
     /// Whether all Records of the days count: they were over, and the cut is not before their end.
     /// False without a last day.
     complete: bool,
-    /// Hash of the block with that Record, which covers all blocks before it; of several partitions the
-    /// SHA-256 of these hashes; hexadecimal.
+    /// Hash of the block with that Record, which covers all blocks before it; of several partitions
+    /// the SHA-256 of these hashes; hexadecimal.
     head: String,
     /// Number of postings.
     rows: u64,

@@ -23,8 +23,8 @@ use crate::ops::operator::{Admin, Operator};
 
 /// What a backup lacks that has all before `from`, in the frames of a backup's files, through the
 /// heads of this moment. With `wait`, it waits for a Record from `from` on, of any partition, so
-/// that a copy can keep up. One at a time. It waits for the caller in a thread of its own, with a few
-/// parts in memory; nobody else waits for it.
+/// that a copy can keep up. One at a time. It waits for the caller in a thread of its own, with a
+/// few parts in memory; nobody else waits for it.
 #[utoipa::path(get, path = "/ops/backup", operation_id = "get_backup", params(("from" = Option<String>, Query, description = "The first Record that is lacking; of each partition where there are several, as `0=43,1=18`, and of one that is not named all. Everything when absent.", example = "1"),
         ("wait" = Option<u64>, Query, minimum = 0, maximum = 20, description = "Seconds to wait for such a Record. An answer to a request with it, 0 too, does not count for `centavo_backup_age_seconds`.", example = 0)),
     responses((status = 200, body = String, content_type = "application/octet-stream")))]

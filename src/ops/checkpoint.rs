@@ -13,8 +13,8 @@ use crate::http::reply::{ok, only, query};
 use crate::ops::operator::Operator;
 use crate::views::checkpoint::CheckpointView;
 
-/// A signed statement of what the journal of a partition holds now. Keep it where nobody of this installation can
-/// change it; `centavo verify --against` compares it with a journal. It is of no
+/// A signed statement of what the journal of a partition holds now. Keep it where nobody of this
+/// installation can change it; `centavo verify --against` compares it with a journal. It is of no
 /// chain (no `previous`), as those are that the server sends on a schedule. 404 while nothing was
 /// booked.
 #[utoipa::path(get, path = "/ops/checkpoint", operation_id = "get_checkpoint",

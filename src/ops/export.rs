@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use actors::cut::Cut;
+use actors::cut::{Cut, positions};
 use actors::store::BlockHash;
 use axum::extract::State;
 use axum::http::request::Parts;
@@ -91,7 +91,7 @@ pub fn write(
             exporter.pass(block.booked_at_ms);
             break;
         }
-        for (at, bytes) in block.positions().take_while(|(at, _)| cut.contains(*at)) {
+        for (at, bytes) in positions(&block).take_while(|(at, _)| cut.contains(*at)) {
             let record = Record::decode(bytes).map_err(|error| ExportError::Decode { at, error })?;
             know_cards(engine, &record, exporter)?;
             know_named(engine, &record, exporter);

@@ -62,7 +62,8 @@ pub struct PeriodView {
     /// The last Record of the month, by partition of the journal.
     #[schema(example = json!({"0": 42}))]
     pub cut: CutView,
-    /// Hash of the journal at the month's end, of the partition of the house; absent until it is closed.
+    /// Hash of the journal at the month's end, of the partition of the house; absent until it is
+    /// closed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(
         nullable = false,

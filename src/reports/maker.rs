@@ -3,7 +3,7 @@
 
 use std::io::{self, Write};
 
-use actors::cut::{Cut, Position, Reached};
+use actors::cut::{Cut, PassedBlocks, Position, positions};
 use actors::engine::Told;
 use actors::names::Names;
 use actors::store::Block;
@@ -78,7 +78,7 @@ pub struct ReportMaker<'a> {
     first_day: Option<NaiveDate>,
     /// Day of the last block that was looked at, whatever the days.
     through: Option<NaiveDate>,
-    reached: Reached,
+    reached: PassedBlocks,
     booked_at_ms: i64,
 }
 
@@ -118,7 +118,7 @@ impl<'a> ReportMaker<'a> {
             rows,
             first_day: None,
             through: None,
-            reached: Reached::default(),
+            reached: PassedBlocks::default(),
             booked_at_ms: 0,
         })
     }
@@ -142,7 +142,7 @@ impl<'a> ReportMaker<'a> {
             self.fold.take(told, &self.scope)?;
         }
         self.fold.carry(&mut before).map_err(ReportError::Before)?;
-        self.reached = Reached::at(before.through());
+        self.reached = PassedBlocks::at(before.through());
         self.before = Some(before);
         Ok(())
     }
@@ -165,7 +165,7 @@ impl<'a> ReportMaker<'a> {
             return Ok(false);
         }
         let counted = self.reached.cut().of(block.partition);
-        let records = block.positions().filter(|(at, _)| at.sequence > counted);
+        let records = positions(block).filter(|(at, _)| at.sequence > counted);
         for (at, bytes) in records.take_while(|(at, _)| cut.contains(*at)) {
             let record = Record::decode(bytes).map_err(|error| ReportError::Decode { at, error })?;
             self.post(at, (Timestamp(block.booked_at_ms), day), &record)?;

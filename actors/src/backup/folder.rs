@@ -240,7 +240,6 @@ impl BackupRun {
         progress: &mut dyn FnMut(u64, u64),
     ) -> Result<(Taken, u32), BackupError> {
         let mut next_frame = || frames.next().unwrap_or(Err(BackupError::Source("it breaks off")));
-        let begin = &self.folder.heads;
         let mut values = Vec::new();
         let through = loop {
             match next_frame()? {
@@ -249,21 +248,9 @@ impl BackupRun {
                 Frame::Block(_) => return Err(BackupError::Source("a block stands among the keys")),
             }
         };
-        let other_journal = |detail| BackupError::OtherJournal { folder: self.folder.path.clone(), detail };
-        let last = |partition, head: Head| Position { partition, sequence: Sequence(head.next.0 - 1) };
-        let shorter = begin.iter().find(|(partition, head)| through.of(*partition).next < head.next);
-        if let Some((partition, head)) = shorter {
-            let (ours, ends_at) = (named(last(partition, head)), through.of(partition).next.0 - 1);
-            let detail = format!("the backup goes through {ours}, and the journal ends at {ends_at}");
-            return Err(other_journal(detail));
-        }
-        // Where a partition has another block than the backup's last, nothing of it continues.
-        let parts = |partition: Partition| {
-            let detail = format!("it has another block at {}", named(last(partition, begin.of(partition))));
-            other_journal(detail)
-        };
-        let is_at_begin = |partition, heads: &Heads| heads.of(partition) == begin.of(partition);
-        let (mut records, total) = (0, through.records() - begin.records());
+        self.admit_longer(&through)?;
+        let begin = &self.folder.heads;
+        let (mut copied, records) = (0, through.records() - begin.records());
         let mut writer = BlockFileWriter { run: self, open: None, finished: Vec::new(), bytes: 0 };
         let mut heads = begin.clone();
         loop {
@@ -271,50 +258,69 @@ impl BackupRun {
                 Frame::Block(block) => {
                     let partition = block.partition;
                     if heads.of(partition).admit(&block).is_err() {
-                        let broken = BackupError::Source("a block does not continue the chain");
-                        return Err(if is_at_begin(partition, &heads) { parts(partition) } else { broken });
+                        return Err(self.parts(partition, &heads, "a block does not continue the chain"));
                     }
                     let (after, count) = (Head::after(&block, block.hash()), block.records.len() as u64);
                     writer.write(block, &heads)?;
                     heads.set(partition, after);
-                    records += count;
-                    progress(records, total);
+                    copied += count;
+                    progress(copied, records);
                 }
                 Frame::End(end) => {
-                    let broken = BackupError::Source("its end is not that of its blocks");
-                    let differs = heads.first_difference(&end).map(|(partition, ..)| match partition {
-                        partition if is_at_begin(partition, &heads) => parts(partition),
-                        _ => broken,
-                    });
-                    differs.map_or(Ok(()), Err)?;
-                    if end != through {
-                        return Err(BackupError::Source("its end is not that of its blocks"));
-                    }
-                    break;
+                    let differs = heads.first_difference(&end).or_else(|| heads.first_difference(&through));
+                    let Some((partition, ..)) = differs else { break };
+                    return Err(self.parts(partition, &heads, "its end is not that of its blocks"));
                 }
                 Frame::Value(_) => return Err(BackupError::Source("a key stands among the blocks")),
             }
         }
         let (finished, bytes) = writer.finish(&through)?;
-        // Everything new is on the disk, under names that do not count.
+        let (files, bytes_in_all) = self.complete(&values, &through, &finished)?;
+        Ok((Taken { records, bytes, bytes_in_all, heads: through }, files))
+    }
+
+    /// Makes the new files count, which are on the disk under names that do not; gives how many
+    /// files count then, and the size of the backup.
+    fn complete(&self, values: &[DurableValue], through: &Heads, finished: &[u32]) -> Result<(u32, u64), BackupError> {
         if self.folder.is_new {
-            self.put_keys(&values, &Heads::default())?;
+            self.put_keys(values, &Heads::default())?;
         }
         self.remove_uncounted()?;
-        for number in &finished {
+        for number in finished {
             let path = self.folder.path.join(name_of(*number));
             std::fs::rename(unfinished(&path), &path).map_err(|source| machine(&path, source))?;
         }
         sync_folder(&self.folder.path)?;
         // With this the run has happened.
-        let keys_bytes = self.put_keys(&values, &through)?;
+        let keys_bytes = self.put_keys(values, through)?;
         let files = self.files + finished.len() as u32;
         let sizes = (1..=files).map(|number| {
             let path = self.folder.path.join(name_of(number));
             std::fs::metadata(&path).map(|metadata| metadata.len()).map_err(|source| machine(&path, source))
         });
-        let bytes_in_all = sizes.sum::<Result<u64, _>>()? + keys_bytes;
-        Ok((Taken { records: total, bytes, bytes_in_all, heads: through }, files))
+        Ok((files, sizes.sum::<Result<u64, _>>()? + keys_bytes))
+    }
+
+    /// The error where a partition does not continue as it should: the journal is another one if
+    /// nothing of it has continued the backup, else its source is broken.
+    fn parts(&self, partition: Partition, heads: &Heads, broken: &'static str) -> BackupError {
+        let begin = self.folder.heads.of(partition);
+        if heads.of(partition) != begin {
+            return BackupError::Source(broken);
+        }
+        self.other_journal(format!("it has another block at {}", named(last(partition, begin))))
+    }
+
+    fn other_journal(&self, detail: String) -> BackupError {
+        BackupError::OtherJournal { folder: self.folder.path.clone(), detail }
+    }
+
+    /// Refuses journals of which one ends before the backup does.
+    fn admit_longer(&self, through: &Heads) -> Result<(), BackupError> {
+        let shorter = self.folder.heads.iter().find(|(partition, head)| through.of(*partition).next < head.next);
+        let Some((partition, head)) = shorter else { return Ok(()) };
+        let (ours, ends_at) = (named(last(partition, head)), through.of(partition).next.0 - 1);
+        Err(self.other_journal(format!("the backup goes through {ours}, and the journal ends at {ends_at}")))
     }
 
     /// Replaces the keys and the end of the backup; gives the size of the file.
@@ -347,6 +353,11 @@ impl BackupRun {
         }
         Ok(())
     }
+}
+
+/// The last Record before a head.
+fn last(partition: Partition, head: Head) -> Position {
+    Position { partition, sequence: Sequence(head.next.0 - 1) }
 }
 
 /// Writes blocks to files that have no name yet.

@@ -27,17 +27,17 @@
 //! - `v`, a value that is common to all partitions, or one of partition 0: length of the key (u32),
 //!   key, value.
 //! - `p`, a value of another partition: partition (u16), length of the key (u32), key, value.
-//! - `e`, an end: for each partition, from 0 on, the head of its journal there: next sequence (u64),
-//!   hash (32 bytes), booking time (i64). Partitions that it does not name have no blocks. Nothing
-//!   follows it.
+//! - `e`, an end: for each partition, from 0 on, the head of its journal there: next sequence
+//!   (u64), hash (32 bytes), booking time (i64). Partitions that it does not name have no blocks.
+//!   Nothing follows it.
 //!
 //! Blocks of all partitions stand in the order of booking. Each continues the one before it of its
 //! own partition. Format 1 had one partition: no `p`, and one head in each end. A backup that was
 //! begun in it goes on in format 2.
 //!
 //! A `.blocks` file is blocks and an end; `keys` is values and an end, which is the end of the
-//! whole backup. A server sends the same: the beginning of a file, the values, an end with the heads
-//! that are being sent, then the blocks through them, and an end.
+//! whole backup. A server sends the same: the beginning of a file, the values, an end with the
+//! heads that are being sent, then the blocks through them, and an end.
 //!
 //! New kinds of frames and other payloads come with a higher format byte, which older releases
 //! refuse by name. A release reads every released format before its own. The hash of a block

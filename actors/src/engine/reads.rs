@@ -98,7 +98,7 @@ impl<T: Object> Iterator for Objects<T> {
 /// Records of a list, each with what it says that brought it there.
 pub struct RecordsWith<T> {
     records: Records,
-    of: fn(&Record) -> Option<T>,
+    of: Reading<T>,
 }
 
 impl<T> Iterator for RecordsWith<T> {
@@ -110,11 +110,13 @@ impl<T> Iterator for RecordsWith<T> {
     }
 }
 
-fn listed_with<T>(
-    at: Position,
-    record: Record,
-    of: fn(&Record) -> Option<T>,
-) -> Result<(Position, Record, T), Unavailable> {
+/// A Record of the audit trail, and what it says there.
+type Audited = Result<(Position, Record, AuditedFact), Unavailable>;
+
+/// What a Record says that brought it into a list.
+type Reading<T> = fn(&Record) -> Option<T>;
+
+fn listed_with<T>(at: Position, record: Record, of: Reading<T>) -> Result<(Position, Record, T), Unavailable> {
     let told = of(&record).ok_or_else(|| Unavailable::contradicting("an item of a list"))?;
     Ok((at, record, told))
 }
@@ -598,8 +600,7 @@ impl Engine {
         group: Option<GroupNumber>,
         skip: u64,
         count: usize,
-    ) -> Result<Listed<impl Iterator<Item = Result<(Position, Record, AuditedFact), Unavailable>> + use<>>, LoadError>
-    {
+    ) -> Result<Listed<impl Iterator<Item = Audited> + use<>>, LoadError> {
         let shards = match group {
             Some(group) => slice::from_ref(self.shard(group)),
             None => &self.shards,
@@ -732,7 +733,7 @@ fn listed(shard: &Arc<Shard>, (total, sequences): (u64, Vec<Sequence>)) -> Liste
 fn records_with<T>(
     shard: &Arc<Shard>,
     (total, sequences): (u64, Vec<Sequence>),
-    of: fn(&Record) -> Option<T>,
+    of: Reading<T>,
 ) -> Listed<RecordsWith<T>> {
     Listed { total, items: RecordsWith { records: records_of(shard, sequences), of } }
 }

@@ -228,8 +228,8 @@ impl Ordinals {
 
 impl ReadModel {
     /// Opens the read model of a partition: its pages, and the Records after them. `fold_name`
-    /// prepares names for search; `outbox` is told of new webhook events; `progress` receives how many
-    /// Records of how many were read again.
+    /// prepares names for search; `outbox` hears of new webhook events; `progress` receives how
+    /// many Records of how many were read again.
     pub fn open(
         store: Part,
         extents: Arc<Extents>,

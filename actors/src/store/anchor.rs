@@ -117,7 +117,7 @@ impl Anchor {
         poisoned: Arc<AtomicBool>,
     ) -> Result<Anchor, StoreError> {
         let path = data.join(ANCHOR);
-        let heads: Heads = heads.iter().map(|(partition, head)| (*partition, (head.next, head.hash))).collect();
+        let heads: AnchoredHeads = heads.iter().map(|(partition, head)| (*partition, (head.next, head.hash))).collect();
         if anchored.is_none() {
             if !heads.is_empty() {
                 tracing::warn!(anchor = %path.display(), "the anchor was lost or damaged and is written anew");
@@ -162,7 +162,7 @@ impl Drop for Anchor {
     }
 }
 
-pub(crate) type Heads = BTreeMap<Partition, (Sequence, BlockHash)>;
+pub(crate) type AnchoredHeads = BTreeMap<Partition, (Sequence, BlockHash)>;
 
 #[derive(Debug)]
 struct AnchorShared {
@@ -192,7 +192,7 @@ impl AnchorState {
 /// Order of writes: the slot that was synced last is not written, nor one that is being synced.
 #[derive(Debug, Clone)]
 pub(crate) struct AnchorSlots {
-    pub(crate) heads: Heads,
+    pub(crate) heads: AnchoredHeads,
     counter: u64,
     synced: u64,
     active: u64,
@@ -200,13 +200,13 @@ pub(crate) struct AnchorSlots {
 
 impl Default for AnchorSlots {
     fn default() -> AnchorSlots {
-        AnchorSlots::new(None, Heads::new())
+        AnchorSlots::new(None, AnchoredHeads::new())
     }
 }
 
 impl AnchorSlots {
     /// Continues what was anchored with these heads.
-    pub(crate) fn new(anchored: Option<&Anchored>, heads: Heads) -> AnchorSlots {
+    pub(crate) fn new(anchored: Option<&Anchored>, heads: AnchoredHeads) -> AnchorSlots {
         let (counter, synced) = anchored.map_or((0, 0), |anchored| (anchored.counter, anchored.slot));
         AnchorSlots { heads, counter, synced, active: (synced + 1) % SLOTS }
     }
@@ -230,7 +230,7 @@ impl AnchorSlots {
 }
 
 /// A file that begins with these heads.
-pub(crate) fn new_file(heads: &Heads) -> Vec<u8> {
+pub(crate) fn new_file(heads: &AnchoredHeads) -> Vec<u8> {
     let mut file = to_bytes(0, heads);
     file.resize(SLOTS as usize * SLOT_BYTES, 0);
     file
@@ -280,7 +280,7 @@ const PACE_MAX: Duration = Duration::from_millis(100);
 /// A slot: a byte for the format, the counter, how many partitions, and for each its number, the
 /// next sequence and the hash of the last block. The last four bytes are, in this format and every
 /// later one, the CRC32C of all before them.
-fn to_bytes(counter: u64, heads: &Heads) -> Vec<u8> {
+fn to_bytes(counter: u64, heads: &AnchoredHeads) -> Vec<u8> {
     let mut bytes = vec![FORMAT];
     bytes.extend_from_slice(&counter.to_be_bytes());
     bytes.push(heads.len() as u8);
@@ -307,7 +307,7 @@ fn parse(slot: &[u8]) -> Result<Anchored, Option<u8>> {
     }
     let (counter, rest) = rest.split_first_chunk().ok_or(None)?;
     let (count, rest) = rest.split_first().ok_or(None)?;
-    let mut heads = Heads::new();
+    let mut heads = AnchoredHeads::new();
     for head in rest.chunks_exact(HEAD_BYTES).take(usize::from(*count)) {
         let (partition, head) = head.split_first_chunk().ok_or(None)?;
         let (next, hash) = head.split_first_chunk().ok_or(None)?;
@@ -331,7 +331,7 @@ mod tests {
     /// Written down so that a change of the format does not pass unnoticed.
     #[test]
     fn the_bytes_of_format_1_stay_as_they_are() {
-        let heads = Heads::from([(Partition(0), (Sequence(9), BlockHash([3; 32])))]);
+        let heads = AnchoredHeads::from([(Partition(0), (Sequence(9), BlockHash([3; 32])))]);
         let slot = to_bytes(7, &heads);
         assert_eq!((slot.len(), crc32c::crc32c(&slot[..SLOT_BYTES - CHECKSUM_BYTES])), (4_096, 514_784_926));
         assert_eq!(parse(&slot).unwrap().heads, heads);

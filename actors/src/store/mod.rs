@@ -35,8 +35,6 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::cut::Position;
-
 pub use self::chunk::{Key as ChunkKey, cut};
 pub use self::disk::SledStore;
 pub(crate) use self::disk::{file_name_of, file_of};
@@ -380,12 +378,6 @@ impl Block {
             digest.update(record);
         }
         BlockHash(digest.finalize().into())
-    }
-
-    /// Its Records with their places.
-    pub fn positions(&self) -> impl Iterator<Item = (Position, &[u8])> {
-        let places = (self.first.0..).map(|at| Position { partition: self.partition, sequence: Sequence(at) });
-        places.zip(self.records.iter().map(Vec::as_slice))
     }
 
     /// The sequence number that the Record after this block will have.

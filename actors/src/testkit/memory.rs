@@ -536,7 +536,7 @@ struct AnchorFile {
 }
 
 impl AnchorFile {
-    fn open(&mut self, anchored: Option<Anchored>, heads: anchor::Heads) {
+    fn open(&mut self, anchored: Option<Anchored>, heads: anchor::AnchoredHeads) {
         if anchored.is_none() {
             self.file = Some(anchor::new_file(&heads));
         }
@@ -553,7 +553,7 @@ impl AnchorFile {
 
     fn write(&mut self) {
         let (place, slot) = self.slots.next();
-        let file = self.file.get_or_insert_with(|| anchor::new_file(&anchor::Heads::new()));
+        let file = self.file.get_or_insert_with(|| anchor::new_file(&anchor::AnchoredHeads::new()));
         file[place as usize..place as usize + slot.len()].copy_from_slice(&slot);
         self.unsynced = Some(place as usize);
     }

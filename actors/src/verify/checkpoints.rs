@@ -25,10 +25,10 @@ pub(super) struct Against {
 }
 
 impl Against {
-    /// The checkpoints of one partition; each partition has a chain of its own. Refuses one that its
-    /// key did not sign, and one whose key is not that of the others.
-    /// Refuses one of a chain that follows a checkpoint that is not there, but for the first: those
-    /// before it may be kept elsewhere.
+    /// The checkpoints of one partition; each partition has a chain of its own. Refuses one that
+    /// its key did not sign, and one whose key is not that of the others. Refuses one of a chain
+    /// that follows a checkpoint that is not there, but for the first: those before it may be
+    /// kept elsewhere.
     pub(super) fn new(checkpoints: &[SignedCheckpoint], partition: Partition) -> Result<Self, VerifyError> {
         let mut against = Self::default();
         for signed in checkpoints.iter().filter(|signed| signed.checkpoint.partition == partition) {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use actors::engine::Outcome;
-use actors::snapshots::{Kept, Position};
+use actors::snapshots::{Kept, StatePosition};
 use actors::store::{Block, Head, Part, Sequence};
 use ledger::account::Account;
 use ledger::event::Event;
@@ -211,7 +211,7 @@ impl Audit {
     /// A snapshot holds only what is durable; continued to the end of the journal, it is the replay
     /// from nothing.
     pub(crate) fn check_snapshot(&self, ledger: LedgerId, kept: &Kept) -> Result<(), String> {
-        let Position { own, foreign } = kept.position;
+        let StatePosition { own, foreign } = kept.position;
         ensure(own <= self.ordinal(ledger), || {
             format!("a snapshot of {ledger:?} at own Record {own} is kept before that is durable")
         })?;
