@@ -5,7 +5,7 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::{BackupError, Frame, FrameReader, PARTITION, write_magic};
-use crate::store::{Block, Head, create_private_folder, make_private, private_file};
+use crate::store::{Block, Head, StoreError, create_private_folder, make_private, private_file};
 
 /// The largest file of blocks, unless one block is larger.
 const FILE_BYTES_MAX: u64 = 256 << 20;
@@ -465,5 +465,5 @@ pub(super) fn sync_folder(path: &Path) -> Result<(), BackupError> {
 }
 
 pub(super) fn machine(path: &Path, source: io::Error) -> BackupError {
-    BackupError::Machine { path: path.to_path_buf(), source }
+    StoreError::machine(path, source).into()
 }

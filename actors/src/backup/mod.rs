@@ -54,7 +54,6 @@ mod merge;
 #[cfg(test)]
 mod tests;
 
-use std::io;
 use std::path::PathBuf;
 
 use crate::store::place::is_of_place;
@@ -73,17 +72,10 @@ const PARTITION: Partition = Partition(0);
 /// Why a backup is not made, read or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// The store failed, or found its blocks damaged.
+    /// The store failed, or found its blocks damaged; or the machine failed: the disk is full, a
+    /// file may not be opened, a connection broke.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The machine failed: the disk is full, a file may not be opened, a connection broke.
-    #[error("{}: {source}", path.display())]
-    Machine {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
-    },
     /// The bytes of the backup differ from those that were written.
     #[error("{}: damaged: {detail}", file.display())]
     Damaged {
