@@ -78,14 +78,6 @@ pub enum MigrateFailure {
         /// The file.
         path: PathBuf,
     },
-    /// A file beside the journal can't be copied.
-    #[error("{}: {source}", path.display())]
-    Machine {
-        /// The folder.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: std::io::Error,
-    },
     /// Reading the data made the program panic: the data is damaged.
     #[error("the migration could not go on: {0}. The target can't be served; the source is as it was")]
     Panicked(String),
@@ -155,7 +147,7 @@ fn make(from: &Location, to: Location, beside: Option<&Path>, key: &SecretSource
         return Err(MigrateFailure::UselessBeside);
     }
     if let (Some(from), Some(beside)) = (from.folder(), beside) {
-        let found = beside::in_the_way(from, beside).map_err(|source| machine(beside, source))?;
+        let found = beside::in_the_way(from, beside).map_err(|source| StoreError::machine(beside, source))?;
         if let Some(path) = found {
             return Err(MigrateFailure::InTheWay { path });
         }
@@ -246,14 +238,10 @@ fn copy_beside(from: &Location, target: &MoveTarget, beside: Option<&Path>) -> R
     };
     if target.folder().is_some() {
         // What an earlier run copied may be out of date.
-        beside::remove(&there).map_err(|source| machine(&there, source))?;
+        beside::remove(&there).map_err(|source| StoreError::machine(&there, source))?;
     }
-    let names = beside::copy(&here, &there).map_err(|source| machine(&there, source))?;
+    let names = beside::copy(&here, &there).map_err(|source| StoreError::machine(&there, source))?;
     Ok(Beside::Copied(names, if target.folder().is_some() { target.name().into() } else { there }))
-}
-
-fn machine(path: &Path, source: std::io::Error) -> MigrateFailure {
-    MigrateFailure::Machine { path: path.to_owned(), source }
 }
 
 fn summary(from: &str, moved: &Moved, seconds: f64) -> Vec<String> {

@@ -4,7 +4,6 @@
 //! A source is taken from whoever had it, so that nothing is booked behind the copy. A target is
 //! stamped, or has another name, until it is whole.
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -39,17 +38,9 @@ pub(crate) enum Location {
 /// Why a place is refused, or fails.
 #[derive(Debug, thiserror::Error)]
 pub enum PlaceFailure {
-    /// The store failed.
+    /// The store or the machine failed.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// The machine failed.
-    #[error("{}: {source}", path.display())]
-    Machine {
-        /// The folder.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
     /// A server has the place.
     #[error("{place}: {owner} has it open; stop it, and all that wait to take over, then begin again")]
     Served {
@@ -162,8 +153,7 @@ impl Location {
         let command = format!("{COMMAND}{}", from.name());
         match &self {
             Location::Folder(folder) => {
-                let machine = |source| PlaceFailure::Machine { path: folder.clone(), source };
-                if !is_free(folder).map_err(machine)? {
+                if !is_free(folder).map_err(|source| StoreError::machine(folder, source))? {
                     return Err(PlaceFailure::NotEmpty { place: self.name() });
                 }
                 // Nothing is made where there is no room.
@@ -281,8 +271,7 @@ impl MoveTarget {
         stamp_whole(&**self.parts[0].store())?;
         self.parts.clear();
         let Location::Folder(folder) = &self.place else { return Ok(()) };
-        let machine = |source| PlaceFailure::Machine { path: folder.clone(), source };
-        give_name(&unfinished(folder, MOVING), folder).map_err(machine)
+        Ok(give_name(&unfinished(folder, MOVING), folder).map_err(|source| StoreError::machine(folder, source))?)
     }
 }
 

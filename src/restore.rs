@@ -81,8 +81,8 @@ fn make(args: &RestoreArgs, store: &Store) -> Result<Restored, RestoreFailure> {
         stamp_whole(&*empty)?;
         return Ok(restored);
     }
-    let data = std::path::absolute(&args.data).map_err(|source| machine(&args.data, source))?;
-    if !is_free(&data).map_err(|source| machine(&data, source))? {
+    let data = std::path::absolute(&args.data).map_err(|source| StoreError::machine(&args.data, source))?;
+    if !is_free(&data).map_err(|source| StoreError::machine(&data, source))? {
         return Err(RestoreFailure::NotEmpty { data });
     }
     let unfinished = unfinished(&data, ".restoring");
@@ -95,7 +95,7 @@ fn make(args: &RestoreArgs, store: &Store) -> Result<Restored, RestoreFailure> {
         let _the_next_run_removes_it = fs::remove_dir_all(&unfinished);
         return restored;
     }
-    give_name(&unfinished, &data).map_err(|source| machine(&data, source))?;
+    give_name(&unfinished, &data).map_err(|source| StoreError::machine(&data, source))?;
     restored
 }
 
@@ -137,7 +137,7 @@ impl Second {
 /// Removes the files of an interrupted restore. Fails if that restore is still running.
 fn remove_cut_restore(unfinished: &Path) -> Result<(), BackupError> {
     let in_use = || StoreError::InUse { folder: unfinished.to_path_buf() };
-    let failed = |source| machine(unfinished, source);
+    let failed = |source| BackupError::from(StoreError::machine(unfinished, source));
     match File::open(unfinished.join("lock")) {
         Ok(lock) => match lock.try_lock() {
             Ok(()) => {}
@@ -151,10 +151,6 @@ fn remove_cut_restore(unfinished: &Path) -> Result<(), BackupError> {
         Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
         _ => Ok(()),
     }
-}
-
-fn machine(path: &Path, source: io::Error) -> BackupError {
-    BackupError::Machine { path: path.to_path_buf(), source }
 }
 
 fn summary(args: &RestoreArgs, store: &Store, restored: &Restored) -> Vec<String> {

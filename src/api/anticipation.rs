@@ -25,7 +25,7 @@ use crate::api::sub_recipients::find_own;
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{KeyScope, SentKey};
+use crate::http::idempotency::{KeyScope, KeyedBody};
 use crate::http::json::{Checker, ITSELF, Raw, parse};
 use crate::http::problem::{Code, FieldError, Problem};
 use crate::http::reply::{decimal, items_of, ok, time};
@@ -180,16 +180,15 @@ pub async fn anticipate(
     State(app): State<Arc<App>>,
     caller: Caller,
     PathId(id): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let wire: AnticipationRequest<'_> = parse(&body)?;
+    let wire: AnticipationRequest<'_> = parse(sent.bytes())?;
     let Ok((recipient, row)) = find_own(&app, caller, &id) else {
         require_split(&app, caller)?;
         wire.check()?;
         return Err(Problem::new(Code::NotFound));
     };
-    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&row.id.txid()), &body)?;
+    let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), Some(&row.id.txid()))?;
     let (app, wire) = (&app, &wire);
     let execute = |admitted| async move {
         require_split(app, caller)?;

@@ -25,9 +25,8 @@ use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::splits;
 use crate::api::subscriptions::first_charge_was_paid;
 use crate::app::App;
-use crate::http::body::ChargeBody;
 use crate::http::caller::Caller;
-use crate::http::idempotency::{KeyScope, SentKey, in_progress, recorded};
+use crate::http::idempotency::{KeyScope, KeyedCharge, in_progress, recorded};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::created;
@@ -114,15 +113,10 @@ struct Checked {
 /// Charges a card.
 #[utoipa::path(post, path = "/api/card", operation_id = "charge_card", request_body = CardRequest,
     responses((status = 201, body = CardResponse), (status = 402)))]
-pub async fn charge(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    sent_key: SentKey,
-    ChargeBody { bytes: body, .. }: ChargeBody,
-) -> Result<Response, Problem> {
-    let wire: CardRequest<'_> = parse(&body)?;
-    let secret = sent_key.is_given().then(|| security_code(wire.credit_card, wire.card)).flatten();
-    let key = sent_key.read_without(&app.engine, KeyScope::Merchant(caller.group), None, &body, secret)?;
+pub async fn charge(State(app): State<Arc<App>>, caller: Caller, sent: KeyedCharge) -> Result<Response, Problem> {
+    let wire: CardRequest<'_> = parse(sent.bytes())?;
+    let secret = sent.has_key().then(|| security_code(wire.credit_card, wire.card)).flatten();
+    let key = sent.key_without(&app.engine, KeyScope::Merchant(caller.group), secret)?;
     let (app, wire) = (&app, &wire);
     let execute = |admitted| async move {
         splits::admit(app, caller, wire.splits)?;

@@ -16,9 +16,8 @@ use crate::api::card_data::{CardData, face, read_card, security_code};
 use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::subscriptions::first_charge_was_paid;
 use crate::app::App;
-use crate::http::body::JsonBody;
 use crate::http::caller::Caller;
-use crate::http::idempotency::{KeyScope, SentKey};
+use crate::http::idempotency::{KeyScope, KeyedBody};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::Problem;
 use crate::http::reply::created;
@@ -62,15 +61,10 @@ pub struct StoredCardView {
 /// Keeps a card. One that was refused too often is not kept.
 #[utoipa::path(post, path = "/api/cards", operation_id = "store_card", request_body = StoreCardRequest,
     responses((status = 201, body = StoredCardView)))]
-pub async fn store(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response, Problem> {
-    let wire: StoreCardRequest<'_> = parse(&body)?;
-    let secret = sent_key.is_given().then(|| security_code(wire.credit_card, wire.card)).flatten();
-    let key = sent_key.read_without(&app.engine, KeyScope::Merchant(caller.group), None, &body, secret)?;
+pub async fn store(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
+    let wire: StoreCardRequest<'_> = parse(sent.bytes())?;
+    let secret = sent.has_key().then(|| security_code(wire.credit_card, wire.card)).flatten();
+    let key = sent.key_without(&app.engine, KeyScope::Merchant(caller.group), secret)?;
     let (app, wire) = (&app, &wire);
     let execute = |admitted| async move {
         let now = app.engine.now();

@@ -20,9 +20,8 @@ use uuid::Uuid;
 
 use crate::api::payer::is_email;
 use crate::app::App;
-use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{KeyScope, SentKey, in_progress, recorded};
+use crate::http::idempotency::{KeyScope, KeyedBody, in_progress, recorded};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{Filter, List, Page, created, ok, query};
@@ -72,14 +71,9 @@ struct Checked {
 /// Creates a cashout: the gross amount is debited at once, and the transfer is ordered.
 #[utoipa::path(post, path = "/api/cashout", operation_id = "create_cashout", request_body = CashoutRequest,
     responses((status = 201, body = CashoutItem), (status = 403), (status = 502)))]
-pub async fn create(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response, Problem> {
-    let wire: CashoutRequest<'_> = parse(&body)?;
-    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), None, &body)?;
+pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
+    let wire: CashoutRequest<'_> = parse(sent.bytes())?;
+    let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
     let checked = check(&wire);
     let given = checked.as_ref().ok().and_then(|checked| checked.transaction);
     let (app, checked) = (&app, &checked);

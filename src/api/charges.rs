@@ -13,9 +13,8 @@ use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::ChargeFacts;
 
 use crate::app::App;
-use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{KeyScope, SentKey};
+use crate::http::idempotency::{KeyScope, KeyedBody};
 use crate::http::json::{Checker, parse_unread};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{List, PageQuery, between, list_of, ok, query, single};
@@ -110,12 +109,11 @@ pub async fn cancel(
     State(app): State<Arc<App>>,
     caller: Caller,
     PathId(txid): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(&body)?;
+    parse_unread(sent.bytes())?;
     let id = named(&app, caller, &txid)?.id;
-    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&id.txid()), &body)?;
+    let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), Some(&id.txid()))?;
     let app = &app;
     let read = || named(app, caller, &id.txid());
     let execute = |charge: Charge, admitted| async move {

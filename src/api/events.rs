@@ -14,9 +14,8 @@ use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{KeyScope, SentKey};
+use crate::http::idempotency::{KeyScope, KeyedBody};
 use crate::http::json::parse_unread;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{List, Page, list_of, number, ok, query, time};
@@ -192,11 +191,10 @@ pub async fn redeliver(
     State(app): State<Arc<App>>,
     caller: Caller,
     PathId(id): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(&body)?;
-    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&id), &body)?;
+    parse_unread(sent.bytes())?;
+    let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), Some(&id))?;
     let event = find(&app, caller, &id)?;
     key.once(&app.redelivered, || {
         if !app.webhooks.deliver_again(caller.group, &event, app.engine.now()) {

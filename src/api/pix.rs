@@ -20,9 +20,8 @@ use crate::api::charges::not_pending;
 use crate::api::payer::read_document;
 use crate::api::splits;
 use crate::app::App;
-use crate::http::body::{ChargeBody, JsonBody};
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{KeyScope, SentKey, decided};
+use crate::http::idempotency::{KeyScope, KeyedBody, KeyedCharge, decided};
 use crate::http::json::{Checker, Raw, parse, parse_unread};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok, time};
@@ -139,14 +138,13 @@ struct Checked {
 pub async fn create_or_look_up(
     State(app): State<Arc<App>>,
     caller: Caller,
-    sent_key: SentKey,
-    ChargeBody { bytes: body, .. }: ChargeBody,
+    sent: KeyedCharge,
 ) -> Result<Response, Problem> {
-    let wire: PixRequest<'_> = parse(&body)?;
+    let wire: PixRequest<'_> = parse(sent.bytes())?;
     if wire.txid.is_some() {
         return look_up(&app, caller, &wire);
     }
-    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), None, &body)?;
+    let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
     let (app, wire) = (&app, &wire);
     let execute = |admitted| async move {
         splits::admit(app, caller, wire.splits)?;
@@ -169,12 +167,11 @@ pub async fn sandbox_pay(
     State(app): State<Arc<App>>,
     caller: Caller,
     PathId(txid): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(&body)?;
+    parse_unread(sent.bytes())?;
     let id = ObjectId::parse(&txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
-    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&id.txid()), &body)?;
+    let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), Some(&id.txid()))?;
     let app = &app;
     let read = || find(app, caller, id);
     let execute = |admitted| async move { pay(app, &read()?, caller.context(admitted)).await };

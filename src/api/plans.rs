@@ -13,9 +13,8 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{KeyScope, SentKey, decided, naming};
+use crate::http::idempotency::{KeyScope, KeyedBody, decided, naming};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok, time};
@@ -169,14 +168,9 @@ impl PlanView {
 /// Creates a plan.
 #[utoipa::path(post, path = "/api/recurrency/plans", operation_id = "create_plan", request_body = PlanRequest,
     responses((status = 201, body = PlanView)))]
-pub async fn create(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response, Problem> {
-    let wire: PlanRequest<'_> = parse(&body)?;
-    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), None, &body)?;
+pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
+    let wire: PlanRequest<'_> = parse(sent.bytes())?;
+    let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
     let (app, wire) = (&app, &wire);
     let execute = |admitted| async move {
         let command = MerchantCommand::CreatePlan { id: app.new_id(caller.group)?, plan: check(wire)? };

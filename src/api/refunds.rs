@@ -19,9 +19,8 @@ use utoipa::ToSchema;
 use crate::api::charges::paid_charge;
 use crate::api::splits;
 use crate::app::App;
-use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{KeyScope, SentKey};
+use crate::http::idempotency::{KeyScope, KeyedBody};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{All, FILTERED_MAX, Filter, all_of, created, ok, query};
@@ -54,14 +53,9 @@ pub struct RefundRequest<'a> {
 /// Asks for a refund of a paid charge. The operations team decides; money moves when it approves.
 #[utoipa::path(post, path = "/api/refunds", operation_id = "request_refund", request_body = RefundRequest,
     responses((status = 201, body = RefundView), (status = 404)))]
-pub async fn request(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response, Problem> {
-    let wire: RefundRequest<'_> = parse(&body)?;
-    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), None, &body)?;
+pub async fn request(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
+    let wire: RefundRequest<'_> = parse(sent.bytes())?;
+    let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
     let (app, wire) = (&app, &wire);
     let execute = |admitted| async move {
         let wanted = check(app, caller, wire)?;

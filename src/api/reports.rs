@@ -16,9 +16,8 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::export::jobs::{Job, Made, NewJob, Pieces};
 use crate::export::{Exported, Exporter, Out, Request, Stream};
-use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{KeyScope, SentKey};
+use crate::http::idempotency::{KeyScope, KeyedBody};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, only, query};
@@ -90,16 +89,11 @@ pub struct ReportJobRequest<'a> {
 /// an account at once.
 #[utoipa::path(post, path = "/api/reports", operation_id = "create_report", request_body = ReportJobRequest,
     responses((status = 202, body = ExportJobView)))]
-pub async fn create(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response, Problem> {
-    let wire: WireDays<'_> = parse(&body)?;
+pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
+    let wire: WireDays<'_> = parse(sent.bytes())?;
     let pairs = wire.pairs()?;
     // Each request makes a report of its own: a key is only checked.
-    sent_key.read(&app.engine, KeyScope::Merchant(caller.group), None, &body)?;
+    sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
     if pairs.iter().any(|(name, _)| name == "ledger") {
         let mut check = Checker::new();
         check.refuse::<()>("ledger", "unknown", "um relatório é do livro da própria conta");

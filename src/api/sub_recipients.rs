@@ -24,7 +24,7 @@ use crate::app::App;
 use crate::folding::search_key;
 use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{KeyScope, SentKey, decided, naming, recorded};
+use crate::http::idempotency::{KeyScope, KeyedBody, decided, naming, recorded};
 use crate::http::json::parse;
 use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{List, PageQuery, ok, time};
@@ -74,14 +74,9 @@ pub struct RecipientRecord {
 #[utoipa::path(post, path = "/api/sub-recipients", operation_id = "register_recipient", request_body = RegistrationRequest,
     responses((status = 201, body = RegistrationResponse, description = "A new recipient."),
         (status = 200, body = RegistrationResponse, description = "Its document was registered before.")))]
-pub async fn register(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response, Problem> {
-    let wire: RegistrationRequest<'_> = parse(&body)?;
-    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), None, &body)?;
+pub async fn register(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
+    let wire: RegistrationRequest<'_> = parse(sent.bytes())?;
+    let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
     let (app, wire) = (&app, &wire);
     let execute = |admitted| async move {
         require_split(app, caller)?;

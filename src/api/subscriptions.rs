@@ -20,9 +20,8 @@ use utoipa::ToSchema;
 use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::splits;
 use crate::app::App;
-use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{KeyScope, SentKey};
+use crate::http::idempotency::{KeyScope, KeyedBody};
 use crate::http::json::{Checker, Raw, parse, parse_unread};
 use crate::http::problem::{Code, FieldError, Problem};
 use crate::http::reply::{List, PageQuery, created, list_of, ok};
@@ -74,14 +73,9 @@ struct Checked {
 #[utoipa::path(post, path = "/api/recurrency/subscriptions", operation_id = "create_subscription",
     request_body = SubscriptionRequest,
     responses((status = 201, body = SubscriptionView), (status = 404)))]
-pub async fn create(
-    State(app): State<Arc<App>>,
-    caller: Caller,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response, Problem> {
-    let wire: SubscriptionRequest<'_> = parse(&body)?;
-    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), None, &body)?;
+pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody) -> Result<Response, Problem> {
+    let wire: SubscriptionRequest<'_> = parse(sent.bytes())?;
+    let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
     let (app, wire) = (&app, &wire);
     let execute = |admitted| async move {
         splits::admit(app, caller, wire.splits)?;
@@ -165,10 +159,9 @@ pub async fn cancel(
     State(app): State<Arc<App>>,
     caller: Caller,
     PathId(id): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    change(&app, caller, &id, &sent_key, &body, SubscriptionChange::Cancel).await
+    change(&app, caller, &id, &sent, SubscriptionChange::Cancel).await
 }
 
 /// Charges nothing until the subscription is resumed.
@@ -179,10 +172,9 @@ pub async fn pause(
     State(app): State<Arc<App>>,
     caller: Caller,
     PathId(id): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    change(&app, caller, &id, &sent_key, &body, SubscriptionChange::Pause).await
+    change(&app, caller, &id, &sent, SubscriptionChange::Pause).await
 }
 
 /// Goes on with the next date to come. Dates that passed meanwhile are neither charged nor counted.
@@ -193,10 +185,9 @@ pub async fn resume(
     State(app): State<Arc<App>>,
     caller: Caller,
     PathId(id): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    change(&app, caller, &id, &sent_key, &body, SubscriptionChange::Resume).await
+    change(&app, caller, &id, &sent, SubscriptionChange::Resume).await
 }
 
 /// A change that is already made is answered as it is; a subscription that has ended can't be
@@ -205,13 +196,12 @@ async fn change(
     app: &App,
     caller: Caller,
     id: &str,
-    sent_key: &SentKey,
-    body: &[u8],
+    sent: &KeyedBody,
     change: SubscriptionChange,
 ) -> Result<Response, Problem> {
-    parse_unread(body)?;
+    parse_unread(sent.bytes())?;
     let row = named(app, caller, id)?;
-    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&row.id.uuid().to_string()), body)?;
+    let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), Some(&row.id.uuid().to_string()))?;
     let row = &row;
     let at = |record: &Record| {
         let standing = SubscriptionStanding::told_by(record, row.id)?;

@@ -18,9 +18,8 @@ use utoipa::ToSchema;
 use crate::api::splits::require_split;
 use crate::api::sub_recipients::find_own;
 use crate::app::App;
-use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{KeyScope, SentKey};
+use crate::http::idempotency::{KeyScope, KeyedBody};
 use crate::http::json::parse_unread;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, items_of};
@@ -58,15 +57,14 @@ pub async fn withdraw(
     State(app): State<Arc<App>>,
     caller: Caller,
     PathId(id): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(&body)?;
+    parse_unread(sent.bytes())?;
     let Ok((recipient, row)) = find_own(&app, caller, &id) else {
         require_split(&app, caller)?;
         return Err(Problem::new(Code::NotFound));
     };
-    let key = sent_key.read(&app.engine, KeyScope::Merchant(caller.group), Some(&row.id.txid()), &body)?;
+    let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), Some(&row.id.txid()))?;
     let (app, id) = (&app, &id);
     let execute = |admitted| async move {
         require_split(app, caller)?;

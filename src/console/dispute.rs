@@ -15,10 +15,9 @@ use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::PostedForm;
 use crate::console::show;
 use crate::console::words;
-use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
-use crate::http::idempotency::SentKey;
+use crate::http::idempotency::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::query;
 use crate::ops::disputes;
@@ -99,9 +98,9 @@ pub async fn open(
         visit.sees(ObjectId::parse(&txid).map(|id| app.engine.ids().group(id)))?;
         let amount: i64 = form.value("amount").parse().map_err(|_| Problem::new(Code::ValidationFailed))?;
         let body = json!({"amount": amount, "kind": form.value("kind"), "reason": form.value("reason")});
-        let key = SentKey::of_form(form.value("key"), "/ops/charges/{txid}/disputes");
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/charges/{txid}/disputes", body.to_string());
         let operator = Decider(visit.operator.clone());
-        disputes::open(State(app), operator, PathId(txid.clone()), key, JsonBody::made(body.to_string())).await
+        disputes::open(State(app), operator, PathId(txid.clone()), sent).await
     };
     match opened.await {
         Ok(_) => Redirect::to(&format!("/console/find?q={txid}")).into_response(),

@@ -20,10 +20,9 @@ use crate::console::show;
 use crate::console::webhooks::{answer, at_endpoint};
 use crate::console::wire_words;
 use crate::console::words;
-use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
-use crate::http::idempotency::SentKey;
+use crate::http::idempotency::{KeyedBody, SentKey};
 use crate::http::problem::Problem;
 use crate::http::session::Done;
 use crate::ops::operator::Decider;
@@ -149,9 +148,9 @@ pub async fn send_all_again(
     let sent = async {
         visit.operator.require(Role::Decide)?;
         visit.sees(Some(webhooks::endpoint(&app, &id)?.0))?;
-        let key = SentKey::of_form(form.value("key"), "/ops/endpoints/{id}/redeliver");
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/endpoints/{id}/redeliver", "{}");
         let operator = Decider(visit.operator.clone());
-        redeliver_given_up(State(Arc::clone(&app)), operator, PathId(id.clone()), key, JsonBody::made("{}")).await
+        redeliver_given_up(State(Arc::clone(&app)), operator, PathId(id.clone()), sent).await
     };
     match sent.await {
         Ok(_) => visit.done(&app, &format!("/console/keys/{id}"), Done::AllSentAgain),
@@ -188,9 +187,8 @@ pub async fn rotate(
     let rotated = async {
         let operator = admin(&visit)?;
         visit.sees(Some(endpoint(&app, &id)?.0))?;
-        let key = SentKey::of_form(form.value("key"), "/ops/api-keys/{id}/rotate-secret");
-        let answer =
-            api_keys::rotate_secret(State(app), operator, PathId(id.clone()), key, JsonBody::made("{}")).await?;
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/api-keys/{id}/rotate-secret", "{}");
+        let answer = api_keys::rotate_secret(State(app), operator, PathId(id.clone()), sent).await?;
         let made = json_of(answer).await?;
         Ok(shown_secret(&visit, &id, made["webhook_secret"].as_str().unwrap_or("—")))
     };

@@ -18,9 +18,9 @@ use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::PostedForm;
 use crate::console::show;
 use crate::console::words;
-use crate::http::body::{FormBody, JsonBody};
+use crate::http::body::FormBody;
 use crate::http::credential::Role;
-use crate::http::idempotency::SentKey;
+use crate::http::idempotency::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::session::Done;
 use crate::ops::books;
@@ -199,9 +199,8 @@ pub async fn ask(State(app): State<Arc<App>>, PostedForm { visit, form }: Posted
     let asked = async {
         visit.operator.require(Role::Decide)?;
         visit.whole()?;
-        let key = SentKey::of_form(form.value("key"), "/ops/entries");
-        entries::request(State(Arc::clone(&app)), Decider(visit.operator.clone()), key, wanted(&app, &visit, &form)?)
-            .await
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/entries", wanted(&app, &visit, &form)?);
+        entries::request(State(Arc::clone(&app)), Decider(visit.operator.clone()), sent).await
     };
     match asked.await {
         Ok(_) => visit.done(&app, "/console/house", Done::EntryAsked),
@@ -209,8 +208,8 @@ pub async fn ask(State(app): State<Arc<App>>, PostedForm { visit, form }: Posted
     }
 }
 
-/// The request that one of the forms stands for.
-fn wanted(app: &App, visit: &Visit, form: &FormBody) -> Result<JsonBody, Problem> {
+/// The body of the request that one of the forms stands for.
+fn wanted(app: &App, visit: &Visit, form: &FormBody) -> Result<String, Problem> {
     let text = |name| form.value(name);
     let given = |name| Some(text(name).trim()).filter(|text| !text.is_empty());
     let (reason, reference, day) = (text("reason"), text("reference"), given("effective_date"));
@@ -219,7 +218,7 @@ fn wanted(app: &App, visit: &Visit, form: &FormBody) -> Result<JsonBody, Problem
             "kind": entries::WITHDRAWAL_RETURNED, "withdrawal": withdrawal, "bank": given("bank"),
             "reason": reason, "reference": reference, "effective_date": day,
         });
-        return Ok(JsonBody::made(body.to_string()));
+        return Ok(body.to_string());
     }
     let wrong = || Problem::new(Code::ValidationFailed).says(visit.say(words::AMOUNT_WRONG));
     let amount = centavos(visit.language, form.value("amount")).ok_or_else(wrong)?;
@@ -235,5 +234,5 @@ fn wanted(app: &App, visit: &Visit, form: &FormBody) -> Result<JsonBody, Problem
         "debit": debit, "credit": credit, "amount": amount,
         "reason": reason, "reference": reference, "effective_date": day,
     });
-    Ok(JsonBody::made(body.to_string()))
+    Ok(body.to_string())
 }

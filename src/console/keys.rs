@@ -14,10 +14,9 @@ use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::PostedForm;
 use crate::console::show;
 use crate::console::words::{self, Word};
-use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
-use crate::http::idempotency::SentKey;
+use crate::http::idempotency::{KeyedBody, SentKey};
 use crate::http::problem::{Code, Problem, failed};
 use crate::ops::operator::Admin;
 use crate::ops::webhooks::endpoint;
@@ -69,9 +68,8 @@ pub async fn open_merchant(State(app): State<Arc<App>>, PostedForm { visit, form
         for name in ["split_enabled", "cashout_enabled"] {
             body.insert(name.to_owned(), Value::from(form.value(name) == "on"));
         }
-        let key = SentKey::of_form(form.value("key"), "/ops/merchants");
-        let body = JsonBody::made(Value::Object(body).to_string());
-        json_of(merchants::create(State(app), admin(&visit)?, key, body).await?).await
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/merchants", Value::Object(body).to_string());
+        json_of(merchants::create(State(app), admin(&visit)?, sent).await?).await
     };
     match opened.await {
         Ok(merchant) => led_to(&visit, merchant["id"].as_str()),
@@ -95,9 +93,9 @@ pub async fn create(
     let made = async {
         visit.sees(Some(merchants::find(&app, &id)?))?;
         let address = Some(form.value("webhook_url")).filter(|address| !address.is_empty());
-        let key = SentKey::of_form(form.value("key"), "/ops/merchants/{id}/api-keys");
-        let body = JsonBody::made(json!({"webhook_url": address}).to_string());
-        let answer = api_keys::create(State(app), admin(&visit)?, PathId(id.clone()), key, body).await?;
+        let body = json!({"webhook_url": address}).to_string();
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/merchants/{id}/api-keys", body);
+        let answer = api_keys::create(State(app), admin(&visit)?, PathId(id.clone()), sent).await?;
         shown_once(&visit, &id, &json_of(answer).await?)
     };
     let made = made.await;

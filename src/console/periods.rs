@@ -22,11 +22,10 @@ use crate::console::records::{cut_link, record_link};
 use crate::console::show;
 use crate::console::wire_words;
 use crate::console::words;
-use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
 use crate::http::cut::{cut_name, cut_of};
-use crate::http::idempotency::SentKey;
+use crate::http::idempotency::KeyedBody;
 use crate::http::language::Language;
 use crate::http::problem::Problem;
 use crate::http::reply::query;
@@ -241,9 +240,9 @@ pub async fn close(
         visit.operator.require(Role::Decide)?;
         visit.whole()?;
         periods::named(&period)?;
-        let key = SentKey::of_form(form.value("key"), "/ops/periods/{period}/close");
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/periods/{period}/close", "{}");
         let (app, operator) = (State(Arc::clone(&app)), Decider(visit.operator.clone()));
-        let answer = periods::close(app, operator, PathId(period.clone()), key, JsonBody::made("{}")).await?;
+        let answer = periods::close(app, operator, PathId(period.clone()), sent).await?;
         json_of(answer).await
     };
     match closed.await {

@@ -19,10 +19,9 @@ use crate::console::posted::PostedForm;
 use crate::console::show;
 use crate::console::wire_words;
 use crate::console::words::{self, Word};
-use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
-use crate::http::idempotency::SentKey;
+use crate::http::idempotency::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::query;
 use crate::http::session::Done;
@@ -327,39 +326,36 @@ pub async fn take(app: Arc<App>, visit: &Visit, taken: &Taken<'_>) -> Result<Res
     visit.operator.require(Role::Decide)?;
     visit.sees(ObjectId::parse(taken.id).map(|id| app.engine.ids().group(id)))?;
     let (app, operator, id) = (State(app), Decider(visit.operator.clone()), PathId(taken.id.to_owned()));
-    let key = |path| SentKey::of_form(taken.key, path);
-    let empty = || JsonBody::made("{}");
-    let notes = || JsonBody::made(json!({"notes": taken.notes}).to_string());
+    let notes = json!({"notes": taken.notes}).to_string();
+    let key = |path, body: &str| KeyedBody::of_form(taken.key, path, body.to_owned());
     match (taken.kind, taken.verdict) {
         ("recipient", Verdict::Approve) => {
-            sub_recipients::approve(app, operator, id, key("/ops/sub-recipients/{id}/approve"), empty()).await
+            sub_recipients::approve(app, operator, id, key("/ops/sub-recipients/{id}/approve", "{}")).await
         }
         ("recipient", Verdict::Reject) => {
-            sub_recipients::reject(app, operator, id, key("/ops/sub-recipients/{id}/reject"), notes()).await
+            sub_recipients::reject(app, operator, id, key("/ops/sub-recipients/{id}/reject", &notes)).await
         }
         ("withdrawal", Verdict::Approve) => {
-            withdrawals::approve(app, operator, id, key("/ops/withdrawals/{id}/approve"), empty()).await
+            withdrawals::approve(app, operator, id, key("/ops/withdrawals/{id}/approve", "{}")).await
         }
         ("withdrawal", Verdict::Reject) => {
-            withdrawals::reject(app, operator, id, key("/ops/withdrawals/{id}/reject"), notes()).await
+            withdrawals::reject(app, operator, id, key("/ops/withdrawals/{id}/reject", &notes)).await
         }
         ("refund", Verdict::Approve) => {
-            refunds::approve(app, operator, id, key("/ops/refunds/{id}/approve"), empty()).await
+            refunds::approve(app, operator, id, key("/ops/refunds/{id}/approve", "{}")).await
         }
         ("refund", Verdict::Reject) => {
-            refunds::reject(app, operator, id, key("/ops/refunds/{id}/reject"), notes()).await
+            refunds::reject(app, operator, id, key("/ops/refunds/{id}/reject", &notes)).await
         }
         ("entry", Verdict::Approve) => {
-            entries::approve(app, operator, id, key("/ops/entries/{id}/approve"), empty()).await
+            entries::approve(app, operator, id, key("/ops/entries/{id}/approve", "{}")).await
         }
-        ("entry", Verdict::Reject) => {
-            entries::reject(app, operator, id, key("/ops/entries/{id}/reject"), notes()).await
-        }
+        ("entry", Verdict::Reject) => entries::reject(app, operator, id, key("/ops/entries/{id}/reject", &notes)).await,
         ("dispute", Verdict::Approve) => {
-            disputes::accept(app, operator, id, key("/ops/disputes/{id}/accept"), empty()).await
+            disputes::accept(app, operator, id, key("/ops/disputes/{id}/accept", "{}")).await
         }
         ("dispute", Verdict::Reject) => {
-            disputes::release(app, operator, id, key("/ops/disputes/{id}/release"), empty()).await
+            disputes::release(app, operator, id, key("/ops/disputes/{id}/release", "{}")).await
         }
         _ => Err(Problem::new(Code::ValidationFailed)),
     }

@@ -14,10 +14,9 @@ use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::PostedForm;
 use crate::console::show;
 use crate::console::words;
-use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
-use crate::http::idempotency::SentKey;
+use crate::http::idempotency::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::session::Done;
 use crate::ops::made_up;
@@ -113,8 +112,8 @@ pub async fn make_up(State(app): State<Arc<App>>, PostedForm { visit, form }: Po
         if !app.sandbox {
             return Err(Problem::new(Code::NotFound));
         }
-        let key = SentKey::of_form(form.value("key"), "/ops/sandbox/data");
-        json_of(made_up::make_up(State(app), operator, key, JsonBody::made("{}")).await?).await
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/sandbox/data", "{}");
+        json_of(made_up::make_up(State(app), operator, sent).await?).await
     };
     match made.await {
         Ok(made) => {
@@ -134,9 +133,9 @@ pub async fn pay(State(app): State<Arc<App>>, PostedForm { visit, form }: Posted
         if !app.sandbox {
             return Err(Problem::new(Code::NotFound));
         }
-        let key = SentKey::of_form(form.value("key"), "/ops/sandbox/pix/{txid}/pay");
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/sandbox/pix/{txid}/pay", "{}");
         let operator = Admin(visit.operator.clone());
-        pay_pix(State(Arc::clone(&app)), operator, PathId(txid.clone()), key, JsonBody::made("{}")).await
+        pay_pix(State(Arc::clone(&app)), operator, PathId(txid.clone()), sent).await
     };
     match paid.await {
         Ok(_) => visit.done(&app, "/console/sandbox", Done::PixPaid(txid)),
@@ -153,8 +152,8 @@ pub async fn advance(State(app): State<Arc<App>>, PostedForm { visit, form }: Po
         }
         let hours: u32 = form.value("hours").parse().map_err(|_| Problem::new(Code::ValidationFailed))?;
         let body = json!({"advance_seconds": u64::from(hours) * 3_600}).to_string();
-        let key = SentKey::of_form(form.value("key"), "/ops/sandbox/clock");
-        advance_clock(State(Arc::clone(&app)), Admin(visit.operator.clone()), key, JsonBody::made(body)).await
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/sandbox/clock", body);
+        advance_clock(State(Arc::clone(&app)), Admin(visit.operator.clone()), sent).await
     };
     match moved.await {
         Ok(_) => visit.done(&app, "/console/sandbox", Done::ClockMoved),

@@ -22,10 +22,9 @@ use crate::console::records::record_link;
 use crate::console::show;
 use crate::console::wire_words;
 use crate::console::words::{self, Word};
-use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
-use crate::http::idempotency::SentKey;
+use crate::http::idempotency::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::query;
 use crate::http::session::Done;
@@ -340,13 +339,13 @@ pub async fn send_again(
     if let Err(problem) = visit.operator.require(Role::Decide).and_then(|()| sees()) {
         return visit.answer(Err(problem));
     }
-    let key = SentKey::of_form(form.value("key"), "/ops/webhooks/{id}/redeliver");
+    let sent = KeyedBody::of_form(form.value("key"), "/ops/webhooks/{id}/redeliver", "{}");
     let operator = Decider(visit.operator.clone());
     let place = match find(&app, form.value("merchant")) {
         Ok(_) => format!("/console/merchants/{}/events", form.value("merchant")),
         Err(_) => "/console/webhooks".to_owned(),
     };
-    match redeliver(State(Arc::clone(&app)), operator, PathId(id), key, JsonBody::made("{}")).await {
+    match redeliver(State(Arc::clone(&app)), operator, PathId(id), sent).await {
         Ok(_) => visit.done(&app, &place, Done::SentAgain),
         Err(problem) => visit.answer(Err(problem)),
     }

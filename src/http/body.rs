@@ -28,9 +28,6 @@ use super::server::Peer;
 /// The body of a request of at most 256 KiB.
 pub type JsonBody = Body<{ 256 * 1024 }>;
 
-/// The body of a request for a charge: at most 4 MiB, so that 10,000 splits fit.
-pub type ChargeBody = Body<{ 4 * 1024 * 1024 }>;
-
 /// The bytes of a file of another institution, of at most 16 MiB. It is refused as a [`Body`] is.
 #[derive(Debug)]
 pub struct InstitutionFile {

@@ -19,7 +19,7 @@ use crate::app::App;
 use crate::http::api_key::ApiKeyText;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, SentKey, decided};
+use crate::http::idempotency::{KeyScope, KeyedBody, SentKey, decided};
 use crate::http::json::{Checker, Raw, parse, parse_unread, present};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok, only, query, time};
@@ -127,12 +127,11 @@ pub async fn create(
     State(app): State<Arc<App>>,
     Admin(operator): Admin,
     PathId(merchant): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let wire: ApiKeyRequest<'_> = parse(if body.is_empty() { b"{}" } else { &body })?;
+    let wire: ApiKeyRequest<'_> = parse(if sent.bytes().is_empty() { b"{}" } else { sent.bytes() })?;
     let group = find(&app, &merchant)?;
-    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&merchant), &body)?;
+    let key = sent.key(&app.engine, KeyScope::Operators, Some(&merchant))?;
     let (app, wire, operator) = (&app, &wire, &operator);
     let execute = |admitted| async move {
         let webhook_url = check(app, wire.webhook_url).await?;
@@ -271,12 +270,11 @@ pub async fn rotate_secret(
     State(app): State<Arc<App>>,
     Admin(operator): Admin,
     PathId(id): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(&body)?;
+    parse_unread(sent.bytes())?;
     let (id, group) = known(&app, &id)?;
-    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), &body)?;
+    let key = sent.key(&app.engine, KeyScope::Operators, Some(&id.txid()))?;
     let (app, operator) = (&app, &operator);
     let execute = |admitted| async move {
         let webhook_secret = new_secret()?;

@@ -17,9 +17,8 @@ use utoipa::ToSchema;
 
 use crate::api::charges::paid_charge;
 use crate::app::App;
-use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, SentKey};
+use crate::http::idempotency::{KeyScope, KeyedBody};
 use crate::http::json::{Checker, Raw, parse, parse_unread};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok};
@@ -53,13 +52,12 @@ pub async fn open(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(txid): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let wire: DisputeRequest<'_> = parse(&body)?;
+    let wire: DisputeRequest<'_> = parse(sent.bytes())?;
     let charge = ObjectId::parse(&txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
     let group = app.engine.ids().group(charge);
-    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&charge.txid()), &body)?;
+    let key = sent.key(&app.engine, KeyScope::Operators, Some(&charge.txid()))?;
     let (app, wire, operator) = (&app, &wire, &operator);
     let execute = |admitted| async move {
         // Order of checks: the path, the body, then the state of the charge.
@@ -114,11 +112,10 @@ pub async fn accept(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
     let command = |id, facts: ChargeFacts| MerchantCommand::AcceptDispute { id, facts: Box::new(facts) };
-    conclude(&app, operator, &id, &sent_key, &body, command).await
+    conclude(&app, operator, &id, &sent, command).await
 }
 
 /// Releases a dispute: the seller has its money again.
@@ -129,25 +126,23 @@ pub async fn release(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
     let command = |id, facts: ChargeFacts| MerchantCommand::ReleaseDispute { id, facts: Box::new(facts) };
-    conclude(&app, operator, &id, &sent_key, &body, command).await
+    conclude(&app, operator, &id, &sent, command).await
 }
 
 async fn conclude(
     app: &App,
     operator: Operator,
     id: &str,
-    sent_key: &SentKey,
-    body: &[u8],
+    sent: &KeyedBody,
     command: impl Fn(ObjectId, ChargeFacts) -> MerchantCommand,
 ) -> Result<Response, Problem> {
-    parse_unread(body)?;
+    parse_unread(sent.bytes())?;
     let Dispute { id, charge, .. } = named(app, id)?;
     let command = || Ok(command(id, paid_charge(app, app.engine.ids().group(id), charge)?));
-    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), body)?;
+    let key = sent.key(&app.engine, KeyScope::Operators, Some(&id.txid()))?;
     let decided = decide(app, &operator, id, key, command).await?;
     decided.answer(|()| Ok(ok(DisputeView::of(&app.engine, &named(app, &id.txid())?))))
 }

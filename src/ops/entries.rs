@@ -22,9 +22,8 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, SentKey, decided};
+use crate::http::idempotency::{KeyScope, KeyedBody, decided};
 use crate::http::json::{Checker, Raw, parse, parse_unread};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok};
@@ -96,11 +95,10 @@ pub struct HouseEntryRequest<'a> {
 pub async fn request(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let wire: HouseEntryRequest<'_> = parse(&body)?;
-    let key = sent_key.read(&app.engine, KeyScope::Operators, None, &body)?;
+    let wire: HouseEntryRequest<'_> = parse(sent.bytes())?;
+    let key = sent.key(&app.engine, KeyScope::Operators, None)?;
     let (app, wire, operator) = (&app, &wire, &operator);
     if wire.kind.is_some() {
         let withdrawal = &returned_withdrawal(app, wire)?;
@@ -301,11 +299,10 @@ pub async fn approve(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(&body)?;
-    decide(&app, &operator, &id, (&sent_key, &body), Verdict::Approve).await
+    parse_unread(sent.bytes())?;
+    decide(&app, &operator, &id, &sent, Verdict::Approve).await
 }
 
 /// Rejects an entry, or takes back one's own.
@@ -316,11 +313,10 @@ pub async fn reject(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let wire: Notes<'_> = parse(&body)?;
-    decide(&app, &operator, &id, (&sent_key, &body), Verdict::Reject(wire)).await
+    let wire: Notes<'_> = parse(sent.bytes())?;
+    decide(&app, &operator, &id, &sent, Verdict::Reject(wire)).await
 }
 
 /// A decision on an entry.
@@ -338,12 +334,12 @@ async fn decide(
     app: &App,
     operator: &Operator,
     id: &str,
-    (sent_key, body): (&SentKey, &[u8]),
+    sent: &KeyedBody,
     verdict: Verdict<'_>,
 ) -> Result<Response, Problem> {
     let entry = named(app, id)?;
     let (id, owner, entry, verdict) = (entry.id(), entry.owner(), &entry, &verdict);
-    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), body)?;
+    let key = sent.key(&app.engine, KeyScope::Operators, Some(&id.txid()))?;
     let execute = |admitted| async move {
         let context = operator.context(admitted);
         let ruling = match verdict {

@@ -14,9 +14,8 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::export::jobs::{Job, JobFile, JobOut, Made, NewJob, Pieces, Work, WorkError};
 use crate::export::{Chart, Exported, Exporter, Format, Level, Request};
-use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, SentKey};
+use crate::http::idempotency::{KeyScope, KeyedBody};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{All, number, ok, only, query, single};
@@ -79,15 +78,10 @@ pub struct ExportJobRequest<'a> {
 /// of the operators' at once.
 #[utoipa::path(post, path = "/ops/exports", operation_id = "create_export", request_body = ExportJobRequest,
     responses((status = 202, body = ExportJobView), (status = 404)))]
-pub async fn create(
-    State(app): State<Arc<App>>,
-    _: Decider,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response, Problem> {
-    let wire: ExportJobRequest<'_> = parse(&body)?;
+pub async fn create(State(app): State<Arc<App>>, _: Decider, sent: KeyedBody) -> Result<Response, Problem> {
+    let wire: ExportJobRequest<'_> = parse(sent.bytes())?;
     // Each request makes an export of its own: a key is only checked.
-    sent_key.read(&app.engine, KeyScope::Operators, None, &body)?;
+    sent.key(&app.engine, KeyScope::Operators, None)?;
     let cut = app.engine.published();
     let (new, work) = match report_of(&wire)? {
         Some(report) => report_job(&app, report, &wire, cut)?,

@@ -18,8 +18,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::cast;
-use crate::http::body::JsonBody;
-use crate::http::idempotency::{KeyScope, SentKey, decided, in_progress, recorded};
+use crate::http::idempotency::{KeyScope, KeyedBody, decided, in_progress, recorded};
 use crate::http::json::parse_unread;
 use crate::http::problem::Problem;
 use crate::http::reply::created;
@@ -57,11 +56,10 @@ impl MadeUpData {
 pub async fn make_up(
     State(app): State<Arc<App>>,
     Admin(operator): Admin,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(&body)?;
-    let key = sent_key.read(&app.engine, KeyScope::Operators, None, &body)?;
+    parse_unread(sent.bytes())?;
+    let key = sent.key(&app.engine, KeyScope::Operators, None)?;
     // A new account has no actor yet that could notice a second request with the same key: one at a
     // time.
     let _one_at_a_time = app.opening.lock().await;

@@ -21,7 +21,7 @@ use crate::app::App;
 use crate::folding::search_key;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, SentKey, decided};
+use crate::http::idempotency::{KeyScope, KeyedBody, SentKey, decided};
 use crate::http::json::{Checker, Raw, parse, present};
 use crate::http::problem::{Code, Problem};
 use crate::http::rate_limits::RateLimitSettings;
@@ -334,14 +334,9 @@ impl OptionsBody {
 /// Opens a merchant's account.
 #[utoipa::path(post, path = "/ops/merchants", operation_id = "create_merchant", request_body = MerchantRequest,
     responses((status = 201, body = MerchantView)))]
-pub async fn create(
-    State(app): State<Arc<App>>,
-    Admin(operator): Admin,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response, Problem> {
-    let wire: MerchantRequest<'_> = parse(&body)?;
-    let key = sent_key.read(&app.engine, KeyScope::Operators, None, &body)?;
+pub async fn create(State(app): State<Arc<App>>, Admin(operator): Admin, sent: KeyedBody) -> Result<Response, Problem> {
+    let wire: MerchantRequest<'_> = parse(sent.bytes())?;
+    let key = sent.key(&app.engine, KeyScope::Operators, None)?;
     // A new account has no actor yet that could notice a second request with the same key: one at a
     // time.
     let _one_at_a_time = app.opening.lock().await;

@@ -19,10 +19,9 @@ use tokio::sync::OwnedSemaphorePermit;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::cut::{CutView, by_partition};
-use crate::http::idempotency::{KeyScope, SentKey, decided};
+use crate::http::idempotency::{KeyScope, KeyedBody, decided};
 use crate::http::json::parse_unread;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, only, query, time};
@@ -164,12 +163,11 @@ pub async fn close(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(period): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(&body)?;
+    parse_unread(sent.bytes())?;
     let month = named(&period)?;
-    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&month.to_string()), &body)?;
+    let key = sent.key(&app.engine, KeyScope::Operators, Some(&month.to_string()))?;
     let (engine, operator) = (&app.engine, &operator);
     let execute = |admitted| async move { decided(engine.close_period(month, operator.context(admitted)).await?) };
     let done = key.run(LedgerId::System, |_| Ok(()), execute).await?;

@@ -19,9 +19,9 @@ use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::body::{FileFormat, InstitutionFile, JsonBody};
+use crate::http::body::{FileFormat, InstitutionFile};
 use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, SentKey};
+use crate::http::idempotency::{KeyScope, KeyedBody, SentKey};
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::problem::{Code, FieldError, Problem, failed};
 use crate::http::reply::{List, PageQuery, list_of, one_of, only, query, time};
@@ -333,12 +333,11 @@ pub async fn dismiss(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let wire: DismissalRequest<'_> = parse(&body)?;
+    let wire: DismissalRequest<'_> = parse(sent.bytes())?;
     // It commits no Record, so there is no answer to keep: a key is checked and not kept.
-    sent_key.read(&app.engine, KeyScope::Operators, Some(&id), &body)?;
+    sent.key(&app.engine, KeyScope::Operators, Some(&id))?;
     let mut check = Checker::new();
     let reason = check.text("reason", wire.reason, 1..=500);
     let reason = check.finish_with(reason)?.into_owned();

@@ -10,9 +10,8 @@ use ledger::refund::Refund;
 
 use crate::api::charges::paid_charge;
 use crate::app::App;
-use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{Key, KeyScope, Keyed, SentKey, decided};
+use crate::http::idempotency::{Key, KeyScope, Keyed, KeyedBody, decided};
 use crate::http::json::{parse, parse_unread};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
@@ -27,17 +26,16 @@ pub async fn approve(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(&body)?;
+    parse_unread(sent.bytes())?;
     let Refund { id, charge, .. } = named(&app, &id)?;
     let group = app.engine.ids().group(id);
     let command = || {
         let facts = Box::new(paid_charge(&app, group, charge)?);
         Ok(MerchantCommand::ApproveRefund { id, facts })
     };
-    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), &body)?;
+    let key = sent.key(&app.engine, KeyScope::Operators, Some(&id.txid()))?;
     let decided = decide(&app, &operator, id, key, command).await?;
     decided.answer(|()| Ok(ok(RefundView::of(&app.engine, &named(&app, &id.txid())?))))
 }
@@ -50,13 +48,12 @@ pub async fn reject(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let wire: Notes<'_> = parse(&body)?;
+    let wire: Notes<'_> = parse(sent.bytes())?;
     let Refund { id, .. } = named(&app, &id)?;
     let command = || Ok(MerchantCommand::RejectRefund { id, notes: wire.check()? });
-    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), &body)?;
+    let key = sent.key(&app.engine, KeyScope::Operators, Some(&id.txid()))?;
     let decided = decide(&app, &operator, id, key, command).await?;
     decided.answer(|()| Ok(ok(RefundView::of(&app.engine, &named(&app, &id.txid())?))))
 }

@@ -13,9 +13,8 @@ use utoipa::ToSchema;
 
 use crate::api::pix;
 use crate::app::App;
-use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, SentKey};
+use crate::http::idempotency::{KeyScope, KeyedBody};
 use crate::http::json::{Checker, Raw, parse, parse_unread};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, time};
@@ -49,11 +48,10 @@ pub struct ClockResponse {
 pub async fn advance_clock(
     State(app): State<Arc<App>>,
     Admin(operator): Admin,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let wire: ClockRequest<'_> = parse(&body)?;
-    let key = sent_key.read(&app.engine, KeyScope::Operators, None, &body)?;
+    let wire: ClockRequest<'_> = parse(sent.bytes())?;
+    let key = sent.key(&app.engine, KeyScope::Operators, None)?;
     // The clock has no actor that could notice a second request with the same key: one at a time.
     let _one_at_a_time = app.opening.lock().await;
     let (app, wire, operator) = (&app, &wire, &operator);
@@ -81,13 +79,12 @@ pub async fn pay_pix(
     State(app): State<Arc<App>>,
     Admin(operator): Admin,
     PathId(txid): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(&body)?;
+    parse_unread(sent.bytes())?;
     let charge = charges::named(&app, &txid)?;
     let (id, group) = (charge.id, app.engine.ids().group(charge.id));
-    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), &body)?;
+    let key = sent.key(&app.engine, KeyScope::Operators, Some(&id.txid()))?;
     let (app, charge, operator) = (&app, &charge, &operator);
     let execute = |admitted| async move { pix::pay(app, charge, operator.context(admitted)).await };
     let paid = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
@@ -126,15 +123,10 @@ pub struct LieResponse {
 /// forgotten when the server stops.
 #[utoipa::path(post, path = "/ops/sandbox/lies", operation_id = "order_lie", request_body = LieRequest,
     responses((status = 200, body = LieResponse), (status = 503)))]
-pub async fn lie(
-    State(app): State<Arc<App>>,
-    Admin(_): Admin,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
-) -> Result<Response, Problem> {
-    let wire: LieRequest<'_> = parse(&body)?;
+pub async fn lie(State(app): State<Arc<App>>, Admin(_): Admin, sent: KeyedBody) -> Result<Response, Problem> {
+    let wire: LieRequest<'_> = parse(sent.bytes())?;
     // The last order holds: a key is only checked.
-    sent_key.read(&app.engine, KeyScope::Operators, None, &body)?;
+    sent.key(&app.engine, KeyScope::Operators, None)?;
     let mut check = Checker::new();
     let known = |name: &'static str, text: Option<Cow<'_, str>>, names: &[&'static str], check: &mut Checker| {
         let text = text?;

@@ -11,9 +11,8 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, SentKey, decided};
+use crate::http::idempotency::{KeyScope, KeyedBody, decided};
 use crate::http::json::{Checker, Raw, parse, parse_unread};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
@@ -47,11 +46,10 @@ pub async fn approve(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(&body)?;
-    decide(&app, &operator, &id, &sent_key, &body, |id| Ok(MerchantCommand::ApproveRecipient { id })).await
+    parse_unread(sent.bytes())?;
+    decide(&app, &operator, &id, &sent, |id| Ok(MerchantCommand::ApproveRecipient { id })).await
 }
 
 /// Refuses a draft or pending recipient; or an active recipient's changed bank account, and leaves
@@ -62,26 +60,24 @@ pub async fn reject(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let wire: Notes<'_> = parse(&body)?;
+    let wire: Notes<'_> = parse(sent.bytes())?;
     let command = |id| Ok(MerchantCommand::RejectRecipient { id, notes: wire.check()? });
-    decide(&app, &operator, &id, &sent_key, &body, command).await
+    decide(&app, &operator, &id, &sent, command).await
 }
 
 async fn decide(
     app: &App,
     operator: &Operator,
     id: &str,
-    sent_key: &SentKey,
-    body: &[u8],
+    sent: &KeyedBody,
     command: impl Fn(ObjectId) -> Result<MerchantCommand, Problem>,
 ) -> Result<Response, Problem> {
     let found = ObjectId::parse(id).and_then(|id| find_recipient(&app.engine, id));
     let (ledger, row) = found.ok_or_else(|| Problem::new(Code::NotFound))?;
     let group = app.engine.ids().group(row.id);
-    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&row.id.txid()), body)?;
+    let key = sent.key(&app.engine, KeyScope::Operators, Some(&row.id.txid()))?;
     let (row, command) = (&row, &command);
     let execute = |admitted| async move {
         let outcome = app.engine.command(group, command(row.id)?, operator.context(admitted)).await?;

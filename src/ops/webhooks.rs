@@ -11,9 +11,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, SentKey};
+use crate::http::idempotency::{KeyScope, KeyedBody};
 use crate::http::json::parse_unread;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, only, query, time};
@@ -101,11 +100,10 @@ pub async fn redeliver(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(&body)?;
-    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id), &body)?;
+    parse_unread(sent.bytes())?;
+    let key = sent.key(&app.engine, KeyScope::Operators, Some(&id))?;
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(&id).ok_or_else(not_found)?;
     let group = app.engine.ids().group(id);
@@ -190,11 +188,10 @@ pub async fn redeliver_given_up(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(&body)?;
-    let once = sent_key.read(&app.engine, KeyScope::Operators, Some(&id), &body)?;
+    parse_unread(sent.bytes())?;
+    let once = sent.key(&app.engine, KeyScope::Operators, Some(&id))?;
     let (group, key) = endpoint(&app, &id)?;
     once.once(&app.redelivered, || {
         let given_up = app.webhooks.given_up(group, key).into_iter();

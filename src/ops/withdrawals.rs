@@ -9,9 +9,8 @@ use ledger::recipient::RecipientCommand;
 use ledger::withdrawal::Withdrawal;
 
 use crate::app::App;
-use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, SentKey, decided};
+use crate::http::idempotency::{KeyScope, KeyedBody, decided};
 use crate::http::json::{parse, parse_unread};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
@@ -28,11 +27,10 @@ pub async fn approve(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(&body)?;
-    decide(&app, &operator, &id, &sent_key, &body, None).await
+    parse_unread(sent.bytes())?;
+    decide(&app, &operator, &id, &sent, None).await
 }
 
 /// Rejects a pending withdrawal: the money and the splits are available again.
@@ -43,11 +41,10 @@ pub async fn reject(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
-    sent_key: SentKey,
-    JsonBody { bytes: body, .. }: JsonBody,
+    sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let notes: Notes<'_> = parse(&body)?;
-    decide(&app, &operator, &id, &sent_key, &body, Some(notes)).await
+    let notes: Notes<'_> = parse(sent.bytes())?;
+    decide(&app, &operator, &id, &sent, Some(notes)).await
 }
 
 /// Rejects for the reason given, or approves when there is none.
@@ -55,14 +52,13 @@ async fn decide(
     app: &App,
     operator: &Operator,
     id: &str,
-    sent_key: &SentKey,
-    body: &[u8],
+    sent: &KeyedBody,
     reason: Option<Notes<'_>>,
 ) -> Result<Response, Problem> {
     let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
     let find = || app.engine.object(id)?.ok_or_else(|| Problem::new(Code::NotFound));
     let withdrawal: Withdrawal = find()?;
-    let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), body)?;
+    let key = sent.key(&app.engine, KeyScope::Operators, Some(&id.txid()))?;
     let (withdrawal, reason) = (&withdrawal, &reason);
     let execute = |admitted| async move {
         let (recipient, context) = (withdrawal.recipient, operator.context(admitted));

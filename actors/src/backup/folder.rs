@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use super::{BackupError, DurableValue, Frame, FrameReader, write_magic};
 use crate::cut::Position;
 use crate::heads::{Heads, named};
-use crate::store::{Block, Head, Partition, Sequence, create_private_folder, make_private, private_file};
+use crate::store::{Block, Head, Partition, Sequence, StoreError, create_private_folder, make_private, private_file};
 
 /// The largest file of blocks, unless one block is larger.
 const FILE_BYTES_MAX: u64 = 256 << 20;
@@ -500,5 +500,5 @@ pub(super) fn sync_folder(path: &Path) -> Result<(), BackupError> {
 }
 
 pub(super) fn machine(path: &Path, source: io::Error) -> BackupError {
-    BackupError::Machine { path: path.to_path_buf(), source }
+    StoreError::machine(path, source).into()
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::{BackupError, DurableValue, FORMAT};
 use crate::heads::Heads;
-use crate::store::{Block, BlockHash, Head, Partition, Sequence};
+use crate::store::{Block, BlockHash, Head, Partition, Sequence, StoreError};
 
 /// One frame of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -214,7 +214,7 @@ impl<R: Read> FrameReader<R> {
     fn unreadable(&self, error: io::Error) -> BackupError {
         match error.kind() {
             io::ErrorKind::UnexpectedEof => self.cut_off(),
-            _ => BackupError::Machine { path: self.name.clone(), source: error },
+            _ => StoreError::machine(&self.name, error).into(),
         }
     }
 }

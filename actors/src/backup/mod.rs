@@ -62,7 +62,6 @@ mod merge;
 mod tests;
 
 use std::collections::BTreeSet;
-use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -83,7 +82,8 @@ pub(crate) const FORMAT: u8 = 2;
 /// Why a backup is not made, read or restored.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupError {
-    /// The store failed, or found its blocks damaged.
+    /// The store failed, or found its blocks damaged; or the machine failed: the disk is full, a
+    /// file may not be opened, a connection broke.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The partitions of the store, or of the backup, contradict each other.
@@ -98,14 +98,6 @@ pub enum BackupError {
         place: &'static str,
         /// Those that it may have.
         most: usize,
-    },
-    /// The machine failed: the disk is full, a file may not be opened, a connection broke.
-    #[error("{}: {source}", path.display())]
-    Machine {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        source: io::Error,
     },
     /// The bytes of the backup differ from those that were written.
     #[error("{}: damaged: {detail}", file.display())]

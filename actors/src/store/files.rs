@@ -208,7 +208,7 @@ pub(super) fn remove_folder(path: &Path) -> Result<(), StoreError> {
 }
 
 pub(super) fn machine(folder: &Path, source: io::Error) -> StoreError {
-    StoreError::Machine { folder: folder.to_path_buf(), source }
+    StoreError::machine(folder, source)
 }
 
 pub(crate) fn damaged(folder: &Path, detail: &str) -> StoreError {

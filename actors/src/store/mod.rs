@@ -30,7 +30,7 @@ mod wal;
 mod write_behind;
 
 use std::io::{self, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
@@ -580,6 +580,13 @@ pub enum StoreError {
         /// The folder concerned.
         folder: PathBuf,
     },
+}
+
+impl StoreError {
+    /// The error of the operating system at a file or folder.
+    pub fn machine(path: &Path, source: io::Error) -> Self {
+        Self::Machine { folder: path.to_path_buf(), source }
+    }
 }
 
 /// Refuses the name of a file that no store would take.
