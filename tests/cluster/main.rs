@@ -10,8 +10,11 @@
 #![allow(clippy::unwrap_used)]
 
 mod database;
+mod faults;
+mod history;
 mod migration;
 mod moving;
+mod proxy;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
