@@ -74,9 +74,8 @@ pub(crate) fn faults(history: &History) -> Vec<Fault> {
 
 /// The appends whose outcome is still unknown: at the end of a run there must be none.
 pub(crate) fn unsettled(history: &History) -> Vec<Fault> {
-    let unknown = history.operations.iter().filter(|operation| {
-        matches!(operation.what, What::Append(_, Outcome::Unknown))
-    });
+    let unknown =
+        history.operations.iter().filter(|operation| matches!(operation.what, What::Append(_, Outcome::Unknown)));
     let fault = |operation: &Operation| Fault {
         rule: Rule::Unsettled,
         list: history.lists[operation.list].name.clone(),

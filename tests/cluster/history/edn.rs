@@ -21,10 +21,8 @@ pub(super) fn written(history: &History) -> String {
     for (index, line) in lines(history).into_iter().enumerate() {
         let Line { at, process, kind, value } = line;
         let time = if at == NEVER { String::new() } else { format!(", :time {at}") };
-        let _never_fails = writeln!(
-            text,
-            "{{:index {index}, :type {kind}, :f :txn, :value {value}, :process {process}{time}}}"
-        );
+        let _never_fails =
+            writeln!(text, "{{:index {index}, :type {kind}, :f :txn, :value {value}, :process {process}{time}}}");
     }
     text
 }

@@ -1,13 +1,11 @@
 //! Random histories: those of a model are linearizable, and are found so; with one change they are
-//! not, and are found out. On small ones that are only noise, the checker says what an independent
-//! one says, which tries all orders (`todc-utils`, after Wing, Gong and Lowe).
+//! not, and are found out. On small ones that are only noise, the checker says what the independent
+//! one of [`super::second_judge`] says.
 
 use proptest::prelude::*;
-use todc_utils::linearizability::WGLChecker;
-use todc_utils::linearizability::history::Action;
-use todc_utils::specifications::Specification;
 
 use super::checker::{Rule, faults};
+use super::second_judge::{last_read, read_of_all, value, wing_gong_accepts};
 use super::{Element, History, List, NEVER, Nanos, Operation, Outcome, Told, What};
 
 /// One operation of a client of the model.
@@ -51,11 +49,6 @@ fn step() -> impl Strategy<Value = Step> {
     })
 }
 
-/// What an element adds to the sum.
-fn value(element: Element) -> i64 {
-    100 + element as i64
-}
-
 /// Runs the steps against one list without faults. Every moment is another one. At the end the
 /// whole list is read.
 fn run(steps: &[Step]) -> History {
@@ -69,11 +62,7 @@ fn run(steps: &[Step]) -> History {
         let (invoked, effect, completed) =
             (moment(begin), moment(begin + before) + 3_000, moment(begin + before + after) + 6_000);
         let what = What::Read(Told::Nothing);
-        operations.push((
-            effect,
-            Operation { client: step.client, list: 0, invoked, completed, what },
-            step.clone(),
-        ));
+        operations.push((effect, Operation { client: step.client, list: 0, invoked, completed, what }, step.clone()));
     }
     operations.sort_by_key(|(effect, ..)| *effect);
     let (mut list, mut history): (Vec<Element>, _) = (Vec::new(), History::default());
@@ -110,11 +99,6 @@ fn run(steps: &[Step]) -> History {
     history
 }
 
-fn read_of_all(at: Nanos, list: &[Element]) -> Operation {
-    let told = Told::Page { first: 0, elements: list.to_vec(), length: list.len() as u64 };
-    Operation { client: 0, list: 0, invoked: at, completed: at + 5, what: What::Read(told) }
-}
-
 fn values(list: &mut List, elements: &[Element]) {
     list.values = elements.iter().map(|element| (*element, value(*element))).collect();
 }
@@ -143,13 +127,6 @@ enum Lie {
 
 const LIES: [Lie; 8] =
     [Lie::Lose, Lie::Double, Lie::Refuse, Lie::Forget, Lie::Reorder, Lie::Swap, Lie::Miscount, Lie::Foresee];
-
-fn last_read(history: &History) -> Vec<Element> {
-    match history.operations.last().map(|operation| &operation.what) {
-        Some(What::Read(Told::Page { elements, .. })) => elements.clone(),
-        other => panic!("{other:?} is no read"),
-    }
-}
 
 fn with_last_read(history: &mut History, list: &[Element]) {
     let at = history.operations.pop().unwrap().invoked;
@@ -183,7 +160,8 @@ fn tell(history: &History, lie: Lie, chance: usize) -> Option<(History, &'static
             return Some((lied, &[Rule::Twice]));
         }
         Lie::Refuse => {
-            let is_its = |operation: &&mut Operation| matches!(operation.what, What::Append(found, _) if found == list[place]);
+            let is_its =
+                |operation: &&mut Operation| matches!(operation.what, What::Append(found, _) if found == list[place]);
             let append = lied.operations.iter_mut().find(is_its)?;
             append.what = What::Append(list[place], Outcome::Refused);
             return Some((lied, &[Rule::RefusedIsThere]));
@@ -198,7 +176,8 @@ fn tell(history: &History, lie: Lie, chance: usize) -> Option<(History, &'static
             return Some((lied, &[Rule::Stale]));
         }
         Lie::Reorder => {
-            let follows = |pair: &[Element]| append_of(history, pair[0]).completed < append_of(history, pair[1]).invoked;
+            let follows =
+                |pair: &[Element]| append_of(history, pair[0]).completed < append_of(history, pair[1]).invoked;
             let place = list.windows(2).position(follows)?;
             let (first, second) = (list[place], list[place + 1]);
             for operation in &mut lied.operations {
@@ -313,7 +292,8 @@ fn noise() -> impl Strategy<Value = History> {
         let mut list = Vec::new();
         for (number, (outcome, begin, takes)) in appends.iter().enumerate() {
             push(What::Append(number as u64 + 1, *outcome), *begin, *takes);
-            let is_there = *outcome == Outcome::Acknowledged || *outcome == Outcome::Unknown && chance >> number & 1 == 0;
+            let is_there =
+                *outcome == Outcome::Acknowledged || *outcome == Outcome::Unknown && chance >> number & 1 == 0;
             if is_there || chance % 50 == 0 {
                 list.insert((chance >> 8 >> number) as usize % (list.len() + 1), number as u64 + 1);
             }
@@ -334,59 +314,4 @@ fn noise() -> impl Strategy<Value = History> {
         values(&mut history.lists[0], &list);
         history
     })
-}
-
-/// The lists as the independent checker knows them.
-struct Appends;
-
-#[derive(Clone, Debug)]
-enum Deed {
-    Append(Element),
-    Read(Told),
-}
-
-impl Specification for Appends {
-    type State = Vec<Element>;
-    type Operation = Deed;
-
-    fn init() -> Vec<Element> {
-        Vec::new()
-    }
-
-    fn apply(deed: &Deed, list: &Vec<Element>) -> (bool, Vec<Element>) {
-        let length = list.len() as u64;
-        let is_true = match deed {
-            Deed::Append(element) => return (true, list.iter().copied().chain([*element]).collect()),
-            Deed::Read(Told::Page { first, elements, length: told }) => {
-                let shown = list.iter().skip(*first as usize).take(elements.len());
-                *told == length && shown.eq(elements)
-            }
-            Deed::Read(Told::Length(told)) => *told == length,
-            Deed::Read(Told::Sum(told)) => *told == list.iter().copied().map(value).sum::<i64>(),
-            Deed::Read(Told::Has(element, is_there)) => list.contains(element) == *is_there,
-            Deed::Read(Told::Nothing) => true,
-        };
-        (is_true, list.clone())
-    }
-}
-
-/// The verdict of the independent checker on a history of one list, at the end of which the whole
-/// list was read. It knows no appends of unknown outcome: those that are not there are left out, the
-/// others end at the end.
-pub(super) fn wing_gong_accepts(history: &History) -> bool {
-    let there = last_read(history);
-    let mut moments = Vec::new();
-    for (process, operation) in history.operations.iter().enumerate() {
-        let deed = match &operation.what {
-            What::Append(element, Outcome::Acknowledged) => Deed::Append(*element),
-            What::Append(element, Outcome::Unknown) if there.contains(element) => Deed::Append(*element),
-            What::Append(..) => continue,
-            What::Read(told) => Deed::Read(told.clone()),
-        };
-        moments.push((operation.invoked, process, Action::Call(deed.clone())));
-        moments.push((operation.completed, process, Action::Response(deed)));
-    }
-    moments.sort_by_key(|(at, ..)| *at);
-    let actions = moments.into_iter().map(|(_, process, action)| (process, action)).collect();
-    WGLChecker::<Appends>::is_linearizable(todc_utils::linearizability::history::History::from_actions(actions))
 }

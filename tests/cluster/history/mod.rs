@@ -6,13 +6,14 @@
 //! each list is linearizable. It shares no code with the product.
 //!
 //! [recorder] makes histories, over HTTP. [edn] writes them for Elle. That the checker finds what
-//! it looks for is shown in [lies] and [generated].
+//! it looks for is shown in [lies] and [generated]; [second_judge] is a checker by others.
 
 pub(crate) mod checker;
 mod edn;
 mod generated;
 mod lies;
 pub(crate) mod recorder;
+pub(crate) mod second_judge;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -78,7 +79,11 @@ pub(crate) enum Outcome {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Told {
     /// Elements from a place on, and the length of the whole list.
-    Page { first: u64, elements: Vec<Element>, length: u64 },
+    Page {
+        first: u64,
+        elements: Vec<Element>,
+        length: u64,
+    },
     Length(u64),
     /// The sum of the values of all elements.
     Sum(i64),

@@ -23,16 +23,19 @@ use super::{Element, History, NEVER, Nanos, Operation, Outcome, Told, What, edn}
 
 /// How long a client waits for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
-/// How long a client waits after an answer, and after none.
-const PAUSE: Duration = Duration::from_millis(4);
-const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(25);
+/// How long a client waits after its charge, after what it read, and after no answer.
+const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE_OF_READERS: Duration = Duration::from_millis(4);
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(50);
 /// How long servers have to give a clear answer once nothing disturbs them.
 const PATIENCE: Duration = Duration::from_secs(60);
 /// Elements are amounts: above this one, centavos.
 const AMOUNT: u64 = 10_000;
 /// The recipient's part of every sale.
 const SPLIT: i64 = 1_000;
-const PER_PAGE: u64 = 100;
+/// Elements of a page: what clients read, and what is read at the end.
+const PER_PAGE: u64 = 15;
+const PER_PAGE_MAX: u64 = 100;
 
 /// Addresses of the servers that clients know: those that serve, and those that did and may not
 /// know better.
@@ -195,7 +198,8 @@ impl Recorder {
             if !is_answered {
                 address = self.addresses.next(&address).unwrap_or_default();
             }
-            tokio::time::sleep(if is_answered { PAUSE } else { PAUSE_AFTER_FAILURE }).await;
+            let pause = if is_writer { PAUSE } else { PAUSE_OF_READERS };
+            tokio::time::sleep(if is_answered { pause } else { PAUSE_AFTER_FAILURE }).await;
         }
     }
 
@@ -226,9 +230,9 @@ impl Recorder {
     async fn read(&self, client: usize, address: &str, merchant: usize, chance: &mut Chance) -> bool {
         let of = &self.merchants[merchant];
         let path = match chance.below(8) {
-            0..3 => of.charges_path(1),
-            3..5 => of.statement_path(1),
-            5 => "/api/balance".to_owned(),
+            0..2 => of.charges_path(1, PER_PAGE),
+            2..4 => of.statement_path(1, PER_PAGE),
+            4..6 => "/api/balance".to_owned(),
             _ => match locked(&self.log).known_charge(merchant, chance) {
                 Some(txid) => format!("/api/charges/{txid}"),
                 None => return true,
@@ -289,8 +293,8 @@ impl Recorder {
             }
         }
         for (place, merchant) in self.merchants.iter().enumerate() {
-            self.read_all(server, place, |page| merchant.charges_path(page)).await?;
-            self.read_all(server, place, |page| merchant.statement_path(page)).await?;
+            self.read_all(server, place, |page| merchant.charges_path(page, PER_PAGE_MAX)).await?;
+            self.read_all(server, place, |page| merchant.statement_path(page, PER_PAGE_MAX)).await?;
             self.must_see(server, place, "/api/balance").await?;
         }
         Ok(())
@@ -422,7 +426,8 @@ async fn reply(response: Response) -> Reply {
 
 impl Merchant {
     async fn open(client: &Client, server: &Server, charges: usize, sales: usize) -> Result<Self, String> {
-        let body = json!({"name": "Loja", "document": "11222333000181", "split_enabled": true, "cashout_enabled": false});
+        let body =
+            json!({"name": "Loja", "document": "11222333000181", "split_enabled": true, "cashout_enabled": false});
         let merchant = operate(client, server, "/ops/merchants", &body).await?["id"].clone();
         let merchant = merchant.as_str().unwrap_or_default().to_owned();
         let key = operate(client, server, &format!("/ops/merchants/{merchant}/api-keys"), &json!({})).await?;
@@ -444,12 +449,12 @@ impl Merchant {
         Ok(Self { api_key, recipient, charges, sales, next: AtomicU64::new(AMOUNT) })
     }
 
-    fn charges_path(&self, page: u64) -> String {
-        format!("/api/charges?per_page={PER_PAGE}&page={page}")
+    fn charges_path(&self, page: u64, per_page: u64) -> String {
+        format!("/api/charges?per_page={per_page}&page={page}")
     }
 
-    fn statement_path(&self, page: u64) -> String {
-        format!("/api/dashboard/sub-recipients/{}/splits?per_page={PER_PAGE}&page={page}", self.recipient)
+    fn statement_path(&self, page: u64, per_page: u64) -> String {
+        format!("/api/dashboard/sub-recipients/{}/splits?per_page={per_page}&page={page}", self.recipient)
     }
 
     /// Of ten charges one is by PIX, one by a card that is declined, one has splits that reach its
@@ -571,9 +576,8 @@ impl Log {
                 self.note_page(of.charges, at, path, body, shown);
             }
             path => {
-                let shown = |split: &Value| {
-                    (amount(&split["payment"]["gross_amount"]) as Element, split["payment_id"].clone())
-                };
+                let shown =
+                    |split: &Value| (amount(&split["payment"]["gross_amount"]) as Element, split["payment_id"].clone());
                 self.note_page(of.sales, at, path, body, shown);
                 let money: i64 = ["available", "pending", "paid", "reserved"]
                     .iter()
