@@ -1,5 +1,8 @@
 //! Faults of real processes and databases while clients charge and read, each judged by the checker
 //! of histories: killed, paused and cut off processes here, databases in [databases].
+//!
+//! `CENTAVO_TAKEOVERS` is the number of faults, `CENTAVO_TAKEOVER_SECONDS` the takeover time,
+//! `CENTAVO_TAKEOVER_SEED` decides about the moments.
 
 mod databases;
 
@@ -13,6 +16,9 @@ const WRITERS: usize = 5;
 const READERS: usize = 4;
 const MERCHANTS: usize = 2;
 
+/// These tests are loads, and run one after the other.
+static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+
 /// What happens to the process that serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
@@ -21,19 +27,20 @@ enum Fault {
     Paused,
     /// From its database, in these ways.
     Separated(Traffic),
-    /// No takeover: the answers of its database are lost for a moment.
-    LostAnswers,
-    /// SIGTERM.
+    /// Its way to the database is disturbed for a moment, without a takeover.
+    Disturbed(Traffic),
+    /// It ends in good order, on SIGTERM.
     HandsOver,
 }
 
-const FAULTS: [Fault; 7] = [
+const FAULTS: [Fault; 8] = [
     Fault::Killed,
     Fault::Paused,
-    Fault::LostAnswers,
+    Fault::Disturbed(Traffic::LosesAnswers),
     Fault::Separated(Traffic::LosesAnswers),
     Fault::HandsOver,
     Fault::Separated(Traffic::IsHeld),
+    Fault::Disturbed(Traffic::Waits(Duration::from_millis(30))),
     Fault::Separated(Traffic::IsCut),
 ];
 
@@ -89,10 +96,10 @@ impl Cluster {
 /// Does something to the process that serves, until another one serves or it does again. Gives the
 /// one that serves.
 async fn happens(fault: Fault, cluster: &Cluster, recorder: &Recorder, node: Node, life: Duration) -> Node {
-    if fault == Fault::LostAnswers {
+    if let Fault::Disturbed(traffic) = fault {
         tokio::time::sleep(life).await;
         recorder.mark();
-        node.proxy.let_traffic(Traffic::LosesAnswers);
+        node.proxy.let_traffic(traffic);
         tokio::time::sleep(Duration::from_millis(300)).await;
         node.proxy.let_traffic(Traffic::Passes);
         tokio::time::sleep(life).await;
@@ -111,7 +118,7 @@ async fn happens(fault: Fault, cluster: &Cluster, recorder: &Recorder, node: Nod
         Fault::HandsOver => node.server.terminate(),
         Fault::Paused => signal(node.server.id(), "STOP"),
         Fault::Separated(traffic) => node.proxy.let_traffic(traffic),
-        Fault::LostAnswers => {}
+        Fault::Disturbed(_) => {}
     }
     let successor = next.await.unwrap();
     // What the former one answers now would be out of date.
@@ -120,7 +127,7 @@ async fn happens(fault: Fault, cluster: &Cluster, recorder: &Recorder, node: Nod
         Fault::Paused => signal(node.server.id(), "CONT"),
         Fault::Separated(_) => node.proxy.let_traffic(Traffic::Passes),
         Fault::HandsOver => cluster.must_end(&node, 0),
-        Fault::Killed | Fault::LostAnswers => {}
+        Fault::Killed | Fault::Disturbed(_) => {}
     }
     if matches!(fault, Fault::Paused | Fault::Separated(_)) {
         tokio::task::block_in_place(|| cluster.must_end(&node, 75));
@@ -134,6 +141,7 @@ async fn happens(fault: Fault, cluster: &Cluster, recorder: &Recorder, node: Nod
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn histories_over_takeovers_are_linearizable() {
     let Some(database) = shared() else { return };
+    let _turn = TURN.lock().await;
     let cluster = Cluster::on(&database, testkit::setting("CENTAVO_TAKEOVER_SECONDS").unwrap_or(2));
     let rounds = testkit::setting("CENTAVO_TAKEOVERS").unwrap_or(FAULTS.len() as u64);
     let mut chance = Chance(testkit::setting("CENTAVO_TAKEOVER_SEED").unwrap_or(1));
@@ -178,8 +186,11 @@ impl std::fmt::Display for Gaps {
         for (fault, gaps) in &self.0 {
             let mut gaps = gaps.clone();
             gaps.sort();
-            let at = |percent: usize| gaps.get((gaps.len() * percent / 100).min(gaps.len().saturating_sub(1)));
-            writeln!(formatter, "  {fault}: {} times, median {:?}, p99 {:?}", gaps.len(), at(50), at(99))?;
+            let at = |percent: usize| {
+                let place = (gaps.len() * percent / 100).min(gaps.len().saturating_sub(1));
+                gaps.get(place).copied().unwrap_or_default().as_secs_f32()
+            };
+            writeln!(formatter, "  {fault}: {} times, median {:.2} s, p99 {:.2} s", gaps.len(), at(50), at(99))?;
         }
         Ok(())
     }

@@ -31,7 +31,7 @@ impl Pair {
         Some(Self { primary, standby, third: None, data, database, addresses })
     }
 
-    /// Starts two processes. The order of the hosts is that of a caller: which may be the primary.
+    /// Starts two processes, of which the first one serves.
     async fn processes(&self) -> Processes {
         let first = Self::process(self.data.path(), &self.address(), &self.addresses).await;
         let (data, address, addresses) = (self.data.path().to_owned(), self.address(), self.addresses.clone());
@@ -74,19 +74,26 @@ impl Pair {
     }
 }
 
+/// The process that serves in the end, and the one that waits, if there still is one.
+struct Serving {
+    server: Server,
+    waiting: Option<tokio::task::JoinHandle<Server>>,
+}
+
 impl Processes {
-    /// Waits until one of the two serves, and gives it. The other one has ended, or ends with this.
-    async fn serving(self, addresses: &Addresses) -> Server {
+    /// Waits until one of the two serves. The other one has ended, or waits.
+    async fn serving(self, addresses: &Addresses) -> Serving {
+        // Until then the first one may answer from before.
+        tokio::time::sleep(Duration::from_secs(TAKEOVER_SECONDS)).await;
         let deadline = Instant::now() + 2 * PATIENCE;
         loop {
             if self.second.is_finished() {
                 addresses.remove(&self.first);
-                return self.second.await.unwrap();
+                return Serving { server: self.second.await.unwrap(), waiting: None };
             }
             let ready = client().get(format!("{}/readyz", self.first.operations)).send().await;
             if ready.is_ok_and(|answer| answer.status() == 200) {
-                self.second.abort();
-                return self.first;
+                return Serving { server: self.first, waiting: Some(self.second) };
             }
             assert!(Instant::now() < deadline, "nobody serves: {}", self.first.said());
             tokio::time::sleep(Duration::from_millis(50)).await;
@@ -99,9 +106,10 @@ impl Processes {
 async fn is_linearizable(
     name: &str,
     mut pair: Pair,
-    happens: impl AsyncFnOnce(&mut Pair, &Recorder, Processes) -> Server,
+    happens: impl AsyncFnOnce(&mut Pair, &Recorder, Processes) -> Serving,
     address: impl Fn(&Pair) -> String,
 ) {
+    let _turn = TURN.lock().await;
     let processes = pair.processes().await;
     let recorder = Recorder::open(&processes.first, &pair.addresses, MERCHANTS).await.unwrap();
     let during = async {
@@ -110,12 +118,16 @@ async fn is_linearizable(
         tokio::time::sleep(Duration::from_secs(1)).await;
         serving
     };
-    let serving = recorder.during(WRITERS, READERS, during).await;
-    recorder.settle(&serving).await.unwrap_or_else(|error| panic!("{name}: {error}: {}", serving.said()));
+    let Serving { server, waiting } = recorder.during(WRITERS, READERS, during).await;
+    recorder.settle(&server).await.unwrap_or_else(|error| panic!("{name}: {error}: {}", server.said()));
     let judged = recorder.judge(name).unwrap_or_else(|faults| panic!("{name}: {faults}"));
     assert!(samples_are_accepted(&recorder.history()), "the second judge finds what the first one does not");
-    must_balance(&serving).await.unwrap();
-    serving.stop().unwrap();
+    must_balance(&server).await.unwrap();
+    server.stop().unwrap();
+    if let Some(waiting) = waiting {
+        // It is its turn.
+        waiting.await.unwrap().stop().unwrap();
+    }
     assert_eq!(captures(pair.data.path()), recorder.sales(), "what the acquirer captured is what was sold");
     must_verify(&address(&pair));
     println!("{name}: {judged}; first answers after {:?}", recorder.first_answers());
@@ -184,17 +196,20 @@ async fn a_history_over_a_primary_that_forgets_is_linearizable() {
 async fn a_history_over_a_restart_of_everything_is_linearizable() {
     let Some(pair) = Pair::start() else { return };
     let restarts = async |pair: &mut Pair, recorder: &Recorder, processes: Processes| {
-        recorder.mark();
-        tokio::task::block_in_place(|| {
+        let restart = |server: &Server| {
+            recorder.mark();
             pair.primary.crash();
             pair.standby.crash();
-            processes.first.kill();
-            processes.first.wait();
-            pair.addresses.remove(&processes.first);
+            server.kill();
+            server.wait();
+            pair.addresses.remove(server);
             pair.primary.go_on();
             pair.standby.go_on();
-        });
-        processes.second.abort();
+        };
+        tokio::task::block_in_place(|| restart(&processes.first));
+        let second = processes.second.await.unwrap();
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        tokio::task::block_in_place(|| restart(&second));
         pair.processes().await.serving(&pair.addresses).await
     };
     is_linearizable("all-restart", pair, restarts, Pair::address).await;

@@ -2,14 +2,14 @@
 //!
 //! Elements are unique and reads say places, so the reads of a list give one order, or contradict
 //! each other. In this order, every operation has a range of *slots*: the append at place `p` has
-//! the slot `2p + 1`, a read of the first `n` elements has `2n`, and a read that knows less has
-//! all slots that agree with it. The list is linearizable exactly when no operation began after
-//! another one had ended that must come later: for no two is
-//! `X.highest < Y.lowest` and `X.invoked > Y.completed`. One pass over the sorted slots finds out.
+//! the slot `2p + 1`, a read of the first `n` elements has `2n`, and a read that knows less has all
+//! slots that agree with it. The list is linearizable exactly when no operation began after another
+//! one had ended that must come later: for no two is `X.highest < Y.lowest` and `X.invoked >
+//! Y.completed`. One pass over the sorted slots finds out.
 //!
 //! Why that is enough: give each operation the latest begin of itself and of all that must come
-//! before it as its moment. The condition says that this moment is not after its end, and operations
-//! whose slots exclude each other have moments in the order of their slots.
+//! before it as its moment. The condition says that this moment is not after its end, and
+//! operations whose slots exclude each other have moments in the order of their slots.
 //!
 //! So a history is judged in the time that sorting takes. The rules have names by which operations
 //! contradict each other, and a failure gives both of them.
@@ -17,9 +17,9 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
-use super::{Element, History, List, NEVER, Nanos, Operation, Outcome, Told, What};
+use super::{Element, History, List, NEVER, Nanos, Operation, Outcome, THE_END, Told, What};
 
-/// The rules.
+/// What a list must not show. A name says what was done to the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Rule {
     /// Two reads show different elements at one place.
@@ -66,7 +66,8 @@ impl fmt::Display for Fault {
     }
 }
 
-/// All faults of a history: none when each list is linearizable and its elements have one name each.
+/// All faults of a history: none when each list is linearizable and its elements have one name
+/// each.
 pub(crate) fn faults(history: &History) -> Vec<Fault> {
     let lists = history.lists.iter().enumerate();
     lists.flat_map(|(place, list)| ListCheck::of(list, history.of_list(place).collect()).faults).collect()
@@ -85,16 +86,16 @@ pub(crate) fn unsettled(history: &History) -> Vec<Fault> {
 }
 
 /// The elements of a list by place, as the first read of each place shows them.
-pub(super) fn order(operations: &[&Operation]) -> BTreeMap<u64, Element> {
-    let mut order: BTreeMap<u64, Element> = BTreeMap::new();
+pub(super) fn elements_by_place(operations: &[&Operation]) -> BTreeMap<u64, Element> {
+    let mut found: BTreeMap<u64, Element> = BTreeMap::new();
     for operation in operations {
         if let What::Read(Told::Page { first, elements, .. }) = &operation.what {
             for (place, element) in (*first..).zip(elements) {
-                order.entry(place).or_insert(*element);
+                found.entry(place).or_insert(*element);
             }
         }
     }
-    order
+    found
 }
 
 struct ListCheck<'a> {
@@ -142,7 +143,7 @@ impl<'a> ListCheck<'a> {
 
     /// Every place has one element, every element one place, and none is left out.
     fn find_order(&mut self) {
-        let order = order(&self.operations);
+        let order = elements_by_place(&self.operations);
         let elements: HashSet<Element> = order.values().copied().collect();
         let mut longest = 0;
         for operation in self.operations.clone() {
@@ -300,7 +301,11 @@ impl<'a> ListCheck<'a> {
 impl fmt::Display for Operation {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = |at: Nanos| at as f64 / 1e9;
-        write!(formatter, "[client {}, {:.6} to ", self.client, seconds(self.invoked))?;
+        match self.client {
+            THE_END => formatter.write_str("[at the end, ")?,
+            client => write!(formatter, "[client {client}, ")?,
+        }
+        write!(formatter, "{:.6} to ", seconds(self.invoked))?;
         match self.completed {
             NEVER => formatter.write_str("never: ")?,
             completed => write!(formatter, "{:.6}: ", seconds(completed))?,

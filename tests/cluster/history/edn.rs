@@ -2,14 +2,14 @@
 //!
 //! Each operation is two lines, `:invoke` and one of `:ok`, `:fail` (it did not happen) and `:info`
 //! (nobody knows). A read of a page becomes a read of the whole list up to its length: Elle knows
-//! nothing else, and places that the page does not show are filled in from other reads. Reads of one
-//! element are left out. A list is named by its number, a process has one operation at a time, and
-//! none after an `:info`.
+//! nothing else, and places that the page does not show are filled in from other reads. Reads of
+//! one element are left out. A list is named by its number, a process has one operation at a time,
+//! and none after an `:info`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::checker::order;
+use super::checker::elements_by_place;
 use super::{Element, History, NEVER, Nanos, Operation, Outcome, Told, What};
 
 /// Writes a history.
@@ -36,7 +36,7 @@ struct Line {
 
 fn lines(history: &History) -> Vec<Line> {
     let lists = 0..history.lists.len();
-    let orders: Vec<_> = lists.map(|list| order(&history.of_list(list).collect::<Vec<_>>())).collect();
+    let orders: Vec<_> = lists.map(|list| elements_by_place(&history.of_list(list).collect::<Vec<_>>())).collect();
     let mut operations: Vec<&Operation> = history.operations.iter().collect();
     operations.sort_by_key(|operation| operation.invoked);
     let (mut lines, mut free, mut last) = (Vec::new(), BTreeMap::new(), 0);
@@ -57,9 +57,9 @@ fn lines(history: &History) -> Vec<Line> {
     lines
 }
 
-/// The value of an invocation, the type of a completion, and its value; none for a read that no list
-/// tells.
-fn values(operation: &Operation, order: &BTreeMap<u64, Element>) -> Option<(String, &'static str, String)> {
+/// The value of an invocation, the type of a completion, and its value; none for a read that no
+/// list tells.
+fn values(operation: &Operation, places: &BTreeMap<u64, Element>) -> Option<(String, &'static str, String)> {
     let list = operation.list;
     let read = format!("[[:r {list} nil]]");
     let told = |length: u64, element: &dyn Fn(u64) -> Element| {
@@ -67,7 +67,7 @@ fn values(operation: &Operation, order: &BTreeMap<u64, Element>) -> Option<(Stri
         Some((read.clone(), ":ok", format!("[[:r {list} [{}]]]", elements.join(" "))))
     };
     // What no read shows is 0, which nobody appended.
-    let known = |place: u64| order.get(&place).copied().unwrap_or_default();
+    let known = |place: u64| places.get(&place).copied().unwrap_or_default();
     match &operation.what {
         What::Append(element, outcome) => {
             let value = format!("[[:append {list} {element}]]");

@@ -26,6 +26,9 @@ pub(crate) type Nanos = u64;
 /// The completion of what never completed.
 pub(crate) const NEVER: Nanos = Nanos::MAX;
 
+/// The client of the reads at the end of a run.
+pub(crate) const THE_END: usize = usize::MAX;
+
 /// What clients did to some lists, in any order.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct History {

@@ -19,7 +19,7 @@ use testkit::server::{OPS_TOKEN, Server};
 use tokio::task::JoinHandle;
 
 use super::checker::{Fault, faults, unsettled};
-use super::{Element, History, NEVER, Nanos, Operation, Outcome, Told, What, edn};
+use super::{Element, History, NEVER, Nanos, Operation, Outcome, THE_END, Told, What, edn};
 
 /// How long a client waits for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
@@ -165,13 +165,10 @@ impl Recorder {
         locked(&self.log).marks.push(now);
     }
 
-    /// The time from each mark to the first answer to a request that was sent after it.
+    /// The time from each mark to the first acknowledgement of a charge that was sent after it.
     pub(crate) fn first_answers(&self) -> Vec<Duration> {
         let log = locked(&self.log);
-        let is_answer = |operation: &&Operation| match operation.what {
-            What::Append(_, outcome) => outcome == Outcome::Acknowledged,
-            What::Read(ref told) => *told != Told::Nothing,
-        };
+        let is_answer = |operation: &&Operation| matches!(operation.what, What::Append(_, Outcome::Acknowledged));
         let after = |mark: &Nanos| {
             let answers = log.history.operations.iter().filter(is_answer).filter(|answer| answer.invoked >= *mark);
             answers.map(|answer| Duration::from_nanos(answer.completed.saturating_sub(*mark))).min()
@@ -268,8 +265,8 @@ impl Recorder {
         }
     }
 
-    /// Asks again, with their keys, for all that is still unknown; then whether what was pending was
-    /// captured. Some answers that were given are asked for once more. Then all lists are read.
+    /// Asks again, with their keys, for all that is still unknown; then whether what was pending
+    /// was captured. Some answers that were given are asked for once more. Then all lists are read.
     pub(crate) async fn settle(&self, server: &Server) -> Result<(), String> {
         let charges = locked(&self.log).charges.clone();
         for (place, charge) in charges.iter().enumerate() {
@@ -325,7 +322,7 @@ impl Recorder {
 
     async fn must_see(&self, server: &Server, merchant: usize, path: &str) -> Result<Value, String> {
         let seen = patiently(|| async {
-            self.look(usize::MAX, &server.public, merchant, path).await.ok_or_else(|| format!("{path} is not told"))
+            self.look(THE_END, &server.public, merchant, path).await.ok_or_else(|| format!("{path} is not told"))
         });
         seen.await
     }
@@ -375,8 +372,8 @@ impl Recorder {
     }
 }
 
-/// The captures that the sandbox's acquirer has on record in a data folder, by the charge's id, with
-/// their amounts.
+/// The captures that the sandbox's acquirer has on record in a data folder, by the charge's id,
+/// with their amounts.
 pub(crate) fn captures(data: &Path) -> BTreeMap<String, u64> {
     let mut captures = BTreeMap::new();
     for entry in fs::read_dir(data.join("sandbox/acquirer")).into_iter().flatten() {
@@ -518,8 +515,8 @@ impl Log {
         }
     }
 
-    /// Notes the answer to a charge: the first one, or one that must be the same. None means that it
-    /// was refused.
+    /// Notes the answer to a charge: the first one, or one that must be the same. None means that
+    /// it was refused.
     fn note_answer(&mut self, place: usize, answer: Option<Answer>, sequence: Option<u64>, now: Nanos) {
         let Charge { ask, listed, sold, answer: before } = self.charges[place].clone();
         let Some(answer) = answer else {

@@ -1,5 +1,5 @@
-//! An independent checker of linearizability, which tries all orders: `todc-utils`, after Wing, Gong
-//! and Lowe. It judges small histories, and samples of large ones.
+//! An independent checker of linearizability, which tries all orders: `todc-utils`, after Wing,
+//! Gong and Lowe. It judges small histories, and samples of large ones.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use todc_utils::linearizability::WGLChecker;
 use todc_utils::linearizability::history::Action;
 use todc_utils::specifications::Specification;
 
-use super::checker::order;
+use super::checker::elements_by_place;
 use super::{Element, History, NEVER, Nanos, Operation, Outcome, Told, What};
 
 /// Operations of a sample.
@@ -89,7 +89,7 @@ pub(crate) fn samples_are_accepted(history: &History) -> bool {
 /// The operations of a list that began up to some time, at which the whole list is read, and what
 /// that read tells.
 fn sample(mut operations: Vec<Operation>) -> (Vec<Operation>, Vec<Element>) {
-    let all: Vec<Element> = order(&operations.iter().collect::<Vec<_>>()).into_values().collect();
+    let all: Vec<Element> = elements_by_place(&operations.iter().collect::<Vec<_>>()).into_values().collect();
     operations.sort_by_key(|operation| operation.invoked);
     operations.truncate(SAMPLE);
     let end = operations.last().map_or(0, |last| last.invoked + 1);
