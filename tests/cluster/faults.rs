@@ -14,7 +14,7 @@ use crate::proxy::{Proxy, Traffic};
 /// Clients that charge, and clients that read.
 const WRITERS: usize = 5;
 const READERS: usize = 4;
-const MERCHANTS: usize = 2;
+const MERCHANTS: usize = 3;
 
 /// These tests are loads, and run one after the other.
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
@@ -102,7 +102,7 @@ async fn happens(fault: Fault, cluster: &Cluster, recorder: &Recorder, node: Nod
         node.proxy.let_traffic(traffic);
         tokio::time::sleep(Duration::from_millis(300)).await;
         node.proxy.let_traffic(Traffic::Passes);
-        tokio::time::sleep(life).await;
+        recorder.must_go_on().await;
         return node;
     }
     let next = cluster.start().await;
@@ -121,8 +121,8 @@ async fn happens(fault: Fault, cluster: &Cluster, recorder: &Recorder, node: Nod
         Fault::Disturbed(_) => {}
     }
     let successor = next.await.unwrap();
-    // What the former one answers now would be out of date.
-    tokio::time::sleep(Duration::from_millis(400)).await;
+    // What the former one answers from now on is out of date.
+    recorder.must_go_on().await;
     match fault {
         Fault::Paused => signal(node.server.id(), "CONT"),
         Fault::Separated(_) => node.proxy.let_traffic(Traffic::Passes),
@@ -132,7 +132,7 @@ async fn happens(fault: Fault, cluster: &Cluster, recorder: &Recorder, node: Nod
     if matches!(fault, Fault::Paused | Fault::Separated(_)) {
         tokio::task::block_in_place(|| cluster.must_end(&node, 75));
     }
-    tokio::time::sleep(Duration::from_millis(1_000)).await;
+    recorder.must_go_on().await;
     successor
 }
 

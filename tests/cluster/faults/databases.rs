@@ -115,7 +115,7 @@ async fn is_linearizable(
     let during = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
         let serving = happens(&mut pair, &recorder, processes).await;
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        recorder.must_go_on().await;
         serving
     };
     let Serving { server, waiting } = recorder.during(WRITERS, READERS, during).await;

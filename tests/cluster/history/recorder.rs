@@ -51,6 +51,11 @@ impl Addresses {
         locked(&self.0).retain(|address| *address != server.public);
     }
 
+    /// The one that has been known for longest.
+    fn oldest(&self) -> Option<String> {
+        locked(&self.0).first().cloned()
+    }
+
     /// The address after another one.
     fn next(&self, before: &str) -> Option<String> {
         let known = locked(&self.0);
@@ -59,6 +64,19 @@ impl Addresses {
     }
 }
 
+/// What a client does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Charges,
+    Reads,
+    /// Reads the balance of the quiet merchant from the server that has served for longest, until
+    /// that has ended: it does not hear of a successor.
+    Lags,
+}
+
+/// Clients that lag behind.
+const LAGGING: usize = 2;
+
 /// Merchants, their charges, and the history of both.
 #[derive(Clone)]
 pub(crate) struct Recorder {
@@ -66,6 +84,9 @@ pub(crate) struct Recorder {
     begun: Instant,
     addresses: Addresses,
     merchants: Arc<Vec<Merchant>>,
+    /// Nobody charges for the last of them before [`Recorder::must_go_on`]. So a server that fails
+    /// has nothing under way for it, and could answer from its memory.
+    is_quiet: Arc<AtomicBool>,
     log: Arc<Mutex<Log>>,
 }
 
@@ -139,16 +160,20 @@ impl Recorder {
         }
         let log = Arc::new(Mutex::new(log));
         let (begun, addresses) = (Instant::now(), addresses.clone());
-        Ok(Self { client, begun, addresses, merchants: Arc::new(opened), log })
+        let is_quiet = Arc::new(AtomicBool::new(true));
+        Ok(Self { client, begun, addresses, merchants: Arc::new(opened), is_quiet, log })
     }
 
     /// Lets clients charge and read until something has happened.
     pub(crate) async fn during<T>(&self, writers: usize, readers: usize, event: impl Future<Output = T>) -> T {
         let ending = Arc::new(AtomicBool::new(false));
-        let clients: Vec<JoinHandle<()>> = (0..writers + readers)
-            .map(|client| {
+        let roles = [(Role::Charges, writers), (Role::Reads, readers), (Role::Lags, LAGGING)];
+        let roles = roles.into_iter().flat_map(|(role, count)| std::iter::repeat_n(role, count));
+        let clients: Vec<JoinHandle<()>> = roles
+            .enumerate()
+            .map(|(client, role)| {
                 let (recorder, ending) = (self.clone(), Arc::clone(&ending));
-                tokio::spawn(async move { recorder.act(client, client < writers, &ending).await })
+                tokio::spawn(async move { recorder.act(client, role, &ending).await })
             })
             .collect();
         let happened = event.await;
@@ -176,26 +201,52 @@ impl Recorder {
         log.marks.iter().filter_map(after).collect()
     }
 
+    /// Waits until some sales of the quiet merchant were acknowledged that were asked for from now
+    /// on.
+    pub(crate) async fn must_go_on(&self) {
+        let (now, deadline) = (self.now(), Instant::now() + PATIENCE);
+        self.is_quiet.store(false, Ordering::Release);
+        let sales = self.merchants[self.merchants.len() - 1].sales;
+        let is_acknowledged = |operation: &&Operation| {
+            operation.list == sales
+                && operation.invoked >= now
+                && matches!(operation.what, What::Append(_, Outcome::Acknowledged))
+        };
+        while locked(&self.log).history.operations.iter().filter(is_acknowledged).count() < 5 {
+            assert!(Instant::now() < deadline, "nobody acknowledges charges");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
     fn now(&self) -> Nanos {
         u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(NEVER - 1)
     }
 
-    async fn act(&self, client: usize, is_writer: bool, ending: &AtomicBool) {
+    async fn act(&self, client: usize, role: Role, ending: &AtomicBool) {
         let mut chance = Chance(client as u64 * 7_919 + self.now());
         let mut address = String::new();
         while !ending.load(Ordering::Acquire) {
             if address.is_empty() {
                 address = self.addresses.next("").unwrap_or_default();
             }
-            let merchant = chance.below(self.merchants.len() as u64) as usize;
-            let is_answered = match is_writer {
-                true => self.charge(client, &address, merchant).await,
-                false => self.read(client, &address, merchant, &mut chance).await,
+            let quiet = self.merchants.len() - 1;
+            let charged = quiet + usize::from(!self.is_quiet.load(Ordering::Acquire));
+            let merchant = match role {
+                Role::Charges => chance.below(charged as u64) as usize,
+                Role::Reads => chance.below(self.merchants.len() as u64) as usize,
+                Role::Lags => quiet,
             };
-            if !is_answered {
+            let is_answered = match role {
+                Role::Charges => self.charge(client, &address, merchant).await,
+                Role::Reads => self.read(client, &address, merchant, &mut chance).await,
+                Role::Lags => self.look(client, &address, merchant, "/api/balance").await.is_some(),
+            };
+            if role == Role::Lags {
+                address = self.addresses.oldest().unwrap_or_default();
+            } else if !is_answered {
                 address = self.addresses.next(&address).unwrap_or_default();
             }
-            let pause = if is_writer { PAUSE } else { PAUSE_OF_READERS };
+            let pause = if role == Role::Charges { PAUSE } else { PAUSE_OF_READERS };
             tokio::time::sleep(if is_answered { pause } else { PAUSE_AFTER_FAILURE }).await;
         }
     }
