@@ -152,8 +152,7 @@ async fn histories_over_takeovers_are_linearizable() {
         let recorder = Recorder::open(&node.server, &cluster.addresses, MERCHANTS).await.unwrap();
         let life = Duration::from_millis(chance.below(900));
         node = recorder.during(WRITERS, READERS, happens(fault, &cluster, &recorder, node, life)).await;
-        recorder.settle(&node.server).await.unwrap_or_else(|error| panic!("{fault:?}: {error}"));
-        let judged = recorder.judge(&format!("takeover-{round}"));
+        let judged = recorder.settle_and_judge(&node.server, &format!("takeover-{round}")).await;
         let judged = judged.unwrap_or_else(|faults| panic!("{fault:?}, round {round}: {faults}"));
         assert!(samples_are_accepted(&recorder.history()), "the second judge finds what the first one does not");
         println!("{round} {fault:?}: {judged}");

@@ -119,8 +119,8 @@ async fn is_linearizable(
         serving
     };
     let Serving { server, waiting } = recorder.during(WRITERS, READERS, during).await;
-    recorder.settle(&server).await.unwrap_or_else(|error| panic!("{name}: {error}: {}", server.said()));
-    let judged = recorder.judge(name).unwrap_or_else(|faults| panic!("{name}: {faults}"));
+    let judged = recorder.settle_and_judge(&server, name).await;
+    let judged = judged.unwrap_or_else(|faults| panic!("{name}: {faults}"));
     assert!(samples_are_accepted(&recorder.history()), "the second judge finds what the first one does not");
     must_balance(&server).await.unwrap();
     server.stop().unwrap();

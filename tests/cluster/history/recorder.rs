@@ -318,7 +318,7 @@ impl Recorder {
 
     /// Asks again, with their keys, for all that is still unknown; then whether what was pending
     /// was captured. Some answers that were given are asked for once more. Then all lists are read.
-    pub(crate) async fn settle(&self, server: &Server) -> Result<(), String> {
+    async fn settle(&self, server: &Server) -> Result<(), String> {
         let charges = locked(&self.log).charges.clone();
         for (place, charge) in charges.iter().enumerate() {
             let is_unknown = locked(&self.log).outcome(charge.listed) == Outcome::Unknown;
@@ -387,8 +387,16 @@ impl Recorder {
         Ok(())
     }
 
+    /// Settles and judges: what cannot be settled may have its reason in the history.
+    pub(crate) async fn settle_and_judge(&self, server: &Server, name: &str) -> Result<String, String> {
+        let settled = self.settle(server).await;
+        let judged = self.judge(name);
+        settled.map_err(|error| format!("{error}\n{}", judged.as_ref().err().unwrap_or(&server.said())))?;
+        judged
+    }
+
     /// Judges the history. Gives a summary; an error has the faults, and where the history is.
-    pub(crate) fn judge(&self, name: &str) -> Result<String, String> {
+    fn judge(&self, name: &str) -> Result<String, String> {
         let log = locked(&self.log);
         let mut found: Vec<String> =
             faults(&log.history).iter().chain(&unsettled(&log.history)).map(Fault::to_string).collect();
@@ -405,7 +413,13 @@ impl Recorder {
             return Ok(format!("{}; in {}", log.summary(), file.display()));
         }
         let count = found.len();
-        found.truncate(20);
+        // Some of each rule.
+        let mut shown: BTreeMap<String, usize> = BTreeMap::new();
+        found.retain(|fault| {
+            let of_rule = shown.entry(fault.split(':').next().unwrap_or_default().to_owned()).or_default();
+            *of_rule += 1;
+            *of_rule <= 4
+        });
         Err(format!("{count} faults, the history is in {}:\n{}", file.display(), found.join("\n")))
     }
 
