@@ -2,16 +2,22 @@
 //! and databases are killed, paused and promoted while callers charge; nothing acknowledged is lost
 //! and nothing happens twice.
 //!
+//! What clients were answered meanwhile is judged as a [history]; [faults] has what happens to
+//! them.
+//!
 //! Books move between folders and databases, too, for which some tests need no database.
 //!
 //! The others need PostgreSQL's programs, and print a note where they are missing.
-//! `CENTAVO_POSTGRES=required` makes that an error. `CENTAVO_TAKEOVERS` is the number of takeovers.
+//! `CENTAVO_POSTGRES=required` makes that an error.
 
 #![allow(clippy::unwrap_used)]
 
 mod database;
+mod faults;
+mod history;
 mod migration;
 mod moving;
+mod proxy;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -74,10 +80,6 @@ async fn reckon(callers: &mut Callers, server: &Server) {
     }
 }
 
-fn takeovers() -> u64 {
-    std::env::var("CENTAVO_TAKEOVERS").map_or(4, |count| count.parse().expect("CENTAVO_TAKEOVERS is a number"))
-}
-
 /// An address on loopback that nobody listens on.
 fn free_address() -> String {
     std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
@@ -111,7 +113,7 @@ async fn a_process_that_waits_takes_over_and_loses_nothing() {
     let mut server = Server::start(&on(folder.path(), &address)).await.unwrap();
     let mut callers = Callers::open(&server).await.unwrap();
     let mut gaps = Vec::new();
-    for round in 0..takeovers() {
+    for round in 0..4 {
         let next = wait_in_line(folder.path(), &address);
         // The first one waits for the look at a beat that stands still, too.
         tokio::time::sleep(Duration::from_millis(300)).await;

@@ -15,11 +15,12 @@ use tokio::task::JoinHandle;
 use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
-use tokio_postgres::{AsyncMessage, Client, Config, Row, Statement};
+use tokio_postgres::{AsyncMessage, Client, Config, Row, SimpleQueryMessage, Statement};
 use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
+use super::hosts::Hosts;
 use crate::store::StoreError;
 
 /// The schema that holds all tables.
@@ -35,8 +36,8 @@ const SESSION: &str = "SET plan_cache_mode = force_generic_plan;
     SET idle_in_transaction_session_timeout = 0;
     SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') <> 'remote_apply';";
 
-/// How long a connection may take to be made.
-const CONNECT_MAX: Duration = Duration::from_secs(5);
+/// The timeline of a server that takes writes: of which promotion it is the outcome.
+const TIMELINE: &str = "SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)";
 
 /// Pauses between tries grow from the first to the second.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
@@ -51,9 +52,10 @@ pub struct PostgresAddress {
 }
 
 impl PostgresAddress {
-    /// Parses an address. Several hosts with commas between them are tried in their order; only one
-    /// that takes writes is used. TLS is required of a host that is not this machine, unless the
-    /// address says `sslmode=disable`; the host's certificate is always checked.
+    /// Parses an address. Of several hosts with commas between them one that takes writes is used,
+    /// and none that was replaced as far as this process knows. TLS is required of a host that is
+    /// not this machine, unless the address says `sslmode=disable`; the host's certificate is
+    /// always checked.
     pub fn parse(address: &str) -> Result<Self, String> {
         // All of these check the certificate here, which the library knows as `require` alone.
         let address = ["verify-full", "verify-ca"]
@@ -79,9 +81,6 @@ impl PostgresAddress {
             config.ssl_mode(if is_local { SslMode::Disable } else { SslMode::Require });
         }
         config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-        if config.get_connect_timeout().is_none() {
-            config.connect_timeout(CONNECT_MAX);
-        }
         Ok(Self { config, place })
     }
 
@@ -113,7 +112,7 @@ fn is_local(host: &Host) -> bool {
 
 /// Makes connections.
 pub(super) struct Connector {
-    config: Config,
+    hosts: Arc<Hosts>,
     tls: MakeRustlsConnect,
     runtime: Handle,
     place: String,
@@ -134,15 +133,36 @@ impl Connector {
             .with_root_certificates(roots)
             .with_no_client_auth();
         let tls = MakeRustlsConnect::new(tls);
-        Self { config, tls, runtime, place: address.place.clone(), patience }
+        Self { hosts: Arc::new(Hosts::of(&config)), tls, runtime, place: address.place.clone(), patience }
+    }
+
+    /// The same with another patience: what one knows of the servers, both know.
+    pub(super) fn with_patience(&self, patience: Duration) -> Self {
+        let Self { hosts, tls, runtime, place, .. } = self;
+        Self { hosts: Arc::clone(hosts), tls: tls.clone(), runtime: runtime.clone(), place: place.clone(), patience }
     }
 
     pub(super) fn place(&self) -> &str {
         &self.place
     }
 
-    async fn connect(&self) -> Result<Link, tokio_postgres::Error> {
-        let (client, mut connection) = self.config.connect(self.tls.clone()).await?;
+    /// Connects to the first of the servers that takes writes and was not replaced.
+    async fn connect(&self) -> Result<Link, Trouble> {
+        let time = self.hosts.time_of_one(self.patience);
+        let mut trouble = Trouble::Passing("the address names no server".to_owned());
+        for (place, config) in self.hosts.in_turn() {
+            trouble = match tokio::time::timeout(time, self.connect_to(place, config)).await {
+                Ok(Ok(link)) if self.hosts.admit(place, link.timeline) => return Ok(link),
+                Ok(Ok(_)) => Trouble::Passing("it is a former primary, which was replaced".to_owned()),
+                Ok(Err(error)) => error.into(),
+                Err(_) => Trouble::Passing(format!("no connection in {} s", time.as_secs_f32())),
+            };
+        }
+        Err(trouble)
+    }
+
+    async fn connect_to(&self, host: usize, config: &Config) -> Result<Link, tokio_postgres::Error> {
+        let (client, mut connection) = config.connect(self.tls.clone()).await?;
         let is_doubtful = Arc::new(AtomicBool::new(false));
         let doubtful = Arc::clone(&is_doubtful);
         // A warning comes before the answer that it is about, so the mark is there before the
@@ -157,16 +177,33 @@ impl Connector {
                 }
             }
         });
-        let link = Link { client, is_doubtful, statements: Mutex::default(), driving };
+        let mut link = Link { client, host, timeline: 0, is_doubtful, statements: Mutex::default(), driving };
         link.client.batch_execute(SESSION).await?;
         link.client.batch_execute(&format!("SET search_path = {SCHEMA}, pg_catalog")).await?;
+        link.timeline = match link.client.simple_query(TIMELINE).await {
+            Ok(messages) => messages.iter().find_map(timeline).unwrap_or_default(),
+            // An administrator took this right away. Then no server is known to be replaced.
+            Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => 0,
+            Err(error) => return Err(error),
+        };
         Ok(link)
+    }
+}
+
+/// The timeline that an answer to [`TIMELINE`] names.
+fn timeline(message: &SimpleQueryMessage) -> Option<u32> {
+    match message {
+        SimpleQueryMessage::Row(row) => u32::from_str_radix(row.get(0)?, 16).ok(),
+        _ => None,
     }
 }
 
 /// A connection. It is closed when this is dropped.
 pub(super) struct Link {
     client: Client,
+    /// The place of its server in the address, and the timeline that it was on.
+    host: usize,
+    timeline: u32,
     /// The database has said of an answer that no standby has confirmed it.
     is_doubtful: Arc<AtomicBool>,
     statements: Mutex<HashMap<&'static str, Statement>>,
@@ -280,7 +317,7 @@ impl Line {
     pub(super) async fn link(&self) -> Result<Arc<Link>, Trouble> {
         let mut current = self.link.lock().await;
         if let Some(link) = current.as_ref() {
-            if !link.client.is_closed() {
+            if !link.client.is_closed() && !self.connector.hosts.is_former(link.timeline) {
                 return Ok(Arc::clone(link));
             }
             if self.is_snapshot {
@@ -319,6 +356,7 @@ impl Line {
         });
         let done = done.await;
         if done.is_err() && !self.is_snapshot {
+            self.connector.hosts.suspect(link.host);
             self.close().await;
         }
         done

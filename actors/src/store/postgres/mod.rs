@@ -14,6 +14,7 @@
 
 mod commit;
 mod files;
+mod hosts;
 mod lease;
 mod link;
 mod reading;
@@ -140,9 +141,9 @@ impl PostgresStore {
         })?;
         let process = format!("centavo-{random:016x}");
         let takeover = options.takeover;
-        let connect = |patience| Connector::new(&options.address, &process, runtime.handle().clone(), patience);
         let patience = takeover.max(ANSWER_MAX);
-        let (connector, beats) = (Arc::new(connect(patience)), Arc::new(connect(takeover)));
+        let connector = Connector::new(&options.address, &process, runtime.handle().clone(), patience);
+        let (beats, connector) = (Arc::new(connector.with_patience(takeover)), Arc::new(connector));
         let line = || Line::new(&connector);
         let readers = match is_snapshot {
             true => vec![Line::of_snapshot(&connector)],

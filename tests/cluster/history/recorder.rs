@@ -1,0 +1,711 @@
+//! Clients that charge and read over HTTP, whatever happens to the servers, and keep the history of
+//! it.
+//!
+//! A charge's amount is the element: no other charge of its merchant has it, so that a charge is
+//! known in every list and statement, also one that got no answer.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use actors::testkit::power_cut::Chance;
+use reqwest::{Client, Response, StatusCode};
+use serde_json::{Value, json};
+use testkit::callers::operate;
+use testkit::server::{OPS_TOKEN, Server};
+use tokio::task::JoinHandle;
+
+use super::checker::{Fault, faults, unsettled};
+use super::{Element, History, NEVER, Nanos, Operation, Outcome, THE_END, Told, What, edn};
+
+/// How long a client waits for an answer.
+const ANSWER_MAX: Duration = Duration::from_secs(3);
+/// How long a client waits after its charge, after what it read, and after no answer.
+const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE_OF_READERS: Duration = Duration::from_millis(4);
+const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(50);
+/// How long servers have to give a clear answer once nothing disturbs them.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// Elements are amounts: above this one, centavos.
+const AMOUNT: u64 = 10_000;
+/// The recipient's part of every sale.
+const SPLIT: i64 = 1_000;
+/// Elements of a page: what clients read, and what is read at the end.
+const PER_PAGE: u64 = 15;
+const PER_PAGE_MAX: u64 = 100;
+
+/// Addresses of the servers that clients know: those that serve, and those that did and may not
+/// know better.
+#[derive(Clone, Default)]
+pub(crate) struct Addresses(Arc<Mutex<Vec<String>>>);
+
+impl Addresses {
+    pub(crate) fn add(&self, server: &Server) {
+        locked(&self.0).push(server.public.clone());
+    }
+
+    pub(crate) fn remove(&self, server: &Server) {
+        locked(&self.0).retain(|address| *address != server.public);
+    }
+
+    /// The one that has been known for longest.
+    fn oldest(&self) -> Option<String> {
+        locked(&self.0).first().cloned()
+    }
+
+    /// The address after another one.
+    fn next(&self, before: &str) -> Option<String> {
+        let known = locked(&self.0);
+        let place = known.iter().position(|address| address == before).map_or(0, |place| place + 1);
+        known.get(place).or_else(|| known.first()).cloned()
+    }
+}
+
+/// What a client does.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Role {
+    Charges,
+    Reads,
+    /// Reads the balance of the quiet merchant from the server that has served for longest, until
+    /// that has ended: it does not hear of a successor.
+    Lags,
+}
+
+/// Clients that lag behind.
+const LAGGING: usize = 2;
+
+/// Merchants, their charges, and the history of both.
+#[derive(Clone)]
+pub(crate) struct Recorder {
+    client: Client,
+    begun: Instant,
+    addresses: Addresses,
+    merchants: Arc<Vec<Merchant>>,
+    /// Nobody charges for the last of them before [`Recorder::must_go_on`]. So a server that fails
+    /// has nothing under way for it, and could answer from its memory.
+    is_quiet: Arc<AtomicBool>,
+    log: Arc<Mutex<Log>>,
+}
+
+struct Merchant {
+    api_key: String,
+    recipient: String,
+    /// Places of its lists.
+    charges: usize,
+    sales: usize,
+    next: AtomicU64,
+}
+
+#[derive(Default)]
+struct Log {
+    history: History,
+    charges: Vec<Charge>,
+    /// Answers that no state of the server explains.
+    strange: Vec<String>,
+    /// When something was done to the servers.
+    marks: Vec<Nanos>,
+}
+
+/// A charge that was asked for.
+#[derive(Clone)]
+struct Charge {
+    ask: Ask,
+    /// Places of its appends in the history; a PIX charge that nobody pays is no sale.
+    listed: usize,
+    sold: Option<usize>,
+    answer: Option<Answer>,
+}
+
+#[derive(Clone)]
+struct Ask {
+    merchant: usize,
+    element: Element,
+    path: &'static str,
+    body: Value,
+}
+
+/// An answer that names a charge.
+#[derive(Clone, PartialEq, Eq, Debug)]
+struct Answer {
+    status: StatusCode,
+    txid: String,
+    state: String,
+}
+
+/// What a request for a charge came to.
+enum Reply {
+    Booked(Answer, Option<u64>),
+    /// Nothing was done.
+    Refused(String),
+    Unknown(String),
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Recorder {
+    /// Opens merchants, each with a recipient, and an empty history.
+    pub(crate) async fn open(server: &Server, addresses: &Addresses, merchants: usize) -> Result<Self, String> {
+        let client = Client::builder().no_proxy().timeout(ANSWER_MAX).build().map_err(|error| error.to_string())?;
+        let mut log = Log::default();
+        let mut opened = Vec::new();
+        for number in 0..merchants {
+            let (charges, sales) = (format!("charges of merchant {number}"), format!("sales of merchant {number}"));
+            let (charges, sales) = (log.history.add_list(charges), log.history.add_list(sales));
+            opened.push(patiently(|| Merchant::open(&client, server, charges, sales)).await?);
+        }
+        let log = Arc::new(Mutex::new(log));
+        let (begun, addresses) = (Instant::now(), addresses.clone());
+        let is_quiet = Arc::new(AtomicBool::new(true));
+        Ok(Self { client, begun, addresses, merchants: Arc::new(opened), is_quiet, log })
+    }
+
+    /// Lets clients charge and read until something has happened.
+    pub(crate) async fn during<T>(&self, writers: usize, readers: usize, event: impl Future<Output = T>) -> T {
+        let ending = Arc::new(AtomicBool::new(false));
+        let roles = [(Role::Charges, writers), (Role::Reads, readers), (Role::Lags, LAGGING)];
+        let roles = roles.into_iter().flat_map(|(role, count)| std::iter::repeat_n(role, count));
+        let clients: Vec<JoinHandle<()>> = roles
+            .enumerate()
+            .map(|(client, role)| {
+                let (recorder, ending) = (self.clone(), Arc::clone(&ending));
+                tokio::spawn(async move { recorder.act(client, role, &ending).await })
+            })
+            .collect();
+        let happened = event.await;
+        ending.store(true, Ordering::Release);
+        for client in clients {
+            client.await.expect("a client");
+        }
+        happened
+    }
+
+    /// Notes that something was done to the servers, for [`Recorder::first_answers`].
+    pub(crate) fn mark(&self) {
+        let now = self.now();
+        locked(&self.log).marks.push(now);
+    }
+
+    /// The time from each mark to the first acknowledgement of a charge that was sent after it.
+    pub(crate) fn first_answers(&self) -> Vec<Duration> {
+        let log = locked(&self.log);
+        let is_answer = |operation: &&Operation| matches!(operation.what, What::Append(_, Outcome::Acknowledged));
+        let after = |mark: &Nanos| {
+            let answers = log.history.operations.iter().filter(is_answer).filter(|answer| answer.invoked >= *mark);
+            answers.map(|answer| Duration::from_nanos(answer.completed.saturating_sub(*mark))).min()
+        };
+        log.marks.iter().filter_map(after).collect()
+    }
+
+    /// Waits until some sales of the quiet merchant were acknowledged that were asked for from now
+    /// on.
+    pub(crate) async fn must_go_on(&self) {
+        let (now, deadline) = (self.now(), Instant::now() + PATIENCE);
+        self.is_quiet.store(false, Ordering::Release);
+        let sales = self.merchants[self.merchants.len() - 1].sales;
+        let is_acknowledged = |operation: &&Operation| {
+            operation.list == sales
+                && operation.invoked >= now
+                && matches!(operation.what, What::Append(_, Outcome::Acknowledged))
+        };
+        while locked(&self.log).history.operations.iter().filter(is_acknowledged).count() < 5 {
+            assert!(Instant::now() < deadline, "nobody acknowledges charges");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    fn now(&self) -> Nanos {
+        u64::try_from(self.begun.elapsed().as_nanos()).unwrap_or(NEVER - 1)
+    }
+
+    async fn act(&self, client: usize, role: Role, ending: &AtomicBool) {
+        let mut chance = Chance(client as u64 * 7_919 + self.now());
+        let mut address = String::new();
+        while !ending.load(Ordering::Acquire) {
+            if address.is_empty() {
+                address = self.addresses.next("").unwrap_or_default();
+            }
+            let quiet = self.merchants.len() - 1;
+            let charged = quiet + usize::from(!self.is_quiet.load(Ordering::Acquire));
+            let merchant = match role {
+                Role::Charges => chance.below(charged as u64) as usize,
+                Role::Reads => chance.below(self.merchants.len() as u64) as usize,
+                Role::Lags => quiet,
+            };
+            let is_answered = match role {
+                Role::Charges => self.charge(client, &address, merchant).await,
+                Role::Reads => self.read(client, &address, merchant, &mut chance).await,
+                Role::Lags => self.look(client, &address, merchant, "/api/balance").await.is_some(),
+            };
+            if role == Role::Lags {
+                address = self.addresses.oldest().unwrap_or_default();
+            } else if !is_answered {
+                address = self.addresses.next(&address).unwrap_or_default();
+            }
+            let pause = if role == Role::Charges { PAUSE } else { PAUSE_OF_READERS };
+            tokio::time::sleep(if is_answered { pause } else { PAUSE_AFTER_FAILURE }).await;
+        }
+    }
+
+    /// Charges once; false when there was no clear answer.
+    async fn charge(&self, client: usize, address: &str, merchant: usize) -> bool {
+        let ask = self.merchants[merchant].next_ask(merchant);
+        let invoked = self.now();
+        let reply = self.send(address, &ask).await;
+        let completed = self.now();
+        let is_answered = matches!(reply, Reply::Booked(..));
+        locked(&self.log).note_charge(&self.merchants[merchant], client, ask, (invoked, completed), reply);
+        is_answered
+    }
+
+    async fn send(&self, address: &str, ask: &Ask) -> Reply {
+        let request = self.client.post(format!("{address}{}", ask.path)).json(&ask.body);
+        let request = request.bearer_auth(&self.merchants[ask.merchant].api_key);
+        let response = match request.header("Idempotency-Key", ask.element.to_string()).send().await {
+            Ok(response) => response,
+            // Nothing was sent.
+            Err(error) if error.is_connect() => return Reply::Refused(error.to_string()),
+            Err(error) => return Reply::Unknown(error.to_string()),
+        };
+        reply(response).await
+    }
+
+    /// Reads once; false when there was no clear answer.
+    async fn read(&self, client: usize, address: &str, merchant: usize, chance: &mut Chance) -> bool {
+        let of = &self.merchants[merchant];
+        let path = match chance.below(8) {
+            0..2 => of.charges_path(1, PER_PAGE),
+            2..4 => of.statement_path(1, PER_PAGE),
+            4..6 => "/api/balance".to_owned(),
+            _ => match locked(&self.log).known_charge(merchant, chance) {
+                Some(txid) => format!("/api/charges/{txid}"),
+                None => return true,
+            },
+        };
+        self.look(client, address, merchant, &path).await.is_some()
+    }
+
+    /// Asks for a page, a balance or a charge, and notes what it says.
+    async fn look(&self, client: usize, address: &str, merchant: usize, path: &str) -> Option<Value> {
+        let of = &self.merchants[merchant];
+        let request = self.client.get(format!("{address}{path}")).bearer_auth(&of.api_key);
+        let invoked = self.now();
+        let answered = async {
+            let response = request.send().await.ok()?;
+            Some((response.status(), response.json::<Value>().await.ok()?))
+        };
+        let answered = answered.await;
+        let mut log = locked(&self.log);
+        let at = (client, invoked, self.now());
+        match answered {
+            Some((StatusCode::OK, body)) => {
+                log.note_read(of, at, path, &body);
+                Some(body)
+            }
+            other => {
+                log.note(at, of.charges, What::Read(Told::Nothing));
+                if let Some((status, body)) = other.filter(|(status, _)| *status != StatusCode::SERVICE_UNAVAILABLE) {
+                    log.strange.push(format!("{path}: {status} {body}"));
+                }
+                None
+            }
+        }
+    }
+
+    /// Asks again, with their keys, for all that is still unknown; then whether what was pending
+    /// was captured. Some answers that were given are asked for once more. Then all lists are read.
+    async fn settle(&self, server: &Server) -> Result<(), String> {
+        let charges = locked(&self.log).charges.clone();
+        for (place, charge) in charges.iter().enumerate() {
+            let is_unknown = locked(&self.log).outcome(charge.listed) == Outcome::Unknown;
+            if is_unknown || (place.is_multiple_of(7) && charge.answer.is_some()) {
+                let (answer, sequence) = patiently(|| self.answer_again(server, &charge.ask)).await?;
+                let now = self.now();
+                locked(&self.log).note_answer(place, answer, sequence, now);
+            }
+        }
+        // A charge whose acquirer was being asked is found by the reconciliation, 60 seconds later.
+        patiently(|| async {
+            operate(&self.client, server, "/ops/sandbox/clock", &json!({"advance_seconds": 61})).await
+        })
+        .await?;
+        let charges = locked(&self.log).charges.clone();
+        for charge in charges.iter().filter(|charge| charge.answer.is_some()) {
+            let Some(sold) = charge.sold else { continue };
+            if locked(&self.log).outcome(sold) == Outcome::Unknown {
+                patiently(|| self.ask_for_end(server, charge, sold)).await?;
+            }
+        }
+        for (place, merchant) in self.merchants.iter().enumerate() {
+            self.read_all(server, place, |page| merchant.charges_path(page, PER_PAGE_MAX)).await?;
+            self.read_all(server, place, |page| merchant.statement_path(page, PER_PAGE_MAX)).await?;
+            self.must_see(server, place, "/api/balance").await?;
+        }
+        Ok(())
+    }
+
+    /// The answer to a request that is repeated.
+    async fn answer_again(&self, server: &Server, ask: &Ask) -> Result<(Option<Answer>, Option<u64>), String> {
+        match self.send(&server.public, ask).await {
+            Reply::Booked(answer, sequence) => Ok((Some(answer), sequence)),
+            Reply::Refused(why) if why.starts_with('4') => Ok((None, None)),
+            Reply::Refused(why) | Reply::Unknown(why) => Err(format!("no answer to a repeated request: {why}")),
+        }
+    }
+
+    /// Whether a charge that was pending is a sale.
+    async fn ask_for_end(&self, server: &Server, charge: &Charge, sold: usize) -> Result<(), String> {
+        let txid = charge.answer.as_ref().map(|answer| answer.txid.clone()).unwrap_or_default();
+        let body = self.must_see(server, charge.ask.merchant, &format!("/api/charges/{txid}")).await?;
+        let outcome = match body["status"].as_str() {
+            Some("CONCLUIDA") => Outcome::Acknowledged,
+            Some("RECUSADA") => Outcome::Refused,
+            other => return Err(format!("{txid} is still {other:?}")),
+        };
+        let now = self.now();
+        locked(&self.log).decide(sold, outcome, now);
+        Ok(())
+    }
+
+    async fn must_see(&self, server: &Server, merchant: usize, path: &str) -> Result<Value, String> {
+        let seen = patiently(|| async {
+            self.look(THE_END, &server.public, merchant, path).await.ok_or_else(|| format!("{path} is not told"))
+        });
+        seen.await
+    }
+
+    async fn read_all(&self, server: &Server, merchant: usize, path: impl Fn(u64) -> String) -> Result<(), String> {
+        let (mut page, mut pages) = (1, 1);
+        while page <= pages {
+            pages = self.must_see(server, merchant, &path(page)).await?["pages"].as_u64().unwrap_or_default();
+            page += 1;
+        }
+        Ok(())
+    }
+
+    /// Settles and judges: what cannot be settled may have its reason in the history.
+    pub(crate) async fn settle_and_judge(&self, server: &Server, name: &str) -> Result<String, String> {
+        let settled = self.settle(server).await;
+        let judged = self.judge(name);
+        settled.map_err(|error| format!("{error}\n{}", judged.as_ref().err().unwrap_or(&server.said())))?;
+        judged
+    }
+
+    /// Judges the history. Gives a summary; an error has the faults, and where the history is.
+    fn judge(&self, name: &str) -> Result<String, String> {
+        let log = locked(&self.log);
+        let mut found: Vec<String> =
+            faults(&log.history).iter().chain(&unsettled(&log.history)).map(Fault::to_string).collect();
+        found.extend(log.strange.iter().map(|text| format!("Strange: {text}")));
+        let kept = std::env::var_os("CENTAVO_HISTORY").map(PathBuf::from);
+        if found.is_empty() && kept.is_none() {
+            return Ok(log.summary());
+        }
+        let folder = kept.unwrap_or_else(std::env::temp_dir);
+        let file = folder.join(format!("history-{name}-{}.edn", std::process::id()));
+        let written = fs::create_dir_all(&folder).and_then(|()| fs::write(&file, edn::written(&log.history)));
+        written.map_err(|error| format!("{}: {error}", file.display()))?;
+        if found.is_empty() {
+            return Ok(format!("{}; in {}", log.summary(), file.display()));
+        }
+        let count = found.len();
+        // Some of each rule.
+        let mut shown: BTreeMap<String, usize> = BTreeMap::new();
+        found.retain(|fault| {
+            let of_rule = shown.entry(fault.split(':').next().unwrap_or_default().to_owned()).or_default();
+            *of_rule += 1;
+            *of_rule <= 4
+        });
+        Err(format!("{count} faults, the history is in {}:\n{}", file.display(), found.join("\n")))
+    }
+
+    /// The history, for another judge.
+    pub(crate) fn history(&self) -> History {
+        locked(&self.log).history.clone()
+    }
+
+    /// The sales by the charge's id, with their amounts.
+    pub(crate) fn sales(&self) -> BTreeMap<String, u64> {
+        let log = locked(&self.log);
+        let is_sold = |charge: &&Charge| charge.sold.is_some_and(|sold| log.outcome(sold) == Outcome::Acknowledged);
+        let sold = log.charges.iter().filter(is_sold);
+        sold.filter_map(|charge| Some((charge.answer.as_ref()?.txid.clone(), charge.ask.element))).collect()
+    }
+}
+
+/// The captures that the sandbox's acquirer has on record in a data folder, by the charge's id,
+/// with their amounts.
+pub(crate) fn captures(data: &Path) -> BTreeMap<String, u64> {
+    let mut captures = BTreeMap::new();
+    for entry in fs::read_dir(data.join("sandbox/acquirer")).into_iter().flatten() {
+        let path = entry.unwrap().path();
+        if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with("captures-")) {
+            for line in fs::read_to_string(path).unwrap().lines() {
+                let words: Vec<&str> = line.split(' ').collect();
+                captures.insert(words[0].replace('-', ""), words[1].parse().unwrap());
+            }
+        }
+    }
+    captures
+}
+
+/// Tries again until there is a clear answer.
+async fn patiently<T, F: Future<Output = Result<T, String>>>(mut attempt: impl FnMut() -> F) -> Result<T, String> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        match attempt().await {
+            Err(_) if Instant::now() < deadline => tokio::time::sleep(Duration::from_millis(200)).await,
+            done => return done,
+        }
+    }
+}
+
+async fn reply(response: Response) -> Reply {
+    let status = response.status();
+    let sequence = response.headers().get("centavo-sequence").and_then(|value| value.to_str().ok()?.parse().ok());
+    let body: Value = match response.json().await {
+        Ok(body) => body,
+        Err(error) => return Reply::Unknown(error.to_string()),
+    };
+    let text = |name: &str| body[name].as_str().unwrap_or_default().to_owned();
+    let code = text("code");
+    match status {
+        StatusCode::CREATED | StatusCode::PAYMENT_REQUIRED => {
+            Reply::Booked(Answer { status, txid: text("txid"), state: text("status") }, sequence)
+        }
+        StatusCode::BAD_REQUEST | StatusCode::UNPROCESSABLE_ENTITY => Reply::Refused(format!("{status} {code}")),
+        // Nothing was begun.
+        StatusCode::SERVICE_UNAVAILABLE if ["store_unavailable", "overloaded"].contains(&code.as_str()) => {
+            Reply::Refused(code)
+        }
+        _ => Reply::Unknown(format!("{status} {code}")),
+    }
+}
+
+impl Merchant {
+    async fn open(client: &Client, server: &Server, charges: usize, sales: usize) -> Result<Self, String> {
+        let body =
+            json!({"name": "Loja", "document": "11222333000181", "split_enabled": true, "cashout_enabled": false});
+        let merchant = operate(client, server, "/ops/merchants", &body).await?["id"].clone();
+        let merchant = merchant.as_str().unwrap_or_default().to_owned();
+        let key = operate(client, server, &format!("/ops/merchants/{merchant}/api-keys"), &json!({})).await?;
+        let api_key = key["api_key"].as_str().unwrap_or_default().to_owned();
+        let body = json!({
+            "register_information": {
+                "type": "individual", "document_number": "12345678909", "name": "Maria", "birthdate": "01/02/1980",
+                "mother_name": "Ana", "phone_numbers": [{"ddd": "11", "number": "999999999"}],
+                "address": {"street": "Rua A", "number": "1", "neighborhood": "B", "city": "C", "state": "SP",
+                    "zip_code": "01000000"}
+            },
+            "bank_account": {"bank_code": "001", "agencia": "1", "conta": "12"}
+        });
+        let request = client.post(format!("{}/api/sub-recipients", server.public)).bearer_auth(&api_key).json(&body);
+        let response = request.send().await.map_err(|error| error.to_string())?;
+        let recipient: Value = response.json().await.map_err(|error| error.to_string())?;
+        let recipient = recipient["id"].as_str().ok_or_else(|| format!("no recipient: {recipient}"))?.to_owned();
+        operate(client, server, &format!("/ops/sub-recipients/{recipient}/approve"), &json!({})).await?;
+        Ok(Self { api_key, recipient, charges, sales, next: AtomicU64::new(AMOUNT) })
+    }
+
+    fn charges_path(&self, page: u64, per_page: u64) -> String {
+        format!("/api/charges?per_page={per_page}&page={page}")
+    }
+
+    fn statement_path(&self, page: u64, per_page: u64) -> String {
+        format!("/api/dashboard/sub-recipients/{}/splits?per_page={per_page}&page={page}", self.recipient)
+    }
+
+    /// Of ten charges one is by PIX, one by a card that is declined, one has splits that reach its
+    /// total; the others are captured.
+    fn next_ask(&self, merchant: usize) -> Ask {
+        let element = self.next.fetch_add(1, Ordering::Relaxed);
+        let (path, body) = match element % 10 {
+            0 => {
+                let valor = format!("{}.{:02}", element / 100, element % 100);
+                ("/api/pix", json!({"valor": valor, "nome": "Pedro", "cpf": "12345678909"}))
+            }
+            kind => {
+                let number = if kind == 1 { "4000000000000002" } else { "4111111111111111" };
+                let split = if kind == 2 { element as i64 } else { SPLIT };
+                let body = json!({
+                    "amount": element,
+                    "customer": {"name": "Pedro", "email": "pedro@example.com", "document": "12345678909"},
+                    "card": {"number": number, "holder_name": "PEDRO", "exp_month": "12", "exp_year": "2039", "cvv": "123"},
+                    "splits": [{"sub_recipient_id": self.recipient, "amount": split}]
+                });
+                ("/api/card", body)
+            }
+        };
+        Ask { merchant, element, path, body }
+    }
+}
+
+impl Log {
+    fn note(&mut self, at: (usize, Nanos, Nanos), list: usize, what: What) -> usize {
+        let (client, invoked, completed) = at;
+        self.history.operations.push(Operation { client, list, invoked, completed, what });
+        self.history.operations.len() - 1
+    }
+
+    fn outcome(&self, append: usize) -> Outcome {
+        match self.history.operations[append].what {
+            What::Append(_, outcome) => outcome,
+            What::Read(_) => Outcome::Unknown,
+        }
+    }
+
+    fn decide(&mut self, append: usize, outcome: Outcome, now: Nanos) {
+        let operation = &mut self.history.operations[append];
+        if let What::Append(element, Outcome::Unknown) = operation.what {
+            operation.what = What::Append(element, outcome);
+            operation.completed = now;
+        }
+    }
+
+    fn note_charge(&mut self, of: &Merchant, client: usize, ask: Ask, at: (Nanos, Nanos), reply: Reply) {
+        let (invoked, completed) = at;
+        let append = |outcome| What::Append(ask.element, outcome);
+        let is_refused = matches!(reply, Reply::Refused(_));
+        let (outcome, completed) = if is_refused { (Outcome::Refused, completed) } else { (Outcome::Unknown, NEVER) };
+        let listed = self.note((client, invoked, completed), of.charges, append(outcome));
+        let is_card = ask.path == "/api/card";
+        let sold = is_card.then(|| self.note((client, invoked, completed), of.sales, append(outcome)));
+        self.charges.push(Charge { ask, listed, sold, answer: None });
+        if let Reply::Booked(answer, sequence) = reply {
+            self.note_answer(self.charges.len() - 1, Some(answer), sequence, at.1);
+        }
+    }
+
+    /// Notes the answer to a charge: the first one, or one that must be the same. None means that
+    /// it was refused.
+    fn note_answer(&mut self, place: usize, answer: Option<Answer>, sequence: Option<u64>, now: Nanos) {
+        let Charge { ask, listed, sold, answer: before } = self.charges[place].clone();
+        let Some(answer) = answer else {
+            if before.is_some() {
+                self.strange.push(format!("{before:?}, and then {} was refused", ask.element));
+            }
+            for append in [Some(listed), sold].into_iter().flatten() {
+                self.decide(append, Outcome::Refused, now);
+            }
+            return;
+        };
+        if before.as_ref().is_some_and(|before| *before != answer) {
+            self.strange.push(format!("{before:?}, and then {answer:?} to the same request"));
+        }
+        let list = self.history.operations[listed].list;
+        let list = &mut self.history.lists[list];
+        list.names.entry(ask.element).or_default().insert(answer.txid.clone());
+        list.sequences.entry(ask.element).or_default().extend(sequence);
+        self.decide(listed, Outcome::Acknowledged, now);
+        match (sold, answer.state.as_str()) {
+            (Some(sold), "CONCLUIDA") => self.decide(sold, Outcome::Acknowledged, now),
+            (Some(sold), "RECUSADA") => self.decide(sold, Outcome::Refused, now),
+            _ => {}
+        }
+        self.charges[place].answer.get_or_insert(answer);
+    }
+
+    /// The id of some charge of a merchant that was acknowledged.
+    fn known_charge(&self, merchant: usize, chance: &mut Chance) -> Option<String> {
+        let recent = self.charges.iter().rev().filter(|charge| charge.ask.merchant == merchant);
+        let known: Vec<&Answer> = recent.take(60).filter_map(|charge| charge.answer.as_ref()).collect();
+        let place = chance.below(known.len().max(1) as u64) as usize;
+        known.get(place).map(|answer| answer.txid.clone())
+    }
+
+    fn note_read(&mut self, of: &Merchant, at: (usize, Nanos, Nanos), path: &str, body: &Value) {
+        let amount = |value: &Value| value.as_i64().unwrap_or_default();
+        match path {
+            "/api/balance" => {
+                let [available, pending, reserved, deficit] =
+                    ["available", "pending", "reserved", "deficit"].map(|name| amount(&body[name]));
+                let sum = available + pending + reserved - deficit;
+                self.note(at, of.sales, What::Read(Told::Sum(sum)));
+            }
+            path if path.starts_with("/api/charges/") => self.note_one(of, at, body),
+            path if path.starts_with("/api/charges") => {
+                for charge in body["items"].as_array().into_iter().flatten() {
+                    if let Some(net) = charge["breakdown"]["sellerAmount"].as_i64() {
+                        let element = amount(&charge["amount"]) as Element;
+                        self.history.lists[of.sales].values.insert(element, net);
+                    }
+                }
+                let shown = |charge: &Value| (amount(&charge["amount"]) as Element, charge["txid"].clone());
+                self.note_page(of.charges, at, path, body, shown);
+            }
+            path => {
+                let shown =
+                    |split: &Value| (amount(&split["payment"]["gross_amount"]) as Element, split["payment_id"].clone());
+                self.note_page(of.sales, at, path, body, shown);
+                let money: i64 = ["available", "pending", "paid", "reserved"]
+                    .iter()
+                    .map(|name| amount(&body["balance"][*name]))
+                    .sum();
+                if money % SPLIT != 0 {
+                    self.strange.push(format!("{path}: the recipient has {money}"));
+                }
+                self.note(at, of.sales, What::Read(Told::Length((money / SPLIT) as u64)));
+            }
+        }
+    }
+
+    /// A page of a list, whose newest elements come first.
+    fn note_page(
+        &mut self,
+        list: usize,
+        at: (usize, Nanos, Nanos),
+        path: &str,
+        body: &Value,
+        shown: impl Fn(&Value) -> (Element, Value),
+    ) {
+        let items: Vec<_> = body["items"].as_array().into_iter().flatten().rev().map(shown).collect();
+        for (element, name) in &items {
+            let name = name.as_str().unwrap_or_default().to_owned();
+            self.history.lists[list].names.entry(*element).or_default().insert(name);
+        }
+        let number = |name: &str| body[name].as_u64().unwrap_or_default();
+        let (length, before) = (number("total"), number("page").saturating_sub(1) * number("per_page"));
+        let elements: Vec<Element> = items.into_iter().map(|(element, _)| element).collect();
+        if length < before + elements.len() as u64 {
+            self.strange.push(format!("{path}: {length} in all, and {} after {before}", elements.len()));
+        }
+        let first = length.saturating_sub(before + elements.len() as u64);
+        self.note(at, list, What::Read(Told::Page { first, elements, length }));
+    }
+
+    /// One charge: it is in the list, and in that of the sales if it was captured.
+    fn note_one(&mut self, of: &Merchant, at: (usize, Nanos, Nanos), charge: &Value) {
+        let element = charge["amount"].as_u64().unwrap_or_default();
+        self.note(at, of.charges, What::Read(Told::Has(element, true)));
+        if charge["payment_method"] != "pix" {
+            self.note(at, of.sales, What::Read(Told::Has(element, charge["status"] == "CONCLUIDA")));
+        }
+    }
+
+    fn summary(&self) -> String {
+        let count = |is_so: &dyn Fn(&What) -> bool| {
+            self.history.operations.iter().filter(|operation| is_so(&operation.what)).count()
+        };
+        let appended = count(&|what| matches!(what, What::Append(_, Outcome::Acknowledged)));
+        let refused = count(&|what| matches!(what, What::Append(_, Outcome::Refused)));
+        let told = count(&|what| matches!(what, What::Read(told) if *told != Told::Nothing));
+        let nothing = count(&|what| matches!(what, What::Read(Told::Nothing)));
+        format!("{appended} appends, {refused} refused, {told} reads, {nothing} without an answer: linearizable")
+    }
+}
+
+/// The trial balance of all books must balance.
+pub(crate) async fn must_balance(server: &Server) -> Result<(), String> {
+    let client = testkit::callers::client();
+    patiently(|| async {
+        let url = format!("{}/ops/trial-balance", server.operations);
+        let response = client.get(url).bearer_auth(OPS_TOKEN).send().await.map_err(|error| error.to_string())?;
+        let trial: Value = response.json().await.map_err(|error| error.to_string())?;
+        if trial["balanced"] == true { Ok(()) } else { Err(format!("the books do not balance: {}", trial["code"])) }
+    })
+    .await
+}
