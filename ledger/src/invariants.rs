@@ -23,7 +23,8 @@ use crate::record::Record;
 /// let owner = LedgerId::Merchant(GroupNumber(1));
 /// let recovered = Decision::of(Event::DeficitRecovered { amount: Centavos(250) });
 /// let record = recovered.into_record(owner, 1, Timestamp(1_795_000_000_000));
-/// let overdrawn = Violation::Negative { ledger: owner, account: Account::Available, balance: -250 };
+/// let account = Account::Available;
+/// let overdrawn = Violation::Negative { ledger: owner, account, balance: -250 };
 /// assert_eq!(GroupBooks::default().post(&record), Err(overdrawn));
 /// ```
 #[derive(Clone, Debug, Default)]

@@ -23,7 +23,7 @@ use crate::console::wire_words;
 use crate::console::words;
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
-use crate::http::idempotency::KeyedBody;
+use crate::http::keyed::KeyedBody;
 use crate::http::language::Language;
 use crate::http::problem::Problem;
 use crate::http::reply::query;

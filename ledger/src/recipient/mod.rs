@@ -140,7 +140,9 @@ pub enum RecipientCommand {
 /// # let expires_at = now.plus_days(1);
 /// # let (mut merchant, mut records) = (MerchantState::default(), Vec::new());
 /// # for command in [
-/// #     MerchantCommand::Open { id: ids.object(group, now, 1), settings, profile: Sealed::default() },
+/// #     MerchantCommand::Open {
+/// #         id: ids.object(group, now, 1), settings, profile: Sealed::default(),
+/// #     },
 /// #     MerchantCommand::RegisterRecipient {
 /// #         random: 3, document: Fingerprint([7; 16]), profile: Sealed::default(),
 /// #     },
@@ -151,7 +153,8 @@ pub enum RecipientCommand {
 /// #     MerchantCommand::ConfirmPix { charge, end_to_end_id: "E1".to_owned() },
 /// # ] {
 /// #     let decision = merchant.decide(command, group, now, &ids).unwrap();
-/// #     records.push(decision.into_record(LedgerId::Merchant(group), records.len() as u64 + 1, now));
+/// #     let ordinal = records.len() as u64 + 1;
+/// #     records.push(decision.into_record(LedgerId::Merchant(group), ordinal, now));
 /// #     merchant.evolve(records.last().unwrap());
 /// # }
 /// # let paid = records.pop().unwrap();
