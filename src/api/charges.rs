@@ -14,8 +14,9 @@ use ledger::merchant::ChargeFacts;
 
 use crate::app::App;
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{KeyScope, KeyedBody};
+use crate::http::idempotency::KeyScope;
 use crate::http::json::{Checker, parse_unread};
+use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{List, PageQuery, between, list_of, ok, query, single};
 use crate::views::charge::{ChargeView, charge_status};

@@ -15,8 +15,9 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{KeyScope, KeyedBody};
+use crate::http::idempotency::KeyScope;
 use crate::http::json::parse_unread;
+use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{List, Page, list_of, number, ok, query, time};
 use crate::views::delivery::AnswerView;

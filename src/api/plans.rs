@@ -14,8 +14,9 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{KeyScope, KeyedBody, decided, naming};
+use crate::http::idempotency::{KeyScope, decided, naming};
 use crate::http::json::{Checker, Raw, parse};
+use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok, time};
 

@@ -17,7 +17,7 @@ use crate::console::show;
 use crate::console::words;
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
-use crate::http::idempotency::KeyedBody;
+use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::query;
 use crate::ops::disputes;

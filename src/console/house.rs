@@ -20,7 +20,7 @@ use crate::console::show;
 use crate::console::words;
 use crate::http::body::FormBody;
 use crate::http::credential::Role;
-use crate::http::idempotency::KeyedBody;
+use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::session::Done;
 use crate::ops::books;

@@ -25,7 +25,7 @@ use crate::console::words;
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
 use crate::http::cut::{cut_name, cut_of};
-use crate::http::idempotency::KeyedBody;
+use crate::http::keyed::KeyedBody;
 use crate::http::language::Language;
 use crate::http::problem::Problem;
 use crate::http::reply::query;

@@ -21,7 +21,7 @@ use crate::console::wire_words;
 use crate::console::words::{self, Word};
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
-use crate::http::idempotency::KeyedBody;
+use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::query;
 use crate::http::session::Done;

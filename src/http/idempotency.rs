@@ -23,8 +23,7 @@ use actors::engine::Engine;
 use actors::engine::Permit;
 use actors::engine::{KeyLookup, Outcome};
 use actors::store::Sequence;
-use axum::body::Bytes;
-use axum::extract::{FromRequest, FromRequestParts, MatchedPath, Request};
+use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method};
 use axum::response::Response;
@@ -36,7 +35,6 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::body::Body;
 use super::problem::{Code, Problem, broken, failed};
 use super::reply::ok;
 
@@ -112,61 +110,6 @@ impl<S: Sync> FromRequestParts<S> for SentKey {
     }
 }
 
-/// Body of a request that may carry an `Idempotency-Key`, and that key. It refuses as [`Body`] does.
-pub struct KeyedRequest<const BYTES_MAX: usize> {
-    key: SentKey,
-    body: Body<BYTES_MAX>,
-}
-
-/// A keyed request with a body of at most 256 KiB.
-pub type KeyedBody = KeyedRequest<{ 256 * 1024 }>;
-
-/// A keyed request for a charge: at most 4 MiB, so that 10,000 splits fit.
-pub type KeyedCharge = KeyedRequest<{ 4 * 1024 * 1024 }>;
-
-impl<S: Sync, const BYTES_MAX: usize> FromRequest<S> for KeyedRequest<BYTES_MAX> {
-    type Rejection = Problem;
-
-    async fn from_request(request: Request, state: &S) -> Result<Self, Problem> {
-        let (mut parts, body) = request.into_parts();
-        let Ok(key) = SentKey::from_request_parts(&mut parts, state).await;
-        Ok(Self { key, body: Body::from_request(Request::from_parts(parts, body), state).await? })
-    }
-}
-
-impl<const BYTES_MAX: usize> KeyedRequest<BYTES_MAX> {
-    /// The request of a form of the console: see [`SentKey::of_form`].
-    pub fn of_form(key: &str, path: &'static str, body: impl Into<Bytes>) -> Self {
-        Self { key: SentKey::of_form(key, path), body: Body::made(body) }
-    }
-
-    /// The bytes of the body.
-    pub fn bytes(&self) -> &[u8] {
-        &self.body.bytes
-    }
-
-    /// True when a key came, valid or not.
-    pub fn has_key(&self) -> bool {
-        self.key.first.is_some()
-    }
-
-    /// Reads the key. `id` is the id in the route's path, as the service writes it.
-    pub fn key<'a>(&self, engine: &'a Engine, scope: KeyScope, id: Option<&str>) -> Result<Key<'a>, Problem> {
-        self.key.read(engine, scope, id, self.bytes())
-    }
-
-    /// Reads the key. `secret` is the part of the body that must not be kept, not even as a digest:
-    /// a card's security code.
-    pub fn key_without<'a>(
-        &self,
-        engine: &'a Engine,
-        scope: KeyScope,
-        secret: Option<&RawValue>,
-    ) -> Result<Key<'a>, Problem> {
-        self.key.read_without(engine, scope, None, self.bytes(), secret)
-    }
-}
-
 /// Whose keys a route tells apart: those of one merchant, or those of all operators.
 #[derive(Clone, Copy)]
 pub enum KeyScope {
@@ -195,6 +138,11 @@ impl SentKey {
         Self::of_form("", "")
     }
 
+    /// True when there was one, valid or not.
+    pub fn is_given(&self) -> bool {
+        self.first.is_some()
+    }
+
     /// Reads the key of a request with this body. `id` is the id in the route's path, as the
     /// service writes it.
     pub fn read<'a>(
@@ -207,7 +155,9 @@ impl SentKey {
         self.read_without(engine, scope, id, body, None)
     }
 
-    fn read_without<'a>(
+    /// Reads the key. `secret` is the part of the body that must not be kept, not even as a digest:
+    /// a card's security code.
+    pub fn read_without<'a>(
         &self,
         engine: &'a Engine,
         scope: KeyScope,

@@ -19,6 +19,7 @@ pub mod gzip;
 mod http2;
 pub mod idempotency;
 pub mod json;
+pub mod keyed;
 pub mod language;
 pub mod live;
 pub mod manual;

@@ -18,8 +18,9 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::cast;
-use crate::http::idempotency::{KeyScope, KeyedBody, decided, in_progress, recorded};
+use crate::http::idempotency::{KeyScope, decided, in_progress, recorded};
 use crate::http::json::parse_unread;
+use crate::http::keyed::KeyedBody;
 use crate::http::problem::Problem;
 use crate::http::reply::created;
 use crate::ops::operator::{Admin, Operator};

@@ -12,8 +12,9 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, KeyedBody, decided};
+use crate::http::idempotency::{KeyScope, decided};
 use crate::http::json::{Checker, Raw, parse, parse_unread};
+use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
 use crate::ops::operator::{Decider, Operator};

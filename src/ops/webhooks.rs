@@ -12,8 +12,9 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, KeyedBody};
+use crate::http::idempotency::KeyScope;
 use crate::http::json::parse_unread;
+use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, only, query, time};
 use crate::ops::audit::OfMerchant;

@@ -10,8 +10,9 @@ use ledger::withdrawal::Withdrawal;
 
 use crate::app::App;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, KeyedBody, decided};
+use crate::http::idempotency::{KeyScope, decided};
 use crate::http::json::{parse, parse_unread};
+use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
 use crate::ops::operator::{Decider, Operator};

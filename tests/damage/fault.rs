@@ -11,6 +11,8 @@ use actors::testkit::power_cut::Chance;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
     Journal,
+    /// The write-ahead log.
+    Wal,
     /// The file beside a closed segment that says what it holds and where it ends.
     Closing,
     State,
@@ -58,8 +60,9 @@ pub(crate) struct Fault {
 const BLOCK_BYTES: usize = 4_096;
 
 /// How often each part is chosen, where the folder has it.
-const WEIGHTS: [(Part, u64); 9] = [
-    (Part::Journal, 45),
+const WEIGHTS: [(Part, u64); 10] = [
+    (Part::Journal, 33),
+    (Part::Wal, 12),
     (Part::Closing, 8),
     (Part::State, 20),
     (Part::Derived, 12),
@@ -163,6 +166,7 @@ fn part_of(file: &Path) -> Part {
     let top = file.iter().next().and_then(|name| name.to_str()).unwrap_or_default();
     match top {
         "journal" if file.extension().is_some_and(|extension| extension == "closed") => Part::Closing,
+        "journal" if file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("wal-")) => Part::Wal,
         "journal" => Part::Journal,
         "state" => Part::State,
         "files" => Part::Derived,

@@ -120,7 +120,7 @@ async fn harmed_while_running(base: &Base, copies: &Copies, chance: &mut Chance)
     let fault = Fault::choose(copy, chance);
     fault.inflict(copy);
     let failed = |failure| format!("while the server ran, in {} {fault}: {failure}", copy.display());
-    match held_against(base, &server, chance).await.map_err(failed)? {
+    match held_at_last(base, &server, fault.part, chance).await.map_err(failed)? {
         Outcome::Shorter => Err(failed("it forgot the last blocks".to_owned())),
         outcome => Ok((fault.part, outcome)),
     }
@@ -132,7 +132,7 @@ async fn harmed_at_rest(base: &Base, copies: &Copies, chance: &mut Chance) -> Re
     fault.inflict(&copies.verified);
     let came_to = async {
         let served = match Server::start(&Launch::on(&copies.served)).await {
-            Ok(server) => held_against(base, &server, chance).await?,
+            Ok(server) => held_at_last(base, &server, fault.part, chance).await?,
             Err(refused) => explained(&refused, &copies.served)?,
         };
         match verified(base, &copies.verified)? {
@@ -142,6 +142,18 @@ async fn harmed_at_rest(base: &Base, copies: &Copies, chance: &mut Chance) -> Re
     };
     let came_to: Result<_, String> = came_to.await;
     came_to.map_err(|failure| format!("before a start, in {} {fault}: {failure}", copies.served.display()))
+}
+
+/// Holds a running server against the books that it had; once more where a derived file failed a
+/// read, since the file is made again then.
+async fn held_at_last(base: &Base, server: &Server, part: Part, chance: &mut Chance) -> Result<Outcome, String> {
+    match held_against(base, server, chance).await? {
+        Outcome::InPart if part == Part::Derived => match held_against(base, server, chance).await? {
+            Outcome::InPart => Err("what is derived is not made again".to_owned()),
+            held => Ok(held),
+        },
+        held => Ok(held),
+    }
 }
 
 /// Holds a running server against the books that it had.

@@ -336,4 +336,14 @@ mod tests {
         assert_eq!((slot.len(), crc32c::crc32c(&slot[..SLOT_BYTES - CHECKSUM_BYTES])), (4_096, 514_784_926));
         assert_eq!(parse(&slot).unwrap().heads, heads);
     }
+
+    #[test]
+    fn a_flipped_bit_anywhere_is_found() {
+        let slot = to_bytes(7, &Heads::from([(Partition(0), (Sequence(9), BlockHash([3; 32])))]));
+        for bit in 0..slot.len() * 8 {
+            let mut flipped = slot.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(parse(&flipped).err(), Some(None), "bit {bit}");
+        }
+    }
 }

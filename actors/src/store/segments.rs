@@ -726,5 +726,10 @@ mod tests {
         let bytes = closing.to_bytes();
         assert_eq!((bytes.len(), checksum_of(b"format", &bytes)), (103, [176, 69, 65, 111]));
         assert_eq!(Closing::parse(&bytes), Ok(closing));
+        for bit in 0..bytes.len() * 8 {
+            let mut flipped = bytes.clone();
+            flipped[bit / 8] ^= 1 << (bit % 8);
+            assert_eq!(Closing::parse(&flipped), Err(None), "bit {bit}");
+        }
     }
 }

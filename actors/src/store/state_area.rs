@@ -360,6 +360,25 @@ mod tests {
         assert_eq!(area.value(b"sealed key").unwrap(), Some(b"anew".to_vec()));
     }
 
+    #[test]
+    fn a_flipped_bit_of_a_value_is_damage() {
+        let data = TempDir::new().unwrap();
+        let area = open(data.path());
+        area.put_durably(b"long", &bytes(1, 20_000)).unwrap();
+        area.put_durably(b"short", b"short value").unwrap();
+        let mut chunk = generation_prefix(1).to_vec();
+        chunk.extend_from_slice(&1u64.to_be_bytes());
+        for (key, stored) in [(b"long".as_slice(), chunk), (b"short".as_slice(), manifest_key(b"short"))] {
+            let whole = area.database.get(&stored).unwrap().unwrap();
+            for bit in [0, whole.len() * 4 + 3, whole.len() * 8 - 1] {
+                let mut flipped = whole.clone();
+                flipped[bit / 8] ^= 1 << (bit % 8);
+                area.database.insert(&stored, &flipped).unwrap();
+                assert!(matches!(area.value(key), Err(StoreError::Damaged { .. })), "bit {bit}");
+            }
+        }
+    }
+
     /// A crash can come between any two steps of a put; each leaves the old value or the new one,
     /// and nothing besides.
     #[test]

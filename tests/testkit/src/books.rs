@@ -14,7 +14,8 @@ use crate::server::{OPS_TOKEN, Server};
 pub struct Books {
     /// The last Record in them.
     pub cut: u64,
-    /// The trial balance, every balance, and pages of every ledger, statement and list.
+    /// The trial balance, now and in the past, every balance, and pages of every ledger, statement
+    /// and list.
     pages: BTreeMap<Page, Value>,
     /// Every charge.
     charges: Vec<(Page, Value)>,
@@ -42,6 +43,10 @@ impl Books {
         let client = client();
         let mut books = Self { cut: cut(&client, server).await?, pages: BTreeMap::new(), charges: Vec::new() };
         books.read_pages(&client, server, Page::of_operators("/ops/trial-balance")).await?;
+        for tenth in 1..10 {
+            let past = format!("/ops/trial-balance?at={}", (books.cut * tenth / 10).max(1));
+            books.read_pages(&client, server, Page::of_operators(past)).await?;
+        }
         for callers in merchants {
             let (merchant, recipients) = (&callers.merchant, &callers.recipients);
             let owners = [format!("M-{merchant}"), format!("P-{merchant}")];
@@ -90,7 +95,9 @@ impl Books {
     async fn read_pages(&mut self, client: &Client, server: &Server, first: Page) -> Result<(), String> {
         let (mut number, mut pages) = (1, 1);
         while number <= pages {
-            let page = Page { path: format!("{}?page={number}", first.path), is_first: number == 1, ..first.clone() };
+            let with = if first.path.contains('?') { '&' } else { '?' };
+            let path = format!("{}{with}page={number}", first.path);
+            let page = Page { path, is_first: number == 1, ..first.clone() };
             let body = page.read(client, server).await?.must_be_there(&page)?;
             pages = body["pages"].as_u64().unwrap_or(1);
             number += if number == 1 { 1 } else { 8 };
