@@ -299,6 +299,35 @@ impl OwnKeys {
 
 /// State of one owner, and its two positions: that of its own Records and that in the journal. A
 /// command is decided and applied at once; its Record is handed on, and is durable later.
+///
+/// ```
+/// use actors::engine::AdmissionLimits;
+/// use actors::journal::{Admission, Sender};
+/// use actors::resident::{Effects, Envelope, Outcome, Resident};
+/// use ledger::fees::Settings;
+/// use ledger::id::{GroupNumber, IdKey, LedgerId, ObjectId};
+/// use ledger::merchant::{MerchantCommand, MerchantState};
+/// use ledger::personal::Sealed;
+/// use ledger::rejection::Rejection;
+/// use ledger::time::Timestamp;
+///
+/// let (group, ids, now) = (GroupNumber(1), IdKey::new([3; 16]), Timestamp(1_767_225_600_000));
+/// let owner = LedgerId::Merchant(group);
+/// let mut resident = Resident::<MerchantState>::new(owner, group, Default::default());
+/// let admission = Admission::new(AdmissionLimits::default());
+/// let mut effects = Effects::default();
+/// let mut open = |id| {
+///     let (settings, profile) = (Settings::default(), Sealed::default());
+///     let command = MerchantCommand::Open { id, settings, profile };
+///     let permit = admission.try_take(Sender::Door, 1_024).unwrap();
+///     let envelope = Envelope { command, key: None, unique: None, requester: None, permit };
+///     resident.command(envelope, now, &ids, &mut effects)
+/// };
+/// assert!(matches!(open(ObjectId(7)), Outcome::Recorded(_)));
+/// assert!(matches!(open(ObjectId(8)), Outcome::Refused(Rejection::MerchantExists)));
+/// assert_eq!(resident.books().id(), Some(ObjectId(7)));
+/// assert_eq!(effects.submissions.len(), 1, "a refusal hands nothing on");
+/// ```
 #[derive(Clone, Debug)]
 pub struct Resident<B> {
     ledger: LedgerId,

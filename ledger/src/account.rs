@@ -11,6 +11,19 @@ use crate::id::{GroupNumber, LedgerId, RecipientNumber};
 
 /// One account of one ledger. Variants that carry a [`RecipientNumber`] exist once per recipient of
 /// the group.
+///
+/// ```
+/// use ledger::account::Account;
+/// use ledger::id::{GroupNumber, LedgerId};
+///
+/// let (group, name_of) = (GroupNumber(1), |ledger: LedgerId| ledger.to_string());
+/// assert_eq!(Account::Pending.name(group, name_of), "Assets:Platform:Pending");
+///
+/// // The claim of a merchant is a liability of the platform.
+/// let (shard, liability) = Account::Pending.mirror(LedgerId::Merchant(group)).unwrap();
+/// assert_eq!(shard, LedgerId::Platform(group));
+/// assert_eq!(liability.name(group, name_of), "Liabilities:Merchants:M-1:Pending");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Account {
     // Of merchants and recipients alike: claims on the platform.

@@ -2,6 +2,7 @@
 //! built.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use crate::account::Account;
 use crate::id::{GroupNumber, LedgerId, RecipientNumber};
@@ -39,7 +40,13 @@ pub struct Posting {
 /// let line = |account, side, amount| Posting { account, side, amount: Centavos(amount) };
 /// let debit = line(Account::Available, Side::Debit, 5_938);
 /// let due = vec![debit, line(Account::Pending, Side::Credit, 5_938)];
-/// assert_eq!(Entry::try_new(merchant, due).unwrap().postings().len(), 2);
+/// let paid = Entry::try_new(merchant, due).unwrap();
+/// assert_eq!(
+///     paid.to_string(),
+///     "M-1
+///   Assets:Platform:Available                             5938
+///   Assets:Platform:Pending                                         5938"
+/// );
 ///
 /// let wrong = vec![debit, line(Account::Pending, Side::Credit, 5_937)];
 /// let unbalanced = EntryError::Unbalanced { debits: 5_938, credits: 5_937 };
@@ -100,6 +107,20 @@ impl Entry {
     /// The lines, in the order in which they were written.
     pub fn postings(&self) -> &[Posting] {
         &self.postings
+    }
+}
+
+/// The ledger, and a line for each posting, in centavos: debits in the first column, credits in the
+/// second one.
+impl fmt::Display for Entry {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.ledger)?;
+        for Posting { account, side, amount } in &self.postings {
+            let name = account.name(self.ledger.group().unwrap_or_default(), |ledger| ledger.to_string());
+            let width = if *side == Side::Debit { 10 } else { 20 };
+            write!(f, "\n  {name:<48}{:>width$}", amount.0)?;
+        }
+        Ok(())
     }
 }
 

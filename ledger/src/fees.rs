@@ -166,6 +166,18 @@ impl PaymentMethod {
 }
 
 /// The platform's commission on a charge, each part rounded by itself, centavos.
+///
+/// ```
+/// use ledger::fees::{Commission, PaymentMethod, Settings};
+/// use ledger::money::Centavos;
+///
+/// // R$ 100,00, of which R$ 35,00 are split: the margin is of the seller's R$ 65,00 alone.
+/// let (amount, seller_gross) = (Centavos(10_000), Centavos(6_500));
+/// let settings = Settings::default();
+/// let commission = Commission::quote(&settings, PaymentMethod::CreditCard, 1, amount, seller_gross);
+/// assert_eq!((commission.mdr, commission.antifraud), (Centavos(299), Centavos(198)));
+/// assert_eq!((commission.margin, commission.total()), (Centavos(65), Centavos(562)));
+/// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Commission {
     /// The acquirer's fee, centavos; 0 for a PIX.

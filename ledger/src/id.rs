@@ -51,6 +51,19 @@ impl LedgerId {
     }
 }
 
+/// The short name of a ledger, by numbers: `M-1`, `R-1-2` (recipient 2 of group 1), `P-1`,
+/// `P-house`. The outside never sees it: there, names have the owner's id.
+impl fmt::Display for LedgerId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Merchant(group) => write!(f, "M-{}", group.0),
+            Self::Recipient(group, number) => write!(f, "R-{}-{}", group.0, number.0),
+            Self::Platform(group) => write!(f, "P-{}", group.0),
+            Self::System => f.write_str("P-house"),
+        }
+    }
+}
+
 /// An id that the outside sees: txid, recipient, merchant, API key.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectId(pub u128);
@@ -149,6 +162,17 @@ impl<'b, C> Decode<'b, C> for ObjectId {
 }
 
 /// Makes and reads ids under the installation's key.
+///
+/// ```
+/// use ledger::id::{GroupNumber, IdKey, ObjectId, RecipientNumber};
+/// use ledger::time::Timestamp;
+///
+/// let (ids, now) = (IdKey::new([7; 16]), Timestamp(1_795_000_000_000));
+/// let id = ids.recipient(GroupNumber(3), RecipientNumber(5), now, 99);
+/// assert_eq!(ids.group(id), GroupNumber(3), "the id alone leads to its group");
+/// assert_eq!((ids.recipient_number(id), id.created_at()), (RecipientNumber(5), now));
+/// assert_eq!(ObjectId::parse(&id.uuid().to_string()), Some(id));
+/// ```
 #[derive(Clone)]
 pub struct IdKey([u32; 4]);
 

@@ -9,6 +9,23 @@ use crate::id::LedgerId;
 use crate::record::Record;
 
 /// The books of one account group, kept by folding its Records in order.
+///
+/// ```
+/// use ledger::account::Account;
+/// use ledger::event::Event;
+/// use ledger::id::{GroupNumber, LedgerId};
+/// use ledger::invariants::{GroupBooks, Violation};
+/// use ledger::money::Centavos;
+/// use ledger::record::Decision;
+/// use ledger::time::Timestamp;
+///
+/// // A debt is paid back from what is available, but nothing is.
+/// let owner = LedgerId::Merchant(GroupNumber(1));
+/// let recovered = Decision::of(Event::DeficitRecovered { amount: Centavos(250) });
+/// let record = recovered.into_record(owner, 1, Timestamp(1_795_000_000_000));
+/// let overdrawn = Violation::Negative { ledger: owner, account: Account::Available, balance: -250 };
+/// assert_eq!(GroupBooks::default().post(&record), Err(overdrawn));
+/// ```
 #[derive(Clone, Debug, Default)]
 pub struct GroupBooks {
     ledgers: BTreeMap<LedgerId, Balances>,
@@ -21,7 +38,7 @@ pub struct GroupBooks {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
     /// The owner's Records are not counted 1, 2, 3, …
-    #[error("{owner:?}: Record {found} where {expected} was expected")]
+    #[error("{owner}: Record {found} where {expected} was expected")]
     Ordinal {
         /// The owner that decided.
         owner: LedgerId,
@@ -31,7 +48,7 @@ pub enum Violation {
         found: u64,
     },
     /// A claim and the liability that mirrors it differ.
-    #[error("{ledger:?} {account:?} and its mirror sum to {sum}")]
+    #[error("{ledger} {account:?} and its mirror sum to {sum}")]
     Mirror {
         /// Whose books.
         ledger: LedgerId,
@@ -41,7 +58,7 @@ pub enum Violation {
         sum: i128,
     },
     /// A claim on the platform fell below zero.
-    #[error("{ledger:?} {account:?} stands at {balance}")]
+    #[error("{ledger} {account:?} stands at {balance}")]
     Negative {
         /// Whose books.
         ledger: LedgerId,
@@ -57,7 +74,7 @@ pub enum Violation {
     #[error("fees paid and earned differ by {0}")]
     Fees(i128),
     /// An entry of another group.
-    #[error("an entry of {0:?}, outside the group of its Record")]
+    #[error("an entry of {0}, outside the group of its Record")]
     Foreign(LedgerId),
 }
 

@@ -31,6 +31,7 @@
 
 pub mod account;
 pub mod anticipation;
+pub mod asked_entry;
 pub mod audit;
 pub mod balances;
 pub mod cashout;

@@ -33,7 +33,7 @@ pub enum WrongReceivables {
     #[error(transparent)]
     Differ(ReceivablesDiffer),
     /// More was taken from a minute than was due in it.
-    #[error("{sum} centavos are due to {ledger:?} at {due:?}")]
+    #[error("{sum} centavos are due to {ledger} at {due:?}")]
     Overdrawn {
         /// Whose money.
         ledger: LedgerId,

@@ -83,7 +83,7 @@ pub struct Receivable {
 
 /// A balance that the receivables do not sum to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{ledger:?} {account:?} stands at {balance}, and its receivables sum to {sum}")]
+#[error("{ledger} {account:?} stands at {balance}, and its receivables sum to {sum}")]
 pub struct ReceivablesDiffer {
     /// Whose books.
     pub ledger: LedgerId,

@@ -46,6 +46,16 @@ pub enum BillingCycle {
 impl BillingCycle {
     /// The date that is `count` cycles after the anchor: the same day of the month, or the month's
     /// last when it has no such day.
+    ///
+    /// ```
+    /// use ledger::recurrence::BillingCycle;
+    /// use ledger::time::Timestamp;
+    ///
+    /// // Noon of 31 January 2026: a month later it is 28 February, and then 31 March.
+    /// let anchor = Timestamp(1_769_871_600_000);
+    /// assert_eq!(BillingCycle::Monthly.date(anchor, 1), anchor.plus_days(28));
+    /// assert_eq!(BillingCycle::Monthly.date(anchor, 2), anchor.plus_days(28 + 31));
+    /// ```
     pub fn date(self, anchor: Timestamp, count: u32) -> Timestamp {
         let local_ms = anchor.0 - BEHIND_UTC_MS;
         let (day, time_ms) = (local_ms.div_euclid(DAY_MS), local_ms.rem_euclid(DAY_MS));

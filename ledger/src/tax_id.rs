@@ -1,5 +1,13 @@
 //! CPF and CNPJ: check digits. A CNPJ may be alphanumeric (since July 2026): a character counts as
 //! its ASCII code minus 48.
+//!
+//! ```
+//! use ledger::tax_id::{DocumentKind, kind, normalize};
+//!
+//! assert_eq!(kind(&normalize("123.456.789-09")), Some(DocumentKind::Cpf));
+//! assert_eq!(kind(&normalize("12.abc.345/01de-35")), Some(DocumentKind::Cnpj));
+//! assert_eq!(kind("12345678900"), None, "its check digits are wrong");
+//! ```
 
 /// Which kind of document a text is, by its check digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

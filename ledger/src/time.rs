@@ -5,6 +5,16 @@ use std::fmt;
 use minicbor::{Decode, Encode};
 
 /// A point in time: milliseconds since 1970-01-01T00:00:00Z.
+///
+/// ```
+/// use ledger::time::{Month, Timestamp};
+///
+/// // 2026-12-01T01:00:00Z: in Sao Paulo it is still November.
+/// let now = Timestamp(1_796_086_800_000);
+/// assert_eq!(now.month().to_string(), "2026-11");
+/// assert_eq!(now.plus_days(1).month(), Month::parse("2026-12").unwrap());
+/// assert_eq!(now.plus_ms(59_999).minute(), now.minute(), "money falls due by the minute");
+/// ```
 #[derive(Clone, Copy, Default, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Encode, Decode)]
 #[cbor(transparent)]
 pub struct Timestamp(#[n(0)] pub i64);

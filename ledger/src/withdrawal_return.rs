@@ -4,53 +4,57 @@
 
 use minicbor::{Decode, Encode};
 
+use crate::asked_entry::{AskedEntry, EntryCommand, EntryTerms};
 use crate::event::{Event, PayoutBank, ReturnEntry};
-use crate::house::{HouseEntryDecision, may_take_effect};
-use crate::id::{LedgerId, ObjectId};
+use crate::house::may_take_effect;
+use crate::id::ObjectId;
 use crate::money::Centavos;
-use crate::object::Object;
 use crate::record::Record;
 use crate::rejection::Rejection;
 use crate::time::{Month, Timestamp};
 use crate::withdrawal::Withdrawal;
 
-/// A request of an operator about the return of a withdrawal. The caller has read the withdrawal,
-/// and of an approval after it has read the request; the recipient's state knows what came since.
+/// Command of an operator about the return of a withdrawal. The caller has read the withdrawal, and
+/// of a ruling after it has read the request; the recipient's state knows what came since.
 #[derive(Clone, Debug)]
-pub enum ReturnCommand {
-    /// Asks for it.
-    Request {
-        /// Id of the entry, a new one.
-        id: ObjectId,
-        /// The withdrawal.
-        withdrawal: Box<Withdrawal>,
-        /// The account that the money came back to; none for the one that it had left.
-        to: Option<PayoutBank>,
-        /// Reference of the document that proves it.
-        reference: String,
-        /// The day on which it takes effect, in days since 1970-01-01; none for the day on which it
-        /// is booked.
-        effective_day: Option<u32>,
-        /// Why, in the operator's words. Whoever asked for the withdrawal reads it.
-        reason: String,
-    },
-    /// Approves it, which books it at once.
-    Approve {
-        /// Id of the entry.
-        id: ObjectId,
-        /// The withdrawal.
-        withdrawal: Box<Withdrawal>,
-        /// The operator who approves.
-        operator: String,
-    },
-    /// Rejects it, or takes back one's own.
-    Reject {
-        /// Id of the entry.
-        id: ObjectId,
-        /// Why, in the operator's words.
-        notes: String,
-    },
+pub struct ReturnCommand {
+    /// The withdrawal.
+    pub withdrawal: Box<Withdrawal>,
+    /// What the operator does.
+    pub command: EntryCommand<ReturnRequest>,
 }
+
+/// What an operator says of a return.
+#[derive(Clone, Debug)]
+pub struct ReturnRequest {
+    /// The account that the money came back to; none for the one that it had left.
+    pub to: Option<PayoutBank>,
+    /// Reference of the document that proves it.
+    pub reference: String,
+    /// The day on which it takes effect, in days since 1970-01-01; none for the day on which it is
+    /// booked.
+    pub effective_day: Option<u32>,
+}
+
+/// What a return gives back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReturnTerms {
+    /// The withdrawal.
+    pub withdrawal: ObjectId,
+    /// How much, centavos: the whole withdrawal.
+    pub amount: Centavos,
+    /// The account that the money came back to.
+    pub bank: PayoutBank,
+    /// Reference of the document that proves it.
+    pub reference: String,
+    /// The day on which it takes effect, in days since 1970-01-01; none for the day on which it is
+    /// booked.
+    pub effective_day: Option<u32>,
+}
+
+/// The return of a withdrawal that an operator asked for, from its Records. Its owner is the
+/// recipient. Whoever asked for the withdrawal reads the reason.
+pub type WithdrawalReturn = AskedEntry<ReturnTerms>;
 
 /// The return of a withdrawal that waits for a second operator.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
@@ -102,42 +106,33 @@ impl OpenReturn {
 }
 
 impl ReturnCommand {
-    /// The entry that it is about.
-    pub fn id(&self) -> ObjectId {
-        match self {
-            Self::Request { id, .. } | Self::Approve { id, .. } | Self::Reject { id, .. } => *id,
-        }
-    }
-
     /// Decides it for a recipient of which `open` wait. Nothing is booked into the months through
     /// `closed`.
     pub(crate) fn decide(self, open: &[OpenReturn], closed: Option<Month>) -> Result<Event, Rejection> {
-        let of = |id| open.iter().find(|open| open.id == id).ok_or(Rejection::HouseEntryAlreadyDecided);
-        match self {
-            Self::Request { id, withdrawal, to, reference, effective_day, reason } => {
+        let withdrawal = *self.withdrawal;
+        match self.command {
+            EntryCommand::Request { id, terms: ReturnRequest { to, reference, effective_day }, reason } => {
                 let left = check(&withdrawal, effective_day, closed)?;
                 if open.iter().any(|open| open.withdrawal == withdrawal.id) {
                     return Err(Rejection::ReturnWaits);
                 }
-                let (amount, bank) = (withdrawal.amount, to.or(left));
-                let withdrawal = withdrawal.id;
+                let (withdrawal, amount, bank) = (withdrawal.id, withdrawal.amount, to.or(left));
                 Ok(Event::WithdrawalReturnRequested { id, withdrawal, amount, bank, reference, effective_day, reason })
             }
-            Self::Approve { id, withdrawal, operator } => {
-                let open = of(id)?;
-                if open.requested_by == operator {
-                    return Err(Rejection::SecondOperatorNeeded);
+            EntryCommand::Decide { id, ruling } => {
+                let open = open.iter().find(|open| open.id == id).ok_or(Rejection::HouseEntryAlreadyDecided)?;
+                if let Some(notes) = ruling.rejects(&open.requested_by)? {
+                    return Ok(Event::WithdrawalReturnRejected { id, notes });
                 }
                 if open.is_over || open.withdrawal != withdrawal.id {
                     return Err(Rejection::WithdrawalNotPaid);
                 }
                 check(&withdrawal, open.effective_day, closed)?;
-                let Withdrawal { id, amount, spans, consumed, settlements, .. } = *withdrawal;
+                let Withdrawal { id, amount, spans, consumed, settlements, .. } = withdrawal;
                 let OpenReturn { bank, reference, effective_day, reason: notes, .. } = open.clone();
                 let entry = Some(ReturnEntry { id: open.id, reference, effective_day });
                 Ok(Event::WithdrawalReturned { id, amount, spans, consumed, notes, settlements, bank, entry })
             }
-            Self::Reject { id, notes } => Ok(Event::WithdrawalReturnRejected { id: of(id)?.id, notes }),
         }
     }
 }
@@ -156,66 +151,29 @@ fn check(
     Ok(payment.bank)
 }
 
-/// The return of a withdrawal that an operator asked for, from its Records.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct WithdrawalReturn {
-    /// Id of the entry. It tells when it was asked for.
-    pub id: ObjectId,
-    /// The withdrawal.
-    pub withdrawal: ObjectId,
-    /// The recipient whose withdrawal it is.
-    pub recipient: LedgerId,
-    /// How much, centavos: the whole withdrawal.
-    pub amount: Centavos,
-    /// The account that the money came back to.
-    pub bank: PayoutBank,
-    /// Reference of the document that proves it.
-    pub reference: String,
-    /// The day on which it takes effect, in days since 1970-01-01; none for the day on which it is
-    /// booked.
-    pub effective_day: Option<u32>,
-    /// Why, as the first operator said.
-    pub reason: String,
-    /// The operator who asked for it.
-    pub requested_by: String,
-    /// Its status.
-    pub decision: HouseEntryDecision,
-}
-
-impl Object for WithdrawalReturn {
-    fn made_by(record: &Record) -> Option<Self> {
-        record.events.iter().find_map(|event| match event {
+impl EntryTerms for ReturnTerms {
+    fn requested(event: &Event) -> Option<(ObjectId, Self, &String)> {
+        match event {
             Event::WithdrawalReturnRequested { id, withdrawal, amount, bank, reference, effective_day, reason } => {
-                Some(Self {
-                    id: *id,
-                    withdrawal: *withdrawal,
-                    recipient: record.owner,
-                    amount: *amount,
-                    bank: bank.unwrap_or(PayoutBank::Settlement),
-                    reference: reference.clone(),
-                    effective_day: *effective_day,
-                    reason: reason.clone(),
-                    requested_by: record.operator.clone().unwrap_or_default(),
-                    decision: HouseEntryDecision::Pending,
-                })
+                let (withdrawal, amount, bank) = (*withdrawal, *amount, bank.unwrap_or(PayoutBank::Settlement));
+                let (reference, effective_day) = (reference.clone(), *effective_day);
+                Some((*id, Self { withdrawal, amount, bank, reference, effective_day }, reason))
             }
             _ => None,
-        })
+        }
     }
 
-    fn id(&self) -> ObjectId {
-        self.id
+    fn booked(event: &Event) -> Option<ObjectId> {
+        match event {
+            Event::WithdrawalReturned { entry, .. } => entry.as_ref().map(|entry| entry.id),
+            _ => None,
+        }
     }
 
-    fn follow(&mut self, record: &Record) {
-        let entry = self.id;
-        self.decision.follow(
-            record,
-            |event| matches!(event, Event::WithdrawalReturned { entry: Some(said), .. } if said.id == entry),
-            |event| match event {
-                Event::WithdrawalReturnRejected { id, notes } if *id == entry => Some(notes),
-                _ => None,
-            },
-        );
+    fn rejected(event: &Event) -> Option<(ObjectId, &String)> {
+        match event {
+            Event::WithdrawalReturnRejected { id, notes } => Some((*id, notes)),
+            _ => None,
+        }
     }
 }

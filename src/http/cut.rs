@@ -87,7 +87,7 @@ pub fn requested_before(pairs: &[(String, String)], published: &Cut) -> Result<C
 #[serde(untagged)]
 pub enum NextBefore {
     /// The Record, where there is one partition.
-    #[schema(minimum = 2, example = 41)]
+    #[schema(example = 41)]
     Number(u64),
     /// A Record of each partition.
     #[schema(example = "0=41,1=17")]

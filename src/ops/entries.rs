@@ -6,6 +6,7 @@ use std::sync::Arc;
 use actors::engine::{CommandContext, Outcome};
 use axum::extract::State;
 use axum::response::Response;
+use ledger::asked_entry::{EntryCommand, Ruling};
 use ledger::event::PayoutBank;
 use ledger::house::{HouseAccount, HouseCommand, HouseEntry, HouseEntryTerms};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
@@ -15,8 +16,8 @@ use ledger::object::Object;
 use ledger::recipient::RecipientCommand;
 use ledger::time::Timestamp;
 use ledger::withdrawal::Withdrawal;
-use ledger::withdrawal_return::{ReturnCommand, WithdrawalReturn};
-use ledger::write_off::{WriteOff, WriteOffCommand};
+use ledger::withdrawal_return::{ReturnCommand, ReturnRequest, WithdrawalReturn};
+use ledger::write_off::{WriteOff, WriteOffCommand, WriteOffTerms};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
@@ -206,7 +207,8 @@ fn check_write_off(app: &App, wire: &HouseEntryRequest<'_>, debtor: &Debtor) -> 
     let id = app.new_id(debtor.group)?;
     let checked = (|| {
         let (_, amount, reference, reason) = (debit?, Centavos(amount?), reference?, reason?);
-        Some(WriteOffCommand::Request { id, amount, reference: reference.into_owned(), reason: reason.into_owned() })
+        let terms = WriteOffTerms { amount, reference: reference.into_owned() };
+        Some(WriteOffCommand::Request { id, terms, reason: reason.into_owned() })
     })();
     check.finish_with(checked)
 }
@@ -245,9 +247,9 @@ fn check_return(app: &App, wire: &HouseEntryRequest<'_>, withdrawal: &Withdrawal
     let effective_day = wire.effective_date.and_then(|raw| past_day(&mut check, raw, app.engine.now()));
     let id = app.new_id(app.engine.ids().group(withdrawal.id))?;
     let checked = (|| {
-        let (reference, reason) = (reference?.into_owned(), reason?.into_owned());
-        let withdrawal = Box::new(withdrawal.clone());
-        Some(ReturnCommand::Request { id, withdrawal, to, reference, effective_day, reason })
+        let terms = ReturnRequest { to, reference: reference?.into_owned(), effective_day };
+        let command = EntryCommand::Request { id, terms, reason: reason?.into_owned() };
+        Some(ReturnCommand { withdrawal: Box::new(withdrawal.clone()), command })
     })();
     check.finish_with(checked)
 }
@@ -344,30 +346,19 @@ async fn decide(
     let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), body)?;
     let execute = |admitted| async move {
         let context = operator.context(admitted);
-        let name = || operator.name.clone();
-        let outcome = match (entry, verdict) {
-            (OperatorEntry::House(_), Verdict::Approve) => {
-                app.engine.command_house(HouseCommand::Approve { id }, context).await?
+        let ruling = match verdict {
+            Verdict::Approve => Ruling::Approve { operator: operator.name.clone() },
+            Verdict::Reject(notes) => Ruling::Reject { notes: notes.check()? },
+        };
+        let outcome = match entry {
+            OperatorEntry::House(_) => app.engine.command_house(HouseCommand::Decide { id, ruling }, context).await?,
+            OperatorEntry::WriteOff(_) => {
+                write_off(app, owner, WriteOffCommand::Decide { id, ruling }, context).await?
             }
-            (OperatorEntry::House(_), Verdict::Reject(notes)) => {
-                let command = HouseCommand::Reject { id, notes: notes.check()? };
-                app.engine.command_house(command, context).await?
-            }
-            (OperatorEntry::WriteOff(_), Verdict::Approve) => {
-                let command = WriteOffCommand::Approve { id, operator: name() };
-                write_off(app, owner, command, context).await?
-            }
-            (OperatorEntry::WriteOff(_), Verdict::Reject(notes)) => {
-                write_off(app, owner, WriteOffCommand::Reject { id, notes: notes.check()? }, context).await?
-            }
-            (OperatorEntry::Return(found), Verdict::Approve) => {
+            OperatorEntry::Return(found) => {
                 // It is read after its request was: what came later, the recipient's state knows.
-                let withdrawal = Box::new(app.engine.known_object(found.withdrawal)?);
-                let command = ReturnCommand::Approve { id, withdrawal, operator: name() };
-                app.engine.command_return(owner, command, context).await?
-            }
-            (OperatorEntry::Return(_), Verdict::Reject(notes)) => {
-                let command = ReturnCommand::Reject { id, notes: notes.check()? };
+                let withdrawal = Box::new(app.engine.known_object(found.terms.withdrawal)?);
+                let command = ReturnCommand { withdrawal, command: EntryCommand::Decide { id, ruling } };
                 app.engine.command_return(owner, command, context).await?
             }
         };

@@ -7,8 +7,9 @@ use actors::engine::{WaitingItem, WaitingKind};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
+use ledger::asked_entry::{EntryCommand, Ruling};
 use ledger::event::PayoutBank;
-use ledger::house::{HouseCommand, HouseEntry};
+use ledger::house::HouseCommand;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
 use ledger::money::{AMOUNT_MAX, Centavos};
@@ -157,7 +158,7 @@ pub fn waiting(app: &App, id: ObjectId) -> Option<WaitingItem> {
 /// The Records that a decision would write. A transfer that waits for its institution is decided by
 /// nobody: 409.
 pub async fn steps(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Vec<(Follows, Record)>, Problem> {
-    let Some(group) = item.ledger.group() else { return of_house_entry(app, item, verdict) };
+    let Some(group) = item.ledger.group() else { return of_entry(app, item, verdict).await };
     let (id, notes) = (item.id, String::new());
     let command = match (&item.what, verdict) {
         (WaitingKind::Withdrawal { amount, .. }, _) => return of_withdrawal(app, item, *amount, verdict).await,
@@ -186,49 +187,34 @@ pub async fn steps(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Ve
     Ok(vec![(Follows::Decision, app.engine.preview(group, command).await??)])
 }
 
-/// Whoever asks for the preview: the decision names the operator who takes it.
-fn of_house_entry(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Vec<(Follows, Record)>, Problem> {
-    let entry: Option<HouseEntry> = app.engine.object(item.id)?;
-    let command = match verdict {
-        Verdict::Approve => HouseCommand::Approve { id: item.id },
-        Verdict::Reject => HouseCommand::Reject { id: item.id, notes: String::new() },
+/// An entry of an operator. Whoever asks for the preview: the decision names the operator who takes
+/// it.
+async fn of_entry(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Vec<(Follows, Record)>, Problem> {
+    let id = item.id;
+    let ruling = match verdict {
+        Verdict::Approve => Ruling::Approve { operator: String::new() },
+        Verdict::Reject => Ruling::Reject { notes: String::new() },
     };
     let closed = app.engine.closed_periods().last().map(|(month, _)| *month);
-    let decided = command.decide((entry.as_ref(), closed), "")?;
-    Ok(vec![(Follows::Decision, decided.into_record(LedgerId::System, 0, app.engine.now()))])
-}
-
-/// A write-off, or the return of a withdrawal.
-async fn of_entry(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Vec<(Follows, Record)>, Problem> {
-    let (id, notes, operator) = (item.id, String::new(), String::new());
-    match OperatorEntry::find(&app.engine, id)? {
-        Some(OperatorEntry::Return(found)) => {
-            let command = match verdict {
-                Verdict::Approve => {
-                    let withdrawal = app.engine.known_object(found.withdrawal)?;
-                    ReturnCommand::Approve { id, withdrawal: Box::new(withdrawal), operator }
-                }
-                Verdict::Reject => ReturnCommand::Reject { id, notes },
-            };
-            let closed = app.engine.closed_periods().last().map(|(month, _)| *month);
+    let records = match (OperatorEntry::known(&app.engine, id)?, item.ledger) {
+        (OperatorEntry::House(entry), _) => {
+            let decided = HouseCommand::Decide { id, ruling }.decide(Some(&entry), closed)?;
+            vec![decided.into_record(LedgerId::System, 0, app.engine.now())]
+        }
+        (OperatorEntry::WriteOff(_), LedgerId::Merchant(group)) => {
+            let command = MerchantCommand::WriteOff(WriteOffCommand::Decide { id, ruling });
+            vec![app.engine.preview(group, command).await??]
+        }
+        (OperatorEntry::WriteOff(_), recipient) => {
+            let command = RecipientCommand::WriteOff(WriteOffCommand::Decide { id, ruling });
+            app.engine.preview_recipient(recipient, vec![command]).await??
+        }
+        (OperatorEntry::Return(found), recipient) => {
+            let withdrawal = Box::new(app.engine.known_object(found.terms.withdrawal)?);
+            let command = ReturnCommand { withdrawal, command: EntryCommand::Decide { id, ruling } };
             let command = RecipientCommand::EnterReturn { command, closed };
-            let records = app.engine.preview_recipient(item.ledger, vec![command]).await??;
-            Ok(records.into_iter().map(|record| (Follows::Decision, record)).collect())
+            app.engine.preview_recipient(recipient, vec![command]).await??
         }
-        _ => of_write_off(app, item, verdict).await,
-    }
-}
-
-async fn of_write_off(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Vec<(Follows, Record)>, Problem> {
-    let command = match verdict {
-        Verdict::Approve => WriteOffCommand::Approve { id: item.id, operator: String::new() },
-        Verdict::Reject => WriteOffCommand::Reject { id: item.id, notes: String::new() },
-    };
-    let records = match item.ledger {
-        LedgerId::Merchant(group) => {
-            vec![app.engine.preview(group, MerchantCommand::WriteOff(command)).await??]
-        }
-        recipient => app.engine.preview_recipient(recipient, vec![RecipientCommand::WriteOff(command)]).await??,
     };
     Ok(records.into_iter().map(|record| (Follows::Decision, record)).collect())
 }

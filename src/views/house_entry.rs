@@ -3,10 +3,11 @@
 
 use actors::engine::Engine;
 use ledger::account::Account;
-use ledger::house::{HouseEntry, HouseEntryDecision, HouseEntryTerms};
+use ledger::asked_entry::{AskedEntry, EntryDecision};
+use ledger::house::{HouseEntry, HouseEntryTerms};
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use ledger::withdrawal_return::WithdrawalReturn;
-use ledger::write_off::WriteOff;
+use ledger::withdrawal_return::{ReturnTerms, WithdrawalReturn};
+use ledger::write_off::{WriteOff, WriteOffTerms};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -64,8 +65,8 @@ impl OperatorEntry {
     pub fn owner(&self) -> LedgerId {
         match self {
             Self::House(_) => LedgerId::System,
-            Self::WriteOff(write_off) => write_off.debtor,
-            Self::Return(found) => found.recipient,
+            Self::WriteOff(write_off) => write_off.owner,
+            Self::Return(found) => found.owner,
         }
     }
 }
@@ -122,47 +123,42 @@ pub struct HouseEntryView {
 impl HouseEntryView {
     /// What is shown of an entry of the house ledger.
     pub fn of(entry: HouseEntry) -> Self {
+        let asked = Self::asked(&entry);
         let HouseEntryTerms { debit, credit, amount, reference, effective_day } = entry.terms;
         Self {
             debit: debit.account().kind_name(),
             credit: credit.account().kind_name(),
             amount: amount.0,
-            reason: entry.reason,
             reference,
             effective_date: effective_day.map(date),
-            ..Self::asked(entry.id, entry.requested_by, entry.decision)
+            ..asked
         }
     }
 
     /// What is shown of a write-off.
-    pub fn of_write_off(engine: &Engine, write_off: WriteOff) -> Self {
-        let (debit, credit) = debt_accounts(engine, write_off.debtor).unwrap_or_default();
-        Self {
-            debit,
-            credit,
-            amount: write_off.amount.0,
-            reason: write_off.reason,
-            reference: write_off.reference,
-            ..Self::asked(write_off.id, write_off.requested_by, write_off.decision)
-        }
+    pub fn of_write_off(engine: &Engine, entry: WriteOff) -> Self {
+        let (debit, credit) = debt_accounts(engine, entry.owner).unwrap_or_default();
+        let asked = Self::asked(&entry);
+        let WriteOffTerms { amount, reference } = entry.terms;
+        Self { debit, credit, amount: amount.0, reference, ..asked }
     }
 
     /// What is shown of the return of a withdrawal: the entry in the books of the platform.
-    pub fn of_return(engine: &Engine, found: WithdrawalReturn) -> Self {
-        let number = match found.recipient {
+    pub fn of_return(engine: &Engine, entry: WithdrawalReturn) -> Self {
+        let number = match entry.owner {
             LedgerId::Recipient(_, number) => number,
             _ => RecipientNumber::default(),
         };
-        let credit = Account::RecipientAvailable(number);
+        let asked = Self::asked(&entry);
+        let ReturnTerms { withdrawal, amount, bank, reference, effective_day } = entry.terms;
         Self {
-            debit: found.bank.account().kind_name(),
-            credit: name_in(engine, found.recipient, credit),
-            amount: found.amount.0,
-            reason: found.reason,
-            reference: found.reference,
-            effective_date: found.effective_day.map(date),
-            withdrawal: Some(found.withdrawal.uuid().to_string()),
-            ..Self::asked(found.id, found.requested_by, found.decision)
+            debit: bank.account().kind_name(),
+            credit: name_in(engine, entry.owner, Account::RecipientAvailable(number)),
+            amount: amount.0,
+            reference,
+            effective_date: effective_day.map(date),
+            withdrawal: Some(withdrawal.uuid().to_string()),
+            ..asked
         }
     }
 
@@ -175,15 +171,16 @@ impl HouseEntryView {
         }
     }
 
-    fn asked(id: ObjectId, requested_by: String, decision: HouseEntryDecision) -> Self {
-        let (status, decided_by, notes) = match decision {
-            HouseEntryDecision::Pending => ("pending", None, None),
-            HouseEntryDecision::Approved { by } => ("approved", Some(by), None),
-            HouseEntryDecision::Rejected { by, notes } => ("rejected", Some(by), Some(notes)),
+    /// What all entries have.
+    fn asked<T>(entry: &AskedEntry<T>) -> Self {
+        let (status, decided_by, notes) = match entry.decision.clone() {
+            EntryDecision::Pending => ("pending", None, None),
+            EntryDecision::Approved { by } => ("approved", Some(by), None),
+            EntryDecision::Rejected { by, notes } => ("rejected", Some(by), Some(notes)),
         };
-        let created_at = time(id.created_at());
-        let id = id.uuid().to_string();
-        Self { id, status, requested_by, created_at, decided_by, notes, ..Self::default() }
+        let (id, created_at) = (entry.id.uuid().to_string(), time(entry.id.created_at()));
+        let (reason, requested_by) = (entry.reason.clone(), entry.requested_by.clone());
+        Self { id, status, reason, requested_by, created_at, decided_by, notes, ..Self::default() }
     }
 }
 

@@ -72,8 +72,8 @@ fn archive_and_package_have_the_program_and_its_files() {
     assert!(place.path().join("deploy/centavo.service").is_file() && place.path().join("LICENSE").is_file());
     assert!(place.path().join("docs/guide/first-charge.md").is_file(), "the pages that the README leads to");
 
-    // The README's one command for the archive.
-    let block = blocks_of("README.md").0.into_iter().find(|block| block.starts_with("tar xf")).unwrap();
+    // The page's one command for the archive.
+    let block = blocks_of("docs/deploy/README.md").0.into_iter().find(|block| block.starts_with("tar xf")).unwrap();
     let mut demo = Command::new("bash");
     let commands = block.lines().next().unwrap().replace(" && ", "\n");
     demo.args(["-c", &format!("{DEMO}{commands}{SERVES}")]).current_dir(&folder);

@@ -148,7 +148,7 @@ fn the_code_map_names_every_file_and_no_other() {
 }
 
 /// The longest line of a paragraph.
-const COLUMNS_MAX: usize = 120;
+const COLUMNS_MAX: usize = 100;
 const README_LINES_MAX: usize = 150;
 
 /// Every file below the root with one of these endings, by its path from the root.
@@ -179,7 +179,7 @@ fn pages() -> Vec<(String, String)> {
 fn prose(page: &str) -> impl Iterator<Item = (usize, &str)> {
     let mut is_fenced = false;
     (1..).zip(page.lines()).filter(move |(_, line)| {
-        let is_fence = line.starts_with("```");
+        let is_fence = line.trim_start().starts_with("```");
         is_fenced ^= is_fence;
         !is_fenced && !is_fence && !line.starts_with("    ")
     })
@@ -412,7 +412,8 @@ fn every_page_is_found_from_the_readme() {
 
 /// The lines of a page that are too long to read: paragraphs and lists, not tables and code.
 fn wide(page: &str) -> Vec<usize> {
-    let is_wide = |line: &str| line.chars().count() > COLUMNS_MAX && !line.starts_with('|') && !line.starts_with('#');
+    let is_exempt = |line: &str| line.trim_start().starts_with('|') || line.starts_with('#');
+    let is_wide = |line: &str| line.chars().count() > COLUMNS_MAX && !is_exempt(line);
     prose(page).filter(|(_, line)| is_wide(line)).map(|(number, _)| number).collect()
 }
 
@@ -428,8 +429,11 @@ fn pages_are_narrow_and_the_readme_is_short() {
         "README.md has {lines} lines; what is more than {README_LINES_MAX} belongs into docs/"
     );
     let long = "é".repeat(COLUMNS_MAX + 1);
-    let page = format!("{}\n{long}\n    {long}\n| {long}\n```\n{long}\n```\n- {long}\n", "é".repeat(COLUMNS_MAX));
-    assert_eq!(wide(&page), [2, 8]);
+    let page = format!(
+        "{}\n{long}\n    {long}\n| {long}\n  | {long}\n  ```\n  {long}\n  ```\n- {long}\n",
+        "é".repeat(COLUMNS_MAX)
+    );
+    assert_eq!(wide(&page), [2, 9]);
 }
 
 #[test]

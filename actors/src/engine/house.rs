@@ -52,7 +52,7 @@ impl Engine {
         }
         let entry: Option<HouseEntry> = self.house_shard().object(command.id())?;
         let closed = self.closed_periods().last().map(|(month, _)| *month);
-        match command.decide((entry.as_ref(), closed), operator_of(&context)) {
+        match command.decide(entry.as_ref(), closed) {
             Ok(decision) => Ok(Outcome::Recorded(self.record_of_house(|| decision, context).await?)),
             Err(rejection) => Ok(Outcome::Refused(rejection)),
         }

@@ -71,6 +71,17 @@ impl Default for IndexOptions {
     }
 }
 
+/// Records of a run of one of several indexes, at least.
+const RECORDS_PER_SHARED_RUN_MIN: u64 = 1_024;
+
+impl IndexOptions {
+    /// The sizes for one of so many indexes of a process, which share the memory of one.
+    pub(crate) fn shared_by(self, indexes: u64) -> Self {
+        let least = self.records_per_run.min(RECORDS_PER_SHARED_RUN_MIN);
+        Self { records_per_run: (self.records_per_run / indexes.max(1)).max(least), ..self }
+    }
+}
+
 /// A range with this many occurrences is full too, so that Records with thousands of splits do not
 /// fill the memory.
 const OCCURRENCES_PER_RUN_MAX: usize = 4 << 20;

@@ -61,6 +61,8 @@ const RECORDS_AT_ONCE: usize = 64;
 pub struct ReadModel {
     store: Part,
     places: Places,
+    /// How many read models share the process's memory, and the Records that a start reads again.
+    share: u64,
     keyring: Arc<Keyring>,
     ids: IdKey,
     fold_name: fn(&str) -> String,
@@ -237,6 +239,8 @@ impl ReadModel {
         outbox: Arc<OutboxSignal>,
         progress: impl Fn(u64, u64),
     ) -> Result<Self, LoadError> {
+        let share = u64::from(extents.partitions());
+        let options = options.shared_by(share);
         let places = Places::new(extents, store.partition());
         let read_model = Self {
             index: Index::open(store.clone(), options)?,
@@ -250,6 +254,7 @@ impl ReadModel {
             books: RwLock::new(BalanceTable::new(places.clone())),
             ordinals: RwLock::new(Ordinals::new(places.clone())),
             places,
+            share,
             dues: Mutex::default(),
             outbox,
             minutes: Mutex::default(),

@@ -27,7 +27,8 @@ use crate::store::{Part, Sequence, StoreError};
 
 /// The version of the pages' encoding.
 const VERSION: u16 = 1;
-/// The pages are kept after this many Records, or after more when many pages changed.
+/// The pages are kept after this many Records, or after more when many pages changed; of several
+/// partitions each after its part of that.
 const RECORDS_PER_KEEPING_MIN: u64 = 65_536;
 const RECORDS_PER_KEEPING_MAX: u64 = 524_288;
 /// Records for each page that is written again: about 64 bytes of pages a Record.
@@ -186,9 +187,8 @@ impl ReadModel {
     pub(crate) fn wants_keeping(&self) -> bool {
         let folding = self.folding.lock();
         let since = self.published().0 - folding.kept_through;
-        let due =
-            (folding.changed.len() as u64 * RECORDS_PER_PAGE).clamp(RECORDS_PER_KEEPING_MIN, RECORDS_PER_KEEPING_MAX);
-        since >= due
+        let (least, most) = (RECORDS_PER_KEEPING_MIN / self.share, RECORDS_PER_KEEPING_MAX / self.share);
+        since >= (folding.changed.len() as u64 * RECORDS_PER_PAGE).clamp(least.max(1), most.max(1))
     }
 
     /// Keeps every page that changed. Records go on being folded meanwhile.

@@ -57,6 +57,28 @@ pub use subscriptions::{Subscribe, Subscription, SubscriptionChange};
 
 /// State of a merchant: all that its decisions need. It grows with recipients, keys, plans,
 /// whatever is open or can still change, and the minutes that wait to fall due; never with history.
+///
+/// ```
+/// use ledger::fees::Settings;
+/// use ledger::id::{GroupNumber, IdKey, LedgerId};
+/// use ledger::merchant::{MerchantCommand, MerchantState};
+/// use ledger::personal::Sealed;
+/// use ledger::rejection::Rejection;
+/// use ledger::time::Timestamp;
+///
+/// let (group, ids, now) = (GroupNumber(1), IdKey::new([7; 16]), Timestamp(1_795_000_000_000));
+/// let mut merchant = MerchantState::default();
+/// let open = MerchantCommand::Open {
+///     id: ids.object(group, now, 1),
+///     settings: Settings::default(),
+///     profile: Sealed::default(),
+/// };
+/// let decision = merchant.decide(open.clone(), group, now, &ids).unwrap();
+/// assert_eq!(merchant.id(), None, "deciding changed nothing");
+///
+/// merchant.evolve(&decision.into_record(LedgerId::Merchant(group), 1, now));
+/// assert_eq!(merchant.decide(open, group, now, &ids), Err(Rejection::MerchantExists));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MerchantState {
     id: Option<ObjectId>,

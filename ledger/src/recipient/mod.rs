@@ -120,6 +120,53 @@ pub enum RecipientCommand {
 
 /// State of a recipient: all that its decisions need. It grows with the minutes that wait to fall
 /// due, with the splits in them that are exceptions, and with open debts; never with history.
+///
+/// ```
+/// # use ledger::event::Cut;
+/// # use ledger::fees::Settings;
+/// # use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, RecipientNumber};
+/// # use ledger::merchant::{MerchantCommand, MerchantState, SplitRequest};
+/// # use ledger::money::Centavos;
+/// # use ledger::personal::Sealed;
+/// # use ledger::recipient::{RecipientCommand, RecipientState};
+/// # use ledger::rejection::Rejection;
+/// # use ledger::time::Timestamp;
+/// # let (group, ids, now) = (GroupNumber(1), IdKey::new([7; 16]), Timestamp(1_795_000_000_000));
+/// # let charge = ids.object(group, now, 2);
+/// # let number = RecipientNumber(1);
+/// # let id = ids.recipient(group, number, now, 3);
+/// # let settings = Settings { split_enabled: true, ..Settings::default() };
+/// # let splits = vec![SplitRequest { recipient: id, amount: Centavos(3_500) }];
+/// # let expires_at = now.plus_days(1);
+/// # let (mut merchant, mut records) = (MerchantState::default(), Vec::new());
+/// # for command in [
+/// #     MerchantCommand::Open { id: ids.object(group, now, 1), settings, profile: Sealed::default() },
+/// #     MerchantCommand::RegisterRecipient {
+/// #         random: 3, document: Fingerprint([7; 16]), profile: Sealed::default(),
+/// #     },
+/// #     MerchantCommand::ApproveRecipient { id },
+/// #     MerchantCommand::OpenPix {
+/// #         charge, amount: Centavos(10_000), splits, expires_at, payer: Sealed::default(),
+/// #     },
+/// #     MerchantCommand::ConfirmPix { charge, end_to_end_id: "E1".to_owned() },
+/// # ] {
+/// #     let decision = merchant.decide(command, group, now, &ids).unwrap();
+/// #     records.push(decision.into_record(LedgerId::Merchant(group), records.len() as u64 + 1, now));
+/// #     merchant.evolve(records.last().unwrap());
+/// # }
+/// # let paid = records.pop().unwrap();
+/// # let cut = Cut::default();
+/// let owner = LedgerId::Recipient(group, number);
+/// let mut recipient = RecipientState::default();
+/// let withdraw = RecipientCommand::Withdraw { id: charge, destination: Sealed::default() };
+/// assert_eq!(recipient.decide(withdraw.clone(), now, cut), Err(Rejection::NothingAvailable));
+///
+/// // The merchant's Record of a paid PIX credits a split of R$ 35,00, available at once.
+/// recipient.receive(&paid, owner);
+/// let decision = recipient.decide(withdraw, now, cut).unwrap();
+/// recipient.evolve(&decision.into_record(owner, 1, now));
+/// assert_eq!((recipient.available(), recipient.reserved()), (Centavos(0), Centavos(3_500)));
+/// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RecipientState {
     ledger: Ledger,

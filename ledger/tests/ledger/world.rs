@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use ledger::account::Account;
+use ledger::asked_entry::{EntryCommand, Ruling};
 use ledger::entry::Side;
 use ledger::event::{
     Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DisputeKind, Drawn, Event, PayoutBank, SettledLine,
@@ -28,8 +29,8 @@ use ledger::recurrence::{BillingCycle, InitialFee, PlanTerms, StoredCard, Subscr
 use ledger::rejection::Rejection;
 use ledger::statement::{StatementAccount, StatementLineKind, statement_lines};
 use ledger::time::{Minute, Timestamp};
-use ledger::withdrawal_return::{ReturnCommand, WithdrawalReturn};
-use ledger::write_off::WriteOffCommand;
+use ledger::withdrawal_return::{ReturnCommand, ReturnRequest, WithdrawalReturn};
+use ledger::write_off::{WriteOffCommand, WriteOffTerms};
 
 /// 2026-01-01T12:00:30.500Z: every world begins half a minute into a minute, so that rounding down
 /// shows.
@@ -286,14 +287,14 @@ impl World {
         match (verb, rest) {
             ("ask-write-off", [name, amount]) => WriteOffCommand::Request {
                 id: self.name(name),
-                amount: centavos(amount),
-                reference: "PARECER-17".to_owned(),
+                terms: WriteOffTerms { amount: centavos(amount), reference: "PARECER-17".to_owned() },
                 reason: "Encerrou as atividades".to_owned(),
             },
             ("reject-write-off", [name]) => {
-                WriteOffCommand::Reject { id: self.id(name), notes: "ainda paga".to_owned() }
+                let ruling = Ruling::Reject { notes: "ainda paga".to_owned() };
+                WriteOffCommand::Decide { id: self.id(name), ruling }
             }
-            (_, [name]) => WriteOffCommand::Approve { id: self.id(name), operator },
+            (_, [name]) => WriteOffCommand::Decide { id: self.id(name), ruling: Ruling::Approve { operator } },
             _ => panic!("no such step: {verb} {rest:?}"),
         }
     }
@@ -309,25 +310,24 @@ impl World {
                 let first_day = (START.0 / milliseconds("1d")) as i32;
                 let day = day.first().map(|day| day.strip_prefix("day=").expect("a day reads day=3"));
                 let day = day.map(|day| first_day + day.parse::<i32>().expect("a day is a number"));
-                Ok(ReturnCommand::Request {
-                    id: self.name(name),
-                    withdrawal: Box::new(withdrawal),
-                    to: None,
-                    reference: "EXTRATO-9".to_owned(),
-                    effective_day: day.map(|day| day as u32),
-                    reason: "Conta encerrada".to_owned(),
-                })
-            }
-            ("reject-return", [name]) => {
-                Ok(ReturnCommand::Reject { id: self.id(name), notes: "Não está no extrato".to_owned() })
+                let effective_day = day.map(|day| day as u32);
+                let terms = ReturnRequest { to: None, reference: "EXTRATO-9".to_owned(), effective_day };
+                let (id, reason) = (self.name(name), "Conta encerrada".to_owned());
+                let command = EntryCommand::Request { id, terms, reason };
+                Ok(ReturnCommand { withdrawal: Box::new(withdrawal), command })
             }
             (_, [name]) => {
+                let ruling = match verb {
+                    "reject-return" => Ruling::Reject { notes: "Não está no extrato".to_owned() },
+                    _ => Ruling::Approve { operator },
+                };
                 let id = self.id(name);
                 let asked: WithdrawalReturn = self.read(id).ok_or(Rejection::HouseEntryAlreadyDecided)?;
                 let unread = usize::from(verb == "approve-return-late");
-                let withdrawal = read(&self.journal[..self.journal.len() - unread], asked.withdrawal);
+                let withdrawal = read(&self.journal[..self.journal.len() - unread], asked.terms.withdrawal);
                 let withdrawal = withdrawal.expect("a return is of a withdrawal");
-                Ok(ReturnCommand::Approve { id, withdrawal: Box::new(withdrawal), operator })
+                let command = EntryCommand::Decide { id, ruling };
+                Ok(ReturnCommand { withdrawal: Box::new(withdrawal), command })
             }
             _ => panic!("no such step: {verb} {rest:?}"),
         }

@@ -512,7 +512,9 @@ async fn typed_files_are_served(
 /// What is left of an export of one ledger without the names of the operators.
 fn without_operators(text: &str, format: Format) -> String {
     let lines = text.split_inclusive('\n').enumerate().map(|(place, line)| match format {
-        Format::Jsonl => format!("{}\"operator\":null,\"partition\":0}}\n", line.rsplit_once("\"operator\":").unwrap().0),
+        Format::Jsonl => {
+            format!("{}\"operator\":null,\"partition\":0}}\n", line.rsplit_once("\"operator\":").unwrap().0)
+        }
         Format::Csv if place > 0 => format!("{},,0\r\n", line.rsplitn(3, ',').nth(2).unwrap()),
         Format::CsvPtbr if place > 0 => format!("{};;0\r\n", line.rsplitn(3, ';').nth(2).unwrap()),
         Format::Csv | Format::CsvPtbr => line.to_owned(),

@@ -1,0 +1,138 @@
+//! Entries by two operators: one asks for an entry, and another one approves or rejects it. So are
+//! booked entries of the house ledger, write-offs of debts, and returns of withdrawals.
+
+use crate::event::Event;
+use crate::id::{LedgerId, ObjectId};
+use crate::object::Object;
+use crate::record::Record;
+use crate::rejection::Rejection;
+
+/// Command of an operator about an entry. `T` is what is asked for.
+#[derive(Clone, Debug)]
+pub enum EntryCommand<T> {
+    /// Asks for an entry.
+    Request {
+        /// The entry's id, a new one.
+        id: ObjectId,
+        /// What is asked for.
+        terms: T,
+        /// Why, in the operator's words.
+        reason: String,
+    },
+    /// Decides an entry that waits.
+    Decide {
+        /// The entry's id.
+        id: ObjectId,
+        /// Approval or rejection.
+        ruling: Ruling,
+    },
+}
+
+impl<T> EntryCommand<T> {
+    /// The entry that it is about.
+    pub fn id(&self) -> ObjectId {
+        match self {
+            Self::Request { id, .. } | Self::Decide { id, .. } => *id,
+        }
+    }
+}
+
+/// What an operator decides about an entry.
+#[derive(Clone, Debug)]
+pub enum Ruling {
+    /// It is booked at once.
+    Approve {
+        /// The operator who approves: another one than the one who asked.
+        operator: String,
+    },
+    /// It is not booked. One may take back one's own.
+    Reject {
+        /// Why, in the operator's words.
+        notes: String,
+    },
+}
+
+impl Ruling {
+    /// The notes of a rejection; none of an approval. Errors: the operator who asked approves.
+    pub(crate) fn rejects(self, requested_by: &str) -> Result<Option<String>, Rejection> {
+        match self {
+            Self::Approve { operator } if operator == requested_by => Err(Rejection::SecondOperatorNeeded),
+            Self::Approve { .. } => Ok(None),
+            Self::Reject { notes } => Ok(Some(notes)),
+        }
+    }
+}
+
+/// Status of an entry.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum EntryDecision {
+    /// No second operator has decided yet.
+    Pending,
+    /// It is booked.
+    Approved {
+        /// The operator who approved it.
+        by: String,
+    },
+    /// It is not booked.
+    Rejected {
+        /// The operator who rejected it.
+        by: String,
+        /// Why, in the operator's words.
+        notes: String,
+    },
+}
+
+/// Terms of an entry, as its events carry them.
+pub trait EntryTerms: Sized {
+    /// Id, terms and reason of the entry that an event asks for.
+    fn requested(event: &Event) -> Option<(ObjectId, Self, &String)>;
+
+    /// The entry that an event books.
+    fn booked(event: &Event) -> Option<ObjectId>;
+
+    /// The entry that an event rejects, and why.
+    fn rejected(event: &Event) -> Option<(ObjectId, &String)>;
+}
+
+/// An entry that an operator asked for, from its Records.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskedEntry<T> {
+    /// Its id. It tells when the entry was asked for.
+    pub id: ObjectId,
+    /// The ledger that decides it: the house, the debtor, or the recipient of the withdrawal.
+    pub owner: LedgerId,
+    /// What is asked for.
+    pub terms: T,
+    /// Why, as the first operator said.
+    pub reason: String,
+    /// The operator who asked for it.
+    pub requested_by: String,
+    /// Its status.
+    pub decision: EntryDecision,
+}
+
+impl<T: EntryTerms> Object for AskedEntry<T> {
+    fn made_by(record: &Record) -> Option<Self> {
+        let (id, terms, reason) = record.events.iter().find_map(T::requested)?;
+        let (reason, requested_by) = (reason.clone(), record.operator.clone().unwrap_or_default());
+        Some(Self { id, owner: record.owner, terms, reason, requested_by, decision: EntryDecision::Pending })
+    }
+
+    fn id(&self) -> ObjectId {
+        self.id
+    }
+
+    fn follow(&mut self, record: &Record) {
+        let by = || record.operator.clone().unwrap_or_default();
+        for event in &record.events {
+            if T::booked(event) == Some(self.id) {
+                self.decision = EntryDecision::Approved { by: by() };
+            }
+            if let Some((id, notes)) = T::rejected(event)
+                && id == self.id
+            {
+                self.decision = EntryDecision::Rejected { by: by(), notes: notes.clone() };
+            }
+        }
+    }
+}
