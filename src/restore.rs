@@ -75,7 +75,8 @@ fn make(args: &RestoreArgs, store: &Store) -> Result<Restored, RestoreFailure> {
     let backup = BackupFolder::open(&args.from)?;
     if let Store::Postgres(options) = store {
         let not_empty = || RestoreFailure::DatabaseNotEmpty { place: store.place().to_owned() };
-        let second = args.tail.as_deref().map(Second::open).transpose().map_err(RestoreFailure::Tail)?;
+        let second =
+            args.tail.as_deref().map(|tail| Second::open(tail, &backup)).transpose().map_err(RestoreFailure::Tail)?;
         let empty = open_empty(options, "restore into an empty database")?.ok_or_else(not_empty)?;
         let restored = fill(&backup, second.as_ref(), &empty)?;
         stamp_whole(&*empty)?;
@@ -87,7 +88,8 @@ fn make(args: &RestoreArgs, store: &Store) -> Result<Restored, RestoreFailure> {
     }
     let unfinished = unfinished(&data, ".restoring");
     remove_cut_restore(&unfinished)?;
-    let second = args.tail.as_deref().map(Second::open).transpose().map_err(RestoreFailure::Tail)?;
+    let second =
+        args.tail.as_deref().map(|tail| Second::open(tail, &backup)).transpose().map_err(RestoreFailure::Tail)?;
     let store: Arc<dyn AnyStore> = Arc::new(SledStore::open(&unfinished, &SledOptions::default())?);
     let restored = fill(&backup, second.as_ref(), &store);
     drop(store);
@@ -116,14 +118,17 @@ enum Second {
 }
 
 impl Second {
-    fn open(path: &Path) -> Result<Self, BackupError> {
+    /// Opens a second copy of what `backup` is of.
+    fn open(path: &Path, backup: &BackupFolder) -> Result<Self, BackupError> {
         if BackupFolder::is_one(path) {
             return BackupFolder::open(path).map(Second::Backup);
         }
         // It may have lost its end: the Records that are left and continue the backup are used.
         let options = SledOptions { checks_end: false, ..SledOptions::default() };
         let store: Arc<dyn AnyStore> = Arc::new(SledStore::open_existing(path, &options)?);
-        Ok(Second::Data(Extents::parts_of(&store)?))
+        // Where its values are damaged, it has the partitions of the backup.
+        let extents = Extents::of(&*store).or_else(|_| backup.extents())?;
+        Ok(Second::Data(extents.reading(&store)))
     }
 
     fn tail(&self) -> Tail<'_> {

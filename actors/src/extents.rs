@@ -132,7 +132,12 @@ impl Extents {
 
     /// All partitions of a store, in their order, to be read only.
     pub fn parts_of(store: &Arc<dyn Store>) -> Result<Vec<Part>, ExtentError> {
-        Ok(Self::of(&**store)?.all().map(|partition| Part::reading(Arc::clone(store), partition)).collect())
+        Ok(Self::of(&**store)?.reading(store))
+    }
+
+    /// The partitions of these extents in a store, in their order, to be read only.
+    pub fn reading(&self, store: &Arc<dyn Store>) -> Vec<Part> {
+        self.all().map(|partition| Part::reading(Arc::clone(store), partition)).collect()
     }
 
     /// Keeps the extents in a store, and gives those that stand: another process may have been

@@ -109,3 +109,40 @@ async fn wait_for(app: &App, from: &Cut, wait: Duration) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cut(last: &[u64]) -> Cut {
+        Cut::new(last.iter().copied().map(Sequence).collect())
+    }
+
+    fn asked(from: &str, published: &Cut) -> Option<Cut> {
+        lacking(&[("from".to_owned(), from.to_owned())], published).ok()
+    }
+
+    #[test]
+    fn from_names_what_is_lacking_first_of_each_partition() {
+        let (one, three) = (cut(&[42]), cut(&[42, 0, 17]));
+        assert_eq!(lacking(&[], &three).unwrap(), cut(&[0, 0, 0]));
+        assert_eq!((asked("43", &one), asked("0=43", &one)), (Some(cut(&[43])), Some(cut(&[43]))));
+        assert_eq!(asked("0=43,1=1,2=18", &three), Some(cut(&[43, 1, 18])));
+        // A backup that was made before there were more partitions names those that it knows.
+        assert_eq!((asked("43", &three), asked("0=43,1=2", &three)), (Some(cut(&[43])), Some(cut(&[43, 2]))));
+        for wrong in ["", "x", "0", "-1", "0=x", "1=4", "0=1,2=1", "0=1,1=1,2=1,3=1"] {
+            assert_eq!(asked(wrong, &three), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_record_of_any_partition_is_waited_for() {
+        let from = cut(&[43, 1, 18]);
+        assert!(!is_there(&cut(&[42, 0, 17]), &from));
+        for come in [[43, 0, 17], [42, 1, 17], [42, 0, 18]] {
+            assert!(is_there(&cut(&come), &from), "{come:?}");
+        }
+        assert!(is_there(&cut(&[42, 0, 17]), &cut(&[43])), "what is not named is lacking");
+        assert!(!is_there(&cut(&[0, 0]), &cut(&[0, 0])), "there is nothing yet");
+    }
+}

@@ -4,8 +4,9 @@ use std::fs::{File, TryLockError};
 use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use super::{BackupError, DurableValue, Frame, FrameReader, write_magic};
+use super::{BackupError, DurableValue, Frame, FrameReader, extents_among, write_magic};
 use crate::cut::Position;
+use crate::extents::{ExtentError, Extents};
 use crate::heads::{Heads, named};
 use crate::store::{Block, Head, Partition, Sequence, StoreError, create_private_folder, make_private, private_file};
 
@@ -80,6 +81,11 @@ impl BackupFolder {
     /// The durable values beside the journal.
     pub(crate) fn values(&self) -> &[DurableValue] {
         &self.values
+    }
+
+    /// The extents of the store that was copied.
+    pub fn extents(&self) -> Result<Extents, ExtentError> {
+        extents_among(&self.values)
     }
 
     /// Its blocks, from the first. Everything is checked: every frame, the chain of each partition,

@@ -263,8 +263,13 @@ pub fn restore(
 
 /// The partitions of which extents among values tell, and those that have blocks.
 fn partitions_of(values: &[DurableValue], heads: &Heads) -> Result<BTreeSet<Partition>, ExtentError> {
-    let commons: Vec<KeyAndValue> = values.iter().map(|value| (value.key.clone(), value.value.clone())).collect();
-    Ok(Extents::among(&commons)?.all().chain(heads.iter().map(|(partition, _)| partition)).collect())
+    Ok(extents_among(values)?.all().chain(heads.iter().map(|(partition, _)| partition)).collect())
+}
+
+/// The extents among values; one partition where there are none.
+fn extents_among(values: &[DurableValue]) -> Result<Extents, ExtentError> {
+    let values: Vec<KeyAndValue> = values.iter().map(|value| (value.key.clone(), value.value.clone())).collect();
+    Extents::among(&values)
 }
 
 /// A store that is being filled.

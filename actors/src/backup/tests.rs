@@ -12,8 +12,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::extents::Extent;
+use crate::store::Durability;
 use crate::store::{BlockHash, Head};
-use crate::testkit::MemoryStore;
+use crate::testkit::{MemoryStore, Watch, Watched};
 use ledger::id::GroupNumber;
 
 /// A store and its partitions.
@@ -23,7 +24,10 @@ struct Journals(Vec<Part>);
 impl Journals {
     /// A new store with this number of partitions; of one partition it says nothing.
     fn new(partitions: u16) -> Self {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        Self::made_in(Arc::new(MemoryStore::new()), partitions)
+    }
+
+    fn made_in(store: Arc<dyn Store>, partitions: u16) -> Self {
         store.insert_common(b"stamp/mode", b"sandbox").unwrap();
         if partitions > 1 {
             let all = Extent { from: GroupNumber(0), first: Partition(0), count: partitions };
@@ -84,7 +88,11 @@ fn extend_in(journals: &Journals, partition: usize, word: &str, blocks: u32) {
 
 /// Three partitions, of which the last has a cursor and the middle one nothing.
 fn three(word: &str, blocks: u32) -> Journals {
-    let journals = Journals::new(3);
+    three_in(MemoryStore::new(), word, blocks)
+}
+
+fn three_in(store: MemoryStore, word: &str, blocks: u32) -> Journals {
+    let journals = Journals::made_in(Arc::new(store), 3);
     extend_in(&journals, 0, word, blocks);
     extend_in(&journals, 2, word, blocks);
     journals.0[2].put_cursor(b"webhooks/2", b"progress").unwrap();
@@ -602,4 +610,40 @@ fn a_store_that_has_no_room_for_the_partitions_is_refused_at_once() {
         let refused = "the backup has 65 partitions, and a store on one machine has 64 at most".to_owned();
         assert_eq!(said, if fits { Ok(()) } else { Err(refused) });
     }
+}
+
+/// Damage of the block that begins with this Record of this partition.
+struct DamageAt(Partition, Sequence);
+
+impl Watch for DamageAt {
+    fn loses(&self, _: &[u8], _: Option<&[u8]>, _: Durability) -> bool {
+        false
+    }
+
+    fn damages(&self, block: &Block) -> bool {
+        (block.partition, block.first) == (self.0, self.1)
+    }
+}
+
+#[test]
+fn damage_in_one_partition_of_a_second_copy_ends_that_partition_alone() {
+    let folder = TempDir::new().unwrap();
+    let memory = MemoryStore::new();
+    let journals = three_in(memory.clone(), "a", 2);
+    run(&journals, folder.path(), 1 << 20).unwrap();
+    for partition in 0..3 {
+        extend_in(&journals, partition, "a", 3);
+    }
+    let watch = DamageAt(Partition(0), Sequence(7));
+    let damaged: Arc<dyn Store> = Arc::new(Watched { store: memory, watch });
+    let parts = Extents::parts_of(&damaged).unwrap();
+    let (again, told) = restored(folder.path(), Some(Tail::Store(&parts))).unwrap();
+    let told = told.tail.unwrap();
+    assert!(told.stopped.unwrap().to_string().contains("damaged at sequence 7"));
+    assert_eq!((told.records, again.heads().cut().to_string()), (14, "0=6,1=6,2=10".to_owned()));
+    // A backup of such a store is refused, and its folder stays as it was.
+    let before = files(folder.path());
+    let error = run(&Journals(parts), folder.path(), 1 << 20).unwrap_err();
+    assert!(matches!(error, BackupError::Store(StoreError::Damaged { .. })), "{error}");
+    assert_eq!(files(folder.path()), before);
 }

@@ -339,7 +339,7 @@ mod tests {
 
     #[test]
     fn a_flipped_bit_anywhere_is_found() {
-        let slot = to_bytes(7, &Heads::from([(Partition(0), (Sequence(9), BlockHash([3; 32])))]));
+        let slot = to_bytes(7, &AnchoredHeads::from([(Partition(0), (Sequence(9), BlockHash([3; 32])))]));
         for bit in 0..slot.len() * 8 {
             let mut flipped = slot.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);

@@ -1,4 +1,5 @@
-//! Store in memory whose changes of the state area a test watches, or loses.
+//! Store in memory whose changes of the state area a test watches, or loses, and whose blocks it
+//! damages.
 
 use std::sync::Arc;
 
@@ -12,6 +13,11 @@ use crate::store::{
 pub trait Watch: Send + Sync + 'static {
     /// Sees a change before it is made. True loses the change, without an error for its caller.
     fn loses(&self, key: &[u8], value: Option<&[u8]>, how: Durability) -> bool;
+
+    /// Whether a block reads as damaged.
+    fn damages(&self, _block: &Block) -> bool {
+        false
+    }
 }
 
 /// A store in memory, and the watcher of its state area.
@@ -49,7 +55,21 @@ impl<W: Watch> Store for Watched<W> {
         partition: Partition,
         from: Sequence,
     ) -> Box<dyn Iterator<Item = Result<Block, StoreError>> + Send + '_> {
-        self.store.blocks(partition, from)
+        let mut blocks = self.store.blocks(partition, from);
+        let mut has_ended = false;
+        Box::new(std::iter::from_fn(move || {
+            let block = blocks.next().filter(|_| !has_ended)?;
+            let block = block.and_then(|block| match self.watch.damages(&block) {
+                true => Err(StoreError::Damaged {
+                    folder: "memory".into(),
+                    sequence: Some(block.first),
+                    detail: "a chunk does not match its checksum".to_owned(),
+                }),
+                false => Ok(block),
+            });
+            has_ended = block.is_err();
+            Some(block)
+        }))
     }
 
     fn put_state(&self, tenure: Tenure, key: &[u8], value: Option<&[u8]>, how: Durability) -> Result<(), StoreError> {

@@ -20,8 +20,9 @@ use crate::checkpoint::{Checkpoint, digest_of};
 use crate::extents::Extent;
 use crate::resident::{Books, Resident};
 use crate::snapshots;
+use crate::store::Durability;
 use crate::store::{Block, BlockHash, Store};
-use crate::testkit::MemoryStore;
+use crate::testkit::{MemoryStore, Watch, Watched};
 
 const GROUP: GroupNumber = GroupNumber(1);
 const MERCHANT: LedgerId = LedgerId::Merchant(GROUP);
@@ -47,7 +48,10 @@ impl Scene {
 
     /// The same in the last of three partitions.
     fn of_three() -> Self {
-        let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+        Self::of_three_in(Arc::new(MemoryStore::new()))
+    }
+
+    fn of_three_in(store: Arc<dyn Store>) -> Self {
         let extent = |from, first, count| Extent { from: GroupNumber(from), first: Partition(first), count };
         let extents = Extents::new(vec![extent(0, 0, 2), extent(1, 2, 1)]).unwrap().keep(&*store).unwrap();
         Self::of(extents.all().map(|one| Part::take(Arc::clone(&store), one).unwrap()).collect())
@@ -739,4 +743,25 @@ fn checkpoints_tell_of_their_own_partition() {
     assert!(verified(&[nowhere]).unwrap_err().contains("expected partition 3, found a store with 3 partitions"));
     let stranger = Keyring::open([8; 32], Arc::clone(MemoryStore::new().part().store())).unwrap();
     assert!(verified(&[told[0], stranger.sign(other.checkpoint)]).unwrap_err().contains("the key "));
+}
+
+/// Damage of a block of the third partition.
+struct DamageInThird;
+
+impl Watch for DamageInThird {
+    fn loses(&self, _: &[u8], _: Option<&[u8]>, _: Durability) -> bool {
+        false
+    }
+
+    fn damages(&self, block: &Block) -> bool {
+        (block.partition, block.first) == (Partition(2), Sequence(4))
+    }
+}
+
+#[test]
+fn a_damaged_block_of_the_third_partition_is_found_there() {
+    let scene = Scene::of_three_in(Arc::new(Watched { store: MemoryStore::new(), watch: DamageInThird }));
+    fill_others(&scene);
+    let error = scene.verify().unwrap_err().to_string();
+    assert!(error.starts_with("partition 2: memory: damaged at sequence 4"), "{error}");
 }
