@@ -431,7 +431,10 @@ mod tests {
         parts
     }
 
-    fn contents(parts: &[Part]) -> (Vec<Vec<Block>>, Vec<DurableValue>, Vec<Option<Vec<u8>>>) {
+    /// Blocks and kept values of each partition, and the durable values.
+    type Contents = (Vec<Vec<Block>>, Vec<DurableValue>, Vec<Option<Vec<u8>>>);
+
+    fn contents(parts: &[Part]) -> Contents {
         let kept = parts.iter().map(|part| part.state(b"kept/value").unwrap()).collect();
         (parts.iter().map(blocks).collect(), crate::backup::durable_values(parts).unwrap(), kept)
     }
