@@ -152,19 +152,19 @@ fn tell(history: &History, lie: Lie, chance: usize) -> Option<(History, &'static
                     *told = without(told, place as u64, lost);
                 }
             }
-            return Some((lied, &[Rule::Lost]));
+            Some((lied, &[Rule::Lost]))
         }
         Lie::Double => {
             list.push(list[place]);
             with_last_read(&mut lied, &list);
-            return Some((lied, &[Rule::Twice]));
+            Some((lied, &[Rule::Twice]))
         }
         Lie::Refuse => {
             let is_its =
                 |operation: &&mut Operation| matches!(operation.what, What::Append(found, _) if found == list[place]);
             let append = lied.operations.iter_mut().find(is_its)?;
             append.what = What::Append(list[place], Outcome::Refused);
-            return Some((lied, &[Rule::RefusedIsThere]));
+            Some((lied, &[Rule::RefusedIsThere]))
         }
         Lie::Forget => {
             let element = *list.iter().find(|element| acknowledged(element))?;
@@ -173,7 +173,7 @@ fn tell(history: &History, lie: Lie, chance: usize) -> Option<(History, &'static
             let told = Told::Page { first: 0, elements: list[..place].to_vec(), length: place as u64 };
             let read = Operation { invoked: end + 1, completed: end + 2, ..read_of_all(0, &[]) };
             lied.operations.insert(0, Operation { what: What::Read(told), ..read });
-            return Some((lied, &[Rule::Stale]));
+            Some((lied, &[Rule::Stale]))
         }
         Lie::Reorder => {
             let follows =
@@ -192,10 +192,7 @@ fn tell(history: &History, lie: Lie, chance: usize) -> Option<(History, &'static
                 }
             }
             // Other reads contradict it too.
-            return Some((
-                lied,
-                &[Rule::AppendsReordered, Rule::FromTheFuture, Rule::Stale, Rule::WentBack, Rule::WrongSum],
-            ));
+            Some((lied, &[Rule::AppendsReordered, Rule::FromTheFuture, Rule::Stale, Rule::WentBack, Rule::WrongSum]))
         }
         Lie::Swap => {
             let other = (place + 1) % list.len();
