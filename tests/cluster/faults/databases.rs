@@ -137,9 +137,9 @@ async fn is_linearizable(
 async fn a_history_over_a_primary_that_dies_is_linearizable() {
     let Some(pair) = Pair::start() else { return };
     let dies = async |pair: &mut Pair, recorder: &Recorder, processes: Processes| {
-        recorder.mark();
         tokio::task::block_in_place(|| {
             pair.primary.crash();
+            recorder.mark();
             pair.promote();
         });
         processes.serving(&pair.addresses).await
@@ -152,9 +152,9 @@ async fn a_history_over_a_primary_that_dies_is_linearizable() {
 async fn a_history_over_a_primary_that_is_paused_and_replaced_is_linearizable() {
     let Some(pair) = Pair::start() else { return };
     let is_replaced = async |pair: &mut Pair, recorder: &Recorder, processes: Processes| {
-        recorder.mark();
         tokio::task::block_in_place(|| {
             Pair::pause(&pair.primary);
+            recorder.mark();
             pair.promote();
         });
         let serving = processes.serving(&pair.addresses).await;
@@ -174,7 +174,6 @@ async fn a_history_over_a_primary_that_is_paused_and_replaced_is_linearizable() 
 async fn a_history_over_a_primary_that_forgets_is_linearizable() {
     let Some(pair) = Pair::start() else { return };
     let forgets = async |pair: &mut Pair, recorder: &Recorder, processes: Processes| {
-        recorder.mark();
         Pair::pause(&pair.standby);
         tokio::time::sleep(Duration::from_millis(700)).await;
         tokio::task::block_in_place(|| {
@@ -184,6 +183,7 @@ async fn a_history_over_a_primary_that_forgets_is_linearizable() {
         tokio::time::sleep(Duration::from_secs(TAKEOVER_SECONDS + 1)).await;
         tokio::task::block_in_place(|| {
             pair.primary.crash();
+            recorder.mark();
             pair.standby.signal_all("CONT");
             pair.promote();
         });
@@ -197,11 +197,11 @@ async fn a_history_over_a_restart_of_everything_is_linearizable() {
     let Some(pair) = Pair::start() else { return };
     let restarts = async |pair: &mut Pair, recorder: &Recorder, processes: Processes| {
         let restart = |server: &Server| {
-            recorder.mark();
             pair.primary.crash();
             pair.standby.crash();
             server.kill();
             server.wait();
+            recorder.mark();
             pair.addresses.remove(server);
             pair.primary.go_on();
             pair.standby.go_on();

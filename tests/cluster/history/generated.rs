@@ -2,9 +2,12 @@
 //! not, and are found out. On small ones that are only noise, the checker says what the independent
 //! one of [`super::second_judge`] says.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use proptest::prelude::*;
 
 use super::checker::{Rule, faults};
+use super::edn::written;
 use super::second_judge::{last_read, read_of_all, value, wing_gong_accepts};
 use super::{Element, History, List, NEVER, Nanos, Operation, Outcome, Told, What};
 
@@ -255,6 +258,45 @@ proptest! {
                 }
             }
         }
+    }
+
+    #[test]
+    fn a_history_for_elle_reads_back(steps in prop::collection::vec(step(), 1..60)) {
+        let history = run(&steps);
+        let (mut under_way, mut ended) = (BTreeMap::new(), BTreeSet::new());
+        let mut reads: Vec<Vec<Element>> = Vec::new();
+        for (index, line) in written(&history).lines().filter(|line| !line.starts_with(';')).enumerate() {
+            let field = |name: &str| line.split_once(name).unwrap().1.split([',', '}']).next().unwrap().trim().to_owned();
+            prop_assert_eq!(field(":index"), index.to_string());
+            let (kind, value, process) = (field(":type"), field(":value"), field(":process"));
+            if kind == ":invoke" {
+                prop_assert!(!ended.contains(&process), "it does not know what its last one came to: {line}");
+                prop_assert_eq!(under_way.insert(process, value), None);
+                continue;
+            }
+            let asked = under_way.remove(&process).unwrap();
+            match value.strip_prefix("[[:r 0 [") {
+                Some(told) => {
+                    prop_assert_eq!((asked.as_str(), kind.as_str()), ("[[:r 0 nil]]", ":ok"));
+                    reads.push(told.trim_end_matches(']').split_whitespace().map(|word| word.parse().unwrap()).collect());
+                }
+                None => prop_assert_eq!(asked, value),
+            }
+            if kind == ":info" {
+                ended.insert(process);
+            }
+        }
+        prop_assert!(under_way.is_empty());
+        // The list in the order of the reads' ends, as far as each tells.
+        let list = last_read(&history);
+        let mut told: Vec<&Operation> = history.operations.iter().collect();
+        told.sort_by_key(|operation| operation.completed);
+        let lengths = told.iter().filter_map(|operation| match operation.what {
+            What::Read(Told::Page { length, .. } | Told::Length(length)) => Some(length as usize),
+            _ => None,
+        });
+        let expected: Vec<Vec<Element>> = lengths.map(|length| list[..length].to_vec()).collect();
+        prop_assert_eq!(reads, expected);
     }
 
     #[test]
