@@ -128,6 +128,9 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     ("CONTRIBUTING.md", "CENTAVO_SIM_SEED", Run("", &[])),
     ("docs/architecture.md", "merchants ──HTTP──►", Text),
     ("docs/decisions.md", "centavo verify --data DIR", Run(HELP_KNOWS, &[("ID|all|P-all", "ID"), ("DIR|URL", "DIR")])),
+    ("docs/testing.md", "CENTAVO_POSTGRES=required cargo test --test cluster hist", Run("", &[])),
+    ("docs/testing.md", "3 Separated(LosesAnswers)", Text),
+    ("docs/testing.md", "WentBack: sales of merchant 0", Text),
     ("docs/operating.md", "cargo build --profile dist", Run("own operating", &[("target/dist/centavo", "centavo")])),
     ("docs/operating.md", "curl -X POST localhost:8081/ops/merchants", Run("", &[])),
     (
