@@ -150,6 +150,23 @@ async fn books_are_whole_at_every_cut() {
     let entries = world.ops_get(&format!("/ops/reports/general-ledger?at={at}")).await.expect(200);
     assert_eq!(entries["count"], exported.len());
 
+    // The hash covers the Records of each partition: one more in any of them is another head.
+    let mut heads = BTreeSet::from([text(&report["head"])]);
+    for partition in 0..PARTITIONS {
+        let mut more = before["cut"].clone();
+        more[partition.to_string()] = json!(more[partition.to_string()].as_u64().unwrap() + 1);
+        let report = world.ops_get(&format!("/ops/reports/fees?at={}", cut_text(&more))).await.expect(200);
+        heads.insert(text(&report["head"]));
+    }
+    assert_eq!(heads.len(), 1 + usize::from(PARTITIONS));
+
+    // Accounts of all ledgers, on pages of now and of the past, and as a file.
+    let (now, past) = (ledger_pages(&world, "").await, ledger_pages(&world, &format!("&at={at}")).await);
+    assert_eq!(now.keys().collect::<Vec<_>>(), past.keys().collect::<Vec<_>>());
+    assert!(now.len() >= 7 * 10 && now != past, "{}", now.len());
+    let file = world.ops_get(&format!("/ops/trial-balance?format=csv&at={at}")).await;
+    assert_eq!(file.text.lines().count(), 1 + past.len());
+
     // Each ledger's own books are of its partition.
     for merchant in merchants.iter().take(3) {
         let ledger = merchant.ledger();
@@ -162,6 +179,24 @@ async fn books_are_whole_at_every_cut() {
         let sum: i64 = past["accounts"].as_array().unwrap().iter().map(|row| row["balance"].as_i64().unwrap()).sum();
         assert_eq!(sum, 0);
     }
+}
+
+/// All accounts of the trial balance, from pages of four, each once, with their balances.
+async fn ledger_pages(world: &World, query: &str) -> BTreeMap<(String, String), i64> {
+    let mut all = BTreeMap::new();
+    for page in 1.. {
+        let path = format!("/ops/trial-balance?per_page=4&page={page}{query}");
+        let balance = world.ops_get(&path).await.expect(200);
+        for row in balance["accounts"].as_array().unwrap() {
+            let account = (text(&row["ledger"]), text(&row["account"]));
+            assert!(all.insert(account, row["balance"].as_i64().unwrap()).is_none(), "twice: {row}");
+        }
+        if page >= balance["pages"].as_u64().unwrap() {
+            assert_eq!(all.len() as u64, balance["total"].as_u64().unwrap(), "{path}");
+            return all;
+        }
+    }
+    all
 }
 
 #[tokio::test]
@@ -240,7 +275,10 @@ async fn the_audit_trail_and_the_queue_are_of_all_partitions() {
     assert_eq!((ids, &queue["total"]), (drafts, &json!(7)), "oldest first");
 
     let whole = world.ops_get("/ops/audit?per_page=100").await.expect(200);
-    let times: Vec<_> = items(&whole).iter().map(|row| time(&row["at"])).collect();
+    // Records of one commit are booked at the same time, and decided at times of their own.
+    let booked: BTreeMap<_, _> =
+        listed_all(&world).await.iter().map(|record| (place(record), time(&record["booked_at"]))).collect();
+    let times: Vec<_> = items(&whole).iter().map(|row| booked[&place(row)]).collect();
     assert!(times.is_sorted_by(|newer, older| newer >= older));
     assert!(times.len() as u64 == whole["total"].as_u64().unwrap() && times.len() >= 14, "{}", times.len());
     let mut paged = Vec::new();
