@@ -16,6 +16,9 @@ const WRITERS: usize = 5;
 const READERS: usize = 4;
 const MERCHANTS: usize = 3;
 
+/// How long a process may wait for the end of another one.
+const WAIT_MAX: Duration = Duration::from_secs(300);
+
 /// These tests are loads, and run one after the other.
 static TURN: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
 
@@ -79,6 +82,7 @@ impl Cluster {
         let addresses = self.addresses.clone();
         tokio::spawn(async move {
             let launch = on(&data, &address).with("CENTAVO_POSTGRES_TAKEOVER_SECONDS", seconds.to_string());
+            let launch = launch.with_patience(WAIT_MAX);
             let server = Server::start(&launch).await.unwrap();
             addresses.add(&server);
             Node { server, proxy }

@@ -41,17 +41,10 @@ impl Pair {
     }
 
     async fn process(data: &Path, address: &str, addresses: &Addresses) -> Server {
-        // A process that waits may do so for longer than a start is waited for.
-        let deadline = Instant::now() + 3 * PATIENCE;
-        loop {
-            match Server::start(&on(data, address).with("CENTAVO_POSTGRES_STANDBY", "on")).await {
-                Ok(server) => {
-                    addresses.add(&server);
-                    return server;
-                }
-                Err(refused) => assert!(Instant::now() < deadline, "{refused}"),
-            }
-        }
+        let launch = on(data, address).with("CENTAVO_POSTGRES_STANDBY", "on").with_patience(WAIT_MAX);
+        let server = Server::start(&launch).await.unwrap();
+        addresses.add(&server);
+        server
     }
 
     fn address(&self) -> String {

@@ -24,7 +24,7 @@ use super::{Element, History, NEVER, Nanos, Operation, Outcome, THE_END, Told, W
 /// How long a client waits for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
 /// How long a client waits after its charge, after what it read, and after no answer.
-const PAUSE: Duration = Duration::from_millis(20);
+const PAUSE: Duration = Duration::from_millis(40);
 const PAUSE_OF_READERS: Duration = Duration::from_millis(4);
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(50);
 /// How long servers have to give a clear answer once nothing disturbs them.

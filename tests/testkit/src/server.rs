@@ -37,6 +37,7 @@ pub struct Launch<'a> {
     stdout: Option<&'a Path>,
     open_files_max: Option<u64>,
     rate_limit: &'static str,
+    patience: Duration,
     environment: Vec<(String, String)>,
 }
 
@@ -71,7 +72,15 @@ impl<'a> Launch<'a> {
             ("CENTAVO_BALLAST_BYTES", BALLAST_BYTES),
         ];
         let environment = small.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
-        Self { data, shim: None, stdout: None, open_files_max: None, rate_limit: "off", environment }
+        Self {
+            data,
+            shim: None,
+            stdout: None,
+            open_files_max: None,
+            rate_limit: "off",
+            patience: PATIENCE,
+            environment,
+        }
     }
 
     /// Lets the server's power be cut.
@@ -82,6 +91,11 @@ impl<'a> Launch<'a> {
     /// Keeps what the server writes on standard output.
     pub fn with_stdout(self, stdout: &'a Path) -> Self {
         Self { stdout: Some(stdout), ..self }
+    }
+
+    /// Waits longer until it serves: for a process that waits for another one to end.
+    pub fn with_patience(self, patience: Duration) -> Self {
+        Self { patience, ..self }
     }
 
     /// Limits the rate of requests, by the default numbers.
@@ -130,7 +144,8 @@ impl Server {
         let (log, (serving, addresses)) = (Log::default(), channel());
         let kept = Arc::clone(&log);
         let reader = std::thread::spawn(move || listen_to(stderr, &kept, &serving));
-        let told = tokio::task::spawn_blocking(move || addresses.recv_timeout(PATIENCE)).await.expect("a thread");
+        let patience = launch.patience;
+        let told = tokio::task::spawn_blocking(move || addresses.recv_timeout(patience)).await.expect("a thread");
         if let Ok([public, operations]) = told {
             return Ok(Self { child: Mutex::new(child), log, public, operations });
         }
@@ -202,7 +217,7 @@ impl fmt::Display for Refused {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.status {
             Some(status) => write!(formatter, "it ended with {status}: {}", self.said),
-            None => write!(formatter, "it did not serve within {} seconds: {}", PATIENCE.as_secs(), self.said),
+            None => write!(formatter, "it did not serve in time: {}", self.said),
         }
     }
 }
