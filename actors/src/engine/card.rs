@@ -104,7 +104,8 @@ impl Engine {
             self.ask_acquirer(group, ChargeCard { charge, amount, installments, method, card }, permit).await?;
         let answer = match outcome {
             Outcome::Recorded(record) => ChargeOutcome::told_by(&record, charge).as_ref().and_then(FirstAnswer::of),
-            _ => self.first_answer(charge)?,
+            // The order is booked: what cannot be read now is no refusal.
+            _ => self.first_answer(charge).map_err(|_| Unavailable::OutcomeUnknown)?,
         };
         let charged = || Some(CardCharged { charge, terms: terms_opened_by(&opened)?.1.clone(), answer: answer? });
         charged().map(Outcome::Recorded).ok_or_else(|| Unavailable::contradicting("a card charge"))
