@@ -41,10 +41,13 @@ impl Books {
     /// Reads all that a server says.
     pub async fn read(server: &Server, merchants: &[Callers]) -> Result<Self, String> {
         let client = client();
-        let mut books = Self { cut: cut(&client, server).await?, pages: BTreeMap::new(), charges: Vec::new() };
+        let last = last_of_each(&client, server).await?;
+        let mut books = Self { cut: last.values().sum(), pages: BTreeMap::new(), charges: Vec::new() };
         books.read_pages(&client, server, Page::of_operators("/ops/trial-balance")).await?;
         for tenth in 1..10 {
-            let past = format!("/ops/trial-balance?at={}", (books.cut * tenth / 10).max(1));
+            let part = |last: u64| (last * tenth / 10).max(1).min(last);
+            let at: Vec<_> = last.iter().map(|(partition, last)| format!("{partition}={}", part(*last))).collect();
+            let past = format!("/ops/trial-balance?at={}", at.join(","));
             books.read_pages(&client, server, Page::of_operators(past)).await?;
         }
         for callers in merchants {
@@ -136,11 +139,16 @@ impl Answer {
     }
 }
 
-/// The last Record that a server has published.
+/// How many Records a server has published.
 pub async fn cut(client: &Client, server: &Server) -> Result<u64, String> {
+    Ok(last_of_each(client, server).await?.values().sum())
+}
+
+/// The last Record of each partition.
+async fn last_of_each(client: &Client, server: &Server) -> Result<BTreeMap<u16, u64>, String> {
     let page = Page::of_operators("/ops/trial-balance");
     let body = page.read(client, server).await?.must_be_there(&page)?;
-    body["cut"]["0"].as_u64().ok_or_else(|| format!("no cut in {body}"))
+    serde_json::from_value(body["cut"].clone()).map_err(|error| format!("no cut in {body}: {error}"))
 }
 
 /// The first place where two bodies differ.
