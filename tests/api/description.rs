@@ -108,6 +108,8 @@ impl Description {
         }
         if let Some(sequence) = answer.header("centavo-sequence") {
             assert!(!response["headers"]["Centavo-Sequence"].is_null(), "Centavo-Sequence is not described: {at}");
+            let is_described = !response["headers"]["Centavo-Partition"].is_null();
+            assert!(is_described || answer.header("centavo-partition").is_none(), "Centavo-Partition: {at}");
             assert!(sequence.parse::<u64>().is_ok_and(|sequence| sequence > 0), "Centavo-Sequence {sequence}: {at}");
         }
         let media_type = answer.header("content-type").unwrap_or_default().split(';').next().unwrap().to_owned();

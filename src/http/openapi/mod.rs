@@ -349,7 +349,7 @@ fn complete_response(status: u16, response: &mut Value, of_merchants: bool, meth
     }
     let mut names = vec!["X-Request-Id", "Api-Version", "X-Sandbox"];
     if matches!(status, 200..300 | 402 | 502) {
-        names.extend((method != "get").then_some("Centavo-Sequence"));
+        names.extend(["Centavo-Sequence", "Centavo-Partition"].iter().filter(|_| method != "get"));
         names.extend((method == "post").then_some("Idempotent-Replayed"));
     }
     if of_merchants && status != 401 {
@@ -440,11 +440,15 @@ fn headers() -> Value {
                 Absent where nothing was written.",
             "schema": {"type": "integer", "minimum": 1},
         }),
+        "Centavo-Partition": json!({
+            "description": "The partition of that Record; absent where it is 0.",
+            "schema": {"type": "integer", "minimum": 1},
+        }),
         "RateLimit": text("What is left of the limit, and when it is full again."),
         "RateLimit-Policy": text("The limit: how many requests in how many seconds."),
         "X-Cut": always("The last Record that counts, by partition of the journal: `0=42`, with commas between partitions."),
         "Report-Cut": always("The last Record that counts, by partition of the journal: `0=42`, with commas between partitions."),
-        "Report-Head": always("SHA-256 of the block that has this Record, hexadecimal."),
+        "Report-Head": always("SHA-256 of the block that has this Record, hexadecimal; of several partitions the SHA-256 of these hashes."),
         "Retry-After": seconds("When to try again, in seconds."),
         "WWW-Authenticate": always("`Bearer`."),
     })
