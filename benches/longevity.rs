@@ -225,7 +225,7 @@ fn statement(engine: &Engine, recipient: LedgerId, skip: u64) -> Duration {
     let begun = Instant::now();
     let (_, page) = engine.splits(recipient, 0..u64::MAX, skip, 20).expect("a page");
     for split in page {
-        engine.record(engine.position_of_ledger(recipient, split.sequence)).expect("a Record");
+        engine.record(engine.position_of(recipient, split.sequence)).expect("a Record");
     }
     begun.elapsed()
 }

@@ -165,7 +165,7 @@ fn write(
 ) -> Result<Exported, BoxError> {
     let merchant = LedgerId::Merchant(group);
     know_group(&app.engine, group, &mut exporter);
-    let partition = app.engine.position_of(group, Sequence::FIRST).partition;
+    let partition = app.engine.position_of(LedgerId::Merchant(group), Sequence::FIRST).partition;
     let mut after = begin(&app.engine, request, through, &mut exporter)?.of(partition);
     let last = through.of(partition);
     let mut pace = ReadPace::new(&app.engine);

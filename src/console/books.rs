@@ -145,7 +145,7 @@ async fn ledger_screen(app: &App, visit: &Visit, name: &str, parts: &Parts) -> R
         Some(cut) => app.engine.ledger_as_of(ledger, cut)?,
         None => app.engine.accounts(ledger).await?,
     };
-    let partition = app.engine.position_of_ledger(ledger, Sequence::FIRST).partition;
+    let partition = app.engine.position_of(ledger, Sequence::FIRST).partition;
     let through = cut.as_ref().map_or(Sequence(u64::MAX), |cut| cut.of(partition));
     let Listed { total, items } = app.engine.entries_through(ledger, through, page.skip(), page.count())?;
     let records = items.collect::<Result<Vec<_>, _>>()?;

@@ -323,7 +323,7 @@ impl Key<'_> {
         let found = self.engine.find_key(owner, idempotency.key)?;
         let fresh = LookedUp::Fresh(Some(KeyLookup { idempotency, looked_up_through: found.looked_up_through }));
         let Some(sequence) = found.sequence else { return Ok(fresh) };
-        let at = self.engine.position_of_ledger(owner, sequence);
+        let at = self.engine.position_of(owner, sequence);
         let record = self.engine.record(at)?;
         if record.effective_at.plus_ms(IDEMPOTENCY_KEPT_MS) <= self.engine.now() {
             return Ok(fresh);

@@ -2,7 +2,7 @@
 
 use actors::cut::Position;
 use actors::engine::{Engine, ListedWebhookEvent};
-use ledger::id::{GroupNumber, ObjectId};
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use ledger::webhook_events::WebhookEvent;
@@ -57,6 +57,6 @@ impl OutboxEvent {
 
     /// The place of its Record.
     pub fn position(&self, engine: &Engine) -> Position {
-        engine.position_of(self.group, self.listed.sequence)
+        engine.position_of(LedgerId::Merchant(self.group), self.listed.sequence)
     }
 }

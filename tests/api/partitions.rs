@@ -34,7 +34,7 @@ async fn traded(world: &World) -> Vec<Merchant<'_>> {
     }
     let of_merchant = |merchant: &Merchant<'_>| {
         let group = world.engine().ids().group(ledger::id::ObjectId::parse(&merchant.id).unwrap());
-        world.engine().position_of(group, actors::store::Sequence::FIRST).partition.0
+        world.engine().position_of(ledger::id::LedgerId::Merchant(group), actors::store::Sequence::FIRST).partition.0
     };
     let used: BTreeSet<_> = merchants.iter().map(of_merchant).collect();
     assert_eq!(used, (0..PARTITIONS).collect(), "all partitions are used");

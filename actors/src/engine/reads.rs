@@ -252,19 +252,9 @@ impl Engine {
         self.shards.iter().map(|shard| shard.published().0).sum()
     }
 
-    /// The place of a Record of a group's partition.
-    pub fn position_of(&self, group: GroupNumber, sequence: Sequence) -> Position {
-        self.shard(group).position(sequence)
-    }
-
     /// The place of a Record of a ledger's partition.
-    pub fn position_of_ledger(&self, ledger: LedgerId, sequence: Sequence) -> Position {
+    pub fn position_of(&self, ledger: LedgerId, sequence: Sequence) -> Position {
         self.shard_of(ledger).position(sequence)
-    }
-
-    /// Published Records through a cut, newest first. For a thread that may wait.
-    pub fn read_back(&self, through: &Cut) -> impl Iterator<Item = Result<BookedRecord, LoadError>> + '_ {
-        read_back(self.parts(), &through.up_to(&self.published()))
     }
 
     /// The Records about an object, oldest first. There may be Records about other objects among
