@@ -19,6 +19,12 @@ impl Clock {
         Self { offset_ms: AtomicI64::new(offset_ms), latest_ms: AtomicI64::new(not_before.0) }
     }
 
+    /// From now on it is at least `offset_ms` ahead of wall time, and at least at `not_before`.
+    pub(crate) fn begin(&self, offset_ms: i64, not_before: Timestamp) {
+        self.offset_ms.fetch_max(offset_ms, Ordering::AcqRel);
+        self.latest_ms.fetch_max(not_before.0, Ordering::AcqRel);
+    }
+
     /// The time now: wall time plus the offset, never before a time that it gave earlier.
     pub(crate) fn now(&self) -> Timestamp {
         let now = wall_ms().saturating_add(self.offset_ms.load(Ordering::Acquire));

@@ -12,12 +12,14 @@ mod kept;
 mod new_ids;
 mod opening;
 mod outcome;
+mod ownership;
 mod pix;
 mod preview;
 mod reads;
 mod refund;
 mod schedule;
 mod shard;
+mod shards;
 mod space;
 mod subscription;
 mod withdrawal;
@@ -52,11 +54,13 @@ use crate::rails::Rails;
 use crate::records::{self, LoadError, may_wait};
 use crate::resident::{Books, Envelope};
 use crate::seal::{Keyring, SealError, stocked_random_bytes};
-use crate::store::{Block, LongestWait, Monitor, Part, Sequence, Store, StoreError};
+use crate::store::{Block, LongestWait, Monitor, Part, Partition, Sequence, Store, StoreError};
 
 use acquirer::AcquirerBatches;
 use new_ids::NewIds;
+use ownership::Opening;
 use shard::Shard;
+use shards::Shards;
 
 pub use crate::balance_files::{
     AnticipatedOn, AnticipatedSums, AsOf, BalanceFileOptions, BalanceFiles, BooksAsOf, SumOfKind, SumsAsOf, Told,
@@ -76,6 +80,7 @@ pub use opening::{OpenError, check_store};
 pub use outcome::CommandContext;
 pub use pix::{NewPixCharge, PixEnded, PixOpened, PixPayment};
 pub use reads::{Listed, NewestCharges, Objects, Records, RecordsWith};
+pub use shards::{Hold, Role};
 
 /// How the engine is set up.
 pub struct EngineOptions {
@@ -193,8 +198,10 @@ impl From<SealError> for Unavailable {
 pub struct Engine {
     store: Arc<dyn Store>,
     extents: Arc<Extents>,
-    /// Each at the place of its partition's number.
-    shards: Vec<Arc<Shard>>,
+    shards: Shards,
+    /// All partitions in their order, to be read only.
+    reading: Vec<Part>,
+    opening: Opening,
     journal: Journal,
     journal_thread: Mutex<Option<thread::JoinHandle<()>>>,
     outbox_signal: Arc<OutboxSignal>,
@@ -234,35 +241,35 @@ const INSIDE_BYTES: usize = 4_096;
 /// Which shard a call is for.
 impl Engine {
     /// The shard of a group.
-    fn shard(&self, group: GroupNumber) -> &Arc<Shard> {
-        &self.shards[usize::from(self.extents.partition_of(group).0)]
+    fn shard(&self, group: GroupNumber) -> Arc<Shard> {
+        self.shards.at(self.extents.partition_of(group))
     }
 
     /// The shard of a ledger's group; that of the whole installation's house ledger for the house.
-    fn shard_of(&self, ledger: LedgerId) -> &Arc<Shard> {
+    fn shard_of(&self, ledger: LedgerId) -> Arc<Shard> {
         self.shard(ledger.group().unwrap_or(HOUSE))
     }
 
     /// The shard in which an object is, if there is one of this id. Not for the ids of batches and
     /// periods, which name no group.
-    fn shard_with(&self, id: ObjectId) -> &Arc<Shard> {
+    fn shard_with(&self, id: ObjectId) -> Arc<Shard> {
         self.shard(self.ids.group(id))
     }
 
     /// The shard of what is booked for the whole installation.
-    fn house_shard(&self) -> &Arc<Shard> {
+    fn house_shard(&self) -> Arc<Shard> {
         self.shard(HOUSE)
     }
 
     /// The shard with a Record, if there is such a Record yet.
-    fn shard_at(&self, at: Position) -> Option<&Arc<Shard>> {
-        let shard = self.shards.get(usize::from(at.partition.0))?;
+    fn shard_at(&self, at: Position) -> Option<Arc<Shard>> {
+        let shard = self.shards.get(at.partition)?;
         (Sequence::FIRST..=shard.published()).contains(&at.sequence).then_some(shard)
     }
 
-    /// The partitions, in their order.
+    /// The partitions, in their order, to be read only.
     fn parts(&self) -> impl Iterator<Item = &Part> {
-        self.shards.iter().map(|shard| shard.part())
+        self.reading.iter()
     }
 }
 
@@ -408,8 +415,8 @@ impl Engine {
 
     /// The blocks of one partition alone.
     pub fn blocks_of(&self, from: Position) -> impl Iterator<Item = Result<Block, LoadError>> + '_ {
-        let shard = self.shards.get(usize::from(from.partition.0)).into_iter();
-        shard.flat_map(move |shard| shard.part().blocks(from.sequence)).map(|block| block.map_err(LoadError::from))
+        let part = self.reading.get(usize::from(from.partition.0)).into_iter();
+        part.flat_map(move |part| part.blocks(from.sequence)).map(|block| block.map_err(LoadError::from))
     }
 
     /// The frames that a backup with everything before these Records lacks; see
@@ -430,17 +437,20 @@ impl Engine {
         self.opening_shard(key).next_group(&self.extents)
     }
 
-    /// The shard of a new group: by the key, so that a retry meets its first; without one that with
-    /// the fewest groups.
-    fn opening_shard(&self, key: Option<Fingerprint>) -> &Arc<Shard> {
+    /// The partition of a new group: by the key, so that a retry meets its first; without one that
+    /// with the fewest groups among those that this process has.
+    pub fn opening_partition(&self, key: Option<Fingerprint>) -> Partition {
         let growing = self.extents.growing();
-        let shards = &self.shards[usize::from(growing.first.0)..][..usize::from(growing.count)];
-        let by_key = key.map(|Fingerprint(bytes)| u128::from_be_bytes(bytes) % shards.len() as u128);
-        let place = by_key.map_or_else(
-            || (0..shards.len()).min_by_key(|place| shards[*place].next_group(&self.extents)).unwrap_or_default(),
-            |place| place as usize,
-        );
-        &shards[place]
+        let partition = |place: u16| Partition(growing.first.0 + place);
+        if let Some(Fingerprint(bytes)) = key {
+            return partition((u128::from_be_bytes(bytes) % u128::from(growing.count)) as u16);
+        }
+        let places = (0..growing.count).filter(|place| self.shards.role(partition(*place)) == Role::Owner);
+        partition(places.min_by_key(|place| self.shards.at(partition(*place)).next_group(&self.extents)).unwrap_or(0))
+    }
+
+    fn opening_shard(&self, key: Option<Fingerprint>) -> Arc<Shard> {
+        self.shards.at(self.opening_partition(key))
     }
 
     /// True while commands are under way: background work leaves the cores to them.

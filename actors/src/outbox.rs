@@ -60,6 +60,12 @@ impl OutboxSignal {
         }
     }
 
+    /// Notes groups whose partition was taken or is given up.
+    pub(crate) fn note_groups(&self, groups: Vec<GroupNumber>) {
+        self.groups.lock().extend(groups);
+        self.came.notify_one();
+    }
+
     /// Waits until something was noted, or until it is time to look at the clock.
     pub async fn came(&self) {
         self.came.notified().await;

@@ -58,7 +58,7 @@ impl Engine {
     /// Every account of every ledger in order, and the cut through which they are folded.
     pub fn trial_balance(&self) -> (Cut, Vec<(LedgerId, Account, Balance)>) {
         let (mut through, mut rows) = (Vec::new(), Vec::new());
-        for shard in &self.shards {
+        for shard in self.shards.all() {
             let (last, of_shard) = shard.read_model().trial_balance();
             through.push(last);
             rows.extend(of_shard);
@@ -71,7 +71,7 @@ impl Engine {
     /// by partition, each at one cut.
     pub fn trial_balance_page(&self, skip: u64, most: usize) -> TrialBalance {
         let (mut through, mut is_balanced, mut total, mut rows) = (Vec::new(), true, 0, Vec::new());
-        for shard in &self.shards {
+        for shard in self.shards.all() {
             let page = shard.read_model().trial_balance_page(skip.saturating_sub(total), most - rows.len());
             through.push(page.through);
             is_balanced &= page.is_balanced;
@@ -84,7 +84,7 @@ impl Engine {
     /// The sums of the accounts of all ledgers by kind.
     pub fn totals(&self) -> Totals {
         let (mut through, mut is_balanced, mut sums) = (Vec::new(), true, Vec::new());
-        for shard in &self.shards {
+        for shard in self.shards.all() {
             let (last, of_shard_balanced, of_shard) = shard.read_model().totals();
             through.push(last);
             is_balanced &= of_shard_balanced;
@@ -104,7 +104,7 @@ impl Engine {
         partition: Partition,
         previous: Option<[u8; 32]>,
     ) -> Result<Option<SignedCheckpoint>, LoadError> {
-        let Some(shard) = self.shards.get(usize::from(partition.0)) else { return Ok(None) };
+        let Some(shard) = self.shards.get(partition) else { return Ok(None) };
         loop {
             let (sequence, totals) = shard.read_model().digest_of_totals();
             if sequence < Sequence::FIRST {
@@ -131,9 +131,9 @@ impl Engine {
         through: &Cut,
         of_shard: impl Fn(&Shard, Sequence) -> Result<T, LoadError>,
     ) -> Result<Vec<(Partition, T)>, LoadError> {
-        let shards = self.shards.iter().map(|shard| {
+        let shards = self.shards.all().into_iter().map(|shard| {
             let partition = shard.part().partition();
-            Ok((partition, of_shard(shard, through.of(partition).min(shard.published()))?))
+            Ok((partition, of_shard(&shard, through.of(partition).min(shard.published()))?))
         });
         shards.collect()
     }
@@ -169,7 +169,7 @@ impl Engine {
         let published = self.published();
         let mut sums = SumsAsOf::of(through.up_to(&published));
         let mut before = 0;
-        for shard in &self.shards {
+        for shard in self.shards.all() {
             let through = sums.through.of(shard.part().partition());
             let of_all = Cell::new(0);
             let of_shard = shard.balance_files.sums_as_of(through, |read, of| {
@@ -203,7 +203,7 @@ impl Engine {
 
     /// The last published Records that were booked before a time.
     pub fn last_booked_before(&self, time: Timestamp) -> Result<Cut, LoadError> {
-        let last = self.shards.iter().map(|shard| shard.last_booked_before(time));
+        let last = self.shards.all().into_iter().map(|shard| shard.last_booked_before(time));
         last.collect::<Result<_, _>>().map(Cut::new)
     }
 
@@ -226,6 +226,6 @@ impl Engine {
     /// Makes the balance files that are missing now, so that a test finds the same files every
     /// time.
     pub fn settle_balance_files(&self) -> Result<(), LoadError> {
-        self.shards.iter().try_for_each(|shard| shard.balance_files.settle(shard.published()))
+        self.shards.all().iter().try_for_each(|shard| shard.balance_files.settle(shard.published()))
     }
 }

@@ -129,7 +129,8 @@ impl Engine {
         let unique =
             looked_up_through.map(|looked_up_through| UniqueLookup { key: transaction_key, looked_up_through });
         let sealed = self.keyring.seal_value(SealedFor::pix_destination(id), now, &destination)?;
-        let _first_try = self.shard(group).cashouts.first_try(id);
+        let shard = self.shard(group);
+        let _first_try = shard.cashouts.first_try(id);
         let transaction = transaction.id;
         let command = MerchantCommand::CreateCashout { id, transaction, transaction_key, amount, destination: sealed };
         let envelope = Envelope { command, key, unique, requester, permit: Arc::clone(&permit) };
@@ -202,7 +203,8 @@ impl Engine {
             Found::EndedBefore => true,
             Found::UnderWay | Found::Unknown => false,
         };
-        let mut asked = self.shard(group).cashouts.asked.lock();
+        let shard = self.shard(group);
+        let mut asked = shard.cashouts.asked.lock();
         if has_ended {
             asked.remove(&id);
         } else {

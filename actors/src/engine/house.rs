@@ -44,7 +44,8 @@ impl Engine {
     ) -> Result<Outcome, Unavailable> {
         let context = context.into();
         // The Record of the command before is published, so that its effect and its key are found.
-        let _one_at_a_time = self.house_shard().house.lock().await;
+        let house = self.house_shard();
+        let _one_at_a_time = house.house.lock().await;
         if let Some(key) = &context.key
             && self.find_key(LedgerId::System, key.idempotency.key)?.sequence.is_some()
         {
@@ -67,7 +68,8 @@ impl Engine {
         context: impl Into<CommandContext>,
     ) -> Result<Outcome, Unavailable> {
         // No month is closed between the look at the last closed one and the booking.
-        let _one_at_a_time = self.house_shard().house.lock().await;
+        let house = self.house_shard();
+        let _one_at_a_time = house.house.lock().await;
         let closed = self.closed_periods().last().map(|(month, _)| *month);
         self.command_recipient(recipient, RecipientCommand::EnterReturn { command, closed }, context).await
     }
@@ -76,7 +78,8 @@ impl Engine {
     /// when it is durable.
     pub async fn close_period(&self, month: Month, context: impl Into<CommandContext>) -> Result<Outcome, Unavailable> {
         let context = context.into();
-        let _one_at_a_time = self.house_shard().house.lock().await;
+        let house = self.house_shard();
+        let _one_at_a_time = house.house.lock().await;
         if let Some(key) = &context.key
             && self.find_key(LedgerId::System, key.idempotency.key)?.sequence.is_some()
         {
@@ -120,7 +123,7 @@ impl Engine {
             let closed = shard.read_model().closed_periods().into_iter();
             closed.map(|(month, by)| (month, shard.position(by))).collect::<Vec<_>>()
         };
-        self.shards.iter().flat_map(of_shard).collect()
+        self.shards.all().iter().flat_map(of_shard).collect()
     }
 
     /// Closes a month in each partition but that of the house, whose Record comes last: only then
@@ -128,7 +131,7 @@ impl Engine {
     /// over. These Records name no operator; that of the house does.
     async fn close_in_other_partitions(&self, month: Month) -> Result<(), Unavailable> {
         let house = self.house_shard();
-        for shard in self.shards.iter().filter(|shard| !Arc::ptr_eq(shard, house)) {
+        for shard in self.shards.all().iter().filter(|shard| !Arc::ptr_eq(shard, &house)) {
             if shard.read_model().closed_periods().last().is_some_and(|(closed, _)| month <= *closed) {
                 continue;
             }

@@ -16,20 +16,26 @@ use parking_lot::Mutex;
 const RANDOM_BITS: u64 = (1 << 42) - 1;
 
 /// Makes ids and remembers those of the current millisecond.
+#[derive(Default)]
 pub(super) struct NewIds {
     given: Mutex<Given>,
 }
 
+#[derive(Default)]
 struct Given {
     at: Timestamp,
     random: HashSet<u64>,
 }
 
 impl NewIds {
-    /// Ids of later milliseconds than `before`, when the journal's last block was booked. A clock
-    /// that stands there until wall time has caught up gives ids of the next millisecond.
-    pub(super) fn after(before: Timestamp) -> Self {
-        Self { given: Mutex::new(Given { at: before.plus_ms(1), random: HashSet::new() }) }
+    /// From now on ids are of later milliseconds than `before`, when the last block of a journal
+    /// was booked. A clock that stands there until wall time has caught up gives ids of the next
+    /// millisecond.
+    pub(super) fn begin_after(&self, before: Timestamp) {
+        let (mut given, begin) = (self.given.lock(), before.plus_ms(1));
+        if given.at < begin {
+            *given = Given { at: begin, random: HashSet::new() };
+        }
     }
 
     /// An id of a group. `now` is the engine's clock, and `random` gives random bits until there
@@ -65,7 +71,8 @@ mod tests {
     #[test]
     fn no_id_is_given_twice() {
         let first = Timestamp(1_790_000_000_000);
-        let (new_ids, ids) = (NewIds::after(first), IdKey::new([3; 16]));
+        let (new_ids, ids) = (NewIds::default(), IdKey::new([3; 16]));
+        new_ids.begin_after(first);
         // Random values that repeat; bits above those of an id make no difference.
         let mut chance = [7, 7, 7 | 1 << 42, 8, 7, 8].into_iter();
         let mut draw = |now: Timestamp| {

@@ -5,8 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use ledger::id::LedgerId;
 use ledger::merchant::MerchantState;
@@ -19,24 +18,20 @@ use tokio::task::spawn_blocking;
 
 use super::acquirer::AcquirerBatches;
 use super::new_ids::NewIds;
+use super::ownership::{Opening, give_up, put_to_sleep};
 use super::shard::Shard;
+use super::shards::Shards;
 use super::{Engine, EngineOptions, INSIDE_BYTES, read};
-use crate::actor::ActorContext;
 use crate::clock::Clock;
-use crate::extents::{ExtentError, Extents, HOUSE};
+use crate::extents::{ExtentError, Extents};
 use crate::journal::{Admission, Journal, JournalParts};
 use crate::load_shedding::LoadShedder;
 use crate::metrics::Metrics;
-use crate::outbox::OutboxSignal;
-use crate::read_model::ReadModel;
 use crate::records::LoadError;
 use crate::seal::{Keyring, SealError};
 use crate::snapshots;
 use crate::store::place::admit_serving;
-use crate::store::{Part, Sequence, SledOptions, SledStore, Store, StoreError};
-
-/// How long stopping waits for the actors to go to sleep.
-const SLEEP_MAX: Duration = Duration::from_secs(20);
+use crate::store::{Part, Partition, Sequence, SledOptions, SledStore, Store, StoreError};
 
 /// Why the engine does not open.
 #[derive(Debug, thiserror::Error)]
@@ -67,19 +62,6 @@ pub enum OpenError {
     /// There are groups in partitions that this process has not taken.
     #[error("not all partitions of this store were taken")]
     PartitionsMissing,
-}
-
-/// Everything that is read from the store before the first actor runs.
-struct Opened {
-    /// Of each partition, in their order.
-    contexts: Vec<ActorContext>,
-    keyring: Arc<Keyring>,
-    clock: Arc<Clock>,
-    metrics: Arc<Metrics>,
-    journal_thread: JoinHandle<()>,
-    /// When the last block of all partitions was booked.
-    last_booked_at: Timestamp,
-    outbox_signal: Arc<OutboxSignal>,
 }
 
 impl Engine {
@@ -127,50 +109,91 @@ impl Engine {
             }
             _ => return Err(OpenError::PartitionsMissing),
         };
-        let extents = Arc::new(extents);
-        let opened = read_store(parts, &extents, &options, progress).await?;
-        let Opened { contexts, keyring, clock, metrics, journal_thread, last_booked_at, outbox_signal } = opened;
-        let journal = contexts[0].journal.clone();
-        let mut shards = Vec::with_capacity(contexts.len());
-        for context in contexts {
-            shards.push(Shard::open(Arc::new(context), &extents, options.balance_files).await?);
+        let opened = Self::open_node(store, extents, options).await?;
+        let heads = spawn_blocking(move || -> Result<Vec<_>, StoreError> {
+            parts.into_iter().map(|part| Ok((part.head()?, part))).collect()
+        });
+        let heads = heads.await.expect("reading a head does not panic")?;
+        let total: u64 = heads.iter().map(|(head, _)| head.next.0 - 1).sum();
+        let (mut before, progress) = (0, Arc::new(Mutex::new(progress)));
+        for (head, part) in heads {
+            let progress = Arc::clone(&progress);
+            opened.take_up(part, move |read, _| progress.lock()(before + read, total)).await?;
+            before += head.next.0 - 1;
         }
-        let booked_batch = shards[usize::from(extents.partition_of(HOUSE).0)].read_model().booked_batch();
+        opened.prepare_keys(opened.now()).await;
+        Ok(opened)
+    }
+
+    /// Opens the engine of a node that has no partition of the store yet: see [`Engine::take_up`].
+    pub async fn open_node(
+        store: Arc<dyn Store>,
+        extents: Extents,
+        options: EngineOptions,
+    ) -> Result<Arc<Self>, OpenError> {
+        let (sandbox, master_key, checked) = (options.sandbox, options.master_key, Arc::clone(&store));
+        let partitions: Vec<Partition> = extents.all().collect();
+        let all = partitions.clone();
+        let keyring = spawn_blocking(move || -> Result<_, OpenError> {
+            admit_serving(&*checked)?;
+            check_mode(&*checked, &all, sandbox)?;
+            Ok(Keyring::open(master_key, checked)?)
+        });
+        let keyring = Arc::new(keyring.await.expect("opening the keys does not panic")?);
+        let (clock, metrics) = (Arc::new(Clock::new(0, Timestamp(0))), Arc::new(Metrics::default()));
+        let (journal, journal_thread) = Journal::start(JournalParts {
+            store: Arc::clone(&store),
+            partitions: partitions.len(),
+            clock: Arc::clone(&clock),
+            metrics: Arc::clone(&metrics),
+            runtime: Handle::current(),
+        });
+        let extents = Arc::new(extents);
+        let opening = Opening {
+            fold_name: options.fold_name,
+            index: options.index,
+            balance_files: options.balance_files,
+            is_sandbox: sandbox,
+        };
         let ids = keyring.id_key();
-        let opened = Arc::new(Self {
+        let mut opened = Self {
+            reading: extents.reading(&store),
             store,
             extents,
-            shards,
+            shards: Shards::default(),
+            opening,
             journal,
             journal_thread: Mutex::new(Some(journal_thread)),
-            outbox_signal,
+            outbox_signal: Arc::default(),
             admission: Admission::new(options.admission),
             load_shedder: LoadShedder::watching_the_runtime().map_err(OpenError::Lag)?,
             clock,
             metrics,
             keyring,
             ids,
-            new_ids: NewIds::after(last_booked_at),
+            new_ids: NewIds::default(),
             rails: options.rails,
-            falling_due: AsyncMutex::new(AcquirerBatches::booked_through(booked_batch)),
+            falling_due: AsyncMutex::new(AcquirerBatches::booked_through(0)),
             idle: options.idle,
             space_seen_ms: AtomicU64::new(0),
             opened_at: Instant::now(),
-        });
+        };
+        let mut absent = Vec::with_capacity(partitions.len());
+        for partition in partitions {
+            absent.push(opened.absent(partition).await?);
+        }
+        opened.shards = Shards::absent(absent);
+        let opened = Arc::new(opened);
         opened.see_space();
-        opened.prepare_keys(opened.now()).await;
         Ok(opened)
     }
 
     /// Puts every actor to sleep, with its snapshot, and ends the journal after all that was
     /// queued.
     pub async fn stop(&self) {
-        let deadline = Instant::now() + SLEEP_MAX;
-        while !self.shards.iter().all(|shard| shard.is_asleep()) && Instant::now() < deadline {
-            self.sleep_idle(Duration::ZERO);
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-        for shard in &self.shards {
+        let shards = self.shards.owned();
+        put_to_sleep(&shards).await;
+        for shard in &shards {
             shard.end();
             shard.settle().await;
         }
@@ -180,23 +203,20 @@ impl Engine {
             let _panicked = spawn_blocking(move || thread.join()).await;
         }
         if !self.has_failed() {
-            for shard in &self.shards {
+            for shard in &shards {
                 shard.keep_read_model().await;
             }
         }
-        for shard in &self.shards {
-            let part = shard.part().clone();
-            if let Ok(Err(error)) = spawn_blocking(move || part.release()).await {
-                tracing::warn!(%error, "the store was not given up; the next process waits until this one is known to be gone");
-            }
+        for shard in &shards {
+            give_up(shard).await;
         }
     }
 
     /// Wakes, one after the other, the actors whose snapshots this release cannot read. Each builds
     /// its state from the journal and keeps it again, before a request has to wait for that.
     pub async fn renew_snapshots(&self) {
-        for shard in &self.shards {
-            self.renew_snapshots_of(shard).await;
+        for shard in self.shards.owned() {
+            self.renew_snapshots_of(&shard).await;
         }
     }
 
@@ -251,78 +271,17 @@ fn mode(sandbox: bool) -> &'static str {
 
 const MODE_STAMP: &[u8] = b"stamp/mode";
 
-/// Opens the keyring and the read models, sets the clock, and starts the journal's thread.
-async fn read_store(
-    parts: Vec<Part>,
-    extents: &Arc<Extents>,
-    options: &EngineOptions,
-    progress: impl Fn(u64, u64) + Send + 'static,
-) -> Result<Opened, OpenError> {
-    let (sandbox, master_key) = (options.sandbox, options.master_key);
-    let (fold_name, index, extents) = (options.fold_name, options.index, Arc::clone(extents));
-    let outbox_signal = Arc::new(OutboxSignal::default());
-    let outbox = Arc::clone(&outbox_signal);
-    let opened = spawn_blocking(move || -> Result<_, OpenError> {
-        let store = Arc::clone(parts[0].store());
-        admit_serving(&*store)?;
-        check_mode(&parts, sandbox)?;
-        let keyring = Arc::new(Keyring::open(master_key, Arc::clone(&store))?);
-        let heads = parts.iter().map(Part::head).collect::<Result<Vec<_>, _>>()?;
-        let total: u64 = heads.iter().map(|head| head.next.0 - 1).sum();
-        let mut before = 0;
-        let mut partitions = Vec::with_capacity(parts.len());
-        for (part, head) in parts.into_iter().zip(&heads) {
-            let told = |read, _| progress(before + read, total);
-            let (extents, outbox) = (Arc::clone(&extents), Arc::clone(&outbox));
-            let read_model =
-                ReadModel::open(part.clone(), extents, Arc::clone(&keyring), fold_name, index, outbox, told)?;
-            before += head.next.0 - 1;
-            partitions.push((part, Arc::new(read_model)));
-        }
-        let last_booked_at = heads.iter().map(|head| head.booked_at_ms.max(0)).max().unwrap_or_default();
-        Ok((store, keyring, partitions, Timestamp(last_booked_at)))
-    });
-    let (store, keyring, partitions, last_booked_at) = opened.await.expect("opening does not panic")?;
-    let offset_ms = partitions.iter().map(|(_, read_model)| read_model.clock_offset_ms()).max().unwrap_or_default();
-    let clock = Arc::new(Clock::new(offset_ms, last_booked_at));
-    if sandbox {
-        // A crash while the clock was being moved leaves Records ahead of its last recorded offset:
-        // it goes on from them.
-        clock.advance_to(last_booked_at);
-    }
-    let metrics = Arc::new(Metrics::default());
-    let (of_journal, runtime) = (partitions.clone(), Handle::current());
-    let (clock_of_journal, metrics_of_journal) = (Arc::clone(&clock), Arc::clone(&metrics));
-    let (journals, journal_thread) = Journal::start(JournalParts {
-        store,
-        partitions: of_journal,
-        clock: clock_of_journal,
-        metrics: metrics_of_journal,
-        runtime,
-    })?;
-    let contexts = journals.into_iter().zip(partitions).map(|(journal, (store, read_model))| ActorContext {
-        journal,
-        store,
-        read_model,
-        clock: Arc::clone(&clock),
-        ids: keyring.id_key(),
-        metrics: Arc::clone(&metrics),
-    });
-    Ok(Opened { contexts: contexts.collect(), keyring, clock, metrics, journal_thread, last_booked_at, outbox_signal })
-}
-
 /// Refuses a store in which something was booked in the other mode, so that sandbox money never
 /// becomes live money. An empty store takes the mode that it is opened in.
-fn check_mode(parts: &[Part], sandbox: bool) -> Result<(), OpenError> {
+fn check_mode(store: &dyn Store, partitions: &[Partition], sandbox: bool) -> Result<(), OpenError> {
     const STAMP: &[u8] = MODE_STAMP;
     let asked = mode(sandbox);
-    let store = parts[0].store();
     let made = store.insert_common(STAMP, asked.as_bytes())?;
     if made == asked.as_bytes() {
         return Ok(());
     }
-    for part in parts {
-        if part.head()?.next > Sequence::FIRST {
+    for partition in partitions {
+        if store.head(*partition)?.next > Sequence::FIRST {
             return Err(OpenError::WrongMode { made: String::from_utf8_lossy(&made).into_owned(), asked });
         }
     }

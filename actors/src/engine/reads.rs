@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
-use std::{iter, slice, vec};
+use std::{iter, vec};
 
 use ledger::audit::{self, AuditedFact};
 use ledger::cashout::Cashout;
@@ -157,7 +157,7 @@ impl Engine {
 
     /// The groups, in order.
     pub fn groups(&self) -> Vec<GroupNumber> {
-        let mut groups: Vec<_> = self.shards.iter().flat_map(|shard| shard.read_model().groups()).collect();
+        let mut groups: Vec<_> = self.shards.all().iter().flat_map(|shard| shard.read_model().groups()).collect();
         groups.sort_unstable();
         groups
     }
@@ -165,7 +165,7 @@ impl Engine {
     /// Groups from the newest one on, `most` after `skip`, and how many there are in all.
     pub fn newest_groups(&self, skip: usize, most: usize) -> (usize, Vec<GroupNumber>) {
         let (mut total, mut newest) = (0, Vec::new());
-        for shard in &self.shards {
+        for shard in self.shards.all() {
             // Those passed over may all be in one shard.
             let (count, groups) = shard.read_model().newest_groups(0, skip.saturating_add(most));
             total += count;
@@ -198,7 +198,7 @@ impl Engine {
     /// How many of the things that wait for an operator are wanted, and the oldest `most` of those.
     pub fn queue(&self, is_wanted: impl Fn(&WaitingItem) -> bool, most: usize) -> (usize, Vec<WaitingItem>) {
         let (mut wanted, mut oldest) = (0, Vec::new());
-        for shard in &self.shards {
+        for shard in self.shards.all() {
             let (count, items) = shard.read_model().waiting(&is_wanted, most);
             wanted += count;
             oldest.extend(items);
@@ -213,7 +213,7 @@ impl Engine {
     /// none for what does not count.
     pub fn queue_counts<K: Ord>(&self, kind: impl Fn(&WaitingItem) -> Option<K>) -> BTreeMap<K, usize> {
         let mut counts = BTreeMap::new();
-        for (kind, count) in self.shards.iter().flat_map(|shard| shard.read_model().waiting_by(&kind)) {
+        for (kind, count) in self.shards.all().iter().flat_map(|shard| shard.read_model().waiting_by(&kind)) {
             *counts.entry(kind).or_default() += count;
         }
         counts
@@ -239,7 +239,7 @@ impl Engine {
 impl Engine {
     /// The last published Record of each partition.
     pub fn published(&self) -> Cut {
-        Cut::new(self.shards.iter().map(|shard| shard.published()).collect())
+        Cut::new(self.shards.all().iter().map(|shard| shard.published()).collect())
     }
 
     /// The last published Record of a group's partition.
@@ -249,7 +249,7 @@ impl Engine {
 
     /// How many Records of all partitions are published.
     pub fn records_published(&self) -> u64 {
-        self.shards.iter().map(|shard| shard.published().0).sum()
+        self.shards.all().iter().map(|shard| shard.published().0).sum()
     }
 
     /// The place of a Record of a ledger's partition.
@@ -261,7 +261,7 @@ impl Engine {
     /// them: only a Record says what it is about.
     pub fn history(&self, id: ObjectId) -> Result<Records, LoadError> {
         let shard = self.shard_with(id);
-        Ok(records_of(shard, may_wait(|| shard.read_model().about(id))?))
+        Ok(records_of(&shard, may_wait(|| shard.read_model().about(id))?))
     }
 
     /// A charge, cashout, refund, dispute or withdrawal as it stands; none when there is none of
@@ -367,7 +367,7 @@ impl Engine {
     pub fn minutes(&self) -> Vec<MinuteSums> {
         let now = self.now();
         let mut all: BTreeMap<Minute, MinuteSums> = BTreeMap::new();
-        for sums in self.shards.iter().flat_map(|shard| shard.read_model().minutes(now)) {
+        for sums in self.shards.all().iter().flat_map(|shard| shard.read_model().minutes(now)) {
             all.entry(sums.minute).and_modify(|all| all.add(&sums)).or_insert(sums);
         }
         all.into_values().collect()
@@ -447,7 +447,7 @@ impl Engine {
         skip: u64,
         count: usize,
     ) -> Result<Listed<Objects<Charge>>, LoadError> {
-        Ok(objects(self.shard(group), self.shard(group).read_model().charges_page(group, filter, skip, count)?))
+        Ok(objects(&self.shard(group), self.shard(group).read_model().charges_page(group, filter, skip, count)?))
     }
 
     /// A page of the charges of a subscription, newest first: one for each time that a cycle was
@@ -458,7 +458,7 @@ impl Engine {
         skip: u64,
         count: usize,
     ) -> Result<Listed<Objects<Charge>>, LoadError> {
-        Ok(objects(self.shard_with(id), self.shard_with(id).read_model().subscription_charges_page(id, skip, count)?))
+        Ok(objects(&self.shard_with(id), self.shard_with(id).read_model().subscription_charges_page(id, skip, count)?))
     }
 
     /// A merchant's subscriptions, and how many there are.
@@ -480,7 +480,7 @@ impl Engine {
         count: usize,
     ) -> Result<Listed<Objects<Cashout>>, LoadError> {
         Ok(objects(
-            self.shard_of(merchant),
+            &self.shard_of(merchant),
             self.shard_of(merchant).read_model().cashouts_page(merchant, range, skip, count)?,
         ))
     }
@@ -493,7 +493,7 @@ impl Engine {
         count: usize,
     ) -> Result<Listed<Objects<Refund>>, LoadError> {
         Ok(objects(
-            self.shard_of(merchant),
+            &self.shard_of(merchant),
             self.shard_of(merchant).read_model().newest_refunds(merchant, range, count)?,
         ))
     }
@@ -504,7 +504,7 @@ impl Engine {
         merchant: LedgerId,
         range: Range<u64>,
     ) -> impl Iterator<Item = Result<Refund, Unavailable>> + use<> {
-        all(self.shard_of(merchant), move |shard, before| {
+        all(&self.shard_of(merchant), move |shard, before| {
             let range = range.start..range.end.min(before.0);
             shard.read_model().newest_refunds(merchant, range, LOOKED_UP_AT_ONCE)
         })
@@ -512,13 +512,16 @@ impl Engine {
 
     /// The disputes of a merchant's charges.
     pub fn disputes(&self, merchant: LedgerId, skip: u64, count: usize) -> Result<Listed<Objects<Dispute>>, LoadError> {
-        Ok(objects(self.shard_of(merchant), self.shard_of(merchant).read_model().disputes_page(merchant, skip, count)?))
+        Ok(objects(
+            &self.shard_of(merchant),
+            self.shard_of(merchant).read_model().disputes_page(merchant, skip, count)?,
+        ))
     }
 
     /// The acquirer's batches that are booked whole.
     pub fn batches(&self, skip: u64, count: usize) -> Result<Listed<RecordsWith<EndedBatch>>, LoadError> {
         let shard = self.house_shard();
-        Ok(records_with(shard, shard.read_model().batches_page(skip, count)?, EndedBatch::told_by))
+        Ok(records_with(&shard, shard.read_model().batches_page(skip, count)?, EndedBatch::told_by))
     }
 
     /// The Records about the acquirer's batch of a reference, partition by partition. There may
@@ -526,8 +529,8 @@ impl Engine {
     pub fn batch(&self, reference: &str) -> Result<impl Iterator<Item = Result<Record, LoadError>> + '_, LoadError> {
         let id = Batch::id_of(reference);
         let mut all = Vec::new();
-        for shard in &self.shards {
-            all.extend(shard.read_model().about(id)?.into_iter().map(|sequence| (shard, sequence)));
+        for shard in self.shards.all() {
+            all.extend(shard.read_model().about(id)?.into_iter().map(|sequence| (Arc::clone(&shard), sequence)));
         }
         Ok(all.into_iter().map(|(shard, sequence)| shard.record(sequence)))
     }
@@ -540,7 +543,7 @@ impl Engine {
         count: usize,
     ) -> Result<Listed<Objects<Withdrawal>>, LoadError> {
         Ok(objects(
-            self.shard_of(recipient),
+            &self.shard_of(recipient),
             self.shard_of(recipient).read_model().withdrawals_page(recipient, Sequence(u64::MAX), skip, count)?,
         ))
     }
@@ -559,7 +562,7 @@ impl Engine {
         &self,
         recipient: LedgerId,
     ) -> impl Iterator<Item = Result<Withdrawal, Unavailable>> + use<> {
-        all(self.shard_of(recipient), move |shard, before| {
+        all(&self.shard_of(recipient), move |shard, before| {
             shard.read_model().withdrawals_page(recipient, before, 0, LOOKED_UP_AT_ONCE)
         })
     }
@@ -578,7 +581,7 @@ impl Engine {
         count: usize,
     ) -> Result<Listed<Records>, LoadError> {
         Ok(listed(
-            self.shard_of(ledger),
+            &self.shard_of(ledger),
             self.shard_of(ledger).read_model().entries_page(ledger, through, skip, count)?,
         ))
     }
@@ -592,14 +595,14 @@ impl Engine {
         count: usize,
     ) -> Result<Listed<impl Iterator<Item = Audited> + use<>>, LoadError> {
         let shards = match group {
-            Some(group) => slice::from_ref(self.shard(group)),
-            None => &self.shards,
+            Some(group) => vec![self.shard(group)],
+            None => self.shards.all(),
         };
         let mut total = 0;
         let mut lists = Vec::with_capacity(shards.len());
         for shard in shards {
             total += shard.read_model().audit_page(group, 0, 0)?.0;
-            lists.push(AuditList { shard: Arc::clone(shard), group, passed: 0, found: VecDeque::new() });
+            lists.push(AuditList { shard, group, passed: 0, found: VecDeque::new() });
         }
         let alone = lists.len() == 1;
         if alone {

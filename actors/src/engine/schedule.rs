@@ -35,7 +35,7 @@ impl Engine {
                 self.fall_due(self.now(), &mut batches).await;
             }
             self.sleep_idle(self.idle);
-            for shard in &self.shards {
+            for shard in self.shards.owned() {
                 let read_model = shard.read_model();
                 read_model.rest();
                 shard.balance_files.wake(shard.published(), read_model.clock_at());
@@ -97,7 +97,8 @@ impl Engine {
         self.metrics.due_lag_seconds.set(lag_ms / 1000);
         loop {
             let most = DUE_AT_ONCE.div_ceil(self.shards.len());
-            let due = self.shards.iter().flat_map(|shard| shard.read_model().dues().lock().take_due(now, most));
+            let shards = self.shards.owned();
+            let due = shards.iter().flat_map(|shard| shard.read_model().dues().lock().take_due(now, most));
             let due: Vec<LedgerId> = due.collect();
             if due.is_empty() {
                 return;
@@ -108,7 +109,7 @@ impl Engine {
 
     /// When the first ledger of all shards is due.
     fn first_due(&self) -> Option<Timestamp> {
-        self.shards.iter().filter_map(|shard| shard.read_model().dues().lock().first()).min()
+        self.shards.owned().iter().filter_map(|shard| shard.read_model().dues().lock().first()).min()
     }
 
     /// Has the owner of one ledger book what is due, asks the rails about items that waited too
@@ -177,7 +178,7 @@ impl Engine {
         if self.rails.is_none() {
             return;
         }
-        for (group, id) in self.shards.iter().flat_map(|shard| shard.read_model().drafts(DRAFTS_AT_ONCE)) {
+        for (group, id) in self.shards.owned().iter().flat_map(|shard| shard.read_model().drafts(DRAFTS_AT_ONCE)) {
             let permit = self.admission.take(INSIDE_BYTES).await;
             let _tried_again_next_time = self.command(group, MerchantCommand::SubmitRecipient { id }, permit).await;
         }
@@ -186,7 +187,7 @@ impl Engine {
     /// Measures how long the oldest card charge or cashout has waited for an answer.
     fn note_oldest_unknown(&self, waiting: &[(ObjectId, OpenCharge)], now: Timestamp) {
         let cards = waiting.iter().filter(|(_, open)| open.terms.method.is_card()).map(|(id, _)| id.created_at());
-        let cashouts = self.shards.iter().filter_map(|shard| shard.cashouts.oldest_unknown());
+        let cashouts = self.shards.owned().into_iter().filter_map(|shard| shard.cashouts.oldest_unknown());
         let oldest = cards.chain(cashouts).min();
         let age_ms = oldest.map_or(0, |oldest| (now.0 - oldest.0).max(0));
         self.metrics.oldest_unknown_seconds.set(age_ms / 1000);
@@ -209,9 +210,6 @@ impl Engine {
 
     /// Puts actors to sleep that were not used for `idle`.
     pub fn sleep_idle(&self, idle: Duration) {
-        for shard in &self.shards {
-            shard.merchants.sleep_idle(idle);
-            shard.recipients.sleep_idle(idle);
-        }
+        self.shards.owned().iter().for_each(|shard| shard.sleep_idle(idle));
     }
 }

@@ -5,6 +5,7 @@
 //! clock, keys, rails, new ids and metrics. It finds the shard of a call by the call's group.
 
 use std::sync::{Arc, OnceLock, Weak};
+use std::time::Duration;
 
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::MerchantState;
@@ -174,6 +175,17 @@ impl Shard {
         let (sender, queued) = oneshot::channel();
         self.context.journal.send(Input::Answer(Box::new(move || sender.send(()).unwrap_or_default())));
         let _failed_journal = queued.await;
+    }
+
+    /// Ends the writing of its journal, after all that was queued for it.
+    pub(super) async fn leave(&self) {
+        self.context.journal.leave().await;
+    }
+
+    /// Puts actors to sleep that were not used for `idle`.
+    pub(super) fn sleep_idle(&self, idle: Duration) {
+        self.merchants.sleep_idle(idle);
+        self.recipients.sleep_idle(idle);
     }
 
     /// True when every actor sleeps.

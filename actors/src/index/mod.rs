@@ -151,18 +151,7 @@ impl Index {
     /// Opens the runs of a store; writes those that are lost or damaged again from the journal. The
     /// caller counts the Records after [`Index::indexed_through`] next.
     pub fn open(store: Part, options: IndexOptions) -> Result<Self, LoadError> {
-        let shared = Arc::new(IndexShared {
-            store,
-            options,
-            state: RwLock::default(),
-            runs: RwLock::default(),
-            keys: RecentKeys::default(),
-            cache: PageCache::new(page_cache::PAGES_MAX),
-            work: Mutex::new(IndexWork { is_merging: true, ..IndexWork::default() }),
-            is_ending: AtomicBool::new(false),
-            changed: Condvar::new(),
-            mending: ReentrantMutex::new(()),
-        });
+        let shared = IndexShared::new(store, options);
         shared.take_up()?;
         let start = |name: &str, run: fn(&IndexShared)| {
             let shared = Arc::clone(&shared);
@@ -171,6 +160,11 @@ impl Index {
         };
         let threads = vec![start("history", IndexShared::run), start("history merge", IndexShared::run_merges)];
         Ok(Self { shared, threads })
+    }
+
+    /// The index of a partition that this process does not have: nothing is in it.
+    pub(crate) fn unread(store: Part, options: IndexOptions) -> Self {
+        Self { shared: IndexShared::new(store, options), threads: Vec::new() }
     }
 
     /// The Records through this one are in runs.
@@ -331,6 +325,21 @@ impl Drop for Index {
 }
 
 impl IndexShared {
+    fn new(store: Part, options: IndexOptions) -> Arc<Self> {
+        Arc::new(IndexShared {
+            store,
+            options,
+            state: RwLock::default(),
+            runs: RwLock::default(),
+            keys: RecentKeys::default(),
+            cache: PageCache::new(page_cache::PAGES_MAX),
+            work: Mutex::new(IndexWork { is_merging: true, ..IndexWork::default() }),
+            is_ending: AtomicBool::new(false),
+            changed: Condvar::new(),
+            mending: ReentrantMutex::new(()),
+        })
+    }
+
     /// Runs a look-up over all places that a list may be in. A run that turns out to be damaged is
     /// mended first. Runs without a Record in `sequences`, and runs without one as late as
     /// `since_ms`, are left out.

@@ -13,7 +13,8 @@ use ledger::time::Timestamp;
 use super::machine::{Input, Machine, Output};
 use crate::store::BlockHash;
 
-/// The machines of a process, each at a place of its own.
+/// The machines of a process, each at the place of its partition's number. A place is empty while
+/// this process does not have the partition.
 pub struct Machines<A, I> {
     seats: Vec<Seat<A, I>>,
     /// The place that gathers first.
@@ -21,17 +22,21 @@ pub struct Machines<A, I> {
 }
 
 struct Seat<A, I> {
-    /// None once its partition has another owner.
+    /// None while another process has the partition, or nobody.
     machine: Option<Machine<A, I>>,
     outputs: Vec<Output<A, I>>,
 }
 
 impl<A, I: Clone> Machines<A, I> {
-    /// Machines that continue the journals of their partitions. The place of each is its number in
-    /// this list.
-    pub fn new(machines: impl IntoIterator<Item = Machine<A, I>>) -> Self {
-        let seats = machines.into_iter().map(|machine| Seat { machine: Some(machine), outputs: Vec::new() });
+    /// So many places, all of them empty.
+    pub fn new(places: usize) -> Self {
+        let seats = (0..places).map(|_| Seat { machine: None, outputs: Vec::new() });
         Self { seats: seats.collect(), turn: 0 }
+    }
+
+    /// Puts a machine at a place. It continues the journal of its partition.
+    pub fn begin(&mut self, place: usize, machine: Machine<A, I>) {
+        self.seats[place] = Seat { machine: Some(machine), outputs: Vec::new() };
     }
 
     /// How many places there are.
@@ -39,7 +44,7 @@ impl<A, I: Clone> Machines<A, I> {
         self.seats.len()
     }
 
-    /// Takes one message for the machine at a place. One that has ended drops it.
+    /// Takes one message for the machine at a place. An empty place drops it.
     pub fn step(&mut self, place: usize, input: Input<A, I>) {
         let Seat { machine, outputs } = &mut self.seats[place];
         if let Some(machine) = machine {
@@ -70,15 +75,20 @@ impl<A, I: Clone> Machines<A, I> {
         self.step(place, Input::Written(hash));
     }
 
-    /// Ends the machine at a place: another owner took its partition. All that waits there is
-    /// dropped.
+    /// Ends the machine at a place: this process gave its partition up, or another one took it. All
+    /// that waits there is dropped.
     pub fn end(&mut self, place: usize) {
         self.seats[place] = Seat { machine: None, outputs: Vec::new() };
     }
 
     /// True when nothing waits and nothing is being written at any place.
     pub fn is_idle(&self) -> bool {
-        self.seats.iter().all(|seat| seat.machine.as_ref().is_none_or(Machine::is_idle))
+        (0..self.seats.len()).all(|place| self.is_idle_at(place))
+    }
+
+    /// True when nothing waits and nothing is being written at a place.
+    pub fn is_idle_at(&self, place: usize) -> bool {
+        self.seats[place].machine.as_ref().is_none_or(Machine::is_idle)
     }
 
     /// True when there is nothing to carry out at any place.
@@ -86,7 +96,7 @@ impl<A, I: Clone> Machines<A, I> {
         self.seats.iter().all(|seat| seat.outputs.is_empty())
     }
 
-    /// True when every machine has ended.
+    /// True when there is no machine.
     pub fn have_ended(&self) -> bool {
         self.seats.iter().all(|seat| seat.machine.is_none())
     }

@@ -18,7 +18,7 @@ use std::time::Instant;
 
 use ledger::record::Record;
 use tokio::runtime::Handle;
-use tokio::sync::Notify;
+use tokio::sync::{Notify, oneshot};
 
 use crate::clock::Clock;
 use crate::metrics::Metrics;
@@ -26,7 +26,9 @@ use crate::priority;
 use crate::read_model::ReadModel;
 use crate::records::LoadError;
 use crate::snapshots;
-use crate::store::{Block, Landed, Monitor, Part, Sequence, Store, StoreError, Tenure, WaitFor};
+use crate::store::{
+    Block, Epoch, Head, Landed, Monitor, Part, Partition, Sequence, Store, StoreError, Tenure, WaitFor,
+};
 
 pub use admission::{Admission, AdmissionLimits, Permit, Sender};
 pub use machine::{BLOCK_BYTES_MAX, COMMIT_BYTES_MAX, Input, Machine, Output, Submission};
@@ -49,16 +51,28 @@ type JournalInput = Input<Reply, Arc<dyn Inbox>>;
 
 /// A message to the thread.
 enum Message {
-    /// For the machine of the partition at this place.
-    Input(usize, JournalInput),
+    /// For the machine of a partition, while it is the one of this tenure.
+    Input(Tenure, JournalInput),
+    /// A partition was taken: its journal is continued.
+    Begin(Box<Seat>),
+    /// A partition is given up; to be told once nothing of it is written any more.
+    Leave(Tenure, oneshot::Sender<()>),
     /// End, after all that was queued.
     End,
 }
 
-/// A handle to the journal of one partition, which all partitions' thread keeps.
+/// A partition that this process writes.
+struct Seat {
+    part: Part,
+    /// Its durable blocks are folded into this.
+    read_model: Arc<ReadModel>,
+    head: Head,
+}
+
+/// A handle to the journal of one partition in one tenure, which all partitions' thread keeps.
 #[derive(Clone)]
 pub struct Journal {
-    place: usize,
+    tenure: Tenure,
     sender: mpsc::Sender<Message>,
     failure: Arc<Failure>,
 }
@@ -90,9 +104,8 @@ impl Drop for TellUnlessEnded {
 pub(crate) struct JournalParts {
     /// The store, in which blocks become durable.
     pub store: Arc<dyn Store>,
-    /// The partitions that this process writes, each with the read model into which its durable
-    /// blocks are folded.
-    pub partitions: Vec<(Part, Arc<ReadModel>)>,
+    /// How many partitions the store has.
+    pub partitions: usize,
     /// The time of booking.
     pub clock: Arc<Clock>,
     /// Metrics of the engine.
@@ -103,20 +116,18 @@ pub(crate) struct JournalParts {
 }
 
 impl Journal {
-    /// Starts the thread that continues the journals of all partitions, and gives a handle for
-    /// each, in their order. After [`Journal::end`], or once the last handle is dropped, it
-    /// finishes what was queued and ends.
-    pub(crate) fn start(parts: JournalParts) -> Result<(Vec<Self>, thread::JoinHandle<()>), StoreError> {
-        let machines = parts.partitions.iter().map(|(part, _)| Ok(Machine::new(part.partition(), part.head()?)));
-        let machines = Machines::new(machines.collect::<Result<Vec<_>, StoreError>>()?);
+    /// Starts the thread that keeps the journals of all partitions that this process has; none of
+    /// them yet. Gives a handle that writes nothing. After [`Journal::end`], or once the last
+    /// handle is dropped, the thread finishes what was queued and ends.
+    pub(crate) fn start(parts: JournalParts) -> (Self, thread::JoinHandle<()>) {
         let (sender, receiver) = mpsc::channel();
         let failure = Arc::new(Failure::default());
-        let journal = |place| Self { place, sender: sender.clone(), failure: Arc::clone(&failure) };
-        let journals = (0..machines.places()).map(journal).collect();
+        let tenure = Tenure { partition: Partition::default(), epoch: Epoch::NONE };
+        let journal = Self { tenure, sender, failure: Arc::clone(&failure) };
         let run = move || {
             priority::run_first();
             let tell = TellUnlessEnded(failure);
-            match run(machines, &receiver, &parts) {
+            match run(&receiver, &parts) {
                 Ok(()) => tell.ended(),
                 Err(error) => {
                     tracing::error!(%error, "a block could not be made durable: nothing of it was acknowledged");
@@ -124,13 +135,35 @@ impl Journal {
             }
         };
         let thread = thread::Builder::new().name("journal".to_owned()).spawn(run).expect("a thread can be started");
-        Ok((journals, thread))
+        (journal, thread)
+    }
+
+    /// A handle to the journal of a partition in a tenure. It writes nothing unless that tenure has
+    /// begun with [`Journal::begin`], and after it has ended.
+    pub(crate) fn of(&self, tenure: Tenure) -> Self {
+        Self { tenure, ..self.clone() }
+    }
+
+    /// Continues the journal of a partition that was taken, from its head. Its durable blocks are
+    /// folded into the read model.
+    pub(crate) fn begin(&self, part: Part, read_model: Arc<ReadModel>, head: Head) -> Self {
+        let journal = self.of(part.tenure());
+        let _gone_after_failure = self.sender.send(Message::Begin(Box::new(Seat { part, read_model, head })));
+        journal
+    }
+
+    /// Ends the writing of this partition, after all that was queued for it. What still comes is
+    /// dropped. Returns once nothing is written any more.
+    pub(crate) async fn leave(&self) {
+        let (sender, left) = oneshot::channel();
+        let _gone_after_failure = self.sender.send(Message::Leave(self.tenure, sender));
+        let _ended_thread = left.await;
     }
 
     /// Hands a message over. After a failure, or once the partition has another owner, the message
     /// is dropped: its reply is never released, so the caller does not know the outcome.
     pub fn send(&self, input: JournalInput) {
-        let _gone_after_failure = self.sender.send(Message::Input(self.place, input));
+        let _gone_after_failure = self.sender.send(Message::Input(self.tenure, input));
     }
 
     /// Ends the thread, after all that was queued for any partition.
@@ -155,45 +188,92 @@ impl Journal {
     }
 }
 
-fn run(
-    mut machines: Machines<Reply, Arc<dyn Inbox>>,
-    receiver: &mpsc::Receiver<Message>,
-    parts: &JournalParts,
-) -> Result<(), LoadError> {
+/// State of the thread.
+struct Keeper<'a> {
+    parts: &'a JournalParts,
+    machines: Machines<Reply, Arc<dyn Inbox>>,
+    /// At the places of the machines.
+    seats: Vec<Option<Seat>>,
+    /// The partitions that are given up once nothing is being written.
+    leaving: Vec<(Tenure, oneshot::Sender<()>)>,
+    ending: bool,
+}
+
+impl Keeper<'_> {
+    fn take(&mut self, message: Message) {
+        match message {
+            Message::Input(tenure, input) => {
+                let place = usize::from(tenure.partition.0);
+                if self.seats[place].as_ref().is_some_and(|seat| seat.part.tenure() == tenure) {
+                    self.machines.step(place, input);
+                }
+            }
+            Message::Begin(seat) => {
+                let partition = seat.part.partition();
+                let place = usize::from(partition.0);
+                self.machines.begin(place, Machine::new(partition, seat.head));
+                self.seats[place] = Some(*seat);
+            }
+            Message::Leave(tenure, told) => self.leaving.push((tenure, told)),
+            Message::End => self.ending = true,
+        }
+    }
+
+    /// Gives up the partitions of which nothing waits any more.
+    fn leave(&mut self) {
+        for (tenure, told) in std::mem::take(&mut self.leaving) {
+            let place = usize::from(tenure.partition.0);
+            let is_writing = self.seats[place].as_ref().is_some_and(|seat| seat.part.tenure() == tenure);
+            if is_writing && !self.machines.is_idle_at(place) {
+                self.leaving.push((tenure, told));
+                continue;
+            }
+            if is_writing {
+                self.machines.end(place);
+                self.seats[place] = None;
+            }
+            let _waits_no_more = told.send(());
+        }
+    }
+}
+
+fn run(receiver: &mpsc::Receiver<Message>, parts: &JournalParts) -> Result<(), LoadError> {
     let snapshots = snapshots::SnapshotWriter::start();
     let monitor = parts.store.monitor();
     let mut replies: Vec<Reply> = Vec::new();
     let mut handed_out: Vec<(usize, Block)> = Vec::new();
-    let mut ending = false;
+    let mut keeper = Keeper {
+        parts,
+        machines: Machines::new(parts.partitions),
+        seats: (0..parts.partitions).map(|_| None).collect(),
+        leaving: Vec::new(),
+        ending: false,
+    };
     loop {
-        if machines.is_idle() {
-            if ending {
+        keeper.leave();
+        if keeper.machines.is_idle() {
+            if keeper.ending {
                 return Ok(());
             }
-            match receiver.recv() {
-                Ok(Message::Input(place, input)) => machines.step(place, input),
-                Ok(Message::End) | Err(mpsc::RecvError) => ending = true,
-            }
+            keeper.take(receiver.recv().unwrap_or(Message::End));
         }
         while let Ok(message) = receiver.try_recv() {
-            match message {
-                Message::Input(place, input) => machines.step(place, input),
-                Message::End => ending = true,
-            }
+            keeper.take(message);
         }
-        machines.gather(parts.clock.now());
-        while !machines.is_quiet() {
-            for (place, (part, read_model)) in parts.partitions.iter().enumerate() {
-                for output in machines.take(place) {
+        keeper.machines.gather(parts.clock.now());
+        while !keeper.machines.is_quiet() {
+            for (place, seat) in keeper.seats.iter().enumerate() {
+                let Some(seat) = seat else { continue };
+                for output in keeper.machines.take(place) {
                     match output {
                         Output::Write(block) => handed_out.push((place, block)),
                         Output::Release(reply) => replies.push(reply),
-                        output => perform(output, part, read_model, parts, &monitor, &snapshots)?,
+                        output => perform(output, seat, parts, &monitor, &snapshots)?,
                     }
                 }
             }
             if !handed_out.is_empty() {
-                commit(&mut handed_out, &mut machines, parts, &monitor)?;
+                commit(&mut handed_out, &mut keeper, &monitor)?;
             }
         }
         if !replies.is_empty() {
@@ -207,14 +287,13 @@ fn run(
 /// taken ends; an error when none is left.
 fn commit(
     handed_out: &mut Vec<(usize, Block)>,
-    machines: &mut Machines<Reply, Arc<dyn Inbox>>,
-    parts: &JournalParts,
+    keeper: &mut Keeper<'_>,
     monitor: &Arc<Monitor>,
 ) -> Result<(), StoreError> {
-    let begun = Instant::now();
+    let (begun, parts) = (Instant::now(), keeper.parts);
     let landed = {
         let _waiting = monitor.begin(WaitFor::Commit);
-        let tenure_of = |place: usize| parts.partitions[place].0.tenure();
+        let tenure_of = |place: usize| keeper.seats[place].as_ref().expect("a block is of a seat").part.tenure();
         let blocks: Vec<(Tenure, &Block)> =
             handed_out.iter().map(|(place, block)| (tenure_of(*place), block)).collect();
         parts.store.append(&blocks)?
@@ -226,19 +305,20 @@ fn commit(
         match landed {
             Landed::Durable(hash) => {
                 parts.metrics.block_written(&block);
-                machines.written(place, hash);
+                keeper.machines.written(place, hash);
             }
-            Landed::Fenced => end(machines, place, StoreError::Fenced { partition })?,
-            Landed::Unknown => end(machines, place, StoreError::Unknown { partition })?,
+            Landed::Fenced => end(keeper, place, StoreError::Fenced { partition })?,
+            Landed::Unknown => end(keeper, place, StoreError::Unknown { partition })?,
         }
     }
     Ok(())
 }
 
 /// Ends the journal of a partition that another owner has taken.
-fn end(machines: &mut Machines<Reply, Arc<dyn Inbox>>, place: usize, error: StoreError) -> Result<(), StoreError> {
-    machines.end(place);
-    if machines.have_ended() {
+fn end(keeper: &mut Keeper<'_>, place: usize, error: StoreError) -> Result<(), StoreError> {
+    keeper.machines.end(place);
+    keeper.seats[place] = None;
+    if keeper.machines.have_ended() {
         return Err(error);
     }
     tracing::error!(%error, "nothing of a block was acknowledged; the other partitions go on");
@@ -247,8 +327,7 @@ fn end(machines: &mut Machines<Reply, Arc<dyn Inbox>>, place: usize, error: Stor
 
 fn perform(
     output: Output<Reply, Arc<dyn Inbox>>,
-    part: &Part,
-    read_model: &ReadModel,
+    Seat { part, read_model, .. }: &Seat,
     parts: &JournalParts,
     monitor: &Arc<Monitor>,
     snapshots: &snapshots::SnapshotWriter,

@@ -18,6 +18,7 @@ mod subscriptions;
 mod waiting;
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -239,11 +240,45 @@ impl ReadModel {
         outbox: Arc<OutboxSignal>,
         progress: impl Fn(u64, u64),
     ) -> Result<Self, LoadError> {
+        let indexed = store.clone();
+        let index = move |options| Index::open(indexed, options);
+        let read_model = Self::over(store, extents, keyring, fold_name, options, outbox, index)?;
+        read_model.load_pages()?;
+        read_model.catch_up(progress)?;
+        Ok(read_model)
+    }
+
+    /// The read model of a partition that this process does not have: nothing is in it, and nothing
+    /// was read.
+    pub(crate) fn unread(
+        store: Part,
+        extents: Arc<Extents>,
+        keyring: Arc<Keyring>,
+        fold_name: fn(&str) -> String,
+        options: IndexOptions,
+        outbox: Arc<OutboxSignal>,
+    ) -> Self {
+        let indexed = store.clone();
+        let index = move |options| Ok::<_, Infallible>(Index::unread(indexed, options));
+        match Self::over(store, extents, keyring, fold_name, options, outbox, index) {
+            Ok(read_model) => read_model,
+            Err(never) => match never {},
+        }
+    }
+
+    fn over<E>(
+        store: Part,
+        extents: Arc<Extents>,
+        keyring: Arc<Keyring>,
+        fold_name: fn(&str) -> String,
+        options: IndexOptions,
+        outbox: Arc<OutboxSignal>,
+        index: impl FnOnce(IndexOptions) -> Result<Index, E>,
+    ) -> Result<Self, E> {
         let share = u64::from(extents.partitions());
-        let options = options.shared_by(share);
         let places = Places::new(extents, store.partition());
-        let read_model = Self {
-            index: Index::open(store.clone(), options)?,
+        Ok(Self {
+            index: index(options.shared_by(share))?,
             store,
             ids: keyring.id_key(),
             keyring,
@@ -260,10 +295,7 @@ impl ReadModel {
             minutes: Mutex::default(),
             published: AtomicU64::new(0),
             latest_ms: AtomicI64::new(i64::MIN),
-        };
-        read_model.load_pages()?;
-        read_model.catch_up(progress)?;
-        Ok(read_model)
+        })
     }
 
     /// Folds the Records that became durable, in order. A large block is folded in parts, and

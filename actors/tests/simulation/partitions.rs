@@ -131,7 +131,7 @@ impl World {
             admission: Admission::new(limits),
             now: Timestamp(1_790_000_000_000),
             life: 0,
-            machines: Machines::new([]),
+            machines: Machines::new(0),
             acknowledged: Vec::new(),
             saw: Saw::default(),
         };
@@ -144,9 +144,13 @@ impl World {
         let machine = |place: usize| {
             let from = if self.defect == Some(Defect::SharesOneSequence) { (place + 1) % count } else { place };
             let head = self.books[from].part.head().map_err(|error| error.to_string())?;
-            Ok(Machine::new(self.books[place].part.partition(), head))
+            Ok::<_, String>(Machine::new(self.books[place].part.partition(), head))
         };
-        self.machines = Machines::new((0..count).map(machine).collect::<Result<Vec<_>, String>>()?);
+        let mut machines = Machines::new(count);
+        for place in 0..count {
+            machines.begin(place, machine(place)?);
+        }
+        self.machines = machines;
         Ok(())
     }
 

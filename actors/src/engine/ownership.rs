@@ -1,0 +1,141 @@
+//! Ownership of partitions: an engine takes up a partition that was taken in the store, and hands
+//! it over, while it serves others.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use ledger::time::Timestamp;
+use tokio::task::spawn_blocking;
+
+use super::Engine;
+use super::acquirer::AcquirerBatches;
+use super::opening::OpenError;
+use super::shard::Shard;
+use super::shards::{Hold, Role};
+use crate::actor::ActorContext;
+use crate::balance_files::BalanceFileOptions;
+use crate::extents::HOUSE;
+use crate::index::IndexOptions;
+use crate::journal::Journal;
+use crate::read_model::ReadModel;
+use crate::records::LoadError;
+use crate::store::{Part, Partition, StoreError};
+
+/// How long a partition that is given up waits for the requests that hold it.
+const HOLDS_MAX: Duration = Duration::from_secs(10);
+/// How long it waits for the actors to go to sleep.
+const SLEEP_MAX: Duration = Duration::from_secs(20);
+
+/// What a shard is opened with.
+pub(super) struct Opening {
+    pub(super) fold_name: fn(&str) -> String,
+    pub(super) index: IndexOptions,
+    pub(super) balance_files: BalanceFileOptions,
+    pub(super) is_sandbox: bool,
+}
+
+impl Engine {
+    /// Serves a partition that was taken: reads its journal and continues it. `progress` receives
+    /// how many of its Records of how many were read.
+    pub async fn take_up(&self, part: Part, progress: impl Fn(u64, u64) + Send + 'static) -> Result<(), OpenError> {
+        let partition = part.partition();
+        let (taken, read) = (part.clone(), self.reader());
+        let opened = spawn_blocking(move || -> Result<_, OpenError> { Ok((taken.head()?, read(taken, progress)?)) });
+        let (head, read_model) = opened.await.expect("opening does not panic")?;
+        let last_booked_at = Timestamp(head.booked_at_ms.max(0));
+        self.clock.begin(read_model.clock_offset_ms(), last_booked_at);
+        if self.opening.is_sandbox {
+            // A crash while the clock was being moved leaves Records ahead of its last recorded
+            // offset: it goes on from them.
+            self.clock.advance_to(last_booked_at);
+        }
+        self.new_ids.begin_after(last_booked_at);
+        if partition == self.extents.partition_of(HOUSE) {
+            *self.falling_due.lock().await = AcquirerBatches::booked_through(read_model.booked_batch());
+        }
+        let read_model = Arc::new(read_model);
+        let journal = self.journal.begin(part.clone(), Arc::clone(&read_model), head);
+        let groups = read_model.groups();
+        let context = self.context(journal, part, read_model);
+        let shard = Shard::open(context, &self.extents, self.opening.balance_files).await?;
+        self.shards.put(partition, Role::Owner, shard);
+        self.outbox_signal.note_groups(groups);
+        Ok(())
+    }
+
+    /// Gives a partition up in good order: no new request begins in it, those under way are
+    /// answered, its actors go to sleep, and what a start reads is kept. Does nothing when the
+    /// process does not serve it.
+    pub async fn hand_over(&self, partition: Partition) -> Result<(), OpenError> {
+        let Some(shard) = self.shards.leave(partition) else { return Ok(()) };
+        // Deliveries end, and what falls due is not begun any more.
+        self.outbox_signal.note_groups(shard.read_model().groups());
+        drop(self.falling_due.lock().await);
+        self.shards.wait_for_holds(partition, HOLDS_MAX).await;
+        put_to_sleep(&[Arc::clone(&shard)]).await;
+        shard.end();
+        shard.leave().await;
+        shard.keep_read_model().await;
+        self.shards.put(partition, Role::Absent, self.absent(partition).await?);
+        give_up(&shard).await;
+        Ok(())
+    }
+
+    /// What the process is to a partition.
+    pub fn role(&self, partition: Partition) -> Role {
+        self.shards.role(partition)
+    }
+
+    /// A hold on a partition; none when the process does not serve it. See [`Hold`].
+    pub fn hold(&self, partition: Partition) -> Option<Hold> {
+        self.shards.hold(partition)
+    }
+
+    /// Opens the read model of a partition; for a thread that may wait.
+    fn reader<P: Fn(u64, u64)>(&self) -> impl FnOnce(Part, P) -> Result<ReadModel, LoadError> + Send + use<P> {
+        let Opening { fold_name, index, .. } = self.opening;
+        let (extents, keyring) = (Arc::clone(&self.extents), Arc::clone(&self.keyring));
+        let outbox = Arc::clone(&self.outbox_signal);
+        move |part, progress| ReadModel::open(part, extents, keyring, fold_name, index, outbox, progress)
+    }
+
+    /// The shard of a partition that the process does not have: it knows nothing, and what is sent
+    /// to it has no outcome.
+    pub(super) async fn absent(&self, partition: Partition) -> Result<Arc<Shard>, StoreError> {
+        let Opening { fold_name, index, balance_files, .. } = self.opening;
+        let part = Part::reading(Arc::clone(&self.store), partition);
+        let (extents, keyring) = (Arc::clone(&self.extents), Arc::clone(&self.keyring));
+        let outbox = Arc::clone(&self.outbox_signal);
+        let read_model = ReadModel::unread(part.clone(), extents, keyring, fold_name, index, outbox);
+        let journal = self.journal.of(part.tenure());
+        Shard::open(self.context(journal, part, Arc::new(read_model)), &self.extents, balance_files).await
+    }
+
+    fn context(&self, journal: Journal, store: Part, read_model: Arc<ReadModel>) -> Arc<ActorContext> {
+        Arc::new(ActorContext {
+            journal,
+            store,
+            read_model,
+            clock: Arc::clone(&self.clock),
+            ids: self.keyring.id_key(),
+            metrics: Arc::clone(&self.metrics),
+        })
+    }
+}
+
+/// Puts all actors of shards to sleep.
+pub(super) async fn put_to_sleep(shards: &[Arc<Shard>]) {
+    let deadline = Instant::now() + SLEEP_MAX;
+    while !shards.iter().all(|shard| shard.is_asleep()) && Instant::now() < deadline {
+        shards.iter().for_each(|shard| shard.sleep_idle(Duration::ZERO));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Gives a partition up in the store.
+pub(super) async fn give_up(shard: &Shard) {
+    let part = shard.part().clone();
+    if let Ok(Err(error)) = spawn_blocking(move || part.release()).await {
+        tracing::warn!(%error, "a partition was not given up; its next owner waits until this process is known to be gone");
+    }
+}

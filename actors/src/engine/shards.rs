@@ -1,0 +1,139 @@
+//! Shards of a node: what it has of each partition at this moment. A node owns some partitions,
+//! and takes up others and gives them up while it serves. On one machine it owns them all.
+//!
+//! A request that reads or changes a partition holds it ([`Hold`]): the partition is not given up
+//! before its holds have ended, and an answer counts only if its hold still stands.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::RwLock;
+
+use super::shard::Shard;
+use crate::store::Partition;
+
+/// What a node is to a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Role {
+    /// It has nothing of it.
+    Absent,
+    /// It serves it.
+    Owner,
+    /// It gives it up: requests under way are answered, no new one begins.
+    Leaving,
+}
+
+/// Guard of a request on the partition that it is about.
+#[derive(Clone, Debug)]
+pub struct Hold(Arc<Standing>);
+
+impl Hold {
+    /// Whether the node had the partition all the time since the hold began.
+    pub fn stands(&self) -> bool {
+        self.0.stands.load(Ordering::Acquire)
+    }
+}
+
+/// Whether one tenure of a partition lasts. Holds are its copies.
+#[derive(Debug)]
+struct Standing {
+    stands: AtomicBool,
+}
+
+impl Standing {
+    fn new() -> Arc<Self> {
+        Arc::new(Self { stands: AtomicBool::new(true) })
+    }
+}
+
+/// How often holds are counted while they are waited for.
+const COUNTED_EVERY: Duration = Duration::from_millis(5);
+
+/// The shards of all partitions, each at the place of its partition's number.
+#[derive(Default)]
+pub(super) struct Shards(Vec<RwLock<Slot>>);
+
+struct Slot {
+    role: Role,
+    shard: Arc<Shard>,
+    standing: Arc<Standing>,
+}
+
+impl Shards {
+    /// Slots of partitions that the node does not have.
+    pub(super) fn absent(shards: Vec<Arc<Shard>>) -> Self {
+        let slot = |shard| RwLock::new(Slot { role: Role::Absent, shard, standing: Standing::new() });
+        Self(shards.into_iter().map(slot).collect())
+    }
+
+    fn slot(&self, partition: Partition) -> &RwLock<Slot> {
+        &self.0[usize::from(partition.0)]
+    }
+
+    /// How many partitions there are.
+    pub(super) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// The shard of a partition, whatever the node is to it.
+    pub(super) fn at(&self, partition: Partition) -> Arc<Shard> {
+        Arc::clone(&self.slot(partition).read().shard)
+    }
+
+    /// The same; none where there is no such partition.
+    pub(super) fn get(&self, partition: Partition) -> Option<Arc<Shard>> {
+        Some(Arc::clone(&self.0.get(usize::from(partition.0))?.read().shard))
+    }
+
+    /// The shards of all partitions, in their order.
+    pub(super) fn all(&self) -> Vec<Arc<Shard>> {
+        self.0.iter().map(|slot| Arc::clone(&slot.read().shard)).collect()
+    }
+
+    /// The shards that the node serves, in the order of their partitions.
+    pub(super) fn owned(&self) -> Vec<Arc<Shard>> {
+        let owned = |slot: &RwLock<Slot>| {
+            let slot = slot.read();
+            (slot.role == Role::Owner).then(|| Arc::clone(&slot.shard))
+        };
+        self.0.iter().filter_map(owned).collect()
+    }
+
+    /// What the node is to a partition; absent where there is no such partition.
+    pub(super) fn role(&self, partition: Partition) -> Role {
+        self.0.get(usize::from(partition.0)).map_or(Role::Absent, |slot| slot.read().role)
+    }
+
+    /// Puts a shard in the place of the one that was there. Holds of the one before do not stand
+    /// any more.
+    pub(super) fn put(&self, partition: Partition, role: Role, shard: Arc<Shard>) {
+        let mut slot = self.slot(partition).write();
+        slot.standing.stands.store(false, Ordering::Release);
+        *slot = Slot { role, shard, standing: Standing::new() };
+    }
+
+    /// A hold on a partition that the node serves.
+    pub(super) fn hold(&self, partition: Partition) -> Option<Hold> {
+        let slot = self.0.get(usize::from(partition.0))?.read();
+        (slot.role == Role::Owner).then(|| Hold(Arc::clone(&slot.standing)))
+    }
+
+    /// Begins to give a partition up, if the node serves it: from now on there are no new holds.
+    pub(super) fn leave(&self, partition: Partition) -> Option<Arc<Shard>> {
+        let mut slot = self.slot(partition).write();
+        if slot.role != Role::Owner {
+            return None;
+        }
+        slot.role = Role::Leaving;
+        Some(Arc::clone(&slot.shard))
+    }
+
+    /// Waits until no request holds a partition, so long at most.
+    pub(super) async fn wait_for_holds(&self, partition: Partition, most: Duration) {
+        let until = Instant::now() + most;
+        while Arc::strong_count(&self.slot(partition).read().standing) > 1 && Instant::now() < until {
+            tokio::time::sleep(COUNTED_EVERY).await;
+        }
+    }
+}
