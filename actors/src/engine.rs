@@ -7,6 +7,7 @@ mod asked;
 mod balances;
 mod card;
 mod cashout;
+mod following;
 mod house;
 mod kept;
 mod new_ids;
@@ -57,6 +58,7 @@ use crate::seal::{Keyring, SealError, stocked_random_bytes};
 use crate::store::{Block, LongestWait, Monitor, Part, Partition, Sequence, Store, StoreError};
 
 use acquirer::AcquirerBatches;
+use following::Following;
 use new_ids::NewIds;
 use ownership::Opening;
 use shard::Shard;
@@ -202,6 +204,8 @@ pub struct Engine {
     /// All partitions in their order, to be read only.
     reading: Vec<Part>,
     opening: Opening,
+    /// Held while partitions of other processes are followed.
+    following: AsyncMutex<Following>,
     journal: Journal,
     journal_thread: Mutex<Option<thread::JoinHandle<()>>>,
     outbox_signal: Arc<OutboxSignal>,

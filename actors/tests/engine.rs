@@ -12,7 +12,7 @@ use actors::engine::AdmissionLimits;
 use actors::engine::BalanceFileOptions;
 use actors::engine::IndexOptions;
 use actors::engine::{ChargeFilter, Outcome};
-use actors::engine::{Engine, EngineOptions, NOT_READY_AFTER, OpenError, Unavailable};
+use actors::engine::{Engine, EngineOptions, NOT_READY_AFTER, OpenError, Role, Unavailable};
 use actors::extents::{Extent, Extents};
 use actors::store::{Part, Partition, Sequence, SledOptions, Store, WaitFor};
 use actors::testkit::{MemoryStore, PowerCut};
@@ -283,4 +283,77 @@ async fn groups_live_in_the_partitions_of_their_extents() {
     again.stop().await;
     let missing = Engine::open_parts(vec![store.part()], extents.clone(), options(true), |_, _| {}).await.err();
     assert!(matches!(missing, Some(OpenError::PartitionsMissing)), "{missing:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn partitions_move_between_processes_and_are_followed() {
+    const PARTITIONS: u16 = 3;
+    let memory = MemoryStore::new();
+    memory.set_followed();
+    let store: Arc<dyn Store> = Arc::new(memory);
+    let extents = Extents::made(&*store, PARTITIONS.try_into().unwrap()).unwrap();
+    // Small runs, so that the owner writes and merges them while they are followed.
+    let index = IndexOptions { records_per_run: 8, runs_merged: 2 };
+    let options = || EngineOptions { index, ..options(true) };
+    let node = async || Engine::open_node(Arc::clone(&store), extents.clone(), options()).await.unwrap();
+    let take = async |engine: &Engine, partition| {
+        engine.take_up(Part::take(Arc::clone(&store), partition).unwrap(), |_, _| {}).await.unwrap();
+    };
+    let nodes = [node().await, node().await];
+    for partition in extents.all() {
+        assert_eq!(nodes[0].role(partition), Role::Absent);
+        take(&nodes[0], partition).await;
+    }
+    let mut shops = Vec::new();
+    for _ in 0..2 * PARTITIONS {
+        shops.push(open_shop(&nodes[0]).await);
+    }
+    let owner = |group| nodes.iter().find(|node| node.role(extents.partition_of(group)) == Role::Owner).unwrap();
+    nodes[1].follow_others().await.unwrap();
+    assert!(nodes[1].has_all());
+    for round in 0..9 {
+        let partition = Partition(round % PARTITIONS);
+        let (from, to) = if nodes[0].role(partition) == Role::Owner { (0, 1) } else { (1, 0) };
+        let hold = nodes[from].hold(partition).unwrap();
+        assert!(hold.stands() && nodes[to].hold(partition).is_none());
+        let handing = tokio::spawn({
+            let node = Arc::clone(&nodes[from]);
+            async move { node.hand_over(partition).await.unwrap() }
+        });
+        while nodes[from].hold(partition).is_some() {
+            tokio::task::yield_now().await;
+        }
+        assert!(hold.stands(), "it waits for those that hold it");
+        drop(hold);
+        handing.await.unwrap();
+        // A caller that comes too late learns nothing, and nothing is booked.
+        let (late, _) = *shops.iter().find(|(group, _)| extents.partition_of(*group) == partition).unwrap();
+        let command = MerchantCommand::ApproveRecipient { id: shops[0].1 };
+        let permit = nodes[from].permit(1_024).unwrap();
+        assert!(matches!(nodes[from].command(late, command, permit).await, Err(Unavailable::OutcomeUnknown)));
+        take(&nodes[to], partition).await;
+        for (place, (group, recipient)) in shops.iter().enumerate() {
+            settle(owner(*group), *group, *recipient, u64::from(round) * 100 + place as u64).await;
+            let charges = i64::from(round) + 1;
+            assert_eq!(available(owner(*group), *group).await, (charges * (600 - 6), charges * 400));
+        }
+        for node in &nodes {
+            node.follow_others().await.unwrap();
+            node.catch_up().await.unwrap();
+            assert!(node.has_all());
+        }
+        assert_eq!(nodes[0].trial_balance(), nodes[1].trial_balance());
+        for (group, _) in &shops {
+            let listed = |node: &Engine| node.charges(*group, &ChargeFilter::default(), 0, 100).unwrap().total;
+            assert_eq!([listed(&nodes[0]), listed(&nodes[1])], [u64::from(round) + 1; 2]);
+        }
+    }
+    for node in &nodes {
+        node.stop().await;
+    }
+    let alone = Engine::open_store(store, options(), |_, _| {}).await.unwrap();
+    for (group, _) in &shops {
+        assert_eq!(available(&alone, *group).await, (9 * (600 - 6), 9 * 400));
+    }
+    alone.stop().await;
 }

@@ -162,6 +162,7 @@ impl Engine {
             extents,
             shards: Shards::default(),
             opening,
+            following: AsyncMutex::default(),
             journal,
             journal_thread: Mutex::new(Some(journal_thread)),
             outbox_signal: Arc::default(),

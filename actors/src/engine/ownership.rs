@@ -111,7 +111,7 @@ impl Engine {
         Shard::open(self.context(journal, part, Arc::new(read_model)), &self.extents, balance_files).await
     }
 
-    fn context(&self, journal: Journal, store: Part, read_model: Arc<ReadModel>) -> Arc<ActorContext> {
+    pub(super) fn context(&self, journal: Journal, store: Part, read_model: Arc<ReadModel>) -> Arc<ActorContext> {
         Arc::new(ActorContext {
             journal,
             store,

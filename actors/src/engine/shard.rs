@@ -29,7 +29,7 @@ use crate::extents::Extents;
 use crate::journal::{Input, Submission};
 use crate::read_model::ReadModel;
 use crate::records::{self, LoadError, may_wait};
-use crate::store::{Part, Sequence, StoreError};
+use crate::store::{Epoch, Part, Sequence, StoreError};
 
 /// What a process has of one partition.
 pub(super) struct Shard {
@@ -54,7 +54,10 @@ impl Shard {
         extents: &Extents,
         balance_files: BalanceFileOptions,
     ) -> Result<Arc<Self>, StoreError> {
-        let balance_files = BalanceFiles::open(context.store.clone(), balance_files)?;
+        let store = context.store.clone();
+        let is_owned = store.tenure().epoch != Epoch::NONE;
+        let balance_files =
+            if is_owned { BalanceFiles::open(store, balance_files) } else { BalanceFiles::reading(store) }?;
         let groups = context.read_model.groups().into_iter();
         // Group 0 is the house's.
         let first_place = u32::from(extents.place_of(GroupNumber(0)).0 == context.store.partition());

@@ -18,6 +18,8 @@ use crate::store::Partition;
 pub enum Role {
     /// It has nothing of it.
     Absent,
+    /// It reads what another one writes in it.
+    Follower,
     /// It serves it.
     Owner,
     /// It gives it up: requests under way are answered, no new one begins.
@@ -91,6 +93,12 @@ impl Shards {
         self.0.iter().map(|slot| Arc::clone(&slot.read().shard)).collect()
     }
 
+    /// The partitions to which the node is this, in their order.
+    pub(super) fn with_role(&self, role: Role) -> Vec<Partition> {
+        let all = (0..self.0.len()).map(|place| Partition(place as u16));
+        all.filter(|partition| self.role(*partition) == role).collect()
+    }
+
     /// The shards that the node serves, in the order of their partitions.
     pub(super) fn owned(&self) -> Vec<Arc<Shard>> {
         let owned = |slot: &RwLock<Slot>| {
@@ -111,6 +119,14 @@ impl Shards {
         let mut slot = self.slot(partition).write();
         slot.standing.stands.store(false, Ordering::Release);
         *slot = Slot { role, shard, standing: Standing::new() };
+    }
+
+    /// The same, unless the node serves the partition by now.
+    pub(super) fn put_unless_owned(&self, partition: Partition, role: Role, shard: Arc<Shard>) {
+        let mut slot = self.slot(partition).write();
+        if matches!(slot.role, Role::Absent | Role::Follower) {
+            *slot = Slot { role, shard, standing: Standing::new() };
+        }
     }
 
     /// A hold on a partition that the node serves.

@@ -92,6 +92,12 @@ const RECORDS_WRITTEN_AGAIN: u64 = 1 << 20;
 const WAITING_MAX: usize = 4;
 /// The same while writing fails: the journal goes on meanwhile, as long as there is memory.
 const WAITING_WHILE_FAILING_MAX: usize = 32;
+/// How often runs are looked for again that another process merged meanwhile.
+const FOUND_AGAIN_MAX: usize = 8;
+/// How long an index of another process's runs may be used.
+pub(crate) const FOLLOWED_MAX: Duration = Duration::from_secs(30);
+/// How long a merged run is kept for processes that follow.
+const MERGED_KEPT: Duration = FOLLOWED_MAX.saturating_mul(4);
 /// Pause before a failed write is tried again.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
@@ -115,6 +121,10 @@ struct IndexShared {
     is_ending: AtomicBool,
     changed: Condvar,
     mending: ReentrantMutex<()>,
+    /// Whether another process writes the runs, and this one only reads them.
+    is_reading: bool,
+    /// Runs that were merged, and when. Processes that read them find them for a while longer.
+    merged: Mutex<VecDeque<(Instant, Arc<Run>)>>,
 }
 
 #[derive(Default)]
@@ -143,6 +153,14 @@ struct Unwritten {
     balances: IdMap<GroupNumber, Balances>,
 }
 
+/// File of a run, and what its name says.
+struct RunFile {
+    first: u64,
+    last: u64,
+    name: String,
+    bytes: u64,
+}
+
 /// Places of a look-up: the runs, and the lists in memory of the keys that are added and of those
 /// that are subtracted.
 type Places = (Arc<Vec<Arc<Run>>>, [Vec<Source>; 2]);
@@ -151,7 +169,7 @@ impl Index {
     /// Opens the runs of a store; writes those that are lost or damaged again from the journal. The
     /// caller counts the Records after [`Index::indexed_through`] next.
     pub fn open(store: Part, options: IndexOptions) -> Result<Self, LoadError> {
-        let shared = IndexShared::new(store, options);
+        let shared = IndexShared::new(store, options, false);
         shared.take_up()?;
         let start = |name: &str, run: fn(&IndexShared)| {
             let shared = Arc::clone(&shared);
@@ -162,9 +180,17 @@ impl Index {
         Ok(Self { shared, threads })
     }
 
+    /// The index of a partition that another process writes: its runs as they are now. They are
+    /// merged there, so it is to be opened again within [`FOLLOWED_MAX`].
+    pub(crate) fn following(store: Part, options: IndexOptions) -> Result<Self, LoadError> {
+        let shared = IndexShared::new(store, options, true);
+        shared.find_runs()?;
+        Ok(Self { shared, threads: Vec::new() })
+    }
+
     /// The index of a partition that this process does not have: nothing is in it.
     pub(crate) fn unread(store: Part, options: IndexOptions) -> Self {
-        Self { shared: IndexShared::new(store, options), threads: Vec::new() }
+        Self { shared: IndexShared::new(store, options, true), threads: Vec::new() }
     }
 
     /// The Records through this one are in runs.
@@ -209,7 +235,7 @@ impl Index {
             }
             is_full
         };
-        if is_full {
+        if is_full && !self.shared.is_reading {
             let mut work = self.shared.work.lock();
             work.waiting += 1;
             self.shared.changed.notify_all();
@@ -325,7 +351,7 @@ impl Drop for Index {
 }
 
 impl IndexShared {
-    fn new(store: Part, options: IndexOptions) -> Arc<Self> {
+    fn new(store: Part, options: IndexOptions, is_reading: bool) -> Arc<Self> {
         Arc::new(IndexShared {
             store,
             options,
@@ -337,6 +363,8 @@ impl IndexShared {
             is_ending: AtomicBool::new(false),
             changed: Condvar::new(),
             mending: ReentrantMutex::new(()),
+            is_reading,
+            merged: Mutex::default(),
         })
     }
 
@@ -421,13 +449,8 @@ impl IndexShared {
     /// Reads the directories of the runs, and writes again what is missing between them.
     fn take_up(&self) -> Result<(), LoadError> {
         let head = self.store.head()?.next.0;
-        let mut files: Vec<_> = self.store.files()?.into_iter().collect();
-        files.retain(|(name, _)| Cover::of_file_name(name).is_some());
-        // Of runs with the same begin the longest comes first: the others were merged into it.
-        files.sort_by_key(|(name, _)| Cover::of_file_name(name).map(|(first, last)| (first, u64::MAX - last)));
         let mut next = 1;
-        for (name, bytes) in files {
-            let (first, last) = Cover::of_file_name(&name).expect("only runs are left");
+        for RunFile { first, last, name, bytes } in self.run_files()? {
             if last < next {
                 self.store.remove_file(&name)?;
                 continue;
@@ -445,6 +468,49 @@ impl IndexShared {
                 Err(RunError::Store(error)) => return Err(error.into()),
             }
             next = last + 1;
+        }
+        Ok(())
+    }
+
+    /// The runs of the store. Of those with the same begin the longest comes first: the others were
+    /// merged into it.
+    fn run_files(&self) -> Result<Vec<RunFile>, StoreError> {
+        let files = self.store.files()?.into_iter().filter_map(|(name, bytes)| {
+            let (first, last) = Cover::of_file_name(&name)?;
+            Some(RunFile { first, last, name, bytes })
+        });
+        let mut files: Vec<_> = files.collect();
+        files.sort_by_key(|file| (file.first, u64::MAX - file.last));
+        Ok(files)
+    }
+
+    /// Opens the runs that another process wrote, from the first Record on without a gap. What is
+    /// missing stays in memory. A run that was merged meanwhile is looked for again.
+    fn find_runs(&self) -> Result<(), LoadError> {
+        for _ in 0..FOUND_AGAIN_MAX {
+            let mut runs: Vec<Arc<Run>> = Vec::new();
+            let mut is_whole = true;
+            for RunFile { first, last, name, bytes } in self.run_files()? {
+                let next = runs.last().map_or(1, |run| run.cover.last + 1);
+                if last < next {
+                    continue;
+                }
+                if first != next {
+                    break;
+                }
+                match Run::open(self.files(), &name, bytes) {
+                    Ok(run) => runs.push(Arc::new(run)),
+                    Err(RunError::Store(error)) => return Err(error.into()),
+                    Err(RunError::Damaged) => {
+                        is_whole = false;
+                        break;
+                    }
+                }
+            }
+            *self.runs.write() = Arc::new(runs);
+            if is_whole {
+                break;
+            }
         }
         Ok(())
     }
@@ -495,6 +561,10 @@ impl IndexShared {
 
     /// Writes a damaged run again. One that is gone by now was merged: nothing is to be done.
     fn mend(&self, run: &Arc<Run>) -> Result<(), LoadError> {
+        if self.is_reading {
+            let detail = "a part of the index was merged by its owner; it is found again in a moment".to_owned();
+            return Err(StoreError::Unavailable { place: run.name().to_owned(), detail }.into());
+        }
         let _one_at_a_time = self.mending.lock();
         let is_current = self.runs.read().iter().any(|known| Arc::ptr_eq(known, run));
         if is_current { self.write_again(run.cover.first, run.cover.last) } else { Ok(()) }
@@ -613,10 +683,25 @@ impl IndexShared {
             self.store.remove_file(run.name())?;
             return Ok(true);
         }
-        for run in merged {
-            self.store.remove_file(run.name())?;
-        }
+        let now = Instant::now();
+        self.merged.lock().extend(merged.iter().map(|run| (now, Arc::clone(run))));
+        self.remove_merged()?;
         Ok(true)
+    }
+
+    /// Removes the runs that were merged so long ago that no process reads them any more.
+    fn remove_merged(&self) -> Result<(), StoreError> {
+        let mut merged = self.merged.lock();
+        while merged.front().is_some_and(|(since, _)| since.elapsed() >= self.keeps_merged()) {
+            if let Some((_, run)) = merged.pop_front() {
+                self.store.remove_file(run.name())?;
+            }
+        }
+        Ok(())
+    }
+
+    fn keeps_merged(&self) -> Duration {
+        if self.store.is_followed() { MERGED_KEPT } else { Duration::ZERO }
     }
 
     /// The runs to merge next: the first [`IndexOptions::runs_merged`] in a row of one size, the

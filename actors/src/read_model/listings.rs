@@ -121,7 +121,7 @@ impl ReadModel {
         // First the ordinal: the keys of the Records through it are in the index.
         let looked_up_through = self.last_ordinal(owner)?;
         let kept_since = self.clock_at().plus_ms(-IDEMPOTENCY_KEPT_MS);
-        for sequence in self.index.with_key(key, kept_since)?.into_iter().rev() {
+        for sequence in self.index().with_key(key, kept_since)?.into_iter().rev() {
             let record = self.record(sequence)?;
             if record.idempotency.is_some_and(|idempotency| idempotency.key == key) {
                 self.wait_until_published(sequence);
@@ -144,7 +144,7 @@ impl ReadModel {
     /// A key that one Record of an owner may have, for ever.
     pub(crate) fn find_unique(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound, LoadError> {
         let looked_up_through = self.last_ordinal(owner)?;
-        for sequence in self.index.with_key(key, Timestamp(i64::MIN))? {
+        for sequence in self.index().with_key(key, Timestamp(i64::MIN))? {
             let record = self.record(sequence)?;
             if record.owner == owner && record.keys().any(|known| known == key) {
                 self.wait_until_published(sequence);
@@ -158,7 +158,7 @@ impl ReadModel {
     fn last_ordinal(&self, owner: LedgerId) -> Result<u64, LoadError> {
         match owner {
             // The n-th of its Records is that of ordinal n.
-            LedgerId::Recipient(..) => Ok(self.index.page(&[IndexKey::own(owner)], &[], 0..u64::MAX, 0, 0)?.0),
+            LedgerId::Recipient(..) => Ok(self.index().page(&[IndexKey::own(owner)], &[], 0..u64::MAX, 0, 0)?.0),
             _ => Ok(self.ordinals.read().of(owner)),
         }
     }
@@ -172,7 +172,7 @@ impl ReadModel {
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.index.page(&[IndexKey::cashouts(merchant)], &[], range, skip, count)?;
+        let (total, listed) = self.index().page(&[IndexKey::cashouts(merchant)], &[], range, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
@@ -193,7 +193,7 @@ impl ReadModel {
             let record = match list {
                 Listing::Splits(recipient) => {
                     let merchant = LedgerId::Merchant(recipient.group().unwrap_or_default());
-                    self.record(self.index.own(merchant, &[number])?[0])?
+                    self.record(self.index().own(merchant, &[number])?[0])?
                 }
                 _ => self.record(Sequence(number))?,
             };
@@ -211,7 +211,7 @@ impl ReadModel {
 
     /// The Records about an object, oldest first.
     pub fn about(&self, id: ObjectId) -> Result<Vec<Sequence>, LoadError> {
-        self.index.since(IndexKey::object(id), id.created_at())
+        self.index().since(IndexKey::object(id), id.created_at())
     }
 
     /// The Records that make a ledger's state, in order: its own from `own`, and those of others
@@ -223,8 +223,8 @@ impl ReadModel {
         own: Range<u64>,
         foreign: Range<u64>,
     ) -> Result<Vec<(Sequence, Option<Credit>)>, LoadError> {
-        let own = self.index.sequences(IndexKey::own(ledger), own)?;
-        let mut concerning = self.index.changed(ledger, foreign)?;
+        let own = self.index().sequences(IndexKey::own(ledger), own)?;
+        let mut concerning = self.index().changed(ledger, foreign)?;
         concerning.extend(own.into_iter().map(|sequence| (sequence, None)));
         concerning.sort_by_key(|(sequence, _)| *sequence);
         Ok(concerning)
@@ -240,7 +240,7 @@ impl ReadModel {
         count: usize,
     ) -> Result<(u64, Vec<Sequence>), LoadError> {
         let range = 0..through.0.saturating_add(1);
-        let (total, listed) = self.index.page(&[IndexKey::entries(ledger)], &[], range, skip, count)?;
+        let (total, listed) = self.index().page(&[IndexKey::entries(ledger)], &[], range, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
@@ -252,7 +252,7 @@ impl ReadModel {
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.index.page(&[IndexKey::audit(group)], &[], 0..u64::MAX, skip, count)?;
+        let (total, listed) = self.index().page(&[IndexKey::audit(group)], &[], 0..u64::MAX, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
@@ -263,7 +263,7 @@ impl ReadModel {
         after: Sequence,
         through: Sequence,
     ) -> Result<Vec<Sequence>, LoadError> {
-        self.index.sequences(IndexKey::entries(ledger), after.0 + 1..through.0 + 1)
+        self.index().sequences(IndexKey::entries(ledger), after.0 + 1..through.0 + 1)
     }
 
     /// How many splits a recipient's statement has in a range (see [`ReadModel::range`]), and the
@@ -277,7 +277,7 @@ impl ReadModel {
     ) -> Result<(u64, Vec<ListedSplit>), LoadError> {
         let LedgerId::Recipient(group, number) = recipient else { return Ok((0, Vec::new())) };
         let (plus, minus) = ([IndexKey::splits_listed(recipient)], [IndexKey::splits_removed(recipient)]);
-        let (total, listed) = self.index.page(&plus, &minus, range, skip, count)?;
+        let (total, listed) = self.index().page(&plus, &minus, range, skip, count)?;
         // A charge with many splits for one recipient is read once a page.
         let mut ordinals: Vec<u64> = listed.iter().map(|split| split.number).collect();
         ordinals.dedup();
@@ -302,7 +302,7 @@ impl ReadModel {
     ) -> Result<(Vec<ListedSplit>, Option<u64>), LoadError> {
         let LedgerId::Recipient(group, number) = recipient else { return Ok((Vec::new(), None)) };
         let (plus, minus) = ([IndexKey::splits_listed(recipient)], [IndexKey::splits_removed(recipient)]);
-        let (_, listed) = self.index.page(&plus, &minus, 0..before, 0, count)?;
+        let (_, listed) = self.index().page(&plus, &minus, 0..before, 0, count)?;
         let mut ordinals: Vec<u64> = listed.iter().map(|split| split.number).collect();
         ordinals.dedup();
         let mut splits = Vec::with_capacity(listed.len());
@@ -320,7 +320,7 @@ impl ReadModel {
         number: RecipientNumber,
         ordinals: &[u64],
     ) -> Result<Vec<Made>, LoadError> {
-        let sequences = self.index.own(LedgerId::Merchant(group), ordinals)?;
+        let sequences = self.index().own(LedgerId::Merchant(group), ordinals)?;
         let mut made = Vec::with_capacity(ordinals.len());
         for (ordinal, sequence) in ordinals.iter().zip(sequences) {
             let record = self.record(sequence)?;
@@ -344,7 +344,7 @@ impl ReadModel {
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.index.page(&[IndexKey::withdrawals(recipient)], &[], 0..before.0, skip, count)?;
+        let (total, listed) = self.index().page(&[IndexKey::withdrawals(recipient)], &[], 0..before.0, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
@@ -379,7 +379,7 @@ impl ReadModel {
         let bound = |time: Option<Timestamp>, open| {
             let merchant = LedgerId::Merchant(group);
             let created_at = |ordinal| {
-                let record = self.record(self.index.own(merchant, &[ordinal])?[0])?;
+                let record = self.record(self.index().own(merchant, &[ordinal])?[0])?;
                 let opened = record.events.iter().find_map(|event| match event {
                     Event::ChargeOpened { charge, .. } => Some(charge.created_at()),
                     _ => None,
@@ -389,10 +389,10 @@ impl ReadModel {
             time.map_or(Ok(open), |time| self.first_since(&of(&[ChargeList::Opened]), time, created_at))
         };
         let range = bound(filter.from, 0)?..bound(filter.to, u64::MAX)?;
-        let (total, listed) = self.index.page(&of(plus), &of(minus), range, skip, count)?;
+        let (total, listed) = self.index().page(&of(plus), &of(minus), range, skip, count)?;
         let merchant = LedgerId::Merchant(group);
         let ordinals: Vec<u64> = listed.iter().map(|charge| charge.number).collect();
-        Ok((total, self.index.own(merchant, &ordinals)?))
+        Ok((total, self.index().own(merchant, &ordinals)?))
     }
 
     /// How many lines a merchant's account statement has in a range (see [`ReadModel::range`]), and
@@ -405,9 +405,9 @@ impl ReadModel {
         count: usize,
     ) -> Result<(u64, Vec<ListedStatementLine>), LoadError> {
         let LedgerId::Merchant(group) = merchant else { return Ok((0, Vec::new())) };
-        let (total, listed) = self.index.page(&[IndexKey::statement_lines(merchant)], &[], range, skip, count)?;
+        let (total, listed) = self.index().page(&[IndexKey::statement_lines(merchant)], &[], range, skip, count)?;
         let after: Vec<_> = listed.iter().map(|line| Sequence(line.number + 1)).collect();
-        let balances = self.index.balances_before(group, &after)?;
+        let balances = self.index().balances_before(group, &after)?;
         let mut page = Vec::with_capacity(listed.len());
         for (line, after_record) in listed.into_iter().zip(balances) {
             let sequence = Sequence(line.number);
@@ -434,14 +434,14 @@ impl ReadModel {
         range: Range<u64>,
         count: usize,
     ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.index.page(&[IndexKey::refunds(merchant)], &[], range, 0, count)?;
+        let (total, listed) = self.index().page(&[IndexKey::refunds(merchant)], &[], range, 0, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
     /// A page of the acquirer's batches, `skip` from the newest: their number, and the Records that
     /// ended those on the page.
     pub(crate) fn batches_page(&self, skip: u64, count: usize) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.index.page(&[IndexKey::batches()], &[], 0..u64::MAX, skip, count)?;
+        let (total, listed) = self.index().page(&[IndexKey::batches()], &[], 0..u64::MAX, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
@@ -453,13 +453,13 @@ impl ReadModel {
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<Sequence>), LoadError> {
-        let (total, listed) = self.index.page(&[IndexKey::disputes(merchant)], &[], 0..u64::MAX, skip, count)?;
+        let (total, listed) = self.index().page(&[IndexKey::disputes(merchant)], &[], 0..u64::MAX, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
     /// How many webhook events a group has in the Records before `end`.
     pub(crate) fn webhook_event_count(&self, group: GroupNumber, end: Sequence) -> Result<u64, LoadError> {
-        Ok(self.index.page(&[IndexKey::webhook_events(group)], &[], 0..end.0, 0, 0)?.0)
+        Ok(self.index().page(&[IndexKey::webhook_events(group)], &[], 0..end.0, 0, 0)?.0)
     }
 
     /// The webhook events of a group with these numbers, in order. Numbers that are not taken yet
@@ -470,7 +470,7 @@ impl ReadModel {
         numbers: Range<u64>,
     ) -> Result<Vec<ListedWebhookEvent>, LoadError> {
         let places = numbers.start.saturating_sub(1)..numbers.end.saturating_sub(1);
-        let sequences = self.index.places(IndexKey::webhook_events(group), places)?;
+        let sequences = self.index().places(IndexKey::webhook_events(group), places)?;
         let mut listed: Vec<ListedWebhookEvent> = Vec::with_capacity(sequences.len());
         for (number, sequence) in (numbers.start..).zip(sequences.into_iter().map(Sequence)) {
             let index = match listed.last() {
@@ -495,10 +495,10 @@ impl ReadModel {
         let (list, merchant) = (IndexKey::splits_listed(recipient), LedgerId::Merchant(group));
         let captured_from = minute.start().plus_ms(-Timestamp(0).plus_days(SPLIT_SETTLEMENT_DAYS).0);
         let record_at = |place: u64| -> Result<Option<(u64, Record)>, LoadError> {
-            let Some(ordinal) = self.index.places(list, place..place + 1)?.first().copied() else { return Ok(None) };
-            Ok(Some((ordinal, self.record(self.index.own(merchant, &[ordinal])?[0])?)))
+            let Some(ordinal) = self.index().places(list, place..place + 1)?.first().copied() else { return Ok(None) };
+            Ok(Some((ordinal, self.record(self.index().own(merchant, &[ordinal])?[0])?)))
         };
-        let (mut low, mut high) = (0, self.index.page(&[list], &[], 0..u64::MAX, 0, 0)?.0);
+        let (mut low, mut high) = (0, self.index().page(&[list], &[], 0..u64::MAX, 0, 0)?.0);
         while low < high {
             let middle = low.midpoint(high);
             match record_at(middle)? {
@@ -549,7 +549,7 @@ impl ReadModel {
         time: Timestamp,
         created_at: impl Fn(u64) -> Result<Timestamp, LoadError>,
     ) -> Result<u64, LoadError> {
-        let nth = |range: Range<u64>, skip| self.index.page(list, &[], range, skip, 1);
+        let nth = |range: Range<u64>, skip| self.index().page(list, &[], range, skip, 1);
         let (total, newest) = nth(0..u64::MAX, 0)?;
         let Some(newest) = newest.first() else { return Ok(u64::MAX) };
         // Items that are added from here on are left out, so that places stay as they are.

@@ -37,7 +37,7 @@ use crate::index::{self, Index, IndexOptions};
 use crate::outbox::OutboxSignal;
 use crate::records::LoadError;
 use crate::seal::Keyring;
-use crate::store::{Part, Sequence};
+use crate::store::{Block, Head, Part, Sequence};
 
 use minutes::MinuteRing;
 use page_id::PageId;
@@ -67,7 +67,9 @@ pub struct ReadModel {
     keyring: Arc<Keyring>,
     ids: IdKey,
     fold_name: fn(&str) -> String,
-    index: Index,
+    options: IndexOptions,
+    /// Replaced while the partition of another process is followed.
+    index: RwLock<Arc<Index>>,
     /// Held while a block is folded and while a page is taken, so that a page is of one moment.
     folding: Mutex<Folding>,
     /// Held while pages are kept.
@@ -277,8 +279,10 @@ impl ReadModel {
     ) -> Result<Self, E> {
         let share = u64::from(extents.partitions());
         let places = Places::new(extents, store.partition());
+        let options = options.shared_by(share);
         Ok(Self {
-            index: index(options.shared_by(share))?,
+            options,
+            index: RwLock::new(Arc::new(index(options)?)),
             store,
             ids: keyring.id_key(),
             keyring,
@@ -298,12 +302,68 @@ impl ReadModel {
         })
     }
 
+    /// The read model of a partition that another process writes, as of now: see
+    /// [`ReadModel::follow`].
+    pub(crate) fn following(
+        store: Part,
+        extents: Arc<Extents>,
+        keyring: Arc<Keyring>,
+        fold_name: fn(&str) -> String,
+        options: IndexOptions,
+        outbox: Arc<OutboxSignal>,
+    ) -> Result<Self, LoadError> {
+        let indexed = store.clone();
+        let index = move |options| Index::following(indexed, options);
+        let read_model = Self::over(store, extents, keyring, fold_name, options, outbox, index)?;
+        read_model.load_pages()?;
+        read_model.catch_up(|_, _| ())?;
+        Ok(read_model)
+    }
+
+    /// Folds what another process has written since, through its head.
+    pub(crate) fn follow(&self, head: Head) -> Result<(), LoadError> {
+        let from = self.published().plus(1);
+        if from >= head.next {
+            return Ok(());
+        }
+        for block in self.store.blocks(from) {
+            self.publish(&decoded(&block?)?)?;
+        }
+        Ok(())
+    }
+
+    /// Takes up the runs of the index that another process has written since, in place of those
+    /// that it merged.
+    pub(crate) fn follow_index(&self) -> Result<(), LoadError> {
+        let index = Index::following(self.store.clone(), self.options)?;
+        // Read after the runs, so that all of these are folded.
+        self.follow(self.store.head()?)?;
+        let folding = self.folding.lock();
+        let published = self.published();
+        let from = index.indexed_through().plus(1);
+        if from <= published {
+            for block in self.store.blocks(from) {
+                let mut records = decoded(&block?)?;
+                records.retain(|(sequence, _)| (from..=published).contains(sequence));
+                let Some((first, _)) = records.first() else { break };
+                index.count(&records, |group| Ok(index.balances_before(group, &[*first])?[0]))?;
+            }
+        }
+        *self.index.write() = Arc::new(index);
+        drop(folding);
+        Ok(())
+    }
+
+    fn index(&self) -> Arc<Index> {
+        Arc::clone(&self.index.read())
+    }
+
     /// Folds the Records that became durable, in order. A large block is folded in parts, and
     /// readers get the locks between them; its replies wait until all of it is folded.
     pub fn publish(&self, records: &[(Sequence, Arc<Record>)]) -> Result<(), LoadError> {
         let mut folding = self.folding.lock();
         for part in records.chunks(RECORDS_AT_ONCE) {
-            self.index.count(part, |group| {
+            self.index().count(part, |group| {
                 let books = self.books.read();
                 let accounts = books.ledgers.get(&LedgerId::Merchant(group));
                 let net =
@@ -371,41 +431,41 @@ impl ReadModel {
     /// Reads the end of the journal: what the pages and the index do not have yet.
     fn catch_up(&self, progress: impl Fn(u64, u64)) -> Result<(), LoadError> {
         let mut folding = self.folding.lock();
-        let total = self.store.head()?.next.0 - 1;
-        let indexed = self.index.indexed_through();
+        // Another process may write meanwhile: what is folded counts.
+        let mut through = self.store.head()?.next.0 - 1;
+        let total = through;
+        let index = self.index();
+        let indexed = index.indexed_through();
         let from = Sequence(folding.kept_through.min(indexed.0) + 1);
         for block in self.store.blocks(from) {
             let block = block?;
-            let mut records = Vec::with_capacity(block.records.len());
-            for (sequence, bytes) in (block.first.0..).zip(&block.records) {
-                let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence, error })?;
-                records.push((Sequence(sequence), Arc::new(record)));
-            }
+            let records = decoded(&block)?;
             let first_in_memory = records.partition_point(|(sequence, _)| *sequence <= indexed);
             let in_memory = &records[first_in_memory..];
             let before = |group| {
                 // The balances in memory may be ahead of this Record: the index has those before
                 // it.
-                Ok(self.index.balances_before(group, &[in_memory[0].0])?[0])
+                Ok(self.index().balances_before(group, &[in_memory[0].0])?[0])
             };
-            self.index.count(in_memory, before)?;
+            self.index().count(in_memory, before)?;
             let first_unkept = records.partition_point(|(sequence, _)| sequence.0 <= folding.kept_through);
             self.fold(&mut folding, &records[first_unkept..]);
             let mut registry = self.registry.write();
             let groups = records[first_unkept..].iter().filter_map(|(_, record)| record.owner.group());
             groups.for_each(|group| registry.merchants.pack(group));
+            through = through.max(block.next().0 - 1);
             progress(block.next().0 - 1, total);
         }
         folding.loaded = IdMap::default();
-        self.published.store(total, Ordering::Release);
-        self.books.write().through = (total > 0).then_some(Sequence(total));
+        self.published.store(through, Ordering::Release);
+        self.books.write().through = (through > 0).then_some(Sequence(through));
         Ok(())
     }
 
     /// Waits until the index has written what is full, so that a test finds the same files every
     /// time.
     pub fn settle(&self) {
-        self.index.settle();
+        self.index().settle();
     }
 
     /// Sequence of the last published Record.
@@ -602,6 +662,15 @@ impl ReadModel {
     }
 }
 
+/// The Records of a block, each with its place.
+fn decoded(block: &Block) -> Result<Vec<(Sequence, Arc<Record>)>, LoadError> {
+    let records = (block.first.0..).zip(&block.records).map(|(sequence, bytes)| {
+        let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence, error })?;
+        Ok((Sequence(sequence), Arc::new(record)))
+    });
+    records.collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicBool;
@@ -683,7 +752,7 @@ mod tests {
         let writing = read_model.books.write();
         let publisher = Arc::clone(&read_model);
         let publishing = thread::spawn(move || publisher.publish(&[(Sequence(1), Arc::new(record))]).unwrap());
-        while read_model.index.with_key(key, Timestamp(0)).unwrap().is_empty() {
+        while read_model.index().with_key(key, Timestamp(0)).unwrap().is_empty() {
             thread::yield_now();
         }
         let reader = Arc::clone(&read_model);

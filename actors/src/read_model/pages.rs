@@ -288,7 +288,6 @@ impl ReadModel {
     /// Takes up the pages that were kept; none of them when one cannot be used.
     pub(super) fn load_pages(&self) -> Result<(), LoadError> {
         let Some(summary) = summary(&self.store)? else { return Ok(()) };
-        let head = self.store.head()?.next.0;
         if summary.version != VERSION {
             return Ok(());
         }
@@ -310,6 +309,8 @@ impl ReadModel {
             }
             is_whole &= put(id, page, &mut registry, &mut books, &mut ordinals);
         }
+        // Read after the pages: another process may write them meanwhile.
+        let head = self.store.head()?.next.0;
         if last >= head {
             let detail = format!("the read model knows of Record {last}, but the journal ends before Record {head}");
             return Err(StoreError::Damaged { folder: "state".into(), sequence: Some(Sequence(head)), detail }.into());

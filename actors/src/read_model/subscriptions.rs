@@ -78,7 +78,7 @@ impl ReadModel {
         skip: u64,
         count: usize,
     ) -> Result<(u64, Vec<SubscriptionRow>), LoadError> {
-        let (total, listed) = self.index.page(&[IndexKey::subscriptions(merchant)], &[], 0..u64::MAX, skip, count)?;
+        let (total, listed) = self.index().page(&[IndexKey::subscriptions(merchant)], &[], 0..u64::MAX, skip, count)?;
         let mut page = Vec::with_capacity(listed.len());
         for listed in listed {
             let begun = SubscriptionRow::begun_by(&self.record(Sequence(listed.number))?);
@@ -97,7 +97,7 @@ impl ReadModel {
         count: usize,
     ) -> Result<(u64, Vec<Sequence>), LoadError> {
         let key = IndexKey::subscription_charges(id);
-        let (total, listed) = self.index.page(&[key], &[], 0..u64::MAX, skip, count)?;
+        let (total, listed) = self.index().page(&[key], &[], 0..u64::MAX, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 

@@ -111,6 +111,22 @@ pub trait Store: Send + Sync + 'static {
         false
     }
 
+    /// Whether other processes may read what this one writes.
+    fn is_followed(&self) -> bool {
+        false
+    }
+
+    /// How far the store's clock is ahead of this machine's, milliseconds: all processes of a store
+    /// use its clock.
+    fn ahead_ms(&self) -> i64 {
+        0
+    }
+
+    /// The heads of several partitions, in the order asked.
+    fn heads(&self, partitions: &[Partition]) -> Result<Vec<Head>, StoreError> {
+        partitions.iter().map(|partition| self.head(*partition)).collect()
+    }
+
     /// Makes blocks durable, each for itself: a block is there whole, or not at all. There is at
     /// most one block of a partition. The outcomes come in the order of the blocks.
     ///

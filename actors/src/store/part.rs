@@ -68,6 +68,11 @@ impl Part {
         self.store.is_current()
     }
 
+    /// See [`Store::is_followed`].
+    pub fn is_followed(&self) -> bool {
+        self.store.is_followed()
+    }
+
     /// See [`Store::is_superseded`].
     pub fn is_superseded(&self) -> bool {
         self.store.is_superseded()

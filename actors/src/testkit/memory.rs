@@ -26,6 +26,7 @@ pub struct MemoryStore {
     disk: Arc<Mutex<Disk>>,
     poisoned: Arc<AtomicBool>,
     hanging: Arc<Hanging>,
+    followed: Arc<AtomicBool>,
     monitor: Arc<Monitor>,
 }
 
@@ -143,6 +144,11 @@ impl MemoryStore {
         self.disk.lock().fails_files = fails;
     }
 
+    /// Says that other processes read what is written.
+    pub fn set_followed(&self) {
+        self.followed.store(true, Ordering::Release);
+    }
+
     /// Makes appends wait, as on a disk that answers no more, until it is set otherwise.
     pub fn hang_appends(&self, hangs: bool) {
         *self.hanging.hangs.lock() = hangs;
@@ -186,6 +192,10 @@ impl MemoryStore {
 }
 
 impl Store for MemoryStore {
+    fn is_followed(&self) -> bool {
+        self.followed.load(Ordering::Acquire)
+    }
+
     fn epoch(&self, partition: Partition) -> Result<Epoch, StoreError> {
         Ok(self.disk.lock().epoch(partition))
     }

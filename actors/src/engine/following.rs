@@ -1,0 +1,93 @@
+//! Following: the node that has the house reads the partitions of other nodes from the store, since
+//! it answers what is about all merchants. It folds their Records as their owners do, and writes
+//! nothing.
+//!
+//! A question is answered from what the owners had acknowledged before it came: their heads are read
+//! first, from the database that acknowledges.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use tokio::task::spawn_blocking;
+
+use super::Engine;
+use super::opening::OpenError;
+use super::ownership::Opening;
+use super::shard::Shard;
+use super::shards::Role;
+use crate::balance_files::BalanceFileOptions;
+use crate::index::FOLLOWED_MAX;
+use crate::read_model::ReadModel;
+use crate::records::LoadError;
+use crate::store::Part;
+
+/// State of the following of other nodes' partitions.
+#[derive(Default)]
+pub(super) struct Following {
+    /// When the runs of the indexes were looked for.
+    indexes_at: Option<Instant>,
+}
+
+impl Engine {
+    /// Follows every partition that the process does not serve, from now on. Does nothing for those
+    /// that it follows.
+    pub async fn follow_others(&self) -> Result<(), OpenError> {
+        let mut following = self.following.lock().await;
+        for partition in self.shards.with_role(Role::Absent) {
+            let Opening { fold_name, index, .. } = self.opening;
+            let part = Part::reading(Arc::clone(&self.store), partition);
+            let (read, extents, keyring) = (part.clone(), Arc::clone(&self.extents), Arc::clone(&self.keyring));
+            let outbox = Arc::clone(&self.outbox_signal);
+            let open = move || ReadModel::following(read, extents, keyring, fold_name, index, outbox);
+            let read_model = spawn_blocking(open).await.expect("opening does not panic")?;
+            let context = self.context(self.journal.of(part.tenure()), part, Arc::new(read_model));
+            let shard = Shard::open(context, &self.extents, BalanceFileOptions::default()).await?;
+            self.shards.put_unless_owned(partition, Role::Follower, shard);
+            following.indexes_at.get_or_insert_with(Instant::now);
+        }
+        Ok(())
+    }
+
+    /// Follows no partition any more.
+    pub async fn follow_none(&self) -> Result<(), OpenError> {
+        let mut following = self.following.lock().await;
+        for partition in self.shards.with_role(Role::Follower) {
+            self.shards.put_unless_owned(partition, Role::Absent, self.absent(partition).await?);
+        }
+        following.indexes_at = None;
+        Ok(())
+    }
+
+    /// Whether the process serves or follows every partition, so that it can answer what is about
+    /// all merchants.
+    pub fn has_all(&self) -> bool {
+        self.shards.with_role(Role::Absent).is_empty()
+    }
+
+    /// Folds what the owners of followed partitions have acknowledged until now.
+    pub async fn catch_up(&self) -> Result<(), LoadError> {
+        let mut following = self.following.lock().await;
+        let followed = self.shards.with_role(Role::Follower);
+        if followed.is_empty() {
+            return Ok(());
+        }
+        let renews_indexes = following.indexes_at.is_none_or(|since| since.elapsed() >= FOLLOWED_MAX);
+        let shards: Vec<Arc<Shard>> = followed.iter().map(|partition| self.shards.at(*partition)).collect();
+        let store = Arc::clone(&self.store);
+        let folded = spawn_blocking(move || -> Result<(), LoadError> {
+            let heads = store.heads(&followed)?;
+            for (shard, head) in shards.iter().zip(heads) {
+                shard.read_model().follow(head)?;
+                if renews_indexes {
+                    shard.read_model().follow_index()?;
+                }
+            }
+            Ok(())
+        });
+        folded.await.expect("folding does not panic")?;
+        if renews_indexes {
+            following.indexes_at = Some(Instant::now());
+        }
+        Ok(())
+    }
+}
