@@ -26,8 +26,8 @@ mod subscription;
 mod withdrawal;
 
 use std::num::NonZeroU16;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -50,6 +50,7 @@ use crate::journal::{Admission, Journal, Sender};
 use crate::load_shedding::LoadShedder;
 use crate::merged;
 use crate::metrics::Metrics;
+use crate::others::Others;
 use crate::outbox::{Outbox, OutboxSignal};
 use crate::rails::Rails;
 use crate::records::{self, LoadError, may_wait};
@@ -127,6 +128,9 @@ pub enum Unavailable {
     /// The database does not answer.
     #[error("the database does not answer")]
     StoreUnavailable,
+    /// Another process has the partition: nothing was sent.
+    #[error("another process has partition {}", .0.0)]
+    Elsewhere(Partition),
 }
 
 impl Unavailable {
@@ -204,6 +208,8 @@ pub struct Engine {
     /// All partitions in their order, to be read only.
     reading: Vec<Part>,
     opening: Opening,
+    /// The processes with the other partitions, once there may be some.
+    others: OnceLock<Arc<dyn Others>>,
     /// Held while partitions of other processes are followed.
     following: AsyncMutex<Following>,
     journal: Journal,
@@ -249,6 +255,16 @@ impl Engine {
         self.shards.at(self.extents.partition_of(group))
     }
 
+    /// The same, for what only its actors know or do. Error: another process has them.
+    fn serving_shard(&self, group: GroupNumber) -> Result<Arc<Shard>, Unavailable> {
+        let partition = self.extents.partition_of(group);
+        self.shards.serving(partition).ok_or(Unavailable::Elsewhere(partition))
+    }
+
+    fn serving_shard_of(&self, ledger: LedgerId) -> Result<Arc<Shard>, Unavailable> {
+        self.serving_shard(ledger.group().unwrap_or(HOUSE))
+    }
+
     /// The shard of a ledger's group; that of the whole installation's house ledger for the house.
     fn shard_of(&self, ledger: LedgerId) -> Arc<Shard> {
         self.shard(ledger.group().unwrap_or(HOUSE))
@@ -258,6 +274,30 @@ impl Engine {
     /// periods, which name no group.
     fn shard_with(&self, id: ObjectId) -> Arc<Shard> {
         self.shard(self.ids.group(id))
+    }
+
+    /// Whether this process serves the partition of a group.
+    pub fn serves(&self, group: GroupNumber) -> bool {
+        self.shards.role(self.extents.partition_of(group)) == Role::Owner
+    }
+
+    /// Whether this process serves what is about the whole installation.
+    pub fn serves_house(&self) -> bool {
+        self.serves(HOUSE)
+    }
+
+    /// Says how other processes are asked.
+    pub fn set_others(&self, others: Arc<dyn Others>) {
+        let _set_once = self.others.set(others);
+    }
+
+    fn others_than(&self, partition: Partition) -> Result<&dyn Others, Unavailable> {
+        self.others.get().map(|others| &**others).ok_or(Unavailable::Elsewhere(partition))
+    }
+
+    /// The extents.
+    pub fn extents(&self) -> &Extents {
+        &self.extents
     }
 
     /// The shard of what is booked for the whole installation.
@@ -321,7 +361,7 @@ impl Engine {
     ) -> Result<Outcome, Unavailable> {
         let CommandContext { key, requester, permit } = context.into();
         let envelope = Envelope { command, key, unique: None, requester, permit };
-        self.send(&self.shard(group).merchants, LedgerId::Merchant(group), envelope).await
+        self.send(&self.serving_shard(group)?.merchants, LedgerId::Merchant(group), envelope).await
     }
 
     /// Sends a command to a recipient's actor and waits for its outcome, which leaves once it is
@@ -334,7 +374,7 @@ impl Engine {
     ) -> Result<Outcome, Unavailable> {
         let CommandContext { key, requester, permit } = context.into();
         let envelope = Envelope { command, key, unique: None, requester, permit };
-        self.send(&self.shard_of(recipient).recipients, recipient, envelope).await
+        self.send(&self.serving_shard_of(recipient)?.recipients, recipient, envelope).await
     }
 
     async fn send<B: Books>(
@@ -363,7 +403,7 @@ impl Engine {
     ) -> Result<T, Unavailable> {
         let permit = self.read_permit()?;
         let _under_way = self.load_shedder.enter(Some(group));
-        read(&self.shard(group).merchants, LedgerId::Merchant(group), look, permit).await
+        read(&self.serving_shard(group)?.merchants, LedgerId::Merchant(group), look, permit).await
     }
 
     /// Reads a recipient's state, after booking what is due.
@@ -374,7 +414,7 @@ impl Engine {
     ) -> Result<T, Unavailable> {
         let permit = self.read_permit()?;
         let _under_way = self.load_shedder.enter(recipient.group());
-        read(&self.shard_of(recipient).recipients, recipient, look, permit).await
+        read(&self.serving_shard_of(recipient)?.recipients, recipient, look, permit).await
     }
 
     /// The balances of a ledger's accounts, after booking what is due: those of a merchant or

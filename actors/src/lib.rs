@@ -30,6 +30,7 @@ pub mod extents;
 pub mod heads;
 pub mod migration;
 pub mod names;
+pub mod others;
 pub mod outbox;
 pub mod priority;
 pub mod rails;

@@ -14,7 +14,6 @@ use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::{BookBatch, MerchantCommand};
 use ledger::money::Centavos;
 use ledger::record::Decision;
-use ledger::rejection::Rejection;
 use ledger::time::Timestamp;
 
 use super::outcome::CommandContext;
@@ -90,7 +89,8 @@ impl Engine {
     /// Books the batches that the acquirer has paid by `now`, if it is time to ask.
     pub(super) async fn book_batches(&self, batches: &mut AcquirerBatches, now: Timestamp) {
         let Some(rails) = &self.rails else { return };
-        if now < batches.ask_at {
+        // It names charges of all merchants.
+        if now < batches.ask_at || !self.serves_house() || !self.has_all() {
             return;
         }
         batches.ask_at = match self.book_pages(rails, batches, now).await {
@@ -113,6 +113,7 @@ impl Engine {
 
     async fn book_page(&self, page: SettlementPage, batches: &mut AcquirerBatches) -> Result<(), BatchError> {
         let SettlementPage { batch, lines, is_last } = page;
+        self.catch_up().await.map_err(Unavailable::from)?;
         batches.read.lines += lines.len() as u64;
         batches.net += lines.iter().map(|line| line.gross - line.fee).sum();
         let mut by_merchant: BTreeMap<GroupNumber, Vec<SettlementLine>> = BTreeMap::new();
@@ -127,12 +128,7 @@ impl Engine {
                 }
                 let seen = batches.lines_of.entry(group).or_default();
                 let first_line = std::mem::replace(seen, *seen + lines.len() as u64);
-                let permit = self.admission.take(INSIDE_BYTES + lines.len() * BYTES_PER_LINE).await;
-                let reported = BookBatch { batch: batch.clone(), first_line, lines };
-                let command = MerchantCommand::BookBatch(Box::new(reported));
-                if let Outcome::Refused(rejection) = self.command(group, command, permit).await? {
-                    return Err(BatchError::Refused(rejection));
-                }
+                self.book_lines(group, BookBatch { batch: batch.clone(), first_line, lines }).await?;
             }
         }
         if is_last {
@@ -149,6 +145,18 @@ impl Engine {
             *batches = AcquirerBatches { ask_at: batches.ask_at, ..AcquirerBatches::booked_through(through) };
         }
         Ok(())
+    }
+
+    /// Has a merchant book its lines of a batch, wherever it is. It passes over those that it has.
+    pub async fn book_lines(&self, group: GroupNumber, lines: BookBatch) -> Result<(), Unavailable> {
+        if !self.serves(group) {
+            return self.others_than(self.extents.partition_of(group))?.book_lines(group, lines).await;
+        }
+        let permit = self.admission.take(INSIDE_BYTES + lines.lines.len() * BYTES_PER_LINE).await;
+        match self.command(group, MerchantCommand::BookBatch(Box::new(lines)), permit).await? {
+            Outcome::Refused(_) => Err(Unavailable::contradicting("lines of a batch")),
+            _ => Ok(()),
+        }
     }
 
     /// The lines of captured charges, with the part of the fee that was booked with each. Those of
@@ -216,6 +224,4 @@ enum BatchError {
     Unavailable(#[from] Unavailable),
     #[error("the acquirer settles charge {0}, which has no outcome yet")]
     PendingCharge(String),
-    #[error("a merchant refused the batch: {0:?}")]
-    Refused(Rejection),
 }

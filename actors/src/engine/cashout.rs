@@ -134,7 +134,7 @@ impl Engine {
         let transaction = transaction.id;
         let command = MerchantCommand::CreateCashout { id, transaction, transaction_key, amount, destination: sealed };
         let envelope = Envelope { command, key, unique, requester, permit: Arc::clone(&permit) };
-        let outcome = self.send(&self.shard(group).merchants, LedgerId::Merchant(group), envelope).await?;
+        let outcome = self.send(&self.serving_shard(group)?.merchants, LedgerId::Merchant(group), envelope).await?;
         let mut ordered = match outcome.typed(CashoutOrdered::of)? {
             Outcome::Recorded(ordered) => ordered,
             refused => return Ok(refused),

@@ -20,9 +20,10 @@ use super::{Engine, INSIDE_BYTES, Unavailable};
 use crate::balance_files::SumOfKind;
 use crate::checkpoint::digest_of;
 use crate::cut::Position;
+use crate::extents::HOUSE;
 use crate::records::{LoadError, may_wait};
 use crate::resident::Outcome;
-use crate::store::{BlockHash, Sequence};
+use crate::store::{BlockHash, Partition, Sequence};
 
 impl Engine {
     /// Books that an operator reads tax ids of merchants in a report. The Record is durable when
@@ -67,10 +68,11 @@ impl Engine {
         command: ReturnCommand,
         context: impl Into<CommandContext>,
     ) -> Result<Outcome, Unavailable> {
-        // No month is closed between the look at the last closed one and the booking.
-        let house = self.house_shard();
-        let _one_at_a_time = house.house.lock().await;
-        let closed = self.closed_periods().last().map(|(month, _)| *month);
+        // No month is closed in the recipient's partition between the look at its last closed one
+        // and the booking.
+        let shard = self.serving_shard_of(recipient)?;
+        let _one_at_a_time = shard.house.lock().await;
+        let closed = shard.read_model().closed_periods().last().map(|(month, _)| *month);
         self.command_recipient(recipient, RecipientCommand::EnterReturn { command, closed }, context).await
     }
 
@@ -130,17 +132,29 @@ impl Engine {
     /// the month is closed. A partition that closed it before, in a try that was cut, is passed
     /// over. These Records name no operator; that of the house does.
     async fn close_in_other_partitions(&self, month: Month) -> Result<(), Unavailable> {
-        let house = self.house_shard();
-        for shard in self.shards.all().iter().filter(|shard| !Arc::ptr_eq(shard, &house)) {
-            if shard.read_model().closed_periods().last().is_some_and(|(closed, _)| month <= *closed) {
-                continue;
+        let house = self.extents.partition_of(HOUSE);
+        for partition in self.extents.all().filter(|partition| *partition != house) {
+            match self.close_in(partition, month).await {
+                Err(Unavailable::Elsewhere(_)) => self.others_than(partition)?.close_month(partition, month).await?,
+                closed => closed?,
             }
-            let end = may_wait(|| shard.end_of(month))?;
-            let permit = self.admission.take(INSIDE_BYTES).await;
-            let closed = || Decision::of(Event::PeriodClosed { month, end });
-            shard.record_of_system(closed, self.now(), CommandContext::from(permit)).await?;
         }
         Ok(())
+    }
+
+    /// Closes a month in a partition of this process, unless it is closed there. The month is only
+    /// closed once the house has closed it.
+    pub async fn close_in(&self, partition: Partition, month: Month) -> Result<(), Unavailable> {
+        let shard = self.shards.serving(partition).ok_or(Unavailable::Elsewhere(partition))?;
+        // Waits for an entry that was decided before.
+        let _one_at_a_time = shard.house.lock().await;
+        if shard.read_model().closed_periods().last().is_some_and(|(closed, _)| month <= *closed) {
+            return Ok(());
+        }
+        let end = may_wait(|| shard.end_of(month))?;
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        let closed = || Decision::of(Event::PeriodClosed { month, end });
+        shard.record_of_system(closed, self.now(), CommandContext::from(permit)).await.map(drop)
     }
 }
 

@@ -2,11 +2,14 @@
 //! durable and in every store, but not in the journal: no hash covers them, and a backup lacks
 //! them; a migration takes them along. So only what can be made again may be kept here.
 
-use super::Engine;
+use super::{Engine, Unavailable};
 use crate::records::{LoadError, may_wait};
 
 /// Prefix of their keys.
 pub(crate) const PREFIX: &[u8] = b"kept/";
+
+/// Name of the sandbox clock's offset.
+const CLOCK: &str = "sandbox-clock";
 
 fn key_of(name: &str) -> Vec<u8> {
     [PREFIX, name.as_bytes()].concat()
@@ -29,6 +32,20 @@ impl Engine {
         let keys = may_wait(|| self.house_shard().part().state_keys(&key_of(prefix)))?;
         let names = keys.into_iter().filter_map(|key| String::from_utf8(key.get(PREFIX.len()..)?.to_vec()).ok());
         Ok(names.collect())
+    }
+
+    /// Keeps how far the sandbox clock is ahead, for processes that take up a partition later.
+    pub(super) fn keep_clock(&self) -> Result<(), Unavailable> {
+        if self.others.get().is_none() {
+            return Ok(());
+        }
+        Ok(self.keep(CLOCK, &self.clock.offset_ms().to_be_bytes())?)
+    }
+
+    /// How far the sandbox clock is ahead, milliseconds.
+    pub(super) fn kept_clock(&self) -> Result<i64, LoadError> {
+        let kept = self.kept(CLOCK)?;
+        Ok(kept.and_then(|bytes| bytes.try_into().ok()).map_or(0, i64::from_be_bytes))
     }
 
     /// Removes a value; removing an absent one changes nothing.

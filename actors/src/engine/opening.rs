@@ -3,8 +3,8 @@
 
 use std::io;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use ledger::id::LedgerId;
@@ -162,6 +162,7 @@ impl Engine {
             extents,
             shards: Shards::default(),
             opening,
+            others: OnceLock::new(),
             following: AsyncMutex::default(),
             journal,
             journal_thread: Mutex::new(Some(journal_thread)),

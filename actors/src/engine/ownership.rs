@@ -45,6 +45,7 @@ impl Engine {
         let last_booked_at = Timestamp(head.booked_at_ms.max(0));
         self.clock.begin(read_model.clock_offset_ms(), last_booked_at);
         if self.opening.is_sandbox {
+            self.clock.begin(self.kept_clock()?, last_booked_at);
             // A crash while the clock was being moved leaves Records ahead of its last recorded
             // offset: it goes on from them.
             self.clock.advance_to(last_booked_at);

@@ -61,19 +61,45 @@ impl Engine {
         if self.is_storage_full() {
             return Err(Unavailable::StorageFull);
         }
+        self.step_to(target, &mut batches).await?;
+        let moved = self.record_clock(context).await?;
+        self.keep_clock()?;
+        Ok(moved)
+    }
+
+    /// Moves the sandbox clock forward as [`Engine::advance_clock`] does, for the process that
+    /// records the move.
+    pub async fn step_clock(&self, target: Timestamp) -> Result<(), Unavailable> {
+        let mut batches = self.falling_due.lock().await;
+        self.step_to(target, &mut batches).await
+    }
+
+    async fn step_to(&self, target: Timestamp, batches: &mut AcquirerBatches) -> Result<(), Unavailable> {
         self.submit_drafts().await;
         loop {
-            let due = self.first_due();
-            let batch = self.rails.is_some().then_some(batches.ask_at);
-            let next = due.into_iter().chain(batch).min();
+            let batch = (self.rails.is_some() && self.serves_house()).then_some(batches.ask_at);
+            let next = self.first_due().into_iter().chain(batch).min();
             let Some(due) = next.filter(|due| *due <= target) else { break };
+            if batch == Some(due) {
+                // A batch has lines of all merchants, which book them at their processes' time.
+                self.step_others(due).await?;
+            }
             self.prepare_keys(due).await;
             self.clock.advance_to(due);
-            self.fall_due(self.now(), &mut batches).await;
+            self.fall_due(self.now(), batches).await;
         }
+        self.step_others(target).await?;
         self.prepare_keys(target).await;
         self.clock.advance_to(target);
-        self.record_clock(context).await
+        Ok(())
+    }
+
+    /// Moves the clocks of the other processes, if this one has the house.
+    async fn step_others(&self, target: Timestamp) -> Result<(), Unavailable> {
+        match self.others.get().filter(|_| self.serves_house()) {
+            Some(others) => others.step_clock(target).await,
+            None => Ok(()),
+        }
     }
 
     /// Makes the keys that seal personal data at `at`, on a thread that may wait for the disk.

@@ -83,7 +83,13 @@ impl Shards {
         Arc::clone(&self.slot(partition).read().shard)
     }
 
-    /// The same; none where there is no such partition.
+    /// The shard of a partition whose actors are in this process; none where they are another process's.
+    pub(super) fn serving(&self, partition: Partition) -> Option<Arc<Shard>> {
+        let slot = self.slot(partition).read();
+        matches!(slot.role, Role::Owner | Role::Leaving).then(|| Arc::clone(&slot.shard))
+    }
+
+    /// The shard of a partition, whatever the node is to it; none where there is no such partition.
     pub(super) fn get(&self, partition: Partition) -> Option<Arc<Shard>> {
         Some(Arc::clone(&self.0.get(usize::from(partition.0))?.read().shard))
     }

@@ -20,13 +20,16 @@ pub(super) struct SettledThrough {
 }
 
 /// Lines of a batch that belong to one merchant's charges.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Encode, Decode)]
 pub struct BookBatch {
     /// The batch.
+    #[n(0)]
     pub batch: Batch,
     /// How many of this merchant's lines come before these in the batch.
+    #[n(1)]
     pub first_line: u64,
     /// The lines, in the acquirer's order.
+    #[n(2)]
     pub lines: Vec<SettledLine>,
 }
 
