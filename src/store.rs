@@ -166,7 +166,7 @@ impl DatabaseArgs {
         let takeover = seconds.map_or(TAKEOVER, |seconds| Duration::from_secs(seconds.into()));
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let about = format!("{} on {}, process {}", env!("CARGO_PKG_VERSION"), host.trim(), std::process::id());
-        Ok(PostgresOptions { address, takeover, demands, about })
+        Ok(PostgresOptions { address, takeover, demands, about, node: None })
     }
 }
 
@@ -269,7 +269,7 @@ impl Takes {
             let partition = Partition(place as u16);
             let Some(seen) = store.look(watch, partition)?.filter(|_| place == self.parts.len()) else { continue };
             let shared: Arc<dyn actors::store::Store> = Arc::<PostgresStore>::clone(store);
-            if let Some(tenure) = shared.take(partition, seen)? {
+            if let Some(tenure) = store.take_from(partition, seen, watch.gone())? {
                 self.parts.push(Part::of(shared, tenure));
             }
         }

@@ -13,8 +13,8 @@
 //! it are public
 //! - what a caller of the façade hands over or gets back: [`rails`], [`records`], [`outbox`],
 //!   [`seal`], [`store`];
-//! - what works without an engine: [`backup`], [`checkpoint`], [`cut`], [`extents`], [`migration`],
-//!   [`names`], [`priority`], [`verify`];
+//! - what works without an engine: [`backup`], [`checkpoint`], [`cluster`], [`cut`], [`extents`],
+//!   [`migration`], [`names`], [`priority`], [`verify`];
 //! - behind the feature `testkit`, which the product does not enable: test equipment (`testkit`),
 //!   and the inner parts that simulations and benchmarks drive by themselves: `index`, `journal`,
 //!   `load`, `read_model`, `resident`, `snapshots`.
@@ -24,6 +24,7 @@
 
 pub mod backup;
 pub mod checkpoint;
+pub mod cluster;
 pub mod cut;
 pub mod engine;
 pub mod extents;

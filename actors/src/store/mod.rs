@@ -46,7 +46,10 @@ pub(crate) use self::files::{create_private_folder, make_private, private_file};
 pub use self::monitor::{LongestWait, Monitor, Wait, WaitFor};
 pub use self::options::SledOptions;
 pub use self::part::Part;
-pub use self::postgres::{OwnerWatch, PostgresAddress, PostgresDemands, PostgresOptions, PostgresStore, TAKEOVER};
+pub use self::postgres::{
+    NodeSeen, OwnerWatch, PartitionSeen, Picture, PostgresAddress, PostgresDemands, PostgresOptions, PostgresStore,
+    TAKEOVER, now_ms,
+};
 use self::sled::{Database, Pair, check_sync};
 
 /// The longest key of the state area, in bytes.
@@ -96,6 +99,7 @@ pub trait Store: Send + Sync + 'static {
     fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>, StoreError>;
 
     /// Gives a partition up. The next owner need not wait until this one is known to be gone.
+    /// Writes in this tenure are refused from now on, and its next owner is no reason to end.
     fn release(&self, _tenure: Tenure) -> Result<(), StoreError> {
         Ok(())
     }
@@ -116,8 +120,9 @@ pub trait Store: Send + Sync + 'static {
         false
     }
 
-    /// How far the store's clock is ahead of this machine's, milliseconds: all processes of a store
-    /// use its clock.
+    /// How far the clock that all users of the store share is ahead of this machine's,
+    /// milliseconds: an estimate, off by half the time of an answer at most. 0 for a store of one
+    /// machine.
     fn ahead_ms(&self) -> i64 {
         0
     }

@@ -9,6 +9,7 @@
 //! now. The second attempt locks the row too, so its own commit is one that a standby confirms, and
 //! with it everything before.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio_postgres::error::SqlState;
@@ -61,6 +62,14 @@ const TAKE_NEW: &str = "
 
 const TAKE: &str = "UPDATE partition SET owner = $2, epoch = epoch + 1 WHERE id = $1 AND epoch = $3 RETURNING id";
 
+/// The same, as long as the owner's beat is still the one that stood still. Its row is locked, so a
+/// beat that is under way comes before this, or finds the new epoch.
+const TAKE_FROM_GONE: &str = "
+    WITH gone AS MATERIALIZED (SELECT n.id FROM partition p JOIN node n ON n.id = p.owner
+        WHERE p.id = $1 AND p.epoch = $3 AND n.beat = $4 FOR UPDATE OF n)
+    UPDATE partition SET owner = $2, epoch = epoch + 1
+        WHERE id = $1 AND epoch = $3 AND EXISTS (SELECT FROM gone) RETURNING id";
+
 const OWNER: &str = "SELECT owner, epoch FROM partition WHERE id = $1";
 
 const RELEASE: &str = "UPDATE partition SET owner = NULL WHERE id = $1 AND epoch = $2";
@@ -111,8 +120,30 @@ impl Attempt {
     }
 }
 
+/// Blocks that were not simply written.
+#[derive(Debug, Default)]
+pub(super) struct CommitTroubles {
+    /// Refused: another owner had taken the partition.
+    pub(super) fenced: AtomicU64,
+    /// Asked for again, since no answer had come.
+    pub(super) unknown: AtomicU64,
+}
+
+impl CommitTroubles {
+    /// Counts the blocks of the second and every later try of one commit.
+    fn tries(&self, try_before: &AtomicBool, blocks: usize) {
+        if try_before.swap(true, Ordering::Relaxed) {
+            self.unknown.fetch_add(blocks as u64, Ordering::Relaxed);
+        }
+    }
+}
+
 /// Makes blocks of different partitions durable. Waits as long as the database is away.
-pub(super) async fn append(line: &Line, blocks: &[(Tenure, &Block)]) -> Result<Vec<Landed>, StoreError> {
+pub(super) async fn append(
+    line: &Line,
+    troubles: &CommitTroubles,
+    blocks: &[(Tenure, &Block)],
+) -> Result<Vec<Landed>, StoreError> {
     // What a store can't keep is refused first; the place in the journal is for the database.
     for (_, block) in blocks {
         Head { next: block.first, hash: block.previous, booked_at_ms: block.booked_at_ms }.admit(block)?;
@@ -120,16 +151,21 @@ pub(super) async fn append(line: &Line, blocks: &[(Tenure, &Block)]) -> Result<V
     let is_owned =
         |(tenure, block): &(Tenure, &Block)| block.partition == tenure.partition && tenure.epoch != Epoch::NONE;
     if blocks.len() > 1 && blocks.iter().all(is_owned) {
-        return append_several(line, blocks).await;
+        return append_several(line, troubles, blocks).await;
     }
     let mut landed = Vec::with_capacity(blocks.len());
     for (tenure, block) in blocks {
-        landed.push(append_one(line, *tenure, block).await?);
+        landed.push(append_one(line, troubles, *tenure, block).await?);
     }
     Ok(landed)
 }
 
-async fn append_one(line: &Line, tenure: Tenure, block: &Block) -> Result<Landed, StoreError> {
+async fn append_one(
+    line: &Line,
+    troubles: &CommitTroubles,
+    tenure: Tenure,
+    block: &Block,
+) -> Result<Landed, StoreError> {
     let (hash, booked_at_ms) = (block.hash(), block.booked_at_ms);
     if block.partition != tenure.partition || tenure.epoch == Epoch::NONE {
         let there = line.until(None, async |link| hash_at(link, block).await).await?;
@@ -142,7 +178,9 @@ async fn append_one(line: &Line, tenure: Tenure, block: &Block) -> Result<Landed
     let (id, epoch) = (i32::from(block.partition.0), tenure.epoch.0 as i64);
     let (first, next) = (block.first.0 as i64, block.next().0 as i64);
     let (previous, hash_bytes) = (block.previous.0.as_slice(), hash.0.as_slice());
+    let is_tried = AtomicBool::new(false);
     let attempt = line.until(None, async |link| {
+        troubles.tries(&is_tried, 1);
         let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 9] =
             [&id, &epoch, &first, &next, &booked_at_ms, &previous, &hash_bytes, &keys, &values];
         let row = link.row(COMMIT, &parameters).await?;
@@ -152,7 +190,11 @@ async fn append_one(line: &Line, tenure: Tenure, block: &Block) -> Result<Landed
     attempt.await?.landed(line, block, hash)
 }
 
-async fn append_several(line: &Line, blocks: &[(Tenure, &Block)]) -> Result<Vec<Landed>, StoreError> {
+async fn append_several(
+    line: &Line,
+    troubles: &CommitTroubles,
+    blocks: &[(Tenure, &Block)],
+) -> Result<Vec<Landed>, StoreError> {
     let hashes: Vec<BlockHash> = blocks.iter().map(|(_, block)| block.hash()).collect();
     let chunks = blocks.iter().zip(&hashes).flat_map(|((_, block), hash)| {
         let chunks = chunk::cut(block, *hash).into_iter();
@@ -169,7 +211,9 @@ async fn append_several(line: &Line, blocks: &[(Tenure, &Block)]) -> Result<Vec<
     let booked_at_ms: Vec<i64> = blocks.iter().map(|(_, block)| block.booked_at_ms).collect();
     let previous: Vec<&[u8]> = blocks.iter().map(|(_, block)| block.previous.0.as_slice()).collect();
     let hash_bytes: Vec<&[u8]> = hashes.iter().map(|hash| hash.0.as_slice()).collect();
+    let is_tried = AtomicBool::new(false);
     let attempts = line.until(None, async |link| {
+        troubles.tries(&is_tried, blocks.len());
         let parameters: [&(dyn tokio_postgres::types::ToSql + Sync); 10] =
             [&ids, &epochs, &firsts, &nexts, &booked_at_ms, &previous, &hash_bytes, &owners, &keys, &values];
         let rows = link.rows(COMMIT_SEVERAL, &parameters).await?;
@@ -210,27 +254,43 @@ async fn owner(link: &Link, partition: Partition) -> Result<Option<(Option<Strin
     Ok(row.map(|row| (row.get(0), Epoch(row.get::<_, i64>(1) as u64))))
 }
 
-/// Takes a partition whose epoch is still `seen`. A session of the former owner that holds the
-/// partition's row is ended.
+/// Takes a partition whose epoch is still `seen`, and whose owner's beat is still `gone`, if one is
+/// given. A session of the former owner that holds the partition's row is ended.
 pub(super) async fn take(
     line: &Line,
     lease: &Lease,
-    partition: Partition,
-    seen: Epoch,
+    tenure: Tenure,
+    gone: Option<i64>,
     patience: Duration,
 ) -> Result<Option<Tenure>, StoreError> {
-    let (id, process) = (i32::from(partition.0), lease.process());
-    let tenure = Tenure { partition, epoch: Epoch(seen.0 + 1) };
+    lease.asks(tenure.partition);
+    let taken = ask(line, lease, tenure, gone, patience).await;
+    lease.asked(tenure, taken.as_ref().ok().copied());
+    Ok(taken?.then_some(tenure))
+}
+
+async fn ask(
+    line: &Line,
+    lease: &Lease,
+    tenure: Tenure,
+    gone: Option<i64>,
+    patience: Duration,
+) -> Result<bool, StoreError> {
+    let (id, process, seen) = (i32::from(tenure.partition.0), lease.process(), tenure.epoch.0 as i64 - 1);
     let taken = line.until(Some(patience), async |link| {
-        let before = owner(link, partition).await?;
+        let before = owner(link, tenure.partition).await?;
         let former = before.as_ref().and_then(|(owner, _)| owner.clone()).filter(|owner| owner != process);
         // An earlier attempt whose answer was lost.
-        if before == Some((Some(process.to_owned()), tenure.epoch)) && lease.epoch(partition) != Some(tenure.epoch) {
+        if before == Some((Some(process.to_owned()), tenure.epoch))
+            && lease.epoch(tenure.partition) != Some(tenure.epoch)
+            && !lease.is_given_up(tenure)
+        {
             return Ok(true);
         }
-        let taken = match seen {
-            Epoch::NONE => link.row(TAKE_NEW, &[&id, &process]).await,
-            _ => link.row(TAKE, &[&id, &process, &(seen.0 as i64)]).await,
+        let taken = match gone {
+            _ if seen == 0 => link.row(TAKE_NEW, &[&id, &process]).await,
+            Some(beat) => link.row(TAKE_FROM_GONE, &[&id, &process, &seen, &beat]).await,
+            None => link.row(TAKE, &[&id, &process, &seen]).await,
         };
         let is_held = taken.as_ref().is_err_and(|error| error.code() == Some(&SqlState::LOCK_NOT_AVAILABLE));
         if let Some(former) = former.filter(|_| is_held || taken.as_ref().is_ok_and(Option::is_some)) {
@@ -239,11 +299,7 @@ pub(super) async fn take(
         }
         Ok(taken?.is_some())
     });
-    if !taken.await? {
-        return Ok(None);
-    }
-    lease.took(partition, tenure.epoch);
-    Ok(Some(tenure))
+    taken.await
 }
 
 /// Gives a partition up, so that the next process need not wait until this one is known to be gone.

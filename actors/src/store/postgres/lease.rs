@@ -12,17 +12,22 @@
 //! knows that the former owner gives no answer any more. That the former owner *writes* nothing
 //! does not depend on time: each of its writes locks the partition's row at its epoch.
 //!
+//! The take itself looks once more: it locks the row of the owner's beats and takes nothing when
+//! the beat has moved since the proof (`TAKE_FROM_GONE`). So an owner that wakes up between the
+//! proof and the take either keeps the partition, or learns of the take in its first beat.
+//!
 //! Both clocks count on while the machine is suspended (`CLOCK_BOOTTIME`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
-use std::time::Duration;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 
+use super::PostgresOptions;
 use super::link::{Line, Link};
-use crate::store::{Epoch, Partition, StoreError};
+use crate::store::{Epoch, Partition, StoreError, Tenure};
 
 /// Beats in one takeover time.
 const BEATS: u32 = 5;
@@ -31,9 +36,15 @@ const BEATS: u32 = 5;
 const NEVER_MS: i64 = i64::MIN / 2;
 
 /// Milliseconds on a clock that counts on while the machine is suspended.
-pub(super) fn now_ms() -> i64 {
+pub fn now_ms() -> i64 {
     let now = clock_gettime(ClockId::Boottime);
     now.tv_sec * 1_000 + now.tv_nsec / 1_000_000
+}
+
+/// Milliseconds since 1970 (UTC) on this machine's clock.
+fn wall_ms() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
 /// Conditions on which a database keeps what it has acknowledged.
@@ -52,31 +63,54 @@ pub struct PostgresDemands {
 pub(super) struct Lease {
     process: String,
     about: String,
+    address: Option<String>,
     takeover: Duration,
     demands: PostgresDemands,
     /// When the last successful beat was sent.
     sent_ms: AtomicI64,
+    /// How far the database's clock was ahead of this machine's at the last beat.
+    ahead_ms: AtomicI64,
+    is_leaving: AtomicBool,
     is_superseded: AtomicBool,
-    taken: Mutex<BTreeMap<Partition, Epoch>>,
+    tenures: Mutex<Tenures>,
 }
 
-const BEAT: &str = "WITH beaten AS (INSERT INTO node (id, beat, about, beaten_at) VALUES ($1, 1, $2, now())
-        ON CONFLICT (id) DO UPDATE SET beat = node.beat + 1, beaten_at = now())
+/// The partitions of this process.
+#[derive(Debug, Default)]
+struct Tenures {
+    taken: BTreeMap<Partition, Epoch>,
+    /// What it had up to these epochs, it has no more: it gave it up, or never learned whether it
+    /// had taken it.
+    given_up: BTreeMap<Partition, Epoch>,
+    /// Takes without an answer so far.
+    asking: BTreeSet<Partition>,
+}
+
+const BEAT: &str = "WITH beaten AS (INSERT INTO node (id, beat, about, beaten_at, address, leaving)
+        VALUES ($1, 1, $2, now(), $3, $4)
+        ON CONFLICT (id) DO UPDATE SET beat = node.beat + 1, beaten_at = now(), address = EXCLUDED.address,
+            leaving = EXCLUDED.leaving)
     SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_standby_names')";
-const EPOCHS: &str = "SELECT id, epoch FROM partition";
+
+/// The database's time and the epochs; one row at least.
+const EPOCHS: &str = "SELECT (extract(epoch FROM clock_timestamp()) * 1000)::bigint, p.id, p.epoch
+    FROM (SELECT 1) AS one LEFT JOIN partition p ON true";
 const FORGET: &str = "DELETE FROM node WHERE beaten_at < now() - interval '1 day'
     AND id NOT IN (SELECT owner FROM partition WHERE owner IS NOT NULL)";
 
 impl Lease {
-    pub(super) fn new(process: String, about: &str, takeover: Duration, demands: PostgresDemands) -> Self {
+    pub(super) fn new(process: String, options: &PostgresOptions) -> Self {
         Self {
             process,
-            about: about.to_owned(),
-            takeover,
-            demands,
+            about: options.about.clone(),
+            address: options.node.clone(),
+            takeover: options.takeover,
+            demands: options.demands,
             sent_ms: AtomicI64::new(NEVER_MS),
+            ahead_ms: AtomicI64::new(0),
+            is_leaving: AtomicBool::new(false),
             is_superseded: AtomicBool::new(false),
-            taken: Mutex::default(),
+            tenures: Mutex::default(),
         }
     }
 
@@ -107,22 +141,71 @@ impl Lease {
         }
     }
 
-    pub(super) fn took(&self, partition: Partition, epoch: Epoch) {
-        self.taken.lock().insert(partition, epoch);
+    /// This process asks for a partition.
+    pub(super) fn asks(&self, partition: Partition) {
+        self.tenures.lock().asking.insert(partition);
+    }
+
+    /// What came of a take: whether this process has the partition, if that is known. What it does
+    /// not know it gives up.
+    pub(super) fn asked(&self, tenure: Tenure, is_taken: Option<bool>) {
+        let mut tenures = self.tenures.lock();
+        tenures.asking.remove(&tenure.partition);
+        match is_taken {
+            Some(true) => {
+                tenures.taken.insert(tenure.partition, tenure.epoch);
+                tenures.given_up.remove(&tenure.partition);
+            }
+            Some(false) => {}
+            None => tenures.give_up(tenure),
+        }
+    }
+
+    /// This process has a partition no more, by its own will. Another owner's epoch is no surprise
+    /// from now on, and nothing is written in this one.
+    pub(super) fn left(&self, tenure: Tenure) {
+        self.tenures.lock().give_up(tenure);
     }
 
     /// The epoch in which this process took a partition.
     pub(super) fn epoch(&self, partition: Partition) -> Option<Epoch> {
-        self.taken.lock().get(&partition).copied()
+        self.tenures.lock().taken.get(&partition).copied()
+    }
+
+    /// Whether this process gave a partition up that it had in this epoch.
+    pub(super) fn is_given_up(&self, tenure: Tenure) -> bool {
+        self.tenures.lock().is_given_up(tenure)
+    }
+
+    /// Whether the database was not told, or may not have been, that this process gave up what it
+    /// has in this epoch.
+    pub(super) fn is_to_be_released(&self, tenure: Tenure) -> bool {
+        let tenures = self.tenures.lock();
+        tenures.is_given_up(tenure) && !tenures.asking.contains(&tenure.partition)
+    }
+
+    /// From the next beat on the others know that this process hands its partitions over.
+    pub(super) fn leave(&self) {
+        self.is_leaving.store(true, Ordering::Release);
+    }
+
+    /// How far the database's clock is ahead of this machine's, milliseconds.
+    pub(super) fn ahead_ms(&self) -> i64 {
+        self.ahead_ms.load(Ordering::Acquire)
     }
 
     /// One beat. Fails when the database does not keep what it acknowledges.
     pub(super) async fn beat(&self, line: &Line) -> Result<(), StoreError> {
         let sent_ms = now_ms();
-        let (settings, epochs) = line
+        let is_leaving = self.is_leaving.load(Ordering::Acquire);
+        let (settings, epochs, middle_ms) = line
             .try_once(async |link| {
-                let settings = link.row(BEAT, &[&self.process, &self.about]).await?;
-                Ok((settings, link.rows(EPOCHS, &[]).await?))
+                let settings = link.row(BEAT, &[&self.process, &self.about, &self.address, &is_leaving]).await?;
+                // The beat may wait for a standby, which tells nothing of the time; this only
+                // reads.
+                let before_ms = wall_ms();
+                let epochs = link.rows(EPOCHS, &[]).await?;
+                Ok((settings, epochs, i64::midpoint(before_ms, wall_ms())))
             })
             .await?;
         if let Some(settings) = settings {
@@ -131,8 +214,12 @@ impl Lease {
             // What is acknowledged from now on could be lost: nothing is answered until then.
             admitted.inspect_err(|_| self.sent_ms.store(NEVER_MS, Ordering::Release))?;
         }
+        if let Some(row) = epochs.first() {
+            self.ahead_ms.store(row.get::<_, i64>(0) - middle_ms, Ordering::Release);
+        }
         for row in epochs {
-            let found = (Partition(row.get::<_, i32>(0) as u16), Epoch(row.get::<_, i64>(1) as u64));
+            let Some(id) = row.get::<_, Option<i32>>(1) else { continue };
+            let found = (Partition(id as u16), Epoch(row.get::<_, i64>(2) as u64));
             // An older epoch was read before this process took the partition.
             if self.epoch(found.0).is_some_and(|taken| found.1 > taken) {
                 self.set_superseded();
@@ -163,11 +250,27 @@ impl Lease {
     }
 }
 
+impl Tenures {
+    fn give_up(&mut self, tenure: Tenure) {
+        if self.taken.get(&tenure.partition) == Some(&tenure.epoch) {
+            self.taken.remove(&tenure.partition);
+        }
+        let up_to = self.given_up.entry(tenure.partition).or_default();
+        *up_to = tenure.epoch.max(*up_to);
+    }
+
+    fn is_given_up(&self, tenure: Tenure) -> bool {
+        self.given_up.get(&tenure.partition).is_some_and(|up_to| tenure.epoch <= *up_to)
+    }
+}
+
 /// A look at a partition from outside, again and again, until its owner is gone.
 #[derive(Debug, Default)]
 pub struct OwnerWatch {
     seen: Option<Seen>,
     looked_ms: i64,
+    /// The beat that stood still, if the last look proved that.
+    gone: Option<i64>,
 }
 
 /// The owner of a partition and its beat, unchanged since a time of this machine's clock.
@@ -195,6 +298,11 @@ impl OwnerWatch {
         self.seen.as_ref().filter(|seen| seen.is_living).map(|seen| seen.owner.as_str())
     }
 
+    /// The last beat of an owner that is gone, if the last look proved that.
+    pub fn gone(&self) -> Option<i64> {
+        self.gone
+    }
+
     /// Looks once. Gives the epoch of a partition that is free or whose owner is gone.
     pub(super) async fn look(
         &mut self,
@@ -209,17 +317,21 @@ impl OwnerWatch {
         // Time in which nobody looked, or this process could not write itself, proves nothing.
         let is_gapless = before_ms - self.looked_ms < takeover_ms / 2 && lease.is_current();
         self.looked_ms = now_ms();
+        self.gone = None;
         let Some(row) = row else { return Ok(Some(Epoch::NONE)) };
         let epoch = Epoch(row.get::<_, i64>(0) as u64);
         let Some(owner) = row.get::<_, Option<String>>(1) else { return Ok(Some(epoch)) };
-        if owner == lease.process() && lease.epoch(partition).is_none() {
-            // A take of this process whose answer was lost: it is asked for again.
-            return Ok(Some(Epoch(epoch.0 - 1)));
+        if owner == lease.process() {
+            // A take of this process whose answer was lost, or one that it gave up: it is asked for
+            // again.
+            return Ok(lease.is_given_up(Tenure { partition, epoch }).then_some(epoch));
         }
         let beat: Option<i64> = row.get(2);
         match &self.seen {
             Some(seen) if is_gapless && (seen.epoch, &seen.owner, seen.beat) == (epoch, &owner, beat) => {
-                Ok((before_ms - seen.since_ms >= takeover_ms).then_some(epoch))
+                let is_gone = before_ms - seen.since_ms >= takeover_ms;
+                self.gone = beat.filter(|_| is_gone);
+                Ok(is_gone.then_some(epoch))
             }
             _ => {
                 let is_same = |seen: &Seen| (seen.epoch, &seen.owner) == (epoch, &owner) && seen.beat < beat;

@@ -6,7 +6,8 @@
 //! - `link.rs`: connections, what a session is set to, which errors are tried again.
 //! - `schema.rs`: the tables.
 //! - `commit.rs`: the commit of a block, and the change of a partition's owner.
-//! - `lease.rs`: how a process knows that it still owns its partition.
+//! - `lease.rs`: how a process knows that it still owns its partitions.
+//! - `nodes.rs`: the processes and partitions of a database, as seen at once.
 //! - `reading.rs`: Records and blocks.
 //! - `state_area.rs`, `files.rs`: what is kept beside the journal.
 //!
@@ -17,6 +18,7 @@ mod files;
 mod hosts;
 mod lease;
 mod link;
+mod nodes;
 mod reading;
 mod schema;
 mod state_area;
@@ -32,6 +34,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::runtime::{Builder, Handle, Runtime};
 
+use self::commit::CommitTroubles;
 use self::lease::Lease;
 use self::link::{Connector, Line, Link};
 use self::reading::Blocks;
@@ -41,8 +44,9 @@ use super::{
     Tenure, admit_common_key, admit_file_name, admit_state_key,
 };
 
-pub use self::lease::{OwnerWatch, PostgresDemands};
+pub use self::lease::{OwnerWatch, PostgresDemands, now_ms};
 pub use self::link::PostgresAddress;
+pub use self::nodes::{NodeSeen, PartitionSeen, Picture};
 
 /// Connections that read.
 const READERS: usize = 3;
@@ -66,12 +70,15 @@ pub struct PostgresOptions {
     pub demands: PostgresDemands,
     /// What the table of processes tells about this one, such as its release and machine.
     pub about: String,
+    /// The address at which other nodes reach this process, `host:port`. None if it is no node: it
+    /// has all partitions, or waits for them.
+    pub node: Option<String>,
 }
 
 impl PostgresOptions {
     /// The options where nothing is set but the address.
     pub fn at(address: PostgresAddress) -> Self {
-        Self { address, takeover: TAKEOVER, demands: PostgresDemands::default(), about: String::new() }
+        Self { address, takeover: TAKEOVER, demands: PostgresDemands::default(), about: String::new(), node: None }
     }
 }
 
@@ -91,6 +98,7 @@ pub struct PostgresStore {
 struct StoreParts {
     runtime: Handle,
     lease: Arc<Lease>,
+    troubles: CommitTroubles,
     commits: Line,
     writes: Line,
     files: Line,
@@ -151,7 +159,8 @@ impl PostgresStore {
         };
         let parts = StoreParts {
             runtime: runtime.handle().clone(),
-            lease: Arc::new(Lease::new(process, &options.about, takeover, options.demands)),
+            lease: Arc::new(Lease::new(process, options)),
+            troubles: CommitTroubles::default(),
             commits: line(),
             writes: line(),
             files: line(),
@@ -181,6 +190,35 @@ impl PostgresStore {
     /// epoch to take it from. To be called several times in a takeover time.
     pub fn look(&self, watch: &mut OwnerWatch, partition: Partition) -> Result<Option<Epoch>, StoreError> {
         self.parts.wait(watch.look(&self.parts.writes, &self.parts.lease, partition))
+    }
+
+    /// Takes a partition whose epoch is still `seen`. If its owner is gone, `gone` is the beat that
+    /// stood still ([`OwnerWatch::gone`], [`NodeSeen::beat`]), and nothing is taken when it has
+    /// moved since. None if nothing was taken. After an error it is not known; what may have been
+    /// taken is given up then.
+    pub fn take_from(
+        &self,
+        partition: Partition,
+        seen: Epoch,
+        gone: Option<i64>,
+    ) -> Result<Option<Tenure>, StoreError> {
+        let StoreParts { commits, lease, patience, .. } = &*self.parts;
+        let tenure = Tenure { partition, epoch: Epoch(seen.0 + 1) };
+        self.parts.wait(commit::take(commits, lease, tenure, gone, *patience))
+    }
+
+    /// Tells the others that this process hands its partitions over, durably. After an error each
+    /// beat tells them again.
+    pub fn leave(&self) -> Result<(), StoreError> {
+        self.parts.lease.leave();
+        self.parts.wait(self.parts.lease.beat(&self.parts.beats))
+    }
+
+    /// Since the start: blocks that were fenced, and blocks that were handed in again because no
+    /// answer had come.
+    pub fn commit_troubles(&self) -> (u64, u64) {
+        let CommitTroubles { fenced, unknown } = &self.parts.troubles;
+        (fenced.load(Ordering::Relaxed), unknown.load(Ordering::Relaxed))
     }
 
     /// The name of this process in the database.
@@ -234,6 +272,14 @@ impl StoreParts {
         tenure.admit(self.lease.epoch(tenure.partition).unwrap_or_default())
     }
 
+    /// A tenure as this process has it: one that it gave up has no epoch.
+    fn held(&self, tenure: Tenure) -> Tenure {
+        match self.lease.is_given_up(tenure) {
+            true => Tenure { epoch: Epoch::NONE, ..tenure },
+            false => tenure,
+        }
+    }
+
     /// Notes that the database refused a write for its tenure.
     fn fenced(&self, tenure: Tenure) {
         if self.lease.epoch(tenure.partition) == Some(tenure.epoch) {
@@ -273,12 +319,12 @@ impl Store for PostgresStore {
     }
 
     fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>, StoreError> {
-        let StoreParts { commits, lease, patience, .. } = &*self.parts;
-        self.parts.wait(commit::take(commits, lease, partition, seen, *patience))
+        self.take_from(partition, seen, None)
     }
 
     fn release(&self, tenure: Tenure) -> Result<(), StoreError> {
         self.parts.flush()?;
+        self.parts.lease.left(tenure);
         self.parts.wait(commit::release(&self.parts.commits, tenure))
     }
 
@@ -290,10 +336,19 @@ impl Store for PostgresStore {
         self.parts.lease.is_superseded()
     }
 
+    fn ahead_ms(&self) -> i64 {
+        self.parts.lease.ahead_ms()
+    }
+
     fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<Landed>, StoreError> {
-        let landed = self.parts.wait(commit::append(&self.parts.commits, blocks))?;
-        let fenced = blocks.iter().zip(&landed).filter(|(_, landed)| **landed == Landed::Fenced);
-        fenced.for_each(|((tenure, _), _)| self.parts.fenced(*tenure));
+        let StoreParts { commits, troubles, .. } = &*self.parts;
+        // What this process gave up it writes no more, also while nobody else has it.
+        let admitted: Vec<_> = blocks.iter().map(|(tenure, block)| (self.parts.held(*tenure), *block)).collect();
+        let landed = self.parts.wait(commit::append(commits, troubles, &admitted))?;
+        for ((tenure, _), _) in blocks.iter().zip(&landed).filter(|(_, landed)| **landed == Landed::Fenced) {
+            troubles.fenced.fetch_add(1, Ordering::Relaxed);
+            self.parts.fenced(*tenure);
+        }
         Ok(landed)
     }
 

@@ -5,7 +5,7 @@ use super::link::{Line, Link, SCHEMA};
 use crate::store::StoreError;
 
 /// Statements that lead from one version to the next, from an empty schema on.
-const VERSIONS: [&str; 1] = [VERSION_1];
+const VERSIONS: [&str; 2] = [VERSION_1, VERSION_2];
 
 /// ```text
 /// common     values on which all users agree: sealed keys, stamps; first writer wins
@@ -33,6 +33,12 @@ const VERSION_1: &str = "
     CREATE TABLE file (partition int NOT NULL, name text COLLATE \"C\" NOT NULL, part int NOT NULL, bytes bytea NOT NULL,
         PRIMARY KEY (partition, name, part));
     ALTER TABLE file ALTER COLUMN bytes SET STORAGE EXTERNAL;
+";
+
+/// Nodes: the address at which others reach a process, none where it serves all partitions or waits
+/// for them; and whether it hands its partitions over to end.
+const VERSION_2: &str = "
+    ALTER TABLE node ADD COLUMN address text, ADD COLUMN leaving boolean NOT NULL DEFAULT false;
 ";
 
 /// Key of the lock under which tables are made: any number that no one else uses.

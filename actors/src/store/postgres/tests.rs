@@ -67,6 +67,7 @@ fn of_two_processes_the_former_owner_writes_nothing() {
         assert!(matches!(refused, Err(StoreError::Fenced { .. })), "{refused:?}");
     }
     assert!(former.is_superseded() && !former.is_current());
+    assert_eq!((former.commit_troubles().0, owner.commit_troubles()), (1, (0, 0)));
     assert!(owner.is_current() && !owner.is_superseded());
     drop((part, former));
     assert_eq!(taken.head().unwrap().next, Sequence(2));
@@ -199,6 +200,188 @@ fn sessions_are_ended_and_every_block_is_there_once() {
     let chain: Vec<BlockHash> = part.blocks(Sequence(1)).map(|block| block.unwrap().hash()).collect();
     let appended: Vec<BlockHash> = appended;
     assert_eq!(chain, appended);
+    let (fenced, unknown) = store.commit_troubles();
+    assert!(fenced == 0 && unknown > 0, "{fenced} {unknown}");
+}
+
+/// Beats. A successor may have ended the session; then the next try makes another.
+fn beat(store: &PostgresStore) {
+    while store.parts.wait(store.parts.lease.beat(&store.parts.beats)).is_err() {}
+}
+
+/// Who gives a partition up goes on with its others, writes nothing in this one, and may have it
+/// again.
+#[test]
+fn a_partition_goes_from_one_process_to_another_and_back() {
+    let Some(server) = shared() else { return };
+    let address = server.database();
+    let (former, owner) = (open(&address), open(&address));
+    let (part, kept) = (take(&former), Part::take(former.clone(), Partition(1)).unwrap());
+    let first = block(&part, 1);
+    part.append(&first).unwrap();
+    part.put_state_lazily(b"key", b"last").unwrap();
+    part.release().unwrap();
+    let late = block(&part, 2);
+    let is_refused = |part: &Part| {
+        let late = [part.append(&late).map(drop), part.put_state(b"key", b"late"), part.put_file("run", b"late")];
+        late.iter().all(|refused| matches!(refused, Err(StoreError::Fenced { .. })))
+    };
+    assert!(is_refused(&part), "nobody has it, and yet this one may write it no more");
+    assert_eq!(part.append(&first).unwrap(), first.hash(), "what was durable before is durable");
+    let taken = take(&owner);
+    assert_eq!(taken.tenure().epoch, Epoch(2));
+    beat(&former);
+    assert!(is_refused(&part));
+    assert!(former.is_current() && !former.is_superseded(), "it was not taken against its will");
+    let other = Block { partition: Partition(1), ..block(&kept, 3) };
+    let both = [(kept.tenure(), &other), (part.tenure(), &late)];
+    assert!(matches!(former.append(&both).unwrap()[..], [Landed::Durable(_), Landed::Fenced]));
+    assert!(!former.is_superseded());
+    assert_eq!(taken.state(b"key").unwrap(), Some(b"last".to_vec()));
+    taken.append(&block(&taken, 4)).unwrap();
+    taken.release().unwrap();
+    let again = take(&former);
+    assert_eq!(again.tenure().epoch, Epoch(3));
+    again.append(&block(&again, 5)).unwrap();
+    assert!(is_refused(&part), "an earlier tenure stays ended");
+    assert!(!former.is_superseded());
+    take(&owner);
+    beat(&former);
+    assert!(former.is_superseded(), "this time it was");
+}
+
+/// A process that never learns what came of a take, or of giving up, has nothing in the end.
+#[test]
+fn a_take_or_a_release_without_an_answer_leaves_the_partition_free() {
+    let Some(server) = shared() else { return };
+    let address = server.database();
+    let (one, other) = (open(&address), open(&address));
+    let owner = |store: &PostgresStore| store.picture().unwrap().partitions[0].owner.clone();
+    let tenure = take(&one).tenure();
+    one.parts.lease.asked(tenure, None);
+    let part = Part::of(one.clone(), tenure);
+    assert!(matches!(part.append(&block(&part, 1)), Err(StoreError::Fenced { .. })));
+    let mut watch = OwnerWatch::default();
+    assert_eq!(one.look(&mut watch, PARTITION).unwrap(), Some(Epoch(1)));
+    assert_eq!(owner(&other).as_deref(), Some(one.process()));
+    assert_eq!(owner(&one), None);
+    assert_eq!(owner(&other), None, "the first one has told the database");
+    let tenure = one.take(PARTITION, Epoch(1)).unwrap().unwrap();
+    assert_eq!((tenure.epoch, owner(&one).as_deref()), (Epoch(2), Some(one.process())));
+    one.parts.lease.left(tenure);
+    // While it asks again, nothing is given up behind its back.
+    one.parts.lease.asks(PARTITION);
+    assert_eq!(owner(&one).as_deref(), Some(one.process()));
+    assert_eq!(one.take(PARTITION, Epoch(1)).unwrap(), None, "an epoch that was given up is not had again");
+    assert_eq!((owner(&one), owner(&other)), (None, None));
+    assert!(!one.is_superseded());
+}
+
+#[test]
+fn all_nodes_see_the_same_picture() {
+    let Some(server) = shared() else { return };
+    let address = server.database();
+    let node = |at: &str| PostgresOptions { node: Some(at.to_owned()), about: at.to_owned(), ..options(&address) };
+    let (one, other) = (PostgresStore::open(&node("a:1")).unwrap(), PostgresStore::open(&node("b:2")).unwrap());
+    let alone = open(&address);
+    assert_eq!(one.picture().unwrap().partitions, []);
+    let part = take(&alone);
+    part.append(&block(&part, 1)).unwrap();
+    let picture = one.picture().unwrap();
+    let seen = PartitionSeen {
+        partition: PARTITION,
+        epoch: Epoch(1),
+        owner: Some(alone.process().to_owned()),
+        next: Sequence(2),
+    };
+    assert_eq!(picture.partitions, [seen]);
+    let picture = picture.with_all([Partition(0), Partition(1)].into_iter());
+    let never = PartitionSeen { partition: Partition(1), epoch: Epoch::NONE, owner: None, next: Sequence::FIRST };
+    assert_eq!((picture.partitions.len(), picture.partitions.last()), (2, Some(&never)));
+    let node = |picture: &Picture, store: &PostgresStore| {
+        picture.nodes.iter().find(|node| node.process == store.process()).cloned().unwrap()
+    };
+    assert_eq!(node(&picture, &alone).address, None);
+    let before = node(&picture, &other);
+    assert_eq!((before.address.as_deref(), before.about.as_str(), before.is_leaving), (Some("b:2"), "b:2", false));
+    other.leave().unwrap();
+    beat(&other);
+    let after = node(&one.picture().unwrap(), &other);
+    assert!(after.beat >= before.beat + 2 && after.is_leaving);
+    assert!(!node(&one.picture().unwrap(), &one).is_leaving);
+    let database = address.rsplit('/').next().unwrap().to_owned();
+    server.run_in(&database, "UPDATE centavo.node SET beaten_at = now() - interval '2 hours'");
+    let seen = one.picture().unwrap().nodes;
+    assert!(seen.iter().any(|node| node.process == alone.process()), "it owns a partition");
+    server.run_in(&database, "UPDATE centavo.node SET beaten_at = now() - interval '2 hours'");
+    assert!(one.picture().unwrap().nodes.len() < 3, "who has ended long ago is not seen");
+}
+
+/// An owner that was taken to be gone and wakes up keeps the partition, or knows that it was taken.
+#[test]
+fn nothing_is_taken_from_an_owner_whose_beat_has_moved() {
+    let Some(server) = shared() else { return };
+    let address = server.database();
+    // Nobody beats by itself for a minute.
+    let pace = Duration::from_secs(300);
+    let (former, owner) = (open_within(&address, pace), open_within(&address, pace));
+    let part = take(&former);
+    let beaten = || {
+        let nodes = owner.picture().unwrap().nodes;
+        nodes.iter().find(|node| node.process == former.process()).unwrap().beat
+    };
+    let seen = beaten();
+    beat(&former);
+    assert_eq!(owner.take_from(PARTITION, Epoch(1), Some(seen)).unwrap(), None);
+    let (seen, parts) = (beaten(), &former.parts);
+    let step = |sql: &'static str| parts.wait(parts.writes.once(&async |link: &Link| link.run(sql).await)).unwrap();
+    // Under another name the take does not find the session, and can't end it.
+    step("SET application_name = 'unknown'");
+    step("BEGIN");
+    step("UPDATE node SET beat = beat + 1");
+    std::thread::scope(|scope| {
+        let taking = scope.spawn(|| owner.take_from(PARTITION, Epoch(1), Some(seen)).unwrap());
+        std::thread::sleep(Duration::from_millis(300));
+        let was_waiting = !taking.is_finished();
+        step("COMMIT");
+        assert_eq!(taking.join().unwrap(), None, "a beat that is under way counts");
+        assert!(was_waiting);
+    });
+    part.append(&block(&part, 1)).unwrap();
+    let taken = owner.take_from(PARTITION, Epoch(1), Some(beaten())).unwrap();
+    assert_eq!(taken.map(|tenure| tenure.epoch), Some(Epoch(2)));
+    beat(&former);
+    assert!(former.is_superseded());
+}
+
+#[test]
+fn a_process_knows_the_time_of_the_database() {
+    let Some(server) = shared() else { return };
+    let address = server.database();
+    let database = address.rsplit('/').next().unwrap().to_owned();
+    open(&address);
+    let ahead = "CREATE FUNCTION centavo.clock_timestamp() RETURNS timestamptz LANGUAGE sql
+        AS 'SELECT pg_catalog.clock_timestamp() + interval ''1 day''";
+    server.run_in(&database, &format!("{ahead}'"));
+    let hours = open(&address).ahead_ms() / 3_600_000;
+    assert!((23..=24).contains(&hours), "{hours}");
+}
+
+/// Tables of the first version get the columns of nodes, and what is in them stays.
+#[test]
+fn tables_of_an_earlier_release_are_changed() {
+    let Some(server) = shared() else { return };
+    let address = server.database();
+    let database = address.rsplit('/').next().unwrap().to_owned();
+    let part = take(&open(&address));
+    part.append(&block(&part, 1)).unwrap();
+    drop(part);
+    let back =
+        "ALTER TABLE centavo.node DROP COLUMN address, DROP COLUMN leaving; UPDATE centavo.version SET number = 1";
+    server.run_in(&database, back);
+    let store = open(&address);
+    assert_eq!(take(&store).head().unwrap().next, Sequence(2));
+    assert_eq!(store.picture().unwrap().nodes.len(), 2);
 }
 
 #[test]
