@@ -142,6 +142,11 @@ pub async fn keep_sending(engine: Arc<Engine>, schedule: CheckpointSchedule, mea
 /// Makes a checkpoint of each partition that follows its last one, and sends it. False when nothing
 /// was booked since.
 async fn send_next(engine: &Arc<Engine>, to: &Place) -> Result<bool, SendError> {
+    // The process that has the house keeps the chains of all partitions.
+    if !engine.serves_house() || !engine.has_all() {
+        return Ok(false);
+    }
+    engine.catch_up().await?;
     let mut is_sent = false;
     for at in engine.published().iter() {
         is_sent |= send_next_of(engine, at.partition, to).await?;

@@ -180,16 +180,14 @@ fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
     Ok(Secret::from(text.to_owned()))
 }
 
-/// Connects to a database and waits until this process has all its partitions: at once where nobody
-/// has them, otherwise when their owner has given them up or is gone. A database that does not
-/// answer is waited for, as after a machine's start.
+/// Connects to a database. One that does not answer is waited for, as after a machine's start.
 ///
-/// The mode and the master key are checked before it waits: a process that can't serve would be
-/// found out only when it is needed.
-///
-/// All partitions are watched at once, and taken in their order: of two processes that want them,
-/// the one that has the first gets the others too.
-pub(crate) async fn take(options: &PostgresOptions, engine: &EngineOptions) -> Result<(Vec<Part>, Extents), OpenError> {
+/// The mode and the master key are checked: a process that can't serve would be found out only when
+/// it is needed.
+pub(crate) async fn connect(
+    options: &PostgresOptions,
+    engine: &EngineOptions,
+) -> Result<(Arc<PostgresStore>, Extents), OpenError> {
     let store = loop {
         let asked = options.clone();
         match waiting(move || PostgresStore::open(&asked)).await {
@@ -207,7 +205,16 @@ pub(crate) async fn take(options: &PostgresOptions, engine: &EngineOptions) -> R
         check_store(Arc::clone(&checked), sandbox, master_key)?;
         Ok(Extents::made(&*checked, new)?)
     });
-    let extents = extents.await?;
+    Ok((store, extents.await?))
+}
+
+/// Connects to a database and waits until this process has all its partitions: at once where nobody
+/// has them, otherwise when their owner has given them up or is gone.
+///
+/// All partitions are watched at once, and taken in their order: of two processes that want them,
+/// the one that has the first gets the others too.
+pub(crate) async fn take(options: &PostgresOptions, engine: &EngineOptions) -> Result<(Vec<Part>, Extents), OpenError> {
+    let (store, extents) = connect(options, engine).await?;
     let mut takes = Takes::of(&extents);
     let mut is_told = false;
     loop {

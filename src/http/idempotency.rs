@@ -186,6 +186,12 @@ impl SentKey {
         Ok(Key { engine, idempotency: Some(idempotency), body_bytes: body.len() })
     }
 
+    /// Digest of the key of a request that opens an account; see [`opening_fingerprint`].
+    pub fn opening(&self, engine: &Engine) -> Option<Fingerprint> {
+        let key = self.first.as_ref()?;
+        Some(opening_fingerprint(engine, key.as_bytes()))
+    }
+
     /// Method and path of the request, with the id in its place: `POST /api/charges/019b…/cancel`.
     fn route(&self, id: Option<&str>) -> String {
         let path = match &self.path {
@@ -200,6 +206,12 @@ impl SentKey {
             _ => format!("{} {path}", self.method),
         }
     }
+}
+
+/// Digest of the `Idempotency-Key` of a request that opens an account. It says in which partition
+/// the account is, before the request is read.
+pub fn opening_fingerprint(engine: &Engine, key: &[u8]) -> Fingerprint {
+    engine.keyring().fingerprint("opening-key", &[key])
 }
 
 /// The key of a request, if it has one, and what carrying the request out needs beside it.
@@ -298,11 +310,6 @@ impl Key<'_> {
             }
         }
         Err(in_progress())
-    }
-
-    /// The key, if one was sent.
-    pub fn fingerprint(&self) -> Option<Fingerprint> {
-        self.idempotency.map(|idempotency| idempotency.key)
     }
 
     /// Carries out once a request that commits no Record: while its answer is remembered, the same

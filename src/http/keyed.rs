@@ -3,6 +3,7 @@
 use actors::engine::Engine;
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
+use ledger::id::Fingerprint;
 use serde_json::value::RawValue;
 
 use super::body::Body;
@@ -46,6 +47,11 @@ impl<const BYTES_MAX: usize> KeyedRequest<BYTES_MAX> {
     /// True when a key came, valid or not.
     pub fn has_key(&self) -> bool {
         self.key.is_given()
+    }
+
+    /// See [`SentKey::opening`].
+    pub fn opening(&self, engine: &Engine) -> Option<Fingerprint> {
+        self.key.opening(engine)
     }
 
     /// Reads the key. `id` is the id in the route's path, as the service writes it.

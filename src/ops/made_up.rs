@@ -64,7 +64,7 @@ pub async fn make_up(
     // A new account has no actor yet that could notice a second request with the same key: one at a
     // time.
     let _one_at_a_time = app.opening.lock().await;
-    let (app, operator, fingerprint) = (&app, &operator, key.fingerprint());
+    let (app, operator, fingerprint) = (&app, &operator, sent.opening(&app.engine));
     let execute = |admitted| async move {
         let group = app.engine.new_group(fingerprint);
         let profile = MerchantProfile {

@@ -341,7 +341,7 @@ pub async fn create(State(app): State<Arc<App>>, Admin(operator): Admin, sent: K
     // A new account has no actor yet that could notice a second request with the same key: one at a
     // time.
     let _one_at_a_time = app.opening.lock().await;
-    let (app, wire, operator, fingerprint) = (&app, &wire, &operator, key.fingerprint());
+    let (app, wire, operator, fingerprint) = (&app, &wire, &operator, sent.opening(&app.engine));
     let execute = |admitted| async move {
         let (settings, profile) = check_new(wire)?;
         let group = app.engine.new_group(fingerprint);

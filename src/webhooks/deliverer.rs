@@ -94,6 +94,9 @@ impl Deliverer {
 
     /// Opens and closes endpoints of a group, as its API keys now say.
     fn refresh(&mut self, group: GroupNumber) {
+        if !self.engine.serves(group) {
+            return self.leave(group);
+        }
         let keys = self.engine.live_keys(group);
         let wanted: BTreeMap<ObjectId, WebhookRow> = keys
             .into_iter()
@@ -126,6 +129,22 @@ impl Deliverer {
                 }
             }
             self.ready.insert(id);
+        }
+    }
+
+    /// Keeps the progress of a group's endpoints for the process that delivers from now on. Tries
+    /// under way may come again from there.
+    fn leave(&mut self, group: GroupNumber) {
+        let ids: Vec<EndpointId> = {
+            let endpoints = self.webhooks.endpoints();
+            endpoints.range((group, ObjectId(0))..=(group, ObjectId(u128::MAX))).map(|(id, _)| *id).collect()
+        };
+        for (group, key) in ids {
+            self.addresses.remove(&(group, key));
+            let Some(endpoint) = self.webhooks.endpoints().remove(&(group, key)) else { continue };
+            if let Err(error) = self.engine.outbox(group).keep(group, key, &endpoint.progress()) {
+                tracing::warn!(%error, "how far webhooks were delivered could not be kept: some are delivered again");
+            }
         }
     }
 

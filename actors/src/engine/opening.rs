@@ -222,7 +222,7 @@ impl Engine {
         }
     }
 
-    async fn renew_snapshots_of(&self, shard: &Shard) {
+    pub(super) async fn renew_snapshots_of(&self, shard: &Shard) {
         let store = shard.part().clone();
         let last = shard.next_group(&self.extents);
         let unusable = match spawn_blocking(move || snapshots::unusable(&store, last)).await {

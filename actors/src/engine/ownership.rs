@@ -43,6 +43,7 @@ impl Engine {
         let opened = spawn_blocking(move || -> Result<_, OpenError> { Ok((taken.head()?, read(taken, progress)?)) });
         let (head, read_model) = opened.await.expect("opening does not panic")?;
         let last_booked_at = Timestamp(head.booked_at_ms.max(0));
+        self.clock.follow(self.store.ahead_ms());
         self.clock.begin(read_model.clock_offset_ms(), last_booked_at);
         if self.opening.is_sandbox {
             self.clock.begin(self.kept_clock()?, last_booked_at);
@@ -80,6 +81,14 @@ impl Engine {
         self.shards.put(partition, Role::Absent, self.absent(partition).await?);
         give_up(&shard).await;
         Ok(())
+    }
+
+    /// Makes the snapshots of a partition again that this release cannot read; see
+    /// [`Engine::renew_snapshots`].
+    pub async fn renew_snapshots_in(&self, partition: Partition) {
+        if let Some(shard) = self.shards.serving(partition) {
+            self.renew_snapshots_of(&shard).await;
+        }
     }
 
     /// What the process is to a partition.

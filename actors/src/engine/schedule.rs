@@ -29,6 +29,7 @@ impl Engine {
     pub async fn run_schedule(&self) {
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
+            self.clock.follow(self.store.ahead_ms());
             if !self.is_storage_full() {
                 self.prepare_keys(self.now()).await;
                 let mut batches = self.falling_due.lock().await;

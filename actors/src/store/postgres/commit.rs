@@ -53,6 +53,16 @@ const HASH_AT: &str = "SELECT hash FROM block WHERE partition = $1 AND first = $
 
 const HEAD: &str = "SELECT next, hash, booked_at_ms FROM block WHERE partition = $1 ORDER BY first DESC LIMIT 1";
 
+/// The heads of several partitions. It locks their rows, so that its own commit waits for the
+/// standby: what it tells is not lost with the primary.
+const HEADS: &str = "
+    WITH asked AS (SELECT * FROM unnest($1::int[]) WITH ORDINALITY AS a(id, place)),
+    held AS MATERIALIZED (SELECT p.id FROM partition p JOIN asked USING (id) ORDER BY p.id FOR SHARE OF p)
+    SELECT h.next, h.hash, h.booked_at_ms FROM asked LEFT JOIN LATERAL
+        (SELECT b.next, b.hash, b.booked_at_ms FROM block b WHERE b.partition = asked.id
+            ORDER BY b.first DESC LIMIT 1) h ON true
+        WHERE (SELECT count(*) FROM held) >= 0 ORDER BY asked.place";
+
 /// Makes a partition that nobody had, with the block that ends where its first one begins.
 const TAKE_NEW: &str = "
     WITH born AS (INSERT INTO partition (id, epoch, owner) VALUES ($1, 1, $2) ON CONFLICT DO NOTHING RETURNING id),
@@ -242,6 +252,19 @@ pub(super) async fn head(link: &Link, partition: Partition) -> Result<Head, toki
         hash: BlockHash(row.get::<_, &[u8]>(1).try_into().unwrap_or_default()),
         booked_at_ms: row.get(2),
     }))
+}
+
+/// The heads of several partitions, in the order asked.
+pub(super) async fn heads(link: &Link, ids: &[i32]) -> Result<Vec<Head>, tokio_postgres::Error> {
+    let rows = link.rows(HEADS, &[&ids]).await?;
+    let head = |row: &tokio_postgres::Row| {
+        row.get::<_, Option<i64>>(0).map_or(Head::EMPTY, |next| Head {
+            next: Sequence(next as u64),
+            hash: BlockHash(row.get::<_, &[u8]>(1).try_into().unwrap_or_default()),
+            booked_at_ms: row.get(2),
+        })
+    };
+    Ok(rows.iter().map(head).collect())
 }
 
 /// The epoch of a partition.

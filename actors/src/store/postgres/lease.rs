@@ -119,6 +119,11 @@ impl Lease {
         &self.process
     }
 
+    /// Whether this process is a node, beside others.
+    pub(super) fn is_node(&self) -> bool {
+        self.address.is_some()
+    }
+
     /// Time between two beats.
     pub(super) fn pace(&self) -> Duration {
         self.takeover / BEATS

@@ -336,6 +336,15 @@ impl Store for PostgresStore {
         self.parts.lease.is_superseded()
     }
 
+    fn is_followed(&self) -> bool {
+        self.parts.lease.is_node()
+    }
+
+    fn heads(&self, partitions: &[Partition]) -> Result<Vec<Head>, StoreError> {
+        let ids: Vec<i32> = partitions.iter().map(|partition| i32::from(partition.0)).collect();
+        self.read(async |link| commit::heads(link, &ids).await)
+    }
+
     fn ahead_ms(&self) -> i64 {
         self.parts.lease.ahead_ms()
     }

@@ -1,0 +1,239 @@
+//! Node: a process that serves some partitions of a database beside other nodes. It looks at all
+//! nodes and partitions several times in a takeover time, takes up partitions that are free and
+//! should be its, and hands over those that should be another's.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use actors::cluster::{Move, Placement};
+use actors::engine::{Engine, EngineOptions, OpenError, Role};
+use actors::extents::HOUSE;
+use actors::store::{Part, Partition, PostgresOptions, PostgresStore, StoreError, now_ms};
+use ledger::id::GroupNumber;
+use parking_lot::Mutex;
+use tokio::sync::Notify;
+use tokio::task::{JoinSet, spawn_blocking};
+
+use crate::http::idempotency::opening_fingerprint;
+use crate::peers::{Hold, Owner, Owners};
+use crate::store;
+
+/// Time between two looks while partitions move.
+const WHILE_MOVING: Duration = Duration::from_millis(200);
+/// How often the followed partitions are read when nobody asks.
+const FOLLOWED_EVERY: Duration = Duration::from_secs(5);
+/// How long a node that ends waits until others have its partitions.
+const LEAVING_MAX: Duration = Duration::from_secs(60);
+
+/// This process as a node.
+pub struct Node {
+    store: Arc<PostgresStore>,
+    engine: Arc<Engine>,
+    placement: Mutex<Placement>,
+    /// Partitions that are being taken or handed over.
+    moving: Mutex<BTreeSet<Partition>>,
+    is_leaving: AtomicBool,
+    has_failed: AtomicBool,
+    failed: Notify,
+}
+
+impl Node {
+    /// Connects to a database and joins its nodes. It has no partition yet.
+    pub(crate) async fn open(database: &PostgresOptions, options: EngineOptions) -> Result<Arc<Self>, OpenError> {
+        let takeover = database.takeover;
+        let (store, extents) = store::connect(database, &options).await?;
+        let shared: Arc<dyn actors::store::Store> = Arc::<PostgresStore>::clone(&store);
+        let engine = Engine::open_node(shared, extents, options).await?;
+        let placement = Mutex::new(Placement::new(store.process().to_owned(), takeover));
+        Ok(Arc::new(Self {
+            store,
+            engine,
+            placement,
+            moving: Mutex::default(),
+            is_leaving: AtomicBool::new(false),
+            has_failed: AtomicBool::new(false),
+            failed: Notify::new(),
+        }))
+    }
+
+    /// Its engine.
+    pub fn engine(&self) -> &Arc<Engine> {
+        &self.engine
+    }
+
+    /// Takes up and hands over partitions until it is dropped.
+    pub async fn run(self: Arc<Self>) {
+        let mut moves = JoinSet::new();
+        moves.spawn(follow_others(Arc::downgrade(&self.engine)));
+        loop {
+            let wanted = match self.look().await {
+                Ok(wanted) => wanted,
+                Err(error) => {
+                    tracing::warn!(%error, "the other nodes can't be seen; they are looked at again");
+                    Vec::new()
+                }
+            };
+            for wanted in wanted {
+                if self.moving.lock().insert(partition_of(wanted)) {
+                    let node = Arc::clone(&self);
+                    moves.spawn(async move { node.carry_out(wanted).await });
+                }
+            }
+            while moves.try_join_next().is_some() {}
+            let is_moving = !self.moving.lock().is_empty() || self.is_leaving.load(Ordering::Acquire);
+            let pace = self.store.pace();
+            tokio::time::sleep(if is_moving { pace.min(WHILE_MOVING) } else { pace }).await;
+        }
+    }
+
+    async fn look(&self) -> Result<Vec<Move>, StoreError> {
+        let (store, all) = (Arc::clone(&self.store), self.engine.extents().all());
+        let seen = spawn_blocking(move || Ok((store.picture()?.with_all(all), now_ms(), store.is_current())));
+        let (picture, at_ms, is_current) = seen.await.expect("a store does not panic")?;
+        Ok(self.placement.lock().step(&picture, at_ms, is_current))
+    }
+
+    async fn carry_out(&self, wanted: Move) {
+        let partition = partition_of(wanted);
+        let begun = Instant::now();
+        let carried_out = match wanted {
+            Move::Take { partition, seen, gone } => {
+                let store = Arc::clone(&self.store);
+                let taken = spawn_blocking(move || store.take_from(partition, seen, gone)).await;
+                match taken.expect("a store does not panic") {
+                    Ok(Some(tenure)) => self.take_up(Part::of(Arc::<PostgresStore>::clone(&self.store), tenure)).await,
+                    Ok(None) => Ok(()),
+                    Err(error) => Err(error.into()),
+                }
+            }
+            Move::HandOver { .. } => {
+                let handed_over = self.engine.hand_over(partition).await;
+                tracing::info!(partition = partition.0, took = ?begun.elapsed(), "a partition was handed over");
+                handed_over
+            }
+        };
+        self.moving.lock().remove(&partition);
+        match carried_out {
+            Ok(()) => {}
+            Err(OpenError::Store(error @ StoreError::Unavailable { .. })) => {
+                tracing::warn!(%error, partition = partition.0, "a partition was neither taken nor handed over; it is tried again");
+            }
+            Err(error) => {
+                tracing::error!(%error, partition = partition.0, "a partition can't be served: the process ends");
+                self.has_failed.store(true, Ordering::Release);
+                self.failed.notify_waiters();
+            }
+        }
+    }
+
+    async fn take_up(&self, part: Part) -> Result<(), OpenError> {
+        let (partition, begun) = (part.partition(), Instant::now());
+        if let Err(error) = self.engine.take_up(part.clone(), |_, _| ()).await {
+            let _known_to_be_gone_later = spawn_blocking(move || part.release()).await;
+            return Err(error);
+        }
+        tracing::info!(partition = partition.0, took = ?begun.elapsed(), "a partition was taken up");
+        let engine = Arc::clone(&self.engine);
+        tokio::spawn(async move { engine.renew_snapshots_in(partition).await });
+        Ok(())
+    }
+
+    /// Tells the other nodes that this one ends, and hands its partitions over to them. Requests
+    /// are answered meanwhile. Gives up after a minute, or when there is no other node.
+    pub async fn drain(&self) {
+        self.is_leaving.store(true, Ordering::Release);
+        let store = Arc::clone(&self.store);
+        if let Ok(Err(error)) = spawn_blocking(move || store.leave()).await {
+            tracing::warn!(%error, "the other nodes were not told that this one ends");
+        }
+        let until = Instant::now() + LEAVING_MAX;
+        while Instant::now() < until && self.has_partitions() && self.has_heirs() {
+            tokio::time::sleep(WHILE_MOVING).await;
+        }
+    }
+
+    fn has_partitions(&self) -> bool {
+        self.engine.extents().all().any(|partition| matches!(self.engine.role(partition), Role::Owner | Role::Leaving))
+    }
+
+    /// Whether another node should have what this one has.
+    fn has_heirs(&self) -> bool {
+        let placement = self.placement.lock();
+        self.engine.extents().all().any(|partition| placement.desired(partition).is_some())
+    }
+
+    /// Waits until a partition could not be served.
+    pub async fn failed(&self) {
+        loop {
+            let failed = self.failed.notified();
+            if self.has_failed.load(Ordering::Acquire) {
+                return;
+            }
+            failed.await;
+        }
+    }
+}
+
+/// Follows the partitions of the others while this process has the house.
+async fn follow_others(engine: Weak<Engine>) {
+    let mut read_at = Instant::now();
+    while let Some(engine) = engine.upgrade() {
+        let followed = if engine.serves_house() {
+            engine.follow_others().await
+        } else {
+            engine.follow_none().await
+        };
+        let is_due = read_at.elapsed() >= FOLLOWED_EVERY;
+        let caught_up = if is_due { engine.catch_up().await } else { Ok(()) };
+        if is_due {
+            read_at = Instant::now();
+        }
+        if let Err(error) = followed.and(caught_up.map_err(OpenError::from)) {
+            tracing::warn!(%error, "the partitions of the other nodes could not be followed; it is tried again");
+        }
+        drop(engine);
+        tokio::time::sleep(WHILE_MOVING).await;
+    }
+}
+
+fn partition_of(wanted: Move) -> Partition {
+    match wanted {
+        Move::Take { partition, .. } | Move::HandOver { partition } => partition,
+    }
+}
+
+impl Hold for actors::engine::Hold {
+    fn stands(&self) -> bool {
+        self.stands()
+    }
+}
+
+impl Owners for Node {
+    fn partition_of(&self, group: GroupNumber) -> Partition {
+        self.engine.extents().partition_of(group)
+    }
+
+    fn house(&self) -> Partition {
+        self.partition_of(HOUSE)
+    }
+
+    fn partition_for_new(&self, key: Option<&str>) -> Partition {
+        let fingerprint = key.map(|key| opening_fingerprint(&self.engine, key.as_bytes()));
+        self.engine.opening_partition(fingerprint)
+    }
+
+    fn owner(&self, partition: Partition) -> Owner {
+        if self.engine.role(partition) == Role::Owner {
+            return Owner::Here;
+        }
+        let owner = self.placement.lock().owner(partition).filter(|owner| owner.process != self.store.process());
+        owner.and_then(|owner| owner.address).map_or(Owner::Nobody, Owner::At)
+    }
+
+    fn hold(&self, partition: Partition) -> Option<Box<dyn Hold>> {
+        Some(Box::new(self.engine.hold(partition)?))
+    }
+}
