@@ -23,12 +23,13 @@ use tokio::time::sleep;
 
 use crate::app::App;
 use crate::console::overview;
-use crate::console::page::{asked_language, secret_of};
+use crate::console::page::asked_language;
 use crate::console::scope::Scope;
 use crate::console::table::with_links;
 use crate::http::language::Language;
 use crate::http::live::Watcher;
 use crate::http::problem::{Code, Problem};
+use crate::http::session::secret_of;
 
 /// Time between two pictures.
 const BEAT: Duration = Duration::from_secs(1);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::extract::FromRequestParts;
-use axum::http::header::{CONTENT_TYPE, COOKIE, HeaderMap};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Redirect, Response};
@@ -24,13 +24,9 @@ use crate::http::credential::Role;
 use crate::http::language::Language;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{query, single};
-use crate::http::session::Done;
+use crate::http::session::{Done, secret_of};
 use crate::ops::operator::Operator;
 use crate::ops::queue::is_shown;
-
-/// The cookie of a session. Its prefix makes browsers refuse it from any other host, path, or
-/// without `Secure`.
-pub const COOKIE_NAME: &str = "__Host-centavo";
 
 /// The field of the session's form token.
 pub const FORM_TOKEN: &str = "form_token";
@@ -434,13 +430,6 @@ fn frame(language: Language, title: &str, body: Markup) -> Markup {
 
 fn html_answer(status: StatusCode, page: Markup) -> Response {
     (status, [(CONTENT_TYPE, "text/html; charset=utf-8")], page.into_string()).into_response()
-}
-
-/// The secret of the session cookie that a request carries.
-pub fn secret_of(headers: &HeaderMap) -> Option<String> {
-    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
-    let mut pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
-    pairs.find(|(name, _)| *name == COOKIE_NAME).map(|(_, secret)| secret.to_owned())
 }
 
 /// The language that a link of the page asks for (`?lang=en`).

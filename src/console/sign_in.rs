@@ -11,13 +11,14 @@ use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 
 use crate::app::App;
-use crate::console::page::{COOKIE_NAME, asked_language, other, plain_page, plain_refusal};
+use crate::console::page::{asked_language, other, plain_page, plain_refusal};
 use crate::console::posted::{Anonymous, PostedForm, known_scheme};
 use crate::console::words::{self, Word};
 use crate::http::guesses::Asked;
 use crate::http::language::Language;
 use crate::http::reply::{query, single};
 use crate::http::server::Peer;
+use crate::http::session::COOKIE_NAME;
 use axum::extract::FromRequest;
 
 /// The form of the sign-in.

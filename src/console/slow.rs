@@ -16,13 +16,13 @@ use axum::response::Response;
 use maud::{Markup, html};
 
 use crate::app::App;
-use crate::console::page::{Screen, Section, Visit, secret_of};
+use crate::console::page::{Screen, Section, Visit};
 use crate::console::show;
 use crate::console::table::CSV;
 use crate::console::words::{self, Word};
 use crate::http::language::Language;
 use crate::http::reply::query;
-use crate::http::session::digest;
+use crate::http::session::{digest, secret_of};
 use crate::http::slow_pages::{PageKey, SlowAnswer};
 use crate::http::trace::RequestContext;
 

@@ -26,7 +26,10 @@ use super::problem::{Code, Problem};
 use super::server::Peer;
 
 /// The body of a request of at most 256 KiB.
-pub type JsonBody = Body<{ 256 * 1024 }>;
+pub type JsonBody = Body<JSON_BYTES_MAX>;
+
+/// Most bytes of every body but a file.
+pub const JSON_BYTES_MAX: usize = 256 * 1024;
 
 /// The bytes of a file of another institution, of at most 16 MiB. It is refused as a [`Body`] is.
 #[derive(Debug)]
@@ -58,7 +61,8 @@ impl FileFormat {
     }
 }
 
-const FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
+/// Most bytes of a file of another institution.
+pub const FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
 const FILE_TYPES: &str = "Content-Type deve ser text/csv, application/json ou application/x-ofx";
 
 impl<State: Sync> FromRequest<State> for InstitutionFile {
@@ -119,6 +123,29 @@ impl<State: Sync, const BYTES_MAX: usize> FromRequest<State> for Body<BYTES_MAX>
         }
         let turn = if bytes.len() > LARGE_BYTES { Some(turn().await?) } else { None };
         Ok(Body { bytes, _share: share, _turn: turn })
+    }
+}
+
+/// The bytes of a body that another process will read, whole, so that they can be sent again.
+#[derive(Debug)]
+pub struct WholeBody {
+    /// The bytes of the body.
+    pub bytes: Bytes,
+    _share: Share,
+}
+
+impl WholeBody {
+    /// Takes in a body of at most `bytes_max` bytes. It has its share of the room as that of its
+    /// merchant, or of operators. It is refused as a [`Body`] is.
+    pub async fn of(
+        body: axum::body::Body,
+        bytes_max: usize,
+        sender: Option<(GroupNumber, Option<Peer>)>,
+    ) -> Result<Self, Problem> {
+        let sender = sender.map_or(Sender::Operator, |(group, peer)| Sender::Merchant(group, peer));
+        let mut share = Share::of(&ROOM, sender);
+        let bytes = arrived(body, bytes_max, ARRIVAL, &mut share, None).await?;
+        Ok(Self { bytes, _share: share })
     }
 }
 

@@ -8,6 +8,7 @@ use std::str::FromStr;
 
 use axum::http::HeaderMap;
 use axum::http::header::AUTHORIZATION;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
@@ -141,7 +142,7 @@ impl FromStr for OpsRoles {
 
 /// A token that was presented and opens, as a session remembers it: the name, and the token's
 /// digest.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OpenedBy {
     /// The operator's name.
     pub name: String,

@@ -2,9 +2,10 @@
 
 use axum::http::HeaderMap;
 use axum::http::header::ACCEPT_LANGUAGE;
+use serde::{Deserialize, Serialize};
 
 /// A language in which pages are written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Language {
     /// Portuguese of Brazil.
     #[default]

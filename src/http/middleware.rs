@@ -266,8 +266,8 @@ where
     }
 }
 
-/// The answer instead of one that may be out of date.
-fn unanswered(method: &Method) -> Response {
+/// The answer instead of one that may be out of date, or did not come.
+pub fn unanswered(method: &Method) -> Response {
     let code = if method.is_safe() { Code::StoreUnavailable } else { Code::OutcomeUnknown };
     Problem::new(code).retry_after(RETRY_AFTER_SECONDS).into_response()
 }

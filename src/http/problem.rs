@@ -103,6 +103,8 @@ pub enum Code {
     PlanDisabled,
     /// The object's present state does not allow this.
     StateConflict,
+    /// The process that was asked by another one does not have the partition, and did nothing.
+    Misdirected,
     /// The body is larger than the path takes.
     PayloadTooLarge,
     /// The body is not declared as JSON.
@@ -292,6 +294,9 @@ impl Code {
                 "Range not satisfiable",
                 "O arquivo não tem esse intervalo",
             ),
+            Code::Misdirected => {
+                row("misdirected", S::MISDIRECTED_REQUEST, "Misdirected", "Requisição entregue ao processo errado")
+            }
             Code::SplitNotEnabled => row(
                 "split_not_enabled",
                 S::UNPROCESSABLE_ENTITY,

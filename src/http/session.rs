@@ -7,20 +7,39 @@
 //! refused before they are looked at, right ones too, until the minute is over.
 //!
 //! A session keeps what its last form did until the page says it, once.
+//!
+//! Another process answers requests of a session too: it [adopts](Sessions::adopt) what it was
+//! [lent](Sessions::lend) for the time of one request, and what changed is
+//! [taken back](Sessions::take_back).
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actors::seal::stocked_random_bytes;
+use axum::http::HeaderMap;
+use axum::http::header::COOKIE;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use parking_lot::Mutex;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::credential::OpenedBy;
 use super::language::Language;
 use super::problem::Problem;
 use super::server::Peer;
+
+/// The cookie of a session. Its prefix makes browsers refuse it from any other host, path, or
+/// without `Secure`.
+pub const COOKIE_NAME: &str = "__Host-centavo";
+
+/// The secret of a session, as a browser sends it.
+pub fn secret_of(headers: &HeaderMap) -> Option<String> {
+    let cookies = headers.get_all(COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|cookies| cookies.split(';')).filter_map(|pair| pair.trim().split_once('='));
+    pairs.find(|(name, _)| *name == COOKIE_NAME).map(|(_, secret)| secret.to_owned())
+}
 
 /// A session ends when it was not used for this long.
 pub const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
@@ -35,7 +54,7 @@ const WRONG_WITHIN: Duration = Duration::from_secs(60);
 const ADDRESSES_MAX: usize = 10_000;
 
 /// What a form did, as the next page says it, once.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Done {
     /// A decision was taken.
     Decided,
@@ -72,6 +91,23 @@ pub struct Session {
     done: Option<(String, Done)>,
     began: Instant,
     used: Instant,
+    /// Requests for which it was adopted; none where it began here.
+    adopted_for: Option<u32>,
+}
+
+/// A session on its way to another process that answers one request of it, and back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LentSession {
+    opened_by: OpenedBy,
+    form_token: String,
+    language: Option<Language>,
+    done: Option<(String, Done)>,
+}
+
+/// A session of another process, kept while this lives.
+pub struct AdoptedSession {
+    sessions: Arc<Sessions>,
+    key: [u8; 32],
 }
 
 /// The sessions, and the wrong tokens of the last minute.
@@ -85,7 +121,7 @@ impl Sessions {
     /// Begins a session. Gives the secret that the browser keeps: 256 random bits.
     pub fn begin(&self, opened_by: OpenedBy, language: Option<Language>, now: Instant) -> Result<String, Problem> {
         let (secret, form_token) = (random_text()?, random_text()?);
-        let session = Session { opened_by, form_token, language, done: None, began: now, used: now };
+        let session = Session { opened_by, form_token, language, done: None, began: now, used: now, adopted_for: None };
         let mut open = self.open.lock();
         open.retain(|_, session| session.lasts(now));
         if open.len() >= SESSIONS_MAX
@@ -137,6 +173,36 @@ impl Sessions {
         done.take_if(|(of, _)| of == path).map(|(_, done)| done)
     }
 
+    /// The session of a secret for another process; it counts as used now. None when it has ended.
+    pub fn lend(&self, secret: &str, now: Instant) -> Option<LentSession> {
+        self.find(secret, now).map(LentSession::of)
+    }
+
+    /// Keeps what another process changed in the session that it was lent.
+    pub fn take_back(&self, secret: &str, lent: &LentSession, returned: LentSession) {
+        let mut open = self.open.lock();
+        let Some(session) = open.get_mut(&digest(secret)) else { return };
+        if returned.language != lent.language {
+            session.language = returned.language;
+        }
+        // A request beside it may have done something meanwhile.
+        if returned.done != lent.done && (returned.done.is_some() || session.done == lent.done) {
+            session.done = returned.done;
+        }
+    }
+
+    /// Keeps a session of another process until what this returns is dropped. A session that began
+    /// here stays as it is.
+    pub fn adopt(self: &Arc<Self>, secret: &str, lent: LentSession, now: Instant) -> AdoptedSession {
+        let key = digest(secret);
+        let LentSession { opened_by, form_token, language, done } = lent;
+        let adopted = Session { opened_by, form_token, language, done, began: now, used: now, adopted_for: Some(0) };
+        let mut open = self.open.lock();
+        let session = open.entry(key).or_insert(adopted);
+        session.adopted_for = session.adopted_for.map(|requests| requests + 1);
+        AdoptedSession { sessions: Arc::clone(self), key }
+    }
+
     /// Ends a session.
     pub fn end(&self, secret: &str) {
         self.open.lock().remove(&digest(secret));
@@ -173,6 +239,31 @@ impl Sessions {
         let mut wrong = self.wrong.lock();
         if let Some((_, count)) = peer.and_then(|peer| wrong.get_mut(&peer)) {
             *count = count.saturating_sub(1);
+        }
+    }
+}
+
+impl LentSession {
+    fn of(session: Session) -> Self {
+        let Session { opened_by, form_token, language, done, .. } = session;
+        Self { opened_by, form_token, language, done }
+    }
+}
+
+impl AdoptedSession {
+    /// The session as it is now; none when it was ended.
+    pub fn present(&self) -> Option<LentSession> {
+        self.sessions.open.lock().get(&self.key).cloned().map(LentSession::of)
+    }
+}
+
+impl Drop for AdoptedSession {
+    fn drop(&mut self) {
+        let mut open = self.sessions.open.lock();
+        let Some(session) = open.get_mut(&self.key) else { return };
+        session.adopted_for = session.adopted_for.map(|requests| requests.saturating_sub(1));
+        if session.adopted_for == Some(0) {
+            open.remove(&self.key);
         }
     }
 }
@@ -246,6 +337,39 @@ mod tests {
         let later = now + Duration::from_secs(60);
         let open: Vec<_> = secrets.iter().map(|secret| sessions.find(secret, later).is_some()).collect();
         assert!(!open[0] && open[1..].iter().all(|is_open| *is_open));
+    }
+
+    #[test]
+    fn a_session_is_adopted_for_one_request_and_what_changed_is_taken_back() {
+        let (home, guest, now) = (Sessions::default(), Arc::new(Sessions::default()), Instant::now());
+        let secret = home.begin(ana(), None, now).unwrap();
+        let lent = home.lend(&secret, now).unwrap();
+        let [one, other] = [(); 2].map(|()| guest.adopt(&secret, lent.clone(), now));
+        assert_eq!(guest.find(&secret, now).unwrap().form_token, home.find(&secret, now).unwrap().form_token);
+        guest.choose(&secret, Language::English);
+        guest.keep_done(&secret, "/console/queue", Done::Decided);
+        drop(other);
+        home.take_back(&secret, &lent, one.present().unwrap());
+        drop(one);
+        assert!(guest.find(&secret, now).is_none(), "it was there for its requests");
+        assert_eq!(home.find(&secret, now).unwrap().language, Some(Language::English));
+
+        let lent = home.lend(&secret, now).unwrap();
+        home.keep_done(&secret, "/console", Done::ClockMoved);
+        home.take_back(&secret, &lent, LentSession { done: None, ..lent.clone() });
+        assert_eq!(home.take_done(&secret, "/console"), Some(Done::ClockMoved), "done meanwhile");
+        home.end(&secret);
+        home.take_back(&secret, &lent, lent.clone());
+        assert!(home.find(&secret, now).is_none() && home.lend(&secret, now).is_none());
+    }
+
+    #[test]
+    fn a_session_that_began_here_outlasts_its_adoption() {
+        let (sessions, now) = (Arc::new(Sessions::default()), Instant::now());
+        let secret = sessions.begin(ana(), None, now).unwrap();
+        let lent = sessions.lend(&secret, now).unwrap();
+        drop(sessions.adopt(&secret, lent, now));
+        assert!(sessions.find(&secret, now).is_some());
     }
 
     fn peer(number: u32) -> Option<Peer> {

@@ -13,8 +13,11 @@ use prometheus_client::metrics::gauge::Gauge;
 use rustls_native_certs::load_native_certs;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::crypto::CryptoProvider;
 use tokio_rustls::rustls::pki_types::pem::{self, PemObject};
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::rustls::server::WebPkiClientVerifier;
+use tokio_rustls::rustls::server::danger::ClientCertVerifier;
 use tokio_rustls::rustls::{self, ClientConfig, RootCertStore, ServerConfig};
 use tokio_rustls::server::TlsStream;
 use x509_parser::prelude::{FromDer, GeneralName, X509Certificate};
@@ -59,6 +62,12 @@ pub struct Loaded {
 impl TlsFiles {
     /// Reads both files, and checks that they belong together.
     pub fn load(&self) -> Result<Loaded, TlsError> {
+        self.load_for(None)
+    }
+
+    /// Reads both files; with `authority` clients must show a certificate that one of that file
+    /// signed.
+    fn load_for(&self, authority: Option<&PathBuf>) -> Result<Loaded, TlsError> {
         let chain = chain(&self.certificates)?;
         let unusable = |what: String| TlsError::Unusable { path: self.certificates.clone(), what };
         let key = PrivateKeyDer::from_pem_file(&self.key)
@@ -66,14 +75,36 @@ impl TlsFiles {
         let (_, first) =
             X509Certificate::from_der(&chain[0]).map_err(|error| unusable(format!("no certificate: {error}")))?;
         let expires_at = first.validity().not_after.timestamp();
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let config = ServerConfig::builder_with_provider(provider)
+        let verifier = match authority {
+            None => WebPkiClientVerifier::no_client_auth(),
+            Some(authority) => client_verifier(authority)?,
+        };
+        let config = ServerConfig::builder_with_provider(provider())
             .with_safe_default_protocol_versions()
-            .and_then(|config| config.with_no_client_auth().with_single_cert(chain, key));
+            .and_then(|config| config.with_client_cert_verifier(verifier).with_single_cert(chain, key));
         let mut config = config.map_err(|error| unusable(format!("{error} (key: {})", self.key.display())))?;
         config.alpn_protocols = vec![HTTP_2.to_vec(), b"http/1.1".to_vec()];
         Ok(Loaded { config: Arc::new(config), expires_at })
     }
+}
+
+fn provider() -> Arc<CryptoProvider> {
+    Arc::new(rustls::crypto::ring::default_provider())
+}
+
+/// The certificates of a file as those that are trusted, and no others.
+fn only(authority: &PathBuf) -> Result<Arc<RootCertStore>, TlsError> {
+    let mut roots = RootCertStore::empty();
+    for certificate in chain(authority)? {
+        let unusable = |error: rustls::Error| TlsError::Unusable { path: authority.clone(), what: error.to_string() };
+        roots.add(certificate).map_err(unusable)?;
+    }
+    Ok(Arc::new(roots))
+}
+
+fn client_verifier(authority: &PathBuf) -> Result<Arc<dyn ClientCertVerifier>, TlsError> {
+    let built = WebPkiClientVerifier::builder_with_provider(only(authority)?, provider()).build();
+    built.map_err(|error| TlsError::Unusable { path: authority.clone(), what: error.to_string() })
 }
 
 /// The certificates of a PEM file; one at least.
@@ -114,8 +145,7 @@ pub fn trusting(certificates: Option<&PathBuf>) -> Result<Arc<ClientConfig>, Tls
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(load_native_certs().certs);
     roots.add_parsable_certificates(certificates.map(chain).transpose()?.unwrap_or_default());
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let config = ClientConfig::builder_with_provider(provider()).with_safe_default_protocol_versions();
     let config = config.map_err(|error| TlsError::Unusable {
         path: certificates.cloned().unwrap_or_default(),
         what: error.to_string(),
@@ -137,6 +167,7 @@ const WAITING_BYTES_MAX: usize = 16 * 1024;
 /// TLS of a listener, whose certificate can be exchanged while it serves.
 pub struct Tls {
     files: TlsFiles,
+    authority: Option<PathBuf>,
     config: RwLock<Arc<ServerConfig>>,
     expires_at: Gauge,
 }
@@ -144,16 +175,20 @@ pub struct Tls {
 impl Tls {
     /// Reads the files. The gauge gets the end of the certificate's validity, seconds since 1970.
     pub fn open(files: TlsFiles, expires_at: Gauge) -> Result<Self, TlsError> {
-        let loaded = files.load()?;
+        Self::open_for(files, None, expires_at)
+    }
+
+    fn open_for(files: TlsFiles, authority: Option<PathBuf>, expires_at: Gauge) -> Result<Self, TlsError> {
+        let loaded = files.load_for(authority.as_ref())?;
         expires_at.set(loaded.expires_at);
-        Ok(Self { files, config: RwLock::new(loaded.config), expires_at })
+        Ok(Self { files, authority, config: RwLock::new(loaded.config), expires_at })
     }
 
     /// Reads the files again, for connections from now on. When that fails, the present certificate
     /// stays.
     pub fn reload(&self) {
         let path = self.files.certificates.display();
-        match self.files.load() {
+        match self.files.load_for(self.authority.as_ref()) {
             Ok(loaded) => {
                 self.expires_at.set(loaded.expires_at);
                 *self.config.write() = loaded.config;
@@ -173,4 +208,48 @@ impl Tls {
         let acceptor = TlsAcceptor::from(Arc::clone(&self.config.read()));
         acceptor.accept_with(stream, |session| session.set_buffer_limit(Some(WAITING_BYTES_MAX))).await
     }
+}
+
+/// TLS in which both sides show a certificate of the same authority. This side is a server, and a
+/// client with the same certificate.
+pub struct MutualTls {
+    /// This side as a server.
+    pub server: Arc<Tls>,
+    client: RwLock<Arc<ClientConfig>>,
+}
+
+impl MutualTls {
+    /// Reads the files. The gauge gets the end of the certificate's validity, seconds since 1970.
+    pub fn open(own: TlsFiles, authority: PathBuf, expires_at: Gauge) -> Result<Self, TlsError> {
+        let client = RwLock::new(client_of(&own, &authority)?);
+        let server = Arc::new(Tls::open_for(own, Some(authority), expires_at)?);
+        Ok(Self { server, client })
+    }
+
+    /// This side as a client.
+    pub fn client(&self) -> Arc<ClientConfig> {
+        Arc::clone(&self.client.read())
+    }
+
+    /// Reads the files again, for connections from now on. When that fails, the present
+    /// certificates stay.
+    pub fn reload(&self) {
+        self.server.reload();
+        if let Some(authority) = &self.server.authority
+            && let Ok(client) = client_of(&self.server.files, authority)
+        {
+            *self.client.write() = client;
+        }
+    }
+}
+
+fn client_of(own: &TlsFiles, authority: &PathBuf) -> Result<Arc<ClientConfig>, TlsError> {
+    let (chain, trusted) = (chain(&own.certificates)?, only(authority)?);
+    let key = PrivateKeyDer::from_pem_file(&own.key)
+        .map_err(|source| TlsError::Unreadable { path: own.key.clone(), source })?;
+    let config = ClientConfig::builder_with_provider(provider())
+        .with_safe_default_protocol_versions()
+        .and_then(|config| config.with_root_certificates(trusted).with_client_auth_cert(chain, key));
+    let config = config.map_err(|error| TlsError::Unusable { path: own.certificates.clone(), what: error.to_string() });
+    Ok(Arc::new(config?))
 }

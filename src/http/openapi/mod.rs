@@ -65,7 +65,7 @@ pub fn complete(collected: OpenApi, of: Listener) -> Value {
 }
 
 /// Whose listener a description is of.
-#[derive(Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listener {
     /// The merchants' listener: `/api`.
     Merchants,

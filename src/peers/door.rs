@@ -1,0 +1,287 @@
+//! Door of a listener: each request goes to the process that owns its partition.
+//!
+//! A request whose partition is here is answered here, and its answer leaves only while the
+//! partition is still held. One whose partition is elsewhere, or nowhere, is tried for
+//! [`PATIENCE`]: a process that does not have the partition answers 421 and has done nothing. A
+//! request from another process is never sent on, but for one case: a request of the console begins
+//! at the owner of the house, who has the sessions, and goes on from there with its session.
+
+use std::convert::Infallible;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use actors::store::Partition;
+use axum::Router;
+use axum::body::Body;
+use axum::extract::MatchedPath;
+use axum::http::request::Parts;
+use axum::http::{Request, StatusCode};
+use axum::response::{IntoResponse, Response};
+use ledger::id::IdKey;
+use tokio::time::{Instant, sleep};
+use tower::{Layer, Service};
+
+use super::forward::{Hop, PeerClient, Sendable, Sent, return_session, returned_session};
+use super::target::{Target, target};
+use super::{Hold, Owner, Owners};
+use crate::http::body::{FILE_BYTES_MAX, JSON_BYTES_MAX, WholeBody};
+use crate::http::middleware::unanswered;
+use crate::http::openapi::Listener;
+use crate::http::problem::{Code, Problem};
+use crate::http::session::{LentSession, Sessions, secret_of};
+
+/// How long a request is tried that was not carried out.
+pub const PATIENCE: Duration = Duration::from_secs(3);
+/// Time between two tries.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How long an owner may still answer after the partition has another one.
+const LAST_ANSWERS: Duration = Duration::from_secs(3);
+/// How often it is looked at whether it has.
+const OWNER_SEEN_EVERY: Duration = Duration::from_millis(250);
+/// The one route with bodies that are no JSON and no form.
+const FILES: &str = "/ops/reconciliations";
+
+/// Door of a listener, as a tower layer.
+#[derive(Clone)]
+pub struct Door(Arc<Inside>);
+
+struct Inside {
+    listener: Listener,
+    owners: Arc<dyn Owners>,
+    client: Arc<PeerClient>,
+    sessions: Arc<Sessions>,
+    ids: IdKey,
+    sandbox: bool,
+}
+
+/// What the doors of both listeners share.
+#[derive(Clone)]
+pub struct DoorParts {
+    /// Who owns which partition.
+    pub owners: Arc<dyn Owners>,
+    /// Sends requests to the others.
+    pub client: Arc<PeerClient>,
+    /// Sessions that began here.
+    pub sessions: Arc<Sessions>,
+    /// Reads ids.
+    pub ids: IdKey,
+    /// Whether keys are those of a sandbox.
+    pub sandbox: bool,
+}
+
+impl Door {
+    /// The door of a listener.
+    pub fn new(listener: Listener, parts: DoorParts) -> Self {
+        let DoorParts { owners, client, sessions, ids, sandbox } = parts;
+        Self(Arc::new(Inside { listener, owners, client, sessions, ids, sandbox }))
+    }
+
+    /// The routes behind this door.
+    pub fn before(self, router: Router) -> Router {
+        router.layer(self)
+    }
+}
+
+impl<S> Layer<S> for Door {
+    type Service = Guarded<S>;
+
+    fn layer(&self, inner: S) -> Guarded<S> {
+        Guarded { door: self.clone(), inner }
+    }
+}
+
+/// A service behind a [`Door`].
+#[derive(Clone)]
+pub struct Guarded<S> {
+    door: Door,
+    inner: S,
+}
+
+impl<S> Service<Request<Body>> for Guarded<S>
+where
+    S: Service<Request<Body>, Response = Response, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+{
+    type Response = Response;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Response, Infallible>> + Send>>;
+
+    fn poll_ready(&mut self, context: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(context)
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let (next, door) = (self.inner.clone(), self.door.clone());
+        // The one that was found ready is called.
+        let inner = std::mem::replace(&mut self.inner, next);
+        Box::pin(async move { Ok(door.0.answer(request, inner).await) })
+    }
+}
+
+/// A request that may be answered here or elsewhere.
+struct Asked {
+    parts: Parts,
+    arriving: Body,
+    /// The whole body, once another process was tried.
+    whole: Option<WholeBody>,
+}
+
+impl Asked {
+    /// Takes the body in, so that it can be sent, also more than once.
+    async fn gather(&mut self, listener: Listener, target: Target) -> Result<(), Problem> {
+        if self.whole.is_some() {
+            return Ok(());
+        }
+        let route = self.parts.extensions.get::<MatchedPath>();
+        let takes_files = listener == Listener::Operators && route.is_some_and(|route| route.as_str() == FILES);
+        let bytes_max = if takes_files { FILE_BYTES_MAX } else { JSON_BYTES_MAX };
+        let sender = match target {
+            Target::Group(group) if listener == Listener::Merchants => {
+                Some((group, self.parts.extensions.get().copied()))
+            }
+            _ => None,
+        };
+        let arriving = std::mem::take(&mut self.arriving);
+        self.whole = Some(WholeBody::of(arriving, bytes_max, sender).await?);
+        Ok(())
+    }
+
+    fn into_request(self) -> Request<Body> {
+        let Self { parts, arriving, whole } = self;
+        let body = whole.map_or(arriving, |whole| Body::from(whole.bytes));
+        Request::from_parts(parts, body)
+    }
+}
+
+/// Where a request was answered, or is to be.
+enum Reached {
+    /// Here, where its partition is held.
+    Here(Box<dyn Hold>),
+    /// By another process; or by none, after a while.
+    Answered(Response),
+}
+
+impl Inside {
+    async fn answer<S>(&self, request: Request<Body>, inner: S) -> Response
+    where
+        S: Service<Request<Body>, Response = Response, Error = Infallible>,
+    {
+        let (mut parts, arriving) = request.into_parts();
+        let hop = parts.extensions.remove::<Arc<Hop>>();
+        let target = target(self.listener, &mut parts, &self.ids, self.sandbox).await;
+        let partition = target.partition(&*self.owners, &parts.headers);
+        let mut asked = Asked { parts, arriving, whole: None };
+        let Some(partition) = partition else { return called(inner, asked).await };
+        let lent = hop.as_ref().and_then(|hop| hop.session.clone());
+        let secret = secret_of(&asked.parts.headers).filter(|_| is_of_console(&asked.parts));
+        let begins_at = if is_of_console(&asked.parts) && lent.is_none() { self.owners.house() } else { partition };
+        let hold = match self.reach(begins_at, &mut asked, target, hop.is_some(), None).await {
+            Reached::Here(hold) => hold,
+            Reached::Answered(answer) => return answer,
+        };
+        if let (Some(lent), Some(secret)) = (lent, &secret) {
+            let adopted = self.sessions.adopt(secret, lent, std::time::Instant::now());
+            let mut answer = held(inner, asked, hold).await;
+            if let Some(session) = adopted.present() {
+                return_session(answer.headers_mut(), &session);
+            }
+            return answer;
+        }
+        let session = secret.as_ref().filter(|_| begins_at != partition);
+        let session = session.and_then(|secret| self.sessions.lend(secret, std::time::Instant::now()));
+        let Some(session) = session else { return held(inner, asked, hold).await };
+        match self.reach(partition, &mut asked, target, false, Some(&session)).await {
+            Reached::Here(hold) => held(inner, asked, hold).await,
+            Reached::Answered(mut answer) => {
+                let returned = returned_session(answer.headers_mut());
+                if let (Some(secret), Some(returned)) = (&secret, returned) {
+                    self.sessions.take_back(secret, &session, returned);
+                }
+                answer
+            }
+        }
+    }
+
+    /// Finds the owner of a partition, and has a request answered where that is another process.
+    /// `only_here` where one was asked already: another try is its matter.
+    async fn reach(
+        &self,
+        partition: Partition,
+        asked: &mut Asked,
+        target: Target,
+        only_here: bool,
+        session: Option<&LentSession>,
+    ) -> Reached {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let owner = self.owners.owner(partition);
+            if owner == Owner::Here
+                && let Some(hold) = self.owners.hold(partition)
+            {
+                return Reached::Here(hold);
+            }
+            if only_here {
+                return Reached::Answered(Problem::new(Code::Misdirected).into_response());
+            }
+            if let Owner::At(address) = &owner {
+                if let Err(refused) = asked.gather(self.listener, target).await {
+                    return Reached::Answered(refused.into_response());
+                }
+                let body = asked.whole.as_ref().map(|whole| whole.bytes.clone()).unwrap_or_default();
+                let hop = Hop { session: session.cloned(), ..Hop::of(self.listener, &asked.parts.extensions) };
+                let request = Sendable { parts: &asked.parts, body, hop };
+                match self.client.send(address, request, deadline, self.moved_away(partition, &owner)).await {
+                    Sent::Answered(answer) if answer.status() != StatusCode::MISDIRECTED_REQUEST => {
+                        return Reached::Answered(answer);
+                    }
+                    Sent::Lost => return Reached::Answered(unanswered(&asked.parts.method)),
+                    Sent::Answered(_) | Sent::Not => {}
+                }
+            }
+            if Instant::now() + PAUSE >= deadline {
+                // Nothing was carried out, here or elsewhere.
+                return Reached::Answered(Problem::new(Code::StoreUnavailable).retry_after(1).into_response());
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Ends when a partition has had another owner for so long that this one answers no more.
+    async fn moved_away(&self, partition: Partition, owner: &Owner) {
+        loop {
+            sleep(OWNER_SEEN_EVERY).await;
+            if self.owners.owner(partition) != *owner {
+                sleep(LAST_ANSWERS).await;
+                if self.owners.owner(partition) != *owner {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+fn is_of_console(parts: &Parts) -> bool {
+    let path = parts.uri.path();
+    path == "/console" || path.starts_with("/console/")
+}
+
+/// The answer of the routes; none leaves when the partition is not held any more.
+async fn held<S>(inner: S, asked: Asked, hold: Box<dyn Hold>) -> Response
+where
+    S: Service<Request<Body>, Response = Response, Error = Infallible>,
+{
+    let method = asked.parts.method.clone();
+    let answer = called(inner, asked).await;
+    if hold.stands() { answer } else { unanswered(&method) }
+}
+
+async fn called<S>(mut inner: S, asked: Asked) -> Response
+where
+    S: Service<Request<Body>, Response = Response, Error = Infallible>,
+{
+    let Ok(answer) = inner.call(asked.into_request()).await;
+    answer
+}

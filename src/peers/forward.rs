@@ -1,0 +1,430 @@
+//! Requests to the other processes: connections that are used again, the headers of a hop, and what
+//! is known when no answer came.
+
+use std::collections::{HashMap, VecDeque};
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HeaderMap, HeaderName, HeaderValue, TE, TRAILER};
+use axum::http::header::{TRANSFER_ENCODING, UPGRADE};
+use axum::http::request::Parts;
+use axum::http::{Extensions, Request, Response, StatusCode, Uri};
+use hmac::{Hmac, KeyInit, Mac};
+use http_body_util::Full;
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+use parking_lot::Mutex;
+use sha2::Sha256;
+use subtle::ConstantTimeEq;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_rustls::TlsConnector;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use super::measures::PeerMeasures;
+use super::settings::host;
+use crate::http::openapi::Listener;
+use crate::http::server::{OverTls, Peer};
+use crate::http::session::LentSession;
+use crate::http::tls::MutualTls;
+use crate::http::trace::RequestContext;
+
+/// How long a connection to another process may take to be made.
+const CONNECT_MAX: Duration = Duration::from_secs(1);
+/// Most connections to one process at a time; each has one request at a time.
+const CONNECTIONS_MAX: usize = 1_024;
+/// A connection that was unused for this long is not used again. The listener closes it later than
+/// that, so no request meets its end.
+const IDLE_MAX: Duration = Duration::from_secs(20);
+
+/// Which listener a request came to.
+const LISTENER: HeaderName = HeaderName::from_static("centavo-listener");
+/// The address that a request came from.
+const CALLER: HeaderName = HeaderName::from_static("centavo-caller");
+/// There where the request came over TLS.
+const OVER_TLS: HeaderName = HeaderName::from_static("centavo-over-tls");
+/// Proof that another process of the installation sends.
+const TOKEN: HeaderName = HeaderName::from_static("centavo-peer-token");
+/// The session of an operator, both ways.
+const SESSION: HeaderName = HeaderName::from_static("centavo-session");
+/// All headers that only the processes of an installation send each other.
+const OF_THE_HOP: [HeaderName; 5] = [LISTENER, CALLER, OVER_TLS, TOKEN, SESSION];
+
+const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
+
+/// Headers of one connection (RFC 9110, 7.6.1), beside those that `Connection` names. The length
+/// is written anew.
+const OF_THE_CONNECTION: [HeaderName; 9] = [
+    CONNECTION,
+    CONTENT_LENGTH,
+    EXPECT,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    TE,
+    TRAILER,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// Token by which the processes of an installation know each other: made of their master key.
+#[derive(Clone)]
+pub struct PeerToken(HeaderValue);
+
+impl PeerToken {
+    /// The token of a master key: HMAC-SHA256 in hexadecimal digits.
+    pub fn of(master_key: &[u8; 32]) -> Self {
+        let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(master_key).expect("HMAC takes any key");
+        mac.update(b"centavo peer token 1");
+        let digits: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+        Self(HeaderValue::try_from(digits).expect("hexadecimal digits are allowed in a header"))
+    }
+
+    fn opens(&self, headers: &HeaderMap) -> bool {
+        let mut sent = headers.get_all(TOKEN).iter();
+        let (Some(sent), None) = (sent.next(), sent.next()) else { return false };
+        sent.as_bytes().ct_eq(self.0.as_bytes()).into()
+    }
+}
+
+/// What one process tells another beside the request itself.
+#[derive(Debug)]
+pub struct Hop {
+    /// The listener to which the request came.
+    pub listener: Listener,
+    /// Where it came from.
+    pub caller: Option<Peer>,
+    /// Whether it came over TLS.
+    pub over_tls: bool,
+    /// The session of the operator.
+    pub session: Option<LentSession>,
+}
+
+impl Hop {
+    /// Reads what another process told, and removes it from the headers. None where the token is
+    /// not right, or the rest has not its form.
+    pub fn read(headers: &mut HeaderMap, token: &PeerToken) -> Option<Self> {
+        if !token.opens(headers) {
+            return None;
+        }
+        let text = |name: &HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+        let listener = match text(&LISTENER)? {
+            "merchants" => Listener::Merchants,
+            "operators" => Listener::Operators,
+            _ => return None,
+        };
+        let caller = text(&CALLER).map(str::parse::<IpAddr>).transpose().ok()?.map(Peer::from);
+        let session = text(&SESSION).map(serde_json::from_str).transpose().ok()?;
+        let hop = Hop { listener, caller, over_tls: headers.contains_key(OVER_TLS), session };
+        OF_THE_HOP.iter().for_each(|name| drop(headers.remove(name)));
+        Some(hop)
+    }
+
+    /// The headers of a request for another process: those of the caller without what is of its
+    /// connection, or only looks like a hop's.
+    fn headers(&self, of_caller: &HeaderMap, token: &PeerToken) -> HeaderMap {
+        let mut headers = of_caller.clone();
+        remove_of_connection(&mut headers);
+        OF_THE_HOP.iter().for_each(|name| drop(headers.remove(name)));
+        let listener = match self.listener {
+            Listener::Merchants => "merchants",
+            Listener::Operators => "operators",
+        };
+        headers.insert(LISTENER, HeaderValue::from_static(listener));
+        headers.insert(TOKEN, token.0.clone());
+        let caller = self.caller.map(|Peer(address)| address.to_string());
+        for (name, value) in [(CALLER, caller), (SESSION, self.session.as_ref().and_then(written))] {
+            if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
+                headers.insert(name, value);
+            }
+        }
+        if self.over_tls {
+            headers.insert(OVER_TLS, HeaderValue::from_static("yes"));
+        }
+        RequestContext::current(|context| {
+            headers.insert(X_REQUEST_ID, context.id.clone());
+            let trace = context.trace.and_then(|trace| HeaderValue::try_from(trace.to_string()).ok());
+            trace.into_iter().for_each(|trace| drop(headers.insert(TRACEPARENT, trace)));
+        });
+        headers
+    }
+
+    /// What the request had at this process's listener.
+    pub(super) fn of(listener: Listener, extensions: &Extensions) -> Self {
+        let (caller, over_tls) = (extensions.get().copied(), extensions.get::<OverTls>().is_some());
+        Self { listener, caller, over_tls, session: None }
+    }
+}
+
+/// A session as a header has it.
+fn written(session: &LentSession) -> Option<String> {
+    serde_json::to_string(session).ok()
+}
+
+/// Sends a session back with an answer.
+pub(super) fn return_session(headers: &mut HeaderMap, session: &LentSession) {
+    if let Some(value) = written(session).and_then(|text| HeaderValue::try_from(text).ok()) {
+        headers.insert(SESSION, value);
+    }
+}
+
+/// Takes the session that came back out of the headers of an answer.
+pub(super) fn returned_session(headers: &mut HeaderMap) -> Option<LentSession> {
+    serde_json::from_slice(headers.remove(SESSION)?.as_bytes()).ok()
+}
+
+fn remove_of_connection(headers: &mut HeaderMap) {
+    let named = headers.get_all(CONNECTION).iter().filter_map(|value| value.to_str().ok());
+    let named: Vec<_> = named.flat_map(|value| value.split(',')).map(str::trim).map(str::to_owned).collect();
+    named.iter().for_each(|name| drop(headers.remove(name.as_str())));
+    OF_THE_CONNECTION.iter().for_each(|name| drop(headers.remove(name)));
+}
+
+/// What became of a request to another process.
+#[derive(Debug)]
+pub enum Sent {
+    /// It was answered.
+    Answered(Response<Body>),
+    /// Nothing of it was sent, so it may be sent again.
+    Not,
+    /// It was sent, at least in part, and not answered: it may have been carried out.
+    Lost,
+}
+
+/// A request that can be sent more than once.
+pub struct Sendable<'a> {
+    /// Method, path and headers.
+    pub parts: &'a Parts,
+    /// The body.
+    pub body: Bytes,
+    /// What is told beside it.
+    pub hop: Hop,
+}
+
+type Connection = SendRequest<Full<Bytes>>;
+
+/// The connections to one process.
+struct Pool {
+    /// Those without a request, the one that was used last at the end.
+    idle: Mutex<VecDeque<(Connection, Instant)>>,
+    room: Arc<Semaphore>,
+}
+
+impl Default for Pool {
+    fn default() -> Self {
+        Self { idle: Mutex::default(), room: Arc::new(Semaphore::new(CONNECTIONS_MAX)) }
+    }
+}
+
+impl Pool {
+    /// The connection that was used last, if that is not too long ago.
+    fn take(&self) -> Option<Connection> {
+        let (connection, since) = self.idle.lock().pop_back()?;
+        (since.elapsed() < IDLE_MAX).then_some(connection)
+    }
+
+    /// Keeps a connection, and closes those that were unused for too long.
+    fn keep(&self, connection: Connection) {
+        let mut idle = self.idle.lock();
+        while idle.front().is_some_and(|(_, since)| since.elapsed() >= IDLE_MAX) {
+            idle.pop_front();
+        }
+        idle.push_back((connection, Instant::now()));
+    }
+}
+
+/// Sends requests to the other processes.
+pub struct PeerClient {
+    token: PeerToken,
+    tls: Option<Arc<MutualTls>>,
+    measures: PeerMeasures,
+    pools: Mutex<HashMap<String, Arc<Pool>>>,
+}
+
+impl PeerClient {
+    /// A client that proves itself with this token; with `tls` it shows a certificate too.
+    pub fn new(token: PeerToken, tls: Option<Arc<MutualTls>>, measures: PeerMeasures) -> Self {
+        Self { token, tls, measures, pools: Mutex::default() }
+    }
+
+    /// Sends a request to a process and waits for the head of the answer, as long as `abandoned`
+    /// does not end. A connection has until `deadline` to be free or made.
+    pub async fn send(
+        &self,
+        address: &str,
+        request: Sendable<'_>,
+        deadline: Instant,
+        abandoned: impl Future<Output = ()>,
+    ) -> Sent {
+        let began = Instant::now();
+        let sent = self.sent(address, request, deadline, abandoned).await;
+        let outcome = match &sent {
+            Sent::Not => "not_sent",
+            Sent::Lost => "lost",
+            Sent::Answered(answer) if answer.status() == StatusCode::MISDIRECTED_REQUEST => "misdirected",
+            Sent::Answered(answer) => match answer.status().as_u16() / 100 {
+                2 => "2xx",
+                3 => "3xx",
+                4 => "4xx",
+                _ => "5xx",
+            },
+        };
+        self.measures.tried(outcome, began.elapsed());
+        tracing::debug!(address, outcome, "a request was sent to another process");
+        sent
+    }
+
+    async fn sent(
+        &self,
+        address: &str,
+        Sendable { parts, body, hop }: Sendable<'_>,
+        deadline: Instant,
+        abandoned: impl Future<Output = ()>,
+    ) -> Sent {
+        let pool = Arc::clone(self.pools.lock().entry(address.to_owned()).or_default());
+        let Ok(Ok(room)) = timeout_at(deadline, Arc::clone(&pool.room).acquire_owned()).await else { return Sent::Not };
+        let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
+        let Ok(uri) = path.parse::<Uri>() else { return Sent::Not };
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = parts.method.clone();
+        *request.uri_mut() = uri;
+        *request.headers_mut() = hop.headers(&parts.headers, &self.token);
+        let Some(mut connection) = self.connection(address, &pool).await else { return Sent::Not };
+        let answer = tokio::select! {
+            biased;
+            answer = connection.try_send_request(request) => answer,
+            () = abandoned => return Sent::Lost,
+        };
+        match answer {
+            Ok(answer) => Sent::Answered(streamed(answer, Used { connection, pool, _room: room })),
+            // The request comes back where nothing of it was written.
+            Err(mut error) => error.take_message().map_or(Sent::Lost, |_unsent| Sent::Not),
+        }
+    }
+
+    /// A connection that is ready for a request: one that was used before, or a new one.
+    async fn connection(&self, address: &str, pool: &Pool) -> Option<Connection> {
+        while let Some(mut connection) = pool.take() {
+            match timeout(CONNECT_MAX, connection.ready()).await {
+                Ok(Ok(())) => return Some(connection),
+                Ok(Err(_closed)) => {}
+                Err(_) => break,
+            }
+        }
+        match timeout(CONNECT_MAX, self.connect(address)).await {
+            Ok(Ok(connection)) => Some(connection),
+            Ok(Err(error)) => {
+                tracing::debug!(address, %error, "no connection to another process could be made");
+                None
+            }
+            Err(_) => {
+                tracing::debug!(address, "a connection to another process took too long to be made");
+                None
+            }
+        }
+    }
+
+    async fn connect(&self, address: &str) -> std::io::Result<Connection> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        let Some(tls) = &self.tls else { return spoken(stream).await };
+        let name = host(address).unwrap_or_default().to_owned();
+        let name = ServerName::try_from(name).map_err(std::io::Error::other)?;
+        spoken(TlsConnector::from(tls.client()).connect(name, stream).await?).await
+    }
+}
+
+#[cfg(test)]
+impl PeerToken {
+    pub(super) fn text(&self) -> String {
+        self.0.to_str().unwrap().to_owned()
+    }
+}
+
+#[cfg(test)]
+impl PeerClient {
+    /// How many tries have had an outcome.
+    pub(super) fn tries(&self, outcome: &'static str) -> u64 {
+        self.measures.tries(outcome)
+    }
+
+    /// How many connections to a process wait for a request.
+    pub(super) fn idle(&self, address: &str) -> usize {
+        self.pools.lock().get(address).map_or(0, |pool| pool.idle.lock().len())
+    }
+}
+
+async fn spoken(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> std::io::Result<Connection> {
+    let (connection, speaking) = http1::handshake(TokioIo::new(stream)).await.map_err(std::io::Error::other)?;
+    tokio::spawn(speaking);
+    Ok(connection)
+}
+
+/// An answer whose body keeps its connection until it ends.
+fn streamed(answer: Response<Incoming>, used: Used) -> Response<Body> {
+    let (mut parts, body) = answer.into_parts();
+    let length = parts.headers.get(CONTENT_LENGTH).cloned();
+    remove_of_connection(&mut parts.headers);
+    // An answer to HEAD tells the length of a body that it has not.
+    length.into_iter().for_each(|length| drop(parts.headers.insert(CONTENT_LENGTH, length)));
+    parts.extensions = Extensions::new();
+    let mut body = AnswerBody { body, used: Some(used) };
+    if body.body.is_end_stream() {
+        body.ended();
+    }
+    Response::from_parts(parts, Body::new(body))
+}
+
+/// A connection with a request.
+struct Used {
+    connection: Connection,
+    pool: Arc<Pool>,
+    _room: OwnedSemaphorePermit,
+}
+
+struct AnswerBody {
+    body: Incoming,
+    used: Option<Used>,
+}
+
+impl AnswerBody {
+    /// Gives the connection back. One whose answer is not read to its end is closed instead.
+    fn ended(&mut self) {
+        if let Some(Used { connection, pool, .. }) = self.used.take()
+            && !connection.is_closed()
+        {
+            pool.keep(connection);
+        }
+    }
+}
+
+impl hyper::body::Body for AnswerBody {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(context));
+        if frame.is_none() || self.body.is_end_stream() {
+            self.ended();
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

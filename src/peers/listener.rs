@@ -1,0 +1,65 @@
+//! The listener that serves the other processes: it checks that one of them asks, takes what it
+//! tells, and passes the request to the routes of the listener to which it came.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use tower::{ServiceExt, service_fn};
+
+use super::forward::{Hop, PeerToken};
+use crate::http::middleware::Middleware;
+use crate::http::openapi::Listener;
+use crate::http::server::{OverTls, Peer, ServerLimits};
+
+/// Routes of one listener, with its door and its middleware, and the middleware alone.
+#[derive(Clone)]
+pub struct Behind {
+    /// The routes.
+    pub router: Router,
+    /// The middleware, which refuses requests early.
+    pub middleware: Middleware,
+}
+
+/// How much the peers' listener takes on.
+pub fn limits(connections_max: usize) -> ServerLimits {
+    // A process gives a connection up long before, so no request meets the end of one.
+    ServerLimits { connections_max, head_arrival_max: Duration::from_secs(60), ..ServerLimits::default() }
+}
+
+/// Routes of the peers' listener. A request that no process of the installation sends is 403, and
+/// learns nothing.
+pub fn routes(token: PeerToken, merchants: Behind, operators: Behind) -> Router {
+    let answering = service_fn(move |request: Request| {
+        let (token, merchants, operators) = (token.clone(), merchants.clone(), operators.clone());
+        async move { Ok::<_, Infallible>(answered(request, &token, merchants, operators).await) }
+    });
+    Router::new().fallback_service(answering)
+}
+
+async fn answered(mut request: Request<Body>, token: &PeerToken, merchants: Behind, operators: Behind) -> Response {
+    let Some(hop) = Hop::read(request.headers_mut(), token) else {
+        return StatusCode::FORBIDDEN.into_response();
+    };
+    let Behind { router, middleware } = match hop.listener {
+        Listener::Merchants => merchants,
+        Listener::Operators => operators,
+    };
+    let extensions = request.extensions_mut();
+    extensions.remove::<Peer>();
+    extensions.remove::<OverTls>();
+    if let Some(caller) = hop.caller {
+        extensions.insert(caller);
+    }
+    hop.over_tls.then(|| extensions.insert(OverTls));
+    extensions.insert(std::sync::Arc::new(hop));
+    if let Some(refusal) = middleware.turned_away(&request) {
+        return refusal;
+    }
+    let Ok(answer) = router.oneshot(request).await;
+    answer
+}

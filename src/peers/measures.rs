@@ -1,0 +1,45 @@
+//! Metrics of the requests that other processes answered.
+
+use std::time::Duration;
+
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::Registry;
+
+/// Metrics of the requests that were sent to other processes.
+#[derive(Clone, Debug)]
+pub struct PeerMeasures {
+    seconds: Histogram,
+    tries: Family<[(&'static str, &'static str); 1], Counter>,
+}
+
+impl Default for PeerMeasures {
+    fn default() -> Self {
+        let seconds = Histogram::new(exponential_buckets(0.000_1, 2.0, 16));
+        Self { seconds, tries: Family::default() }
+    }
+}
+
+impl PeerMeasures {
+    /// Registers what is measured under the prefix `centavo_`.
+    pub fn register(&self, registry: &mut Registry) {
+        let registry = registry.sub_registry_with_prefix("centavo");
+        let help = "Requests that were sent to the process that owns their partition, by what came of it";
+        registry.register("peer_requests", help, self.tries.clone());
+        let help = "Time until the head of an answer of another process";
+        registry.register("peer_request_seconds", help, self.seconds.clone());
+    }
+
+    /// One try has ended.
+    pub(super) fn tried(&self, outcome: &'static str, took: Duration) {
+        self.seconds.observe(took.as_secs_f64());
+        self.tries.get_or_create(&[("outcome", outcome)]).inc();
+    }
+
+    /// How many tries have had an outcome.
+    #[cfg(test)]
+    pub(super) fn tries(&self, outcome: &'static str) -> u64 {
+        self.tries.get_or_create(&[("outcome", outcome)]).get()
+    }
+}

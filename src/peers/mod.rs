@@ -1,0 +1,60 @@
+//! Several processes on one store: a request is answered by the process that owns the partition of
+//! its merchant, whichever process it came to.
+//!
+//! [`door`] stands before the routes of a listener. It finds the partition of a request
+//! ([`target`]) and its owner ([`Owners`]). Where that is another process, the whole request is
+//! sent there ([`forward`]), to a listener that serves only the other processes ([`listener`]), and
+//! its answer comes back. What was surely not carried out is tried again; what may have been is
+//! not.
+
+pub mod door;
+pub mod forward;
+pub mod listener;
+mod measures;
+mod settings;
+pub mod target;
+#[cfg(test)]
+mod tests;
+
+use actors::store::Partition;
+use ledger::id::GroupNumber;
+
+pub use measures::PeerMeasures;
+pub use settings::{PeerSettings, PeerSettingsError, PeerTlsFiles, is_local};
+
+/// The process that owns a partition, as far as this one knows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Owner {
+    /// This process.
+    Here,
+    /// Another one, by the address of its peers' listener: a host and a port.
+    At(String),
+    /// None at this moment: the partition is between two owners.
+    Nobody,
+}
+
+/// Right to answer for a partition, for the time of one request. The partition is not handed over
+/// while it lives.
+pub trait Hold: Send + Sync {
+    /// Whether no other process can have taken the partition since.
+    fn stands(&self) -> bool;
+}
+
+/// The owners of the partitions.
+pub trait Owners: Send + Sync {
+    /// The partition of a group.
+    fn partition_of(&self, group: GroupNumber) -> Partition;
+
+    /// The partition of what is about all merchants: that of group 0.
+    fn house(&self) -> Partition;
+
+    /// The partition in which an account is opened that is asked for with this `Idempotency-Key`:
+    /// the same one every time.
+    fn partition_for_new(&self, key: Option<&str>) -> Partition;
+
+    /// The owner of a partition.
+    fn owner(&self, partition: Partition) -> Owner;
+
+    /// A hold on a partition; none where this process does not own it, or hands it over.
+    fn hold(&self, partition: Partition) -> Option<Box<dyn Hold>>;
+}
