@@ -34,6 +34,7 @@ pub mod new_folder;
 pub mod newest_records;
 pub mod ops;
 pub mod past_books;
+pub mod node;
 pub mod peers;
 pub mod place;
 pub mod rails;

@@ -4,6 +4,7 @@
 
 use std::collections::BTreeSet;
 use std::io;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use std::time::{Duration, Instant};
 use actors::cluster::{Move, Placement};
 use actors::engine::{Engine, EngineOptions, OpenError, Role};
 use actors::extents::HOUSE;
-use actors::store::{Part, Partition, PostgresOptions, PostgresStore, StoreError, now_ms};
+use actors::store::{Part, Partition, Picture, PostgresOptions, PostgresStore, StoreError, now_ms};
 use ledger::id::GroupNumber;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -57,6 +58,18 @@ impl Node {
             has_failed: AtomicBool::new(false),
             failed: Notify::new(),
         }))
+    }
+
+    /// All processes and partitions now, and how many commits of this one were fenced and of unknown
+    /// outcome. For a thread that may wait.
+    pub fn picture(&self) -> Result<(Picture, (u64, u64)), StoreError> {
+        let picture = self.store.picture()?.with_all(self.engine.extents().all());
+        Ok((picture, self.store.commit_troubles()))
+    }
+
+    /// Its name in the database.
+    pub fn process(&self) -> &str {
+        self.store.process()
     }
 
     /// Its engine.
@@ -212,6 +225,17 @@ impl Hold for actors::engine::Hold {
 }
 
 impl Owners for Node {
+    fn all(&self) -> Vec<Partition> {
+        self.engine.extents().all().collect()
+    }
+
+    fn read_all(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+        Box::pin(async {
+            self.engine.has_all()
+                && self.engine.catch_up().await.inspect_err(|error| tracing::warn!(%error, "others could not be read")).is_ok()
+        })
+    }
+
     fn partition_of(&self, group: GroupNumber) -> Partition {
         self.engine.extents().partition_of(group)
     }

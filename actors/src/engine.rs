@@ -81,6 +81,7 @@ pub use cashout::{CashoutOrdered, NewCashout, TransactionLookup};
 pub(crate) use kept::PREFIX as KEPT_PREFIX;
 pub use opening::{OpenError, check_store};
 pub use outcome::CommandContext;
+pub use ownership::PartitionHere;
 pub use pix::{NewPixCharge, PixEnded, PixOpened, PixPayment};
 pub use reads::{Listed, NewestCharges, Objects, Records, RecordsWith};
 pub use shards::{Hold, Role};

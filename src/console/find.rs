@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use actors::engine::Unavailable;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
@@ -54,7 +55,9 @@ async fn place_of_plan(app: &App, name: &str) -> Result<Option<String>, Problem>
     let Some(id) = ObjectId::parse(name) else { return Ok(None) };
     let group = app.engine.ids().group(id);
     let Some(merchant) = app.engine.merchant(group, |row| row.id) else { return Ok(None) };
-    let is_plan = app.engine.read_merchant(group, move |books, _| books.plan(id).is_some()).await?;
+    let found = app.engine.read_merchant(group, move |books, _| books.plan(id).is_some()).await;
+    // One of a merchant of another process may be a plan of that merchant.
+    let is_plan = if let Err(Unavailable::Elsewhere(_)) = found { true } else { found? };
     Ok(is_plan.then(|| format!("/console/merchants/{}", merchant.uuid())))
 }
 

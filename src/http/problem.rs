@@ -7,6 +7,7 @@
 
 use std::borrow::Cow;
 
+use actors::store::Partition;
 use axum::body::Body;
 use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
@@ -501,6 +502,26 @@ impl Problem {
     pub fn render(&self, instance: &str, request_id: &str) -> Vec<u8> {
         let rendered = Rendered { parts: &self.0, instance, request_id };
         serde_json::to_vec(&rendered).expect("a problem has only string keys and plain values")
+    }
+}
+
+/// Name of the member that tells which partition a request needs.
+const PARTITION: &str = "partition";
+
+impl Problem {
+    /// Another process has the partition that a request needs, and nothing was done. The door sends
+    /// the request there.
+    pub fn elsewhere(partition: Partition) -> Self {
+        let mut problem = Self::new(Code::Misdirected).retry_after(1);
+        problem.0.members.push((PARTITION, partition.0.into()));
+        problem
+    }
+
+    /// The partition that a request needs and this process does not have.
+    pub fn needed_partition(&self) -> Option<Partition> {
+        let (_, number) = self.0.members.iter().find(|(name, _)| *name == PARTITION)?;
+        let number = number.as_u64().filter(|_| self.0.code == Code::Misdirected)?;
+        u16::try_from(number).ok().map(Partition)
     }
 }
 

@@ -14,9 +14,8 @@ impl From<Unavailable> for Problem {
             Unavailable::StorageFull => Problem::new(Code::StorageFull).retry_after(5),
             Unavailable::OutcomeUnknown => Problem::new(Code::OutcomeUnknown).retry_after(1),
             Unavailable::Unreadable => Problem::new(Code::Internal),
-            Unavailable::StoreUnavailable | Unavailable::Elsewhere(_) => {
-                Problem::new(Code::StoreUnavailable).retry_after(1)
-            }
+            Unavailable::StoreUnavailable => Problem::new(Code::StoreUnavailable).retry_after(1),
+            Unavailable::Elsewhere(partition) => Problem::elsewhere(partition),
             Unavailable::NoRail => Problem::new(Code::RailNotConfigured),
         }
     }

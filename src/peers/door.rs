@@ -149,6 +149,12 @@ impl Asked {
         Ok(())
     }
 
+    /// The same request once more; its body was taken in.
+    fn again(&self) -> Self {
+        let whole = self.whole.as_ref().map(|whole| WholeBody { bytes: whole.bytes.clone() });
+        Self { parts: self.parts.clone(), arriving: Body::empty(), whole }
+    }
+
     fn into_request(self) -> Request<Body> {
         let Self { parts, arriving, whole } = self;
         let body = whole.map_or(arriving, |whole| Body::from(whole.bytes));
@@ -172,16 +178,20 @@ impl Inside {
         let (mut parts, arriving) = request.into_parts();
         let hop = parts.extensions.remove::<Arc<Hop>>();
         let target = target(self.listener, &mut parts, &self.ids, self.sandbox).await;
-        let partition = target.partition(&*self.owners, &parts.headers);
+        let told = hop.as_ref().and_then(|hop| hop.partition);
+        let partition = told.or_else(|| target.partition(&*self.owners, &parts.headers));
         let mut asked = Asked { parts, arriving, whole: None };
         let Some(partition) = partition else { return called(inner, asked).await };
         let lent = hop.as_ref().and_then(|hop| hop.session.clone());
         let secret = secret_of(&asked.parts.headers).filter(|_| is_of_console(&asked.parts));
         let begins_at = if is_of_console(&asked.parts) && lent.is_none() { self.owners.house() } else { partition };
-        let hold = match self.reach(begins_at, &mut asked, target, hop.is_some(), None).await {
+        let hold = match self.reach(begins_at, &mut asked, target, (hop.is_some(), told), None).await {
             Reached::Here(hold) => hold,
             Reached::Answered(answer) => return answer,
         };
+        if begins_at == self.owners.house() && target == Destination::House && told.is_none() {
+            return self.answer_of_all(inner, asked, hold, secret).await;
+        }
         if let (Some(lent), Some(secret)) = (lent, &secret) {
             let adopted = self.sessions.adopt(secret, lent, std::time::Instant::now());
             let mut answer = held(inner, asked, hold).await;
@@ -193,7 +203,7 @@ impl Inside {
         let session = secret.as_ref().filter(|_| begins_at != partition);
         let session = session.and_then(|secret| self.sessions.lend(secret, std::time::Instant::now()));
         let Some(session) = session else { return held(inner, asked, hold).await };
-        match self.reach(partition, &mut asked, target, false, Some(&session)).await {
+        match self.reach(partition, &mut asked, target, (false, None), Some(&session)).await {
             Reached::Here(hold) => held(inner, asked, hold).await,
             Reached::Answered(mut answer) => {
                 let returned = returned_session(answer.headers_mut());
@@ -231,7 +241,11 @@ impl Inside {
                     return Reached::Answered(refused.into_response());
                 }
                 let body = asked.whole.as_ref().map(|whole| whole.bytes.clone()).unwrap_or_default();
-                let hop = Hop { session: session.cloned(), ..Hop::of(self.listener, &asked.parts.extensions) };
+                let hop = Hop {
+                    session: session.cloned(),
+                    partition: told,
+                    ..Hop::of(self.listener, &asked.parts.extensions)
+                };
                 let request = Sendable { parts: &asked.parts, body, hop };
                 match self.client.send(address, request, deadline, self.moved_away(partition, &owner)).await {
                     Sent::Answered(answer) if answer.status() != StatusCode::MISDIRECTED_REQUEST => {

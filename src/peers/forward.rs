@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
+use actors::store::Partition;
 use axum::body::{Body, Bytes};
 use axum::http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HeaderMap, HeaderName, HeaderValue, TE, TRAILER};
 use axum::http::header::{TRANSFER_ENCODING, UPGRADE};
@@ -54,8 +55,10 @@ const OVER_TLS: HeaderName = HeaderName::from_static("centavo-over-tls");
 const TOKEN: HeaderName = HeaderName::from_static("centavo-peer-token");
 /// The session of an operator, both ways.
 const SESSION: HeaderName = HeaderName::from_static("centavo-session");
+/// The partition that the owner was found for, where the request does not tell it.
+const PARTITION: HeaderName = HeaderName::from_static("centavo-needed-partition");
 /// All headers that only the processes of an installation send each other.
-const OF_THE_HOP: [HeaderName; 5] = [LISTENER, CALLER, OVER_TLS, TOKEN, SESSION];
+const OF_THE_HOP: [HeaderName; 6] = [LISTENER, CALLER, OVER_TLS, TOKEN, SESSION, PARTITION];
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -87,7 +90,8 @@ impl PeerToken {
         Self(HeaderValue::try_from(digits).expect("hexadecimal digits are allowed in a header"))
     }
 
-    fn opens(&self, headers: &HeaderMap) -> bool {
+    /// Whether another process of the installation sends these headers.
+    pub(super) fn opens(&self, headers: &HeaderMap) -> bool {
         let mut sent = headers.get_all(TOKEN).iter();
         let (Some(sent), None) = (sent.next(), sent.next()) else { return false };
         sent.as_bytes().ct_eq(self.0.as_bytes()).into()
@@ -105,6 +109,8 @@ pub struct Hop {
     pub over_tls: bool,
     /// The session of the operator.
     pub session: Option<LentSession>,
+    /// The partition that the request needs, where its path does not tell.
+    pub partition: Option<Partition>,
 }
 
 impl Hop {
@@ -122,7 +128,8 @@ impl Hop {
         };
         let caller = text(&CALLER).map(str::parse::<IpAddr>).transpose().ok()?.map(Peer::from);
         let session = text(&SESSION).map(serde_json::from_str).transpose().ok()?;
-        let hop = Hop { listener, caller, over_tls: headers.contains_key(OVER_TLS), session };
+        let partition = text(&PARTITION).map(str::parse).transpose().ok()?.map(Partition);
+        let hop = Hop { listener, caller, over_tls: headers.contains_key(OVER_TLS), session, partition };
         OF_THE_HOP.iter().for_each(|name| drop(headers.remove(name)));
         Some(hop)
     }
@@ -140,7 +147,9 @@ impl Hop {
         headers.insert(LISTENER, HeaderValue::from_static(listener));
         headers.insert(TOKEN, token.0.clone());
         let caller = self.caller.map(|Peer(address)| address.to_string());
-        for (name, value) in [(CALLER, caller), (SESSION, self.session.as_ref().and_then(written))] {
+        let session = self.session.as_ref().and_then(written);
+        let partition = self.partition.map(|partition| partition.0.to_string());
+        for (name, value) in [(CALLER, caller), (SESSION, session), (PARTITION, partition)] {
             if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
                 headers.insert(name, value);
             }
@@ -159,7 +168,7 @@ impl Hop {
     /// What the request had at this process's listener.
     pub(super) fn of(listener: Listener, extensions: &Extensions) -> Self {
         let (caller, over_tls) = (extensions.get().copied(), extensions.get::<OverTls>().is_some());
-        Self { listener, caller, over_tls, session: None }
+        Self { listener, caller, over_tls, session: None, partition: None }
     }
 }
 

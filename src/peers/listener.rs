@@ -31,12 +31,19 @@ pub fn limits(connections_max: usize) -> ServerLimits {
     ServerLimits { connections_max, head_arrival_max: Duration::from_secs(60), ..ServerLimits::default() }
 }
 
-/// Routes of the peers' listener. A request that no process of the installation sends is 403, and
+/// Routes of the peers' listener: `own` for what only other processes ask, and those of the two
+/// listeners. A request that no process of the installation sends is 403, and
 /// learns nothing.
-pub fn routes(token: PeerToken, merchants: Behind, operators: Behind) -> Router {
+pub fn routes(token: PeerToken, own: Router, merchants: Behind, operators: Behind) -> Router {
     let answering = service_fn(move |request: Request| {
-        let (token, merchants, operators) = (token.clone(), merchants.clone(), operators.clone());
-        async move { Ok::<_, Infallible>(answered(request, &token, merchants, operators).await) }
+        let (token, own) = (token.clone(), own.clone());
+        let (merchants, operators) = (merchants.clone(), operators.clone());
+        async move {
+            if request.uri().path().starts_with("/peers/") && token.opens(request.headers()) {
+                return own.oneshot(request).await;
+            }
+            Ok::<_, Infallible>(answered(request, &token, merchants, operators).await)
+        }
     });
     Router::new().fallback_service(answering)
 }

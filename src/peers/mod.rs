@@ -11,10 +11,13 @@ pub mod door;
 pub mod forward;
 pub mod listener;
 mod measures;
+pub mod others;
 mod settings;
 pub mod target;
 #[cfg(test)]
 mod tests;
+
+use std::pin::Pin;
 
 use actors::store::Partition;
 use ledger::id::GroupNumber;
@@ -42,6 +45,9 @@ pub trait Hold: Send + Sync {
 
 /// The owners of the partitions.
 pub trait Owners: Send + Sync {
+    /// All partitions, in their order.
+    fn all(&self) -> Vec<Partition>;
+
     /// The partition of a group.
     fn partition_of(&self, group: GroupNumber) -> Partition;
 
@@ -54,6 +60,10 @@ pub trait Owners: Send + Sync {
 
     /// The owner of a partition.
     fn owner(&self, partition: Partition) -> Owner;
+
+    /// Gets ready to answer what is about all merchants, for the owner of the house. False when it
+    /// can't yet.
+    fn read_all(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>>;
 
     /// A hold on a partition; none where this process does not own it, or hands it over.
     fn hold(&self, partition: Partition) -> Option<Box<dyn Hold>>;

@@ -19,7 +19,7 @@ use crate::index::IndexOptions;
 use crate::journal::Journal;
 use crate::read_model::ReadModel;
 use crate::records::LoadError;
-use crate::store::{Part, Partition, StoreError};
+use crate::store::{Epoch, Part, Partition, Sequence, StoreError};
 
 /// How long a partition that is given up waits for the requests that hold it.
 const HOLDS_MAX: Duration = Duration::from_secs(10);
@@ -32,6 +32,19 @@ pub(super) struct Opening {
     pub(super) index: IndexOptions,
     pub(super) balance_files: BalanceFileOptions,
     pub(super) is_sandbox: bool,
+}
+
+/// What a process has of a partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PartitionHere {
+    /// The partition.
+    pub partition: Partition,
+    /// What the process is to it.
+    pub role: Role,
+    /// The epoch in which the process took it; 0 if it does not serve it.
+    pub epoch: Epoch,
+    /// The last Record that it has read.
+    pub published: Sequence,
 }
 
 impl Engine {
@@ -89,6 +102,16 @@ impl Engine {
         if let Some(shard) = self.shards.serving(partition) {
             self.renew_snapshots_of(&shard).await;
         }
+    }
+
+    /// What the process has of each partition, in their order.
+    pub fn partitions_here(&self) -> Vec<PartitionHere> {
+        let of = |partition| {
+            let shard = self.shards.at(partition);
+            let (role, epoch) = (self.shards.role(partition), shard.part().tenure().epoch);
+            PartitionHere { partition, role, epoch, published: shard.published() }
+        };
+        self.extents.all().map(of).collect()
     }
 
     /// What the process is to a partition.

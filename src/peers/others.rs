@@ -1,0 +1,133 @@
+//! What one process asks of another in work on all merchants: requests of their own at the peers'
+//! listener. Each may be sent again.
+//!
+//! ```text
+//! POST /peers/months/{month}/close/{partition}   a month is closed in a partition
+//! POST /peers/batches/{group}                    a merchant books lines of a batch (CBOR)
+//! POST /peers/clock/{milliseconds}               the sandbox clock is moved forward
+//! ```
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use actors::engine::{Engine, Unavailable};
+use actors::others::{Asked, Others};
+use actors::store::Partition;
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{Path, State};
+use axum::http::{Method, Request, StatusCode};
+use axum::routing::post;
+use ledger::id::GroupNumber;
+use ledger::merchant::BookBatch;
+use ledger::time::{Month, Timestamp};
+use tokio::time::Instant;
+
+use super::door::PATIENCE;
+use super::forward::{Hop, PeerClient, Sendable, Sent};
+use super::{Owner, Owners};
+use crate::http::openapi::Listener;
+
+/// The other processes, asked over their peers' listeners.
+pub struct OthersOverHttp {
+    owners: Arc<dyn Owners>,
+    client: Arc<PeerClient>,
+}
+
+impl OthersOverHttp {
+    /// Asks the owners that are known when it is asked.
+    pub fn new(owners: Arc<dyn Owners>, client: Arc<PeerClient>) -> Self {
+        Self { owners, client }
+    }
+
+    /// Asks the owner of a partition.
+    async fn ask_owner(&self, partition: Partition, path: String, body: Vec<u8>) -> Result<(), Unavailable> {
+        match self.owners.owner(partition) {
+            Owner::At(address) => self.ask(&address, &path, body).await,
+            // It moves: whoever asked asks again.
+            Owner::Here | Owner::Nobody => Err(Unavailable::StoreUnavailable),
+        }
+    }
+
+    async fn ask(&self, address: &str, path: &str, body: Vec<u8>) -> Result<(), Unavailable> {
+        let request = Request::builder().method(Method::POST).uri(path).body(());
+        let (parts, ()) = request.map_err(|_| Unavailable::Unreadable)?.into_parts();
+        let hop = Hop { listener: Listener::Operators, caller: None, over_tls: false, session: None };
+        let request = Sendable { parts: &parts, body: body.into(), hop };
+        // The answer comes, or the connection ends with the other process.
+        match self.client.send(address, request, Instant::now() + PATIENCE, std::future::pending()).await {
+            Sent::Answered(answer) if answer.status() == StatusCode::NO_CONTENT => Ok(()),
+            Sent::Lost => Err(Unavailable::OutcomeUnknown),
+            Sent::Answered(_) | Sent::Not => Err(Unavailable::StoreUnavailable),
+        }
+    }
+}
+
+impl Others for OthersOverHttp {
+    fn close_month(&self, partition: Partition, month: Month) -> Asked<'_> {
+        Box::pin(self.ask_owner(partition, format!("/peers/months/{month}/close/{}", partition.0), Vec::new()))
+    }
+
+    fn book_lines(&self, group: GroupNumber, lines: BookBatch) -> Asked<'_> {
+        Box::pin(async move {
+            let lines = minicbor::to_vec(&lines).map_err(|_| Unavailable::Unreadable)?;
+            self.ask_owner(self.owners.partition_of(group), format!("/peers/batches/{}", group.0), lines).await
+        })
+    }
+
+    fn step_clock(&self, target: Timestamp) -> Asked<'_> {
+        Box::pin(async move {
+            let mut asked = BTreeSet::new();
+            for partition in self.owners.all() {
+                match self.owners.owner(partition) {
+                    Owner::Here => {}
+                    Owner::At(address) => drop(asked.insert(address)),
+                    Owner::Nobody => return Err(Unavailable::StoreUnavailable),
+                }
+            }
+            for address in asked {
+                self.ask(&address, &format!("/peers/clock/{}", target.0), Vec::new()).await?;
+            }
+            Ok(())
+        })
+    }
+}
+
+/// The routes of the peers' listener that only other processes use.
+pub fn routes(engine: Arc<Engine>) -> Router {
+    Router::new()
+        .route("/peers/months/{month}/close/{partition}", post(close_month))
+        .route("/peers/batches/{group}", post(book_lines))
+        .route("/peers/clock/{milliseconds}", post(step_clock))
+        .with_state(engine)
+}
+
+async fn close_month(State(engine): State<Arc<Engine>>, Path((month, partition)): Path<(String, u16)>) -> StatusCode {
+    let Some(month) = Month::parse(&month) else { return StatusCode::BAD_REQUEST };
+    answered(engine.close_in(Partition(partition), month).await)
+}
+
+async fn book_lines(State(engine): State<Arc<Engine>>, Path(group): Path<u32>, body: Bytes) -> StatusCode {
+    let Ok(lines) = minicbor::decode::<BookBatch>(&body) else { return StatusCode::BAD_REQUEST };
+    let group = GroupNumber(group);
+    // It would be sent on from here otherwise.
+    if !engine.serves(group) {
+        return StatusCode::MISDIRECTED_REQUEST;
+    }
+    answered(engine.book_lines(group, lines).await)
+}
+
+async fn step_clock(State(engine): State<Arc<Engine>>, Path(milliseconds): Path<i64>) -> StatusCode {
+    answered(engine.step_clock(Timestamp(milliseconds)).await)
+}
+
+fn answered(outcome: Result<(), Unavailable>) -> StatusCode {
+    match outcome {
+        Ok(()) => StatusCode::NO_CONTENT,
+        Err(Unavailable::Elsewhere(_)) => StatusCode::MISDIRECTED_REQUEST,
+        Err(error) => {
+            tracing::warn!(%error, "another process asked for what could not be done");
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+    }
+}
