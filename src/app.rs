@@ -80,7 +80,7 @@ pub struct App {
     /// Answers of the last redeliveries that had an idempotency key.
     pub redelivered: RememberedAnswers,
     /// The operators who are signed in to the console.
-    pub sessions: Sessions,
+    pub sessions: Arc<Sessions>,
     /// The newest Records that somebody looked at.
     pub newest_records: NewestRecords,
     /// The live overview of the console.

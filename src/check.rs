@@ -15,8 +15,12 @@ use rustix::fs::{Access, access};
 use crate::checkpoints::Place;
 use crate::config::{ConfigError, LogFormat, ServeArgs, Settings, names_in_file};
 use crate::http::tls::TlsFiles;
+use crate::peers::{PeerSettings, PeerTlsFiles};
 use crate::secrets::{MASTER_KEY_FILE, OPS_TOKEN_FILE, SecretSource, existing_master_key, ops_tokens_if_any};
-use crate::serve::{LISTEN_VARIABLE, NO_MASTER_KEY, NO_RAIL, OPS_LISTEN_VARIABLE, StartError, unencrypted, why_not};
+use crate::serve::{
+    LISTEN_VARIABLE, NO_MASTER_KEY, NO_RAIL, OPS_LISTEN_VARIABLE, PEER_LISTEN_VARIABLE, StartError, unencrypted,
+    why_not,
+};
 use crate::store::Store;
 use crate::terminal;
 
@@ -94,6 +98,7 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         ("tls_key", key(settings.tls.as_ref())),
         ("ops_tls_cert", certificate(settings.ops_tls.as_ref())),
         ("ops_tls_key", key(settings.ops_tls.as_ref())),
+        ("peer_listen", settings.peers.as_ref().map_or_else(|| "none".to_owned(), |peers| peers.listen.to_string())),
         ("sandbox", switch(settings.sandbox)),
         ("webhook_allow", if networks.is_empty() { "none".to_owned() } else { networks.join(",") }),
         ("rate_limit", switch(settings.rate_limits.is_some())),
@@ -112,6 +117,14 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         ("disk_reserve_bytes", settings.sled.reserve_bytes.to_string()),
         ("ballast_bytes", settings.sled.ballast_bytes.to_string()),
     ];
+    if let Some(PeerSettings { address, tls, .. }) = &settings.peers {
+        let own = tls.as_ref().map(|tls| &tls.own);
+        rows.push(("peer_address", address.clone()));
+        rows.push(("peer_tls_cert", certificate(own)));
+        rows.push(("peer_tls_key", key(own)));
+        let authority = tls.as_ref().map(|tls| tls.authority.display().to_string());
+        rows.push(("peer_tls_ca", authority.unwrap_or_else(|| "none".to_owned())));
+    }
     if let Store::Postgres(options) = &settings.store {
         let PostgresDemands { standby, allows_fsync_off, allows_full_page_writes_off } = options.demands;
         let allowed = [(allows_fsync_off, "fsync_off"), (allows_full_page_writes_off, "full_page_writes_off")];
@@ -155,7 +168,10 @@ fn roles(settings: &Settings) -> String {
 
 fn defects(settings: &Settings) -> Vec<Defect> {
     let mut defects = Vec::new();
-    for (variable, address) in [(LISTEN_VARIABLE, settings.listen), (OPS_LISTEN_VARIABLE, settings.ops_listen)] {
+    let peers = settings.peers.as_ref();
+    let listen = peers.map(|peers| (PEER_LISTEN_VARIABLE, peers.listen));
+    let listeners = [(LISTEN_VARIABLE, settings.listen), (OPS_LISTEN_VARIABLE, settings.ops_listen)];
+    for (variable, address) in listeners.into_iter().chain(listen) {
         defects.extend(not_free(variable, address).map(Defect::Error));
     }
     defects.extend(unwritable(&settings.data).map(Defect::Error));
@@ -199,6 +215,12 @@ fn defects(settings: &Settings) -> Vec<Defect> {
             Some(Err(error)) => defects.push(Defect::Error(error.to_string())),
             Some(Ok(loaded)) => defects.extend(expiry(variable, loaded.expires_at)),
             None => {}
+        }
+    }
+    if let Some(PeerTlsFiles { own, authority }) = peers.and_then(|peers| peers.tls.as_ref()) {
+        match own.load_for(Some(authority)) {
+            Err(error) => defects.push(Defect::Error(error.to_string())),
+            Ok(loaded) => defects.extend(expiry(PEER_LISTEN_VARIABLE, loaded.expires_at)),
         }
     }
     if let Some(Place::Folder(folder)) = settings.checkpoints.as_ref().map(|schedule| &schedule.to)

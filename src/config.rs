@@ -31,6 +31,7 @@ use crate::http::timestamp::day;
 use crate::http::tls::TlsFiles;
 use crate::listen::ListenArgs;
 use crate::network::{NetworkError, network};
+use crate::peers::{GivenPeerSettings, PeerSettings, PeerSettingsError};
 use crate::reports::{Report, ReportFormat, ReportRequest, WrongReport};
 use crate::secrets::{SecretSource, TwoSources};
 use crate::store::{DatabaseArgs, Store, StoreArgs, StoreInFile, StoreSettingsError};
@@ -138,6 +139,23 @@ pub struct ServeArgs {
     /// A PEM file of its private key.
     #[arg(long, env = "CENTAVO_OPS_TLS_KEY", value_name = "FILE")]
     pub ops_tls_key: Option<PathBuf>,
+    /// Where the other processes of a PostgreSQL store call, which serves partitions of it then; a
+    /// loopback address, or any with the three settings of TLS.
+    #[arg(long, env = "CENTAVO_PEER_LISTEN", value_name = "ADDRESS:PORT", value_parser = address)]
+    pub peer_listen: Option<SocketAddr>,
+    /// How the others reach that listener [default: its address].
+    #[arg(long, env = "CENTAVO_PEER_ADDRESS", value_name = "HOST:PORT")]
+    pub peer_address: Option<String>,
+    /// A PEM file of the certificate chain that this process shows the others, as a server and as a
+    /// client.
+    #[arg(long, env = "CENTAVO_PEER_TLS_CERT", value_name = "FILE")]
+    pub peer_tls_cert: Option<PathBuf>,
+    /// A PEM file of its private key.
+    #[arg(long, env = "CENTAVO_PEER_TLS_KEY", value_name = "FILE")]
+    pub peer_tls_key: Option<PathBuf>,
+    /// A PEM file of the authority whose certificates the others must show.
+    #[arg(long, env = "CENTAVO_PEER_TLS_CA", value_name = "FILE")]
+    pub peer_tls_ca: Option<PathBuf>,
     /// Play the card acquirer and the payment institution instead of calling them.
     #[arg(long, env = "CENTAVO_SANDBOX", value_name = "on|off", num_args = 0..=1, default_missing_value = "on",
           value_parser = BoolishValueParser::new(), hide_possible_values = true)]
@@ -454,6 +472,8 @@ pub struct Settings {
     pub tls: Option<TlsFiles>,
     /// Certificate of the operators' listener; plain HTTP without one.
     pub ops_tls: Option<TlsFiles>,
+    /// The listener for the other processes of the store; none where there are none.
+    pub peers: Option<PeerSettings>,
     /// Whether the acquirer and the payment institution are simulated.
     pub sandbox: bool,
     /// How many partitions a new store gets.
@@ -509,6 +529,12 @@ pub enum ConfigError {
     /// The operators' tokens can't be read.
     #[error("the operators' tokens are wrong: {0}")]
     OpsToken(#[from] OpsTokensError),
+    /// The peers' listener would share the address of another one.
+    #[error("the peers' listener can't share the address {0}")]
+    SharedPeerAddress(SocketAddr),
+    /// The settings of the peers' listener make no sense.
+    #[error(transparent)]
+    Peers(#[from] PeerSettingsError),
     /// One of a certificate and its key is set, and the other is not.
     #[error("{0} and {1} belong together; one of them is not set")]
     HalfTls(&'static str, &'static str),
@@ -570,6 +596,19 @@ const OPS_LISTEN_DEFAULT: SocketAddr = SocketAddr::new(std::net::IpAddr::V4(std:
 const DATA_DEFAULT: &str = "./data";
 const BALLAST_BYTES: u64 = 64 << 20;
 
+/// The listener for other processes, which has an address of its own.
+fn peers(
+    given: GivenPeerSettings,
+    is_database: bool,
+    others: [SocketAddr; 2],
+) -> Result<Option<PeerSettings>, ConfigError> {
+    let peers = given.checked(is_database)?;
+    match peers.as_ref().map(|peers| peers.listen).filter(|listen| listen.port() != 0 && others.contains(listen)) {
+        Some(shared) => Err(ConfigError::SharedPeerAddress(shared)),
+        None => Ok(peers),
+    }
+}
+
 /// The schedule of checkpoints; none when no place is named.
 fn checkpoints(to: Option<String>, every: Option<u32>) -> Result<Option<CheckpointSchedule>, ConfigError> {
     let minutes = every.unwrap_or(EVERY_MINUTES_DEFAULT);
@@ -584,14 +623,16 @@ fn checkpoints(to: Option<String>, every: Option<u32>) -> Result<Option<Checkpoi
 
 impl ServeArgs {
     /// Reads the file, if one is named, and checks all settings.
-    pub fn settings(self) -> Result<Settings, ConfigError> {
+    pub fn settings(mut self) -> Result<Settings, ConfigError> {
         let mut file: File = self.config.as_deref().map_or_else(|| Ok(File::default()), parsed)?;
+        let given = self.take_peers(&mut file);
         let store = self.store.store_or(file.take_store())?;
         let listen = self.listen.or(address_of(file.listen)).unwrap_or(LISTEN_DEFAULT);
         let ops_listen = self.ops_listen.or(address_of(file.ops_listen)).unwrap_or(OPS_LISTEN_DEFAULT);
         if listen == ops_listen && listen.port() != 0 {
             return Err(ConfigError::SharedAddress(listen));
         }
+        let peers = peers(given, store.is_postgres(), [listen, ops_listen])?;
         let mut index = IndexOptions::default();
         index.records_per_run = self.records_per_run.unwrap_or(index.records_per_run);
         let mut balance_files = BalanceFileOptions::default();
@@ -631,6 +672,7 @@ impl ServeArgs {
                 ["CENTAVO_OPS_TLS_CERT", "CENTAVO_OPS_TLS_KEY"],
                 [self.ops_tls_cert.or(file.ops_tls_cert), self.ops_tls_key.or(file.ops_tls_key)],
             )?,
+            peers,
             sandbox: self.sandbox.or(file.sandbox.map(Switch::is_on)).unwrap_or(false),
             partitions: partitions(self.partitions.or(file.partitions))?,
             webhook_allow: networks(self.webhook_allow.or(file.webhook_allow).as_deref().unwrap_or_default())?,
@@ -646,6 +688,20 @@ impl ServeArgs {
             balance_files,
             sled,
         })
+    }
+}
+
+impl ServeArgs {
+    /// The settings of the peers' listener.
+    fn take_peers(&mut self, file: &mut File) -> GivenPeerSettings {
+        let path = |given: &mut Option<PathBuf>, in_file: &mut Option<PathBuf>| given.take().or(in_file.take());
+        GivenPeerSettings {
+            listen: self.peer_listen.or(address_of(file.peer_listen)),
+            address: self.peer_address.take().or(file.peer_address.take()),
+            certificates: path(&mut self.peer_tls_cert, &mut file.peer_tls_cert),
+            key: path(&mut self.peer_tls_key, &mut file.peer_tls_key),
+            authority: path(&mut self.peer_tls_ca, &mut file.peer_tls_ca),
+        }
     }
 }
 
@@ -816,6 +872,11 @@ struct File {
     tls_key: Option<PathBuf>,
     ops_tls_cert: Option<PathBuf>,
     ops_tls_key: Option<PathBuf>,
+    peer_listen: Option<Address>,
+    peer_address: Option<String>,
+    peer_tls_cert: Option<PathBuf>,
+    peer_tls_key: Option<PathBuf>,
+    peer_tls_ca: Option<PathBuf>,
     sandbox: Option<Switch>,
     partitions: Option<u16>,
     webhook_allow: Option<String>,
@@ -1072,6 +1133,20 @@ mod tests {
     }
 
     #[test]
+    fn other_processes_are_served_where_they_are_said_to_be() {
+        let toml = "store = 'postgres://db/books'\npeer_listen = ':8082'\npeer_address = 'node-1.internal:8082'\n\
+                    peer_tls_cert = 'chain.pem'\npeer_tls_key = 'key.pem'";
+        let peers = with_file(toml, &["--peer-tls-ca", "ca.pem"]).unwrap().peers.unwrap();
+        assert_eq!(
+            (peers.listen.to_string().as_str(), peers.address.as_str()),
+            ("0.0.0.0:8082", "node-1.internal:8082")
+        );
+        let tls = peers.tls.unwrap();
+        assert_eq!((tls.own.key.as_path(), tls.authority.as_path()), (Path::new("key.pem"), Path::new("ca.pem")));
+        assert!(ServeArgs::default().settings().unwrap().peers.is_none());
+    }
+
+    #[test]
     fn switches_have_many_spellings() {
         let cases: [(&[&str], Option<bool>); 6] = [
             (&[], None),
@@ -1090,7 +1165,15 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused_by_name() {
-        let cases: [(&str, &[&str], &str); 18] = [
+        let cases: [(&str, &[&str], &str); 22] = [
+            ("", &["--peer-listen", "127.0.0.1:9"], "CENTAVO_PEER_LISTEN wants a PostgreSQL store"),
+            ("peer_tls_cert = 'a'", &[], "CENTAVO_PEER_TLS_CERT has no meaning without CENTAVO_PEER_LISTEN"),
+            ("store = 'postgres://db/books'\npeer_listen = ':8082'", &[], "card numbers pass there"),
+            (
+                "store = 'postgres://db/books'",
+                &["--peer-listen", "127.0.0.1:8081"],
+                "can't share the address 127.0.0.1:8081",
+            ),
             ("ops_roles = 'operator=root'", &[], "a role is read, decide or admin"),
             ("", &["--ops-token", "ana:one-token-of-ana", "--ops-roles", "rui=read"], "names rui, who has no token"),
             ("ops_token = 'a'\nops_token_file = 'b'", &[], "CENTAVO_OPS_TOKEN and CENTAVO_OPS_TOKEN_FILE are both set"),

@@ -253,3 +253,31 @@ fn tagged(heading: &str, description: &str, mut routes: Routes) -> Routes {
     }
     routes
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::peers::target::{OF_GROUPS, OF_THE_HOUSE};
+
+    /// A new route of operators must be answered by the right process, where there are several.
+    #[test]
+    fn every_route_of_operators_has_an_owner() {
+        let described = for_operators(true).into_openapi();
+        let in_console = include_str!("console/routes.rs").split(".route(\"").skip(1);
+        let in_console = in_console.filter_map(|text| text.split('"').next()).map(str::to_owned);
+        let all: BTreeSet<String> = described.paths.paths.keys().cloned().chain(in_console).collect();
+        assert!(all.len() > 80, "{all:?}");
+        let anywhere = ["/", "/console/assets/{name}", "/healthz", "/metrics", "/readyz"];
+        let decided: Vec<_> = [OF_GROUPS, OF_THE_HOUSE, &anywhere].concat().into_iter().map(str::to_owned).collect();
+        assert_eq!(decided.iter().cloned().collect::<BTreeSet<_>>(), all);
+        assert_eq!(decided.len(), all.len(), "each once");
+        let names = |route: &&str| route.contains("/{id}") || route.contains("/{txid}");
+        // These ids name no group.
+        let without_group = ["/ops/exports/", "/ops/reconciliations/"];
+        let wrong = OF_THE_HOUSE.iter().filter(|route| names(route));
+        let wrong: Vec<_> = wrong.filter(|route| !without_group.iter().any(|start| route.starts_with(start))).collect();
+        assert!(wrong.is_empty(), "{wrong:?}");
+    }
+}

@@ -10,6 +10,8 @@ use std::time::Duration;
 use actors::engine::AdmissionLimits;
 use actors::engine::{Engine, EngineOptions, OpenError};
 use actors::rails::Rails;
+use actors::store::Partition;
+use ledger::id::GroupNumber;
 use parking_lot::RwLock;
 use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpSocket};
@@ -31,17 +33,22 @@ use crate::http::idempotency::RememberedAnswers;
 use crate::http::live::LivePictures;
 use crate::http::measures::{Exposition, Measures};
 use crate::http::middleware::{Middleware, Shedding};
+use crate::http::openapi::Listener as Side;
 use crate::http::outgoing::Backlog;
 use crate::http::rate_limits::RateLimits;
 use crate::http::session::Sessions;
 use crate::http::slow_pages::SlowPages;
-use crate::http::tls::{Tls, TlsError, TlsFiles};
+use crate::http::tls::{MutualTls, Tls, TlsError, TlsFiles};
 use crate::http::{measures, middleware, server};
 use crate::last_backup::LastBackup;
 use crate::last_uses::LastUses;
 use crate::newest_records::NewestRecords;
 use crate::ops::health;
 use crate::past_books::PastBooks;
+use crate::peers::door::{Door, DoorParts};
+use crate::peers::forward::{PeerClient, PeerToken};
+use crate::peers::listener::Behind;
+use crate::peers::{self, Hold, Owner, Owners, PeerMeasures, PeerSettings, PeerTlsFiles};
 use crate::rails::sandbox::Institutions;
 use crate::routes;
 use crate::secrets::{self, SecretError, SecretSource};
@@ -99,6 +106,8 @@ pub(crate) fn why_not(source: &std::io::Error) -> String {
 
 pub(crate) const LISTEN_VARIABLE: &str = "CENTAVO_LISTEN";
 pub(crate) const OPS_LISTEN_VARIABLE: &str = "CENTAVO_OPS_LISTEN";
+pub(crate) const PEER_LISTEN_VARIABLE: &str = "CENTAVO_PEER_LISTEN";
+const PEER_TLS_VARIABLE: &str = "CENTAVO_PEER_TLS_CERT";
 const TLS_VARIABLE: &str = "CENTAVO_TLS_CERT";
 const OPS_TLS_VARIABLE: &str = "CENTAVO_OPS_TLS_CERT";
 
@@ -123,12 +132,15 @@ pub struct Running {
     pub public: SocketAddr,
     /// Address of the operators' listener.
     pub operations: SocketAddr,
+    /// Address of the peers' listener, where there is one.
+    pub peers: Option<SocketAddr>,
     ops_token: SecretSource,
     ops_roles: OpsRoles,
     data: PathBuf,
     tls: Vec<Arc<Tls>>,
+    peer_tls: Option<Arc<MutualTls>>,
     shutdown: watch::Sender<bool>,
-    listeners: [JoinHandle<server::Drained>; 2],
+    listeners: Vec<JoinHandle<server::Drained>>,
     schedule: JoinHandle<()>,
     deliverer: JoinHandle<()>,
 }
@@ -175,18 +187,10 @@ async fn run(
     let ops_token = settings.ops_token.clone();
     let ops_roles = settings.ops_roles.clone();
     let ops_tokens = read_ops_tokens(&ops_token, &ops_roles, &settings.data)?;
-    let options = EngineOptions {
-        sandbox: settings.sandbox,
-        master_key: master_key(&settings)?,
-        admission: AdmissionLimits::default(),
-        idle: IDLE,
-        rails,
-        fold_name: search_key,
-        index: settings.index,
-        balance_files: settings.balance_files,
-        partitions: settings.partitions,
-    };
+    let options = engine_options(&settings, rails)?;
     let measures = Measures::default();
+    let peering = Peering::open_any(&settings, &options.master_key, &measures)?;
+    let peer_tls = peering.as_ref().and_then(|peering| peering.tls.clone());
     let [public_tls, ops_tls] = [
         open_tls("merchants", TLS_VARIABLE, settings.tls.clone(), &measures)?,
         open_tls("operators", OPS_TLS_VARIABLE, settings.ops_tls.clone(), &measures)?,
@@ -202,7 +206,8 @@ async fn run(
     let backlog = Arc::new(Backlog::default());
     let (data, is_shared) = (settings.data.clone(), settings.store.is_postgres());
     let (shutdown, ending) = watch::channel(false);
-    let beside = Beside { ops_tokens, institutions, ending: ending.clone() };
+    let peer_measures = peering.as_ref().map(|peering| peering.measures.clone());
+    let beside = Beside { ops_tokens, institutions, ending: ending.clone(), peer_measures };
     let app = app(engine, settings, beside, &connections, &measures, &backlog)?;
     let lapsed = is_shared.then(|| {
         let lapsed = Arc::new(Notify::new());
@@ -211,24 +216,60 @@ async fn run(
     });
     let listening = Listening { app: &app, measures, backlog, ending: ending.clone(), lapsed };
     let public = listen(public, addresses[0])?;
-    let (engine, sandbox) = (Arc::clone(&app.engine), app.sandbox);
-    let full = Arc::clone(&engine);
-    let shedding = Shedding {
-        is_full: Box::new(move || full.is_full()),
-        admits: Box::new(move |headers| engine.admits(|| supposed_group(&engine, sandbox, headers))),
-    };
-    // Operators are few, and they are needed most when there is much to do.
-    let everybody = Shedding::none();
     let merchants = Listener { address: addresses[0], tls: public_tls, connections_max: connections.public };
     let operators = Listener { address: addresses[1], tls: ops_tls, connections_max: connections.operations };
     warn_of(has_rail, [&merchants, &operators]);
-    let (public, merchants) = listening.serve(public, merchants, routes::public(&app), shedding)?;
+    let door = peering.as_ref().map(|peering| peering.door(&app));
+    let of_merchants = listening.behind(Side::Merchants, routes::public(&app), door.as_ref(), shedding(&app))?;
+    // Operators are few, and they are needed most when there is much to do.
+    let everybody = Shedding::none();
+    let of_operators = listening.behind(Side::Operators, routes::operations(&app), door.as_ref(), everybody)?;
+    let both = [of_merchants.clone(), of_operators.clone()];
+    let (peers, of_peers) = listening.serve_peers(peering, connections.operations, both)?.unzip();
+    let (public, merchants) = listening.serve(public, merchants, of_merchants)?;
     drop(starting);
-    let (operations, operators) = listening.serve(operations, operators, routes::operations(&app), everybody)?;
+    let (operations, operators) = listening.serve(operations, operators, of_operators)?;
     let schedule = tokio::spawn(keep_schedule(Arc::clone(&app)));
     let deliverer = tokio::spawn(keep_delivering(Arc::clone(&app.engine), Arc::clone(&app.webhooks), ending));
-    let listeners = [merchants, operators];
-    Ok(Running { app, public, operations, ops_token, ops_roles, data, tls, shutdown, listeners, schedule, deliverer })
+    let listeners = [merchants, operators].into_iter().chain(of_peers).collect();
+    Ok(Running {
+        app,
+        public,
+        operations,
+        peers,
+        ops_token,
+        ops_roles,
+        data,
+        tls,
+        peer_tls,
+        shutdown,
+        listeners,
+        schedule,
+        deliverer,
+    })
+}
+
+fn engine_options(settings: &Settings, rails: Option<Rails>) -> Result<EngineOptions, StartError> {
+    Ok(EngineOptions {
+        sandbox: settings.sandbox,
+        master_key: master_key(settings)?,
+        admission: AdmissionLimits::default(),
+        idle: IDLE,
+        rails,
+        fold_name: search_key,
+        index: settings.index,
+        balance_files: settings.balance_files,
+        partitions: settings.partitions,
+    })
+}
+
+/// Load shedding of the merchants' listener.
+fn shedding(app: &App) -> Shedding {
+    let (engine, full, sandbox) = (Arc::clone(&app.engine), Arc::clone(&app.engine), app.sandbox);
+    Shedding {
+        is_full: Box::new(move || full.is_full()),
+        admits: Box::new(move |headers| engine.admits(|| supposed_group(&engine, sandbox, headers))),
+    }
 }
 
 /// The master key. One that is made stays in the data directory of this machine, so a database that
@@ -254,13 +295,14 @@ struct Beside {
     ops_tokens: OpsTokens,
     institutions: Option<Arc<Institutions>>,
     ending: watch::Receiver<bool>,
+    peer_measures: Option<PeerMeasures>,
 }
 
 /// Makes the state that the handlers share, and registers the metrics.
 fn app(
     engine: Arc<Engine>,
     settings: Settings,
-    Beside { ops_tokens, institutions, ending }: Beside,
+    Beside { ops_tokens, institutions, ending, peer_measures }: Beside,
     connections: &Connections,
     measures: &Measures,
     backlog: &Backlog,
@@ -273,6 +315,7 @@ fn app(
     registry.register_collector(Box::new(last_backup.clone()));
     let webhooks = Webhooks::new(settings.webhook_allow, connections.webhooks, &mut registry)?;
     backlog.register(&mut registry);
+    peer_measures.iter().for_each(|measures| measures.register(&mut registry));
     let checkpoint_measures = CheckpointMeasures::default();
     checkpoint_measures.register(&mut registry);
     let export_jobs = ExportJobs::new(settings.data.join("exports"), engine.shared_keyring());
@@ -303,7 +346,7 @@ fn app(
         reporting: Reporting::default(),
         exposition: Exposition(registry),
         webhooks: Arc::new(webhooks),
-        sessions: Sessions::default(),
+        sessions: Arc::new(Sessions::default()),
         newest_records: NewestRecords::default(),
         live: LivePictures::default(),
         slow_pages: SlowPages::default(),
@@ -317,6 +360,70 @@ struct Listener {
     address: (&'static str, SocketAddr),
     tls: Option<Arc<Tls>>,
     connections_max: usize,
+}
+
+/// Parts of the way to other processes, before the engine is open.
+struct Peering {
+    listen: SocketAddr,
+    socket: TcpSocket,
+    token: PeerToken,
+    tls: Option<Arc<MutualTls>>,
+    measures: PeerMeasures,
+}
+
+impl Peering {
+    /// Binds the peers' listener and reads its certificates; none where there is no such listener.
+    fn open_any(settings: &Settings, master_key: &[u8; 32], measures: &Measures) -> Result<Option<Self>, StartError> {
+        let Some(PeerSettings { listen, tls, .. }) = settings.peers.clone() else { return Ok(None) };
+        let expiry = || measures.certificate_expiry("peers");
+        let opened = tls.map(|PeerTlsFiles { own, authority }| MutualTls::open(own, authority, expiry()));
+        let tls = opened.transpose().map_err(|source| StartError::Tls { variable: PEER_TLS_VARIABLE, source })?;
+        let socket = bind((PEER_LISTEN_VARIABLE, listen))?;
+        let (token, measures) = (PeerToken::of(master_key), PeerMeasures::default());
+        Ok(Some(Self { listen, socket, token, tls: tls.map(Arc::new), measures }))
+    }
+
+    /// What the doors of both listeners need.
+    fn door(&self, app: &App) -> DoorParts {
+        DoorParts {
+            owners: Arc::new(OnlyHere),
+            client: Arc::new(PeerClient::new(self.token.clone(), self.tls.clone(), self.measures.clone())),
+            sessions: Arc::clone(&app.sessions),
+            ids: app.engine.ids().clone(),
+            sandbox: app.sandbox,
+        }
+    }
+}
+
+/// Owners where this process has all partitions.
+struct OnlyHere;
+
+impl Owners for OnlyHere {
+    fn partition_of(&self, _: GroupNumber) -> Partition {
+        Partition(0)
+    }
+
+    fn house(&self) -> Partition {
+        Partition(0)
+    }
+
+    fn partition_for_new(&self, _: Option<&str>) -> Partition {
+        self.house()
+    }
+
+    fn owner(&self, _: Partition) -> Owner {
+        Owner::Here
+    }
+
+    fn hold(&self, _: Partition) -> Option<Box<dyn Hold>> {
+        Some(Box::new(OnlyHere))
+    }
+}
+
+impl Hold for OnlyHere {
+    fn stands(&self) -> bool {
+        true
+    }
 }
 
 fn open_tls(
@@ -340,26 +447,57 @@ struct Listening<'a> {
 }
 
 impl Listening<'_> {
-    /// Listens on a bound socket and serves a router on it. Gives the address, and the task that
-    /// ends when the listener is drained.
-    fn serve(
+    /// Routes of a listener behind its middleware, and behind the door to other processes.
+    fn behind(
         &self,
-        listener: TcpListener,
-        Listener { address: (variable, address), tls, connections_max }: Listener,
+        side: Side,
         router: axum::Router,
+        door: Option<&DoorParts>,
         shedding: Shedding,
-    ) -> Result<(SocketAddr, JoinHandle<server::Drained>), StartError> {
-        let failed = |source| StartError::Listen { variable, address, source };
-        let address = listener.local_addr().map_err(failed)?;
+    ) -> Result<Behind, StartError> {
+        let router = match door {
+            Some(parts) => Door::new(side, parts.clone()).before(router),
+            None => router,
+        };
         let engine = Arc::clone(&self.app.engine);
         let is_current = Box::new(move || engine.is_current());
         let lapsed = self.lapsed.clone();
         let limits = middleware::RequestLimits { most: IN_FLIGHT_MAX, shedding, is_current, lapsed };
         let middleware = Middleware::new(limits, self.app.sandbox, self.measures.clone())?;
-        let router = middleware.clone().before(router);
+        Ok(Behind { router: middleware.clone().before(router), middleware })
+    }
+
+    /// Listens on a bound socket and serves routes on it. Gives the address, and the task that ends
+    /// when the listener is drained.
+    fn serve(
+        &self,
+        listener: TcpListener,
+        Listener { address: (variable, address), tls, connections_max }: Listener,
+        Behind { router, middleware }: Behind,
+    ) -> Result<(SocketAddr, JoinHandle<server::Drained>), StartError> {
+        let failed = |source| StartError::Listen { variable, address, source };
+        let address = listener.local_addr().map_err(failed)?;
         let served = server::Served { router, middleware: Some(middleware), backlog: Arc::clone(&self.backlog), tls };
         let limits = server::ServerLimits { connections_max, ..server::ServerLimits::default() };
         Ok((address, tokio::spawn(server::run(listener, served, self.ending.clone(), limits))))
+    }
+
+    /// Serves the other processes, if there are any, with the routes of both listeners.
+    fn serve_peers(
+        &self,
+        peering: Option<Peering>,
+        connections_max: usize,
+        [merchants, operators]: [Behind; 2],
+    ) -> Result<Option<(SocketAddr, JoinHandle<server::Drained>)>, StartError> {
+        let Some(Peering { listen, socket, token, tls, .. }) = peering else { return Ok(None) };
+        let failed = |source| StartError::Listen { variable: PEER_LISTEN_VARIABLE, address: listen, source };
+        let listener = self::listen(socket, (PEER_LISTEN_VARIABLE, listen))?;
+        let address = listener.local_addr().map_err(failed)?;
+        let router = peers::listener::routes(token, merchants, operators);
+        let (backlog, tls) = (Arc::clone(&self.backlog), tls.map(|tls| Arc::clone(&tls.server)));
+        let served = server::Served { router, middleware: None, backlog, tls };
+        let limits = peers::listener::limits(connections_max);
+        Ok(Some((address, tokio::spawn(server::run(listener, served, self.ending.clone(), limits)))))
     }
 }
 
@@ -463,6 +601,7 @@ impl Running {
     /// fails, the present ones stay.
     pub fn reload(&self) {
         self.tls.iter().for_each(|tls| tls.reload());
+        self.peer_tls.iter().for_each(|tls| tls.reload());
         match read_ops_tokens(&self.ops_token, &self.ops_roles, &self.data) {
             Ok(tokens) => {
                 *self.app.ops_tokens.write() = tokens;

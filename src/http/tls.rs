@@ -67,7 +67,7 @@ impl TlsFiles {
 
     /// Reads both files; with `authority` clients must show a certificate that one of that file
     /// signed.
-    fn load_for(&self, authority: Option<&PathBuf>) -> Result<Loaded, TlsError> {
+    pub fn load_for(&self, authority: Option<&PathBuf>) -> Result<Loaded, TlsError> {
         let chain = chain(&self.certificates)?;
         let unusable = |what: String| TlsError::Unusable { path: self.certificates.clone(), what };
         let key = PrivateKeyDer::from_pem_file(&self.key)

@@ -25,7 +25,7 @@ use tokio::time::{Instant, sleep};
 use tower::{Layer, Service};
 
 use super::forward::{Hop, PeerClient, Sendable, Sent, return_session, returned_session};
-use super::target::{Target, target};
+use super::target::{Destination, target};
 use super::{Hold, Owner, Owners};
 use crate::http::body::{FILE_BYTES_MAX, JSON_BYTES_MAX, WholeBody};
 use crate::http::middleware::unanswered;
@@ -131,7 +131,7 @@ struct Asked {
 
 impl Asked {
     /// Takes the body in, so that it can be sent, also more than once.
-    async fn gather(&mut self, listener: Listener, target: Target) -> Result<(), Problem> {
+    async fn gather(&mut self, listener: Listener, target: Destination) -> Result<(), Problem> {
         if self.whole.is_some() {
             return Ok(());
         }
@@ -139,7 +139,7 @@ impl Asked {
         let takes_files = listener == Listener::Operators && route.is_some_and(|route| route.as_str() == FILES);
         let bytes_max = if takes_files { FILE_BYTES_MAX } else { JSON_BYTES_MAX };
         let sender = match target {
-            Target::Group(group) if listener == Listener::Merchants => {
+            Destination::Group(group) if listener == Listener::Merchants => {
                 Some((group, self.parts.extensions.get().copied()))
             }
             _ => None,
@@ -221,7 +221,7 @@ impl Inside {
         &self,
         partition: Partition,
         asked: &mut Asked,
-        target: Target,
+        target: Destination,
         only_here: bool,
         session: Option<&LentSession>,
     ) -> Reached {

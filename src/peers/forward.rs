@@ -213,7 +213,7 @@ pub struct Sendable<'a> {
     pub parts: &'a Parts,
     /// The body.
     pub body: Bytes,
-    /// What is told beside it.
+    /// What goes with it.
     pub hop: Hop,
 }
 

@@ -23,7 +23,8 @@ use actors::store::Partition;
 use ledger::id::GroupNumber;
 
 pub use measures::PeerMeasures;
-pub use settings::{PeerSettings, PeerSettingsError, PeerTlsFiles, is_local};
+pub(crate) use settings::GivenPeerSettings;
+pub use settings::{PeerSettings, PeerSettingsError, PeerTlsFiles};
 
 /// The process that owns a partition, as far as this one knows.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -117,7 +117,7 @@ pub(super) fn host(address: &str) -> Option<&str> {
 }
 
 /// True for an address that only this machine reaches.
-pub fn is_local(address: &str) -> bool {
+fn is_local(address: &str) -> bool {
     host(address)
         .is_some_and(|host| host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback()))
 }

@@ -14,7 +14,7 @@ use crate::http::openapi::Listener;
 
 /// What a request needs to be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Target {
+pub enum Destination {
     /// No partition: any process answers.
     Any,
     /// The partition of a group.
@@ -140,11 +140,11 @@ pub const OF_THE_HOUSE: &[&str] = &[
 const OPENING: [&str; 2] = ["/ops/merchants", "/ops/sandbox/data"];
 
 /// Finds the target of a request.
-pub async fn target(listener: Listener, parts: &mut Parts, ids: &IdKey, sandbox: bool) -> Target {
-    let Some(route) = parts.extensions.get::<MatchedPath>().cloned() else { return Target::Any };
+pub async fn target(listener: Listener, parts: &mut Parts, ids: &IdKey, sandbox: bool) -> Destination {
+    let Some(route) = parts.extensions.get::<MatchedPath>().cloned() else { return Destination::Any };
     match listener {
         Listener::Merchants if route.as_str().starts_with("/api/") => of_key(&parts.headers, ids, sandbox),
-        Listener::Merchants => Target::Any,
+        Listener::Merchants => Destination::Any,
         Listener::Operators => {
             let found = RawPathParams::from_request_parts(parts, &()).await.ok();
             let named = found.as_ref().and_then(|found| found.iter().next()).map(|(_, named)| named);
@@ -154,23 +154,23 @@ pub async fn target(listener: Listener, parts: &mut Parts, ids: &IdKey, sandbox:
 }
 
 /// The merchant whose API key the headers seem to have. A request without one is refused anywhere.
-fn of_key(headers: &HeaderMap, ids: &IdKey, sandbox: bool) -> Target {
+fn of_key(headers: &HeaderMap, ids: &IdKey, sandbox: bool) -> Destination {
     let key = api_key(headers).ok().and_then(|text| ApiKeyText::id(sandbox, text));
-    key.map_or(Target::Any, |key| Target::Group(ids.group(key)))
+    key.map_or(Destination::Any, |key| Destination::Group(ids.group(key)))
 }
 
 /// By a route of operators, and what its path names first.
-fn of_route(route: &str, method: &Method, named: Option<&str>, ids: &IdKey) -> Target {
+fn of_route(route: &str, method: &Method, named: Option<&str>, ids: &IdKey) -> Destination {
     if OF_GROUPS.contains(&route) {
         // What names nothing is answered as such by the owner of the house.
         let named = named.and_then(|named| ObjectId::parse(without_kind(named)));
-        return named.map_or(Target::House, |id| Target::Group(ids.group(id)));
+        return named.map_or(Destination::House, |id| Destination::Group(ids.group(id)));
     }
     if *method == Method::POST && OPENING.contains(&route) {
-        return Target::NewAccount;
+        return Destination::NewAccount;
     }
     let is_about_all = route.starts_with("/ops/") || OF_THE_HOUSE.contains(&route);
-    if is_about_all { Target::House } else { Target::Any }
+    if is_about_all { Destination::House } else { Destination::Any }
 }
 
 /// The id in the name of a ledger, such as `M-` and the merchant's id.
@@ -178,14 +178,14 @@ fn without_kind(named: &str) -> &str {
     ["M-", "R-", "P-"].iter().find_map(|kind| named.strip_prefix(kind)).unwrap_or(named)
 }
 
-impl Target {
+impl Destination {
     /// The partition; none where any process answers.
     pub fn partition(self, owners: &dyn Owners, headers: &HeaderMap) -> Option<Partition> {
         match self {
-            Target::Any => None,
-            Target::Group(group) => Some(owners.partition_of(group)),
-            Target::House => Some(owners.house()),
-            Target::NewAccount => {
+            Destination::Any => None,
+            Destination::Group(group) => Some(owners.partition_of(group)),
+            Destination::House => Some(owners.house()),
+            Destination::NewAccount => {
                 let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok());
                 Some(owners.partition_for_new(key))
             }
@@ -204,22 +204,22 @@ mod tests {
     fn an_id_or_a_ledger_in_the_path_names_its_group() {
         let ids = IdKey::new([7; 16]);
         let id = ids.object(GroupNumber(41), Timestamp(1_795_000_000_000), 3);
-        let group = Target::Group(GroupNumber(41));
+        let group = Destination::Group(GroupNumber(41));
         for (route, named, target) in [
             ("/ops/charges/{txid}", id.txid(), group),
             ("/ops/merchants/{id}", id.uuid().to_string(), group),
             ("/ops/ledgers/{id}/entries", format!("P-{}", id.uuid()), group),
-            ("/ops/ledgers/{id}/entries", "P-house".to_owned(), Target::House),
-            ("/ops/merchants/{id}", "nothing".to_owned(), Target::House),
-            ("/ops/exports/{id}", id.uuid().to_string(), Target::House),
-            ("/ops/reconciliations/{id}", id.uuid().to_string(), Target::House),
-            ("/console/periods/{period}", "2026-07".to_owned(), Target::House),
-            ("/console/assets/{name}", "console.css".to_owned(), Target::Any),
+            ("/ops/ledgers/{id}/entries", "P-house".to_owned(), Destination::House),
+            ("/ops/merchants/{id}", "nothing".to_owned(), Destination::House),
+            ("/ops/exports/{id}", id.uuid().to_string(), Destination::House),
+            ("/ops/reconciliations/{id}", id.uuid().to_string(), Destination::House),
+            ("/console/periods/{period}", "2026-07".to_owned(), Destination::House),
+            ("/console/assets/{name}", "console.css".to_owned(), Destination::Any),
         ] {
             assert_eq!(of_route(route, &Method::GET, Some(&named), &ids), target, "{route} {named}");
         }
-        assert_eq!(of_route("/ops/merchants", &Method::POST, None, &ids), Target::NewAccount);
-        assert_eq!(of_route("/ops/merchants", &Method::GET, None, &ids), Target::House);
+        assert_eq!(of_route("/ops/merchants", &Method::POST, None, &ids), Destination::NewAccount);
+        assert_eq!(of_route("/ops/merchants", &Method::GET, None, &ids), Destination::House);
     }
 
     #[test]
@@ -227,9 +227,9 @@ mod tests {
         let ids = IdKey::new([7; 16]);
         let id = ids.object(GroupNumber(41), Timestamp(1_795_000_000_000), 3);
         for (text, target) in [
-            (ApiKeyText::of(true, id, [9; 24]), Target::Group(GroupNumber(41))),
-            (ApiKeyText::of(false, id, [9; 24]), Target::Any),
-            ("test_nothing".to_owned(), Target::Any),
+            (ApiKeyText::of(true, id, [9; 24]), Destination::Group(GroupNumber(41))),
+            (ApiKeyText::of(false, id, [9; 24]), Destination::Any),
+            ("test_nothing".to_owned(), Destination::Any),
         ] {
             let headers = HeaderMap::from_iter([(
                 axum::http::header::AUTHORIZATION,
@@ -237,6 +237,6 @@ mod tests {
             )]);
             assert_eq!(of_key(&headers, &ids, true), target, "{text}");
         }
-        assert_eq!(of_key(&HeaderMap::new(), &ids, true), Target::Any);
+        assert_eq!(of_key(&HeaderMap::new(), &ids, true), Destination::Any);
     }
 }
