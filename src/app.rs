@@ -25,6 +25,7 @@ use crate::http::slow_pages::SlowPages;
 use crate::last_backup::LastBackup;
 use crate::last_uses::LastUses;
 use crate::newest_records::NewestRecords;
+use crate::node::Node;
 use crate::past_books::PastBooks;
 use crate::rails::sandbox::Institutions;
 use crate::webhooks::Webhooks;
@@ -33,6 +34,8 @@ use crate::webhooks::Webhooks;
 pub struct App {
     /// The engine.
     pub engine: Arc<Engine>,
+    /// This process as a node; none where it has all partitions.
+    pub node: Option<Arc<Node>>,
     /// Tokens of the operators. Replaced when they are read again.
     pub ops_tokens: RwLock<OpsTokens>,
     /// True when money is fake and the clock can be moved.

@@ -3,7 +3,6 @@
 //! should be its, and hands over those that should be another's.
 
 use std::collections::BTreeSet;
-use std::io;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -12,7 +11,7 @@ use std::time::{Duration, Instant};
 use actors::cluster::{Move, Placement};
 use actors::engine::{Engine, EngineOptions, OpenError, Role};
 use actors::extents::HOUSE;
-use actors::store::{Part, Partition, Picture, PostgresOptions, PostgresStore, StoreError, now_ms};
+use actors::store::{Part, Partition, Picture, PostgresOptions, PostgresStore, Store, StoreError, now_ms};
 use ledger::id::GroupNumber;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
@@ -46,7 +45,7 @@ impl Node {
     pub(crate) async fn open(database: &PostgresOptions, options: EngineOptions) -> Result<Arc<Self>, OpenError> {
         let takeover = database.takeover;
         let (store, extents) = store::connect(database, &options).await?;
-        let shared: Arc<dyn actors::store::Store> = Arc::<PostgresStore>::clone(&store);
+        let shared: Arc<dyn Store> = Arc::<PostgresStore>::clone(&store);
         let engine = Engine::open_node(shared, extents, options).await?;
         let placement = Mutex::new(Placement::new(store.process().to_owned(), takeover));
         Ok(Arc::new(Self {
@@ -194,11 +193,7 @@ impl Node {
 async fn follow_others(engine: Weak<Engine>) {
     let mut read_at = Instant::now();
     while let Some(engine) = engine.upgrade() {
-        let followed = if engine.serves_house() {
-            engine.follow_others().await
-        } else {
-            engine.follow_none().await
-        };
+        let followed = if engine.serves_house() { engine.follow_others().await } else { engine.follow_none().await };
         let is_due = read_at.elapsed() >= FOLLOWED_EVERY;
         let caught_up = if is_due { engine.catch_up().await } else { Ok(()) };
         if is_due {
@@ -232,7 +227,12 @@ impl Owners for Node {
     fn read_all(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
         Box::pin(async {
             self.engine.has_all()
-                && self.engine.catch_up().await.inspect_err(|error| tracing::warn!(%error, "others could not be read")).is_ok()
+                && self
+                    .engine
+                    .catch_up()
+                    .await
+                    .inspect_err(|error| tracing::warn!(%error, "others could not be read"))
+                    .is_ok()
         })
     }
 

@@ -31,9 +31,9 @@ use crate::http::rate_limits::Policy;
 use crate::http::reading::on_waiting_thread;
 use crate::http::{manual, reference};
 use crate::ops::{
-    api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, disputes as disputes_review,
-    entries, export, exports, health, made_up, merchants, minutes, past, periods, preview, queue,
-    recipients as all_recipients, reconciliations, records, refunds as refunds_review, reports as made_reports,
+    api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, cluster,
+    disputes as disputes_review, entries, export, exports, health, made_up, merchants, minutes, past, periods, preview,
+    queue, recipients as all_recipients, reconciliations, records, refunds as refunds_review, reports as made_reports,
     sandbox, sub_recipients as review, webhooks, withdrawals as outflow,
 };
 
@@ -170,8 +170,11 @@ fn for_operators(in_sandbox: bool) -> Routes {
         .routes(routes!(entries::approve))
         .routes(routes!(entries::reject));
     let books = books_of_operators();
-    let health =
-        Routes::new().routes(routes!(health::healthz)).routes(routes!(health::readyz)).routes(routes!(health::metrics));
+    let health = Routes::new()
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        .routes(routes!(health::metrics))
+        .routes(routes!(cluster::get));
     let webhooks = Routes::new()
         .routes(routes!(webhooks::list))
         .routes(routes!(webhooks::tries))
@@ -199,7 +202,7 @@ fn for_operators(in_sandbox: bool) -> Routes {
         .merge(tagged("Charges and recipients", "Charges and recipients of all merchants.", money))
         .merge(tagged("Books", "Ledgers, trial balance, exports and backups.", books))
         .merge(tagged("Webhooks", "Endpoints with events that wait or were given up, and their tries.", webhooks))
-        .merge(tagged("Health", "Health and metrics; these need no credential.", health));
+        .merge(tagged("Health", "Health, metrics and nodes; health and metrics need no credential.", health));
     if in_sandbox { table.merge(tagged("Sandbox", "What only a sandbox serves.", sandbox)) } else { table }
 }
 
@@ -269,7 +272,7 @@ mod tests {
         let in_console = in_console.filter_map(|text| text.split('"').next()).map(str::to_owned);
         let all: BTreeSet<String> = described.paths.paths.keys().cloned().chain(in_console).collect();
         assert!(all.len() > 80, "{all:?}");
-        let anywhere = ["/", "/console/assets/{name}", "/healthz", "/metrics", "/readyz"];
+        let anywhere = ["/", "/console/assets/{name}", "/healthz", "/metrics", "/ops/cluster", "/readyz"];
         let decided: Vec<_> = [OF_GROUPS, OF_THE_HOUSE, &anywhere].concat().into_iter().map(str::to_owned).collect();
         assert_eq!(decided.iter().cloned().collect::<BTreeSet<_>>(), all);
         assert_eq!(decided.len(), all.len(), "each once");

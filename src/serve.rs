@@ -10,8 +10,7 @@ use std::time::Duration;
 use actors::engine::AdmissionLimits;
 use actors::engine::{Engine, EngineOptions, OpenError};
 use actors::rails::Rails;
-use actors::store::Partition;
-use ledger::id::GroupNumber;
+use actors::store::PostgresOptions;
 use parking_lot::RwLock;
 use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpSocket};
@@ -43,12 +42,14 @@ use crate::http::{measures, middleware, server};
 use crate::last_backup::LastBackup;
 use crate::last_uses::LastUses;
 use crate::newest_records::NewestRecords;
+use crate::node::Node;
 use crate::ops::health;
 use crate::past_books::PastBooks;
 use crate::peers::door::{Door, DoorParts};
 use crate::peers::forward::{PeerClient, PeerToken};
 use crate::peers::listener::Behind;
-use crate::peers::{self, Hold, Owner, Owners, PeerMeasures, PeerSettings, PeerTlsFiles};
+use crate::peers::others::OthersOverHttp;
+use crate::peers::{self, Owners, PeerMeasures, PeerSettings, PeerTlsFiles};
 use crate::rails::sandbox::Institutions;
 use crate::routes;
 use crate::secrets::{self, SecretError, SecretSource};
@@ -143,6 +144,8 @@ pub struct Running {
     listeners: Vec<JoinHandle<server::Drained>>,
     schedule: JoinHandle<()>,
     deliverer: JoinHandle<()>,
+    /// This process as a node, and the task that keeps its partitions.
+    node: Option<(JoinHandle<()>, Arc<Node>)>,
 }
 
 /// Opens the data and begins to serve. Calls `progress` with the number of Records that were read
@@ -162,19 +165,26 @@ pub async fn start_with(
     run(rails, None, settings, progress).await
 }
 
-/// Opens the engine on the data folder, or on a database once this process has it.
+/// Opens the engine: on the data folder, on a database once this process has it, or as a node of a
+/// database beside others.
 async fn open_engine(
     settings: &Settings,
     options: EngineOptions,
     progress: impl Fn(u64, u64) + Send + 'static,
-) -> Result<Arc<Engine>, OpenError> {
-    match &settings.store {
-        Store::Sled => Engine::open(&settings.data, &settings.sled, options, progress).await,
-        Store::Postgres(database) => {
+) -> Result<(Arc<Engine>, Option<Arc<Node>>), OpenError> {
+    let engine = match (&settings.store, &settings.peers) {
+        (Store::Sled, _) => Engine::open(&settings.data, &settings.sled, options, progress).await?,
+        (Store::Postgres(database), None) => {
             let (parts, extents) = store::take(database, &options).await?;
-            Engine::open_parts(parts, extents, options, progress).await
+            Engine::open_parts(parts, extents, options, progress).await?
         }
-    }
+        (Store::Postgres(database), Some(peers)) => {
+            let database = PostgresOptions { node: Some(peers.address.clone()), ..(**database).clone() };
+            let node = Node::open(&database, options).await?;
+            return Ok((Arc::clone(node.engine()), Some(node)));
+        }
+    };
+    Ok((engine, None))
 }
 
 async fn run(
@@ -201,13 +211,13 @@ async fn run(
     let [public, operations] = sockets;
     let operations = listen(operations, addresses[1])?;
     let starting = say_starting(&operations, ops_tls.clone(), &settings, &measures)?;
-    let engine = open_engine(&settings, options, progress).await?;
+    let (engine, node) = open_engine(&settings, options, progress).await?;
     let connections = descriptors::raise();
     let backlog = Arc::new(Backlog::default());
     let (data, is_shared) = (settings.data.clone(), settings.store.is_postgres());
     let (shutdown, ending) = watch::channel(false);
-    let peer_measures = peering.as_ref().map(|peering| peering.measures.clone());
-    let beside = Beside { ops_tokens, institutions, ending: ending.clone(), peer_measures };
+    let peer_measures = peering.as_ref().map(|peering| peering.measures.clone()).unwrap_or_default();
+    let beside = Beside { ops_tokens, institutions, ending: ending.clone(), peer_measures, node: node.clone() };
     let app = app(engine, settings, beside, &connections, &measures, &backlog)?;
     let lapsed = is_shared.then(|| {
         let lapsed = Arc::new(Notify::new());
@@ -219,7 +229,7 @@ async fn run(
     let merchants = Listener { address: addresses[0], tls: public_tls, connections_max: connections.public };
     let operators = Listener { address: addresses[1], tls: ops_tls, connections_max: connections.operations };
     warn_of(has_rail, [&merchants, &operators]);
-    let door = peering.as_ref().map(|peering| peering.door(&app));
+    let door = peering.as_ref().zip(node.clone()).map(|(peering, node)| peering.door(&app, node));
     let of_merchants = listening.behind(Side::Merchants, routes::public(&app), door.as_ref(), shedding(&app))?;
     // Operators are few, and they are needed most when there is much to do.
     let everybody = Shedding::none();
@@ -232,6 +242,7 @@ async fn run(
     let schedule = tokio::spawn(keep_schedule(Arc::clone(&app)));
     let deliverer = tokio::spawn(keep_delivering(Arc::clone(&app.engine), Arc::clone(&app.webhooks), ending));
     let listeners = [merchants, operators].into_iter().chain(of_peers).collect();
+    let node = node.map(|node| (tokio::spawn(Arc::clone(&node).run()), node));
     Ok(Running {
         app,
         public,
@@ -246,6 +257,7 @@ async fn run(
         listeners,
         schedule,
         deliverer,
+        node,
     })
 }
 
@@ -295,14 +307,15 @@ struct Beside {
     ops_tokens: OpsTokens,
     institutions: Option<Arc<Institutions>>,
     ending: watch::Receiver<bool>,
-    peer_measures: Option<PeerMeasures>,
+    peer_measures: PeerMeasures,
+    node: Option<Arc<Node>>,
 }
 
 /// Makes the state that the handlers share, and registers the metrics.
 fn app(
     engine: Arc<Engine>,
     settings: Settings,
-    Beside { ops_tokens, institutions, ending, peer_measures }: Beside,
+    Beside { ops_tokens, institutions, ending, peer_measures, node }: Beside,
     connections: &Connections,
     measures: &Measures,
     backlog: &Backlog,
@@ -315,7 +328,7 @@ fn app(
     registry.register_collector(Box::new(last_backup.clone()));
     let webhooks = Webhooks::new(settings.webhook_allow, connections.webhooks, &mut registry)?;
     backlog.register(&mut registry);
-    peer_measures.iter().for_each(|measures| measures.register(&mut registry));
+    peer_measures.register(&mut registry);
     let checkpoint_measures = CheckpointMeasures::default();
     checkpoint_measures.register(&mut registry);
     let export_jobs = ExportJobs::new(settings.data.join("exports"), engine.shared_keyring());
@@ -324,6 +337,7 @@ fn app(
     let reading_past = Arc::new(Semaphore::new(1));
     Ok(Arc::new(App {
         engine,
+        node,
         ops_tokens: RwLock::new(ops_tokens),
         sandbox: settings.sandbox,
         rate_limits: settings.rate_limits.map(RateLimits::new),
@@ -384,45 +398,17 @@ impl Peering {
     }
 
     /// What the doors of both listeners need.
-    fn door(&self, app: &App) -> DoorParts {
+    fn door(&self, app: &App, node: Arc<Node>) -> DoorParts {
+        let client = Arc::new(PeerClient::new(self.token.clone(), self.tls.clone(), self.measures.clone()));
+        let owners: Arc<dyn Owners> = node;
+        app.engine.set_others(Arc::new(OthersOverHttp::new(Arc::downgrade(&owners), Arc::clone(&client))));
         DoorParts {
-            owners: Arc::new(OnlyHere),
-            client: Arc::new(PeerClient::new(self.token.clone(), self.tls.clone(), self.measures.clone())),
+            owners,
+            client,
             sessions: Arc::clone(&app.sessions),
             ids: app.engine.ids().clone(),
             sandbox: app.sandbox,
         }
-    }
-}
-
-/// Owners where this process has all partitions.
-struct OnlyHere;
-
-impl Owners for OnlyHere {
-    fn partition_of(&self, _: GroupNumber) -> Partition {
-        Partition(0)
-    }
-
-    fn house(&self) -> Partition {
-        Partition(0)
-    }
-
-    fn partition_for_new(&self, _: Option<&str>) -> Partition {
-        self.house()
-    }
-
-    fn owner(&self, _: Partition) -> Owner {
-        Owner::Here
-    }
-
-    fn hold(&self, _: Partition) -> Option<Box<dyn Hold>> {
-        Some(Box::new(OnlyHere))
-    }
-}
-
-impl Hold for OnlyHere {
-    fn stands(&self) -> bool {
-        true
     }
 }
 
@@ -493,7 +479,8 @@ impl Listening<'_> {
         let failed = |source| StartError::Listen { variable: PEER_LISTEN_VARIABLE, address: listen, source };
         let listener = self::listen(socket, (PEER_LISTEN_VARIABLE, listen))?;
         let address = listener.local_addr().map_err(failed)?;
-        let router = peers::listener::routes(token, merchants, operators);
+        let router =
+            peers::listener::routes(token, peers::others::routes(Arc::clone(&self.app.engine)), merchants, operators);
         let (backlog, tls) = (Arc::clone(&self.backlog), tls.map(|tls| Arc::clone(&tls.server)));
         let served = server::Served { router, middleware: None, backlog, tls };
         let limits = peers::listener::limits(connections_max);
@@ -594,7 +581,11 @@ impl Running {
     /// Waits until a Record could not be made durable, or another process has taken the store.
     /// Nothing more can be acknowledged then, and the process must end.
     pub async fn failed(&self) {
-        self.app.engine.failed().await;
+        let Some((_, node)) = &self.node else { return self.app.engine.failed().await };
+        tokio::select! {
+            () = self.app.engine.failed() => {}
+            () = node.failed() => {}
+        }
     }
 
     /// Reads the operators' tokens, where they are in a file, and the certificates again. When that
@@ -613,9 +604,13 @@ impl Running {
         }
     }
 
-    /// Stops in order: refuses new requests, answers those under way, puts the actors to sleep, and
+    /// Stops in order: hands its partitions over where there are other nodes, refuses new requests, answers those under way, puts the actors to sleep, and
     /// closes the data.
     pub async fn stop(self) {
+        if let Some((keeping, node)) = self.node {
+            node.drain().await;
+            keeping.abort();
+        }
         let _nobody_listens = self.shutdown.send(true);
         for listener in self.listeners {
             let _ended = listener.await;

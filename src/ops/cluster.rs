@@ -87,7 +87,8 @@ pub async fn get(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Resu
     let view = match &app.node {
         Some(node) => {
             let looking = Arc::clone(node);
-            let (picture, commits) = spawn_blocking(move || looking.picture()).await.map_err(crate::http::problem::failed)??;
+            let (picture, commits) =
+                spawn_blocking(move || looking.picture()).await.map_err(crate::http::problem::failed)??;
             ClusterView::of(&picture, &here, node.process(), commits)
         }
         None => ClusterView::alone(&here),
@@ -97,9 +98,8 @@ pub async fn get(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Resu
 
 impl ClusterView {
     fn of(picture: &Picture, here: &[PartitionHere], this: &str, (fenced, unknown): (u64, u64)) -> Self {
-        let has = |process: &str| {
-            picture.partitions.iter().filter(|seen| seen.owner.as_deref() == Some(process)).count()
-        };
+        let has =
+            |process: &str| picture.partitions.iter().filter(|seen| seen.owner.as_deref() == Some(process)).count();
         let nodes = picture.nodes.iter().map(|node| NodeView {
             node: node.process.clone(),
             address: node.address.clone(),
@@ -141,11 +141,7 @@ impl ClusterView {
             here: name_of(here.role),
             lag: Some(0),
         });
-        Self {
-            nodes: vec![node],
-            partitions: partitions.collect(),
-            commits: CommitsView { fenced: 0, unknown: 0 },
-        }
+        Self { nodes: vec![node], partitions: partitions.collect(), commits: CommitsView { fenced: 0, unknown: 0 } }
     }
 }
 

@@ -126,7 +126,9 @@ struct Asked {
     parts: Parts,
     arriving: Body,
     /// The whole body, once another process was tried.
-    whole: Option<WholeBody>,
+    whole: Option<Arc<WholeBody>>,
+    /// The partition that it needs, where its path does not tell.
+    told: Option<Partition>,
 }
 
 impl Asked {
@@ -145,19 +147,18 @@ impl Asked {
             _ => None,
         };
         let arriving = std::mem::take(&mut self.arriving);
-        self.whole = Some(WholeBody::of(arriving, bytes_max, sender).await?);
+        self.whole = Some(Arc::new(WholeBody::of(arriving, bytes_max, sender).await?));
         Ok(())
     }
 
     /// The same request once more; its body was taken in.
     fn again(&self) -> Self {
-        let whole = self.whole.as_ref().map(|whole| WholeBody { bytes: whole.bytes.clone() });
-        Self { parts: self.parts.clone(), arriving: Body::empty(), whole }
+        Self { parts: self.parts.clone(), arriving: Body::empty(), whole: self.whole.clone(), told: self.told }
     }
 
     fn into_request(self) -> Request<Body> {
-        let Self { parts, arriving, whole } = self;
-        let body = whole.map_or(arriving, |whole| Body::from(whole.bytes));
+        let Self { parts, arriving, whole, .. } = self;
+        let body = whole.map_or(arriving, |whole| Body::from(whole.bytes.clone()));
         Request::from_parts(parts, body)
     }
 }
@@ -180,12 +181,12 @@ impl Inside {
         let target = target(self.listener, &mut parts, &self.ids, self.sandbox).await;
         let told = hop.as_ref().and_then(|hop| hop.partition);
         let partition = told.or_else(|| target.partition(&*self.owners, &parts.headers));
-        let mut asked = Asked { parts, arriving, whole: None };
+        let mut asked = Asked { parts, arriving, whole: None, told };
         let Some(partition) = partition else { return called(inner, asked).await };
         let lent = hop.as_ref().and_then(|hop| hop.session.clone());
         let secret = secret_of(&asked.parts.headers).filter(|_| is_of_console(&asked.parts));
         let begins_at = if is_of_console(&asked.parts) && lent.is_none() { self.owners.house() } else { partition };
-        let hold = match self.reach(begins_at, &mut asked, target, (hop.is_some(), told), None).await {
+        let hold = match self.reach(begins_at, &mut asked, target, hop.is_some(), None).await {
             Reached::Here(hold) => hold,
             Reached::Answered(answer) => return answer,
         };
@@ -203,12 +204,56 @@ impl Inside {
         let session = secret.as_ref().filter(|_| begins_at != partition);
         let session = session.and_then(|secret| self.sessions.lend(secret, std::time::Instant::now()));
         let Some(session) = session else { return held(inner, asked, hold).await };
-        match self.reach(partition, &mut asked, target, (false, None), Some(&session)).await {
+        match self.reach(partition, &mut asked, target, false, Some(&session)).await {
             Reached::Here(hold) => held(inner, asked, hold).await,
             Reached::Answered(mut answer) => {
                 let returned = returned_session(answer.headers_mut());
                 if let (Some(secret), Some(returned)) = (&secret, returned) {
                     self.sessions.take_back(secret, &session, returned);
+                }
+                answer
+            }
+        }
+    }
+
+    /// Answers as the owner of the house. What changes something of a merchant whom only the body
+    /// names, and who is another process's, is sent there: the routes say so before they do
+    /// anything.
+    async fn answer_of_all<S>(
+        &self,
+        inner: S,
+        mut asked: Asked,
+        hold: Box<dyn Hold>,
+        secret: Option<String>,
+    ) -> Response
+    where
+        S: Service<Request<Body>, Response = Response, Error = Infallible>,
+    {
+        let until = Instant::now() + PATIENCE;
+        while !self.owners.read_all().await {
+            if Instant::now() + PAUSE >= until {
+                return Problem::new(Code::StoreUnavailable).retry_after(1).into_response();
+            }
+            sleep(PAUSE).await;
+        }
+        if asked.parts.method.is_safe() {
+            return held(inner, asked, hold).await;
+        }
+        if let Err(refused) = asked.gather(self.listener, Destination::House).await {
+            return refused.into_response();
+        }
+        let again = asked.again();
+        let answer = held(inner, asked, hold).await;
+        let Some(needed) = answer.extensions().get().and_then(Problem::needed_partition) else { return answer };
+        let session = secret.as_ref().and_then(|secret| self.sessions.lend(secret, std::time::Instant::now()));
+        let mut elsewhere = Asked { told: Some(needed), ..again };
+        match self.reach(needed, &mut elsewhere, Destination::House, false, session.as_ref()).await {
+            // It came here meanwhile: whoever asked asks again.
+            Reached::Here(_) => Problem::new(Code::StoreUnavailable).retry_after(1).into_response(),
+            Reached::Answered(mut answer) => {
+                let returned = returned_session(answer.headers_mut());
+                if let (Some(secret), Some(lent), Some(returned)) = (&secret, &session, returned) {
+                    self.sessions.take_back(secret, lent, returned);
                 }
                 answer
             }
@@ -243,7 +288,7 @@ impl Inside {
                 let body = asked.whole.as_ref().map(|whole| whole.bytes.clone()).unwrap_or_default();
                 let hop = Hop {
                     session: session.cloned(),
-                    partition: told,
+                    partition: asked.told,
                     ..Hop::of(self.listener, &asked.parts.extensions)
                 };
                 let request = Sendable { parts: &asked.parts, body, hop };

@@ -8,7 +8,7 @@
 //! ```
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use actors::engine::{Engine, Unavailable};
 use actors::others::{Asked, Others};
@@ -30,19 +30,23 @@ use crate::http::openapi::Listener;
 
 /// The other processes, asked over their peers' listeners.
 pub struct OthersOverHttp {
-    owners: Arc<dyn Owners>,
+    owners: Weak<dyn Owners>,
     client: Arc<PeerClient>,
 }
 
 impl OthersOverHttp {
     /// Asks the owners that are known when it is asked.
-    pub fn new(owners: Arc<dyn Owners>, client: Arc<PeerClient>) -> Self {
+    pub fn new(owners: Weak<dyn Owners>, client: Arc<PeerClient>) -> Self {
         Self { owners, client }
+    }
+
+    fn owners(&self) -> Result<Arc<dyn Owners>, Unavailable> {
+        self.owners.upgrade().ok_or(Unavailable::StoreUnavailable)
     }
 
     /// Asks the owner of a partition.
     async fn ask_owner(&self, partition: Partition, path: String, body: Vec<u8>) -> Result<(), Unavailable> {
-        match self.owners.owner(partition) {
+        match self.owners()?.owner(partition) {
             Owner::At(address) => self.ask(&address, &path, body).await,
             // It moves: whoever asked asks again.
             Owner::Here | Owner::Nobody => Err(Unavailable::StoreUnavailable),
@@ -52,7 +56,7 @@ impl OthersOverHttp {
     async fn ask(&self, address: &str, path: &str, body: Vec<u8>) -> Result<(), Unavailable> {
         let request = Request::builder().method(Method::POST).uri(path).body(());
         let (parts, ()) = request.map_err(|_| Unavailable::Unreadable)?.into_parts();
-        let hop = Hop { listener: Listener::Operators, caller: None, over_tls: false, session: None };
+        let hop = Hop { listener: Listener::Operators, caller: None, over_tls: false, session: None, partition: None };
         let request = Sendable { parts: &parts, body: body.into(), hop };
         // The answer comes, or the connection ends with the other process.
         match self.client.send(address, request, Instant::now() + PATIENCE, std::future::pending()).await {
@@ -70,16 +74,16 @@ impl Others for OthersOverHttp {
 
     fn book_lines(&self, group: GroupNumber, lines: BookBatch) -> Asked<'_> {
         Box::pin(async move {
-            let lines = minicbor::to_vec(&lines).map_err(|_| Unavailable::Unreadable)?;
-            self.ask_owner(self.owners.partition_of(group), format!("/peers/batches/{}", group.0), lines).await
+            let partition = self.owners()?.partition_of(group);
+            self.ask_owner(partition, format!("/peers/batches/{}", group.0), lines.to_bytes()).await
         })
     }
 
     fn step_clock(&self, target: Timestamp) -> Asked<'_> {
         Box::pin(async move {
-            let mut asked = BTreeSet::new();
-            for partition in self.owners.all() {
-                match self.owners.owner(partition) {
+            let (mut asked, owners) = (BTreeSet::new(), self.owners()?);
+            for partition in owners.all() {
+                match owners.owner(partition) {
                     Owner::Here => {}
                     Owner::At(address) => drop(asked.insert(address)),
                     Owner::Nobody => return Err(Unavailable::StoreUnavailable),
@@ -108,7 +112,7 @@ async fn close_month(State(engine): State<Arc<Engine>>, Path((month, partition))
 }
 
 async fn book_lines(State(engine): State<Arc<Engine>>, Path(group): Path<u32>, body: Bytes) -> StatusCode {
-    let Ok(lines) = minicbor::decode::<BookBatch>(&body) else { return StatusCode::BAD_REQUEST };
+    let Some(lines) = BookBatch::of_bytes(&body) else { return StatusCode::BAD_REQUEST };
     let group = GroupNumber(group);
     // It would be sent on from here otherwise.
     if !engine.serves(group) {

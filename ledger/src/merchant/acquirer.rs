@@ -33,6 +33,18 @@ pub struct BookBatch {
     pub lines: Vec<SettledLine>,
 }
 
+impl BookBatch {
+    /// Its bytes, for another process.
+    pub fn to_bytes(&self) -> Vec<u8> {
+        minicbor::to_vec(self).expect("writing into memory cannot fail")
+    }
+
+    /// Reads its bytes; none where they are not its.
+    pub fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        minicbor::decode(bytes).ok()
+    }
+}
+
 /// A batch of the acquirer that is booked whole, as the Record that ended it tells it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedBatch {
