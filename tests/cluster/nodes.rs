@@ -1,0 +1,190 @@
+//! Three nodes on one database: each serves some of the partitions, and every one answers all
+//! requests. Nodes die, are paused, end and start again while callers charge.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use actors::testkit::postgres::shared;
+use futures_util::future::join_all;
+use serde_json::Value;
+use testkit::callers::{Callers, client};
+use testkit::server::{Launch, OPS_TOKEN, Server};
+
+use super::{PATIENCE, free_address, must_verify, on, reckon, signal, wait_until_stopped};
+
+const PARTITIONS: usize = 16;
+
+/// Nodes of one database, each at an address of its own that it keeps when it starts again.
+struct Nodes<'a> {
+    folder: &'a Path,
+    address: &'a str,
+    peers: Vec<String>,
+    servers: Vec<Option<Server>>,
+}
+
+impl<'a> Nodes<'a> {
+    async fn start(folder: &'a Path, address: &'a str, count: usize) -> Self {
+        let peers = (0..count).map(|_| free_address()).collect();
+        let mut nodes = Self { folder, address, peers, servers: (0..count).map(|_| None).collect() };
+        for place in 0..count {
+            nodes.restart(place).await;
+        }
+        nodes.settled().await;
+        nodes
+    }
+
+    fn launch(&self, place: usize) -> Launch<'a> {
+        on(self.folder, self.address)
+            .with("CENTAVO_PEER_LISTEN", &self.peers[place])
+            .with("CENTAVO_PARTITIONS", PARTITIONS.to_string())
+    }
+
+    async fn restart(&mut self, place: usize) {
+        self.servers[place] = Some(Server::start(&self.launch(place)).await.unwrap());
+    }
+
+    fn node(&self, place: usize) -> &Server {
+        self.servers[place].as_ref().unwrap()
+    }
+
+    fn running(&self) -> Vec<&Server> {
+        self.servers.iter().flatten().collect()
+    }
+
+    /// Waits until all running nodes agree that each partition has the node that should have it;
+    /// gives how many each address has.
+    async fn settled(&self) -> BTreeMap<String, u64> {
+        let begun = Instant::now();
+        let running = self.running();
+        loop {
+            let pictures = join_all(running.iter().map(|node| cluster(node))).await;
+            let held: Vec<_> = pictures.iter().flatten().map(|picture| held(picture, running.len())).collect();
+            if held.len() == running.len()
+                && let Some(first) = held[0].clone()
+                && held.iter().all(|other| other.as_ref() == Some(&first))
+            {
+                return first;
+            }
+            let said = || running.iter().map(|node| node.said()).collect::<Vec<_>>().join("\n----\n");
+            assert!(begun.elapsed() < PATIENCE, "{pictures:#?} {}", said());
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+    }
+
+    async fn stop(mut self) {
+        for server in self.servers.iter_mut().filter_map(Option::take) {
+            server.stop().unwrap();
+        }
+        let said = must_verify(self.address);
+        assert!(said.contains("each equal to a replay"), "{said}");
+    }
+}
+
+async fn cluster(node: &Server) -> Option<Value> {
+    let asked = client().get(format!("{}/ops/cluster", node.operations)).bearer_auth(OPS_TOKEN).send();
+    asked.await.ok()?.json().await.ok()
+}
+
+/// How many partitions each node has; none while some have no owner, or there are other nodes.
+fn held(picture: &Value, nodes: usize) -> Option<BTreeMap<String, u64>> {
+    let owned = picture["partitions"].as_array()?.iter().filter(|partition| partition["owner"].is_string()).count();
+    let of = |node: &Value| Some((node["address"].as_str()?.to_owned(), node["partitions"].as_u64()?));
+    let held: BTreeMap<String, u64> =
+        picture["nodes"].as_array()?.iter().filter_map(of).filter(|(_, count)| *count > 0).collect();
+    (owned == PARTITIONS && held.len() == nodes).then_some(held)
+}
+
+/// A merchant for each node, opened there.
+async fn merchants(nodes: &Nodes<'_>) -> Vec<Callers> {
+    let mut all = Vec::new();
+    for node in nodes.running() {
+        all.push(Callers::open(node).await.unwrap());
+    }
+    all
+}
+
+/// Compares each merchant's log with the books, asking another node each time.
+async fn reckon_all(nodes: &Nodes<'_>, merchants: &mut [Callers]) {
+    let running = nodes.running();
+    for (place, merchant) in merchants.iter_mut().enumerate() {
+        reckon(merchant, running[(place + 1) % running.len()]).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn three_nodes_divide_the_partitions_and_lose_nothing_when_one_dies() {
+    let Some(database) = shared() else { return };
+    let (address, folder) = (database.database(), tempfile::tempdir().unwrap());
+    let mut nodes = Nodes::start(folder.path(), &address, 3).await;
+    let before = nodes.settled().await;
+    let mut merchants = merchants(&nodes).await;
+    reckon_all(&nodes, &mut merchants).await;
+    for is_paused in [false, true] {
+        let killed = nodes.node(1);
+        let charging = merchants.iter_mut().enumerate().map(|(place, merchant)| {
+            merchant.charge_until(nodes.node(place), 3, Duration::from_millis(1_500), move || {
+                if place == 1 {
+                    if is_paused { signal(killed.id(), "STOP") } else { killed.kill() }
+                }
+            })
+        });
+        join_all(charging).await;
+        if is_paused {
+            wait_until_stopped(killed.id()).await;
+        } else {
+            killed.wait();
+        }
+        let paused = nodes.servers[1].take();
+        nodes.settled().await;
+        reckon_all(&nodes, &mut merchants).await;
+        if is_paused {
+            let paused = paused.unwrap();
+            signal(paused.id(), "CONT");
+            let ended = paused.ended_within(PATIENCE).unwrap();
+            assert_eq!(ended.status.unwrap().code(), Some(75), "{}", ended.said);
+        }
+        nodes.restart(1).await;
+        assert_eq!(nodes.settled().await, before, "a node that starts again gets its partitions back");
+        reckon_all(&nodes, &mut merchants).await;
+    }
+    nodes.stop().await;
+    merchants.iter().for_each(|merchant| println!("{}", merchant.summary()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn nodes_end_and_start_again_and_no_request_fails() {
+    let Some(database) = shared() else { return };
+    let (address, folder) = (database.database(), tempfile::tempdir().unwrap());
+    let mut nodes = Nodes::start(folder.path(), &address, 3).await;
+    let mut merchants = merchants(&nodes).await;
+    for place in [1, 2] {
+        let ending = nodes.servers[place].take().unwrap();
+        let through = nodes.node(0);
+        let handed_over = async {
+            ending.terminate();
+            let ended = tokio::task::spawn_blocking(move || ending.ended_within(PATIENCE)).await.unwrap().unwrap();
+            assert_eq!(ended.status.unwrap().code(), Some(0), "{}", ended.said);
+        };
+        let mut first = Some(handed_over);
+        let mut charging = merchants.iter_mut().map(|merchant| {
+            let event = first.take();
+            merchant.charge_during(through, 2, async move {
+                match event {
+                    Some(event) => event.await,
+                    None => tokio::time::sleep(Duration::from_secs(3)).await,
+                }
+            })
+        });
+        join_all(&mut charging).await;
+        drop(charging);
+        for merchant in &merchants {
+            assert_eq!(merchant.unanswered(), 0, "{}", through.said());
+        }
+        nodes.restart(place).await;
+        nodes.settled().await;
+    }
+    reckon_all(&nodes, &mut merchants).await;
+    nodes.stop().await;
+    merchants.iter().for_each(|merchant| println!("{}", merchant.summary()));
+}
