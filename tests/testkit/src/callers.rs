@@ -50,7 +50,7 @@ pub struct Callers {
     pub pause: Duration,
     keys: Arc<AtomicU64>,
     told: Vec<Told>,
-    unknown: Vec<Ask>,
+    unknown: Vec<(Ask, String)>,
     reckoned: usize,
     unanswered: u64,
 }
@@ -58,8 +58,8 @@ pub struct Callers {
 /// How long a caller waits after a request that came to nothing.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// Answers that one caller got, and requests without an answer.
-type Log = (Vec<Told>, Vec<Ask>);
+/// Answers that one caller got, and requests without an answer, with what there was instead.
+type Log = (Vec<Told>, Vec<(Ask, String)>);
 
 /// What a request came to.
 enum Answer {
@@ -143,8 +143,8 @@ impl Callers {
                             to_pay = (answered.ask.kind == Kind::Pix).then(|| answered.clone());
                             told.push(answered);
                         }
-                        Answer::Unknown(_) => {
-                            unknown.push(ask);
+                        Answer::Unknown(why) => {
+                            unknown.push((ask, why));
                             tokio::time::sleep(PAUSE).await;
                         }
                     }
@@ -176,7 +176,7 @@ impl Callers {
         // 60 seconds later.
         operate(&self.client, server, "/ops/sandbox/clock", &json!({"advance_seconds": 61})).await?;
         self.unanswered += self.unknown.len() as u64;
-        for ask in std::mem::take(&mut self.unknown) {
+        for (ask, _) in std::mem::take(&mut self.unknown) {
             let begun = Instant::now();
             match send(&self.client, &server.public, &self.api_key, &ask).await {
                 Answer::Told(body) => self.told.push(remember(ask, body, begun.elapsed())),
@@ -210,6 +210,11 @@ impl Callers {
     /// How many requests have no answer yet.
     pub fn unanswered(&self) -> usize {
         self.unknown.len()
+    }
+
+    /// What there was instead of their answers.
+    pub fn failures(&self) -> Vec<&str> {
+        self.unknown.iter().map(|(_, why)| why.as_str()).collect()
     }
 
     /// Repeats a request that was acknowledged since the last reckoning, chosen by `number`; false
