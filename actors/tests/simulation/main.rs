@@ -167,7 +167,7 @@ fn seeded_defects_of_partitions_are_found() {
 }
 
 /// Seeds of the world of several nodes.
-const NODE_SEEDS: u64 = 1_000;
+const NODE_SEEDS: u64 = 500;
 
 #[test]
 fn nodes_divide_partitions() {
@@ -197,8 +197,8 @@ fn nodes_divide_partitions() {
 fn seeded_defects_of_nodes_are_found() {
     use nodes::Defect;
     for (defect, promise) in [
-        (Defect::TakesAtOnce, "processes answer for"),
-        (Defect::LooksAtOldPictures, "from a process that lives"),
+        (Defect::TakesAtOnce, "from a process that lives"),
+        (Defect::SeesItselfBeat, "from a process that lives"),
         (Defect::TakesWithoutTheBeat, "processes answer for"),
         (Defect::AnswersTooLong, "processes answer for"),
         (Defect::ForgetsLostTakes, "is not served by its node"),

@@ -19,8 +19,8 @@ use crate::chance::Chance;
 pub(crate) enum Defect {
     /// Whatever did not beat between two looks is taken.
     TakesAtOnce,
-    /// While the database is away, the last picture counts as looked at again.
-    LooksAtOldPictures,
+    /// A node takes its own beat to move whether it does or not.
+    SeesItselfBeat,
     /// A take does not say which beat stood still.
     TakesWithoutTheBeat,
     /// A process answers for two takeover times after a beat.
@@ -107,8 +107,9 @@ struct World {
     rows: Vec<Row>,
     processes: Vec<Process>,
     coming: BTreeMap<(i64, u64), (usize, What)>,
-    /// The database does not answer until then.
+    /// The database does not answer until then, or it writes nothing: no standby answers it.
     away_until: i64,
+    reads_until: i64,
     /// Answers that get lost, percent.
     losses: usize,
     saw: Saw,
@@ -166,6 +167,7 @@ impl World {
             processes: Vec::new(),
             coming: BTreeMap::new(),
             away_until: 0,
+            reads_until: 0,
             losses,
             saw: Saw::default(),
         };
@@ -204,7 +206,8 @@ impl World {
             troubled: self.now,
         });
         let process = self.processes.len() - 1;
-        self.soon(process, What::Beat);
+        // The first beat made the row.
+        self.after(PACE, process, What::Beat);
         self.soon(process, What::Look);
         process
     }
@@ -243,12 +246,19 @@ impl World {
                 one.troubled = one.stands_until;
             }
             40..55 => self.processes[process].is_alive = false,
-            55..75 => drop(self.join()),
+            55..70 => drop(self.join()),
+            70..75 => {
+                // Its row is there, and its second beat never comes.
+                if let Some(process) = self.join() {
+                    self.processes[process].is_alive = false;
+                }
+            }
             75..85 => self.processes[process].is_leaving = true,
             _ => {
                 // Whoever can beat in the end does so before the next time.
-                if self.now > self.away_until + 2 * TAKEOVER {
-                    self.away_until = self.now + self.chance.between(1, 2 * TAKEOVER);
+                if self.now > self.away_until.max(self.reads_until) + 2 * TAKEOVER {
+                    let until = self.now + self.chance.between(1, 2 * TAKEOVER);
+                    if self.chance.percent(50) { self.away_until = until } else { self.reads_until = until }
                 }
             }
         }
@@ -277,7 +287,8 @@ impl World {
         );
         let one = &self.processes[process];
         if is_of_the_database {
-            if self.now < self.away_until {
+            let is_read = matches!(what, What::LookReads | What::EpochsAreRead { .. });
+            if self.now < self.away_until || !is_read && self.now < self.reads_until {
                 self.is_not_done(process, what);
                 return Ok(());
             }
@@ -301,10 +312,6 @@ impl World {
                 self.soon(process, What::TakeIsAnswered { partition, epoch: seen + 1, is_taken: None });
             }
             What::ReleaseLands { partition, .. } => self.soon(process, What::Released { partition }),
-            What::LookReads if self.defect == Some(Defect::LooksAtOldPictures) => {
-                let old = self.processes[process].last_picture.clone();
-                old.into_iter().for_each(|picture| self.soon(process, What::LookIsAnswered { picture }));
-            }
             _ => {}
         }
     }
@@ -381,7 +388,12 @@ impl World {
                 Some(Defect::PlacesProcesses) => one.address.as_ref().map(|_| one.name.clone()),
                 _ => one.address.clone(),
             };
-            let beat = if self.defect == Some(Defect::SeesTheDeadMove) { self.now } else { beat };
+            let seems_to_move = match self.defect {
+                Some(Defect::SeesTheDeadMove) => true,
+                Some(Defect::SeesItselfBeat) => one.name == me.name,
+                _ => false,
+            };
+            let beat = if seems_to_move { self.now } else { beat };
             Some(NodeSeen { process: one.name.clone(), address, beat, is_leaving, about: String::new() })
         });
         let partitions = self.rows.iter().enumerate().map(|(number, row)| {
@@ -454,7 +466,7 @@ impl World {
         if one.address.is_none() {
             return Ok(());
         }
-        let is_current = one.is_current(self.now, lasts) || self.defect == Some(Defect::LooksAtOldPictures);
+        let is_current = one.is_current(self.now, lasts);
         let mut moves = one.placement.step(&picture, self.now + one.offset, is_current);
         let before = one.last_picture.replace(picture.clone());
         if self.defect == Some(Defect::TakesAtOnce) {
@@ -464,7 +476,7 @@ impl World {
             moves.extend(one.held.keys().map(|partition| Move::HandOver { partition: *partition }));
         }
         for one in moves {
-            self.moves(process, one);
+            self.moves(process, one)?;
         }
         // What the database does not know yet.
         let one = &self.processes[process];
@@ -481,13 +493,13 @@ impl World {
         Ok(())
     }
 
-    fn moves(&mut self, process: usize, what: Move) {
+    fn moves(&mut self, process: usize, what: Move) -> Result<(), String> {
         let lasts = self.lasts();
         let one = &mut self.processes[process];
         match what {
             Move::Take { partition, seen, gone } => {
                 if one.held.contains_key(&partition) || !one.busy.insert(partition) {
-                    return;
+                    return Ok(());
                 }
                 let gone = gone.filter(|_| self.defect != Some(Defect::TakesWithoutTheBeat));
                 self.soon(process, What::TakeLands { partition, seen: seen.0, gone });
@@ -495,13 +507,18 @@ impl World {
             Move::HandOver { partition } => {
                 let is_current = one.is_current(self.now, lasts);
                 if !one.held.contains_key(&partition) || !is_current || !one.busy.insert(partition) {
-                    return;
+                    return Ok(());
                 }
+                let to = self.processes[process].placement.desired(partition).map(str::to_owned);
+                let beats = |one: &Process| one.address == to && one.row.is_some_and(|(beat, _)| beat > 1);
+                let is_known = self.processes.iter().any(beats) || self.defect == Some(Defect::PlacesProcesses);
+                ensure(is_known, || format!("{} is handed to {to:?}, which never beat", partition.0))?;
                 self.rows[usize::from(partition.0)].given_up_by = Some(process);
                 let time = self.chance.between(1, TAKEOVER / 4);
                 self.after(time, process, What::GivesUp { partition });
             }
         }
+        Ok(())
     }
 
     /// Ends a process that hands over when it has handed all over, or nobody is there to have it.
