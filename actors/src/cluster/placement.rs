@@ -2,7 +2,7 @@
 //! partitions. A machine without I/O.
 //!
 //! - **Live** is a node whose beat was seen to move, until it has stood still for the takeover time
-//!   between looks without gaps, while this node's own beats succeeded. From then on it is *gone*.
+//!   between looks without gaps, in which this node's own beat moved. From then on it is *gone*.
 //!   A node that was just seen first is neither: nothing is handed to it, and nothing that should
 //!   be its is taken by others, until it has moved or is gone.
 //! - **Candidates** for a partition are the nodes that are not gone and not leaving. Rendezvous
@@ -84,6 +84,8 @@ pub struct Placement {
     me: String,
     takeover_ms: i64,
     looked_ms: Option<i64>,
+    /// This node's own beat, and when it was seen first.
+    own: Option<(i64, i64)>,
     /// Processes and when their beats last changed.
     seen: BTreeMap<String, Beats>,
     /// The last picture.
@@ -101,8 +103,16 @@ struct Beats {
     beat: Option<i64>,
     /// When this beat was seen first, or when looks without gaps began.
     since_ms: i64,
-    is_moving: bool,
-    is_gone: bool,
+    life: Life,
+}
+
+/// What is known of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Life {
+    /// Its beat has not moved since it was seen first.
+    Unknown,
+    Live,
+    Gone,
 }
 
 impl Placement {
@@ -112,6 +122,7 @@ impl Placement {
             me,
             takeover_ms: i64::try_from(takeover.as_millis()).unwrap_or(i64::MAX),
             looked_ms: None,
+            own: None,
             seen: BTreeMap::new(),
             picture: Picture::default(),
             had: BTreeMap::new(),
@@ -125,10 +136,9 @@ impl Placement {
     /// ([`crate::store::Store::is_current`]); while they do not, it can neither take nor give, and
     /// silence of others proves nothing.
     pub fn step(&mut self, picture: &Picture, now_ms: i64, is_current: bool) -> Vec<Move> {
-        let is_gapless = self.looked_ms.is_some_and(|looked_ms| now_ms - looked_ms < self.takeover_ms / 2);
-        self.looked_ms = Some(now_ms);
         self.picture = picture.clone();
-        self.look_at_beats(now_ms, is_gapless && is_current);
+        let is_proof = self.is_proof(now_ms);
+        self.look_at_beats(now_ms, is_proof);
         self.look_at_partitions();
         if !is_current || self.node(&self.me).is_none_or(|node| node.address.is_none()) {
             return Vec::new();
@@ -171,14 +181,30 @@ impl Placement {
     }
 
     fn is_gone(&self, process: &str) -> bool {
-        process != self.me && self.seen.get(process).is_some_and(|beats| beats.is_gone)
+        process != self.me && self.life(process) == Life::Gone
+    }
+
+    fn life(&self, process: &str) -> Life {
+        self.seen.get(process).map_or(Life::Unknown, |beats| beats.life)
     }
 
     /// Whether a node at this address is certain to take what is its.
     fn is_live(&self, address: &str) -> bool {
-        let at_it = |node: &&NodeSeen| node.address.as_deref() == Some(address) && self.is_candidate(node);
-        let is_moving = |node: &NodeSeen| self.seen.get(&node.process).is_some_and(|beats| beats.is_moving);
-        self.picture.nodes.iter().filter(at_it).any(is_moving)
+        let at_it = |node: &&NodeSeen| node.address.as_deref() == Some(address) && !node.is_leaving;
+        self.picture.nodes.iter().filter(at_it).any(|node| self.life(&node.process) == Life::Live)
+    }
+
+    /// Whether the silence of others proves anything since the last look. It does not while nobody
+    /// looked, or while this node could not beat itself: the database may be away for all, or write
+    /// nothing.
+    fn is_proof(&mut self, now_ms: i64) -> bool {
+        let is_lately = |since_ms: i64| now_ms - since_ms < self.takeover_ms / 2;
+        let is_gapless = self.looked_ms.is_some_and(is_lately);
+        let beat = self.node(&self.me).map(|node| node.beat);
+        let own = self.own.filter(|(before, _)| Some(*before) == beat).or(beat.map(|beat| (beat, now_ms)));
+        let is_beating = own.is_some_and(|(_, since_ms)| is_lately(since_ms));
+        (self.looked_ms, self.own) = (Some(now_ms), own);
+        is_gapless && is_beating
     }
 
     /// Looks at the beats of all processes, also of an owner without a row of its own.
@@ -189,15 +215,16 @@ impl Placement {
         self.seen.retain(|process, _| found.contains_key(process));
         for (process, beat) in found {
             let Some(beats) = self.seen.get_mut(&process) else {
-                self.seen.insert(process, Beats { beat, since_ms: now_ms, is_moving: false, is_gone: false });
+                self.seen.insert(process, Beats { beat, since_ms: now_ms, life: Life::Unknown });
                 continue;
             };
             if beats.beat != beat {
-                *beats = Beats { beat, since_ms: now_ms, is_moving: beat > beats.beat, is_gone: false };
+                let life = if beat > beats.beat { Life::Live } else { Life::Unknown };
+                *beats = Beats { beat, since_ms: now_ms, life };
             } else if !is_proof {
                 beats.since_ms = now_ms;
             } else if now_ms - beats.since_ms >= self.takeover_ms {
-                (beats.is_moving, beats.is_gone) = (false, true);
+                beats.life = Life::Gone;
             }
         }
     }
@@ -254,5 +281,123 @@ impl Placement {
             moves.push(Move::HandOver { partition });
         }
         moves
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::rendezvous::weight;
+    use super::*;
+    use crate::store::Sequence;
+
+    const T: Duration = Duration::from_secs(10);
+
+    /// Where the node `me` is; where the others are.
+    const HERE: &str = "10.0.0.1:8081";
+    const THERE: &str = "10.0.0.2:8081";
+
+    fn node(process: &str, address: Option<&str>, beat: i64) -> NodeSeen {
+        let (process, address) = (process.to_owned(), address.map(str::to_owned));
+        NodeSeen { process, address, beat, is_leaving: false, about: String::new() }
+    }
+
+    fn seen(partition: Partition, owner: Option<&str>) -> PartitionSeen {
+        PartitionSeen { partition, epoch: Epoch(3), owner: owner.map(str::to_owned), next: Sequence::FIRST }
+    }
+
+    /// Partitions that should be here rather than there, or there.
+    fn partitions_of(address: &str) -> impl Iterator<Item = Partition> {
+        let other = if address == HERE { THERE } else { HERE };
+        (0..).map(Partition).filter(move |one| weight(address, *one) > weight(other, *one))
+    }
+
+    fn take(partition: Partition, gone: Option<i64>) -> Move {
+        Move::Take { partition, seen: Epoch(3), gone }
+    }
+
+    #[test]
+    fn a_free_partition_is_taken_by_its_node_alone() {
+        let (mine, others) = (partitions_of(HERE).next().unwrap(), partitions_of(THERE).next().unwrap());
+        let mut placement = Placement::new("me".into(), T);
+        let mut look = |now_ms, is_current| {
+            let nodes = vec![node("me", Some(HERE), now_ms), node("other", Some(THERE), 1)];
+            let picture = Picture { nodes, partitions: vec![seen(mine, None), seen(others, None)] };
+            let moves = placement.step(&picture, now_ms, is_current);
+            (moves, placement.desired(others).map(str::to_owned))
+        };
+        for now_ms in (0..10_000).step_by(2_000) {
+            assert_eq!(look(now_ms, true), (vec![take(mine, None)], Some(THERE.to_owned())), "it may take it");
+        }
+        assert_eq!(look(10_000, true), (vec![take(mine, None), take(others, None)], Some(HERE.to_owned())));
+        assert_eq!(look(12_000, false).0, [], "its own beats fail");
+    }
+
+    #[test]
+    fn an_owner_is_gone_after_a_takeover_time_in_which_this_node_looked_and_beat() {
+        let mine = partitions_of(HERE).next().unwrap();
+        // The owner's address; when this node does not look for 5 s, or does not beat for 6 s.
+        let cases =
+            [(Some(THERE), None, None), (None, None, None), (None, Some(9_000), None), (None, None, Some(4_000))];
+        for (address, gap_at, silent_at) in cases {
+            let mut placement = Placement::new("me".into(), T);
+            let mut look = |now_ms: i64, beat: i64| {
+                let own = silent_at.filter(|at| (*at..at + 6_000).contains(&now_ms)).unwrap_or(now_ms);
+                let nodes = vec![node("me", Some(HERE), own), node("other", address, beat)];
+                let picture = Picture { nodes, partitions: vec![seen(mine, Some("other"))] };
+                (placement.step(&picture, now_ms, true), placement.owner(mine))
+            };
+            let mut now_ms = 0;
+            while look(now_ms, 7).0.is_empty() {
+                now_ms += if Some(now_ms) == gap_at { 5_000 } else { 1_000 };
+            }
+            let began = gap_at.map(|at| at + 5_000).or(silent_at.map(|at| at + 5_000)).unwrap_or_default();
+            assert_eq!(now_ms, began + 10_000, "{address:?}");
+            assert_eq!(look(now_ms + 1, 7).0, [take(mine, Some(7))]);
+            let owner = PartitionOwner { process: "other".into(), address: address.map(str::to_owned) };
+            assert_eq!(look(now_ms + 2, 8), (vec![], Some(owner)), "it woke up");
+        }
+    }
+
+    #[test]
+    fn two_partitions_at_a_time_go_to_a_node_that_is_known_to_live() {
+        let partitions: Vec<_> = partitions_of(THERE).take(4).collect();
+        let mut placement = Placement::new("me".into(), T);
+        let mut look = |beat: i64, owners: [&str; 4]| {
+            let owned = partitions
+                .iter()
+                .zip(owners)
+                .map(|(partition, owner)| seen(*partition, Some(owner).filter(|owner| !owner.is_empty())));
+            let nodes = vec![node("me", Some(HERE), beat), node("other", Some(THERE), beat)];
+            let moves = placement.step(&Picture { nodes, partitions: owned.collect() }, beat * 1_000, true);
+            let place = |one: &Move| match one {
+                Move::HandOver { partition } => partitions.iter().position(|at| at == partition).unwrap(),
+                Move::Take { .. } => panic!("{moves:?}"),
+            };
+            moves.iter().map(place).collect::<Vec<_>>()
+        };
+        assert_eq!(look(1, ["me"; 4]), [] as [usize; 0], "it may have ended");
+        assert_eq!(look(2, ["me"; 4]), [0, 1]);
+        assert_eq!(look(3, ["me"; 4]), [0, 1], "told again until it is done");
+        assert_eq!(look(4, ["", "me", "me", "me"]), [1]);
+        assert_eq!(look(5, ["other", "me", "me", "me"]), [1, 2]);
+        assert_eq!(look(6, ["other", "", "", "me"]), [] as [usize; 0]);
+        assert_eq!(look(7, ["other", "other", "other", "me"]), [3]);
+    }
+
+    /// A process that was started anew at the same address while the former one still hands over.
+    #[test]
+    fn who_leaves_hands_over_to_its_successor_and_takes_nothing() {
+        let mine: Vec<_> = partitions_of(HERE).take(2).collect();
+        let mut placement = Placement::new("me".into(), T);
+        let mut look = |beat: i64, has_successor: bool| {
+            let mut nodes = vec![node("me", Some(HERE), beat)];
+            nodes[0].is_leaving = true;
+            nodes.extend(has_successor.then(|| node("other", Some(HERE), beat)));
+            let partitions = vec![seen(mine[0], Some("me")), seen(mine[1], None)];
+            placement.step(&Picture { nodes, partitions }, beat * 1_000, true)
+        };
+        assert_eq!(look(1, false), [], "nobody is there");
+        assert_eq!(look(2, true), []);
+        assert_eq!(look(3, true), [Move::HandOver { partition: mine[0] }]);
     }
 }

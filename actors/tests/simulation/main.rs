@@ -7,7 +7,8 @@
 //! does. The disk runs full and fails; its journal rolls from segment to segment, and loses parts
 //! of it that must be noticed. Every tenth seed runs the product's read model too ([`readers`]).
 //!
-//! A smaller world has several partitions in one process ([`partitions`]).
+//! A smaller world has several partitions in one process ([`partitions`]), another one several
+//! nodes that divide partitions ([`nodes`]).
 //!
 //! An auditor reads every block and every answer ([`audit`]); the callers keep books of their own
 //! ([`model`]).
@@ -20,6 +21,7 @@ mod callers;
 mod chance;
 mod coverage;
 mod model;
+mod nodes;
 mod partitions;
 mod read_model;
 mod readers;
@@ -158,6 +160,54 @@ fn seeded_defects_of_partitions_are_found() {
         (Defect::AcknowledgesHalf, "are durable"),
     ] {
         let found = (0..200).find_map(|seed| Some((seed, partitions::run(seed, Some(defect)).err()?)));
+        let (seed, what) = found.unwrap_or_else(|| panic!("{defect:?} was not found"));
+        println!("{defect:?}: seed {seed}: {what}");
+        assert!(what.contains(promise), "{defect:?} was found by another promise: {what}");
+    }
+}
+
+/// Seeds of the world of several nodes.
+const NODE_SEEDS: u64 = 500;
+
+#[test]
+fn nodes_divide_partitions() {
+    if let Some(seed) = number_from_environment("CENTAVO_SIM_SEED") {
+        println!("{:?}", nodes::run(seed, None).unwrap_or_else(|what| panic!("seed {seed}: {what}")));
+        return;
+    }
+    let mut total = nodes::Saw::default();
+    for seed in 0..number_from_environment("CENTAVO_SIM_SEEDS").unwrap_or(NODE_SEEDS) {
+        total.add(nodes::run(seed, None).unwrap_or_else(|what| panic!("seed {seed}: {what}")));
+    }
+    println!("{total:?}");
+    let nodes::Saw {
+        taken_from_gone,
+        handed_over,
+        refused_since_it_woke,
+        lost_takes,
+        superseded,
+        left,
+        alone_kept_all,
+    } = total;
+    let seen = [taken_from_gone, handed_over, refused_since_it_woke, lost_takes, superseded, left, alone_kept_all];
+    assert!(seen.into_iter().all(|count| count > 0), "the simulation no longer sees all of these");
+}
+
+#[test]
+fn seeded_defects_of_nodes_are_found() {
+    use nodes::Defect;
+    for (defect, promise) in [
+        (Defect::TakesAtOnce, "from a process that lives"),
+        (Defect::SeesItselfBeat, "from a process that lives"),
+        (Defect::TakesWithoutTheBeat, "processes answer for"),
+        (Defect::AnswersTooLong, "processes answer for"),
+        (Defect::ForgetsLostTakes, "is not served by its node"),
+        (Defect::HidesLeaving, "does not leave"),
+        (Defect::SeesTheDeadMove, "is not served by its node"),
+        (Defect::PlacesProcesses, "is not served by its node"),
+        (Defect::HandsAllOver, "at once"),
+    ] {
+        let found = (0..1_000).find_map(|seed| Some((seed, nodes::run(seed, Some(defect)).err()?)));
         let (seed, what) = found.unwrap_or_else(|| panic!("{defect:?} was not found"));
         println!("{defect:?}: seed {seed}: {what}");
         assert!(what.contains(promise), "{defect:?} was found by another promise: {what}");
