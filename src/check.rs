@@ -4,7 +4,7 @@
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use actors::store::PostgresDemands;
 use chrono::{DateTime, Utc};
@@ -100,6 +100,10 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         ("ops_tls_key", key(settings.ops_tls.as_ref())),
         ("peer_listen", settings.peers.as_ref().map_or_else(|| "none".to_owned(), |peers| peers.listen.to_string())),
         ("sandbox", switch(settings.sandbox)),
+        (
+            "sandbox_dir",
+            settings.sandbox_dir.as_ref().map_or_else(|| data.join("sandbox"), PathBuf::clone).display().to_string(),
+        ),
         ("webhook_allow", if networks.is_empty() { "none".to_owned() } else { networks.join(",") }),
         ("rate_limit", switch(settings.rate_limits.is_some())),
         ("card_rate_limit", settings.rate_limits.map_or_else(|| "none".to_owned(), |limits| limits.card.to_string())),
@@ -174,7 +178,10 @@ fn defects(settings: &Settings) -> Vec<Defect> {
     for (variable, address) in listeners.into_iter().chain(listen) {
         defects.extend(not_free(variable, address).map(Defect::Error));
     }
-    defects.extend(unwritable(&settings.data).map(Defect::Error));
+    defects.extend(unwritable("data directory", &settings.data).map(Defect::Error));
+    let institutions = settings.sandbox_dir.as_ref().filter(|_| settings.sandbox);
+    let institutions = institutions.and_then(|folder| unwritable("directory of the sandbox", folder));
+    defects.extend(institutions.map(Defect::Error));
     let key = existing_master_key(&settings.master_key, &settings.data);
     if settings.store.is_postgres() {
         let text = "the database was not asked: whether it answers, and what it demands, shows at the start";
@@ -285,14 +292,13 @@ fn not_free(variable: &'static str, address: SocketAddr) -> Option<String> {
     Some(StartError::Listen { variable, address, source }.to_string())
 }
 
-/// Why nothing can be written to the data directory. Where it does not exist, its nearest ancestor
-/// counts.
-fn unwritable(data: &Path) -> Option<String> {
-    let data = std::path::absolute(data).ok()?;
-    let nearest = data.ancestors().find(|path| path.exists())?;
+/// Why nothing can be written to a directory. Where it does not exist, its nearest ancestor counts.
+fn unwritable(what: &str, folder: &Path) -> Option<String> {
+    let folder = std::path::absolute(folder).ok()?;
+    let nearest = folder.ancestors().find(|path| path.exists())?;
     if !nearest.is_dir() {
-        return Some(format!("the data directory {}: {} is no directory", data.display(), nearest.display()));
+        return Some(format!("the {what} {}: {} is no directory", folder.display(), nearest.display()));
     }
     let error = access(nearest, Access::WRITE_OK | Access::EXEC_OK).err()?;
-    Some(format!("the data directory {}: it can't be written to: {}", data.display(), why_not(&error.into())))
+    Some(format!("the {what} {}: it can't be written to: {}", folder.display(), why_not(&error.into())))
 }

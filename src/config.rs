@@ -160,6 +160,10 @@ pub struct ServeArgs {
     #[arg(long, env = "CENTAVO_SANDBOX", value_name = "on|off", num_args = 0..=1, default_missing_value = "on",
           value_parser = BoolishValueParser::new(), hide_possible_values = true)]
     pub sandbox: Option<bool>,
+    /// Where the played institutions keep their records: a directory that all servers of one
+    /// database share [default: sandbox in the data directory].
+    #[arg(long, env = "CENTAVO_SANDBOX_DIR", value_name = "DIR")]
+    pub sandbox_dir: Option<PathBuf>,
     /// How many parts the journal of a new store has, each with an order of its own; a store that
     /// has a journal keeps what it has [default: 1].
     #[arg(long, env = "CENTAVO_PARTITIONS", value_name = "1-64", value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -476,6 +480,8 @@ pub struct Settings {
     pub peers: Option<PeerSettings>,
     /// Whether the acquirer and the payment institution are simulated.
     pub sandbox: bool,
+    /// The directory of their records, where it is not the one in the data directory.
+    pub sandbox_dir: Option<PathBuf>,
     /// How many partitions a new store gets.
     pub partitions: NonZeroU16,
     /// Networks whose webhook addresses may be private and plain http.
@@ -674,6 +680,7 @@ impl ServeArgs {
             )?,
             peers,
             sandbox: self.sandbox.or(file.sandbox.map(Switch::is_on)).unwrap_or(false),
+            sandbox_dir: self.sandbox_dir.or(file.sandbox_dir),
             partitions: partitions(self.partitions.or(file.partitions))?,
             webhook_allow: networks(self.webhook_allow.or(file.webhook_allow).as_deref().unwrap_or_default())?,
             rate_limits,
@@ -702,6 +709,19 @@ impl ServeArgs {
             key: path(&mut self.peer_tls_key, &mut file.peer_tls_key),
             authority: path(&mut self.peer_tls_ca, &mut file.peer_tls_ca),
         }
+    }
+}
+
+impl Settings {
+    /// The directory of the records of a sandbox's institutions.
+    pub fn sandbox_folder(&self) -> PathBuf {
+        self.sandbox_dir.clone().unwrap_or_else(|| self.data.join("sandbox"))
+    }
+
+    /// Whether other processes may use that directory at the same time: those of one database, or
+    /// of one directory that was named.
+    pub fn shares_sandbox(&self) -> bool {
+        self.store.is_postgres() || self.sandbox_dir.is_some()
     }
 }
 
@@ -878,6 +898,7 @@ struct File {
     peer_tls_key: Option<PathBuf>,
     peer_tls_ca: Option<PathBuf>,
     sandbox: Option<Switch>,
+    sandbox_dir: Option<PathBuf>,
     partitions: Option<u16>,
     webhook_allow: Option<String>,
     rate_limit: Option<Switch>,
@@ -1094,6 +1115,7 @@ mod tests {
             (false, true, LogFormat::Text)
         );
         assert!(settings.webhook_allow.is_empty());
+        assert_eq!((settings.sandbox_folder(), settings.shares_sandbox()), (PathBuf::from("./data/sandbox"), false));
         assert_eq!((settings.ops_token, settings.master_key), (SecretSource::Data, SecretSource::Data));
     }
 
@@ -1161,6 +1183,21 @@ mod tests {
         }
         assert_eq!(serve(&["--rate-limit", "off"]).rate_limit, Some(false));
         assert!(Args::try_parse_from(["centavo", "serve", "--sandbox", "maybe"]).is_err());
+    }
+
+    #[test]
+    fn a_sandbox_that_others_may_have_too_is_shared() {
+        let database = "store = 'postgres://db/books'\ndata = '/srv/books'";
+        let cases: [(&str, &[&str], &str, bool); 4] = [
+            (database, &[], "/srv/books/sandbox", true),
+            (database, &["--sandbox-dir", "/shared"], "/shared", true),
+            ("sandbox_dir = '/shared'", &[], "/shared", true),
+            ("sandbox_dir = '/shared'", &["--sandbox-dir", "/other"], "/other", true),
+        ];
+        for (toml, flags, folder, is_shared) in cases {
+            let settings = with_file(toml, flags).unwrap();
+            assert_eq!((settings.sandbox_folder(), settings.shares_sandbox()), (PathBuf::from(folder), is_shared));
+        }
     }
 
     #[test]

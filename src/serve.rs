@@ -151,7 +151,7 @@ pub struct Running {
 /// Opens the data and begins to serve. Calls `progress` with the number of Records that were read
 /// so far, and their total.
 pub async fn start(settings: Settings, progress: impl Fn(u64, u64) + Send + 'static) -> Result<Running, StartError> {
-    let opened = settings.sandbox.then(|| Institutions::open(&settings.data.join("sandbox")));
+    let opened = settings.sandbox.then(|| Institutions::open(&settings.sandbox_folder(), settings.shares_sandbox()));
     let (institutions, rails) = opened.unzip();
     run(rails, institutions.map(Arc::new), settings, progress).await
 }

@@ -192,7 +192,7 @@ pub async fn pay(app: &App, charge: &Charge, context: CommandContext) -> Result<
     let received = app.engine.receive_pix(group, charge.id, end_to_end_id.clone(), context).await?;
     // A second payment that comes too late changes nothing.
     if matches!(received, Outcome::Recorded(_)) && !charge.was_paid_late {
-        note_payment(app, charge, &end_to_end_id, at);
+        note_payment(app, charge, end_to_end_id, at).await;
     }
     match received {
         Outcome::Recorded(PixPayment::TooLate(cancelled)) => {
@@ -204,10 +204,11 @@ pub async fn pay(app: &App, charge: &Charge, context: CommandContext) -> Result<
 }
 
 /// Has the PIX institution of the sandbox write a payment into its own records.
-fn note_payment(app: &App, charge: &Charge, end_to_end_id: &str, at: Timestamp) {
+async fn note_payment(app: &App, charge: &Charge, end_to_end_id: String, at: Timestamp) {
     let Some(institutions) = &app.institutions else { return };
-    if let Err(error) = institutions.pix.paid(charge.id, end_to_end_id, charge.terms.amount, at) {
-        tracing::error!(%error, "the records of the sandbox's PIX institution cannot be written");
+    let noted = institutions.pix.paid(charge.id, end_to_end_id, charge.terms.amount, at).await;
+    if let Err(error) = noted {
+        tracing::error!(%error, "a payment is not in the records of the sandbox's PIX institution");
     }
 }
 

@@ -17,7 +17,7 @@ use crate::http::caller::PathId;
 use crate::http::idempotency::KeyScope;
 use crate::http::json::{Checker, Raw, parse, parse_unread};
 use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Code, Problem, failed};
 use crate::http::reply::{ok, time};
 use crate::http::trace::spawn_blocking;
 use crate::ops::charges;
@@ -120,8 +120,8 @@ pub struct LieResponse {
 }
 
 /// Has an institution write a false line into the next file that it writes with any line, in place
-/// of the lie that it was told before. Its records stay true. Nothing is booked, and the order is
-/// forgotten when the server stops.
+/// of the lie that it was told before. Its records stay true, and nothing is booked. The order
+/// outlives a restart; where several processes have the institutions, any of them may get it.
 #[utoipa::path(post, path = "/ops/sandbox/lies", operation_id = "order_lie", request_body = LieRequest,
     responses((status = 200, body = LieResponse), (status = 503)))]
 pub async fn lie(State(app): State<Arc<App>>, Admin(_): Admin, sent: KeyedBody) -> Result<Response, Problem> {
@@ -143,7 +143,8 @@ pub async fn lie(State(app): State<Arc<App>>, Admin(_): Admin, sent: KeyedBody) 
         check.refuse::<()>("lie", "unknown", "só acquirer mente sobre fee e date".to_owned());
     }
     let (institution, lie, both) = check.finish_with(institution.zip(lie).zip(both).map(|((a, b), c)| (a, b, c)))?;
-    let institutions = app.institutions.as_ref().ok_or_else(|| Problem::new(Code::RailNotConfigured))?;
-    institutions.lies.order(both.0, both.1);
+    let institutions = app.institutions.clone().ok_or_else(|| Problem::new(Code::RailNotConfigured))?;
+    let ordered = spawn_blocking(move || institutions.lies.order(both.0, both.1)).await;
+    ordered.map_err(failed)?.map_err(failed)?;
     Ok(ok(LieResponse { institution, lie }))
 }

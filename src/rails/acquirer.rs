@@ -21,11 +21,12 @@ use ledger::time::Timestamp;
 
 use super::acquirer_books::{AcquirerBooks, Capture, Returned, first_payment_after};
 use super::bank_books::BankBooks;
+use super::folder_lock::ask;
 use super::lies::Lies;
 
 /// Simulated card acquirer.
 pub(super) struct SandboxAcquirer {
-    books: AcquirerBooks,
+    books: Arc<AcquirerBooks>,
 }
 
 /// Fate of a card's charge.
@@ -57,48 +58,46 @@ fn face(number: &str) -> (u32, u16) {
     (number.get(..6).and_then(|part| part.parse().ok()).unwrap_or_default(), last4.unwrap_or_default())
 }
 
+/// What the log calls it.
+const NAME: &str = "acquirer";
+
 impl SandboxAcquirer {
-    /// The acquirer, with its records in `folder`. It pays to the bank's account.
-    pub(super) fn new(folder: &Path, bank: Arc<BankBooks>, lies: Arc<Lies>) -> Self {
-        Self { books: AcquirerBooks::new(folder, bank, lies) }
+    /// The acquirer, with its records in `folder`. It pays to the bank's account. `is_shared`:
+    /// other processes keep the records too.
+    pub(super) fn new(folder: &Path, bank: Arc<BankBooks>, lies: Arc<Lies>, is_shared: bool) -> Self {
+        Self { books: Arc::new(AcquirerBooks::new(folder, bank, lies, is_shared)) }
     }
 
-    /// Captures a charge: it keeps the price list's MDR of the total. Debit is charged as one
-    /// installment.
-    fn capture(
+    /// Captures a charge, and gives what is made of the answer. `is_asked_again`: it may be
+    /// captured already.
+    fn capture<T: Send + 'static>(
         &self,
-        charge: ObjectId,
-        amount: Centavos,
-        method: PaymentMethod,
-        installments: u8,
-    ) -> Result<CardAnswer, RailError> {
-        let is_debit = method == PaymentMethod::DebitCard;
-        let installments = if is_debit { 1 } else { installments };
-        let mdr = Fees::default().mdr(installments).of(amount);
-        self.books.capture(Capture { charge, amount, mdr, installments, is_debit }).map_err(no_answer)?;
-        Ok(captured_for(charge, mdr))
+        capture: Capture,
+        is_asked_again: bool,
+        answer: impl Fn(CardAnswer) -> T + Send + 'static,
+    ) -> Call<'static, T> {
+        ask(&self.books, NAME, move |books, patience| {
+            let counts = books.capture(patience, capture, is_asked_again)?;
+            Ok(answer(captured_for(counts.charge, counts.mdr)))
+        })
     }
 
-    /// The same, of a charge that may be captured already.
-    fn captured(
-        &self,
-        charge: ObjectId,
-        amount: Centavos,
-        method: PaymentMethod,
-        installments: u8,
-    ) -> Result<CardAnswer, RailError> {
-        let known = self.books.captured(charge).map_err(no_answer)?;
-        known.map_or_else(
-            || self.capture(charge, amount, method, installments),
-            |capture| Ok(captured_for(charge, capture.mdr)),
-        )
-    }
-
-    fn take_back(&self, call: &Repay, is_dispute: bool) -> Result<RailStamp, RailError> {
+    fn take_back(&self, call: &Repay, is_dispute: bool) -> Call<'static, RailStamp> {
         let Repay { id, decided_at, charge, amount } = *call;
-        self.books.take_back(Returned { id, charge, amount, is_dispute }, decided_at).map_err(no_answer)?;
-        Ok(RailStamp { id: nsu(id), at: decided_at })
+        ask(&self.books, NAME, move |books, patience| {
+            books.take_back(patience, Returned { id, charge, amount, is_dispute }, decided_at)?;
+            Ok(RailStamp { id: nsu(id), at: decided_at })
+        })
     }
+}
+
+/// What is captured: the acquirer keeps the price list's MDR of the total. Debit is charged as one
+/// installment.
+fn capture_of(charge: ObjectId, amount: Centavos, method: PaymentMethod, installments: u8) -> Capture {
+    let is_debit = method == PaymentMethod::DebitCard;
+    let installments = if is_debit { 1 } else { installments };
+    let mdr = Fees::default().mdr(installments).of(amount);
+    Capture { charge, amount, mdr, installments, is_debit }
 }
 
 /// The answer for a captured charge: it is captured when it is asked for.
@@ -111,23 +110,20 @@ fn nsu(id: ObjectId) -> String {
     format!("{:012}", id.0 % 1_000_000_000_000)
 }
 
-fn no_answer(error: std::io::Error) -> RailError {
-    tracing::error!(%error, "the sandbox acquirer's records cannot be read or written");
-    RailError::NoAnswer
-}
-
 impl CardRail for SandboxAcquirer {
     fn charge(&self, call: ChargeCard) -> Call<'_, CardAnswer> {
         let (bin, last4) = match &call.card {
             ChargedCard::Given(card) => face(&card.number),
             ChargedCard::Kept(CardToken(token)) => face(token.strip_prefix(TOKEN_PREFIX).unwrap_or_default()),
         };
-        let answer = match script(bin, last4) {
-            Script::Approve => self.capture(call.charge, call.amount, call.method, call.installments),
-            Script::Refuse(refusal) => Ok(CardAnswer::Refused(refusal)),
-            Script::Silence => return Box::pin(std::future::pending()),
-        };
-        Box::pin(std::future::ready(answer))
+        match script(bin, last4) {
+            Script::Approve => {
+                let capture = capture_of(call.charge, call.amount, call.method, call.installments);
+                self.capture(capture, false, |answer| answer)
+            }
+            Script::Refuse(refusal) => Box::pin(std::future::ready(Ok(CardAnswer::Refused(refusal)))),
+            Script::Silence => Box::pin(std::future::pending()),
+        }
     }
 
     fn tokenize(&self, card: CardSecrets) -> Call<'_, CardToken> {
@@ -141,25 +137,28 @@ impl CardRail for SandboxAcquirer {
         let Some(CardFace { bin, last4, .. }) = open.card else {
             return Box::pin(std::future::ready(Err(RailError::NoAnswer)));
         };
-        let answer = match script(bin, last4) {
+        match script(bin, last4) {
             Script::Approve | Script::Silence => {
-                self.captured(charge, open.terms.amount, open.terms.method, open.terms.installments)
+                let capture = capture_of(charge, open.terms.amount, open.terms.method, open.terms.installments);
+                self.capture(capture, true, CardFate::Answered)
             }
-            Script::Refuse(refusal) => Ok(CardAnswer::Refused(refusal)),
-        };
-        Box::pin(std::future::ready(answer.map(CardFate::Answered)))
+            Script::Refuse(refusal) => {
+                let answer = CardFate::Answered(CardAnswer::Refused(refusal));
+                Box::pin(std::future::ready(Ok(answer)))
+            }
+        }
     }
 
     fn repay(&self, call: Repay) -> Call<'_, RailStamp> {
-        Box::pin(std::future::ready(self.take_back(&call, false)))
+        self.take_back(&call, false)
     }
 
     fn accept_dispute(&self, dispute: Repay) -> Call<'_, RailStamp> {
-        Box::pin(std::future::ready(self.take_back(&dispute, true)))
+        self.take_back(&dispute, true)
     }
 
     fn settlements(&self, after: SettlementCursor, now: Timestamp) -> Call<'_, Option<SettlementPage>> {
-        Box::pin(std::future::ready(self.books.page(after, now).map_err(no_answer)))
+        ask(&self.books, NAME, move |books, patience| books.page(patience, after, now))
     }
 
     fn settles_next(&self, now: Timestamp) -> Timestamp {
@@ -178,9 +177,9 @@ mod tests {
     #[tokio::test]
     async fn what_the_acquirer_has_said_stays_so() {
         let folder = tempfile::tempdir().unwrap();
-        let lies = Arc::new(Lies::default());
-        let bank = Arc::new(BankBooks::new(folder.path().join("bank"), "1", Arc::clone(&lies)));
-        let acquirer = SandboxAcquirer::new(folder.path(), bank, lies);
+        let lies = Arc::new(Lies::new(folder.path(), false));
+        let bank = Arc::new(BankBooks::new(folder.path().join("bank"), "1", Arc::clone(&lies), false));
+        let acquirer = SandboxAcquirer::new(folder.path(), bank, lies, false);
         let numbers = ["4111111111111111", "4000000000000002", "4000000000009995"];
         for (turn, number) in (1..).zip(numbers) {
             let (amount, installments, method) = (Centavos(10_000), 3, PaymentMethod::CreditCard);

@@ -4,17 +4,18 @@
 //!
 //! What comes for a day whose statement is written stands on the next day.
 
-use std::collections::BTreeSet;
-use std::fs::{File, OpenOptions, create_dir_all, read_dir, read_to_string, rename};
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::{read_dir, read_to_string};
+use std::io;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use chrono::NaiveDate;
 use ledger::money::Centavos;
-use parking_lot::Mutex;
 
+use super::folder_lock::{FolderLock, Patience};
 use super::lies::{Institution, Lie, Lies};
+use super::lines::{Lines, read_lines, write_whole};
 
 /// Prefix of the names of the files of lines.
 const LINES: &str = "lines-";
@@ -24,25 +25,26 @@ pub(super) struct BankBooks {
     folder: PathBuf,
     account: &'static str,
     lies: Arc<Lies>,
-    open: Mutex<Option<Open>>,
+    is_shared: bool,
+    lock: FolderLock<Known>,
 }
 
-struct Open {
+/// What is known of the records.
+struct Known {
     /// The last day whose statement is written.
     closed_through: Option<NaiveDate>,
     /// The balance at its end, centavos.
     balance: i64,
-    /// The balance with all lines, centavos.
-    holds: i64,
-    /// The day of the last line.
-    day: Option<OpenDay>,
+    /// The days after it that have lines.
+    days: BTreeMap<NaiveDate, OpenDay>,
 }
 
 struct OpenDay {
-    day: NaiveDate,
+    file: Lines,
+    /// Sum of its lines, centavos.
+    sum: i64,
     /// The references of its lines but PIX payments, each with whether money came in.
     seen: BTreeSet<(String, bool)>,
-    file: File,
 }
 
 #[derive(Clone)]
@@ -52,77 +54,155 @@ struct Line {
     reference: String,
 }
 
+impl Known {
+    /// The day under which something is booked: its own or, when the statement of that is written,
+    /// the next one.
+    fn open_day(&self, day: NaiveDate) -> NaiveDate {
+        day.max(self.closed_through.and_then(|closed| closed.succ_opt()).unwrap_or(day))
+    }
+
+    /// Reads what other processes have appended.
+    fn catch_up(&mut self) -> io::Result<()> {
+        self.days.values_mut().try_for_each(|day| {
+            let news = day.file.news()?;
+            day.add(&news);
+            Ok(())
+        })
+    }
+
+    fn holds(&self) -> i64 {
+        self.balance + self.days.values().map(|day| day.sum).sum::<i64>()
+    }
+}
+
+impl OpenDay {
+    fn add(&mut self, lines: &str) {
+        for Line { amount, text, reference } in lines.lines().filter_map(line_of) {
+            self.sum += amount;
+            if text != PIX_RECEIVED {
+                self.seen.insert((reference, amount > 0));
+            }
+        }
+    }
+}
+
 impl BankBooks {
-    /// The records in `folder`, of the account with this number.
-    pub(super) fn new(folder: PathBuf, account: &'static str, lies: Arc<Lies>) -> Self {
-        Self { folder, account, lies, open: Mutex::default() }
+    /// The records in `folder`, of the account with this number. `is_shared`: other processes keep
+    /// them too.
+    pub(super) fn new(folder: PathBuf, account: &'static str, lies: Arc<Lies>, is_shared: bool) -> Self {
+        let lock = FolderLock::new(folder.clone(), "lock", is_shared);
+        Self { folder, account, lies, is_shared, lock }
     }
 
     /// Moves money, once for each reference, way and day; `amount` is below zero when the account
     /// pays. `text` says what it is, without blanks. A PIX payment is booked at every call.
-    pub(super) fn book(&self, day: NaiveDate, text: &'static str, reference: &str, amount: Centavos) -> io::Result<()> {
-        let mut open = self.open.lock();
-        let open = self.opened(&mut open)?;
-        let after_closed = open.closed_through.and_then(|closed| closed.succ_opt());
-        let day = day.max(after_closed.unwrap_or(day));
-        if open.day.as_ref().is_none_or(|known| known.day != day) {
-            let known = self.lines(day)?.into_iter().filter(|line| line.text != PIX_RECEIVED);
-            let seen = known.map(|line| (line.reference, line.amount > 0)).collect();
-            let path = self.folder.join(format!("{LINES}{day}"));
-            let file = OpenOptions::new().create(true).append(true).open(path)?;
-            open.day = Some(OpenDay { day, seen, file });
+    pub(super) fn book(
+        &self,
+        patience: Patience,
+        day: NaiveDate,
+        text: &'static str,
+        reference: &str,
+        amount: Centavos,
+    ) -> io::Result<()> {
+        if amount == Centavos::ZERO {
+            return Ok(());
         }
-        let Open { day, holds, .. } = open;
-        let OpenDay { seen, file, .. } = day.as_mut().ok_or(io::ErrorKind::NotFound)?;
-        let mut is_new = || text == PIX_RECEIVED || seen.insert((reference.to_owned(), amount > Centavos::ZERO));
-        if amount != Centavos::ZERO && is_new() {
-            *holds += amount.0;
-            file.write_all(format!("{} {text} {reference}\n", amount.0).as_bytes())?;
-        }
-        Ok(())
+        self.lock.turn(
+            patience,
+            || self.read(),
+            |turn| {
+                turn.known.catch_up()?;
+                let day = turn.known.open_day(day);
+                if !turn.known.days.contains_key(&day) {
+                    // Others know of no file that was not there.
+                    turn.announce()?;
+                    turn.known.days.insert(day, self.open_day(day)?);
+                }
+                let open = turn.known.days.get_mut(&day).ok_or(io::ErrorKind::NotFound)?;
+                let is_known =
+                    text != PIX_RECEIVED && open.seen.contains(&(reference.to_owned(), amount > Centavos::ZERO));
+                if !is_known {
+                    let line = format!("{} {text} {reference}\n", amount.0);
+                    open.file.append(&line)?;
+                    open.add(&line);
+                }
+                Ok(())
+            },
+        )
     }
 
     /// The balance with all lines, centavos.
-    pub(super) fn holds(&self) -> io::Result<Centavos> {
-        Ok(Centavos(self.opened(&mut self.open.lock())?.holds))
+    pub(super) fn holds(&self, patience: Patience) -> io::Result<Centavos> {
+        self.lock.turn(
+            patience,
+            || self.read(),
+            |turn| {
+                turn.known.catch_up()?;
+                Ok(Centavos(turn.known.holds()))
+            },
+        )
     }
 
-    /// Whether a line of a day has this reference.
-    pub(super) fn has(&self, day: NaiveDate, reference: &str) -> io::Result<bool> {
-        Ok(self.lines(day)?.iter().any(|line| line.reference == reference))
+    /// Whether something with this reference was booked under a day from `first` to `last`, or
+    /// under the day after when the statement of that was written.
+    pub(super) fn has(&self, patience: Patience, [first, last]: [NaiveDate; 2], reference: &str) -> io::Result<bool> {
+        self.lock.turn(
+            patience,
+            || self.read(),
+            |turn| {
+                let last = turn.known.open_day(last);
+                for day in first.iter_days().take_while(|day| *day <= last) {
+                    if self.lines(day)?.iter().any(|line| line.reference == reference) {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            },
+        )
     }
 
     /// Writes the statements of the days before `today` that have none yet.
-    pub(super) fn close_days_before(&self, today: NaiveDate) -> io::Result<()> {
-        let mut open = self.open.lock();
-        let open = self.opened(&mut open)?;
-        for day in self.days_after(open.closed_through)?.range(..today).copied() {
-            let lines = self.lines(day)?;
-            let balance = open.balance + lines.iter().map(|line| line.amount).sum::<i64>();
-            self.write(&format!("{}-{day}.ofx", self.account), &self.statement(day, lines, balance))?;
-            self.write("closed", &format!("{day} {balance}\n"))?;
-            (open.closed_through, open.balance) = (Some(day), balance);
-        }
-        Ok(())
+    pub(super) fn close_days_before(&self, patience: Patience, today: NaiveDate) -> io::Result<()> {
+        self.lock.turn(
+            patience,
+            || self.read(),
+            |turn| {
+                while let Some(day) = turn.known.days.keys().next().copied().filter(|day| *day < today) {
+                    let lines = self.lines(day)?;
+                    let balance = turn.known.balance + lines.iter().map(|line| line.amount).sum::<i64>();
+                    let statement = self.statement(patience, day, lines, balance)?;
+                    turn.announce()?;
+                    write_whole(&self.folder, &format!("{}-{day}.ofx", self.account), &statement)?;
+                    write_whole(&self.folder, "closed", &format!("{day} {balance}\n"))?;
+                    (turn.known.closed_through, turn.known.balance) = (Some(day), balance);
+                    turn.known.days.remove(&day);
+                }
+                Ok(())
+            },
+        )
     }
 
-    fn opened<'a>(&self, open: &'a mut Option<Open>) -> io::Result<&'a mut Open> {
-        if open.is_none() {
-            create_dir_all(&self.folder)?;
-            let closed = match read_to_string(self.folder.join("closed")) {
-                Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
-                closed => closed?,
-            };
-            let closed = closed.trim().split_once(' ');
-            let closed = closed.and_then(|(day, balance)| Some((day.parse().ok()?, balance.parse().ok()?)));
-            let (closed_through, balance) = closed.map_or((None, 0), |(day, balance)| (Some(day), balance));
-            let mut holds = balance;
-            for day in self.days_after(closed_through)? {
-                holds += self.lines(day)?.iter().map(|line| line.amount).sum::<i64>();
-            }
-            *open = Some(Open { closed_through, balance, holds, day: None });
-        }
-        open.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
+    fn read(&self) -> io::Result<Known> {
+        let closed = match read_to_string(self.folder.join("closed")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+            closed => closed?,
+        };
+        let closed = closed.trim().split_once(' ');
+        let closed = closed.and_then(|(day, balance)| Some((day.parse().ok()?, balance.parse().ok()?)));
+        let (closed_through, balance) = closed.map_or((None, 0), |(day, balance)| (Some(day), balance));
+        let days = self.days_after(closed_through)?.into_iter().map(|day| Ok((day, self.open_day(day)?)));
+        Ok(Known { closed_through, balance, days: days.collect::<io::Result<_>>()? })
+    }
+
+    fn open_day(&self, day: NaiveDate) -> io::Result<OpenDay> {
+        let (file, lines) = Lines::open(&self.path(day), self.is_shared)?;
+        let mut open = OpenDay { file, sum: 0, seen: BTreeSet::new() };
+        open.add(&lines);
+        Ok(open)
+    }
+
+    fn path(&self, day: NaiveDate) -> PathBuf {
+        self.folder.join(format!("{LINES}{day}"))
     }
 
     /// The days with lines after a day; all of them after none.
@@ -136,27 +216,12 @@ impl BankBooks {
         Ok(days)
     }
 
-    /// The lines of a day. One that a power cut left without an end is passed over.
     fn lines(&self, day: NaiveDate) -> io::Result<Vec<Line>> {
-        let text = match read_to_string(self.folder.join(format!("{LINES}{day}"))) {
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-            text => text?,
-        };
-        let line_of = |line: &str| {
-            let mut parts = line.strip_suffix('\n')?.splitn(3, ' ');
-            let (amount, text, reference) = (parts.next()?.parse().ok()?, parts.next()?, parts.next()?);
-            let text = TEXTS.into_iter().find(|known| *known == text)?;
-            Some(Line { amount, text, reference: reference.to_owned() })
-        };
-        Ok(text.split_inclusive('\n').filter_map(line_of).collect())
+        Ok(read_lines(&self.path(day))?.lines().filter_map(line_of).collect())
     }
 
-    fn write(&self, name: &str, text: &str) -> io::Result<()> {
-        write_whole(&self.folder, name, text)
-    }
-
-    fn statement(&self, day: NaiveDate, mut lines: Vec<Line>, balance: i64) -> String {
-        if let Some(lie) = self.lies.take(Institution::Bank).filter(|_| !lines.is_empty()) {
+    fn statement(&self, patience: Patience, day: NaiveDate, mut lines: Vec<Line>, balance: i64) -> io::Result<String> {
+        if let Some(lie) = self.lies.take(patience, Institution::Bank)?.filter(|_| !lines.is_empty()) {
             lie.tell(&mut lines, |lie, line| match lie {
                 Lie::Added => "INVENTED".clone_into(&mut line.reference),
                 _ => line.amount += 1,
@@ -188,8 +253,15 @@ impl BankBooks {
             cents / 100,
             cents % 100
         );
-        text
+        Ok(text)
     }
+}
+
+fn line_of(line: &str) -> Option<Line> {
+    let mut parts = line.splitn(3, ' ');
+    let (amount, text, reference) = (parts.next()?.parse().ok()?, parts.next()?, parts.next()?);
+    let text = TEXTS.into_iter().find(|known| *known == text)?;
+    Some(Line { amount, text, reference: reference.to_owned() })
 }
 
 /// Texts of the lines.
@@ -205,13 +277,3 @@ pub(super) const PIX_RETURNED: &str = "PIX-DEVOLVIDO";
 /// A PIX transfer.
 pub(super) const PIX_SENT: &str = "PIX-ENVIADO";
 const TEXTS: [&str; 6] = [BATCH, TRANSFER, RETURNED, PIX_RECEIVED, PIX_RETURNED, PIX_SENT];
-
-/// Writes a file, which is there whole or not at all.
-pub(super) fn write_whole(folder: &Path, name: &str, text: &str) -> io::Result<()> {
-    let new = folder.join("new");
-    let mut out = File::create(&new)?;
-    out.write_all(text.as_bytes())?;
-    out.sync_all()?;
-    rename(&new, folder.join(name))?;
-    File::open(folder)?.sync_all()
-}

@@ -1,10 +1,14 @@
 //! Lies of the sandbox's institutions: an operator tells one of them to write a false line into the
 //! next file that it writes. Its records, and so what the engine books, stay true. A lie that is
-//! still to be told is forgotten when the server stops.
+//! still to be told stands in a file, so that each process that uses the institution knows it.
 
 use std::collections::BTreeMap;
+use std::fs::remove_file;
+use std::io;
+use std::path::{Path, PathBuf};
 
-use parking_lot::Mutex;
+use super::folder_lock::{FolderLock, Patience};
+use super::lines::{read_lines, write_whole};
 
 /// An institution that writes files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,10 +43,15 @@ impl Institution {
     /// The names of the interface, in order.
     pub const NAMES: [&str; 3] = ["acquirer", "pix", "bank"];
 
+    const ALL: [Self; 3] = [Self::Acquirer, Self::Pix, Self::Bank];
+
     /// The institution of a name.
     pub fn named(name: &str) -> Option<Self> {
-        let all = [Self::Acquirer, Self::Pix, Self::Bank];
-        all.into_iter().zip(Self::NAMES).find(|(_, known)| *known == name).map(|(institution, _)| institution)
+        Self::ALL.into_iter().find(|known| known.name() == name)
+    }
+
+    fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
     }
 }
 
@@ -55,10 +64,15 @@ impl Lie {
     /// The names of the interface, in order.
     pub const NAMES: [&str; 6] = ["amount", "fee", "date", "missing", "added", "twice"];
 
+    const ALL: [Self; 6] = [Self::Amount, Self::Fee, Self::Date, Self::Missing, Self::Added, Self::Twice];
+
     /// The lie of a name.
     pub fn named(name: &str) -> Option<Self> {
-        let all = [Self::Amount, Self::Fee, Self::Date, Self::Missing, Self::Added, Self::Twice];
-        all.into_iter().zip(Self::NAMES).find(|(_, known)| *known == name).map(|(lie, _)| lie)
+        Self::ALL.into_iter().find(|known| known.name() == name)
+    }
+
+    fn name(self) -> &'static str {
+        Self::NAMES[self as usize]
     }
 
     /// Changes the lines of a file, of which there is at least one. `change` makes a line false:
@@ -78,18 +92,63 @@ impl Lie {
     }
 }
 
+/// The file of the lies that are still to be told.
+const FILE: &str = "lies";
+
 /// The lies that are still to be told, one of each institution.
-#[derive(Debug, Default)]
-pub struct Lies(Mutex<BTreeMap<Institution, Lie>>);
+pub struct Lies {
+    folder: PathBuf,
+    lock: FolderLock<()>,
+}
 
 impl Lies {
-    /// Has an institution lie in its next file, in place of what it was told before.
-    pub fn order(&self, institution: Institution, lie: Lie) {
-        self.0.lock().insert(institution, lie);
+    pub(super) fn new(folder: &Path, is_shared: bool) -> Self {
+        Self { folder: folder.to_owned(), lock: FolderLock::new(folder.to_owned(), "lies-lock", is_shared) }
+    }
+
+    /// Has an institution lie in its next file, in place of what it was told before. It waits for
+    /// the disk.
+    pub fn order(&self, institution: Institution, lie: Lie) -> io::Result<()> {
+        self.change(Patience::LONG, |lies| {
+            lies.insert(institution, lie);
+        })
     }
 
     /// The lie for a file that is about to be written. It is taken once.
-    pub fn take(&self, institution: Institution) -> Option<Lie> {
-        self.0.lock().remove(&institution)
+    pub(super) fn take(&self, patience: Patience, institution: Institution) -> io::Result<Option<Lie>> {
+        if !self.folder.join(FILE).exists() {
+            return Ok(None);
+        }
+        self.change(patience, |lies| lies.remove(&institution))
     }
+
+    fn change<T>(
+        &self,
+        patience: Patience,
+        change: impl FnOnce(&mut BTreeMap<Institution, Lie>) -> T,
+    ) -> io::Result<T> {
+        self.lock.turn(
+            patience,
+            || Ok(()),
+            |_| {
+                let mut lies: BTreeMap<_, _> =
+                    read_lines(&self.folder.join(FILE))?.lines().filter_map(parsed).collect();
+                let before = lies.clone();
+                let given = change(&mut lies);
+                if lies.is_empty() && !before.is_empty() {
+                    remove_file(self.folder.join(FILE))?;
+                } else if lies != before {
+                    let lines =
+                        lies.iter().map(|(institution, lie)| format!("{} {}\n", institution.name(), lie.name()));
+                    write_whole(&self.folder, FILE, &lines.collect::<String>())?;
+                }
+                Ok(given)
+            },
+        )
+    }
+}
+
+fn parsed(line: &str) -> Option<(Institution, Lie)> {
+    let (institution, lie) = line.split_once(' ')?;
+    Some((Institution::named(institution)?, Lie::named(lie)?))
 }

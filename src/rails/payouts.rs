@@ -4,10 +4,10 @@
 //! a crash.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions, create_dir_all, read};
-use std::io::{self, Write as _};
+use std::fs::File;
+use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actors::rails::{Call, Destination, PayoutAnswer, PayoutRail, RailError, SendPayout};
@@ -20,22 +20,28 @@ use ledger::time::Timestamp;
 use super::bank_books::{BankBooks, PIX_SENT, RETURNED, TRANSFER};
 use super::days::day_of;
 use super::end_to_end_id::end_to_end_id;
+use super::folder_lock::{FolderLock, Patience, ask};
+use super::lines::Lines;
 
 /// How long a transfer without an answer stays under way, milliseconds of the sandbox clock.
 const SILENCE_MS: i64 = 60_000;
 
-/// The payout institution, with the transfers that it carried out.
-pub(super) struct SandboxPayouts {
-    path: PathBuf,
+/// The payout institution as a rail.
+pub(super) struct SandboxPayouts(Arc<PayoutBooks>);
+
+/// The transfers that it carried out.
+struct PayoutBooks {
+    folder: PathBuf,
     /// The account from which transfers to bank accounts are paid while it holds enough.
     settlement: Arc<BankBooks>,
     /// The account from which transfers to PIX keys are paid, and those that the other lacks.
     pix: Arc<BankBooks>,
-    carried_out: Mutex<Option<CarriedOut>>,
+    is_shared: bool,
+    lock: FolderLock<CarriedOut>,
 }
 
 struct CarriedOut {
-    file: File,
+    file: Lines,
     /// The account that each transfer left.
     left: BTreeMap<ObjectId, PayoutBank>,
 }
@@ -87,55 +93,57 @@ fn failed(to: &Destination) -> PayoutAnswer {
 
 impl SandboxPayouts {
     /// The institution, with its file in `folder`, and the bank's accounts that it pays from.
-    pub(super) fn new(folder: &Path, settlement: Arc<BankBooks>, pix: Arc<BankBooks>) -> Self {
-        Self { path: folder.join("payouts"), settlement, pix, carried_out: Mutex::default() }
+    /// `is_shared`: other processes keep the file too.
+    pub(super) fn new(folder: &Path, settlement: Arc<BankBooks>, pix: Arc<BankBooks>, is_shared: bool) -> Self {
+        let lock = FolderLock::new(folder.to_owned(), "payouts-lock", is_shared);
+        Self(Arc::new(PayoutBooks { folder: folder.to_owned(), settlement, pix, is_shared, lock }))
     }
+}
 
+impl PayoutBooks {
     /// Carries a transfer out, once: the line is durable before this returns. Gives the account
     /// that the money left.
-    fn carry_out(&self, call: &SendPayout) -> io::Result<PayoutBank> {
-        let mut carried_out = self.carried_out.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = match &mut *carried_out {
-            Some(known) => known,
-            none => none.insert(CarriedOut::open(&self.path)?),
-        };
+    fn carry_out(&self, patience: Patience, call: &SendPayout) -> io::Result<PayoutBank> {
+        self.lock.turn(patience, || self.read(), |turn| self.carry_out_once(patience, turn.known, call))
+    }
+
+    fn carry_out_once(&self, patience: Patience, known: &mut CarriedOut, call: &SendPayout) -> io::Result<PayoutBank> {
+        known.catch_up()?;
         if let Some(from) = known.left.get(&call.id) {
             // An earlier release wrote no account: one to a PIX key has left the PIX account.
             return Ok(if matches!(call.to, Destination::PixKey(_)) { PayoutBank::Pix } else { *from });
         }
-        let (from, day) = (self.account_of(call)?, day_of(call.ordered_at.0));
-        match &call.to {
-            Destination::PixKey(_) => {
-                self.pix.book(day, PIX_SENT, &transfer_end_to_end_id(call.id), -call.amount)?;
-            }
-            Destination::Account(_) => self.bank(from).book(day, TRANSFER, &transfer_id(call.id), -call.amount)?,
-        }
+        let (from, day) = (self.account_of(patience, call)?, day_of(call.ordered_at.0));
+        let (text, reference) = match &call.to {
+            Destination::PixKey(_) => (PIX_SENT, transfer_end_to_end_id(call.id)),
+            Destination::Account(_) => (TRANSFER, transfer_id(call.id)),
+        };
+        self.bank(from).book(patience, day, text, &reference, -call.amount)?;
         let (id, name) = (call.id.uuid(), name_of(from));
-        let line = format!("{id} {} {} {name}\n", call.amount, transfer_end_to_end_id(call.id));
-        known.file.write_all(line.as_bytes())?;
-        known.file.sync_data()?;
+        known.file.append(&format!("{id} {} {} {name}\n", call.amount, transfer_end_to_end_id(call.id)))?;
+        known.file.sync()?;
         known.left.insert(call.id, from);
         Ok(from)
     }
 
     /// The account that pays a transfer. A transfer whose line at the bank was written before a
     /// crash has left the account that has the line.
-    fn account_of(&self, call: &SendPayout) -> io::Result<PayoutBank> {
-        if matches!(call.to, Destination::PixKey(_))
-            || self.pix.has(day_of(call.ordered_at.0), &transfer_id(call.id))?
-        {
+    fn account_of(&self, patience: Patience, call: &SendPayout) -> io::Result<PayoutBank> {
+        let days = [day_of(call.ordered_at.0); 2];
+        let is_pix = matches!(call.to, Destination::PixKey(_));
+        if is_pix || self.pix.has(patience, days, &transfer_id(call.id))? {
             return Ok(PayoutBank::Pix);
         }
-        if self.settlement.has(day_of(call.ordered_at.0), &transfer_id(call.id))? {
+        if self.settlement.has(patience, days, &transfer_id(call.id))? {
             return Ok(PayoutBank::Settlement);
         }
-        self.with_enough(call.amount)
+        self.with_enough(patience, call.amount)
     }
 
     /// The account from which a transfer to a bank account is paid: the settlement account, unless
     /// only the PIX account holds enough.
-    fn with_enough(&self, amount: Centavos) -> io::Result<PayoutBank> {
-        let is_short = self.settlement.holds()? < amount && self.pix.holds()? >= amount;
+    fn with_enough(&self, patience: Patience, amount: Centavos) -> io::Result<PayoutBank> {
+        let is_short = self.settlement.holds(patience)? < amount && self.pix.holds(patience)? >= amount;
         Ok(if is_short { PayoutBank::Pix } else { PayoutBank::Settlement })
     }
 
@@ -146,8 +154,8 @@ impl SandboxPayouts {
         }
     }
 
-    fn answer(&self, call: &SendPayout) -> Result<PayoutAnswer, RailError> {
-        let from = self.carry_out(call).map_err(unwritten)?;
+    fn answer(&self, patience: Patience, call: &SendPayout) -> io::Result<PayoutAnswer> {
+        let from = self.carry_out(patience, call)?;
         Ok(PayoutAnswer::Processed {
             transfer_id: transfer_id(call.id),
             end_to_end_id: transfer_end_to_end_id(call.id),
@@ -156,13 +164,51 @@ impl SandboxPayouts {
         })
     }
 
-    /// Gives a transfer back to the account that it had left.
-    fn give_back(&self, call: &SendPayout, now: Timestamp) -> io::Result<PayoutAnswer> {
-        let to = self.carry_out(call)?;
-        self.bank(to).book(day_of(now.0), RETURNED, &call.id.txid(), call.amount)?;
+    /// Gives a transfer back, once, to the account that it had left.
+    fn give_back(&self, patience: Patience, call: &SendPayout, now: Timestamp) -> io::Result<PayoutAnswer> {
+        let give_back = |known: &mut CarriedOut| {
+            let to = self.carry_out_once(patience, known, call)?;
+            let (days, reference) = ([call.ordered_at, now].map(|at| day_of(at.0)), call.id.txid());
+            if !self.bank(to).has(patience, days, &reference)? {
+                self.bank(to).book(patience, days[1], RETURNED, &reference, call.amount)?;
+            }
+            Ok(to)
+        };
+        let to = self.lock.turn(patience, || self.read(), |turn| give_back(turn.known))?;
         let reason = "O banco devolveu a transferência: conta inexistente".to_owned();
         let stamp = RailStamp { id: format!("{}-R", transfer_id(call.id)), at: now };
         Ok(PayoutAnswer::Returned { reason, stamp, to })
+    }
+
+    /// Reads the file, whose name is made durable before any line. A last line that a crash cut
+    /// off, or of which the disk lacks a part, belongs to a transfer without an answer: it is
+    /// removed, and written again.
+    fn read(&self) -> io::Result<CarriedOut> {
+        let (file, lines) = Lines::open(&self.folder.join("payouts"), self.is_shared)?;
+        for named in [Some(self.folder.as_path()), self.folder.parent()].into_iter().flatten() {
+            File::open(named)?.sync_all()?;
+        }
+        let mut known = CarriedOut { file, left: BTreeMap::new() };
+        known.add(&lines)?;
+        Ok(known)
+    }
+}
+
+impl CarriedOut {
+    /// Reads the lines of other processes.
+    fn catch_up(&mut self) -> io::Result<()> {
+        let news = self.file.news()?;
+        self.add(&news)
+    }
+
+    /// Adds lines that were found. They are made durable: the process that wrote them may have
+    /// ended before it did.
+    fn add(&mut self, lines: &str) -> io::Result<()> {
+        if !lines.is_empty() {
+            self.file.sync()?;
+        }
+        self.left.extend(lines.lines().filter_map(transfer_of));
+        Ok(())
     }
 }
 
@@ -173,41 +219,9 @@ fn name_of(account: PayoutBank) -> &'static str {
     }
 }
 
-fn unwritten(error: io::Error) -> RailError {
-    tracing::error!(%error, "the sandbox's record of payouts cannot be written");
-    RailError::NoAnswer
-}
-
-impl CarriedOut {
-    /// Opens the file, whose name is made durable before any line. A last line that a crash cut
-    /// off, or of which the disk lacks a part, belongs to a transfer without an answer: it is
-    /// removed, and written again.
-    fn open(path: &Path) -> io::Result<Self> {
-        let folder = path.parent().unwrap_or(Path::new("."));
-        create_dir_all(folder)?;
-        let file = OpenOptions::new().create(true).append(true).open(path)?;
-        for named in [Some(folder), folder.parent()].into_iter().flatten() {
-            File::open(named)?.sync_all()?;
-        }
-        let bytes = read(path)?;
-        let (mut whole_bytes, mut left) = (0, BTreeMap::new());
-        for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-            let Some((id, from)) = transfer_of(line) else { break };
-            left.insert(id, from);
-            whole_bytes += line.len();
-        }
-        if whole_bytes < bytes.len() {
-            file.set_len(whole_bytes as u64)?;
-            file.sync_data()?;
-        }
-        Ok(Self { file, left })
-    }
-}
-
 /// The transfer of a line, and the account that it left; none when the line is not whole. Lines of
 /// earlier builds do not name the account: all withdrawals left the settlement account.
-fn transfer_of(line: &[u8]) -> Option<(ObjectId, PayoutBank)> {
-    let line = str::from_utf8(line).ok()?.strip_suffix('\n')?;
+fn transfer_of(line: &str) -> Option<(ObjectId, PayoutBank)> {
     let mut parts = line.split(' ');
     let (id, amount, end_to_end) = (ObjectId::parse(parts.next()?)?, parts.next()?, parts.next()?);
     let from = match parts.next() {
@@ -218,6 +232,9 @@ fn transfer_of(line: &[u8]) -> Option<(ObjectId, PayoutBank)> {
     is_whole.then_some((id, from))
 }
 
+/// What the log calls it.
+const NAME: &str = "payout institution";
+
 impl PayoutRail for SandboxPayouts {
     fn send(&self, call: SendPayout) -> Call<'_, PayoutAnswer> {
         let answer = match (script(&call.to), &call.to) {
@@ -226,7 +243,9 @@ impl PayoutRail for SandboxPayouts {
             (Script::Fail, Destination::Account(_)) => Ok(failed(&call.to)),
             // A bank transfer is carried out at once; a PIX is accepted, and `find` asks for its
             // result.
-            (_, Destination::Account(_)) => self.answer(&call),
+            (_, Destination::Account(_)) => {
+                return ask(&self.0, NAME, move |books, patience| books.answer(patience, &call));
+            }
             (_, Destination::PixKey(_)) => {
                 let (at, from) = (call.ordered_at, PayoutBank::Pix);
                 Ok(PayoutAnswer::Taken { transfer_id: transfer_id(call.id), at, from })
@@ -240,16 +259,18 @@ impl PayoutRail for SandboxPayouts {
             Script::Refuse => Ok(PayoutAnswer::NotTaken),
             Script::Fail => Ok(failed(&call.to)),
             Script::Return if now.0 >= call.ordered_at.0 + RETURNED_AFTER_MS => {
-                self.give_back(&call, now).map_err(unwritten)
+                return ask(&self.0, NAME, move |books, patience| books.give_back(patience, &call, now));
             }
             Script::Silence if now.0 < call.id.created_at().0 + SILENCE_MS => Err(RailError::NoAnswer),
-            Script::Silence | Script::Process | Script::Return => self.answer(&call),
+            Script::Silence | Script::Process | Script::Return => {
+                return ask(&self.0, NAME, move |books, patience| books.answer(patience, &call));
+            }
         };
         Box::pin(std::future::ready(answer))
     }
 
     fn pays_withdrawal_from(&self, amount: Centavos) -> PayoutBank {
-        self.with_enough(amount).unwrap_or(PayoutBank::Settlement)
+        self.0.with_enough(Patience::SHORT, amount).unwrap_or(PayoutBank::Settlement)
     }
 
     /// The sandbox knows of a transfer as soon as it is ordered.
@@ -269,6 +290,8 @@ fn transfer_end_to_end_id(id: ObjectId) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::read;
+
     use actors::testkit::rails as conformance;
     use ledger::personal::{BankAccount, PixDestination};
 
@@ -276,8 +299,9 @@ mod tests {
     use super::*;
 
     fn opened(folder: &Path) -> SandboxPayouts {
-        let account = |name| Arc::new(BankBooks::new(folder.join(name), name, Arc::new(Lies::default())));
-        SandboxPayouts::new(folder, account("settlement"), account("pix"))
+        let lies = Arc::new(Lies::new(folder, false));
+        let account = |name| Arc::new(BankBooks::new(folder.join(name), name, Arc::clone(&lies), false));
+        SandboxPayouts::new(folder, account("settlement"), account("pix"), false)
     }
 
     #[tokio::test]
@@ -307,20 +331,21 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("payouts");
         let call = |id| SendPayout {
-            id: ObjectId(id),
+            id: ObjectId(8_u128 << 76 | 2_u128 << 62 | id),
             amount: Centavos(500),
             to: Destination::Account(BankAccount::default()),
             ordered_at: Timestamp(0),
         };
         let both = |cut: &dyn Fn(&mut Vec<u8>)| {
             for id in [1, 2] {
-                opened(folder.path()).carry_out(&call(id)).unwrap();
+                opened(folder.path()).0.carry_out(Patience::NONE, &call(id)).unwrap();
             }
             let whole = read(&path).unwrap();
+            assert_eq!(whole.iter().filter(|byte| **byte == b'\n').count(), 2, "a line each");
             let mut damaged = whole.clone();
             cut(&mut damaged);
             std::fs::write(&path, damaged).unwrap();
-            opened(folder.path()).carry_out(&call(2)).unwrap();
+            opened(folder.path()).0.carry_out(Patience::NONE, &call(2)).unwrap();
             assert_eq!(read(&path).unwrap(), whole);
         };
         both(&|_| {});

@@ -5,8 +5,8 @@
 //! power cut the last ones may be missing.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::{OpenOptions, create_dir_all, read_dir, read_to_string};
-use std::io::{self, Write as _};
+use std::fs::read_dir;
+use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -16,13 +16,14 @@ use ledger::id::ObjectId;
 use ledger::money::Centavos;
 use ledger::record::RailStamp;
 use ledger::time::Timestamp;
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::bank_books::{BankBooks, PIX_RECEIVED, PIX_RETURNED, write_whole};
+use super::bank_books::{BankBooks, PIX_RECEIVED, PIX_RETURNED};
 use super::days::{begin_ms, day_of, instant};
 use super::end_to_end_id::end_to_end_id;
+use super::folder_lock::{FolderLock, Patience, ask};
 use super::lies::{Institution, Lie, Lies};
+use super::lines::{Lines, read_lines, write_whole};
 
 const PAYMENTS: &str = "payments-";
 const RETURNS: &str = "returns";
@@ -33,15 +34,25 @@ pub struct PixBooks {
     folder: PathBuf,
     bank: Arc<BankBooks>,
     lies: Arc<Lies>,
-    open: Mutex<Option<Open>>,
+    is_shared: bool,
+    lock: FolderLock<Known>,
 }
 
-#[derive(Default)]
-struct Open {
+/// What is known of the records.
+struct Known {
+    returns: Lines,
     /// The returns that are on record.
     returned: BTreeSet<ObjectId>,
     /// The last day whose list is written.
     closed_through: Option<NaiveDate>,
+    /// The file of payments that was written last, by its day.
+    payments: Option<(NaiveDate, Lines)>,
+}
+
+impl Known {
+    fn add_returns(&mut self, lines: &str) {
+        self.returned.extend(lines.lines().filter_map(return_of).map(|(_, returned)| returned.id));
+    }
 }
 
 /// A payment, as it is on record.
@@ -62,112 +73,142 @@ struct SentBack {
 }
 
 impl PixBooks {
-    pub(super) fn new(folder: PathBuf, bank: Arc<BankBooks>, lies: Arc<Lies>) -> Self {
-        Self { folder, bank, lies, open: Mutex::default() }
+    /// The records in `folder`. `is_shared`: other processes keep them too.
+    pub(super) fn new(folder: PathBuf, bank: Arc<BankBooks>, lies: Arc<Lies>, is_shared: bool) -> Self {
+        let lock = FolderLock::new(folder.clone(), "lock", is_shared);
+        Self { folder, bank, lies, is_shared, lock }
     }
 
     /// Records that a payer paid a code. The payment stands under the day of `at`, or on the next
-    /// day whose list is still to be written.
-    pub fn paid(&self, charge: ObjectId, end_to_end_id: &str, amount: Centavos, at: Timestamp) -> io::Result<()> {
-        let mut open = self.open.lock();
-        let open = self.opened(&mut open)?;
-        let day = day_of(at.0);
-        let after_closed = open.closed_through.and_then(|closed| closed.succ_opt());
-        let day = day.max(after_closed.unwrap_or(day));
-        let line = format!("{} {end_to_end_id} {amount} {}\n", charge.uuid(), at.0.max(begin_ms(day)));
-        self.append(&format!("{PAYMENTS}{day}"), &line)?;
-        self.bank.book(day, PIX_RECEIVED, end_to_end_id, amount)
+    /// day whose list is still to be written. An error is in the log.
+    pub async fn paid(
+        self: &Arc<Self>,
+        charge: ObjectId,
+        end_to_end_id: String,
+        amount: Centavos,
+        at: Timestamp,
+    ) -> Result<(), RailError> {
+        let note = move |books: &Self, patience| books.note(patience, charge, &end_to_end_id, amount, at);
+        ask(self, NAME, note).await
+    }
+
+    fn note(
+        &self,
+        patience: Patience,
+        charge: ObjectId,
+        end_to_end_id: &str,
+        amount: Centavos,
+        at: Timestamp,
+    ) -> io::Result<()> {
+        self.lock.turn(
+            patience,
+            || self.read(),
+            |turn| {
+                let day = day_of(at.0);
+                let after_closed = turn.known.closed_through.and_then(|closed| closed.succ_opt());
+                let day = day.max(after_closed.unwrap_or(day));
+                if turn.known.payments.as_ref().is_none_or(|(known, _)| *known != day) {
+                    let path = self.folder.join(format!("{PAYMENTS}{day}"));
+                    turn.known.payments = Some((day, Lines::open_at_end(&path, self.is_shared)?));
+                }
+                let (_, payments) = turn.known.payments.as_mut().ok_or(io::ErrorKind::NotFound)?;
+                self.bank.book(patience, day, PIX_RECEIVED, end_to_end_id, amount)?;
+                let at_ms = at.0.max(begin_ms(day));
+                payments.append(&format!("{} {end_to_end_id} {amount} {at_ms}\n", charge.uuid()))
+            },
+        )
     }
 
     /// Writes the lists of the days before `today` that have none yet.
-    pub(super) fn close_days_before(&self, today: NaiveDate) -> io::Result<()> {
-        let mut open = self.open.lock();
-        let open = self.opened(&mut open)?;
-        let mut days = BTreeSet::new();
-        for entry in read_dir(&self.folder)? {
-            let name = entry?.file_name();
-            let day = name.to_str().and_then(|name| name.strip_prefix(PAYMENTS)?.parse::<NaiveDate>().ok());
-            days.extend(day.filter(|day| *day < today && open.closed_through.is_none_or(|closed| closed < *day)));
-        }
-        if days.is_empty() {
-            return Ok(());
-        }
-        let returns = self.returns()?;
-        for day in days {
-            let payments = self.payments(day)?;
-            if !payments.is_empty() {
-                let list = self.list(day, payments, &returns);
-                write_whole(&self.folder, &format!("SANDBOX-PIX-{day}.json"), &list)?;
-            }
-            write_whole(&self.folder, "closed", &day.to_string())?;
-            open.closed_through = Some(day);
-        }
-        Ok(())
+    pub(super) fn close_days_before(&self, patience: Patience, today: NaiveDate) -> io::Result<()> {
+        self.lock.turn(
+            patience,
+            || self.read(),
+            |turn| {
+                let mut days = BTreeSet::new();
+                let closed = turn.known.closed_through;
+                for entry in read_dir(&self.folder)? {
+                    let name = entry?.file_name();
+                    let day = name.to_str().and_then(|name| name.strip_prefix(PAYMENTS)?.parse::<NaiveDate>().ok());
+                    days.extend(day.filter(|day| *day < today && closed.is_none_or(|closed| closed < *day)));
+                }
+                if days.is_empty() {
+                    return Ok(());
+                }
+                turn.announce()?;
+                let returns = self.returns()?;
+                for day in days {
+                    let payments = self.payments(day)?;
+                    if !payments.is_empty() {
+                        let list = self.list(patience, day, payments, &returns)?;
+                        write_whole(&self.folder, &format!("SANDBOX-PIX-{day}.json"), &list)?;
+                    }
+                    write_whole(&self.folder, "closed", &day.to_string())?;
+                    turn.known.closed_through = Some(day);
+                }
+                Ok(())
+            },
+        )
     }
 
-    fn opened<'a>(&self, open: &'a mut Option<Open>) -> io::Result<&'a mut Open> {
-        if open.is_none() {
-            create_dir_all(&self.folder)?;
-            let returned = self.returns()?.into_values().flatten().map(|returned| returned.id).collect();
-            let closed_through = read_or_empty(self.folder.join("closed"))?.trim().parse().ok();
-            *open = Some(Open { returned, closed_through });
-        }
-        open.as_mut().ok_or_else(|| io::ErrorKind::NotFound.into())
-    }
-
-    fn append(&self, name: &str, line: &str) -> io::Result<()> {
-        let mut file = OpenOptions::new().create(true).append(true).open(self.folder.join(name))?;
-        file.write_all(line.as_bytes())
+    fn read(&self) -> io::Result<Known> {
+        let closed_through = match std::fs::read_to_string(self.folder.join("closed")) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+            closed => closed?.trim().parse().ok(),
+        };
+        let (returns, lines) = Lines::open(&self.folder.join(RETURNS), self.is_shared)?;
+        let mut known = Known { returns, returned: BTreeSet::new(), closed_through, payments: None };
+        known.add_returns(&lines);
+        Ok(known)
     }
 
     /// Records that money was sent back, or taken for a dispute, once.
-    fn send_back(&self, call: &Repay, is_dispute: bool) -> io::Result<()> {
-        let mut open = self.open.lock();
-        let open = self.opened(&mut open)?;
+    fn send_back(&self, patience: Patience, call: &Repay, is_dispute: bool) -> io::Result<()> {
         let Repay { id, decided_at, charge, amount } = call;
-        if !open.returned.contains(id) {
-            self.bank.book(day_of(decided_at.0), PIX_RETURNED, &id.txid(), -*amount)?;
-            let kind = if is_dispute { 'd' } else { 'r' };
-            self.append(RETURNS, &format!("{} {} {amount} {} {kind}\n", id.uuid(), charge.uuid(), decided_at.0))?;
-            open.returned.insert(*id);
-        }
-        Ok(())
+        self.lock.turn(
+            patience,
+            || self.read(),
+            |turn| {
+                let news = turn.known.returns.news()?;
+                turn.known.add_returns(&news);
+                if turn.known.returned.contains(id) {
+                    return Ok(());
+                }
+                self.bank.book(patience, day_of(decided_at.0), PIX_RETURNED, &id.txid(), -*amount)?;
+                let kind = if is_dispute { 'd' } else { 'r' };
+                let line = format!("{} {} {amount} {} {kind}\n", id.uuid(), charge.uuid(), decided_at.0);
+                turn.known.returns.append(&line)?;
+                turn.known.add_returns(&line);
+                Ok(())
+            },
+        )
     }
 
-    /// The payments of a day. A line that a power cut left without an end is passed over.
+    /// The payments of a day.
     fn payments(&self, day: NaiveDate) -> io::Result<Vec<Paid>> {
-        let text = read_or_empty(self.folder.join(format!("{PAYMENTS}{day}")))?;
-        let payment_of = |line: &str| {
-            let mut parts = line.strip_suffix('\n')?.split(' ');
-            let charge = ObjectId::parse(parts.next()?)?;
-            let end_to_end_id = parts.next()?.to_owned();
-            let (amount, at_ms) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-            Some(Paid { charge, end_to_end_id, amount, at_ms })
-        };
-        Ok(text.split_inclusive('\n').filter_map(payment_of).collect())
+        Ok(read_lines(&self.folder.join(format!("{PAYMENTS}{day}")))?.lines().filter_map(payment_of).collect())
     }
 
     /// What was sent back, by charge.
     fn returns(&self) -> io::Result<BTreeMap<ObjectId, Vec<SentBack>>> {
-        let text = read_or_empty(self.folder.join(RETURNS))?;
-        let return_of = |line: &str| {
-            let mut parts = line.strip_suffix('\n')?.split(' ');
-            let (id, charge) = (ObjectId::parse(parts.next()?)?, ObjectId::parse(parts.next()?)?);
-            let (amount, at_ms) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-            Some((charge, SentBack { id, amount, at_ms, is_dispute: parts.next()? == "d" }))
-        };
         let mut returns: BTreeMap<ObjectId, Vec<SentBack>> = BTreeMap::new();
-        for (charge, returned) in text.split_inclusive('\n').filter_map(return_of) {
+        for (charge, returned) in read_lines(&self.folder.join(RETURNS))?.lines().filter_map(return_of) {
             returns.entry(charge).or_default().push(returned);
         }
         Ok(returns)
     }
 
     /// The list of a day, as `GET /pix` answers, a payment a line.
-    fn list(&self, day: NaiveDate, mut payments: Vec<Paid>, returns: &BTreeMap<ObjectId, Vec<SentBack>>) -> String {
+    fn list(
+        &self,
+        patience: Patience,
+        day: NaiveDate,
+        mut payments: Vec<Paid>,
+        returns: &BTreeMap<ObjectId, Vec<SentBack>>,
+    ) -> io::Result<String> {
         let from = begin_ms(day);
         let to = from + DAY_MS - 1;
-        if let Some(lie) = self.lies.take(Institution::Pix) {
+        if let Some(lie) = self.lies.take(patience, Institution::Pix)? {
             lie.tell(&mut payments, |lie, payment| match lie {
                 Lie::Added => payment.end_to_end_id = end_to_end_id(Timestamp(payment.at_ms), u64::MAX),
                 _ => payment.amount += 1,
@@ -177,8 +218,23 @@ impl PixBooks {
         let parameters = json!({"inicio": instant(from), "fim": instant(to), "paginacao": {
             "paginaAtual": 0, "itensPorPagina": listed.len(), "quantidadeDePaginas": 1,
             "quantidadeTotalDeItens": listed.len()}});
-        format!("{{\"parametros\": {parameters},\n\"pix\": [\n{}\n]}}\n", listed.join(",\n"))
+        Ok(format!("{{\"parametros\": {parameters},\n\"pix\": [\n{}\n]}}\n", listed.join(",\n")))
     }
+}
+
+fn payment_of(line: &str) -> Option<Paid> {
+    let mut parts = line.split(' ');
+    let charge = ObjectId::parse(parts.next()?)?;
+    let end_to_end_id = parts.next()?.to_owned();
+    let (amount, at_ms) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    Some(Paid { charge, end_to_end_id, amount, at_ms })
+}
+
+fn return_of(line: &str) -> Option<(ObjectId, SentBack)> {
+    let mut parts = line.split(' ');
+    let (id, charge) = (ObjectId::parse(parts.next()?)?, ObjectId::parse(parts.next()?)?);
+    let (amount, at_ms) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    Some((charge, SentBack { id, amount, at_ms, is_dispute: parts.next()? == "d" }))
 }
 
 fn payment_as_json(paid: &Paid, returns: &BTreeMap<ObjectId, Vec<SentBack>>) -> Value {
@@ -207,25 +263,20 @@ fn reais(centavos: i64) -> String {
     format!("{}.{:02}", centavos / 100, centavos % 100)
 }
 
-fn read_or_empty(path: PathBuf) -> io::Result<String> {
-    match read_to_string(path) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
-        text => text,
-    }
-}
-
-impl SandboxPix {
-    fn send_back(&self, call: &Repay, is_dispute: bool) -> Result<RailStamp, RailError> {
-        self.0.send_back(call, is_dispute).map_err(|error| {
-            tracing::error!(%error, "the records of the sandbox's PIX institution cannot be written");
-            RailError::NoAnswer
-        })?;
-        Ok(RailStamp { id: return_id(call.id, call.decided_at.0), at: call.decided_at })
-    }
-}
+/// What the log calls it.
+const NAME: &str = "PIX institution";
 
 /// The institution as a rail.
 pub(super) struct SandboxPix(pub(super) Arc<PixBooks>);
+
+impl SandboxPix {
+    fn send_back(&self, call: Repay, is_dispute: bool) -> Call<'_, RailStamp> {
+        ask(&self.0, NAME, move |books, patience| {
+            books.send_back(patience, &call, is_dispute)?;
+            Ok(RailStamp { id: return_id(call.id, call.decided_at.0), at: call.decided_at })
+        })
+    }
+}
 
 impl PixRail for SandboxPix {
     fn location(&self, charge: ObjectId) -> String {
@@ -238,10 +289,10 @@ impl PixRail for SandboxPix {
     }
 
     fn repay(&self, call: Repay) -> Call<'_, RailStamp> {
-        Box::pin(std::future::ready(self.send_back(&call, false)))
+        self.send_back(call, false)
     }
 
     fn accept_dispute(&self, dispute: Repay) -> Call<'_, RailStamp> {
-        Box::pin(std::future::ready(self.send_back(&dispute, true)))
+        self.send_back(dispute, true)
     }
 }

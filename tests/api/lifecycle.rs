@@ -490,6 +490,7 @@ async fn a_check_of_the_settings_starts_nothing() {
     let cases = [
         ("CENTAVO_LISTEN", address.as_str(), "error: CENTAVO_LISTEN: can't listen on"),
         ("CENTAVO_DATA", "/dev/null/data", "error: the data directory /dev/null/data"),
+        ("CENTAVO_SANDBOX_DIR", "/dev/null/shared", "error: the directory of the sandbox /dev/null/shared"),
         ("CENTAVO_MASTER_KEY", "short", "error: the master key: CENTAVO_MASTER_KEY must be"),
         ("CENTAVO_MASTER_KEY_FILE", "/nowhere", "error: the file /nowhere of a secret"),
         ("CENTAVO_OPS_TOKEN", "one,two", "centavo: the operators' tokens are wrong"),
