@@ -4,8 +4,9 @@ use std::rc::Rc;
 
 use crate::load::{Measured, Requests, closed};
 use crate::peer::{self, Peer};
-use crate::report::{Report, Row, latency, median, percent, rate_and_latency, thousands};
+use crate::report::{Lines, Report, Row, latency, median, percent, rate_and_latency, thousands};
 use crate::server::Shopfront;
+use crate::stores::Store;
 use crate::{Plan, ROUNDS};
 
 /// A closed load, and what each round of it showed.
@@ -17,40 +18,26 @@ struct Load<'a> {
     rounds: Vec<Measured>,
 }
 
-/// Measures what is wanted of these rows: at a server without rate limits and, for rows 1 and 1b,
-/// in turn with it at one with them.
-pub(crate) fn measure(plan: &Plan, report: &mut Report, front: &Shopfront, served: Option<&Shopfront>) {
-    let merchants = front.shops.len();
-    let (all, hot, keyed) =
-        (front.charges(0..merchants, false), front.charges(0..1, false), front.charges(0..merchants, true));
-    let load = |rows, requests: &Rc<Requests>, connections| Load {
-        front,
-        rows,
-        requests: Rc::clone(requests),
-        connections,
-        rounds: Vec::new(),
-    };
-    let served = served.map(|front| (front, front.charges(0..merchants, false)));
-    let of_served = |rows, connections| {
-        let (front, requests) = served.as_ref()?;
-        Some(Load { front, ..load(rows, requests, connections) })
-    };
-    let mut limited = [of_served(&["1"], 64), of_served(&["1b"], 256)];
-    let mut loads = [
-        load(&["1", "2", "5", "15"], &all, 64),
-        load(&["2", "5"], &hot, 64),
-        load(&["15"], &keyed, 64),
-        load(&["1b", "5"], &all, 256),
-        load(&["5"], &hot, 256),
-    ];
-    let mut peers: [Vec<Result<Peer, String>>; 2] = Default::default();
+/// What charges against PostgreSQL alone showed, or why they did not run.
+type Peers = Vec<Result<Peer, String>>;
+
+/// Loads of a store, in the order of [`Loads::of`].
+struct Loads<'a> {
+    store: &'a Store,
+    all: [Option<Load<'a>>; 7],
+}
+
+/// Measures what is wanted of these rows: at servers without rate limits and, for rows 1 and 1b, in
+/// turn with them at servers with them, if there are any. Both are in the order of the stores.
+pub(crate) fn measure(plan: &Plan, report: &mut Report, fronts: &[Shopfront], served: &[Shopfront]) {
+    let with_limits = |place| served.get(place);
+    let mut stores: Vec<_> =
+        fronts.iter().enumerate().map(|(place, front)| Loads::of(front, with_limits(place))).collect();
+    let mut peers: [Peers; 2] = Default::default();
     for _ in 0..ROUNDS {
-        let all = loads.iter_mut().chain(limited.iter_mut().flatten());
-        for load in all.filter(|load| plan.wants(load.rows)) {
-            let before = load.front.records();
-            let measured = closed(load.front.address(), &load.requests, load.connections, plan.lasting());
-            assert!(load.front.records() >= before + 2 * measured.times.len(), "each charge is two Records of its own");
-            load.rounds.push(measured);
+        for place in 0..7 {
+            let of_stores = stores.iter_mut().filter_map(|loads| loads.all[place].as_mut());
+            of_stores.filter(|load| plan.wants(load.rows)).for_each(|load| load.run(plan));
         }
         if plan.wants(&["2"]) {
             peers[0].push(peer::postgres(plan, 64, "hot"));
@@ -59,45 +46,88 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report, front: &Shopfront, serve
             }
         }
     }
-    let [all_64, hot_64, keyed_64, all_256, hot_256] = loads.map(Load::median);
-    let limited = limited.map(|load| load.and_then(Load::median));
-    if let Some(all) = &all_64 {
-        add_rate(report, "1", "64 connections, 100 merchants", all, ("≥ 20,000/s", 20_000.0));
+    for loads in stores {
+        loads.add(plan, report, &peers);
     }
-    if let Some(all) = &all_256 {
-        add_rate(report, "1b", "256 connections, 100 merchants", all, ("≥ 28,000/s", 28_000.0));
+}
+
+impl<'a> Loads<'a> {
+    fn of(front: &'a Shopfront, served: Option<&'a Shopfront>) -> Self {
+        let merchants = front.shops.len();
+        let (all, hot, keyed) =
+            (front.charges(0..merchants, false), front.charges(0..1, false), front.charges(0..merchants, true));
+        let load = |rows, requests: &Rc<Requests>, connections| {
+            let requests = Rc::clone(requests);
+            Load { front, rows, requests, connections, rounds: Vec::new() }
+        };
+        let limited = |rows, connections| {
+            let front = served?;
+            Some(Load { front, ..load(rows, &front.charges(0..merchants, false), connections) })
+        };
+        // What is compared comes one after the other.
+        let all = [
+            Some(load(&["1", "2", "5", "15"], &all, 64)),
+            limited(&["1"], 64),
+            Some(load(&["2", "5"], &hot, 64)),
+            Some(load(&["15"], &keyed, 64)),
+            Some(load(&["1b", "5"], &all, 256)),
+            limited(&["1b"], 256),
+            Some(load(&["5"], &hot, 256)),
+        ];
+        Self { store: &front.store, all }
     }
-    for (number, load, limited, without) in [
-        ("1", "64 connections, rate limits on", &limited[0], &all_64),
-        ("1b", "256 connections, rate limits on", &limited[1], &all_256),
-    ] {
-        if let (Some(limited), Some(without)) = (limited, without) {
-            add_limited(report, number, load, (limited, without));
+
+    /// Adds the lines.
+    fn add(self, plan: &Plan, report: &mut Report, peers: &[Peers; 2]) {
+        let report = &mut report.of(self.store);
+        let medians = self.all.map(|load| load.and_then(Load::median));
+        let [all_64, limited_64, hot_64, keyed_64, all_256, limited_256, hot_256] = medians;
+        if let Some(all) = &all_64 {
+            add_rate(report, "1", "64 connections, 100 merchants", all, ("≥ 20,000/s", 20_000.0));
         }
-    }
-    if let (Some(all), Some(hot)) = (&all_64, &hot_64) {
-        if plan.wants(&["2"]) {
-            add_peers(report, all, hot, peers);
+        if let Some(all) = &all_256 {
+            add_rate(report, "1b", "256 connections, 100 merchants", all, ("≥ 28,000/s", 28_000.0));
         }
-        add_hot(report, "HTTP, 64 connections", all, hot);
-    }
-    if let (Some(all), Some(hot)) = (&all_256, &hot_256) {
-        add_hot(report, "HTTP, 256 connections", all, hot);
-    }
-    if let (Some(all), Some(keyed)) = (&all_64, &keyed_64) {
-        let met = keyed.rate() >= 0.9 * all.rate();
-        report.add(Row {
-            number: "15",
-            what: "with an Idempotency-Key, of row 1",
-            load: "64 connections, 100 merchants".to_owned(),
-            figure: format!("{}: {}", percent(keyed.rate(), all.rate()), rate_and_latency(keyed)),
-            cpu: Some(keyed.cpu_each()),
-            target: Some(("≥ 90 %", met)),
-        });
+        for (number, load, limited, without) in [
+            ("1", "64 connections, rate limits on", &limited_64, &all_64),
+            ("1b", "256 connections, rate limits on", &limited_256, &all_256),
+        ] {
+            if let (Some(limited), Some(without)) = (limited, without) {
+                add_limited(report, number, load, (limited, without));
+            }
+        }
+        if let (Some(all), Some(hot)) = (&all_64, &hot_64) {
+            if plan.wants(&["2"]) {
+                add_peers(report, all, hot, peers.clone());
+            }
+            add_hot(report, "HTTP, 64 connections", all, hot);
+        }
+        if let (Some(all), Some(hot)) = (&all_256, &hot_256) {
+            add_hot(report, "HTTP, 256 connections", all, hot);
+        }
+        if let (Some(all), Some(keyed)) = (&all_64, &keyed_64) {
+            let met = keyed.rate() >= 0.9 * all.rate();
+            report.add(Row {
+                number: "15",
+                what: "with an Idempotency-Key, of row 1",
+                load: "64 connections, 100 merchants".to_owned(),
+                figure: format!("{}: {}", percent(keyed.rate(), all.rate()), rate_and_latency(keyed)),
+                cpu: Some(keyed.cpu_each()),
+                target: Some(("≥ 90 %", met)),
+            });
+        }
     }
 }
 
 impl Load<'_> {
+    fn run(&mut self, plan: &Plan) {
+        let before = self.front.records();
+        let measured = closed(self.front.address(), &self.requests, self.connections, plan.lasting());
+        let after = self.front.records();
+        assert!(after >= before + 2 * measured.times.len(), "each charge is two Records of its own");
+        self.rounds.push(measured);
+    }
+
     /// The round of the median rate, if there was any.
     fn median(self) -> Option<Measured> {
         (!self.rounds.is_empty()).then(|| median(self.rounds, Measured::rate))
@@ -105,7 +135,7 @@ impl Load<'_> {
 }
 
 fn add_rate(
-    report: &mut Report,
+    report: &mut Lines,
     number: &'static str,
     load: &str,
     measured: &Measured,
@@ -122,7 +152,7 @@ fn add_rate(
 }
 
 /// Rows 1 and 1b as `serve` runs, beside the same without rate limits.
-fn add_limited(report: &mut Report, number: &'static str, load: &str, (limited, without): (&Measured, &Measured)) {
+fn add_limited(report: &mut Lines, number: &'static str, load: &str, (limited, without): (&Measured, &Measured)) {
     report.add(Row {
         number,
         what: "the same as it is served, of it without limits",
@@ -134,7 +164,7 @@ fn add_limited(report: &mut Report, number: &'static str, load: &str, (limited, 
 }
 
 /// Row 5.
-pub(crate) fn add_hot(report: &mut Report, load: &str, all: &Measured, hot: &Measured) {
+pub(crate) fn add_hot(report: &mut Lines, load: &str, all: &Measured, hot: &Measured) {
     report.add(Row {
         number: "5",
         what: "one hot merchant, of the rate of 100",
@@ -145,7 +175,7 @@ pub(crate) fn add_hot(report: &mut Report, load: &str, all: &Measured, hot: &Mea
     });
 }
 
-fn add_peers(report: &mut Report, all: &Measured, hot: &Measured, peers: [Vec<Result<Peer, String>>; 2]) {
+fn add_peers(report: &mut Lines, all: &Measured, hot: &Measured, peers: [Peers; 2]) {
     let [on_hot, on_all] = peers.map(|rounds| rounds.into_iter().collect::<Result<Vec<Peer>, String>>());
     let compared = [("one merchant", hot, on_hot, true), ("100 merchants", all, on_all, false)];
     for (merchants, ours, theirs, has_target) in compared {

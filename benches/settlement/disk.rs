@@ -10,6 +10,7 @@ use crate::load::closed;
 use crate::report::{Report, Row, thousands};
 use crate::server::Shopfront;
 use crate::settlements::settle;
+use crate::stores::Store;
 
 /// Charges of each kind: enough that a server's fixed bytes do not count.
 const CHARGES: usize = 200_000;
@@ -17,11 +18,11 @@ const CHARGES: usize = 200_000;
 const SECONDS_MAX: u64 = 20;
 
 /// Measures the row.
-pub(crate) fn measure(plan: &Plan, report: &mut Report) {
+pub(crate) fn measure(plan: &Plan, report: &mut Report, store: &Store) {
     let mut add = |what, before: [u64; 3], after: [u64; 3], charges: u64, target, most| {
         let each: [f64; 3] = std::array::from_fn(|part| (after[part] - before[part]) as f64 / charges as f64);
         let (whole, [journal, index, state]) = (each.iter().sum::<f64>(), each);
-        report.add(Row {
+        report.of(store).add(Row {
             number: "11",
             what,
             load: format!("{} charges, 100 merchants", thousands(charges as f64)),
@@ -30,14 +31,14 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
             target: Some((target, whole <= most)),
         });
     };
-    let front = Shopfront::open(100);
+    let front = Shopfront::open(store, 100);
     let before = front.bytes();
     let paid = front.runtime.block_on(async {
         let charges = create_pix_charges(front.engine(), &front.shops, plan.count(CHARGES)).await;
         settle(front.engine(), charges, 1_024, Duration::from_secs(SECONDS_MAX)).await.times.len()
     });
     add("disk for a PIX charge with 3 splits, paid", before, front.stop(), paid, "≤ 600 bytes", 600.0);
-    let front = Shopfront::open(100);
+    let front = Shopfront::open(store, 100);
     let before = front.bytes();
     let requests = front.charges(0..100, false);
     let (mut charged, least) = (0, plan.count(CHARGES) as u64);

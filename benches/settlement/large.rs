@@ -15,6 +15,7 @@ use crate::load::{Connection, Measured, generator};
 use crate::machine::CpuTime;
 use crate::report::{Report, Row};
 use crate::server::{Shopfront, charge};
+use crate::stores::Store;
 
 const SPLITS: u32 = 10_000;
 /// Charges that are made, one after the other.
@@ -23,8 +24,8 @@ const CHARGES: usize = 21;
 const TOGETHER: u32 = 500;
 
 /// Measures the row.
-pub(crate) fn measure(report: &mut Report) {
-    let front = Shopfront::open(1);
+pub(crate) fn measure(report: &mut Report, store: &Store) {
+    let front = Shopfront::open(store, 1);
     let recipients = front.runtime.block_on(register(front.engine(), front.shops[0].group));
     let splits: Vec<(ObjectId, Centavos)> = recipients.into_iter().map(|id| (id, Centavos(100))).collect();
     let request = charge(&front.keys[0], Centavos(200 * i64::from(SPLITS)), &splits, false);
@@ -40,7 +41,7 @@ pub(crate) fn measure(report: &mut Report) {
         }
         Measured { cpu: CpuTime::since(cpu), ..measured }
     });
-    report.add(Row {
+    report.of(store).add(Row {
         number: "12",
         what: "POST /api/card with 10,000 splits",
         load: "1 connection".to_owned(),

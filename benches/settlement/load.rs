@@ -94,8 +94,7 @@ impl Measured {
         self.in_time += other.in_time;
         self.unsent += other.unsent;
         self.lasted += other.lasted;
-        self.cpu.process += other.cpu.process;
-        self.cpu.generator += other.cpu.generator;
+        self.cpu += other.cpu;
     }
 
     /// Notes an answer to a request that was due then.

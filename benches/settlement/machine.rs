@@ -2,9 +2,13 @@
 
 use std::fmt::Write as _;
 use std::fs::{self, File};
+use std::ops::AddAssign;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
+
+use crate::stores::Store;
 
 /// What is written at a time where the disk is described, bytes.
 const PAGE: usize = 4_096;
@@ -12,7 +16,7 @@ const PAGE: usize = 4_096;
 const SYNCS: usize = 300;
 
 /// What a reader must know to judge the figures, as text.
-pub(crate) fn facts() -> String {
+pub(crate) fn facts(stores: &[Store]) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let mut facts = String::new();
     let mut tell = |what: &str, is: String| writeln!(facts, "{what:<18}  {is}").expect("text takes text");
@@ -28,6 +32,9 @@ pub(crate) fn facts() -> String {
         "durability",
         "every charge is answered after its Records are synced to the disk; nothing is relaxed".to_owned(),
     );
+    for (store, release) in stores.iter().filter_map(|store| Some((store, store.release()?))) {
+        tell(&store.name, release);
+    }
     tell("load", "from the same process on the same cores, on one thread of its own".to_owned());
     facts
 }
@@ -125,35 +132,111 @@ pub(crate) struct CpuTime {
     pub(crate) process: Duration,
     /// Of this thread, on which the load generator runs.
     pub(crate) generator: Duration,
+    /// Of the measured servers of PostgreSQL that run on this machine.
+    pub(crate) postgres: Duration,
 }
+
+/// Of the kernel's CPU times, its own clock aside (`sysconf(_SC_CLK_TCK)` on Linux).
+const TICKS_PER_SECOND: u64 = 100;
 
 impl CpuTime {
     /// So far.
     pub(crate) fn now() -> Self {
-        /// Unit of the kernel's CPU times, independent of its own clock (`sysconf(_SC_CLK_TCK)` on
-        /// Linux).
-        const TICKS_PER_SECOND: u64 = 100;
-        let text = fs::read_to_string("/proc/self/stat").expect("Linux");
-        // The name, in parentheses, may hold blanks; `utime` and `stime` are the 14th and 15th
-        // field.
-        let fields = text.rsplit_once(')').map(|(_, rest)| rest.split_whitespace()).expect("a name in parentheses");
-        let ticks: u64 = fields.skip(11).take(2).map(|ticks| ticks.parse::<u64>().expect("a number of ticks")).sum();
-        let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
-        let ns = text.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or_default();
-        let process = Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND);
-        Self { process, generator: Duration::from_nanos(ns) }
+        let postgres = postgres_ticks();
+        Self::own(postgres)
     }
 
     /// What was used since then.
     pub(crate) fn since(then: Self) -> Self {
-        let now = Self::now();
-        let process = now.process.saturating_sub(then.process);
-        Self { process, generator: now.generator.saturating_sub(then.generator) }
+        // What it costs to look at PostgreSQL does not count.
+        let mut now = Self::own(0);
+        now.postgres = of_ticks(postgres_ticks());
+        Self {
+            process: now.process.saturating_sub(then.process),
+            generator: now.generator.saturating_sub(then.generator),
+            postgres: now.postgres.saturating_sub(then.postgres),
+        }
+    }
+
+    fn own(postgres: u64) -> Self {
+        let stat = Stat::of(Path::new("/proc/self")).expect("Linux");
+        let text = fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+        let ns = text.split_whitespace().next().and_then(|ns| ns.parse().ok()).unwrap_or_default();
+        let [process, postgres] = [stat.own, postgres].map(of_ticks);
+        Self { process, generator: Duration::from_nanos(ns), postgres }
     }
 
     /// A part of it.
     pub(crate) fn each(self, count: u64) -> Self {
         let count = u32::try_from(count.max(1)).unwrap_or(u32::MAX);
-        Self { process: self.process / count, generator: self.generator / count }
+        let [process, generator, postgres] = [self.process, self.generator, self.postgres].map(|time| time / count);
+        Self { process, generator, postgres }
+    }
+}
+
+impl AddAssign for CpuTime {
+    fn add_assign(&mut self, other: Self) {
+        self.process += other.process;
+        self.generator += other.generator;
+        self.postgres += other.postgres;
+    }
+}
+
+fn of_ticks(ticks: u64) -> Duration {
+    Duration::from_millis(ticks * 1_000 / TICKS_PER_SECOND)
+}
+
+/// First processes of the measured servers of PostgreSQL, whose children do the work.
+static POSTMASTERS: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+
+/// Counts the CPU time of the server of PostgreSQL that has this process, if that is on this
+/// machine.
+pub(crate) fn count_postgres(process: u32) {
+    let stat = Stat::of(&Path::new("/proc").join(process.to_string()));
+    if let Some(stat) = stat.filter(|stat| stat.name == "postgres") {
+        POSTMASTERS.lock().expect("no panic").push(stat.parent);
+    }
+}
+
+/// CPU time of the measured servers. That of a process that ended is in its parent's, so the sum
+/// only grows.
+fn postgres_ticks() -> u64 {
+    let postmasters = POSTMASTERS.lock().expect("no panic");
+    if postmasters.is_empty() {
+        return 0;
+    }
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    // Others may end meanwhile.
+    let stats = entries.filter_map(|entry| Stat::of(&entry.path()));
+    let measured = stats.filter(|stat| [stat.process, stat.parent].iter().any(|it| postmasters.contains(it)));
+    measured.map(|stat| stat.own + stat.of_ended_children).sum()
+}
+
+/// What the kernel says of a process; CPU times in ticks.
+struct Stat {
+    process: u32,
+    name: String,
+    parent: u32,
+    own: u64,
+    of_ended_children: u64,
+}
+
+impl Stat {
+    /// Of the process with this folder, if there is one.
+    fn of(folder: &Path) -> Option<Self> {
+        let text = fs::read_to_string(folder.join("stat")).ok()?;
+        // The name, in parentheses, may hold blanks. The parent is the 4th field; `utime`, `stime`,
+        // `cutime` and `cstime` are the 14th to 17th.
+        let (process, rest) = text.split_once(" (")?;
+        let (name, rest) = rest.rsplit_once(") ")?;
+        let fields: Vec<&str> = rest.split_whitespace().collect();
+        let ticks = |field: usize| fields.get(field - 3)?.parse::<u64>().ok();
+        Some(Self {
+            process: process.parse().ok()?,
+            name: name.to_owned(),
+            parent: fields.get(1)?.parse().ok()?,
+            own: ticks(14)? + ticks(15)?,
+            of_ended_children: ticks(16)? + ticks(17)?,
+        })
     }
 }

@@ -3,7 +3,8 @@
 //! nothing by its exit code.
 //!
 //! `cargo bench --bench settlement` takes about five minutes; `-- --quick` about two; `-- --only
-//! 14` measures one row, `-- --only 3,14` two.
+//! 14` measures one row, `-- --only 3,14` two; `-- --stores sled,postgres` measures two stores
+//! beside each other ([`stores`]).
 //!
 //! Where two things are compared they take turns within one run, three times, and the run of the
 //! median rate is shown. The load generator ([`load`]) shares process and cores with the server, so
@@ -24,6 +25,7 @@ mod report;
 mod server;
 mod settlements;
 mod single;
+mod stores;
 mod watchers;
 
 use std::time::Duration;
@@ -32,6 +34,7 @@ use centavo::config::LogFormat;
 use centavo::logging::{self, SERVE_FILTER};
 use report::{ROWS, Report};
 use server::Shopfront;
+use stores::Store;
 
 /// How often each thing is measured; the median counts.
 const ROUNDS: usize = 3;
@@ -41,15 +44,28 @@ How fast split charges become durable: a table, a row for each thing that is mea
 
 Usage: cargo bench --bench settlement [-- OPTIONS]
 
-  --quick        about two minutes instead of five
-  --only ROWS    only these rows, as in 14 or 3,14
-  --help         this
+  --quick           about two minutes instead of five
+  --only ROWS       only these rows, as in 14 or 3,14
+  --stores STORES   which stores, as in sled,postgres:16,standby [default: sled, and the database that CENTAVO_STORE
+                    names]. Each adds its time
+  --help            this
+
+The stores, each with a number of partitions after a colon (without one CENTAVO_PARTITIONS counts):
+  sled      in a folder
+  postgres  the server of PostgreSQL that CENTAVO_STORE names: it is only asked for new databases, which are dropped at
+            the end. Without CENTAVO_STORE one of Debian's, with its defaults, which is started for the run
+  standby   two of Debian's: every commit waits for the second
+
+Stores take turns in rows 1, 1b, 2, 4, 5, 6 and 15; the other rows are measured with one store after the other. Row 11
+is measured with sled alone, and targets are those of sled. CPU is that of this process, in brackets the load
+generator's part, and after + that of PostgreSQL where it runs on this machine (with its standby).
 ";
 
 /// What to measure, and how long.
 pub(crate) struct Plan {
     quick: bool,
     only: Vec<String>,
+    stores: Vec<Store>,
 }
 
 impl Plan {
@@ -60,14 +76,21 @@ impl Plan {
             std::process::exit(0);
         }
         let quick = arguments.iter().any(|argument| argument == "--quick");
-        let only = arguments.iter().position(|argument| argument == "--only");
-        let only = only.and_then(|at| arguments.get(at + 1)).map_or("", String::as_str);
+        let value_of = |flag: &str| {
+            let at = arguments.iter().position(|argument| argument == flag)?;
+            arguments.get(at + 1).map(String::as_str)
+        };
+        let only = value_of("--only").unwrap_or_default();
         let only: Vec<String> = only.split(',').filter(|row| !row.is_empty()).map(str::to_owned).collect();
         if let Some(unknown) = only.iter().find(|row| !ROWS.contains(&row.as_str())) {
             eprintln!("there is no row {unknown}; the rows are {}", ROWS.join(", "));
             std::process::exit(2);
         }
-        Self { quick, only }
+        let stores = stores::named(value_of("--stores")).unwrap_or_else(|wrong| {
+            eprintln!("{wrong}");
+            std::process::exit(2)
+        });
+        Self { quick, only, stores }
     }
 
     /// How long one load lasts.
@@ -78,6 +101,11 @@ impl Plan {
     /// The full number, or a sixth of it in a quick run.
     pub(crate) fn count(&self, full: usize) -> usize {
         if self.quick { full / 6 } else { full }
+    }
+
+    /// A server with this number of merchants on each store.
+    pub(crate) fn open(&self, merchants: usize) -> Vec<Shopfront> {
+        self.stores.iter().map(|store| Shopfront::open(store, merchants)).collect()
     }
 
     /// True when there is time for what has no target.
@@ -95,18 +123,20 @@ fn main() {
     let plan = Plan::from_arguments();
     logging::start(LogFormat::Text, SERVE_FILTER);
     let mut report = Report::default();
-    let facts = machine::facts();
+    let facts = machine::facts(&plan.stores);
     if plan.wants(&["1", "1b", "2", "3", "5", "13", "14", "15", "16"]) {
-        let front = Shopfront::open(100);
-        let served = plan.wants(&["1", "1b"]).then(|| Shopfront::as_served(100));
-        charges::measure(&plan, &mut report, &front, served.as_ref());
-        if let Some(served) = served {
-            served.stop();
+        let fronts = plan.open(100);
+        let served = plan.wants(&["1", "1b"]);
+        let served: Vec<_> =
+            plan.stores.iter().filter(|_| served).map(|store| Shopfront::as_served(store, 100)).collect();
+        charges::measure(&plan, &mut report, &fronts, &served);
+        stop(served);
+        for front in &fronts {
+            open_loop::measure(&plan, &mut report, front);
+            watchers::measure(&plan, &mut report, front);
         }
-        open_loop::measure(&plan, &mut report, &front);
-        watchers::measure(&plan, &mut report, &front);
-        ceiling::measure(&plan, &mut report, &front);
-        front.stop();
+        ceiling::measure(&plan, &mut report, &fronts[0]);
+        stop(fronts);
     }
     if plan.wants(&["4", "5"]) {
         settlements::measure(&plan, &mut report);
@@ -114,12 +144,21 @@ fn main() {
     if plan.wants(&["6"]) {
         single::measure(&plan, &mut report);
     }
-    if plan.wants(&["11"]) {
-        disk::measure(&plan, &mut report);
-    }
-    if plan.wants(&["12"]) {
-        large::measure(&mut report);
+    for store in &plan.stores {
+        if plan.wants(&["11"]) && !store.is_postgres() {
+            disk::measure(&plan, &mut report, store);
+        }
+        if plan.wants(&["12"]) {
+            large::measure(&mut report, store);
+        }
     }
     report.print(|row| plan.wants(&[row]));
     println!("{facts}");
+}
+
+/// Ends servers in good order.
+pub(crate) fn stop(fronts: Vec<Shopfront>) {
+    for front in fronts {
+        front.stop();
+    }
 }

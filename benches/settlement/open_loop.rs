@@ -57,7 +57,7 @@ fn at_seventy_percent(plan: &Plan, report: &mut Report, front: &Shopfront) {
     let rounds = rounds(plan, front, 0.7, CONNECTIONS);
     let Round { maximum, measured } = median(rounds, |round| p99(&round.measured));
     let (done, p99_9) = (thousands(measured.rate()), measured.ms_at(0.999));
-    report.add(Row {
+    report.of(&front.store).add(Row {
         number: "3",
         what: "at 70 % of row 1, open loop",
         load: format!("{}/s, 100 merchants", thousands(0.7 * maximum)),
@@ -82,7 +82,7 @@ fn beside_a_loud_merchant(plan: &Plan, report: &mut Report, front: &Shopfront) {
     }
     let (without, with) = (median(without, p99), median(with, p99));
     let times = p99(&with) / p99(&without);
-    report.add(Row {
+    report.of(&front.store).add(Row {
         number: "13",
         what: "the others' p99 beside one with 90 % of the load",
         load: format!("99 merchants {}/s, one {}/s", thousands(of_others), thousands(of_loud)),
@@ -97,6 +97,7 @@ fn at_twice_the_maximum(plan: &Plan, report: &mut Report, front: &Shopfront) {
     let connections = CONNECTIONS_OVERLOADED.min(open_files_max().saturating_sub(OTHER_FILES) / 2);
     let rounds = rounds(plan, front, 2.0, connections);
     let Round { maximum, measured } = median(rounds, |round| round.measured.rate() / round.maximum);
+    let mut lines = report.of(&front.store);
     let line = |what, figure, target| Row {
         number: "14",
         what,
@@ -105,12 +106,12 @@ fn at_twice_the_maximum(plan: &Plan, report: &mut Report, front: &Shopfront) {
         cpu: Some(measured.cpu_each()),
         target,
     };
-    report.add(line(
+    lines.add(line(
         "at twice row 1, open loop: goodput, of row 1",
         format!("{}: {}", percent(measured.rate(), maximum), rate_and_latency(&measured)),
         Some(("≥ 60 %", measured.rate() >= 0.6 * maximum)),
     ));
-    report.add(line(
+    lines.add(line(
         "… what is accepted",
         format!("p99 {:.2} ms", p99(&measured)),
         Some(("p99 ≤ 50 ms", p99(&measured) <= 50.0)),
@@ -118,8 +119,8 @@ fn at_twice_the_maximum(plan: &Plan, report: &mut Report, front: &Shopfront) {
     let refused_ms = |quantile| measured.refused.value_at_quantile(quantile) as f64 / 1_000.0;
     let (share, p50, p99) =
         (percent(measured.refused.len() as f64, measured.answers() as f64), refused_ms(0.5), refused_ms(0.99));
-    report.add(line("… answered 503", format!("{share} of all answers, p50 {p50:.2}, p99 {p99:.2} ms"), None));
-    report.add(line(
+    lines.add(line("… answered 503", format!("{share} of all answers, p50 {p50:.2}, p99 {p99:.2} ms"), None));
+    lines.add(line(
         "… never sent, as no connection was free",
         format!("{} requests", thousands(measured.unsent as f64)),
         None,

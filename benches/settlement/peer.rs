@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use crate::Plan;
 
 /// What the peer showed.
+#[derive(Clone)]
 pub(crate) struct Peer {
     /// Charges a second.
     pub(crate) rate: f64,

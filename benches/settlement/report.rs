@@ -2,6 +2,7 @@
 
 use crate::load::Measured;
 use crate::machine::CpuTime;
+use crate::stores::Store;
 
 /// The rows as they are numbered, in their order.
 pub(crate) const ROWS: [&str; 13] = ["1", "1b", "2", "3", "4", "5", "6", "11", "12", "13", "14", "15", "16"];
@@ -25,27 +26,44 @@ pub(crate) struct Row {
     pub(crate) target: Option<(&'static str, bool)>,
 }
 
-/// All lines.
+/// All lines, each with its store.
 #[derive(Default)]
 pub(crate) struct Report {
-    rows: Vec<Row>,
+    rows: Vec<(Option<Store>, Row)>,
+}
+
+/// The lines of a store.
+pub(crate) struct Lines<'a> {
+    report: &'a mut Report,
+    store: &'a Store,
 }
 
 impl Report {
-    /// Adds a line.
+    /// The lines of a store.
+    pub(crate) fn of<'a>(&'a mut self, store: &'a Store) -> Lines<'a> {
+        Lines { report: self, store }
+    }
+
+    /// Adds a line that is about no store.
     pub(crate) fn add(&mut self, row: Row) {
-        eprintln!("measured row {}: {}, {}", row.number, row.what, row.load);
-        self.rows.push(row);
+        self.add_of(None, row);
+    }
+
+    fn add_of(&mut self, store: Option<Store>, row: Row) {
+        let name = store.as_ref().map_or("", |store| &store.name);
+        eprintln!("measured row {}: {}, {} {name}", row.number, row.what, row.load);
+        self.rows.push((store, row));
     }
 
     /// Prints the lines of the rows that are wanted.
     pub(crate) fn print(&self, wanted: impl Fn(&str) -> bool) {
-        let head = ["row", "what", "load", "figure", "CPU µs", "target", "met"].map(str::to_owned);
+        let head = ["row", "what", "load", "store", "figure", "CPU µs", "target", "met"].map(str::to_owned);
         let mut lines = vec![head];
         for number in ROWS.into_iter().filter(|number| wanted(number)).chain([CEILING]) {
-            lines.extend(self.rows.iter().filter(|row| row.number == number).map(Row::cells));
+            let of_number = self.rows.iter().filter(|(_, row)| row.number == number);
+            lines.extend(of_number.map(|(store, row)| row.cells(store.as_ref())));
         }
-        let widths: [usize; 7] = std::array::from_fn(|column| {
+        let widths: [usize; 8] = std::array::from_fn(|column| {
             lines.iter().map(|line| line[column].chars().count()).max().unwrap_or_default()
         });
         for line in lines {
@@ -55,16 +73,33 @@ impl Report {
     }
 }
 
+impl Lines<'_> {
+    /// Adds a line.
+    pub(crate) fn add(&mut self, row: Row) {
+        self.report.add_of(Some(self.store.clone()), row);
+    }
+}
+
 impl Row {
-    fn cells(&self) -> [String; 7] {
-        let cpu =
-            self.cpu.map_or_else(String::new, |cpu| match [cpu.process, cpu.generator].map(|time| time.as_micros()) {
-                [process, 0] => process.to_string(),
-                [process, generator] => format!("{process} ({generator})"),
-            });
-        let (target, met) = self.target.map_or(("", ""), |(target, met)| (target, if met { "yes" } else { "no" }));
-        let [number, what, target, met] = [self.number, self.what, target, met].map(str::to_owned);
-        [number, what, self.load.clone(), self.figure.clone(), cpu, target, met]
+    fn cells(&self, store: Option<&Store>) -> [String; 8] {
+        let is_postgres = store.is_some_and(Store::is_postgres);
+        let cpu = self.cpu.map_or_else(String::new, |cpu| cpu.text(is_postgres));
+        let target = self.target.filter(|_| !is_postgres);
+        let (target, met) = target.map_or(("", ""), |(target, met)| (target, if met { "yes" } else { "no" }));
+        let store = store.map_or("", |store| &store.name);
+        let [number, what, store, target, met] = [self.number, self.what, store, target, met].map(str::to_owned);
+        [number, what, self.load.clone(), store, self.figure.clone(), cpu, target, met]
+    }
+}
+
+impl CpuTime {
+    /// Whole microseconds; with those of PostgreSQL, if that keeps the journal.
+    fn text(&self, is_postgres: bool) -> String {
+        let [process, generator, postgres] =
+            [self.process, self.generator, self.postgres].map(|time| time.as_micros().to_string());
+        let generator = if generator == "0" { String::new() } else { format!(" ({generator})") };
+        let postgres = if is_postgres { format!(" + {postgres}") } else { String::new() };
+        format!("{process}{generator}{postgres}")
     }
 }
 

@@ -19,6 +19,7 @@ use testkit::shop::{Shop, new_id, open_shops, record};
 use tokio::runtime::Runtime;
 
 use crate::load::{KEYED, Requests};
+use crate::stores::{Database, Store};
 
 /// The journal, the index, and what is kept of states, keys and the read model.
 pub(crate) const PARTS: [&str; 3] = ["journal", "files", "state"];
@@ -26,8 +27,11 @@ pub(crate) const PARTS: [&str; 3] = ["journal", "files", "state"];
 /// A limit of requests a minute that no load reaches.
 const NO_REFUSAL: &str = "4000000000";
 
-/// A server with its merchants, on a folder of its own.
+/// A server with its merchants, on a folder and, where the store is PostgreSQL, a database of its
+/// own.
 pub(crate) struct Shopfront {
+    /// What keeps its journal.
+    pub(crate) store: Store,
     /// What it runs on.
     pub(crate) runtime: Runtime,
     /// Its merchants.
@@ -36,24 +40,27 @@ pub(crate) struct Shopfront {
     pub(crate) keys: Vec<String>,
     running: Running,
     folder: TempDir,
+    /// It is dropped after the server.
+    _database: Option<Database>,
 }
 
 impl Shopfront {
     /// Starts a server without rate limits, and opens this number of merchants.
-    pub(crate) fn open(merchants: usize) -> Self {
-        Self::with(merchants, &["--rate-limit", "off"])
+    pub(crate) fn open(store: &Store, merchants: usize) -> Self {
+        Self::with(store, merchants, &["--rate-limit", "off"])
     }
 
     /// The same with rate limits, as `serve` has them: each request is counted, none is refused.
-    pub(crate) fn as_served(merchants: usize) -> Self {
+    pub(crate) fn as_served(store: &Store, merchants: usize) -> Self {
         let limits = ["--rate-limit", "on", "--card-rate-limit", NO_REFUSAL, "--other-rate-limit", NO_REFUSAL];
-        Self::with(merchants, &limits)
+        Self::with(store, merchants, &limits)
     }
 
-    fn with(merchants: usize, limits: &[&str]) -> Self {
-        let folder = tempfile::tempdir().expect("a folder");
+    fn with(store: &Store, merchants: usize, limits: &[&str]) -> Self {
+        let (folder, database) = (tempfile::tempdir().expect("a folder"), store.database());
         let runtime = centavo::runtime::start().expect("a runtime");
-        let running = runtime.block_on(serve::start(settings(folder.path(), limits), |_, _| {})).expect("a server");
+        let settings = settings(folder.path(), store, database.as_ref(), limits);
+        let running = runtime.block_on(serve::start(settings, |_, _| {})).expect("a server");
         let engine = &running.app.engine;
         let (shops, keys) = runtime.block_on(async {
             let shops = open_shops(engine, merchants).await;
@@ -63,7 +70,7 @@ impl Shopfront {
             }
             (Arc::new(shops), keys)
         });
-        Self { runtime, shops, keys, running, folder }
+        Self { store: store.clone(), runtime, shops, keys, running, folder, _database: database }
     }
 
     /// Where merchants call.
@@ -92,6 +99,14 @@ impl Shopfront {
         self.engine().records_published()
     }
 
+    /// The size of the last Record of its first partition, as it is encoded.
+    pub(crate) fn bytes_of_last_record(&self) -> usize {
+        let (mut encoded, published) = (Vec::new(), self.engine().published());
+        let last = published.iter().next().expect("a partition");
+        self.engine().record(last).expect("the last Record").encode(&mut encoded);
+        encoded.len()
+    }
+
     /// Requests for a card charge with a split for each recipient, one for each of these merchants.
     pub(crate) fn charges(&self, merchants: std::ops::Range<usize>, keyed: bool) -> Rc<Requests> {
         let texts = merchants.map(|number| {
@@ -114,8 +129,9 @@ impl Shopfront {
     }
 }
 
+/// The bytes of the files below a folder; none where there is no such folder, as with PostgreSQL.
 fn bytes_below(folder: &Path) -> u64 {
-    let entries = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry"));
+    let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("an entry"));
     let bytes = entries.map(|entry| match entry.metadata() {
         Ok(data) if data.is_dir() => bytes_below(&entry.path()),
         Ok(data) => data.len(),
@@ -125,10 +141,24 @@ fn bytes_below(folder: &Path) -> u64 {
     bytes.sum()
 }
 
-fn settings(data: &Path, limits: &[&str]) -> Settings {
-    let data = data.to_string_lossy();
+fn settings(data: &Path, store: &Store, database: Option<&Database>, limits: &[&str]) -> Settings {
+    let text = |path: &Path| path.to_string_lossy().into_owned();
     let fixed = ["centavo", "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--sandbox", "on"];
-    let all = fixed.into_iter().chain(limits.iter().copied()).chain(["--data", &data]);
+    let mut all: Vec<String> = fixed.into_iter().chain(limits.iter().copied()).map(str::to_owned).collect();
+    let address = database.map_or("sled", |database| &database.address);
+    all.extend(["--data".to_owned(), text(data), "--store".to_owned(), address.to_owned()]);
+    if let Some(partitions) = &store.partitions {
+        all.extend(["--partitions".to_owned(), partitions.clone()]);
+    }
+    if let Some(database) = database {
+        let confirmed = if database.is_confirmed { "on" } else { "off" };
+        all.extend(["--postgres-standby".to_owned(), confirmed.to_owned()]);
+        if std::env::var_os("CENTAVO_MASTER_KEY").is_none() {
+            let file = data.join("master-key");
+            fs::write(&file, "07".repeat(32)).expect("a master key");
+            all.extend(["--master-key-file".to_owned(), text(&file)]);
+        }
+    }
     match Args::parse_from(all).command {
         Command::Serve { args, .. } => args.settings().expect("settings"),
         _ => unreachable!("serve was asked for"),

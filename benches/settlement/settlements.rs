@@ -6,17 +6,15 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use actors::engine::Engine;
-use centavo::folding::search_key;
-use centavo::rails::sandbox;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::MerchantCommand;
-use testkit::shop::{create_pix_charges, open_engine, open_shops, record};
-use tokio::runtime::Runtime;
+use testkit::shop::{Shop, create_pix_charges, open_shops, record};
 
 use crate::charges::add_hot;
 use crate::load::Measured;
 use crate::machine::CpuTime;
 use crate::report::{Report, Row, median, rate_and_latency};
+use crate::server::Shopfront;
 use crate::{Plan, ROUNDS};
 
 /// Charges of one round of one load.
@@ -24,33 +22,56 @@ const CHARGES: usize = 100_000;
 /// A round ends after this long at the latest.
 const LASTING_MAX: Duration = Duration::from_secs(10);
 
+/// A server, and what each round of each load showed.
+struct Actors {
+    front: Shopfront,
+    one: Arc<Vec<Shop>>,
+    rounds: [Vec<Measured>; 4],
+}
+
+/// Whether a load is of 100 merchants or of one, and how many payments are in flight.
+const LOADS: [(bool, usize); 4] = [(true, 4_096), (false, 4_096), (true, 256), (false, 256)];
+
 /// Measures what is wanted of these rows.
 pub(crate) fn measure(plan: &Plan, report: &mut Report) {
-    let folder = tempfile::tempdir().expect("a folder");
-    Runtime::new().expect("a runtime").block_on(async {
-        let engine = open_engine(folder.path(), sandbox::rails(&folder.path().join("sandbox")), search_key).await;
-        let keeping = Arc::clone(&engine);
-        let schedule = tokio::spawn(async move { keeping.run_schedule().await });
-        let many = Arc::new(open_shops(&engine, 100).await);
-        let one = Arc::new(open_shops(&engine, 1).await);
-        let mut loads = [(&many, 4_096), (&one, 4_096), (&many, 256), (&one, 256)].map(|load| (load, Vec::new()));
-        for _ in 0..ROUNDS {
-            for ((shops, in_flight), rounds) in &mut loads {
-                let charges = create_pix_charges(&engine, shops, plan.count(CHARGES)).await;
-                rounds.push(settle(&engine, charges, *in_flight, LASTING_MAX).await);
-            }
+    let mut stores: Vec<_> = plan.open(100).into_iter().map(Actors::new).collect();
+    for _ in 0..ROUNDS {
+        for load in 0..LOADS.len() {
+            stores.iter_mut().for_each(|actors| actors.round(load, plan));
         }
-        let record_bytes = {
-            let mut encoded = Vec::new();
-            let last = engine.published().iter().next().expect("a partition");
-            engine.record(last).expect("the last Record").encode(&mut encoded);
-            encoded.len()
-        };
-        schedule.abort();
-        engine.stop().await;
-        let [many_4096, one_4096, many_256, one_256] = loads.map(|(_, rounds)| median(rounds, Measured::rate));
-        let add = |report: &mut Report, load: &str, measured: &Measured, target| {
-            report.add(Row {
+    }
+    stores.into_iter().for_each(|actors| actors.end(report));
+}
+
+impl Actors {
+    fn new(front: Shopfront) -> Self {
+        let one = Arc::new(front.runtime.block_on(open_shops(front.engine(), 1)));
+        Self { front, one, rounds: Default::default() }
+    }
+
+    fn round(&mut self, load: usize, plan: &Plan) {
+        let (is_of_many, in_flight) = LOADS[load];
+        let (engine, shops) = (self.front.engine(), if is_of_many { &self.front.shops } else { &self.one });
+        let measured = self.front.runtime.block_on(async {
+            let charges = create_pix_charges(engine, shops, plan.count(CHARGES)).await;
+            settle(engine, charges, in_flight, LASTING_MAX).await
+        });
+        self.rounds[load].push(measured);
+    }
+
+    /// Adds the lines, and ends the server.
+    fn end(self, report: &mut Report) {
+        let record_bytes = self.front.bytes_of_last_record();
+        let mut lines = report.of(&self.front.store);
+        let [many_4096, one_4096, many_256, one_256] = self.rounds.map(|rounds| median(rounds, Measured::rate));
+        let met = many_4096.rate() >= 100_000.0;
+        for (load, measured, target) in [
+            ("4,096 in flight, 100 merchants", &many_4096, Some(("≥ 100,000/s", met))),
+            ("4,096 in flight, 1 merchant", &one_4096, None),
+            ("256 in flight, 100 merchants", &many_256, None),
+            ("256 in flight, 1 merchant", &one_256, None),
+        ] {
+            lines.add(Row {
                 number: "4",
                 what: "a PIX charge with 3 splits is paid, actors alone",
                 load: load.to_owned(),
@@ -58,13 +79,8 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
                 cpu: Some(measured.cpu_each()),
                 target,
             });
-        };
-        let met = many_4096.rate() >= 100_000.0;
-        add(report, "4,096 in flight, 100 merchants", &many_4096, Some(("≥ 100,000/s", met)));
-        add(report, "4,096 in flight, 1 merchant", &one_4096, None);
-        add(report, "256 in flight, 100 merchants", &many_256, None);
-        add(report, "256 in flight, 1 merchant", &one_256, None);
-        report.add(Row {
+        }
+        lines.add(Row {
             number: "4",
             what: "… bytes of its Record",
             load: String::new(),
@@ -72,8 +88,9 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report) {
             cpu: None,
             target: Some(("≤ 300 bytes", record_bytes <= 300)),
         });
-        add_hot(report, "actors alone, 4,096 in flight", &many_4096, &one_4096);
-    });
+        add_hot(&mut lines, "actors alone, 4,096 in flight", &many_4096, &one_4096);
+        self.front.stop();
+    }
 }
 
 /// Pays all charges, this number at a time, or as many as it can in this time.

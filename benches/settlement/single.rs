@@ -1,11 +1,12 @@
 //! Row 6: one client with one request in flight, against what the disk could do at best in the same
 //! seconds: as many writes of a Record's size, one after the other, each synced.
 
+use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use testkit::shop::create_pix_charges;
 
-use crate::load::{Connection, Measured, generator};
+use crate::load::{Connection, Measured, Requests, generator};
 use crate::machine::{CpuTime, Disk};
 use crate::report::{Report, Row, latency, median, percent, thousands};
 use crate::server::Shopfront;
@@ -42,36 +43,62 @@ impl Round {
     }
 }
 
+/// A server, what is sent to it, and what each round showed.
+struct Lone {
+    front: Shopfront,
+    confirmations: Vec<Vec<u8>>,
+    cards: Rc<Requests>,
+    rounds: [Vec<Round>; 2],
+}
+
+impl Lone {
+    fn new(front: Shopfront, lasting: Duration) -> Self {
+        let count = ROUNDS * PER_SECOND_MAX * lasting.as_secs() as usize;
+        let charges = front.runtime.block_on(create_pix_charges(front.engine(), &front.shops, count));
+        let confirmations = charges.iter().map(|(_, id)| confirmation(&front.keys[0], &id.txid())).collect();
+        Self { confirmations, cards: front.charges(0..1, false), front, rounds: Default::default() }
+    }
+
+    fn round(&mut self, number: usize, lasting: Duration) {
+        let part = self.confirmations.len().div_ceil(ROUNDS);
+        let confirmations = self.confirmations.iter().skip(number * part).take(part);
+        self.rounds[0].push(Round::of(&self.front, confirmations, lasting));
+        self.rounds[1].push(Round::of(&self.front, self.cards.texts.iter().cycle(), lasting));
+    }
+
+    /// Adds the lines, and ends the server.
+    fn end(self, report: &mut Report) {
+        let mut lines = report.of(&self.front.store);
+        let [pix, card] = self.rounds;
+        for (what, rounds, target, least) in [
+            ("PIX confirmation, of the disk's own rate", pix, "≥ 40 %", 0.4),
+            ("POST /api/card, of the disk's own rate", card, "≥ 22 %", 0.22),
+        ] {
+            let round = median(rounds, Round::part);
+            let Round { measured, disk } = &round;
+            let of = |syncs: f64| format!("{} of {}", percent(measured.rate(), syncs), thousands(syncs));
+            let disks = format!("{} syncs/s ({} rewriting)", of(disk.growing.rate()), of(disk.again.rate()));
+            lines.add(Row {
+                number: "6",
+                what,
+                load: "1 connection".to_owned(),
+                figure: format!("{disks}: {}/s, {}", thousands(measured.rate()), latency(measured)),
+                cpu: Some(measured.cpu_each()),
+                target: Some((target, round.part() >= least)),
+            });
+        }
+        self.front.stop();
+    }
+}
+
 /// Measures the row.
 pub(crate) fn measure(plan: &Plan, report: &mut Report) {
-    let front = Shopfront::open(1);
     let lasting = plan.lasting().min(Duration::from_secs(3));
-    let count = ROUNDS * PER_SECOND_MAX * lasting.as_secs() as usize;
-    let charges = front.runtime.block_on(create_pix_charges(front.engine(), &front.shops, count));
-    let confirmations: Vec<Vec<u8>> = charges.iter().map(|(_, id)| confirmation(&front.keys[0], &id.txid())).collect();
-    let cards = front.charges(0..1, false);
-    let (mut pix, mut card) = (Vec::new(), Vec::new());
-    for confirmations in confirmations.chunks(confirmations.len().div_ceil(ROUNDS)) {
-        pix.push(Round::of(&front, confirmations.iter(), lasting));
-        card.push(Round::of(&front, cards.texts.iter().cycle(), lasting));
+    let mut stores: Vec<_> = plan.open(1).into_iter().map(|front| Lone::new(front, lasting)).collect();
+    for number in 0..ROUNDS {
+        stores.iter_mut().for_each(|lone| lone.round(number, lasting));
     }
-    let mut add = |what, rounds, target, least| {
-        let round = median(rounds, Round::part);
-        let Round { measured, disk } = &round;
-        let of = |syncs: f64| format!("{} of {}", percent(measured.rate(), syncs), thousands(syncs));
-        let disks = format!("{} syncs/s ({} rewriting)", of(disk.growing.rate()), of(disk.again.rate()));
-        report.add(Row {
-            number: "6",
-            what,
-            load: "1 connection".to_owned(),
-            figure: format!("{disks}: {}/s, {}", thousands(measured.rate()), latency(measured)),
-            cpu: Some(measured.cpu_each()),
-            target: Some((target, round.part() >= least)),
-        });
-    };
-    add("PIX confirmation, of the disk's own rate", pix, "≥ 40 %", 0.4);
-    add("POST /api/card, of the disk's own rate", card, "≥ 22 %", 0.22);
-    front.stop();
+    stores.into_iter().for_each(|lone| lone.end(report));
 }
 
 /// The request by which the sandbox's payer pays a charge.

@@ -46,7 +46,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report, front: &Shopfront) {
         watched.add(&quad[1]);
     }
     let micros = |load: &Measured| load.cpu_each().process.as_secs_f64() * 1e6;
-    report.add(Row {
+    report.of(&front.store).add(Row {
         number: "16",
         what: "with overviews open, of the rate without",
         load: format!("64 connections, {WATCHERS} overviews"),

@@ -210,6 +210,7 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     ("docs/internals/postgres.md", "WITH owner", Text),
     ("docs/internals/snapshots.md", "snapshot/<ledger>", Text),
     ("docs/performance.md", "cargo bench", Run("", &[("benches/peers/postgres.sh 8 64 hot", PEER)])),
+    ("docs/performance.md", "CENTAVO_STORE=", Run("", &[])),
     ("docs/performance.md", "CENTAVO_FOLLOW_ROUNDS", Run("", &[])),
     (POSTGRES, "createuser", Run("", &[("--pwprompt centavo", "clerk"), ("--owner centavo", "--owner clerk")])),
     (
