@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use actors::testkit::postgres::shared;
 use futures_util::future::join_all;
-use serde_json::Value;
+use serde_json::{Value, json};
 use testkit::callers::{Callers, client};
 use testkit::server::{Launch, OPS_TOKEN, Server};
 
@@ -21,23 +21,36 @@ struct Nodes<'a> {
     address: &'a str,
     peers: Vec<String>,
     servers: Vec<Option<Server>>,
+    /// The operators' tokens, where there is more than one.
+    operators: Option<String>,
 }
 
 impl<'a> Nodes<'a> {
-    async fn start(folder: &'a Path, address: &'a str, count: usize) -> Self {
+    fn of(folder: &'a Path, address: &'a str, count: usize) -> Self {
         let peers = (0..count).map(|_| free_address()).collect();
-        let mut nodes = Self { folder, address, peers, servers: (0..count).map(|_| None).collect() };
-        for place in 0..count {
-            nodes.restart(place).await;
+        Self { folder, address, peers, servers: (0..count).map(|_| None).collect(), operators: None }
+    }
+
+    async fn start(folder: &'a Path, address: &'a str, count: usize) -> Self {
+        Self::of(folder, address, count).started().await
+    }
+
+    async fn started(mut self) -> Self {
+        for place in 0..self.peers.len() {
+            self.restart(place).await;
         }
-        nodes.settled().await;
-        nodes
+        self.settled().await;
+        self
     }
 
     fn launch(&self, place: usize) -> Launch<'a> {
-        on(self.folder, self.address)
+        let launch = on(self.folder, self.address)
             .with("CENTAVO_PEER_LISTEN", &self.peers[place])
-            .with("CENTAVO_PARTITIONS", PARTITIONS.to_string())
+            .with("CENTAVO_PARTITIONS", PARTITIONS.to_string());
+        match &self.operators {
+            Some(operators) => launch.with("CENTAVO_OPS_TOKEN", operators),
+            None => launch,
+        }
     }
 
     async fn restart(&mut self, place: usize) {
@@ -187,4 +200,87 @@ async fn nodes_end_and_start_again_and_no_request_fails() {
     reckon_all(&nodes, &mut merchants).await;
     nodes.stop().await;
     merchants.iter().for_each(|merchant| println!("{}", merchant.summary()));
+}
+
+/// The token of a second operator.
+const OTHER_TOKEN: &str = "another-operator-of-the-test";
+
+async fn get(node: &Server, path: &str) -> Value {
+    let begun = Instant::now();
+    loop {
+        let asked = client().get(format!("{}{path}", node.operations)).bearer_auth(OPS_TOKEN).send().await.unwrap();
+        if asked.status() == 200 {
+            return asked.json().await.unwrap();
+        }
+        assert!(asked.status() == 503 && begun.elapsed() < PATIENCE, "{path}: {} {}", asked.status(), node.said());
+    }
+}
+
+async fn post(node: &Server, token: &str, path: &str, body: &Value) -> (u16, Value) {
+    let asked = client().post(format!("{}{path}", node.operations)).bearer_auth(token).json(body);
+    let answer = asked.send().await.unwrap();
+    (answer.status().as_u16(), answer.json().await.unwrap())
+}
+
+/// What is about all merchants has one answer, whichever node is asked: lists and sums, the closing
+/// of a month in all partitions, the acquirer's batches, the console.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn what_is_about_all_merchants_has_one_answer_at_every_node() {
+    let Some(database) = shared() else { return };
+    let (address, folder) = (database.database(), tempfile::tempdir().unwrap());
+    let operators = format!("ana:{OPS_TOKEN},rui:{OTHER_TOKEN}");
+    let nodes = Nodes { operators: Some(operators), ..Nodes::of(folder.path(), &address, 3) }.started().await;
+    let mut merchants = merchants(&nodes).await;
+    for (place, merchant) in merchants.iter_mut().enumerate() {
+        merchant.charge(nodes.node(place), 2, 30).await;
+    }
+    reckon_all(&nodes, &mut merchants).await;
+    let month = get(nodes.node(0), "/ops/audit").await["items"][0]["booked_at"].as_str().unwrap()[..7].to_owned();
+    for (place, days) in [(0, 35), (1, 1), (2, 1)] {
+        let body = json!({"advance_seconds": days * 86_400});
+        let (status, moved) = post(nodes.node(place), OPS_TOKEN, "/ops/sandbox/clock", &body).await;
+        assert_eq!(status, 200, "{moved}");
+    }
+    let batches = get(nodes.node(0), "/ops/batches").await;
+    assert!(batches["total"].as_u64() > Some(0), "{batches}");
+    for (place, token, expected) in [(0, OPS_TOKEN, "requested"), (1, OTHER_TOKEN, "closed")] {
+        let (status, closed) = post(nodes.node(place), token, &format!("/ops/periods/{month}/close"), &json!({})).await;
+        assert_eq!((status, &closed["status"]), (200, &json!(expected)), "{closed}");
+    }
+    let paths = [
+        "/ops/trial-balance",
+        "/ops/merchants",
+        "/ops/charges?per_page=100",
+        "/ops/audit?per_page=100",
+        "/ops/queue",
+        "/ops/batches",
+        "/ops/periods",
+        "/ops/records?per_page=50",
+        "/ops/webhooks",
+        "/ops/minutes",
+    ];
+    for path in paths {
+        let answers = [get(nodes.node(0), path).await, get(nodes.node(1), path).await, get(nodes.node(2), path).await];
+        assert!(answers.iter().all(|answer| *answer == answers[0]), "{path}: {answers:#?}");
+    }
+    let closed = get(nodes.node(2), "/ops/trial-balance").await;
+    assert_eq!(closed["cut"].as_object().unwrap().len(), PARTITIONS, "{}", closed["cut"]);
+    // Signed in at one node, an operator reads the pages of all merchants at every other one.
+    let browser = reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
+    let form = format!("token={OPS_TOKEN}&next=%2Fconsole");
+    let origin = &nodes.node(0).operations;
+    let signed_in = browser.post(format!("{origin}/console/sign-in")).header("origin", origin).body(form);
+    let signed_in = signed_in.header("content-type", "application/x-www-form-urlencoded");
+    let signed_in = signed_in.send().await.unwrap();
+    let cookie = signed_in.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    for node in nodes.running() {
+        for merchant in &merchants {
+            let url = format!("{}/console/merchants/{}", node.operations, merchant.merchant);
+            let page = browser.get(url).header("cookie", &cookie).send().await.unwrap();
+            assert_eq!(page.status(), 200, "{}", node.said());
+            let page = page.text().await.unwrap();
+            assert!(page.contains("Loja") && page.contains(&merchant.merchant), "{page}");
+        }
+    }
+    nodes.stop().await;
 }

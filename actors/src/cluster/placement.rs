@@ -19,7 +19,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::rendezvous::heaviest;
+use super::rendezvous::placed;
 use crate::store::{Epoch, NodeSeen, Partition, PartitionSeen, Picture};
 
 /// Partitions that one step takes: each one is loaded, and those that came first should serve
@@ -90,6 +90,8 @@ pub struct Placement {
     seen: BTreeMap<String, Beats>,
     /// The last picture.
     picture: Picture,
+    /// The address that should have each partition, by the last picture.
+    placed: BTreeMap<Partition, String>,
     /// What this node had at the last look, with its epoch; what it gave up since, until somebody
     /// has it.
     had: BTreeMap<Partition, Epoch>,
@@ -125,6 +127,7 @@ impl Placement {
             own: None,
             seen: BTreeMap::new(),
             picture: Picture::default(),
+            placed: BTreeMap::new(),
             had: BTreeMap::new(),
             asked: BTreeSet::new(),
         }
@@ -140,6 +143,7 @@ impl Placement {
         let is_proof = self.is_proof(now_ms);
         self.look_at_beats(now_ms, is_proof);
         self.look_at_partitions();
+        self.place();
         if !is_current || self.node(&self.me).is_none_or(|node| node.address.is_none()) {
             return Vec::new();
         }
@@ -158,8 +162,15 @@ impl Placement {
     /// The address of the node that should have a partition, as of the last look. It may be one
     /// that is not known to live yet. None if no node may have it.
     pub fn desired(&self, partition: Partition) -> Option<&str> {
+        self.placed.get(&partition).map(String::as_str)
+    }
+
+    fn place(&mut self) {
         let candidates = self.picture.nodes.iter().filter(|node| self.is_candidate(node));
-        heaviest(candidates.filter_map(|node| node.address.as_deref()), partition)
+        let addresses: BTreeSet<&str> = candidates.filter_map(|node| node.address.as_deref()).collect();
+        let addresses: Vec<&str> = addresses.into_iter().collect();
+        let placed = placed(&addresses, self.picture.partitions.iter().map(|seen| seen.partition));
+        self.placed = placed.into_iter().map(|(partition, address)| (partition, address.to_owned())).collect();
     }
 
     /// Whether this node should have a partition.
@@ -367,8 +378,11 @@ mod tests {
                 .iter()
                 .zip(owners)
                 .map(|(partition, owner)| seen(*partition, Some(owner).filter(|owner| !owner.is_empty())));
+            let own = partitions_of(HERE).take(4).map(|partition| seen(partition, Some("me")));
+            let mut all: Vec<_> = owned.chain(own).collect();
+            all.sort_by_key(|seen| seen.partition);
             let nodes = vec![node("me", Some(HERE), beat), node("other", Some(THERE), beat)];
-            let moves = placement.step(&Picture { nodes, partitions: owned.collect() }, beat * 1_000, true);
+            let moves = placement.step(&Picture { nodes, partitions: all }, beat * 1_000, true);
             let place = |one: &Move| match one {
                 Move::HandOver { partition } => partitions.iter().position(|at| at == partition).unwrap(),
                 Move::Take { .. } => panic!("{moves:?}"),

@@ -559,7 +559,18 @@ impl World {
     /// The address that should have a partition.
     fn desired(&self, partition: Partition) -> Option<String> {
         let nodes = self.processes.iter().filter(|one| one.is_alive && !one.is_leaving);
-        nodes.filter_map(|one| one.address.clone()).max_by_key(|address| weight(address, partition))
+        let addresses: BTreeSet<String> = nodes.filter_map(|one| one.address.clone()).collect();
+        let room = self.rows.len().div_ceil(addresses.len().max(1));
+        let mut has: BTreeMap<String, usize> = BTreeMap::new();
+        let mut desired = None;
+        for number in 0..=partition.0 {
+            let mut by_weight: Vec<_> = addresses.iter().collect();
+            by_weight.sort_by_key(|address| std::cmp::Reverse(weight(address, Partition(number))));
+            desired =
+                by_weight.into_iter().find(|address| has.get(*address).copied().unwrap_or_default() < room).cloned();
+            *has.entry(desired.clone()?).or_default() += 1;
+        }
+        desired
     }
 
     /// What is wrong with a partition once nothing happens any more.
