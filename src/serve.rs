@@ -232,8 +232,7 @@ async fn run(
     let door = peering.as_ref().zip(node.clone()).map(|(peering, node)| peering.door(&app, node));
     let of_merchants = listening.behind(Side::Merchants, routes::public(&app), door.as_ref(), shedding(&app))?;
     // Operators are few, and they are needed most when there is much to do.
-    let everybody = Shedding::none();
-    let of_operators = listening.behind(Side::Operators, routes::operations(&app), door.as_ref(), everybody)?;
+    let of_operators = listening.behind(Side::Operators, routes::operations(&app), door.as_ref(), Shedding::none())?;
     let both = [of_merchants.clone(), of_operators.clone()];
     let (peers, of_peers) = listening.serve_peers(peering, connections.operations, both)?.unzip();
     let (public, merchants) = listening.serve(public, merchants, of_merchants)?;

@@ -541,23 +541,20 @@ async fn a_session_goes_with_its_requests_and_comes_back() {
     );
 }
 
-/// Certificates of a process that an authority signed.
-fn certify(
-    folder: &std::path::Path,
-    authority: &rcgen::CertifiedIssuer<'_, rcgen::KeyPair>,
-    name: &str,
-) -> Arc<MutualTls> {
+type Authority = rcgen::CertifiedIssuer<'static, rcgen::KeyPair>;
+
+/// Certificates of a process: one authority signed its own, it accepts those of another.
+fn certify(folder: &std::path::Path, signed_by: &Authority, accepts: &Authority) -> Arc<MutualTls> {
     let key = rcgen::KeyPair::generate().unwrap();
-    let made = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().signed_by(&key, authority).unwrap();
-    let path = |end: &str| folder.join(format!("{name}-{end}"));
-    let own = TlsFiles { certificates: path("chain.pem"), key: path("key.pem") };
+    let made = rcgen::CertificateParams::new(vec!["127.0.0.1".to_owned()]).unwrap().signed_by(&key, signed_by).unwrap();
+    let own = TlsFiles { certificates: folder.join("chain.pem"), key: folder.join("key.pem") };
     std::fs::write(&own.certificates, made.pem()).unwrap();
     std::fs::write(&own.key, key.serialize_pem()).unwrap();
-    std::fs::write(path("ca.pem"), authority.as_ref().pem()).unwrap();
-    Arc::new(MutualTls::open(own, path("ca.pem"), Gauge::default()).unwrap())
+    std::fs::write(folder.join("ca.pem"), accepts.as_ref().pem()).unwrap();
+    Arc::new(MutualTls::open(own, folder.join("ca.pem"), Gauge::default()).unwrap())
 }
 
-fn authority() -> rcgen::CertifiedIssuer<'static, rcgen::KeyPair> {
+fn authority() -> Authority {
     let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
     params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
     rcgen::CertifiedIssuer::self_signed(params, rcgen::KeyPair::generate().unwrap()).unwrap()
@@ -567,11 +564,12 @@ fn authority() -> rcgen::CertifiedIssuer<'static, rcgen::KeyPair> {
 async fn over_tls_only_processes_with_certificates_of_one_authority_speak() {
     let folder = tempfile::tempdir().unwrap();
     let (ours, theirs) = (authority(), authority());
-    let owner = node("owner", KEY, Some(certify(folder.path(), &ours, "owner"))).await;
+    let owner = node("owner", KEY, Some(certify(folder.path(), &ours, &ours))).await;
     owner.owners.set(1, Owner::Here);
     let cases = [
-        (Some(certify(folder.path(), &ours, "same")), 200),
-        (Some(certify(folder.path(), &theirs, "other")), 503),
+        (Some(certify(folder.path(), &ours, &ours)), 200),
+        (Some(certify(folder.path(), &theirs, &ours)), 503),
+        (Some(certify(folder.path(), &ours, &theirs)), 503),
         (None, 503),
     ];
     for (tls, expected) in cases {
