@@ -99,7 +99,8 @@ pub trait Store: Send + Sync + 'static {
     fn take(&self, partition: Partition, seen: Epoch) -> Result<Option<Tenure>, StoreError>;
 
     /// Gives a partition up. The next owner need not wait until this one is known to be gone.
-    /// Writes in this tenure are refused from now on, and its next owner is no reason to end.
+    /// A store of several processes refuses writes in this tenure from now on, also after an error,
+    /// and its next owner is no reason to end.
     fn release(&self, _tenure: Tenure) -> Result<(), StoreError> {
         Ok(())
     }

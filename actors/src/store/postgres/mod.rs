@@ -323,9 +323,10 @@ impl Store for PostgresStore {
     }
 
     fn release(&self, tenure: Tenure) -> Result<(), StoreError> {
-        self.parts.flush()?;
+        let flushed = self.parts.flush();
         self.parts.lease.left(tenure);
-        self.parts.wait(commit::release(&self.parts.commits, tenure))
+        // If the database does not answer, it learns of it with the next picture.
+        flushed.and(self.parts.wait(commit::release(&self.parts.commits, tenure)))
     }
 
     fn is_current(&self) -> bool {
