@@ -273,9 +273,9 @@ impl AsOf {
         self.sorted_rows().try_for_each(|row| row.map(drop))
     }
 
-    /// How many rows the file has, and how many were changed after it.
-    pub(super) fn counts(&self) -> (u64, u64) {
-        (self.file.as_ref().map_or(0, BalanceFile::count), self.changed() as u64)
+    /// How many rows the file has.
+    pub(super) fn rows_in_file(&self) -> u64 {
+        self.file.as_ref().map_or(0, BalanceFile::count)
     }
 
     pub(super) fn cut(&self) -> FileCut {

@@ -184,17 +184,10 @@ impl BalanceFiles {
         self.shared.caught_up(self.shared.nearest(through)?, through, |_| ())
     }
 
-    /// The sums of all ledgers after a published Record. `told` gets how much was read, and of how
-    /// much, in Records and accounts. For a thread that may wait.
-    pub(crate) fn sums_as_of(&self, through: Sequence, told: impl Fn(u64, u64)) -> Result<Sums, LoadError> {
-        let as_of = self.shared.nearest(through)?;
-        let (begun, (in_file, _)) = (as_of.through(), as_of.counts());
-        let records = through.0 - begun.0;
-        told(0, records + in_file);
-        let as_of = self.shared.caught_up(as_of, through, |at| told(at.0 - begun.0, records + in_file))?;
-        let (in_file, changed) = as_of.counts();
-        let rows = in_file + changed;
-        as_of.sums(|read| told(records + read, records + rows))
+    /// The sums of all ledgers after a published Record, to be read. For a thread that may wait.
+    pub(crate) fn sums_as_of(&self, through: Sequence) -> Result<SumsToRead, LoadError> {
+        let nearest = self.shared.nearest(through)?;
+        Ok(SumsToRead { shared: Arc::clone(&self.shared), nearest, through })
     }
 
     /// The balances of the nearest file at or before a Record.
@@ -311,6 +304,34 @@ impl BalanceFiles {
         let low = before.map_or(1, |cut| cut.through.0 + 1);
         let high = after.map_or(published.0 + 1, |cut| cut.through.0);
         low..high.min(published.0 + 1).max(low)
+    }
+}
+
+/// Sums of all ledgers after a Record, which are not read yet: [`BalanceFiles::sums_as_of`].
+pub(crate) struct SumsToRead {
+    shared: Arc<Shared>,
+    nearest: AsOf,
+    through: Sequence,
+}
+
+impl SumsToRead {
+    fn records(&self) -> u64 {
+        self.through.0 - self.nearest.through().0
+    }
+
+    /// How much is to be read: Records after the nearest file, and its accounts.
+    pub(crate) fn size(&self) -> u64 {
+        self.records() + self.nearest.rows_in_file()
+    }
+
+    /// Reads them. `told` gets how much of [`SumsToRead::size`] was read. For a thread that may
+    /// wait.
+    pub(crate) fn read(self, told: impl Fn(u64)) -> Result<Sums, LoadError> {
+        let (begun, records, size) = (self.nearest.through(), self.records(), self.size());
+        told(0);
+        let as_of = self.shared.caught_up(self.nearest, self.through, |at| told(at.0 - begun.0))?;
+        // The Records may have brought more accounts than were in the file.
+        as_of.sums(|read| told(size.min(records + read)))
     }
 }
 
