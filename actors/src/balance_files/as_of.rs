@@ -299,12 +299,10 @@ fn machine(source: io::Error) -> StoreError {
 
 /// The error for a file that was whole when it was opened.
 fn unreadable(error: FileError) -> LoadError {
-    LoadError::Store(match error {
-        FileError::Store(error) => error,
-        FileError::Damaged => {
-            StoreError::Damaged { folder: "balances".into(), sequence: None, detail: error.to_string() }
-        }
-    })
+    match error {
+        FileError::Store(error) => error.into(),
+        FileError::Damaged => LoadError::DamagedBalances,
+    }
 }
 
 /// Rows of a file and of the Records after it, merged.

@@ -19,6 +19,7 @@ mod receivables;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{DirEntry, File};
 use std::io::Write;
@@ -190,6 +191,12 @@ impl BalanceFiles {
         Ok(SumsToRead { shared: Arc::clone(&self.shared), nearest, through })
     }
 
+    /// Reads; and once more when it comes upon a damaged page, after the file was made again. For a
+    /// thread that may wait.
+    pub(crate) fn read<T>(&self, read: impl Fn() -> Result<T, LoadError>) -> Result<T, LoadError> {
+        self.shared.read(read)
+    }
+
     /// The balances of the nearest file at or before a Record.
     pub(crate) fn nearest(&self, through: Sequence) -> Result<AsOf, LoadError> {
         self.shared.nearest(through)
@@ -328,10 +335,14 @@ impl SumsToRead {
     /// wait.
     pub(crate) fn read(self, told: impl Fn(u64)) -> Result<Sums, LoadError> {
         let (begun, records, size) = (self.nearest.through(), self.records(), self.size());
-        told(0);
-        let as_of = self.shared.caught_up(self.nearest, self.through, |at| told(at.0 - begun.0))?;
-        // The Records may have brought more accounts than were in the file.
-        as_of.sums(|read| told(size.min(records + read)))
+        let nearest = Cell::new(Some(self.nearest));
+        self.shared.read(|| {
+            told(0);
+            let nearest = nearest.take().map_or_else(|| self.shared.nearest(self.through), Ok)?;
+            let as_of = self.shared.caught_up(nearest, self.through, |at| told(at.0.saturating_sub(begun.0)))?;
+            // The Records may have brought more accounts than were in the file.
+            as_of.sums(|read| told(size.min(records + read)))
+        })
     }
 }
 
@@ -385,17 +396,7 @@ impl Shared {
     /// Makes the files that are missing through a published Record.
     fn make(&self, published: Sequence) -> Result<(), LoadError> {
         let _alone = self.making.lock();
-        let damaged: Vec<_> = {
-            let known = self.known.lock();
-            let damaged = known.files.iter().filter(|(_, file)| file.is_damaged.load(Ordering::Relaxed));
-            damaged.map(|(cut, _)| *cut).collect()
-        };
-        damaged.into_iter().try_for_each(|cut| self.lose(cut))?;
-        while let Some(cut) = { self.known.lock().lost.pop() } {
-            let mut as_of = self.nearest(Sequence(cut.through.0 - 1))?;
-            as_of.catch_up(&self.store, cut.through, usize::MAX, |_| ())?;
-            self.keep(&as_of)?;
-        }
+        self.make_lost()?;
         let mut as_of = self.nearest(published)?;
         let mut kept_at = as_of.through;
         for block in self.store.blocks(as_of.through.plus(1)) {
@@ -416,6 +417,38 @@ impl Shared {
             self.keep(&as_of)?;
         }
         self.make_receivables()
+    }
+
+    /// Makes the damaged files again. The caller holds `making`.
+    fn make_lost(&self) -> Result<(), LoadError> {
+        let damaged: Vec<_> = {
+            let known = self.known.lock();
+            let damaged = known.files.iter().filter(|(_, file)| file.is_damaged.load(Ordering::Relaxed));
+            damaged.map(|(cut, _)| *cut).collect()
+        };
+        damaged.into_iter().try_for_each(|cut| self.lose(cut))?;
+        while let Some(cut) = { self.known.lock().lost.pop() } {
+            let mut as_of = self.nearest(Sequence(cut.through.0 - 1))?;
+            as_of.catch_up(&self.store, cut.through, usize::MAX, |_| ())?;
+            self.keep(&as_of)?;
+            tracing::info!(through = cut.through.0, "the damaged balance file was made again");
+        }
+        Ok(())
+    }
+
+    /// Reads; and once more when it comes upon a damaged page, after the file was made again. Of
+    /// files that are only read, the one before it counts then.
+    fn read<T>(&self, read: impl Fn() -> Result<T, LoadError>) -> Result<T, LoadError> {
+        match read() {
+            Err(LoadError::DamagedBalances) => {
+                if !self.is_reading {
+                    let _alone = self.making.lock();
+                    self.make_lost()?;
+                }
+                read()
+            }
+            read => read,
+        }
     }
 
     /// Makes the receivables files that are missing beside balance files, in one pass over the

@@ -181,19 +181,21 @@ impl Engine {
     pub fn ledger_as_of(&self, ledger: LedgerId, through: &Cut) -> Result<Balances, LoadError> {
         let shard = self.shard_of(ledger);
         let through = through.of(shard.part().partition()).min(shard.published());
-        let nearest = shard.balance_files.nearest(through)?;
-        let moved = shard.read_model().entries_between(ledger, nearest.through(), through)?;
-        if moved.len() as u64 > (through.0 - nearest.through().0) / READ_ALONE_PART {
-            return shard.balance_files.as_of(through)?.ledger(ledger);
-        }
-        let mut balances = nearest.ledger(ledger)?;
-        for sequence in moved {
-            let record = shard.record(sequence)?;
-            for posting in record.entries_of(ledger).flat_map(Entry::postings) {
-                balances.entry(posting.account).or_default().post(posting);
+        shard.balance_files.read(|| {
+            let nearest = shard.balance_files.nearest(through)?;
+            let moved = shard.read_model().entries_between(ledger, nearest.through(), through)?;
+            if moved.len() as u64 > (through.0 - nearest.through().0) / READ_ALONE_PART {
+                return shard.balance_files.as_of(through)?.ledger(ledger);
             }
-        }
-        Ok(balances)
+            let mut balances = nearest.ledger(ledger)?;
+            for sequence in moved {
+                let record = shard.record(sequence)?;
+                for posting in record.entries_of(ledger).flat_map(Entry::postings) {
+                    balances.entry(posting.account).or_default().post(posting);
+                }
+            }
+            Ok(balances)
+        })
     }
 
     /// The last published Records that were booked before a time.
