@@ -148,7 +148,10 @@ impl From<LoadError> for Unavailable {
             tracing::warn!(%error, "the journal could not be read");
             return Self::StoreUnavailable;
         }
-        tracing::error!(%error, "the journal could not be read");
+        match &error {
+            LoadError::DamagedBalances => tracing::warn!(%error, "books of the past could not be read"),
+            _ => tracing::error!(%error, "the journal could not be read"),
+        }
         Self::Unreadable
     }
 }

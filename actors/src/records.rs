@@ -24,6 +24,9 @@ pub enum LoadError {
         /// Why it cannot be decoded.
         error: DecodeError,
     },
+    /// A page of a balance file is damaged.
+    #[error("a balance file is damaged: nothing is lost, it is made again from the journal; read once more")]
+    DamagedBalances,
 }
 
 /// Does work that may have to wait for the disk. On a worker of the runtime, another thread becomes

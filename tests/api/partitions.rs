@@ -1,8 +1,10 @@
 //! Several partitions in one process: what is about all merchants is the same as with one, told
 //! with a cut of all partitions.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use actors::cut::Cut;
 use chrono::Duration;
 use serde_json::{Value, json};
 
@@ -126,6 +128,12 @@ async fn books_are_whole_at_every_cut() {
         }
     };
     assert_eq!((&job["cut"], &job["accounts"]), (&before["cut"], &before["accounts"]));
+    // How much there is to read is told from the beginning: these Records are in no balance file.
+    let (through, told) = (at.parse::<Cut>().unwrap(), RefCell::new(Vec::new()));
+    world.engine().sums_as_of(&through, |read, of| told.borrow_mut().push((read, of))).unwrap();
+    let (told, records) = (told.into_inner(), through.records());
+    assert!(told.is_sorted() && told.first() == Some(&(0, records)), "{told:?}");
+    assert_eq!(told.last(), Some(&(records, records)));
     let again = rows(&world.ops_get(&format!("/ops/export?at={at}")).await.text);
     assert_eq!(again, exported, "what is before a cut never changes");
 

@@ -41,6 +41,36 @@ async fn shown(world: &World, query: &str) -> (Value, Sums) {
     }
 }
 
+#[tokio::test]
+async fn a_damaged_balance_file_is_made_again_and_read_at_once() {
+    let world = World::with_settings(|settings| settings.balance_files.records = 5).await;
+    let merchant = world.merchant().await;
+    for amount in [1_000, 2_000, 3_000] {
+        merchant.post("/api/card", &card(amount, APPROVED)).await.expect(201);
+    }
+    world.engine().settle_balance_files().unwrap();
+    let entries = std::fs::read_dir(world.folder().join("files")).unwrap().map(|entry| entry.unwrap().path());
+    let is_balances = |path: &std::path::PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("balances1-");
+    let file = entries.filter(is_balances).max().unwrap();
+    let whole = std::fs::read(&file).unwrap();
+    let damage = || {
+        let mut damaged = whole.clone();
+        damaged[0] ^= 1;
+        std::fs::write(&file, damaged).unwrap();
+    };
+    let is_whole = || std::fs::read(&file).unwrap() == whole;
+    let of_ledger = format!("/ops/trial-balance?at={}&ledger={}", world.cut().await, merchant.ledger());
+    let cut = world.engine().published();
+    let sums = || world.engine().sums_as_of(&cut, |_, _| ());
+    let before = (world.ops_get(&of_ledger).await.expect(200), sums().unwrap());
+    damage();
+    assert_eq!(world.ops_get(&of_ledger).await.expect(200), before.0);
+    assert!(is_whole(), "the same file was made again");
+    damage();
+    assert_eq!(sums().unwrap(), before.1);
+    assert!(is_whole(), "the same file was made again");
+}
+
 pub(crate) fn local(at: DateTime<Utc>) -> DateTime<FixedOffset> {
     at.with_timezone(&FixedOffset::west_opt(3 * 3_600).unwrap())
 }

@@ -273,9 +273,9 @@ impl AsOf {
         self.sorted_rows().try_for_each(|row| row.map(drop))
     }
 
-    /// How many rows the file has, and how many were changed after it.
-    pub(super) fn counts(&self) -> (u64, u64) {
-        (self.file.as_ref().map_or(0, BalanceFile::count), self.changed() as u64)
+    /// How many rows the file has.
+    pub(super) fn rows_in_file(&self) -> u64 {
+        self.file.as_ref().map_or(0, BalanceFile::count)
     }
 
     pub(super) fn cut(&self) -> FileCut {
@@ -299,12 +299,10 @@ fn machine(source: io::Error) -> StoreError {
 
 /// The error for a file that was whole when it was opened.
 fn unreadable(error: FileError) -> LoadError {
-    LoadError::Store(match error {
-        FileError::Store(error) => error,
-        FileError::Damaged => {
-            StoreError::Damaged { folder: "balances".into(), sequence: None, detail: error.to_string() }
-        }
-    })
+    match error {
+        FileError::Store(error) => error.into(),
+        FileError::Damaged => LoadError::DamagedBalances,
+    }
 }
 
 /// Rows of a file and of the Records after it, merged.

@@ -19,6 +19,7 @@ mod receivables;
 #[cfg(test)]
 mod tests;
 
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{DirEntry, File};
 use std::io::Write;
@@ -184,17 +185,16 @@ impl BalanceFiles {
         self.shared.caught_up(self.shared.nearest(through)?, through, |_| ())
     }
 
-    /// The sums of all ledgers after a published Record. `told` gets how much was read, and of how
-    /// much, in Records and accounts. For a thread that may wait.
-    pub(crate) fn sums_as_of(&self, through: Sequence, told: impl Fn(u64, u64)) -> Result<Sums, LoadError> {
-        let as_of = self.shared.nearest(through)?;
-        let (begun, (in_file, _)) = (as_of.through(), as_of.counts());
-        let records = through.0 - begun.0;
-        told(0, records + in_file);
-        let as_of = self.shared.caught_up(as_of, through, |at| told(at.0 - begun.0, records + in_file))?;
-        let (in_file, changed) = as_of.counts();
-        let rows = in_file + changed;
-        as_of.sums(|read| told(records + read, records + rows))
+    /// The sums of all ledgers after a published Record, to be read. For a thread that may wait.
+    pub(crate) fn sums_as_of(&self, through: Sequence) -> Result<SumsToRead, LoadError> {
+        let nearest = self.shared.nearest(through)?;
+        Ok(SumsToRead { shared: Arc::clone(&self.shared), nearest, through })
+    }
+
+    /// Reads; and once more when it comes upon a damaged page, after the file was made again. For a
+    /// thread that may wait.
+    pub(crate) fn read<T>(&self, read: impl Fn() -> Result<T, LoadError>) -> Result<T, LoadError> {
+        self.shared.read(read)
     }
 
     /// The balances of the nearest file at or before a Record.
@@ -314,6 +314,38 @@ impl BalanceFiles {
     }
 }
 
+/// Sums of all ledgers after a Record, which are not read yet: [`BalanceFiles::sums_as_of`].
+pub(crate) struct SumsToRead {
+    shared: Arc<Shared>,
+    nearest: AsOf,
+    through: Sequence,
+}
+
+impl SumsToRead {
+    fn records(&self) -> u64 {
+        self.through.0 - self.nearest.through().0
+    }
+
+    /// How much is to be read: Records after the nearest file, and its accounts.
+    pub(crate) fn size(&self) -> u64 {
+        self.records() + self.nearest.rows_in_file()
+    }
+
+    /// Reads them. `told` gets how much of [`SumsToRead::size`] was read. For a thread that may
+    /// wait.
+    pub(crate) fn read(self, told: impl Fn(u64)) -> Result<Sums, LoadError> {
+        let (begun, records, size) = (self.nearest.through(), self.records(), self.size());
+        let nearest = Cell::new(Some(self.nearest));
+        self.shared.read(|| {
+            told(0);
+            let nearest = nearest.take().map_or_else(|| self.shared.nearest(self.through), Ok)?;
+            let as_of = self.shared.caught_up(nearest, self.through, |at| told(at.0.saturating_sub(begun.0)))?;
+            // The Records may have brought more accounts than were in the file.
+            as_of.sums(|read| told(size.min(records + read)))
+        })
+    }
+}
+
 impl Drop for BalanceFiles {
     fn drop(&mut self) {
         self.shared.is_ending.store(true, Ordering::Relaxed);
@@ -364,17 +396,7 @@ impl Shared {
     /// Makes the files that are missing through a published Record.
     fn make(&self, published: Sequence) -> Result<(), LoadError> {
         let _alone = self.making.lock();
-        let damaged: Vec<_> = {
-            let known = self.known.lock();
-            let damaged = known.files.iter().filter(|(_, file)| file.is_damaged.load(Ordering::Relaxed));
-            damaged.map(|(cut, _)| *cut).collect()
-        };
-        damaged.into_iter().try_for_each(|cut| self.lose(cut))?;
-        while let Some(cut) = { self.known.lock().lost.pop() } {
-            let mut as_of = self.nearest(Sequence(cut.through.0 - 1))?;
-            as_of.catch_up(&self.store, cut.through, usize::MAX, |_| ())?;
-            self.keep(&as_of)?;
-        }
+        self.make_lost()?;
         let mut as_of = self.nearest(published)?;
         let mut kept_at = as_of.through;
         for block in self.store.blocks(as_of.through.plus(1)) {
@@ -395,6 +417,38 @@ impl Shared {
             self.keep(&as_of)?;
         }
         self.make_receivables()
+    }
+
+    /// Makes the damaged files again. The caller holds `making`.
+    fn make_lost(&self) -> Result<(), LoadError> {
+        let damaged: Vec<_> = {
+            let known = self.known.lock();
+            let damaged = known.files.iter().filter(|(_, file)| file.is_damaged.load(Ordering::Relaxed));
+            damaged.map(|(cut, _)| *cut).collect()
+        };
+        damaged.into_iter().try_for_each(|cut| self.lose(cut))?;
+        while let Some(cut) = { self.known.lock().lost.pop() } {
+            let mut as_of = self.nearest(Sequence(cut.through.0 - 1))?;
+            as_of.catch_up(&self.store, cut.through, usize::MAX, |_| ())?;
+            self.keep(&as_of)?;
+            tracing::info!(through = cut.through.0, "the damaged balance file was made again");
+        }
+        Ok(())
+    }
+
+    /// Reads; and once more when it comes upon a damaged page, after the file was made again. Of
+    /// files that are only read, the one before it counts then.
+    fn read<T>(&self, read: impl Fn() -> Result<T, LoadError>) -> Result<T, LoadError> {
+        match read() {
+            Err(LoadError::DamagedBalances) => {
+                if !self.is_reading {
+                    let _alone = self.making.lock();
+                    self.make_lost()?;
+                }
+                read()
+            }
+            read => read,
+        }
     }
 
     /// Makes the receivables files that are missing beside balance files, in one pass over the

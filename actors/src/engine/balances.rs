@@ -1,7 +1,6 @@
 //! Balances: as published, and as they were at a cut of the past. What is about all partitions is
 //! put together from what each of them says.
 
-use std::cell::Cell;
 use std::thread;
 use std::time::Duration;
 
@@ -163,21 +162,17 @@ impl Engine {
         self.books(through, |shard, through| shard.balance_files.nearest_with_receivables(time, through))
     }
 
-    /// The sums of all ledgers at a published cut. `told` gets how much was read, and of how much,
-    /// partition by partition.
+    /// The sums of all ledgers at a published cut. `told` gets how much was read, and of how much
+    /// in all.
     pub fn sums_as_of(&self, through: &Cut, told: impl Fn(u64, u64)) -> Result<SumsAsOf, LoadError> {
-        let published = self.published();
-        let mut sums = SumsAsOf::of(through.up_to(&published));
+        let mut sums = SumsAsOf::of(through.up_to(&self.published()));
+        let to_read = self.of_each(&sums.through, |shard, through| shard.balance_files.sums_as_of(through))?;
+        let size: u64 = to_read.iter().map(|(_, to_read)| to_read.size()).sum();
         let mut before = 0;
-        for shard in self.shards.all() {
-            let through = sums.through.of(shard.part().partition());
-            let of_all = Cell::new(0);
-            let of_shard = shard.balance_files.sums_as_of(through, |read, of| {
-                of_all.set(of);
-                told(before + read, before + of);
-            })?;
-            before += of_all.get();
-            sums.add(of_shard);
+        for (_, to_read) in to_read {
+            let end = before + to_read.size();
+            sums.add(to_read.read(|read| told(before + read, size))?);
+            before = end;
         }
         Ok(sums)
     }
@@ -186,19 +181,21 @@ impl Engine {
     pub fn ledger_as_of(&self, ledger: LedgerId, through: &Cut) -> Result<Balances, LoadError> {
         let shard = self.shard_of(ledger);
         let through = through.of(shard.part().partition()).min(shard.published());
-        let nearest = shard.balance_files.nearest(through)?;
-        let moved = shard.read_model().entries_between(ledger, nearest.through(), through)?;
-        if moved.len() as u64 > (through.0 - nearest.through().0) / READ_ALONE_PART {
-            return shard.balance_files.as_of(through)?.ledger(ledger);
-        }
-        let mut balances = nearest.ledger(ledger)?;
-        for sequence in moved {
-            let record = shard.record(sequence)?;
-            for posting in record.entries_of(ledger).flat_map(Entry::postings) {
-                balances.entry(posting.account).or_default().post(posting);
+        shard.balance_files.read(|| {
+            let nearest = shard.balance_files.nearest(through)?;
+            let moved = shard.read_model().entries_between(ledger, nearest.through(), through)?;
+            if moved.len() as u64 > (through.0 - nearest.through().0) / READ_ALONE_PART {
+                return shard.balance_files.as_of(through)?.ledger(ledger);
             }
-        }
-        Ok(balances)
+            let mut balances = nearest.ledger(ledger)?;
+            for sequence in moved {
+                let record = shard.record(sequence)?;
+                for posting in record.entries_of(ledger).flat_map(Entry::postings) {
+                    balances.entry(posting.account).or_default().post(posting);
+                }
+            }
+            Ok(balances)
+        })
     }
 
     /// The last published Records that were booked before a time.
