@@ -246,18 +246,23 @@ impl AcquirerBooks {
         now: Timestamp,
     ) -> io::Result<Option<SettlementPage>> {
         let files = &self.files;
+        let last = business_day(now.0 - PAID_AT_MS + BEHIND_UTC_MS);
+        self.lock.turns(
+            patience,
+            || files.read(),
+            |turn| {
+                let Some(first) = files.first_unpaid(turn.known)? else { return Ok(false) };
+                let Some(day) = (first..=last).find(|day| is_business_day(*day)) else { return Ok(false) };
+                turn.announce()?;
+                let lines = files.write_batch(patience, day)?;
+                turn.known.batches.insert(day, lines);
+                Ok(true)
+            },
+        )?;
         self.lock.turn(
             patience,
             || files.read(),
             |turn| {
-                let last = business_day(now.0 - PAID_AT_MS + BEHIND_UTC_MS);
-                if let Some(first) = files.first_unpaid(turn.known)? {
-                    for day in (first..=last).filter(|day| is_business_day(*day)) {
-                        turn.announce()?;
-                        let lines = files.write_batch(patience, day)?;
-                        turn.known.batches.insert(day, lines);
-                    }
-                }
                 let batches = &turn.known.batches;
                 let mut later = batches.iter().filter(|(day, lines)| u64::from(**day) > after.batch && **lines > 0);
                 let Some((day, lines)) = later.next() else { return Ok(None) };

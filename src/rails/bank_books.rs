@@ -163,21 +163,21 @@ impl BankBooks {
 
     /// Writes the statements of the days before `today` that have none yet.
     pub(super) fn close_days_before(&self, patience: Patience, today: NaiveDate) -> io::Result<()> {
-        self.lock.turn(
+        self.lock.turns(
             patience,
             || self.read(),
             |turn| {
-                while let Some(day) = turn.known.days.keys().next().copied().filter(|day| *day < today) {
-                    let lines = self.lines(day)?;
-                    let balance = turn.known.balance + lines.iter().map(|line| line.amount).sum::<i64>();
-                    let statement = self.statement(patience, day, lines, balance)?;
-                    turn.announce()?;
-                    write_whole(&self.folder, &format!("{}-{day}.ofx", self.account), &statement)?;
-                    write_whole(&self.folder, "closed", &format!("{day} {balance}\n"))?;
-                    (turn.known.closed_through, turn.known.balance) = (Some(day), balance);
-                    turn.known.days.remove(&day);
-                }
-                Ok(())
+                let first = turn.known.days.keys().next().copied();
+                let Some(day) = first.filter(|day| *day < today) else { return Ok(false) };
+                let lines = self.lines(day)?;
+                let balance = turn.known.balance + lines.iter().map(|line| line.amount).sum::<i64>();
+                let statement = self.statement(patience, day, lines, balance)?;
+                turn.announce()?;
+                write_whole(&self.folder, &format!("{}-{day}.ofx", self.account), &statement)?;
+                write_whole(&self.folder, "closed", &format!("{day} {balance}\n"))?;
+                (turn.known.closed_through, turn.known.balance) = (Some(day), balance);
+                turn.known.days.remove(&day);
+                Ok(true)
             },
         )
     }

@@ -105,6 +105,28 @@ impl<S> FolderLock<S> {
     }
 }
 
+impl<S> FolderLock<S> {
+    /// Takes turns as long as `decide` says that it did something, and lets others in between. Where
+    /// the folder is shared, a thread that must not wait takes one of them, and then gets the error
+    /// `WouldBlock`.
+    pub(super) fn turns(
+        &self,
+        patience: Patience,
+        read: impl Fn() -> io::Result<S>,
+        decide: impl Fn(&mut Turn<'_, S>) -> io::Result<bool>,
+    ) -> io::Result<()> {
+        while self.turn(patience, &read, |turn| decide(turn))? {
+            match (self.is_shared, patience.0.is_zero()) {
+                (false, _) => {}
+                (true, true) => return Err(io::ErrorKind::WouldBlock.into()),
+                // Those that wait try again each millisecond.
+                (true, false) => sleep(2 * TRY_AGAIN_AFTER),
+            }
+        }
+        Ok(())
+    }
+}
+
 impl<S> Turn<'_, S> {
     /// Has the other processes read the folder anew in their next turn. To be called before each
     /// change but those at the end of a file that only grows.

@@ -8,10 +8,11 @@ use std::fs::{File, OpenOptions, rename};
 use std::io::{self, Write as _};
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A file of lines that only grows. A caller has the lock of its folder.
 pub(super) struct Lines {
-    file: File,
+    file: Arc<File>,
     is_shared: bool,
     /// Bytes of the whole lines that are known.
     whole: u64,
@@ -41,7 +42,7 @@ impl Lines {
     fn unread(path: &Path, is_shared: bool) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).read(true).open(path)?;
         let len = file.metadata()?.len();
-        Ok(Self { file, is_shared, whole: 0, len })
+        Ok(Self { file: Arc::new(file), is_shared, whole: 0, len })
     }
 
     /// The whole lines that are not known yet, which are known from now on.
@@ -63,15 +64,15 @@ impl Lines {
         if self.whole < self.len {
             self.file.set_len(self.whole)?;
         }
-        self.file.write_all(lines.as_bytes())?;
+        (&*self.file).write_all(lines.as_bytes())?;
         self.whole += lines.len() as u64;
         self.len = self.whole;
         Ok(())
     }
 
-    /// Makes the lines durable.
-    pub(super) fn sync(&self) -> io::Result<()> {
-        self.file.sync_data()
+    /// The file, to make its lines durable when the turn is over.
+    pub(super) fn file(&self) -> Arc<File> {
+        Arc::clone(&self.file)
     }
 
     /// Sees how long the file is, if others may have changed that.

@@ -101,14 +101,28 @@ impl SandboxPayouts {
 }
 
 impl PayoutBooks {
-    /// Carries a transfer out, once: the line is durable before this returns. Gives the account
-    /// that the money left.
-    fn carry_out(&self, patience: Patience, call: &SendPayout) -> io::Result<PayoutBank> {
-        self.lock.turn(patience, || self.read(), |turn| self.carry_out_once(patience, turn.known, call))
+    /// Carries a transfer out, once, and does more in the same turn. Gives the account that the
+    /// money left. The line is durable before this returns, whichever process wrote it: that one
+    /// may have ended before it did.
+    fn carry_out(
+        &self,
+        patience: Patience,
+        call: &SendPayout,
+        and: impl FnOnce(PayoutBank) -> io::Result<()>,
+    ) -> io::Result<PayoutBank> {
+        let carry_out = |known: &mut CarriedOut| {
+            let from = self.carry_out_once(patience, known, call)?;
+            and(from)?;
+            Ok((from, known.file.file()))
+        };
+        let (from, file) = self.lock.turn(patience, || self.read(), |turn| carry_out(turn.known))?;
+        file.sync_data()?;
+        Ok(from)
     }
 
     fn carry_out_once(&self, patience: Patience, known: &mut CarriedOut, call: &SendPayout) -> io::Result<PayoutBank> {
-        known.catch_up()?;
+        let news = known.file.news()?;
+        known.add(&news);
         if let Some(from) = known.left.get(&call.id) {
             // An earlier release wrote no account: one to a PIX key has left the PIX account.
             return Ok(if matches!(call.to, Destination::PixKey(_)) { PayoutBank::Pix } else { *from });
@@ -121,7 +135,6 @@ impl PayoutBooks {
         self.bank(from).book(patience, day, text, &reference, -call.amount)?;
         let (id, name) = (call.id.uuid(), name_of(from));
         known.file.append(&format!("{id} {} {} {name}\n", call.amount, transfer_end_to_end_id(call.id)))?;
-        known.file.sync()?;
         known.left.insert(call.id, from);
         Ok(from)
     }
@@ -155,7 +168,7 @@ impl PayoutBooks {
     }
 
     fn answer(&self, patience: Patience, call: &SendPayout) -> io::Result<PayoutAnswer> {
-        let from = self.carry_out(patience, call)?;
+        let from = self.carry_out(patience, call, |_| Ok(()))?;
         Ok(PayoutAnswer::Processed {
             transfer_id: transfer_id(call.id),
             end_to_end_id: transfer_end_to_end_id(call.id),
@@ -166,15 +179,13 @@ impl PayoutBooks {
 
     /// Gives a transfer back, once, to the account that it had left.
     fn give_back(&self, patience: Patience, call: &SendPayout, now: Timestamp) -> io::Result<PayoutAnswer> {
-        let give_back = |known: &mut CarriedOut| {
-            let to = self.carry_out_once(patience, known, call)?;
+        let to = self.carry_out(patience, call, |to| {
             let (days, reference) = ([call.ordered_at, now].map(|at| day_of(at.0)), call.id.txid());
             if !self.bank(to).has(patience, days, &reference)? {
                 self.bank(to).book(patience, days[1], RETURNED, &reference, call.amount)?;
             }
-            Ok(to)
-        };
-        let to = self.lock.turn(patience, || self.read(), |turn| give_back(turn.known))?;
+            Ok(())
+        })?;
         let reason = "O banco devolveu a transferência: conta inexistente".to_owned();
         let stamp = RailStamp { id: format!("{}-R", transfer_id(call.id)), at: now };
         Ok(PayoutAnswer::Returned { reason, stamp, to })
@@ -189,26 +200,14 @@ impl PayoutBooks {
             File::open(named)?.sync_all()?;
         }
         let mut known = CarriedOut { file, left: BTreeMap::new() };
-        known.add(&lines)?;
+        known.add(&lines);
         Ok(known)
     }
 }
 
 impl CarriedOut {
-    /// Reads the lines of other processes.
-    fn catch_up(&mut self) -> io::Result<()> {
-        let news = self.file.news()?;
-        self.add(&news)
-    }
-
-    /// Adds lines that were found. They are made durable: the process that wrote them may have
-    /// ended before it did.
-    fn add(&mut self, lines: &str) -> io::Result<()> {
-        if !lines.is_empty() {
-            self.file.sync()?;
-        }
+    fn add(&mut self, lines: &str) {
         self.left.extend(lines.lines().filter_map(transfer_of));
-        Ok(())
     }
 }
 
@@ -338,14 +337,14 @@ mod tests {
         };
         let both = |cut: &dyn Fn(&mut Vec<u8>)| {
             for id in [1, 2] {
-                opened(folder.path()).0.carry_out(Patience::NONE, &call(id)).unwrap();
+                opened(folder.path()).0.carry_out(Patience::NONE, &call(id), |_| Ok(())).unwrap();
             }
             let whole = read(&path).unwrap();
             assert_eq!(whole.iter().filter(|byte| **byte == b'\n').count(), 2, "a line each");
             let mut damaged = whole.clone();
             cut(&mut damaged);
             std::fs::write(&path, damaged).unwrap();
-            opened(folder.path()).0.carry_out(Patience::NONE, &call(2)).unwrap();
+            opened(folder.path()).0.carry_out(Patience::NONE, &call(2), |_| Ok(())).unwrap();
             assert_eq!(read(&path).unwrap(), whole);
         };
         both(&|_| {});

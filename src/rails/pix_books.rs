@@ -121,34 +121,34 @@ impl PixBooks {
 
     /// Writes the lists of the days before `today` that have none yet.
     pub(super) fn close_days_before(&self, patience: Patience, today: NaiveDate) -> io::Result<()> {
-        self.lock.turn(
+        self.lock.turns(
             patience,
             || self.read(),
             |turn| {
-                let mut days = BTreeSet::new();
-                let closed = turn.known.closed_through;
-                for entry in read_dir(&self.folder)? {
-                    let name = entry?.file_name();
-                    let day = name.to_str().and_then(|name| name.strip_prefix(PAYMENTS)?.parse::<NaiveDate>().ok());
-                    days.extend(day.filter(|day| *day < today && closed.is_none_or(|closed| closed < *day)));
-                }
-                if days.is_empty() {
-                    return Ok(());
-                }
+                let Some(day) = self.first_open_day(turn.known)?.filter(|day| *day < today) else { return Ok(false) };
+                let payments = self.payments(day)?;
                 turn.announce()?;
-                let returns = self.returns()?;
-                for day in days {
-                    let payments = self.payments(day)?;
-                    if !payments.is_empty() {
-                        let list = self.list(patience, day, payments, &returns)?;
-                        write_whole(&self.folder, &format!("SANDBOX-PIX-{day}.json"), &list)?;
-                    }
-                    write_whole(&self.folder, "closed", &day.to_string())?;
-                    turn.known.closed_through = Some(day);
+                if !payments.is_empty() {
+                    let list = self.list(patience, day, payments, &self.returns()?)?;
+                    write_whole(&self.folder, &format!("SANDBOX-PIX-{day}.json"), &list)?;
                 }
-                Ok(())
+                write_whole(&self.folder, "closed", &day.to_string())?;
+                turn.known.closed_through = Some(day);
+                Ok(true)
             },
         )
+    }
+
+    /// The first day with payments whose list is not written.
+    fn first_open_day(&self, known: &Known) -> io::Result<Option<NaiveDate>> {
+        let mut first = None;
+        for entry in read_dir(&self.folder)? {
+            let name = entry?.file_name();
+            let day = name.to_str().and_then(|name| name.strip_prefix(PAYMENTS)?.parse::<NaiveDate>().ok());
+            let day = day.filter(|day| known.closed_through.is_none_or(|closed| closed < *day));
+            first = day.into_iter().chain(first).min();
+        }
+        Ok(first)
     }
 
     fn read(&self) -> io::Result<Known> {

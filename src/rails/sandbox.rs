@@ -69,6 +69,7 @@ mod tests {
     use std::fs::{OpenOptions, read_dir, read_to_string};
     use std::future::poll_fn;
     use std::io::Write as _;
+    use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
     use std::path::PathBuf;
     use std::sync::Barrier;
     use std::task::Poll;
@@ -125,11 +126,13 @@ mod tests {
             let barrier = Barrier::new(2);
             let run = |which: usize| {
                 let runtime = Builder::new_current_thread().build().unwrap();
+                // One that panics must not leave the other one waiting.
                 let round = |number| {
                     barrier.wait();
-                    work(number, which, &self.processes[which].1, &runtime)
+                    catch_unwind(AssertUnwindSafe(|| work(number, which, &self.processes[which].1, &runtime)))
                 };
-                (0..rounds).map(round).collect()
+                let done: Vec<_> = (0..rounds).map(round).collect();
+                done.into_iter().map(|done| done.unwrap_or_else(|panic| resume_unwind(panic))).collect()
             };
             scope(|threads| [0, 1].map(|which| threads.spawn(move || run(which))).map(|thread| thread.join().unwrap()))
         }
