@@ -100,10 +100,7 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         ("ops_tls_key", key(settings.ops_tls.as_ref())),
         ("peer_listen", settings.peers.as_ref().map_or_else(|| "none".to_owned(), |peers| peers.listen.to_string())),
         ("sandbox", switch(settings.sandbox)),
-        (
-            "sandbox_dir",
-            settings.sandbox_dir.as_ref().map_or_else(|| data.join("sandbox"), PathBuf::clone).display().to_string(),
-        ),
+        ("sandbox_dir", settings.sandbox_dir.clone().unwrap_or_else(|| data.join("sandbox")).display().to_string()),
         ("webhook_allow", if networks.is_empty() { "none".to_owned() } else { networks.join(",") }),
         ("rate_limit", switch(settings.rate_limits.is_some())),
         ("card_rate_limit", settings.rate_limits.map_or_else(|| "none".to_owned(), |limits| limits.card.to_string())),
@@ -236,9 +233,8 @@ fn defects(settings: &Settings) -> Vec<Defect> {
         let text = format!("CENTAVO_CHECKPOINTS_TO: {} is no folder, and is not made", folder.display());
         defects.push(Defect::Warning(text));
     }
-    if settings.rate_limits.is_none() {
-        defects.push(Defect::Warning("requests and refused cards are not limited".to_owned()));
-    }
+    let unlimited = || Defect::Warning("requests and refused cards are not limited".to_owned());
+    defects.extend(settings.rate_limits.is_none().then(unlimited));
     defects
 }
 

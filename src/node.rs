@@ -59,8 +59,8 @@ impl Node {
         }))
     }
 
-    /// All processes and partitions now, and how many commits of this one were fenced and of unknown
-    /// outcome. For a thread that may wait.
+    /// All processes and partitions now, and how many commits of this one were fenced and of
+    /// unknown outcome. For a thread that may wait.
     pub fn picture(&self) -> Result<(Picture, (u64, u64)), StoreError> {
         let picture = self.store.picture()?.with_all(self.engine.extents().all());
         Ok((picture, self.store.commit_troubles()))
@@ -71,7 +71,7 @@ impl Node {
         self.store.process()
     }
 
-    /// Its engine.
+    /// The engine that serves the partitions of this process.
     pub fn engine(&self) -> &Arc<Engine> {
         &self.engine
     }

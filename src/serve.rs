@@ -219,11 +219,7 @@ async fn run(
     let peer_measures = peering.as_ref().map(|peering| peering.measures.clone()).unwrap_or_default();
     let beside = Beside { ops_tokens, institutions, ending: ending.clone(), peer_measures, node: node.clone() };
     let app = app(engine, settings, beside, &connections, &measures, &backlog)?;
-    let lapsed = is_shared.then(|| {
-        let lapsed = Arc::new(Notify::new());
-        tokio::spawn(tell_of_lapses(Arc::downgrade(&app.engine), Arc::clone(&lapsed)));
-        lapsed
-    });
+    let lapsed = is_shared.then(|| lapses(&app.engine));
     let listening = Listening { app: &app, measures, backlog, ending: ending.clone(), lapsed };
     let public = listen(public, addresses[0])?;
     let merchants = Listener { address: addresses[0], tls: public_tls, connections_max: connections.public };
@@ -518,6 +514,13 @@ pub(crate) fn unencrypted(variable: &str, address: SocketAddr, has_tls: bool) ->
     })
 }
 
+/// Told while this process may not answer.
+fn lapses(engine: &Arc<Engine>) -> Arc<Notify> {
+    let lapsed = Arc::new(Notify::new());
+    tokio::spawn(tell_of_lapses(Arc::downgrade(engine), Arc::clone(&lapsed)));
+    lapsed
+}
+
 /// Tells the requests under way while this process may not answer.
 async fn tell_of_lapses(engine: Weak<Engine>, lapsed: Arc<Notify>) {
     while let Some(is_current) = engine.upgrade().map(|engine| engine.is_current()) {
@@ -603,8 +606,8 @@ impl Running {
         }
     }
 
-    /// Stops in order: hands its partitions over where there are other nodes, refuses new requests, answers those under way, puts the actors to sleep, and
-    /// closes the data.
+    /// Stops in order: hands its partitions over where there are other nodes, refuses new requests,
+    /// answers those under way, puts the actors to sleep, and closes the data.
     pub async fn stop(self) {
         if let Some((keeping, node)) = self.node {
             node.drain().await;

@@ -44,8 +44,8 @@ impl Clock {
         self.offset_ms.fetch_max(ahead, Ordering::AcqRel);
     }
 
-    /// Follows the clock that all processes of a store share. An estimate that differs a little from
-    /// the one before is the time of an answer.
+    /// Follows the clock that all processes of a store share. An estimate that differs a little
+    /// from the one before shows only how long an answer took.
     pub(crate) fn follow(&self, ahead_ms: i64) {
         let before = self.ahead_ms.load(Ordering::Acquire);
         if ahead_ms.abs_diff(before) >= DIFFERENCE_MIN_MS {

@@ -12,6 +12,7 @@ mod house;
 mod kept;
 mod new_ids;
 mod opening;
+mod others;
 mod outcome;
 mod ownership;
 mod pix;
@@ -50,7 +51,6 @@ use crate::journal::{Admission, Journal, Sender};
 use crate::load_shedding::LoadShedder;
 use crate::merged;
 use crate::metrics::Metrics;
-use crate::others::Others;
 use crate::outbox::{Outbox, OutboxSignal};
 use crate::rails::Rails;
 use crate::records::{self, LoadError, may_wait};
@@ -61,7 +61,7 @@ use crate::store::{Block, LongestWait, Monitor, Part, Partition, Sequence, Store
 use acquirer::AcquirerBatches;
 use following::Following;
 use new_ids::NewIds;
-use ownership::Opening;
+use ownership::ShardOptions;
 use shard::Shard;
 use shards::Shards;
 
@@ -80,6 +80,7 @@ pub use card::{CardCharged, FirstAnswer, NewCardCharge};
 pub use cashout::{CashoutOrdered, NewCashout, TransactionLookup};
 pub(crate) use kept::PREFIX as KEPT_PREFIX;
 pub use opening::{OpenError, check_store};
+pub use others::{AskedElsewhere, Others};
 pub use outcome::CommandContext;
 pub use ownership::PartitionHere;
 pub use pix::{NewPixCharge, PixEnded, PixOpened, PixPayment};
@@ -211,7 +212,7 @@ pub struct Engine {
     shards: Shards,
     /// All partitions in their order, to be read only.
     reading: Vec<Part>,
-    opening: Opening,
+    shard_options: ShardOptions,
     /// The processes with the other partitions, once there may be some.
     others: OnceLock<Arc<dyn Others>>,
     /// Held while partitions of other processes are followed.
@@ -299,7 +300,7 @@ impl Engine {
         self.others.get().map(|others| &**others).ok_or(Unavailable::Elsewhere(partition))
     }
 
-    /// The extents.
+    /// Which partition each group is in.
     pub fn extents(&self) -> &Extents {
         &self.extents
     }

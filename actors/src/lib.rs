@@ -31,7 +31,6 @@ pub mod extents;
 pub mod heads;
 pub mod migration;
 pub mod names;
-pub mod others;
 pub mod outbox;
 pub mod priority;
 pub mod rails;

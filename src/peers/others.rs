@@ -10,8 +10,7 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Weak};
 
-use actors::engine::{Engine, Unavailable};
-use actors::others::{Asked, Others};
+use actors::engine::{AskedElsewhere, Engine, Others, Unavailable};
 use actors::store::Partition;
 use axum::Router;
 use axum::body::Bytes;
@@ -68,18 +67,18 @@ impl OthersOverHttp {
 }
 
 impl Others for OthersOverHttp {
-    fn close_month(&self, partition: Partition, month: Month) -> Asked<'_> {
+    fn close_month(&self, partition: Partition, month: Month) -> AskedElsewhere<'_> {
         Box::pin(self.ask_owner(partition, format!("/peers/months/{month}/close/{}", partition.0), Vec::new()))
     }
 
-    fn book_lines(&self, group: GroupNumber, lines: BookBatch) -> Asked<'_> {
+    fn book_lines(&self, group: GroupNumber, lines: BookBatch) -> AskedElsewhere<'_> {
         Box::pin(async move {
             let partition = self.owners()?.partition_of(group);
             self.ask_owner(partition, format!("/peers/batches/{}", group.0), lines.to_bytes()).await
         })
     }
 
-    fn step_clock(&self, target: Timestamp) -> Asked<'_> {
+    fn step_clock(&self, target: Timestamp) -> AskedElsewhere<'_> {
         Box::pin(async move {
             let (mut asked, owners) = (BTreeSet::new(), self.owners()?);
             for partition in owners.all() {

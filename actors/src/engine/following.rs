@@ -1,23 +1,21 @@
-//! Following: the node that has the house reads the partitions of other nodes from the store, since
-//! it answers what is about all merchants. It folds their Records as their owners do, and writes
-//! nothing.
+//! Following: the node that has the house reads the partitions of other nodes from the store,
+//! since it answers what is about all merchants. It folds their Records as their owners do, and
+//! writes nothing.
 //!
-//! A question is answered from what the owners had acknowledged before it came: their heads are read
-//! first, from the database that acknowledges.
+//! A question is answered from what the owners had acknowledged before it came: their heads are
+//! read first, from the database that acknowledges.
 
 use std::sync::Arc;
 use std::time::Instant;
 
 use tokio::task::spawn_blocking;
 
-use super::Engine;
-use super::opening::OpenError;
-use super::ownership::Opening;
+use super::ownership::ShardOptions;
 use super::shard::Shard;
 use super::shards::Role;
+use super::{Engine, OpenError};
 use crate::balance_files::BalanceFileOptions;
-use crate::index::FOLLOWED_MAX;
-use crate::read_model::ReadModel;
+use crate::read_model::{FOLLOWED_MAX, ReadModel};
 use crate::records::LoadError;
 use crate::store::Part;
 
@@ -34,7 +32,7 @@ impl Engine {
     pub async fn follow_others(&self) -> Result<(), OpenError> {
         let mut following = self.following.lock().await;
         for partition in self.shards.with_role(Role::Absent) {
-            let Opening { fold_name, index, .. } = self.opening;
+            let ShardOptions { fold_name, index, .. } = self.shard_options;
             let part = Part::reading(Arc::clone(&self.store), partition);
             let (read, extents, keyring) = (part.clone(), Arc::clone(&self.extents), Arc::clone(&self.keyring));
             let outbox = Arc::clone(&self.outbox_signal);

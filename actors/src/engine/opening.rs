@@ -1,4 +1,4 @@
-//! Opening and stopping of the engine: from a store to actors that answer, and back to a store that
+//! ShardOptions and stopping of the engine: from a store to actors that answer, and back to a store that
 //! holds everything.
 
 use std::io;
@@ -18,7 +18,7 @@ use tokio::task::spawn_blocking;
 
 use super::acquirer::AcquirerBatches;
 use super::new_ids::NewIds;
-use super::ownership::{Opening, give_up, put_to_sleep};
+use super::ownership::{ShardOptions, give_up, put_to_sleep};
 use super::shard::Shard;
 use super::shards::Shards;
 use super::{Engine, EngineOptions, INSIDE_BYTES, read};
@@ -74,7 +74,7 @@ impl Engine {
         progress: impl Fn(u64, u64) + Send + 'static,
     ) -> Result<Arc<Self>, OpenError> {
         let (data, store) = (data.to_owned(), store.clone());
-        // Opening may take seconds. Its thread also reads the read model, into the memory that
+        // ShardOptions may take seconds. Its thread also reads the read model, into the memory that
         // opening has freed.
         let opened = spawn_blocking(move || SledStore::open(&data, &store)).await;
         Self::open_store(Arc::new(opened.expect("opening does not panic")?), options, progress).await
@@ -149,7 +149,7 @@ impl Engine {
             runtime: Handle::current(),
         });
         let extents = Arc::new(extents);
-        let opening = Opening {
+        let shard_options = ShardOptions {
             fold_name: options.fold_name,
             index: options.index,
             balance_files: options.balance_files,
@@ -161,7 +161,7 @@ impl Engine {
             store,
             extents,
             shards: Shards::default(),
-            opening,
+            shard_options,
             others: OnceLock::new(),
             following: AsyncMutex::default(),
             journal,

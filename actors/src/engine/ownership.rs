@@ -7,15 +7,13 @@ use std::time::{Duration, Instant};
 use ledger::time::Timestamp;
 use tokio::task::spawn_blocking;
 
-use super::Engine;
 use super::acquirer::AcquirerBatches;
-use super::opening::OpenError;
 use super::shard::Shard;
 use super::shards::{Hold, Role};
+use super::{Engine, IndexOptions, OpenError};
 use crate::actor::ActorContext;
 use crate::balance_files::BalanceFileOptions;
 use crate::extents::HOUSE;
-use crate::index::IndexOptions;
 use crate::journal::Journal;
 use crate::read_model::ReadModel;
 use crate::records::LoadError;
@@ -26,8 +24,8 @@ const HOLDS_MAX: Duration = Duration::from_secs(10);
 /// How long it waits for the actors to go to sleep.
 const SLEEP_MAX: Duration = Duration::from_secs(20);
 
-/// What a shard is opened with.
-pub(super) struct Opening {
+/// How a shard is opened.
+pub(super) struct ShardOptions {
     pub(super) fold_name: fn(&str) -> String,
     pub(super) index: IndexOptions,
     pub(super) balance_files: BalanceFileOptions,
@@ -58,7 +56,7 @@ impl Engine {
         let last_booked_at = Timestamp(head.booked_at_ms.max(0));
         self.clock.follow(self.store.ahead_ms());
         self.clock.begin(read_model.clock_offset_ms(), last_booked_at);
-        if self.opening.is_sandbox {
+        if self.shard_options.is_sandbox {
             self.clock.begin(self.kept_clock()?, last_booked_at);
             // A crash while the clock was being moved leaves Records ahead of its last recorded
             // offset: it goes on from them.
@@ -72,7 +70,7 @@ impl Engine {
         let journal = self.journal.begin(part.clone(), Arc::clone(&read_model), head);
         let groups = read_model.groups();
         let context = self.context(journal, part, read_model);
-        let shard = Shard::open(context, &self.extents, self.opening.balance_files).await?;
+        let shard = Shard::open(context, &self.extents, self.shard_options.balance_files).await?;
         self.shards.put(partition, Role::Owner, shard);
         self.outbox_signal.note_groups(groups);
         Ok(())
@@ -126,7 +124,7 @@ impl Engine {
 
     /// Opens the read model of a partition; for a thread that may wait.
     fn reader<P: Fn(u64, u64)>(&self) -> impl FnOnce(Part, P) -> Result<ReadModel, LoadError> + Send + use<P> {
-        let Opening { fold_name, index, .. } = self.opening;
+        let ShardOptions { fold_name, index, .. } = self.shard_options;
         let (extents, keyring) = (Arc::clone(&self.extents), Arc::clone(&self.keyring));
         let outbox = Arc::clone(&self.outbox_signal);
         move |part, progress| ReadModel::open(part, extents, keyring, fold_name, index, outbox, progress)
@@ -135,7 +133,7 @@ impl Engine {
     /// The shard of a partition that the process does not have: it knows nothing, and what is sent
     /// to it has no outcome.
     pub(super) async fn absent(&self, partition: Partition) -> Result<Arc<Shard>, StoreError> {
-        let Opening { fold_name, index, balance_files, .. } = self.opening;
+        let ShardOptions { fold_name, index, balance_files, .. } = self.shard_options;
         let part = Part::reading(Arc::clone(&self.store), partition);
         let (extents, keyring) = (Arc::clone(&self.extents), Arc::clone(&self.keyring));
         let outbox = Arc::clone(&self.outbox_signal);

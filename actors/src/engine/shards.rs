@@ -89,7 +89,8 @@ impl Shards {
         matches!(slot.role, Role::Owner | Role::Leaving).then(|| Arc::clone(&slot.shard))
     }
 
-    /// The shard of a partition, whatever the node is to it; none where there is no such partition.
+    /// The shard of a partition, whatever the node is to it; none where there is no such
+    /// partition.
     pub(super) fn get(&self, partition: Partition) -> Option<Arc<Shard>> {
         Some(Arc::clone(&self.0.get(usize::from(partition.0))?.read().shard))
     }

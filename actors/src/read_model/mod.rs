@@ -43,6 +43,7 @@ use minutes::MinuteRing;
 use page_id::PageId;
 use registry::{Registry, concerns_registry};
 
+pub(crate) use crate::index::FOLLOWED_MAX;
 pub use listings::{
     ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent, Listing,
 };

@@ -1,0 +1,27 @@
+//! Other processes: what an engine asks of those that have the other partitions. Most requests go
+//! to the owner of their partition as they are; these come from work on all merchants at once.
+
+use std::pin::Pin;
+
+use ledger::id::GroupNumber;
+use ledger::merchant::BookBatch;
+use ledger::time::{Month, Timestamp};
+
+use super::Unavailable;
+use crate::store::Partition;
+
+/// An answer of another process.
+pub type AskedElsewhere<'a> = Pin<Box<dyn Future<Output = Result<(), Unavailable>> + Send + 'a>>;
+
+/// The processes that have the other partitions. Everything may be asked again: what was done is
+/// passed over.
+pub trait Others: Send + Sync {
+    /// Closes a month in a partition; see [`Engine::close_in`](super::Engine::close_in).
+    fn close_month(&self, partition: Partition, month: Month) -> AskedElsewhere<'_>;
+
+    /// Has a merchant book its lines of an acquirer's batch; see [`Engine::book_lines`](super::Engine::book_lines).
+    fn book_lines(&self, group: GroupNumber, lines: BookBatch) -> AskedElsewhere<'_>;
+
+    /// Moves the sandbox clock of every other process forward; see [`Engine::step_clock`](super::Engine::step_clock).
+    fn step_clock(&self, target: Timestamp) -> AskedElsewhere<'_>;
+}
