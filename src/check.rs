@@ -4,7 +4,7 @@
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use actors::store::PostgresDemands;
 use chrono::{DateTime, Utc};

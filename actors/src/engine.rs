@@ -61,8 +61,8 @@ use crate::store::{Block, LongestWait, Monitor, Part, Partition, Sequence, Store
 use acquirer::AcquirerBatches;
 use following::Following;
 use new_ids::NewIds;
-use ownership::ShardOptions;
-use shard::Shard;
+
+use shard::{Shard, ShardOptions};
 use shards::Shards;
 
 pub use crate::balance_files::{

@@ -10,8 +10,7 @@ use std::time::Instant;
 
 use tokio::task::spawn_blocking;
 
-use super::ownership::ShardOptions;
-use super::shard::Shard;
+use super::shard::{Shard, ShardOptions};
 use super::shards::Role;
 use super::{Engine, OpenError};
 use crate::balance_files::BalanceFileOptions;

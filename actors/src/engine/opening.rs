@@ -1,4 +1,4 @@
-//! ShardOptions and stopping of the engine: from a store to actors that answer, and back to a store that
+//! Opening and stopping of the engine: from a store to actors that answer, and back to a store that
 //! holds everything.
 
 use std::io;
@@ -18,8 +18,7 @@ use tokio::task::spawn_blocking;
 
 use super::acquirer::AcquirerBatches;
 use super::new_ids::NewIds;
-use super::ownership::{ShardOptions, give_up, put_to_sleep};
-use super::shard::Shard;
+use super::shard::{Shard, ShardOptions, give_up, put_to_sleep};
 use super::shards::Shards;
 use super::{Engine, EngineOptions, INSIDE_BYTES, read};
 use crate::clock::Clock;
@@ -74,7 +73,7 @@ impl Engine {
         progress: impl Fn(u64, u64) + Send + 'static,
     ) -> Result<Arc<Self>, OpenError> {
         let (data, store) = (data.to_owned(), store.clone());
-        // ShardOptions may take seconds. Its thread also reads the read model, into the memory that
+        // Opening may take seconds. Its thread also reads the read model, into the memory that
         // opening has freed.
         let opened = spawn_blocking(move || SledStore::open(&data, &store)).await;
         Self::open_store(Arc::new(opened.expect("opening does not panic")?), options, progress).await

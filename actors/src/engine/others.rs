@@ -19,9 +19,11 @@ pub trait Others: Send + Sync {
     /// Closes a month in a partition; see [`Engine::close_in`](super::Engine::close_in).
     fn close_month(&self, partition: Partition, month: Month) -> AskedElsewhere<'_>;
 
-    /// Has a merchant book its lines of an acquirer's batch; see [`Engine::book_lines`](super::Engine::book_lines).
+    /// Has a merchant book its lines of an acquirer's batch; see
+    /// [`Engine::book_lines`](super::Engine::book_lines).
     fn book_lines(&self, group: GroupNumber, lines: BookBatch) -> AskedElsewhere<'_>;
 
-    /// Moves the sandbox clock of every other process forward; see [`Engine::step_clock`](super::Engine::step_clock).
+    /// Moves the sandbox clock of every other process forward; see
+    /// [`Engine::step_clock`](super::Engine::step_clock).
     fn step_clock(&self, target: Timestamp) -> AskedElsewhere<'_>;
 }

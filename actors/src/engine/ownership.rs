@@ -2,17 +2,16 @@
 //! it over, while it serves others.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use ledger::time::Timestamp;
 use tokio::task::spawn_blocking;
 
 use super::acquirer::AcquirerBatches;
-use super::shard::Shard;
+use super::shard::{Shard, ShardOptions, give_up, put_to_sleep};
 use super::shards::{Hold, Role};
-use super::{Engine, IndexOptions, OpenError};
+use super::{Engine, OpenError};
 use crate::actor::ActorContext;
-use crate::balance_files::BalanceFileOptions;
 use crate::extents::HOUSE;
 use crate::journal::Journal;
 use crate::read_model::ReadModel;
@@ -21,16 +20,6 @@ use crate::store::{Epoch, Part, Partition, Sequence, StoreError};
 
 /// How long a partition that is given up waits for the requests that hold it.
 const HOLDS_MAX: Duration = Duration::from_secs(10);
-/// How long it waits for the actors to go to sleep.
-const SLEEP_MAX: Duration = Duration::from_secs(20);
-
-/// How a shard is opened.
-pub(super) struct ShardOptions {
-    pub(super) fold_name: fn(&str) -> String,
-    pub(super) index: IndexOptions,
-    pub(super) balance_files: BalanceFileOptions,
-    pub(super) is_sandbox: bool,
-}
 
 /// What a process has of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -151,22 +140,5 @@ impl Engine {
             ids: self.keyring.id_key(),
             metrics: Arc::clone(&self.metrics),
         })
-    }
-}
-
-/// Puts all actors of shards to sleep.
-pub(super) async fn put_to_sleep(shards: &[Arc<Shard>]) {
-    let deadline = Instant::now() + SLEEP_MAX;
-    while !shards.iter().all(|shard| shard.is_asleep()) && Instant::now() < deadline {
-        shards.iter().for_each(|shard| shard.sleep_idle(Duration::ZERO));
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-}
-
-/// Gives a partition up in the store.
-pub(super) async fn give_up(shard: &Shard) {
-    let part = shard.part().clone();
-    if let Ok(Err(error)) = spawn_blocking(move || part.release()).await {
-        tracing::warn!(%error, "a partition was not given up; its next owner waits until this process is known to be gone");
     }
 }

@@ -5,7 +5,7 @@
 //! clock, keys, rails, new ids and metrics. It finds the shard of a call by the call's group.
 
 use std::sync::{Arc, OnceLock, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::MerchantState;
@@ -18,9 +18,9 @@ use ractor::{Actor, ActorRef};
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::task::spawn_blocking;
 
-use super::Unavailable;
 use super::asked::{CashoutsUnderWay, ReturnsAsked};
 use super::outcome::CommandContext;
+use super::{IndexOptions, Unavailable};
 use crate::actor::ActorContext;
 use crate::balance_files::{BalanceFileOptions, BalanceFiles};
 use crate::cut::Position;
@@ -30,6 +30,17 @@ use crate::journal::{Input, Submission};
 use crate::read_model::ReadModel;
 use crate::records::{self, LoadError, may_wait};
 use crate::store::{Epoch, Part, Sequence, StoreError};
+
+/// How long a shard that is given up waits for its actors to go to sleep.
+const SLEEP_MAX: Duration = Duration::from_secs(20);
+
+/// How a shard is opened.
+pub(super) struct ShardOptions {
+    pub(super) fold_name: fn(&str) -> String,
+    pub(super) index: IndexOptions,
+    pub(super) balance_files: BalanceFileOptions,
+    pub(super) is_sandbox: bool,
+}
 
 /// What a process has of one partition.
 pub(super) struct Shard {
@@ -229,4 +240,21 @@ async fn supervise(shard: Arc<OnceLock<Weak<Shard>>>) -> ActorRef<Silence> {
     let (supervisor, _ends_with_the_shard) =
         Supervisor::spawn(None, Supervisor, on_life).await.expect("the supervisor starts without conditions");
     supervisor
+}
+
+/// Puts all actors of shards to sleep.
+pub(super) async fn put_to_sleep(shards: &[Arc<Shard>]) {
+    let deadline = Instant::now() + SLEEP_MAX;
+    while !shards.iter().all(|shard| shard.is_asleep()) && Instant::now() < deadline {
+        shards.iter().for_each(|shard| shard.sleep_idle(Duration::ZERO));
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+}
+
+/// Gives a partition up in the store.
+pub(super) async fn give_up(shard: &Shard) {
+    let part = shard.part().clone();
+    if let Ok(Err(error)) = spawn_blocking(move || part.release()).await {
+        tracing::warn!(%error, "a partition was not given up; its next owner waits until this process is known to be gone");
+    }
 }

@@ -83,7 +83,8 @@ impl Shards {
         Arc::clone(&self.slot(partition).read().shard)
     }
 
-    /// The shard of a partition whose actors are in this process; none where they are another process's.
+    /// The shard of a partition whose actors are in this process; none where they are another
+    /// process's.
     pub(super) fn serving(&self, partition: Partition) -> Option<Arc<Shard>> {
         let slot = self.slot(partition).read();
         matches!(slot.role, Role::Owner | Role::Leaving).then(|| Arc::clone(&slot.shard))
