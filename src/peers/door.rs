@@ -173,6 +173,11 @@ impl Inside {
         let hop = parts.extensions.remove::<Arc<Hop>>();
         let target = target(self.listener, &mut parts, &self.ids, self.sandbox).await;
         let partition = target.partition(&*self.owners, &parts.headers);
+        // Two processes need not find the same one for an account that is opened.
+        let partition = match (&hop, target) {
+            (Some(hop), Destination::NewAccount) => Some(hop.partition),
+            _ => partition,
+        };
         let mut asked = Asked { parts, arriving, whole: None };
         let Some(partition) = partition else { return called(inner, asked).await };
         let lent = hop.as_ref().and_then(|hop| hop.session.clone());
@@ -231,7 +236,8 @@ impl Inside {
                     return Reached::Answered(refused.into_response());
                 }
                 let body = asked.whole.as_ref().map(|whole| whole.bytes.clone()).unwrap_or_default();
-                let hop = Hop { session: session.cloned(), ..Hop::of(self.listener, &asked.parts.extensions) };
+                let hop =
+                    Hop { session: session.cloned(), ..Hop::of(self.listener, partition, &asked.parts.extensions) };
                 let request = Sendable { parts: &asked.parts, body, hop };
                 match self.client.send(address, request, deadline, self.moved_away(partition, &owner)).await {
                     Sent::Answered(answer) if answer.status() != StatusCode::MISDIRECTED_REQUEST => {
