@@ -206,7 +206,7 @@ async fn run(
     let backlog = Arc::new(Backlog::default());
     let (data, is_shared) = (settings.data.clone(), settings.store.is_postgres());
     let (shutdown, ending) = watch::channel(false);
-    let peer_measures = peering.as_ref().map(|peering| peering.measures.clone());
+    let peer_measures = peering.as_ref().map(|peering| peering.measures.clone()).unwrap_or_default();
     let beside = Beside { ops_tokens, institutions, ending: ending.clone(), peer_measures };
     let app = app(engine, settings, beside, &connections, &measures, &backlog)?;
     let lapsed = is_shared.then(|| {
@@ -294,7 +294,7 @@ struct Beside {
     ops_tokens: OpsTokens,
     institutions: Option<Arc<Institutions>>,
     ending: watch::Receiver<bool>,
-    peer_measures: Option<PeerMeasures>,
+    peer_measures: PeerMeasures,
 }
 
 /// Makes the state that the handlers share, and registers the metrics.
@@ -314,7 +314,7 @@ fn app(
     registry.register_collector(Box::new(last_backup.clone()));
     let webhooks = Webhooks::new(settings.webhook_allow, connections.webhooks, &mut registry)?;
     backlog.register(&mut registry);
-    peer_measures.iter().for_each(|measures| measures.register(&mut registry));
+    peer_measures.register(&mut registry);
     let checkpoint_measures = CheckpointMeasures::default();
     checkpoint_measures.register(&mut registry);
     let export_jobs = ExportJobs::new(settings.data.join("exports"), engine.shared_keyring());

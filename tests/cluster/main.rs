@@ -17,6 +17,7 @@ mod faults;
 mod history;
 mod migration;
 mod moving;
+mod peers;
 mod proxy;
 
 use std::path::{Path, PathBuf};
