@@ -74,7 +74,8 @@ async fn run_server(args: ServeArgs) -> Done {
         () = signals.asked_to_end() => std::process::exit(0),
     };
     watchdog::guard(&running.app.engine)?;
-    tracing::info!(public = %running.public, operations = %running.operations, sandbox = running.app.sandbox, "serving");
+    let peers = running.peers.map(tracing::field::display);
+    tracing::info!(public = %running.public, operations = %running.operations, peers, sandbox = running.app.sandbox, "serving");
     watchdog::tell_manager(NotifyState::Ready);
     let end = until_told_to_stop(&running, signals).await;
     Ok(stop(running, end).await)

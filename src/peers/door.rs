@@ -127,8 +127,6 @@ struct Asked {
     arriving: Body,
     /// The whole body, once another process was tried.
     whole: Option<Arc<WholeBody>>,
-    /// The partition that it needs, where its path does not tell.
-    told: Option<Partition>,
 }
 
 impl Asked {
@@ -153,11 +151,11 @@ impl Asked {
 
     /// The same request once more; its body was taken in.
     fn again(&self) -> Self {
-        Self { parts: self.parts.clone(), arriving: Body::empty(), whole: self.whole.clone(), told: self.told }
+        Self { parts: self.parts.clone(), arriving: Body::empty(), whole: self.whole.clone() }
     }
 
     fn into_request(self) -> Request<Body> {
-        let Self { parts, arriving, whole, .. } = self;
+        let Self { parts, arriving, whole } = self;
         let body = whole.map_or(arriving, |whole| Body::from(whole.bytes.clone()));
         Request::from_parts(parts, body)
     }
@@ -179,18 +177,21 @@ impl Inside {
         let (mut parts, arriving) = request.into_parts();
         let hop = parts.extensions.remove::<Arc<Hop>>();
         let target = target(self.listener, &mut parts, &self.ids, self.sandbox).await;
-        let told = hop.as_ref().and_then(|hop| hop.partition);
-        let partition = told.or_else(|| target.partition(&*self.owners, &parts.headers));
-        let mut asked = Asked { parts, arriving, whole: None, told };
-        let Some(partition) = partition else { return called(inner, asked).await };
+        let is_of_console = is_of_console(&parts);
         let lent = hop.as_ref().and_then(|hop| hop.session.clone());
-        let secret = secret_of(&asked.parts.headers).filter(|_| is_of_console(&asked.parts));
-        let begins_at = if is_of_console(&asked.parts) && lent.is_none() { self.owners.house() } else { partition };
+        // Another process has found it: two need not find the same one for an account that is
+        // opened, and only a body may name it. The console begins at the house.
+        let told = hop.as_ref().filter(|_| !is_of_console || lent.is_some()).map(|hop| hop.partition);
+        let partition = target.partition(&*self.owners, &parts.headers).map(|found| told.unwrap_or(found));
+        let mut asked = Asked { parts, arriving, whole: None };
+        let Some(partition) = partition else { return called(inner, asked).await };
+        let secret = secret_of(&asked.parts.headers).filter(|_| is_of_console);
+        let begins_at = if is_of_console && lent.is_none() { self.owners.house() } else { partition };
         let hold = match self.reach(begins_at, &mut asked, target, hop.is_some(), None).await {
             Reached::Here(hold) => hold,
             Reached::Answered(answer) => return answer,
         };
-        if begins_at == self.owners.house() && target == Destination::House && told.is_none() {
+        if target == Destination::House && begins_at == self.owners.house() && partition == begins_at {
             return self.answer_of_all(inner, asked, hold, secret).await;
         }
         if let (Some(lent), Some(secret)) = (lent, &secret) {
@@ -242,12 +243,11 @@ impl Inside {
         if let Err(refused) = asked.gather(self.listener, Destination::House).await {
             return refused.into_response();
         }
-        let again = asked.again();
+        let mut again = asked.again();
         let answer = held(inner, asked, hold).await;
         let Some(needed) = answer.extensions().get().and_then(Problem::needed_partition) else { return answer };
         let session = secret.as_ref().and_then(|secret| self.sessions.lend(secret, std::time::Instant::now()));
-        let mut elsewhere = Asked { told: Some(needed), ..again };
-        match self.reach(needed, &mut elsewhere, Destination::House, false, session.as_ref()).await {
+        match self.reach(needed, &mut again, Destination::House, false, session.as_ref()).await {
             // It came here meanwhile: whoever asked asks again.
             Reached::Here(_) => Problem::new(Code::StoreUnavailable).retry_after(1).into_response(),
             Reached::Answered(mut answer) => {
@@ -286,11 +286,8 @@ impl Inside {
                     return Reached::Answered(refused.into_response());
                 }
                 let body = asked.whole.as_ref().map(|whole| whole.bytes.clone()).unwrap_or_default();
-                let hop = Hop {
-                    session: session.cloned(),
-                    partition: asked.told,
-                    ..Hop::of(self.listener, &asked.parts.extensions)
-                };
+                let hop =
+                    Hop { session: session.cloned(), ..Hop::of(self.listener, partition, &asked.parts.extensions) };
                 let request = Sendable { parts: &asked.parts, body, hop };
                 match self.client.send(address, request, deadline, self.moved_away(partition, &owner)).await {
                     Sent::Answered(answer) if answer.status() != StatusCode::MISDIRECTED_REQUEST => {

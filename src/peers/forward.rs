@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use actors::store::Partition;
 use axum::body::{Body, Bytes};
-use axum::http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HeaderMap, HeaderName, HeaderValue, TE, TRAILER};
+use axum::http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue, TE, TRAILER};
 use axum::http::header::{TRANSFER_ENCODING, UPGRADE};
 use axum::http::request::Parts;
 use axum::http::{Extensions, Request, Response, StatusCode, Uri};
@@ -47,6 +47,8 @@ const IDLE_MAX: Duration = Duration::from_secs(20);
 
 /// Which listener a request came to.
 const LISTENER: HeaderName = HeaderName::from_static("centavo-listener");
+/// The partition that a request needs, by its number.
+const PARTITION: HeaderName = HeaderName::from_static("centavo-needs-partition");
 /// The address that a request came from.
 const CALLER: HeaderName = HeaderName::from_static("centavo-caller");
 /// There where the request came over TLS.
@@ -55,10 +57,8 @@ const OVER_TLS: HeaderName = HeaderName::from_static("centavo-over-tls");
 const TOKEN: HeaderName = HeaderName::from_static("centavo-peer-token");
 /// The session of an operator, both ways.
 const SESSION: HeaderName = HeaderName::from_static("centavo-session");
-/// The partition that the owner was found for, where the request does not tell it.
-const PARTITION: HeaderName = HeaderName::from_static("centavo-needed-partition");
 /// All headers that only the processes of an installation send each other.
-const OF_THE_HOP: [HeaderName; 6] = [LISTENER, CALLER, OVER_TLS, TOKEN, SESSION, PARTITION];
+const OF_THE_HOP: [HeaderName; 6] = [LISTENER, PARTITION, CALLER, OVER_TLS, TOKEN, SESSION];
 
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
@@ -103,14 +103,14 @@ impl PeerToken {
 pub struct Hop {
     /// The listener to which the request came.
     pub listener: Listener,
+    /// The partition that it needs now. What opens an account without a key names none by itself.
+    pub partition: Partition,
     /// Where it came from.
     pub caller: Option<Peer>,
     /// Whether it came over TLS.
     pub over_tls: bool,
     /// The session of the operator.
     pub session: Option<LentSession>,
-    /// The partition that the request needs, where its path does not tell.
-    pub partition: Option<Partition>,
 }
 
 impl Hop {
@@ -126,10 +126,10 @@ impl Hop {
             "operators" => Listener::Operators,
             _ => return None,
         };
+        let partition = Partition(text(&PARTITION)?.parse().ok()?);
         let caller = text(&CALLER).map(str::parse::<IpAddr>).transpose().ok()?.map(Peer::from);
         let session = text(&SESSION).map(serde_json::from_str).transpose().ok()?;
-        let partition = text(&PARTITION).map(str::parse).transpose().ok()?.map(Partition);
-        let hop = Hop { listener, caller, over_tls: headers.contains_key(OVER_TLS), session, partition };
+        let hop = Hop { listener, partition, caller, over_tls: headers.contains_key(OVER_TLS), session };
         OF_THE_HOP.iter().for_each(|name| drop(headers.remove(name)));
         Some(hop)
     }
@@ -146,10 +146,11 @@ impl Hop {
         };
         headers.insert(LISTENER, HeaderValue::from_static(listener));
         headers.insert(TOKEN, token.0.clone());
+        headers.insert(PARTITION, HeaderValue::from(self.partition.0));
+        // HTTP/1.0 may leave it out.
+        headers.entry(HOST).or_insert(HeaderValue::from_static(""));
         let caller = self.caller.map(|Peer(address)| address.to_string());
-        let session = self.session.as_ref().and_then(written);
-        let partition = self.partition.map(|partition| partition.0.to_string());
-        for (name, value) in [(CALLER, caller), (SESSION, session), (PARTITION, partition)] {
+        for (name, value) in [(CALLER, caller), (SESSION, self.session.as_ref().and_then(written))] {
             if let Some(value) = value.and_then(|value| HeaderValue::try_from(value).ok()) {
                 headers.insert(name, value);
             }
@@ -166,9 +167,9 @@ impl Hop {
     }
 
     /// What the request had at this process's listener.
-    pub(super) fn of(listener: Listener, extensions: &Extensions) -> Self {
+    pub(super) fn of(listener: Listener, partition: Partition, extensions: &Extensions) -> Self {
         let (caller, over_tls) = (extensions.get().copied(), extensions.get::<OverTls>().is_some());
-        Self { listener, caller, over_tls, session: None, partition: None }
+        Self { listener, partition, caller, over_tls, session: None }
     }
 }
 

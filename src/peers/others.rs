@@ -7,7 +7,7 @@
 //! POST /peers/clock/{milliseconds}               the sandbox clock is moved forward
 //! ```
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use actors::engine::{AskedElsewhere, Engine, Others, Unavailable};
@@ -46,16 +46,16 @@ impl OthersOverHttp {
     /// Asks the owner of a partition.
     async fn ask_owner(&self, partition: Partition, path: String, body: Vec<u8>) -> Result<(), Unavailable> {
         match self.owners()?.owner(partition) {
-            Owner::At(address) => self.ask(&address, &path, body).await,
+            Owner::At(address) => self.ask(&address, partition, &path, body).await,
             // It moves: whoever asked asks again.
             Owner::Here | Owner::Nobody => Err(Unavailable::StoreUnavailable),
         }
     }
 
-    async fn ask(&self, address: &str, path: &str, body: Vec<u8>) -> Result<(), Unavailable> {
+    async fn ask(&self, address: &str, partition: Partition, path: &str, body: Vec<u8>) -> Result<(), Unavailable> {
         let request = Request::builder().method(Method::POST).uri(path).body(());
         let (parts, ()) = request.map_err(|_| Unavailable::Unreadable)?.into_parts();
-        let hop = Hop { listener: Listener::Operators, caller: None, over_tls: false, session: None, partition: None };
+        let hop = Hop { listener: Listener::Operators, partition, caller: None, over_tls: false, session: None };
         let request = Sendable { parts: &parts, body: body.into(), hop };
         // The answer comes, or the connection ends with the other process.
         match self.client.send(address, request, Instant::now() + PATIENCE, std::future::pending()).await {
@@ -80,16 +80,16 @@ impl Others for OthersOverHttp {
 
     fn step_clock(&self, target: Timestamp) -> AskedElsewhere<'_> {
         Box::pin(async move {
-            let (mut asked, owners) = (BTreeSet::new(), self.owners()?);
+            let (mut asked, owners) = (BTreeMap::new(), self.owners()?);
             for partition in owners.all() {
                 match owners.owner(partition) {
                     Owner::Here => {}
-                    Owner::At(address) => drop(asked.insert(address)),
+                    Owner::At(address) => drop(asked.insert(address, partition)),
                     Owner::Nobody => return Err(Unavailable::StoreUnavailable),
                 }
             }
-            for address in asked {
-                self.ask(&address, &format!("/peers/clock/{}", target.0), Vec::new()).await?;
+            for (address, partition) in asked {
+                self.ask(&address, partition, &format!("/peers/clock/{}", target.0), Vec::new()).await?;
             }
             Ok(())
         })

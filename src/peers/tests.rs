@@ -87,8 +87,10 @@ impl Owners for MadeUp {
         self.partition_of(HOUSE)
     }
 
+    /// Without a key each process wants the other one.
     fn partition_for_new(&self, key: Option<&str>) -> Partition {
-        Partition(key.map_or(0, |key| (key.len() % 2) as u16))
+        let other = u16::from(self.owner(Partition(0)) == Owner::Here);
+        Partition(key.map_or(other, |key| (key.len() % 2) as u16))
     }
 
     fn owner(&self, partition: Partition) -> Owner {
@@ -339,7 +341,9 @@ async fn operators_reach_the_owner_of_what_the_path_names_or_of_the_house() {
         ("POST", "/ops/merchants", "odd", "second"),
         ("POST", "/ops/merchants", "even", "first"),
     ];
-    for node in [&first, &second] {
+    for (node, other) in [(&first, "second"), (&second, "first")] {
+        let answer = ask(node.operators, Request::builder().method("POST").uri("/ops/merchants"), "").await;
+        assert_eq!(read(answer).await.1["by"], other, "an account without a key");
         for (method, path, key, by) in cases {
             let request = Request::builder().method(method).uri(path).header("idempotency-key", key);
             assert_eq!(read(ask(node.operators, request, "").await).await.1["by"], by, "{method} {path}");
@@ -354,6 +358,7 @@ async fn headers_of_a_hop_count_only_with_its_token() {
         of_merchant(1, Method::GET, "/api/charges")
             .header("centavo-listener", "operators")
             .header("centavo-caller", "198.51.100.9")
+            .header("centavo-needs-partition", "1")
             .header("centavo-over-tls", "yes")
             .header("centavo-session", "{}")
     };
@@ -364,19 +369,38 @@ async fn headers_of_a_hop_count_only_with_its_token() {
         let is_direct = to == second.merchants;
         assert_eq!(told["headers"].get("centavo-caller").is_some(), is_direct, "they are not sent on");
     }
+    let (right, wrong) = (PeerToken::of(&KEY).text(), PeerToken::of(&[8; 32]).text());
+    let of_a_process = |token: Option<String>, listener| {
+        let request = of_merchant(1, Method::GET, "/api/charges")
+            .header("centavo-listener", listener)
+            .header("centavo-needs-partition", "1");
+        let request = request.header("centavo-caller", "198.51.100.9");
+        token.into_iter().fold(request, |request, token| request.header("centavo-peer-token", token))
+    };
+    let told = read(ask(second.peers, of_a_process(Some(right.clone()), "merchants"), "").await).await.1;
+    assert_eq!((&told["by"], &told["caller"]), (&json!("second"), &json!("198.51.100.9")));
     let arrivals = second.arrivals();
-    let wrong = PeerToken::of(&[8; 32]);
-    let _another = node("another", [8; 32], None).await;
-    for token in [None, Some(format!("{:064x}", 7)), Some(wrong.text())] {
-        let mut request = forged();
-        if let Some(token) = token {
-            request = request.header("centavo-peer-token", token);
-        }
-        let answer = ask(second.peers, request, "").await;
+    let strangers = [
+        (None, "merchants"),
+        (Some(format!("{:064x}", 7)), "merchants"),
+        (Some(wrong), "merchants"),
+        (Some(right), "x"),
+    ];
+    for (token, listener) in strangers {
+        let answer = ask(second.peers, of_a_process(token, listener), "").await;
         assert_eq!(answer.status(), StatusCode::FORBIDDEN);
         assert!(answer.into_body().collect().await.unwrap().to_bytes().is_empty());
     }
     assert_eq!(second.arrivals(), arrivals);
+}
+
+async fn until_misdirected(node: &Node, times: u64) {
+    let tried = async {
+        while node.client.tries("misdirected") < times {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(20), tried).await.unwrap();
 }
 
 #[tokio::test]
@@ -384,9 +408,7 @@ async fn what_a_process_did_not_do_is_tried_again_until_one_has_the_partition() 
     let [first, second] = pair().await;
     second.owners.set(1, Owner::Nobody);
     let asking = tokio::spawn(ask(first.merchants, of_merchant(1, Method::POST, "/api/charges"), "{}"));
-    while first.client.tries("misdirected") < 2 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until_misdirected(&first, 2).await;
     assert_eq!(second.arrivals(), 0, "it is refused before it is read");
     second.owners.set(1, Owner::Here);
     let told = read(asking.await.unwrap()).await.1;
@@ -395,10 +417,7 @@ async fn what_a_process_did_not_do_is_tried_again_until_one_has_the_partition() 
     // The partition comes to the process that was asked.
     second.owners.set(1, Owner::Nobody);
     let asking = tokio::spawn(ask(first.merchants, of_merchant(1, Method::POST, "/api/charges"), "{}"));
-    let before = first.client.tries("misdirected");
-    while first.client.tries("misdirected") < before + 2 {
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
+    until_misdirected(&first, first.client.tries("misdirected") + 2).await;
     first.owners.set(1, Owner::Here);
     let told = read(asking.await.unwrap()).await.1;
     assert_eq!((&told["by"], &told["body"]), (&json!("first"), &json!(2)));
@@ -423,7 +442,8 @@ async fn without_an_owner_a_request_is_refused_after_a_while_and_was_not_carried
     second.owners.set(1, Owner::Nobody);
     let request = of_merchant(1, Method::GET, "/api/charges")
         .header("centavo-peer-token", PeerToken::of(&KEY).text())
-        .header("centavo-listener", "merchants");
+        .header("centavo-listener", "merchants")
+        .header("centavo-needs-partition", "1");
     assert_eq!(code(&read(ask(second.peers, request, "").await).await), (421, "misdirected"));
 }
 
@@ -433,8 +453,9 @@ async fn a_process_that_ends_in_the_middle_leaves_an_unknown_outcome_and_is_not_
         let [first, second] = pair().await;
         let asking = tokio::spawn(ask(first.merchants, of_merchant(1, method, "/api/slow"), "{}"));
         second.handling.arrived.notified().await;
-        // Whoever asked again would ask the next owner.
+        // Whoever asked again would ask the next owner, who answers.
         first.owners.set(1, Owner::Here);
+        first.handling.release.notify_one();
         second.kill();
         assert_eq!(code(&read(asking.await.unwrap()).await), (503, expected));
         assert_eq!((first.arrivals(), second.arrivals()), (0, 1));
@@ -447,7 +468,8 @@ async fn an_owner_that_is_silent_and_has_lost_the_partition_is_given_up() {
     let asking = tokio::spawn(ask(first.merchants, of_merchant(1, Method::POST, "/api/slow"), "{}"));
     second.handling.arrived.notified().await;
     first.owners.set(1, Owner::Nobody);
-    assert_eq!(code(&read(asking.await.unwrap()).await), (503, "outcome_unknown"));
+    let answer = tokio::time::timeout(Duration::from_secs(20), asking).await.unwrap().unwrap();
+    assert_eq!(code(&read(answer).await), (503, "outcome_unknown"));
     second.handling.release.notify_one();
 }
 

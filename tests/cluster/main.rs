@@ -18,6 +18,7 @@ mod history;
 mod migration;
 mod moving;
 mod nodes;
+mod peers;
 mod proxy;
 
 use std::path::{Path, PathBuf};
