@@ -1,6 +1,8 @@
 //! Nodes on a real PostgreSQL: three processes look at one database, take partitions, hand them
 //! over and write them, each by its own placement. It prints a note where PostgreSQL is missing.
 
+#![allow(clippy::unwrap_used)]
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;

@@ -17,8 +17,8 @@ use crate::tool;
 /// Code that looks like a command and is none, or none that can be looked at here, and why.
 const TEXTS: &[(&str, &[&str])] = &[
     (
-        "the first line of a text that is signed",
-        &["centavo checkpoint 2", "centavo manifest 1", "previous <64 hexadecimal digits>"],
+        "the first line of a text that is signed, or the label of a hash",
+        &["centavo checkpoint 2", "centavo manifest 1", "centavo placement 1", "previous <64 hexadecimal digits>"],
     ),
     (
         "fields of an answer or of a body",
@@ -88,6 +88,7 @@ const FLAGS: &[(&str, &str)] = &[
     ("--merchants", "benches/longevity.rs"),
     ("--recipient", "benches/longevity.rs"),
     ("--signed", "docs/audit/verify_exports.py"),
+    ("--stores", "benches/settlement/main.rs"),
     ("--trial", "docs/deploy/centavo-setup"),
     ("--profile", "docs/deploy/release.sh"),
 ];

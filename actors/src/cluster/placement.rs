@@ -6,7 +6,8 @@
 //!   A node that was just seen first is neither: nothing is handed to it, and nothing that should
 //!   be its is taken by others, until it has moved or is gone.
 //! - **Candidates** for a partition are the nodes that are not gone and not leaving. Rendezvous
-//!   hashing says which of them should have it.
+//!   hashing says which of them should have it. An address at which processes start and end, and
+//!   none ever lives, is no candidate after a takeover time.
 //! - **Take**: the partition has no owner, or one that is gone, and this node should have it. A
 //!   process without an address is an owner like any other, and never a candidate: as long as it
 //!   lives, nobody takes what it has.
@@ -88,6 +89,8 @@ pub struct Placement {
     own: Option<(i64, i64)>,
     /// Processes and when their beats last changed.
     seen: BTreeMap<String, Beats>,
+    /// Addresses at which nobody is known to live, and since when.
+    silent: BTreeMap<String, i64>,
     /// The last picture.
     picture: Picture,
     /// The address that should have each partition, by the last picture.
@@ -126,6 +129,7 @@ impl Placement {
             looked_ms: None,
             own: None,
             seen: BTreeMap::new(),
+            silent: BTreeMap::new(),
             picture: Picture::default(),
             placed: BTreeMap::new(),
             had: BTreeMap::new(),
@@ -142,6 +146,7 @@ impl Placement {
         self.picture = picture.clone();
         let is_proof = self.is_proof(now_ms);
         self.look_at_beats(now_ms, is_proof);
+        self.look_at_addresses(now_ms, is_proof);
         self.look_at_partitions();
         self.place();
         if !is_current || self.node(&self.me).is_none_or(|node| node.address.is_none()) {
@@ -184,11 +189,23 @@ impl Placement {
     }
 
     fn partition(&self, partition: Partition) -> Option<&PartitionSeen> {
-        self.picture.partitions.iter().find(|seen| seen.partition == partition)
+        let partitions = &self.picture.partitions;
+        let place = partitions.binary_search_by_key(&partition, |seen| seen.partition).ok()?;
+        partitions.get(place)
     }
 
     fn is_candidate(&self, node: &NodeSeen) -> bool {
-        !node.is_leaving && !self.is_gone(&node.process)
+        let is_awaited = || {
+            let silent_ms = node.address.as_ref().and_then(|address| self.silent.get(address));
+            silent_ms.zip(self.looked_ms).is_none_or(|(since_ms, now_ms)| now_ms - since_ms < self.takeover_ms)
+        };
+        let is_there = match self.life(&node.process) {
+            _ if node.process == self.me => true,
+            Life::Live => true,
+            Life::Unknown => is_awaited(),
+            Life::Gone => false,
+        };
+        is_there && !node.is_leaving
     }
 
     fn is_gone(&self, process: &str) -> bool {
@@ -236,6 +253,22 @@ impl Placement {
                 beats.since_ms = now_ms;
             } else if now_ms - beats.since_ms >= self.takeover_ms {
                 beats.life = Life::Gone;
+            }
+        }
+    }
+
+    /// Notes how long it is that nobody is known to live at an address.
+    fn look_at_addresses(&mut self, now_ms: i64, is_proof: bool) {
+        let addresses: BTreeSet<String> = self.picture.nodes.iter().filter_map(|node| node.address.clone()).collect();
+        self.silent.retain(|address, _| addresses.contains(address));
+        for address in addresses {
+            if self.is_live(&address) {
+                self.silent.remove(&address);
+                continue;
+            }
+            let since_ms = self.silent.entry(address).or_insert(now_ms);
+            if !is_proof {
+                *since_ms = now_ms;
             }
         }
     }

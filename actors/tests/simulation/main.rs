@@ -188,8 +188,18 @@ fn nodes_divide_partitions() {
         superseded,
         left,
         alone_kept_all,
+        started_in_vain,
     } = total;
-    let seen = [taken_from_gone, handed_over, refused_since_it_woke, lost_takes, superseded, left, alone_kept_all];
+    let seen = [
+        taken_from_gone,
+        handed_over,
+        refused_since_it_woke,
+        lost_takes,
+        superseded,
+        left,
+        alone_kept_all,
+        started_in_vain,
+    ];
     assert!(seen.into_iter().all(|count| count > 0), "the simulation no longer sees all of these");
 }
 
@@ -197,7 +207,7 @@ fn nodes_divide_partitions() {
 fn seeded_defects_of_nodes_are_found() {
     use nodes::Defect;
     for (defect, promise) in [
-        (Defect::TakesAtOnce, "from a process that lives"),
+        (Defect::TakesAtOnce, "processes answer for"),
         (Defect::SeesItselfBeat, "from a process that lives"),
         (Defect::TakesWithoutTheBeat, "processes answer for"),
         (Defect::AnswersTooLong, "processes answer for"),

@@ -87,17 +87,45 @@ struct Row {
 
 enum What {
     Beat,
-    BeatLands { sent: i64 },
-    EpochsAreRead { sent: i64 },
-    BeatIsAnswered { sent: i64, epochs: Vec<u64> },
+    BeatLands {
+        sent: i64,
+    },
+    EpochsAreRead {
+        sent: i64,
+    },
+    BeatIsAnswered {
+        sent: i64,
+        epochs: Vec<u64>,
+    },
     Look,
     LookReads,
-    LookIsAnswered { picture: Picture },
-    TakeLands { partition: Partition, seen: u64, gone: Option<i64> },
-    TakeIsAnswered { partition: Partition, epoch: u64, is_taken: Option<bool> },
-    GivesUp { partition: Partition },
-    ReleaseLands { partition: Partition, epoch: u64 },
-    Released { partition: Partition },
+    LookIsAnswered {
+        picture: Picture,
+    },
+    TakeLands {
+        partition: Partition,
+        seen: u64,
+        gone: Option<i64>,
+    },
+    TakeIsAnswered {
+        partition: Partition,
+        epoch: u64,
+        is_taken: Option<bool>,
+    },
+    GivesUp {
+        partition: Partition,
+    },
+    ReleaseLands {
+        partition: Partition,
+        epoch: u64,
+    },
+    Released {
+        partition: Partition,
+    },
+    /// A process starts at this address and ends before its second beat, again and again.
+    StartsInVain {
+        address: String,
+    },
 }
 
 struct World {
@@ -125,6 +153,7 @@ pub(crate) struct Saw {
     pub(crate) superseded: u64,
     pub(crate) left: u64,
     pub(crate) alone_kept_all: u64,
+    pub(crate) started_in_vain: u64,
 }
 
 impl Saw {
@@ -136,6 +165,7 @@ impl Saw {
         self.superseded += other.superseded;
         self.left += other.left;
         self.alone_kept_all += other.alone_kept_all;
+        self.started_in_vain += other.started_in_vain;
     }
 }
 
@@ -181,6 +211,9 @@ impl World {
         }
         for _ in 0..world.chance.between(1, 3) {
             world.join();
+        }
+        if world.chance.percent(20) {
+            world.soon(0, What::StartsInVain { address: at(3) });
         }
         world
     }
@@ -285,6 +318,15 @@ impl World {
                 | What::TakeLands { .. }
                 | What::ReleaseLands { .. }
         );
+        if let What::StartsInVain { address } = what {
+            if !self.processes.iter().any(|one| one.is_alive && one.address.as_ref() == Some(&address)) {
+                let started = self.start(Some(address.clone()));
+                self.processes[started].is_alive = false;
+                self.saw.started_in_vain += 1;
+            }
+            self.after(TAKEOVER / 2, process, What::StartsInVain { address });
+            return Ok(());
+        }
         let one = &self.processes[process];
         if is_of_the_database {
             let is_read = matches!(what, What::LookReads | What::EpochsAreRead { .. });
