@@ -5,11 +5,13 @@
 //! a published Record never changes. Large Records, such as those of charges with hundreds of
 //! splits, are read anew each time, so that the memory is bounded.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actors::cut::{Cut, Position};
 use actors::engine::Engine;
+use actors::merged::newest_first;
 use actors::records::LoadError;
 use actors::store::Sequence;
 use ledger::record::Record;
@@ -42,25 +44,26 @@ impl NewestRecords {
     pub fn through(&self, engine: &Engine, through: &Cut, most: u64) -> Result<(Vec<NewestRecord>, Cut), LoadError> {
         let head = engine.published();
         let mut rest = through.up_to(&head);
-        let mut newest = Vec::with_capacity(rest.partitions());
-        for at in rest.iter().filter(|at| at.sequence >= Sequence::FIRST) {
-            newest.push(self.get(engine, at)?);
+        let read = RefCell::new(Vec::new());
+        let lists = rest.iter().map(|mut at| {
+            let read = &read;
+            move || {
+                if at.sequence < Sequence::FIRST {
+                    return Ok(None);
+                }
+                let record = self.get(engine, at)?;
+                at = at.before();
+                read.borrow_mut().extend(is_small(&record.record).then(|| record.clone()));
+                Ok(Some((record.booked_at, record)))
+            }
+        });
+        let mut found = Vec::new();
+        for record in newest_first(lists).take(usize::try_from(most).unwrap_or(usize::MAX)) {
+            let (_, record) = record?;
+            rest.reach(record.at.before());
+            found.push(record);
         }
-        let (mut found, mut read) = (Vec::new(), Vec::new());
-        while found.len() as u64 != most {
-            let order = |record: &NewestRecord| (record.booked_at, record.at.partition);
-            let Some(place) = (0..newest.len()).max_by_key(|place| order(&newest[*place])) else { break };
-            let before = Position { sequence: Sequence(newest[place].at.sequence.0 - 1), ..newest[place].at };
-            rest.reach(before);
-            let taken = match before.sequence >= Sequence::FIRST {
-                true => std::mem::replace(&mut newest[place], self.get(engine, before)?),
-                false => newest.swap_remove(place),
-            };
-            read.extend(is_small(&taken.record).then(|| taken.clone()));
-            found.push(taken);
-        }
-        read.extend(newest.into_iter().filter(|record| is_small(&record.record)));
-        self.keep(&head, read);
+        self.keep(&head, read.into_inner());
         Ok((found, rest))
     }
 

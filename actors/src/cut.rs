@@ -18,6 +18,14 @@ pub struct Position {
     pub sequence: Sequence,
 }
 
+impl Position {
+    /// The Record before it in its partition, with number 0 before the first one.
+    #[must_use]
+    pub fn before(self) -> Self {
+        Self { sequence: Sequence(self.sequence.0 - 1), ..self }
+    }
+}
+
 impl fmt::Display for Position {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{}={}", self.partition.0, self.sequence.0)

@@ -47,67 +47,89 @@ impl Iterator for MergedBlocks<'_> {
     }
 }
 
-/// One Record, where it stands, and when it was booked.
-pub type BookedRecord = (Position, Timestamp, Record);
+/// Items of several lists, merged, newest first: see [`newest_first`].
+pub struct NewestFirst<T, F>(Vec<(VecDeque<(Timestamp, T)>, F)>);
 
-/// Records of several partitions, newest first: see [`read_back`].
-pub struct ReadBack<'a>(Vec<PartReadBack<'a>>);
-
-struct PartReadBack<'a> {
-    part: &'a Part,
-    /// Records that were read and not given yet, newest first.
-    read: VecDeque<BookedRecord>,
-    /// The Records before this one were not read yet.
-    before: Sequence,
+/// Merges lists, one of each partition in their order, newest first; of those of one time, that of
+/// the last partition comes first. Each list gives its next items, with their times; none at its
+/// end. It is asked for more when all it gave was taken. It ends after its first error.
+pub fn newest_first<T, F, I>(lists: impl IntoIterator<Item = F>) -> NewestFirst<T, F>
+where
+    F: FnMut() -> Result<I, LoadError>,
+    I: IntoIterator<Item = (Timestamp, T)>,
+{
+    NewestFirst(lists.into_iter().map(|list| (VecDeque::new(), list)).collect())
 }
 
-/// The Records of some partitions through a cut, merged, newest first. For a thread that may wait.
-pub fn read_back<'a>(parts: impl IntoIterator<Item = &'a Part>, through: &Cut) -> ReadBack<'a> {
-    let of_part =
-        |part: &'a Part| PartReadBack { part, read: VecDeque::new(), before: through.of(part.partition()).plus(1) };
-    ReadBack(parts.into_iter().map(of_part).collect())
-}
-
-impl ReadBack<'_> {
-    /// The Records that were not given yet.
-    pub fn rest(&self) -> Cut {
-        self.0.iter().fold(Cut::default(), |rest, of| match of.read.front() {
-            Some((at, ..)) => rest.with(*at),
-            None => rest.with(Position { partition: of.part.partition(), sequence: Sequence(of.before.0 - 1) }),
-        })
-    }
-}
-
-impl PartReadBack<'_> {
-    /// The newest Record that was not given yet.
-    fn newest(&mut self) -> Result<Option<&BookedRecord>, LoadError> {
-        if self.read.is_empty() && self.before > Sequence::FIRST {
-            let first = Sequence(self.before.0.saturating_sub(READ_BACK_AT_ONCE).max(1));
-            let sequences: Vec<_> = (first.0..self.before.0).rev().map(Sequence).collect();
-            let partition = self.part.partition();
-            let read = booked_records(self.part, &sequences)?.into_iter();
-            self.read.extend(read.map(|(sequence, at, record)| (Position { partition, sequence }, at, record)));
-            self.before = first;
-        }
-        Ok(self.read.front())
-    }
-}
-
-impl Iterator for ReadBack<'_> {
-    type Item = Result<BookedRecord, LoadError>;
+impl<T, F, I> Iterator for NewestFirst<T, F>
+where
+    F: FnMut() -> Result<I, LoadError>,
+    I: IntoIterator<Item = (Timestamp, T)>,
+{
+    type Item = Result<(Timestamp, T), LoadError>;
 
     fn next(&mut self) -> Option<Self::Item> {
         let mut newest: Option<(Timestamp, usize)> = None;
-        for (place, of) in self.0.iter_mut().enumerate() {
-            match of.newest() {
-                Ok(Some((_, at, _))) => newest = newest.max(Some((*at, place))),
-                Ok(None) => {}
-                Err(error) => {
-                    self.0.clear();
-                    return Some(Err(error));
+        for (place, (read, more)) in self.0.iter_mut().enumerate() {
+            if read.is_empty() {
+                match more() {
+                    Ok(items) => read.extend(items),
+                    Err(error) => {
+                        self.0.clear();
+                        return Some(Err(error));
+                    }
                 }
             }
+            newest = newest.max(read.front().map(|(at, _)| (*at, place)));
         }
-        self.0[newest?.1].read.pop_front().map(Ok)
+        self.0[newest?.1].0.pop_front().map(Ok)
+    }
+}
+
+/// One Record, when it was booked, and where it stands.
+pub type BookedRecord = (Timestamp, (Position, Record));
+
+/// The Records of some partitions through a cut, merged, newest first. For a thread that may wait.
+pub fn read_back<'a>(
+    parts: impl IntoIterator<Item = &'a Part>,
+    through: Cut,
+) -> impl Iterator<Item = Result<BookedRecord, LoadError>> {
+    newest_first(parts.into_iter().map(move |part| {
+        let partition = part.partition();
+        // The Records before this one were not read yet.
+        let mut before = through.of(partition).plus(1);
+        move || {
+            let first = Sequence(before.0.saturating_sub(READ_BACK_AT_ONCE).max(1));
+            let sequences: Vec<_> = (first.0..before.0).rev().map(Sequence).collect();
+            before = first;
+            let read = booked_records(part, &sequences)?.into_iter();
+            Ok(read.map(move |(sequence, at, record)| (at, (Position { partition, sequence }, record))))
+        }
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A list that gives two items at a time; an error in place of a time that is not known.
+    fn list(name: char, times: &[Option<i64>]) -> impl FnMut() -> Result<Vec<(Timestamp, char)>, LoadError> {
+        let mut pages = times.chunks(2).map(<[_]>::to_vec).collect::<VecDeque<_>>();
+        let item = move |at: Option<i64>| Ok((Timestamp(at.ok_or(LoadError::Missing(1))?), name));
+        move || pages.pop_front().unwrap_or_default().into_iter().map(item).collect()
+    }
+
+    fn merged(lists: [&[Option<i64>]; 3]) -> Vec<Option<(i64, char)>> {
+        let lists = lists.into_iter().zip(['a', 'b', 'c']).map(|(times, name)| list(name, times));
+        newest_first(lists).map(|item| item.ok().map(|(at, name)| (at.0, name))).collect()
+    }
+
+    #[test]
+    fn lists_are_merged_newest_first_and_end_after_an_error() {
+        let found = merged([&[Some(9), Some(5), Some(2)], &[], &[Some(7), Some(5), Some(5), Some(1)]]);
+        let expected = [(9, 'a'), (7, 'c'), (5, 'c'), (5, 'c'), (5, 'a'), (2, 'a'), (1, 'c')];
+        assert_eq!(found, expected.map(Some));
+        let found = merged([&[Some(9), Some(5), None], &[Some(3)], &[]]);
+        assert_eq!(found, [Some((9, 'a')), Some((5, 'a')), None]);
     }
 }

@@ -128,7 +128,7 @@ async fn books_are_whole_at_every_cut() {
         }
     };
     assert_eq!((&job["cut"], &job["accounts"]), (&before["cut"], &before["accounts"]));
-    // The first progress says how much there is to read: these Records are in no balance file.
+    // The total stands from the beginning: all Records, since they are in no balance file.
     let (through, told) = (at.parse::<Cut>().unwrap(), RefCell::new(Vec::new()));
     world.engine().sums_as_of(&through, |read, of| told.borrow_mut().push((read, of))).unwrap();
     let (told, records) = (told.into_inner(), through.records());

@@ -3,7 +3,7 @@
 //!
 //! A list gives its Records one at a time, so that a page does not take the memory of all of them.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::BTreeMap;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use ledger::withdrawal::Withdrawal;
 use super::shard::Shard;
 use super::{Engine, Unavailable};
 use crate::cut::{Cut, Position};
-use crate::merged::{BookedRecord, read_back};
+use crate::merged::{BookedRecord, newest_first, read_back};
 use crate::read_model::{
     ApiKeyRow, CardRow, ChargeFilter, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent, Listing,
     MerchantRow, MinuteSums, RecipientRow, SubscriptionRow, WaitingItem,
@@ -325,18 +325,17 @@ impl Engine {
     /// most; and the Records before them.
     pub fn blocks_back(&self, through: &Cut, most: usize) -> Result<(Vec<Block>, Cut), LoadError> {
         let mut rest = through.up_to(&self.published());
-        let mut newest = Vec::new();
-        for at in rest.iter() {
-            newest.extend(self.block(at)?);
-        }
+        let lists = rest.iter().map(|mut last| {
+            move || {
+                let block = self.block(last)?;
+                last.sequence = block.as_ref().map_or(Sequence(0), |block| Sequence(block.first.0 - 1));
+                Ok(block.map(|block| (Timestamp(block.booked_at_ms), block)))
+            }
+        });
         let mut found = Vec::new();
-        while found.len() < most {
-            let order = |block: &Block| (block.booked_at_ms, block.partition);
-            let Some(place) = (0..newest.len()).max_by_key(|place| order(&newest[*place])) else { break };
-            let block = newest.swap_remove(place);
-            let before = Position { partition: block.partition, sequence: Sequence(block.first.0 - 1) };
-            rest.reach(before);
-            newest.extend(self.block(before)?);
+        for block in newest_first(lists).take(most) {
+            let (_, block) = block?;
+            rest.reach(Position { partition: block.partition, sequence: Sequence(block.first.0 - 1) });
             found.push(block);
         }
         Ok((found, rest))
@@ -346,10 +345,11 @@ impl Engine {
     /// journal is read back from there, 2,000 Records at most, since no list has the charges of
     /// all merchants.
     pub fn newest_charges(&self, through: &Cut, most: usize) -> Result<NewestCharges, LoadError> {
-        let mut records = read_back(self.parts(), &through.up_to(&self.published()));
+        let mut rest = through.up_to(&self.published());
         let mut found = Vec::new();
-        for record in records.by_ref().take(LOOKED_BACK_MAX) {
-            let (at, _, record) = record?;
+        for record in read_back(self.parts(), rest.clone()).take(LOOKED_BACK_MAX) {
+            let (_, (at, record)) = record?;
+            rest.reach(at.before());
             let opened = record.events.iter().find_map(|event| match event {
                 Event::ChargeOpened { charge, .. } => Some(*charge),
                 _ => None,
@@ -359,7 +359,7 @@ impl Engine {
                 break;
             }
         }
-        Ok(NewestCharges { found, rest: records.rest() })
+        Ok(NewestCharges { found, rest })
     }
 
     /// The minutes with movements among the last [`super::MINUTES_KEPT`], oldest first, as counted
@@ -598,25 +598,15 @@ impl Engine {
             Some(group) => vec![self.shard(group)],
             None => self.shards.all(),
         };
+        let (of_one, of_all) = if shards.len() == 1 { (skip, 0) } else { (0, skip) };
         let mut total = 0;
-        let mut lists = Vec::with_capacity(shards.len());
-        for shard in shards {
+        for shard in &shards {
             total += shard.read_model().audit_page(group, 0, 0)?.0;
-            lists.push(AuditList { shard, group, passed: 0, found: VecDeque::new() });
         }
-        let alone = lists.len() == 1;
-        if alone {
-            lists[0].passed = skip;
-        }
-        let mut merged = MergedAudit(lists);
-        if !alone {
-            merged
-                .by_ref()
-                .take(usize::try_from(skip).unwrap_or(usize::MAX))
-                .try_for_each(|passed| passed.map(drop))?;
-        }
+        let mut merged = newest_first(shards.iter().map(|shard| audit_list(Arc::clone(shard), group, of_one)));
+        merged.by_ref().take(usize::try_from(of_all).unwrap_or(usize::MAX)).try_for_each(|passed| passed.map(drop))?;
         let items = merged.take(count).map(|found| {
-            let (at, _, record) = found?;
+            let (_, (at, record)) = found?;
             listed_with(at, record, audit::of_record)
         });
         Ok(Listed { total, items })
@@ -675,47 +665,17 @@ impl Engine {
     }
 }
 
-/// Audit trail of one partition, newest first.
-struct AuditList {
+/// Audit trail of one partition, newest first, from a place on: the next Records of it.
+fn audit_list(
     shard: Arc<Shard>,
     group: Option<GroupNumber>,
-    /// Records that were looked up.
-    passed: u64,
-    /// Those of them that were not given yet.
-    found: VecDeque<BookedRecord>,
-}
-
-impl AuditList {
-    fn newest(&mut self) -> Result<Option<Timestamp>, LoadError> {
-        if self.found.is_empty() {
-            let (_, sequences) = self.shard.read_model().audit_page(self.group, self.passed, LOOKED_UP_AT_ONCE)?;
-            self.passed += sequences.len() as u64;
-            for (sequence, at, record) in booked_records(self.shard.part(), &sequences)? {
-                self.found.push_back((self.shard.position(sequence), at, record));
-            }
-        }
-        Ok(self.found.front().map(|(_, at, _)| *at))
-    }
-}
-
-struct MergedAudit(Vec<AuditList>);
-
-impl Iterator for MergedAudit {
-    type Item = Result<BookedRecord, LoadError>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        let mut newest: Option<(Timestamp, usize)> = None;
-        for (place, list) in self.0.iter_mut().enumerate() {
-            match list.newest() {
-                Ok(Some(at)) => newest = newest.max(Some((at, place))),
-                Ok(None) => {}
-                Err(error) => {
-                    self.0.clear();
-                    return Some(Err(error));
-                }
-            }
-        }
-        self.0[newest?.1].found.pop_front().map(Ok)
+    mut passed: u64,
+) -> impl FnMut() -> Result<Vec<BookedRecord>, LoadError> {
+    move || {
+        let (_, sequences) = shard.read_model().audit_page(group, passed, LOOKED_UP_AT_ONCE)?;
+        passed += sequences.len() as u64;
+        let read = booked_records(shard.part(), &sequences)?.into_iter();
+        Ok(read.map(|(sequence, at, record)| (at, (shard.position(sequence), record))).collect())
     }
 }
 
