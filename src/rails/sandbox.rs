@@ -406,6 +406,7 @@ mod tests {
         for (name, lines) in whole {
             let found = two.lines(name);
             assert_eq!((found.len(), &found[..2]), (4, &lines[..]), "{name}");
+            assert!(found.iter().all(|line| line.len() == lines[0].len()), "{name}: {found:?}");
         }
     }
 
