@@ -15,6 +15,9 @@ use super::{PATIENCE, free_address, must_verify, on, reckon, signal, wait_until_
 
 const PARTITIONS: usize = 16;
 
+/// Nodes look at each other more often than this.
+const SETTLED_AFTER: Duration = Duration::from_millis(2_500);
+
 /// Nodes of one database, each at an address of its own that it keeps when it starts again.
 struct Nodes<'a> {
     folder: &'a Path,
@@ -65,19 +68,20 @@ impl<'a> Nodes<'a> {
         self.servers.iter().flatten().collect()
     }
 
-    /// Waits until all running nodes agree that each partition has the node that should have it;
-    /// gives how many each address has.
+    /// Waits until every partition has had the same owner for a while, and all running nodes see
+    /// it; gives how many each address has.
     async fn settled(&self) -> BTreeMap<String, u64> {
-        let begun = Instant::now();
-        let running = self.running();
+        let (begun, running) = (Instant::now(), self.running());
+        let mut found: (Vec<Option<Value>>, Instant) = (Vec::new(), begun);
         loop {
             let pictures = join_all(running.iter().map(|node| cluster(node))).await;
-            let held: Vec<_> = pictures.iter().flatten().map(|picture| held(picture, running.len())).collect();
-            if held.len() == running.len()
-                && let Some(first) = held[0].clone()
-                && held.iter().all(|other| other.as_ref() == Some(&first))
+            let owners: Vec<_> = pictures.iter().map(|picture| picture.as_ref().and_then(owners)).collect();
+            if found.0 != owners || owners.iter().any(|seen| seen.is_none() || *seen != owners[0]) {
+                found = (owners, Instant::now());
+            } else if found.1.elapsed() > SETTLED_AFTER
+                && let Some(held) = pictures[0].as_ref().and_then(|picture| held(picture, running.len()))
             {
-                return first;
+                return held;
             }
             let said = || running.iter().map(|node| node.said()).collect::<Vec<_>>().join("\n----\n");
             assert!(begun.elapsed() < PATIENCE, "{pictures:#?} {}", said());
@@ -97,6 +101,13 @@ impl<'a> Nodes<'a> {
 async fn cluster(node: &Server) -> Option<Value> {
     let asked = client().get(format!("{}/ops/cluster", node.operations)).bearer_auth(OPS_TOKEN).send();
     asked.await.ok()?.json().await.ok()
+}
+
+/// The owner of each partition; none while one has none.
+fn owners(picture: &Value) -> Option<Value> {
+    let owners = picture["partitions"].as_array()?.iter().map(|partition| partition["owner"].clone());
+    let owners: Vec<Value> = owners.collect();
+    owners.iter().all(Value::is_string).then_some(Value::from(owners))
 }
 
 /// How many partitions each node has; none while some have no owner, or there are other nodes.
