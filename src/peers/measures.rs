@@ -14,10 +14,15 @@ pub struct PeerMeasures {
     tries: Family<[(&'static str, &'static str); 1], Counter>,
 }
 
+/// What may come of a request to another process.
+const OUTCOMES: [&str; 7] = ["2xx", "3xx", "4xx", "5xx", "misdirected", "not_sent", "lost"];
+
 impl Default for PeerMeasures {
     fn default() -> Self {
         let seconds = Histogram::new(exponential_buckets(0.000_1, 2.0, 16));
-        Self { seconds, tries: Family::default() }
+        let tries = Family::<[(&'static str, &'static str); 1], Counter>::default();
+        OUTCOMES.iter().for_each(|outcome| drop(tries.get_or_create(&[("outcome", *outcome)])));
+        Self { seconds, tries }
     }
 }
 
