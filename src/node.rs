@@ -167,6 +167,11 @@ impl Node {
         }
     }
 
+    /// Whether it hands its partitions over, to end.
+    pub fn is_leaving(&self) -> bool {
+        self.is_leaving.load(Ordering::Acquire)
+    }
+
     fn has_partitions(&self) -> bool {
         self.engine.extents().all().any(|partition| matches!(self.engine.role(partition), Role::Owner | Role::Leaving))
     }

@@ -43,6 +43,10 @@ pub fn readiness(app: &App) -> Result<(), Problem> {
     if !app.engine.is_current() {
         return Err(Problem::new(Code::StoreUnavailable).retry_after(1));
     }
+    if app.node.as_ref().is_some_and(|node| node.is_leaving()) {
+        let detail = "The process hands its merchants over to others, and ends.";
+        return Err(Problem::new(Code::Overloaded).retry_after(1).detail(detail));
+    }
     if let Some(waiting) = app.engine.stalled() {
         let detail = format!("The store makes no progress ({:?}, {} s).", waiting.what, waiting.took.as_secs());
         return Err(Problem::new(Code::Overloaded).retry_after(1).detail(detail));

@@ -233,23 +233,24 @@ impl Inside {
         let until = Instant::now() + PATIENCE;
         while !self.owners.read_all().await {
             if Instant::now() + PAUSE >= until {
-                return Problem::new(Code::StoreUnavailable).retry_after(1).into_response();
+                return try_again();
             }
             sleep(PAUSE).await;
         }
         if asked.parts.method.is_safe() {
-            return held(inner, asked, hold).await;
+            let answer = held(inner, asked, hold).await;
+            return if needed_partition(&answer).is_none() { answer } else { try_again() };
         }
         if let Err(refused) = asked.gather(self.listener, Destination::House).await {
             return refused.into_response();
         }
         let mut again = asked.again();
         let answer = held(inner, asked, hold).await;
-        let Some(needed) = answer.extensions().get().and_then(Problem::needed_partition) else { return answer };
+        let Some(needed) = needed_partition(&answer) else { return answer };
         let session = secret.as_ref().and_then(|secret| self.sessions.lend(secret, std::time::Instant::now()));
         match self.reach(needed, &mut again, Destination::House, false, session.as_ref()).await {
-            // It came here meanwhile: whoever asked asks again.
-            Reached::Here(_) => Problem::new(Code::StoreUnavailable).retry_after(1).into_response(),
+            // It came here meanwhile.
+            Reached::Here(_) => try_again(),
             Reached::Answered(mut answer) => {
                 let returned = returned_session(answer.headers_mut());
                 if let (Some(secret), Some(lent), Some(returned)) = (&secret, &session, returned) {
@@ -298,8 +299,7 @@ impl Inside {
                 }
             }
             if Instant::now() + PAUSE >= deadline {
-                // Nothing was carried out, here or elsewhere.
-                return Reached::Answered(Problem::new(Code::StoreUnavailable).retry_after(1).into_response());
+                return Reached::Answered(try_again());
             }
             sleep(PAUSE).await;
         }
@@ -317,6 +317,16 @@ impl Inside {
             }
         }
     }
+}
+
+/// The partition that the routes found that a request needs, and that is not here.
+fn needed_partition(answer: &Response) -> Option<Partition> {
+    answer.extensions().get().and_then(Problem::needed_partition)
+}
+
+/// The answer to a request that was not carried out, here or elsewhere.
+fn try_again() -> Response {
+    Problem::new(Code::StoreUnavailable).retry_after(1).into_response()
 }
 
 fn is_of_console(parts: &Parts) -> bool {

@@ -222,6 +222,12 @@ impl Shard {
     }
 }
 
+impl Drop for Shard {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
 /// Starts the supervisor, which reports every actor's life to both directories.
 async fn supervise(shard: Arc<OnceLock<Weak<Shard>>>) -> ActorRef<Silence> {
     let on_life: OnLife = Box::new(move |actor, life| {
