@@ -60,7 +60,8 @@ pub enum Command {
         args: ServeArgs,
     },
     /// Serve a sandbox and show what it can do.
-    #[command(after_help = OTHER_VARIABLES, mut_arg("sandbox", |arg| arg.hide(true)), mut_arg("rate_limit", |arg| arg.hide(true)),
+    #[command(after_help = OTHER_VARIABLES, mut_arg("sandbox", |arg| arg.hide(true)),
+              mut_arg("sandbox_dir", |arg| arg.hide(true)), mut_arg("rate_limit", |arg| arg.hide(true)),
               mut_arg("card_rate_limit", |arg| arg.hide(true)), mut_arg("other_rate_limit", |arg| arg.hide(true)))]
     Demo(DemoArgs),
     /// Print the webhook events of an account as they happen, and post them to a local address.

@@ -107,8 +107,8 @@ impl Returns {
 
     /// Whether something is on record, by this process or another.
     fn has(&mut self, id: ObjectId) -> io::Result<bool> {
-        let news = self.file.news()?;
-        self.add(&news);
+        let more = self.file.read_on()?;
+        self.add(&more);
         Ok(self.ids.contains(&id))
     }
 }

@@ -64,8 +64,8 @@ impl Known {
     /// Reads what other processes have appended.
     fn catch_up(&mut self) -> io::Result<()> {
         self.days.values_mut().try_for_each(|day| {
-            let news = day.file.news()?;
-            day.add(&news);
+            let more = day.file.read_on()?;
+            day.add(&more);
             Ok(())
         })
     }

@@ -106,9 +106,9 @@ impl<S> FolderLock<S> {
 }
 
 impl<S> FolderLock<S> {
-    /// Takes turns as long as `decide` says that it did something, and lets others in between. Where
-    /// the folder is shared, a thread that must not wait takes one of them, and then gets the error
-    /// `WouldBlock`.
+    /// Takes turns as long as `decide` says that it did something, and lets others in between.
+    /// Where the folder is shared, a thread that must not wait takes one turn, and then gets the
+    /// error `WouldBlock`.
     pub(super) fn turns(
         &self,
         patience: Patience,

@@ -28,7 +28,7 @@ impl Lines {
     /// `is_shared`: other processes append to it.
     pub(super) fn open(path: &Path, is_shared: bool) -> io::Result<(Self, String)> {
         let mut lines = Self::unread(path, is_shared)?;
-        let text = lines.news()?;
+        let text = lines.read_on()?;
         Ok((lines, text))
     }
 
@@ -46,7 +46,7 @@ impl Lines {
     }
 
     /// The whole lines that are not known yet, which are known from now on.
-    pub(super) fn news(&mut self) -> io::Result<String> {
+    pub(super) fn read_on(&mut self) -> io::Result<String> {
         self.look()?;
         let mut bytes = vec![0; self.len.saturating_sub(self.whole) as usize];
         self.file.read_exact_at(&mut bytes, self.whole)?;

@@ -121,8 +121,8 @@ impl PayoutBooks {
     }
 
     fn carry_out_once(&self, patience: Patience, known: &mut CarriedOut, call: &SendPayout) -> io::Result<PayoutBank> {
-        let news = known.file.news()?;
-        known.add(&news);
+        let more = known.file.read_on()?;
+        known.add(&more);
         if let Some(from) = known.left.get(&call.id) {
             // An earlier release wrote no account: one to a PIX key has left the PIX account.
             return Ok(if matches!(call.to, Destination::PixKey(_)) { PayoutBank::Pix } else { *from });

@@ -169,8 +169,8 @@ impl PixBooks {
             patience,
             || self.read(),
             |turn| {
-                let news = turn.known.returns.news()?;
-                turn.known.add_returns(&news);
+                let more = turn.known.returns.read_on()?;
+                turn.known.add_returns(&more);
                 if turn.known.returned.contains(id) {
                     return Ok(());
                 }

@@ -240,7 +240,7 @@ mod tests {
         two.settled(0, noon(2));
         let told = two.race(ROUNDS, |number, which, rails, runtime| {
             // In turns, as either may be the later one.
-            let told = if (which as u64 + number) % 2 == 0 {
+            let told = if (which as u64 + number).is_multiple_of(2) {
                 runtime.block_on(rails.card.charge(charge(id(0, number)))).unwrap()
             } else {
                 let CardFate::Answered(answer) = runtime.block_on(rails.card.close(id(0, number), &open)).unwrap()
