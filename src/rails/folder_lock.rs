@@ -4,7 +4,7 @@
 //! nothing twice.
 //!
 //! The lock is a file of its own. It holds a number, which a process raises before it changes
-//! anything but the end of a file that only grows ([`Turn::announce`]). Whoever finds another
+//! anything but the end of a file that only grows ([`FolderTurn::announce`]). Whoever finds another
 //! number than in its last turn forgets what it knows, and reads the folder anew. So a process that
 //! was killed in the middle of a change leaves nobody with a wrong picture. The operating system
 //! gives the lock of a killed process back.
@@ -57,7 +57,7 @@ struct LockFile {
 }
 
 /// A decision under the lock.
-pub(super) struct Turn<'a, S> {
+pub(super) struct FolderTurn<'a, S> {
     /// What is known of the folder.
     pub(super) known: &'a mut S,
     lock: Option<&'a mut LockFile>,
@@ -76,7 +76,7 @@ impl<S> FolderLock<S> {
         &self,
         patience: Patience,
         read: impl FnOnce() -> io::Result<S>,
-        decide: impl FnOnce(&mut Turn<'_, S>) -> io::Result<T>,
+        decide: impl FnOnce(&mut FolderTurn<'_, S>) -> io::Result<T>,
     ) -> io::Result<T> {
         let mut inner = match self.is_shared {
             true => self.inner.try_lock_for(patience.0.max(TRY_AGAIN_AFTER)).ok_or(io::ErrorKind::WouldBlock)?,
@@ -96,7 +96,7 @@ impl<S> FolderLock<S> {
             *known = None;
         }
         let mut taken = known.take().map_or_else(read, Ok)?;
-        let mut turn = Turn { known: &mut taken, lock: held.as_mut().map(|held| &mut *held.0) };
+        let mut turn = FolderTurn { known: &mut taken, lock: held.as_mut().map(|held| &mut *held.0) };
         let decided = decide(&mut turn);
         if !decided.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::WouldBlock) {
             *known = Some(taken);
@@ -113,7 +113,7 @@ impl<S> FolderLock<S> {
         &self,
         patience: Patience,
         read: impl Fn() -> io::Result<S>,
-        decide: impl Fn(&mut Turn<'_, S>) -> io::Result<bool>,
+        decide: impl Fn(&mut FolderTurn<'_, S>) -> io::Result<bool>,
     ) -> io::Result<()> {
         while self.turn(patience, &read, |turn| decide(turn))? {
             match (self.is_shared, patience.0.is_zero()) {
@@ -127,7 +127,7 @@ impl<S> FolderLock<S> {
     }
 }
 
-impl<S> Turn<'_, S> {
+impl<S> FolderTurn<'_, S> {
     /// Has the other processes read the folder anew in their next turn. To be called before each
     /// change but those at the end of a file that only grows.
     pub(super) fn announce(&mut self) -> io::Result<()> {
