@@ -166,7 +166,7 @@ pub struct ServeArgs {
     #[arg(long, env = "CENTAVO_SANDBOX_DIR", value_name = "DIR")]
     pub sandbox_dir: Option<PathBuf>,
     /// How many parts the journal of a new store has, each with an order of its own; a store that
-    /// has a journal keeps what it has [default: 1].
+    /// has a journal keeps what it has [default: 1, of nodes 16].
     #[arg(long, env = "CENTAVO_PARTITIONS", value_name = "1-64", value_parser = clap::value_parser!(u16).range(1..=64))]
     pub partitions: Option<u16>,
     /// Networks whose webhook addresses may be private and plain http.
@@ -664,6 +664,7 @@ impl ServeArgs {
             card: self.card_rate_limit.or(file.card_rate_limit).unwrap_or(limits.card),
             other: self.other_rate_limit.or(file.other_rate_limit).unwrap_or(limits.other),
         });
+        let is_node = peers.is_some();
         Ok(Settings {
             listen,
             ops_listen,
@@ -682,7 +683,7 @@ impl ServeArgs {
             peers,
             sandbox: self.sandbox.or(file.sandbox.map(Switch::is_on)).unwrap_or(false),
             sandbox_dir: self.sandbox_dir.or(file.sandbox_dir),
-            partitions: partitions(self.partitions.or(file.partitions))?,
+            partitions: partitions(self.partitions.or(file.partitions), is_node)?,
             webhook_allow: networks(self.webhook_allow.or(file.webhook_allow).as_deref().unwrap_or_default())?,
             rate_limits,
             checkpoints: checkpoints(
@@ -929,9 +930,15 @@ impl File {
 /// The largest number of partitions that a new store gets.
 const PARTITIONS_MAX: u16 = 64;
 
-fn partitions(asked: Option<u16>) -> Result<NonZeroU16, ConfigError> {
+/// How many a new store gets where nodes divide them: enough for four. Each costs some of the speed
+/// of a commit.
+const PARTITIONS_OF_NODES: u16 = 16;
+
+fn partitions(asked: Option<u16>, is_node: bool) -> Result<NonZeroU16, ConfigError> {
     let wrong = || ConfigError::Partitions(PARTITIONS_MAX);
-    NonZeroU16::new(asked.unwrap_or(1)).filter(|count| count.get() <= PARTITIONS_MAX).ok_or_else(wrong)
+    NonZeroU16::new(asked.unwrap_or(if is_node { PARTITIONS_OF_NODES } else { 1 }))
+        .filter(|count| count.get() <= PARTITIONS_MAX)
+        .ok_or_else(wrong)
 }
 
 /// An address of the file, read by [`address`].
