@@ -48,6 +48,11 @@ impl Node {
         let shared: Arc<dyn Store> = Arc::<PostgresStore>::clone(&store);
         let engine = Engine::open_node(shared, extents, options).await?;
         let placement = Mutex::new(Placement::new(store.process().to_owned(), takeover));
+        let (process, partitions) = (store.process(), engine.extents().all().count());
+        tracing::info!(store = store.place(), process, partitions, "this process is a node");
+        if partitions == 1 {
+            tracing::warn!("the store has one partition: one node serves, and the others only pass requests on");
+        }
         Ok(Arc::new(Self {
             store,
             engine,
@@ -113,9 +118,20 @@ impl Node {
         let begun = Instant::now();
         let carried_out = match wanted {
             Move::Take { partition, seen, gone } => {
+                let former = gone.and_then(|_| self.placement.lock().owner(partition));
                 let store = Arc::clone(&self.store);
                 let taken = spawn_blocking(move || store.take_from(partition, seen, gone)).await;
-                match taken.expect("a store does not panic") {
+                let taken = taken.expect("a store does not panic");
+                if let (Some(former), Ok(Some(_))) = (former, &taken) {
+                    let (process, address) = (former.process, former.address);
+                    tracing::warn!(
+                        partition = partition.0,
+                        process,
+                        address,
+                        "a partition was taken from a node that is gone"
+                    );
+                }
+                match taken {
                     Ok(Some(tenure)) => self.take_up(Part::of(Arc::<PostgresStore>::clone(&self.store), tenure)).await,
                     Ok(None) => Ok(()),
                     Err(error) => Err(error.into()),
@@ -123,7 +139,9 @@ impl Node {
             }
             Move::HandOver { .. } => {
                 let handed_over = self.engine.hand_over(partition).await;
-                tracing::info!(partition = partition.0, took = ?begun.elapsed(), "a partition was handed over");
+                if handed_over.is_ok() {
+                    tracing::info!(partition = partition.0, took = ?begun.elapsed(), "a partition was handed over");
+                }
                 handed_over
             }
         };

@@ -205,7 +205,16 @@ pub(crate) async fn connect(
         check_store(Arc::clone(&checked), sandbox, master_key)?;
         Ok(Extents::made(&*checked, new)?)
     });
-    Ok((store, extents.await?))
+    let extents = extents.await?;
+    let (has, wanted) = (extents.all().count(), usize::from(new.get()));
+    if wanted > 1 && wanted != has {
+        tracing::warn!(
+            has,
+            wanted,
+            "CENTAVO_PARTITIONS is for a new store: this one keeps the partitions it was made with"
+        );
+    }
+    Ok((store, extents))
 }
 
 /// Connects to a database and waits until this process has all its partitions: at once where nobody
