@@ -144,7 +144,7 @@ pub struct ServeArgs {
     /// loopback address, or any with the three settings of TLS.
     #[arg(long, env = "CENTAVO_PEER_LISTEN", value_name = "ADDRESS:PORT", value_parser = address)]
     pub peer_listen: Option<SocketAddr>,
-    /// How the others reach that listener [default: its address].
+    /// How the others reach that listener; no two of them have the same [default: its address].
     #[arg(long, env = "CENTAVO_PEER_ADDRESS", value_name = "HOST:PORT")]
     pub peer_address: Option<String>,
     /// A PEM file of the certificate chain that this process shows the others, as a server and as a

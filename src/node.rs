@@ -2,7 +2,7 @@
 //! nodes and partitions several times in a takeover time, takes up partitions that are free and
 //! should be its, and hands over those that should be another's.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -23,6 +23,9 @@ use crate::store;
 
 /// Time between two looks while partitions move.
 const WHILE_MOVING: Duration = Duration::from_millis(200);
+/// Time between two looks at most: a request waits for its partition's next owner, and both its
+/// node and that one have to see the change.
+const LOOKS_EVERY_MAX: Duration = Duration::from_millis(500);
 /// How often the followed partitions are read when nobody asks.
 const FOLLOWED_EVERY: Duration = Duration::from_secs(5);
 /// How long a node that ends waits until others have its partitions.
@@ -35,6 +38,9 @@ pub struct Node {
     placement: Mutex<Placement>,
     /// Partitions that are being taken or handed over.
     moving: Mutex<BTreeSet<Partition>>,
+    /// Processes at the address of this one: the first beat that was seen, and whether one was
+    /// warned of.
+    twins: Mutex<BTreeMap<String, (i64, bool)>>,
     is_leaving: AtomicBool,
     has_failed: AtomicBool,
     failed: Notify,
@@ -48,11 +54,17 @@ impl Node {
         let shared: Arc<dyn Store> = Arc::<PostgresStore>::clone(&store);
         let engine = Engine::open_node(shared, extents, options).await?;
         let placement = Mutex::new(Placement::new(store.process().to_owned(), takeover));
+        let (process, partitions) = (store.process(), engine.extents().all().count());
+        tracing::info!(store = store.place(), process, partitions, "this process is a node");
+        if partitions == 1 {
+            tracing::warn!("the store has one partition: one node serves, and the others only pass requests on");
+        }
         Ok(Arc::new(Self {
             store,
             engine,
             placement,
             moving: Mutex::default(),
+            twins: Mutex::default(),
             is_leaving: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
             failed: Notify::new(),
@@ -96,8 +108,8 @@ impl Node {
             }
             while moves.try_join_next().is_some() {}
             let is_moving = !self.moving.lock().is_empty() || self.is_leaving.load(Ordering::Acquire);
-            let pace = self.store.pace();
-            tokio::time::sleep(if is_moving { pace.min(WHILE_MOVING) } else { pace }).await;
+            let pace = if is_moving { WHILE_MOVING } else { LOOKS_EVERY_MAX };
+            tokio::time::sleep(pace.min(self.store.pace())).await;
         }
     }
 
@@ -105,7 +117,27 @@ impl Node {
         let (store, all) = (Arc::clone(&self.store), self.engine.extents().all());
         let seen = spawn_blocking(move || Ok((store.picture()?.with_all(all), now_ms(), store.is_current())));
         let (picture, at_ms, is_current) = seen.await.expect("a store does not panic")?;
+        self.look_for_twins(&picture);
         Ok(self.placement.lock().step(&picture, at_ms, is_current))
+    }
+
+    /// Warns of another living process at the same address: requests for it come here.
+    fn look_for_twins(&self, picture: &Picture) {
+        let own = picture.nodes.iter().find(|node| node.process == self.store.process());
+        let Some(own) = own.filter(|own| own.address.is_some()) else { return };
+        let at_it = picture.nodes.iter().filter(|node| node.process != own.process && node.address == own.address);
+        let mut twins = self.twins.lock();
+        for twin in at_it.filter(|twin| !twin.is_leaving) {
+            let known = twins.entry(twin.process.clone()).or_insert((twin.beat, false));
+            if twin.beat > known.0 && !std::mem::replace(&mut known.1, true) {
+                let (process, address) = (&twin.process, own.address.as_deref());
+                tracing::error!(
+                    process,
+                    address,
+                    "another node has this node's CENTAVO_PEER_ADDRESS: give each its own"
+                );
+            }
+        }
     }
 
     async fn carry_out(&self, wanted: Move) {
@@ -113,9 +145,20 @@ impl Node {
         let begun = Instant::now();
         let carried_out = match wanted {
             Move::Take { partition, seen, gone } => {
+                let former = gone.and_then(|_| self.placement.lock().owner(partition));
                 let store = Arc::clone(&self.store);
                 let taken = spawn_blocking(move || store.take_from(partition, seen, gone)).await;
-                match taken.expect("a store does not panic") {
+                let taken = taken.expect("a store does not panic");
+                if let (Some(former), Ok(Some(_))) = (former, &taken) {
+                    let (process, address) = (former.process, former.address);
+                    tracing::warn!(
+                        partition = partition.0,
+                        process,
+                        address,
+                        "a partition was taken from a node that is gone"
+                    );
+                }
+                match taken {
                     Ok(Some(tenure)) => self.take_up(Part::of(Arc::<PostgresStore>::clone(&self.store), tenure)).await,
                     Ok(None) => Ok(()),
                     Err(error) => Err(error.into()),
@@ -123,7 +166,9 @@ impl Node {
             }
             Move::HandOver { .. } => {
                 let handed_over = self.engine.hand_over(partition).await;
-                tracing::info!(partition = partition.0, took = ?begun.elapsed(), "a partition was handed over");
+                if handed_over.is_ok() {
+                    tracing::info!(partition = partition.0, took = ?begun.elapsed(), "a partition was handed over");
+                }
                 handed_over
             }
         };

@@ -205,7 +205,15 @@ pub(crate) async fn connect(
         check_store(Arc::clone(&checked), sandbox, master_key)?;
         Ok(Extents::made(&*checked, new)?)
     });
-    Ok((store, extents.await?))
+    let extents = extents.await?;
+    let (has, wanted) = (extents.all().count(), usize::from(new.get()));
+    if wanted > 1 && has == 1 {
+        tracing::warn!(wanted, "this store keeps the one partition that it was made with: one process serves it");
+    }
+    // Others count on it from now on.
+    let joining = Arc::clone(&store);
+    waiting(move || joining.join()).await?;
+    Ok((store, extents))
 }
 
 /// Connects to a database and waits until this process has all its partitions: at once where nobody

@@ -182,8 +182,13 @@ impl SnapshotWriter {
                 let written = write(&store, &snapshot, own_through)
                     .and_then(|()| if swept.insert(snapshot.ledger) { sweep(&store, snapshot.ledger) } else { Ok(()) });
                 waiting.fetch_sub(snapshot.bytes(), Ordering::AcqRel);
-                if let Err(error) = written {
-                    tracing::warn!(%error, "a snapshot was not written; opening its actor reads more of the journal");
+                match written {
+                    Ok(()) => {}
+                    // A partition that was handed over: its new owner writes snapshots.
+                    Err(error @ StoreError::Fenced { .. }) => tracing::debug!(%error, "a snapshot was not written"),
+                    Err(error) => {
+                        tracing::warn!(%error, "a snapshot was not written; opening its actor reads more of the journal");
+                    }
                 }
             }
         };

@@ -36,6 +36,7 @@ impl Node {
             ..PostgresOptions::at(PostgresAddress::parse(database).unwrap())
         };
         let store = Arc::new(PostgresStore::open(&options).unwrap());
+        store.join().unwrap();
         let placement = Placement::new(store.process().to_owned(), takeover);
         Self { address, store, placement, held: BTreeMap::new() }
     }

@@ -41,6 +41,9 @@ pub struct NodeView {
     about: String,
     /// It hands its partitions over, to end.
     leaving: bool,
+    /// How long ago it gave its last sign of life, milliseconds. One that is dead is shown until
+    /// others have its partitions.
+    silent_ms: i64,
     /// How many partitions it has.
     partitions: usize,
     /// It is the process that answers.
@@ -105,6 +108,7 @@ impl ClusterView {
             address: node.address.clone(),
             about: node.about.clone(),
             leaving: node.is_leaving,
+            silent_ms: node.silent_ms,
             partitions: has(&node.process),
             this: node.process == this,
         });
@@ -130,6 +134,7 @@ impl ClusterView {
             address: None,
             about: format!("{}, process {}", env!("CARGO_PKG_VERSION"), std::process::id()),
             leaving: false,
+            silent_ms: 0,
             partitions: here.len(),
             this: true,
         };

@@ -5,6 +5,7 @@ use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
@@ -225,11 +226,17 @@ struct Pool {
     /// Those without a request, the one that was used last at the end.
     idle: Mutex<VecDeque<(Connection, Instant)>>,
     room: Arc<Semaphore>,
+    /// Whether the log has said that the process does not answer.
+    is_silent: AtomicBool,
 }
 
 impl Default for Pool {
     fn default() -> Self {
-        Self { idle: Mutex::default(), room: Arc::new(Semaphore::new(CONNECTIONS_MAX)) }
+        Self {
+            idle: Mutex::default(),
+            room: Arc::new(Semaphore::new(CONNECTIONS_MAX)),
+            is_silent: AtomicBool::default(),
+        }
     }
 }
 
@@ -247,6 +254,20 @@ impl Pool {
             idle.pop_front();
         }
         idle.push_back((connection, Instant::now()));
+    }
+
+    /// Says in the log that the process does not answer: once until it answers again.
+    fn note_silence(&self, address: &str, error: &dyn std::fmt::Display) {
+        if !self.is_silent.swap(true, Ordering::AcqRel) {
+            tracing::warn!(address, %error, "another node does not answer; requests of its partitions wait, and fail");
+        }
+    }
+
+    /// Says in the log that a process which did not answer does so again.
+    fn note_answer(&self, address: &str) {
+        if self.is_silent.swap(false, Ordering::AcqRel) {
+            tracing::info!(address, "the other node answers again");
+        }
     }
 }
 
@@ -313,9 +334,18 @@ impl PeerClient {
             () = abandoned => return Sent::Lost,
         };
         match answer {
-            Ok(answer) => Sent::Answered(streamed(answer, Used { connection, pool, _room: room })),
-            // The request comes back where nothing of it was written.
-            Err(mut error) => error.take_message().map_or(Sent::Lost, |_unsent| Sent::Not),
+            Ok(answer) => {
+                pool.note_answer(address);
+                Sent::Answered(streamed(answer, Used { connection, pool, _room: room }))
+            }
+            Err(mut error) => {
+                // The request comes back where nothing of it was written.
+                let sent = error.take_message().map_or(Sent::Lost, |_unsent| Sent::Not);
+                if matches!(sent, Sent::Lost) {
+                    pool.note_silence(address, error.error());
+                }
+                sent
+            }
         }
     }
 
@@ -331,11 +361,11 @@ impl PeerClient {
         match timeout(CONNECT_MAX, self.connect(address)).await {
             Ok(Ok(connection)) => Some(connection),
             Ok(Err(error)) => {
-                tracing::debug!(address, %error, "no connection to another process could be made");
+                pool.note_silence(address, &error);
                 None
             }
             Err(_) => {
-                tracing::debug!(address, "a connection to another process took too long to be made");
+                pool.note_silence(address, &"the connection took too long to be made");
                 None
             }
         }

@@ -139,6 +139,8 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
         Run(MAKE_CERTIFICATES, &[("/etc/centavo/tls", "$PWD"), ("ops-key.pem\n", ENCRYPTED)]),
     ),
     ("docs/operating.md", "export CENTAVO_PEER_LISTEN", Elsewhere("tests/cluster/nodes.rs", "CENTAVO_PEER_LISTEN")),
+    ("docs/operating.md", "openssl req -x509", Run("", &[])),
+    (POSTGRES, "export CENTAVO_SANDBOX=1", Elsewhere("tests/cluster/nodes.rs", "CENTAVO_PEER_LISTEN")),
     ("docs/operating.md", "centavo backup --data ./data --out ./backup\n", Run("", &[])),
     ("docs/operating.md", "centavo backup --data ./data --out ./backup --keep", Run("", &[LAST])),
     ("docs/operating.md", "CENTAVO_OPS_TOKEN_FILE=…", Elsewhere("tests/backup/main.rs", "\"--follow\"")),

@@ -75,6 +75,7 @@ pub struct PartitionOwner {
 ///     beat: 1,
 ///     is_leaving: false,
 ///     about: String::new(),
+///     silent_ms: 0,
 /// });
 /// let mut placement = Placement::new("one".into(), Duration::from_secs(10));
 /// let moves = placement.step(&picture, 0, true);
@@ -342,7 +343,7 @@ mod tests {
 
     fn node(process: &str, address: Option<&str>, beat: i64) -> NodeSeen {
         let (process, address) = (process.to_owned(), address.map(str::to_owned));
-        NodeSeen { process, address, beat, is_leaving: false, about: String::new() }
+        NodeSeen { process, address, beat, is_leaving: false, about: String::new(), silent_ms: 0 }
     }
 
     fn seen(partition: Partition, owner: Option<&str>) -> PartitionSeen {

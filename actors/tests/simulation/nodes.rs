@@ -436,7 +436,7 @@ impl World {
                 _ => false,
             };
             let beat = if seems_to_move { self.now } else { beat };
-            Some(NodeSeen { process: one.name.clone(), address, beat, is_leaving, about: String::new() })
+            Some(NodeSeen { process: one.name.clone(), address, beat, is_leaving, about: String::new(), silent_ms: 0 })
         });
         let partitions = self.rows.iter().enumerate().map(|(number, row)| {
             let partition = Partition(number as u16);

@@ -70,6 +70,7 @@ pub(super) struct Lease {
     sent_ms: AtomicI64,
     /// How far the database's clock was ahead of this machine's at the last beat.
     ahead_ms: AtomicI64,
+    has_joined: AtomicBool,
     is_leaving: AtomicBool,
     is_superseded: AtomicBool,
     tenures: Mutex<Tenures>,
@@ -108,6 +109,7 @@ impl Lease {
             demands: options.demands,
             sent_ms: AtomicI64::new(NEVER_MS),
             ahead_ms: AtomicI64::new(0),
+            has_joined: AtomicBool::new(false),
             is_leaving: AtomicBool::new(false),
             is_superseded: AtomicBool::new(false),
             tenures: Mutex::default(),
@@ -122,6 +124,11 @@ impl Lease {
     /// Whether this process is a node, beside others.
     pub(super) fn is_node(&self) -> bool {
         self.address.is_some()
+    }
+
+    /// How long a beat stands still until its process is taken to be gone.
+    pub(super) fn takeover(&self) -> Duration {
+        self.takeover
     }
 
     /// Time between two beats.
@@ -189,6 +196,11 @@ impl Lease {
         tenures.is_given_up(tenure) && !tenures.asking.contains(&tenure.partition)
     }
 
+    /// From its next beat on, this process shows its address.
+    pub(super) fn join(&self) {
+        self.has_joined.store(true, Ordering::Release);
+    }
+
     /// From the next beat on the others know that this process hands its partitions over.
     pub(super) fn leave(&self) {
         self.is_leaving.store(true, Ordering::Release);
@@ -203,9 +215,10 @@ impl Lease {
     pub(super) async fn beat(&self, line: &Line) -> Result<(), StoreError> {
         let sent_ms = now_ms();
         let is_leaving = self.is_leaving.load(Ordering::Acquire);
+        let address = self.address.as_ref().filter(|_| self.has_joined.load(Ordering::Acquire));
         let (settings, epochs, middle_ms) = line
             .try_once(async |link| {
-                let settings = link.row(BEAT, &[&self.process, &self.about, &self.address, &is_leaving]).await?;
+                let settings = link.row(BEAT, &[&self.process, &self.about, &address, &is_leaving]).await?;
                 // The beat may wait for a standby, which tells nothing of the time; this only
                 // reads.
                 let before_ms = wall_ms();

@@ -207,6 +207,13 @@ impl PostgresStore {
         self.parts.wait(commit::take(commits, lease, tenure, gone, *patience))
     }
 
+    /// Shows the others the address of this process, if it is a node: they count on it from now
+    /// on. After an error each beat shows it.
+    pub fn join(&self) -> Result<(), StoreError> {
+        self.parts.lease.join();
+        self.parts.wait(self.parts.lease.beat(&self.parts.beats))
+    }
+
     /// Tells the others that this process hands its partitions over, durably. After an error each
     /// beat tells them again.
     pub fn leave(&self) -> Result<(), StoreError> {

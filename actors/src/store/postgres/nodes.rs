@@ -7,7 +7,7 @@ use crate::store::{Epoch, Partition, Sequence, StoreError, Tenure};
 /// The processes and partitions of a database at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Picture {
-    /// Processes that gave a sign of life in the last hour or own a partition.
+    /// Processes that gave a sign of life within one and a half takeover times or own a partition.
     pub nodes: Vec<NodeSeen>,
     /// Partitions that were ever taken, in their order ([`Picture::with_all`]).
     pub partitions: Vec<PartitionSeen>,
@@ -41,6 +41,8 @@ pub struct NodeSeen {
     pub is_leaving: bool,
     /// Its release and machine.
     pub about: String,
+    /// How long ago it gave its last sign of life, milliseconds, by the clock of the database.
+    pub silent_ms: i64,
 }
 
 /// A partition and its owner.
@@ -58,11 +60,12 @@ pub struct PartitionSeen {
 
 /// Processes and partitions in one statement, so that they belong together.
 const PICTURE: &str = "
-    SELECT NULL::int, NULL::bigint, n.id, NULL::bigint, n.address, n.beat, n.leaving, n.about FROM node n
-        WHERE n.beaten_at > now() - interval '1 hour' OR n.id IN (SELECT owner FROM partition)
+    SELECT NULL::int, NULL::bigint, n.id, NULL::bigint, n.address, n.beat, n.leaving, n.about,
+        (extract(epoch FROM now() - n.beaten_at) * 1000)::bigint FROM node n
+        WHERE n.beaten_at > now() - make_interval(secs => $1) OR n.id IN (SELECT owner FROM partition)
     UNION ALL
     SELECT p.id, p.epoch, p.owner,
-        (SELECT b.next FROM block b WHERE b.partition = p.id ORDER BY b.first DESC LIMIT 1), NULL, NULL, NULL, NULL
+        (SELECT b.next FROM block b WHERE b.partition = p.id ORDER BY b.first DESC LIMIT 1), NULL, NULL, NULL, NULL, NULL
         FROM partition p
     ORDER BY 1, 3";
 
@@ -72,7 +75,8 @@ impl PostgresStore {
     /// now.
     pub fn picture(&self) -> Result<Picture, StoreError> {
         let parts = &self.parts;
-        let rows = parts.wait(parts.beats.try_once(async |link| link.rows(PICTURE, &[]).await))?;
+        let recent_seconds = parts.lease.takeover().as_secs_f64() * 1.5;
+        let rows = parts.wait(parts.beats.try_once(async |link| link.rows(PICTURE, &[&recent_seconds]).await))?;
         let mut picture = Picture::default();
         for row in rows {
             match row.get::<_, Option<i32>>(0) {
@@ -88,6 +92,7 @@ impl PostgresStore {
                     beat: row.get(5),
                     is_leaving: row.get(6),
                     about: row.get(7),
+                    silent_ms: row.get(8),
                 }),
             }
         }

@@ -284,6 +284,12 @@ fn all_nodes_see_the_same_picture() {
     let node = |at: &str| PostgresOptions { node: Some(at.to_owned()), about: at.to_owned(), ..options(&address) };
     let (one, other) = (PostgresStore::open(&node("a:1")).unwrap(), PostgresStore::open(&node("b:2")).unwrap());
     let alone = open(&address);
+    let shown =
+        |store: &PostgresStore| store.picture().unwrap().nodes.iter().filter(|node| node.address.is_some()).count();
+    assert_eq!(shown(&one), 0, "a process that may be refused yet is no node");
+    one.join().unwrap();
+    other.join().unwrap();
+    assert_eq!(shown(&one), 2);
     assert_eq!(one.picture().unwrap().partitions, []);
     let part = take(&alone);
     part.append(&block(&part, 1)).unwrap();
