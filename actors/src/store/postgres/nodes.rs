@@ -57,7 +57,7 @@ pub struct PartitionSeen {
 }
 
 /// Processes and partitions in one statement, so that they belong together.
-const PICTURE: &str = "
+pub(super) const PICTURE: &str = "
     SELECT NULL::int, NULL::bigint, n.id, NULL::bigint, n.address, n.beat, n.leaving, n.about FROM node n
         WHERE n.beaten_at > now() - interval '1 hour' OR n.id IN (SELECT owner FROM partition)
     UNION ALL
