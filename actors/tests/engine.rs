@@ -330,7 +330,8 @@ async fn partitions_move_between_processes_and_are_followed() {
         let (late, _) = *shops.iter().find(|(group, _)| extents.partition_of(*group) == partition).unwrap();
         let command = MerchantCommand::ApproveRecipient { id: shops[0].1 };
         let permit = nodes[from].permit(1_024).unwrap();
-        assert!(matches!(nodes[from].command(late, command, permit).await, Err(Unavailable::OutcomeUnknown)));
+        let refused = nodes[from].command(late, command, permit).await.err();
+        assert_eq!(refused, Some(Unavailable::Elsewhere(partition)));
         take(&nodes[to], partition).await;
         for (place, (group, recipient)) in shops.iter().enumerate() {
             settle(owner(*group), *group, *recipient, u64::from(round) * 100 + place as u64).await;

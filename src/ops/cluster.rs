@@ -18,6 +18,7 @@ use crate::ops::operator::Operator;
 
 /// The nodes of the store and its partitions, as the process that is asked sees them now.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Cluster)]
 pub struct ClusterView {
     /// The processes: nodes, and one that waits until it is needed.
     nodes: Vec<NodeView>,

@@ -140,6 +140,8 @@ impl Engine {
         });
         let keyring = Arc::new(keyring.await.expect("opening the keys does not panic")?);
         let (clock, metrics) = (Arc::new(Clock::new(0, Timestamp(0))), Arc::new(Metrics::default()));
+        // Before anybody asks for the time: it never goes back.
+        clock.follow(store.ahead_ms());
         let (journal, journal_thread) = Journal::start(JournalParts {
             store: Arc::clone(&store),
             partitions: partitions.len(),

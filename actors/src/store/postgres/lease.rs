@@ -216,14 +216,14 @@ impl Lease {
         let sent_ms = now_ms();
         let is_leaving = self.is_leaving.load(Ordering::Acquire);
         let address = self.address.as_ref().filter(|_| self.has_joined.load(Ordering::Acquire));
-        let (settings, epochs, middle_ms) = line
+        let (settings, epochs, asked_ms, told_ms) = line
             .try_once(async |link| {
                 let settings = link.row(BEAT, &[&self.process, &self.about, &address, &is_leaving]).await?;
                 // The beat may wait for a standby, which tells nothing of the time; this only
                 // reads.
-                let before_ms = wall_ms();
+                let asked_ms = wall_ms();
                 let epochs = link.rows(EPOCHS, &[]).await?;
-                Ok((settings, epochs, i64::midpoint(before_ms, wall_ms())))
+                Ok((settings, epochs, asked_ms, wall_ms()))
             })
             .await?;
         if let Some(settings) = settings {
@@ -233,7 +233,8 @@ impl Lease {
             admitted.inspect_err(|_| self.sent_ms.store(NEVER_MS, Ordering::Release))?;
         }
         if let Some(row) = epochs.first() {
-            self.ahead_ms.store(row.get::<_, i64>(0) - middle_ms, Ordering::Release);
+            let ahead_ms = ahead_by(self.ahead_ms(), row.get(0), asked_ms, told_ms);
+            self.ahead_ms.store(ahead_ms, Ordering::Release);
         }
         for row in epochs {
             let Some(id) = row.get::<_, Option<i32>>(1) else { continue };
@@ -266,6 +267,14 @@ impl Lease {
     pub(super) async fn forget_old(&self, line: &Line) -> Result<(), StoreError> {
         line.try_once(async |link| link.rows(FORGET, &[]).await).await.map(drop)
     }
+}
+
+/// How far the database's clock is ahead of this machine's, when it was asked and told its time at
+/// these times of this machine. What was known before stays where it may still be true: a slow
+/// answer tells little. All in milliseconds.
+fn ahead_by(known: i64, database: i64, asked: i64, told: i64) -> i64 {
+    let is_still_true = (asked..=told).contains(&database.saturating_sub(known));
+    if is_still_true { known } else { database.saturating_sub(i64::midpoint(asked, told)) }
 }
 
 impl Tenures {
@@ -357,6 +366,29 @@ impl OwnerWatch {
                 self.seen = Some(Seen { epoch, owner, beat, since_ms: self.looked_ms, is_living });
                 Ok(None)
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slow_answer_moves_no_clock_that_may_be_right() {
+        for (known, database, [asked, told], expected) in [
+            (0, 1_000, [1_000, 1_000], 0),
+            (0, 1_002, [1_000, 1_004], 0),
+            // An answer of 1.4 s whose time was read at its begin, and at its end.
+            (0, 1_000, [1_000, 2_400], 0),
+            (0, 2_400, [1_000, 2_400], 0),
+            (-7, 993, [1_000, 2_400], -7),
+            (0, 3_601_002, [1_000, 1_004], 3_600_000),
+            (3_600_000, 3_602_000, [1_000, 2_400], 3_600_000),
+            (3_600_000, 1_700, [1_000, 2_400], 0),
+            (0, 4_000, [1_000, 3_000], 2_000),
+        ] {
+            assert_eq!(ahead_by(known, database, asked, told), expected, "{known} {database} {asked} to {told}");
         }
     }
 }

@@ -27,10 +27,13 @@ use crate::store::StoreError;
 pub(super) const SCHEMA: &str = "centavo";
 
 /// Settings of every session. The journal's statements find their rows by primary key; without
-/// `enable_seqscan = off` a plan that was made on small tables reads all of a large one.
+/// `enable_seqscan = off` a plan that was made on small tables reads all of a large one. It makes a
+/// plan that must read all of a small one seem so dear that PostgreSQL would compile it each time,
+/// for most of a second: hence `jit = off`.
 /// `remote_apply` stays where it is set, since it promises more than `on`.
 const SESSION: &str = "SET plan_cache_mode = force_generic_plan;
     SET enable_seqscan = off;
+    SET jit = off;
     SET lock_timeout = '2s';
     SET statement_timeout = 0;
     SET idle_in_transaction_session_timeout = 0;

@@ -59,7 +59,7 @@ pub struct PartitionSeen {
 }
 
 /// Processes and partitions in one statement, so that they belong together.
-const PICTURE: &str = "
+pub(super) const PICTURE: &str = "
     SELECT NULL::int, NULL::bigint, n.id, NULL::bigint, n.address, n.beat, n.leaving, n.about,
         (extract(epoch FROM now() - n.beaten_at) * 1000)::bigint FROM node n
         WHERE n.beaten_at > now() - make_interval(secs => $1) OR n.id IN (SELECT owner FROM partition)

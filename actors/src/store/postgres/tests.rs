@@ -204,6 +204,18 @@ fn sessions_are_ended_and_every_block_is_there_once() {
     assert!(fenced == 0 && unknown > 0, "{fenced} {unknown}");
 }
 
+/// PostgreSQL compiles what it takes for dear, such as a scan that is switched off: that takes
+/// longer than all the work of a picture, each time.
+#[test]
+fn no_statement_is_compiled() {
+    let Some(server) = shared() else { return };
+    let parts = &open(&server.database()).parts;
+    let plan: &'static str = format!("EXPLAIN {}", nodes::PICTURE.replace("$1", "15")).leak();
+    let plan = parts.wait(parts.beats.try_once(async |link| link.rows(plan, &[]).await)).unwrap();
+    let plan: Vec<String> = plan.iter().map(|row| row.get(0)).collect();
+    assert!(plan.len() > 3 && !plan.iter().any(|line| line.contains("JIT")), "{plan:#?}");
+}
+
 /// Beats. A successor may have ended the session; then the next try makes another.
 fn beat(store: &PostgresStore) {
     while store.parts.wait(store.parts.lease.beat(&store.parts.beats)).is_err() {}
