@@ -9,6 +9,7 @@ mod all_merchants;
 mod anticipation;
 mod audit;
 mod balance;
+mod beside;
 mod books;
 mod card;
 mod cashout;

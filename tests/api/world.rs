@@ -9,15 +9,16 @@ use std::time::Duration;
 
 use actors::rails::{PayoutRail, PixRail, Rails};
 use centavo::config::{MasterKeyArgs, ServeArgs, Settings};
-use centavo::rails::sandbox;
+use centavo::rails::sandbox::Institutions;
 use centavo::serve::{self, Running};
-use centavo::store::StoreArgs;
+use centavo::store::{DatabaseArgs, StoreArgs};
 use chrono::{DateTime, Utc};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::beside::{self, Both};
 use crate::description::Description;
 
 /// The operators' tokens of every server of these tests.
@@ -40,6 +41,8 @@ pub(crate) const DAY: i64 = 24 * 60 * 60;
 /// A running server and a client.
 pub(crate) struct World {
     running: Running,
+    /// The other node, where servers are nodes.
+    other: Option<Running>,
     client: Client,
     pub(crate) description: Arc<Description>,
     folder: TempDir,
@@ -86,19 +89,21 @@ impl World {
 
     /// A sandbox whose PIX institution is the test's own.
     pub(crate) async fn with_institution(pix: impl PixRail) -> Self {
-        Self::with_rails(|rails| Rails { pix: Box::new(pix), ..rails }).await
+        let pix = Arc::new(pix);
+        Self::with_rails(move |rails| Rails { pix: Box::new(Both(Arc::clone(&pix))), ..rails }).await
     }
 
     /// A sandbox whose transfers out go through the test's own institution.
     pub(crate) async fn with_payouts(payout: impl PayoutRail) -> Self {
-        Self::with_rails(|rails| Rails { payout: Box::new(payout), ..rails }).await
+        let payout = Arc::new(payout);
+        Self::with_rails(move |rails| Rails { payout: Box::new(Both(Arc::clone(&payout))), ..rails }).await
     }
 
-    async fn with_rails(change: impl FnOnce(Rails) -> Rails) -> Self {
+    async fn with_rails(change: impl Fn(Rails) -> Rails) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let rails = change(sandbox::rails(&folder.path().join("sandbox")));
-        let running = serve::start_with(Some(rails), settings(folder.path(), true), |_, _| {}).await.unwrap();
-        Self::of(running, folder).await
+        let institutions = folder.path().join("sandbox");
+        let rails = || change(Institutions::open(&institutions, beside::are_nodes()).1);
+        Self::begin(folder, true, |_| {}, Some(rails)).await
     }
 
     /// A live server, which has no rail, on an empty folder.
@@ -107,11 +112,8 @@ impl World {
     }
 
     /// A sandbox with other settings than the tests' own.
-    pub(crate) async fn with_settings(change: impl FnOnce(&mut Settings)) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut settings = settings(folder.path(), true);
-        change(&mut settings);
-        Self::of(serve::start(settings, |_, _| {}).await.unwrap(), folder).await
+    pub(crate) async fn with_settings(change: impl Fn(&mut Settings)) -> Self {
+        Self::begin(tempfile::tempdir().unwrap(), true, change, NO_RAILS).await
     }
 
     /// A sandbox on a folder that another one has left.
@@ -120,34 +122,55 @@ impl World {
     }
 
     async fn start(folder: TempDir, sandbox: bool) -> Self {
-        let running = serve::start(settings(folder.path(), sandbox), |_, _| {}).await.unwrap();
-        Self::of(running, folder).await
+        Self::begin(folder, sandbox, |_| {}, NO_RAILS).await
     }
 
-    async fn of(running: Running, folder: TempDir) -> Self {
+    async fn begin(
+        folder: TempDir,
+        sandbox: bool,
+        change: impl Fn(&mut Settings),
+        rails: Option<impl Fn() -> Rails>,
+    ) -> Self {
+        let changed = |data: &Path| {
+            let mut settings = settings_in(folder.path(), data, sandbox);
+            change(&mut settings);
+            settings
+        };
+        let (running, other) = if beside::are_nodes() {
+            let (first, other) = beside::start(folder.path(), changed, rails).await.unwrap();
+            (first, Some(other))
+        } else {
+            let settings = changed(folder.path());
+            let running = match rails {
+                Some(rails) => serve::start_with(Some(rails()), settings, |_, _| {}).await,
+                None => serve::start(settings, |_, _| {}).await,
+            };
+            (running.unwrap(), None)
+        };
         let client = Client::builder().no_proxy().build().unwrap();
         let description = Description::of(&client, [running.public, running.operations], running.app.sandbox).await;
-        Self { running, client, description, folder }
+        Self { running, other, client, description, folder }
     }
 
     /// Ends the server in good order and starts it again on the same folder.
     pub(crate) async fn restarted(self) -> Self {
-        let sandbox = self.running.app.sandbox;
-        Self::start(self.stopped().await, sandbox).await
+        self.restarted_with(|_| {}).await
     }
 
     /// The same with other settings than the tests' own.
-    pub(crate) async fn restarted_with(self, change: impl FnOnce(&mut Settings)) -> Self {
+    pub(crate) async fn restarted_with(self, change: impl Fn(&mut Settings)) -> Self {
         let sandbox = self.running.app.sandbox;
-        let folder = self.stopped().await;
-        let mut settings = settings(folder.path(), sandbox);
-        change(&mut settings);
-        Self::of(serve::start(settings, |_, _| {}).await.unwrap(), folder).await
+        Self::begin(self.stopped().await, sandbox, change, NO_RAILS).await
     }
 
     /// Ends the server in good order and gives its folder.
     pub(crate) async fn stopped(self) -> TempDir {
-        self.running.stop().await;
+        let other = async {
+            if let Some(other) = self.other {
+                other.stop().await;
+            }
+        };
+        tokio::join!(self.running.stop(), other);
         self.folder
     }
 
@@ -293,9 +316,10 @@ impl World {
         self.ops_post(&format!("/ops/withdrawals/{withdrawal}/reject"), &json!({"notes": notes})).await
     }
 
-    /// The sequence of the last published Record.
+    /// How many Records were published; with one partition the sequence of the last one.
     pub(crate) async fn cut(&self) -> u64 {
-        self.ops_get("/ops/trial-balance").await.expect(200)["cut"]["0"].as_u64().unwrap()
+        let balance = self.ops_get("/ops/trial-balance").await.expect(200);
+        balance["cut"].as_object().unwrap().values().map(|last| last.as_u64().unwrap()).sum()
     }
 
     /// Debits minus credits of every account, by ledger and account.
@@ -537,7 +561,15 @@ impl Answer {
     }
 }
 
+/// No institutions but those of the settings.
+const NO_RAILS: Option<fn() -> Rails> = None;
+
 pub(crate) fn settings(data: &Path, sandbox: bool) -> Settings {
+    settings_in(data, data, sandbox)
+}
+
+/// Settings of a server; its database, if there is one, is that of a folder.
+fn settings_in(folder: &Path, data: &Path, sandbox: bool) -> Settings {
     let any_port = Some("127.0.0.1:0".parse().unwrap());
     let args = ServeArgs {
         listen: any_port,
@@ -550,31 +582,46 @@ pub(crate) fn settings(data: &Path, sandbox: bool) -> Settings {
         partitions: partitions(),
         ..ServeArgs::default()
     };
-    on_database(args, data).settings().unwrap()
+    on_database(args, folder).settings().unwrap()
 }
 
 /// How many partitions the tests' stores have, where `CENTAVO_TEST_PARTITIONS` says so.
 fn partitions() -> Option<u16> {
-    std::env::var("CENTAVO_TEST_PARTITIONS").ok().map(|count| count.parse().expect("a number of partitions"))
+    let said = std::env::var("CENTAVO_TEST_PARTITIONS").ok();
+    let said = said.map(|count| count.parse().expect("a number of partitions"));
+    said.or_else(|| beside::are_nodes().then_some(beside::PARTITIONS))
 }
 
-/// Where `CENTAVO_TEST_POSTGRES` is the address of a PostgreSQL server's database `postgres`, the
-/// books of each data folder are in a database of their own there.
-fn on_database(args: ServeArgs, data: &Path) -> ServeArgs {
-    let Ok(server) = std::env::var("CENTAVO_TEST_POSTGRES") else { return args };
-    let (file, key) = (data.join("database"), data.join("key-of-database"));
-    if !file.exists() {
-        std::fs::create_dir_all(data).unwrap();
-        let name: String = data.to_string_lossy().chars().filter(char::is_ascii_alphanumeric).collect();
-        let name = format!("api{}", name.to_lowercase());
-        let sql = format!("CREATE DATABASE {name} TEMPLATE template0");
-        let made = Command::new("psql").args(["--no-psqlrc", "--quiet", "--command", &sql, &server]).output().unwrap();
-        assert!(made.status.success(), "{made:?}");
-        std::fs::write(&key, "0b".repeat(32)).unwrap();
-        std::fs::write(&file, server.replace("/postgres", &format!("/{name}"))).unwrap();
+/// Where servers are nodes, or `CENTAVO_TEST_POSTGRES` is the address of a PostgreSQL server's
+/// database `postgres`, the books of each data folder are in a database of their own.
+fn on_database(args: ServeArgs, folder: &Path) -> ServeArgs {
+    let server = std::env::var("CENTAVO_TEST_POSTGRES").ok();
+    if server.is_none() && !beside::are_nodes() {
+        return args;
     }
-    let store = StoreArgs { store_file: Some(file), ..StoreArgs::default() };
+    let (file, key) = (folder.join("database"), folder.join("key-of-database"));
+    if !file.exists() {
+        std::fs::create_dir_all(folder).unwrap();
+        let address = server.map_or_else(beside::database, |server| made_database(&server, folder));
+        std::fs::write(&key, "0b".repeat(32)).unwrap();
+        std::fs::write(&file, address).unwrap();
+    }
+    let database = DatabaseArgs {
+        postgres_takeover_seconds: beside::are_nodes().then_some(beside::TAKEOVER_SECONDS),
+        ..DatabaseArgs::default()
+    };
+    let store = StoreArgs { store_file: Some(file), database, ..StoreArgs::default() };
     ServeArgs { store, master_key: MasterKeyArgs { master_key_file: Some(key) }, ..args }
+}
+
+/// Makes the database of a folder, and gives its address.
+fn made_database(server: &str, folder: &Path) -> String {
+    let name: String = folder.to_string_lossy().chars().filter(char::is_ascii_alphanumeric).collect();
+    let name = format!("api{}", name.to_lowercase());
+    let sql = format!("CREATE DATABASE {name} TEMPLATE template0");
+    let made = Command::new("psql").args(["--no-psqlrc", "--quiet", "--command", &sql, server]).output().unwrap();
+    assert!(made.status.success(), "{made:?}");
+    server.replace("/postgres", &format!("/{name}"))
 }
 
 pub(crate) fn bearer(credential: &str) -> String {
