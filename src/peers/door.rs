@@ -231,14 +231,23 @@ impl Inside {
         S: Service<Request<Body>, Response = Response, Error = Infallible>,
     {
         let until = Instant::now() + PATIENCE;
-        while !self.owners.read_all().await {
+        let all = loop {
+            if let Some(all) = self.owners.read_all().await {
+                break all;
+            }
             if Instant::now() + PAUSE >= until {
                 return Problem::new(Code::StoreUnavailable).retry_after(1).into_response();
             }
             sleep(PAUSE).await;
-        }
+        };
         if asked.parts.method.is_safe() {
-            return held(inner, asked, hold).await;
+            let answer = held(inner, asked, hold).await;
+            // A partition may have gone meanwhile, and what is in it would be missing.
+            return if all.stands() {
+                answer
+            } else {
+                Problem::new(Code::StoreUnavailable).retry_after(1).into_response()
+            };
         }
         if let Err(refused) = asked.gather(self.listener, Destination::House).await {
             return refused.into_response();
