@@ -274,15 +274,12 @@ impl Owners for Node {
         self.engine.extents().all().collect()
     }
 
-    fn read_all(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>> {
+    fn read_all(&self) -> Pin<Box<dyn Future<Output = Option<Box<dyn Hold>>> + Send + '_>> {
         Box::pin(async {
-            self.engine.has_all()
-                && self
-                    .engine
-                    .catch_up()
-                    .await
-                    .inspect_err(|error| tracing::warn!(%error, "others could not be read"))
-                    .is_ok()
+            let hold = self.engine.hold_all()?;
+            let read = self.engine.catch_up().await;
+            read.inspect_err(|error| tracing::warn!(%error, "others could not be read")).ok()?;
+            Some(Box::new(hold) as Box<dyn Hold>)
         })
     }
 

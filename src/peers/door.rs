@@ -231,15 +231,19 @@ impl Inside {
         S: Service<Request<Body>, Response = Response, Error = Infallible>,
     {
         let until = Instant::now() + PATIENCE;
-        while !self.owners.read_all().await {
+        let all = loop {
+            if let Some(all) = self.owners.read_all().await {
+                break all;
+            }
             if Instant::now() + PAUSE >= until {
                 return try_again();
             }
             sleep(PAUSE).await;
-        }
+        };
         if asked.parts.method.is_safe() {
             let answer = held(inner, asked, hold).await;
-            return if needed_partition(&answer).is_none() { answer } else { try_again() };
+            // A partition may have gone meanwhile, and what is in it would be missing.
+            return if needed_partition(&answer).is_none() && all.stands() { answer } else { try_again() };
         }
         if let Err(refused) = asked.gather(self.listener, Destination::House).await {
             return refused.into_response();

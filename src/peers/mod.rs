@@ -62,9 +62,9 @@ pub trait Owners: Send + Sync {
     /// The owner of a partition.
     fn owner(&self, partition: Partition) -> Owner;
 
-    /// Gets ready to answer what is about all merchants, for the owner of the house. False when it
-    /// can't yet.
-    fn read_all(&self) -> Pin<Box<dyn Future<Output = bool> + Send + '_>>;
+    /// Gets ready to answer what is about all merchants, for the owner of the house; none when it
+    /// can't yet. The hold stands while nothing is missing.
+    fn read_all(&self) -> Pin<Box<dyn Future<Output = Option<Box<dyn Hold>>> + Send + '_>>;
 
     /// A hold on a partition; none where this process does not own it, or hands it over.
     fn hold(&self, partition: Partition) -> Option<Box<dyn Hold>>;

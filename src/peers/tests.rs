@@ -54,6 +54,8 @@ fn id_in(group: u32) -> ObjectId {
 struct MadeUp {
     owners: Mutex<HashMap<u16, Owner>>,
     has_lapsed: Arc<AtomicBool>,
+    /// A partition of another process is out of sight.
+    lacks_one: Arc<AtomicBool>,
 }
 
 struct MadeUpHold(Arc<AtomicBool>);
@@ -75,8 +77,8 @@ impl Owners for MadeUp {
         vec![Partition(0)]
     }
 
-    fn read_all(&self) -> std::pin::Pin<Box<dyn Future<Output = bool> + Send + '_>> {
-        Box::pin(std::future::ready(true))
+    fn read_all(&self) -> std::pin::Pin<Box<dyn Future<Output = Option<Box<dyn Hold>>> + Send + '_>> {
+        Box::pin(std::future::ready(Some(Box::new(MadeUpHold(Arc::clone(&self.lacks_one))) as Box<dyn Hold>)))
     }
 
     fn partition_of(&self, group: GroupNumber) -> Partition {
@@ -482,6 +484,17 @@ async fn no_answer_leaves_once_the_partition_is_not_held() {
         assert_eq!(code(&answer), (503, "outcome_unknown"));
     }
     assert_eq!(second.arrivals(), 2);
+}
+
+/// Lists and sums would lack what is in it.
+#[tokio::test]
+async fn no_answer_about_all_leaves_once_a_partition_is_out_of_sight() {
+    let [first, second] = pair().await;
+    first.owners.lacks_one.store(true, Ordering::Relaxed);
+    for to in [first.operators, second.operators] {
+        let request = Request::builder().method("GET").uri("/ops/merchants");
+        assert_eq!(code(&read(ask(to, request, "").await).await), (503, "store_unavailable"));
+    }
 }
 
 #[tokio::test]

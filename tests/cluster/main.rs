@@ -12,6 +12,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod clocks;
 mod database;
 mod faults;
 mod history;
@@ -23,6 +24,7 @@ mod proxy;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 use actors::testkit::postgres::{PostgresServer, programs, shared};
@@ -82,9 +84,17 @@ async fn reckon(callers: &mut Callers, server: &Server) {
     }
 }
 
-/// An address on loopback that nobody listens on.
+/// An address on loopback that nobody listens on, and that no connection gets by itself: those
+/// have ports from 32,768 on. It stays free while its process starts again.
 fn free_address() -> String {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    let begin = u16::try_from(std::process::id() % 100).unwrap_or_default() * 100;
+    loop {
+        let address = format!("127.0.0.1:{}", 20_000 + (begin + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000);
+        if std::net::TcpListener::bind(&address).is_ok() {
+            return address;
+        }
+    }
 }
 
 /// Waits until every thread of a process stands still: on a busy machine some run on for a moment

@@ -9,77 +9,94 @@ use actors::testkit::postgres::shared;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use testkit::callers::{Callers, client};
-use testkit::server::{Launch, OPS_TOKEN, Server};
+use testkit::server::{OPS_TOKEN, Server};
 
-use super::{PATIENCE, free_address, must_verify, on, reckon, signal, wait_until_stopped};
+use super::{PATIENCE, TAKEOVER_SECONDS, free_address, must_verify, on, reckon, signal, wait_until_stopped};
 
 const PARTITIONS: usize = 16;
 
-/// Nodes look at each other more often than this.
-const SETTLED_AFTER: Duration = Duration::from_millis(2_500);
-
 /// Nodes of one database, each at an address of its own that it keeps when it starts again.
-struct Nodes<'a> {
+pub(crate) struct Nodes<'a> {
     folder: &'a Path,
     address: &'a str,
-    peers: Vec<String>,
-    servers: Vec<Option<Server>>,
-    /// The operators' tokens, where there is more than one.
-    operators: Option<String>,
+    pub(crate) places: Vec<Place>,
+    pub(crate) servers: Vec<Option<Server>>,
+    pub(crate) takeover_seconds: u64,
+}
+
+/// What a node keeps when it starts again.
+pub(crate) struct Place {
+    /// The listener for the other nodes, and how these reach it.
+    pub(crate) listen: String,
+    pub(crate) peer: String,
+    /// How the node reaches the database.
+    pub(crate) database: String,
+    pub(crate) environment: Vec<(&'static str, String)>,
 }
 
 impl<'a> Nodes<'a> {
-    fn of(folder: &'a Path, address: &'a str, count: usize) -> Self {
-        let peers = (0..count).map(|_| free_address()).collect();
-        Self { folder, address, peers, servers: (0..count).map(|_| None).collect(), operators: None }
+    pub(crate) fn of(folder: &'a Path, address: &'a str, count: usize) -> Self {
+        let place = |_| {
+            let listen = free_address();
+            Place { peer: listen.clone(), listen, database: address.to_owned(), environment: Vec::new() }
+        };
+        let (places, servers) = ((0..count).map(place).collect(), (0..count).map(|_| None).collect());
+        Self { folder, address, places, servers, takeover_seconds: TAKEOVER_SECONDS }
     }
 
     async fn start(folder: &'a Path, address: &'a str, count: usize) -> Self {
         Self::of(folder, address, count).started().await
     }
 
-    async fn started(mut self) -> Self {
-        for place in 0..self.peers.len() {
+    pub(crate) async fn started(mut self) -> Self {
+        for place in 0..self.places.len() {
             self.restart(place).await;
         }
         self.settled().await;
         self
     }
 
-    fn launch(&self, place: usize) -> Launch<'a> {
-        let launch = on(self.folder, self.address)
-            .with("CENTAVO_PEER_LISTEN", &self.peers[place])
+    pub(crate) async fn restart(&mut self, place: usize) {
+        let Place { listen, peer, database, environment } = &self.places[place];
+        let launch = on(self.folder, database)
+            .with("CENTAVO_POSTGRES_TAKEOVER_SECONDS", self.takeover_seconds.to_string())
+            .with("CENTAVO_PEER_LISTEN", listen)
+            .with("CENTAVO_PEER_ADDRESS", peer)
             .with("CENTAVO_PARTITIONS", PARTITIONS.to_string());
-        match &self.operators {
-            Some(operators) => launch.with("CENTAVO_OPS_TOKEN", operators),
-            None => launch,
-        }
+        let launch = environment.iter().fold(launch, |launch, (name, value)| launch.with(name, value));
+        self.servers[place] = Some(Server::start(&launch).await.unwrap());
     }
 
-    async fn restart(&mut self, place: usize) {
-        self.servers[place] = Some(Server::start(&self.launch(place)).await.unwrap());
-    }
-
-    fn node(&self, place: usize) -> &Server {
+    pub(crate) fn node(&self, place: usize) -> &Server {
         self.servers[place].as_ref().unwrap()
     }
 
-    fn running(&self) -> Vec<&Server> {
+    pub(crate) fn running(&self) -> Vec<&Server> {
         self.servers.iter().flatten().collect()
     }
 
     /// Waits until every partition has had the same owner for a while, and all running nodes see
     /// it; gives how many each address has.
-    async fn settled(&self) -> BTreeMap<String, u64> {
+    pub(crate) async fn settled(&self) -> BTreeMap<String, u64> {
         let (begun, running) = (Instant::now(), self.running());
-        let mut found: (Vec<Option<Value>>, Instant) = (Vec::new(), begun);
+        // Nodes look at each other more often than this.
+        let settled_after = Duration::from_secs(self.takeover_seconds) * 5 / 8;
+        // A busy node may miss an answer: what it saw last counts.
+        let mut seen: (Vec<Option<Value>>, Instant) = (vec![None; running.len()], begun);
         loop {
             let pictures = join_all(running.iter().map(|node| cluster(node))).await;
-            let owners: Vec<_> = pictures.iter().map(|picture| picture.as_ref().and_then(owners)).collect();
-            if found.0 != owners || owners.iter().any(|seen| seen.is_none() || *seen != owners[0]) {
-                found = (owners, Instant::now());
-            } else if found.1.elapsed() > SETTLED_AFTER
-                && let Some(held) = pictures[0].as_ref().and_then(|picture| held(picture, running.len()))
+            for (place, picture) in pictures.iter().enumerate().filter(|(_, picture)| is_picture(picture)) {
+                let owners = picture.as_ref().and_then(owners);
+                if seen.0[place] != owners {
+                    seen.0[place] = owners;
+                    seen.1 = Instant::now();
+                }
+            }
+            let is_one = seen.0[0].is_some() && seen.0.iter().all(|owners| *owners == seen.0[0]);
+            if is_one
+                && seen.1.elapsed() > settled_after
+                && let Some(picture) = pictures.iter().find(|picture| is_picture(picture))
+                && let Some(held) = picture.as_ref().and_then(|picture| held(picture, running.len()))
             {
                 return held;
             }
@@ -89,7 +106,7 @@ impl<'a> Nodes<'a> {
         }
     }
 
-    async fn stop(mut self) {
+    pub(crate) async fn stop(mut self) {
         for server in self.servers.iter_mut().filter_map(Option::take) {
             server.stop().unwrap();
         }
@@ -98,9 +115,13 @@ impl<'a> Nodes<'a> {
     }
 }
 
-async fn cluster(node: &Server) -> Option<Value> {
+pub(crate) async fn cluster(node: &Server) -> Option<Value> {
     let asked = client().get(format!("{}/ops/cluster", node.operations)).bearer_auth(OPS_TOKEN).send();
     asked.await.ok()?.json().await.ok()
+}
+
+fn is_picture(answer: &Option<Value>) -> bool {
+    answer.as_ref().is_some_and(|answer| answer["partitions"].is_array())
 }
 
 /// The owner of each partition; none while one has none.
@@ -216,7 +237,7 @@ async fn nodes_end_and_start_again_and_no_request_fails() {
 /// The token of a second operator.
 const OTHER_TOKEN: &str = "another-operator-of-the-test";
 
-async fn get(node: &Server, path: &str) -> Value {
+pub(crate) async fn get(node: &Server, path: &str) -> Value {
     let begun = Instant::now();
     loop {
         let asked = client().get(format!("{}{path}", node.operations)).bearer_auth(OPS_TOKEN).send().await.unwrap();
@@ -239,8 +260,11 @@ async fn post(node: &Server, token: &str, path: &str, body: &Value) -> (u16, Val
 async fn what_is_about_all_merchants_has_one_answer_at_every_node() {
     let Some(database) = shared() else { return };
     let (address, folder) = (database.database(), tempfile::tempdir().unwrap());
-    let operators = format!("ana:{OPS_TOKEN},rui:{OTHER_TOKEN}");
-    let nodes = Nodes { operators: Some(operators), ..Nodes::of(folder.path(), &address, 3) }.started().await;
+    let mut nodes = Nodes::of(folder.path(), &address, 3);
+    for place in &mut nodes.places {
+        place.environment.push(("CENTAVO_OPS_TOKEN", format!("ana:{OPS_TOKEN},rui:{OTHER_TOKEN}")));
+    }
+    let nodes = nodes.started().await;
     let mut merchants = merchants(&nodes).await;
     for (place, merchant) in merchants.iter_mut().enumerate() {
         merchant.charge(nodes.node(place), 2, 30).await;

@@ -161,7 +161,7 @@ impl Engine {
             reading: extents.reading(&store),
             store,
             extents,
-            shards: Shards::default(),
+            shards: Shards::absent(Vec::new()),
             shard_options,
             others: OnceLock::new(),
             following: AsyncMutex::default(),

@@ -111,6 +111,12 @@ impl Engine {
         self.shards.hold(partition)
     }
 
+    /// A hold on all partitions, for an answer about all merchants; none while the process neither
+    /// serves nor follows one of them.
+    pub fn hold_all(&self) -> Option<Hold> {
+        self.shards.hold_all()
+    }
+
     /// Opens the read model of a partition; for a thread that may wait.
     fn reader<P: Fn(u64, u64)>(&self) -> impl FnOnce(Part, P) -> Result<ReadModel, LoadError> + Send + use<P> {
         let ShardOptions { fold_name, index, .. } = self.shard_options;

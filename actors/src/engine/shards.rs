@@ -53,8 +53,11 @@ impl Standing {
 const COUNTED_EVERY: Duration = Duration::from_millis(5);
 
 /// The shards of all partitions, each at the place of its partition's number.
-#[derive(Default)]
-pub(super) struct Shards(Vec<RwLock<Slot>>);
+pub(super) struct Shards {
+    slots: Vec<RwLock<Slot>>,
+    /// Stands while no partition is lost from sight.
+    all: RwLock<Arc<Standing>>,
+}
 
 struct Slot {
     role: Role,
@@ -66,16 +69,16 @@ impl Shards {
     /// Slots of partitions that the node does not have.
     pub(super) fn absent(shards: Vec<Arc<Shard>>) -> Self {
         let slot = |shard| RwLock::new(Slot { role: Role::Absent, shard, standing: Standing::new() });
-        Self(shards.into_iter().map(slot).collect())
+        Self { slots: shards.into_iter().map(slot).collect(), all: RwLock::new(Standing::new()) }
     }
 
     fn slot(&self, partition: Partition) -> &RwLock<Slot> {
-        &self.0[usize::from(partition.0)]
+        &self.slots[usize::from(partition.0)]
     }
 
     /// How many partitions there are.
     pub(super) fn len(&self) -> usize {
-        self.0.len()
+        self.slots.len()
     }
 
     /// The shard of a partition, whatever the node is to it.
@@ -93,17 +96,17 @@ impl Shards {
     /// The shard of a partition, whatever the node is to it; none where there is no such
     /// partition.
     pub(super) fn get(&self, partition: Partition) -> Option<Arc<Shard>> {
-        Some(Arc::clone(&self.0.get(usize::from(partition.0))?.read().shard))
+        Some(Arc::clone(&self.slots.get(usize::from(partition.0))?.read().shard))
     }
 
     /// The shards of all partitions, in their order.
     pub(super) fn all(&self) -> Vec<Arc<Shard>> {
-        self.0.iter().map(|slot| Arc::clone(&slot.read().shard)).collect()
+        self.slots.iter().map(|slot| Arc::clone(&slot.read().shard)).collect()
     }
 
     /// The partitions to which the node is this, in their order.
     pub(super) fn with_role(&self, role: Role) -> Vec<Partition> {
-        let all = (0..self.0.len()).map(|place| Partition(place as u16));
+        let all = (0..self.slots.len()).map(|place| Partition(place as u16));
         all.filter(|partition| self.role(*partition) == role).collect()
     }
 
@@ -113,12 +116,12 @@ impl Shards {
             let slot = slot.read();
             (slot.role == Role::Owner).then(|| Arc::clone(&slot.shard))
         };
-        self.0.iter().filter_map(owned).collect()
+        self.slots.iter().filter_map(owned).collect()
     }
 
     /// What the node is to a partition; absent where there is no such partition.
     pub(super) fn role(&self, partition: Partition) -> Role {
-        self.0.get(usize::from(partition.0)).map_or(Role::Absent, |slot| slot.read().role)
+        self.slots.get(usize::from(partition.0)).map_or(Role::Absent, |slot| slot.read().role)
     }
 
     /// Puts a shard in the place of the one that was there. Holds of the one before do not stand
@@ -126,20 +129,36 @@ impl Shards {
     pub(super) fn put(&self, partition: Partition, role: Role, shard: Arc<Shard>) {
         let mut slot = self.slot(partition).write();
         slot.standing.stands.store(false, Ordering::Release);
-        *slot = Slot { role, shard, standing: Standing::new() };
+        self.replace(&mut slot, role, shard);
     }
 
     /// The same, unless the node serves the partition by now.
     pub(super) fn put_unless_owned(&self, partition: Partition, role: Role, shard: Arc<Shard>) {
         let mut slot = self.slot(partition).write();
         if matches!(slot.role, Role::Absent | Role::Follower) {
-            *slot = Slot { role, shard, standing: Standing::new() };
+            self.replace(&mut slot, role, shard);
         }
+    }
+
+    fn replace(&self, slot: &mut Slot, role: Role, shard: Arc<Shard>) {
+        if role == Role::Absent {
+            // Before anybody can read that nothing is there.
+            let before = std::mem::replace(&mut *self.all.write(), Standing::new());
+            before.stands.store(false, Ordering::Release);
+        }
+        *slot = Slot { role, shard, standing: Standing::new() };
+    }
+
+    /// A hold on all partitions; none while the node neither serves nor follows one of them. It
+    /// stands until that comes to pass, and keeps no partition.
+    pub(super) fn hold_all(&self) -> Option<Hold> {
+        let hold = Hold(Arc::clone(&self.all.read()));
+        self.with_role(Role::Absent).is_empty().then_some(hold)
     }
 
     /// A hold on a partition that the node serves.
     pub(super) fn hold(&self, partition: Partition) -> Option<Hold> {
-        let slot = self.0.get(usize::from(partition.0))?.read();
+        let slot = self.slots.get(usize::from(partition.0))?.read();
         (slot.role == Role::Owner).then(|| Hold(Arc::clone(&slot.standing)))
     }
 
