@@ -30,13 +30,13 @@ use super::{Hold, Owner, Owners};
 use crate::http::body::{FILE_BYTES_MAX, JSON_BYTES_MAX, WholeBody};
 use crate::http::middleware::unanswered;
 use crate::http::openapi::Listener;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Code, NeededPartition, Problem};
 use crate::http::session::{LentSession, Sessions, secret_of};
 
 /// How long a request is tried that was not carried out.
 pub const PATIENCE: Duration = Duration::from_secs(3);
 /// Time between two tries.
-const PAUSE: Duration = Duration::from_millis(50);
+pub(super) const PAUSE: Duration = Duration::from_millis(50);
 /// How long an owner may still answer after the partition has another one.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
 /// How often it is looked at whether it has.
@@ -245,7 +245,7 @@ impl Inside {
         }
         let mut again = asked.again();
         let answer = held(inner, asked, hold).await;
-        let Some(needed) = answer.extensions().get().and_then(Problem::needed_partition) else { return answer };
+        let Some(needed) = answer.extensions().get().map(|NeededPartition(needed)| *needed) else { return answer };
         let session = secret.as_ref().and_then(|secret| self.sessions.lend(secret, std::time::Instant::now()));
         match self.reach(needed, &mut again, Destination::House, false, session.as_ref()).await {
             // It came here meanwhile: whoever asked asks again.
