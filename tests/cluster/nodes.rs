@@ -13,6 +13,9 @@ use testkit::server::{Launch, OPS_TOKEN, Server};
 
 use super::{PATIENCE, free_address, must_verify, on, reckon, signal, wait_until_stopped};
 
+mod deliveries;
+mod together;
+
 const PARTITIONS: usize = 16;
 
 /// Nodes look at each other more often than this.
@@ -49,6 +52,7 @@ impl<'a> Nodes<'a> {
     fn launch(&self, place: usize) -> Launch<'a> {
         let launch = on(self.folder, self.address)
             .with("CENTAVO_PEER_LISTEN", &self.peers[place])
+            .with("CENTAVO_WEBHOOK_ALLOW", "127.0.0.0/8")
             .with("CENTAVO_PARTITIONS", PARTITIONS.to_string());
         match &self.operators {
             Some(operators) => launch.with("CENTAVO_OPS_TOKEN", operators),
