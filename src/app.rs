@@ -27,6 +27,7 @@ use crate::last_uses::LastUses;
 use crate::newest_records::NewestRecords;
 use crate::node::Node;
 use crate::past_books::PastBooks;
+use crate::peers::others::OthersOverHttp;
 use crate::rails::sandbox::Institutions;
 use crate::webhooks::Webhooks;
 
@@ -36,6 +37,8 @@ pub struct App {
     pub engine: Arc<Engine>,
     /// This process as a node; none where it has all partitions.
     pub node: Option<Arc<Node>>,
+    /// The other nodes; none where it has all partitions.
+    pub others: Option<Arc<OthersOverHttp>>,
     /// Tokens of the operators. Replaced when they are read again.
     pub ops_tokens: RwLock<OpsTokens>,
     /// True when money is fake and the clock can be moved.

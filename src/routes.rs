@@ -32,10 +32,11 @@ use crate::http::reading::on_waiting_thread;
 use crate::http::{manual, reference};
 use crate::ops::{
     api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, cluster,
-    disputes as disputes_review, entries, export, exports, health, made_up, merchants, minutes, past, periods, preview,
-    queue, recipients as all_recipients, reconciliations, records, refunds as refunds_review, reports as made_reports,
-    sandbox, sub_recipients as review, webhooks, withdrawals as outflow,
+    disputes as disputes_review, elsewhere, entries, export, exports, health, made_up, merchants, minutes, past,
+    periods, preview, queue, recipients as all_recipients, reconciliations, records, refunds as refunds_review,
+    reports as made_reports, sandbox, sub_recipients as review, webhooks, withdrawals as outflow,
 };
+use crate::peers::others;
 
 type Routes = OpenApiRouter<Arc<App>>;
 
@@ -224,6 +225,11 @@ pub fn operations(app: &Arc<App>) -> Router {
         .with_state(Arc::clone(app))
         .merge(console::routes::all(app))
         .merge(described(&openapi::complete(collected, Listener::Operators)))
+}
+
+/// What only the other nodes ask, beside the routes of both listeners.
+pub fn peers(app: &Arc<App>) -> Router {
+    others::routes(Arc::clone(&app.engine)).merge(elsewhere::routes(app))
 }
 
 /// The routes that describe a listener, and the documents.

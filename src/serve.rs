@@ -217,7 +217,9 @@ async fn run(
     let (data, is_shared) = (settings.data.clone(), settings.store.is_postgres());
     let (shutdown, ending) = watch::channel(false);
     let peer_measures = peering.as_ref().map(|peering| peering.measures.clone()).unwrap_or_default();
-    let beside = Beside { ops_tokens, institutions, ending: ending.clone(), peer_measures, node: node.clone() };
+    let others = peering.as_ref().zip(node.clone()).map(|(peering, node)| peering.others(node));
+    let node_of_app = node.clone();
+    let beside = Beside { ops_tokens, institutions, ending: ending.clone(), peer_measures, node: node_of_app, others };
     let app = app(engine, settings, beside, &connections, &measures, &backlog)?;
     let lapsed = is_shared.then(|| lapses(&app.engine));
     let listening = Listening { app: &app, measures, backlog, ending: ending.clone(), lapsed };
@@ -304,13 +306,14 @@ struct Beside {
     ending: watch::Receiver<bool>,
     peer_measures: PeerMeasures,
     node: Option<Arc<Node>>,
+    others: Option<Arc<OthersOverHttp>>,
 }
 
 /// Makes the state that the handlers share, and registers the metrics.
 fn app(
     engine: Arc<Engine>,
     settings: Settings,
-    Beside { ops_tokens, institutions, ending, peer_measures, node }: Beside,
+    Beside { ops_tokens, institutions, ending, peer_measures, node, others }: Beside,
     connections: &Connections,
     measures: &Measures,
     backlog: &Backlog,
@@ -333,6 +336,7 @@ fn app(
     Ok(Arc::new(App {
         engine,
         node,
+        others,
         ops_tokens: RwLock::new(ops_tokens),
         sandbox: settings.sandbox,
         rate_limits: settings.rate_limits.map(RateLimits::new),
@@ -377,6 +381,7 @@ struct Peering {
     socket: TcpSocket,
     token: PeerToken,
     tls: Option<Arc<MutualTls>>,
+    client: Arc<PeerClient>,
     measures: PeerMeasures,
 }
 
@@ -389,17 +394,25 @@ impl Peering {
         let tls = opened.transpose().map_err(|source| StartError::Tls { variable: PEER_TLS_VARIABLE, source })?;
         let socket = bind((PEER_LISTEN_VARIABLE, listen))?;
         let (token, measures) = (PeerToken::of(master_key), PeerMeasures::default());
-        Ok(Some(Self { listen, socket, token, tls: tls.map(Arc::new), measures }))
+        let tls = tls.map(Arc::new);
+        let client = Arc::new(PeerClient::new(token.clone(), tls.clone(), measures.clone()));
+        Ok(Some(Self { listen, socket, token, tls, client, measures }))
+    }
+
+    /// How the other nodes are asked.
+    fn others(&self, node: Arc<Node>) -> Arc<OthersOverHttp> {
+        let owners: Arc<dyn Owners> = node;
+        Arc::new(OthersOverHttp::new(Arc::downgrade(&owners), Arc::clone(&self.client)))
     }
 
     /// What the doors of both listeners need.
     fn door(&self, app: &App, node: Arc<Node>) -> DoorParts {
-        let client = Arc::new(PeerClient::new(self.token.clone(), self.tls.clone(), self.measures.clone()));
-        let owners: Arc<dyn Owners> = node;
-        app.engine.set_others(Arc::new(OthersOverHttp::new(Arc::downgrade(&owners), Arc::clone(&client))));
+        if let Some(others) = app.others.clone() {
+            app.engine.set_others(others);
+        }
         DoorParts {
-            owners,
-            client,
+            owners: node,
+            client: Arc::clone(&self.client),
             sessions: Arc::clone(&app.sessions),
             ids: app.engine.ids().clone(),
             sandbox: app.sandbox,
@@ -419,7 +432,7 @@ fn open_tls(
 
 /// Parts that the two listeners share.
 struct Listening<'a> {
-    app: &'a App,
+    app: &'a Arc<App>,
     measures: Measures,
     backlog: Arc<Backlog>,
     ending: watch::Receiver<bool>,
@@ -474,8 +487,7 @@ impl Listening<'_> {
         let failed = |source| StartError::Listen { variable: PEER_LISTEN_VARIABLE, address: listen, source };
         let listener = self::listen(socket, (PEER_LISTEN_VARIABLE, listen))?;
         let address = listener.local_addr().map_err(failed)?;
-        let router =
-            peers::listener::routes(token, peers::others::routes(Arc::clone(&self.app.engine)), merchants, operators);
+        let router = peers::listener::routes(token, routes::peers(self.app), merchants, operators);
         let (backlog, tls) = (Arc::clone(&self.backlog), tls.map(|tls| Arc::clone(&tls.server)));
         let served = server::Served { router, middleware: None, backlog, tls };
         let limits = peers::listener::limits(connections_max);

@@ -118,11 +118,18 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
     take_on(&app, new, work, PATH).await
 }
 
+/// Where reports are files of one of several processes.
+const NOT_HERE: &str = "No report of this id is kept: it is older than seven days, or the node that made it does not \
+                        serve this account any more. Ask for the report again.";
+
 fn find(app: &App, caller: Caller, id: &str) -> Result<Job, Problem> {
     let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
     let owner = ledger_name(&app.engine, caller.ledger());
     let found = app.export_jobs.find(id, Some(&owner), app.engine.now().0).map_err(unreadable)?;
-    found.ok_or_else(|| Problem::new(Code::NotFound))
+    found.ok_or_else(|| match app.node {
+        Some(_) => Problem::new(Code::NotFound).detail(NOT_HERE),
+        None => Problem::new(Code::NotFound),
+    })
 }
 
 /// A report that is made in the background.

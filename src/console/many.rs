@@ -21,6 +21,7 @@ use crate::http::body::FormBody;
 use crate::http::credential::Role;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::query;
+use crate::ops::elsewhere;
 use crate::ops::preview::{self, Verdict};
 use crate::ops::queue::{QueueItem, kind_name, view};
 
@@ -35,7 +36,7 @@ pub async fn confirm(State(app): State<Arc<App>>, visit: Visit, parts: Parts) ->
     visit.answer(made)
 }
 
-async fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+async fn screen(app: &Arc<App>, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
     visit.operator.require(Role::Decide)?;
     let pairs = query(parts)?;
     let verdict = optional(&pairs, "decision")?.and_then(Verdict::named);
@@ -43,7 +44,7 @@ async fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Probl
     let items = chosen(app, visit, &pairs)?;
     let mut shown = Vec::new();
     for item in &items {
-        shown.push((view(app, item)?, preview::steps(app, item, verdict).await));
+        shown.push((view(app, item)?, elsewhere::steps(app, item.id, verdict).await));
     }
     let wants_notes = verdict == Verdict::Reject && items.iter().any(|item| kind_name(item) != "dispute");
     let heading = visit.say(verdict_word("", verdict));
@@ -132,7 +133,7 @@ async fn decided(app: &Arc<App>, visit: &Visit, form: &FormBody) -> Result<Scree
         let Some(id) = ObjectId::parse(id).map(|id| id.uuid().to_string()) else { continue };
         let key = format!("{}-{id}", form.value("key"));
         let taken = Taken { kind, id: &id, verdict, notes: form.value("notes"), key: &key };
-        let ended = take(Arc::clone(app), visit, &taken).await;
+        let ended = take(app, visit, &taken).await;
         ends.push((id, ended.err()));
     }
     let title = visit.say(words::DECIDED).to_owned();

@@ -110,8 +110,8 @@ pub struct Visit {
     /// Path and query of the page in the other language.
     elsewhere: String,
     in_sandbox: bool,
-    /// How many things wait for a decision.
-    waiting: usize,
+    /// How many things wait for a decision; none on a page of a process that does not know.
+    waiting: Option<usize>,
     /// What the session's last form did, where this page says it.
     done: Option<Done>,
 }
@@ -148,7 +148,7 @@ impl FromRequestParts<Arc<App>> for Visit {
             csv: asked_table(parts),
             elsewhere: in_other_language(&parts.method, &parts.uri, language),
             in_sandbox: app.sandbox,
-            waiting: waiting(app, scope),
+            waiting: waiting(app, scope).await,
             done: None,
         };
         asked_scope.map_err(|problem| visit.answer(Err(problem)))?;
@@ -158,10 +158,13 @@ impl FromRequestParts<Arc<App>> for Visit {
     }
 }
 
-/// How many things of a scope wait for a decision.
-fn waiting(app: &App, scope: Scope) -> usize {
+/// How many things of a scope wait for a decision, where this process knows all of them.
+async fn waiting(app: &App, scope: Scope) -> Option<usize> {
+    if !app.engine.has_all() || app.engine.catch_up().await.is_err() {
+        return None;
+    }
     let now = app.engine.now();
-    app.engine.queue(|item| is_shown(item, now) && scope.has(item.ledger.group()), 0).0
+    Some(app.engine.queue(|item| is_shown(item, now) && scope.has(item.ledger.group()), 0).0)
 }
 
 /// The place of the table that an address asks for as CSV.
@@ -249,7 +252,11 @@ impl Visit {
         };
         match made {
             Ok(screen) => self.page(StatusCode::OK, &screen),
-            Err(problem) => self.page(problem.status(), &self.problem(&problem)),
+            Err(problem) => {
+                let mut page = self.page(problem.status(), &self.problem(&problem));
+                problem.needed_partition().map(|needed| page.extensions_mut().insert(needed));
+                page
+            }
         }
     }
 
@@ -366,7 +373,9 @@ impl Visit {
                         li {
                             a href=(self.scope.of_path(path)) aria-current=[(*section == current).then_some("page")] {
                                 (self.say(*heading))
-                                @if *section == Section::Queue && self.waiting > 0 { span { (self.waiting) } }
+                                @if let Some(waiting) = self.waiting.filter(|waiting| *section == Section::Queue && *waiting > 0) {
+                                    span { (waiting) }
+                                }
                             }
                         }
                     }

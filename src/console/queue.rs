@@ -7,9 +7,7 @@ use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::ObjectId;
-use ledger::record::Record;
 use maud::{Markup, html};
-use serde_json::json;
 
 use crate::app::App;
 use crate::console::form::{hidden_key, optional};
@@ -21,14 +19,13 @@ use crate::console::wire_words;
 use crate::console::words::{self, Word};
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
-use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::query;
 use crate::http::session::Done;
-use crate::ops::operator::Decider;
-use crate::ops::preview::{self, Follows, Verdict};
+use crate::ops::elsewhere::{self, Decision};
+use crate::ops::merchants;
+use crate::ops::preview::{self, Follows, Steps, Verdict};
 use crate::ops::queue::{KINDS, QueueItem, is_shown, kind_name, view};
-use crate::ops::{disputes, entries, merchants, refunds, sub_recipients, withdrawals};
 
 /// Items of the list on a page.
 const ITEMS_A_PAGE: u64 = 50;
@@ -234,9 +231,9 @@ fn facts(app: &App, visit: &Visit, item: &QueueItem) -> Markup {
     show::facts(pairs)
 }
 
-type Steps = Result<Vec<(Follows, Record)>, Problem>;
+type Previewed = Result<Steps, Problem>;
 
-fn decision(app: &App, visit: &Visit, item: &QueueItem, verdict: Verdict, steps: &Steps) -> Markup {
+fn decision(app: &App, visit: &Visit, item: &QueueItem, verdict: Verdict, steps: &Previewed) -> Markup {
     let (name, wants_notes) = (verdict.name(), verdict == Verdict::Reject && item.kind != "dispute");
     let heading = visit.say(verdict_word(item.kind, verdict));
     let mut room = POSTINGS_MAX;
@@ -299,15 +296,15 @@ pub async fn decide(
     let decided = async {
         let verdict = Verdict::named(form.value("decision")).ok_or_else(|| Problem::new(Code::ValidationFailed))?;
         let (kind, notes, key) = (form.value("kind"), form.value("notes"), form.value("key"));
-        take(Arc::clone(&app), &visit, &Taken { kind, id: &id, verdict, notes, key }).await
+        take(&app, &visit, &Taken { kind, id: &id, verdict, notes, key }).await
     };
     match decided.await {
-        Ok(_) => visit.done(&app, "/console/queue", Done::Decided),
+        Ok(()) => visit.done(&app, "/console/queue", Done::Decided),
         Err(problem) => visit.answer(Err(problem)),
     }
 }
 
-/// A decision that an operator takes.
+/// A decision that an operator takes, as a form has it.
 pub struct Taken<'a> {
     /// The kind of the item, as the queue names it.
     pub kind: &'a str,
@@ -321,42 +318,17 @@ pub struct Taken<'a> {
     pub key: &'a str,
 }
 
-/// Hands a decision to the handler of `/ops` that takes it.
-pub async fn take(app: Arc<App>, visit: &Visit, taken: &Taken<'_>) -> Result<Response, Problem> {
+/// Takes a decision where the item's merchant is.
+pub async fn take(app: &Arc<App>, visit: &Visit, taken: &Taken<'_>) -> Result<(), Problem> {
     visit.operator.require(Role::Decide)?;
     visit.sees(ObjectId::parse(taken.id).map(|id| app.engine.ids().group(id)))?;
-    let (app, operator, id) = (State(app), Decider(visit.operator.clone()), PathId(taken.id.to_owned()));
-    let notes = json!({"notes": taken.notes}).to_string();
-    let key = |path, body: &str| KeyedBody::of_form(taken.key, path, body.to_owned());
-    match (taken.kind, taken.verdict) {
-        ("recipient", Verdict::Approve) => {
-            sub_recipients::approve(app, operator, id, key("/ops/sub-recipients/{id}/approve", "{}")).await
-        }
-        ("recipient", Verdict::Reject) => {
-            sub_recipients::reject(app, operator, id, key("/ops/sub-recipients/{id}/reject", &notes)).await
-        }
-        ("withdrawal", Verdict::Approve) => {
-            withdrawals::approve(app, operator, id, key("/ops/withdrawals/{id}/approve", "{}")).await
-        }
-        ("withdrawal", Verdict::Reject) => {
-            withdrawals::reject(app, operator, id, key("/ops/withdrawals/{id}/reject", &notes)).await
-        }
-        ("refund", Verdict::Approve) => {
-            refunds::approve(app, operator, id, key("/ops/refunds/{id}/approve", "{}")).await
-        }
-        ("refund", Verdict::Reject) => {
-            refunds::reject(app, operator, id, key("/ops/refunds/{id}/reject", &notes)).await
-        }
-        ("entry", Verdict::Approve) => {
-            entries::approve(app, operator, id, key("/ops/entries/{id}/approve", "{}")).await
-        }
-        ("entry", Verdict::Reject) => entries::reject(app, operator, id, key("/ops/entries/{id}/reject", &notes)).await,
-        ("dispute", Verdict::Approve) => {
-            disputes::accept(app, operator, id, key("/ops/disputes/{id}/accept", "{}")).await
-        }
-        ("dispute", Verdict::Reject) => {
-            disputes::release(app, operator, id, key("/ops/disputes/{id}/release", "{}")).await
-        }
-        _ => Err(Problem::new(Code::ValidationFailed)),
-    }
+    let decision = Decision {
+        operator: visit.operator.name.clone(),
+        kind: taken.kind.to_owned(),
+        id: taken.id.to_owned(),
+        verdict: taken.verdict,
+        notes: taken.notes.to_owned(),
+        key: taken.key.to_owned(),
+    };
+    elsewhere::decide(app, decision).await
 }

@@ -28,6 +28,7 @@ use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::query;
 use crate::http::session::Done;
+use crate::ops::elsewhere::backlogs;
 use crate::ops::merchants::find;
 use crate::ops::operator::Decider;
 use crate::ops::webhooks::{redeliver, view};
@@ -50,15 +51,15 @@ const EVENTS_A_PAGE: u64 = 30;
 
 /// The endpoints that are behind.
 pub async fn list(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {
-    visit.answer(list_screen(&app, &visit, &parts))
+    visit.answer(list_screen(&app, &visit, &parts).await)
 }
 
-fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+async fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
     let page = part(&query(parts)?, ENDPOINTS_A_PAGE)?;
     let through = usize::try_from(page.skip().saturating_add(page.per_page)).unwrap_or(usize::MAX);
-    let (total, mut backlogs) = app.webhooks.backlogs(visit.scope.group(), through);
+    let (total, mut backlogs) = backlogs(app, visit.scope.group(), through).await?;
     let rows = backlogs.drain(paging::range(backlogs.len(), page));
-    let rows = rows.map(|(group, key, backlog)| view(app, group, key, backlog));
+    let rows = rows.map(|behind| view(app, behind));
     let rows = rows.collect::<Result<Vec<_>, _>>()?;
     let body = html! {
         section.card aria-label=(visit.say(words::WEBHOOKS)) {

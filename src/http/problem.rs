@@ -518,12 +518,17 @@ impl Problem {
     }
 
     /// The partition that a request needs and this process does not have.
-    pub fn needed_partition(&self) -> Option<Partition> {
+    pub fn needed_partition(&self) -> Option<NeededPartition> {
         let (_, number) = self.0.members.iter().find(|(name, _)| *name == PARTITION)?;
         let number = number.as_u64().filter(|_| self.0.code == Code::Misdirected)?;
-        u16::try_from(number).ok().map(Partition)
+        u16::try_from(number).ok().map(|number| NeededPartition(Partition(number)))
     }
 }
+
+/// Extension of a response, also of a page: nothing was done, since another process has this
+/// partition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NeededPartition(pub Partition);
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
@@ -537,6 +542,7 @@ impl IntoResponse for Problem {
         if self.0.code == Code::Unauthorized {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
+        self.needed_partition().map(|needed| response.extensions_mut().insert(needed));
         response.extensions_mut().insert(self);
         response
     }

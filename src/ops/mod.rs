@@ -14,6 +14,7 @@ pub mod charges;
 pub mod checkpoint;
 pub mod cluster;
 pub mod disputes;
+pub mod elsewhere;
 pub mod entries;
 pub mod export;
 pub mod exports;

@@ -18,7 +18,7 @@ use ledger::recipient::{RecipientCommand, TransferOutcome};
 use ledger::record::Record;
 use ledger::withdrawal_return::ReturnCommand;
 use ledger::write_off::WriteOffCommand;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::api::charges::paid_charge;
@@ -73,7 +73,7 @@ pub struct PreviewStep {
 }
 
 /// A decision on something that waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// Approves; accepts a dispute.
     Approve,
@@ -150,6 +150,9 @@ pub async fn preview_dispute(
     Ok(ok(DisputePreview { txid, kind: kind.to_owned(), amount, entries: entries_view(&app, &record) }))
 }
 
+/// The Records that a decision would write, each with when that is.
+pub type Steps = Vec<(Follows, Record)>;
+
 /// The item of the queue with an id; none when nothing of this id waits.
 pub fn waiting(app: &App, id: ObjectId) -> Option<WaitingItem> {
     app.engine.queue(|item| item.id == id, 1).1.pop()
@@ -157,7 +160,7 @@ pub fn waiting(app: &App, id: ObjectId) -> Option<WaitingItem> {
 
 /// The Records that a decision would write. A transfer that waits for its institution is decided by
 /// nobody: 409.
-pub async fn steps(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Vec<(Follows, Record)>, Problem> {
+pub async fn steps(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Steps, Problem> {
     let Some(group) = item.ledger.group() else { return of_entry(app, item, verdict).await };
     let (id, notes) = (item.id, String::new());
     let command = match (&item.what, verdict) {
@@ -189,7 +192,7 @@ pub async fn steps(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Ve
 
 /// An entry of an operator. Whoever asks for the preview: the decision names the operator who takes
 /// it.
-async fn of_entry(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Vec<(Follows, Record)>, Problem> {
+async fn of_entry(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Steps, Problem> {
     let id = item.id;
     let ruling = match verdict {
         Verdict::Approve => Ruling::Approve { operator: String::new() },
@@ -234,12 +237,7 @@ pub async fn of_new_dispute(app: &App, txid: &str, amount: i64, kind: &str) -> R
     Ok(app.engine.preview(group, command).await??)
 }
 
-async fn of_withdrawal(
-    app: &App,
-    item: &WaitingItem,
-    amount: Centavos,
-    verdict: Verdict,
-) -> Result<Vec<(Follows, Record)>, Problem> {
+async fn of_withdrawal(app: &App, item: &WaitingItem, amount: Centavos, verdict: Verdict) -> Result<Steps, Problem> {
     let id = item.id;
     let commands = match verdict {
         Verdict::Approve => {

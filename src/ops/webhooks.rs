@@ -18,10 +18,11 @@ use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, only, query, time};
 use crate::ops::audit::OfMerchant;
+use crate::ops::elsewhere::backlogs;
 use crate::ops::operator::{Decider, Operator};
 use crate::views::delivery::AnswerView;
 use crate::webhooks::event::OutboxEvent;
-use crate::webhooks::{DeliveryTry, EndpointBacklog};
+use crate::webhooks::{DeliveryTry, EndpointBehind};
 
 /// Items of one answer; `total` counts all.
 const ITEMS_MAX: usize = 1_000;
@@ -76,8 +77,8 @@ pub async fn list(
     _: Operator,
     OfMerchant(group): OfMerchant,
 ) -> Result<Response, Problem> {
-    let (total, backlogs) = app.webhooks.backlogs(group, ITEMS_MAX);
-    let views = backlogs.into_iter().map(|(group, key, backlog)| view(&app, group, key, backlog));
+    let (total, backlogs) = backlogs(&app, group, ITEMS_MAX).await?;
+    let views = backlogs.into_iter().map(|behind| view(&app, behind));
     Ok(ok(WebhookBacklogs { items: views.collect::<Result<_, _>>()?, total }))
 }
 
@@ -212,7 +213,7 @@ pub fn endpoint(app: &App, id: &str) -> Result<(GroupNumber, ObjectId), Problem>
 }
 
 /// An endpoint as it is shown.
-pub fn view(app: &App, group: GroupNumber, key: ObjectId, backlog: EndpointBacklog) -> Result<BacklogView, Problem> {
+pub fn view(app: &App, EndpointBehind { group, key, backlog }: EndpointBehind) -> Result<BacklogView, Problem> {
     let merchant = app.engine.merchant_id(group)?;
     Ok(BacklogView {
         api_key_id: key.uuid().to_string(),

@@ -30,13 +30,13 @@ use super::{Hold, Owner, Owners};
 use crate::http::body::{FILE_BYTES_MAX, JSON_BYTES_MAX, WholeBody};
 use crate::http::middleware::unanswered;
 use crate::http::openapi::Listener;
-use crate::http::problem::{Code, Problem};
+use crate::http::problem::{Code, NeededPartition, Problem};
 use crate::http::session::{LentSession, Sessions, secret_of};
 
 /// How long a request is tried that was not carried out.
 pub const PATIENCE: Duration = Duration::from_secs(3);
 /// Time between two tries.
-const PAUSE: Duration = Duration::from_millis(50);
+pub(super) const PAUSE: Duration = Duration::from_millis(50);
 /// How long an owner may still answer after the partition has another one.
 const LAST_ANSWERS: Duration = Duration::from_secs(3);
 /// How often it is looked at whether it has.
@@ -325,7 +325,7 @@ impl Inside {
 
 /// The partition that the routes found that a request needs, and that is not here.
 fn needed_partition(answer: &Response) -> Option<Partition> {
-    answer.extensions().get().and_then(Problem::needed_partition)
+    answer.extensions().get().map(|NeededPartition(needed)| *needed)
 }
 
 /// The answer to a request that was not carried out, here or elsewhere.

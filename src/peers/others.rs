@@ -6,6 +6,8 @@
 //! POST /peers/batches/{group}                    a merchant books lines of a batch (CBOR)
 //! POST /peers/clock/{milliseconds}               the sandbox clock is moved forward
 //! ```
+//!
+//! What handlers ask has its routes in [`crate::ops::elsewhere`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
@@ -13,19 +15,22 @@ use std::sync::{Arc, Weak};
 use actors::engine::{AskedElsewhere, Engine, Others, Unavailable};
 use actors::store::Partition;
 use axum::Router;
-use axum::body::Bytes;
+use axum::body::{Bytes, to_bytes};
 use axum::extract::{Path, State};
 use axum::http::{Method, Request, StatusCode};
 use axum::routing::post;
 use ledger::id::GroupNumber;
 use ledger::merchant::BookBatch;
 use ledger::time::{Month, Timestamp};
-use tokio::time::Instant;
+use tokio::time::{Instant, sleep};
 
-use super::door::PATIENCE;
+use super::door::{PATIENCE, PAUSE};
 use super::forward::{Hop, PeerClient, Sendable, Sent};
 use super::{Owner, Owners};
 use crate::http::openapi::Listener;
+
+/// Most bytes of an answer.
+const ANSWER_MAX: usize = 8 * 1024 * 1024;
 
 /// The other processes, asked over their peers' listeners.
 pub struct OthersOverHttp {
@@ -52,16 +57,80 @@ impl OthersOverHttp {
         }
     }
 
+    /// Asks the owner of a partition, which may change meanwhile, for an answer. A request that
+    /// was not carried out is tried again for a while.
+    pub async fn ask_for(
+        &self,
+        partition: Partition,
+        path: &str,
+        body: &[u8],
+    ) -> Result<(StatusCode, Bytes), Unavailable> {
+        let until = Instant::now() + PATIENCE;
+        loop {
+            if let Owner::At(address) = self.owners()?.owner(partition) {
+                match self.answer(&address, partition, path, body.to_vec()).await {
+                    Ok((StatusCode::MISDIRECTED_REQUEST, _)) | Err(Unavailable::StoreUnavailable) => {}
+                    answered => return answered,
+                }
+            }
+            if Instant::now() + PAUSE >= until {
+                return Err(Unavailable::StoreUnavailable);
+            }
+            sleep(PAUSE).await;
+        }
+    }
+
+    /// Asks every other process that has partitions, and gives their answers.
+    pub async fn ask_each(&self, path: &str, body: &[u8]) -> Result<Vec<Bytes>, Unavailable> {
+        let mut answers = Vec::new();
+        for (address, partition) in self.each()? {
+            match self.answer(&address, partition, path, body.to_vec()).await? {
+                (StatusCode::OK, answer) => answers.push(answer),
+                _ => return Err(Unavailable::StoreUnavailable),
+            }
+        }
+        Ok(answers)
+    }
+
+    /// The other processes, each with a partition that it has.
+    fn each(&self) -> Result<BTreeMap<String, Partition>, Unavailable> {
+        let (mut each, owners) = (BTreeMap::new(), self.owners()?);
+        for partition in owners.all() {
+            match owners.owner(partition) {
+                Owner::Here => {}
+                Owner::At(address) => drop(each.insert(address, partition)),
+                Owner::Nobody => return Err(Unavailable::StoreUnavailable),
+            }
+        }
+        Ok(each)
+    }
+
     async fn ask(&self, address: &str, partition: Partition, path: &str, body: Vec<u8>) -> Result<(), Unavailable> {
+        match self.answer(address, partition, path, body).await? {
+            (StatusCode::NO_CONTENT, _) => Ok(()),
+            _ => Err(Unavailable::StoreUnavailable),
+        }
+    }
+
+    async fn answer(
+        &self,
+        address: &str,
+        partition: Partition,
+        path: &str,
+        body: Vec<u8>,
+    ) -> Result<(StatusCode, Bytes), Unavailable> {
         let request = Request::builder().method(Method::POST).uri(path).body(());
         let (parts, ()) = request.map_err(|_| Unavailable::Unreadable)?.into_parts();
         let hop = Hop { listener: Listener::Operators, partition, caller: None, over_tls: false, session: None };
         let request = Sendable { parts: &parts, body: body.into(), hop };
         // The answer comes, or the connection ends with the other process.
         match self.client.send(address, request, Instant::now() + PATIENCE, std::future::pending()).await {
-            Sent::Answered(answer) if answer.status() == StatusCode::NO_CONTENT => Ok(()),
+            Sent::Answered(answer) => {
+                let (status, body) = (answer.status(), answer.into_body());
+                Ok((status, to_bytes(body, ANSWER_MAX).await.map_err(|_| Unavailable::OutcomeUnknown)?))
+            }
             Sent::Lost => Err(Unavailable::OutcomeUnknown),
-            Sent::Answered(_) | Sent::Not => Err(Unavailable::StoreUnavailable),
+            Sent::Not => Err(Unavailable::StoreUnavailable),
         }
     }
 }
@@ -80,15 +149,7 @@ impl Others for OthersOverHttp {
 
     fn step_clock(&self, target: Timestamp) -> AskedElsewhere<'_> {
         Box::pin(async move {
-            let (mut asked, owners) = (BTreeMap::new(), self.owners()?);
-            for partition in owners.all() {
-                match owners.owner(partition) {
-                    Owner::Here => {}
-                    Owner::At(address) => drop(asked.insert(address, partition)),
-                    Owner::Nobody => return Err(Unavailable::StoreUnavailable),
-                }
-            }
-            for (address, partition) in asked {
+            for (address, partition) in self.each()? {
                 self.ask(&address, partition, &format!("/peers/clock/{}", target.0), Vec::new()).await?;
             }
             Ok(())

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::engine::{Engine, WebhookRow};
+use actors::engine::{Engine, Hold, WebhookRow};
 use actors::outbox::{Answer, Cause, Progress, subject_digest};
 use actors::store::Sequence;
 use ledger::id::{GroupNumber, ObjectId};
@@ -69,6 +69,8 @@ struct Deliverer {
     tries: JoinSet<Option<Answer>>,
     under_way: HashMap<Id, (EndpointId, u64, Pool)>,
     slots: Slots<EndpointId>,
+    /// What keeps the partition of each endpoint here until its progress is kept.
+    holds: HashMap<EndpointId, Hold>,
     /// Addresses of the endpoints that were called, as they were looked up.
     addresses: HashMap<EndpointId, Arc<Addresses>>,
     /// Endpoints that may have an event whose turn it is.
@@ -86,6 +88,7 @@ impl Deliverer {
             tries: JoinSet::new(),
             under_way: HashMap::new(),
             slots,
+            holds: HashMap::new(),
             addresses: HashMap::new(),
             ready: BTreeSet::new(),
             later: BTreeSet::new(),
@@ -115,6 +118,7 @@ impl Deliverer {
         };
         for (group, key) in gone {
             self.addresses.remove(&(group, key));
+            self.holds.remove(&(group, key));
             if let Err(error) = self.engine.outbox(group).forget(group, key) {
                 tracing::warn!(%error, "the progress of webhooks that go nowhere any more could not be removed");
             }
@@ -123,9 +127,15 @@ impl Deliverer {
             let id = (group, key);
             let known = self.webhooks.endpoints().get_mut(&id).map(Endpoint::has_events);
             if known.is_none() {
+                // None where the partition is given up at this moment.
+                let Some(hold) = self.engine.hold(self.engine.extents().partition_of(group)) else { continue };
+                self.holds.insert(id, hold);
                 match self.open(id, &row) {
                     Ok(endpoint) => drop(self.webhooks.endpoints().insert(id, endpoint)),
-                    Err(_logged) => continue,
+                    Err(_logged) => {
+                        self.holds.remove(&id);
+                        continue;
+                    }
                 }
             }
             self.ready.insert(id);
@@ -145,6 +155,7 @@ impl Deliverer {
             if let Err(error) = self.engine.outbox(group).keep(group, key, &endpoint.progress()) {
                 tracing::warn!(%error, "how far webhooks were delivered could not be kept: some are delivered again");
             }
+            self.holds.remove(&(group, key));
         }
     }
 
@@ -163,6 +174,10 @@ impl Deliverer {
 
     /// Starts the tries whose turn it is, while there are free slots.
     fn start_tries(&mut self) {
+        // Another process may deliver them by now, in their order.
+        if !self.engine.is_current() {
+            return;
+        }
         let now = self.engine.now();
         self.ready.append(&mut self.webhooks.asked.lock());
         while let Some((at, id)) = self.later.first().copied().filter(|(at, _)| *at <= now) {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use actors::outbox::{Answer, LastAnswer, Progress, Waiting};
 use ledger::time::Timestamp;
+use minicbor::{Decode, Encode};
 
 use super::slots::{AT_ONCE_MAX, Pool};
 
@@ -46,17 +47,22 @@ pub enum DeliveryStatus {
 }
 
 /// State of an endpoint at which events wait or were given up, as an operator sees it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct EndpointBacklog {
     /// Events that wait, 1,000 at most: more of them may be in the journal.
+    #[n(0)]
     pub waiting: usize,
     /// When the oldest of them happened.
+    #[n(1)]
     pub oldest_at: Option<Timestamp>,
     /// Events that are remembered as given up, 1,000 at most.
+    #[n(2)]
     pub given_up: usize,
     /// Tries under way.
+    #[n(3)]
     pub under_way: usize,
     /// Result of the last try, of whatever event.
+    #[n(4)]
     pub last_answer: Option<Answer>,
 }
 

@@ -24,6 +24,7 @@ use actors::outbox::subject_digest;
 use ipnet::IpNet;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::time::Timestamp;
+use minicbor::{Decode, Encode};
 use parking_lot::{Mutex, MutexGuard};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -62,6 +63,28 @@ pub struct Webhooks {
 
 /// Identity of an endpoint: the merchant's group and the API key.
 type EndpointId = (GroupNumber, ObjectId);
+
+/// An endpoint at which events wait or were given up.
+#[derive(Clone, Debug, Encode, Decode)]
+pub struct EndpointBehind {
+    /// The merchant's group.
+    #[n(0)]
+    pub group: GroupNumber,
+    /// The API key.
+    #[n(1)]
+    pub key: ObjectId,
+    /// What waits.
+    #[n(2)]
+    pub backlog: EndpointBacklog,
+}
+
+/// Leaves at most `most` endpoints, those that have waited longest first.
+pub fn sort_behind(behind: &mut Vec<EndpointBehind>, most: usize) {
+    behind.sort_by_key(|EndpointBehind { group, key, backlog }| {
+        (backlog.oldest_at.is_none(), backlog.oldest_at, *group, *key)
+    });
+    behind.truncate(most);
+}
 
 impl Webhooks {
     /// `allowed` are the networks that may be private and plain http. `connections_max` bounds the
@@ -105,21 +128,19 @@ impl Webhooks {
 
     /// Endpoints of one group, or of all, at which events wait or were given up: their number, and
     /// at most `most` of them, those that have waited longest first.
-    pub fn backlogs(
-        &self,
-        group: Option<GroupNumber>,
-        most: usize,
-    ) -> (usize, Vec<(GroupNumber, ObjectId, EndpointBacklog)>) {
+    pub fn backlogs(&self, group: Option<GroupNumber>, most: usize) -> (usize, Vec<EndpointBehind>) {
         let mut backlogs: Vec<_> = {
             let endpoints = self.endpoints();
             let first = (group.unwrap_or(GroupNumber(0)), ObjectId(0));
             let is_wanted = |wanted: GroupNumber| group.is_none_or(|group| group == wanted);
             let of_group = endpoints.range(first..).take_while(|((group, _), _)| is_wanted(*group));
-            of_group.filter_map(|((group, key), endpoint)| Some((*group, *key, endpoint.backlog()?))).collect()
+            let behind = |((group, key), endpoint): (&EndpointId, &Endpoint)| {
+                Some(EndpointBehind { group: *group, key: *key, backlog: endpoint.backlog()? })
+            };
+            of_group.filter_map(behind).collect()
         };
         let total = backlogs.len();
-        backlogs.sort_by_key(|(_, _, backlog)| (backlog.oldest_at.is_none(), backlog.oldest_at));
-        backlogs.truncate(most);
+        sort_behind(&mut backlogs, most);
         (total, backlogs)
     }
 

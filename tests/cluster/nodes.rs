@@ -13,6 +13,9 @@ use testkit::server::{OPS_TOKEN, Server};
 
 use super::{PATIENCE, TAKEOVER_SECONDS, free_address, must_verify, on, reckon, signal, wait_until_stopped};
 
+mod deliveries;
+mod together;
+
 const PARTITIONS: usize = 16;
 
 /// Nodes of one database, each at an address of its own that it keeps when it starts again.
@@ -62,6 +65,7 @@ impl<'a> Nodes<'a> {
             .with("CENTAVO_POSTGRES_TAKEOVER_SECONDS", self.takeover_seconds.to_string())
             .with("CENTAVO_PEER_LISTEN", listen)
             .with("CENTAVO_PEER_ADDRESS", peer)
+            .with("CENTAVO_WEBHOOK_ALLOW", "127.0.0.0/8")
             .with("CENTAVO_PARTITIONS", PARTITIONS.to_string());
         let launch = environment.iter().fold(launch, |launch, (name, value)| launch.with(name, value));
         self.servers[place] = Some(Server::start(&launch).await.unwrap());
