@@ -3,7 +3,6 @@
 //! should be its, and hands over those that should be another's.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -18,7 +17,7 @@ use tokio::sync::Notify;
 use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::http::idempotency::opening_fingerprint;
-use crate::peers::{Hold, Owner, Owners};
+use crate::peers::{Held, Hold, Owner, Owners};
 use crate::store;
 
 /// Time between two looks while partitions move.
@@ -274,7 +273,7 @@ impl Owners for Node {
         self.engine.extents().all().collect()
     }
 
-    fn read_all(&self) -> Pin<Box<dyn Future<Output = Option<Box<dyn Hold>>> + Send + '_>> {
+    fn read_all(&self) -> Held<'_> {
         Box::pin(async {
             let hold = self.engine.hold_all()?;
             let read = self.engine.catch_up().await;

@@ -44,6 +44,9 @@ pub trait Hold: Send + Sync {
     fn stands(&self) -> bool;
 }
 
+/// A hold, once it is there.
+pub type Held<'a> = Pin<Box<dyn Future<Output = Option<Box<dyn Hold>>> + Send + 'a>>;
+
 /// The owners of the partitions.
 pub trait Owners: Send + Sync {
     /// All partitions, in their order.
@@ -64,7 +67,7 @@ pub trait Owners: Send + Sync {
 
     /// Gets ready to answer what is about all merchants, for the owner of the house; none when it
     /// can't yet. The hold stands while nothing is missing.
-    fn read_all(&self) -> Pin<Box<dyn Future<Output = Option<Box<dyn Hold>>> + Send + '_>>;
+    fn read_all(&self) -> Held<'_>;
 
     /// A hold on a partition; none where this process does not own it, or hands it over.
     fn hold(&self, partition: Partition) -> Option<Box<dyn Hold>>;

@@ -77,7 +77,7 @@ impl Owners for MadeUp {
         vec![Partition(0)]
     }
 
-    fn read_all(&self) -> std::pin::Pin<Box<dyn Future<Output = Option<Box<dyn Hold>>> + Send + '_>> {
+    fn read_all(&self) -> Held<'_> {
         Box::pin(std::future::ready(Some(Box::new(MadeUpHold(Arc::clone(&self.lacks_one))) as Box<dyn Hold>)))
     }
 

@@ -94,7 +94,7 @@ async fn address(node: &Server, receiver: &Receiver, merchant: &str) {
     assert_eq!(status, 201, "{made}");
 }
 
-/// All events of a merchant after one: their ids by their numbers. One that is told of before the
+/// All events of a merchant after one: their ids by their numbers. One that comes before the
 /// address was set is for nobody.
 async fn events(node: &Server, callers: &Callers, after: u64) -> BTreeMap<u64, String> {
     let (mut found, mut after, begun) = (BTreeMap::new(), after, Instant::now());

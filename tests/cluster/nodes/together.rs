@@ -138,7 +138,7 @@ async fn one_request_reaches_the_merchants_of_several_nodes() {
             let paid = browser.posted("/console/sandbox/pix", form).await;
             assert_eq!(paid.status(), 303, "{}", paid.text().await.unwrap());
             let said = browser.page("/console/sandbox").await;
-            assert!(said.contains(txid), "the session is told: {said}");
+            assert!(said.contains(txid), "the session was asked to say it: {said}");
         }
     }
     // Endpoints of both nodes that nobody answers at.
