@@ -371,8 +371,15 @@ async fn every_named_operator_may_call_and_no_token_is_told() {
     process.terminate();
     let (_, log) = process.ended();
     assert!(log.contains("stopping"), "{log}");
+    // Times and ids may have any digits.
+    let told = log.lines().map(|line| {
+        let mut line: Value = serde_json::from_str(line).unwrap();
+        line.as_object_mut().unwrap().retain(|name, _| !matches!(name.as_str(), "timestamp" | "request_id"));
+        line.to_string()
+    });
+    let told: String = told.collect();
     for secret in ["token-of", &key, APPROVED, REFUSED, "737", "12345678909", "João"] {
-        assert!(!log.contains(secret), "{secret} in the log: {log}");
+        assert!(!told.contains(secret), "{secret} in the log: {told}");
     }
 }
 
