@@ -323,6 +323,8 @@ async fn partitions_move_between_processes_and_are_followed() {
         while nodes[from].hold(partition).is_some() {
             tokio::task::yield_now().await;
         }
+        // Without a hold it takes less.
+        tokio::time::sleep(Duration::from_millis(100)).await;
         assert!(hold.stands(), "it waits for those that hold it");
         drop(hold);
         handing.await.unwrap();
