@@ -23,7 +23,9 @@ impl LastBackup {
 
     /// One was taken, whole, just now, through this Record.
     pub fn note(&self, through: u64) {
-        if let Err(error) = fs::write(&self.0, format!("{} {through}", now_seconds())) {
+        // A server on a database may have had no use for its data directory yet.
+        let folder = self.0.parent().map_or(Ok(()), fs::create_dir_all);
+        if let Err(error) = folder.and_then(|()| fs::write(&self.0, format!("{} {through}", now_seconds()))) {
             tracing::warn!(%error, "when the backup was made could not be kept");
         }
     }
@@ -59,4 +61,19 @@ impl Collector for LastBackup {
 
 fn now_seconds() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_backup_is_noted_where_there_is_no_data_directory_yet() {
+        let folder = tempfile::tempdir().unwrap();
+        let last = LastBackup::of(&folder.path().join("data"));
+        assert_eq!((last.taken_at(), last.through()), (None, None));
+        last.note(7);
+        assert_eq!(last.through(), Some(7));
+        assert!(last.age_seconds().is_some());
+    }
 }
