@@ -4,8 +4,8 @@
 //! [`door`] stands before the routes of a listener. It finds the partition of a request
 //! ([`target`]) and its owner ([`Owners`]). Where that is another process, the whole request is
 //! sent there ([`forward`]), to a listener that serves only the other processes ([`listener`]), and
-//! its answer comes back. What was surely not carried out is tried again; what may have been is
-//! not.
+//! its answer comes back. A request that was not carried out is tried again. One that may have been
+//! carried out is never sent twice.
 
 pub mod door;
 pub mod forward;

@@ -1,5 +1,5 @@
-//! Placement: what a node takes and what it hands over, after each look at all nodes and
-//! partitions. A machine without I/O.
+//! Placement of partitions on nodes: after each look at all of them, a node takes some partitions
+//! and hands over others. A machine without I/O.
 //!
 //! - **Live** is a node whose beat was seen to move, until it has stood still for the takeover time
 //!   between looks without gaps, in which this node's own beat moved. From then on it is *gone*.
@@ -96,8 +96,8 @@ pub struct Placement {
     picture: Picture,
     /// The address that should have each partition, by the last picture.
     placed: BTreeMap<Partition, String>,
-    /// What this node had at the last look, with its epoch; what it gave up since, until somebody
-    /// has it.
+    /// Partitions of this node at the last look, with their epochs. One that it gave up stays until
+    /// another node has it.
     had: BTreeMap<Partition, Epoch>,
     /// Partitions that this node was told to hand over and has still.
     asked: BTreeSet<Partition>,
@@ -274,7 +274,7 @@ impl Placement {
         }
     }
 
-    /// Notes what this node has, what it gave up, and what of it others have taken since.
+    /// Notes the partitions of this node, and those that other nodes have taken from it.
     fn look_at_partitions(&mut self) {
         let Self { picture, had, asked, me, .. } = self;
         for PartitionSeen { partition, epoch, owner, .. } in &picture.partitions {
