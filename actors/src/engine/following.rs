@@ -10,11 +10,11 @@ use std::time::Instant;
 
 use tokio::task::spawn_blocking;
 
-use super::shard::{Shard, ShardOptions};
+use super::shard::Shard;
 use super::shards::Role;
 use super::{Engine, OpenError};
 use crate::balance_files::BalanceFileOptions;
-use crate::read_model::{FOLLOWED_MAX, ReadModel};
+use crate::read_model::FOLLOWED_MAX;
 use crate::records::LoadError;
 use crate::store::Part;
 
@@ -31,12 +31,9 @@ impl Engine {
     pub async fn follow_others(&self) -> Result<(), OpenError> {
         let mut following = self.following.lock().await;
         for partition in self.shards.with_role(Role::Absent) {
-            let ShardOptions { fold_name, index, .. } = self.shard_options;
             let part = Part::reading(Arc::clone(&self.store), partition);
-            let (read, extents, keyring) = (part.clone(), Arc::clone(&self.extents), Arc::clone(&self.keyring));
-            let outbox = Arc::clone(&self.outbox_signal);
-            let open = move || ReadModel::following(read, extents, keyring, fold_name, index, outbox);
-            let read_model = spawn_blocking(open).await.expect("opening does not panic")?;
+            let unread = self.unread(&part);
+            let read_model = spawn_blocking(move || unread.followed()).await.expect("opening does not panic")?;
             let context = self.context(self.journal.of(part.tenure()), part, Arc::new(read_model));
             let shard = Shard::open(context, &self.extents, BalanceFileOptions::default()).await?;
             self.shards.put_unless_owned(partition, Role::Follower, shard);

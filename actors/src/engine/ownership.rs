@@ -15,7 +15,6 @@ use crate::actor::ActorContext;
 use crate::extents::HOUSE;
 use crate::journal::Journal;
 use crate::read_model::ReadModel;
-use crate::records::LoadError;
 use crate::store::{Epoch, Part, Partition, Sequence, StoreError};
 
 /// How long a partition that is given up waits for the requests that hold it.
@@ -39,8 +38,8 @@ impl Engine {
     /// how many of its Records of how many were read.
     pub async fn take_up(&self, part: Part, progress: impl Fn(u64, u64) + Send + 'static) -> Result<(), OpenError> {
         let partition = part.partition();
-        let (taken, read) = (part.clone(), self.reader());
-        let opened = spawn_blocking(move || -> Result<_, OpenError> { Ok((taken.head()?, read(taken, progress)?)) });
+        let (taken, unread) = (part.clone(), self.unread(&part));
+        let opened = spawn_blocking(move || -> Result<_, OpenError> { Ok((taken.head()?, unread.opened(progress)?)) });
         let (head, read_model) = opened.await.expect("opening does not panic")?;
         let last_booked_at = Timestamp(head.booked_at_ms.max(0));
         self.clock.follow(self.store.ahead_ms());
@@ -117,24 +116,19 @@ impl Engine {
         self.shards.hold_all()
     }
 
-    /// Opens the read model of a partition; for a thread that may wait.
-    fn reader<P: Fn(u64, u64)>(&self) -> impl FnOnce(Part, P) -> Result<ReadModel, LoadError> + Send + use<P> {
+    /// The read model of a partition, of which nothing was read yet.
+    pub(super) fn unread(&self, part: &Part) -> ReadModel {
         let ShardOptions { fold_name, index, .. } = self.shard_options;
         let (extents, keyring) = (Arc::clone(&self.extents), Arc::clone(&self.keyring));
-        let outbox = Arc::clone(&self.outbox_signal);
-        move |part, progress| ReadModel::open(part, extents, keyring, fold_name, index, outbox, progress)
+        ReadModel::unread(part.clone(), extents, keyring, fold_name, index, Arc::clone(&self.outbox_signal))
     }
 
     /// The shard of a partition that the process does not have: it knows nothing, and what is sent
     /// to it has no outcome.
     pub(super) async fn absent(&self, partition: Partition) -> Result<Arc<Shard>, StoreError> {
-        let ShardOptions { fold_name, index, balance_files, .. } = self.shard_options;
         let part = Part::reading(Arc::clone(&self.store), partition);
-        let (extents, keyring) = (Arc::clone(&self.extents), Arc::clone(&self.keyring));
-        let outbox = Arc::clone(&self.outbox_signal);
-        let read_model = ReadModel::unread(part.clone(), extents, keyring, fold_name, index, outbox);
-        let journal = self.journal.of(part.tenure());
-        Shard::open(self.context(journal, part, Arc::new(read_model)), &self.extents, balance_files).await
+        let (read_model, journal) = (Arc::new(self.unread(&part)), self.journal.of(part.tenure()));
+        Shard::open(self.context(journal, part, read_model), &self.extents, self.shard_options.balance_files).await
     }
 
     pub(super) fn context(&self, journal: Journal, store: Part, read_model: Arc<ReadModel>) -> Arc<ActorContext> {

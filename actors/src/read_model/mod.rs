@@ -18,7 +18,6 @@ mod subscriptions;
 mod waiting;
 
 use std::collections::BTreeMap;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
@@ -59,6 +58,9 @@ const PACKED_AT_ONCE: usize = 8;
 /// How many Records of a block are folded before readers get the locks.
 const RECORDS_AT_ONCE: usize = 64;
 
+/// Prepares a name for search.
+pub type FoldName = fn(&str) -> String;
+
 /// The read model: rows, balances and due times in memory, and the index.
 pub struct ReadModel {
     store: Part,
@@ -67,7 +69,7 @@ pub struct ReadModel {
     share: u64,
     keyring: Arc<Keyring>,
     ids: IdKey,
-    fold_name: fn(&str) -> String,
+    fold_name: FoldName,
     options: IndexOptions,
     /// Replaced while the partition of another process is followed.
     index: RwLock<Arc<Index>>,
@@ -238,17 +240,12 @@ impl ReadModel {
         store: Part,
         extents: Arc<Extents>,
         keyring: Arc<Keyring>,
-        fold_name: fn(&str) -> String,
+        fold_name: FoldName,
         options: IndexOptions,
         outbox: Arc<OutboxSignal>,
         progress: impl Fn(u64, u64),
     ) -> Result<Self, LoadError> {
-        let indexed = store.clone();
-        let index = move |options| Index::open(indexed, options);
-        let read_model = Self::over(store, extents, keyring, fold_name, options, outbox, index)?;
-        read_model.load_pages()?;
-        read_model.catch_up(progress)?;
-        Ok(read_model)
+        Self::unread(store, extents, keyring, fold_name, options, outbox).opened(progress)
     }
 
     /// The read model of a partition that this process does not have: nothing is in it, and nothing
@@ -257,33 +254,16 @@ impl ReadModel {
         store: Part,
         extents: Arc<Extents>,
         keyring: Arc<Keyring>,
-        fold_name: fn(&str) -> String,
+        fold_name: FoldName,
         options: IndexOptions,
         outbox: Arc<OutboxSignal>,
     ) -> Self {
-        let indexed = store.clone();
-        let index = move |options| Ok::<_, Infallible>(Index::unread(indexed, options));
-        match Self::over(store, extents, keyring, fold_name, options, outbox, index) {
-            Ok(read_model) => read_model,
-            Err(never) => match never {},
-        }
-    }
-
-    fn over<E>(
-        store: Part,
-        extents: Arc<Extents>,
-        keyring: Arc<Keyring>,
-        fold_name: fn(&str) -> String,
-        options: IndexOptions,
-        outbox: Arc<OutboxSignal>,
-        index: impl FnOnce(IndexOptions) -> Result<Index, E>,
-    ) -> Result<Self, E> {
         let share = u64::from(extents.partitions());
         let places = Places::new(extents, store.partition());
         let options = options.shared_by(share);
-        Ok(Self {
+        Self {
             options,
-            index: RwLock::new(Arc::new(index(options)?)),
+            index: RwLock::new(Arc::new(Index::unread(store.clone(), options))),
             store,
             ids: keyring.id_key(),
             keyring,
@@ -300,25 +280,28 @@ impl ReadModel {
             minutes: Mutex::default(),
             published: AtomicU64::new(0),
             latest_ms: AtomicI64::new(i64::MIN),
-        })
+        }
     }
 
-    /// The read model of a partition that another process writes, as of now: see
+    /// The same once it was read, for the process that writes the partition: see
+    /// [`ReadModel::open`].
+    pub(crate) fn opened(self, progress: impl Fn(u64, u64)) -> Result<Self, LoadError> {
+        let index = Index::open(self.store.clone(), self.options)?;
+        self.read_with(index, progress)
+    }
+
+    /// The same as of now, for a process that reads what another one writes: see
     /// [`ReadModel::follow`].
-    pub(crate) fn following(
-        store: Part,
-        extents: Arc<Extents>,
-        keyring: Arc<Keyring>,
-        fold_name: fn(&str) -> String,
-        options: IndexOptions,
-        outbox: Arc<OutboxSignal>,
-    ) -> Result<Self, LoadError> {
-        let indexed = store.clone();
-        let index = move |options| Index::following(indexed, options);
-        let read_model = Self::over(store, extents, keyring, fold_name, options, outbox, index)?;
-        read_model.load_pages()?;
-        read_model.catch_up(|_, _| ())?;
-        Ok(read_model)
+    pub(crate) fn followed(self) -> Result<Self, LoadError> {
+        let index = Index::following(self.store.clone(), self.options)?;
+        self.read_with(index, |_, _| ())
+    }
+
+    fn read_with(self, index: Index, progress: impl Fn(u64, u64)) -> Result<Self, LoadError> {
+        *self.index.write() = Arc::new(index);
+        self.load_pages()?;
+        self.catch_up(progress)?;
+        Ok(self)
     }
 
     /// Folds what another process has written since, through its head.
