@@ -4,7 +4,9 @@
 //! - **Live** is a node whose beat was seen to move, until it has stood still for the takeover time
 //!   between looks without gaps, in which this node's own beat moved. From then on it is *gone*.
 //!   A node that was just seen first is neither: nothing is handed to it, and nothing that should
-//!   be its is taken by others, until it has moved or is gone.
+//!   be its is taken by others, until it has moved or is gone. Nobody waits for one whose last beat
+//!   was a takeover time ago by the database's clock, so a node that starts beside rows of the dead
+//!   places partitions as the others do.
 //! - **Candidates** for a partition are the nodes that are not gone and not leaving. Rendezvous
 //!   hashing says which of them should have it. An address at which processes start and end, and
 //!   none ever lives, is no candidate after a takeover time.
@@ -203,7 +205,7 @@ impl Placement {
         let is_there = match self.life(&node.process) {
             _ if node.process == self.me => true,
             Life::Live => true,
-            Life::Unknown => is_awaited(),
+            Life::Unknown => node.silent_ms < self.takeover_ms && is_awaited(),
             Life::Gone => false,
         };
         is_there && !node.is_leaving
@@ -375,6 +377,19 @@ mod tests {
         }
         assert_eq!(look(10_000, true), (vec![take(mine, None), take(others, None)], Some(HERE.to_owned())));
         assert_eq!(look(12_000, false).0, [], "its own beats fail");
+    }
+
+    /// Else it would take what a third node is about to be given.
+    #[test]
+    fn a_node_that_starts_does_not_wait_for_one_that_is_silent_for_long() {
+        let others = partitions_of(THERE).next().unwrap();
+        for (silent_ms, desired) in [(9_999, THERE), (10_000, HERE)] {
+            let mut placement = Placement::new("me".into(), T);
+            let mut nodes = vec![node("me", Some(HERE), 1), node("other", Some(THERE), 1)];
+            nodes[1].silent_ms = silent_ms;
+            placement.step(&Picture { nodes, partitions: vec![seen(others, None)] }, 0, true);
+            assert_eq!(placement.desired(others), Some(desired), "{silent_ms}");
+        }
     }
 
     #[test]
