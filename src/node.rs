@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::{JoinSet, spawn_blocking};
 
-use crate::http::idempotency::opening_fingerprint;
+use crate::http::idempotency::opening_key;
 use crate::peers::{Held, Hold, Owner, Owners};
 use crate::store;
 
@@ -116,6 +116,10 @@ impl Node {
         let (store, all) = (Arc::clone(&self.store), self.engine.extents().all());
         let seen = spawn_blocking(move || Ok((store.picture()?.with_all(all), now_ms(), store.is_current())));
         let (picture, at_ms, is_current) = seen.await.expect("a store does not panic")?;
+        if picture.partitions.len() > self.engine.extents().all().count() {
+            tracing::error!("partitions were added to this store: the process ends, to start again with them");
+            self.fail();
+        }
         self.look_for_twins(&picture);
         Ok(self.placement.lock().step(&picture, at_ms, is_current))
     }
@@ -179,10 +183,14 @@ impl Node {
             }
             Err(error) => {
                 tracing::error!(%error, partition = partition.0, "a partition can't be served: the process ends");
-                self.has_failed.store(true, Ordering::Release);
-                self.failed.notify_waiters();
+                self.fail();
             }
         }
+    }
+
+    fn fail(&self) {
+        self.has_failed.store(true, Ordering::Release);
+        self.failed.notify_waiters();
     }
 
     async fn take_up(&self, part: Part) -> Result<(), OpenError> {
@@ -291,8 +299,7 @@ impl Owners for Node {
     }
 
     fn partition_for_new(&self, key: Option<&str>) -> Partition {
-        let fingerprint = key.map(|key| opening_fingerprint(&self.engine, key.as_bytes()));
-        self.engine.opening_partition(fingerprint)
+        self.engine.opening_partition(key.map(|key| opening_key(&self.engine, key.as_bytes())))
     }
 
     fn owner(&self, partition: Partition) -> Owner {
