@@ -10,7 +10,7 @@
 //! - `commit.rs`: the commit of a block, and the change of a partition's owner.
 //! - `lease.rs`: how a process knows that it still owns its partitions.
 //! - `nodes.rs`: the processes and partitions of a database, as seen at once.
-//! - `reading.rs`: Records and blocks.
+//! - `reading.rs`, `recent.rs`: Records and blocks; the last blocks of this process, in memory.
 //! - `state_area.rs`, `files.rs`: what is kept beside the journal.
 //!
 //! **Architecture Invariant:** only this folder names the database's library.
@@ -22,6 +22,7 @@ mod lease;
 mod link;
 mod nodes;
 mod reading;
+mod recent;
 mod schema;
 mod state_area;
 #[cfg(test)]
@@ -41,6 +42,7 @@ use self::commit::CommitTroubles;
 use self::lease::Lease;
 use self::link::{Connector, Line, Link};
 use self::reading::Blocks;
+use self::recent::RecentBlocks;
 use self::state_area::{Area, StateWrites};
 use super::{
     Block, Durability, Epoch, Head, KeyAndValue, Landed, Monitor, Partition, Sequence, Store, StoreError, StoredRecord,
@@ -111,6 +113,7 @@ struct StoreParts {
     /// Held while a file is written.
     filing: Mutex<()>,
     waiting: StateWrites,
+    recent: Mutex<RecentBlocks>,
     monitor: Arc<Monitor>,
     /// How long work is tried that need not succeed.
     patience: Duration,
@@ -176,6 +179,7 @@ impl PostgresStore {
             beats: Line::new(&beats),
             filing: Mutex::default(),
             waiting: StateWrites::default(),
+            recent: Mutex::default(),
             monitor: Arc::new(Monitor::of_server()),
             patience,
         };
@@ -389,9 +393,15 @@ impl Store for PostgresStore {
         // What this process gave up it writes no more, also while nobody else has it.
         let admitted: Vec<_> = blocks.iter().map(|(tenure, block)| (self.parts.held(*tenure), *block)).collect();
         let landed = self.parts.wait_for_commit(commit::append(commits, troubles, &admitted))?;
-        for ((tenure, _), _) in blocks.iter().zip(&landed).filter(|(_, landed)| **landed == Landed::Fenced) {
-            troubles.fenced.fetch_add(1, Ordering::Relaxed);
-            self.parts.fenced(*tenure);
+        for ((tenure, block), landed) in blocks.iter().zip(&landed) {
+            match landed {
+                Landed::Durable(_) => self.parts.recent.lock().note(block),
+                Landed::Fenced => {
+                    troubles.fenced.fetch_add(1, Ordering::Relaxed);
+                    self.parts.fenced(*tenure);
+                }
+                Landed::Unknown => {}
+            }
         }
         Ok(landed)
     }

@@ -35,6 +35,24 @@ impl PostgresStore {
         partition: Partition,
         sequences: &[Sequence],
     ) -> Result<Vec<Option<StoredRecord>>, StoreError> {
+        let mut found: Vec<_> = {
+            let recent = self.parts.recent.lock();
+            sequences.iter().map(|sequence| recent.record(partition, *sequence)).collect()
+        };
+        let missing = || sequences.iter().zip(&found).enumerate().filter(|(_, (_, found))| found.is_none());
+        let (places, lacking): (Vec<usize>, Vec<Sequence>) = missing().map(|(place, (at, _))| (place, *at)).unzip();
+        if !lacking.is_empty() {
+            let read = self.records_in_database(partition, &lacking)?;
+            places.into_iter().zip(read).for_each(|(place, record)| found[place] = record);
+        }
+        Ok(found)
+    }
+
+    fn records_in_database(
+        &self,
+        partition: Partition,
+        sequences: &[Sequence],
+    ) -> Result<Vec<Option<StoredRecord>>, StoreError> {
         let bound = |at, index| Key { partition, at, index }.to_bytes();
         let low: Vec<_> = sequences.iter().map(|at| bound(*at, 0)).collect();
         let high: Vec<_> = sequences.iter().map(|at| bound(*at, u32::MAX)).collect();
