@@ -2,7 +2,8 @@
 //! it.
 //!
 //! A charge's amount is the element: no other charge of its merchant has it, so that a charge is
-//! known in every list and statement, also one that got no answer.
+//! known in every list and statement, also one that got no answer. One in ten is asked for without
+//! an idempotency key: what is carried out twice stands in the lists twice.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -166,6 +167,8 @@ struct Charge {
 struct Ask {
     merchant: usize,
     element: Element,
+    /// Its idempotency key is the element, if it has one.
+    has_key: bool,
     path: &'static str,
     body: Value,
 }
@@ -340,7 +343,11 @@ impl Recorder {
     async fn send(&self, address: &str, ask: &Ask) -> Reply {
         let request = self.client.post(format!("{address}{}", ask.path)).json(&ask.body);
         let request = request.bearer_auth(&self.merchants[ask.merchant].api_key);
-        let response = match request.header("Idempotency-Key", ask.element.to_string()).send().await {
+        let request = match ask.has_key {
+            true => request.header("Idempotency-Key", ask.element.to_string()),
+            false => request,
+        };
+        let response = match request.send().await {
             Ok(response) => response,
             // Nothing was sent.
             Err(error) if error.is_connect() => return Reply::Refused(error.to_string()),
@@ -415,11 +422,12 @@ impl Recorder {
         }
     }
 
-    /// Asks again, with their keys, for all that is still unknown; then whether what was pending
-    /// was captured. Some answers that were given are asked for once more. Then all lists are read.
+    /// Asks again, with their keys, for all that is still unknown, and looks into the lists for what
+    /// has no key; then whether what was pending was captured. Some answers that were given are
+    /// asked for once more. Then all lists are read.
     async fn settle(&self, server: &Server) -> Result<(), String> {
         let charges = locked(&self.log).charges.clone();
-        for (place, charge) in charges.iter().enumerate() {
+        for (place, charge) in charges.iter().enumerate().filter(|(_, charge)| charge.ask.has_key) {
             let is_unknown = locked(&self.log).outcome(charge.listed) == Outcome::Unknown;
             if is_unknown || (place.is_multiple_of(7) && charge.answer.is_some()) {
                 let (answer, sequence) = patiently(|| self.answer_again(server, &charge.ask)).await?;
@@ -427,6 +435,11 @@ impl Recorder {
                 locked(&self.log).note_answer(place, answer, sequence, now);
             }
         }
+        for (place, merchant) in self.merchants.iter().enumerate() {
+            self.read_all(server, place, |page| merchant.charges_path(page, PER_PAGE_MAX)).await?;
+        }
+        let now = self.now();
+        locked(&self.log).look_for_those_without_key(now);
         // A charge whose acquirer was being asked is found by the reconciliation, 60 seconds later.
         patiently(|| async {
             operate(&self.client, server, "/ops/sandbox/clock", &json!({"advance_seconds": 61})).await
@@ -634,7 +647,7 @@ impl Merchant {
     }
 
     /// Of ten charges one is by PIX, one by a card that is declined, one has splits that reach its
-    /// total; the others are captured.
+    /// total; the others are captured. One of these has no idempotency key.
     fn next_ask(&self, merchant: usize) -> Ask {
         let element = self.next.fetch_add(1, Ordering::Relaxed);
         let (path, body) = match element % 10 {
@@ -654,7 +667,7 @@ impl Merchant {
                 ("/api/card", body)
             }
         };
-        Ask { merchant, element, path, body }
+        Ask { merchant, element, has_key: element % 10 != 3, path, body }
     }
 }
 
@@ -723,6 +736,26 @@ impl Log {
         self.charges[place].answer.get_or_insert(answer);
     }
 
+    /// Decides about charges that were asked for without a key, and got no answer: they are in the
+    /// lists that were read, or never will be.
+    fn look_for_those_without_key(&mut self, now: Nanos) {
+        for place in 0..self.charges.len() {
+            let Charge { ask, listed, .. } = self.charges[place].clone();
+            if ask.has_key || self.outcome(listed) != Outcome::Unknown {
+                continue;
+            }
+            let names = self.history.lists[self.history.operations[listed].list].names.get(&ask.element);
+            match names.and_then(|names| names.first().cloned()) {
+                Some(txid) => {
+                    self.decide(listed, Outcome::Acknowledged, now);
+                    let answer = Answer { status: StatusCode::CREATED, txid, state: String::new() };
+                    self.charges[place].answer = Some(answer);
+                }
+                None => self.note_answer(place, None, None, now),
+            }
+        }
+    }
+
     /// The id of some charge of a merchant that was acknowledged.
     fn known_charge(&self, merchant: usize, chance: &mut Chance) -> Option<String> {
         let recent = self.charges.iter().rev().filter(|charge| charge.ask.merchant == merchant);
@@ -759,10 +792,7 @@ impl Log {
                     .iter()
                     .map(|name| amount(&body["balance"][*name]))
                     .sum();
-                if money % SPLIT != 0 {
-                    self.strange.push(format!("{path}: the recipient has {money}"));
-                }
-                self.note(at, of.sales, What::Read(Told::Length((money / SPLIT) as u64)));
+                self.note_money(of, at, path, money);
             }
         }
     }
@@ -800,6 +830,16 @@ impl Log {
         }
     }
 
+    /// What a recipient has tells how long the list of sales is.
+    fn note_money(&mut self, of: &Merchant, at: (usize, Nanos, Nanos), path: &str, money: i64) {
+        match u64::try_from(money / SPLIT) {
+            Ok(length) if money % SPLIT == 0 => {
+                self.note(at, of.sales, What::Read(Told::Length(length)));
+            }
+            _ => self.strange.push(format!("{path}: the recipient has {money}")),
+        }
+    }
+
     /// The newest charges of all merchants: of each it is a read of the end of its list.
     fn note_newest(&mut self, merchants: &[Merchant], at: (usize, Nanos, Nanos), body: &Value) {
         let items: Vec<&Value> = body["items"].as_array().into_iter().flatten().rev().collect();
@@ -817,10 +857,7 @@ impl Log {
         let accounts = body["accounts"].as_array().into_iter().flatten();
         let money = accounts.filter(|row| row["account"].as_str().is_some_and(|name| name.starts_with("Assets:")));
         let money: i64 = money.map(|row| row["balance"].as_i64().unwrap_or_default()).sum();
-        if money % SPLIT != 0 {
-            self.strange.push(format!("{path}: the recipient has {money}"));
-        }
-        self.note(at, of.sales, What::Read(Told::Length((money / SPLIT) as u64)));
+        self.note_money(of, at, path, money);
         self.note_trial_balance(at, body);
     }
 
