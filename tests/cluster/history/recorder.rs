@@ -422,8 +422,8 @@ impl Recorder {
         }
     }
 
-    /// Asks again, with their keys, for all that is still unknown, and looks into the lists for what
-    /// has no key; then whether what was pending was captured. Some answers that were given are
+    /// Asks again, with their keys, for all that is still unknown, and looks for the others in the
+    /// lists; then whether what was pending was captured. Some answers that were given are
     /// asked for once more. Then all lists are read.
     async fn settle(&self, server: &Server) -> Result<(), String> {
         let charges = locked(&self.log).charges.clone();
