@@ -30,14 +30,14 @@ enum NodeFault {
 }
 
 /// Faults of a run without `CENTAVO_TAKEOVERS`: the first ones.
-const ROUNDS: u64 = 5;
+const ROUNDS: u64 = 4;
 
 const FAULTS_OF_NODES: [NodeFault; 13] = [
-    NodeFault::Paused,
-    NodeFault::HardToReach(Traffic::LosesAnswers),
-    NodeFault::Killed,
     NodeFault::Separated(Traffic::LosesAnswers),
+    NodeFault::HardToReach(Traffic::LosesAnswers),
+    NodeFault::Paused,
     NodeFault::EndsAndStarts,
+    NodeFault::Killed,
     NodeFault::HardToReach(Traffic::IsCut),
     NodeFault::DatabaseRestarts,
     NodeFault::Separated(Traffic::IsCut),
