@@ -5,6 +5,7 @@
 //! `CENTAVO_TAKEOVER_SEED` decides about the moments.
 
 mod databases;
+mod nodes;
 
 use super::*;
 use crate::history::recorder::{Addresses, Recorder, captures, must_balance};

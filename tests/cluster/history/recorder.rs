@@ -2,7 +2,8 @@
 //! it.
 //!
 //! A charge's amount is the element: no other charge of its merchant has it, so that a charge is
-//! known in every list and statement, also one that got no answer.
+//! known in every list and statement, also one that got no answer. One in ten is asked for without
+//! an idempotency key: what is carried out twice stands in the lists twice.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,12 +19,13 @@ use testkit::callers::operate;
 use testkit::server::{OPS_TOKEN, Server};
 use tokio::task::JoinHandle;
 
-use super::checker::{Fault, faults, unsettled};
+use super::checker::{Fault, elements_by_place, faults, unsettled};
 use super::{Element, History, NEVER, Nanos, Operation, Outcome, THE_END, Told, What, edn};
 
 /// How long a client waits for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
-/// How long a client waits after its charge, after what it read, and after no answer.
+/// How long a client waits after its charge or as an operator, after what it read, and after no
+/// answer.
 const PAUSE: Duration = Duration::from_millis(40);
 const PAUSE_OF_READERS: Duration = Duration::from_millis(4);
 const PAUSE_AFTER_FAILURE: Duration = Duration::from_millis(50);
@@ -40,27 +42,46 @@ const PER_PAGE_MAX: u64 = 100;
 /// Addresses of the servers that clients know: those that serve, and those that did and may not
 /// know better.
 #[derive(Clone, Default)]
-pub(crate) struct Addresses(Arc<Mutex<Vec<String>>>);
+pub(crate) struct Addresses(Arc<Mutex<Vec<Address>>>);
+
+/// Of the merchants' and of the operators' listener.
+#[derive(Clone, Default)]
+struct Address {
+    public: String,
+    operations: String,
+}
 
 impl Addresses {
     pub(crate) fn add(&self, server: &Server) {
-        locked(&self.0).push(server.public.clone());
+        let address = Address { public: server.public.clone(), operations: server.operations.clone() };
+        locked(&self.0).push(address);
     }
 
     pub(crate) fn remove(&self, server: &Server) {
-        locked(&self.0).retain(|address| *address != server.public);
+        locked(&self.0).retain(|address| address.public != server.public);
+    }
+
+    /// Clients that lag behind ask this one from now on.
+    pub(crate) fn put_first(&self, server: &Server) {
+        locked(&self.0).sort_by_key(|address| address.public != server.public);
     }
 
     /// The one that has been known for longest.
-    fn oldest(&self) -> Option<String> {
+    fn oldest(&self) -> Option<Address> {
         locked(&self.0).first().cloned()
     }
 
     /// The address after another one.
-    fn next(&self, before: &str) -> Option<String> {
+    fn next(&self, before: &Address) -> Option<Address> {
         let known = locked(&self.0);
-        let place = known.iter().position(|address| address == before).map_or(0, |place| place + 1);
+        let place = known.iter().position(|address| address.public == before.public).map_or(0, |place| place + 1);
         known.get(place).or_else(|| known.first()).cloned()
+    }
+
+    fn any(&self, chance: &mut Chance) -> Option<Address> {
+        let known = locked(&self.0);
+        let place = chance.below(known.len().max(1) as u64) as usize;
+        known.get(place).cloned()
     }
 }
 
@@ -72,10 +93,13 @@ enum Role {
     /// Reads the balance of the quiet merchant from the server that has served for longest, until
     /// that has ended: it does not hear of a successor.
     Lags,
+    /// Reads, as an operator, what is about all merchants.
+    Operates,
 }
 
-/// Clients that lag behind.
+/// Clients that lag behind, and operators, where several servers serve.
 const LAGGING: usize = 2;
+const OPERATORS: usize = 2;
 
 /// Merchants, their charges, and the history of both.
 #[derive(Clone)]
@@ -87,10 +111,13 @@ pub(crate) struct Recorder {
     /// Nobody charges for the last of them before [`Recorder::must_go_on`]. So a server that fails
     /// has nothing under way for it, and could answer from its memory.
     is_quiet: Arc<AtomicBool>,
+    /// All servers serve at once: clients ask any of them, and there are operators.
+    any_serves: bool,
     log: Arc<Mutex<Log>>,
 }
 
 struct Merchant {
+    id: String,
     api_key: String,
     recipient: String,
     /// Places of its lists.
@@ -107,6 +134,23 @@ struct Log {
     strange: Vec<String>,
     /// When something was done to the servers.
     marks: Vec<Nanos>,
+    /// The newest elements of lists, without their number.
+    tails: Vec<Tail>,
+    cuts: Vec<CutRead>,
+}
+
+/// A read that shows the last elements of a list, and not how long it is.
+struct Tail {
+    at: (usize, Nanos, Nanos),
+    list: usize,
+    elements: Vec<Element>,
+}
+
+/// A read that says up to which Record of each partition it counts.
+struct CutRead {
+    invoked: Nanos,
+    completed: Nanos,
+    cut: BTreeMap<String, u64>,
 }
 
 /// A charge that was asked for.
@@ -123,6 +167,8 @@ struct Charge {
 struct Ask {
     merchant: usize,
     element: Element,
+    /// Its idempotency key is the element, if it has one.
+    has_key: bool,
     path: &'static str,
     body: Value,
 }
@@ -150,24 +196,52 @@ fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 impl Recorder {
     /// Opens merchants, each with a recipient, and an empty history.
     pub(crate) async fn open(server: &Server, addresses: &Addresses, merchants: usize) -> Result<Self, String> {
+        Self::open_at(&[server], addresses, merchants).await
+    }
+
+    /// The same over servers that all serve: merchants are opened at one after the other.
+    pub(crate) async fn open_at(servers: &[&Server], addresses: &Addresses, merchants: usize) -> Result<Self, String> {
         let client = Client::builder().no_proxy().timeout(ANSWER_MAX).build().map_err(|error| error.to_string())?;
         let mut log = Log::default();
         let mut opened = Vec::new();
         for number in 0..merchants {
             let (charges, sales) = (format!("charges of merchant {number}"), format!("sales of merchant {number}"));
             let (charges, sales) = (log.history.add_list(charges), log.history.add_list(sales));
+            let server = servers[number % servers.len()];
             opened.push(patiently(|| Merchant::open(&client, server, charges, sales)).await?);
         }
         let log = Arc::new(Mutex::new(log));
         let (begun, addresses) = (Instant::now(), addresses.clone());
         let is_quiet = Arc::new(AtomicBool::new(true));
-        Ok(Self { client, begun, addresses, merchants: Arc::new(opened), is_quiet, log })
+        let any_serves = servers.len() > 1;
+        Ok(Self { client, begun, addresses, merchants: Arc::new(opened), is_quiet, any_serves, log })
+    }
+
+    /// Charges once for the quiet merchant. Gives the partition of its Record.
+    pub(crate) async fn partition_of_quiet(&self, server: &Server) -> Result<u64, String> {
+        let quiet = self.merchants.len() - 1;
+        let address = Address { public: server.public.clone(), operations: server.operations.clone() };
+        patiently(|| async {
+            match self.charge(THE_END, &address, quiet).await {
+                true => Ok(()),
+                false => Err("no charge".to_owned()),
+            }
+        })
+        .await?;
+        let url = format!("{}/ops/charges", server.operations);
+        let response = self.client.get(url).bearer_auth(OPS_TOKEN).send().await.map_err(|error| error.to_string())?;
+        let newest: Value = response.json().await.map_err(|error| error.to_string())?;
+        let items = newest["items"].as_array().into_iter().flatten();
+        let of_quiet = items.clone().find(|charge| charge["merchant_id"] == self.merchants[quiet].id.as_str());
+        of_quiet.and_then(|charge| charge["partition"].as_u64()).ok_or_else(|| format!("{newest}"))
     }
 
     /// Lets clients charge and read until something has happened.
     pub(crate) async fn during<T>(&self, writers: usize, readers: usize, event: impl Future<Output = T>) -> T {
         let ending = Arc::new(AtomicBool::new(false));
-        let roles = [(Role::Charges, writers), (Role::Reads, readers), (Role::Lags, LAGGING)];
+        let operators = if self.any_serves { OPERATORS } else { 0 };
+        let roles =
+            [(Role::Charges, writers), (Role::Reads, readers), (Role::Lags, LAGGING), (Role::Operates, operators)];
         let roles = roles.into_iter().flat_map(|(role, count)| std::iter::repeat_n(role, count));
         let clients: Vec<JoinHandle<()>> = roles
             .enumerate()
@@ -224,38 +298,42 @@ impl Recorder {
 
     async fn act(&self, client: usize, role: Role, ending: &AtomicBool) {
         let mut chance = Chance(client as u64 * 7_919 + self.now());
-        let mut address = String::new();
+        let mut address = Address::default();
         while !ending.load(Ordering::Acquire) {
-            if address.is_empty() {
-                address = self.addresses.next("").unwrap_or_default();
+            if address.public.is_empty() {
+                address = self.addresses.next(&address).unwrap_or_default();
+            }
+            if self.any_serves && role != Role::Lags {
+                address = self.addresses.any(&mut chance).unwrap_or_default();
             }
             let quiet = self.merchants.len() - 1;
             let charged = quiet + usize::from(!self.is_quiet.load(Ordering::Acquire));
             let merchant = match role {
                 Role::Charges => chance.below(charged as u64) as usize,
-                Role::Reads => chance.below(self.merchants.len() as u64) as usize,
+                Role::Reads | Role::Operates => chance.below(self.merchants.len() as u64) as usize,
                 Role::Lags => quiet,
             };
             let is_answered = match role {
                 Role::Charges => self.charge(client, &address, merchant).await,
                 Role::Reads => self.read(client, &address, merchant, &mut chance).await,
-                Role::Lags => self.look(client, &address, merchant, "/api/balance").await.is_some(),
+                Role::Lags => self.look(client, &address.public, merchant, "/api/balance").await.is_some(),
+                Role::Operates => self.operate(client, &address, merchant, &mut chance).await,
             };
             if role == Role::Lags {
                 address = self.addresses.oldest().unwrap_or_default();
             } else if !is_answered {
                 address = self.addresses.next(&address).unwrap_or_default();
             }
-            let pause = if role == Role::Charges { PAUSE } else { PAUSE_OF_READERS };
+            let pause = if matches!(role, Role::Charges | Role::Operates) { PAUSE } else { PAUSE_OF_READERS };
             tokio::time::sleep(if is_answered { pause } else { PAUSE_AFTER_FAILURE }).await;
         }
     }
 
     /// Charges once; false when there was no clear answer.
-    async fn charge(&self, client: usize, address: &str, merchant: usize) -> bool {
+    async fn charge(&self, client: usize, address: &Address, merchant: usize) -> bool {
         let ask = self.merchants[merchant].next_ask(merchant);
         let invoked = self.now();
-        let reply = self.send(address, &ask).await;
+        let reply = self.send(&address.public, &ask).await;
         let completed = self.now();
         let is_answered = matches!(reply, Reply::Booked(..));
         locked(&self.log).note_charge(&self.merchants[merchant], client, ask, (invoked, completed), reply);
@@ -265,7 +343,11 @@ impl Recorder {
     async fn send(&self, address: &str, ask: &Ask) -> Reply {
         let request = self.client.post(format!("{address}{}", ask.path)).json(&ask.body);
         let request = request.bearer_auth(&self.merchants[ask.merchant].api_key);
-        let response = match request.header("Idempotency-Key", ask.element.to_string()).send().await {
+        let request = match ask.has_key {
+            true => request.header("Idempotency-Key", ask.element.to_string()),
+            false => request,
+        };
+        let response = match request.send().await {
             Ok(response) => response,
             // Nothing was sent.
             Err(error) if error.is_connect() => return Reply::Refused(error.to_string()),
@@ -275,7 +357,7 @@ impl Recorder {
     }
 
     /// Reads once; false when there was no clear answer.
-    async fn read(&self, client: usize, address: &str, merchant: usize, chance: &mut Chance) -> bool {
+    async fn read(&self, client: usize, address: &Address, merchant: usize, chance: &mut Chance) -> bool {
         let of = &self.merchants[merchant];
         let path = match chance.below(8) {
             0..2 => of.charges_path(1, PER_PAGE),
@@ -286,7 +368,35 @@ impl Recorder {
                 None => return true,
             },
         };
-        self.look(client, address, merchant, &path).await.is_some()
+        self.look(client, &address.public, merchant, &path).await.is_some()
+    }
+
+    /// Reads what is about all merchants once; false when there was no clear answer.
+    async fn operate(&self, client: usize, address: &Address, merchant: usize, chance: &mut Chance) -> bool {
+        let path = match chance.below(4) {
+            0 => "/ops/trial-balance?per_page=1".to_owned(),
+            1 => format!("/ops/trial-balance?ledger=R-{}", self.merchants[merchant].recipient),
+            _ => "/ops/charges?per_page=100".to_owned(),
+        };
+        self.look_over(client, &address.operations, merchant, &path).await.is_some()
+    }
+
+    /// Asks, as an operator, for what is about all merchants, and notes what it says.
+    async fn look_over(&self, client: usize, address: &str, merchant: usize, path: &str) -> Option<()> {
+        let invoked = self.now();
+        let (status, body) = answered(self.client.get(format!("{address}{path}")).bearer_auth(OPS_TOKEN)).await?;
+        let (at, mut log) = ((client, invoked, self.now()), locked(&self.log));
+        match status {
+            StatusCode::OK if path.starts_with("/ops/charges") => log.note_newest(&self.merchants, at, &body),
+            StatusCode::OK if path.contains("ledger=") => log.note_ledger(&self.merchants[merchant], at, path, &body),
+            StatusCode::OK => log.note_trial_balance(at, &body),
+            StatusCode::SERVICE_UNAVAILABLE => return None,
+            _ => {
+                log.strange.push(format!("{path}: {status} {body}"));
+                return None;
+            }
+        }
+        Some(())
     }
 
     /// Asks for a page, a balance or a charge, and notes what it says.
@@ -294,11 +404,7 @@ impl Recorder {
         let of = &self.merchants[merchant];
         let request = self.client.get(format!("{address}{path}")).bearer_auth(&of.api_key);
         let invoked = self.now();
-        let answered = async {
-            let response = request.send().await.ok()?;
-            Some((response.status(), response.json::<Value>().await.ok()?))
-        };
-        let answered = answered.await;
+        let answered = answered(request).await;
         let mut log = locked(&self.log);
         let at = (client, invoked, self.now());
         match answered {
@@ -316,11 +422,12 @@ impl Recorder {
         }
     }
 
-    /// Asks again, with their keys, for all that is still unknown; then whether what was pending
-    /// was captured. Some answers that were given are asked for once more. Then all lists are read.
+    /// Asks again, with their keys, for all that is still unknown, and looks for the others in the
+    /// lists; then whether what was pending was captured. Some answers that were given are
+    /// asked for once more. Then all lists are read.
     async fn settle(&self, server: &Server) -> Result<(), String> {
         let charges = locked(&self.log).charges.clone();
-        for (place, charge) in charges.iter().enumerate() {
+        for (place, charge) in charges.iter().enumerate().filter(|(_, charge)| charge.ask.has_key) {
             let is_unknown = locked(&self.log).outcome(charge.listed) == Outcome::Unknown;
             if is_unknown || (place.is_multiple_of(7) && charge.answer.is_some()) {
                 let (answer, sequence) = patiently(|| self.answer_again(server, &charge.ask)).await?;
@@ -328,6 +435,11 @@ impl Recorder {
                 locked(&self.log).note_answer(place, answer, sequence, now);
             }
         }
+        for (place, merchant) in self.merchants.iter().enumerate() {
+            self.read_all(server, place, |page| merchant.charges_path(page, PER_PAGE_MAX)).await?;
+        }
+        let now = self.now();
+        locked(&self.log).look_for_those_without_key(now);
         // A charge whose acquirer was being asked is found by the reconciliation, 60 seconds later.
         patiently(|| async {
             operate(&self.client, server, "/ops/sandbox/clock", &json!({"advance_seconds": 61})).await
@@ -344,6 +456,13 @@ impl Recorder {
             self.read_all(server, place, |page| merchant.charges_path(page, PER_PAGE_MAX)).await?;
             self.read_all(server, place, |page| merchant.statement_path(page, PER_PAGE_MAX)).await?;
             self.must_see(server, place, "/api/balance").await?;
+            if self.any_serves {
+                let ledger = format!("/ops/trial-balance?ledger=R-{}", merchant.recipient);
+                let seen = || async {
+                    self.look_over(THE_END, &server.operations, place, &ledger).await.ok_or_else(|| ledger.clone())
+                };
+                patiently(seen).await?;
+            }
         }
         Ok(())
     }
@@ -397,7 +516,9 @@ impl Recorder {
 
     /// Judges the history. Gives a summary; an error has the faults, and where the history is.
     fn judge(&self, name: &str) -> Result<String, String> {
-        let log = locked(&self.log);
+        let mut log = locked(&self.log);
+        log.place_tails();
+        log.compare_cuts();
         let mut found: Vec<String> =
             faults(&log.history).iter().chain(&unsettled(&log.history)).map(Fault::to_string).collect();
         found.extend(log.strange.iter().map(|text| format!("Strange: {text}")));
@@ -464,6 +585,12 @@ async fn patiently<T, F: Future<Output = Result<T, String>>>(mut attempt: impl F
     }
 }
 
+/// The status and the body of an answer, if there is one.
+async fn answered(request: reqwest::RequestBuilder) -> Option<(StatusCode, Value)> {
+    let response = request.send().await.ok()?;
+    Some((response.status(), response.json::<Value>().await.ok()?))
+}
+
 async fn reply(response: Response) -> Reply {
     let status = response.status();
     let sequence = response.headers().get("centavo-sequence").and_then(|value| value.to_str().ok()?.parse().ok());
@@ -508,7 +635,7 @@ impl Merchant {
         let recipient: Value = response.json().await.map_err(|error| error.to_string())?;
         let recipient = recipient["id"].as_str().ok_or_else(|| format!("no recipient: {recipient}"))?.to_owned();
         operate(client, server, &format!("/ops/sub-recipients/{recipient}/approve"), &json!({})).await?;
-        Ok(Self { api_key, recipient, charges, sales, next: AtomicU64::new(AMOUNT) })
+        Ok(Self { id: merchant, api_key, recipient, charges, sales, next: AtomicU64::new(AMOUNT) })
     }
 
     fn charges_path(&self, page: u64, per_page: u64) -> String {
@@ -520,7 +647,7 @@ impl Merchant {
     }
 
     /// Of ten charges one is by PIX, one by a card that is declined, one has splits that reach its
-    /// total; the others are captured.
+    /// total; the others are captured. One of these has no idempotency key.
     fn next_ask(&self, merchant: usize) -> Ask {
         let element = self.next.fetch_add(1, Ordering::Relaxed);
         let (path, body) = match element % 10 {
@@ -540,7 +667,7 @@ impl Merchant {
                 ("/api/card", body)
             }
         };
-        Ask { merchant, element, path, body }
+        Ask { merchant, element, has_key: element % 10 != 3, path, body }
     }
 }
 
@@ -609,6 +736,26 @@ impl Log {
         self.charges[place].answer.get_or_insert(answer);
     }
 
+    /// Decides about charges that were asked for without a key, and got no answer: they are in the
+    /// lists that were read, or never will be.
+    fn look_for_those_without_key(&mut self, now: Nanos) {
+        for place in 0..self.charges.len() {
+            let Charge { ask, listed, .. } = self.charges[place].clone();
+            if ask.has_key || self.outcome(listed) != Outcome::Unknown {
+                continue;
+            }
+            let names = self.history.lists[self.history.operations[listed].list].names.get(&ask.element);
+            match names.and_then(|names| names.first().cloned()) {
+                Some(txid) => {
+                    self.decide(listed, Outcome::Acknowledged, now);
+                    let answer = Answer { status: StatusCode::CREATED, txid, state: String::new() };
+                    self.charges[place].answer = Some(answer);
+                }
+                None => self.note_answer(place, None, None, now),
+            }
+        }
+    }
+
     /// The id of some charge of a merchant that was acknowledged.
     fn known_charge(&self, merchant: usize, chance: &mut Chance) -> Option<String> {
         let recent = self.charges.iter().rev().filter(|charge| charge.ask.merchant == merchant);
@@ -645,10 +792,7 @@ impl Log {
                     .iter()
                     .map(|name| amount(&body["balance"][*name]))
                     .sum();
-                if money % SPLIT != 0 {
-                    self.strange.push(format!("{path}: the recipient has {money}"));
-                }
-                self.note(at, of.sales, What::Read(Told::Length((money / SPLIT) as u64)));
+                self.note_money(of, at, path, money);
             }
         }
     }
@@ -684,6 +828,84 @@ impl Log {
         if charge["payment_method"] != "pix" {
             self.note(at, of.sales, What::Read(Told::Has(element, charge["status"] == "CONCLUIDA")));
         }
+    }
+
+    /// What a recipient has tells how long the list of sales is.
+    fn note_money(&mut self, of: &Merchant, at: (usize, Nanos, Nanos), path: &str, money: i64) {
+        match u64::try_from(money / SPLIT) {
+            Ok(length) if money % SPLIT == 0 => {
+                self.note(at, of.sales, What::Read(Told::Length(length)));
+            }
+            _ => self.strange.push(format!("{path}: the recipient has {money}")),
+        }
+    }
+
+    /// The newest charges of all merchants: of each it is a read of the end of its list.
+    fn note_newest(&mut self, merchants: &[Merchant], at: (usize, Nanos, Nanos), body: &Value) {
+        let items: Vec<&Value> = body["items"].as_array().into_iter().flatten().rev().collect();
+        for merchant in merchants {
+            let of_merchant = items.iter().filter(|charge| charge["merchant_id"] == merchant.id.as_str());
+            let elements: Vec<Element> = of_merchant.filter_map(|charge| charge["amount"].as_u64()).collect();
+            if !elements.is_empty() {
+                self.tails.push(Tail { at, list: merchant.charges, elements });
+            }
+        }
+    }
+
+    /// A recipient's ledger: its money is its part of each sale.
+    fn note_ledger(&mut self, of: &Merchant, at: (usize, Nanos, Nanos), path: &str, body: &Value) {
+        let accounts = body["accounts"].as_array().into_iter().flatten();
+        let money = accounts.filter(|row| row["account"].as_str().is_some_and(|name| name.starts_with("Assets:")));
+        let money: i64 = money.map(|row| row["balance"].as_i64().unwrap_or_default()).sum();
+        self.note_money(of, at, path, money);
+        self.note_trial_balance(at, body);
+    }
+
+    fn note_trial_balance(&mut self, (_, invoked, completed): (usize, Nanos, Nanos), body: &Value) {
+        if body["balanced"] != true {
+            self.strange.push(format!("the books do not balance: {body}"));
+        }
+        let cut = body["cut"].as_object().into_iter().flatten();
+        let cut = cut.map(|(partition, last)| (partition.clone(), last.as_u64().unwrap_or_default())).collect();
+        self.cuts.push(CutRead { invoked, completed, cut });
+    }
+
+    /// Says of each end of a list how long the list was, which its last element tells now.
+    fn place_tails(&mut self) {
+        for list in 0..self.history.lists.len() {
+            let places = elements_by_place(&self.history.of_list(list).collect::<Vec<_>>());
+            let places: BTreeMap<Element, u64> = places.into_iter().map(|(place, element)| (element, place)).collect();
+            let tails: Vec<Tail> = self.tails.extract_if(.., |tail| tail.list == list).collect();
+            for Tail { at, elements, .. } in tails {
+                let last = elements[elements.len() - 1];
+                let told = match places.get(&last).map(|place| place + 1) {
+                    Some(length) => {
+                        Told::Page { first: length.saturating_sub(elements.len() as u64), elements, length }
+                    }
+                    None => Told::Has(last, true),
+                };
+                self.note(at, list, What::Read(told));
+            }
+        }
+    }
+
+    /// What a read counted, a later one counts too.
+    fn compare_cuts(&mut self) {
+        let mut found = Vec::new();
+        for later in &self.cuts {
+            for earlier in self.cuts.iter().filter(|earlier| earlier.completed < later.invoked) {
+                let went_back = |partition: &&String| later.cut.get(*partition) < earlier.cut.get(*partition);
+                if let Some(partition) = earlier.cut.keys().find(went_back) {
+                    let (before, after) = (&earlier.cut[partition], later.cut.get(partition));
+                    found.push(format!(
+                        "partition {partition} was read up to {before}, then up to {after:?} (from {} to {})",
+                        earlier.completed, later.invoked
+                    ));
+                }
+            }
+        }
+        self.cuts.clear();
+        self.strange.extend(found);
     }
 
     fn summary(&self) -> String {
