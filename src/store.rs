@@ -210,9 +210,6 @@ pub(crate) async fn connect(
     if wanted > 1 && has == 1 {
         tracing::warn!(wanted, "this store keeps the one partition that it was made with: one process serves it");
     }
-    // Others count on it from now on.
-    let joining = Arc::clone(&store);
-    waiting(move || joining.join()).await?;
     Ok((store, extents))
 }
 

@@ -1,7 +1,9 @@
 //! Requests to the other processes: connections that are used again, the headers of a hop, and what
-//! is known when no answer came.
+//! is known when no answer came. A new connection is used once the other process has answered on it
+//! ([`super::greeting`]).
 
 use std::collections::{HashMap, VecDeque};
+use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -30,6 +32,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
+use super::greeting::{greet, no_handshake};
 use super::measures::PeerMeasures;
 use super::settings::host;
 use crate::http::openapi::Listener;
@@ -40,6 +43,8 @@ use crate::http::trace::RequestContext;
 
 /// How long a connection to another process may take to be made.
 const CONNECT_MAX: Duration = Duration::from_secs(1);
+/// How long the other process may take to tell its name on it.
+const GREETING_MAX: Duration = Duration::from_secs(2);
 /// Most connections to one process at a time; each has one request at a time.
 const CONNECTIONS_MAX: usize = 1_024;
 /// A connection that was unused for this long is not used again. The listener closes it later than
@@ -89,6 +94,11 @@ impl PeerToken {
         mac.update(b"centavo peer token 1");
         let digits: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
         Self(HeaderValue::try_from(digits).expect("hexadecimal digits are allowed in a header"))
+    }
+
+    /// Adds the proof to the headers of a request.
+    pub(super) fn put_in(&self, headers: &mut HeaderMap) {
+        headers.insert(TOKEN, self.0.clone());
     }
 
     /// Whether another process of the installation sends these headers.
@@ -146,7 +156,7 @@ impl Hop {
             Listener::Operators => "operators",
         };
         headers.insert(LISTENER, HeaderValue::from_static(listener));
-        headers.insert(TOKEN, token.0.clone());
+        token.put_in(&mut headers);
         headers.insert(PARTITION, HeaderValue::from(self.partition.0));
         // HTTP/1.0 may leave it out.
         headers.entry(HOST).or_insert(HeaderValue::from_static(""));
@@ -327,7 +337,7 @@ impl PeerClient {
         *request.method_mut() = parts.method.clone();
         *request.uri_mut() = uri;
         *request.headers_mut() = hop.headers(&parts.headers, &self.token);
-        let Some(mut connection) = self.connection(address, &pool).await else { return Sent::Not };
+        let Some(mut connection) = self.connection(address, &pool, deadline).await else { return Sent::Not };
         let answer = tokio::select! {
             biased;
             answer = connection.try_send_request(request) => answer,
@@ -350,7 +360,7 @@ impl PeerClient {
     }
 
     /// A connection that is ready for a request: one that was used before, or a new one.
-    async fn connection(&self, address: &str, pool: &Pool) -> Option<Connection> {
+    async fn connection(&self, address: &str, pool: &Pool, deadline: Instant) -> Option<Connection> {
         while let Some(mut connection) = pool.take() {
             match timeout(CONNECT_MAX, connection.ready()).await {
                 Ok(Ok(())) => return Some(connection),
@@ -358,27 +368,45 @@ impl PeerClient {
                 Err(_) => break,
             }
         }
-        match timeout(CONNECT_MAX, self.connect(address)).await {
-            Ok(Ok(connection)) => Some(connection),
+        match timeout_at(deadline, self.connect(address)).await {
+            Ok(Ok((connection, _process))) => Some(connection),
             Ok(Err(error)) => {
                 pool.note_silence(address, &error);
                 None
             }
             Err(_) => {
-                pool.note_silence(address, &"the connection took too long to be made");
+                pool.note_silence(address, &too_long("no connection was made in time"));
                 None
             }
         }
     }
 
-    async fn connect(&self, address: &str) -> std::io::Result<Connection> {
+    /// The name of the process that answers at an address, on a connection of its own.
+    pub async fn process_at(&self, address: &str) -> io::Result<String> {
+        Ok(self.connect(address).await?.1)
+    }
+
+    /// Makes a connection on which both understand each other, and gives the other's name.
+    async fn connect(&self, address: &str) -> io::Result<(Connection, String)> {
+        let made = timeout(CONNECT_MAX, self.connected(address)).await;
+        let mut connection = made.map_err(|_| too_long("the connection took too long to be made"))??;
+        let greeted = timeout(GREETING_MAX, greet(&mut connection, &self.token)).await;
+        let process = greeted.map_err(|_| too_long("a connection was made, and nobody answers on it"))??;
+        Ok((connection, process))
+    }
+
+    async fn connected(&self, address: &str) -> io::Result<Connection> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let Some(tls) = &self.tls else { return spoken(stream).await };
         let name = host(address).unwrap_or_default().to_owned();
-        let name = ServerName::try_from(name).map_err(std::io::Error::other)?;
-        spoken(TlsConnector::from(tls.client()).connect(name, stream).await?).await
+        let name = ServerName::try_from(name).map_err(io::Error::other)?;
+        spoken(TlsConnector::from(tls.client()).connect(name, stream).await.map_err(no_handshake)?).await
     }
+}
+
+fn too_long(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, what)
 }
 
 #[cfg(test)]
@@ -395,14 +423,19 @@ impl PeerClient {
         self.measures.tries(outcome)
     }
 
+    /// TLS of both sides.
+    pub(super) fn tls(&self) -> Option<Arc<MutualTls>> {
+        self.tls.clone()
+    }
+
     /// How many connections to a process wait for a request.
     pub(super) fn idle(&self, address: &str) -> usize {
         self.pools.lock().get(address).map_or(0, |pool| pool.idle.lock().len())
     }
 }
 
-async fn spoken(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> std::io::Result<Connection> {
-    let (connection, speaking) = http1::handshake(TokioIo::new(stream)).await.map_err(std::io::Error::other)?;
+async fn spoken(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> io::Result<Connection> {
+    let (connection, speaking) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     tokio::spawn(speaking);
     Ok(connection)
 }

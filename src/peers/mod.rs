@@ -9,6 +9,7 @@
 
 pub mod door;
 pub mod forward;
+mod greeting;
 pub mod listener;
 mod measures;
 pub mod others;
