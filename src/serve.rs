@@ -46,9 +46,10 @@ use crate::ops::health;
 use crate::partition_measures::PartitionMeasures;
 use crate::past_books::PastBooks;
 use crate::peers::door::{Door, DoorParts};
-use crate::peers::forward::{PeerClient, PeerToken};
+use crate::peers::forward::PeerClient;
 use crate::peers::listener::Behind;
 use crate::peers::others::OthersOverHttp;
+use crate::peers::token::PeerToken;
 use crate::peers::{self, Owners, PeerMeasures, PeerSettings, PeerTlsFiles};
 use crate::rails::sandbox::Institutions;
 use crate::routes;
@@ -226,7 +227,6 @@ async fn run(
     let app = app(engine, settings, beside, &connections, &measures, &backlog)?;
     let lapsed = is_shared.then(|| lapses(&app.engine));
     let listening = Listening { app: &app, measures, backlog, ending: ending.clone(), lapsed };
-    let public = listen(public, addresses[0])?;
     let merchants = Listener { address: addresses[0], tls: public_tls, connections_max: connections.public };
     let operators = Listener { address: addresses[1], tls: ops_tls, connections_max: connections.operations };
     warn_of(has_rail, [&merchants, &operators]);
@@ -235,11 +235,8 @@ async fn run(
     // Operators are few, and they are needed most when there is much to do.
     let of_operators = listening.behind(Side::Operators, routes::operations(&app), door.as_ref(), Shedding::none())?;
     let both = [of_merchants.clone(), of_operators.clone()];
-    let client = peering.as_ref().map(|peering| Arc::clone(&peering.client));
-    let (peers, of_peers) = listening.serve_peers(peering, connections.operations, both)?.unzip();
-    if let Some((node, client)) = node.as_ref().zip(client) {
-        node.join(&client).await?;
-    }
+    let (peers, of_peers) = listening.serve_peers(peering, connections.operations, both).await?.unzip();
+    let public = listen(public, addresses[0])?;
     let (public, merchants) = listening.serve(public, merchants, of_merchants)?;
     drop(starting);
     let (operations, operators) = listening.serve(operations, operators, of_operators)?;
@@ -490,14 +487,15 @@ impl Listening<'_> {
         Ok((address, tokio::spawn(server::run(listener, served, self.ending.clone(), limits))))
     }
 
-    /// Serves the other processes, if there are any, with the routes of both listeners.
-    fn serve_peers(
+    /// Serves the other processes, if there are any, with the routes of both listeners, and joins
+    /// them.
+    async fn serve_peers(
         &self,
         peering: Option<Peering>,
         connections_max: usize,
         [merchants, operators]: [Behind; 2],
     ) -> Result<Option<(SocketAddr, JoinHandle<server::Drained>)>, StartError> {
-        let Some(Peering { listen, socket, token, tls, .. }) = peering else { return Ok(None) };
+        let Some(Peering { listen, socket, token, tls, client, .. }) = peering else { return Ok(None) };
         let failed = |source| StartError::Listen { variable: PEER_LISTEN_VARIABLE, address: listen, source };
         let listener = self::listen(socket, (PEER_LISTEN_VARIABLE, listen))?;
         let address = listener.local_addr().map_err(failed)?;
@@ -506,7 +504,11 @@ impl Listening<'_> {
         let (backlog, tls) = (Arc::clone(&self.backlog), tls.map(|tls| Arc::clone(&tls.server)));
         let served = server::Served { router, middleware: None, backlog, tls };
         let limits = peers::listener::limits(connections_max);
-        Ok(Some((address, tokio::spawn(server::run(listener, served, self.ending.clone(), limits)))))
+        let serving = tokio::spawn(server::run(listener, served, self.ending.clone(), limits));
+        if let Some(node) = &self.app.node {
+            node.join(&client).await?;
+        }
+        Ok(Some((address, serving)))
     }
 }
 

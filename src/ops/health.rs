@@ -57,8 +57,9 @@ pub fn readiness(app: &App) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Routes of a process that does not serve yet: it reads the journal, waits for the process that has
-/// the database, or waits to join the other nodes. It lives, is not ready, and has no metrics yet.
+/// Routes of a process that does not serve yet: it reads the journal, waits for the process that
+/// has the database, or waits to join the other nodes. It lives, is not ready, and has no metrics
+/// yet.
 pub fn starting() -> Router {
     let not_ready = || async {
         let detail = "The data is being opened, another process serves it, or this node has not joined the others.";

@@ -17,14 +17,11 @@ use axum::http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderMap, He
 use axum::http::header::{TRANSFER_ENCODING, UPGRADE};
 use axum::http::request::Parts;
 use axum::http::{Extensions, Request, Response, StatusCode, Uri};
-use hmac::{Hmac, KeyInit, Mac};
 use http_body_util::Full;
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use sha2::Sha256;
-use subtle::ConstantTimeEq;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -35,6 +32,7 @@ use tokio_rustls::rustls::pki_types::ServerName;
 use super::greeting::{greet, no_handshake};
 use super::measures::PeerMeasures;
 use super::settings::host;
+use super::token::{PeerToken, TOKEN};
 use crate::http::openapi::Listener;
 use crate::http::server::{OverTls, Peer};
 use crate::http::session::LentSession;
@@ -59,8 +57,6 @@ const PARTITION: HeaderName = HeaderName::from_static("centavo-needs-partition")
 const CALLER: HeaderName = HeaderName::from_static("centavo-caller");
 /// There where the request came over TLS.
 const OVER_TLS: HeaderName = HeaderName::from_static("centavo-over-tls");
-/// Proof that another process of the installation sends.
-const TOKEN: HeaderName = HeaderName::from_static("centavo-peer-token");
 /// The session of an operator, both ways.
 const SESSION: HeaderName = HeaderName::from_static("centavo-session");
 /// All headers that only the processes of an installation send each other.
@@ -82,32 +78,6 @@ const OF_THE_CONNECTION: [HeaderName; 9] = [
     TRANSFER_ENCODING,
     UPGRADE,
 ];
-
-/// Token by which the processes of an installation know each other: made of their master key.
-#[derive(Clone)]
-pub struct PeerToken(HeaderValue);
-
-impl PeerToken {
-    /// The token of a master key: HMAC-SHA256 in hexadecimal digits.
-    pub fn of(master_key: &[u8; 32]) -> Self {
-        let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(master_key).expect("HMAC takes any key");
-        mac.update(b"centavo peer token 1");
-        let digits: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-        Self(HeaderValue::try_from(digits).expect("hexadecimal digits are allowed in a header"))
-    }
-
-    /// Adds the proof to the headers of a request.
-    pub(super) fn put_in(&self, headers: &mut HeaderMap) {
-        headers.insert(TOKEN, self.0.clone());
-    }
-
-    /// Whether another process of the installation sends these headers.
-    pub(super) fn opens(&self, headers: &HeaderMap) -> bool {
-        let mut sent = headers.get_all(TOKEN).iter();
-        let (Some(sent), None) = (sent.next(), sent.next()) else { return false };
-        sent.as_bytes().ct_eq(self.0.as_bytes()).into()
-    }
-}
 
 /// What one process tells another beside the request itself.
 #[derive(Debug)]
@@ -407,13 +377,6 @@ impl PeerClient {
 
 fn too_long(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::TimedOut, what)
-}
-
-#[cfg(test)]
-impl PeerToken {
-    pub(super) fn text(&self) -> String {
-        self.0.to_str().unwrap().to_owned()
-    }
 }
 
 #[cfg(test)]

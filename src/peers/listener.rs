@@ -12,8 +12,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tower::{ServiceExt, service_fn};
 
-use super::forward::{Hop, PeerToken};
+use super::forward::Hop;
 use super::greeting;
+use super::token::PeerToken;
 use crate::http::middleware::Middleware;
 use crate::http::openapi::Listener;
 use crate::http::server::{OverTls, Peer, ServerLimits};

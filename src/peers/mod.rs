@@ -17,6 +17,7 @@ mod settings;
 pub mod target;
 #[cfg(test)]
 mod tests;
+pub mod token;
 
 use std::pin::Pin;
 

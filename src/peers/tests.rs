@@ -25,8 +25,9 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 use super::door::{Door, DoorParts};
-use super::forward::{PeerClient, PeerToken};
+use super::forward::PeerClient;
 use super::listener::{Behind, limits, routes};
+use super::token::PeerToken;
 use super::*;
 use crate::http::api_key::ApiKeyText;
 use crate::http::client::exchange;

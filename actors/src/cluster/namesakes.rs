@@ -37,8 +37,8 @@ impl Namesakes {
         Self { me, address, silent_max_ms, first: BTreeMap::new() }
     }
 
-    /// One look. How long a process has been silent is told by the clock of the database, so no
-    /// clocks of machines are compared.
+    /// One look. The clock of the database tells how long a process has been silent, so no clocks
+    /// of machines are compared.
     pub fn look(&mut self, picture: &Picture) -> Namesake {
         let mut found = Namesake::Nobody;
         let is_namesake = |node: &&NodeSeen| node.process != self.me && node.address.as_ref() == Some(&self.address);
