@@ -63,6 +63,9 @@ mod tests {
     /// A process, its address, its beat, how long it has been silent, and whether it leaves.
     type Row = (&'static str, Option<&'static str>, i64, i64, bool);
 
+    /// A name, the rows of two looks, and what each shows.
+    type Case = (&'static str, &'static [Row], &'static [Row], &'static str, &'static str);
+
     const HERE: Option<&str> = Some("10.0.0.1:8081");
 
     fn look(namesakes: &mut Namesakes, rows: &[Row]) -> (&'static str, Option<String>) {
@@ -84,7 +87,7 @@ mod tests {
 
     #[test]
     fn a_namesake_lives_when_its_beat_moves() {
-        let cases: [(&str, &[Row], &[Row], &str, &str); 7] = [
+        let cases: [Case; 7] = [
             ("alone", &[("me", HERE, 1, 0, false)], &[("me", HERE, 2, 0, false)], "nobody", "nobody"),
             (
                 "elsewhere, or no node",
