@@ -80,6 +80,9 @@ pub enum Command {
     /// Move the books from a data directory to a database, or back. No server may have them open. A
     /// run that was cut off goes on when it is repeated.
     Migrate(MigrateArgs),
+    /// Add partitions to a store, for the accounts that are opened from now on. No server may have
+    /// it open.
+    Grow(GrowArgs),
     /// Check the journal of a data directory from its first Record to its last.
     Verify(VerifyArgs),
 }
@@ -428,6 +431,21 @@ pub struct MigrateArgs {
     /// The master key, to see that it opens the books in their new place.
     #[command(flatten)]
     pub master_key: MasterKeyArgs,
+}
+
+/// Flags of `grow`.
+#[derive(Debug, ClapArgs)]
+pub struct GrowArgs {
+    /// The directory of the journal.
+    #[arg(long, env = "CENTAVO_DATA", value_name = "DIR", default_value = DATA_DEFAULT)]
+    pub data: PathBuf,
+    /// The store.
+    #[command(flatten)]
+    pub store: StoreArgs,
+    /// How many partitions the store is to have in all. Those that it has stay; of the new ones,
+    /// each gets its share of the accounts that are opened from now on.
+    #[arg(long, value_name = "1-64", value_parser = clap::value_parser!(u16).range(1..=i64::from(PARTITIONS_MAX)))]
+    pub partitions: u16,
 }
 
 /// Flags of `verify`.
@@ -927,8 +945,8 @@ impl File {
     }
 }
 
-/// The largest number of partitions that a new store gets.
-const PARTITIONS_MAX: u16 = 64;
+/// The largest number of partitions that a store gets.
+pub(crate) const PARTITIONS_MAX: u16 = 64;
 
 /// How many a new store gets where nodes divide them: enough for four. Each costs some of the speed
 /// of a commit.

@@ -21,6 +21,7 @@ pub mod descriptors;
 pub mod export;
 pub mod folding;
 pub mod follow;
+pub mod grow;
 pub mod http;
 pub mod journal_source;
 pub mod last_backup;

@@ -6,13 +6,13 @@ use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
 
 use centavo::config::{
-    Args, BackupArgs, Command, DemoArgs, ExportArgs, MigrateArgs, ReportArgs, RestoreArgs, ServeArgs, Settings,
-    VerifyArgs,
+    Args, BackupArgs, Command, DemoArgs, ExportArgs, GrowArgs, MigrateArgs, ReportArgs, RestoreArgs, ServeArgs,
+    Settings, VerifyArgs,
 };
 use centavo::secrets::{self, SecretSource};
 use centavo::{
-    backup, check, demo, export, follow, listen, logging, migrate, reports, restore, runtime, serve, terminal, trigger,
-    verify, watchdog,
+    backup, check, demo, export, follow, grow, listen, logging, migrate, reports, restore, runtime, serve, terminal,
+    trigger, verify, watchdog,
 };
 use clap::{ArgMatches, CommandFactory, FromArgMatches};
 use sd_notify::NotifyState;
@@ -45,6 +45,7 @@ async fn run() -> ExitCode {
         Command::Backup(args) => run_backup(args).await,
         Command::Restore(args) => run_restore(args),
         Command::Migrate(args) => run_migrate(args),
+        Command::Grow(args) => run_grow(args),
         Command::Verify(args) => run_verify(args),
     };
     match done {
@@ -133,6 +134,11 @@ fn run_restore(args: RestoreArgs) -> Done {
 
 fn run_migrate(args: MigrateArgs) -> Done {
     migrate::run(args)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn run_grow(args: GrowArgs) -> Done {
+    grow::run(args)?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::task::{JoinSet, spawn_blocking};
 
-use crate::http::idempotency::opening_fingerprint;
+use crate::http::idempotency::opening_key;
 use crate::peers::forward::PeerClient;
 use crate::peers::{Held, Hold, Owner, Owners};
 use crate::store;
@@ -65,6 +65,9 @@ pub enum JoinError {
         /// Its release, machine and process number.
         about: String,
     },
+    /// Partitions were added since it began to start.
+    #[error("partitions were added to this store while this node waited to join: start it again")]
+    Grown,
     /// The database can't be used.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -130,6 +133,7 @@ impl Node {
             let obstacle = match self.look().await {
                 Err(error @ StoreError::Unavailable { .. }) => Some(error.to_string()),
                 Err(error) => return Err(error.into()),
+                Ok(_) if self.has_failed.load(Ordering::Acquire) => return Err(JoinError::Grown),
                 Ok((_, Namesake::Lives(other))) => {
                     if let Err(error) = self.leave().await {
                         tracing::warn!(%error, "the other nodes were not told that this one ends");
@@ -210,6 +214,10 @@ impl Node {
         let (store, all) = (Arc::clone(&self.store), self.engine.extents().all());
         let seen = spawn_blocking(move || Ok((store.picture()?.with_all(all), now_ms(), store.is_current())));
         let (picture, at_ms, is_current) = seen.await.expect("a store does not panic")?;
+        if picture.partitions.len() > self.engine.extents().all().count() {
+            tracing::error!("partitions were added to this store: the process ends, to start again with them");
+            self.fail();
+        }
         let namesake = self.namesakes.lock().look(&picture);
         Ok((self.placement.lock().step(&picture, at_ms, is_current), namesake))
     }
@@ -269,10 +277,14 @@ impl Node {
             }
             Err(error) => {
                 tracing::error!(%error, partition = partition.0, "a partition can't be served: the process ends");
-                self.has_failed.store(true, Ordering::Release);
-                self.failed.notify_waiters();
+                self.fail();
             }
         }
+    }
+
+    fn fail(&self) {
+        self.has_failed.store(true, Ordering::Release);
+        self.failed.notify_waiters();
     }
 
     async fn take_up(&self, part: Part) -> Result<(), OpenError> {
@@ -390,8 +402,7 @@ impl Owners for Node {
     }
 
     fn partition_for_new(&self, key: Option<&str>) -> Partition {
-        let fingerprint = key.map(|key| opening_fingerprint(&self.engine, key.as_bytes()));
-        self.engine.opening_partition(fingerprint)
+        self.engine.opening_partition(key.map(|key| opening_key(&self.engine, key.as_bytes())))
     }
 
     fn owner(&self, partition: Partition) -> Owner {

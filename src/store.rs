@@ -208,7 +208,7 @@ pub(crate) async fn connect(
     let extents = extents.await?;
     let (has, wanted) = (extents.all().count(), usize::from(new.get()));
     if wanted > 1 && has == 1 {
-        tracing::warn!(wanted, "this store keeps the one partition that it was made with: one process serves it");
+        tracing::warn!(wanted, "this store has one partition, which one process serves; `centavo grow` adds others");
     }
     Ok((store, extents))
 }

@@ -109,6 +109,15 @@ pub struct EngineOptions {
     pub partitions: NonZeroU16,
 }
 
+/// Digests of the `Idempotency-Key` of a request that opens an account.
+#[derive(Debug, Clone, Copy)]
+pub struct OpeningKey {
+    /// Of the key alone: it says in which partition the account is, before the request is read.
+    pub alone: Fingerprint,
+    /// As the Record of the account has it, for each route that opens accounts.
+    pub recorded: [Fingerprint; 2],
+}
+
 /// Why a command or a read has no outcome.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unavailable {
@@ -476,29 +485,31 @@ impl Engine {
 
     /// The number of a new account group, for a request with this idempotency key. Each is given
     /// once, also across restarts, as the group is opened by a Record.
-    pub fn new_group(&self, key: Option<Fingerprint>) -> GroupNumber {
+    pub fn new_group(&self, key: Option<OpeningKey>) -> GroupNumber {
         self.opening_shard(key).new_group(&self.extents).expect("there are fewer groups than numbers")
     }
 
     /// The group that [`Engine::new_group`] gives next. Its partition has the Record of an earlier
     /// request with the same key, if there was one.
-    pub fn next_group(&self, key: Option<Fingerprint>) -> GroupNumber {
+    pub fn next_group(&self, key: Option<OpeningKey>) -> GroupNumber {
         self.opening_shard(key).next_group(&self.extents)
     }
 
-    /// The partition of a new group: by the key, so that a retry meets its first; without one that
-    /// with the fewest groups among those that this process has.
-    pub fn opening_partition(&self, key: Option<Fingerprint>) -> Partition {
+    /// The partition of a new group: by the key, so that a retry meets its first, also one that was
+    /// answered before partitions were added; without a key that with the fewest groups among those
+    /// that this process has.
+    pub fn opening_partition(&self, key: Option<OpeningKey>) -> Partition {
         let growing = self.extents.growing();
         let partition = |place: u16| Partition(growing.first.0 + place);
-        if let Some(Fingerprint(bytes)) = key {
-            return partition((u128::from_be_bytes(bytes) % u128::from(growing.count)) as u16);
+        if let Some(OpeningKey { alone: Fingerprint(bytes), recorded }) = key {
+            let before = self.extents.opened_before(&recorded, self.now());
+            return before.unwrap_or(partition((u128::from_be_bytes(bytes) % u128::from(growing.count)) as u16));
         }
         let places = (0..growing.count).filter(|place| self.shards.role(partition(*place)) == Role::Owner);
         partition(places.min_by_key(|place| self.shards.at(partition(*place)).next_group(&self.extents)).unwrap_or(0))
     }
 
-    fn opening_shard(&self, key: Option<Fingerprint>) -> Arc<Shard> {
+    fn opening_shard(&self, key: Option<OpeningKey>) -> Arc<Shard> {
         self.shards.at(self.opening_partition(key))
     }
 

@@ -15,12 +15,17 @@
 //! is in the partition of group 0, which no merchant has.
 //!
 //! An extent is kept as a common value of the store, so it is in every store and in every backup,
-//! and of two processes that add one the first wins.
+//! and of two processes that add one the first wins. An extent that was added later also has the
+//! keys of requests that opened accounts shortly before: a retry of one finds its account in the
+//! earlier partition ([`crate::growth`]).
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 use std::sync::Arc;
 
-use ledger::id::{GroupNumber, LedgerId};
+use ledger::id::{Fingerprint, GroupNumber, LedgerId};
+use ledger::record::IDEMPOTENCY_KEPT_MS;
+use ledger::time::Timestamp;
 
 use crate::store::{KeyAndValue, Part, Partition, Sequence, Store, StoreError};
 
@@ -57,7 +62,16 @@ pub struct Extent {
 /// # Ok::<(), actors::extents::ExtentError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Extents(Vec<Extent>);
+pub struct Extents {
+    /// In the order of their groups, at least one.
+    all: Vec<Extent>,
+    /// Of each extent, in the same order.
+    opened: Vec<OpenedAccounts>,
+}
+
+/// Accounts that were opened shortly before an extent was added, by the idempotency keys of their
+/// requests: when, and in which partition.
+pub type OpenedAccounts = BTreeMap<Fingerprint, (Timestamp, Partition)>;
 
 /// Why extents cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -76,14 +90,23 @@ pub enum ExtentError {
 impl Default for Extents {
     /// One partition with all groups.
     fn default() -> Self {
-        Self(vec![Extent { from: HOUSE, first: Partition(0), count: 1 }])
+        Self::one(1)
     }
 }
 
 impl Extents {
+    fn one(count: u16) -> Self {
+        Self { all: vec![Extent { from: HOUSE, first: Partition(0), count }], opened: vec![OpenedAccounts::new()] }
+    }
+
     /// Extents in the order of their groups. The first one has group 0 and partition 0, and each
     /// has the partitions after those of the one before.
     pub fn new(extents: Vec<Extent>) -> Result<Self, ExtentError> {
+        let opened = vec![OpenedAccounts::new(); extents.len()];
+        Self::admitted(extents, opened)
+    }
+
+    fn admitted(extents: Vec<Extent>, opened: Vec<OpenedAccounts>) -> Result<Self, ExtentError> {
         let mut next = (HOUSE, 0);
         for (at, extent) in extents.iter().enumerate() {
             let follows = if at == 0 { extent.from == HOUSE } else { extent.from >= next.0 };
@@ -94,14 +117,14 @@ impl Extents {
         }
         match next.1 {
             0 => Err(ExtentError::Contradiction(extents)),
-            1..=0x1_0000 => Ok(Self(extents)),
+            1..=0x1_0000 => Ok(Self { all: extents, opened }),
             _ => Err(ExtentError::TooMany),
         }
     }
 
     /// All groups in these many partitions, at least one.
     pub fn of_partitions(count: NonZeroU16) -> Self {
-        Self(vec![Extent { from: HOUSE, first: Partition(0), count: count.get() }])
+        Self::one(count.get())
     }
 
     /// The extents of a store. One that has no journal and no extents yet gets `new` partitions: of
@@ -126,7 +149,10 @@ impl Extents {
         match decoded {
             None => Err(ExtentError::Contradiction(Vec::new())),
             Some(none) if none.is_empty() => Ok(Self::default()),
-            Some(extents) => Self::new(extents),
+            Some(kept) => {
+                let (extents, opened) = kept.into_iter().unzip();
+                Self::admitted(extents, opened)
+            }
         }
     }
 
@@ -143,8 +169,8 @@ impl Extents {
     /// Keeps the extents in a store, and gives those that stand: another process may have been
     /// faster.
     pub fn keep(&self, store: &dyn Store) -> Result<Self, ExtentError> {
-        for (number, extent) in (0_u32..).zip(&self.0) {
-            let value = encode(*extent);
+        for (number, (extent, opened)) in (0_u32..).zip(self.all.iter().zip(&self.opened)) {
+            let value = encode(*extent, opened);
             if store.insert_common(&[PREFIX, &number.to_be_bytes()].concat(), &value)? != value {
                 break;
             }
@@ -155,14 +181,27 @@ impl Extents {
     /// These extents and one more, of partitions that nobody has yet, for the groups from `from`
     /// on. None of these groups may have been given yet.
     pub fn grown(&self, from: GroupNumber, count: u16) -> Result<Self, ExtentError> {
+        self.grown_after(OpenedAccounts::new(), from, count)
+    }
+
+    /// The same, where these accounts were opened shortly before.
+    pub fn grown_after(&self, opened: OpenedAccounts, from: GroupNumber, count: u16) -> Result<Self, ExtentError> {
         let first = u16::try_from(self.partitions()).map_err(|_| ExtentError::TooMany)?;
         let added = Extent { from, first: Partition(first), count };
-        Self::new([self.0.as_slice(), &[added]].concat())
+        Self::admitted([self.all.as_slice(), &[added]].concat(), [self.opened.as_slice(), &[opened]].concat())
+    }
+
+    /// The partition in which a request with one of these idempotency keys opened an account before
+    /// an extent was added. None where no such request is known, or its key is kept no more.
+    pub fn opened_before(&self, keys: &[Fingerprint], now: Timestamp) -> Option<Partition> {
+        let kept = |(at, _): &&(Timestamp, Partition)| now.0 - at.0 < IDEMPOTENCY_KEPT_MS;
+        let found = self.opened.iter().flat_map(|opened| keys.iter().filter_map(|key| opened.get(key)));
+        found.filter(kept).map(|(_, partition)| *partition).last()
     }
 
     /// How many partitions there are; they are numbered from 0.
     pub fn partitions(&self) -> u32 {
-        self.0.iter().map(|extent| u32::from(extent.count)).sum()
+        self.all.iter().map(|extent| u32::from(extent.count)).sum()
     }
 
     /// The partitions, in their order.
@@ -184,7 +223,7 @@ impl Extents {
     /// The partition of a group, and its place among the groups of that partition.
     pub fn place_of(&self, group: GroupNumber) -> (Partition, u32) {
         // The first extent has group 0, so there is always one.
-        let extent = self.0.iter().rfind(|extent| extent.from <= group).unwrap_or(&self.0[0]);
+        let extent = self.all.iter().rfind(|extent| extent.from <= group).unwrap_or(&self.all[0]);
         let (within, count) = (group.0 - extent.from.0, u32::from(extent.count));
         (Partition(extent.first.0 + (within % count) as u16), within / count)
     }
@@ -192,7 +231,7 @@ impl Extents {
     /// The group at a place of a partition; none where another partition has that group, or none
     /// has.
     pub fn group_at(&self, partition: Partition, place: u32) -> Option<GroupNumber> {
-        let extent = self.0.iter().rfind(|extent| extent.first <= partition)?;
+        let extent = self.all.iter().rfind(|extent| extent.first <= partition)?;
         let within = u64::from(place) * u64::from(extent.count) + u64::from(partition.0 - extent.first.0);
         let group = GroupNumber(u32::try_from(u64::from(extent.from.0) + within).ok()?);
         (self.place_of(group) == (partition, place)).then_some(group)
@@ -200,7 +239,7 @@ impl Extents {
 
     /// The partitions to which new groups are dealt out.
     pub fn growing(&self) -> Extent {
-        self.0[self.0.len() - 1]
+        self.all[self.all.len() - 1]
     }
 }
 
@@ -231,15 +270,33 @@ impl Places {
     }
 }
 
-fn encode(extent: Extent) -> Vec<u8> {
-    [&extent.from.0.to_be_bytes()[..], &extent.first.0.to_be_bytes(), &extent.count.to_be_bytes()].concat()
+/// Bytes of an extent, and of each account after it: key, time of opening, partition.
+const EXTENT_BYTES: usize = 8;
+const ACCOUNT_BYTES: usize = 26;
+
+fn encode(extent: Extent, opened: &OpenedAccounts) -> Vec<u8> {
+    let mut value =
+        [&extent.from.0.to_be_bytes()[..], &extent.first.0.to_be_bytes(), &extent.count.to_be_bytes()].concat();
+    for (key, (at, partition)) in opened {
+        value.extend([&key.0[..], &at.0.to_be_bytes(), &partition.0.to_be_bytes()].concat());
+    }
+    value
 }
 
-fn decode(value: &[u8]) -> Option<Extent> {
-    let (from, partitions) = value.split_first_chunk::<4>()?;
-    let [first, first_low, count, count_low] = <[u8; 4]>::try_from(partitions).ok()?;
+fn decode(value: &[u8]) -> Option<(Extent, OpenedAccounts)> {
+    let (extent, accounts) = value.split_first_chunk::<EXTENT_BYTES>()?;
+    let [from @ .., first, first_low, count, count_low] = *extent;
     let (first, count) = (u16::from_be_bytes([first, first_low]), u16::from_be_bytes([count, count_low]));
-    Some(Extent { from: GroupNumber(u32::from_be_bytes(*from)), first: Partition(first), count })
+    let extent = Extent { from: GroupNumber(u32::from_be_bytes(from)), first: Partition(first), count };
+    let (accounts, rest) = accounts.as_chunks::<ACCOUNT_BYTES>();
+    let account = |bytes: &[u8; ACCOUNT_BYTES]| {
+        let (key, rest) = bytes.split_first_chunk::<16>()?;
+        let (at, partition) = rest.split_first_chunk::<8>()?;
+        let partition = Partition(u16::from_be_bytes(partition.try_into().ok()?));
+        Some((Fingerprint(*key), (Timestamp(i64::from_be_bytes(*at)), partition)))
+    };
+    let accounts: Option<OpenedAccounts> = accounts.iter().map(account).collect();
+    rest.is_empty().then_some((extent, accounts?))
 }
 
 #[cfg(test)]
@@ -357,6 +414,23 @@ mod tests {
         let store = MemoryStore::new();
         crate::testkit::conformance::append(&store.part(), vec![b"a Record".to_vec()]);
         assert_eq!(Extents::made(&store, four).unwrap(), Extents::default());
+    }
+
+    #[test]
+    fn accounts_that_were_opened_before_are_found_until_their_keys_are_forgotten() {
+        let store = MemoryStore::new();
+        let key = |byte| Fingerprint([byte; 16]);
+        let opened = |byte, at, partition| OpenedAccounts::from([(key(byte), (Timestamp(at), Partition(partition)))]);
+        let grown = Extents::default().grown_after(opened(1, 5_000, 0), GroupNumber(9), 2).unwrap();
+        let grown = grown.grown_after(opened(2, 7_000, 2), GroupNumber(20), 2).unwrap();
+        assert_eq!(grown.keep(&store).unwrap(), grown);
+        let kept = Extents::of(&store).unwrap();
+        assert_eq!(kept, grown);
+        let until = 5_000 + IDEMPOTENCY_KEPT_MS;
+        assert_eq!(kept.opened_before(&[key(7), key(1)], Timestamp(until - 1)), Some(Partition(0)));
+        assert_eq!(kept.opened_before(&[key(1)], Timestamp(until)), None, "the key may be used anew");
+        assert_eq!(kept.opened_before(&[key(2)], Timestamp(until)), Some(Partition(2)));
+        assert_eq!(kept.opened_before(&[key(3)], Timestamp(0)), None);
     }
 
     #[test]

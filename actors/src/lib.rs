@@ -14,7 +14,7 @@
 //! - what a caller of the façade hands over or gets back: [`rails`], [`records`], [`outbox`],
 //!   [`seal`], [`store`];
 //! - what works without an engine: [`backup`], [`checkpoint`], [`cluster`], [`cut`], [`extents`],
-//!   [`migration`], [`names`], [`priority`], [`verify`];
+//!   [`growth`], [`migration`], [`names`], [`priority`], [`verify`];
 //! - behind the feature `testkit`, which the product does not enable: test equipment (`testkit`),
 //!   and the inner parts that simulations and benchmarks drive by themselves: `index`, `journal`,
 //!   `load`, `read_model`, `resident`, `snapshots`.
@@ -28,6 +28,7 @@ pub mod cluster;
 pub mod cut;
 pub mod engine;
 pub mod extents;
+pub mod growth;
 pub mod heads;
 pub mod migration;
 pub mod names;

@@ -14,6 +14,7 @@ use actors::engine::IndexOptions;
 use actors::engine::{ChargeFilter, Outcome};
 use actors::engine::{Engine, EngineOptions, NOT_READY_AFTER, OpenError, Role, Unavailable};
 use actors::extents::{Extent, Extents};
+use actors::growth::{GrowthError, grow};
 use actors::store::{Part, Partition, Sequence, SledOptions, Store, WaitFor};
 use actors::testkit::{MemoryStore, PowerCut};
 use ledger::fees::Settings;
@@ -283,6 +284,35 @@ async fn groups_live_in_the_partitions_of_their_extents() {
     again.stop().await;
     let missing = Engine::open_parts(vec![store.part()], extents.clone(), options(true), |_, _| {}).await.err();
     assert!(matches!(missing, Some(OpenError::PartitionsMissing)), "{missing:?}");
+}
+
+/// Partitions are added to a store of one; a process that had read how many there are before takes
+/// none of them up.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_grows_and_a_process_that_does_not_know_it_ends() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let wanted = |count: u16| count.try_into().unwrap();
+    let engine = Engine::open_store(Arc::clone(&store), options(true), |_, _| {}).await.unwrap();
+    let (first, recipient) = open_shop(&engine).await;
+    settle(&engine, first, recipient, 1).await;
+    engine.stop().await;
+    let late = Engine::open_node(Arc::clone(&store), Extents::of(&*store).unwrap(), options(true)).await.unwrap();
+    let held = [Part::take(Arc::clone(&store), Partition(0)).unwrap()];
+    let grown = grow(&held, wanted(3), 64, &mut |_, _| {}).unwrap();
+    assert_eq!((grown.added, grown.extents.partitions(), grown.extents.growing().first), (2, 3, Partition(1)));
+    assert!(grown.extents.growing().from > first);
+    assert_eq!(grow(&held, wanted(3), 64, &mut |_, _| {}).unwrap().added, 0);
+    assert!(matches!(grow(&held, wanted(2), 64, &mut |_, _| {}), Err(GrowthError::Fewer { has: 3 })));
+    assert!(matches!(grow(&held, wanted(9), 8, &mut |_, _| {}), Err(GrowthError::TooMany { most: 8 })));
+    let taken = Part::take(Arc::clone(&store), Partition(0)).unwrap();
+    assert!(matches!(late.take_up(taken, |_, _| {}).await, Err(OpenError::Grown)));
+    let again = Engine::open_store(Arc::clone(&store), options(true), |_, _| {}).await.unwrap();
+    let (second, other) = open_shop(&again).await;
+    settle(&again, second, other, 2).await;
+    settle(&again, first, recipient, 3).await;
+    assert_eq!(available(&again, first).await, (2 * 594, 2 * 400));
+    assert_eq!(grown.extents.partition_of(second), Partition(1));
+    again.stop().await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -19,9 +19,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use actors::cut::Position;
-use actors::engine::Engine;
-use actors::engine::Permit;
-use actors::engine::{KeyLookup, Outcome};
+use actors::engine::{Engine, KeyLookup, OpeningKey, Outcome, Permit};
 use actors::store::Sequence;
 use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::request::Parts;
@@ -89,6 +87,12 @@ pub struct SentKey {
     method: Method,
     path: RoutePath,
 }
+
+/// Routes that open an account when they are posted to.
+pub const OPENING_ROUTES: [&str; 2] = ["/ops/merchants", "/ops/sandbox/data"];
+
+/// The account of the keys of operators.
+const OPERATIONS: &str = "operations";
 
 /// The path of a request's route, with the names of its parameters.
 enum RoutePath {
@@ -174,22 +178,21 @@ impl SentKey {
         }
         let account = match scope {
             KeyScope::Merchant(group) => group.0.to_string(),
-            KeyScope::Operators => "operations".to_owned(),
+            KeyScope::Operators => OPERATIONS.to_owned(),
         };
         let route = self.route(id);
-        let scope = [account.as_bytes(), route.as_bytes(), key.as_bytes()];
         let (before, after) = around(body, secret);
         let idempotency = Idempotency {
-            key: engine.keyring().fingerprint("idempotency-key", &scope),
+            key: digest_of(engine, &account, &route, key.as_bytes()),
             body: engine.keyring().fingerprint("idempotency-body", &[before, after]),
         };
         Ok(Key { engine, idempotency: Some(idempotency), body_bytes: body.len() })
     }
 
-    /// Digest of the key of a request that opens an account; see [`opening_fingerprint`].
-    pub fn opening(&self, engine: &Engine) -> Option<Fingerprint> {
+    /// Digests of the key of a request that opens an account; see [`opening_key`].
+    pub fn opening(&self, engine: &Engine) -> Option<OpeningKey> {
         let key = self.first.as_ref()?;
-        Some(opening_fingerprint(engine, key.as_bytes()))
+        Some(opening_key(engine, key.as_bytes()))
     }
 
     /// Method and path of the request, with the id in its place: `POST /api/charges/019b…/cancel`.
@@ -208,10 +211,15 @@ impl SentKey {
     }
 }
 
-/// Digest of the `Idempotency-Key` of a request that opens an account. It says in which partition
-/// the account is, before the request is read.
-pub fn opening_fingerprint(engine: &Engine, key: &[u8]) -> Fingerprint {
-    engine.keyring().fingerprint("opening-key", &[key])
+/// Digests of the `Idempotency-Key` of a request that opens an account.
+pub fn opening_key(engine: &Engine, key: &[u8]) -> OpeningKey {
+    let recorded = OPENING_ROUTES.map(|path| digest_of(engine, OPERATIONS, &format!("POST {path}"), key));
+    OpeningKey { alone: engine.keyring().fingerprint("opening-key", &[key]), recorded }
+}
+
+/// Digest of a key within account and route, as a Record has it.
+fn digest_of(engine: &Engine, account: &str, route: &str, key: &[u8]) -> Fingerprint {
+    engine.keyring().fingerprint("idempotency-key", &[account.as_bytes(), route.as_bytes(), key])
 }
 
 /// The key of a request, if it has one, and what carrying the request out needs beside it.

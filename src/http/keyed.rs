@@ -1,9 +1,8 @@
 //! Keyed requests: the body of a request that may carry an `Idempotency-Key`, and that key.
 
-use actors::engine::Engine;
+use actors::engine::{Engine, OpeningKey};
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use ledger::id::Fingerprint;
 use serde_json::value::RawValue;
 
 use super::body::Body;
@@ -50,7 +49,7 @@ impl<const BYTES_MAX: usize> KeyedRequest<BYTES_MAX> {
     }
 
     /// See [`SentKey::opening`].
-    pub fn opening(&self, engine: &Engine) -> Option<Fingerprint> {
+    pub fn opening(&self, engine: &Engine) -> Option<OpeningKey> {
         self.key.opening(engine)
     }
 

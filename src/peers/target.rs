@@ -10,6 +10,7 @@ use ledger::id::{GroupNumber, IdKey, ObjectId};
 use super::Owners;
 use crate::http::api_key::ApiKeyText;
 use crate::http::credential::api_key;
+use crate::http::idempotency::OPENING_ROUTES;
 use crate::http::openapi::Listener;
 
 /// What a request needs to be answered.
@@ -138,9 +139,6 @@ pub const OF_THE_HOUSE: &[&str] = &[
 
 const CLUSTER: &str = "/ops/cluster";
 
-/// Routes that open an account when they are posted to.
-const OPENING: [&str; 2] = ["/ops/merchants", "/ops/sandbox/data"];
-
 /// Finds the target of a request.
 pub async fn target(listener: Listener, parts: &mut Parts, ids: &IdKey, sandbox: bool) -> Destination {
     let Some(route) = parts.extensions.get::<MatchedPath>().cloned() else { return Destination::Any };
@@ -168,7 +166,7 @@ fn of_route(route: &str, method: &Method, named: Option<&str>, ids: &IdKey) -> D
         let named = named.and_then(|named| ObjectId::parse(without_kind(named)));
         return named.map_or(Destination::House, |id| Destination::Group(ids.group(id)));
     }
-    if *method == Method::POST && OPENING.contains(&route) {
+    if *method == Method::POST && OPENING_ROUTES.contains(&route) {
         return Destination::NewAccount;
     }
     // Every process tells what it sees of the others.

@@ -7,6 +7,7 @@
 mod callers;
 mod commands;
 mod forged;
+mod growing;
 mod partitions;
 
 use std::io::{Read, Write};

@@ -15,6 +15,7 @@
 mod clocks;
 mod database;
 mod faults;
+mod growing;
 mod history;
 mod migration;
 mod moving;

@@ -151,6 +151,7 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
         Run("rm -r again; cp -a data data.damaged", &[("./again --tail", "./again-with-tail --tail")]),
     ),
     ("docs/operating.md", "centavo verify --data ./again", Run("", &[])),
+    ("docs/operating.md", "centavo grow", Run("", &[("/var/lib/centavo", "./again")])),
     (
         "docs/operating.md",
         "curl -sS -H 'Authorization: Bearer …' -H 'Content-Type: text/csv'",

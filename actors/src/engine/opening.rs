@@ -61,6 +61,9 @@ pub enum OpenError {
     /// There are groups in partitions that this process has not taken.
     #[error("not all partitions of this store were taken")]
     PartitionsMissing,
+    /// Partitions were added after this process had read how many there are.
+    #[error("partitions were added to this store; start again to serve with them")]
+    Grown,
 }
 
 impl Engine {

@@ -12,7 +12,7 @@ use super::shard::{Shard, ShardOptions, give_up, put_to_sleep};
 use super::shards::{Hold, Role};
 use super::{Engine, OpenError};
 use crate::actor::ActorContext;
-use crate::extents::HOUSE;
+use crate::extents::{Extents, HOUSE};
 use crate::journal::Journal;
 use crate::read_model::ReadModel;
 use crate::store::{Epoch, Part, Partition, Sequence, StoreError};
@@ -38,8 +38,15 @@ impl Engine {
     /// how many of its Records of how many were read.
     pub async fn take_up(&self, part: Part, progress: impl Fn(u64, u64) + Send + 'static) -> Result<(), OpenError> {
         let partition = part.partition();
-        let (taken, unread) = (part.clone(), self.unread(&part));
-        let opened = spawn_blocking(move || -> Result<_, OpenError> { Ok((taken.head()?, unread.opened(progress)?)) });
+        let (taken, unread, known) = (part.clone(), self.unread(&part), self.extents.partitions());
+        let opened = spawn_blocking(move || -> Result<_, OpenError> {
+            // Partitions are only added by a process that has all of them: after that one, whoever
+            // takes a partition sees it here.
+            if Extents::of(&**taken.store())?.partitions() > known {
+                return Err(OpenError::Grown);
+            }
+            Ok((taken.head()?, unread.opened(progress)?))
+        });
         let (head, read_model) = opened.await.expect("opening does not panic")?;
         let last_booked_at = Timestamp(head.booked_at_ms.max(0));
         self.clock.follow(self.store.ahead_ms());

@@ -79,8 +79,11 @@ async fn hear(State(heard): State<Arc<Heard>>, uri: Uri, headers: HeaderMap, bod
     let body: Value = serde_json::from_slice(&body).unwrap();
     let subject = match body["event"].as_str().unwrap().split_once('.').unwrap().0 {
         "split" => body["split"]["recipient_id"].to_string(),
+        // Only a paid charge has its `id` beside the `txid`.
+        "charge" => body["charge"]["txid"].to_string(),
         kind => body[kind]["id"].to_string(),
     };
+    assert_ne!(subject, "null", "{body}");
     let id = headers["webhook-id"].to_str().unwrap().to_owned();
     let arrival = Arrival { id, subject, sequence: body["sequence"].as_u64().unwrap() };
     heard.arrivals.lock().unwrap().entry(merchant).or_default().push(arrival);

@@ -235,17 +235,8 @@ impl Callers {
     }
 
     async fn register(&mut self, server: &Server, document: &str) -> Result<(), String> {
-        let body = json!({
-            "register_information": {
-                "type": "individual", "document_number": document, "name": "Maria", "birthdate": "01/02/1980",
-                "mother_name": "Ana", "phone_numbers": [{"ddd": "11", "number": "999999999"}],
-                "address": {"street": "Rua A", "number": "1", "neighborhood": "B", "city": "C", "state": "SP",
-                    "zip_code": "01000000"}
-            },
-            "bank_account": {"bank_code": "001", "agencia": "1", "conta": "12"}
-        });
         let request = self.client.post(format!("{}/api/sub-recipients", server.public)).bearer_auth(&self.api_key);
-        let response = request.json(&body).send().await.map_err(|error| error.to_string())?;
+        let response = request.json(&recipient(document)).send().await.map_err(|error| error.to_string())?;
         let recipient: Value = response.json().await.map_err(|error| error.to_string())?;
         let id = recipient["id"].as_str().ok_or_else(|| format!("no recipient: {recipient}"))?.to_owned();
         operate(&self.client, server, &format!("/ops/sub-recipients/{id}/approve"), &json!({})).await?;
@@ -318,6 +309,19 @@ impl Callers {
         }
         Ok(())
     }
+}
+
+/// The body of the registration of a recipient.
+pub fn recipient(document: &str) -> Value {
+    json!({
+        "register_information": {
+            "type": "individual", "document_number": document, "name": "Maria", "birthdate": "01/02/1980",
+            "mother_name": "Ana", "phone_numbers": [{"ddd": "11", "number": "999999999"}],
+            "address": {"street": "Rua A", "number": "1", "neighborhood": "B", "city": "C", "state": "SP",
+                "zip_code": "01000000"}
+        },
+        "bank_account": {"bank_code": "001", "agencia": "1", "conta": "12"}
+    })
 }
 
 /// Splits of a large charge: its Record takes many chunks of the journal.

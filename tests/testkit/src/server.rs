@@ -64,6 +64,7 @@ pub struct Refused {
 type Log = Arc<Mutex<String>>;
 
 impl<'a> Launch<'a> {
+    /// Small files, so that tests make many.
     pub fn on(data: &'a Path) -> Self {
         let small = [
             ("CENTAVO_SEGMENT_BYTES", SEGMENT_BYTES),
@@ -71,7 +72,11 @@ impl<'a> Launch<'a> {
             ("CENTAVO_RECORDS_PER_BALANCE_FILE", RECORDS_PER_BALANCE_FILE),
             ("CENTAVO_BALLAST_BYTES", BALLAST_BYTES),
         ];
-        let environment = small.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
+        small.into_iter().fold(Self::as_shipped(data), |launch, (name, value)| launch.with(name, value))
+    }
+
+    /// Files of the sizes that they have by default.
+    pub fn as_shipped(data: &'a Path) -> Self {
         Self {
             data,
             shim: None,
@@ -79,7 +84,7 @@ impl<'a> Launch<'a> {
             open_files_max: None,
             rate_limit: "off",
             patience: PATIENCE,
-            environment,
+            environment: Vec::new(),
         }
     }
 

@@ -145,6 +145,11 @@ impl Connector {
         Self { hosts: Arc::clone(hosts), tls: tls.clone(), runtime: runtime.clone(), place: place.clone(), patience }
     }
 
+    /// The same with connections that another runtime drives.
+    pub(super) fn on(&self, runtime: Handle) -> Self {
+        Self { runtime, ..self.with_patience(self.patience) }
+    }
+
     pub(super) fn place(&self) -> &str {
         &self.place
     }

@@ -1,7 +1,9 @@
 //! Store in PostgreSQL: the journal outlives a machine, and another process takes over.
 //!
 //! All calls of [`Store`] are synchronous; the connections live on a runtime of their own. One
-//! connection commits blocks, one writes values, one writes files, one beats, some read.
+//! connection commits blocks, one writes values, one writes files, one beats, some read. The one
+//! that commits is driven by the thread that waits for the commit: a runtime's thread between the
+//! two would be woken twice, and a lone commit takes that much longer.
 //!
 //! - `link.rs`: connections, what a session is set to, which errors are tried again.
 //! - `schema.rs`: the tables.
@@ -32,7 +34,8 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
+use tokio::task::block_in_place;
 
 use self::commit::CommitTroubles;
 use self::lease::Lease;
@@ -97,6 +100,8 @@ pub struct PostgresStore {
 /// Parts that the store shares with its threads.
 struct StoreParts {
     runtime: Handle,
+    /// Drives the connection that commits, on the thread that waits for it. None once it is dropped.
+    committing: Option<Runtime>,
     lease: Arc<Lease>,
     troubles: CommitTroubles,
     commits: Line,
@@ -150,7 +155,10 @@ impl PostgresStore {
         let process = format!("centavo-{random:016x}");
         let takeover = options.takeover;
         let patience = takeover.max(ANSWER_MAX);
+        let committing = Builder::new_current_thread().enable_all().build();
+        let committing = committing.map_err(|source| StoreError::Machine { folder: "postgres".into(), source })?;
         let connector = Connector::new(&options.address, &process, runtime.handle().clone(), patience);
+        let commits = Arc::new(connector.on(committing.handle().clone()));
         let (beats, connector) = (Arc::new(connector.with_patience(takeover)), Arc::new(connector));
         let line = || Line::new(&connector);
         let readers = match is_snapshot {
@@ -159,9 +167,10 @@ impl PostgresStore {
         };
         let parts = StoreParts {
             runtime: runtime.handle().clone(),
+            committing: Some(committing),
             lease: Arc::new(Lease::new(process, options)),
             troubles: CommitTroubles::default(),
-            commits: line(),
+            commits: Line::new(&commits),
             writes: line(),
             files: line(),
             beats: Line::new(&beats),
@@ -204,7 +213,7 @@ impl PostgresStore {
     ) -> Result<Option<Tenure>, StoreError> {
         let StoreParts { commits, lease, patience, .. } = &*self.parts;
         let tenure = Tenure { partition, epoch: Epoch(seen.0 + 1) };
-        self.parts.wait(commit::take(commits, lease, tenure, gone, *patience))
+        self.parts.wait_for_commit(commit::take(commits, lease, tenure, gone, *patience))
     }
 
     /// Shows the others the address of this process, if it is a node: they count on it from now
@@ -254,6 +263,15 @@ impl StoreParts {
         futures_executor::block_on(tokio::task::unconstrained(work))
     }
 
+    /// Waits for work on the connection that commits, and drives it meanwhile. On a worker of a
+    /// runtime, another thread becomes the worker.
+    fn wait_for_commit<T>(&self, work: impl Future<Output = T>) -> T {
+        let committing = self.committing.as_ref().expect("it is dropped last");
+        let has_workers = |runtime: Handle| runtime.runtime_flavor() == RuntimeFlavor::MultiThread;
+        let wait = || committing.block_on(tokio::task::unconstrained(work));
+        if Handle::try_current().is_ok_and(has_workers) { block_in_place(wait) } else { wait() }
+    }
+
     fn start_beating(self: &Arc<Self>, stopped: mpsc::Receiver<()>) -> Result<JoinHandle<()>, StoreError> {
         let parts = Arc::clone(self);
         let beat = move || {
@@ -291,6 +309,15 @@ impl StoreParts {
     fn fenced(&self, tenure: Tenure) {
         if self.lease.epoch(tenure.partition) == Some(tenure.epoch) {
             self.lease.set_superseded();
+        }
+    }
+}
+
+impl Drop for StoreParts {
+    fn drop(&mut self) {
+        // On a worker of another runtime it may not wait.
+        if let Some(committing) = self.committing.take() {
+            committing.shutdown_background();
         }
     }
 }
@@ -333,7 +360,7 @@ impl Store for PostgresStore {
         let flushed = self.parts.flush();
         self.parts.lease.left(tenure);
         // If the database does not answer, it learns of it with the next picture.
-        flushed.and(self.parts.wait(commit::release(&self.parts.commits, tenure)))
+        flushed.and(self.parts.wait_for_commit(commit::release(&self.parts.commits, tenure)))
     }
 
     fn is_current(&self) -> bool {
@@ -361,7 +388,7 @@ impl Store for PostgresStore {
         let StoreParts { commits, troubles, .. } = &*self.parts;
         // What this process gave up it writes no more, also while nobody else has it.
         let admitted: Vec<_> = blocks.iter().map(|(tenure, block)| (self.parts.held(*tenure), *block)).collect();
-        let landed = self.parts.wait(commit::append(commits, troubles, &admitted))?;
+        let landed = self.parts.wait_for_commit(commit::append(commits, troubles, &admitted))?;
         for ((tenure, _), _) in blocks.iter().zip(&landed).filter(|(_, landed)| **landed == Landed::Fenced) {
             troubles.fenced.fetch_add(1, Ordering::Relaxed);
             self.parts.fenced(*tenure);

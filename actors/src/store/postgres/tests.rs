@@ -116,7 +116,9 @@ fn a_take_comes_after_every_write_that_is_under_way() {
     let late = block(&part, 1);
     let parts = &former.parts;
     // Under another name the take does not find the session, and can't end it.
-    let step = |sql: &'static str| parts.wait(parts.commits.once(&async |link: &Link| link.run(sql).await)).unwrap();
+    let step = |sql: &'static str| {
+        parts.wait_for_commit(parts.commits.once(&async |link: &Link| link.run(sql).await)).unwrap()
+    };
     step("SET application_name = 'unknown'");
     step("BEGIN");
     part.append(&late).unwrap();
