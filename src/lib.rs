@@ -35,6 +35,7 @@ pub mod new_folder;
 pub mod newest_records;
 pub mod node;
 pub mod ops;
+pub mod partition_measures;
 pub mod past_books;
 pub mod peers;
 pub mod place;

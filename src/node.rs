@@ -1,13 +1,16 @@
 //! Node: a process that serves some partitions of a database beside other nodes. It looks at all
 //! nodes and partitions several times in a takeover time, takes up partitions that are free and
 //! should be its, and hands over those that should be another's.
+//!
+//! It joins the others when its address is its alone, and leads to it. Until then nobody counts on
+//! it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-use actors::cluster::{Move, Placement};
+use actors::cluster::{Move, Namesake, Namesakes, Placement};
 use actors::engine::{Engine, EngineOptions, OpenError, Role};
 use actors::extents::HOUSE;
 use actors::store::{Part, Partition, Picture, PostgresOptions, PostgresStore, Store, StoreError, now_ms};
@@ -17,6 +20,7 @@ use tokio::sync::Notify;
 use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::http::idempotency::opening_key;
+use crate::peers::forward::PeerClient;
 use crate::peers::{Held, Hold, Owner, Owners};
 use crate::store;
 
@@ -37,22 +41,53 @@ pub struct Node {
     placement: Mutex<Placement>,
     /// Partitions that are being taken or handed over.
     moving: Mutex<BTreeSet<Partition>>,
-    /// Processes at the address of this one: the first beat that was seen, and whether one was
-    /// warned of.
-    twins: Mutex<BTreeMap<String, (i64, bool)>>,
+    /// How the other nodes reach it.
+    address: String,
+    namesakes: Mutex<Namesakes>,
     is_leaving: AtomicBool,
     has_failed: AtomicBool,
     failed: Notify,
 }
 
+/// Why a node does not join the others.
+#[derive(Debug, thiserror::Error)]
+pub enum JoinError {
+    /// Another process lives at its address.
+    #[error(
+        "CENTAVO_PEER_ADDRESS: {address} is the address of another node that lives: {process} ({about}); give each \
+         its own"
+    )]
+    AddressTaken {
+        /// The address.
+        address: String,
+        /// The name of the other process.
+        process: String,
+        /// Its release, machine and process number.
+        about: String,
+    },
+    /// Partitions were added since it began to start.
+    #[error("partitions were added to this store while this node waited to join: start it again")]
+    Grown,
+    /// The database can't be used.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
 impl Node {
-    /// Connects to a database and joins its nodes. It has no partition yet.
-    pub(crate) async fn open(database: &PostgresOptions, options: EngineOptions) -> Result<Arc<Self>, OpenError> {
+    /// Connects to a database as the node at an address. It has no partition, and the other nodes
+    /// do not count on it until it has joined ([`Node::join`]).
+    pub(crate) async fn open(
+        address: String,
+        database: &PostgresOptions,
+        options: EngineOptions,
+    ) -> Result<Arc<Self>, OpenError> {
         let takeover = database.takeover;
+        let database = &PostgresOptions { node: Some(address.clone()), ..database.clone() };
         let (store, extents) = store::connect(database, &options).await?;
         let shared: Arc<dyn Store> = Arc::<PostgresStore>::clone(&store);
         let engine = Engine::open_node(shared, extents, options).await?;
         let placement = Mutex::new(Placement::new(store.process().to_owned(), takeover));
+        let namesakes = Namesakes::new(store.process().to_owned(), address.clone(), store.pace());
         let (process, partitions) = (store.process(), engine.extents().all().count());
         tracing::info!(store = store.place(), process, partitions, "this process is a node");
         if partitions == 1 {
@@ -63,7 +98,8 @@ impl Node {
             engine,
             placement,
             moving: Mutex::default(),
-            twins: Mutex::default(),
+            namesakes: Mutex::new(namesakes),
+            address,
             is_leaving: AtomicBool::new(false),
             has_failed: AtomicBool::new(false),
             failed: Notify::new(),
@@ -87,13 +123,75 @@ impl Node {
         &self.engine
     }
 
+    /// Joins the other nodes, once no other process lives at its address, and the address leads to
+    /// this process. Its peers' listener must serve by now. The log says what it waits for.
+    ///
+    /// Two processes that join at one moment see each other afterwards: one of them ends at least.
+    pub(crate) async fn join(&self, peers: &PeerClient) -> Result<(), JoinError> {
+        let mut told = String::new();
+        loop {
+            let obstacle = match self.look().await {
+                Err(error @ StoreError::Unavailable { .. }) => Some(error.to_string()),
+                Err(error) => return Err(error.into()),
+                Ok(_) if self.has_failed.load(Ordering::Acquire) => return Err(JoinError::Grown),
+                Ok((_, Namesake::Lives(other))) => {
+                    if let Err(error) = self.leave().await {
+                        tracing::warn!(%error, "the other nodes were not told that this one ends");
+                    }
+                    let (process, about) = (other.process, other.about);
+                    return Err(JoinError::AddressTaken { address: self.address.clone(), process, about });
+                }
+                Ok((_, Namesake::MayLive(other))) => {
+                    Some(format!("{} had this address, and it is not known yet whether it lives", other.process))
+                }
+                Ok((_, Namesake::Nobody)) if self.is_shown() => return Ok(()),
+                Ok((_, Namesake::Nobody)) => match peers.process_at(&self.address).await {
+                    Ok(process) if process == self.store.process() => {
+                        self.show().await?;
+                        continue;
+                    }
+                    Ok(process) => Some(format!("another process answers there: {process}")),
+                    Err(error) => Some(error.to_string()),
+                },
+            };
+            if let Some(obstacle) = obstacle.filter(|obstacle| *obstacle != told) {
+                let address = &self.address;
+                tracing::warn!(
+                    address,
+                    obstacle,
+                    "this node does not join the others until its CENTAVO_PEER_ADDRESS leads to it alone"
+                );
+                told = obstacle;
+            }
+            tokio::time::sleep(WHILE_MOVING.min(self.store.pace())).await;
+        }
+    }
+
+    /// Shows its address to the others. Where the database does not answer, a later beat does it.
+    async fn show(&self) -> Result<(), StoreError> {
+        let store = Arc::clone(&self.store);
+        match spawn_blocking(move || store.join()).await.expect("a store does not panic") {
+            Err(StoreError::Unavailable { .. }) => Ok(()),
+            shown => shown,
+        }
+    }
+
+    /// Whether the database showed its address at the last look.
+    fn is_shown(&self) -> bool {
+        self.placement.lock().is_shown()
+    }
+
     /// Takes up and hands over partitions until it is dropped.
     pub async fn run(self: Arc<Self>) {
         let mut moves = JoinSet::new();
         moves.spawn(follow_others(Arc::downgrade(&self.engine)));
+        let mut is_warned = false;
         loop {
             let wanted = match self.look().await {
-                Ok(wanted) => wanted,
+                Ok((wanted, namesake)) => {
+                    self.warn_of(&namesake, &mut is_warned);
+                    wanted
+                }
                 Err(error) => {
                     tracing::warn!(%error, "the other nodes can't be seen; they are looked at again");
                     Vec::new()
@@ -112,7 +210,7 @@ impl Node {
         }
     }
 
-    async fn look(&self) -> Result<Vec<Move>, StoreError> {
+    async fn look(&self) -> Result<(Vec<Move>, Namesake), StoreError> {
         let (store, all) = (Arc::clone(&self.store), self.engine.extents().all());
         let seen = spawn_blocking(move || Ok((store.picture()?.with_all(all), now_ms(), store.is_current())));
         let (picture, at_ms, is_current) = seen.await.expect("a store does not panic")?;
@@ -120,26 +218,22 @@ impl Node {
             tracing::error!("partitions were added to this store: the process ends, to start again with them");
             self.fail();
         }
-        self.look_for_twins(&picture);
-        Ok(self.placement.lock().step(&picture, at_ms, is_current))
+        let namesake = self.namesakes.lock().look(&picture);
+        Ok((self.placement.lock().step(&picture, at_ms, is_current), namesake))
     }
 
-    /// Warns of another living process at the same address: requests for it come here.
-    fn look_for_twins(&self, picture: &Picture) {
-        let own = picture.nodes.iter().find(|node| node.process == self.store.process());
-        let Some(own) = own.filter(|own| own.address.is_some()) else { return };
-        let at_it = picture.nodes.iter().filter(|node| node.process != own.process && node.address == own.address);
-        let mut twins = self.twins.lock();
-        for twin in at_it.filter(|twin| !twin.is_leaving) {
-            let known = twins.entry(twin.process.clone()).or_insert((twin.beat, false));
-            if twin.beat > known.0 && !std::mem::replace(&mut known.1, true) {
-                let (process, address) = (&twin.process, own.address.as_deref());
-                tracing::error!(
-                    process,
-                    address,
-                    "another node has this node's CENTAVO_PEER_ADDRESS: give each its own"
-                );
-            }
+    /// Warns of another living process at the same address: requests for this one may come there.
+    /// It was paused, say, when this one joined.
+    fn warn_of(&self, namesake: &Namesake, is_warned: &mut bool) {
+        let Namesake::Lives(other) = namesake else { return };
+        if !std::mem::replace(is_warned, true) {
+            let (process, about, address) = (&other.process, &other.about, &self.address);
+            tracing::error!(
+                process,
+                about,
+                address,
+                "another node has this node's CENTAVO_PEER_ADDRESS: give each its own"
+            );
         }
     }
 
@@ -209,14 +303,23 @@ impl Node {
     /// are answered meanwhile. Gives up after a minute, or when there is no other node.
     pub async fn drain(&self) {
         self.is_leaving.store(true, Ordering::Release);
-        let store = Arc::clone(&self.store);
-        if let Ok(Err(error)) = spawn_blocking(move || store.leave()).await {
+        if let Err(error) = self.leave().await {
             tracing::warn!(%error, "the other nodes were not told that this one ends");
         }
         let until = Instant::now() + LEAVING_MAX;
         while Instant::now() < until && self.has_partitions() && self.has_heirs() {
             tokio::time::sleep(WHILE_MOVING).await;
         }
+    }
+
+    async fn leave(&self) -> Result<(), StoreError> {
+        let store = Arc::clone(&self.store);
+        spawn_blocking(move || store.leave()).await.expect("a store does not panic")
+    }
+
+    /// How many partitions had no living owner at its last look.
+    pub fn unserved(&self) -> usize {
+        self.placement.lock().unserved()
     }
 
     /// Whether it hands its partitions over, to end.

@@ -10,7 +10,6 @@ use std::time::Duration;
 use actors::engine::AdmissionLimits;
 use actors::engine::{Engine, EngineOptions, OpenError};
 use actors::rails::Rails;
-use actors::store::PostgresOptions;
 use parking_lot::RwLock;
 use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpSocket};
@@ -42,13 +41,15 @@ use crate::http::{measures, middleware, server};
 use crate::last_backup::LastBackup;
 use crate::last_uses::LastUses;
 use crate::newest_records::NewestRecords;
-use crate::node::Node;
+use crate::node::{JoinError, Node};
 use crate::ops::health;
+use crate::partition_measures::PartitionMeasures;
 use crate::past_books::PastBooks;
 use crate::peers::door::{Door, DoorParts};
-use crate::peers::forward::{PeerClient, PeerToken};
+use crate::peers::forward::PeerClient;
 use crate::peers::listener::Behind;
 use crate::peers::others::OthersOverHttp;
+use crate::peers::token::PeerToken;
 use crate::peers::{self, Owners, PeerMeasures, PeerSettings, PeerTlsFiles};
 use crate::rails::sandbox::Institutions;
 use crate::routes;
@@ -86,6 +87,9 @@ pub enum StartError {
         /// The defect.
         source: TlsError,
     },
+    /// This process can't be a node beside the others.
+    #[error(transparent)]
+    Join(#[from] JoinError),
     /// TLS for webhooks can't be set up.
     #[error("https for webhooks: {0}")]
     Https(#[from] tokio_rustls::rustls::Error),
@@ -169,18 +173,18 @@ pub async fn start_with(
 /// database beside others.
 async fn open_engine(
     settings: &Settings,
+    peering: Option<&Peering>,
     options: EngineOptions,
     progress: impl Fn(u64, u64) + Send + 'static,
 ) -> Result<(Arc<Engine>, Option<Arc<Node>>), OpenError> {
-    let engine = match (&settings.store, &settings.peers) {
+    let engine = match (&settings.store, peering) {
         (Store::Sled, _) => Engine::open(&settings.data, &settings.sled, options, progress).await?,
         (Store::Postgres(database), None) => {
             let (parts, extents) = store::take(database, &options).await?;
             Engine::open_parts(parts, extents, options, progress).await?
         }
-        (Store::Postgres(database), Some(peers)) => {
-            let database = PostgresOptions { node: Some(peers.address.clone()), ..(**database).clone() };
-            let node = Node::open(&database, options).await?;
+        (Store::Postgres(database), Some(peering)) => {
+            let node = Node::open(peering.address.clone(), database, options).await?;
             return Ok((Arc::clone(node.engine()), Some(node)));
         }
     };
@@ -211,7 +215,7 @@ async fn run(
     let [public, operations] = sockets;
     let operations = listen(operations, addresses[1])?;
     let starting = say_starting(&operations, ops_tls.clone(), &settings, &measures)?;
-    let (engine, node) = open_engine(&settings, options, progress).await?;
+    let (engine, node) = open_engine(&settings, peering.as_ref(), options, progress).await?;
     let connections = descriptors::raise();
     let backlog = Arc::new(Backlog::default());
     let (data, is_shared) = (settings.data.clone(), settings.store.is_postgres());
@@ -223,7 +227,6 @@ async fn run(
     let app = app(engine, settings, beside, &connections, &measures, &backlog)?;
     let lapsed = is_shared.then(|| lapses(&app.engine));
     let listening = Listening { app: &app, measures, backlog, ending: ending.clone(), lapsed };
-    let public = listen(public, addresses[0])?;
     let merchants = Listener { address: addresses[0], tls: public_tls, connections_max: connections.public };
     let operators = Listener { address: addresses[1], tls: ops_tls, connections_max: connections.operations };
     warn_of(has_rail, [&merchants, &operators]);
@@ -232,7 +235,8 @@ async fn run(
     // Operators are few, and they are needed most when there is much to do.
     let of_operators = listening.behind(Side::Operators, routes::operations(&app), door.as_ref(), Shedding::none())?;
     let both = [of_merchants.clone(), of_operators.clone()];
-    let (peers, of_peers) = listening.serve_peers(peering, connections.operations, both)?.unzip();
+    let (peers, of_peers) = listening.serve_peers(peering, connections.operations, both).await?.unzip();
+    let public = listen(public, addresses[0])?;
     let (public, merchants) = listening.serve(public, merchants, of_merchants)?;
     drop(starting);
     let (operations, operators) = listening.serve(operations, operators, of_operators)?;
@@ -324,6 +328,7 @@ fn app(
     measures::register_process(&mut registry);
     let last_backup = LastBackup::of(&settings.data);
     registry.register_collector(Box::new(last_backup.clone()));
+    registry.register_collector(Box::new(PartitionMeasures::of(Arc::clone(&engine), node.clone())));
     let webhooks = Webhooks::new(settings.webhook_allow, connections.webhooks, &mut registry)?;
     backlog.register(&mut registry);
     peer_measures.register(&mut registry);
@@ -378,6 +383,8 @@ struct Listener {
 /// Parts of the way to other processes, before the engine is open.
 struct Peering {
     listen: SocketAddr,
+    /// How the other nodes reach this one.
+    address: String,
     socket: TcpSocket,
     token: PeerToken,
     tls: Option<Arc<MutualTls>>,
@@ -388,15 +395,19 @@ struct Peering {
 impl Peering {
     /// Binds the peers' listener and reads its certificates; none where there is no such listener.
     fn open_any(settings: &Settings, master_key: &[u8; 32], measures: &Measures) -> Result<Option<Self>, StartError> {
-        let Some(PeerSettings { listen, tls, .. }) = settings.peers.clone() else { return Ok(None) };
+        let Some(PeerSettings { listen, address, tls }) = settings.peers.clone() else { return Ok(None) };
         let expiry = || measures.certificate_expiry("peers");
         let opened = tls.map(|PeerTlsFiles { own, authority }| MutualTls::open(own, authority, expiry()));
         let tls = opened.transpose().map_err(|source| StartError::Tls { variable: PEER_TLS_VARIABLE, source })?;
         let socket = bind((PEER_LISTEN_VARIABLE, listen))?;
+        // A port that the operating system chose is known now.
+        let is_chosen = listen.port() == 0 && address == listen.to_string();
+        let bound = socket.local_addr().ok().filter(|_| is_chosen);
+        let address = bound.map_or(address, |bound| bound.to_string());
         let (token, measures) = (PeerToken::of(master_key), PeerMeasures::default());
         let tls = tls.map(Arc::new);
         let client = Arc::new(PeerClient::new(token.clone(), tls.clone(), measures.clone()));
-        Ok(Some(Self { listen, socket, token, tls, client, measures }))
+        Ok(Some(Self { listen, address, socket, token, tls, client, measures }))
     }
 
     /// How the other nodes are asked.
@@ -476,22 +487,28 @@ impl Listening<'_> {
         Ok((address, tokio::spawn(server::run(listener, served, self.ending.clone(), limits))))
     }
 
-    /// Serves the other processes, if there are any, with the routes of both listeners.
-    fn serve_peers(
+    /// Serves the other processes, if there are any, with the routes of both listeners, and joins
+    /// them.
+    async fn serve_peers(
         &self,
         peering: Option<Peering>,
         connections_max: usize,
         [merchants, operators]: [Behind; 2],
     ) -> Result<Option<(SocketAddr, JoinHandle<server::Drained>)>, StartError> {
-        let Some(Peering { listen, socket, token, tls, .. }) = peering else { return Ok(None) };
+        let Some(Peering { listen, socket, token, tls, client, .. }) = peering else { return Ok(None) };
         let failed = |source| StartError::Listen { variable: PEER_LISTEN_VARIABLE, address: listen, source };
         let listener = self::listen(socket, (PEER_LISTEN_VARIABLE, listen))?;
         let address = listener.local_addr().map_err(failed)?;
-        let router = peers::listener::routes(token, routes::peers(self.app), merchants, operators);
+        let process = self.app.node.as_ref().map(|node| node.process().to_owned()).unwrap_or_default();
+        let router = peers::listener::routes(token, process, routes::peers(self.app), merchants, operators);
         let (backlog, tls) = (Arc::clone(&self.backlog), tls.map(|tls| Arc::clone(&tls.server)));
         let served = server::Served { router, middleware: None, backlog, tls };
         let limits = peers::listener::limits(connections_max);
-        Ok(Some((address, tokio::spawn(server::run(listener, served, self.ending.clone(), limits)))))
+        let serving = tokio::spawn(server::run(listener, served, self.ending.clone(), limits));
+        if let Some(node) = &self.app.node {
+            node.join(&client).await?;
+        }
+        Ok(Some((address, serving)))
     }
 }
 

@@ -210,9 +210,6 @@ pub(crate) async fn connect(
     if wanted > 1 && has == 1 {
         tracing::warn!(wanted, "this store has one partition, which one process serves; `centavo grow` adds others");
     }
-    // Others count on it from now on.
-    let joining = Arc::clone(&store);
-    waiting(move || joining.join()).await?;
     Ok((store, extents))
 }
 

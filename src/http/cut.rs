@@ -20,19 +20,19 @@ use crate::http::json::Checker;
 use crate::http::problem::Problem;
 use crate::http::reply::{number, single};
 
-/// A cut as a member of JSON, `{"0": 42}`.
-pub type CutView = BTreeMap<String, u64>;
+/// A cut as a member of JSON, `{"0": 42}`, in the order of the partitions. Its schema has their
+/// numbers as names.
+pub type CutView = BTreeMap<u16, u64>;
 
 /// The cut as a member of JSON.
 pub fn by_partition(cut: &Cut) -> CutView {
-    cut.iter().map(|at| (at.partition.0.to_string(), at.sequence.0)).collect()
+    cut.iter().map(|at| (at.partition.0, at.sequence.0)).collect()
 }
 
 /// The cut that a member of JSON tells.
 pub fn cut_of(view: &CutView) -> Cut {
-    let positions = view.iter().filter_map(|(partition, last)| {
-        Some(Position { partition: Partition(partition.parse().ok()?), sequence: Sequence(*last) })
-    });
+    let positions =
+        view.iter().map(|(number, last)| Position { partition: Partition(*number), sequence: Sequence(*last) });
     positions.fold(Cut::default(), |cut, at| cut.with(at))
 }
 
@@ -179,5 +179,11 @@ mod tests {
         assert_eq!(serde_json::to_string(&by_partition(&two)).unwrap(), r#"{"0":42,"1":17}"#);
         assert_eq!(cut_of(&by_partition(&two)), two);
         assert_eq!(as_header(&two), "0=42,1=17");
+        // Of more than ten partitions, too.
+        let many = cut(&(1..=12).collect::<Vec<_>>());
+        let told = serde_json::to_string(&by_partition(&many)).unwrap();
+        let names = told.split(['{', ',']).skip(1).map(|member| member.split('"').nth(1).unwrap());
+        assert!(names.eq((0..12).map(|number| number.to_string())), "{told}");
+        assert_eq!(cut_of(&serde_json::from_str(&told).unwrap()), many);
     }
 }

@@ -36,7 +36,7 @@ use crate::views::recipient::find_recipient;
 #[derive(Debug, Serialize, ToSchema)]
 pub struct TrialBalance {
     /// The last Record counted, by partition of the journal.
-    #[schema(example = json!({"0": 42}))]
+    #[schema(value_type = BTreeMap<String, u64>, example = json!({"0": 42}))]
     cut: CutView,
     /// True when debits equal credits, in every ledger, on whichever page.
     pub balanced: bool,

@@ -57,11 +57,13 @@ pub fn readiness(app: &App) -> Result<(), Problem> {
     Ok(())
 }
 
-/// Routes of a process that does not serve yet: it reads the journal, or waits for the process that
-/// has the database. It lives, is not ready, and has no metrics yet.
+/// Routes of a process that does not serve yet: it reads the journal, waits for the process that
+/// has the database, or waits to join the other nodes. It lives, is not ready, and has no metrics
+/// yet.
 pub fn starting() -> Router {
     let not_ready = || async {
-        Problem::new(Code::Overloaded).retry_after(1).detail("The data is being opened, or another process serves it.")
+        let detail = "The data is being opened, another process serves it, or this node has not joined the others.";
+        Problem::new(Code::Overloaded).retry_after(1).detail(detail)
     };
     Router::new().route("/healthz", get(healthz)).route("/metrics", get(|| async { "" })).fallback(not_ready)
 }

@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_millis(300);
 #[derive(Debug, Serialize, ToSchema)]
 pub struct PastTrialBalance {
     /// The last Record counted, by partition of the journal.
-    #[schema(example = json!({"0": 42}))]
+    #[schema(value_type = BTreeMap<String, u64>, example = json!({"0": 42}))]
     cut: CutView,
     /// `queued` while other books of the past are read, `reading`, or `done`.
     #[schema(pattern = "^(queued|reading|done)$")]

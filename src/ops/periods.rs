@@ -60,7 +60,7 @@ pub struct PeriodView {
     #[schema(nullable = false, format = "date-time")]
     pub closed_at: Option<String>,
     /// The last Record of the month, by partition of the journal.
-    #[schema(example = json!({"0": 42}))]
+    #[schema(value_type = BTreeMap<String, u64>, example = json!({"0": 42}))]
     pub cut: CutView,
     /// Hash of the journal at the month's end, of the partition of the house; absent until it is
     /// closed.

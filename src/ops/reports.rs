@@ -62,7 +62,7 @@ pub struct ReportBody {
     /// How many rows there are.
     count: u64,
     /// The last Record that counts, by partition of the journal.
-    #[schema(example = json!({"0": 42}))]
+    #[schema(value_type = BTreeMap<String, u64>, example = json!({"0": 42}))]
     cut: CutView,
     /// SHA-256 of the block that has this Record, hexadecimal; it covers all blocks before.
     #[schema(pattern = "^[0-9a-f]{64}$", example = "5df6e0e2761359d30a8275058e299fcc0381534545f55cf43e41983f5d4c9456")]

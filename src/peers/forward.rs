@@ -1,7 +1,9 @@
 //! Requests to the other processes: connections that are used again, the headers of a hop, and what
-//! is known when no answer came.
+//! is known when no answer came. A new connection is used once the other process has answered on it
+//! ([`super::greeting`]).
 
 use std::collections::{HashMap, VecDeque};
+use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -15,14 +17,11 @@ use axum::http::header::{CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderMap, He
 use axum::http::header::{TRANSFER_ENCODING, UPGRADE};
 use axum::http::request::Parts;
 use axum::http::{Extensions, Request, Response, StatusCode, Uri};
-use hmac::{Hmac, KeyInit, Mac};
 use http_body_util::Full;
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
-use sha2::Sha256;
-use subtle::ConstantTimeEq;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -30,8 +29,10 @@ use tokio::time::{Instant, timeout, timeout_at};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
+use super::greeting::{greet, no_handshake};
 use super::measures::PeerMeasures;
 use super::settings::host;
+use super::token::{PeerToken, TOKEN};
 use crate::http::openapi::Listener;
 use crate::http::server::{OverTls, Peer};
 use crate::http::session::LentSession;
@@ -40,6 +41,8 @@ use crate::http::trace::RequestContext;
 
 /// How long a connection to another process may take to be made.
 const CONNECT_MAX: Duration = Duration::from_secs(1);
+/// How long the other process may take to tell its name on it.
+const GREETING_MAX: Duration = Duration::from_secs(2);
 /// Most connections to one process at a time; each has one request at a time.
 const CONNECTIONS_MAX: usize = 1_024;
 /// A connection that was unused for this long is not used again. The listener closes it later than
@@ -54,8 +57,6 @@ const PARTITION: HeaderName = HeaderName::from_static("centavo-needs-partition")
 const CALLER: HeaderName = HeaderName::from_static("centavo-caller");
 /// There where the request came over TLS.
 const OVER_TLS: HeaderName = HeaderName::from_static("centavo-over-tls");
-/// Proof that another process of the installation sends.
-const TOKEN: HeaderName = HeaderName::from_static("centavo-peer-token");
 /// The session of an operator, both ways.
 const SESSION: HeaderName = HeaderName::from_static("centavo-session");
 /// All headers that only the processes of an installation send each other.
@@ -77,27 +78,6 @@ const OF_THE_CONNECTION: [HeaderName; 9] = [
     TRANSFER_ENCODING,
     UPGRADE,
 ];
-
-/// Token by which the processes of an installation know each other: made of their master key.
-#[derive(Clone)]
-pub struct PeerToken(HeaderValue);
-
-impl PeerToken {
-    /// The token of a master key: HMAC-SHA256 in hexadecimal digits.
-    pub fn of(master_key: &[u8; 32]) -> Self {
-        let mut mac = <Hmac<Sha256> as KeyInit>::new_from_slice(master_key).expect("HMAC takes any key");
-        mac.update(b"centavo peer token 1");
-        let digits: String = mac.finalize().into_bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-        Self(HeaderValue::try_from(digits).expect("hexadecimal digits are allowed in a header"))
-    }
-
-    /// Whether another process of the installation sends these headers.
-    pub(super) fn opens(&self, headers: &HeaderMap) -> bool {
-        let mut sent = headers.get_all(TOKEN).iter();
-        let (Some(sent), None) = (sent.next(), sent.next()) else { return false };
-        sent.as_bytes().ct_eq(self.0.as_bytes()).into()
-    }
-}
 
 /// What one process tells another beside the request itself.
 #[derive(Debug)]
@@ -146,7 +126,7 @@ impl Hop {
             Listener::Operators => "operators",
         };
         headers.insert(LISTENER, HeaderValue::from_static(listener));
-        headers.insert(TOKEN, token.0.clone());
+        token.put_in(&mut headers);
         headers.insert(PARTITION, HeaderValue::from(self.partition.0));
         // HTTP/1.0 may leave it out.
         headers.entry(HOST).or_insert(HeaderValue::from_static(""));
@@ -327,7 +307,7 @@ impl PeerClient {
         *request.method_mut() = parts.method.clone();
         *request.uri_mut() = uri;
         *request.headers_mut() = hop.headers(&parts.headers, &self.token);
-        let Some(mut connection) = self.connection(address, &pool).await else { return Sent::Not };
+        let Some(mut connection) = self.connection(address, &pool, deadline).await else { return Sent::Not };
         let answer = tokio::select! {
             biased;
             answer = connection.try_send_request(request) => answer,
@@ -350,7 +330,7 @@ impl PeerClient {
     }
 
     /// A connection that is ready for a request: one that was used before, or a new one.
-    async fn connection(&self, address: &str, pool: &Pool) -> Option<Connection> {
+    async fn connection(&self, address: &str, pool: &Pool, deadline: Instant) -> Option<Connection> {
         while let Some(mut connection) = pool.take() {
             match timeout(CONNECT_MAX, connection.ready()).await {
                 Ok(Ok(())) => return Some(connection),
@@ -358,34 +338,45 @@ impl PeerClient {
                 Err(_) => break,
             }
         }
-        match timeout(CONNECT_MAX, self.connect(address)).await {
-            Ok(Ok(connection)) => Some(connection),
+        match timeout_at(deadline, self.connect(address)).await {
+            Ok(Ok((connection, _process))) => Some(connection),
             Ok(Err(error)) => {
                 pool.note_silence(address, &error);
                 None
             }
             Err(_) => {
-                pool.note_silence(address, &"the connection took too long to be made");
+                pool.note_silence(address, &too_long("no connection was made in time"));
                 None
             }
         }
     }
 
-    async fn connect(&self, address: &str) -> std::io::Result<Connection> {
+    /// The name of the process that answers at an address, on a connection of its own.
+    pub async fn process_at(&self, address: &str) -> io::Result<String> {
+        Ok(self.connect(address).await?.1)
+    }
+
+    /// Makes a connection on which both understand each other, and gives the other's name.
+    async fn connect(&self, address: &str) -> io::Result<(Connection, String)> {
+        let made = timeout(CONNECT_MAX, self.connected(address)).await;
+        let mut connection = made.map_err(|_| too_long("the connection took too long to be made"))??;
+        let greeted = timeout(GREETING_MAX, greet(&mut connection, &self.token)).await;
+        let process = greeted.map_err(|_| too_long("a connection was made, and nobody answers on it"))??;
+        Ok((connection, process))
+    }
+
+    async fn connected(&self, address: &str) -> io::Result<Connection> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
         let Some(tls) = &self.tls else { return spoken(stream).await };
         let name = host(address).unwrap_or_default().to_owned();
-        let name = ServerName::try_from(name).map_err(std::io::Error::other)?;
-        spoken(TlsConnector::from(tls.client()).connect(name, stream).await?).await
+        let name = ServerName::try_from(name).map_err(io::Error::other)?;
+        spoken(TlsConnector::from(tls.client()).connect(name, stream).await.map_err(no_handshake)?).await
     }
 }
 
-#[cfg(test)]
-impl PeerToken {
-    pub(super) fn text(&self) -> String {
-        self.0.to_str().unwrap().to_owned()
-    }
+fn too_long(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, what)
 }
 
 #[cfg(test)]
@@ -395,14 +386,19 @@ impl PeerClient {
         self.measures.tries(outcome)
     }
 
+    /// TLS of both sides.
+    pub(super) fn tls(&self) -> Option<Arc<MutualTls>> {
+        self.tls.clone()
+    }
+
     /// How many connections to a process wait for a request.
     pub(super) fn idle(&self, address: &str) -> usize {
         self.pools.lock().get(address).map_or(0, |pool| pool.idle.lock().len())
     }
 }
 
-async fn spoken(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> std::io::Result<Connection> {
-    let (connection, speaking) = http1::handshake(TokioIo::new(stream)).await.map_err(std::io::Error::other)?;
+async fn spoken(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) -> io::Result<Connection> {
+    let (connection, speaking) = http1::handshake(TokioIo::new(stream)).await.map_err(io::Error::other)?;
     tokio::spawn(speaking);
     Ok(connection)
 }

@@ -9,9 +9,12 @@ use axum::body::Body;
 use axum::extract::Request;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 use tower::{ServiceExt, service_fn};
 
-use super::forward::{Hop, PeerToken};
+use super::forward::Hop;
+use super::greeting;
+use super::token::PeerToken;
 use crate::http::middleware::Middleware;
 use crate::http::openapi::Listener;
 use crate::http::server::{OverTls, Peer, ServerLimits};
@@ -31,10 +34,11 @@ pub fn limits(connections_max: usize) -> ServerLimits {
     ServerLimits { connections_max, head_arrival_max: Duration::from_secs(60), ..ServerLimits::default() }
 }
 
-/// Routes of the peers' listener: `own` for what only other processes ask, and those of the two
-/// listeners. A request that no process of the installation sends is 403, and
-/// learns nothing.
-pub fn routes(token: PeerToken, own: Router, merchants: Behind, operators: Behind) -> Router {
+/// Routes of the listener of the process with the name `process`: `own` for what only other
+/// processes ask, and those of the two listeners. A request that no process of the installation
+/// sends is 403, and learns nothing.
+pub fn routes(token: PeerToken, process: String, own: Router, merchants: Behind, operators: Behind) -> Router {
+    let own = own.route(greeting::PATH, get(process));
     let answering = service_fn(move |request: Request| {
         let (token, own) = (token.clone(), own.clone());
         let (merchants, operators) = (merchants.clone(), operators.clone());

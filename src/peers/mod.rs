@@ -9,6 +9,7 @@
 
 pub mod door;
 pub mod forward;
+mod greeting;
 pub mod listener;
 mod measures;
 pub mod others;
@@ -16,6 +17,7 @@ mod settings;
 pub mod target;
 #[cfg(test)]
 mod tests;
+pub mod token;
 
 use std::pin::Pin;
 

@@ -25,8 +25,9 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
 
 use super::door::{Door, DoorParts};
-use super::forward::{PeerClient, PeerToken};
+use super::forward::PeerClient;
 use super::listener::{Behind, limits, routes};
+use super::token::PeerToken;
 use super::*;
 use crate::http::api_key::ApiKeyText;
 use crate::http::client::exchange;
@@ -226,7 +227,7 @@ async fn node(name: &'static str, key: [u8; 32], tls: Option<Arc<MutualTls>>) ->
     let outside = server::ServerLimits::default();
     let peers = Served {
         tls: tls.map(|tls| Arc::clone(&tls.server)),
-        ..routes(token, Router::new(), merchants.clone(), operators.clone()).into()
+        ..routes(token, name.to_owned(), Router::new(), merchants.clone(), operators.clone()).into()
     };
     let peers = listen(peers, limits(16)).await;
     let [merchants, operators] =
@@ -602,16 +603,45 @@ async fn over_tls_only_processes_with_certificates_of_one_authority_speak() {
     let owner = node("owner", KEY, Some(certify(folder.path(), &ours, &ours))).await;
     owner.owners.set(1, Owner::Here);
     let cases = [
-        (Some(certify(folder.path(), &ours, &ours)), 200),
-        (Some(certify(folder.path(), &theirs, &ours)), 503),
-        (Some(certify(folder.path(), &ours, &theirs)), 503),
-        (None, 503),
+        (Some(certify(folder.path(), &ours, &ours)), 200, ""),
+        (Some(certify(folder.path(), &theirs, &ours)), 503, "store_unavailable"),
+        (Some(certify(folder.path(), &ours, &theirs)), 503, "store_unavailable"),
     ];
-    for (tls, expected) in cases {
+    for (tls, status, expected) in cases {
         let asked = node("asked", KEY, tls).await;
         asked.owners.set(1, Owner::At(owner.peers.to_string()));
-        let answer = ask(asked.merchants, of_merchant(1, Method::GET, "/api/charges"), "").await;
-        assert_eq!(read(answer).await.0, expected);
+        let answer = ask(asked.merchants, of_merchant(1, Method::POST, "/api/charges"), "{}").await;
+        assert_eq!(code(&read(answer).await), (status, expected));
     }
     assert_eq!(owner.arrivals(), 1);
+}
+
+/// A connection on which the other process has said nothing yet carries no request: so it is known
+/// that none was carried out.
+#[tokio::test]
+async fn a_process_that_is_not_understood_was_sent_no_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let ours = authority();
+    let tls = || certify(folder.path(), &ours, &ours);
+    for (of_asked, of_owner, key, told) in [
+        (None, Some(tls()), KEY, "speaks TLS, and this one does not"),
+        (Some(tls()), None, KEY, "speaks no TLS, and this one does"),
+        (None, None, [8; 32], "another master key"),
+    ] {
+        let (asked, owner) = (node("asked", KEY, of_asked).await, node("owner", key, of_owner).await);
+        owner.owners.set(1, Owner::Here);
+        asked.owners.set(1, Owner::At(owner.peers.to_string()));
+        let answer = ask(asked.merchants, of_merchant(1, Method::POST, "/api/charges"), "{}").await;
+        assert_eq!(code(&read(answer).await), (503, "store_unavailable"), "{told}");
+        assert_eq!((asked.client.tries("lost"), owner.arrivals()), (0, 0), "{told}");
+        let error = asked.client.process_at(&owner.peers.to_string()).await.unwrap_err().to_string();
+        assert!(error.contains(told), "{error}");
+        // The request goes as soon as they agree.
+        let agreeing = node("agreeing", KEY, asked.client.tls()).await;
+        agreeing.owners.set(1, Owner::Here);
+        asked.owners.set(1, Owner::At(agreeing.peers.to_string()));
+        let told = read(ask(asked.merchants, of_merchant(1, Method::POST, "/api/charges"), "{}").await).await.1;
+        assert_eq!(told["by"], "agreeing");
+        assert_eq!(asked.client.process_at(&agreeing.peers.to_string()).await.unwrap(), "agreeing");
+    }
 }

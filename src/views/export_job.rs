@@ -80,7 +80,7 @@ pub struct ExportJobView {
     expires_at: String,
     /// The last Record that counts, by partition of the journal.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, example = json!({"0": 42}))]
+    #[schema(value_type = Option<BTreeMap<String, u64>>, nullable = false, example = json!({"0": 42}))]
     cut: Option<CutView>,
     /// The file, once it is done; the first of several.
     #[serde(skip_serializing_if = "Option::is_none")]

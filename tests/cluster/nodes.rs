@@ -9,7 +9,7 @@ use actors::testkit::postgres::shared;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 use testkit::callers::{Callers, client};
-use testkit::server::{OPS_TOKEN, Server};
+use testkit::server::{Launch, OPS_TOKEN, Server};
 
 use super::{PATIENCE, TAKEOVER_SECONDS, free_address, must_verify, on, reckon, signal, wait_until_stopped};
 
@@ -60,6 +60,11 @@ impl<'a> Nodes<'a> {
     }
 
     pub(crate) async fn restart(&mut self, place: usize) {
+        self.servers[place] = Some(Server::start(&self.launch(place)).await.unwrap());
+    }
+
+    /// How a node is started.
+    pub(crate) fn launch(&self, place: usize) -> Launch<'a> {
         let Place { listen, peer, database, environment } = &self.places[place];
         let launch = on(self.folder, database)
             .with("CENTAVO_POSTGRES_TAKEOVER_SECONDS", self.takeover_seconds.to_string())
@@ -67,8 +72,7 @@ impl<'a> Nodes<'a> {
             .with("CENTAVO_PEER_ADDRESS", peer)
             .with("CENTAVO_WEBHOOK_ALLOW", "127.0.0.0/8")
             .with("CENTAVO_PARTITIONS", PARTITIONS.to_string());
-        let launch = environment.iter().fold(launch, |launch, (name, value)| launch.with(name, value));
-        self.servers[place] = Some(Server::start(&launch).await.unwrap());
+        environment.iter().fold(launch, |launch, (name, value)| launch.with(name, value))
     }
 
     pub(crate) fn node(&self, place: usize) -> &Server {
@@ -124,6 +128,14 @@ pub(crate) async fn cluster(node: &Server) -> Option<Value> {
     asked.await.ok()?.json().await.ok()
 }
 
+/// A gauge of partitions.
+async fn metric(node: &Server, name: &str) -> u64 {
+    let metrics = client().get(format!("{}/metrics", node.operations)).send().await.unwrap().text().await.unwrap();
+    let begin = format!("centavo_partitions_{name} ");
+    let line = metrics.lines().find_map(|line| line.strip_prefix(&begin));
+    line.unwrap_or_else(|| panic!("no {name}: {metrics}")).parse().unwrap()
+}
+
 fn is_picture(answer: &Option<Value>) -> bool {
     answer.as_ref().is_some_and(|answer| answer["partitions"].is_array())
 }
@@ -167,6 +179,12 @@ async fn three_nodes_divide_the_partitions_and_lose_nothing_when_one_dies() {
     let (address, folder) = (database.database(), tempfile::tempdir().unwrap());
     let mut nodes = Nodes::start(folder.path(), &address, 3).await;
     let before = nodes.settled().await;
+    for node in nodes.running() {
+        let own =
+            cluster(node).await.unwrap()["nodes"].as_array().unwrap().iter().find(|node| node["this"] == true).cloned();
+        let owned = own.unwrap()["partitions"].as_u64().unwrap();
+        assert_eq!((metric(node, "owned").await, metric(node, "unserved").await), (owned, 0));
+    }
     let mut merchants = merchants(&nodes).await;
     reckon_all(&nodes, &mut merchants).await;
     for is_paused in [false, true] {

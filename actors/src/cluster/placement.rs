@@ -152,12 +152,17 @@ impl Placement {
         self.look_at_addresses(now_ms, is_proof);
         self.look_at_partitions();
         self.place();
-        if !is_current || self.node(&self.me).is_none_or(|node| node.address.is_none()) {
+        if !is_current || !self.is_shown() {
             return Vec::new();
         }
         let mut moves = self.takes();
         moves.extend(self.hand_overs());
         moves
+    }
+
+    /// Whether this node had joined the others at the last look: its address was there.
+    pub fn is_shown(&self) -> bool {
+        self.node(&self.me).is_some_and(|node| node.address.is_some())
     }
 
     /// Who has a partition, as of the last look.
@@ -171,6 +176,13 @@ impl Placement {
     /// that is not known to live yet. None if no node may have it.
     pub fn desired(&self, partition: Partition) -> Option<&str> {
         self.placed.get(&partition).map(String::as_str)
+    }
+
+    /// How many partitions had no owner at the last look, or one that is gone. Nobody answers for
+    /// them.
+    pub fn unserved(&self) -> usize {
+        let is_served = |seen: &&PartitionSeen| seen.owner.as_ref().is_some_and(|owner| !self.is_gone(owner));
+        self.picture.partitions.len() - self.picture.partitions.iter().filter(is_served).count()
     }
 
     fn place(&mut self) {
@@ -416,6 +428,25 @@ mod tests {
             let owner = PartitionOwner { process: "other".into(), address: address.map(str::to_owned) };
             assert_eq!(look(now_ms + 2, 8), (vec![], Some(owner)), "it woke up");
         }
+    }
+
+    #[test]
+    fn a_partition_without_an_owner_that_lives_is_unserved() {
+        let (free, others, own) = (Partition(0), Partition(1), Partition(2));
+        let mut placement = Placement::new("me".into(), T);
+        let mut look = |now_ms: i64, beat: i64, first: Option<&str>| {
+            let nodes = vec![node("me", Some(HERE), now_ms), node("other", Some(THERE), beat)];
+            let partitions = vec![seen(free, first), seen(others, Some("other")), seen(own, Some("me"))];
+            placement.step(&Picture { nodes, partitions }, now_ms, true);
+            placement.unserved()
+        };
+        assert_eq!(look(0, 7, None), 1, "nobody has one");
+        assert_eq!(look(1_000, 7, Some("me")), 0);
+        for now_ms in (2_000..10_000).step_by(1_000) {
+            assert_eq!(look(now_ms, 7, Some("other")), 0, "it may live");
+        }
+        assert_eq!(look(10_000, 7, Some("other")), 2, "it is gone");
+        assert_eq!(look(11_000, 8, Some("other")), 0, "it woke up");
     }
 
     #[test]

@@ -3,9 +3,10 @@
 
 use std::io::{self, Write};
 
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::http::cut::by_partition;
+use crate::http::cut::{CutView, by_partition};
 use crate::reports::table::{Cell, Closing, Column, Heading, Kind, Renderer};
 
 /// A report that is being written.
@@ -51,13 +52,21 @@ impl Renderer for JsonTable<'_> {
         let sums = self.columns.iter().zip(&closing.totals);
         let totals: Map<String, Value> =
             sums.filter_map(|(column, total)| Some((column.name.to_owned(), number((*total)?)))).collect();
-        let end =
-            json!({"totals": totals, "count": closing.rows, "cut": by_partition(&closing.cut), "head": closing.head});
-        let end = end.to_string();
+        let cut = by_partition(&closing.cut);
+        let end = serde_json::to_string(&End { count: closing.rows, cut, head: &closing.head, totals })?;
         self.out.write_all(b"],")?;
         self.out.write_all(end.strip_prefix('{').unwrap_or(&end).as_bytes())?;
         self.out.write_all(b"\n")
     }
+}
+
+/// What stands after the rows. A cut has the order of its partitions only outside a `Value`.
+#[derive(Serialize)]
+struct End<'a> {
+    count: u64,
+    cut: CutView,
+    head: &'a str,
+    totals: Map<String, Value>,
 }
 
 fn kind_name(kind: Kind) -> &'static str {
@@ -84,4 +93,22 @@ fn value(cell: &Cell) -> Value {
 /// A sum as a number. One that no 64 bits hold, which no journal reaches, is written as a string.
 fn number(sum: i128) -> Value {
     i64::try_from(sum).map_or_else(|_| json!(sum.to_string()), |sum| json!(sum))
+}
+
+#[cfg(test)]
+mod tests {
+    use actors::cut::Cut;
+    use actors::store::Sequence;
+
+    use super::*;
+
+    #[test]
+    fn a_cut_has_the_order_of_its_partitions() {
+        let cut = Cut::new((1..=12).map(Sequence).collect());
+        let closing = Closing { cut, head: String::new(), booked_at_ms: 0, rows: 0, totals: Vec::new() };
+        let mut out = Vec::new();
+        Box::new(JsonTable { columns: &[], out: &mut out, has_rows: false }).finish(&closing).unwrap();
+        let told = String::from_utf8(out).unwrap();
+        assert!(told.contains(r#""1":2,"2":3,"#) && told.contains(r#""9":10,"10":11,"11":12}"#), "{told}");
+    }
 }
