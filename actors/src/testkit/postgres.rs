@@ -126,7 +126,7 @@ impl PostgresServer {
             format!("port = {}", self.port),
             "listen_addresses = '127.0.0.1'".to_owned(),
             format!("unix_socket_directories = '{}'", self.folder.path().display()),
-            "max_connections = 100".to_owned(),
+            "max_connections = 400".to_owned(),
         ];
         for line in own.iter().map(String::as_str).chain(settings.iter().copied()) {
             text.push_str(line);
