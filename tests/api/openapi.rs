@@ -189,9 +189,13 @@ async fn every_example_of_a_request_is_accepted() {
                 _ => {}
             }
         }
-        // An example of a Record is of one partition.
+        // Examples of a Record and of a cut are of one partition.
         if world.cut().await.partitions() > 1 {
-            query = query.split('&').filter(|pair| !pair.starts_with("before=")).collect::<Vec<_>>().join("&");
+            query = query
+                .split('&')
+                .filter(|pair| !pair.starts_with("before=") && !pair.starts_with("at="))
+                .collect::<Vec<_>>()
+                .join("&");
         }
         let path = operation.path_of(&id);
         let path = if path.contains('?') { format!("{path}{query}") } else { format!("{path}?{query}") };
