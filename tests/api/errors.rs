@@ -542,7 +542,9 @@ async fn ids_that_name_nothing_are_not_found() {
         "ffffffffffffffffffffffffffffffff",
     ];
     let before = world.trace(&[&furnished.merchant, &others.merchant]).await;
-    for (method, template, takes_body) in ENDPOINTS.iter().filter(|endpoint| endpoint.1.contains('{')) {
+    // A Record has a number, and every number is one.
+    let of_ids = |template: &str| template.contains('{') && !template.contains("{N}");
+    for (method, template, takes_body) in ENDPOINTS.iter().filter(|endpoint| of_ids(endpoint.1)) {
         let (from, to) = (template.find('{').unwrap(), template.find('}').unwrap() + 1);
         let body = if *takes_body { r#"{"notes":"x"}"# } else { "" };
         // An id of another kind is as unknown as any.
