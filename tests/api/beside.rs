@@ -21,6 +21,9 @@ use ledger::money::Centavos;
 use ledger::record::RailStamp;
 use ledger::time::Timestamp;
 
+/// The other node's data folder, in that of the first one.
+pub(crate) const OTHER: &str = "other-node";
+
 /// How many partitions the nodes divide, where nothing else is said.
 pub(crate) const PARTITIONS: u16 = 8;
 
@@ -36,12 +39,60 @@ thread_local! {
     static DATABASE: RefCell<Option<Arc<PostgresServer>>> = const { RefCell::new(None) };
 }
 
-/// Whether servers are nodes.
+const FOLDER: &str = "it reads, changes or fills files of the data folder, where a database has none";
+
+const METRICS: &str = "it reads what one process measured, and either may have answered";
+const MANY: &str = "it starts several hundred servers one after the other";
+const PARTITIONS_HERE: &str = "they are about several partitions in one process";
+
+/// Tests, and modules, whose servers are alone in any case, and why. `docs/testing.md` has the same
+/// list.
+const ALONE: &[(&str, &str)] = &[
+    ("books::beginnings::a_beginning_at_a_balance_file_changes_no_byte", FOLDER),
+    ("books::imported::json_lines_in_an_empty_store_come_to_the_same_trial_balance", FOLDER),
+    ("books::same_bytes::days_that_are_over_have_the_same_bytes_for_ever", FOLDER),
+    ("lifecycle::people_and_cards_stand_nowhere_in_the_clear", FOLDER),
+    ("matrix::", MANY),
+    ("monitoring::", METRICS),
+    ("operations::a_store_that_stands_still_is_not_ready", METRICS),
+    ("operations::health_and_metrics_need_no_credential", METRICS),
+    ("partitions::", PARTITIONS_HERE),
+    ("past::a_damaged_balance_file_is_made_again_and_read_at_once", FOLDER),
+    ("tls::a_command_reads_the_journal_of_a_server_over_tls", FOLDER),
+    ("unruly::guessing_is_slowed_down_and_refused_and_who_is_right_passes", METRICS),
+];
+
+/// Whether servers are nodes: not in a test that has its server alone.
 pub(crate) fn are_nodes() -> bool {
-    std::env::var("CENTAVO_TEST_NODES").is_ok_and(|count| {
+    let asked = std::env::var("CENTAVO_TEST_NODES").is_ok_and(|count| {
         assert!(count == "2" || count == "1", "CENTAVO_TEST_NODES is 1 or 2");
         count == "2"
-    })
+    });
+    asked && why_alone(&test()).is_none()
+}
+
+/// Name of the test that this thread runs.
+fn test() -> String {
+    let thread = std::thread::current();
+    let name = thread.name().filter(|name| *name != "main");
+    name.expect("CENTAVO_TEST_NODES needs a thread for each test: --test-threads=2 or more").to_owned()
+}
+
+fn why_alone(test: &str) -> Option<&'static str> {
+    let is_it = |alone: &str| if alone.ends_with("::") { test.starts_with(alone) } else { test == alone };
+    ALONE.iter().find(|(alone, _)| is_it(alone)).map(|(_, why)| *why)
+}
+
+/// The page names each test that has its server alone, and no other one.
+#[test]
+fn tests_that_have_their_server_alone_are_named() {
+    let page = include_str!("../../docs/testing.md");
+    let section = page.split("### The suite over two nodes").nth(1).unwrap().split("\n### ").next().unwrap();
+    for (test, why) in ALONE {
+        assert!(section.contains(&format!("`{test}`")), "docs/testing.md does not name {test}: {why}");
+    }
+    let named = section.lines().filter(|line| line.starts_with("| `")).count();
+    assert_eq!(named, ALONE.len(), "docs/testing.md names others too");
 }
 
 /// The address of a new database.
@@ -60,7 +111,7 @@ pub(crate) async fn start(
 ) -> Result<(Running, Running), StartError> {
     let addresses = addresses();
     let start = async |at: usize| {
-        let data = if at == 0 { folder.to_owned() } else { folder.join("other-node") };
+        let data = if at == 0 { folder.to_owned() } else { folder.join(OTHER) };
         let mut settings = settings(&data);
         settings.sandbox_dir = Some(folder.join("sandbox"));
         let address = addresses[at].clone();

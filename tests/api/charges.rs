@@ -375,7 +375,7 @@ async fn the_institution_has_the_last_word() {
     let row = rows.iter().find(|row| row["event"] == "pix_paid").unwrap();
     assert_eq!(row["effective_date"], centavo::http::timestamp::day_of(paid_at.0).to_string(), "{row}");
     assert_ne!(row["effective_date"], row["date"]);
-    let record = world.ops_get(&format!("/ops/records/{}", row["sequence"])).await.expect(200);
+    let record = world.ops_get(&read_at("/ops/records", place_told(row))).await.expect(200);
     assert_eq!(record["institution"]["id"], end_to_end_id);
     assert_eq!(merchant.balance().await, [990, 0, 0, 0]);
     world.check_books().await;

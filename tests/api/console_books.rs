@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use actors::cut::Position;
+use actors::cut::{Cut, Position};
 use actors::engine::Engine;
-use actors::store::{Part, Partition, Sequence, SledOptions, SledStore};
+use actors::store::{Part, Partition, SledOptions, SledStore};
 use actors::verify::verify_against;
 use centavo::console::show;
 use centavo::http::language::Language;
@@ -141,8 +141,8 @@ async fn the_picture_of_every_event_of_the_textbook_has_its_postings() {
 }
 
 /// The entries of a Record as the interface has them.
-fn entries_of(engine: &Engine, sequence: u64) -> Value {
-    let record = engine.record(place(sequence)).unwrap();
+fn entries_of(engine: &Engine, at: Position) -> Value {
+    let record = engine.record(at).unwrap();
     let entries = record.entries.iter().map(|entry| {
         let group = entry.ledger().group().unwrap_or_default();
         let postings = entry.postings().iter().map(|posting| {
@@ -157,7 +157,7 @@ fn entries_of(engine: &Engine, sequence: u64) -> Value {
 
 /// What a decision is said to book, before it is taken.
 pub(crate) struct Foreseen {
-    before: u64,
+    before: Cut,
     steps: Vec<Value>,
 }
 
@@ -191,8 +191,8 @@ impl Foreseen {
 
     /// Fails unless each step of the preview, or its first ones, is a Record that was booked since.
     pub(crate) async fn is_booked(&self, world: &World, steps: usize) {
-        let booked: Vec<_> =
-            (self.before + 1..=world.cut().await).map(|sequence| entries_of(world.engine(), sequence)).collect();
+        let since = world.since(&self.before).await;
+        let booked: Vec<_> = since.into_iter().map(|at| entries_of(world.engine(), at)).collect();
         for step in self.steps.iter().take(steps) {
             assert!(booked.contains(step), "{step:#} is not among {booked:#?}");
         }
@@ -213,11 +213,11 @@ fn lines_of(entry: &Value) -> Vec<String> {
 /// server.
 pub(crate) async fn books_are_as_shown(world: World) {
     let browser = Browser::signed_in(&world, OPS_TOKEN).await;
-    for sequence in 1..=world.cut().await {
-        let page = browser.page(&format!("/console/records/{sequence}")).await;
-        let record = world.engine().record(place(sequence)).unwrap();
+    for at in world.since(&Cut::default()).await {
+        let page = browser.page(&page_of(at)).await;
+        let record = world.engine().record(at).unwrap();
         let expected = lines(world.engine(), record.entries.iter());
-        assert_eq!(entries_below(&page.html, "entries"), expected, "Record {sequence}");
+        assert_eq!(entries_below(&page.html, "entries"), expected, "Record {at}");
     }
     let overview = browser.page("/console").await;
     let mut sums: BTreeMap<&str, i64> = BTreeMap::new();
@@ -308,8 +308,4 @@ impl Foreseen {
         page.has(&["Booked with the decision"]);
         Self { before, steps }
     }
-}
-
-fn place(sequence: u64) -> Position {
-    Position { partition: Partition(0), sequence: Sequence(sequence) }
 }

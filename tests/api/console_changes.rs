@@ -372,7 +372,7 @@ async fn a_form_that_is_sent_twice_changes_once() {
         let before = world.cut().await;
         assert_eq!(send(&browser, &page, &action, &changes).await.status, 303, "{action}");
         let once = world.cut().await;
-        assert!(once > before, "{action}");
+        assert_ne!(once, before, "{action}");
         let again = send(&browser, &page, &action, &changes).await;
         assert_eq!(world.cut().await, once, "{action} sent again: {} {}", again.status, again.html);
         assert!(again.status == 303 || action.ends_with("/revoke"), "{action}: {}", again.html);

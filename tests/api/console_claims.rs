@@ -2,6 +2,8 @@
 //! was cut, that a form did what the next page says, that sums include every account. And what the
 //! sign-in warns of, and refuses, before a token is sent or looked at.
 
+use actors::cut::Position;
+use actors::store::Sequence;
 use reqwest::Method;
 use serde_json::json;
 
@@ -13,17 +15,20 @@ async fn a_proof_claims_what_it_read() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
     merchant.paid_pix(&pix("10.00")).await;
-    let head = world.cut().await;
+    let last = world.last().await;
+    let (head, first) = (last.sequence.0, Position { sequence: Sequence::FIRST, ..last });
     let browser = Browser::signed_in(&world, OPS_TOKEN).await;
-    let whole = browser.page("/console/journal/prove").await;
-    whole.has(&["The chain holds through its end", "href=\"/console/records/1\"", &format!(">{head}</dd>")]);
+    let path = format!("/console/journal/prove?partition={}", last.partition.0);
+    let whole = browser.page(&path).await;
+    let begin = format!("href=\"{}\"", page_of(first));
+    whole.has(&["The chain holds through its end", &begin, &format!(">{head}</dd>")]);
     assert!(!whole.html.contains("read no earlier block"), "{}", whole.html);
     for beyond in [head + 1, u64::MAX] {
-        let page = browser.get(&format!("/console/journal/prove?from={beyond}")).await;
+        let page = browser.get(&format!("{path}&from={beyond}")).await;
         assert_eq!(page.status, 400, "{}", page.html);
         assert!(!page.html.contains("The chain holds"), "no block was read");
     }
-    let last = browser.page(&format!("/console/journal/prove?from={head}&blocks=99999")).await;
+    let last = browser.page(&format!("{path}&from={head}&blocks=99999")).await;
     last.has(&["The chain holds through its end", "read no earlier block"]);
     assert!(!last.html.contains("99,99") && !last.html.contains("100,000"), "a count is no parameter: {}", last.html);
 }

@@ -117,7 +117,7 @@ async fn a_stream_ends_with_the_token_and_keeps_no_session_alive() {
     let browser = Browser::signed_in(&world, EVA).await;
     let mut stream = Stream::open(&browser).await;
     stream.until("Debits equal credits.").await;
-    *world.app().ops_tokens.write() = format!("ana:{ANA},operator:{OPS_TOKEN}").parse().unwrap();
+    world.set_operators(&format!("ana:{ANA},operator:{OPS_TOKEN}"));
     merchant.paid_pix(&pix("1.00")).await;
     stream.ends().await;
 }
@@ -253,7 +253,7 @@ async fn a_scope_shows_one_merchant_alone() {
     let other = world.open(json!({"name": "Padaria Alheia", "document": cnpj(92), "split_enabled": true})).await;
     let recipient = other.recipient("Zé Alheio", 7).await;
     let theirs = text(&other.paid_pix(&with_splits(pix("77.77"), &[(&recipient, 100)])).await["txid"]);
-    let record = world.cut().await;
+    let record = page_of(world.last().await);
     let draft = other.draft("Rita Alheia", 8).await;
     let ours = text(&own.paid_pix(&pix("10.00")).await["txid"]);
     own.draft("Bia", 9).await;
@@ -293,7 +293,7 @@ async fn a_scope_shows_one_merchant_alone() {
         format!("/console/recipients/{recipient}"),
         format!("/console/ledgers/{}", other.ledger()),
         format!("/console/ledgers/R-{recipient}"),
-        format!("/console/records/{record}"),
+        record,
         format!("/console/queue/{draft}"),
         "/console/ledgers/P-house".to_owned(),
         "/console/journal".to_owned(),

@@ -6,6 +6,7 @@ use serde_json::json;
 
 use crate::console::{ANA, Browser, EVA, RUI, world_of_three};
 use crate::console_changes::send;
+use crate::console_reads::shown_cut;
 use crate::past::{local, next_month};
 use crate::world::*;
 
@@ -17,12 +18,12 @@ async fn a_month_is_closed_on_its_page_by_two_operators() {
         "reason": "Depósito", "reference": "EXTRATO-9"});
     world.ops_post("/ops/entries", &entry).await.expect(201);
     let now = world.advance(0).await;
-    let last = world.cut().await;
+    let cut = world.cut().await;
     let month = local(now).format("%Y-%m").to_string();
     let (place, route) = (format!("/console/periods/{month}"), format!("/ops/periods/{month}"));
     let mut ana = Browser::signed_in(&world, ANA).await;
     let early = ana.page(&place).await;
-    early.has(&["The month is not over yet.", &format!("/console/records/{last}")]);
+    early.has(&["The month is not over yet.", &shown_cut(&cut)]);
     assert!(!early.html.contains(&format!("action=\"{place}\"")), "no form before its end");
     world.advance_to(next_month(now) + Duration::days(1)).await;
     for page in ["/console/house", "/console/trial-balance"] {
@@ -42,7 +43,7 @@ async fn a_month_is_closed_on_its_page_by_two_operators() {
     assert_eq!((asked.status, asked.header("location")), (303, place.as_str()), "{}", asked.html);
     ana.page(&place).await.has(&["The closing waits for another operator.", "closing asked for", ">ana<"]);
     assert_eq!(send(&ana, &open, &place, &[]).await.status, 303, "the same form is the same request");
-    assert_eq!(world.cut().await, before + 1, "once");
+    assert_eq!(world.cut().await.records(), before.records() + 1, "once");
     let own = ana.page(&place).await;
     assert!(!own.html.contains(&format!("action=\"{place}\"")), "nobody closes what they asked for");
     assert_eq!(ana.post(&place, &[("key", "another-key-of-ana")]).await.status, 409);
@@ -59,7 +60,7 @@ async fn a_month_is_closed_on_its_page_by_two_operators() {
     assert_eq!(send(&rui, &pending, &place, &[]).await.status, 303, "the same form is the same request");
     let page = rui.page(&place).await;
     page.has(&["The month is closed.", ">ana<", ">rui<", &text(&closed["head"]), &text(&closed["totals"])]);
-    page.has(&[&format!("/console/records/{}", closed["cut"]["0"])]);
+    page.has(&[&shown_cut(&cut_told(&closed))]);
     assert!(!page.html.contains(&format!("action=\"{place}\"")));
     rui.page("/console/periods").await.has(&[">closed<"]);
     rui.page("/console/periods/2020-01").await.has(&[">closed<", "Closed together with"]);
@@ -84,7 +85,7 @@ async fn an_entry_of_an_operator_says_who_asked_who_approved_and_why() {
         [(house, "Entry of the house", "Write-off of a debt"), (write_off, "Write-off of a debt", "Entry of the house")]
     {
         let asked = world.ops_post("/ops/entries", &body).await.expect(201);
-        let request = world.cut().await;
+        let request = world.last().await;
         let item = items(&world.ops_get("/ops/queue?kind=entry").await.expect(200))[0].clone();
         assert_eq!(item["requested_by"], "operator");
         for name in ["debit", "credit", "reason", "reference"] {
@@ -100,12 +101,12 @@ async fn an_entry_of_an_operator_says_who_asked_who_approved_and_why() {
             let main = page.html.split("<main").nth(1).unwrap();
             assert!(!main.contains(other), "{path} says {other}");
         }
-        let asking = browser.page(&format!("/console/records/{request}")).await;
+        let asking = browser.page(&page_of(request)).await;
         asking.has(&said);
         assert!(!asking.html.contains("Approved by"), "nobody has");
         let item = browser.page(&item_page).await;
         assert_eq!(send(&browser, &item, &item_page, &[]).await.status, 303);
-        let page = browser.page(&format!("/console/records/{}", world.cut().await)).await;
+        let page = browser.page(&page_of(world.last().await)).await;
         page.has(&said);
         let by = |word: &str| {
             let value = page.html.split(&format!("<dt>{word}</dt>")).nth(1).unwrap_or_else(|| panic!("no {word}"));

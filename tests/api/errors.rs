@@ -68,7 +68,7 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
     ("GET", "/ops/ledgers/M-{M}/accounts", false),
     ("GET", "/ops/ledgers/M-{M}/entries", false),
     ("GET", "/ops/records", false),
-    ("GET", "/ops/records/1", false),
+    ("GET", "/ops/records/{N}", false),
     ("POST", "/ops/sandbox/clock", true),
 ];
 
@@ -83,6 +83,8 @@ struct Furnished<'w> {
     plan: String,
     subscription: String,
     event: String,
+    /// A Record, as an address has it.
+    record: String,
 }
 
 impl<'w> Furnished<'w> {
@@ -109,6 +111,7 @@ impl<'w> Furnished<'w> {
             dispute: text(&dispute["id"]),
             plan,
             event,
+            record: record_in_path(world.last().await),
             subscription: text(&subscription["id"]),
         }
     }
@@ -124,6 +127,7 @@ impl<'w> Furnished<'w> {
             ("{P}", &self.plan),
             ("{S}", &self.subscription),
             ("{E}", &self.event),
+            ("{N}", &self.record),
         ];
         ids.iter().fold(template.to_owned(), |path, (name, id)| path.replace(name, id))
     }
@@ -515,6 +519,7 @@ async fn ids_that_name_nothing_are_not_found() {
         plan: String::new(),
         subscription: String::new(),
         event: String::new(),
+        record: String::new(),
         merchant: other,
     };
     let unknown = "01890000-0000-8000-8000-000000000000";
@@ -537,7 +542,9 @@ async fn ids_that_name_nothing_are_not_found() {
         "ffffffffffffffffffffffffffffffff",
     ];
     let before = world.trace(&[&furnished.merchant, &others.merchant]).await;
-    for (method, template, takes_body) in ENDPOINTS.iter().filter(|endpoint| endpoint.1.contains('{')) {
+    // A Record has a number, and every number is one.
+    let of_ids = |template: &str| template.contains('{') && !template.contains("{N}");
+    for (method, template, takes_body) in ENDPOINTS.iter().filter(|endpoint| of_ids(endpoint.1)) {
         let (from, to) = (template.find('{').unwrap(), template.find('}').unwrap() + 1);
         let body = if *takes_body { r#"{"notes":"x"}"# } else { "" };
         // An id of another kind is as unknown as any.

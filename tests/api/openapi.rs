@@ -189,7 +189,16 @@ async fn every_example_of_a_request_is_accepted() {
                 _ => {}
             }
         }
-        let path = format!("{}?{query}", operation.path_of(&id));
+        // Examples of a Record and of a cut are of one partition.
+        if world.cut().await.partitions() > 1 {
+            query = query
+                .split('&')
+                .filter(|pair| !pair.starts_with("before=") && !pair.starts_with("at="))
+                .collect::<Vec<_>>()
+                .join("&");
+        }
+        let path = operation.path_of(&id);
+        let path = if path.contains('?') { format!("{path}{query}") } else { format!("{path}?{query}") };
         let body = file.or_else(|| body.map(|body| body.to_string())).unwrap_or_default();
         let answer = world.send(operation.method.parse().unwrap(), &path, &headers, body.clone()).await;
         assert!((200..300).contains(&answer.status), "{at}: {body}\n{}", answer.text);

@@ -1,7 +1,7 @@
 //! `Centavo-Sequence`: the answer of each request that wrote a Record names that Record. The routes
 //! are those that the description lists, so a new command is held to this without being named here.
 
-use actors::cut::Position;
+use actors::cut::{Cut, Position};
 use actors::store::{Partition, Sequence};
 use reqwest::Method;
 use serde_json::json;
@@ -13,23 +13,18 @@ use crate::world::*;
 /// Commands that write nothing.
 const READS: [&str; 6] = ["/simulate", "/redeliver", "/dismiss", "/lies", "/ops/exports", "/api/reports"];
 
-/// The sequence that an answer names.
-fn named(answer: &Answer) -> Option<u64> {
-    answer.header("centavo-sequence").map(|sequence| sequence.parse().unwrap())
+/// The Record that an answer names.
+fn named(answer: &Answer) -> Option<Position> {
+    let sequence = answer.header("centavo-sequence")?.parse().unwrap();
+    let partition = answer.header("centavo-partition").map_or(0, |partition| partition.parse().unwrap());
+    Some(Position { partition: Partition(partition), sequence: Sequence(sequence) })
 }
 
-/// The Records after a sequence that somebody asked for.
-async fn requested_after(world: &World, before: u64) -> Vec<u64> {
-    let records = before + 1..=world.cut().await;
+/// The Records after a cut that somebody asked for.
+async fn requested_after(world: &World, before: &Cut) -> Vec<Position> {
+    let mut records = world.since(before).await;
+    records.retain(|at| world.engine().record(*at).unwrap().is_requested());
     records
-        .filter(|sequence| {
-            world
-                .engine()
-                .record(Position { partition: Partition(0), sequence: Sequence(*sequence) })
-                .unwrap()
-                .is_requested()
-        })
-        .collect()
 }
 
 #[tokio::test]
@@ -60,7 +55,7 @@ async fn every_command_names_its_record_and_a_replay_the_first_one() {
             assert_eq!(named(&answer), None, "{method} {path}");
             continue;
         }
-        let recorded = requested_after(&world, before).await;
+        let recorded = requested_after(&world, &before).await;
         // Made-up data is many Records, of which the first opens the merchant.
         let is_made_up = path == "/ops/sandbox/data";
         assert!(recorded.len() == 1 || is_made_up, "{method} {path}: {recorded:?}");

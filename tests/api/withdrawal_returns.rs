@@ -257,7 +257,7 @@ async fn the_console_asks_for_a_return_and_another_operator_approves() {
     let fields = [("key", &*key), ("kind", &*kind), ("decision", "approve")];
     assert_eq!(rui.post(&place, &fields).await.status, 303);
     assert_eq!(merchant.recipient_money(&ana).await, [1_000, 0, 0, 0]);
-    let page = rui.page(&format!("/console/records/{}", world.cut().await)).await;
+    let page = rui.page(&page_of(world.last().await)).await;
     page.has(&said[..2]);
     page.has(&["Approved by", ">rui<", ">ana<", &*id]);
 }

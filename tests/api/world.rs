@@ -7,11 +7,14 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
+use actors::cut::{Cut, Position};
 use actors::rails::{PayoutRail, PixRail, Rails};
+use actors::store::{Partition, Sequence};
 use centavo::config::{MasterKeyArgs, ServeArgs, Settings};
+pub(crate) use centavo::http::cut::record_name;
 use centavo::rails::sandbox::Institutions;
 use centavo::serve::{self, Running};
-use centavo::store::{DatabaseArgs, StoreArgs};
+use centavo::store::{DatabaseArgs, Store, StoreArgs};
 use chrono::{DateTime, Utc};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method};
@@ -34,6 +37,9 @@ pub(crate) const REFUSED: &str = "4000000000000002";
 pub(crate) const WITHOUT_FUNDS: &str = "4000000000009995";
 /// A card on which the acquirer is silent.
 pub(crate) const SILENT: &str = "4000000000000119";
+
+/// The file that has the address of a folder's database.
+const DATABASE: &str = "database";
 
 /// Seconds of a day.
 pub(crate) const DAY: i64 = 24 * 60 * 60;
@@ -174,6 +180,12 @@ impl World {
         self.folder
     }
 
+    /// The data folder of the process that answers what is about all merchants.
+    pub(crate) fn data(&self) -> PathBuf {
+        let data = if self.other.is_some() { beside::OTHER } else { "" };
+        self.folder.path().join(data)
+    }
+
     /// Where the books are.
     pub(crate) fn folder(&self) -> PathBuf {
         self.folder.path().to_owned()
@@ -296,14 +308,22 @@ impl World {
         assert!(self.advance(missing / 1000 + 1).await >= target);
     }
 
-    /// The engine behind the door.
+    /// The engine that has all Records: of the other node, where servers are nodes.
     pub(crate) fn engine(&self) -> &actors::engine::Engine {
-        &self.running.app.engine
+        &self.app().engine
     }
 
-    /// State of the handlers behind the door.
+    /// State of the handlers that answer what is about all merchants: of the other node, where
+    /// servers are nodes.
     pub(crate) fn app(&self) -> &centavo::app::App {
-        &self.running.app
+        &self.other.as_ref().unwrap_or(&self.running).app
+    }
+
+    /// Gives the server, or both nodes, other operators' tokens.
+    pub(crate) fn set_operators(&self, tokens: &str) {
+        for running in [Some(&self.running), self.other.as_ref()].into_iter().flatten() {
+            *running.app.ops_tokens.write() = tokens.parse().unwrap();
+        }
     }
 
     /// An administrator approves a withdrawal.
@@ -316,10 +336,24 @@ impl World {
         self.ops_post(&format!("/ops/withdrawals/{withdrawal}/reject"), &json!({"notes": notes})).await
     }
 
-    /// How many Records were published; with one partition the sequence of the last one.
-    pub(crate) async fn cut(&self) -> u64 {
-        let balance = self.ops_get("/ops/trial-balance").await.expect(200);
-        balance["cut"].as_object().unwrap().values().map(|last| last.as_u64().unwrap()).sum()
+    /// The last Record of each partition that was published.
+    pub(crate) async fn cut(&self) -> Cut {
+        cut_told(&self.ops_get("/ops/trial-balance").await.expect(200))
+    }
+
+    /// The Records after a cut, one partition after the other.
+    pub(crate) async fn since(&self, cut: &Cut) -> Vec<Position> {
+        let place = |partition, sequence| Position { partition, sequence: Sequence(sequence) };
+        let now = self.cut().await;
+        let after = now.iter().flat_map(|last| {
+            (cut.of(last.partition).0 + 1..=last.sequence.0).map(move |sequence| place(last.partition, sequence))
+        });
+        after.collect()
+    }
+
+    /// The Record that was booked last.
+    pub(crate) async fn last(&self) -> Position {
+        place_told(&items(&self.ops_get("/ops/records?per_page=1").await.expect(200))[0])
     }
 
     /// Debits minus credits of every account, by ledger and account.
@@ -568,6 +602,54 @@ pub(crate) fn settings(data: &Path, sandbox: bool) -> Settings {
     settings_in(data, data, sandbox)
 }
 
+/// The store of the books of a folder.
+pub(crate) fn store_in(folder: &Path) -> Store {
+    if folder.join(DATABASE).exists() { settings(folder, true).store } else { Store::Sled }
+}
+
+/// A cut of so many Records, those of the first partitions before others.
+pub(crate) fn first_of(cut: &Cut, mut count: u64) -> Cut {
+    let take = |last: Position| {
+        let taken = last.sequence.0.min(count);
+        count -= taken;
+        Position { sequence: Sequence(taken), ..last }
+    };
+    cut.iter().map(take).fold(cut.begin(), |cut, at| cut.with(at))
+}
+
+/// The cut that an answer tells.
+pub(crate) fn cut_told(answer: &Value) -> Cut {
+    let last = |(partition, last): (&String, &Value)| Position {
+        partition: Partition(partition.parse().unwrap()),
+        sequence: Sequence(last.as_u64().unwrap()),
+    };
+    answer["cut"].as_object().unwrap().iter().map(last).fold(Cut::default(), |cut, at| cut.with(at))
+}
+
+/// The Record that an item of an answer names.
+pub(crate) fn place_told(item: &Value) -> Position {
+    let number = |name: &str| item[name].as_u64().unwrap_or_else(|| panic!("no {name} in {item}"));
+    Position { partition: Partition(number("partition").try_into().unwrap()), sequence: Sequence(number("sequence")) }
+}
+
+/// A Record as an address has it at its end: its number, and its partition where that is not 0.
+pub(crate) fn record_in_path(at: Position) -> String {
+    match at.partition.0 {
+        0 => at.sequence.0.to_string(),
+        partition => format!("{}?partition={partition}", at.sequence.0),
+    }
+}
+
+/// The address of a Record, or of its block, among the routes of operators.
+pub(crate) fn read_at(route: &str, at: Position) -> String {
+    format!("{route}/{}", record_in_path(at))
+}
+
+/// The page of a Record.
+pub(crate) fn page_of(at: Position) -> String {
+    format!("/console/records/{}", record_name(at))
+}
+
 /// Settings of a server; its database, if there is one, is that of a folder.
 fn settings_in(folder: &Path, data: &Path, sandbox: bool) -> Settings {
     let any_port = Some("127.0.0.1:0".parse().unwrap());
@@ -599,7 +681,7 @@ fn on_database(args: ServeArgs, folder: &Path) -> ServeArgs {
     if server.is_none() && !beside::are_nodes() {
         return args;
     }
-    let (file, key) = (folder.join("database"), folder.join("key-of-database"));
+    let (file, key) = (folder.join(DATABASE), folder.join("key-of-database"));
     if !file.exists() {
         std::fs::create_dir_all(folder).unwrap();
         let address = server.map_or_else(beside::database, |server| made_database(&server, folder));

@@ -20,7 +20,11 @@ pub const VARIABLE: &str = "CENTAVO_POSTGRES";
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// The longest life of a server, in seconds, should a test be killed.
+/// [`LIFE_VARIABLE`] gives it another one, for tests that take longer.
 const LIFE_SECONDS: &str = "1800";
+
+/// The variable with the longest life of a server, seconds.
+const LIFE_VARIABLE: &str = "CENTAVO_POSTGRES_LIFE_SECONDS";
 
 /// The user of every server.
 const USER: &str = "centavo";
@@ -126,7 +130,7 @@ impl PostgresServer {
             format!("port = {}", self.port),
             "listen_addresses = '127.0.0.1'".to_owned(),
             format!("unix_socket_directories = '{}'", self.folder.path().display()),
-            "max_connections = 100".to_owned(),
+            "max_connections = 400".to_owned(),
         ];
         for line in own.iter().map(String::as_str).chain(settings.iter().copied()) {
             text.push_str(line);
@@ -143,7 +147,8 @@ impl PostgresServer {
     /// Starts the server, which was ended, and waits until it answers.
     pub fn go_on(&self) {
         let mut command = Command::new("timeout");
-        command.args(["--signal=QUIT", LIFE_SECONDS]).args(self.as_its_user()).arg(self.programs.join("postgres"));
+        let life = std::env::var(LIFE_VARIABLE).unwrap_or_else(|_| LIFE_SECONDS.to_owned());
+        command.args(["--signal=QUIT", &life]).args(self.as_its_user()).arg(self.programs.join("postgres"));
         let log = fs::File::options().create(true).append(true).open(self.folder.path().join("log")).unwrap();
         command.arg("-D").arg(self.data()).current_dir(self.folder.path()).stdout(Stdio::null()).stderr(log);
         *self.running.lock().unwrap() = Some(command.spawn().expect("PostgreSQL can be started"));

@@ -209,15 +209,15 @@ async fn a_beginning_at_a_balance_file_changes_no_byte() {
         let days: Vec<_> = dates[0].iter_days().take_while(|date| *date <= dates[1] + Days::new(3)).collect();
         assert!(days.len() > 10, "{days:?}");
         ends_are_alike(&world, &merchant, &days[..days.len() - 3]).await;
-        let mut asked = all(&mut Random(seed), &merchant, &days, world.cut().await);
+        let mut asked = all(&mut Random(seed), &merchant, &days, world.cut().await.records());
         let of_the_payment = Some(dates[1]);
         let fees = ReportRequest { report: Report::Fees, ledger: None, account: None, from: of_the_payment, to: None };
         asked.push(Asked::Report(fees, ReportFormat::Json, None));
         let mut answers = Vec::new();
-        let begins_there = due_on_days(&days, world.cut().await);
+        let begins_there = due_on_days(&days, world.cut().await.records());
         let engine = world.engine();
         let begun = engine.receivables_before(Timestamp(i64::MAX), &engine.published()).unwrap().through();
-        assert!(begun.records() > world.cut().await / 2, "what is due is read from a file");
+        assert!(begun.records() > world.cut().await.records() / 2, "what is due is read from a file");
         for (place, asked) in asked.into_iter().chain(begins_there).enumerate() {
             let answer = served(&world, &asked).await;
             let sent = if place % 3 == 0 || is_of_what_files_carry(&asked) {

@@ -23,14 +23,12 @@ use std::time::Duration;
 
 use self::made::{M, P, R};
 use self::tools::{Balances, tools, with_included, without_zeros};
-use crate::world::{self, OPS_TOKEN, World, text};
+use crate::world::{self, OPS_TOKEN, World, first_of, place_told, read_at, store_in, text};
 use actors::cut::Cut;
-use actors::store::Sequence;
 use centavo::config::{ExportSettings, JournalSettings};
 use centavo::export::{Exporter, Folder, Format, Out, Part, Request, Stream, command};
 use centavo::http::timestamp::day;
 use centavo::secrets::SecretSource;
-use centavo::store::Store;
 use chrono::Datelike as _;
 use ledger::record::Record;
 use ledger::source;
@@ -91,8 +89,8 @@ async fn the_programs_agree_on_the_widened_month_alone_and_as_of_any_record() {
         1 + (cuts >> 33) % end
     };
     for _ in 0..100 {
-        let at = random(last);
-        assert_eq!(balances_at(&world, &format!("at={at}")).await, folded(&rows, at), "as of {at}");
+        let at = first_of(&last, random(last.records()));
+        assert_eq!(balances_at(&world, &format!("at={}", at.name())).await, folded(&rows, &at), "as of {at}");
     }
     let first = day(&text(&rows[0]["date"])).unwrap();
     let end = day(&text(&rows[rows.len() - 1]["date"])).unwrap();
@@ -127,10 +125,10 @@ async fn the_programs_agree_on_the_widened_month_alone_and_as_of_any_record() {
             }
         }
         for _ in 0..3 {
-            let at = random(last);
+            let at = first_of(&last, random(last.records()));
             let past = out.join(format!("at-{at}"));
-            run_at(&data, &past, whole(tool.format), Some(&world), Some(Sequence(at))).await.unwrap();
-            for (ledger, balances) in &folded(&rows, at) {
+            run_at(&data, &past, whole(tool.format), Some(&world), Some(at.clone())).await.unwrap();
+            for (ledger, balances) in &folded(&rows, &at) {
                 agrees(tool, &past.join(ledger), balances);
             }
         }
@@ -159,10 +157,10 @@ async fn balances_at(world: &World, query: &str) -> Told {
     told
 }
 
-/// The balances of the rows through a Record, without zeros.
-fn folded(rows: &[Value], through: u64) -> Told {
+/// The balances of the rows that a cut has, without zeros.
+fn folded(rows: &[Value], through: &Cut) -> Told {
     let mut told = Told::new();
-    for row in rows.iter().filter(|row| row["sequence"].as_u64().unwrap() <= through) {
+    for row in rows.iter().filter(|row| through.contains(place_told(row))) {
         let balances = told.entry(text(&row["ledger"])).or_default();
         *balances.entry(text(&row["account"])).or_default() += net(row);
     }
@@ -379,9 +377,10 @@ async fn rows_sum_to_the_books_and_csv_has_the_same() {
     let second = world.ops_get(&format!("/ops/export?from={middle}")).await.text;
     assert!(!first.is_empty() && !second.is_empty());
     assert_eq!([rows_of(&first), rows_of(&second)].concat(), json);
-    let at = json[json.len() / 3]["sequence"].as_u64().unwrap();
-    let cut = rows_of(&world.ops_get(&format!("/ops/export?at={at}")).await.text);
-    let through: Vec<_> = json.iter().filter(|row| row["sequence"].as_u64().unwrap() <= at).cloned().collect();
+    let all = world.cut().await;
+    let at = first_of(&all, all.records() / 3);
+    let cut = rows_of(&world.ops_get(&format!("/ops/export?at={}", at.name())).await.text);
+    let through: Vec<_> = json.iter().filter(|row| at.contains(place_told(row))).cloned().collect();
     assert_eq!(cut, through);
     let own: Vec<_> = json.iter().filter(|row| row["ledger"] == merchant.ledger().as_str()).cloned().collect();
     let without_operator = |mut row: Value| {
@@ -449,9 +448,9 @@ async fn a_record_lists_its_rows_and_the_parts_of_its_sums() {
     let rows = rows_of(&world.ops_get("/ops/export").await.text);
     let number = |value: &Value| value.as_i64().unwrap();
     let mut events = BTreeSet::new();
-    for of_record in rows.chunk_by(|one, other| one["sequence"] == other["sequence"]) {
+    for of_record in rows.chunk_by(|one, other| place_told(one) == place_told(other)) {
         let sequence = &of_record[0]["sequence"];
-        let shown = world.ops_get(&format!("/ops/records/{sequence}")).await.expect(200);
+        let shown = world.ops_get(&read_at("/ops/records", place_told(&of_record[0]))).await.expect(200);
         assert_eq!(shown["rows"].as_array().unwrap(), of_record);
         assert_eq!((&shown["sequence"], &shown["booked_at"]), (sequence, &of_record[0]["booked_at"]));
         assert_eq!(shown["owner"], of_record[0]["owner"]);
@@ -891,25 +890,24 @@ async fn run(data: &Path, out: &Path, request: Request, server: Option<&World>) 
     run_at(data, out, request, server, None).await
 }
 
-/// The same through a Record.
+/// The same through a cut.
 async fn run_at(
     data: &Path,
     out: &Path,
     request: Request,
     server: Option<&World>,
-    at: Option<Sequence>,
+    at: Option<Cut>,
 ) -> Result<(), String> {
     unlocked(async || {
         let nowhere = "127.0.0.1:1".parse().unwrap();
         let journal = JournalSettings {
-            store: Store::Sled,
+            store: store_in(data),
             ops_tls_cert: None,
             data: data.to_path_buf(),
             ops_listen: server.map_or(nowhere, |world| world.address_of("/ops/export")),
             ops_token: server.map_or(SecretSource::Data, |_| SecretSource::Text(OPS_TOKEN.to_owned().into())),
         };
-        let (request, out) = (request.clone(), out.to_path_buf());
-        let at = at.map(|at| Cut::new(vec![at]));
+        let (request, out, at) = (request.clone(), out.to_path_buf(), at.clone());
         let settings = ExportSettings { journal, request, at, out, compress: false, chart: None };
         command::run(settings).await.map_err(|error| error.to_string())
     })

@@ -11,13 +11,14 @@ use centavo::config::{JournalSettings, ReportSettings};
 use centavo::http::timestamp::day;
 use centavo::reports::{Report, ReportFormat, ReportRequest, command};
 use centavo::secrets::SecretSource;
-use centavo::store::Store;
 use chrono::NaiveDate;
 use serde_json::{Value, json};
 
 use super::tools::is_required;
 use super::{Told, month, parsed_csv, rows_of, told, without_ids};
-use crate::world::{DAY, Merchant, OPS_TOKEN, SECOND_OPS_TOKEN, World, bearer, cnpj, items, pix, text};
+use crate::world::{
+    DAY, Merchant, OPS_TOKEN, SECOND_OPS_TOKEN, World, bearer, cnpj, cut_told, items, pix, place_told, store_in, text,
+};
 
 /// The query of a report that is of one ledger; empty for the others.
 fn ledger_of(report: Report, merchant: &Merchant<'_>) -> String {
@@ -64,7 +65,7 @@ async fn every_report_sums_to_the_books() {
     assert_eq!(closing, expected);
     assert_eq!(balance["totals"]["debits"], balance["totals"]["credits"]);
     assert_eq!((&balance["totals"]["opening"], &balance["totals"]["closing"]), (&json!(0), &json!(0)));
-    assert_eq!(balance["cut"]["0"], world.cut().await);
+    assert_eq!(cut_told(&balance), world.cut().await);
 
     let ledger = get(&world, Report::GeneralLedger, "").await;
     let mut last: BTreeMap<(String, String), i128> = BTreeMap::new();
@@ -270,7 +271,7 @@ async fn every_format_has_the_same_rows() {
             let (_, again) = bytes(&world, &path(format)).await;
             assert!(one == again, "{report:?} {format:?}");
             assert_eq!(headers["content-type"], format.media_type());
-            assert_eq!(headers["report-cut"].to_str().unwrap(), format!("0={}", json["cut"]["0"]));
+            assert_eq!(headers["report-cut"].to_str().unwrap(), cut_told(&json).to_string());
             assert_eq!(headers["report-head"].to_str().unwrap(), json["head"]);
             same_rows(format, &one, &json);
             served.push((request(report, &merchant), format, one));
@@ -280,7 +281,7 @@ async fn every_format_has_the_same_rows() {
     for (request, format, served) in served {
         let out = folder.path().join("reports");
         let journal = JournalSettings {
-            store: Store::Sled,
+            store: store_in(folder.path()),
             ops_tls_cert: None,
             data: folder.path().to_path_buf(),
             ops_listen: "127.0.0.1:1".parse().unwrap(),
@@ -427,7 +428,8 @@ async fn tax_ids_are_read_by_right_and_never_unnoticed() {
     let row = &items(&audit)[0];
     let read = json!(["second", "read", "tax_ids", null, null, "monthly-totals 2026-01-01 …"]);
     assert_eq!(json!(["operator", "action", "kind", "id", "merchant_id", "notes"].map(|name| row[name].clone())), read);
-    assert_eq!(with["cut"]["0"], row["sequence"], "the report counts its own Record");
+    let of = place_told(row);
+    assert_eq!(cut_told(&with).of(of.partition), of.sequence, "the report counts its own Record");
 }
 
 /// Where Python is.
