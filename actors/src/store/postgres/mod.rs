@@ -102,7 +102,8 @@ pub struct PostgresStore {
 /// Parts that the store shares with its threads.
 struct StoreParts {
     runtime: Handle,
-    /// Drives the connection that commits, on the thread that waits for it. None once it is dropped.
+    /// Drives the connection that commits, on the thread that waits for it. None once it is
+    /// dropped.
     committing: Option<Runtime>,
     lease: Arc<Lease>,
     troubles: CommitTroubles,
