@@ -196,7 +196,7 @@ impl Extents {
     pub fn opened_before(&self, keys: &[Fingerprint], now: Timestamp) -> Option<Partition> {
         let kept = |(at, _): &&(Timestamp, Partition)| now.0 - at.0 < IDEMPOTENCY_KEPT_MS;
         let found = self.opened.iter().flat_map(|opened| keys.iter().filter_map(|key| opened.get(key)));
-        found.filter(kept).map(|(_, partition)| *partition).last()
+        found.rev().find(kept).map(|(_, partition)| *partition)
     }
 
     /// How many partitions there are; they are numbered from 0.

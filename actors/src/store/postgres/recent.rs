@@ -13,31 +13,39 @@ const BYTES_MAX: usize = 16 << 20;
 /// The blocks that were written last.
 #[derive(Debug, Default)]
 pub(super) struct RecentBlocks {
-    /// By partition and first Record: when it was booked, and its Records.
-    blocks: BTreeMap<(Partition, Sequence), (i64, Vec<Vec<u8>>)>,
+    /// By partition and first Record.
+    blocks: BTreeMap<(Partition, Sequence), RecentBlock>,
     /// In the order in which they were written.
     written: VecDeque<(Partition, Sequence)>,
     bytes: usize,
+}
+
+/// What is asked of a block.
+#[derive(Debug)]
+struct RecentBlock {
+    booked_at_ms: i64,
+    records: Vec<Vec<u8>>,
 }
 
 impl RecentBlocks {
     /// Keeps a block that is durable.
     pub(super) fn note(&mut self, block: &Block) {
         let place = (block.partition, block.first);
-        if self.blocks.insert(place, (block.booked_at_ms, block.records.clone())).is_some() {
+        let recent = RecentBlock { booked_at_ms: block.booked_at_ms, records: block.records.clone() };
+        if self.blocks.insert(place, recent).is_some() {
             return;
         }
         self.written.push_back(place);
         self.bytes += size_of(&block.records);
         while self.bytes > BYTES_MAX && self.written.len() > 1 {
             let oldest = self.written.pop_front().and_then(|place| self.blocks.remove(&place));
-            self.bytes -= oldest.map_or(0, |(_, records)| size_of(&records));
+            self.bytes -= oldest.map_or(0, |oldest| size_of(&oldest.records));
         }
     }
 
     /// A Record, if its block is here.
     pub(super) fn record(&self, partition: Partition, sequence: Sequence) -> Option<StoredRecord> {
-        let (at, (booked_at_ms, records)) =
+        let (at, RecentBlock { booked_at_ms, records }) =
             self.blocks.range((partition, Sequence(0))..=(partition, sequence)).next_back()?;
         let bytes = records.get(usize::try_from(sequence.0 - at.1.0).ok()?)?.clone();
         Some(StoredRecord { sequence, booked_at_ms: *booked_at_ms, bytes })
