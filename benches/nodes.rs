@@ -163,8 +163,9 @@ impl Nodes {
     async fn merchants(&self) -> Vec<Merchant> {
         let places = self.settled().await;
         let mut of: BTreeMap<usize, Merchant> = BTreeMap::new();
-        for _ in 0..MERCHANTS_MAX {
-            let merchant = open(self.node(0), &places).await;
+        for number in 0..MERCHANTS_MAX {
+            // Without a key, an account is opened where it is asked for.
+            let merchant = open(self.node(number % NODES), &places).await;
             of.insert(merchant.home, merchant);
             if of.len() == NODES {
                 return of.into_values().collect();
