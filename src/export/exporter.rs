@@ -220,8 +220,8 @@ impl Exporter {
         Ok(())
     }
 
-    /// Begins with books before the first day. The next block is the one that has their last
-    /// Record.
+    /// Begins with books before the first day. The next block is the one with the last Record of
+    /// these books.
     pub fn begin_at(&mut self, before: &Before) -> Result<(), ExportError> {
         // Accounts have the names of ledgers that stand behind them.
         for told in before.ledgers() {

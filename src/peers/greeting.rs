@@ -41,8 +41,8 @@ pub(super) async fn greet(connection: &mut SendRequest<Full<Bytes>>, token: &Pee
     String::from_utf8(name.to_bytes().into()).map_err(io::Error::other)
 }
 
-/// The error of an exchange without TLS. One who speaks TLS answers with an alert, which is no
-/// HTTP.
+/// The error of an exchange without TLS. One who speaks TLS answers with an alert, which
+/// is no HTTP.
 fn not_understood(error: hyper::Error) -> io::Error {
     match error.is_parse() {
         true => io::Error::other("the other node speaks TLS, and this one does not"),
@@ -50,8 +50,8 @@ fn not_understood(error: hyper::Error) -> io::Error {
     }
 }
 
-/// The error of a handshake of TLS. One who speaks plain HTTP answers with what is no message of
-/// TLS.
+/// The error of a handshake of TLS. One who speaks plain HTTP answers with what is no
+/// message of TLS.
 pub(super) fn no_handshake(error: io::Error) -> io::Error {
     let found = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
     match found {
