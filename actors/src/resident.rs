@@ -6,7 +6,7 @@
 //! command. No reply may leave before the last Record that was handed on is durable: a reply goes
 //! through the journal unless nothing is in flight.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -260,10 +260,10 @@ pub enum Outcome<T = Arc<Record>> {
     KeyTaken,
 }
 
-/// Keys of the recent own Records: they show that a key was looked up too early.
+/// Keys of the recent own Records, in the order of their ordinals: they show that a key was looked
+/// up too early. A look-up is a moment old, so few of them are compared.
 #[derive(Clone, Debug, Default)]
 struct OwnKeys {
-    by_key: HashMap<Fingerprint, u64>,
     in_order: VecDeque<(u64, Fingerprint)>,
     /// Keys of own Records through this ordinal may have been forgotten.
     forgotten_through: u64,
@@ -275,24 +275,17 @@ const RECENT_KEYS_MAX: usize = 4_096;
 impl OwnKeys {
     /// True when the look-up may have missed the key.
     fn is_taken(&self, key: Fingerprint, looked_up_through: u64) -> bool {
-        looked_up_through < self.forgotten_through
-            || self.by_key.get(&key).is_some_and(|ordinal| *ordinal > looked_up_through)
+        let mut since = self.in_order.iter().rev().take_while(|(ordinal, _)| *ordinal > looked_up_through);
+        looked_up_through < self.forgotten_through || since.any(|(_, known)| *known == key)
     }
 
     fn remember(&mut self, key: Fingerprint, ordinal: u64, durable: u64) {
-        self.by_key.insert(key, ordinal);
         self.in_order.push_back((ordinal, key));
-        while self.in_order.len() > RECENT_KEYS_MAX {
-            match self.in_order.front() {
-                Some((ordinal, key)) if *ordinal <= durable => {
-                    if self.by_key.get(key) == Some(ordinal) {
-                        self.by_key.remove(key);
-                    }
-                    self.forgotten_through = *ordinal;
-                    self.in_order.pop_front();
-                }
-                _ => return,
-            }
+        while self.in_order.len() > RECENT_KEYS_MAX
+            && let Some((first, _)) = self.in_order.front().filter(|(first, _)| *first <= durable)
+        {
+            self.forgotten_through = *first;
+            self.in_order.pop_front();
         }
     }
 }

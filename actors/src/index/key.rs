@@ -188,6 +188,11 @@ impl IndexKey {
         matches!(self.kind, OBJECT | KEY | SUBSCRIPTION_CHARGES)
     }
 
+    /// True for keys of Records ([`Record::keys`]).
+    pub(super) fn is_of_record(self) -> bool {
+        self.kind == KEY
+    }
+
     fn of_ledger(kind: u8, ledger: LedgerId) -> Self {
         let (group, owner) = match ledger {
             LedgerId::Merchant(group) => (group.0, 0),

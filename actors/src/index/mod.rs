@@ -228,6 +228,7 @@ impl Index {
                 // The next range is about like this one.
                 let next = Recent {
                     lists: IdMap::with_capacity_and_hasher(state.recent.lists.len(), Default::default()),
+                    keys: Vec::with_capacity(state.recent.keys.len()),
                     ..Recent::default()
                 };
                 let full = std::mem::replace(&mut state.recent, next);
@@ -285,8 +286,11 @@ impl Index {
     /// [`Index::count`].
     pub fn with_key(&self, key: Fingerprint, time: Timestamp) -> Result<Vec<Sequence>, LoadError> {
         let (fingerprint, key) = (key, IndexKey::key(key));
+        // First those that are in no run: a key leaves them when its run is there.
+        if self.shared.keys.sequences(fingerprint).is_empty() && self.shared.is_in_no_run(key, time) {
+            return Ok(Vec::new());
+        }
         let places = || {
-            // First those that are in no run: a key leaves them when its run is there.
             let recent = Source::Memory { key, occurrences: self.shared.keys.sequences(fingerprint) };
             (Arc::clone(&self.shared.runs.read()), [vec![recent], Vec::new()])
         };
@@ -432,6 +436,13 @@ impl IndexShared {
                 .collect()
         });
         (runs, memory)
+    }
+
+    /// True where no run with a Record as late as `time` holds a key. A run that cannot be read may.
+    fn is_in_no_run(&self, key: IndexKey, time: Timestamp) -> bool {
+        let runs = Arc::clone(&self.runs.read());
+        let mut asked = runs.iter().filter(|run| run.cover.latest_ms >= time.0);
+        asked.all(|run| matches!(run.may_hold(self.files(), key), Ok(false)))
     }
 
     fn balances_before(&self, group: GroupNumber, sequences: &[u64], limit: u64) -> Result<Vec<Balances>, LoadError> {

@@ -47,10 +47,15 @@ impl PageCache {
     }
 
     pub(super) fn get(&self, key: PageKey) -> Option<Arc<[u8]>> {
+        self.look(key, Arc::clone)
+    }
+
+    /// Looks at a page that is kept.
+    pub(super) fn look<T>(&self, key: PageKey, look: impl FnOnce(&Arc<[u8]>) -> T) -> Option<T> {
         let mut shard = self.shard(key).lock();
         let known = shard.pages.get_mut(&key)?;
         known.is_used = true;
-        Some(Arc::clone(&known.bytes))
+        Some(look(&known.bytes))
     }
 
     pub(super) fn put(&self, key: PageKey, bytes: Arc<[u8]>) {

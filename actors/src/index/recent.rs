@@ -14,6 +14,11 @@ pub(super) struct Recent {
     pub(super) cover: Option<Cover>,
     pub(super) occurrences: usize,
     pub(super) lists: IdMap<IndexKey, Numbers>,
+    /// Keys of Records in the order of their sequences: look-ups find them in [`RecentKeys`], and
+    /// here they wait for their run.
+    ///
+    /// [`RecentKeys`]: super::recent_keys::RecentKeys
+    pub(super) keys: Vec<(IndexKey, u64)>,
 }
 
 /// The numbers of one list. Most lists have a single one: the Record about an object.
@@ -77,6 +82,7 @@ impl Recent {
         each_occurrence(sequence, record, balances, |key, occurrence| {
             self.occurrences += 1;
             match occurrence {
+                [number] if key.is_of_record() => self.keys.push((key, *number)),
                 [number] => {
                     let number = *number;
                     let lists = self.lists.entry(key);
@@ -97,11 +103,13 @@ impl Recent {
     pub(super) fn to_run(&self) -> Option<(Cover, Vec<u8>)> {
         let cover = self.cover?;
         let mut builder = Builder::new(cover.first, Vec::new());
-        let mut keys: Vec<_> = self.lists.iter().collect();
-        keys.sort_unstable_by_key(|(key, _)| **key);
+        let of_records = self.keys.iter().map(|(key, sequence)| (*key, std::slice::from_ref(sequence)));
+        let mut lists: Vec<_> =
+            self.lists.iter().map(|(key, list)| (*key, list.as_slice())).chain(of_records).collect();
+        lists.sort_unstable();
         let write = move || {
-            for (key, list) in keys {
-                list.as_slice().chunks(key.width()).try_for_each(|occurrence| builder.push(*key, occurrence))?;
+            for (key, list) in lists {
+                list.chunks(key.width()).try_for_each(|occurrence| builder.push(key, occurrence))?;
             }
             builder.finish(cover)
         };

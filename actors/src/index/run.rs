@@ -404,11 +404,16 @@ impl Run {
         size_of::<Self>() + self.fences.capacity() * size_of::<Fence>()
     }
 
+    /// Whether it may hold occurrences of a key: false is certain.
+    pub(super) fn may_hold(&self, files: RunFiles<'_>, key: IndexKey) -> Result<bool, RunError> {
+        let begins = self.fences.partition_point(|fence| fence.start.key < key).saturating_sub(1);
+        let ends = begins + self.fences[begins..].partition_point(|fence| fence.start.key <= key);
+        Ok(ends > 0 && (!key.is_rare() || self.any_may_hold(files, begins..ends, filter_hash(key))?))
+    }
+
     /// The pages that may hold occurrences of a key.
     pub(super) fn span(&self, files: RunFiles<'_>, key: IndexKey) -> Result<Range<usize>, RunError> {
-        let begins = self.fences.partition_point(|fence| fence.start.key < key).saturating_sub(1);
-        let ends = self.fences.partition_point(|fence| fence.start.key <= key);
-        if ends == 0 || (key.is_rare() && !self.any_may_hold(files, begins..ends, filter_hash(key))?) {
+        if !self.may_hold(files, key)? {
             return Ok(0..0);
         }
         let begins = self.partition_point(files, |start| start.key < key)?;
@@ -476,9 +481,14 @@ impl Run {
     fn any_may_hold(&self, files: RunFiles<'_>, segments: Range<usize>, hash: u64) -> Result<bool, RunError> {
         for fence in self.fences[segments].iter().filter(|fence| fence.filter_blocks > 0) {
             let block = block_of(hash, fence.filter_blocks as usize);
-            let page = self.page(files, fence.directory() + 1 + (block / FILTER_BLOCKS_PER_PAGE) as u32)?;
+            let place = fence.directory() + 1 + (block / FILTER_BLOCKS_PER_PAGE) as u32;
             let block_at = block % FILTER_BLOCKS_PER_PAGE * FILTER_BLOCK_BYTES;
-            if probes(hash).all(|(word, bit)| word_at(&page, block_at + word * 8) & bit != 0) {
+            let has_all = |page: &[u8]| probes(hash).all(|(word, bit)| word_at(page, block_at + word * 8) & bit != 0);
+            let may_hold = match files.cache.look((self.number, place), |page| has_all(page)) {
+                Some(known) => known,
+                None => has_all(&self.page(files, place)?),
+            };
+            if may_hold {
                 return Ok(true);
             }
         }
