@@ -393,6 +393,10 @@ impl Owners for Node {
         })
     }
 
+    fn missing(&self) -> Vec<Partition> {
+        self.engine.missing()
+    }
+
     fn partition_of(&self, group: GroupNumber) -> Partition {
         self.engine.extents().partition_of(group)
     }
