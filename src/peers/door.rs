@@ -25,7 +25,7 @@ use tokio::time::{Instant, sleep};
 use tower::{Layer, Service};
 
 use super::forward::{Hop, PeerClient, Sendable, Sent, return_session, returned_session};
-use super::refusals::{Refusal, Refusals};
+use super::refusals::{Refusals, Unmet};
 use super::target::{Destination, target};
 use super::{Hold, Owner, Owners};
 use crate::http::body::{FILE_BYTES_MAX, JSON_BYTES_MAX, WholeBody};
@@ -240,7 +240,7 @@ impl Inside {
             }
             if Instant::now() + PAUSE >= until {
                 let missing = self.owners.missing();
-                return self.refused(if missing.is_empty() { Refusal::Unread } else { Refusal::Missing(missing) });
+                return self.refused(if missing.is_empty() { Unmet::Unread } else { Unmet::Missing(missing) });
             }
             sleep(PAUSE).await;
         };
@@ -249,8 +249,8 @@ impl Inside {
             // A partition may have gone meanwhile, and what is in it would be missing.
             return match needed_partition(&answer) {
                 None if all.stands() => answer,
-                None => self.refused(Refusal::OutOfSight),
-                Some(needed) => self.refused(Refusal::Moving(needed)),
+                None => self.refused(Unmet::OutOfSight),
+                Some(needed) => self.refused(Unmet::Moving(needed)),
             };
         }
         if let Err(refused) = asked.gather(self.listener, Destination::House).await {
@@ -267,7 +267,7 @@ impl Inside {
                 let answer = self.held(routes, again, hold).await;
                 match needed_partition(&answer) {
                     None => answer,
-                    Some(needed) => self.refused(Refusal::Moving(needed)),
+                    Some(needed) => self.refused(Unmet::Moving(needed)),
                 }
             }
             Reached::Answered(mut answer) => {
@@ -318,7 +318,7 @@ impl Inside {
                 }
             }
             if Instant::now() + PAUSE >= deadline {
-                return Reached::Answered(self.refused(Refusal::WithoutOwner(partition)));
+                return Reached::Answered(self.refused(Unmet::WithoutOwner(partition)));
             }
             sleep(PAUSE).await;
         }
@@ -334,12 +334,12 @@ impl Inside {
         if held.hold.stands() {
             return answer;
         }
-        self.refusals.tell(&Refusal::Lapsed(held.partition));
+        self.refusals.tell(&Unmet::Lapsed(held.partition));
         unanswered(&method)
     }
 
     /// The answer to a request that was not carried out, here or elsewhere.
-    fn refused(&self, refusal: Refusal) -> Response {
+    fn refused(&self, refusal: Unmet) -> Response {
         self.refusals.tell(&refusal);
         Problem::new(Code::StoreUnavailable).retry_after(1).into_response()
     }

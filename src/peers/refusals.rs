@@ -12,7 +12,7 @@ const LINES_EVERY: Duration = Duration::from_secs(1);
 
 /// Why a request was refused.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Refusal {
+pub(super) enum Unmet {
     /// It needs all partitions, and these were neither served here nor followed for as long as it
     /// waited.
     Missing(Vec<Partition>),
@@ -41,10 +41,10 @@ struct Lines {
 
 impl Refusals {
     /// Logs a refusal, unless there was a line within the last second.
-    pub(super) fn tell(&self, refusal: &Refusal) {
+    pub(super) fn tell(&self, refusal: &Unmet) {
         let Some(count) = self.count(Instant::now()) else { return };
         match refusal {
-            Refusal::Missing(partitions) => {
+            Unmet::Missing(partitions) => {
                 let partitions: Vec<_> = partitions.iter().map(|partition| partition.0).collect();
                 tracing::warn!(
                     count,
@@ -52,25 +52,25 @@ impl Refusals {
                     "a request about all merchants was refused: these partitions are neither served nor followed here"
                 );
             }
-            Refusal::Unread => {
+            Unmet::Unread => {
                 tracing::warn!(
                     count,
                     "a request about all merchants was refused: partitions of other nodes could not be read"
                 );
             }
-            Refusal::OutOfSight => {
+            Unmet::OutOfSight => {
                 tracing::warn!(
                     count,
                     "an answer about all merchants was held back: a partition was not followed meanwhile"
                 );
             }
-            Refusal::WithoutOwner(Partition(partition)) => {
+            Unmet::WithoutOwner(Partition(partition)) => {
                 tracing::warn!(count, partition, "a request was refused: no node that answers has its partition");
             }
-            Refusal::Moving(Partition(partition)) => {
+            Unmet::Moving(Partition(partition)) => {
                 tracing::warn!(count, partition, "a request was refused: its partition moved twice meanwhile");
             }
-            Refusal::Lapsed(Partition(partition)) => {
+            Unmet::Lapsed(Partition(partition)) => {
                 tracing::warn!(count, partition, "an answer was held back: its partition is not held any more");
             }
         }
