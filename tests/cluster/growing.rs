@@ -48,8 +48,8 @@ async fn a_database_of_one_partition_grows_and_nodes_divide_it() {
     nodes.stop().await;
 }
 
-/// A node that stands still looks dead, so the store grows without it. It has no partition that could
-/// be taken from it, and wakes up among partitions that it does not know.
+/// A node that stands still looks dead, so the store grows without it. It has no partition that
+/// could be taken from it, and wakes up among partitions that it does not know.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_slept_while_partitions_were_added_says_so_and_ends() {
     let Some(database) = shared() else { return };
