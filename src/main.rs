@@ -9,7 +9,9 @@ use centavo::config::{
     Args, BackupArgs, Command, DemoArgs, ExportArgs, GrowArgs, MigrateArgs, ReportArgs, RestoreArgs, ServeArgs,
     Settings, VerifyArgs,
 };
+use centavo::node::NodeFailure;
 use centavo::secrets::{self, SecretSource};
+use centavo::serve::ServingFailure;
 use centavo::{
     backup, check, demo, export, follow, grow, listen, logging, migrate, reports, restore, runtime, serve, terminal,
     trigger, verify, watchdog,
@@ -173,9 +175,8 @@ impl Signals {
 enum End {
     /// SIGTERM or Ctrl-C.
     Asked,
-    /// A block could not be made durable, or another process has taken the store: nothing more can
-    /// be acknowledged.
-    JournalFailed,
+    /// It can't go on.
+    Failed(ServingFailure),
 }
 
 /// Waits for the end. SIGHUP reads the operators' tokens and the certificates again.
@@ -188,12 +189,12 @@ async fn until_told_to_stop(running: &serve::Running, mut signals: Signals) -> E
             }
             _ = signals.terminate.recv() => End::Asked,
             _ = tokio::signal::ctrl_c() => End::Asked,
-            () = running.failed() => End::JournalFailed,
+            failure = running.failed() => End::Failed(failure),
         };
     }
 }
 
-/// Drains the connections, unless the journal failed: then the process ends at once.
+/// Drains the connections, unless the server can't go on: then the process ends at once.
 async fn stop(running: serve::Running, end: End) -> ExitCode {
     match end {
         End::Asked => {
@@ -202,21 +203,23 @@ async fn stop(running: serve::Running, end: End) -> ExitCode {
             running.stop().await;
             ExitCode::SUCCESS
         }
-        End::JournalFailed if running.app.engine.is_superseded() => {
-            eprintln!("centavo: another process took the database over; start again to wait until that one ends.");
-            std::process::exit(SUPERSEDED_EXIT_CODE)
-        }
-        End::JournalFailed => {
-            eprintln!(
-                "centavo: a block could not be made durable; nothing of it was acknowledged. See the log, then start again."
-            );
-            ExitCode::from(watchdog::EXIT_CODE)
+        End::Failed(failure) => {
+            eprintln!("centavo: {failure}");
+            match failure {
+                ServingFailure::Superseded | ServingFailure::Node(NodeFailure::Grown) => {
+                    std::process::exit(START_AGAIN_EXIT_CODE)
+                }
+                ServingFailure::Journal | ServingFailure::Node(NodeFailure::Unserved) => {
+                    ExitCode::from(watchdog::EXIT_CODE)
+                }
+            }
         }
     }
 }
 
-/// Exit code of a process whose database another one took: try again, as in `sysexits.h`.
-const SUPERSEDED_EXIT_CODE: i32 = 75;
+/// Exit code of a process whose database another one took, or that does not know all partitions:
+/// try again, as in `sysexits.h`.
+const START_AGAIN_EXIT_CODE: i32 = 75;
 
 fn start_logging(settings: &Settings, default: &str) {
     logging::start(settings.log_format, settings.log.as_deref().unwrap_or(default));

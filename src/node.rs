@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 use std::time::{Duration, Instant};
 
 use actors::cluster::{Move, Namesake, Namesakes, Placement};
@@ -45,8 +45,19 @@ pub struct Node {
     address: String,
     namesakes: Mutex<Namesakes>,
     is_leaving: AtomicBool,
-    has_failed: AtomicBool,
+    failure: OnceLock<NodeFailure>,
     failed: Notify,
+}
+
+/// Why a node that serves must end, though its journal has not failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NodeFailure {
+    /// The store has partitions that it does not know.
+    #[error("partitions were added to this store; start again to serve them too")]
+    Grown,
+    /// A partition could be neither taken up nor handed over.
+    #[error("a partition can't be served; see the log, then start again")]
+    Unserved,
 }
 
 /// Why a node does not join the others.
@@ -101,7 +112,7 @@ impl Node {
             namesakes: Mutex::new(namesakes),
             address,
             is_leaving: AtomicBool::new(false),
-            has_failed: AtomicBool::new(false),
+            failure: OnceLock::new(),
             failed: Notify::new(),
         }))
     }
@@ -133,7 +144,7 @@ impl Node {
             let obstacle = match self.look().await {
                 Err(error @ StoreError::Unavailable { .. }) => Some(error.to_string()),
                 Err(error) => return Err(error.into()),
-                Ok(_) if self.has_failed.load(Ordering::Acquire) => return Err(JoinError::Grown),
+                Ok(_) if self.failure.get().is_some() => return Err(JoinError::Grown),
                 Ok((_, Namesake::Lives(other))) => {
                     if let Err(error) = self.leave().await {
                         tracing::warn!(%error, "the other nodes were not told that this one ends");
@@ -216,7 +227,7 @@ impl Node {
         let (picture, at_ms, is_current) = seen.await.expect("a store does not panic")?;
         if picture.partitions.len() > self.engine.extents().all().count() {
             tracing::error!("partitions were added to this store: the process ends, to start again with them");
-            self.fail();
+            self.fail(NodeFailure::Grown);
         }
         let namesake = self.namesakes.lock().look(&picture);
         Ok((self.placement.lock().step(&picture, at_ms, is_current), namesake))
@@ -277,13 +288,14 @@ impl Node {
             }
             Err(error) => {
                 tracing::error!(%error, partition = partition.0, "a partition can't be served: the process ends");
-                self.fail();
+                self.fail(NodeFailure::Unserved);
             }
         }
     }
 
-    fn fail(&self) {
-        self.has_failed.store(true, Ordering::Release);
+    /// The first failure counts.
+    fn fail(&self, failure: NodeFailure) {
+        let _earlier = self.failure.set(failure);
         self.failed.notify_waiters();
     }
 
@@ -337,12 +349,12 @@ impl Node {
         self.engine.extents().all().any(|partition| placement.desired(partition).is_some())
     }
 
-    /// Waits until a partition could not be served.
-    pub async fn failed(&self) {
+    /// Waits until it must end.
+    pub async fn failed(&self) -> NodeFailure {
         loop {
             let failed = self.failed.notified();
-            if self.has_failed.load(Ordering::Acquire) {
-                return;
+            if let Some(failure) = self.failure.get() {
+                return *failure;
             }
             failed.await;
         }
@@ -391,6 +403,10 @@ impl Owners for Node {
             read.inspect_err(|error| tracing::warn!(%error, "others could not be read")).ok()?;
             Some(Box::new(hold) as Box<dyn Hold>)
         })
+    }
+
+    fn missing(&self) -> Vec<Partition> {
+        self.engine.missing()
     }
 
     fn partition_of(&self, group: GroupNumber) -> Partition {

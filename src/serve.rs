@@ -41,7 +41,7 @@ use crate::http::{measures, middleware, server};
 use crate::last_backup::LastBackup;
 use crate::last_uses::LastUses;
 use crate::newest_records::NewestRecords;
-use crate::node::{JoinError, Node};
+use crate::node::{JoinError, Node, NodeFailure};
 use crate::ops::health;
 use crate::partition_measures::PartitionMeasures;
 use crate::past_books::PastBooks;
@@ -128,6 +128,20 @@ const EVENT_WAITS_MAX: usize = 256;
 const LAPSE_SEEN_AFTER: Duration = Duration::from_millis(250);
 /// Time after which an unused actor is put to sleep.
 const IDLE: Duration = Duration::from_secs(60);
+
+/// Why a server ends that nobody asked to. Nothing more can be acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ServingFailure {
+    /// A block could not be made durable.
+    #[error("a block could not be made durable; nothing of it was acknowledged. See the log, then start again.")]
+    Journal,
+    /// Another process has taken the store.
+    #[error("another process took the database over; start again to wait until that one ends.")]
+    Superseded,
+    /// As a node it can't go on.
+    #[error("{0}.")]
+    Node(NodeFailure),
+}
 
 /// A running server.
 pub struct Running {
@@ -609,14 +623,20 @@ async fn keep_delivering(engine: Arc<Engine>, webhooks: Arc<Webhooks>, ending: w
 }
 
 impl Running {
-    /// Waits until a Record could not be made durable, or another process has taken the store.
-    /// Nothing more can be acknowledged then, and the process must end.
-    pub async fn failed(&self) {
-        let Some((_, node)) = &self.node else { return self.app.engine.failed().await };
-        tokio::select! {
-            () = self.app.engine.failed() => {}
-            () = node.failed() => {}
-        }
+    /// Waits until the process must end without being asked to.
+    pub async fn failed(&self) -> ServingFailure {
+        let engine = &self.app.engine;
+        let of_node = async {
+            match &self.node {
+                Some((_, node)) => node.failed().await,
+                None => std::future::pending().await,
+            }
+        };
+        let failure = tokio::select! {
+            () = engine.failed() => ServingFailure::Journal,
+            failure = of_node => ServingFailure::Node(failure),
+        };
+        if engine.is_superseded() { ServingFailure::Superseded } else { failure }
     }
 
     /// Reads the operators' tokens, where they are in a file, and the certificates again. When that

@@ -25,6 +25,7 @@ use tokio::time::{Instant, sleep};
 use tower::{Layer, Service};
 
 use super::forward::{Hop, PeerClient, Sendable, Sent, return_session, returned_session};
+use super::refusals::{Refusals, Unmet};
 use super::target::{Destination, target};
 use super::{Hold, Owner, Owners};
 use crate::http::body::{FILE_BYTES_MAX, JSON_BYTES_MAX, WholeBody};
@@ -55,6 +56,7 @@ struct Inside {
     sessions: Arc<Sessions>,
     ids: IdKey,
     sandbox: bool,
+    refusals: Refusals,
 }
 
 /// What the doors of both listeners share.
@@ -76,7 +78,8 @@ impl Door {
     /// The door of a listener.
     pub fn new(listener: Listener, parts: DoorParts) -> Self {
         let DoorParts { owners, client, sessions, ids, sandbox } = parts;
-        Self(Arc::new(Inside { listener, owners, client, sessions, ids, sandbox }))
+        let refusals = Refusals::default();
+        Self(Arc::new(Inside { listener, owners, client, sessions, ids, sandbox, refusals }))
     }
 
     /// The routes behind this door.
@@ -164,15 +167,21 @@ impl Asked {
 /// Where a request was answered, or is to be.
 enum Reached {
     /// Here, where its partition is held.
-    Here(Box<dyn Hold>),
+    Here(HeldHere),
     /// By another process; or by none, after a while.
     Answered(Response),
+}
+
+/// A partition that is held here.
+struct HeldHere {
+    partition: Partition,
+    hold: Box<dyn Hold>,
 }
 
 impl Inside {
     async fn answer<S>(&self, request: Request<Body>, inner: S) -> Response
     where
-        S: Service<Request<Body>, Response = Response, Error = Infallible>,
+        S: Service<Request<Body>, Response = Response, Error = Infallible> + Clone,
     {
         let (mut parts, arriving) = request.into_parts();
         let hop = parts.extensions.remove::<Arc<Hop>>();
@@ -196,7 +205,7 @@ impl Inside {
         }
         if let (Some(lent), Some(secret)) = (lent, &secret) {
             let adopted = self.sessions.adopt(secret, lent, std::time::Instant::now());
-            let mut answer = held(inner, asked, hold).await;
+            let mut answer = self.held(inner, asked, hold).await;
             if let Some(session) = adopted.present() {
                 return_session(answer.headers_mut(), &session);
             }
@@ -204,9 +213,9 @@ impl Inside {
         }
         let session = secret.as_ref().filter(|_| begins_at != partition);
         let session = session.and_then(|secret| self.sessions.lend(secret, std::time::Instant::now()));
-        let Some(session) = session else { return held(inner, asked, hold).await };
+        let Some(session) = session else { return self.held(inner, asked, hold).await };
         match self.reach(partition, &mut asked, target, false, Some(&session)).await {
-            Reached::Here(hold) => held(inner, asked, hold).await,
+            Reached::Here(hold) => self.held(inner, asked, hold).await,
             Reached::Answered(mut answer) => {
                 let returned = returned_session(answer.headers_mut());
                 if let (Some(secret), Some(returned)) = (&secret, returned) {
@@ -220,15 +229,9 @@ impl Inside {
     /// Answers as the owner of the house. What changes something of a merchant whom only the body
     /// names, and who is another process's, is sent there: the routes say so before they do
     /// anything.
-    async fn answer_of_all<S>(
-        &self,
-        inner: S,
-        mut asked: Asked,
-        hold: Box<dyn Hold>,
-        secret: Option<String>,
-    ) -> Response
+    async fn answer_of_all<S>(&self, inner: S, mut asked: Asked, hold: HeldHere, secret: Option<String>) -> Response
     where
-        S: Service<Request<Body>, Response = Response, Error = Infallible>,
+        S: Service<Request<Body>, Response = Response, Error = Infallible> + Clone,
     {
         let until = Instant::now() + PATIENCE;
         let all = loop {
@@ -236,25 +239,37 @@ impl Inside {
                 break all;
             }
             if Instant::now() + PAUSE >= until {
-                return try_again();
+                let missing = self.owners.missing();
+                return self.refused(if missing.is_empty() { Unmet::Unread } else { Unmet::Missing(missing) });
             }
             sleep(PAUSE).await;
         };
         if asked.parts.method.is_safe() {
-            let answer = held(inner, asked, hold).await;
+            let answer = self.held(inner, asked, hold).await;
             // A partition may have gone meanwhile, and what is in it would be missing.
-            return if needed_partition(&answer).is_none() && all.stands() { answer } else { try_again() };
+            return match needed_partition(&answer) {
+                None if all.stands() => answer,
+                None => self.refused(Unmet::OutOfSight),
+                Some(needed) => self.refused(Unmet::Moving(needed)),
+            };
         }
         if let Err(refused) = asked.gather(self.listener, Destination::House).await {
             return refused.into_response();
         }
-        let mut again = asked.again();
-        let answer = held(inner, asked, hold).await;
+        let (mut again, routes) = (asked.again(), inner.clone());
+        let answer = self.held(inner, asked, hold).await;
         let Some(needed) = needed_partition(&answer) else { return answer };
         let session = secret.as_ref().and_then(|secret| self.sessions.lend(secret, std::time::Instant::now()));
         match self.reach(needed, &mut again, Destination::House, false, session.as_ref()).await {
-            // It came here meanwhile.
-            Reached::Here(_) => try_again(),
+            // It came here meanwhile, and nothing was done yet. One more time is enough: who asks
+            // again asks as long as it likes.
+            Reached::Here(hold) => {
+                let answer = self.held(routes, again, hold).await;
+                match needed_partition(&answer) {
+                    None => answer,
+                    Some(needed) => self.refused(Unmet::Moving(needed)),
+                }
+            }
             Reached::Answered(mut answer) => {
                 let returned = returned_session(answer.headers_mut());
                 if let (Some(secret), Some(lent), Some(returned)) = (&secret, &session, returned) {
@@ -281,7 +296,7 @@ impl Inside {
             if owner == Owner::Here
                 && let Some(hold) = self.owners.hold(partition)
             {
-                return Reached::Here(hold);
+                return Reached::Here(HeldHere { partition, hold });
             }
             if only_here {
                 return Reached::Answered(Problem::new(Code::Misdirected).into_response());
@@ -303,10 +318,30 @@ impl Inside {
                 }
             }
             if Instant::now() + PAUSE >= deadline {
-                return Reached::Answered(try_again());
+                return Reached::Answered(self.refused(Unmet::WithoutOwner(partition)));
             }
             sleep(PAUSE).await;
         }
+    }
+
+    /// The answer of the routes; none leaves when the partition is not held any more.
+    async fn held<S>(&self, inner: S, asked: Asked, held: HeldHere) -> Response
+    where
+        S: Service<Request<Body>, Response = Response, Error = Infallible>,
+    {
+        let method = asked.parts.method.clone();
+        let answer = called(inner, asked).await;
+        if held.hold.stands() {
+            return answer;
+        }
+        self.refusals.tell(&Unmet::Lapsed(held.partition));
+        unanswered(&method)
+    }
+
+    /// The answer to a request that was not carried out, here or elsewhere.
+    fn refused(&self, refusal: Unmet) -> Response {
+        self.refusals.tell(&refusal);
+        Problem::new(Code::StoreUnavailable).retry_after(1).into_response()
     }
 
     /// Ends when a partition has had another owner for so long that this one answers no more.
@@ -328,30 +363,16 @@ fn needed_partition(answer: &Response) -> Option<Partition> {
     answer.extensions().get().map(|NeededPartition(needed)| *needed)
 }
 
-/// The answer to a request that was not carried out, here or elsewhere.
-fn try_again() -> Response {
-    Problem::new(Code::StoreUnavailable).retry_after(1).into_response()
-}
-
 fn is_of_console(parts: &Parts) -> bool {
     let path = parts.uri.path();
     path == "/console" || path.starts_with("/console/")
-}
-
-/// The answer of the routes; none leaves when the partition is not held any more.
-async fn held<S>(inner: S, asked: Asked, hold: Box<dyn Hold>) -> Response
-where
-    S: Service<Request<Body>, Response = Response, Error = Infallible>,
-{
-    let method = asked.parts.method.clone();
-    let answer = called(inner, asked).await;
-    if hold.stands() { answer } else { unanswered(&method) }
 }
 
 async fn called<S>(mut inner: S, asked: Asked) -> Response
 where
     S: Service<Request<Body>, Response = Response, Error = Infallible>,
 {
+    let Ok(()) = std::future::poll_fn(|context| inner.poll_ready(context)).await;
     let Ok(answer) = inner.call(asked.into_request()).await;
     answer
 }

@@ -13,6 +13,7 @@ mod greeting;
 pub mod listener;
 mod measures;
 pub mod others;
+mod refusals;
 mod settings;
 pub mod target;
 #[cfg(test)]
@@ -70,6 +71,10 @@ pub trait Owners: Send + Sync {
     /// Gets ready to answer what is about all merchants, for the owner of the house; none when it
     /// can't yet. The hold stands while nothing is missing.
     fn read_all(&self) -> Held<'_>;
+
+    /// The partitions that this process neither owns nor reads, and that an answer about all
+    /// merchants would lack.
+    fn missing(&self) -> Vec<Partition>;
 
     /// A hold on a partition; none where this process does not own it, or hands it over.
     fn hold(&self, partition: Partition) -> Option<Box<dyn Hold>>;

@@ -36,6 +36,7 @@ use crate::http::language::Language;
 use crate::http::measures::Measures;
 use crate::http::middleware::{Middleware, RequestLimits, Shedding};
 use crate::http::openapi::Listener;
+use crate::http::problem::Problem;
 use crate::http::server::{self, OverTls, Peer, Served};
 use crate::http::session::{COOKIE_NAME, Done, Sessions, secret_of};
 use crate::http::tls::{MutualTls, TlsFiles};
@@ -57,6 +58,8 @@ struct MadeUp {
     has_lapsed: Arc<AtomicBool>,
     /// A partition of another process is out of sight.
     lacks_one: Arc<AtomicBool>,
+    /// Partitions that are neither owned nor read.
+    missing: Mutex<Vec<Partition>>,
 }
 
 struct MadeUpHold(Arc<AtomicBool>);
@@ -79,7 +82,12 @@ impl Owners for MadeUp {
     }
 
     fn read_all(&self) -> Held<'_> {
-        Box::pin(std::future::ready(Some(Box::new(MadeUpHold(Arc::clone(&self.lacks_one))) as Box<dyn Hold>)))
+        let hold = || Box::new(MadeUpHold(Arc::clone(&self.lacks_one))) as Box<dyn Hold>;
+        Box::pin(std::future::ready(self.missing.lock().is_empty().then(hold)))
+    }
+
+    fn missing(&self) -> Vec<Partition> {
+        self.missing.lock().clone()
     }
 
     fn partition_of(&self, group: GroupNumber) -> Partition {
@@ -111,8 +119,36 @@ struct Handling {
     name: &'static str,
     arrivals: AtomicUsize,
     sessions: Arc<Sessions>,
+    owners: Arc<MadeUp>,
+    /// What a body that names a merchant of partition 1 finds.
+    meets: Mutex<Meets>,
     arrived: Notify,
     release: Notify,
+}
+
+/// What a request finds whose body alone names a merchant of partition 1.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Meets {
+    /// It is answered where the partition is.
+    #[default]
+    Owner,
+    /// The partition comes here at this moment.
+    Arrival,
+    /// The partition is elsewhere, whatever was seen of it.
+    Never,
+}
+
+/// Answers where partition 1 is; elsewhere it does nothing, and says so.
+async fn of_body(State(handling): State<Arc<Handling>>, request: Request) -> Response {
+    let (is_here, meets) = (handling.owners.owner(Partition(1)) == Owner::Here, *handling.meets.lock());
+    if is_here && meets != Meets::Never {
+        return told(State(handling), request).await.into_response();
+    }
+    handling.arrivals.fetch_add(1, Ordering::SeqCst);
+    if meets != Meets::Owner {
+        handling.owners.set(1, Owner::Here);
+    }
+    Problem::elsewhere(Partition(1)).into_response()
 }
 
 /// Answers with what arrived.
@@ -186,7 +222,16 @@ fn middleware() -> Middleware {
 async fn node(name: &'static str, key: [u8; 32], tls: Option<Arc<MutualTls>>) -> Node {
     let (owners, sessions) = (Arc::new(MadeUp::default()), Arc::new(Sessions::default()));
     let (arrivals, arrived, release) = Default::default();
-    let handling = Arc::new(Handling { name, arrivals, sessions: Arc::clone(&sessions), arrived, release });
+    let handling = Handling {
+        name,
+        arrivals,
+        sessions: Arc::clone(&sessions),
+        owners: Arc::clone(&owners),
+        meets: Mutex::default(),
+        arrived,
+        release,
+    };
+    let handling = Arc::new(handling);
     let token = PeerToken::of(&key);
     let client = Arc::new(PeerClient::new(token.clone(), tls.clone(), PeerMeasures::default()));
     let shared = DoorParts {
@@ -205,6 +250,7 @@ async fn node(name: &'static str, key: [u8; 32], tls: Option<Arc<MutualTls>>) ->
         .route("/healthz", get(told))
         .route("/ops/merchants", any(told))
         .route("/ops/merchants/{id}", any(told))
+        .route("/ops/entries", any(of_body))
         .route("/ops/reconciliations", any(told))
         .route("/ops/backup", get(|| async { vec![b'x'; 8 << 20] }))
         .route("/console/live", get(events))
@@ -496,6 +542,43 @@ async fn no_answer_about_all_leaves_once_a_partition_is_out_of_sight() {
         let request = Request::builder().method("GET").uri("/ops/merchants");
         assert_eq!(code(&read(ask(to, request, "").await).await), (503, "store_unavailable"));
     }
+}
+
+/// The body alone names the merchant: the owner of the house reads it first, and does nothing.
+#[tokio::test]
+async fn a_request_whose_merchant_only_its_body_names_is_carried_out_where_the_merchant_is() {
+    let [first, second] = pair().await;
+    let ask =
+        async || read(ask(second.operators, Request::builder().method("POST").uri("/ops/entries"), "{}").await).await;
+    let told = ask().await.1;
+    assert_eq!((&told["by"], &told["body"]), (&json!("second"), &json!(2)));
+    assert_eq!((first.arrivals(), second.arrivals()), (1, 1));
+
+    // The partition comes to the owner of the house between the two looks at it.
+    *first.handling.meets.lock() = Meets::Arrival;
+    let told = ask().await.1;
+    assert_eq!((&told["by"], &told["body"]), (&json!("first"), &json!(2)));
+    assert_eq!((first.arrivals(), second.arrivals()), (3, 1));
+
+    // It is tried again once.
+    first.owners.set(1, Owner::At(second.peers.to_string()));
+    *first.handling.meets.lock() = Meets::Never;
+    assert_eq!(code(&ask().await), (503, "store_unavailable"));
+    assert_eq!((first.arrivals(), second.arrivals()), (5, 1));
+}
+
+#[tokio::test]
+async fn what_is_about_all_waits_for_the_partitions_that_are_missing() {
+    let [first, second] = pair().await;
+    *first.owners.missing.lock() = vec![Partition(1)];
+    let request = || Request::builder().method("GET").uri("/ops/merchants");
+    let began = Instant::now();
+    assert_eq!(code(&read(ask(second.operators, request(), "").await).await), (503, "store_unavailable"));
+    assert!(began.elapsed() >= door::PATIENCE - Duration::from_millis(200));
+    let asking = tokio::spawn(ask(first.operators, request(), ""));
+    tokio::time::sleep(door::PAUSE).await;
+    first.owners.missing.lock().clear();
+    assert_eq!(read(asking.await.unwrap()).await.1["by"], "first");
 }
 
 #[tokio::test]

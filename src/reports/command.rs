@@ -94,7 +94,9 @@ fn write(settings: &ReportSettings, out: &mut dyn Write) -> Result<ReportMade, R
             (Frame::End(heads), None) => {
                 let last = heads.cut();
                 let through = admitted_cut(settings.at.as_ref(), &last);
-                cut = Some(through.map_err(|at| ReportFailure::BeyondEnd { at, last })?);
+                let through = through.map_err(|at| ReportFailure::BeyondEnd { at, last })?;
+                maker.read_through(&through);
+                cut = Some(through);
             }
             (Frame::Block(block), Some(cut)) => {
                 let goes_on = maker.post_block(&block, cut)?;

@@ -25,6 +25,7 @@ const COLUMNS: &[Column] = &[
     sum("debit", "Débito"),
     sum("credit", "Crédito"),
     column("balance", "Saldo", Kind::Centavos),
+    column("partition", "Partição", Kind::Count),
 ];
 
 /// Name of the row that brings a balance forward.
@@ -84,6 +85,7 @@ impl GeneralLedger {
                 Cell::Centavos(debit),
                 Cell::Centavos(credit),
                 Cell::Centavos(balance),
+                Cell::Count(posted.at.partition.0.into()),
             ])?;
         }
         Ok(())
@@ -123,6 +125,7 @@ impl Fold for GeneralLedger {
                 Cell::Centavos(0),
                 Cell::Centavos(0),
                 Cell::Centavos(balance),
+                Cell::Empty,
             ])?;
         }
         Ok(())

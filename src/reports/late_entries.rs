@@ -21,6 +21,7 @@ const COLUMNS: &[Column] = &[
     column("ids", "Identificadores", Kind::Text),
     sum("debit", "Débito"),
     sum("credit", "Crédito"),
+    column("partition", "Partição", Kind::Count),
 ];
 
 /// Fold of the late entries. It keeps nothing.
@@ -57,6 +58,7 @@ impl Fold for LateEntries {
                     Cell::Text(ids(source)),
                     Cell::Centavos(debit),
                     Cell::Centavos(credit),
+                    Cell::Count(posted.at.partition.0.into()),
                 ])?;
             }
         }

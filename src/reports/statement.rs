@@ -24,6 +24,7 @@ const COLUMNS: &[Column] = &[
     column("pending_balance", "Saldo a vencer", Kind::Centavos),
     column("available_balance", "Saldo disponível", Kind::Centavos),
     column("reserved_balance", "Saldo reservado", Kind::Centavos),
+    column("partition", "Partição", Kind::Count),
 ];
 
 /// Fold of a statement: balances of pending, available and reserved money, centavos.
@@ -58,7 +59,8 @@ impl Fold for StatementReport {
         let [pending, available, reserved] = self.0.map(Cell::Centavos);
         let zero = || Cell::Centavos(0);
         let (day, event) = (Cell::Day(begun.from), Cell::text("opening"));
-        rows.add(&[day, Cell::Empty, event, Cell::Empty, zero(), zero(), zero(), pending, available, reserved])
+        let balances = [pending, available, reserved, Cell::Empty];
+        rows.add(&[&[day, Cell::Empty, event, Cell::Empty, zero(), zero(), zero()][..], &balances].concat())
     }
 
     fn post(&mut self, posted: &Posted<'_>, rows: &mut Rows<'_>) -> io::Result<()> {
@@ -92,6 +94,7 @@ impl Fold for StatementReport {
                 pending_balance,
                 available_balance,
                 reserved_balance,
+                Cell::Count(posted.at.partition.0.into()),
             ])?;
         }
         Ok(())

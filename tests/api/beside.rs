@@ -42,7 +42,6 @@ thread_local! {
 const FOLDER: &str = "it reads, changes or fills files of the data folder, where a database has none";
 
 const METRICS: &str = "it reads what one process measured, and either may have answered";
-const MANY: &str = "it starts several hundred servers one after the other";
 const PARTITIONS_HERE: &str = "they are about several partitions in one process";
 
 /// Tests, and modules, whose servers are alone in any case, and why. `docs/testing.md` has the same
@@ -52,7 +51,6 @@ const ALONE: &[(&str, &str)] = &[
     ("books::imported::json_lines_in_an_empty_store_come_to_the_same_trial_balance", FOLDER),
     ("books::same_bytes::days_that_are_over_have_the_same_bytes_for_ever", FOLDER),
     ("lifecycle::people_and_cards_stand_nowhere_in_the_clear", FOLDER),
-    ("matrix::", MANY),
     ("monitoring::", METRICS),
     ("operations::a_store_that_stands_still_is_not_ready", METRICS),
     ("operations::health_and_metrics_need_no_credential", METRICS),

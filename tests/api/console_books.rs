@@ -4,14 +4,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
-use std::sync::Arc;
 
 use actors::cut::{Cut, Position};
 use actors::engine::Engine;
-use actors::store::{Part, Partition, SledOptions, SledStore};
+use actors::store::Partition;
 use actors::verify::verify_against;
 use centavo::console::show;
 use centavo::http::language::Language;
+use centavo::journal_source::JournalSource;
 use centavo::views::checkpoint::CheckpointView;
 use centavo::views::ledger::ledger_name;
 use ledger::account::Account;
@@ -213,9 +213,14 @@ fn lines_of(entry: &Value) -> Vec<String> {
 /// server.
 pub(crate) async fn books_are_as_shown(world: World) {
     let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    let mut booked: BTreeMap<Partition, Sums> = BTreeMap::new();
     for at in world.since(&Cut::default()).await {
         let page = browser.page(&page_of(at)).await;
         let record = world.engine().record(at).unwrap();
+        for posting in record.entries.iter().flat_map(Entry::postings) {
+            let sums = booked.entry(at.partition).or_default().entry(posting.account.code().0).or_default();
+            sums[usize::from(posting.side == Side::Credit)] += i128::from(posting.amount.0);
+        }
         let expected = lines(world.engine(), record.entries.iter());
         assert_eq!(entries_below(&page.html, "entries"), expected, "Record {at}");
     }
@@ -236,26 +241,50 @@ pub(crate) async fn books_are_as_shown(world: World) {
         let expected = sums.get(heading).copied().unwrap_or_default();
         assert_eq!(crate::console_claims::figure(&overview.html, heading), expected, "{heading}");
     }
-    let told = world.ops_get("/ops/checkpoint").await.expect(200);
+    // A checkpoint has the totals of its partition, and the page those of all.
     let shown = rows(&browser, "/console/trial-balance?by=account").await;
-    assert_eq!(text(&told["totals"]), digest_of(&shown[1..]), "the totals that verify checks");
-    let checkpoint = serde_json::from_value::<CheckpointView>(told).unwrap().read().unwrap();
+    let mut of_all = Sums::new();
+    for (code, sums) in booked.values().flatten() {
+        let all = of_all.entry(*code).or_default();
+        *all = [0, 1].map(|side| all[side] + sums[side]);
+    }
+    assert_eq!(shown_sums(&shown[1..]), of_all);
+    let mut checkpoints = Vec::new();
+    for last in world.cut().await.iter().filter(|last| last.sequence.0 > 0) {
+        let told = world.ops_get(&format!("/ops/checkpoint?partition={}", last.partition.0)).await.expect(200);
+        let sums = booked.remove(&last.partition).unwrap_or_default();
+        assert_eq!(text(&told["totals"]), digest_of(&sums), "the totals that verify checks");
+        checkpoints.push(serde_json::from_value::<CheckpointView>(told).unwrap().read().unwrap());
+    }
+    assert!(booked.is_empty() && !checkpoints.is_empty(), "{booked:?}");
     let folder = world.stopped().await;
-    let store = SledStore::open_existing(folder.path(), &SledOptions::default()).unwrap();
-    let store = Part::reading(Arc::new(store), Partition(0));
-    verify_against(&[store], None, &[checkpoint], &mut |_| ()).unwrap();
+    let (JournalSource::Stopped { parts, .. } | JournalSource::Database { parts, .. }) =
+        JournalSource::open(&journal_in(folder.path())).unwrap()
+    else {
+        panic!("a server has it open");
+    };
+    verify_against(&parts, None, &checkpoints, &mut |_| ()).unwrap();
 }
 
-/// Digest of the sums of a trial balance, as a checkpoint has it.
-fn digest_of(rows: &[Vec<String>]) -> String {
-    let mut told = String::new();
+/// Debits and credits by the code of an account's kind.
+type Sums = BTreeMap<u16, [i128; 2]>;
+
+/// The sums that rows of a trial balance show.
+fn shown_sums(rows: &[Vec<String>]) -> Sums {
     let centavos = |cell: &str| cell.chars().filter(char::is_ascii_digit).collect::<String>().parse::<i128>();
-    for code in (1..=999).filter(|code| Account::of_kind(*code).is_some()) {
-        let name = Account::of_kind(code).unwrap().kind_name();
-        if let Some(row) = rows.iter().find(|row| row[0] == name) {
-            let [debits, credits] = [1, 2].map(|place| centavos(&row[place]).unwrap_or_default());
-            writeln!(told, "{code} {debits} {credits}").unwrap();
-        }
+    let kinds = (1..=999).filter_map(|code| Some((code, Account::of_kind(code)?.kind_name())));
+    let shown = kinds.filter_map(|(code, name)| {
+        let row = rows.iter().find(|row| row[0] == name)?;
+        Some((code, [1, 2].map(|place| centavos(&row[place]).unwrap_or_default())))
+    });
+    shown.collect()
+}
+
+/// Digest of sums, as a checkpoint has it.
+fn digest_of(sums: &Sums) -> String {
+    let mut told = String::new();
+    for (code, [debits, credits]) in sums {
+        writeln!(told, "{code} {debits} {credits}").unwrap();
     }
     Sha256::digest(told).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }

@@ -5,6 +5,9 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
 use actors::cut::Cut;
+use actors::store::Sequence;
+use centavo::config::ReportSettings;
+use centavo::reports::{Report, ReportFormat, ReportRequest, command};
 use chrono::Duration;
 use serde_json::{Value, json};
 
@@ -156,7 +159,8 @@ async fn books_are_whole_at_every_cut() {
     let later = world.ops_get("/ops/reports/trial-balance").await.expect(200);
     assert_ne!(later["head"], report["head"]);
     let entries = world.ops_get(&format!("/ops/reports/general-ledger?at={at}")).await.expect(200);
-    assert_eq!(entries["count"], exported.len());
+    let places = |rows: &[Value]| rows.iter().map(place).collect::<Vec<_>>();
+    assert_eq!(places(entries["rows"].as_array().unwrap()), places(&exported));
 
     // The hash covers the Records of each partition: one more in any of them is another head.
     let mut heads = BTreeSet::from([text(&report["head"])]);
@@ -183,6 +187,11 @@ async fn books_are_whole_at_every_cut() {
         assert_eq!(own, of_all);
         let report = merchant.get("/api/reports/ledger").await;
         assert_eq!(rows(&report.text), own);
+        let statement = world.ops_get(&format!("/ops/reports/statement?ledger={ledger}")).await.expect(200);
+        let (opening, moved) = statement["rows"].as_array().unwrap().split_first().unwrap();
+        assert_eq!((&opening["sequence"], &opening["partition"]), (&Value::Null, &Value::Null));
+        let of_ledger: BTreeSet<_> = own.iter().map(place).collect();
+        assert!(!moved.is_empty() && moved.iter().all(|row| of_ledger.contains(&place(row))), "{statement}");
         let past = world.ops_get(&format!("/ops/trial-balance?ledger={ledger}&at={at}")).await.expect(200);
         let sum: i64 = past["accounts"].as_array().unwrap().iter().map(|row| row["balance"].as_i64().unwrap()).sum();
         assert_eq!(sum, 0);
@@ -299,6 +308,30 @@ async fn the_audit_trail_and_the_queue_are_of_all_partitions() {
         let of_one = world.ops_get(&format!("/ops/audit?merchant_id={}", merchant.id)).await.expect(200);
         assert!(items(&of_one).iter().all(|row| row["merchant_id"] == merchant.id.as_str()));
         assert!(of_one["total"].as_u64().unwrap() >= 2);
+    }
+}
+
+/// A cut names all partitions, also those without Records: a report of a command has the cut and
+/// the hash of the server's.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_command_on_partitions_without_records_makes_the_report_of_the_server() {
+    let world = divided().await;
+    merchant(&world, 1).await.paid_pix(&pix("10.00")).await;
+    assert!(world.cut().await.iter().any(|last| last.sequence == Sequence(0)), "a partition is empty");
+    let mut served = Vec::new();
+    for report in [Report::GeneralLedger, Report::TrialBalance, Report::Fees] {
+        let answer = world.ops_get(&format!("/ops/reports/{}", report.name())).await;
+        served.push((report, answer.text));
+    }
+    let folder = world.stopped().await;
+    for (report, served) in served {
+        let (format, out) = (ReportFormat::Json, folder.path().join("reports"));
+        let journal = journal_in(folder.path());
+        let request = ReportRequest { report, ledger: None, account: None, from: None, to: None };
+        let name = request.file_name(format);
+        let settings = ReportSettings { journal, request, format, at: None, out: Some(out.clone()) };
+        command::run(settings).await.unwrap();
+        assert_eq!(std::fs::read_to_string(out.join(name)).unwrap(), served);
     }
 }
 

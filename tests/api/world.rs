@@ -10,9 +10,10 @@ use std::time::Duration;
 use actors::cut::{Cut, Position};
 use actors::rails::{PayoutRail, PixRail, Rails};
 use actors::store::{Partition, Sequence};
-use centavo::config::{MasterKeyArgs, ServeArgs, Settings};
+use centavo::config::{JournalSettings, MasterKeyArgs, ServeArgs, Settings};
 pub(crate) use centavo::http::cut::record_name;
 use centavo::rails::sandbox::Institutions;
+use centavo::secrets::SecretSource;
 use centavo::serve::{self, Running};
 use centavo::store::{DatabaseArgs, Store, StoreArgs};
 use chrono::{DateTime, Utc};
@@ -605,6 +606,17 @@ pub(crate) fn settings(data: &Path, sandbox: bool) -> Settings {
 /// The store of the books of a folder.
 pub(crate) fn store_in(folder: &Path) -> Store {
     if folder.join(DATABASE).exists() { settings(folder, true).store } else { Store::Sled }
+}
+
+/// The settings of a command on the books of a folder whose server has ended.
+pub(crate) fn journal_in(folder: &Path) -> JournalSettings {
+    JournalSettings {
+        store: store_in(folder),
+        ops_tls_cert: None,
+        data: folder.to_path_buf(),
+        ops_listen: "127.0.0.1:1".parse().unwrap(),
+        ops_token: SecretSource::Data,
+    }
 }
 
 /// A cut of so many Records, those of the first partitions before others.

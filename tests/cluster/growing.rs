@@ -1,10 +1,14 @@
 //! A database that one process served gets partitions, and several nodes divide them.
 
+use std::cmp::Reverse;
+
+use actors::cluster::weight;
+use actors::store::Partition;
 use serde_json::json;
 use testkit::server::OPS_TOKEN;
 
 use super::*;
-use crate::nodes::Nodes;
+use crate::nodes::{Nodes, cluster};
 
 /// The first partition, and as many as nodes have.
 const PARTITIONS: usize = 16;
@@ -41,6 +45,47 @@ async fn a_database_of_one_partition_grows_and_nodes_divide_it() {
         merchant.charge(nodes.node(place % 2), 4, 20).await;
         reckon(merchant, nodes.node((place + 1) % 2)).await;
     }
+    nodes.stop().await;
+}
+
+/// A node that stands still looks dead, so the store grows without it. It has no partition that
+/// could be taken from it, and wakes up among partitions that it does not know.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_slept_while_partitions_were_added_says_so_and_ends() {
+    let Some(database) = shared() else { return };
+    let (address, folder) = (database.database(), tempfile::tempdir().unwrap());
+    let mut nodes = Nodes::of(folder.path(), &address, 2);
+    for place in &mut nodes.places {
+        place.environment.push(("CENTAVO_PARTITIONS", "1".to_owned()));
+    }
+    // The first has the partition from the beginning.
+    nodes.places.sort_by_key(|place| Reverse(weight(&place.peer, Partition(0))));
+    for place in [0, 1] {
+        nodes.restart(place).await;
+    }
+    let begun = Instant::now();
+    while !cluster(nodes.node(1)).await.is_some_and(|picture| picture["partitions"][0]["owner"].is_string()) {
+        assert!(begun.elapsed() < PATIENCE, "{}", nodes.node(0).said());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let sleeping = nodes.servers[1].take().unwrap();
+    signal(sleeping.id(), "STOP");
+    wait_until_stopped(sleeping.id()).await;
+    let owner = nodes.servers[0].take().unwrap();
+    owner.kill();
+    owner.wait();
+    let grown = run_on(&address, &["grow", "--partitions", "16"], &[]);
+    assert!(grown.status.success(), "{}", String::from_utf8_lossy(&grown.stderr));
+
+    signal(sleeping.id(), "CONT");
+    let ended = sleeping.ended_within(PATIENCE).unwrap();
+    assert_eq!(ended.status.unwrap().code(), Some(75), "{}", ended.said);
+    assert!(ended.said.contains("partitions were added to this store; start again"), "{}", ended.said);
+    assert!(!ended.said.contains("made durable"), "{}", ended.said);
+    for place in [0, 1] {
+        nodes.restart(place).await;
+    }
+    assert_eq!(nodes.settled().await.values().sum::<u64>(), PARTITIONS as u64);
     nodes.stop().await;
 }
 

@@ -16,7 +16,7 @@ use super::{Engine, OpenError};
 use crate::balance_files::BalanceFileOptions;
 use crate::read_model::FOLLOWED_MAX;
 use crate::records::LoadError;
-use crate::store::Part;
+use crate::store::{Part, Partition};
 
 /// State of the following of other nodes' partitions.
 #[derive(Default)]
@@ -55,7 +55,12 @@ impl Engine {
     /// Whether the process serves or follows every partition, so that it can answer what is about
     /// all merchants.
     pub fn has_all(&self) -> bool {
-        self.shards.with_role(Role::Absent).is_empty()
+        self.missing().is_empty()
+    }
+
+    /// The partitions that the process neither serves nor follows.
+    pub fn missing(&self) -> Vec<Partition> {
+        self.shards.with_role(Role::Absent)
     }
 
     /// Folds what the owners of followed partitions have acknowledged until now.

@@ -9,7 +9,7 @@ use flate2::Compression;
 use flate2::write::ZlibEncoder;
 use pdf_writer::{Content, Filter, Finish, Name, Pdf, Rect, Ref, Str, TextStr};
 
-use super::pdf_layout::{TextPlace, broken, places, width, win_ansi};
+use super::pdf_layout::{TextPlace, broken, places, width, win_ansi, wrapped};
 use super::words::{cut, shown, subject, totals};
 use crate::reports::table::{Cell, Closing, Heading, Kind, Renderer};
 
@@ -25,6 +25,10 @@ const TITLE_SIZE: f32 = 13.0;
 const FOOT_SIZE: f32 = 6.0;
 /// From one line to the next, points.
 const LEADING: f32 = 8.5;
+/// From one line of the footer to the next, points.
+const FOOT_LEADING: f32 = 7.0;
+/// Width of the place that a footer leaves to the number of the page, points.
+const NUMBER_WIDTH: f32 = 80.0;
 /// Between two rows, points.
 const ROW_GAP: f32 = 2.5;
 
@@ -55,14 +59,15 @@ impl<'a> PdfTable<'a> {
         if self.kinds.len() > UPRIGHT_COLUMNS_MAX { (A4.1, A4.0) } else { A4 }
     }
 
-    /// The content of each page, without its footer.
-    fn pages(&self) -> Vec<Content> {
+    /// The content of each page, without its footer, which has so many lines.
+    fn pages(&self, foot_lines: usize) -> Vec<Content> {
         let (page_width, page_height) = self.page();
         let line = page_width - 2.0 * MARGIN;
         let mut all = vec![self.head.clone()];
         all.extend(self.lines.iter().cloned());
         let places = places(&self.kinds, &all, line, SIZE);
         let top = page_height - MARGIN;
+        let bottom = MARGIN + LEADING + FOOT_LEADING * (foot_lines - 1) as f32;
         let mut pages = Vec::new();
         let mut page = PdfPage::begin(top);
         page.text(MARGIN, TITLE_SIZE, BOLD, self.title);
@@ -72,7 +77,7 @@ impl<'a> PdfTable<'a> {
         self.row(&mut page, &places, &self.head, BOLD);
         let last = self.lines.len().saturating_sub(1);
         for (place, cells) in self.lines.iter().enumerate() {
-            if page.y - height(&places, cells) < MARGIN + LEADING {
+            if page.y - height(&places, cells) < bottom {
                 pages.push(std::mem::replace(&mut page, PdfPage::begin(top)).content);
                 self.row(&mut page, &places, &self.head, BOLD);
             }
@@ -149,8 +154,9 @@ impl Renderer for PdfTable<'_> {
             self.lines.push(totals(&counts, closing));
         }
         let (page_width, page_height) = self.page();
-        let pages = self.pages();
-        let (count, cut) = (pages.len(), cut(closing));
+        let foot = wrapped(&cut(closing), page_width - 2.0 * MARGIN - NUMBER_WIDTH, FOOT_SIZE);
+        let pages = self.pages(foot.len());
+        let count = pages.len();
         let (catalog, tree, plain, bold, info) = (Ref::new(1), Ref::new(2), Ref::new(3), Ref::new(4), Ref::new(5));
         let ids: Vec<_> = (0..count as i32).map(|page| (Ref::new(6 + 2 * page), Ref::new(7 + 2 * page))).collect();
         let mut pdf = Pdf::new();
@@ -162,7 +168,10 @@ impl Renderer for PdfTable<'_> {
         }
         for ((number, mut content), (page, stream)) in (1..).zip(pages).zip(ids) {
             let place = format!("página {number} de {count}");
-            put(&mut content, (MARGIN, MARGIN - LEADING), FOOT_SIZE, PLAIN, &cut);
+            for (above, line) in foot.iter().rev().enumerate() {
+                let y = MARGIN - LEADING + FOOT_LEADING * above as f32;
+                put(&mut content, (MARGIN, y), FOOT_SIZE, PLAIN, line);
+            }
             let right = page_width - MARGIN - width(&place, FOOT_SIZE);
             put(&mut content, (right, MARGIN - LEADING), FOOT_SIZE, PLAIN, &place);
             let mut dict = pdf.page(page);

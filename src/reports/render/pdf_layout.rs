@@ -102,6 +102,18 @@ pub(super) fn broken(text: &str, line: f32, size: f32) -> Vec<String> {
     lines
 }
 
+/// The lines of a text that are no longer than this: broken behind a blank or a comma.
+pub(super) fn wrapped(text: &str, line: f32, size: f32) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for piece in text.split_inclusive([' ', ',']) {
+        match lines.last_mut() {
+            Some(last) if last.is_empty() || width(last, size) + width(piece, size) <= line => last.push_str(piece),
+            _ => lines.push(piece.to_owned()),
+        }
+    }
+    lines
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -118,6 +130,17 @@ mod tests {
             }
         }
         assert_eq!(broken("a:b", 7.0, 8.0), ["a:", "b"]);
+    }
+
+    #[test]
+    fn a_long_cut_has_several_lines_and_loses_nothing() {
+        let cut: Vec<_> = (0..64).map(|partition| format!("{partition}=1234567")).collect();
+        let text = format!("Registros até a sequência {}; bloco {}", cut.join(","), "0".repeat(64));
+        let lines = wrapped(&text, 447.0, 6.0);
+        assert!(lines.len() > 3 && lines.iter().all(|line| width(line, 6.0) <= 447.0), "{lines:?}");
+        assert_eq!(lines.concat(), text);
+        assert!(lines[1..].iter().all(|line| !line.starts_with(['=', ','])), "{lines:?}");
+        assert_eq!(wrapped("0=4, 2", 447.0, 6.0), ["0=4, 2"]);
     }
 
     #[test]

@@ -43,8 +43,8 @@ def trial_balance():
 
 
 def general_ledger():
-    ours = [(row["date"], row["sequence"], row["ledger"], row["account"], row["debit"], row["credit"]) for row in rows]
-    names = ("date", "sequence", "ledger", "account", "debit", "credit")
+    names = ("date", "sequence", "partition", "ledger", "account", "debit", "credit")
+    ours = [tuple(row[name] for name in names) for row in rows]
     theirs = [tuple(row[name] for name in names) for row in reports["general-ledger"]["rows"]]
     compare("general-ledger", "rows", collections.Counter(ours), collections.Counter(theirs))
 
