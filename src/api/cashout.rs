@@ -30,6 +30,7 @@ use crate::views::cashout::{CashoutItem, CashoutView, cashout_status, kind_name}
 
 /// A cashout, as sent.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({
     "amount": 3000, "pix_key": "ana@example.com", "pix_key_type": "email", "info": "Fornecedor",
     "merchant_transaction_id": "5f0c2a9d-8e7b-461f-9a3c-0d1e2f3a4b5c",
@@ -37,23 +38,18 @@ use crate::views::cashout::{CashoutItem, CashoutView, cashout_status, kind_name}
 pub struct CashoutRequest<'a> {
     /// Gross centavos, debited from the balance; at least the account's cashout fee and one
     /// centavo.
-    #[serde(borrow)]
     #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
     /// The receiver's PIX key, in the form of its type.
-    #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 77)]
     pix_key: Raw<'a>,
     /// `cpf`, `cnpj`, `email`, `phone` or `evp`.
-    #[serde(borrow)]
     #[schema(value_type = String, pattern = "^(cpf|cnpj|email|phone|evp)$")]
     pix_key_type: Raw<'a>,
     /// Description of the transfer, at most 140 characters.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, max_length = 140)]
     info: Raw<'a>,
     /// A UUID that the account has not used before; made when absent.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, format = "uuid")]
     merchant_transaction_id: Raw<'a>,
 }

@@ -168,14 +168,11 @@ impl ExportJobView {
 
 /// Days and format of an export, as a body asks for them.
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub struct WireDays<'a> {
-    #[serde(borrow)]
     ledger: Raw<'a>,
-    #[serde(borrow)]
     format: Raw<'a>,
-    #[serde(borrow)]
     from: Raw<'a>,
-    #[serde(borrow)]
     to: Raw<'a>,
 }
 
