@@ -17,6 +17,7 @@ use crate::console::merchants::last_used;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::PostedForm;
 use crate::console::show;
+use crate::console::show::Head::Text;
 use crate::console::webhooks::{answer, at_endpoint};
 use crate::console::wire_words;
 use crate::console::words;
@@ -111,30 +112,20 @@ fn rotate_form(visit: &Visit, id: &str) -> Markup {
 fn tries(app: &App, visit: &Visit, group: GroupNumber, key: ObjectId) -> Result<Markup, Problem> {
     let rows: Vec<TryView> = tries_of(app, group, key)?;
     let heading = visit.say(words::LAST_TRIES);
+    let heads = [Text(words::WHAT), Text(words::ID), Text(words::LAST_ANSWER)];
     Ok(html! {
         section.card aria-labelledby="tries" {
             h2 id="tries" { (heading) }
             @if rows.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
-                (show::scrolled(heading, html! {
-                    table {
-                        thead {
-                            tr {
-                                th scope="col" { (visit.say(words::WHAT)) }
-                                th scope="col" { (visit.say(words::ID)) }
-                                th scope="col" { (visit.say(words::LAST_ANSWER)) }
-                            }
-                        }
-                        tbody {
-                            @for row in &rows {
-                                tr {
-                                    td { (visit.say(wire_words::event_named(row.kind))) }
-                                    td { a href={"/console/webhooks/" (row.event_id)} { code { (row.event_id) } } }
-                                    td { (answer(visit, Some(&row.answer))) }
-                                }
-                            }
+                (show::scrolled(heading, show::table(visit.language, &heads, html! {
+                    @for row in &rows {
+                        tr {
+                            td { (visit.say(wire_words::event_named(row.kind))) }
+                            td { a href={"/console/webhooks/" (row.event_id)} { code { (row.event_id) } } }
+                            td { (answer(visit, Some(&row.answer))) }
                         }
                     }
-                }))
+                })))
             }
         }
     })

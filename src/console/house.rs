@@ -17,6 +17,7 @@ use crate::console::form::{centavos, hidden_key};
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::PostedForm;
 use crate::console::show;
+use crate::console::show::Head::{Amount, Text};
 use crate::console::words;
 use crate::http::body::FormBody;
 use crate::http::credential::Role;
@@ -73,34 +74,23 @@ fn waiting(app: &App, visit: &Visit) -> Result<Markup, Problem> {
         entries.extend(entry.map(|entry| HouseEntryView::of_any(&app.engine, entry)));
     }
     let heading = visit.say(words::WAITS);
+    let [debit, credit] = [words::DEBIT, words::CREDIT].map(Text);
+    let [who, notes, reference] = [words::WHO, words::NOTES, words::REFERENCE].map(Text);
+    let heads = [debit, credit, Amount(words::AMOUNT), who, notes, reference];
     Ok(html! {
         @if entries.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
-            (show::scrolled(heading, html! {
-                table {
-                    thead {
-                        tr {
-                            th scope="col" { (visit.say(words::DEBIT)) }
-                            th scope="col" { (visit.say(words::CREDIT)) }
-                            th.amount scope="col" { (visit.say(words::AMOUNT)) }
-                            th scope="col" { (visit.say(words::WHO)) }
-                            th scope="col" { (visit.say(words::NOTES)) }
-                            th scope="col" { (visit.say(words::REFERENCE)) }
-                        }
-                    }
-                    tbody {
-                        @for entry in &entries {
-                            tr {
-                                td { a href={"/console/queue/" (entry.id)} { (show::breakable(&entry.debit)) } }
-                                td { (show::breakable(&entry.credit)) }
-                                td.amount { (visit.money(entry.amount)) }
-                                td { bdi { (entry.requested_by) } }
-                                td { bdi { (entry.reason) } }
-                                td { bdi { (entry.reference) } @if let Some(day) = &entry.effective_date { " · " (day) } }
-                            }
-                        }
+            (show::scrolled(heading, show::table(visit.language, &heads, html! {
+                @for entry in &entries {
+                    tr {
+                        td { a href={"/console/queue/" (entry.id)} { (show::breakable(&entry.debit)) } }
+                        td { (show::breakable(&entry.credit)) }
+                        td.amount { (visit.money(entry.amount)) }
+                        td { bdi { (entry.requested_by) } }
+                        td { bdi { (entry.reason) } }
+                        td { bdi { (entry.reference) } @if let Some(day) = &entry.effective_date { " · " (day) } }
                     }
                 }
-            }))
+            })))
         }
     })
 }

@@ -20,6 +20,7 @@ use crate::console::posted::PostedForm;
 use crate::console::queue::kind_word;
 use crate::console::records::{cut_link, record_link};
 use crate::console::show;
+use crate::console::show::Head::{Amount, Text};
 use crate::console::wire_words;
 use crate::console::words;
 use crate::http::caller::PathId;
@@ -68,26 +69,16 @@ fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Proble
 }
 
 fn table(visit: &Visit, rows: &[(Month, &'static str, Option<Position>)]) -> Markup {
-    html! {
-        table {
-            thead {
-                tr {
-                    th scope="col" { (visit.say(words::MONTH)) }
-                    th scope="col" { (visit.say(words::STATUS)) }
-                    th scope="col" { (visit.say(words::CLOSED_BY_RECORD)) }
-                }
-            }
-            tbody {
-                @for (month, status, by) in rows {
-                    tr {
-                        td { a href={"/console/periods/" (month)} { (name(visit.language, *month)) } }
-                        td { (visit.say(wire_words::period_status(status))) }
-                        td { @if let Some(by) = by { (record_link(visit.language, *by)) } @else { "—" } }
-                    }
-                }
+    let rows = html! {
+        @for (month, status, by) in rows {
+            tr {
+                td { a href={"/console/periods/" (month)} { (name(visit.language, *month)) } }
+                td { (visit.say(wire_words::period_status(status))) }
+                td { @if let Some(by) = by { (record_link(visit.language, *by)) } @else { "—" } }
             }
         }
-    }
+    };
+    show::table(visit.language, &[Text(words::MONTH), Text(words::STATUS), Text(words::CLOSED_BY_RECORD)], rows)
 }
 
 fn name(language: Language, month: Month) -> String {
@@ -182,28 +173,21 @@ fn open_items(visit: &Visit, cut: Option<Cut>, items: &[OpenItem]) -> Markup {
         }
         _ => show::breakable(&item.name),
     };
-    html! {
-        table {
-            thead {
-                tr {
-                    th scope="col" { (visit.say(words::WHAT)) }
-                    th scope="col" { (visit.say(words::NAME)) }
-                    th.amount scope="col" { (visit.say(words::BALANCE)) }
-                    th.amount scope="col" { (visit.say(words::COUNT)) }
-                }
-            }
-            tbody {
-                @for item in items {
-                    tr {
-                        td { (visit.say(wire_words::open_at_end(item.kind))) }
-                        td { (named(item)) }
-                        td.amount { @if let Some(balance) = item.balance { (visit.money(balance)) } }
-                        td.amount { @if let Some(count) = item.count { (show::count(visit.language, count)) } }
-                    }
-                }
+    let rows = html! {
+        @for item in items {
+            tr {
+                td { (visit.say(wire_words::open_at_end(item.kind))) }
+                td { (named(item)) }
+                td.amount { @if let Some(balance) = item.balance { (visit.money(balance)) } }
+                td.amount { @if let Some(count) = item.count { (show::count(visit.language, count)) } }
             }
         }
-    }
+    };
+    show::table(
+        visit.language,
+        &[Text(words::WHAT), Text(words::NAME), Amount(words::BALANCE), Amount(words::COUNT)],
+        rows,
+    )
 }
 
 /// The form of what comes next: asking for the closing, or the closing by a second operator.

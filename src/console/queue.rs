@@ -15,6 +15,7 @@ use crate::console::page::{Screen, Section, Visit};
 use crate::console::paging::{self, pager_named, part};
 use crate::console::posted::PostedForm;
 use crate::console::show;
+use crate::console::show::Head::{Amount, Text};
 use crate::console::wire_words;
 use crate::console::words::{self, Word};
 use crate::http::caller::PathId;
@@ -81,38 +82,28 @@ fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Proble
 }
 
 fn table(app: &App, visit: &Visit, items: &[QueueItem]) -> Markup {
-    html! {
-        table {
-            thead {
-                tr {
-                    @if visit.may(Role::Decide) { th scope="col" { (visit.say(words::CHOOSE)) } }
-                    th scope="col" { (visit.say(words::KIND)) }
-                    th scope="col" { (visit.say(words::WHEN)) }
-                    th scope="col" { (visit.say(words::MERCHANT)) }
-                    th scope="col" { (visit.say(words::NAME)) }
-                    th.amount scope="col" { (visit.say(words::AMOUNT)) }
-                }
-            }
-            tbody {
-                @for item in items {
-                    tr {
-                        @if visit.may(Role::Decide) {
-                            td {
-                                @if item.kind != "payout" {
-                                    input type="checkbox" name="id" value=(item.id) aria-label={(visit.say(words::CHOOSE)) " " (item.id)};
-                                }
-                            }
+    let choose = visit.may(Role::Decide).then_some(Text(words::CHOOSE));
+    let [kind, when, merchant, name] = [words::KIND, words::WHEN, words::MERCHANT, words::NAME].map(Text);
+    let heads: Vec<_> = choose.into_iter().chain([kind, when, merchant, name, Amount(words::AMOUNT)]).collect();
+    let rows = html! {
+        @for item in items {
+            tr {
+                @if choose.is_some() {
+                    td {
+                        @if item.kind != "payout" {
+                            input type="checkbox" name="id" value=(item.id) aria-label={(visit.say(words::CHOOSE)) " " (item.id)};
                         }
-                        td { a href={"/console/queue/" (item.id)} { (visit.say(item_word(item))) } }
-                        td { (show::text_moment(visit.language, &item.created_at)) }
-                        td { (merchant_link(app, visit, item.merchant_id.as_deref())) }
-                        td { (of_what(visit, item)) }
-                        td.amount { @if let Some(amount) = item.amount { (visit.money(amount)) } }
                     }
                 }
+                td { a href={"/console/queue/" (item.id)} { (visit.say(item_word(item))) } }
+                td { (show::text_moment(visit.language, &item.created_at)) }
+                td { (merchant_link(app, visit, item.merchant_id.as_deref())) }
+                td { (of_what(visit, item)) }
+                td.amount { @if let Some(amount) = item.amount { (visit.money(amount)) } }
             }
         }
-    }
+    };
+    show::table(visit.language, &heads, rows)
 }
 
 /// A link to a merchant by its name; nothing for the house.
