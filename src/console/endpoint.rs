@@ -11,7 +11,6 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use crate::app::App;
-use crate::console::form::hidden_key;
 use crate::console::keys::{admin, json_of, revoke_form, shown_secret};
 use crate::console::merchants::last_used;
 use crate::console::page::{Screen, Section, Visit};
@@ -79,8 +78,7 @@ fn screen(app: &App, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, P
 fn again_form(visit: &Visit, id: &str) -> Markup {
     html! {
         form method="post" action={"/console/keys/" (id) "/redeliver"} {
-            (visit.token_field())
-            (hidden_key())
+            (visit.form_fields())
             p.actions { button type="submit" { (visit.say(words::SEND_ALL_AGAIN)) } }
         }
     }
@@ -89,8 +87,7 @@ fn again_form(visit: &Visit, id: &str) -> Markup {
 fn address_form(visit: &Visit, id: &str, address: Option<&str>) -> Markup {
     html! {
         form method="post" action={"/console/keys/" (id) "/address"} {
-            (visit.token_field())
-            (hidden_key())
+            (visit.form_fields())
             label for="webhook_url" { (visit.say(words::WEBHOOK_ADDRESS)) }
             input id="webhook_url" name="webhook_url" type="url" maxlength="2048" value=[address] placeholder="https://…" autocomplete="off";
             p.actions { button type="submit" { (visit.say(words::SET_ADDRESS)) } }
@@ -101,8 +98,7 @@ fn address_form(visit: &Visit, id: &str, address: Option<&str>) -> Markup {
 fn rotate_form(visit: &Visit, id: &str) -> Markup {
     html! {
         form method="post" action={"/console/keys/" (id) "/rotate"} {
-            (visit.token_field())
-            (hidden_key())
+            (visit.form_fields())
             p.dim { (visit.say(words::ROTATE_WHAT)) }
             p.actions { button type="submit" { (visit.say(words::ROTATE)) } }
         }
@@ -144,10 +140,7 @@ pub async fn send_all_again(
         let operator = Decider(visit.operator.clone());
         redeliver_given_up(State(Arc::clone(&app)), operator, PathId(id.clone()), sent).await
     };
-    match sent.await {
-        Ok(_) => visit.done(&app, &format!("/console/keys/{id}"), Done::AllSentAgain),
-        Err(problem) => visit.answer(Err(problem)),
-    }
+    visit.done(&app, sent.await, &format!("/console/keys/{id}"), Done::AllSentAgain)
 }
 
 /// Sets the address, as the route of `/ops` does.
@@ -164,10 +157,7 @@ pub async fn set_address(
         let key = SentKey::of_form_alone(form.value("key"), "/ops/api-keys/{id}/address");
         api_keys::change_once(&app, &operator.0, &id, &key, body.as_bytes()).await
     };
-    match set.await {
-        Ok(_) => visit.done(&app, &format!("/console/keys/{id}"), Done::AddressSet),
-        Err(problem) => visit.answer(Err(problem)),
-    }
+    visit.done(&app, set.await, &format!("/console/keys/{id}"), Done::AddressSet)
 }
 
 /// Makes a new webhook secret and shows it, as the route of `/ops` does.

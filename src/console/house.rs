@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::console::books::balance_table;
-use crate::console::form::{centavos, hidden_key};
+use crate::console::form::centavos;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::PostedForm;
 use crate::console::show;
@@ -108,8 +108,7 @@ fn form(visit: &Visit) -> Markup {
         section.card aria-labelledby="ask" {
             h2 id="ask" { (visit.say(words::ASK_ENTRY)) }
             form method="post" action="/console/house" {
-                (visit.token_field())
-                (hidden_key())
+                (visit.form_fields())
                 (account("debit", words::DEBIT))
                 (account("credit", words::CREDIT))
                 (amount_and_reason(visit, ""))
@@ -127,8 +126,7 @@ fn write_off_form(visit: &Visit) -> Markup {
             h2 id="write-off" { (visit.say(words::ASK_WRITE_OFF)) }
             p.dim { (visit.say(words::WRITE_OFF)) }
             form method="post" action="/console/house" {
-                (visit.token_field())
-                (hidden_key())
+                (visit.form_fields())
                 label for="debtor" { (visit.say(words::DEBTOR)) " (M-…, R-…)" }
                 input id="debtor" name="debtor" required maxlength="100" autocomplete="off" spellcheck="false";
                 (amount_and_reason(visit, "debt-"))
@@ -144,8 +142,7 @@ fn return_form(visit: &Visit) -> Markup {
             h2 id="return" { (visit.say(words::ASK_RETURN)) }
             p.dim { (visit.say(words::RETURN)) }
             form method="post" action="/console/house" {
-                (visit.token_field())
-                (hidden_key())
+                (visit.form_fields())
                 label for="withdrawal" { (visit.say(words::WITHDRAWAL)) }
                 input id="withdrawal" name="withdrawal" required maxlength="36" autocomplete="off" spellcheck="false";
                 label for="bank" { (visit.say(words::CAME_TO)) }
@@ -192,10 +189,7 @@ pub async fn ask(State(app): State<Arc<App>>, PostedForm { visit, form }: Posted
         let sent = KeyedBody::of_form(form.value("key"), "/ops/entries", wanted(&app, &visit, &form)?);
         entries::request(State(Arc::clone(&app)), Decider(visit.operator.clone()), sent).await
     };
-    match asked.await {
-        Ok(_) => visit.done(&app, "/console/house", Done::EntryAsked),
-        Err(problem) => visit.answer(Err(problem)),
-    }
+    visit.done(&app, asked.await, "/console/house", Done::EntryAsked)
 }
 
 /// The body of the request that one of the forms stands for.

@@ -12,7 +12,6 @@ use ledger::time::{Month, Timestamp};
 use maud::{Markup, html};
 
 use crate::app::App;
-use crate::console::form::hidden_key;
 use crate::console::keys::json_of;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::paging::{pager, part};
@@ -204,8 +203,7 @@ fn closing(visit: &Visit, period: &PeriodView, is_over: bool) -> Markup {
                 @if is_own || !is_asked { p.warning { (visit.say(words::SECOND_CLOSES)) } }
                 @if visit.may(Role::Decide) && !is_own {
                     form method="post" action={"/console/periods/" (period.period)} {
-                        (visit.token_field())
-                        (hidden_key())
+                        (visit.form_fields())
                         p.actions { button.primary type="submit" { (heading) } }
                     }
                 }
@@ -229,11 +227,8 @@ pub async fn close(
         let answer = periods::close(app, operator, PathId(period.clone()), sent).await?;
         json_of(answer).await
     };
-    match closed.await {
-        Ok(month) => {
-            let done = if month["status"] == "closed" { Done::MonthClosed } else { Done::CloseAsked };
-            visit.done(&app, &format!("/console/periods/{period}"), done)
-        }
-        Err(problem) => visit.answer(Err(problem)),
-    }
+    let closed = closed.await;
+    let is_closed = closed.as_ref().is_ok_and(|month| month["status"] == "closed");
+    let done = if is_closed { Done::MonthClosed } else { Done::CloseAsked };
+    visit.done(&app, closed, &format!("/console/periods/{period}"), done)
 }

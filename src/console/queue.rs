@@ -10,7 +10,7 @@ use ledger::id::ObjectId;
 use maud::{Markup, html};
 
 use crate::app::App;
-use crate::console::form::{hidden_key, optional};
+use crate::console::form::optional;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::paging::{self, pager_named, part};
 use crate::console::posted::PostedForm;
@@ -243,8 +243,7 @@ fn decision(app: &App, visit: &Visit, item: &QueueItem, verdict: Verdict, steps:
                     @if needs_another { p.warning { (visit.say(words::SECOND_OPERATOR)) } }
                     @if visit.may(Role::Decide) && !needs_another {
                         form method="post" action={"/console/queue/" (item.id)} {
-                            (visit.token_field())
-                            (hidden_key())
+                            (visit.form_fields())
                             input type="hidden" name="kind" value=(item.kind);
                             input type="hidden" name="decision" value=(name);
                             @if wants_notes {
@@ -289,10 +288,7 @@ pub async fn decide(
         let (kind, notes, key) = (form.value("kind"), form.value("notes"), form.value("key"));
         take(&app, &visit, &Taken { kind, id: &id, verdict, notes, key }).await
     };
-    match decided.await {
-        Ok(()) => visit.done(&app, "/console/queue", Done::Decided),
-        Err(problem) => visit.answer(Err(problem)),
-    }
+    visit.done(&app, decided.await, "/console/queue", Done::Decided)
 }
 
 /// A decision that an operator takes, as a form has it.

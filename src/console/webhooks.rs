@@ -13,7 +13,6 @@ use ledger::webhook_events::webhook_events;
 use maud::{Markup, html};
 
 use crate::app::App;
-use crate::console::form::hidden_key;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::paging::{self, pager, pager_named, part, part_named};
 use crate::console::posted::PostedForm;
@@ -285,8 +284,7 @@ fn again_form(visit: &Visit, event: &OutboxEvent, merchant: &str, kind: &str) ->
     let send = visit.say(words::SEND_AGAIN);
     html! {
         form method="post" action={"/console/webhooks/" (event.id.uuid()) "/redeliver"} {
-            (visit.token_field())
-            (hidden_key())
+            (visit.form_fields())
             input type="hidden" name="merchant" value=(merchant);
             button type="submit" aria-label={(send) " " (kind) " " (event.number())} { (send) }
         }
@@ -325,8 +323,5 @@ pub async fn send_again(
         Ok(_) => format!("/console/merchants/{}/events", form.value("merchant")),
         Err(_) => "/console/webhooks".to_owned(),
     };
-    match redeliver(State(Arc::clone(&app)), operator, PathId(id), sent).await {
-        Ok(_) => visit.done(&app, &place, Done::SentAgain),
-        Err(problem) => visit.answer(Err(problem)),
-    }
+    visit.done(&app, redeliver(State(Arc::clone(&app)), operator, PathId(id), sent).await, &place, Done::SentAgain)
 }
