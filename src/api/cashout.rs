@@ -15,6 +15,7 @@ use ledger::record::Record;
 use ledger::rejection::Rejection;
 use ledger::tax_id::{is_cnpj, is_cpf};
 use serde::Deserialize;
+use strum::VariantArray;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -26,7 +27,7 @@ use crate::http::json::{Checker, Raw, parse};
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{Filter, List, Page, created, ok, query};
-use crate::views::cashout::{CashoutItem, CashoutView, cashout_status, kind_name};
+use crate::views::cashout::{CashoutItem, CashoutView, cashout_status};
 
 /// A cashout, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -160,13 +161,13 @@ fn check(wire: &CashoutRequest<'_>) -> Result<Checked, Problem> {
     let amount = check.centavos("amount", wire.amount, 0..=AMOUNT_MAX.0);
     let kind = check.text("pix_key_type", wire.pix_key_type, 1..=20);
     let kind = kind.and_then(|name| {
-        let known = KINDS.into_iter().find(|kind| kind_name(*kind) == name);
+        let known = PixKeyKind::VARIANTS.iter().copied().find(|kind| kind.name() == name);
         let message = "pix_key_type deve ser cpf, cnpj, email, phone ou evp";
         known.or_else(|| check.refuse("pix_key_type", "unknown", message))
     });
     let key = check.text("pix_key", wire.pix_key, 1..=140);
     let key = key.zip(kind).and_then(|(text, kind)| {
-        let message = || format!("pix_key não é uma chave do tipo {}", kind_name(kind));
+        let message = || format!("pix_key não é uma chave do tipo {}", kind.name());
         pix_key(kind, &text).or_else(|| check.refuse("pix_key", "invalid_pix_key", message()))
     });
     let info = check.optional_text("info", wire.info, 0..=140);
@@ -181,9 +182,6 @@ fn check(wire: &CashoutRequest<'_>) -> Result<Checked, Problem> {
     })();
     check.finish_with(checked)
 }
-
-const KINDS: [PixKeyKind; 5] =
-    [PixKeyKind::Cpf, PixKeyKind::Cnpj, PixKeyKind::Email, PixKeyKind::Phone, PixKeyKind::Evp];
 
 /// The characters that a key may have when it is an e-mail address.
 const EMAIL_KEY_LEN_MAX: usize = 77;

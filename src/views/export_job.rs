@@ -134,12 +134,7 @@ impl ExportJobView {
     pub fn of(job: &Job) -> Self {
         Self {
             id: job.id.clone(),
-            status: match job.status {
-                JobStatus::Queued => "queued",
-                JobStatus::Running => "running",
-                JobStatus::Done => "done",
-                JobStatus::Failed => "failed",
-            },
+            status: job.status.into(),
             failure: job.failure.clone(),
             detail: job.detail.clone(),
             report: job.report.clone(),
