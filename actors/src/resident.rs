@@ -17,7 +17,7 @@ use ledger::merchant::{MerchantCommand, MerchantState};
 use ledger::recipient::{Credit, RecipientCommand, RecipientState};
 use ledger::record::{Decision, Idempotency, Record, Requester};
 use ledger::rejection::Rejection;
-use ledger::section::Section;
+use ledger::section::{Section, Sectioned};
 use ledger::time::Timestamp;
 
 use crate::journal::{Permit, Submission};
@@ -25,7 +25,7 @@ use crate::snapshots::{Kept, Receipt, Snapshot, StatePosition};
 use crate::store::Sequence;
 
 /// State machine of one owner: a merchant's or a recipient's.
-pub trait Books: Clone + Default + std::fmt::Debug + PartialEq + Send + 'static {
+pub trait Books: Sectioned + Clone + Default + std::fmt::Debug + PartialEq + Send + 'static {
     /// Its name in metrics.
     const KIND: &'static str;
 
@@ -60,18 +60,6 @@ pub trait Books: Clone + Default + std::fmt::Debug + PartialEq + Send + 'static 
 
     /// When it needs attention next.
     fn next_due(&self) -> Option<Timestamp>;
-
-    /// Encodes what belongs to no section.
-    fn head(&self) -> Vec<u8>;
-
-    /// The sections that were touched since they were taken last.
-    fn take_touched(&mut self) -> BTreeSet<Section>;
-
-    /// Encodes a section; none when there is nothing in it.
-    fn section(&self, section: Section) -> Option<Vec<u8>>;
-
-    /// Decodes the state of a snapshot; none when it cannot be read.
-    fn from_kept(kept: &Kept) -> Option<Self>;
 
     /// The balances of the owner's accounts.
     fn accounts(&self) -> Balances;
@@ -118,22 +106,6 @@ impl Books for MerchantState {
 
     fn next_due(&self) -> Option<Timestamp> {
         self.next_due()
-    }
-
-    fn head(&self) -> Vec<u8> {
-        self.head()
-    }
-
-    fn take_touched(&mut self) -> BTreeSet<Section> {
-        self.take_touched()
-    }
-
-    fn section(&self, section: Section) -> Option<Vec<u8>> {
-        self.section(section)
-    }
-
-    fn from_kept(kept: &Kept) -> Option<Self> {
-        Self::from_sections(&kept.head, kept.sections()).ok()
     }
 
     fn accounts(&self) -> Balances {
@@ -183,22 +155,6 @@ impl Books for RecipientState {
 
     fn next_due(&self) -> Option<Timestamp> {
         self.next_due()
-    }
-
-    fn head(&self) -> Vec<u8> {
-        self.head()
-    }
-
-    fn take_touched(&mut self) -> BTreeSet<Section> {
-        self.take_touched()
-    }
-
-    fn section(&self, section: Section) -> Option<Vec<u8>> {
-        self.section(section)
-    }
-
-    fn from_kept(kept: &Kept) -> Option<Self> {
-        Self::from_sections(&kept.head, kept.sections()).ok()
     }
 
     fn accounts(&self) -> Balances {
@@ -388,7 +344,7 @@ impl<B: Books> Resident<B> {
     /// Continues from a snapshot; false when it cannot be read and the state must be built from the
     /// journal alone.
     pub fn restore(&mut self, kept: &Kept) -> bool {
-        let Some(books) = B::from_kept(kept) else { return false };
+        let Ok(books) = B::from_sections(&kept.head, kept.sections()) else { return false };
         self.books = books;
         self.own = kept.position.own;
         self.foreign = kept.position.foreign;

@@ -3,6 +3,7 @@
 //! sealed bytes and never opens them.
 
 use minicbor::{Decode, Encode};
+use strum::{IntoStaticStr, VariantArray};
 
 use crate::id::{Fingerprint, GroupNumber, ObjectId};
 
@@ -259,8 +260,9 @@ pub struct PixDestination {
 }
 
 /// What a PIX key is, which says how it is written.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode, IntoStaticStr, VariantArray)]
 #[cbor(index_only)]
+#[strum(serialize_all = "snake_case")]
 pub enum PixKeyKind {
     /// A person's CPF.
     #[default]
@@ -278,6 +280,13 @@ pub enum PixKeyKind {
     /// A random key: a UUID.
     #[n(4)]
     Evp,
+}
+
+impl PixKeyKind {
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
 }
 
 /// Free text: the reason of a refund or of a dispute. Free text is treated as personal.

@@ -24,6 +24,22 @@ pub struct Section {
     pub number: u64,
 }
 
+/// A state that is kept as a head and sections.
+pub trait Sectioned: Sized {
+    /// The encoding of the head: everything outside sections.
+    fn head(&self) -> Vec<u8>;
+
+    /// The sections that were touched since they were taken last, or since the state was read.
+    fn take_touched(&mut self) -> BTreeSet<Section>;
+
+    /// The encoding of a section; none when there is nothing in it.
+    fn section(&self, section: Section) -> Option<Vec<u8>>;
+
+    /// Reads a state from its head and all of its sections, in order. Errors: a damaged encoding,
+    /// or a section of a later release.
+    fn from_sections<'a>(head: &[u8], sections: impl IntoIterator<Item = (Section, &'a [u8])>) -> Result<Self, Error>;
+}
+
 /// Numbers of the touched sections of one kind, until a snapshot takes them. They are no part of a
 /// state's value: states that differ only in them are equal.
 #[derive(Clone, Debug, Default)]

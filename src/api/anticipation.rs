@@ -35,14 +35,13 @@ use crate::views::charge::payer;
 
 /// What is to be anticipated.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({"split_ids": ["019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e-0"], "target_days": 2}))]
 pub struct AnticipationRequest<'a> {
     /// Ids of pending card splits, each once.
-    #[serde(borrow)]
     #[schema(value_type = Vec<String>, min_items = 1)]
     split_ids: Raw<'a>,
     /// 2, 7 or 15.
-    #[serde(borrow)]
     #[schema(schema_with = target_days)]
     target_days: Raw<'a>,
 }

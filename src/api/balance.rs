@@ -10,9 +10,10 @@ use axum::response::Response;
 use ledger::id::{Fingerprint, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{ChargeFacts, MerchantState};
 use ledger::record::Record;
-use ledger::statement::{StatementAccount, StatementLineKind};
+use ledger::statement::StatementLineKind;
 use ledger::time::Timestamp;
 use serde::Serialize;
+use strum::VariantNames;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -79,21 +80,6 @@ pub struct OperationRow {
     balance_after: i64,
 }
 
-/// Values of [`kind_name`].
-const KINDS: [&str; 11] = [
-    "charge",
-    "fee",
-    "split",
-    "settlement",
-    "refund",
-    "take_back",
-    "cashout",
-    "cashout_fee",
-    "cashout_returned",
-    "deficit",
-    "dispute",
-];
-
 /// The account's operations, newest first, after booking what is due. With a type, the period may
 /// hold 2,000 operations.
 #[utoipa::path(get, path = "/api/balance/operations", operation_id = "list_operations",
@@ -104,7 +90,7 @@ const KINDS: [&str; 11] = [
     responses((status = 200, body = List<OperationRow>)))]
 pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts: Parts) -> Result<Response, Problem> {
     let pairs = query(&parts)?;
-    let (page, filter) = (Page::read(&pairs, 20)?, Filter::read(&pairs, "type", &KINDS)?);
+    let (page, filter) = (Page::read(&pairs, 20)?, Filter::read(&pairs, "type", StatementLineKind::VARIANTS)?);
     app.engine.read_merchant(caller.group, |_, _| ()).await?;
     let merchant = caller.ledger();
     let range = filter.range(&app.engine, Listing::Statement(merchant))?;
@@ -115,9 +101,9 @@ pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts:
     app.engine.told_statement_lines(caller.group, &listed, |line, operation, record| {
         items.push(OperationRow {
             id: operation_id(&app, caller, record, line.index),
-            kind: kind_name(operation.kind),
+            kind: operation.kind.into(),
             amount: operation.amount.0,
-            account: account_name(operation.account),
+            account: operation.account.into(),
             source_id: operation.source.map(|id| name_of_source(record, id)),
             available_at: operation.available_at.map(time),
             created_at: time(record.effective_at),
@@ -145,28 +131,4 @@ fn operation_id(app: &App, caller: Caller, record: &Record, index: u32) -> Strin
     let Fingerprint(digest) = app.engine.keyring().fingerprint("operation", &place);
     let random = digest.iter().fold(0, |sum: u64, byte| (sum << 8) | u64::from(*byte));
     app.engine.ids().object(caller.group, record.effective_at, random).uuid().to_string()
-}
-
-fn kind_name(kind: StatementLineKind) -> &'static str {
-    match kind {
-        StatementLineKind::Charge => "charge",
-        StatementLineKind::Fee => "fee",
-        StatementLineKind::Split => "split",
-        StatementLineKind::Settlement => "settlement",
-        StatementLineKind::Refund => "refund",
-        StatementLineKind::TakeBack => "take_back",
-        StatementLineKind::Cashout => "cashout",
-        StatementLineKind::CashoutFee => "cashout_fee",
-        StatementLineKind::CashoutReturned => "cashout_returned",
-        StatementLineKind::Deficit => "deficit",
-        StatementLineKind::Dispute => "dispute",
-    }
-}
-
-fn account_name(account: StatementAccount) -> &'static str {
-    match account {
-        StatementAccount::Pending => "pending",
-        StatementAccount::Available => "available",
-        StatementAccount::Reserved => "reserved",
-    }
 }

@@ -35,6 +35,7 @@ use crate::views::charge::{Breakdown, refusal_name};
 
 /// A card charge, as sent.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(as = CardChargeRequest, example = json!({
     "amount": 10000,
     "customer": {"name": "João Ávila", "email": "joao@example.com", "document": "12345678909"},
@@ -47,35 +48,27 @@ use crate::views::charge::{Breakdown, refusal_name};
 }))]
 pub struct CardRequest<'a> {
     /// Total, integer centavos.
-    #[serde(borrow)]
     #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
     /// Who pays.
-    #[serde(borrow)]
     #[schema(value_type = CustomerRequest)]
     customer: Raw<'a>,
     /// The card; either this or `card`.
-    #[serde(borrow)]
     #[schema(value_type = Option<CardData>)]
     credit_card: Raw<'a>,
     /// The card; either this or `credit_card`.
-    #[serde(borrow)]
     #[schema(value_type = Option<CardData>)]
     card: Raw<'a>,
     /// 1 to 12; 1 when absent.
-    #[serde(borrow)]
     #[schema(value_type = Option<u8>, minimum = 1, maximum = 12)]
     installments: Raw<'a>,
     /// `credit` (default) or `debit`; debit takes no installments.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, pattern = "^(credit|debit)$")]
     payment_type: Raw<'a>,
     /// At most 120 characters.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, max_length = 120)]
     description: Raw<'a>,
     /// The recipients' parts.
-    #[serde(borrow)]
     #[schema(value_type = Option<Vec<splits::SplitItem>>)]
     splits: Raw<'a>,
 }

@@ -16,25 +16,21 @@ use crate::http::problem::Code;
 
 /// A card, as sent; never kept.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub struct CardData<'a> {
     /// Digits only, with its check digit.
-    #[serde(borrow)]
     #[schema(value_type = String, pattern = "^[0-9]{13,19}$")]
     number: Raw<'a>,
     /// Name on the card.
-    #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 100)]
     holder_name: Raw<'a>,
     /// 1 to 12, as an integer or a string.
-    #[serde(borrow)]
     #[schema(schema_with = month)]
     exp_month: Raw<'a>,
     /// Four digits, as an integer or a string.
-    #[serde(borrow)]
     #[schema(schema_with = year)]
     exp_year: Raw<'a>,
     /// Three or four digits.
-    #[serde(borrow)]
     #[schema(value_type = String, pattern = "^[0-9]{3,4}$")]
     cvv: Raw<'a>,
 }

@@ -26,6 +26,7 @@ use crate::views::charge::CardView;
 
 /// A card to be kept, as sent.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({
     "credit_card": {
         "number": "4111111111111111", "holder_name": "JOAO AVILA", "exp_month": 12, "exp_year": 2039, "cvv": "737",
@@ -34,15 +35,12 @@ use crate::views::charge::CardView;
 }))]
 pub struct StoreCardRequest<'a> {
     /// The card; either this or `card`.
-    #[serde(borrow)]
     #[schema(value_type = Option<CardData>)]
     credit_card: Raw<'a>,
     /// The card; either this or `credit_card`.
-    #[serde(borrow)]
     #[schema(value_type = Option<CardData>)]
     card: Raw<'a>,
     /// Whose it is.
-    #[serde(borrow)]
     #[schema(value_type = CustomerRequest)]
     customer: Raw<'a>,
 }

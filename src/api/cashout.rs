@@ -15,6 +15,7 @@ use ledger::record::Record;
 use ledger::rejection::Rejection;
 use ledger::tax_id::{is_cnpj, is_cpf};
 use serde::Deserialize;
+use strum::VariantArray;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -26,10 +27,11 @@ use crate::http::json::{Checker, Raw, parse};
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{Filter, List, Page, created, ok, query};
-use crate::views::cashout::{CashoutItem, CashoutView, cashout_status, kind_name};
+use crate::views::cashout::{CashoutItem, CashoutView, cashout_status};
 
 /// A cashout, as sent.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({
     "amount": 3000, "pix_key": "ana@example.com", "pix_key_type": "email", "info": "Fornecedor",
     "merchant_transaction_id": "5f0c2a9d-8e7b-461f-9a3c-0d1e2f3a4b5c",
@@ -37,23 +39,18 @@ use crate::views::cashout::{CashoutItem, CashoutView, cashout_status, kind_name}
 pub struct CashoutRequest<'a> {
     /// Gross centavos, debited from the balance; at least the account's cashout fee and one
     /// centavo.
-    #[serde(borrow)]
     #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
     /// The receiver's PIX key, in the form of its type.
-    #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 77)]
     pix_key: Raw<'a>,
     /// `cpf`, `cnpj`, `email`, `phone` or `evp`.
-    #[serde(borrow)]
     #[schema(value_type = String, pattern = "^(cpf|cnpj|email|phone|evp)$")]
     pix_key_type: Raw<'a>,
     /// Description of the transfer, at most 140 characters.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, max_length = 140)]
     info: Raw<'a>,
     /// A UUID that the account has not used before; made when absent.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, format = "uuid")]
     merchant_transaction_id: Raw<'a>,
 }
@@ -164,13 +161,13 @@ fn check(wire: &CashoutRequest<'_>) -> Result<Checked, Problem> {
     let amount = check.centavos("amount", wire.amount, 0..=AMOUNT_MAX.0);
     let kind = check.text("pix_key_type", wire.pix_key_type, 1..=20);
     let kind = kind.and_then(|name| {
-        let known = KINDS.into_iter().find(|kind| kind_name(*kind) == name);
+        let known = PixKeyKind::VARIANTS.iter().copied().find(|kind| kind.name() == name);
         let message = "pix_key_type deve ser cpf, cnpj, email, phone ou evp";
         known.or_else(|| check.refuse("pix_key_type", "unknown", message))
     });
     let key = check.text("pix_key", wire.pix_key, 1..=140);
     let key = key.zip(kind).and_then(|(text, kind)| {
-        let message = || format!("pix_key não é uma chave do tipo {}", kind_name(kind));
+        let message = || format!("pix_key não é uma chave do tipo {}", kind.name());
         pix_key(kind, &text).or_else(|| check.refuse("pix_key", "invalid_pix_key", message()))
     });
     let info = check.optional_text("info", wire.info, 0..=140);
@@ -185,9 +182,6 @@ fn check(wire: &CashoutRequest<'_>) -> Result<Checked, Problem> {
     })();
     check.finish_with(checked)
 }
-
-const KINDS: [PixKeyKind; 5] =
-    [PixKeyKind::Cpf, PixKeyKind::Cnpj, PixKeyKind::Email, PixKeyKind::Phone, PixKeyKind::Evp];
 
 /// The characters that a key may have when it is an e-mail address.
 const EMAIL_KEY_LEN_MAX: usize = 77;

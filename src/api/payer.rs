@@ -12,21 +12,18 @@ use crate::http::json::{Checker, Raw};
 
 /// Who pays by card.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub struct CustomerRequest<'a> {
     /// Full name.
-    #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 140)]
     name: Raw<'a>,
     /// E-mail address of the payer.
-    #[serde(borrow)]
     #[schema(value_type = String, format = "email", min_length = 3, max_length = 254)]
     email: Raw<'a>,
     /// CPF, digits only.
-    #[serde(borrow)]
     #[schema(value_type = String, pattern = "^[0-9]{11}$")]
     document: Raw<'a>,
     /// Digits only.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, pattern = "^[0-9]{8,13}$")]
     phone: Raw<'a>,
 }

@@ -32,40 +32,33 @@ use crate::views::charge::{Breakdown, ChargeView, charge_status, pix_code};
 
 /// A PIX charge, or a look-up, as sent.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({
     "valor": "80.00", "nome": "Maria das Dores", "cpf": "12345678909", "descricao": "Pedido 1043", "expires_in": 3600,
 }))]
 pub struct PixRequest<'a> {
     /// Look-up: the charge's id, alone.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 64)]
     txid: Raw<'a>,
     /// Amount in reais with a dot, above zero, such as `"80.00"`. Required, unless it is a look-up.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, pattern = r"^\d{1,10}(\.\d{1,2})?$")]
     valor: Raw<'a>,
     /// Payer's name. Required, unless it is a look-up.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 140)]
     nome: Raw<'a>,
     /// Payer's CPF, with or without punctuation; either this or `cnpj`.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, min_length = 11, max_length = 18)]
     cpf: Raw<'a>,
     /// Payer's CNPJ, with or without punctuation; either this or `cpf`.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, min_length = 11, max_length = 18)]
     cnpj: Raw<'a>,
     /// At most 140 characters.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, max_length = 140)]
     descricao: Raw<'a>,
     /// Seconds until the code expires; 86400 when absent, at most 30 days.
-    #[serde(borrow)]
     #[schema(value_type = Option<i64>, minimum = 1, maximum = 2592000)]
     expires_in: Raw<'a>,
     /// The recipients' parts.
-    #[serde(borrow)]
     #[schema(value_type = Option<Vec<splits::SplitItem>>)]
     splits: Raw<'a>,
 }

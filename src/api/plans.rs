@@ -22,6 +22,7 @@ use crate::http::reply::{created, ok, time};
 
 /// A plan, as sent.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({
     "tag": "Mensal", "amount": 4990, "billingCycle": "MONTHLY", "totalBillingCycles": 12, "initialGraceCycles": 1,
     "initialFee": {"description": "Adesão", "amount": 1000, "cycles": 1},
@@ -29,44 +30,36 @@ use crate::http::reply::{created, ok, time};
 #[serde(rename_all = "camelCase")]
 pub struct PlanRequest<'a> {
     /// Name of the plan, of which the account has one; 1 to 100 characters.
-    #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 100)]
     tag: Raw<'a>,
     /// Centavos a cycle.
-    #[serde(borrow)]
     #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
     /// `DAILY`, `WEEKLY`, `MONTHLY`, `QUARTERLY`, `BIANNUAL` or `ANNUAL`.
-    #[serde(borrow)]
     #[schema(value_type = String, pattern = "^(DAILY|WEEKLY|MONTHLY|QUARTERLY|BIANNUAL|ANNUAL)$")]
     billing_cycle: Raw<'a>,
     /// Total number of charges.
-    #[serde(borrow)]
     #[schema(value_type = u32, minimum = 1, maximum = 3650)]
     total_billing_cycles: Raw<'a>,
     /// Cycles before the first charge; 0 when absent.
-    #[serde(borrow)]
     #[schema(value_type = Option<u32>, minimum = 0, maximum = 3650)]
     initial_grace_cycles: Raw<'a>,
     /// What the first charges cost in addition.
-    #[serde(borrow)]
     #[schema(value_type = Option<InitialFeeRequest>)]
     initial_fee: Raw<'a>,
 }
 
 /// An initial fee, as sent.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub struct InitialFeeRequest<'a> {
     /// What it is for; 1 to 120 characters.
-    #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 120)]
     description: Raw<'a>,
     /// Centavos; with the plan's amount at most 10^12.
-    #[serde(borrow)]
     #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
     /// How many initial charges carry it; at most `totalBillingCycles`.
-    #[serde(borrow)]
     #[schema(value_type = u32, minimum = 1, maximum = 3650)]
     cycles: Raw<'a>,
 }

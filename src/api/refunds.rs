@@ -29,24 +29,21 @@ use crate::views::refund::{RefundView, refund_status};
 
 /// A refund, as asked for.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({
     "payment_id": "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e", "amount": 3000, "reason": "Produto devolvido",
 }))]
 pub struct RefundRequest<'a> {
     /// The charge: its txid.
-    #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 64)]
     payment_id: Raw<'a>,
     /// Centavos; may be a part of the charge.
-    #[serde(borrow)]
     #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
     /// Why, at most 500 characters.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, max_length = 500)]
     reason: Raw<'a>,
     /// What to take back of recipients' splits; absent, they keep all of them.
-    #[serde(borrow)]
     #[schema(value_type = Option<Vec<splits::SplitItem>>)]
     splits: Raw<'a>,
 }

@@ -17,6 +17,7 @@ use crate::views::registration::{CHECKING, Registration, SAVINGS};
 
 /// A registration, as sent.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({
     "register_information": {
         "type": "individual", "document_number": "123.456.789-09", "name": "Ana Prado", "birthdate": "29/02/2000",
@@ -31,97 +32,79 @@ use crate::views::registration::{CHECKING, Registration, SAVINGS};
 }))]
 pub struct RegistrationRequest<'a> {
     /// The person or company to register.
-    #[serde(borrow)]
     #[schema(value_type = RegisterInformation)]
     register_information: Raw<'a>,
     /// Where withdrawals go.
-    #[serde(borrow)]
     #[schema(value_type = BankAccountRequest)]
     bank_account: Raw<'a>,
 }
 
 /// Who is registered.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub struct RegisterInformation<'a> {
     /// `individual` or `corporation`.
-    #[serde(borrow, rename = "type")]
+    #[serde(rename = "type")]
     #[schema(value_type = String, pattern = "^(individual|corporation)$")]
     kind: Raw<'a>,
     /// CPF or CNPJ, with or without punctuation.
-    #[serde(borrow)]
     #[schema(value_type = String, min_length = 11, max_length = 18)]
     document_number: Raw<'a>,
     /// Full name; individuals.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 140)]
     name: Raw<'a>,
     /// DD/MM/YYYY; individuals.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, pattern = "^\\d{2}/\\d{2}/\\d{4}$")]
     birthdate: Raw<'a>,
     /// Only for individuals.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 140)]
     mother_name: Raw<'a>,
     /// Legal name; corporations.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 140)]
     company_name: Raw<'a>,
     /// Where they live or trade.
-    #[serde(borrow)]
     #[schema(value_type = AddressRequest)]
     address: Raw<'a>,
     /// At least one.
-    #[serde(borrow)]
     #[schema(value_type = Vec<PhoneRequest>, min_items = 1, max_items = 20)]
     phone_numbers: Raw<'a>,
     /// At least one; corporations.
-    #[serde(borrow)]
     #[schema(value_type = Option<Vec<PartnerRequest>>, min_items = 1, max_items = 50)]
     managing_partners: Raw<'a>,
     /// Contact e-mail.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, min_length = 3, max_length = 254)]
     email: Raw<'a>,
     /// Centavos; individuals.
-    #[serde(borrow)]
     #[schema(value_type = Option<i64>, minimum = 0, maximum = 1000000000000i64)]
     monthly_income: Raw<'a>,
     /// Centavos; corporations.
-    #[serde(borrow)]
     #[schema(value_type = Option<i64>, minimum = 0, maximum = 1000000000000i64)]
     annual_revenue: Raw<'a>,
 }
 
 /// A managing partner.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub struct PartnerRequest<'a> {
     /// Full name.
-    #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 140)]
     name: Raw<'a>,
     /// CPF, with or without punctuation.
-    #[serde(borrow)]
     #[schema(value_type = String, min_length = 11, max_length = 18)]
     document_number: Raw<'a>,
     /// Birth date as DD/MM/YYYY.
-    #[serde(borrow)]
     #[schema(value_type = String, pattern = "^\\d{2}/\\d{2}/\\d{4}$")]
     birthdate: Raw<'a>,
     /// Mother's name.
-    #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 140)]
     mother_name: Raw<'a>,
     /// Contact e-mail address.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, min_length = 3, max_length = 254)]
     email: Raw<'a>,
     /// At least one.
-    #[serde(borrow)]
     #[schema(value_type = Vec<PhoneRequest>, min_items = 1, max_items = 20)]
     phone_numbers: Raw<'a>,
     /// Here with `street_number` and `zipcode`.
-    #[serde(borrow)]
     #[schema(value_type = AddressRequest)]
     address: Raw<'a>,
 }
@@ -129,87 +112,73 @@ pub struct PartnerRequest<'a> {
 /// A postal address. A partner's has `street_number` and `zipcode` in place of `number` and
 /// `zip_code`; both spellings are read anywhere.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub struct AddressRequest<'a> {
     /// Street of the address.
-    #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 140)]
     street: Raw<'a>,
     /// House number.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 20)]
     number: Raw<'a>,
     /// House number, as a partner's address spells it; either will do.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 20)]
     street_number: Raw<'a>,
     /// Neighborhood of the address.
-    #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 140)]
     neighborhood: Raw<'a>,
     /// City of the address.
-    #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 140)]
     city: Raw<'a>,
     /// Two letters.
-    #[serde(borrow)]
     #[schema(value_type = String, pattern = "^[A-Za-z]{2}$")]
     state: Raw<'a>,
     /// CEP: 8 digits, a hyphen allowed.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, pattern = "^\\d{5}-?\\d{3}$")]
     zip_code: Raw<'a>,
     /// CEP, as a partner's address spells it; either will do.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, pattern = "^\\d{5}-?\\d{3}$")]
     zipcode: Raw<'a>,
 }
 
 /// A telephone number.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub struct PhoneRequest<'a> {
     /// Area code.
-    #[serde(borrow)]
     #[schema(value_type = String, pattern = "^\\d{2}$")]
     ddd: Raw<'a>,
     /// Number without area code.
-    #[serde(borrow)]
     #[schema(value_type = String, pattern = "^\\d{8,9}$")]
     number: Raw<'a>,
 }
 
 /// A bank account.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub struct BankAccountRequest<'a> {
     /// 3 digits.
-    #[serde(borrow)]
     #[schema(value_type = String, pattern = "^\\d{3}$")]
     bank_code: Raw<'a>,
     /// Number of the branch.
-    #[serde(borrow)]
     #[schema(value_type = String, pattern = "^\\d{1,10}$")]
     agencia: Raw<'a>,
     /// Branch check digit.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 2)]
     agencia_dv: Raw<'a>,
     /// Number of the account.
-    #[serde(borrow)]
     #[schema(value_type = String, pattern = "^\\d{1,20}$")]
     conta: Raw<'a>,
     /// Account check digit.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 2)]
     conta_dv: Raw<'a>,
     /// `conta_corrente` (default) or `conta_poupanca`.
-    #[serde(borrow, rename = "type")]
+    #[serde(rename = "type")]
     #[schema(value_type = Option<String>, pattern = "^conta_(corrente|poupanca)$")]
     kind: Raw<'a>,
     /// Holder's name.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 140)]
     legal_name: Raw<'a>,
     /// Holder's CPF or CNPJ; that of `register_information` when absent.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, min_length = 11, max_length = 18)]
     document_number: Raw<'a>,
 }
@@ -217,15 +186,14 @@ pub struct BankAccountRequest<'a> {
 /// What is changed of a registration. The rest stays as it is; null takes an optional field away
 /// (RFC 7396).
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(as = RegistrationChange, example = json!({"register_information": {"email": "ana@example.com"}, "bank_account": {"conta": "56789", "conta_dv": "0"}}))]
 pub struct ChangeRequest<'a> {
     /// Any fields of `RegisterInformation` but `type` and `document_number`. A list, such as
     /// `managing_partners`, is replaced whole.
-    #[serde(borrow)]
     #[schema(value_type = Option<Object>)]
     register_information: Raw<'a>,
     /// Any fields of `BankAccountRequest`.
-    #[serde(borrow)]
     #[schema(value_type = Option<Object>)]
     bank_account: Raw<'a>,
 }
@@ -261,10 +229,10 @@ pub fn merged(
 
 /// Fields that a change must not touch.
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct Fixed<'a> {
-    #[serde(borrow, rename = "type")]
+    #[serde(rename = "type")]
     kind: Raw<'a>,
-    #[serde(borrow)]
     document_number: Raw<'a>,
 }
 

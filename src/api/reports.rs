@@ -67,20 +67,18 @@ const PATH: &str = "/api/reports";
 
 /// A report to make, as `GET /api/reports/ledger` takes it in its query.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({"format": "csv", "from": "2026-01-01", "to": "2099-12-31"}))]
 #[expect(dead_code, reason = "it describes the body, which is read as WireDays")]
 pub struct ReportJobRequest<'a> {
     /// `jsonl` when absent; `csv`, `csv-ptbr`, `parquet`, `xlsx`, `beancount`, `hledger` or
     /// `ledger`.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     format: Raw<'a>,
     /// The first day; the first of the books when absent.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, format = Date)]
     from: Raw<'a>,
     /// The last day; the last of the books when absent.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, format = Date)]
     to: Raw<'a>,
 }

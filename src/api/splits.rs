@@ -14,14 +14,13 @@ use crate::http::problem::{Code, Problem};
 
 /// One element of `splits`.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(as = SplitRequest)]
 pub struct SplitItem<'a> {
     /// The recipient's id, as registration gave it.
-    #[serde(borrow)]
     #[schema(value_type = String, format = "uuid")]
     sub_recipient_id: Raw<'a>,
     /// Centavos that the recipient gets, exactly.
-    #[serde(borrow)]
     #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
 }

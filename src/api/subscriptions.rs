@@ -31,6 +31,7 @@ use crate::views::subscription::SubscriptionView;
 
 /// A subscription, as sent.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({
     "plan_id": "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e",
     "customer": {"name": "João Ávila", "email": "joao@example.com", "document": "12345678909"},
@@ -39,23 +40,18 @@ use crate::views::subscription::SubscriptionView;
 }))]
 pub struct SubscriptionRequest<'a> {
     /// The plan.
-    #[serde(borrow)]
     #[schema(value_type = String, format = "uuid")]
     plan_id: Raw<'a>,
     /// Who pays.
-    #[serde(borrow)]
     #[schema(value_type = CustomerRequest)]
     customer: Raw<'a>,
     /// `credit_card` or `pix`.
-    #[serde(borrow)]
     #[schema(value_type = String, pattern = "^(credit_card|pix)$")]
     payment_method: Raw<'a>,
     /// A stored card; for `credit_card` only, and required there.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, min_length = 1, max_length = 64)]
     card_token: Raw<'a>,
     /// The recipients' parts of every cycle's charge.
-    #[serde(borrow)]
     #[schema(value_type = Option<Vec<splits::SplitItem>>)]
     splits: Raw<'a>,
 }

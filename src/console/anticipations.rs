@@ -21,7 +21,8 @@ use crate::app::App;
 use crate::console::page::Visit;
 use crate::console::paging::{self, pager_named, part_named};
 use crate::console::records::record_link;
-use crate::console::show;
+use crate::console::show::Head::{Amount, Text};
+use crate::console::show::{self, Head};
 use crate::console::words::{self, Word};
 use crate::http::problem::Problem;
 use crate::http::reply::query;
@@ -73,7 +74,8 @@ pub fn of_recipient(app: &Arc<App>, visit: &Visit, ledger: LedgerId) -> Result<M
 
 fn anticipations_card(visit: &Visit, rows: &[Anticipation]) -> Markup {
     let sum = |splits: &[AnticipatedSplit], of: fn(&AnticipatedSplit) -> i64| splits.iter().map(of).sum::<i64>();
-    let heads = [words::WHEN, words::COUNT, words::AMOUNT, words::FEE, words::RATE, words::RECORD];
+    let [when, count, rate, record] = [words::WHEN, words::COUNT, words::RATE, words::RECORD].map(Text);
+    let heads = [when, count, Amount(words::AMOUNT), Amount(words::FEE), rate, record];
     card(
         visit,
         "anticipations",
@@ -95,7 +97,7 @@ fn anticipations_card(visit: &Visit, rows: &[Anticipation]) -> Markup {
 }
 
 fn debts_card(visit: &Visit, rows: &[(Position, Timestamp, PaidBack)]) -> Markup {
-    let heads = [words::WHEN, words::CHARGE, words::AMOUNT, words::RECORD];
+    let heads = [Text(words::WHEN), Text(words::CHARGE), Amount(words::AMOUNT), Text(words::RECORD)];
     card(
         visit,
         "paid-back",
@@ -147,7 +149,8 @@ pub fn of_charge(
             Some((split, rest, history.available_at(index), state))
         })
         .collect();
-    let heads = [words::RECIPIENT, words::AMOUNT, words::REST, words::STATUS, words::WHEN];
+    let [recipient, status, when] = [words::RECIPIENT, words::STATUS, words::WHEN].map(Text);
+    let heads = [recipient, Amount(words::AMOUNT), Amount(words::REST), status, when];
     let table = html! {
         @for (split, rest, at, state) in &rows {
             @let ledger = LedgerId::Recipient(group, split.recipient);
@@ -180,17 +183,11 @@ fn anticipated(charge: &Charge, records: &[(Position, Record)]) -> BTreeSet<u32>
 }
 
 /// A card with a table of one heading, whose amounts stand to the right.
-fn card(visit: &Visit, id: &str, heading: Word, heads: &[Word], rows: Markup) -> Markup {
-    let is_amount = |head: &Word| [words::AMOUNT, words::FEE, words::REST].contains(head);
+fn card(visit: &Visit, id: &str, heading: Word, heads: &[Head], rows: Markup) -> Markup {
     html! {
         section.card aria-labelledby=(id) {
             h2 id=(id) { (visit.say(heading)) }
-            (show::scrolled(visit.say(heading), html! {
-                table {
-                    thead { tr { @for head in heads { th.amount[is_amount(head)] scope="col" { (visit.say(*head)) } } } }
-                    tbody { (rows) }
-                }
-            }))
+            (show::scrolled(visit.say(heading), show::table(visit.language, heads, rows)))
         }
     }
 }

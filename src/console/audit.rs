@@ -13,6 +13,7 @@ use crate::console::page::{Screen, Section, Visit};
 use crate::console::paging::{pager, part};
 use crate::console::queue::merchant_link;
 use crate::console::show;
+use crate::console::show::Head::Text;
 use crate::console::wire_words;
 use crate::console::words;
 use crate::http::cut::record_name;
@@ -32,35 +33,22 @@ fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
     let page = part(&pairs, ROWS_A_PAGE)?;
     let Listed { total, items } = app.engine.audit(visit.scope.group(), page.skip(), page.count())?;
     let rows = items.map(|found| Ok(audit::row(app, found?))).collect::<Result<Vec<_>, Problem>>()?;
+    let heads = [words::WHEN, words::WHO, words::WHAT, words::MERCHANT, words::NOTES, words::RECORD].map(Text);
     let body = html! {
         section.card aria-label=(visit.say(words::AUDIT)) {
             @if !rows.is_empty() {
-                (show::scrolled(visit.say(words::AUDIT), html! {
-                    table {
-                        thead {
-                            tr {
-                                th scope="col" { (visit.say(words::WHEN)) }
-                                th scope="col" { (visit.say(words::WHO)) }
-                                th scope="col" { (visit.say(words::WHAT)) }
-                                th scope="col" { (visit.say(words::MERCHANT)) }
-                                th scope="col" { (visit.say(words::NOTES)) }
-                                th scope="col" { (visit.say(words::RECORD)) }
-                            }
-                        }
-                        tbody {
-                            @for row in rows {
-                                tr {
-                                    td { (show::text_moment(visit.language, &row.at)) }
-                                    td { (row.operator.as_deref().unwrap_or(visit.say(words::API_KEY))) }
-                                    td { (visit.say(wire_words::action(row.action))) " " (visit.say(wire_words::audited(row.kind))) @if let Some(id) = &row.id { br; code { (id) } } }
-                                    td { (merchant_link(app, visit, row.merchant_id.as_deref())) }
-                                    td { bdi { (row.notes.as_deref().unwrap_or_default()) } }
-                                    td { @let name = record_name(row.at()); a href={"/console/records/" (name)} { (name) } }
-                                }
-                            }
+                (show::scrolled(visit.say(words::AUDIT), show::table(visit.language, &heads, html! {
+                    @for row in rows {
+                        tr {
+                            td { (show::text_moment(visit.language, &row.at)) }
+                            td { (row.operator.as_deref().unwrap_or(visit.say(words::API_KEY))) }
+                            td { (visit.say(wire_words::action(row.action))) " " (visit.say(wire_words::audited(row.kind))) @if let Some(id) = &row.id { br; code { (id) } } }
+                            td { (merchant_link(app, visit, row.merchant_id.as_deref())) }
+                            td { bdi { (row.notes.as_deref().unwrap_or_default()) } }
+                            td { @let name = record_name(row.at()); a href={"/console/records/" (name)} { (name) } }
                         }
                     }
-                }))
+                })))
             }
             (pager(visit, parts, page, total))
         }

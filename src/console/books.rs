@@ -19,6 +19,7 @@ use crate::console::page::{Screen, Section, Visit};
 use crate::console::paging::{self, pager, pager_named, part, part_named};
 use crate::console::records::{block_card, block_records, cut_link, facts_of, record_link};
 use crate::console::show;
+use crate::console::show::Head::{Amount, Text};
 use crate::console::words;
 use crate::http::caller::PathId;
 use crate::http::cut::{cut_name, named_record, record_name, requested_before};
@@ -221,18 +222,12 @@ pub fn balance_table(visit: &Visit, rows: Vec<(Markup, Balance)>) -> Markup {
 /// Some of the accounts with the sums of both sides and the balance, and the sums of all accounts.
 fn balance_table_of(visit: &Visit, rows: Vec<(Markup, Balance)>, sum: Balance) -> Markup {
     let column = |centavos| show::column(visit.language, centavos);
+    let heads = [Text(words::ACCOUNT), Amount(words::DEBIT), Amount(words::CREDIT), Amount(words::BALANCE)];
     show::scrolled(
         visit.say(words::TRIAL_BALANCE),
         html! {
             table {
-                thead {
-                    tr {
-                        th scope="col" { (visit.say(words::ACCOUNT)) }
-                        th.amount scope="col" { (visit.say(words::DEBIT)) }
-                        th.amount scope="col" { (visit.say(words::CREDIT)) }
-                        th.amount scope="col" { (visit.say(words::BALANCE)) }
-                    }
-                }
+                (show::head_row(visit.language, &heads))
                 tbody {
                     @for (name, balance) in rows {
                         tr {

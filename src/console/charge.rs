@@ -24,6 +24,7 @@ use crate::console::page::{Screen, Section, Visit};
 use crate::console::paging::{self, pager_named, part_named};
 use crate::console::records::{facts_of, record_link};
 use crate::console::show;
+use crate::console::show::Head::{Amount, Text};
 use crate::console::webhooks;
 use crate::console::wire_words;
 use crate::console::words;
@@ -194,32 +195,21 @@ fn decisions(app: &App, visit: &Visit, records: &[(Position, Record)]) -> Result
         }));
     let rows: Vec<_> = rows.collect();
     let heading = format!("{} · {}", visit.say(words::REFUNDS), visit.say(words::DISPUTES));
+    let heads = [Text(words::KIND), Text(words::WHEN), Text(words::STATUS), Amount(words::AMOUNT)];
     Ok(html! {
         @if !rows.is_empty() {
             section.card aria-labelledby="decisions" {
                 h2 id="decisions" { (heading) }
-                (show::scrolled(&heading, html! {
-                    table {
-                        thead {
-                            tr {
-                                th scope="col" { (visit.say(words::KIND)) }
-                                th scope="col" { (visit.say(words::WHEN)) }
-                                th scope="col" { (visit.say(words::STATUS)) }
-                                th.amount scope="col" { (visit.say(words::AMOUNT)) }
-                            }
-                        }
-                        tbody {
-                            @for (kind, id, amount, status) in rows {
-                                tr {
-                                    td { (visit.say(kind)) " " code { (id.uuid()) } }
-                                    td { (show::short_moment(visit.language, id.created_at())) }
-                                    td { (visit.say(status)) }
-                                    td.amount { (visit.money(amount.0)) }
-                                }
-                            }
+                (show::scrolled(&heading, show::table(visit.language, &heads, html! {
+                    @for (kind, id, amount, status) in rows {
+                        tr {
+                            td { (visit.say(kind)) " " code { (id.uuid()) } }
+                            td { (show::short_moment(visit.language, id.created_at())) }
+                            td { (visit.say(status)) }
+                            td.amount { (visit.money(amount.0)) }
                         }
                     }
-                }))
+                })))
             }
         }
     })

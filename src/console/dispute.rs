@@ -10,7 +10,7 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use crate::app::App;
-use crate::console::form::{centavos, hidden_key, optional};
+use crate::console::form::{centavos, optional};
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::PostedForm;
 use crate::console::show;
@@ -72,8 +72,7 @@ async fn screen(app: &App, visit: &Visit, txid: &str, parts: &Parts) -> Result<S
             h2 id="booked" { (visit.say(words::BOOKS_AT_ONCE)) }
             (show::entries(&app.engine, visit.language, &record.entries, &mut room))
             form method="post" action={"/console/charges/" (txid) "/dispute"} {
-                (visit.token_field())
-                (hidden_key())
+                (visit.form_fields())
                 input type="hidden" name="amount" value=(amount);
                 input type="hidden" name="kind" value=(kind);
                 label for="reason" { (visit.say(words::NOTES)) }

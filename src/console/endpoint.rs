@@ -11,12 +11,12 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use crate::app::App;
-use crate::console::form::hidden_key;
 use crate::console::keys::{admin, json_of, revoke_form, shown_secret};
 use crate::console::merchants::last_used;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::PostedForm;
 use crate::console::show;
+use crate::console::show::Head::Text;
 use crate::console::webhooks::{answer, at_endpoint};
 use crate::console::wire_words;
 use crate::console::words;
@@ -78,8 +78,7 @@ fn screen(app: &App, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, P
 fn again_form(visit: &Visit, id: &str) -> Markup {
     html! {
         form method="post" action={"/console/keys/" (id) "/redeliver"} {
-            (visit.token_field())
-            (hidden_key())
+            (visit.form_fields())
             p.actions { button type="submit" { (visit.say(words::SEND_ALL_AGAIN)) } }
         }
     }
@@ -88,8 +87,7 @@ fn again_form(visit: &Visit, id: &str) -> Markup {
 fn address_form(visit: &Visit, id: &str, address: Option<&str>) -> Markup {
     html! {
         form method="post" action={"/console/keys/" (id) "/address"} {
-            (visit.token_field())
-            (hidden_key())
+            (visit.form_fields())
             label for="webhook_url" { (visit.say(words::WEBHOOK_ADDRESS)) }
             input id="webhook_url" name="webhook_url" type="url" maxlength="2048" value=[address] placeholder="https://…" autocomplete="off";
             p.actions { button type="submit" { (visit.say(words::SET_ADDRESS)) } }
@@ -100,8 +98,7 @@ fn address_form(visit: &Visit, id: &str, address: Option<&str>) -> Markup {
 fn rotate_form(visit: &Visit, id: &str) -> Markup {
     html! {
         form method="post" action={"/console/keys/" (id) "/rotate"} {
-            (visit.token_field())
-            (hidden_key())
+            (visit.form_fields())
             p.dim { (visit.say(words::ROTATE_WHAT)) }
             p.actions { button type="submit" { (visit.say(words::ROTATE)) } }
         }
@@ -111,30 +108,20 @@ fn rotate_form(visit: &Visit, id: &str) -> Markup {
 fn tries(app: &App, visit: &Visit, group: GroupNumber, key: ObjectId) -> Result<Markup, Problem> {
     let rows: Vec<TryView> = tries_of(app, group, key)?;
     let heading = visit.say(words::LAST_TRIES);
+    let heads = [Text(words::WHAT), Text(words::ID), Text(words::LAST_ANSWER)];
     Ok(html! {
         section.card aria-labelledby="tries" {
             h2 id="tries" { (heading) }
             @if rows.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
-                (show::scrolled(heading, html! {
-                    table {
-                        thead {
-                            tr {
-                                th scope="col" { (visit.say(words::WHAT)) }
-                                th scope="col" { (visit.say(words::ID)) }
-                                th scope="col" { (visit.say(words::LAST_ANSWER)) }
-                            }
-                        }
-                        tbody {
-                            @for row in &rows {
-                                tr {
-                                    td { (visit.say(wire_words::event_named(row.kind))) }
-                                    td { a href={"/console/webhooks/" (row.event_id)} { code { (row.event_id) } } }
-                                    td { (answer(visit, Some(&row.answer))) }
-                                }
-                            }
+                (show::scrolled(heading, show::table(visit.language, &heads, html! {
+                    @for row in &rows {
+                        tr {
+                            td { (visit.say(wire_words::event_named(row.kind))) }
+                            td { a href={"/console/webhooks/" (row.event_id)} { code { (row.event_id) } } }
+                            td { (answer(visit, Some(&row.answer))) }
                         }
                     }
-                }))
+                })))
             }
         }
     })
@@ -153,10 +140,7 @@ pub async fn send_all_again(
         let operator = Decider(visit.operator.clone());
         redeliver_given_up(State(Arc::clone(&app)), operator, PathId(id.clone()), sent).await
     };
-    match sent.await {
-        Ok(_) => visit.done(&app, &format!("/console/keys/{id}"), Done::AllSentAgain),
-        Err(problem) => visit.answer(Err(problem)),
-    }
+    visit.done(&app, sent.await, &format!("/console/keys/{id}"), Done::AllSentAgain)
 }
 
 /// Sets the address, as the route of `/ops` does.
@@ -173,10 +157,7 @@ pub async fn set_address(
         let key = SentKey::of_form_alone(form.value("key"), "/ops/api-keys/{id}/address");
         api_keys::change_once(&app, &operator.0, &id, &key, body.as_bytes()).await
     };
-    match set.await {
-        Ok(_) => visit.done(&app, &format!("/console/keys/{id}"), Done::AddressSet),
-        Err(problem) => visit.answer(Err(problem)),
-    }
+    visit.done(&app, set.await, &format!("/console/keys/{id}"), Done::AddressSet)
 }
 
 /// Makes a new webhook secret and shows it, as the route of `/ops` does.

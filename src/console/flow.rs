@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use maud::{Markup, PreEscaped, html};
 
-use crate::console::show;
+use crate::console::show::{self, Head};
 use crate::console::words::{self, Word};
 use crate::http::language::Language;
 
@@ -90,7 +90,7 @@ fn table(language: Language, flow: &Flow<'_>) -> Markup {
     let rest: i64 = others.iter().map(|part| part.amount).sum();
     html! {
         table {
-            thead { tr { th scope="col" { (say(words::SHARE)) } th.amount scope="col" { (say(words::AMOUNT)) } } }
+            (show::head_row(language, &[Head::Text(words::SHARE), Head::Amount(words::AMOUNT)]))
             tbody {
                 @for part in rows {
                     tr {

@@ -13,10 +13,11 @@ use serde_json::json;
 
 use crate::app::App;
 use crate::console::books::balance_table;
-use crate::console::form::{centavos, hidden_key};
+use crate::console::form::centavos;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::PostedForm;
 use crate::console::show;
+use crate::console::show::Head::{Amount, Text};
 use crate::console::words;
 use crate::http::body::FormBody;
 use crate::http::credential::Role;
@@ -73,34 +74,23 @@ fn waiting(app: &App, visit: &Visit) -> Result<Markup, Problem> {
         entries.extend(entry.map(|entry| HouseEntryView::of_any(&app.engine, entry)));
     }
     let heading = visit.say(words::WAITS);
+    let [debit, credit] = [words::DEBIT, words::CREDIT].map(Text);
+    let [who, notes, reference] = [words::WHO, words::NOTES, words::REFERENCE].map(Text);
+    let heads = [debit, credit, Amount(words::AMOUNT), who, notes, reference];
     Ok(html! {
         @if entries.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
-            (show::scrolled(heading, html! {
-                table {
-                    thead {
-                        tr {
-                            th scope="col" { (visit.say(words::DEBIT)) }
-                            th scope="col" { (visit.say(words::CREDIT)) }
-                            th.amount scope="col" { (visit.say(words::AMOUNT)) }
-                            th scope="col" { (visit.say(words::WHO)) }
-                            th scope="col" { (visit.say(words::NOTES)) }
-                            th scope="col" { (visit.say(words::REFERENCE)) }
-                        }
-                    }
-                    tbody {
-                        @for entry in &entries {
-                            tr {
-                                td { a href={"/console/queue/" (entry.id)} { (show::breakable(&entry.debit)) } }
-                                td { (show::breakable(&entry.credit)) }
-                                td.amount { (visit.money(entry.amount)) }
-                                td { bdi { (entry.requested_by) } }
-                                td { bdi { (entry.reason) } }
-                                td { bdi { (entry.reference) } @if let Some(day) = &entry.effective_date { " · " (day) } }
-                            }
-                        }
+            (show::scrolled(heading, show::table(visit.language, &heads, html! {
+                @for entry in &entries {
+                    tr {
+                        td { a href={"/console/queue/" (entry.id)} { (show::breakable(&entry.debit)) } }
+                        td { (show::breakable(&entry.credit)) }
+                        td.amount { (visit.money(entry.amount)) }
+                        td { bdi { (entry.requested_by) } }
+                        td { bdi { (entry.reason) } }
+                        td { bdi { (entry.reference) } @if let Some(day) = &entry.effective_date { " · " (day) } }
                     }
                 }
-            }))
+            })))
         }
     })
 }
@@ -118,8 +108,7 @@ fn form(visit: &Visit) -> Markup {
         section.card aria-labelledby="ask" {
             h2 id="ask" { (visit.say(words::ASK_ENTRY)) }
             form method="post" action="/console/house" {
-                (visit.token_field())
-                (hidden_key())
+                (visit.form_fields())
                 (account("debit", words::DEBIT))
                 (account("credit", words::CREDIT))
                 (amount_and_reason(visit, ""))
@@ -137,8 +126,7 @@ fn write_off_form(visit: &Visit) -> Markup {
             h2 id="write-off" { (visit.say(words::ASK_WRITE_OFF)) }
             p.dim { (visit.say(words::WRITE_OFF)) }
             form method="post" action="/console/house" {
-                (visit.token_field())
-                (hidden_key())
+                (visit.form_fields())
                 label for="debtor" { (visit.say(words::DEBTOR)) " (M-…, R-…)" }
                 input id="debtor" name="debtor" required maxlength="100" autocomplete="off" spellcheck="false";
                 (amount_and_reason(visit, "debt-"))
@@ -154,8 +142,7 @@ fn return_form(visit: &Visit) -> Markup {
             h2 id="return" { (visit.say(words::ASK_RETURN)) }
             p.dim { (visit.say(words::RETURN)) }
             form method="post" action="/console/house" {
-                (visit.token_field())
-                (hidden_key())
+                (visit.form_fields())
                 label for="withdrawal" { (visit.say(words::WITHDRAWAL)) }
                 input id="withdrawal" name="withdrawal" required maxlength="36" autocomplete="off" spellcheck="false";
                 label for="bank" { (visit.say(words::CAME_TO)) }
@@ -202,10 +189,7 @@ pub async fn ask(State(app): State<Arc<App>>, PostedForm { visit, form }: Posted
         let sent = KeyedBody::of_form(form.value("key"), "/ops/entries", wanted(&app, &visit, &form)?);
         entries::request(State(Arc::clone(&app)), Decider(visit.operator.clone()), sent).await
     };
-    match asked.await {
-        Ok(_) => visit.done(&app, "/console/house", Done::EntryAsked),
-        Err(problem) => visit.answer(Err(problem)),
-    }
+    visit.done(&app, asked.await, "/console/house", Done::EntryAsked)
 }
 
 /// The body of the request that one of the forms stands for.

@@ -9,7 +9,6 @@ use maud::{Markup, html};
 use serde_json::{Map, Value, json};
 
 use crate::app::App;
-use crate::console::form::hidden_key;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::PostedForm;
 use crate::console::show;
@@ -37,8 +36,7 @@ pub async fn new_merchant(visit: Visit) -> Response {
         };
         let body = html! {
             form.card method="post" action="/console/merchants" {
-                (visit.token_field())
-                (hidden_key())
+                (visit.form_fields())
                 (field("name", words::NAME, 140, true))
                 (field("document", words::TAX_ID, 18, true))
                 (field("city", words::CITY, 60, false))
@@ -162,8 +160,7 @@ pub fn key_form(visit: &Visit, merchant: &str) -> Markup {
     html! {
         @if visit.may(Role::Admin) {
             form method="post" action={"/console/merchants/" (merchant) "/keys"} {
-                (visit.token_field())
-                (hidden_key())
+                (visit.form_fields())
                 label for="webhook_url" { (visit.say(words::WEBHOOK_ADDRESS)) }
                 input id="webhook_url" name="webhook_url" type="url" maxlength="2048" placeholder="https://…" autocomplete="off";
                 p.actions { button type="submit" { (visit.say(words::NEW_KEY)) } }
@@ -177,8 +174,7 @@ pub fn revoke_form(visit: &Visit, merchant: &str, key: &str) -> Markup {
     html! {
         @if visit.may(Role::Admin) {
             form.inline method="post" action={"/console/keys/" (key) "/revoke"} {
-                (visit.token_field())
-                (hidden_key())
+                (visit.form_fields())
                 input type="hidden" name="merchant" value=(merchant);
                 label { input type="checkbox" name="sure" value="on" required; " " (visit.say(words::SURE)) }
                 button type="submit" aria-label={(visit.say(words::REVOKE)) " " (key)} { (visit.say(words::REVOKE)) }

@@ -11,7 +11,7 @@ use ledger::id::ObjectId;
 use maud::{Markup, html};
 
 use crate::app::App;
-use crate::console::form::{hidden_key, optional};
+use crate::console::form::optional;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::PostedForm;
 use crate::console::queue::{Taken, follows_word, item_word, merchant_link, take, verdict_word};
@@ -67,8 +67,7 @@ async fn screen(app: &Arc<App>, visit: &Visit, parts: &Parts) -> Result<Screen, 
             }
         }
         form.card method="post" action="/console/queue/many" {
-            (visit.token_field())
-            (hidden_key())
+            (visit.form_fields())
             input type="hidden" name="decision" value=(verdict.name());
             @for item in &items { input type="hidden" name="item" value={(kind_name(item)) "/" (item.id.uuid())}; }
             @if wants_notes {

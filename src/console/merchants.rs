@@ -23,6 +23,7 @@ use crate::console::page::{Screen, Section, Visit};
 use crate::console::paging::{self, pager, pager_named, part, part_named};
 use crate::console::scope::Scope;
 use crate::console::show;
+use crate::console::show::Head::{Amount, Text};
 use crate::console::wire_words;
 use crate::console::words::{self, Word};
 use crate::http::caller::PathId;
@@ -58,6 +59,7 @@ fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Proble
     let rows = groups.into_iter().filter_map(|group| app.engine.merchant(group, |row| (group, row.id, row.created_at)));
     let rows: Vec<_> = rows.collect();
     let is_cut = !search.is_empty() && app.engine.newest_groups(0, 0).0 > SEARCHED_MAX;
+    let heads = [Text(words::NAME), Text(words::DOCUMENT), Text(words::OPENED), Text(words::ID)];
     let body = html! {
         @if visit.may(Role::Admin) {
             p.actions { a.button href="/console/merchants/new" { (visit.say(words::NEW_MERCHANT)) } }
@@ -72,29 +74,17 @@ fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Proble
         @if is_cut { p.warning { (visit.say(words::SEARCH_CUT)) } }
         section.card aria-label=(visit.say(words::MERCHANTS)) {
             @if !rows.is_empty() {
-                (show::scrolled(visit.say(words::MERCHANTS), html! {
-                    table {
-                        thead {
-                            tr {
-                                th scope="col" { (visit.say(words::NAME)) }
-                                th scope="col" { (visit.say(words::DOCUMENT)) }
-                                th scope="col" { (visit.say(words::OPENED)) }
-                                th scope="col" { (visit.say(words::ID)) }
-                            }
-                        }
-                        tbody {
-                            @for (group, id, created_at) in rows {
-                                @let profile = show::merchant_profile(&app.engine, LedgerId::Merchant(group));
-                                tr {
-                                    td { a href={"/console/merchants/" (id.uuid())} { bdi { (named(&profile.name)) } } }
-                                    td { (mask::document(&profile.document)) }
-                                    td { (show::short_moment(visit.language, created_at)) }
-                                    td { code { (id.uuid()) } }
-                                }
-                            }
+                (show::scrolled(visit.say(words::MERCHANTS), show::table(visit.language, &heads, html! {
+                    @for (group, id, created_at) in rows {
+                        @let profile = show::merchant_profile(&app.engine, LedgerId::Merchant(group));
+                        tr {
+                            td { a href={"/console/merchants/" (id.uuid())} { bdi { (named(&profile.name)) } } }
+                            td { (mask::document(&profile.document)) }
+                            td { (show::short_moment(visit.language, created_at)) }
+                            td { code { (id.uuid()) } }
                         }
                     }
-                }))
+                })))
             }
             (pager(visit, parts, page, total))
         }
@@ -212,30 +202,20 @@ fn recipients(app: &App, visit: &Visit, row: &MerchantRow, parts: &Parts) -> Res
     let shown = paging::range(row.recipients.len(), page);
     let rows = row.recipients.iter().rev().skip(shown.start).take(shown.len());
     let rows: Vec<_> = rows.map(|row| (row, open(&app.engine, row, row.profiles.current()))).collect();
+    let heads = [Text(words::NAME), Text(words::DOCUMENT), Text(words::STATUS)];
     Ok(html! {
         section.card aria-labelledby="recipients" {
             h2 id="recipients" { (visit.say(words::RECIPIENTS)) " (" (row.recipients.len()) ")" }
             @if rows.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
-                (show::scrolled(visit.say(words::RECIPIENTS), html! {
-                    table {
-                        thead {
-                            tr {
-                                th scope="col" { (visit.say(words::NAME)) }
-                                th scope="col" { (visit.say(words::DOCUMENT)) }
-                                th scope="col" { (visit.say(words::STATUS)) }
-                            }
-                        }
-                        tbody {
-                            @for (row, profile) in rows {
-                                tr {
-                                    td { a href={"/console/recipients/" (row.id.uuid())} { bdi { (named(&profile.name)) } } }
-                                    td { (mask::document(&profile.document)) }
-                                    td { (visit.say(wire_words::recipient_status(status_name(row.status)))) }
-                                }
-                            }
+                (show::scrolled(visit.say(words::RECIPIENTS), show::table(visit.language, &heads, html! {
+                    @for (row, profile) in rows {
+                        tr {
+                            td { a href={"/console/recipients/" (row.id.uuid())} { bdi { (named(&profile.name)) } } }
+                            td { (mask::document(&profile.document)) }
+                            td { (visit.say(wire_words::recipient_status(status_name(row.status)))) }
                         }
                     }
-                }))
+                })))
             }
             (pager_named(visit, parts, "recipients", page, row.recipients.len() as u64))
         }
@@ -246,31 +226,26 @@ fn keys(app: &App, visit: &Visit, group: GroupNumber, parts: &Parts) -> Result<M
     let merchant = app.engine.merchant(group, |row| row.id).unwrap_or_default().uuid().to_string();
     let (all, page) = (api_keys::listed(app, group), part_named(&query(parts)?, "keys", KEYS_A_PAGE)?);
     let keys = paging::items(&all, page);
-    let heads = [words::ID, words::OPENED, words::LAST_USED, words::WEBHOOK_ADDRESS, words::REVOKE];
+    let heads = [words::ID, words::OPENED, words::LAST_USED, words::WEBHOOK_ADDRESS, words::REVOKE].map(Text);
     Ok(html! {
         section.card aria-labelledby="api-keys" {
             h2 id="api-keys" { (visit.say(words::KEYS)) }
             @if keys.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
-                (show::scrolled(visit.say(words::KEYS), html! {
-                    table {
-                        thead { tr { @for head in heads { th scope="col" { (visit.say(head)) } } } }
-                        tbody {
-                            @for key in keys {
-                                tr {
-                                    td {
-                                        @if key.revoked { code { (key.id) } } @else { a href={"/console/keys/" (key.id)} { code { (key.id) } } }
-                                    }
-                                    td { (show::text_moment(visit.language, &key.created_at)) }
-                                    td { (last_used(visit, key.last_used_at.as_deref())) }
-                                    td { bdi { (key.webhook_url.as_deref().unwrap_or("—")) } }
-                                    td {
-                                        @if key.revoked { (visit.say(words::REVOKED)) } @else { (revoke_form(visit, &merchant, &key.id)) }
-                                    }
-                                }
+                (show::scrolled(visit.say(words::KEYS), show::table(visit.language, &heads, html! {
+                    @for key in keys {
+                        tr {
+                            td {
+                                @if key.revoked { code { (key.id) } } @else { a href={"/console/keys/" (key.id)} { code { (key.id) } } }
+                            }
+                            td { (show::text_moment(visit.language, &key.created_at)) }
+                            td { (last_used(visit, key.last_used_at.as_deref())) }
+                            td { bdi { (key.webhook_url.as_deref().unwrap_or("—")) } }
+                            td {
+                                @if key.revoked { (visit.say(words::REVOKED)) } @else { (revoke_form(visit, &merchant, &key.id)) }
                             }
                         }
                     }
-                }))
+                })))
                 p.dim { (visit.say(words::LAST_USED_WHAT)) }
             }
             (pager_named(visit, parts, "keys", page, all.len() as u64))
@@ -304,34 +279,22 @@ fn charges_screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Res
     let Listed { total, items } = app.engine.charges(group, &filter(&given)?, page.skip(), page.count())?;
     let rows = items.collect::<Result<Vec<_>, _>>()?;
     let owner = show::owner_name(&app.engine, visit.language, LedgerId::Merchant(group));
+    let heads = [Text(words::TXID), Text(words::WHEN), Text(words::METHOD), Text(words::STATUS), Amount(words::AMOUNT)];
     let body = html! {
         (charge_filters(visit, &given)?)
         section.card aria-label=(visit.say(words::CHARGES)) {
             @if !rows.is_empty() {
-                (show::scrolled(visit.say(words::CHARGES), html! {
-                    table {
-                        thead {
-                            tr {
-                                th scope="col" { "txid" }
-                                th scope="col" { (visit.say(words::WHEN)) }
-                                th scope="col" { (visit.say(words::METHOD)) }
-                                th scope="col" { (visit.say(words::STATUS)) }
-                                th.amount scope="col" { (visit.say(words::AMOUNT)) }
-                            }
-                        }
-                        tbody {
-                            @for charge in rows {
-                                tr {
-                                    td { a href={"/console/charges/" (charge.id.txid())} { code { (charge.id.txid()) } } }
-                                    td { (show::short_moment(visit.language, charge.id.created_at())) }
-                                    td { (visit.say(wire_words::method(charge.terms.method))) }
-                                    td { (visit.say(wire_words::charge_status(&charge.outcome))) }
-                                    td.amount { (visit.money(charge.terms.amount.0)) }
-                                }
-                            }
+                (show::scrolled(visit.say(words::CHARGES), show::table(visit.language, &heads, html! {
+                    @for charge in rows {
+                        tr {
+                            td { a href={"/console/charges/" (charge.id.txid())} { code { (charge.id.txid()) } } }
+                            td { (show::short_moment(visit.language, charge.id.created_at())) }
+                            td { (visit.say(wire_words::method(charge.terms.method))) }
+                            td { (visit.say(wire_words::charge_status(&charge.outcome))) }
+                            td.amount { (visit.money(charge.terms.amount.0)) }
                         }
                     }
-                }))
+                })))
             }
             (pager(visit, parts, page, total))
         }

@@ -2,12 +2,14 @@
 //! as a table.
 
 use std::fmt::Write as _;
+use std::iter;
 
 use actors::engine::{MinuteSums, MovementKind, MovementSum};
 use ledger::time::{Minute, Timestamp};
 use maud::{Markup, PreEscaped, html};
 
 use crate::console::show;
+use crate::console::show::Head::{Amount, Text};
 use crate::console::words::{self, Word};
 use crate::http::language::Language;
 
@@ -99,53 +101,32 @@ fn sums_table(language: Language, last: Minute, minutes: &[MinuteSums]) -> Marku
     let say = |word: Word| word.text(language);
     let spans = [(words::LAST_MINUTE, 1), (words::LAST_TEN, 10), (words::LAST_HOUR, 60), (words::LAST_THREE, 180)];
     let within = |length: u32| minutes.iter().filter(move |sums| sums.minute.0 + length > last.0);
-    show::scrolled(
-        say(words::MONEY_BY_MINUTE),
-        html! {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { (say(words::KIND)) }
-                        @for (span, _) in spans { th.amount scope="col" { (say(span)) } }
-                    }
-                }
-                tbody {
-                    @for kind in MovementKind::ALL {
-                        tr {
-                            th scope="row" { (say(word(kind))) }
-                            @for (_, length) in spans {
-                                td.amount { (amount(language, kind, sum_of(kind, within(length)))) }
-                            }
-                        }
-                    }
-                }
+    let heads: Vec<_> = iter::once(Text(words::KIND)).chain(spans.map(|(span, _)| Amount(span))).collect();
+    let rows = html! {
+        @for kind in MovementKind::ALL {
+            tr {
+                th scope="row" { (say(word(kind))) }
+                @for (_, length) in spans { td.amount { (amount(language, kind, sum_of(kind, within(length)))) } }
             }
-        },
-    )
+        }
+    };
+    show::scrolled(say(words::MONEY_BY_MINUTE), show::table(language, &heads, rows))
 }
 
 /// Every minute of the last hour that had movements, newest first.
 fn minutes_table(language: Language, minutes: &[MinuteSums]) -> Markup {
-    let say = |word: Word| word.text(language);
-    html! {
-        table {
-            thead {
-                tr {
-                    th scope="col" { (say(words::WHEN)) }
-                    @for kind in MovementKind::ALL { th.amount scope="col" { (say(word(kind))) } }
-                }
-            }
-            tbody {
-                @for sums in minutes.iter().rev() {
-                    tr {
-                        td { (show::short_moment(language, sums.minute.start())) }
-                        @for kind in MovementKind::ALL {
-                            @let sum = sums.of(kind);
-                            td.amount { @if sum.count > 0 { (amount(language, kind, sum)) } }
-                        }
-                    }
+    let kinds = MovementKind::ALL.into_iter().map(|kind| Amount(word(kind)));
+    let heads: Vec<_> = iter::once(Text(words::WHEN)).chain(kinds).collect();
+    let rows = html! {
+        @for sums in minutes.iter().rev() {
+            tr {
+                td { (show::short_moment(language, sums.minute.start())) }
+                @for kind in MovementKind::ALL {
+                    @let sum = sums.of(kind);
+                    td.amount { @if sum.count > 0 { (amount(language, kind, sum)) } }
                 }
             }
         }
-    }
+    };
+    show::table(language, &heads, rows)
 }

@@ -14,6 +14,7 @@ use crate::app::App;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::scope::Scope;
 use crate::console::show;
+use crate::console::show::Head::{Amount, Text};
 use crate::console::wire_words;
 use crate::console::words;
 use crate::http::cut::{cut_name, requested_before};
@@ -62,32 +63,21 @@ fn screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
 }
 
 fn table(app: &App, visit: &Visit, charges: &[Charge]) -> Markup {
-    html! {
-        table {
-            thead {
-                tr {
-                    th scope="col" { "txid" }
-                    th scope="col" { (visit.say(words::WHEN)) }
-                    th scope="col" { (visit.say(words::MERCHANT)) }
-                    th scope="col" { (visit.say(words::METHOD)) }
-                    th scope="col" { (visit.say(words::STATUS)) }
-                    th.amount scope="col" { (visit.say(words::AMOUNT)) }
-                }
-            }
-            tbody {
-                @for charge in charges {
-                    @let merchant = LedgerId::Merchant(app.engine.ids().group(charge.id));
-                    @let id = show::merchant_id(&app.engine, merchant).unwrap_or_default();
-                    tr {
-                        td { a href={"/console/charges/" (charge.id.txid())} { code { (charge.id.txid()) } } }
-                        td { (show::short_moment(visit.language, charge.id.created_at())) }
-                        td { a href={"/console/merchants/" (id.uuid())} { bdi { (show::owner_name(&app.engine, visit.language, merchant)) } } }
-                        td { (visit.say(wire_words::method(charge.terms.method))) }
-                        td { (visit.say(wire_words::charge_status(&charge.outcome))) }
-                        td.amount { (visit.money(charge.terms.amount.0)) }
-                    }
-                }
+    let [txid, when, merchant] = [words::TXID, words::WHEN, words::MERCHANT].map(Text);
+    let heads = [txid, when, merchant, Text(words::METHOD), Text(words::STATUS), Amount(words::AMOUNT)];
+    let rows = html! {
+        @for charge in charges {
+            @let merchant = LedgerId::Merchant(app.engine.ids().group(charge.id));
+            @let id = show::merchant_id(&app.engine, merchant).unwrap_or_default();
+            tr {
+                td { a href={"/console/charges/" (charge.id.txid())} { code { (charge.id.txid()) } } }
+                td { (show::short_moment(visit.language, charge.id.created_at())) }
+                td { a href={"/console/merchants/" (id.uuid())} { bdi { (show::owner_name(&app.engine, visit.language, merchant)) } } }
+                td { (visit.say(wire_words::method(charge.terms.method))) }
+                td { (visit.say(wire_words::charge_status(&charge.outcome))) }
+                td.amount { (visit.money(charge.terms.amount.0)) }
             }
         }
-    }
+    };
+    show::table(visit.language, &heads, rows)
 }

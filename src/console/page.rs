@@ -15,6 +15,7 @@ use maud::{DOCTYPE, Markup, PreEscaped, html};
 use crate::app::App;
 use crate::console::assets::{ICON_PATH, SCRIPT_PATH, STYLE_PATH};
 use crate::console::fitting::fitting;
+use crate::console::form::hidden_key;
 use crate::console::scope::Scope;
 use crate::console::show;
 use crate::console::table::{self, CSV};
@@ -196,8 +197,14 @@ impl Visit {
         &self.form_token
     }
 
+    /// The hidden fields of a form that does something: the form token, and the key that makes a
+    /// form sent twice one request.
+    pub fn form_fields(&self) -> Markup {
+        html! { (self.token_field()) (hidden_key()) }
+    }
+
     /// The hidden field of the form token.
-    pub fn token_field(&self) -> Markup {
+    fn token_field(&self) -> Markup {
         html! { input type="hidden" name=(FORM_TOKEN) value=(self.form_token); }
     }
 
@@ -221,8 +228,12 @@ impl Visit {
         self.sees(None)
     }
 
-    /// Leads to the page that says, once, what a form did. The path has no query.
-    pub fn done(&self, app: &App, path: &str, what: Done) -> Response {
+    /// The answer to a form: it leads to the page that says, once, what the form did, or shows the
+    /// problem that the form met. The path has no query.
+    pub fn done<T>(&self, app: &App, made: Result<T, Problem>, path: &str, what: Done) -> Response {
+        if let Err(problem) = made {
+            return self.answer(Err(problem));
+        }
         app.sessions.keep_done(&self.secret, path, what);
         Redirect::to(path).into_response()
     }

@@ -12,7 +12,6 @@ use ledger::time::{Month, Timestamp};
 use maud::{Markup, html};
 
 use crate::app::App;
-use crate::console::form::hidden_key;
 use crate::console::keys::json_of;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::paging::{pager, part};
@@ -20,6 +19,7 @@ use crate::console::posted::PostedForm;
 use crate::console::queue::kind_word;
 use crate::console::records::{cut_link, record_link};
 use crate::console::show;
+use crate::console::show::Head::{Amount, Text};
 use crate::console::wire_words;
 use crate::console::words;
 use crate::http::caller::PathId;
@@ -68,26 +68,16 @@ fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Proble
 }
 
 fn table(visit: &Visit, rows: &[(Month, &'static str, Option<Position>)]) -> Markup {
-    html! {
-        table {
-            thead {
-                tr {
-                    th scope="col" { (visit.say(words::MONTH)) }
-                    th scope="col" { (visit.say(words::STATUS)) }
-                    th scope="col" { (visit.say(words::CLOSED_BY_RECORD)) }
-                }
-            }
-            tbody {
-                @for (month, status, by) in rows {
-                    tr {
-                        td { a href={"/console/periods/" (month)} { (name(visit.language, *month)) } }
-                        td { (visit.say(wire_words::period_status(status))) }
-                        td { @if let Some(by) = by { (record_link(visit.language, *by)) } @else { "—" } }
-                    }
-                }
+    let rows = html! {
+        @for (month, status, by) in rows {
+            tr {
+                td { a href={"/console/periods/" (month)} { (name(visit.language, *month)) } }
+                td { (visit.say(wire_words::period_status(status))) }
+                td { @if let Some(by) = by { (record_link(visit.language, *by)) } @else { "—" } }
             }
         }
-    }
+    };
+    show::table(visit.language, &[Text(words::MONTH), Text(words::STATUS), Text(words::CLOSED_BY_RECORD)], rows)
 }
 
 fn name(language: Language, month: Month) -> String {
@@ -182,28 +172,21 @@ fn open_items(visit: &Visit, cut: Option<Cut>, items: &[OpenItem]) -> Markup {
         }
         _ => show::breakable(&item.name),
     };
-    html! {
-        table {
-            thead {
-                tr {
-                    th scope="col" { (visit.say(words::WHAT)) }
-                    th scope="col" { (visit.say(words::NAME)) }
-                    th.amount scope="col" { (visit.say(words::BALANCE)) }
-                    th.amount scope="col" { (visit.say(words::COUNT)) }
-                }
-            }
-            tbody {
-                @for item in items {
-                    tr {
-                        td { (visit.say(wire_words::open_at_end(item.kind))) }
-                        td { (named(item)) }
-                        td.amount { @if let Some(balance) = item.balance { (visit.money(balance)) } }
-                        td.amount { @if let Some(count) = item.count { (show::count(visit.language, count)) } }
-                    }
-                }
+    let rows = html! {
+        @for item in items {
+            tr {
+                td { (visit.say(wire_words::open_at_end(item.kind))) }
+                td { (named(item)) }
+                td.amount { @if let Some(balance) = item.balance { (visit.money(balance)) } }
+                td.amount { @if let Some(count) = item.count { (show::count(visit.language, count)) } }
             }
         }
-    }
+    };
+    show::table(
+        visit.language,
+        &[Text(words::WHAT), Text(words::NAME), Amount(words::BALANCE), Amount(words::COUNT)],
+        rows,
+    )
 }
 
 /// The form of what comes next: asking for the closing, or the closing by a second operator.
@@ -220,8 +203,7 @@ fn closing(visit: &Visit, period: &PeriodView, is_over: bool) -> Markup {
                 @if is_own || !is_asked { p.warning { (visit.say(words::SECOND_CLOSES)) } }
                 @if visit.may(Role::Decide) && !is_own {
                     form method="post" action={"/console/periods/" (period.period)} {
-                        (visit.token_field())
-                        (hidden_key())
+                        (visit.form_fields())
                         p.actions { button.primary type="submit" { (heading) } }
                     }
                 }
@@ -245,11 +227,8 @@ pub async fn close(
         let answer = periods::close(app, operator, PathId(period.clone()), sent).await?;
         json_of(answer).await
     };
-    match closed.await {
-        Ok(month) => {
-            let done = if month["status"] == "closed" { Done::MonthClosed } else { Done::CloseAsked };
-            visit.done(&app, &format!("/console/periods/{period}"), done)
-        }
-        Err(problem) => visit.answer(Err(problem)),
-    }
+    let closed = closed.await;
+    let is_closed = closed.as_ref().is_ok_and(|month| month["status"] == "closed");
+    let done = if is_closed { Done::MonthClosed } else { Done::CloseAsked };
+    visit.done(&app, closed, &format!("/console/periods/{period}"), done)
 }

@@ -10,11 +10,12 @@ use ledger::id::ObjectId;
 use maud::{Markup, html};
 
 use crate::app::App;
-use crate::console::form::{hidden_key, optional};
+use crate::console::form::optional;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::paging::{self, pager_named, part};
 use crate::console::posted::PostedForm;
 use crate::console::show;
+use crate::console::show::Head::{Amount, Text};
 use crate::console::wire_words;
 use crate::console::words::{self, Word};
 use crate::http::caller::PathId;
@@ -81,38 +82,28 @@ fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Proble
 }
 
 fn table(app: &App, visit: &Visit, items: &[QueueItem]) -> Markup {
-    html! {
-        table {
-            thead {
-                tr {
-                    @if visit.may(Role::Decide) { th scope="col" { (visit.say(words::CHOOSE)) } }
-                    th scope="col" { (visit.say(words::KIND)) }
-                    th scope="col" { (visit.say(words::WHEN)) }
-                    th scope="col" { (visit.say(words::MERCHANT)) }
-                    th scope="col" { (visit.say(words::NAME)) }
-                    th.amount scope="col" { (visit.say(words::AMOUNT)) }
-                }
-            }
-            tbody {
-                @for item in items {
-                    tr {
-                        @if visit.may(Role::Decide) {
-                            td {
-                                @if item.kind != "payout" {
-                                    input type="checkbox" name="id" value=(item.id) aria-label={(visit.say(words::CHOOSE)) " " (item.id)};
-                                }
-                            }
+    let choose = visit.may(Role::Decide).then_some(Text(words::CHOOSE));
+    let [kind, when, merchant, name] = [words::KIND, words::WHEN, words::MERCHANT, words::NAME].map(Text);
+    let heads: Vec<_> = choose.into_iter().chain([kind, when, merchant, name, Amount(words::AMOUNT)]).collect();
+    let rows = html! {
+        @for item in items {
+            tr {
+                @if choose.is_some() {
+                    td {
+                        @if item.kind != "payout" {
+                            input type="checkbox" name="id" value=(item.id) aria-label={(visit.say(words::CHOOSE)) " " (item.id)};
                         }
-                        td { a href={"/console/queue/" (item.id)} { (visit.say(item_word(item))) } }
-                        td { (show::text_moment(visit.language, &item.created_at)) }
-                        td { (merchant_link(app, visit, item.merchant_id.as_deref())) }
-                        td { (of_what(visit, item)) }
-                        td.amount { @if let Some(amount) = item.amount { (visit.money(amount)) } }
                     }
                 }
+                td { a href={"/console/queue/" (item.id)} { (visit.say(item_word(item))) } }
+                td { (show::text_moment(visit.language, &item.created_at)) }
+                td { (merchant_link(app, visit, item.merchant_id.as_deref())) }
+                td { (of_what(visit, item)) }
+                td.amount { @if let Some(amount) = item.amount { (visit.money(amount)) } }
             }
         }
-    }
+    };
+    show::table(visit.language, &heads, rows)
 }
 
 /// A link to a merchant by its name; nothing for the house.
@@ -252,8 +243,7 @@ fn decision(app: &App, visit: &Visit, item: &QueueItem, verdict: Verdict, steps:
                     @if needs_another { p.warning { (visit.say(words::SECOND_OPERATOR)) } }
                     @if visit.may(Role::Decide) && !needs_another {
                         form method="post" action={"/console/queue/" (item.id)} {
-                            (visit.token_field())
-                            (hidden_key())
+                            (visit.form_fields())
                             input type="hidden" name="kind" value=(item.kind);
                             input type="hidden" name="decision" value=(name);
                             @if wants_notes {
@@ -298,10 +288,7 @@ pub async fn decide(
         let (kind, notes, key) = (form.value("kind"), form.value("notes"), form.value("key"));
         take(&app, &visit, &Taken { kind, id: &id, verdict, notes, key }).await
     };
-    match decided.await {
-        Ok(()) => visit.done(&app, "/console/queue", Done::Decided),
-        Err(problem) => visit.answer(Err(problem)),
-    }
+    visit.done(&app, decided.await, "/console/queue", Done::Decided)
 }
 
 /// A decision that an operator takes, as a form has it.

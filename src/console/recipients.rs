@@ -18,6 +18,7 @@ use crate::console::page::{Screen, Section, Visit};
 use crate::console::paging::{pager, pager_named, part, part_named};
 use crate::console::queue::merchant_link;
 use crate::console::show;
+use crate::console::show::Head::{Amount, Text};
 use crate::console::wire_words;
 use crate::console::words;
 use crate::http::caller::PathId;
@@ -108,61 +109,45 @@ fn money_of(visit: &Visit, balance: &RecipientBalance, debt: i128) -> Markup {
 
 /// Splits with what is left of each.
 fn splits_table(visit: &Visit, splits: &[SplitRecord]) -> Markup {
-    html! {
-        table {
-            thead {
-                tr {
-                    th scope="col" { (visit.say(words::CHARGE)) }
-                    th scope="col" { (visit.say(words::WHEN)) }
-                    th scope="col" { (visit.say(words::STATUS)) }
-                    th scope="col" { (visit.say(words::DUE_AT)) }
-                    th.amount scope="col" { (visit.say(words::REST)) }
-                }
-            }
-            tbody {
-                @for split in splits {
-                    tr {
-                        td { a href={"/console/charges/" (split.payment_id)} { code { (split.payment_id) } } }
-                        td { (show::text_moment(visit.language, &split.created_at)) }
-                        td { (visit.say(wire_words::split_status(split.status))) }
-                        td {
-                            @match &split.payment.balance_available_at {
-                                Some(at) => (show::text_moment(visit.language, at)),
-                                None => "—",
-                            }
-                        }
-                        td.amount { (visit.money(split.amount_cents)) }
+    let rows = html! {
+        @for split in splits {
+            tr {
+                td { a href={"/console/charges/" (split.payment_id)} { code { (split.payment_id) } } }
+                td { (show::text_moment(visit.language, &split.created_at)) }
+                td { (visit.say(wire_words::split_status(split.status))) }
+                td {
+                    @match &split.payment.balance_available_at {
+                        Some(at) => (show::text_moment(visit.language, at)),
+                        None => "—",
                     }
                 }
+                td.amount { (visit.money(split.amount_cents)) }
             }
         }
-    }
+    };
+    show::table(
+        visit.language,
+        &[Text(words::CHARGE), Text(words::WHEN), Text(words::STATUS), Text(words::DUE_AT), Amount(words::REST)],
+        rows,
+    )
 }
 
 fn table(app: &App, visit: &Visit, withdrawals: &[Withdrawal]) -> Markup {
-    html! {
-        table {
-            thead {
-                tr {
-                    th scope="col" { (visit.say(words::WHEN)) }
-                    th scope="col" { (visit.say(words::STATUS)) }
-                    th scope="col" { (visit.say(words::NOTES)) }
-                    th.amount scope="col" { (visit.say(words::AMOUNT)) }
-                    th scope="col" { (visit.say(words::ID)) }
-                }
-            }
-            tbody {
-                @for withdrawal in withdrawals {
-                    @let shown = WithdrawalView::of(&app.engine, withdrawal);
-                    tr {
-                        td { (show::text_moment(visit.language, &shown.created_at)) }
-                        td { (visit.say(wire_words::withdrawal_status(shown.status))) }
-                        td { bdi { (shown.notes.as_deref().unwrap_or_default()) } }
-                        td.amount { (visit.money(shown.amount_cents)) }
-                        td { code { (shown.id) } }
-                    }
-                }
+    let rows = html! {
+        @for withdrawal in withdrawals {
+            @let shown = WithdrawalView::of(&app.engine, withdrawal);
+            tr {
+                td { (show::text_moment(visit.language, &shown.created_at)) }
+                td { (visit.say(wire_words::withdrawal_status(shown.status))) }
+                td { bdi { (shown.notes.as_deref().unwrap_or_default()) } }
+                td.amount { (visit.money(shown.amount_cents)) }
+                td { code { (shown.id) } }
             }
         }
-    }
+    };
+    show::table(
+        visit.language,
+        &[Text(words::WHEN), Text(words::STATUS), Text(words::NOTES), Amount(words::AMOUNT), Text(words::ID)],
+        rows,
+    )
 }

@@ -8,7 +8,6 @@ use maud::{Markup, html};
 use serde_json::json;
 
 use crate::app::App;
-use crate::console::form::hidden_key;
 use crate::console::keys::{admin, json_of};
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::PostedForm;
@@ -56,8 +55,7 @@ fn screen(app: &App, visit: &Visit) -> Result<Screen, Problem> {
             p { (show::moment(visit.language, visit.now)) }
             @if visit.may(Role::Admin) {
                 form method="post" action="/console/sandbox" {
-                    (visit.token_field())
-                    (hidden_key())
+                    (visit.form_fields())
                     label for="hours" { (visit.say(words::MOVE_CLOCK)) }
                     select id="hours" name="hours" {
                         @for (hours, word) in HOURS { option value=(hours) { (visit.say(word)) } }
@@ -80,8 +78,7 @@ fn pix_form(visit: &Visit) -> Markup {
         section.card aria-labelledby="pix" {
             h2 id="pix" { (visit.say(words::PAY_PIX)) }
             form method="post" action="/console/sandbox/pix" {
-                (visit.token_field())
-                (hidden_key())
+                (visit.form_fields())
                 label for="txid" { "txid" }
                 input id="txid" name="txid" required maxlength="36" autocomplete="off";
                 p.actions { button type="submit" { (visit.say(words::PAY)) } }
@@ -95,8 +92,7 @@ fn data_form(visit: &Visit) -> Markup {
         section.card aria-labelledby="data" {
             h2 id="data" { (visit.say(words::MAKE_UP)) }
             form method="post" action="/console/sandbox/data" {
-                (visit.token_field())
-                (hidden_key())
+                (visit.form_fields())
                 p { (visit.say(words::MAKE_UP_WHAT)) }
                 p.actions { button type="submit" { (visit.say(words::MAKE)) } }
             }
@@ -137,10 +133,7 @@ pub async fn pay(State(app): State<Arc<App>>, PostedForm { visit, form }: Posted
         let operator = Admin(visit.operator.clone());
         pay_pix(State(Arc::clone(&app)), operator, PathId(txid.clone()), sent).await
     };
-    match paid.await {
-        Ok(_) => visit.done(&app, "/console/sandbox", Done::PixPaid(txid)),
-        Err(problem) => visit.answer(Err(problem)),
-    }
+    visit.done(&app, paid.await, "/console/sandbox", Done::PixPaid(txid))
 }
 
 /// Moves the clock, as the route of `/ops` does.
@@ -155,8 +148,5 @@ pub async fn advance(State(app): State<Arc<App>>, PostedForm { visit, form }: Po
         let sent = KeyedBody::of_form(form.value("key"), "/ops/sandbox/clock", body);
         advance_clock(State(Arc::clone(&app)), Admin(visit.operator.clone()), sent).await
     };
-    match moved.await {
-        Ok(_) => visit.done(&app, "/console/sandbox", Done::ClockMoved),
-        Err(problem) => visit.answer(Err(problem)),
-    }
+    visit.done(&app, moved.await, "/console/sandbox", Done::ClockMoved)
 }

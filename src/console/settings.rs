@@ -12,7 +12,7 @@ use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::console::form::{centavos, hidden_key};
+use crate::console::form::centavos;
 use crate::console::keys::admin;
 use crate::console::merchants::{MDR_BASES, SPLIT_GUARDS};
 use crate::console::page::{Screen, Section, Visit};
@@ -54,8 +54,7 @@ fn screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Problem> {
     let profile = show::merchant_profile(&app.engine, LedgerId::Merchant(group));
     let body = html! {
         form.card method="post" action={"/console/merchants/" (id) "/change"} {
-            (visit.token_field())
-            (hidden_key())
+            (visit.form_fields())
             input type="hidden" name="name-before" value=(profile.name);
             input type="hidden" name="city-before" value=(profile.city);
             (field("name", visit.say(words::NAME), &profile.name, 140))
@@ -166,10 +165,7 @@ pub async fn change(
         let key = SentKey::of_form_alone(form.value("key"), "/ops/merchants/{id}");
         merchants::change_once(&app, &operator.0, &id, &key, body.to_string().as_bytes()).await
     };
-    match changed.await {
-        Ok(_) => visit.done(&app, &format!("/console/merchants/{id}"), Done::MerchantChanged),
-        Err(problem) => visit.answer(Err(problem)),
-    }
+    visit.done(&app, changed.await, &format!("/console/merchants/{id}"), Done::MerchantChanged)
 }
 
 /// The request that the form stands for, without the profile.

@@ -162,6 +162,7 @@ fn t_account(engine: &Engine, language: Language, postings: &[PostingOf<'_>], ha
     let mut sum = Balance::default();
     postings.iter().for_each(|(_, posting)| sum.post(posting));
     let name = ledger_name(engine, ledger);
+    let heads = [Head::Text(words::ACCOUNT), Head::Amount(words::DEBIT), Head::Amount(words::CREDIT)];
     html! {
         div { table.entry {
             caption {
@@ -169,13 +170,7 @@ fn t_account(engine: &Engine, language: Language, postings: &[PostingOf<'_>], ha
                     @if ledger == LedgerId::System { (name) } @else { (name.get(..2).unwrap_or_default()) bdi { (owner_name(engine, language, ledger)) } }
                 }
             }
-            thead {
-                tr {
-                    th scope="col" { (say(words::ACCOUNT)) }
-                    th.amount scope="col" { (say(words::DEBIT)) }
-                    th.amount scope="col" { (say(words::CREDIT)) }
-                }
-            }
+            (head_row(language, &heads))
             tbody {
                 @for (_, posting) in postings {
                     tr {
@@ -235,6 +230,36 @@ pub fn bank_account(account: &DestinationView) -> Markup {
     html! {
         (account.bank_code) " · " (account.agencia) " · " (account.conta) " · "
         bdi { (account.legal_name.as_deref().unwrap_or_default()) } " " span.dim { (account.document_number) }
+    }
+}
+
+/// The head of a column of a table.
+#[derive(Clone, Copy, Debug)]
+pub enum Head {
+    /// Of texts.
+    Text(Word),
+    /// Of amounts and counts, which stand at the right.
+    Amount(Word),
+}
+
+/// A table: the heads of its columns, and its rows as they are.
+pub fn table(language: Language, heads: &[Head], rows: Markup) -> Markup {
+    html! { table { (head_row(language, heads)) tbody { (rows) } } }
+}
+
+/// The heads of a table that has more than heads and rows.
+pub fn head_row(language: Language, heads: &[Head]) -> Markup {
+    html! {
+        thead {
+            tr {
+                @for head in heads {
+                    @match head {
+                        Head::Text(word) => th scope="col" { (word.text(language)) },
+                        Head::Amount(word) => th.amount scope="col" { (word.text(language)) },
+                    }
+                }
+            }
+        }
     }
 }
 

@@ -18,6 +18,7 @@ use crate::console::paging::{pager, part};
 use crate::console::records::cut_link;
 use crate::console::scope::Scope;
 use crate::console::show;
+use crate::console::show::Head::{Amount, Text};
 use crate::console::words;
 use crate::http::problem::Problem;
 use crate::http::reply::query;
@@ -104,31 +105,27 @@ fn ledgers(app: &App, visit: &Visit, rows: &[AccountRow], kept: &str) -> Markup 
         let owner = find(app, name).map(|ledger| show::owner_name(&app.engine, visit.language, ledger));
         html! { a href={"/console/ledgers/" (name) (then) "#entries"} { (name.get(..2).unwrap_or_default()) bdi { (owner.unwrap_or_default()) } } }
     };
-    show::scrolled(
-        visit.say(words::TRIAL_BALANCE),
-        html! {
-            table {
-                thead {
-                    tr {
-                        th scope="col" { (visit.say(words::LEDGER)) }
-                        th scope="col" { (visit.say(words::ACCOUNT)) }
-                        th.amount scope="col" { (visit.say(words::DEBIT)) }
-                        th.amount scope="col" { (visit.say(words::CREDIT)) }
-                        th.amount scope="col" { (visit.say(words::BALANCE)) }
-                    }
-                }
-                tbody {
-                    @for row in rows {
-                        tr {
-                            td { (owner(row)) }
-                            td { (show::breakable(&row.account)) }
-                            td.amount { (show::column(visit.language, row.debits)) }
-                            td.amount { (show::column(visit.language, row.credits)) }
-                            td.amount { (show::column(visit.language, row.balance)) }
-                        }
-                    }
-                }
+    let rows = html! {
+        @for row in rows {
+            tr {
+                td { (owner(row)) }
+                td { (show::breakable(&row.account)) }
+                td.amount { (show::column(visit.language, row.debits)) }
+                td.amount { (show::column(visit.language, row.credits)) }
+                td.amount { (show::column(visit.language, row.balance)) }
             }
-        },
-    )
+        }
+    };
+    let table = show::table(
+        visit.language,
+        &[
+            Text(words::LEDGER),
+            Text(words::ACCOUNT),
+            Amount(words::DEBIT),
+            Amount(words::CREDIT),
+            Amount(words::BALANCE),
+        ],
+        rows,
+    );
+    show::scrolled(visit.say(words::TRIAL_BALANCE), table)
 }

@@ -13,13 +13,13 @@ use ledger::webhook_events::webhook_events;
 use maud::{Markup, html};
 
 use crate::app::App;
-use crate::console::form::hidden_key;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::paging::{self, pager, pager_named, part, part_named};
 use crate::console::posted::PostedForm;
 use crate::console::queue::merchant_link;
 use crate::console::records::record_link;
 use crate::console::show;
+use crate::console::show::Head::{Amount, Text};
 use crate::console::wire_words;
 use crate::console::words::{self, Word};
 use crate::http::caller::PathId;
@@ -61,34 +61,28 @@ async fn list_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, 
     let rows = backlogs.drain(paging::range(backlogs.len(), page));
     let rows = rows.map(|behind| view(app, behind));
     let rows = rows.collect::<Result<Vec<_>, _>>()?;
+    let heads = [
+        Text(words::MERCHANT),
+        Text(words::WEBHOOK_ADDRESS),
+        Amount(words::WAITING),
+        Amount(words::GIVEN_UP),
+        Text(words::LAST_ANSWER),
+    ];
     let body = html! {
         section.card aria-label=(visit.say(words::WEBHOOKS)) {
             p { (total) " " (visit.say(words::ENDPOINTS_BEHIND)) }
             @if !rows.is_empty() {
-                (show::scrolled(visit.say(words::WEBHOOKS), html! {
-                    table {
-                        thead {
-                            tr {
-                                th scope="col" { (visit.say(words::MERCHANT)) }
-                                th scope="col" { (visit.say(words::WEBHOOK_ADDRESS)) }
-                                th.amount scope="col" { (visit.say(words::WAITING)) }
-                                th.amount scope="col" { (visit.say(words::GIVEN_UP)) }
-                                th scope="col" { (visit.say(words::LAST_ANSWER)) }
-                            }
-                        }
-                        tbody {
-                            @for row in rows {
-                                tr {
-                                    td { (merchant_link(app, visit, Some(&row.merchant_id))) " " a href={"/console/merchants/" (row.merchant_id) "/events"} { (visit.say(words::EVENTS_OF)) } }
-                                    td { a href={"/console/keys/" (row.api_key_id)} { bdi { (row.webhook_url) } } }
-                                    td.amount { (row.waiting) }
-                                    td.amount { (row.given_up) }
-                                    td { (answer(visit, row.last_answer.as_ref())) }
-                                }
-                            }
+                (show::scrolled(visit.say(words::WEBHOOKS), show::table(visit.language, &heads, html! {
+                    @for row in rows {
+                        tr {
+                            td { (merchant_link(app, visit, Some(&row.merchant_id))) " " a href={"/console/merchants/" (row.merchant_id) "/events"} { (visit.say(words::EVENTS_OF)) } }
+                            td { a href={"/console/keys/" (row.api_key_id)} { bdi { (row.webhook_url) } } }
+                            td.amount { (row.waiting) }
+                            td.amount { (row.given_up) }
+                            td { (answer(visit, row.last_answer.as_ref())) }
                         }
                     }
-                }))
+                })))
             }
             (pager_named(visit, parts, "page", page, total as u64))
         }
@@ -182,25 +176,16 @@ fn event_screen(app: &App, visit: &Visit, id: &str, parts: &Parts) -> Result<Scr
 }
 
 fn deliveries(app: &App, visit: &Visit, statuses: &[(ObjectId, DeliveryStatus)]) -> Markup {
-    html! {
-        table {
-            thead {
-                tr {
-                    th scope="col" { (visit.say(words::WEBHOOK_ADDRESS)) }
-                    th scope="col" { (visit.say(words::DELIVERY)) }
-                }
-            }
-            tbody {
-                @for (key, status) in statuses {
-                    @let address = app.engine.api_key(*key).and_then(|row| row.webhook.url);
-                    tr {
-                        td { a href={"/console/keys/" (key.uuid())} { bdi { (address.as_deref().unwrap_or("—")) } } }
-                        td { (delivery(visit, status)) }
-                    }
-                }
+    let rows = html! {
+        @for (key, status) in statuses {
+            @let address = app.engine.api_key(*key).and_then(|row| row.webhook.url);
+            tr {
+                td { a href={"/console/keys/" (key.uuid())} { bdi { (address.as_deref().unwrap_or("—")) } } }
+                td { (delivery(visit, status)) }
             }
         }
-    }
+    };
+    show::table(visit.language, &[Text(words::WEBHOOK_ADDRESS), Text(words::DELIVERY)], rows)
 }
 
 /// Some of the events of an endpoint, by their numbers: a part of them, which the parameter `name`
@@ -269,45 +254,37 @@ pub fn of_records(
 type Delivered = (OutboxEvent, Vec<(ObjectId, DeliveryStatus)>);
 
 fn table(visit: &Visit, merchant: &str, rows: &[Delivered]) -> Markup {
-    html! {
-        table {
-            thead {
-                tr {
-                    th scope="col" { (visit.say(words::WHAT)) }
-                    th scope="col" { (visit.say(words::WHEN)) }
-                    th scope="col" { (visit.say(words::DELIVERY)) }
-                    th scope="col" { (visit.say(words::SEND_AGAIN)) }
+    let rows = html! {
+        @for (event, statuses) in rows {
+            @let kind = visit.say(wire_words::event(event.told.kind));
+            tr {
+                td { (kind) br; a href={"/console/webhooks/" (event.id.uuid())} { code { (event.id.uuid()) } } }
+                td { (show::short_moment(visit.language, event.at())) }
+                td {
+                    @if statuses.is_empty() { "—" }
+                    @for (_, status) in statuses.iter().take(DELIVERIES_MAX) { p { (delivery(visit, status)) } }
+                    @if statuses.len() > DELIVERIES_MAX { p.dim { "+ " (statuses.len() - DELIVERIES_MAX) } }
                 }
-            }
-            tbody {
-                @for (event, statuses) in rows {
-                    @let kind = visit.say(wire_words::event(event.told.kind));
-                    tr {
-                        td { (kind) br; a href={"/console/webhooks/" (event.id.uuid())} { code { (event.id.uuid()) } } }
-                        td { (show::short_moment(visit.language, event.at())) }
-                        td {
-                            @if statuses.is_empty() { "—" }
-                            @for (_, status) in statuses.iter().take(DELIVERIES_MAX) { p { (delivery(visit, status)) } }
-                            @if statuses.len() > DELIVERIES_MAX { p.dim { "+ " (statuses.len() - DELIVERIES_MAX) } }
-                        }
-                        td {
-                            @if visit.may(Role::Decide) && !statuses.is_empty() {
-                                (again_form(visit, event, merchant, kind))
-                            }
-                        }
+                td {
+                    @if visit.may(Role::Decide) && !statuses.is_empty() {
+                        (again_form(visit, event, merchant, kind))
                     }
                 }
             }
         }
-    }
+    };
+    show::table(
+        visit.language,
+        &[Text(words::WHAT), Text(words::WHEN), Text(words::DELIVERY), Text(words::SEND_AGAIN)],
+        rows,
+    )
 }
 
 fn again_form(visit: &Visit, event: &OutboxEvent, merchant: &str, kind: &str) -> Markup {
     let send = visit.say(words::SEND_AGAIN);
     html! {
         form method="post" action={"/console/webhooks/" (event.id.uuid()) "/redeliver"} {
-            (visit.token_field())
-            (hidden_key())
+            (visit.form_fields())
             input type="hidden" name="merchant" value=(merchant);
             button type="submit" aria-label={(send) " " (kind) " " (event.number())} { (send) }
         }
@@ -346,8 +323,5 @@ pub async fn send_again(
         Ok(_) => format!("/console/merchants/{}/events", form.value("merchant")),
         Err(_) => "/console/webhooks".to_owned(),
     };
-    match redeliver(State(Arc::clone(&app)), operator, PathId(id), sent).await {
-        Ok(_) => visit.done(&app, &place, Done::SentAgain),
-        Err(problem) => visit.answer(Err(problem)),
-    }
+    visit.done(&app, redeliver(State(Arc::clone(&app)), operator, PathId(id), sent).await, &place, Done::SentAgain)
 }

@@ -142,6 +142,7 @@ words! {
     LAST_THREE = "3 horas", "3 hours";
     ITS_WEBHOOKS = "Webhooks desta cobrança", "Webhooks of this charge";
     // One charge.
+    TXID = "txid", "txid";
     CHARGE = "Cobrança", "Charge";
     CHARGE_OF = "Cobrança de", "Charge of";
     CHARGES = "Cobranças", "Charges";

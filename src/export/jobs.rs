@@ -25,6 +25,7 @@ use ledger::id::ObjectId;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use strum::IntoStaticStr;
 
 use super::chart::{Chart, Level};
 use super::destination::{Out, Part};
@@ -55,8 +56,9 @@ const PIECES_MAX: u32 = 100;
 const JOB_SUFFIX: &str = ".job.json";
 
 /// Where a job stands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum JobStatus {
     /// It waits for its turn.
     Queued,

@@ -2,9 +2,11 @@
 
 use chrono::NaiveDate;
 use clap::ValueEnum;
+use strum::IntoStaticStr;
 
 /// Format of an export.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Format {
     /// One JSON object a row.
     Jsonl,
@@ -48,19 +50,7 @@ impl Format {
 
     /// The format's name on the command line and in a query.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Jsonl => "jsonl",
-            Self::Csv => "csv",
-            Self::CsvPtbr => "csv-ptbr",
-            Self::Parquet => "parquet",
-            Self::Xlsx => "xlsx",
-            Self::Beancount => "beancount",
-            Self::Hledger => "hledger",
-            Self::Ledger => "ledger",
-            Self::Erp => "erp",
-            Self::Quickbooks => "quickbooks",
-            Self::Netsuite => "netsuite",
-        }
+        self.into()
     }
 
     /// The format of a name, if it needs no chart of accounts.

@@ -25,6 +25,9 @@ use uuid::Uuid;
 use super::problem::{Code, FieldError, Problem, failed};
 
 /// The value of a field as it was sent; nothing when it is absent or null.
+///
+/// A struct with such fields borrows from the body. It says so once for all of them, as its bound:
+/// `#[serde(bound(deserialize = "'de: 'a"))]`.
 pub type Raw<'a> = Option<&'a RawValue>;
 
 /// A field that was sent, also as null: for `deserialize_with`, where null and absent differ.
@@ -129,10 +132,9 @@ fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
 /// use centavo::http::json::{Checker, Raw, parse};
 ///
 /// #[derive(serde::Deserialize)]
+/// #[serde(bound(deserialize = "'de: 'a"))]
 /// struct Wire<'a> {
-///     #[serde(borrow)]
 ///     amount: Raw<'a>,
-///     #[serde(borrow)]
 ///     reason: Raw<'a>,
 /// }
 ///
@@ -654,8 +656,8 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Deserialize)]
+    #[serde(bound(deserialize = "'de: 'a"))]
     struct Wire<'a> {
-        #[serde(borrow)]
         value: Raw<'a>,
     }
 

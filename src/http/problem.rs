@@ -14,13 +14,14 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
-use strum::VariantArray;
+use strum::{IntoStaticStr, VariantArray};
 
 /// The media type of a problem's body.
 pub const MEDIA_TYPE: &str = "application/problem+json";
 
 /// Why a request was not carried out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, VariantArray)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
 pub enum Code {
     /// The body is not a JSON object.
     InvalidJson,
@@ -99,6 +100,7 @@ pub enum Code {
     /// The disputes and refunds would sum to more than was charged.
     DisputeExceedsAvailable,
     /// The account has used this tag for a plan before.
+    #[strum(serialize = "duplicate_tag")]
     TagTaken,
     /// The plan takes no subscriptions any more.
     PlanDisabled,
@@ -165,192 +167,100 @@ impl Code {
     /// The code's line in the table of problems (interface section 7).
     pub fn row(self) -> Row {
         use StatusCode as S;
-        let row = |code, status, title, message| Row { code, status, title, message };
+        let row = |status, title, message| Row { code: self.into(), status, title, message };
         match self {
-            Code::InvalidJson => row("invalid_json", S::BAD_REQUEST, "Invalid JSON", "JSON inválido"),
-            Code::DuplicateKey => row("duplicate_key", S::BAD_REQUEST, "Duplicate key", "Chave JSON duplicada"),
-            Code::InvalidUtf8 => row("invalid_utf8", S::BAD_REQUEST, "Invalid UTF-8", "O corpo deve ser UTF-8"),
-            Code::IncompleteBody => row("incomplete_body", S::BAD_REQUEST, "Incomplete body", "Corpo incompleto"),
-            Code::ValidationFailed => row("validation_failed", S::BAD_REQUEST, "Validation failed", "Dados inválidos"),
-            Code::InvalidCardData => {
-                row("invalid_card_data", S::BAD_REQUEST, "Invalid card data", "Dados do cartão inválidos")
+            Code::InvalidJson => row(S::BAD_REQUEST, "Invalid JSON", "JSON inválido"),
+            Code::DuplicateKey => row(S::BAD_REQUEST, "Duplicate key", "Chave JSON duplicada"),
+            Code::InvalidUtf8 => row(S::BAD_REQUEST, "Invalid UTF-8", "O corpo deve ser UTF-8"),
+            Code::IncompleteBody => row(S::BAD_REQUEST, "Incomplete body", "Corpo incompleto"),
+            Code::ValidationFailed => row(S::BAD_REQUEST, "Validation failed", "Dados inválidos"),
+            Code::InvalidCardData => row(S::BAD_REQUEST, "Invalid card data", "Dados do cartão inválidos"),
+            Code::RecipientNotFound => row(S::BAD_REQUEST, "Recipient not found", "Recebedor não encontrado"),
+            Code::RecipientNotActive => row(S::BAD_REQUEST, "Recipient not active", "Recebedor não está ativo"),
+            Code::SplitsReachTotal => {
+                row(S::BAD_REQUEST, "Splits reach the total", "A soma dos splits deve ser menor que o total")
             }
-            Code::RecipientNotFound => {
-                row("recipient_not_found", S::BAD_REQUEST, "Recipient not found", "Recebedor não encontrado")
+            Code::FeesExceedSellerPart => {
+                row(S::BAD_REQUEST, "Fees exceed the seller's part", "As taxas excedem a parte do vendedor")
             }
-            Code::RecipientNotActive => {
-                row("recipient_not_active", S::BAD_REQUEST, "Recipient not active", "Recebedor não está ativo")
+            Code::AmountBelowMinimum => row(S::BAD_REQUEST, "Amount below the minimum", "Valor abaixo do mínimo"),
+            Code::InsufficientBalance => row(S::BAD_REQUEST, "Insufficient balance", "Saldo insuficiente"),
+            Code::Unauthorized => row(S::UNAUTHORIZED, "Unauthorized", "Credencial ausente ou inválida"),
+            Code::CardDeclined => row(S::PAYMENT_REQUIRED, "Card declined", "Transação recusada"),
+            Code::CashoutNotEnabled => row(S::FORBIDDEN, "Cashout not enabled", "Conta sem acesso a cashout"),
+            Code::RoleNotAllowed => row(S::FORBIDDEN, "Role not allowed", "Seu papel não permite esta operação"),
+            Code::FormRefused => row(S::FORBIDDEN, "Form refused", "Formulário recusado"),
+            Code::NotFound => row(S::NOT_FOUND, "Not found", "Recurso não encontrado"),
+            Code::ChargeNotFound => row(S::NOT_FOUND, "Charge not found", "Pagamento não encontrado"),
+            Code::MethodNotAllowed => row(S::METHOD_NOT_ALLOWED, "Method not allowed", "Método não permitido"),
+            Code::RequestTimeout => row(S::REQUEST_TIMEOUT, "Request timeout", "O corpo não chegou a tempo"),
+            Code::DuplicateTransaction => row(S::CONFLICT, "Duplicate transaction", "Transação duplicada"),
+            Code::AlreadyDecided => row(S::CONFLICT, "Already decided", "Já decidido"),
+            Code::SecondOperatorNeeded => row(S::CONFLICT, "Second operator needed", "Outro operador precisa aprovar"),
+            Code::ExceedsDebt => row(S::CONFLICT, "Exceeds debt", "A baixa é maior que a dívida"),
+            Code::WriteOffPending => row(S::CONFLICT, "Write-off pending", "Já há uma baixa pendente desta dívida"),
+            Code::WithdrawalNotPaid => {
+                row(S::CONFLICT, "Withdrawal not paid", "O saque não está pago, ou já foi devolvido")
             }
-            Code::SplitsReachTotal => row(
-                "splits_reach_total",
-                S::BAD_REQUEST,
-                "Splits reach the total",
-                "A soma dos splits deve ser menor que o total",
-            ),
-            Code::FeesExceedSellerPart => row(
-                "fees_exceed_seller_part",
-                S::BAD_REQUEST,
-                "Fees exceed the seller's part",
-                "As taxas excedem a parte do vendedor",
-            ),
-            Code::AmountBelowMinimum => {
-                row("amount_below_minimum", S::BAD_REQUEST, "Amount below the minimum", "Valor abaixo do mínimo")
+            Code::ReturnPending => row(S::CONFLICT, "Return pending", "Já há uma devolução pendente deste saque"),
+            Code::PeriodClosed => row(S::CONFLICT, "Period closed", "O mês está fechado"),
+            Code::PeriodNotOver => row(S::CONFLICT, "Period not over", "O mês ainda não terminou"),
+            Code::AlreadyReconciled => row(S::CONFLICT, "Already reconciled", "Arquivo já conciliado"),
+            Code::ChargeNotPending => row(S::CONFLICT, "Charge not pending", "Cobrança não está pendente"),
+            Code::IdempotencyKeyInProgress => {
+                row(S::CONFLICT, "Idempotency key in progress", "Requisição com esta Idempotency-Key em andamento")
             }
-            Code::InsufficientBalance => {
-                row("insufficient_balance", S::BAD_REQUEST, "Insufficient balance", "Saldo insuficiente")
+            Code::WithdrawalPending => row(S::CONFLICT, "Withdrawal pending", "Já existe um saque pendente"),
+            Code::BankAccountInReview => row(S::CONFLICT, "Bank account in review", "Conta bancária em análise"),
+            Code::SplitNotAnticipable => row(S::CONFLICT, "Split not anticipable", "Split não pode ser antecipado"),
+            Code::RefundExceedsAvailable => {
+                row(S::CONFLICT, "Refund exceeds what is available", "Valor maior que o disponível")
             }
-            Code::Unauthorized => {
-                row("unauthorized", S::UNAUTHORIZED, "Unauthorized", "Credencial ausente ou inválida")
+            Code::DisputeExceedsAvailable => {
+                row(S::CONFLICT, "Dispute exceeds what is available", "Valor maior que o disponível")
             }
-            Code::CardDeclined => row("card_declined", S::PAYMENT_REQUIRED, "Card declined", "Transação recusada"),
-            Code::CashoutNotEnabled => {
-                row("cashout_not_enabled", S::FORBIDDEN, "Cashout not enabled", "Conta sem acesso a cashout")
+            Code::TagTaken => row(S::CONFLICT, "Duplicate tag", "Já existe um plano com esta tag"),
+            Code::PlanDisabled => row(S::CONFLICT, "Plan disabled", "Plano desativado"),
+            Code::StateConflict => row(S::CONFLICT, "State conflict", "Operação não permitida no estado atual"),
+            Code::PayloadTooLarge => row(S::PAYLOAD_TOO_LARGE, "Payload too large", "Corpo grande demais"),
+            Code::UnsupportedMediaType => {
+                row(S::UNSUPPORTED_MEDIA_TYPE, "Unsupported media type", "Content-Type deve ser application/json")
             }
-            Code::RoleNotAllowed => {
-                row("role_not_allowed", S::FORBIDDEN, "Role not allowed", "Seu papel não permite esta operação")
+            Code::RangeNotSatisfiable => {
+                row(S::RANGE_NOT_SATISFIABLE, "Range not satisfiable", "O arquivo não tem esse intervalo")
             }
-            Code::FormRefused => row("form_refused", S::FORBIDDEN, "Form refused", "Formulário recusado"),
-            Code::NotFound => row("not_found", S::NOT_FOUND, "Not found", "Recurso não encontrado"),
-            Code::ChargeNotFound => {
-                row("charge_not_found", S::NOT_FOUND, "Charge not found", "Pagamento não encontrado")
+            Code::Misdirected => row(S::MISDIRECTED_REQUEST, "Misdirected", "Requisição entregue ao processo errado"),
+            Code::SplitNotEnabled => {
+                row(S::UNPROCESSABLE_ENTITY, "Split not enabled", "Conta não configurada para split")
             }
-            Code::MethodNotAllowed => {
-                row("method_not_allowed", S::METHOD_NOT_ALLOWED, "Method not allowed", "Método não permitido")
+            Code::IdempotencyKeyReused => {
+                row(S::UNPROCESSABLE_ENTITY, "Idempotency key reused", "Idempotency-Key já usada com outro corpo")
             }
-            Code::RequestTimeout => {
-                row("request_timeout", S::REQUEST_TIMEOUT, "Request timeout", "O corpo não chegou a tempo")
-            }
-            Code::DuplicateTransaction => {
-                row("duplicate_transaction", S::CONFLICT, "Duplicate transaction", "Transação duplicada")
-            }
-            Code::AlreadyDecided => row("already_decided", S::CONFLICT, "Already decided", "Já decidido"),
-            Code::SecondOperatorNeeded => {
-                row("second_operator_needed", S::CONFLICT, "Second operator needed", "Outro operador precisa aprovar")
-            }
-            Code::ExceedsDebt => row("exceeds_debt", S::CONFLICT, "Exceeds debt", "A baixa é maior que a dívida"),
-            Code::WriteOffPending => {
-                row("write_off_pending", S::CONFLICT, "Write-off pending", "Já há uma baixa pendente desta dívida")
-            }
-            Code::WithdrawalNotPaid => row(
-                "withdrawal_not_paid",
-                S::CONFLICT,
-                "Withdrawal not paid",
-                "O saque não está pago, ou já foi devolvido",
-            ),
-            Code::ReturnPending => {
-                row("return_pending", S::CONFLICT, "Return pending", "Já há uma devolução pendente deste saque")
-            }
-            Code::PeriodClosed => row("period_closed", S::CONFLICT, "Period closed", "O mês está fechado"),
-            Code::PeriodNotOver => row("period_not_over", S::CONFLICT, "Period not over", "O mês ainda não terminou"),
-            Code::AlreadyReconciled => {
-                row("already_reconciled", S::CONFLICT, "Already reconciled", "Arquivo já conciliado")
-            }
-            Code::ChargeNotPending => {
-                row("charge_not_pending", S::CONFLICT, "Charge not pending", "Cobrança não está pendente")
-            }
-            Code::IdempotencyKeyInProgress => row(
-                "idempotency_key_in_progress",
-                S::CONFLICT,
-                "Idempotency key in progress",
-                "Requisição com esta Idempotency-Key em andamento",
-            ),
-            Code::WithdrawalPending => {
-                row("withdrawal_pending", S::CONFLICT, "Withdrawal pending", "Já existe um saque pendente")
-            }
-            Code::BankAccountInReview => {
-                row("bank_account_in_review", S::CONFLICT, "Bank account in review", "Conta bancária em análise")
-            }
-            Code::SplitNotAnticipable => {
-                row("split_not_anticipable", S::CONFLICT, "Split not anticipable", "Split não pode ser antecipado")
-            }
-            Code::RefundExceedsAvailable => row(
-                "refund_exceeds_available",
-                S::CONFLICT,
-                "Refund exceeds what is available",
-                "Valor maior que o disponível",
-            ),
-            Code::DisputeExceedsAvailable => row(
-                "dispute_exceeds_available",
-                S::CONFLICT,
-                "Dispute exceeds what is available",
-                "Valor maior que o disponível",
-            ),
-            Code::TagTaken => row("duplicate_tag", S::CONFLICT, "Duplicate tag", "Já existe um plano com esta tag"),
-            Code::PlanDisabled => row("plan_disabled", S::CONFLICT, "Plan disabled", "Plano desativado"),
-            Code::StateConflict => {
-                row("state_conflict", S::CONFLICT, "State conflict", "Operação não permitida no estado atual")
-            }
-            Code::PayloadTooLarge => {
-                row("payload_too_large", S::PAYLOAD_TOO_LARGE, "Payload too large", "Corpo grande demais")
-            }
-            Code::UnsupportedMediaType => row(
-                "unsupported_media_type",
-                S::UNSUPPORTED_MEDIA_TYPE,
-                "Unsupported media type",
-                "Content-Type deve ser application/json",
-            ),
-            Code::RangeNotSatisfiable => row(
-                "range_not_satisfiable",
-                S::RANGE_NOT_SATISFIABLE,
-                "Range not satisfiable",
-                "O arquivo não tem esse intervalo",
-            ),
-            Code::Misdirected => {
-                row("misdirected", S::MISDIRECTED_REQUEST, "Misdirected", "Requisição entregue ao processo errado")
-            }
-            Code::SplitNotEnabled => row(
-                "split_not_enabled",
-                S::UNPROCESSABLE_ENTITY,
-                "Split not enabled",
-                "Conta não configurada para split",
-            ),
-            Code::IdempotencyKeyReused => row(
-                "idempotency_key_reused",
-                S::UNPROCESSABLE_ENTITY,
-                "Idempotency key reused",
-                "Idempotency-Key já usada com outro corpo",
-            ),
             Code::ChargeNotRefundable => {
-                row("charge_not_refundable", S::UNPROCESSABLE_ENTITY, "Charge not refundable", "Pagamento não elegível")
+                row(S::UNPROCESSABLE_ENTITY, "Charge not refundable", "Pagamento não elegível")
             }
-            Code::NothingAvailable => {
-                row("nothing_available", S::UNPROCESSABLE_ENTITY, "Nothing available", "Nenhum valor disponível")
+            Code::NothingAvailable => row(S::UNPROCESSABLE_ENTITY, "Nothing available", "Nenhum valor disponível"),
+            Code::RateLimited => row(S::TOO_MANY_REQUESTS, "Rate limited", "Limite de requisições atingido"),
+            Code::HeadersTooLarge => {
+                row(S::REQUEST_HEADER_FIELDS_TOO_LARGE, "Headers too large", "Cabeçalhos grandes demais")
             }
-            Code::RateLimited => {
-                row("rate_limited", S::TOO_MANY_REQUESTS, "Rate limited", "Limite de requisições atingido")
-            }
-            Code::HeadersTooLarge => row(
-                "headers_too_large",
-                S::REQUEST_HEADER_FIELDS_TOO_LARGE,
-                "Headers too large",
-                "Cabeçalhos grandes demais",
-            ),
-            Code::Internal => row("internal", S::INTERNAL_SERVER_ERROR, "Internal error", "Erro interno"),
+            Code::Internal => row(S::INTERNAL_SERVER_ERROR, "Internal error", "Erro interno"),
             Code::RailUnavailable => row(
-                "rail_unavailable",
                 S::BAD_GATEWAY,
                 "Payment institution unavailable",
                 "Erro de comunicação com a instituição de pagamento",
             ),
-            Code::Overloaded => row("overloaded", S::SERVICE_UNAVAILABLE, "Overloaded", "Serviço sobrecarregado"),
+            Code::Overloaded => row(S::SERVICE_UNAVAILABLE, "Overloaded", "Serviço sobrecarregado"),
             Code::StorageFull => row(
-                "storage_full",
                 S::SERVICE_UNAVAILABLE,
                 "Storage full",
                 "Sem espaço para novas operações; consultas continuam disponíveis",
             ),
-            Code::StoreUnavailable => {
-                row("store_unavailable", S::SERVICE_UNAVAILABLE, "Store unavailable", "Banco de dados indisponível")
+            Code::StoreUnavailable => row(S::SERVICE_UNAVAILABLE, "Store unavailable", "Banco de dados indisponível"),
+            Code::RailNotConfigured => {
+                row(S::SERVICE_UNAVAILABLE, "Rail not configured", "Nenhuma instituição de pagamento configurada")
             }
-            Code::RailNotConfigured => row(
-                "rail_not_configured",
-                S::SERVICE_UNAVAILABLE,
-                "Rail not configured",
-                "Nenhuma instituição de pagamento configurada",
-            ),
-            Code::OutcomeUnknown => {
-                row("outcome_unknown", S::SERVICE_UNAVAILABLE, "Outcome unknown", "Resultado desconhecido")
-            }
+            Code::OutcomeUnknown => row(S::SERVICE_UNAVAILABLE, "Outcome unknown", "Resultado desconhecido"),
         }
     }
 }

@@ -30,20 +30,21 @@ use crate::webhooks::{Refusal, new_secret};
 
 /// A new key, as asked for. The body may be left out.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({"webhook_url": "https://loja.example.com/webhooks"}))]
 pub struct ApiKeyRequest<'a> {
     /// Where webhooks go.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, pattern = "^https?://", max_length = 2048)]
     webhook_url: Raw<'a>,
 }
 
 /// What is to change of a key.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({"webhook_url": "https://loja.example.com/webhooks"}))]
 pub struct ApiKeyChange<'a> {
     /// Where webhooks go from here on; null for nowhere. What is left out stays.
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Option<String>, pattern = "^https?://", max_length = 2048)]
     webhook_url: Option<Raw<'a>>,
 }

@@ -29,18 +29,16 @@ use crate::views::dispute::DisputeView;
 
 /// A dispute, as a payer's bank tells it.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({"amount": 3000, "kind": "chargeback", "reason": "Compra não reconhecida"}))]
 pub struct DisputeRequest<'a> {
     /// What is disputed, centavos.
-    #[serde(borrow)]
     #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
     /// `chargeback` or `med`.
-    #[serde(borrow)]
     #[schema(value_type = String, pattern = "^(chargeback|med)$")]
     kind: Raw<'a>,
     /// Why, at most 500 characters.
-    #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 500)]
     reason: Raw<'a>,
 }

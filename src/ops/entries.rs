@@ -40,51 +40,50 @@ pub const WITHDRAWAL_RETURNED: &str = "withdrawal_returned";
 /// An entry of an operator: one amount from one account to another. Of the kind
 /// `withdrawal_returned` it has a `withdrawal` in place of accounts and amount.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({"debit": "Assets:Bank:Own", "credit": "Assets:Bank:Settlement", "amount": 250000,
     "reason": "Comissão de novembro", "reference": "EXTRATO-2026-11-30-17"}))]
 pub struct HouseEntryRequest<'a> {
     /// `withdrawal_returned`: the bank returned a paid withdrawal, and the institution did not
     /// tell. Absent from all other entries.
-    #[serde(borrow, default)]
+    #[serde(default)]
     #[schema(value_type = Option<String>, pattern = "^(withdrawal_returned)$")]
     kind: Raw<'a>,
     /// The withdrawal that came back, whole; with its kind only.
-    #[serde(borrow, default)]
+    #[serde(default)]
     #[schema(value_type = Option<String>, format = "uuid")]
     withdrawal: Raw<'a>,
     /// The account that it came back to, `Assets:Bank:Settlement` or `Assets:Bank:Pix`; the one
     /// that it left when absent or null. With its kind only.
-    #[serde(borrow, default)]
+    #[serde(default)]
     #[schema(value_type = Option<String>, example = "Assets:Bank:Settlement")]
     bank: Raw<'a>,
     /// The account to debit: `Assets:Bank:Settlement`, `Assets:Bank:Pix`, `Assets:Bank:Own`,
     /// `Liabilities:Suspense`, `Expenses:Bank:Fees`, `Expenses:Acquirer:Fees`,
     /// `Expenses:Losses:Other` or `Equity:Capital`. Required, but for a withdrawal that came back.
-    #[serde(borrow, default)]
+    #[serde(default)]
     #[schema(value_type = Option<String>, nullable = false)]
     debit: Raw<'a>,
     /// The account to credit, another one of these. Or the debt that is written off:
     /// `Assets:Merchants:M-…:Deficit`, debited to `Expenses:Losses:Other`, or
     /// `Assets:Receivable:Recipients:R-…`, debited to `Expenses:Losses:Clawback`. Required, but for
     /// a withdrawal that came back.
-    #[serde(borrow, default)]
+    #[serde(default)]
     #[schema(value_type = Option<String>, nullable = false)]
     credit: Raw<'a>,
     /// How much, centavos. Required, but for a withdrawal that came back: that is whole.
-    #[serde(borrow, default)]
+    #[serde(default)]
     #[schema(value_type = Option<i64>, nullable = false, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
     /// Why, at most 500 characters. Of a withdrawal that came back, its merchant reads it.
-    #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 500)]
     reason: Raw<'a>,
     /// Reference of the document that proves it, at most 100 characters.
-    #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 100)]
     reference: Raw<'a>,
     /// The day on which it takes effect, not after today and not in a closed month; the day of its
     /// booking when absent or null, and of every write-off.
-    #[serde(borrow, default)]
+    #[serde(default)]
     #[schema(value_type = Option<String>, format = Date, example = "2026-11-30")]
     effective_date: Option<Raw<'a>>,
 }

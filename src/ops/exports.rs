@@ -35,41 +35,34 @@ const PATH: &str = "/ops/exports";
 /// An export or a report to make, as `GET /ops/export` and `GET /ops/reports/{name}` take it in
 /// their queries.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({"ledger": "all", "format": "csv", "from": "2026-01-01", "to": "2099-12-31"}))]
 pub struct ExportJobRequest<'a> {
     /// Name of a report, such as `trial-balance`; an export when absent.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     report: Raw<'a>,
     /// `M-…`, `R-…`, `P-…` or `P-house`; `P-all` for the platform as one ledger; `all` when absent.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     ledger: Raw<'a>,
     /// Of the report `general-ledger`: an account, with those below it.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     account: Raw<'a>,
     /// Of an export `jsonl` when absent; `csv`, `csv-ptbr`, `parquet`, `xlsx`; of one ledger
     /// `beancount`, `hledger` or `ledger`, and with `map` `erp`, `quickbooks` or `netsuite`. Of a
     /// report `json` when absent; `csv`, `csv-ptbr`, `xlsx`, `html` or `pdf`.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>)]
     format: Raw<'a>,
     /// The first day; the first of the books when absent.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, format = Date)]
     from: Raw<'a>,
     /// The last day; the last of the books when absent.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, format = Date)]
     to: Raw<'a>,
     /// The codes of another chart of accounts, as text of the TOML file that `--map` of the command
     /// reads; for `erp`, `quickbooks` and `netsuite`.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, max_length = 50_000)]
     map: Raw<'a>,
     /// With `map`: `entry` when absent, or `day` for one entry a day.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, pattern = "^(entry|day)$")]
     level: Raw<'a>,
 }

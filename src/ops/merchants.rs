@@ -31,133 +31,115 @@ use crate::ops::operator::{Admin, Operator};
 
 /// A merchant, as sent. On PATCH, what is absent stays as it is.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({
     "name": "Loja Azul", "document": "12.345.678/0001-95", "city": "São Paulo", "split_enabled": true, "cashout_enabled": true,
     "fees": {"pix": "0.89"}, "options": {"split_guard": "net"},
 }))]
 pub struct MerchantRequest<'a> {
     /// Name, as shown to payers.
-    #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 140)]
     name: Raw<'a>,
     /// CPF or CNPJ; cannot be changed.
-    #[serde(borrow)]
     #[schema(value_type = String, min_length = 11, max_length = 18)]
     document: Raw<'a>,
     /// City, as shown in PIX codes.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, max_length = 60)]
     city: Raw<'a>,
     /// May charge with splits and register recipients.
-    #[serde(borrow)]
     #[schema(value_type = Option<bool>)]
     split_enabled: Raw<'a>,
     /// May cash out.
-    #[serde(borrow)]
     #[schema(value_type = Option<bool>)]
     cashout_enabled: Raw<'a>,
     /// Rates that differ from the price list.
-    #[serde(borrow)]
     #[schema(value_type = Option<FeesWire>)]
     fees: Raw<'a>,
     /// Choices that differ from the defaults.
-    #[serde(borrow)]
     #[schema(value_type = Option<OptionsWire>)]
     options: Raw<'a>,
     /// Own rate limits of the account.
-    #[serde(borrow)]
     #[schema(value_type = Option<RateLimitsWire>)]
     rate_limits: Raw<'a>,
 }
 
 /// Own rate limits, as sent; what is absent stays as it is, and null stands for the server's.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(as = RateLimitsRequest)]
 struct RateLimitsWire<'a> {
     /// Card charges of each API key in a minute.
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 1000000)]
     card: Option<Raw<'a>>,
     /// Other requests of each API key in a minute.
-    #[serde(borrow, default, deserialize_with = "present")]
+    #[serde(default, deserialize_with = "present")]
     #[schema(value_type = Option<u32>, minimum = 1, maximum = 1000000)]
     other: Option<Raw<'a>>,
 }
 
 /// Rates, as sent; what is absent stays as it is.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(as = FeesRequest)]
 struct FeesWire<'a> {
     /// MDR, one installment and debit; percent.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
     mdr_1x: Raw<'a>,
     /// MDR, 2 to 6 installments; percent.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
     mdr_2_6x: Raw<'a>,
     /// MDR, 7 to 12 installments; percent.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
     mdr_7_12x: Raw<'a>,
     /// Platform margin; percent.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
     margin: Raw<'a>,
     /// PIX commission; percent.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
     pix: Raw<'a>,
     /// Antifraud fee, centavos.
-    #[serde(borrow)]
     #[schema(value_type = Option<i64>, minimum = 0, maximum = 100000000)]
     antifraud_cents: Raw<'a>,
     /// Cashout fee, centavos.
-    #[serde(borrow)]
     #[schema(value_type = Option<i64>, minimum = 0, maximum = 100000000)]
     cashout_cents: Raw<'a>,
     /// Rates of anticipation, percent, by days until settlement.
-    #[serde(borrow)]
     #[schema(value_type = Option<AnticipationWire>)]
     anticipation: Raw<'a>,
 }
 
 /// Anticipation rates, as sent.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(as = AnticipationRatesRequest)]
 struct AnticipationWire<'a> {
     /// 2 days; percent.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
     d2: Raw<'a>,
     /// 7 days; percent.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
     d7: Raw<'a>,
     /// 15 days; percent.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
     d15: Raw<'a>,
 }
 
 /// Choices, as sent; what is absent stays as it is.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(as = MerchantOptionsRequest)]
 struct OptionsWire<'a> {
     /// `none` lets charges through whose fees exceed the seller's part, `net` refuses them.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, pattern = "^(none|net)$")]
     split_guard: Raw<'a>,
     /// What the MDR is taken of.
-    #[serde(borrow)]
     #[schema(value_type = Option<String>, pattern = "^(total|seller_gross)$")]
     mdr_base: Raw<'a>,
     /// Return commission with refunds.
-    #[serde(borrow)]
     #[schema(value_type = Option<bool>)]
     refund_commission: Raw<'a>,
     /// Days of 24 hours until the seller's card money is available.
-    #[serde(borrow)]
     #[schema(value_type = Option<u16>, maximum = 365)]
     card_settlement_days: Raw<'a>,
 }

@@ -121,10 +121,10 @@ pub struct Dismissal {
 
 /// Why a reconciliation is dismissed.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({"reason": "Arquivo de outro estabelecimento"}))]
 pub struct DismissalRequest<'a> {
     /// Why, at most 500 characters.
-    #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 500)]
     reason: Raw<'a>,
 }

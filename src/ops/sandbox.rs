@@ -27,10 +27,10 @@ use crate::views::charge::ChargeView;
 
 /// A move of the clock.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({"advance_seconds": 86400}))]
 pub struct ClockRequest<'a> {
     /// Seconds, from 0 to ten years.
-    #[serde(borrow)]
     #[schema(value_type = i64, minimum = 0, maximum = 315576000)]
     advance_seconds: Raw<'a>,
 }
@@ -94,15 +94,14 @@ pub async fn pay_pix(
 
 /// A lie for an institution to tell.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(example = json!({"institution": "pix", "lie": "amount"}))]
 pub struct LieRequest<'a> {
     /// Whose next file is to be false: `acquirer`, `pix` or `bank`.
-    #[serde(borrow)]
     #[schema(value_type = String, pattern = "^(acquirer|pix|bank)$")]
     institution: Raw<'a>,
     /// How: the first line has another `amount`; it is `missing`, or there `twice`; a line is
     /// `added` of which the books know nothing. The acquirer also lies about the `fee` and `date`.
-    #[serde(borrow)]
     #[schema(value_type = String, pattern = "^(amount|fee|date|missing|added|twice)$")]
     lie: Raw<'a>,
 }

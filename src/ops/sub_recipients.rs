@@ -22,10 +22,10 @@ use crate::views::recipient::{RecipientView, find_recipient, known_recipient, vi
 
 /// Why something is refused.
 #[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
 #[schema(as = DecisionNotes, example = json!({"notes": "O documento não confere com o nome"}))]
 pub struct Notes<'a> {
     /// The reason, at most 500 characters.
-    #[serde(borrow)]
     #[schema(value_type = String, min_length = 1, max_length = 500)]
     notes: Raw<'a>,
 }

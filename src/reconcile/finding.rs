@@ -4,6 +4,7 @@
 use chrono::NaiveDate;
 use ledger::id::ObjectId;
 use ledger::money::Centavos;
+use strum::IntoStaticStr;
 
 /// Why a file cannot be read: the first line with a defect.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -39,7 +40,8 @@ impl Settled {
 }
 
 /// Kinds of differences.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum FindingKind {
     /// The amount, the fee, the day or the charge is another one.
     Differs,
@@ -57,13 +59,7 @@ pub enum FindingKind {
 impl FindingKind {
     /// Name of the kind, as the interface writes it.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Differs => "differs",
-            Self::OnlyOurs => "only_ours",
-            Self::OnlyTheirs => "only_theirs",
-            Self::Twice => "twice",
-            Self::InSuspense => "in_suspense",
-        }
+        self.into()
     }
 }
 

@@ -85,20 +85,18 @@ pub struct BookedPayment {
 }
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct WireList<'a> {
-    #[serde(borrow)]
     parametros: WireParameters<'a>,
-    #[serde(borrow, default)]
+    #[serde(default)]
     pix: Vec<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct WireParameters<'a> {
-    #[serde(borrow)]
     inicio: &'a RawValue,
-    #[serde(borrow)]
     fim: &'a RawValue,
-    #[serde(borrow)]
     paginacao: &'a RawValue,
 }
 
@@ -113,13 +111,14 @@ struct WirePaging {
 }
 
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 struct WirePayment<'a> {
     #[serde(rename = "endToEndId")]
     end_to_end_id: String,
     txid: Option<String>,
     valor: String,
     horario: String,
-    #[serde(borrow, default)]
+    #[serde(default)]
     devolucoes: Vec<&'a RawValue>,
 }
 

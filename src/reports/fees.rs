@@ -7,6 +7,7 @@ use ledger::event::{Event, Terms};
 use ledger::fees::{Commission, PaymentMethod, Settings};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::money::{Centavos, Rate};
+use strum::IntoStaticStr;
 
 use super::fold::{Ended, Fold, Posted};
 use super::table::{Cell, Column, Kind, Rows, column, count, sum};
@@ -26,7 +27,8 @@ const COLUMNS: &[Column] = &[
 ];
 
 /// Part of what the platform charges. The order is that of the rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 enum Component {
     Mdr,
     Antifraud,
@@ -38,14 +40,7 @@ enum Component {
 
 impl Component {
     fn name(self) -> &'static str {
-        match self {
-            Self::Mdr => "mdr",
-            Self::Antifraud => "antifraud",
-            Self::Margin => "margin",
-            Self::Pix => "pix",
-            Self::Cashout => "cashout",
-            Self::Anticipation => "anticipation",
-        }
+        self.into()
     }
 }
 

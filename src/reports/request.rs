@@ -2,11 +2,13 @@
 
 use chrono::NaiveDate;
 use clap::ValueEnum;
+use strum::IntoStaticStr;
 
 use crate::http::timestamp::begin_of;
 
 /// Report that can be asked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum Report {
     /// Opening, debits, credits and closing of each account.
     TrialBalance,
@@ -47,18 +49,7 @@ impl Report {
 
     /// Its name on the command line and in a path.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::TrialBalance => "trial-balance",
-            Self::GeneralLedger => "general-ledger",
-            Self::DailyClose => "daily-close",
-            Self::Receivables => "receivables",
-            Self::SettlementCalendar => "settlement-calendar",
-            Self::Fees => "fees",
-            Self::AnticipationIncome => "anticipation-income",
-            Self::MonthlyTotals => "monthly-totals",
-            Self::LateEntries => "late-entries",
-            Self::Statement => "statement",
-        }
+        self.into()
     }
 
     /// The report of a name.
@@ -97,7 +88,8 @@ impl Report {
 }
 
 /// How a report is written down.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, IntoStaticStr)]
+#[strum(serialize_all = "kebab-case")]
 pub enum ReportFormat {
     /// Aligned columns, for a terminal.
     Table,
@@ -121,15 +113,7 @@ impl ReportFormat {
 
     /// The format's name on the command line and in a query.
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Table => "table",
-            Self::Json => "json",
-            Self::Csv => "csv",
-            Self::CsvPtbr => "csv-ptbr",
-            Self::Xlsx => "xlsx",
-            Self::Html => "html",
-            Self::Pdf => "pdf",
-        }
+        self.into()
     }
 
     /// The served format of a name.

@@ -4,7 +4,7 @@ use actors::engine::Engine;
 use ledger::cashout::{Cashout, CashoutStage};
 use ledger::id::ObjectId;
 use ledger::money::Centavos;
-use ledger::personal::{PixDestination, PixKeyKind, SealedFor};
+use ledger::personal::{PixDestination, SealedFor};
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -84,7 +84,7 @@ impl CashoutView {
             item: CashoutItem::of(cashout.id, cashout.transaction, cashout.net(), &cashout.stage),
             picpay_transfer_id,
             pix_key: destination.key,
-            pix_key_type: kind_name(destination.kind),
+            pix_key_type: destination.kind.name(),
             end_to_end_id,
             date_updated: with_microseconds(cashout.updated_at.0),
         }
@@ -102,16 +102,5 @@ impl CashoutItem {
             status: cashout_status(stage),
             date_created: with_microseconds(id.created_at().0),
         }
-    }
-}
-
-/// The wire name of a kind of PIX key.
-pub fn kind_name(kind: PixKeyKind) -> &'static str {
-    match kind {
-        PixKeyKind::Cpf => "cpf",
-        PixKeyKind::Cnpj => "cnpj",
-        PixKeyKind::Email => "email",
-        PixKeyKind::Phone => "phone",
-        PixKeyKind::Evp => "evp",
     }
 }

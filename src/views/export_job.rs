@@ -134,12 +134,7 @@ impl ExportJobView {
     pub fn of(job: &Job) -> Self {
         Self {
             id: job.id.clone(),
-            status: match job.status {
-                JobStatus::Queued => "queued",
-                JobStatus::Running => "running",
-                JobStatus::Done => "done",
-                JobStatus::Failed => "failed",
-            },
+            status: job.status.into(),
             failure: job.failure.clone(),
             detail: job.detail.clone(),
             report: job.report.clone(),
@@ -168,14 +163,11 @@ impl ExportJobView {
 
 /// Days and format of an export, as a body asks for them.
 #[derive(Deserialize)]
+#[serde(bound(deserialize = "'de: 'a"))]
 pub struct WireDays<'a> {
-    #[serde(borrow)]
     ledger: Raw<'a>,
-    #[serde(borrow)]
     format: Raw<'a>,
-    #[serde(borrow)]
     from: Raw<'a>,
-    #[serde(borrow)]
     to: Raw<'a>,
 }
 

@@ -102,7 +102,7 @@ impl Replays<'_> {
             let found = format!("sequence {position}");
             return Err(broken(Promise::Snapshot, None, self.journal.names.of(ledger), expected, found));
         }
-        let books = B::from_kept(&kept);
+        let books = B::from_sections(&kept.head, kept.sections()).ok();
         Ok(books.map(|books| (kept, books)))
     }
 

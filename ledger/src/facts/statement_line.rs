@@ -1,11 +1,14 @@
 //! Statement line: one movement of a merchant's money, as its account statement shows it.
 
+use strum::{IntoStaticStr, VariantNames};
+
 use crate::id::ObjectId;
 use crate::money::Centavos;
 use crate::time::Timestamp;
 
-/// Which of the merchant's money an operation moves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Which of the merchant's money an operation moves: its name on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum StatementAccount {
     /// Money that falls due later.
     Pending,
@@ -15,8 +18,9 @@ pub enum StatementAccount {
     Reserved,
 }
 
-/// Why the merchant's money moved.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// Why the merchant's money moved: its name on the wire.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, IntoStaticStr, VariantNames)]
+#[strum(serialize_all = "snake_case")]
 pub enum StatementLineKind {
     /// The total of a paid charge.
     Charge,

@@ -16,7 +16,7 @@ use crate::balances::{KeptBalance, Ledger};
 use crate::fees::Settings;
 use crate::id::ObjectId;
 use crate::personal::Sealed;
-use crate::section::{Section, unknown};
+use crate::section::{Section, Sectioned, unknown};
 use crate::write_off::OpenWriteOff;
 
 const API_KEYS: u8 = 1;
@@ -46,9 +46,8 @@ struct MerchantHead {
     write_off: Option<OpenWriteOff>,
 }
 
-impl MerchantState {
-    /// The encoding of the head: everything outside sections.
-    pub fn head(&self) -> Vec<u8> {
+impl Sectioned for MerchantState {
+    fn head(&self) -> Vec<u8> {
         let Self { id, settings, settled, .. } = *self;
         let settled = (settled != SettledThrough::default()).then_some(settled);
         let (profile, accounts, write_off) = (self.profile.clone(), self.ledger.plain(), self.write_off.clone());
@@ -56,8 +55,7 @@ impl MerchantState {
         minicbor::to_vec(head).expect("writing into memory cannot fail")
     }
 
-    /// The sections that were touched since they were taken last, or since the state was read.
-    pub fn take_touched(&mut self) -> BTreeSet<Section> {
+    fn take_touched(&mut self) -> BTreeSet<Section> {
         let mut touched = BTreeSet::new();
         touched.extend(self.keys.take_touched(API_KEYS));
         touched.extend(self.recipients.take_touched(RECIPIENTS));
@@ -71,8 +69,7 @@ impl MerchantState {
         touched
     }
 
-    /// The encoding of a section; none when there is nothing in it.
-    pub fn section(&self, section: Section) -> Option<Vec<u8>> {
+    fn section(&self, section: Section) -> Option<Vec<u8>> {
         match section.kind {
             API_KEYS => self.keys.section(),
             RECIPIENTS => self.recipients.section(section.number),
@@ -88,12 +85,7 @@ impl MerchantState {
         }
     }
 
-    /// Reads a state from its head and all of its sections, in order. Errors: a damaged encoding,
-    /// or a section of a later release.
-    pub fn from_sections<'a>(
-        head: &[u8],
-        sections: impl IntoIterator<Item = (Section, &'a [u8])>,
-    ) -> Result<Self, Error> {
+    fn from_sections<'a>(head: &[u8], sections: impl IntoIterator<Item = (Section, &'a [u8])>) -> Result<Self, Error> {
         let MerchantHead { id, settings, profile, accounts, settled, write_off } = minicbor::decode(head)?;
         let (settled, ledger) = (settled.unwrap_or_default(), Ledger::of_plain(accounts));
         let mut state = Self { id, settings, profile, settled, ledger, write_off, ..Self::default() };

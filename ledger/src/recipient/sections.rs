@@ -9,7 +9,7 @@ use minicbor::{Decode, Encode};
 use super::RecipientState;
 use super::withdrawals::Outflow;
 use crate::balances::{KeptBalance, Ledger};
-use crate::section::{Section, unknown};
+use crate::section::{Section, Sectioned, unknown};
 use crate::withdrawal_return::OpenReturn;
 use crate::write_off::OpenWriteOff;
 
@@ -34,9 +34,8 @@ struct RecipientHead {
     returns: Option<Vec<OpenReturn>>,
 }
 
-impl RecipientState {
-    /// The encoding of the head: everything outside sections.
-    pub fn head(&self) -> Vec<u8> {
+impl Sectioned for RecipientState {
+    fn head(&self) -> Vec<u8> {
         let outflow = (self.outflow != Outflow::default()).then(|| self.outflow.clone());
         let debts_raised = Some(self.debts.raised()).filter(|raised| *raised > 0);
         let write_off = self.write_off.clone();
@@ -45,14 +44,12 @@ impl RecipientState {
         minicbor::to_vec(head).expect("writing into memory cannot fail")
     }
 
-    /// The sections that were touched since they were taken last, or since the state was read.
-    pub fn take_touched(&mut self) -> BTreeSet<Section> {
+    fn take_touched(&mut self) -> BTreeSet<Section> {
         let unlike = self.exceptions.take_touched(EXCEPTIONS).chain(self.debts.take_touched(DEBTS));
         self.pending.take_touched(PENDING).chain(unlike).collect()
     }
 
-    /// The encoding of a section; none when there is nothing in it.
-    pub fn section(&self, section: Section) -> Option<Vec<u8>> {
+    fn section(&self, section: Section) -> Option<Vec<u8>> {
         match section.kind {
             PENDING => self.pending.section(section.number),
             EXCEPTIONS => self.exceptions.section(section.number),
@@ -61,12 +58,7 @@ impl RecipientState {
         }
     }
 
-    /// Reads a state from its head and all of its sections. Errors: a damaged encoding, or a
-    /// section of a later release.
-    pub fn from_sections<'a>(
-        head: &[u8],
-        sections: impl IntoIterator<Item = (Section, &'a [u8])>,
-    ) -> Result<Self, Error> {
+    fn from_sections<'a>(head: &[u8], sections: impl IntoIterator<Item = (Section, &'a [u8])>) -> Result<Self, Error> {
         let RecipientHead { accounts, outflow, debts_raised, write_off, returns } = minicbor::decode(head)?;
         let (ledger, outflow, returns) =
             (Ledger::of_plain(accounts), outflow.unwrap_or_default(), returns.unwrap_or_default());

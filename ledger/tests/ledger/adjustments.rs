@@ -8,6 +8,7 @@ use ledger::id::LedgerId;
 use ledger::merchant::MerchantState;
 use ledger::money::Centavos;
 use ledger::record::{Decision, Record};
+use ledger::section::Sectioned;
 use ledger::time::Minute;
 
 /// A charge with splits of 2000 for ana and 1500 for bia, refunded with a take-back that undoes a

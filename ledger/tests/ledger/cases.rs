@@ -6,6 +6,7 @@ use crate::world::{START, World, milliseconds, status_name};
 use ledger::event::Event;
 use ledger::money::percent_of;
 use ledger::rejection::Rejection;
+use ledger::section::Sectioned;
 
 #[test]
 fn fees_are_what_the_price_list_says() {

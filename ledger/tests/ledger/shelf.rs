@@ -1,56 +1,9 @@
 //! A shelf on which a state is kept in sections: only what the state says was touched is put there
 //! again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use ledger::merchant::MerchantState;
-use ledger::recipient::RecipientState;
-use ledger::section::Section;
-use minicbor::decode::Error;
-
-/// A state that can be kept in sections.
-pub(crate) trait Sectioned: Sized {
-    fn head(&self) -> Vec<u8>;
-    fn take_touched(&mut self) -> BTreeSet<Section>;
-    fn section(&self, section: Section) -> Option<Vec<u8>>;
-    fn from_sections<'a>(head: &[u8], sections: impl Iterator<Item = (Section, &'a [u8])>) -> Result<Self, Error>;
-}
-
-impl Sectioned for MerchantState {
-    fn head(&self) -> Vec<u8> {
-        self.head()
-    }
-
-    fn take_touched(&mut self) -> BTreeSet<Section> {
-        self.take_touched()
-    }
-
-    fn section(&self, section: Section) -> Option<Vec<u8>> {
-        self.section(section)
-    }
-
-    fn from_sections<'a>(head: &[u8], sections: impl Iterator<Item = (Section, &'a [u8])>) -> Result<Self, Error> {
-        Self::from_sections(head, sections)
-    }
-}
-
-impl Sectioned for RecipientState {
-    fn head(&self) -> Vec<u8> {
-        self.head()
-    }
-
-    fn take_touched(&mut self) -> BTreeSet<Section> {
-        self.take_touched()
-    }
-
-    fn section(&self, section: Section) -> Option<Vec<u8>> {
-        self.section(section)
-    }
-
-    fn from_sections<'a>(head: &[u8], sections: impl Iterator<Item = (Section, &'a [u8])>) -> Result<Self, Error> {
-        Self::from_sections(head, sections)
-    }
-}
+use ledger::section::{Section, Sectioned};
 
 /// What was kept of one state.
 #[derive(Clone, Debug, Default)]
