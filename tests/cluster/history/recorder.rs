@@ -5,7 +5,7 @@
 //! known in every list and statement, also one that got no answer. One in ten is asked for without
 //! an idempotency key: what is carried out twice stands in the lists twice.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -137,7 +137,12 @@ struct Log {
     /// The newest elements of lists, without their number.
     tails: Vec<Tail>,
     cuts: Vec<CutRead>,
+    /// The last answers to charges that booked nothing, and when they came.
+    unbooked: VecDeque<(Nanos, String)>,
 }
+
+/// So many of them are kept.
+const UNBOOKED_MAX: usize = 12;
 
 /// A read that shows the last elements of a list, and not how long it is.
 struct Tail {
@@ -287,7 +292,8 @@ impl Recorder {
                 && matches!(operation.what, What::Append(_, Outcome::Acknowledged))
         };
         while locked(&self.log).history.operations.iter().filter(is_acknowledged).count() < 5 {
-            assert!(Instant::now() < deadline, "nobody acknowledges charges");
+            let unbooked = || locked(&self.log).unbooked.clone();
+            assert!(Instant::now() < deadline, "nobody acknowledges charges since {now}: {:#?}", unbooked());
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }
@@ -697,6 +703,10 @@ impl Log {
         let (invoked, completed) = at;
         let append = |outcome| What::Append(ask.element, outcome);
         let is_refused = matches!(reply, Reply::Refused(_));
+        if let Reply::Refused(text) | Reply::Unknown(text) = &reply {
+            self.unbooked.push_back((completed, text.clone()));
+            self.unbooked.drain(..self.unbooked.len().saturating_sub(UNBOOKED_MAX));
+        }
         let (outcome, completed) = if is_refused { (Outcome::Refused, completed) } else { (Outcome::Unknown, NEVER) };
         let listed = self.note((client, invoked, completed), of.charges, append(outcome));
         let is_card = ask.path == "/api/card";
