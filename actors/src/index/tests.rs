@@ -181,7 +181,8 @@ impl Script {
 
     fn check(&self, index: &Index) -> Result<(), TestCaseError> {
         let merchants = [1, 2].map(|group| LedgerId::Merchant(GroupNumber(group)));
-        let mut sets: Vec<(Vec<IndexKey>, Vec<IndexKey>)> = self.lists.keys().map(|key| (vec![*key], vec![])).collect();
+        let lists = self.lists.keys().filter(|key| !key.is_of_record());
+        let mut sets: Vec<(Vec<IndexKey>, Vec<IndexKey>)> = lists.map(|key| (vec![*key], vec![])).collect();
         for group in [1, 2].map(GroupNumber) {
             for number in [1, 2].map(RecipientNumber) {
                 let recipient = LedgerId::Recipient(group, number);
@@ -231,6 +232,11 @@ impl Script {
                 })
                 .collect();
             prop_assert_eq!(index.balances_before(group, &sequences).unwrap(), expected);
+        }
+        for key in self.records.iter().flat_map(|(_, record)| record.keys()) {
+            let mut expected: Vec<_> = self.lists[&IndexKey::key(key)].iter().copied().map(Sequence).collect();
+            expected.dedup();
+            prop_assert_eq!(index.with_key(key, Timestamp(i64::MIN)).unwrap(), expected);
         }
         for (ledger, changed) in &self.changed {
             for range in [0..u64::MAX, end / 3..end / 2] {
