@@ -438,7 +438,8 @@ impl IndexShared {
         (runs, memory)
     }
 
-    /// True where no run with a Record as late as `time` holds a key. A run that cannot be read may.
+    /// True where no run with a Record as late as `time` holds a key. A run that cannot be read
+    /// may.
     fn is_in_no_run(&self, key: IndexKey, time: Timestamp) -> bool {
         let runs = Arc::clone(&self.runs.read());
         let mut asked = runs.iter().filter(|run| run.cover.latest_ms >= time.0);
