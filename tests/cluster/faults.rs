@@ -121,7 +121,7 @@ async fn happens(fault: Fault, cluster: &Cluster, recorder: &Recorder, node: Nod
             cluster.addresses.remove(&node.server);
         }
         Fault::HandsOver => node.server.terminate(),
-        Fault::Paused => signal(node.server.id(), "STOP"),
+        Fault::Paused => stop_between_turns(node.server.id(), cluster.data.path()).await,
         Fault::Separated(traffic) => node.proxy.let_traffic(traffic),
         Fault::Disturbed(_) => {}
     }

@@ -113,6 +113,19 @@ async fn wait_until_stopped(process: u32) {
     }
 }
 
+/// Stops a process (SIGSTOP) that is in no turn at an institution of the sandbox. One that stood
+/// still with the lock of an institution's folder would keep the institution from all others, which
+/// nothing does to a real one.
+async fn stop_between_turns(process: u32, data: &Path) {
+    let folders = std::fs::read_dir(data.join("sandbox")).into_iter().flatten();
+    let files = folders.flat_map(|folder| std::fs::read_dir(folder.unwrap().path()).into_iter().flatten());
+    let locks = files.map(|file| file.unwrap().path()).filter(|path| path.to_string_lossy().ends_with("lock"));
+    let locks: Vec<_> = locks.map(|path| std::fs::File::open(path).unwrap()).collect();
+    tokio::task::block_in_place(|| locks.iter().for_each(|lock| lock.lock().unwrap()));
+    signal(process, "STOP");
+    wait_until_stopped(process).await;
+}
+
 fn signal(process: u32, signal: &str) {
     let told = Command::new("kill").args([format!("-{signal}"), process.to_string()]).status().unwrap();
     assert!(told.success());

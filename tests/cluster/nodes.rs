@@ -20,7 +20,7 @@ const PARTITIONS: usize = 16;
 
 /// Nodes of one database, each at an address of its own that it keeps when it starts again.
 pub(crate) struct Nodes<'a> {
-    folder: &'a Path,
+    pub(crate) folder: &'a Path,
     address: &'a str,
     pub(crate) places: Vec<Place>,
     pub(crate) servers: Vec<Option<Server>>,

@@ -129,7 +129,7 @@ impl<'a> Over<'a> {
                 self.start_again(victim).await;
             }
             NodeFault::Paused => {
-                signal(node.id(), "STOP");
+                stop_between_turns(node.id(), self.nodes.folder).await;
                 self.must_end(recorder, victim, |_, node| signal(node.id(), "CONT")).await;
             }
             NodeFault::Separated(traffic) => {
