@@ -403,6 +403,11 @@ async fn crawl(caller: &Caller<'_>, cookie: &str) -> BTreeSet<String> {
             continue;
         }
         caller.send(Method::GET, &path, &[("cookie", cookie)], "").await;
+        // A busy machine reads the books for longer than a page waits.
+        while caller.last_status() == 202 {
+            tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+            caller.send(Method::GET, &path, &[("cookie", cookie)], "").await;
+        }
         match caller.last_status() {
             200 => visited.insert(template, count + 1),
             // In the scope of one merchant, some pages lead to those of the merchant.
