@@ -352,11 +352,10 @@ async fn tell(world: &World, machine: &str, command: &str, thing: &Thing<'_>) ->
 /// 3.2.failed, 3.4.draft, 3.4.pending, 3.4.active, 3.4.rejected, 3.5.requested, 3.5.approved,
 /// 3.5.rejected, 3.5.one-pending, 3.6.requested, 3.6.approved, 3.6.rejected, 3.7.created,
 /// 3.7.disabled, 8.pending-withdrawals.
-///
-/// Each cell has a server of its own. Nodes are shared by the cells of a machine, each of which has
-/// a merchant of its own, so that they are at both.
 #[tokio::test]
 async fn every_state_answers_every_command_as_documented() {
+    // Each cell has a server of its own. Nodes are shared by the cells of a machine, each of which
+    // has a merchant of its own, so that they are at both.
     for machine in machines() {
         let mut nodes = None;
         for (place, state) in machine.states.iter().enumerate() {
