@@ -404,7 +404,10 @@ async fn crawl(caller: &Caller<'_>, cookie: &str) -> BTreeSet<String> {
         }
         caller.send(Method::GET, &path, &[("cookie", cookie)], "").await;
         // A busy machine reads the books for longer than a page waits.
-        while caller.last_status() == 202 {
+        for _ in 0..600 {
+            if caller.last_status() != 202 {
+                break;
+            }
             tokio::time::sleep(std::time::Duration::from_millis(100)).await;
             caller.send(Method::GET, &path, &[("cookie", cookie)], "").await;
         }
