@@ -114,11 +114,16 @@ impl<'a> Nodes<'a> {
         }
     }
 
-    pub(crate) async fn stop(mut self) {
-        for server in self.servers.iter_mut().filter_map(Option::take) {
-            server.stop().unwrap();
-        }
-        let said = must_verify(self.address);
+    /// Ends all that run, in good order.
+    pub(crate) fn end(self) {
+        self.servers.into_iter().flatten().for_each(|server| server.stop().unwrap());
+    }
+
+    /// Ends all that run; the books must be whole.
+    pub(crate) async fn stop(self) {
+        let address = self.address;
+        self.end();
+        let said = must_verify(address);
         assert!(said.contains("each equal to a replay"), "{said}");
     }
 }

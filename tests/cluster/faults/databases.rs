@@ -1,23 +1,17 @@
-//! The database fails under two processes: killed, paused and promoted servers, with a synchronous
-//! standby.
+//! The database fails, with a synchronous standby: servers are killed, paused and promoted. Each
+//! happens to processes of which one serves, and to three nodes that all serve.
 
+use super::nodes::{MERCHANTS_OF_NODES, NODES};
 use super::*;
+use crate::nodes::Nodes;
 
-/// A primary with a synchronous standby, and two processes of which one waits.
+/// A primary with a synchronous standby.
 struct Pair {
     primary: PostgresServer,
     standby: PostgresServer,
     /// The standby of the standby, once it was promoted.
     third: Option<PostgresServer>,
-    data: tempfile::TempDir,
     database: String,
-    addresses: Addresses,
-}
-
-/// The process that serves, or did, and the one that waits.
-struct Processes {
-    first: Server,
-    second: tokio::task::JoinHandle<Server>,
 }
 
 impl Pair {
@@ -27,24 +21,7 @@ impl Pair {
         primary.set(&["synchronous_standby_names = 'second'"]);
         primary.reload();
         let database = primary.database().rsplit('/').next().unwrap().to_owned();
-        let (data, addresses) = (tempfile::tempdir().unwrap(), Addresses::default());
-        Some(Self { primary, standby, third: None, data, database, addresses })
-    }
-
-    /// Starts two processes, of which the first one serves.
-    async fn processes(&self) -> Processes {
-        let first = Self::process(self.data.path(), &self.address(), &self.addresses).await;
-        let (data, address, addresses) = (self.data.path().to_owned(), self.address(), self.addresses.clone());
-        let second = tokio::spawn(async move { Self::process(&data, &address, &addresses).await });
-        tokio::time::sleep(Duration::from_millis(500)).await;
-        Processes { first, second }
-    }
-
-    async fn process(data: &Path, address: &str, addresses: &Addresses) -> Server {
-        let launch = on(data, address).with("CENTAVO_POSTGRES_STANDBY", "on").with_patience(WAIT_MAX);
-        let server = Server::start(&launch).await.unwrap();
-        addresses.add(&server);
-        server
+        Some(Self { primary, standby, third: None, database })
     }
 
     fn address(&self) -> String {
@@ -67,30 +44,184 @@ impl Pair {
     }
 }
 
-/// The process that serves in the end, and the one that waits, if there still is one.
-struct Serving {
-    server: Server,
+/// Who serves over a pair.
+#[derive(Clone, Copy, Debug)]
+enum Who {
+    /// One process at a time; another one waits for its end.
+    One,
+    ThreeNodes,
+}
+
+/// Processes over a pair, and what clients know of them.
+struct Processes<'a> {
+    addresses: Addresses,
+    running: Running<'a>,
+}
+
+enum Running<'a> {
+    One(Successors<'a>),
+    Nodes(Nodes<'a>),
+}
+
+/// The process that serves, or did, and the one that waits.
+struct Successors<'a> {
+    folder: &'a Path,
+    address: &'a str,
+    serving: Option<Server>,
     waiting: Option<tokio::task::JoinHandle<Server>>,
 }
 
-impl Processes {
+impl<'a> Successors<'a> {
+    async fn process(&self, addresses: &Addresses) -> tokio::task::JoinHandle<Server> {
+        let (folder, address, addresses) = (self.folder.to_owned(), self.address.to_owned(), addresses.clone());
+        tokio::spawn(async move {
+            let launch = on(&folder, &address).with("CENTAVO_POSTGRES_STANDBY", "on").with_patience(WAIT_MAX);
+            let server = Server::start(&launch).await.unwrap();
+            addresses.add(&server);
+            server
+        })
+    }
+
+    /// Starts both, of which the first one serves.
+    async fn start(&mut self, addresses: &Addresses) {
+        self.serving = Some(self.process(addresses).await.await.unwrap());
+        self.waiting = Some(self.process(addresses).await);
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    }
+
     /// Waits until one of the two serves. The other one has ended, or waits.
-    async fn serving(self, addresses: &Addresses) -> Serving {
+    async fn serve(&mut self, addresses: &Addresses) {
         // Until then the first one may answer from before.
         tokio::time::sleep(Duration::from_secs(TAKEOVER_SECONDS)).await;
+        if self.serving.is_none() && self.waiting.is_none() {
+            return self.start(addresses).await;
+        }
         let deadline = Instant::now() + 2 * PATIENCE;
         loop {
-            if self.second.is_finished() {
-                addresses.remove(&self.first);
-                return Serving { server: self.second.await.unwrap(), waiting: None };
+            if let Some(waiting) = self.waiting.take_if(|waiting| waiting.is_finished()) {
+                self.serving.iter().for_each(|former| addresses.remove(former));
+                self.serving = Some(waiting.await.unwrap());
+                return;
             }
-            let ready = client().get(format!("{}/readyz", self.first.operations)).send().await;
-            if ready.is_ok_and(|answer| answer.status() == 200) {
-                return Serving { server: self.first, waiting: Some(self.second) };
+            if let Some(serving) = &self.serving {
+                let ready = client().get(format!("{}/readyz", serving.operations)).send().await;
+                if ready.is_ok_and(|answer| answer.status() == 200) {
+                    return;
+                }
             }
-            assert!(Instant::now() < deadline, "nobody serves: {}", self.first.said());
+            let said = || self.serving.as_ref().map(Server::said);
+            assert!(Instant::now() < deadline, "nobody serves: {:?}", said());
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
+    }
+}
+
+impl<'a> Processes<'a> {
+    async fn start(who: Who, folder: &'a Path, address: &'a str) -> Self {
+        let addresses = Addresses::default();
+        let running = match who {
+            Who::One => {
+                let mut successors = Successors { folder, address, serving: None, waiting: None };
+                successors.start(&addresses).await;
+                Running::One(successors)
+            }
+            Who::ThreeNodes => {
+                let mut nodes = Nodes::of(folder, address, NODES);
+                nodes.places.iter_mut().for_each(|place| {
+                    place.environment.push(("CENTAVO_POSTGRES_STANDBY", "on".to_owned()));
+                });
+                let nodes = nodes.started().await;
+                nodes.running().into_iter().for_each(|node| addresses.add(node));
+                Running::Nodes(nodes)
+            }
+        };
+        Self { addresses, running }
+    }
+
+    /// Those that clients may ask.
+    fn serving(&self) -> Vec<&Server> {
+        match &self.running {
+            Running::One(successors) => successors.serving.iter().collect(),
+            Running::Nodes(nodes) => nodes.running(),
+        }
+    }
+
+    /// Merchants of a history.
+    fn merchants(&self) -> usize {
+        match self.running {
+            Running::One(_) => MERCHANTS,
+            Running::Nodes(_) => MERCHANTS_OF_NODES,
+        }
+    }
+
+    /// Kills those that serve, at most so many of them.
+    fn kill(&mut self, most: usize) {
+        let places = match &mut self.running {
+            Running::One(successors) => std::slice::from_mut(&mut successors.serving),
+            Running::Nodes(nodes) => &mut nodes.servers[..],
+        };
+        for killed in places.iter_mut().take(most).filter_map(Option::take) {
+            killed.kill();
+            killed.wait();
+            self.addresses.remove(&killed);
+        }
+    }
+
+    /// Waits until all merchants are served. Nodes that were killed, or ended since another one took
+    /// their partitions, start again.
+    async fn serve(&mut self) {
+        match &mut self.running {
+            Running::One(successors) => successors.serve(&self.addresses).await,
+            Running::Nodes(nodes) => {
+                // Until then those that will end may answer from before.
+                tokio::time::sleep(Duration::from_secs(TAKEOVER_SECONDS)).await;
+                start_again(nodes, &self.addresses).await;
+            }
+        }
+    }
+
+    async fn stop(self) {
+        match self.running {
+            Running::One(Successors { serving, waiting, .. }) => {
+                serving.into_iter().for_each(|server| server.stop().unwrap());
+                if let Some(waiting) = waiting {
+                    // It is its turn.
+                    waiting.await.unwrap().stop().unwrap();
+                }
+            }
+            Running::Nodes(nodes) => nodes.end(),
+        }
+    }
+}
+
+/// Starts nodes again that have ended, until all partitions are served.
+async fn start_again(nodes: &mut Nodes<'_>, addresses: &Addresses) {
+    let begun = Instant::now();
+    loop {
+        for place in 0..nodes.servers.len() {
+            let ended = nodes.servers[place].as_ref().map(|node| node.ended_within(Duration::ZERO));
+            match ended {
+                Some(None) => continue,
+                Some(Some(ended)) => {
+                    assert_eq!(ended.status.unwrap().code(), Some(75), "{}", ended.said);
+                    addresses.remove(nodes.node(place));
+                }
+                None => {}
+            }
+            nodes.restart(place).await;
+            addresses.add(nodes.node(place));
+        }
+        tokio::select! {
+            _ = nodes.settled() => return,
+            () = any_has_ended(nodes) => {}
+        }
+        assert!(begun.elapsed() < 2 * PATIENCE, "nodes end again and again");
+    }
+}
+
+async fn any_has_ended(nodes: &Nodes<'_>) {
+    while nodes.running().iter().all(|node| node.ended_within(Duration::ZERO).is_none()) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
     }
 }
 
@@ -98,75 +229,69 @@ impl Processes {
 /// that of the database in which the books must be whole at the end.
 async fn is_linearizable(
     name: &str,
-    mut pair: Pair,
-    happens: impl AsyncFnOnce(&mut Pair, &Recorder, Processes) -> Serving,
+    who: Who,
+    happens: impl AsyncFnOnce(&mut Pair, &Recorder, &mut Processes<'_>),
     address: impl Fn(&Pair) -> String,
 ) {
     let _turn = TURN.lock().await;
-    let processes = pair.processes().await;
-    let recorder = Recorder::open(&processes.first, &pair.addresses, MERCHANTS).await.unwrap();
+    let Some(mut pair) = Pair::start() else { return };
+    let (folder, both) = (tempfile::tempdir().unwrap(), pair.address());
+    let mut processes = Processes::start(who, folder.path(), &both).await;
+    let recorder = Recorder::open_at(&processes.serving(), &processes.addresses, processes.merchants()).await.unwrap();
     let during = async {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        let serving = happens(&mut pair, &recorder, processes).await;
+        happens(&mut pair, &recorder, &mut processes).await;
         recorder.must_go_on().await;
-        serving
     };
-    let Serving { server, waiting } = recorder.during(WRITERS, READERS, during).await;
-    let judged = recorder.settle_and_judge(&server, name).await;
+    recorder.during(WRITERS, READERS, during).await;
+    let name = format!("{name}-{who:?}");
+    let told = *processes.serving().last().unwrap();
+    let judged = recorder.settle_and_judge(told, &name).await;
     let judged = judged.unwrap_or_else(|faults| panic!("{name}: {faults}"));
     assert!(samples_are_accepted(&recorder.history()), "the second judge finds what the first one does not");
-    must_balance(&server).await.unwrap();
-    server.stop().unwrap();
-    if let Some(waiting) = waiting {
-        // It is its turn.
-        waiting.await.unwrap().stop().unwrap();
-    }
-    assert_eq!(captures(pair.data.path()), recorder.sales(), "what the acquirer captured is what was sold");
+    must_balance(told).await.unwrap();
+    processes.stop().await;
+    assert_eq!(captures(folder.path()), recorder.sales(), "what the acquirer captured is what was sold");
     must_verify(&address(&pair));
     println!("{name}: {judged}; first answers after {:?}", recorder.first_answers());
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_history_over_a_primary_that_dies_is_linearizable() {
-    let Some(pair) = Pair::start() else { return };
-    let dies = async |pair: &mut Pair, recorder: &Recorder, processes: Processes| {
+/// Some of those that serve die with it.
+async fn primary_dies(who: Who, killed: usize) {
+    let dies = async |pair: &mut Pair, recorder: &Recorder, processes: &mut Processes<'_>| {
         tokio::task::block_in_place(|| {
             pair.primary.crash();
+            processes.kill(killed);
             recorder.mark();
             pair.promote();
         });
-        processes.serving(&pair.addresses).await
+        processes.serve().await;
     };
-    is_linearizable("primary-dies", pair, dies, Pair::address).await;
+    is_linearizable(&format!("primary-dies-with-{killed}"), who, dies, Pair::address).await;
 }
 
 /// The former primary takes writes again, which no standby of it confirms.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_history_over_a_primary_that_is_paused_and_replaced_is_linearizable() {
-    let Some(pair) = Pair::start() else { return };
-    let is_replaced = async |pair: &mut Pair, recorder: &Recorder, processes: Processes| {
+async fn primary_is_paused_and_replaced(who: Who) {
+    let is_replaced = async |pair: &mut Pair, recorder: &Recorder, processes: &mut Processes<'_>| {
         tokio::task::block_in_place(|| {
             Pair::pause(&pair.primary);
             recorder.mark();
             pair.promote();
         });
-        let serving = processes.serving(&pair.addresses).await;
+        processes.serve().await;
         tokio::time::sleep(Duration::from_secs(1)).await;
         recorder.mark();
         pair.primary.signal_all("CONT");
         tokio::time::sleep(Duration::from_secs(TAKEOVER_SECONDS)).await;
-        serving
     };
     let address = |pair: &Pair| pair.standby.address_of(&pair.database);
-    is_linearizable("primary-replaced", pair, is_replaced, address).await;
+    is_linearizable("primary-replaced", who, is_replaced, address).await;
 }
 
 /// A primary that restarts shows blocks that no standby has. What the processes told meanwhile must
 /// be in the standby all the same.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_history_over_a_primary_that_forgets_is_linearizable() {
-    let Some(pair) = Pair::start() else { return };
-    let forgets = async |pair: &mut Pair, recorder: &Recorder, processes: Processes| {
+async fn primary_forgets(who: Who) {
+    let forgets = async |pair: &mut Pair, recorder: &Recorder, processes: &mut Processes<'_>| {
         Pair::pause(&pair.standby);
         tokio::time::sleep(Duration::from_millis(700)).await;
         tokio::task::block_in_place(|| {
@@ -180,30 +305,75 @@ async fn a_history_over_a_primary_that_forgets_is_linearizable() {
             pair.standby.signal_all("CONT");
             pair.promote();
         });
-        processes.serving(&pair.addresses).await
+        processes.serve().await;
     };
-    is_linearizable("primary-forgets", pair, forgets, Pair::address).await;
+    is_linearizable("primary-forgets", who, forgets, Pair::address).await;
+}
+
+async fn everything_restarts(who: Who) {
+    let restarts = async |pair: &mut Pair, recorder: &Recorder, processes: &mut Processes<'_>| {
+        for _ in 0..2 {
+            tokio::task::block_in_place(|| {
+                pair.primary.crash();
+                pair.standby.crash();
+                processes.kill(usize::MAX);
+                recorder.mark();
+                pair.primary.go_on();
+                pair.standby.go_on();
+            });
+            processes.serve().await;
+            tokio::time::sleep(Duration::from_secs(1)).await;
+        }
+    };
+    is_linearizable("all-restart", who, restarts, Pair::address).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_history_over_a_primary_that_dies_is_linearizable() {
+    primary_dies(Who::One, 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_history_over_a_primary_that_dies_with_the_process_that_serves_is_linearizable() {
+    primary_dies(Who::One, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_history_over_a_primary_that_is_paused_and_replaced_is_linearizable() {
+    primary_is_paused_and_replaced(Who::One).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_history_over_a_primary_that_forgets_is_linearizable() {
+    primary_forgets(Who::One).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_history_over_a_restart_of_everything_is_linearizable() {
-    let Some(pair) = Pair::start() else { return };
-    let restarts = async |pair: &mut Pair, recorder: &Recorder, processes: Processes| {
-        let restart = |server: &Server| {
-            pair.primary.crash();
-            pair.standby.crash();
-            server.kill();
-            server.wait();
-            recorder.mark();
-            pair.addresses.remove(server);
-            pair.primary.go_on();
-            pair.standby.go_on();
-        };
-        tokio::task::block_in_place(|| restart(&processes.first));
-        let second = processes.second.await.unwrap();
-        tokio::time::sleep(Duration::from_secs(1)).await;
-        tokio::task::block_in_place(|| restart(&second));
-        pair.processes().await.serving(&pair.addresses).await
-    };
-    is_linearizable("all-restart", pair, restarts, Pair::address).await;
+    everything_restarts(Who::One).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_history_of_nodes_over_a_primary_that_dies_is_linearizable() {
+    primary_dies(Who::ThreeNodes, 0).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_history_of_nodes_over_a_primary_that_dies_with_one_of_them_is_linearizable() {
+    primary_dies(Who::ThreeNodes, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_history_of_nodes_over_a_primary_that_is_paused_and_replaced_is_linearizable() {
+    primary_is_paused_and_replaced(Who::ThreeNodes).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_history_of_nodes_over_a_primary_that_forgets_is_linearizable() {
+    primary_forgets(Who::ThreeNodes).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_history_of_nodes_over_a_restart_of_everything_is_linearizable() {
+    everything_restarts(Who::ThreeNodes).await;
 }

@@ -4,8 +4,8 @@
 use super::*;
 use crate::nodes::{Nodes, cluster};
 
-const NODES: usize = 3;
-const MERCHANTS_OF_NODES: usize = 8;
+pub(super) const NODES: usize = 3;
+pub(super) const MERCHANTS_OF_NODES: usize = 8;
 
 /// How long the ways between nodes are disturbed: longer than clients wait at a door.
 const DISTURBED: Duration = Duration::from_millis(1_500);
