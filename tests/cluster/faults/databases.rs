@@ -291,23 +291,43 @@ async fn primary_is_paused_and_replaced(who: Who) {
 /// A primary that restarts shows blocks that no standby has. What the processes told meanwhile must
 /// be in the standby all the same.
 async fn primary_forgets(who: Who) {
-    let forgets = async |pair: &mut Pair, recorder: &Recorder, processes: &mut Processes<'_>| {
+    let restarts = |pair: &Pair| {
         Pair::pause(&pair.standby);
-        tokio::time::sleep(Duration::from_millis(700)).await;
-        tokio::task::block_in_place(|| {
-            pair.primary.crash();
-            pair.primary.go_on();
-        });
+        std::thread::sleep(Duration::from_millis(700));
+        pair.primary.crash();
+        pair.primary.go_on();
+    };
+    standby_lacks(who, "primary-forgets", restarts, |standby| standby.signal_all("CONT")).await;
+}
+
+/// A commit that waits for the standby is cancelled, and answered as done, with a warning.
+async fn commits_are_cancelled(who: Who) {
+    let cancels = |pair: &Pair| {
+        pair.standby.crash();
+        for _ in 0..20 {
+            let waiting = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
+            pair.primary.run_in(&pair.database, waiting);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    };
+    standby_lacks(who, "commits-cancelled", cancels, PostgresServer::go_on).await;
+}
+
+/// The standby is away, the primary has blocks that it lacks and dies, the standby comes back and is
+/// promoted.
+async fn standby_lacks(who: Who, name: &str, blocks: fn(&Pair), comes_back: fn(&PostgresServer)) {
+    let forgets = async |pair: &mut Pair, recorder: &Recorder, processes: &mut Processes<'_>| {
+        tokio::task::block_in_place(|| blocks(pair));
         tokio::time::sleep(Duration::from_secs(TAKEOVER_SECONDS + 1)).await;
         tokio::task::block_in_place(|| {
             pair.primary.crash();
             recorder.mark();
-            pair.standby.signal_all("CONT");
+            comes_back(&pair.standby);
             pair.promote();
         });
         processes.serve().await;
     };
-    is_linearizable("primary-forgets", who, forgets, Pair::address).await;
+    is_linearizable(name, who, forgets, Pair::address).await;
 }
 
 async fn everything_restarts(who: Who) {
@@ -349,6 +369,11 @@ async fn a_history_over_a_primary_that_forgets_is_linearizable() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_history_over_commits_that_were_cancelled_and_forgotten_is_linearizable() {
+    commits_are_cancelled(Who::One).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_history_over_a_restart_of_everything_is_linearizable() {
     everything_restarts(Who::One).await;
 }
@@ -371,6 +396,11 @@ async fn a_history_of_nodes_over_a_primary_that_is_paused_and_replaced_is_linear
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_history_of_nodes_over_a_primary_that_forgets_is_linearizable() {
     primary_forgets(Who::ThreeNodes).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_history_of_nodes_over_commits_that_were_cancelled_and_forgotten_is_linearizable() {
+    commits_are_cancelled(Who::ThreeNodes).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
