@@ -91,10 +91,13 @@ impl<'a> Nodes<'a> {
         let settled_after = Duration::from_secs(self.takeover_seconds) * 5 / 8;
         // A busy node may miss an answer: what it saw last counts.
         let mut seen: (Vec<Option<Value>>, Instant) = (vec![None; running.len()], begun);
+        // One that starts again has another name at the same address.
+        let mut names = vec![None; running.len()];
         loop {
             let pictures = join_all(running.iter().map(|node| cluster(node))).await;
             for (place, picture) in pictures.iter().enumerate().filter(|(_, picture)| is_picture(picture)) {
                 let owners = picture.as_ref().and_then(owners);
+                names[place] = picture.as_ref().and_then(own_name);
                 if seen.0[place] != owners {
                     seen.0[place] = owners;
                     seen.1 = Instant::now();
@@ -104,7 +107,7 @@ impl<'a> Nodes<'a> {
             if is_one
                 && seen.1.elapsed() > settled_after
                 && let Some(picture) = pictures.iter().find(|picture| is_picture(picture))
-                && let Some(held) = picture.as_ref().and_then(|picture| held(picture, running.len()))
+                && let Some(held) = picture.as_ref().and_then(|picture| held(picture, &names))
             {
                 return held;
             }
@@ -152,13 +155,19 @@ fn owners(picture: &Value) -> Option<Value> {
     owners.iter().all(Value::is_string).then_some(Value::from(owners))
 }
 
-/// How many partitions each node has; none while some have no owner, or there are other nodes.
-fn held(picture: &Value, nodes: usize) -> Option<BTreeMap<String, u64>> {
-    let owned = picture["partitions"].as_array()?.iter().filter(|partition| partition["owner"].is_string()).count();
+/// The name of the node that gave the picture.
+fn own_name(picture: &Value) -> Option<String> {
+    let own = picture["nodes"].as_array()?.iter().find(|node| node["this"] == true)?;
+    Some(own["node"].as_str()?.to_owned())
+}
+
+/// How many partitions each node has; none while nodes of other names have some, or nobody.
+fn held(picture: &Value, names: &[Option<String>]) -> Option<BTreeMap<String, u64>> {
+    let is_named = |node: &&Value| names.iter().any(|name| name.as_deref() == node["node"].as_str());
     let of = |node: &Value| Some((node["address"].as_str()?.to_owned(), node["partitions"].as_u64()?));
-    let held: BTreeMap<String, u64> =
-        picture["nodes"].as_array()?.iter().filter_map(of).filter(|(_, count)| *count > 0).collect();
-    (owned == PARTITIONS && held.len() == nodes).then_some(held)
+    let held: BTreeMap<String, u64> = picture["nodes"].as_array()?.iter().filter(is_named).filter_map(of).collect();
+    let is_whole = held.values().sum::<u64>() == PARTITIONS as u64 && held.values().all(|count| *count > 0);
+    (is_whole && held.len() == names.len()).then_some(held)
 }
 
 /// A merchant for each node, opened there.
