@@ -26,7 +26,7 @@ rm -rf "$files" && mkdir -p "$files"
 
 # The C library is part of the program. The random bytes come from the kernel by name: a static program cannot look the
 # function up, and an image has no /dev.
-RUSTFLAGS="-C target-feature=+crt-static --cfg getrandom_backend=\"linux_getrandom\"" \
+RUSTFLAGS="${RUSTFLAGS:-} -C target-feature=+crt-static --cfg getrandom_backend=\"linux_getrandom\"" \
   cargo build --profile "$profile" --locked --target "$target" --bin centavo
 program=${CARGO_TARGET_DIR:-target}/$target/$profile/centavo
 
