@@ -61,7 +61,12 @@ pub fn run(args: GrowArgs) -> Result<(), GrowFailure> {
     let growing = grown.extents.growing();
     let last = growing.first.0 + (growing.count - 1);
     terminal::say(&format!("{place}: the store has {has} partitions now, of which {} are new.", grown.added));
-    terminal::say(&format!("  Accounts are opened in partitions {} to {last} from now on;", growing.first.0));
+    match growing.count {
+        1 => terminal::say(&format!(
+            "  Accounts are opened in partition {last} from now on, so one node gets all new ones;"
+        )),
+        _ => terminal::say(&format!("  Accounts are opened in partitions {} to {last} from now on;", growing.first.0)),
+    }
     terminal::say(&format!(
         "  those of the {} Records that are there stay where they are.",
         terminal::count(grown.records)

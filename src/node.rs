@@ -31,6 +31,8 @@ const WHILE_MOVING: Duration = Duration::from_millis(200);
 const LOOKS_EVERY_MAX: Duration = Duration::from_millis(500);
 /// How often the followed partitions are read when nobody asks.
 const FOLLOWED_EVERY: Duration = Duration::from_secs(5);
+/// How long a process that ended or died is shown.
+const SHOWN_FOR: Duration = Duration::from_secs(3_600);
 /// How long a node that ends waits until others have its partitions.
 const LEAVING_MAX: Duration = Duration::from_secs(60);
 
@@ -117,10 +119,10 @@ impl Node {
         }))
     }
 
-    /// All processes and partitions now, and how many commits of this one were fenced and of
-    /// unknown outcome. For a thread that may wait.
+    /// All processes of the last hour and all partitions now, and how many commits of this one were
+    /// fenced and of unknown outcome. For a thread that may wait.
     pub fn picture(&self) -> Result<(Picture, (u64, u64)), StoreError> {
-        let picture = self.store.picture()?.with_all(self.engine.extents().all());
+        let picture = self.store.picture_since(SHOWN_FOR)?.with_all(self.engine.extents().all());
         Ok((picture, self.store.commit_troubles()))
     }
 
@@ -197,10 +199,18 @@ impl Node {
         let mut moves = JoinSet::new();
         moves.spawn(follow_others(Arc::downgrade(&self.engine)));
         let mut is_warned = false;
+        let mut lone = None;
         loop {
             let wanted = match self.look().await {
                 Ok((wanted, namesake)) => {
                     self.warn_of(&namesake, &mut is_warned);
+                    let before = std::mem::replace(&mut lone, self.lone());
+                    if let Some(process) = lone.as_ref().filter(|_| before.is_none()) {
+                        tracing::warn!(
+                            process,
+                            "a process without CENTAVO_PEER_LISTEN has the merchants: this node waits until it ends"
+                        );
+                    }
                     wanted
                 }
                 Err(error) => {
@@ -327,6 +337,12 @@ impl Node {
     async fn leave(&self) -> Result<(), StoreError> {
         let store = Arc::clone(&self.store);
         spawn_blocking(move || store.leave()).await.expect("a store does not panic")
+    }
+
+    /// A process that is no node and has the merchants, as of its last look: no node serves until
+    /// it has ended.
+    pub fn lone(&self) -> Option<String> {
+        self.placement.lock().lone().map(str::to_owned)
     }
 
     /// How many partitions had no living owner at its last look.

@@ -79,7 +79,7 @@ pub enum PlaceFailure {
     /// The books were moved away before.
     #[error(
         "{place}: the books were moved from here to {to}. Move them on from there. If nothing was ever booked there, they \
-         may go back: centavo migrate --undo --from HERE"
+         may go back: centavo migrate --undo --from HERE (a database: --from-file FILE)"
     )]
     Moved {
         /// The place.

@@ -136,7 +136,10 @@ pub enum ServingFailure {
     #[error("a block could not be made durable; nothing of it was acknowledged. See the log, then start again.")]
     Journal,
     /// Another process has taken the store.
-    #[error("another process took the database over; start again to wait until that one ends.")]
+    #[error(
+        "another process has taken what this one served. Start again: a node joins the others, and any \
+         other process waits until that one ends."
+    )]
     Superseded,
     /// As a node it can't go on.
     #[error("{0}.")]
@@ -658,13 +661,16 @@ impl Running {
     /// Stops in order: hands its partitions over where there are other nodes, refuses new requests,
     /// answers those under way, puts the actors to sleep, and closes the data.
     pub async fn stop(self) {
-        if let Some((keeping, node)) = self.node {
+        if let Some((_, node)) = &self.node {
             node.drain().await;
-            keeping.abort();
         }
         let _nobody_listens = self.shutdown.send(true);
         for listener in self.listeners {
             let _ended = listener.await;
+        }
+        // Until then it sees who has taken its partitions: requests that came before go there.
+        if let Some((keeping, _)) = self.node {
+            keeping.abort();
         }
         let _ended = self.deliverer.await;
         self.schedule.abort();

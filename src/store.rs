@@ -38,8 +38,8 @@ pub struct StoreArgs {
 /// Flags of a database.
 #[derive(Debug, Default, ClapArgs)]
 pub struct DatabaseArgs {
-    /// Seconds without a sign of life after which another process takes the database over, the same
-    /// for all processes [default: 10].
+    /// Seconds without a sign of life after which another process takes the database over; of two
+    /// processes that differ the longer time counts [default: 10].
     #[arg(long, env = "CENTAVO_POSTGRES_TAKEOVER_SECONDS", value_name = "SECONDS",
           value_parser = clap::value_parser!(u16).range(1..=300))]
     pub postgres_takeover_seconds: Option<u16>,

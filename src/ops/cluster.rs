@@ -42,8 +42,8 @@ pub struct NodeView {
     about: String,
     /// It hands its partitions over, to end.
     leaving: bool,
-    /// How long ago it gave its last sign of life, milliseconds. One that is dead is shown until
-    /// others have its partitions.
+    /// How long ago it gave its last sign of life, milliseconds. One that ended or died is shown
+    /// for an hour, and as long as it has partitions.
     silent_ms: i64,
     /// How many partitions it has.
     partitions: usize,

@@ -47,6 +47,10 @@ pub fn readiness(app: &App) -> Result<(), Problem> {
         let detail = "The process hands its merchants over to others, and ends.";
         return Err(Problem::new(Code::Overloaded).retry_after(1).detail(detail));
     }
+    if let Some(process) = app.node.as_ref().and_then(|node| node.lone()) {
+        let detail = format!("{process} has the merchants, and is no node: this node waits until it ends.");
+        return Err(Problem::new(Code::StoreUnavailable).retry_after(1).detail(detail));
+    }
     if let Some(waiting) = app.engine.stalled() {
         let detail = format!("The store makes no progress ({:?}, {} s).", waiting.what, waiting.took.as_secs());
         return Err(Problem::new(Code::Overloaded).retry_after(1).detail(detail));

@@ -15,6 +15,7 @@ use super::{PATIENCE, TAKEOVER_SECONDS, free_address, must_verify, on, reckon, s
 
 mod deliveries;
 mod together;
+mod unlike;
 
 const PARTITIONS: usize = 16;
 
@@ -233,13 +234,37 @@ async fn three_nodes_divide_the_partitions_and_lose_nothing_when_one_dies() {
     merchants.iter().for_each(|merchant| println!("{}", merchant.summary()));
 }
 
+/// Asks for the balance again and again, until connections are refused. Gives what was answered
+/// otherwise than with it.
+async fn ask_to_the_end(public: String, api_key: String) -> Vec<String> {
+    // A connection that waits would be closed at the end, with a request in it.
+    let client = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).timeout(PATIENCE).build().unwrap();
+    let mut failures = Vec::new();
+    loop {
+        // One that was not accepted yet is reset.
+        let Ok(answer) = client.get(format!("{public}/api/balance")).bearer_auth(&api_key).send().await else { break };
+        if answer.status() != 200 {
+            failures.push(format!("{} {}", answer.status(), answer.text().await.unwrap_or_default()));
+        }
+    }
+    failures
+}
+
+/// Clients ask a node that lasts, and those that end, for merchants of each of its partitions.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nodes_end_and_start_again_and_no_request_fails() {
     let Some(database) = shared() else { return };
     let (address, folder) = (database.database(), tempfile::tempdir().unwrap());
     let mut nodes = Nodes::start(folder.path(), &address, 3).await;
     let mut merchants = merchants(&nodes).await;
+    let mut others = Vec::new();
+    for number in 0..2 * PARTITIONS {
+        others.push(Callers::open(nodes.node(number % 3)).await.unwrap());
+    }
     for place in [1, 2] {
+        let public = &nodes.node(place).public;
+        let asking = others.iter().map(|other| tokio::spawn(ask_to_the_end(public.clone(), other.api_key.clone())));
+        let asking: Vec<_> = asking.collect();
         let ending = nodes.servers[place].take().unwrap();
         let through = nodes.node(0);
         let handed_over = async {
@@ -259,6 +284,9 @@ async fn nodes_end_and_start_again_and_no_request_fails() {
         });
         join_all(&mut charging).await;
         drop(charging);
+        for failures in join_all(asking).await {
+            assert_eq!(failures.unwrap(), [] as [String; 0], "{}", through.said());
+        }
         for merchant in &merchants {
             assert!(merchant.unanswered() == 0, "{:#?} {}", merchant.failures(), through.said());
         }
@@ -313,6 +341,12 @@ async fn what_is_about_all_merchants_has_one_answer_at_every_node() {
         let (status, moved) = post(nodes.node(place), OPS_TOKEN, "/ops/sandbox/clock", &body).await;
         assert_eq!(status, 200, "{moved}");
     }
+    for place in [1, 2, 0, 2, 1, 0] {
+        Callers::open(nodes.node(place)).await.unwrap();
+    }
+    let opened = get(nodes.node(0), "/ops/merchants?per_page=5").await;
+    let opened = opened["items"].as_array().unwrap().iter().map(|merchant| merchant["created_at"].as_str().unwrap());
+    assert!(opened.clone().is_sorted_by(|newer, older| newer >= older), "{:?}", opened.collect::<Vec<_>>());
     let batches = get(nodes.node(0), "/ops/batches").await;
     assert!(batches["total"].as_u64() > Some(0), "{batches}");
     for (place, token, expected) in [(0, OPS_TOKEN, "pending"), (1, OTHER_TOKEN, "closed")] {

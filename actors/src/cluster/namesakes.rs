@@ -76,6 +76,7 @@ mod tests {
             is_leaving: *is_leaving,
             about: String::new(),
             silent_ms: *silent_ms,
+            takeover_ms: 0,
         };
         let picture = Picture { nodes: rows.iter().map(node).collect(), partitions: Vec::new() };
         match namesakes.look(&picture) {

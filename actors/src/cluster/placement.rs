@@ -1,7 +1,7 @@
 //! Placement of partitions on nodes: after each look at all of them, a node takes some partitions
 //! and hands over others. A machine without I/O.
 //!
-//! - **Live** is a node whose beat was seen to move, until it has stood still for the takeover time
+//! - **Live** is a node whose beat was seen to move, until it has stood still for its takeover time
 //!   between looks without gaps, in which this node's own beat moved. From then on it is *gone*.
 //!   A node that was just seen first is neither: nothing is handed to it, and nothing that should
 //!   be its is taken by others, until it has moved or is gone. Nobody waits for one whose last beat
@@ -78,6 +78,7 @@ pub struct PartitionOwner {
 ///     is_leaving: false,
 ///     about: String::new(),
 ///     silent_ms: 0,
+///     takeover_ms: 10_000,
 /// });
 /// let mut placement = Placement::new("one".into(), Duration::from_secs(10));
 /// let moves = placement.step(&picture, 0, true);
@@ -185,6 +186,14 @@ impl Placement {
         self.picture.partitions.len() - self.picture.partitions.iter().filter(is_served).count()
     }
 
+    /// A process that is no node and had a partition at the last look. While it lives, no node
+    /// takes anything.
+    pub fn lone(&self) -> Option<&str> {
+        let owners = self.picture.partitions.iter().filter_map(|seen| seen.owner.as_deref());
+        let is_lone = |owner: &&str| self.node(owner).is_some_and(|node| node.address.is_none());
+        owners.filter(|owner| *owner != self.me && !self.is_gone(owner)).find(is_lone)
+    }
+
     fn place(&mut self) {
         let candidates = self.picture.nodes.iter().filter(|node| self.is_candidate(node));
         let addresses: BTreeSet<&str> = candidates.filter_map(|node| node.address.as_deref()).collect();
@@ -212,12 +221,12 @@ impl Placement {
     fn is_candidate(&self, node: &NodeSeen) -> bool {
         let is_awaited = || {
             let silent_ms = node.address.as_ref().and_then(|address| self.silent.get(address));
-            silent_ms.zip(self.looked_ms).is_none_or(|(since_ms, now_ms)| now_ms - since_ms < self.takeover_ms)
+            silent_ms.zip(self.looked_ms).is_none_or(|(since_ms, now_ms)| now_ms - since_ms < node.takeover_ms)
         };
         let is_there = match self.life(&node.process) {
             _ if node.process == self.me => true,
             Life::Live => true,
-            Life::Unknown => node.silent_ms < self.takeover_ms && is_awaited(),
+            Life::Unknown => node.silent_ms < node.takeover_ms && is_awaited(),
             Life::Gone => false,
         };
         is_there && !node.is_leaving
@@ -252,11 +261,12 @@ impl Placement {
 
     /// Looks at the beats of all processes, also of an owner without a row of its own.
     fn look_at_beats(&mut self, now_ms: i64, is_proof: bool) {
-        let owners = self.picture.partitions.iter().filter_map(|seen| Some((seen.owner.clone()?, None)));
-        let beats = self.picture.nodes.iter().map(|node| (node.process.clone(), Some(node.beat)));
-        let found: BTreeMap<String, Option<i64>> = owners.chain(beats).collect();
+        let without = (None, self.takeover_ms);
+        let owners = self.picture.partitions.iter().filter_map(|seen| Some((seen.owner.clone()?, without)));
+        let beats = self.picture.nodes.iter().map(|node| (node.process.clone(), (Some(node.beat), node.takeover_ms)));
+        let found: BTreeMap<String, (Option<i64>, i64)> = owners.chain(beats).collect();
         self.seen.retain(|process, _| found.contains_key(process));
-        for (process, beat) in found {
+        for (process, (beat, takeover_ms)) in found {
             let Some(beats) = self.seen.get_mut(&process) else {
                 self.seen.insert(process, Beats { beat, since_ms: now_ms, life: Life::Unknown });
                 continue;
@@ -266,7 +276,7 @@ impl Placement {
                 *beats = Beats { beat, since_ms: now_ms, life };
             } else if !is_proof {
                 beats.since_ms = now_ms;
-            } else if now_ms - beats.since_ms >= self.takeover_ms {
+            } else if now_ms - beats.since_ms >= takeover_ms {
                 beats.life = Life::Gone;
             }
         }
@@ -357,7 +367,7 @@ mod tests {
 
     fn node(process: &str, address: Option<&str>, beat: i64) -> NodeSeen {
         let (process, address) = (process.to_owned(), address.map(str::to_owned));
-        NodeSeen { process, address, beat, is_leaving: false, about: String::new(), silent_ms: 0 }
+        NodeSeen { process, address, beat, is_leaving: false, about: String::new(), silent_ms: 0, takeover_ms: 10_000 }
     }
 
     fn seen(partition: Partition, owner: Option<&str>) -> PartitionSeen {
@@ -447,6 +457,39 @@ mod tests {
         }
         assert_eq!(look(10_000, 7, Some("other")), 2, "it is gone");
         assert_eq!(look(11_000, 8, Some("other")), 0, "it woke up");
+    }
+
+    #[test]
+    fn a_process_that_is_no_node_is_known_until_it_is_gone_or_has_nothing() {
+        let mut placement = Placement::new("me".into(), T);
+        let mut look = |now_ms: i64, owner: Option<&str>, address: Option<&str>| {
+            let nodes = vec![node("me", Some(HERE), now_ms), node("other", address, 7)];
+            placement.step(&Picture { nodes, partitions: vec![seen(Partition(0), owner)] }, now_ms, true);
+            placement.lone().map(str::to_owned)
+        };
+        assert_eq!(look(0, Some("other"), Some(THERE)), None, "a node");
+        assert_eq!(look(1_000, Some("other"), None).as_deref(), Some("other"));
+        assert_eq!(look(2_000, None, None), None, "it waits");
+        for now_ms in (3_000..10_000).step_by(1_000) {
+            assert_eq!(look(now_ms, Some("other"), None).as_deref(), Some("other"));
+        }
+        assert_eq!(look(10_000, Some("other"), None), None, "it is gone");
+    }
+
+    /// Processes that are set otherwise: nobody takes from one that counts on a longer time.
+    #[test]
+    fn an_owner_is_gone_after_its_own_takeover_time() {
+        let mine = partitions_of(HERE).next().unwrap();
+        let mut placement = Placement::new("me".into(), T);
+        let mut look = |now_ms: i64| {
+            let mut nodes = vec![node("me", Some(HERE), now_ms), node("other", Some(THERE), 7)];
+            nodes[1].takeover_ms = 30_000;
+            placement.step(&Picture { nodes, partitions: vec![seen(mine, Some("other"))] }, now_ms, true)
+        };
+        for now_ms in (0..30_000).step_by(1_000) {
+            assert_eq!(look(now_ms), [], "{now_ms}");
+        }
+        assert_eq!(look(30_000), [take(mine, Some(7))]);
     }
 
     #[test]

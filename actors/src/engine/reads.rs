@@ -4,6 +4,7 @@
 //! A list gives its Records one at a time, so that a page does not take the memory of all of them.
 
 use std::collections::BTreeMap;
+use std::collections::BinaryHeap;
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;
@@ -164,15 +165,27 @@ impl Engine {
 
     /// Groups from the newest one on, `most` after `skip`, and how many there are in all.
     pub fn newest_groups(&self, skip: usize, most: usize) -> (usize, Vec<GroupNumber>) {
-        let (mut total, mut newest) = (0, Vec::new());
+        let (mut total, mut lists) = (0, Vec::new());
         for shard in self.shards.all() {
             // Those passed over may all be in one shard.
             let (count, groups) = shard.read_model().newest_groups(0, skip.saturating_add(most));
             total += count;
-            newest.extend(groups);
+            lists.push(groups.into_iter());
         }
-        newest.sort_unstable_by(|one, other| other.cmp(one));
-        (total, newest.into_iter().skip(skip).take(most).collect())
+        // Groups are numbered in the order of their opening within a partition alone.
+        let is_one = lists.len() == 1;
+        let mut next = |place: usize| {
+            let group = lists[place].next()?;
+            let opened_at = if is_one { None } else { self.glance(group, |row| row.created_at) };
+            Some((opened_at, group, place))
+        };
+        let mut heads: BinaryHeap<_> = (0..self.shards.all().len()).filter_map(&mut next).collect();
+        let newest = std::iter::from_fn(|| {
+            let (_, group, place) = heads.pop()?;
+            heads.extend(next(place));
+            Some(group)
+        });
+        (total, newest.skip(skip).take(most).collect())
     }
 
     /// A recipient's name, folded for search.

@@ -447,6 +447,7 @@ impl World {
                 is_leaving,
                 about: String::new(),
                 silent_ms: self.now - one.landed,
+                takeover_ms: TAKEOVER,
             })
         });
         let partitions = self.rows.iter().enumerate().map(|(number, row)| {

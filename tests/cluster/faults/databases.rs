@@ -167,8 +167,8 @@ impl<'a> Processes<'a> {
         }
     }
 
-    /// Waits until all merchants are served. Nodes that were killed, or ended since another one took
-    /// their partitions, start again.
+    /// Waits until all merchants are served. Nodes that were killed, or ended since another one
+    /// took their partitions, start again.
     async fn serve(&mut self) {
         match &mut self.running {
             Running::One(successors) => successors.serve(&self.addresses).await,

@@ -6,7 +6,8 @@
 //! - The owner answers from memory while its last successful beat was *sent* less than nine tenths
 //!   of the takeover time ago.
 //! - Another process takes the partition when the owner's beat has stood still for the takeover
-//!   time, on its own clock, during which its own beats succeeded.
+//!   time, on its own clock, during which its own beats succeeded. The row of the owner tells the
+//!   time that the owner counts on; of two that differ, the longer one counts.
 //!
 //! The second time begins after the first one did, and is longer. So whoever takes a partition
 //! knows that the former owner gives no answer any more. That the former owner *writes* nothing
@@ -65,6 +66,7 @@ pub(super) struct Lease {
     about: String,
     address: Option<String>,
     takeover: Duration,
+    takeover_ms: i64,
     demands: PostgresDemands,
     /// When the last successful beat was sent.
     sent_ms: AtomicI64,
@@ -87,8 +89,8 @@ struct Tenures {
     asking: BTreeSet<Partition>,
 }
 
-const BEAT: &str = "WITH beaten AS (INSERT INTO node (id, beat, about, beaten_at, address, leaving)
-        VALUES ($1, 1, $2, now(), $3, $4)
+const BEAT: &str = "WITH beaten AS (INSERT INTO node (id, beat, about, beaten_at, address, leaving, takeover_ms)
+        VALUES ($1, 1, $2, now(), $3, $4, $5)
         ON CONFLICT (id) DO UPDATE SET beat = node.beat + 1, beaten_at = now(), address = EXCLUDED.address,
             leaving = EXCLUDED.leaving)
     SELECT current_setting('fsync'), current_setting('full_page_writes'), current_setting('synchronous_standby_names')";
@@ -106,6 +108,7 @@ impl Lease {
             about: options.about.clone(),
             address: options.node.clone(),
             takeover: options.takeover,
+            takeover_ms: i64::try_from(options.takeover.as_millis()).unwrap_or(i64::MAX),
             demands: options.demands,
             sent_ms: AtomicI64::new(NEVER_MS),
             ahead_ms: AtomicI64::new(0),
@@ -126,9 +129,16 @@ impl Lease {
         self.address.is_some()
     }
 
-    /// How long a beat stands still until its process is taken to be gone.
-    pub(super) fn takeover(&self) -> Duration {
-        self.takeover
+    /// What may keep a beat from an answer although the database runs.
+    pub(super) fn hint(&self) -> Option<&'static str> {
+        self.demands
+            .standby
+            .then_some("commits wait for the synchronous standby: is it connected (pg_stat_replication)?")
+    }
+
+    /// How long a beat stands still at least until its process is taken to be gone, milliseconds.
+    pub(super) fn takeover_ms(&self) -> i64 {
+        self.takeover_ms
     }
 
     /// Time between two beats.
@@ -138,7 +148,7 @@ impl Lease {
 
     /// Whether the last successful beat is so fresh that nobody can have taken the partition.
     pub(super) fn is_current(&self) -> bool {
-        let lasts_ms = i64::try_from(self.takeover.as_millis() * 9 / 10).unwrap_or(i64::MAX);
+        let lasts_ms = self.takeover_ms / 10 * 9;
         !self.is_superseded() && now_ms() - self.sent_ms.load(Ordering::Acquire) < lasts_ms
     }
 
@@ -218,7 +228,8 @@ impl Lease {
         let address = self.address.as_ref().filter(|_| self.has_joined.load(Ordering::Acquire));
         let (settings, epochs, asked_ms, told_ms) = line
             .try_once(async |link| {
-                let settings = link.row(BEAT, &[&self.process, &self.about, &address, &is_leaving]).await?;
+                let settings =
+                    link.row(BEAT, &[&self.process, &self.about, &address, &is_leaving, &self.takeover_ms]).await?;
                 // The beat may wait for a standby, which tells nothing of the time; this only
                 // reads.
                 let asked_ms = wall_ms();
@@ -311,8 +322,8 @@ struct Seen {
     is_living: bool,
 }
 
-const OWNER: &str =
-    "SELECT p.epoch, p.owner, n.beat FROM partition p LEFT JOIN node n ON n.id = p.owner WHERE p.id = $1";
+const OWNER: &str = "SELECT p.epoch, p.owner, n.beat, n.takeover_ms
+    FROM partition p LEFT JOIN node n ON n.id = p.owner WHERE p.id = $1";
 
 impl OwnerWatch {
     /// The owner that is waited for.
@@ -340,9 +351,8 @@ impl OwnerWatch {
         let before_ms = now_ms();
         let id = i32::from(partition.0);
         let row = line.try_once(async |link: &Link| link.row(OWNER, &[&id]).await).await?;
-        let takeover_ms = i64::try_from(lease.takeover.as_millis()).unwrap_or(i64::MAX);
         // Time in which nobody looked, or this process could not write itself, proves nothing.
-        let is_gapless = before_ms - self.looked_ms < takeover_ms / 2 && lease.is_current();
+        let is_gapless = before_ms - self.looked_ms < lease.takeover_ms / 2 && lease.is_current();
         self.looked_ms = now_ms();
         self.gone = None;
         let Some(row) = row else { return Ok(Some(Epoch::NONE)) };
@@ -356,7 +366,8 @@ impl OwnerWatch {
         let beat: Option<i64> = row.get(2);
         match &self.seen {
             Some(seen) if is_gapless && (seen.epoch, &seen.owner, seen.beat) == (epoch, &owner, beat) => {
-                let is_gone = before_ms - seen.since_ms >= takeover_ms;
+                let is_gone = before_ms - seen.since_ms
+                    >= row.get::<_, Option<i64>>(3).unwrap_or_default().max(lease.takeover_ms);
                 self.gone = beat.filter(|_| is_gone);
                 Ok(is_gone.then_some(epoch))
             }

@@ -282,7 +282,8 @@ impl StoreParts {
         let beat = move || {
             while stopped.recv_timeout(parts.lease.pace()) == Err(mpsc::RecvTimeoutError::Timeout) {
                 if let Err(error) = parts.wait(parts.lease.beat(&parts.beats)) {
-                    tracing::warn!(%error, "a beat failed: without one this process soon answers nothing");
+                    let hint = parts.lease.hint();
+                    tracing::warn!(%error, hint, "a beat failed: without one this process soon answers nothing");
                 }
             }
         };

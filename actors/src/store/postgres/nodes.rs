@@ -1,5 +1,7 @@
 //! Nodes: the processes of a database and what they have, as seen at once.
 
+use std::time::Duration;
+
 use super::commit;
 use super::{PostgresStore, StoreParts};
 use crate::store::{Epoch, Partition, Sequence, StoreError, Tenure};
@@ -7,7 +9,7 @@ use crate::store::{Epoch, Partition, Sequence, StoreError, Tenure};
 /// The processes and partitions of a database at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Picture {
-    /// Processes that gave a sign of life within one and a half takeover times or own a partition.
+    /// Processes that own a partition, or gave a sign of life lately.
     pub nodes: Vec<NodeSeen>,
     /// Partitions that were ever taken, in their order ([`Picture::with_all`]).
     pub partitions: Vec<PartitionSeen>,
@@ -41,6 +43,9 @@ pub struct NodeSeen {
     pub is_leaving: bool,
     /// Its release and machine.
     pub about: String,
+    /// It is gone when it was silent for so long, milliseconds: its takeover time, or that of the
+    /// process that looks, if that one is longer.
+    pub takeover_ms: i64,
     /// How long ago it gave its last sign of life, milliseconds, by the clock of the database.
     pub silent_ms: i64,
 }
@@ -58,25 +63,35 @@ pub struct PartitionSeen {
     pub next: Sequence,
 }
 
-/// Processes and partitions in one statement, so that they belong together.
+/// Processes and partitions in one statement, so that they belong together. `$1` is the least
+/// takeover time, milliseconds, `$2` for how many seconds all processes are remembered.
 pub(super) const PICTURE: &str = "
     SELECT NULL::int, NULL::bigint, n.id, NULL::bigint, n.address, n.beat, n.leaving, n.about,
-        (extract(epoch FROM now() - n.beaten_at) * 1000)::bigint FROM node n
-        WHERE n.beaten_at > now() - make_interval(secs => $1) OR n.id IN (SELECT owner FROM partition)
+        (extract(epoch FROM now() - n.beaten_at) * 1000)::bigint,
+        greatest(n.takeover_ms, $1) FROM node n
+        WHERE n.beaten_at > now() - make_interval(secs => greatest(greatest(n.takeover_ms, $1)::float8 * 0.0015, $2))
+            OR n.id IN (SELECT owner FROM partition)
     UNION ALL
     SELECT p.id, p.epoch, p.owner,
-        (SELECT b.next FROM block b WHERE b.partition = p.id ORDER BY b.first DESC LIMIT 1), NULL, NULL, NULL, NULL, NULL
+        (SELECT b.next FROM block b WHERE b.partition = p.id ORDER BY b.first DESC LIMIT 1),
+        NULL, NULL, NULL, NULL, NULL, NULL
         FROM partition p
     ORDER BY 1, 3";
 
 impl PostgresStore {
-    /// What all processes have, in one round trip on the connection that beats. A partition that
-    /// this process gave up has no owner here; if the database does not know that yet, it learns it
-    /// now.
+    /// What all processes have that gave a sign of life within one and a half takeover times, in
+    /// one round trip on the connection that beats. A partition that this process gave up has no
+    /// owner here; if the database does not know that yet, it learns it now.
     pub fn picture(&self) -> Result<Picture, StoreError> {
+        self.picture_since(Duration::ZERO)
+    }
+
+    /// The same, with all processes that gave a sign of life in this time.
+    pub fn picture_since(&self, remembered: Duration) -> Result<Picture, StoreError> {
         let parts = &self.parts;
-        let recent_seconds = parts.lease.takeover().as_secs_f64() * 1.5;
-        let rows = parts.wait(parts.beats.try_once(async |link| link.rows(PICTURE, &[&recent_seconds]).await))?;
+        let (takeover_ms, seconds) = (parts.lease.takeover_ms(), remembered.as_secs_f64());
+        let rows =
+            parts.wait(parts.beats.try_once(async |link| link.rows(PICTURE, &[&takeover_ms, &seconds]).await))?;
         let mut picture = Picture::default();
         for row in rows {
             match row.get::<_, Option<i32>>(0) {
@@ -93,6 +108,7 @@ impl PostgresStore {
                     is_leaving: row.get(6),
                     about: row.get(7),
                     silent_ms: row.get(8),
+                    takeover_ms: row.get(9),
                 }),
             }
         }

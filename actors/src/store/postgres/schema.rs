@@ -5,7 +5,7 @@ use super::link::{Line, Link, SCHEMA};
 use crate::store::StoreError;
 
 /// Statements that lead from one version to the next, from an empty schema on.
-const VERSIONS: [&str; 2] = [VERSION_1, VERSION_2];
+const VERSIONS: [&str; 3] = [VERSION_1, VERSION_2, VERSION_3];
 
 /// ```text
 /// common     values on which all users agree: sealed keys, stamps; first writer wins
@@ -39,6 +39,12 @@ const VERSION_1: &str = "
 /// for them; and whether it hands its partitions over to end.
 const VERSION_2: &str = "
     ALTER TABLE node ADD COLUMN address text, ADD COLUMN leaving boolean NOT NULL DEFAULT false;
+";
+
+/// The takeover time that a process counts on: one with a shorter time waits as long. None of a
+/// process of an earlier release.
+const VERSION_3: &str = "
+    ALTER TABLE node ADD COLUMN takeover_ms bigint;
 ";
 
 /// Key of the lock under which tables are made: any number that no one else uses.
