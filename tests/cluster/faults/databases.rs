@@ -313,8 +313,8 @@ async fn commits_are_cancelled(who: Who) {
     standby_lacks(who, "commits-cancelled", cancels, PostgresServer::go_on).await;
 }
 
-/// The standby is away, the primary has blocks that it lacks and dies, the standby comes back and is
-/// promoted.
+/// The standby is away, the primary has blocks that it lacks and dies, the standby comes back and
+/// is promoted.
 async fn standby_lacks(who: Who, name: &str, blocks: fn(&Pair), comes_back: fn(&PostgresServer)) {
     let forgets = async |pair: &mut Pair, recorder: &Recorder, processes: &mut Processes<'_>| {
         tokio::task::block_in_place(|| blocks(pair));
