@@ -79,6 +79,7 @@ const PROGRAMS: &[(&str, &[&str])] = &[
     ("hledger", &["check", "--help"]),
     ("ledger", &["--help"]),
     ("mv", &["--help"]),
+    ("pg_basebackup", &["--help"]),
     ("promtool", &["check", "--help"]),
     ("sha256sum", &["--help"]),
     ("ssh", &[]),
