@@ -31,6 +31,8 @@ const WHILE_MOVING: Duration = Duration::from_millis(200);
 const LOOKS_EVERY_MAX: Duration = Duration::from_millis(500);
 /// How often the followed partitions are read when nobody asks.
 const FOLLOWED_EVERY: Duration = Duration::from_secs(5);
+/// How long moves under way may go on once nobody listens any more.
+const RESTING_MAX: Duration = Duration::from_secs(15);
 /// How long a process that ended or died is shown.
 const SHOWN_FOR: Duration = Duration::from_secs(3_600);
 /// How long a node that ends waits until others have its partitions.
@@ -100,7 +102,7 @@ impl Node {
         let shared: Arc<dyn Store> = Arc::<PostgresStore>::clone(&store);
         let engine = Engine::open_node(shared, extents, options).await?;
         let placement = Mutex::new(Placement::new(store.process().to_owned(), takeover));
-        let namesakes = Namesakes::new(store.process().to_owned(), address.clone(), store.pace());
+        let namesakes = Namesakes::new(store.process().to_owned(), address.clone());
         let (process, partitions) = (store.process(), engine.extents().all().count());
         tracing::info!(store = store.place(), process, partitions, "this process is a node");
         if partitions == 1 {
@@ -330,6 +332,14 @@ impl Node {
         }
         let until = Instant::now() + LEAVING_MAX;
         while Instant::now() < until && self.has_partitions() && self.has_heirs() {
+            tokio::time::sleep(WHILE_MOVING).await;
+        }
+    }
+
+    /// Waits until no partition is being taken or handed over, for a while.
+    pub async fn rest(&self) {
+        let until = Instant::now() + RESTING_MAX;
+        while Instant::now() < until && !self.moving.lock().is_empty() {
             tokio::time::sleep(WHILE_MOVING).await;
         }
     }

@@ -669,7 +669,8 @@ impl Running {
             let _ended = listener.await;
         }
         // Until then it sees who has taken its partitions: requests that came before go there.
-        if let Some((keeping, _)) = self.node {
+        if let Some((keeping, node)) = self.node {
+            node.rest().await;
             keeping.abort();
         }
         let _ended = self.deliverer.await;

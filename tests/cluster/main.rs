@@ -89,7 +89,7 @@ async fn reckon(callers: &mut Callers, server: &Server) {
 /// have ports from 32,768 on. It stays free while its process starts again.
 fn free_address() -> String {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    let begin = u16::try_from(std::process::id() % 100).unwrap_or_default() * 100;
+    let begin = u16::try_from(std::process::id() % 40).unwrap_or_default() * 250;
     loop {
         let address = format!("127.0.0.1:{}", 20_000 + (begin + NEXT.fetch_add(1, Ordering::Relaxed)) % 10_000);
         if std::net::TcpListener::bind(&address).is_ok() {

@@ -2,7 +2,6 @@
 //! the same address. One that leaves, or died, is the node itself before it was started again.
 
 use std::collections::BTreeMap;
-use std::time::Duration;
 
 use crate::store::{NodeSeen, Picture};
 
@@ -22,19 +21,14 @@ pub enum Namesake {
 pub struct Namesakes {
     me: String,
     address: String,
-    /// How long after its last beat a process may still live, milliseconds.
-    silent_max_ms: i64,
     /// The beats of the namesakes when they were first seen.
     first: BTreeMap<String, i64>,
 }
 
 impl Namesakes {
-    /// The machine of the process `me` at an address, before its first look. `pace` is the time
-    /// between two beats of each process.
-    pub fn new(me: String, address: String, pace: Duration) -> Self {
-        // One beat may be late.
-        let silent_max_ms = i64::try_from((2 * pace).as_millis()).unwrap_or(i64::MAX);
-        Self { me, address, silent_max_ms, first: BTreeMap::new() }
+    /// The machine of the process `me` at an address, before its first look.
+    pub fn new(me: String, address: String) -> Self {
+        Self { me, address, first: BTreeMap::new() }
     }
 
     /// One look. The clock of the database tells how long a process has been silent, so no clocks
@@ -44,7 +38,8 @@ impl Namesakes {
         let is_namesake = |node: &&NodeSeen| node.process != self.me && node.address.as_ref() == Some(&self.address);
         for node in picture.nodes.iter().filter(is_namesake).filter(|node| !node.is_leaving) {
             let first = *self.first.entry(node.process.clone()).or_insert(node.beat);
-            if node.silent_ms >= self.silent_max_ms {
+            // A process beats five times in its takeover time, and one beat may be late.
+            if node.silent_ms >= node.takeover_ms / 5 * 2 {
                 continue;
             }
             if node.beat > first {
@@ -76,7 +71,7 @@ mod tests {
             is_leaving: *is_leaving,
             about: String::new(),
             silent_ms: *silent_ms,
-            takeover_ms: 0,
+            takeover_ms: 10_000,
         };
         let picture = Picture { nodes: rows.iter().map(node).collect(), partitions: Vec::new() };
         match namesakes.look(&picture) {
@@ -104,14 +99,14 @@ mod tests {
             ("leaves", &[("b", HERE, 7, 100, true)], &[("b", HERE, 8, 100, true)], "nobody", "nobody"),
         ];
         for (name, first, second, at_first, then) in cases {
-            let mut namesakes = Namesakes::new("me".into(), HERE.unwrap().into(), Duration::from_secs(2));
+            let mut namesakes = Namesakes::new("me".into(), HERE.unwrap().into());
             assert_eq!((look(&mut namesakes, first).0, look(&mut namesakes, second).0), (at_first, then), "{name}");
         }
     }
 
     #[test]
     fn of_several_the_one_that_lives_counts() {
-        let mut namesakes = Namesakes::new("me".into(), HERE.unwrap().into(), Duration::from_secs(2));
+        let mut namesakes = Namesakes::new("me".into(), HERE.unwrap().into());
         let rows = |beat| [("b", HERE, 1, 10, false), ("c", HERE, beat, 10, false), ("d", HERE, 1, 10, false)];
         assert_eq!(look(&mut namesakes, &rows(1)).0, "may live");
         assert_eq!(look(&mut namesakes, &rows(2)), ("lives", Some("c".to_owned())));

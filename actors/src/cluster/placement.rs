@@ -1,7 +1,9 @@
 //! Placement of partitions on nodes: after each look at all of them, a node takes some partitions
 //! and hands over others. A machine without I/O.
 //!
-//! - **Live** is a node whose beat was seen to move, until it has stood still for its takeover time
+//! - **Takeover time** is the longest of those that the processes of the picture are set to. So
+//!   nobody takes from one that counts on a longer time, and all come to the same placement.
+//! - **Live** is a node whose beat was seen to move, until it has stood still for the takeover time
 //!   between looks without gaps, in which this node's own beat moved. From then on it is *gone*.
 //!   A node that was just seen first is neither: nothing is handed to it, and nothing that should
 //!   be its is taken by others, until it has moved or is gone. Nobody waits for one whose last beat
@@ -87,6 +89,8 @@ pub struct PartitionOwner {
 #[derive(Debug)]
 pub struct Placement {
     me: String,
+    own_takeover_ms: i64,
+    /// The longest one of the last picture.
     takeover_ms: i64,
     looked_ms: Option<i64>,
     /// This node's own beat, and when it was seen first.
@@ -127,9 +131,11 @@ enum Life {
 impl Placement {
     /// The machine of the process `me`, before its first look.
     pub fn new(me: String, takeover: Duration) -> Self {
+        let takeover_ms = i64::try_from(takeover.as_millis()).unwrap_or(i64::MAX);
         Self {
             me,
-            takeover_ms: i64::try_from(takeover.as_millis()).unwrap_or(i64::MAX),
+            own_takeover_ms: takeover_ms,
+            takeover_ms,
             looked_ms: None,
             own: None,
             seen: BTreeMap::new(),
@@ -148,6 +154,8 @@ impl Placement {
     /// silence of others proves nothing.
     pub fn step(&mut self, picture: &Picture, now_ms: i64, is_current: bool) -> Vec<Move> {
         self.picture = picture.clone();
+        let longest = picture.nodes.iter().map(|node| node.takeover_ms).max();
+        self.takeover_ms = longest.unwrap_or_default().max(self.own_takeover_ms);
         let is_proof = self.is_proof(now_ms);
         self.look_at_beats(now_ms, is_proof);
         self.look_at_addresses(now_ms, is_proof);
@@ -186,12 +194,14 @@ impl Placement {
         self.picture.partitions.len() - self.picture.partitions.iter().filter(is_served).count()
     }
 
-    /// A process that is no node and had a partition at the last look. While it lives, no node
-    /// takes anything.
+    /// A process that is no node, while nobody else serves: it had a partition at the last look,
+    /// and no node had one.
     pub fn lone(&self) -> Option<&str> {
         let owners = self.picture.partitions.iter().filter_map(|seen| seen.owner.as_deref());
-        let is_lone = |owner: &&str| self.node(owner).is_some_and(|node| node.address.is_none());
-        owners.filter(|owner| *owner != self.me && !self.is_gone(owner)).find(is_lone)
+        let mut living = owners.filter(|owner| !self.is_gone(owner));
+        let is_node = |owner: &str| self.node(owner).is_some_and(|node| node.address.is_some());
+        let first = living.next()?;
+        (!is_node(first) && !living.any(is_node)).then_some(first)
     }
 
     fn place(&mut self) {
@@ -221,12 +231,12 @@ impl Placement {
     fn is_candidate(&self, node: &NodeSeen) -> bool {
         let is_awaited = || {
             let silent_ms = node.address.as_ref().and_then(|address| self.silent.get(address));
-            silent_ms.zip(self.looked_ms).is_none_or(|(since_ms, now_ms)| now_ms - since_ms < node.takeover_ms)
+            silent_ms.zip(self.looked_ms).is_none_or(|(since_ms, now_ms)| now_ms - since_ms < self.takeover_ms)
         };
         let is_there = match self.life(&node.process) {
             _ if node.process == self.me => true,
             Life::Live => true,
-            Life::Unknown => node.silent_ms < node.takeover_ms && is_awaited(),
+            Life::Unknown => node.silent_ms < self.takeover_ms && is_awaited(),
             Life::Gone => false,
         };
         is_there && !node.is_leaving
@@ -261,12 +271,11 @@ impl Placement {
 
     /// Looks at the beats of all processes, also of an owner without a row of its own.
     fn look_at_beats(&mut self, now_ms: i64, is_proof: bool) {
-        let without = (None, self.takeover_ms);
-        let owners = self.picture.partitions.iter().filter_map(|seen| Some((seen.owner.clone()?, without)));
-        let beats = self.picture.nodes.iter().map(|node| (node.process.clone(), (Some(node.beat), node.takeover_ms)));
-        let found: BTreeMap<String, (Option<i64>, i64)> = owners.chain(beats).collect();
+        let owners = self.picture.partitions.iter().filter_map(|seen| Some((seen.owner.clone()?, None)));
+        let beats = self.picture.nodes.iter().map(|node| (node.process.clone(), Some(node.beat)));
+        let found: BTreeMap<String, Option<i64>> = owners.chain(beats).collect();
         self.seen.retain(|process, _| found.contains_key(process));
-        for (process, (beat, takeover_ms)) in found {
+        for (process, beat) in found {
             let Some(beats) = self.seen.get_mut(&process) else {
                 self.seen.insert(process, Beats { beat, since_ms: now_ms, life: Life::Unknown });
                 continue;
@@ -276,7 +285,7 @@ impl Placement {
                 *beats = Beats { beat, since_ms: now_ms, life };
             } else if !is_proof {
                 beats.since_ms = now_ms;
-            } else if now_ms - beats.since_ms >= takeover_ms {
+            } else if now_ms - beats.since_ms >= self.takeover_ms {
                 beats.life = Life::Gone;
             }
         }
@@ -464,7 +473,8 @@ mod tests {
         let mut placement = Placement::new("me".into(), T);
         let mut look = |now_ms: i64, owner: Option<&str>, address: Option<&str>| {
             let nodes = vec![node("me", Some(HERE), now_ms), node("other", address, 7)];
-            placement.step(&Picture { nodes, partitions: vec![seen(Partition(0), owner)] }, now_ms, true);
+            let partitions = vec![seen(Partition(0), owner), seen(Partition(1), None)];
+            placement.step(&Picture { nodes, partitions }, now_ms, true);
             placement.lone().map(str::to_owned)
         };
         assert_eq!(look(0, Some("other"), Some(THERE)), None, "a node");
@@ -474,11 +484,16 @@ mod tests {
             assert_eq!(look(now_ms, Some("other"), None).as_deref(), Some("other"));
         }
         assert_eq!(look(10_000, Some("other"), None), None, "it is gone");
+        let nodes = vec![node("me", Some(HERE), 1), node("other", None, 7)];
+        let partitions = vec![seen(Partition(0), Some("other")), seen(Partition(1), Some("me"))];
+        let mut placement = Placement::new("me".into(), T);
+        placement.step(&Picture { nodes, partitions }, 0, true);
+        assert_eq!(placement.lone(), None, "it waits for the rest");
     }
 
-    /// Processes that are set otherwise: nobody takes from one that counts on a longer time.
+    /// Nobody takes from one that counts on a longer time.
     #[test]
-    fn an_owner_is_gone_after_its_own_takeover_time() {
+    fn the_longest_takeover_time_counts() {
         let mine = partitions_of(HERE).next().unwrap();
         let mut placement = Placement::new("me".into(), T);
         let mut look = |now_ms: i64| {

@@ -351,8 +351,10 @@ impl OwnerWatch {
         let before_ms = now_ms();
         let id = i32::from(partition.0);
         let row = line.try_once(async |link: &Link| link.row(OWNER, &[&id]).await).await?;
+        let counted_on = row.as_ref().and_then(|row| row.get::<_, Option<i64>>(3)).unwrap_or_default();
+        let takeover_ms = counted_on.max(lease.takeover_ms);
         // Time in which nobody looked, or this process could not write itself, proves nothing.
-        let is_gapless = before_ms - self.looked_ms < lease.takeover_ms / 2 && lease.is_current();
+        let is_gapless = before_ms - self.looked_ms < takeover_ms / 2 && lease.is_current();
         self.looked_ms = now_ms();
         self.gone = None;
         let Some(row) = row else { return Ok(Some(Epoch::NONE)) };
@@ -366,8 +368,7 @@ impl OwnerWatch {
         let beat: Option<i64> = row.get(2);
         match &self.seen {
             Some(seen) if is_gapless && (seen.epoch, &seen.owner, seen.beat) == (epoch, &owner, beat) => {
-                let is_gone = before_ms - seen.since_ms
-                    >= row.get::<_, Option<i64>>(3).unwrap_or_default().max(lease.takeover_ms);
+                let is_gone = before_ms - seen.since_ms >= takeover_ms;
                 self.gone = beat.filter(|_| is_gone);
                 Ok(is_gone.then_some(epoch))
             }

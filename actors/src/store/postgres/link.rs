@@ -65,7 +65,7 @@ impl PostgresAddress {
             .iter()
             .fold(address.to_owned(), |address, mode| address.replace(&format!("sslmode={mode}"), "sslmode=require"));
         let before_settings = address.split('?').next().unwrap_or_default();
-        if before_settings.matches('@').count() > 1 {
+        if before_settings.contains("://") && before_settings.matches('@').count() > 1 {
             return Err("it has more than one @: one in a user or a password is written %40".to_owned());
         }
         let mut config: Config = address.parse().map_err(|error: tokio_postgres::Error| {

@@ -68,8 +68,8 @@ pub const TAKEOVER: Duration = Duration::from_secs(10);
 pub struct PostgresOptions {
     /// Where the database is.
     pub address: PostgresAddress,
-    /// How long an owner's beat stands still until it is taken to be gone. All processes of a
-    /// database must have the same.
+    /// How long an owner's beat stands still until it is taken to be gone. Of two processes that
+    /// differ, the longer time counts.
     pub takeover: Duration,
     /// Conditions on which the database keeps what it has acknowledged.
     pub demands: PostgresDemands,

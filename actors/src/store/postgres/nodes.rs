@@ -43,8 +43,8 @@ pub struct NodeSeen {
     pub is_leaving: bool,
     /// Its release and machine.
     pub about: String,
-    /// It is gone when it was silent for so long, milliseconds: its takeover time, or that of the
-    /// process that looks, if that one is longer.
+    /// The takeover time that it counts on, milliseconds. Of a process of an earlier release, the
+    /// one of the process that looks.
     pub takeover_ms: i64,
     /// How long ago it gave its last sign of life, milliseconds, by the clock of the database.
     pub silent_ms: i64,
@@ -63,12 +63,12 @@ pub struct PartitionSeen {
     pub next: Sequence,
 }
 
-/// Processes and partitions in one statement, so that they belong together. `$1` is the least
-/// takeover time, milliseconds, `$2` for how many seconds all processes are remembered.
+/// Processes and partitions in one statement, so that they belong together. `$1` is the
+/// takeover time of this process, milliseconds, `$2` for how many seconds all processes are remembered.
 pub(super) const PICTURE: &str = "
     SELECT NULL::int, NULL::bigint, n.id, NULL::bigint, n.address, n.beat, n.leaving, n.about,
         (extract(epoch FROM now() - n.beaten_at) * 1000)::bigint,
-        greatest(n.takeover_ms, $1) FROM node n
+        coalesce(n.takeover_ms, $1) FROM node n
         WHERE n.beaten_at > now() - make_interval(secs => greatest(greatest(n.takeover_ms, $1)::float8 * 0.0015, $2))
             OR n.id IN (SELECT owner FROM partition)
     UNION ALL
