@@ -63,8 +63,8 @@ pub struct PartitionSeen {
     pub next: Sequence,
 }
 
-/// Processes and partitions in one statement, so that they belong together. `$1` is the
-/// takeover time of this process, milliseconds, `$2` for how many seconds all processes are remembered.
+/// Processes and partitions in one statement, so that they belong together. `$1` is the takeover
+/// time of this process, milliseconds, `$2` for how many seconds all processes are remembered.
 pub(super) const PICTURE: &str = "
     SELECT NULL::int, NULL::bigint, n.id, NULL::bigint, n.address, n.beat, n.leaving, n.about,
         (extract(epoch FROM now() - n.beaten_at) * 1000)::bigint,
