@@ -3,8 +3,7 @@
 //!
 //! A list gives its Records one at a time, so that a page does not take the memory of all of them.
 
-use std::collections::BTreeMap;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::sync::Arc;

@@ -72,7 +72,7 @@ struct Successors<'a> {
 }
 
 impl<'a> Successors<'a> {
-    async fn process(&self, addresses: &Addresses) -> tokio::task::JoinHandle<Server> {
+    fn process(&self, addresses: &Addresses) -> tokio::task::JoinHandle<Server> {
         let (folder, address, addresses) = (self.folder.to_owned(), self.address.to_owned(), addresses.clone());
         tokio::spawn(async move {
             let launch = on(&folder, &address).with("CENTAVO_POSTGRES_STANDBY", "on").with_patience(WAIT_MAX);
@@ -84,8 +84,8 @@ impl<'a> Successors<'a> {
 
     /// Starts both, of which the first one serves.
     async fn start(&mut self, addresses: &Addresses) {
-        self.serving = Some(self.process(addresses).await.await.unwrap());
-        self.waiting = Some(self.process(addresses).await);
+        self.serving = Some(self.process(addresses).await.unwrap());
+        self.waiting = Some(self.process(addresses));
         tokio::time::sleep(Duration::from_millis(500)).await;
     }
 

@@ -65,7 +65,6 @@ pub(super) struct Lease {
     process: String,
     about: String,
     address: Option<String>,
-    takeover: Duration,
     takeover_ms: i64,
     demands: PostgresDemands,
     /// When the last successful beat was sent.
@@ -107,7 +106,6 @@ impl Lease {
             process,
             about: options.about.clone(),
             address: options.node.clone(),
-            takeover: options.takeover,
             takeover_ms: i64::try_from(options.takeover.as_millis()).unwrap_or(i64::MAX),
             demands: options.demands,
             sent_ms: AtomicI64::new(NEVER_MS),
@@ -143,7 +141,7 @@ impl Lease {
 
     /// Time between two beats.
     pub(super) fn pace(&self) -> Duration {
-        self.takeover / BEATS
+        Duration::from_millis(self.takeover_ms.unsigned_abs()) / BEATS
     }
 
     /// Whether the last successful beat is so fresh that nobody can have taken the partition.
