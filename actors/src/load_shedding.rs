@@ -2,10 +2,11 @@
 //!
 //! A command is under way from its sending to its actor until its decision is durable and its reply
 //! leaves. Calls that wait for an acquirer do not count. The limit follows the time that a request
-//! takes (AIMD, as TCP's window): its wait in the socket ([`crate::lag`]), and its command. While
-//! that is longer than a few commits of this disk, the limit shrinks by an eighth; while the limit
-//! is used up and requests are quick, it grows. In a stall no command ends, so the number under way
-//! stays, and the limit holds.
+//! takes: its wait in the socket ([`crate::lag`]), and its command. The target of that time is a few
+//! commits of this disk. What takes twice the target has twice as many under way as it should
+//! (Little's law), so the limit is set to the part of it that would meet the target, in small steps:
+//! down by a quarter at most, and up by an eighth at most while the limit is used up. In a stall no
+//! command ends, so the number under way stays, and the limit holds.
 //!
 //! At the limit, a merchant with less than its fair share under way is still admitted, so that one
 //! hot merchant cannot starve the others. Never more than twice the limit is under way.
@@ -29,7 +30,7 @@ const LIMIT_MAX: usize = 16_384;
 const COMMITS_MAX: u64 = 4;
 /// How long requests may always take, microseconds: a fast disk does not speed up requests that
 /// wait for the processor.
-const TARGET_MIN_US: u64 = 20_000;
+const TARGET_MIN_US: u64 = 15_000;
 /// The limit is looked at after this many commands, and not before a quarter of the target's time
 /// has passed.
 const WINDOW_COMMANDS: u64 = 64;
@@ -168,12 +169,11 @@ impl Window {
         let waited_us = self.waited_us / self.commands;
         let is_used = self.most_under_way >= limit - limit / 4;
         *self = Window { began_us: now_us, ..Window::default() };
+        let fitting = usize::try_from(limit as u64 * target_us / waited_us.max(1)).unwrap_or(usize::MAX);
         Some(if waited_us > target_us {
-            (limit - limit / 8).max(LIMIT_MIN)
-        } else if is_used && waited_us < target_us / 2 {
-            (limit + limit / 8).min(LIMIT_MAX)
+            fitting.max(limit - limit / 4).max(LIMIT_MIN)
         } else if is_used {
-            (limit + (limit / 32).max(4)).min(LIMIT_MAX)
+            fitting.min(limit + limit / 8).min(LIMIT_MAX)
         } else {
             limit
         })
@@ -236,15 +236,17 @@ mod tests {
         // Windows, how long commands wait, how many are under way, the limit before, the target,
         // the limit after.
         let cases = [
-            (1, 11 * ms, 512, 512, 10 * ms, 448),
-            (8, 400 * ms, 1_024, 1_024, 10 * ms, 354),
+            (1, 11 * ms, 512, 512, 10 * ms, 465),
+            (1, 20 * ms, 512, 512, 10 * ms, 384),
+            (8, 400 * ms, 1_024, 1_024, 10 * ms, 104),
             (1_000, 400 * ms, 256, 256, 10 * ms, LIMIT_MIN),
-            (1, 5 * ms, 256, 256, 10 * ms, 264),
+            (1_000, 10 * ms, 256, 256, 10 * ms, 256),
+            (1, 9_500, 256, 256, 10 * ms, 269),
             (1, 4 * ms, 256, 256, 10 * ms, 288),
             (1, 5 * ms, 100, 256, 10 * ms, 256),
             (1_000, 5 * ms, LIMIT_MAX, 256, 10 * ms, LIMIT_MAX),
             // Slow for a fast disk, but not for a slow one.
-            (1, 30 * ms, 256, 256, 32 * ms, 264),
+            (1, 30 * ms, 256, 256, 32 * ms, 273),
         ];
         for (windows, waited_us, under_way, limit, target_us, expected) in cases {
             assert_eq!(after(windows, waited_us, under_way, limit, target_us), expected, "{waited_us} of {target_us}");
@@ -255,12 +257,12 @@ mod tests {
     fn a_burst_of_slow_ones_is_one_reason_to_shrink() {
         let mut window = Window::default();
         let limits = (0..1_000).filter_map(|_| window.note(200_000, 512, 512, 10_000, 500_000));
-        assert_eq!(limits.collect::<Vec<_>>(), [448], "they all came at one moment, after a stall");
+        assert_eq!(limits.collect::<Vec<_>>(), [384], "they all came at one moment, after a stall");
     }
 
     #[test]
     fn a_slow_disk_alone_sheds_no_load() {
-        for (commit_ms, limit) in [(1, 448), (8, 528)] {
+        for (commit_ms, limit) in [(1, 384), (8, 576)] {
             let since = Instant::now() - Duration::from_secs(60);
             let shedder = LoadShedder { since, limit: AtomicUsize::new(512), ..LoadShedder::default() };
             let _under_way: Vec<_> = (0..512).map(|_| shedder.enter(Some(HOT))).collect();
@@ -294,7 +296,7 @@ mod tests {
         // Nothing is read meanwhile, as this is the only thread of the runtime.
         std::thread::sleep(Duration::from_millis(40));
         quick();
-        assert_eq!(shedder.limit(), LIMIT_FIRST - LIMIT_FIRST / 8);
+        assert_eq!(shedder.limit(), LIMIT_FIRST - LIMIT_FIRST / 4);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Rows 1, 1b, 2, 5 and 15: card charges over HTTP, each client with one request in flight.
+//! Rows 1, 1b, 2 and 5: card charges over HTTP, each client with one request in flight.
 
 use std::rc::Rc;
 
@@ -24,7 +24,7 @@ type Peers = Vec<Result<Peer, String>>;
 /// Loads of a store, in the order of [`Loads::of`].
 struct Loads<'a> {
     store: &'a Store,
-    all: [Option<Load<'a>>; 7],
+    all: [Option<Load<'a>>; 6],
 }
 
 /// Measures what is wanted of these rows: at servers without rate limits and, for rows 1 and 1b, in
@@ -35,7 +35,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report, fronts: &[Shopfront], se
         fronts.iter().enumerate().map(|(place, front)| Loads::of(front, with_limits(place))).collect();
     let mut peers: [Peers; 2] = Default::default();
     for _ in 0..ROUNDS {
-        for place in 0..7 {
+        for place in 0..6 {
             let of_stores = stores.iter_mut().filter_map(|loads| loads.all[place].as_mut());
             of_stores.filter(|load| plan.wants(load.rows)).for_each(|load| load.run(plan));
         }
@@ -54,8 +54,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report, fronts: &[Shopfront], se
 impl<'a> Loads<'a> {
     fn of(front: &'a Shopfront, served: Option<&'a Shopfront>) -> Self {
         let merchants = front.shops.len();
-        let (all, hot, keyed) =
-            (front.charges(0..merchants, false), front.charges(0..1, false), front.charges(0..merchants, true));
+        let (all, hot) = (front.charges(0..merchants, false), front.charges(0..1, false));
         let load = |rows, requests: &Rc<Requests>, connections| {
             let requests = Rc::clone(requests);
             Load { front, rows, requests, connections, rounds: Vec::new() }
@@ -66,10 +65,9 @@ impl<'a> Loads<'a> {
         };
         // What is compared comes one after the other.
         let all = [
-            Some(load(&["1", "2", "5", "15"], &all, 64)),
+            Some(load(&["1", "2", "5"], &all, 64)),
             limited(&["1"], 64),
             Some(load(&["2", "5"], &hot, 64)),
-            Some(load(&["15"], &keyed, 64)),
             Some(load(&["1b", "5"], &all, 256)),
             limited(&["1b"], 256),
             Some(load(&["5"], &hot, 256)),
@@ -81,7 +79,7 @@ impl<'a> Loads<'a> {
     fn add(self, plan: &Plan, report: &mut Report, peers: &[Peers; 2]) {
         let report = &mut report.of(self.store);
         let medians = self.all.map(|load| load.and_then(Load::median));
-        let [all_64, limited_64, hot_64, keyed_64, all_256, limited_256, hot_256] = medians;
+        let [all_64, limited_64, hot_64, all_256, limited_256, hot_256] = medians;
         if let Some(all) = &all_64 {
             add_rate(report, "1", "64 connections, 100 merchants", all, ("≥ 20,000/s", 20_000.0));
         }
@@ -104,17 +102,6 @@ impl<'a> Loads<'a> {
         }
         if let (Some(all), Some(hot)) = (&all_256, &hot_256) {
             add_hot(report, "HTTP, 256 connections", all, hot);
-        }
-        if let (Some(all), Some(keyed)) = (&all_64, &keyed_64) {
-            let met = keyed.rate() >= 0.9 * all.rate();
-            report.add(Row {
-                number: "15",
-                what: "with an Idempotency-Key, of row 1",
-                load: "64 connections, 100 merchants".to_owned(),
-                figure: format!("{}: {}", percent(keyed.rate(), all.rate()), rate_and_latency(keyed)),
-                cpu: Some(keyed.cpu_each()),
-                target: Some(("≥ 90 %", met)),
-            });
         }
     }
 }

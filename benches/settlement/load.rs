@@ -213,6 +213,7 @@ pub(crate) fn closed(address: SocketAddr, requests: &Rc<Requests>, connections: 
                         break;
                     }
                 }
+                connection
             })
         });
         all_of(clients.collect()).await;
@@ -269,6 +270,7 @@ async fn open_load(requests: Rc<Requests>, rate: f64, connections: Vec<Connectio
                 let status = connection.call_in_turn(&requests, turn).await;
                 measured.borrow_mut().note(status, since, begun + lasting);
             }
+            connection
         })
     });
     let clients = clients.collect();
@@ -300,8 +302,11 @@ async fn open(address: SocketAddr, connections: usize) -> Vec<Connection> {
     opened
 }
 
-async fn all_of(clients: Vec<JoinHandle<()>>) {
+/// Waits for all clients. Closes their connections when the last one has its answer: to close
+/// thousands takes long enough that answers would be read late.
+async fn all_of(clients: Vec<JoinHandle<Connection>>) {
+    let mut idle = Vec::with_capacity(clients.len());
     for client in clients {
-        client.await.expect("a client");
+        idle.push(client.await.expect("a client"));
     }
 }

@@ -16,6 +16,7 @@
 mod ceiling;
 mod charges;
 mod disk;
+mod keyed;
 mod large;
 mod load;
 mod machine;
@@ -26,6 +27,7 @@ mod server;
 mod settlements;
 mod single;
 mod stores;
+mod turns;
 mod watchers;
 
 use std::time::Duration;
@@ -56,7 +58,7 @@ The stores, each with a number of partitions after a colon (without one CENTAVO_
             the end. Without CENTAVO_STORE one of Debian's, with its defaults, which is started for the run
   standby   two of Debian's: every commit waits for the second
 
-Stores take turns in rows 1, 1b, 2, 4, 5, 6 and 15; the other rows are measured with one store after the other. Row 11
+Stores take turns in rows 1, 1b, 2, 4, 5 and 6; the other rows are measured with one store after the other. Row 11
 is measured with sled alone, and targets are those of sled. CPU is that of this process, in brackets the load
 generator's part, and after + that of PostgreSQL where it runs on this machine (with its standby).
 ";
@@ -133,6 +135,7 @@ fn main() {
         stop(served);
         for front in &fronts {
             open_loop::measure(&plan, &mut report, front);
+            keyed::measure(&plan, &mut report, front);
             watchers::measure(&plan, &mut report, front);
         }
         ceiling::measure(&plan, &mut report, &fronts[0]);

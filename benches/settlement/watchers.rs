@@ -1,10 +1,6 @@
-//! Row 16: card charges while browsers watch the console's overview, against none. The two take
-//! short turns, in the order of the Thue-Morse sequence (without, with, with, without, with, …): a
-//! slow stretch of the machine, work that comes back at intervals, and what a longer journal costs
-//! fall on both alike.
+//! Row 16: card charges while browsers watch the console's overview, against none, in turns.
 
 use std::rc::Rc;
-
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -12,14 +8,15 @@ use tokio::net::TcpStream;
 use tokio::task::JoinSet;
 
 use crate::Plan;
-use crate::load::{Measured, closed};
-use crate::report::{Report, Row, percent, rate_and_latency};
+use crate::load::closed;
+use crate::report::{Report, Row};
 use crate::server::Shopfront;
+use crate::turns::InTurns;
 
 /// Overviews that are open at once.
 const WATCHERS: usize = 20;
-/// How often the two are compared, each time in four turns; a sixth of it in a quick run.
-const QUADS: usize = 24;
+/// How long a turn lasts: at least two pictures are drawn in it.
+const TURN: Duration = Duration::from_secs(2);
 
 /// Measures the row.
 pub(crate) fn measure(plan: &Plan, report: &mut Report, front: &Shopfront) {
@@ -27,48 +24,20 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report, front: &Shopfront) {
         return;
     }
     let requests = front.charges(0..front.shops.len(), false);
-    // At least two pictures are drawn in a turn.
-    let load = || closed(front.address(), &Rc::clone(&requests), 64, Duration::from_secs(2));
-    let (mut alone, mut watched) = (Measured::default(), Measured::default());
-    let mut ratios = Vec::new();
-    // What only the first load does, such as waking the merchants, is not measured.
-    drop(load());
-    for quad_number in 0..plan.count(QUADS) {
-        let mut quad = [Measured::default(), Measured::default()];
-        for turn in 4 * quad_number..4 * quad_number + 4 {
-            let is_watched = turn.count_ones() % 2 == 1;
-            let watching = is_watched.then(|| front.runtime.block_on(watch(front)));
-            quad[usize::from(is_watched)].add(&load());
-            drop(watching);
-        }
-        ratios.push(quad[1].rate() / quad[0].rate());
-        alone.add(&quad[0]);
-        watched.add(&quad[1]);
-    }
-    let micros = |load: &Measured| load.cpu_each().process.as_secs_f64() * 1e6;
+    let watched = InTurns::measure(plan, |is_watched| {
+        let watching = is_watched.then(|| front.runtime.block_on(watch(front)));
+        let measured = closed(front.address(), &Rc::clone(&requests), 64, TURN);
+        drop(watching);
+        measured
+    });
     report.of(&front.store).add(Row {
         number: "16",
         what: "with overviews open, of the rate without",
         load: format!("64 connections, {WATCHERS} overviews"),
-        figure: format!(
-            "{} ± {:.1}: {}; CPU {:.1} against {:.1} µs",
-            percent(watched.rate(), alone.rate()),
-            100.0 * standard_error(&ratios),
-            rate_and_latency(&watched),
-            micros(&watched),
-            micros(&alone)
-        ),
-        cpu: Some(watched.cpu_each()),
-        target: Some(("≥ 98 %", watched.rate() >= 0.98 * alone.rate())),
+        figure: watched.figure(),
+        cpu: Some(watched.with.cpu_each()),
+        target: Some(("≥ 98 %", watched.part() >= 0.98)),
     });
-}
-
-/// The standard error of a mean.
-fn standard_error(values: &[f64]) -> f64 {
-    let count = values.len() as f64;
-    let mean = values.iter().sum::<f64>() / count;
-    let squares = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>();
-    (squares / (count - 1.0) / count).sqrt()
 }
 
 /// Opens the overviews; they are read until this is dropped.
