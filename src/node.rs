@@ -201,11 +201,12 @@ impl Node {
         let mut moves = JoinSet::new();
         moves.spawn(follow_others(Arc::downgrade(&self.engine)));
         let mut is_warned = false;
-        let mut lone = None;
+        let (mut lone, mut longest) = (None, None);
         loop {
             let wanted = match self.look().await {
                 Ok((wanted, namesake)) => {
                     self.warn_of(&namesake, &mut is_warned);
+                    self.warn_of_takeover(&mut longest);
                     let before = std::mem::replace(&mut lone, self.lone());
                     if let Some(process) = lone.as_ref().filter(|_| before.is_none()) {
                         tracing::warn!(
@@ -256,6 +257,21 @@ impl Node {
                 about,
                 address,
                 "another node has this node's CENTAVO_PEER_ADDRESS: give each its own"
+            );
+        }
+    }
+
+    /// Warns of a process with a longer takeover time, once for each time that comes.
+    fn warn_of_takeover(&self, longest_ms: &mut Option<i64>) {
+        let placement = self.placement.lock();
+        let longest = placement.longest();
+        let before = std::mem::replace(longest_ms, longest.map(|node| node.takeover_ms));
+        if let Some(node) = longest.filter(|node| before != Some(node.takeover_ms)) {
+            tracing::warn!(
+                process = node.process,
+                address = node.address,
+                takeover_ms = node.takeover_ms,
+                "a process has a longer CENTAVO_POSTGRES_TAKEOVER_SECONDS, which counts for all: give each the same"
             );
         }
     }

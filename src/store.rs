@@ -209,6 +209,8 @@ pub(crate) async fn connect(
     let (has, wanted) = (extents.all().count(), usize::from(new.get()));
     if wanted > 1 && has == 1 {
         tracing::warn!(wanted, "this store has one partition, which one process serves; `centavo grow` adds others");
+    } else if wanted > 1 && has != wanted {
+        tracing::info!(has, wanted, "this store keeps its partitions: CENTAVO_PARTITIONS counts for a new one");
     }
     Ok((store, extents))
 }

@@ -2,11 +2,11 @@
 //!
 //! A command is under way from its sending to its actor until its decision is durable and its reply
 //! leaves. Calls that wait for an acquirer do not count. The limit follows the time that a request
-//! takes: its wait in the socket ([`crate::lag`]), and its command. The target of that time is a few
-//! commits of this disk. What takes twice the target has twice as many under way as it should
-//! (Little's law), so the limit is set to the part of it that would meet the target, in small steps:
-//! down by a quarter at most, and up by an eighth at most while the limit is used up. In a stall no
-//! command ends, so the number under way stays, and the limit holds.
+//! takes: its wait in the socket ([`crate::lag`]), and its command. The target of that time is a
+//! few commits of this disk. Where requests take twice the target, twice as many are under way as
+//! should be (Little's law). So the limit is set to the part of it that would meet the target, in
+//! small steps: down by a quarter at most, and up by an eighth at most while the limit is used up.
+//! In a stall no command ends, so the number under way stays, and the limit holds.
 //!
 //! At the limit, a merchant with less than its fair share under way is still admitted, so that one
 //! hot merchant cannot starve the others. Never more than twice the limit is under way.

@@ -67,8 +67,9 @@ fn at_seventy_percent(plan: &Plan, report: &mut Report, front: &Shopfront) {
     });
 }
 
-/// The others send a twentieth of the maximum: alone, beside one merchant that sends nine times that,
-/// and beside the same load by all merchants, which tells what the load does and what the one does.
+/// The others send a twentieth of the maximum: alone, beside one merchant that sends nine times
+/// that, and beside the same load by all merchants. The last tells what the load does, and so what
+/// the one merchant does.
 fn beside_a_loud_merchant(plan: &Plan, report: &mut Report, front: &Shopfront) {
     let (others, loud) = (front.charges(1..front.shops.len(), false), front.charges(0..1, false));
     let all = front.charges(0..front.shops.len(), false);

@@ -204,6 +204,13 @@ impl Placement {
         (!is_node(first) && !living.any(is_node)).then_some(first)
     }
 
+    /// A process with a longer takeover time than this one, as of the last look; of several, one
+    /// with the longest, which counts for all.
+    pub fn longest(&self) -> Option<&NodeSeen> {
+        let longest = self.picture.nodes.iter().max_by_key(|node| node.takeover_ms);
+        longest.filter(|node| node.takeover_ms > self.own_takeover_ms)
+    }
+
     fn place(&mut self) {
         let candidates = self.picture.nodes.iter().filter(|node| self.is_candidate(node));
         let addresses: BTreeSet<&str> = candidates.filter_map(|node| node.address.as_deref()).collect();
@@ -505,6 +512,9 @@ mod tests {
             assert_eq!(look(now_ms), [], "{now_ms}");
         }
         assert_eq!(look(30_000), [take(mine, Some(7))]);
+        assert_eq!(placement.longest().map(|node| &*node.process), Some("other"));
+        placement.step(&Picture { nodes: vec![node("me", Some(HERE), 1)], partitions: Vec::new() }, 31_000, true);
+        assert_eq!(placement.longest(), None);
     }
 
     #[test]

@@ -34,6 +34,8 @@ async fn a_node_with_a_shorter_takeover_time_takes_nothing_from_those_that_live(
     for node in nodes.running() {
         assert!(!node.said().contains("taken from a node that is gone"), "{}", node.said());
     }
+    let warned = nodes.running().iter().filter(|node| node.said().contains("which counts for all")).count();
+    assert_eq!(warned, 1, "{}", nodes.node(2).said());
     nodes.stop().await;
 }
 
