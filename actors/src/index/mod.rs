@@ -48,7 +48,7 @@ use key::credit_of;
 use lists::{ListTrouble, Lists, Source};
 use page_cache::{PageCache, RunFiles};
 use recent::{Recent, moves_money_of};
-use recent_keys::RecentKeys;
+use recent_keys::{RangeKeys, RecentKeys};
 use run::{Builder, Cover, Run, RunError, unzigzag};
 
 pub(crate) use check::RunCheck;
@@ -212,9 +212,6 @@ impl Index {
         }
         let unknown =
             groups.into_iter().map(|group| Ok((group, before(group)?))).collect::<Result<Vec<_>, LoadError>>()?;
-        for (sequence, record) in records {
-            record.keys().for_each(|key| self.shared.keys.add(key, sequence.0));
-        }
         let is_full = {
             let mut state = self.shared.state.write();
             let Unwritten { recent, balances, .. } = &mut *state;
@@ -228,9 +225,10 @@ impl Index {
                 // The next range is about like this one.
                 let next = Recent {
                     lists: IdMap::with_capacity_and_hasher(state.recent.lists.len(), Default::default()),
-                    keys: Vec::with_capacity(state.recent.keys.len()),
+                    keys: Arc::new(RangeKeys::with_room_of(&state.recent.keys)),
                     ..Recent::default()
                 };
+                self.shared.keys.begin(&next.keys);
                 let full = std::mem::replace(&mut state.recent, next);
                 state.full.push_back(Arc::new(full));
             }
@@ -356,12 +354,14 @@ impl Drop for Index {
 
 impl IndexShared {
     fn new(store: Part, options: IndexOptions, is_reading: bool) -> Arc<Self> {
+        let (unwritten, keys) = (Unwritten::default(), RecentKeys::default());
+        keys.begin(&unwritten.recent.keys);
         Arc::new(IndexShared {
             store,
             options,
-            state: RwLock::default(),
+            state: RwLock::new(unwritten),
             runs: RwLock::default(),
-            keys: RecentKeys::default(),
+            keys,
             cache: PageCache::new(page_cache::PAGES_MAX),
             work: Mutex::new(IndexWork { is_merging: true, ..IndexWork::default() }),
             is_ending: AtomicBool::new(false),
@@ -624,13 +624,12 @@ impl IndexShared {
     fn write_full(&self) -> Result<(), LoadError> {
         let Some(full) = self.state.read().full.front().cloned() else { return Ok(()) };
         let Some(run) = self.keep_recent(&full)? else { return Ok(()) };
-        let last = run.cover.last;
         {
             let mut state = self.state.write();
             Arc::make_mut(&mut self.runs.write()).push(run);
             state.full.pop_front();
         }
-        self.keys.forget_through(last);
+        self.keys.forget(&full.keys);
         Ok(())
     }
 

@@ -1,11 +1,14 @@
 //! Memtable of the index: for each key the last Records that have it, in memory, until they are
-//! written to a file as a sorted run; and the keys that one Record has.
+//! written to a file as a sorted run.
+
+use std::sync::Arc;
 
 use ledger::id::{GroupNumber, IdMap, LedgerId};
 use ledger::recipient::credits;
 use ledger::record::Record;
 
 use super::key::{Balances, IndexKey, occurrences, words_of};
+use super::recent_keys::RangeKeys;
 use super::run::{Builder, Cover, zigzag};
 
 /// The lists of a range of Records, in memory.
@@ -14,11 +17,8 @@ pub(super) struct Recent {
     pub(super) cover: Option<Cover>,
     pub(super) occurrences: usize,
     pub(super) lists: IdMap<IndexKey, Numbers>,
-    /// Keys of Records in the order of their sequences: look-ups find them in [`RecentKeys`], and
-    /// here they wait for their run.
-    ///
-    /// [`RecentKeys`]: super::recent_keys::RecentKeys
-    pub(super) keys: Vec<(IndexKey, u64)>,
+    /// Sequences by the keys of Records, which are looked up beside the other lists.
+    pub(super) keys: Arc<RangeKeys>,
 }
 
 /// The numbers of one list. Most lists have a single one: the Record about an object.
@@ -57,17 +57,6 @@ impl Numbers {
             numbers.insert(numbers.partition_point(|known| *known <= number), number);
         }
     }
-
-    /// Removes the numbers through `last`; false when none is left.
-    pub(super) fn forget_through(&mut self, last: u64) -> bool {
-        match self {
-            Self::One(number) => *number > last,
-            Self::Many(numbers) => {
-                numbers.retain(|number| *number > last);
-                !numbers.is_empty()
-            }
-        }
-    }
 }
 
 impl Recent {
@@ -82,7 +71,7 @@ impl Recent {
         each_occurrence(sequence, record, balances, |key, occurrence| {
             self.occurrences += 1;
             match occurrence {
-                [number] if key.is_of_record() => self.keys.push((key, *number)),
+                [number] if key.is_of_record() => self.keys.add(key, *number),
                 [number] => {
                     let number = *number;
                     let lists = self.lists.entry(key);
@@ -103,7 +92,8 @@ impl Recent {
     pub(super) fn to_run(&self) -> Option<(Cover, Vec<u8>)> {
         let cover = self.cover?;
         let mut builder = Builder::new(cover.first, Vec::new());
-        let of_records = self.keys.iter().map(|(key, sequence)| (*key, std::slice::from_ref(sequence)));
+        let of_records = self.keys.all();
+        let of_records = of_records.iter().map(|(key, sequence)| (*key, std::slice::from_ref(sequence)));
         let mut lists: Vec<_> =
             self.lists.iter().map(|(key, list)| (*key, list.as_slice())).chain(of_records).collect();
         lists.sort_unstable();

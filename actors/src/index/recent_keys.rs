@@ -1,47 +1,81 @@
 //! Idempotency keys, and other keys of Records, that are in no run yet.
 //!
-//! Each request with a key is looked up here. So these keys are in shards, and the journal's thread
-//! does not lock them while it adds a block to the other lists.
+//! Each request with a key is looked up here. So keys are in shards, which a look-up shares with
+//! others, and it does not wait while the journal's thread adds a block to the other lists.
 //!
-//! A key is here before its Record is published, and stays until its run can be read. So a look-up
-//! that asks here first and then the runs misses no key.
+//! A key is here before its Record is published. The keys of a range of Records stay until its run
+//! can be read, and go together. So a look-up that asks here first and then the runs misses no key.
+
+use std::sync::Arc;
 
 use ledger::id::{Fingerprint, IdMap};
-use parking_lot::Mutex;
+use parking_lot::RwLock;
 
 use super::key::IndexKey;
 use super::recent::Numbers;
 
 const SHARDS: usize = 16;
 
-/// The sequences of the Records with each key, in shards by key.
-#[derive(Default)]
-pub(super) struct RecentKeys {
-    shards: [Mutex<IdMap<u64, Numbers>>; SHARDS],
+/// The sequences of a range's Records with each key, in shards by key.
+#[derive(Debug, Default)]
+pub(super) struct RangeKeys {
+    shards: [RwLock<IdMap<u64, Numbers>>; SHARDS],
 }
 
-impl RecentKeys {
+impl RangeKeys {
+    /// No keys, and room for as many as another range has.
+    pub(super) fn with_room_of(other: &Self) -> Self {
+        let room = |shard: &RwLock<IdMap<u64, Numbers>>| {
+            RwLock::new(IdMap::with_capacity_and_hasher(shard.read().len(), Default::default()))
+        };
+        Self { shards: other.shards.each_ref().map(room) }
+    }
+
     /// Adds a Record's sequence to a key.
-    pub(super) fn add(&self, key: Fingerprint, sequence: u64) {
-        let number = IndexKey::key(key).whose;
-        let mut shard = self.shard(number).lock();
-        shard.entry(number).and_modify(|known| known.add(sequence)).or_insert(Numbers::One(sequence));
+    pub(super) fn add(&self, key: IndexKey, sequence: u64) {
+        let mut shard = self.shard(key).write();
+        shard.entry(key.whose).and_modify(|known| known.add(sequence)).or_insert(Numbers::One(sequence));
+    }
+
+    /// Each key with each of its sequences.
+    pub(super) fn all(&self) -> Vec<(IndexKey, u64)> {
+        let mut all = Vec::with_capacity(self.shards.iter().map(|shard| shard.read().len()).sum());
+        for shard in &self.shards {
+            for (whose, sequences) in shard.read().iter() {
+                all.extend(sequences.as_slice().iter().map(|sequence| (IndexKey::of_record(*whose), *sequence)));
+            }
+        }
+        all
+    }
+
+    fn shard(&self, key: IndexKey) -> &RwLock<IdMap<u64, Numbers>> {
+        &self.shards[(key.whose % SHARDS as u64) as usize]
+    }
+}
+
+/// The keys of the ranges that are in no run yet, in the order of their Records.
+#[derive(Default)]
+pub(super) struct RecentKeys(RwLock<Vec<Arc<RangeKeys>>>);
+
+impl RecentKeys {
+    /// A range begins.
+    pub(super) fn begin(&self, range: &Arc<RangeKeys>) {
+        self.0.write().push(Arc::clone(range));
+    }
+
+    /// Forgets a range, which is in a run now.
+    pub(super) fn forget(&self, range: &Arc<RangeKeys>) {
+        self.0.write().retain(|known| !Arc::ptr_eq(known, range));
     }
 
     /// The sequences of the Records with a key, lowest first.
     pub(super) fn sequences(&self, key: Fingerprint) -> Vec<u64> {
-        let number = IndexKey::key(key).whose;
-        self.shard(number).lock().get(&number).map_or(Vec::new(), |known| known.as_slice().to_vec())
-    }
-
-    /// Removes the Records through `last`, which are in runs now.
-    pub(super) fn forget_through(&self, last: u64) {
-        for shard in &self.shards {
-            shard.lock().retain(|_, known| known.forget_through(last));
+        let (key, mut found) = (IndexKey::key(key), Vec::new());
+        for range in self.0.read().iter() {
+            if let Some(sequences) = range.shard(key).read().get(&key.whose) {
+                found.extend_from_slice(sequences.as_slice());
+            }
         }
-    }
-
-    fn shard(&self, number: u64) -> &Mutex<IdMap<u64, Numbers>> {
-        &self.shards[(number % SHARDS as u64) as usize]
+        found
     }
 }

@@ -450,12 +450,16 @@ fn a_key_is_found_while_a_block_is_counted() {
 fn keys_that_are_in_runs_are_forgotten() {
     let keys = RecentKeys::default();
     let key = |number: u128| Fingerprint((number << 64).to_be_bytes());
-    for sequence in 1..=100_u64 {
-        keys.add(key(u128::from(sequence % 40)), sequence);
-    }
+    let ranges = [1..=47, 48..=100_u64].map(|sequences| {
+        let range = Arc::new(RangeKeys::default());
+        keys.begin(&range);
+        sequences.for_each(|sequence| range.add(IndexKey::key(key(u128::from(sequence % 40))), sequence));
+        range
+    });
     assert_eq!(keys.sequences(key(7)), [7, 47, 87]);
-    keys.forget_through(47);
+    assert_eq!((ranges[0].all().len(), ranges[1].all().len()), (47, 53));
+    keys.forget(&ranges[0]);
     assert_eq!((keys.sequences(key(7)), keys.sequences(key(8))), (vec![87], vec![48, 88]));
-    keys.forget_through(100);
+    keys.forget(&ranges[1]);
     assert!((0..40).all(|number| keys.sequences(key(number)).is_empty()));
 }
