@@ -524,7 +524,7 @@ pub enum StoreError {
         folder: PathBuf,
     },
     /// A store was to be opened where none was ever made. Nothing was written.
-    #[error("{}: there is no journal here; is this the data directory? A backup is verified by restoring it", folder.display())]
+    #[error("{}: there is no journal here; is this the right data directory or database? A backup is verified by restoring it", folder.display())]
     NoStore {
         /// The folder concerned.
         folder: PathBuf,
