@@ -263,9 +263,8 @@ impl Node {
 
     /// Warns of a process with a longer takeover time, once for each time that comes.
     fn warn_of_takeover(&self, longest_ms: &mut Option<i64>) {
-        let placement = self.placement.lock();
-        let longest = placement.longest();
-        let before = std::mem::replace(longest_ms, longest.map(|node| node.takeover_ms));
+        let longest = self.placement.lock().longest().cloned();
+        let before = std::mem::replace(longest_ms, longest.as_ref().map(|node| node.takeover_ms));
         if let Some(node) = longest.filter(|node| before != Some(node.takeover_ms)) {
             tracing::warn!(
                 process = node.process,

@@ -2,11 +2,11 @@
 //!
 //! A command is under way from its sending to its actor until its decision is durable and its reply
 //! leaves. Calls that wait for an acquirer do not count. The limit follows the time that a request
-//! takes: its wait in the socket ([`crate::lag`]), and its command. The target of that time is a
-//! few commits of this disk. Where requests take twice the target, twice as many are under way as
-//! should be (Little's law). So the limit is set to the part of it that would meet the target, in
-//! small steps: down by a quarter at most, and up by an eighth at most while the limit is used up.
-//! In a stall no command ends, so the number under way stays, and the limit holds.
+//! takes: its wait in the socket ([`crate::lag`]), and its command. The target of that time is 15
+//! ms, or four commits of a slower disk. Where requests take twice the target, about twice as many
+//! are under way as should be (Little's law). So the limit goes to the part of it that would meet
+//! the target, in small steps: down by a quarter at most, and up by an eighth at most while it is
+//! used up. In a stall no command ends, so the number under way stays, and the limit holds.
 //!
 //! At the limit, a merchant with less than its fair share under way is still admitted, so that one
 //! hot merchant cannot starve the others. Never more than twice the limit is under way.
@@ -32,7 +32,7 @@ const COMMITS_MAX: u64 = 4;
 /// wait for the processor.
 const TARGET_MIN_US: u64 = 15_000;
 /// The limit is looked at after this many commands, and not before a quarter of the target's time
-/// has passed.
+/// has passed. With a whole one it would answer too late to requests that pile up in the sockets.
 const WINDOW_COMMANDS: u64 = 64;
 /// How many places merchants are counted in. Two that share a place are counted together.
 const PLACES: usize = 4_096;

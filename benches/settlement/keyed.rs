@@ -16,9 +16,8 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report, front: &Shopfront) {
     if !plan.wants(&["15"]) {
         return;
     }
-    let [without, with] = [false, true].map(|keyed| front.charges(0..front.shops.len(), keyed));
-    let keyed =
-        InTurns::measure(plan, |is_keyed| closed(front.address(), if is_keyed { &with } else { &without }, 64, TURN));
+    let requests = [false, true].map(|keyed| front.charges(0..front.shops.len(), keyed));
+    let keyed = InTurns::measure(plan, |is_keyed| closed(front.address(), &requests[usize::from(is_keyed)], 64, TURN));
     report.of(&front.store).add(Row {
         number: "15",
         what: "with an Idempotency-Key, of the rate without",

@@ -216,8 +216,10 @@ pub(crate) fn closed(address: SocketAddr, requests: &Rc<Requests>, connections: 
                 connection
             })
         });
-        all_of(clients.collect()).await;
-        Measured { lasted: lasting, cpu: CpuTime::since(cpu), ..measured.take() }
+        let idle = all_of(clients.collect()).await;
+        let cpu = CpuTime::since(cpu);
+        drop(idle);
+        Measured { lasted: lasting, cpu, ..measured.take() }
     })
 }
 
@@ -240,11 +242,14 @@ pub(crate) fn open_loads(
                 tokio::task::spawn_local(open_load(requests, rate, connections, lasting))
             })
             .collect();
-        let mut all = Vec::with_capacity(loads.len());
+        let (mut all, mut idle) = (Vec::with_capacity(loads.len()), Vec::new());
         for load in running {
-            all.push(load.await.expect("a load"));
+            let (measured, connections) = load.await.expect("a load");
+            all.push(measured);
+            idle.push(connections);
         }
         let cpu = CpuTime::since(cpu);
+        drop(idle);
         all.into_iter().map(|measured| Measured { cpu, ..measured }).collect()
     })
 }
@@ -256,7 +261,13 @@ struct Due {
     count: Semaphore,
 }
 
-async fn open_load(requests: Rc<Requests>, rate: f64, connections: Vec<Connection>, lasting: Duration) -> Measured {
+/// What a load showed, and its connections.
+async fn open_load(
+    requests: Rc<Requests>,
+    rate: f64,
+    connections: Vec<Connection>,
+    lasting: Duration,
+) -> (Measured, Vec<Connection>) {
     let due = Rc::new(Due { since: RefCell::default(), count: Semaphore::new(0) });
     let begun = Instant::now();
     let measured = Rc::<RefCell<Measured>>::default();
@@ -289,9 +300,9 @@ async fn open_load(requests: Rc<Requests>, rate: f64, connections: Vec<Connectio
         sent += now_due;
     }
     due.count.close();
-    all_of(clients).await;
+    let idle = all_of(clients).await;
     let unsent = due.since.borrow().len() as u64;
-    Measured { lasted: lasting, unsent, ..measured.take() }
+    (Measured { lasted: lasting, unsent, ..measured.take() }, idle)
 }
 
 async fn open(address: SocketAddr, connections: usize) -> Vec<Connection> {
@@ -302,11 +313,12 @@ async fn open(address: SocketAddr, connections: usize) -> Vec<Connection> {
     opened
 }
 
-/// Waits for all clients. Closes their connections when the last one has its answer: to close
-/// thousands takes long enough that answers would be read late.
-async fn all_of(clients: Vec<JoinHandle<Connection>>) {
+/// Waits for all clients. Gives their connections back, to be closed when the last answer of all
+/// loads is read: to close thousands takes so long that answers would be read late.
+async fn all_of(clients: Vec<JoinHandle<Connection>>) -> Vec<Connection> {
     let mut idle = Vec::with_capacity(clients.len());
     for client in clients {
         idle.push(client.await.expect("a client"));
     }
+    idle
 }

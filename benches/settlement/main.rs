@@ -2,13 +2,14 @@
 //! of this project with its target, and the machine that it was measured on. It prints, and judges
 //! nothing by its exit code.
 //!
-//! `cargo bench --bench settlement` takes about five minutes; `-- --quick` about two; `-- --only
+//! `cargo bench --bench settlement` takes about ten minutes; `-- --quick` about two; `-- --only
 //! 14` measures one row, `-- --only 3,14` two; `-- --stores sled,postgres` measures two stores
 //! beside each other ([`stores`]).
 //!
 //! Where two things are compared they take turns within one run, three times, and the run of the
-//! median rate is shown. The load generator ([`load`]) shares process and cores with the server, so
-//! every figure is of both; its own ceiling is printed too.
+//! median rate is shown; rows 15 and 16 take many short turns ([`turns`]). The load generator
+//! ([`load`]) shares process and cores with the server, so every figure is of both; its own ceiling
+//! is printed too.
 //!
 //! The log is on, as `serve` writes it. Rows 1 and 1b are measured without rate limits and with
 //! them; all other rows are without, since one API key sends what many would.
@@ -46,7 +47,7 @@ How fast split charges become durable: a table, a row for each thing that is mea
 
 Usage: cargo bench --bench settlement [-- OPTIONS]
 
-  --quick           about two minutes instead of five
+  --quick           about two minutes instead of ten
   --only ROWS       only these rows, as in 14 or 3,14
   --stores STORES   which stores, as in sled,postgres:16,standby [default: sled, and the database that CENTAVO_STORE
                     names]. Each adds its time

@@ -85,7 +85,7 @@ fn beside_a_loud_merchant(plan: &Plan, report: &mut Report, front: &Shopfront) {
     }
     let [without, with, spread] = [without, with, spread].map(|rounds| p99(&median(rounds, p99)));
     let mut lines = report.of(&front.store);
-    let line = |what, load, ms: f64, target| {
+    let line = |what, load, ms: f64, target: Option<(&'static str, f64)>| {
         let times = ms / without;
         Row {
             number: "13",
@@ -93,7 +93,7 @@ fn beside_a_loud_merchant(plan: &Plan, report: &mut Report, front: &Shopfront) {
             load,
             figure: format!("{times:.2} ×: {without:.2} ms without it, {ms:.2} with"),
             cpu: None,
-            target: Option::map(target, |(text, most)| (text, times <= most)),
+            target: target.map(|(text, most)| (text, times <= most)),
         }
     };
     let (few, many) = (thousands(of_others), thousands(of_loud));

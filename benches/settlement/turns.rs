@@ -10,9 +10,10 @@ use crate::report::{percent, rate_and_latency};
 const QUADS: usize = 24;
 
 /// What two loads showed.
+#[derive(Default)]
 pub(crate) struct InTurns {
     /// All turns of the load without what is measured.
-    pub(crate) without: Measured,
+    without: Measured,
     /// All turns of the load with it.
     pub(crate) with: Measured,
     /// The rate with it, of the rate without, of each four turns.
@@ -22,8 +23,7 @@ pub(crate) struct InTurns {
 impl InTurns {
     /// Runs turns of a load, with what is measured where it is called with true.
     pub(crate) fn measure(plan: &Plan, turn: impl Fn(bool) -> Measured) -> Self {
-        let [without, with] = <[Measured; 2]>::default();
-        let mut all = Self { without, with, ratios: Vec::new() };
+        let mut all = Self::default();
         // What only the first load does, such as waking the merchants, is not measured.
         drop(turn(false));
         for quad_number in 0..plan.count(QUADS) {

@@ -1,6 +1,5 @@
 //! Row 16: card charges while browsers watch the console's overview, against none, in turns.
 
-use std::rc::Rc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -25,10 +24,8 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report, front: &Shopfront) {
     }
     let requests = front.charges(0..front.shops.len(), false);
     let watched = InTurns::measure(plan, |is_watched| {
-        let watching = is_watched.then(|| front.runtime.block_on(watch(front)));
-        let measured = closed(front.address(), &Rc::clone(&requests), 64, TURN);
-        drop(watching);
-        measured
+        let _watching = is_watched.then(|| front.runtime.block_on(watch(front)));
+        closed(front.address(), &requests, 64, TURN)
     });
     report.of(&front.store).add(Row {
         number: "16",

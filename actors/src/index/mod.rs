@@ -19,6 +19,7 @@
 mod check;
 mod key;
 mod lists;
+mod numbers;
 mod page_cache;
 mod recent;
 mod recent_keys;

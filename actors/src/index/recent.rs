@@ -8,6 +8,7 @@ use ledger::recipient::credits;
 use ledger::record::Record;
 
 use super::key::{Balances, IndexKey, occurrences, words_of};
+use super::numbers::Numbers;
 use super::recent_keys::RangeKeys;
 use super::run::{Builder, Cover, zigzag};
 
@@ -19,44 +20,6 @@ pub(super) struct Recent {
     pub(super) lists: IdMap<IndexKey, Numbers>,
     /// Sequences by the keys of Records, which are looked up beside the other lists.
     pub(super) keys: Arc<RangeKeys>,
-}
-
-/// The numbers of one list. Most lists have a single one: the Record about an object.
-#[derive(Debug)]
-pub(super) enum Numbers {
-    One(u64),
-    Many(Vec<u64>),
-}
-
-impl Numbers {
-    pub(super) fn as_slice(&self) -> &[u64] {
-        match self {
-            Self::One(number) => std::slice::from_ref(number),
-            Self::Many(numbers) => numbers,
-        }
-    }
-
-    fn many(&mut self) -> &mut Vec<u64> {
-        if let Self::One(number) = self {
-            // A charge has two Records, and perhaps a few more.
-            let mut numbers = Vec::with_capacity(4);
-            numbers.push(*number);
-            *self = Self::Many(numbers);
-        }
-        match self {
-            Self::Many(numbers) => numbers,
-            Self::One(_) => unreachable!("it was just made many"),
-        }
-    }
-
-    pub(super) fn add(&mut self, number: u64) {
-        let numbers = self.many();
-        if numbers.last().is_none_or(|last| *last <= number) {
-            numbers.push(number);
-        } else {
-            numbers.insert(numbers.partition_point(|known| *known <= number), number);
-        }
-    }
 }
 
 impl Recent {

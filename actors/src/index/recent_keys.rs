@@ -1,7 +1,7 @@
 //! Idempotency keys, and other keys of Records, that are in no run yet.
 //!
-//! Each request with a key is looked up here. So keys are in shards, which a look-up shares with
-//! others, and it does not wait while the journal's thread adds a block to the other lists.
+//! Each request with a key is looked up here. Look-ups share the locks of 16 shards, and do not
+//! wait for the lock that the journal's thread holds while it adds a block.
 //!
 //! A key is here before its Record is published. The keys of a range of Records stay until its run
 //! can be read, and go together. So a look-up that asks here first and then the runs misses no key.
@@ -12,7 +12,7 @@ use ledger::id::{Fingerprint, IdMap};
 use parking_lot::RwLock;
 
 use super::key::IndexKey;
-use super::recent::Numbers;
+use super::numbers::Numbers;
 
 const SHARDS: usize = 16;
 

@@ -304,7 +304,10 @@ proptest! {
         } else {
             script.store.part().put_file(name, &damaged).unwrap();
         }
-        script.check(&script.open_index())?;
+        let index = script.open_index();
+        script.check(&index)?;
+        // The last run is written from what is in memory.
+        index.settle();
         prop_assert_eq!(script.store.part().file_part(name, 0, usize::MAX).unwrap(), Some(bytes));
     }
 }
@@ -462,4 +465,36 @@ fn keys_that_are_in_runs_are_forgotten() {
     assert_eq!((keys.sequences(key(7)), keys.sequences(key(8))), (vec![87], vec![48, 88]));
     keys.forget(&ranges[1]);
     assert!((0..40).all(|number| keys.sequences(key(number)).is_empty()));
+}
+
+/// Ranges fill up, are written, merged and forgotten meanwhile.
+#[test]
+fn a_key_is_found_at_every_moment() {
+    let steps: Vec<Step> = (0..1_500_u16).map(|n| (false, n as u8, n)).collect();
+    let script = script(&steps);
+    let index = Index::open(script.store.part(), OPTIONS).unwrap();
+    let key = |sequence: u64| Fingerprint((u128::from(sequence) << 64).to_be_bytes());
+    let counted = std::sync::atomic::AtomicU64::new(0);
+    let last = script.records.len() as u64;
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while counted.load(Ordering::Acquire) < last {
+                let through = counted.load(Ordering::Acquire);
+                for sequence in (1..=through).rev().take(150) {
+                    let found = index.with_key(key(sequence), Timestamp(i64::MIN)).unwrap();
+                    assert_eq!(found, [Sequence(sequence)], "{through} are counted");
+                }
+            }
+        });
+        for block in script.records.chunks(7) {
+            let keyed = block.iter().map(|(sequence, record)| {
+                let idempotency = Some(Idempotency { key: key(sequence.0), body: key(sequence.0) });
+                (*sequence, Arc::new(Record { idempotency, ..Record::clone(record) }))
+            });
+            let (first, keyed) = (block[0].0, keyed.collect::<Vec<_>>());
+            index.count(&keyed, |group| Ok(index.balances_before(group, &[first])?[0])).unwrap();
+            counted.store(block.last().unwrap().0.0, Ordering::Release);
+        }
+    });
+    assert!(index.runs().0 > 1, "ranges were written");
 }
