@@ -216,10 +216,8 @@ pub(crate) fn closed(address: SocketAddr, requests: &Rc<Requests>, connections: 
                 connection
             })
         });
-        let idle = all_of(clients.collect()).await;
-        let cpu = CpuTime::since(cpu);
-        drop(idle);
-        Measured { lasted: lasting, cpu, ..measured.take() }
+        let _closed_at_the_end = all_of(clients.collect()).await;
+        Measured { lasted: lasting, cpu: CpuTime::since(cpu), ..measured.take() }
     })
 }
 
@@ -242,14 +240,13 @@ pub(crate) fn open_loads(
                 tokio::task::spawn_local(open_load(requests, rate, connections, lasting))
             })
             .collect();
-        let (mut all, mut idle) = (Vec::with_capacity(loads.len()), Vec::new());
+        let (mut all, mut closed_at_the_end) = (Vec::with_capacity(loads.len()), Vec::new());
         for load in running {
             let (measured, connections) = load.await.expect("a load");
             all.push(measured);
-            idle.push(connections);
+            closed_at_the_end.push(connections);
         }
         let cpu = CpuTime::since(cpu);
-        drop(idle);
         all.into_iter().map(|measured| Measured { cpu, ..measured }).collect()
     })
 }
