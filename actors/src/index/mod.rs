@@ -17,6 +17,7 @@
 //! start or when a reader comes upon it. The index uses only the [`Store`] trait.
 
 mod check;
+mod filter;
 mod key;
 mod lists;
 mod numbers;

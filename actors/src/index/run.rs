@@ -1,7 +1,7 @@
 //! Sorted run, as in an LSM tree: the lists of a range of Records, sorted by key, in one file that
 //! is never changed.
 //!
-//! # Format 1
+//! # Format 2
 //! ```text
 //! segments   each up to 194 pages, their directory page, and the pages of their filter
 //! page       groups (u16), how many occurrences of the first group's key stand in pages before
@@ -11,7 +11,7 @@
 //!            that come with it, zigzag, as LEB128
 //! directory  for each page of the segment its first group's key, that group's first number, and
 //!            the occurrences before; zeros
-//! filter     a Bloom filter over the segment's rare keys, in blocks of 64 bytes, 63 a page
+//! filter     a Bloom filter over the segment's rare keys, in blocks of 64 bytes, 63 a page: see [`Filter`]
 //! fences     for each segment the begin of its directory, its place, its pages and the blocks of
 //!            its filter
 //! footer     64 bytes, see [`Footer`]
@@ -24,20 +24,21 @@
 //! The bytes follow from the Records alone. So a run can be checked against the journal, and a run
 //! that is lost or damaged is written again as it was. A change of this format takes another
 //! number; so does a change of the lists that are made of Records which earlier releases write too.
-//! A run of a newer format is refused by name.
+//! A run of a newer format is refused by name. Format 1, whose filters are smaller, is read too.
 
 use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::filter::{self, Filter};
 use super::key::IndexKey;
 use super::page_cache::RunFiles;
 use crate::records::may_wait;
 use crate::store::StoreError;
 
-/// The format that this release writes and reads.
-const FORMAT: u8 = 1;
+/// The format that this release writes; it reads earlier ones too.
+const FORMAT: u8 = 2;
 const MAGIC: [u8; 7] = *b"centavo";
 const PAGE_BYTES: usize = 4096;
 const PAGE_END: usize = PAGE_BYTES - 4;
@@ -49,12 +50,7 @@ const START_BYTES: usize = 21;
 const FENCE_BYTES: usize = START_BYTES + 10;
 const PAGES_PER_SEGMENT: usize = PAGE_END / START_BYTES;
 const FOOTER_BYTES: usize = 64;
-const FILTER_BLOCK_WORDS: usize = 8;
-const FILTER_BLOCK_BYTES: usize = FILTER_BLOCK_WORDS * 8;
-const FILTER_BLOCKS_PER_PAGE: usize = PAGE_END / FILTER_BLOCK_BYTES;
-/// At 12 bits and 6 probes about one look-up of a hundred reads a page in vain.
-const FILTER_BITS_PER_TERM: usize = 12;
-const FILTER_PROBES: u32 = 6;
+const FILTER_BLOCKS_PER_PAGE: usize = PAGE_END / filter::BLOCK_BYTES;
 
 /// Why a run cannot be used.
 #[derive(Debug)]
@@ -172,6 +168,7 @@ impl Fence {
 /// Writes a run, a page at a time. Occurrences come in order of their keys, and of their numbers
 /// within a key.
 pub(super) struct Builder<W> {
+    format: u8,
     first: u64,
     out: W,
     /// Pages of any kind that were written.
@@ -191,7 +188,17 @@ pub(super) struct Builder<W> {
 
 impl<W: Write> Builder<W> {
     pub(super) fn new(first: u64, out: W) -> Self {
+        Self::of_format(FORMAT, first, out)
+    }
+
+    /// Writes the bytes that another run of the same Records has, which is of this format.
+    pub(super) fn like(run: &Run, out: W) -> Self {
+        Self::of_format(run.format, run.cover.first, out)
+    }
+
+    fn of_format(format: u8, first: u64, out: W) -> Self {
         Self {
+            format,
             first,
             out,
             places: 0,
@@ -224,8 +231,11 @@ impl<W: Write> Builder<W> {
         if is_full || is_new_key {
             self.open_group(key);
         }
-        if key.is_rare() && self.rare.last() != Some(&filter_hash(key)) {
-            self.rare.push(filter_hash(key));
+        if key.is_rare() {
+            let hash = Filter::of_format(self.format).hash(key);
+            if self.rare.last() != Some(&hash) {
+                self.rare.push(hash);
+            }
         }
         write_leb(&mut self.page, occurrence[0] - self.number);
         self.number = occurrence[0];
@@ -243,7 +253,13 @@ impl<W: Write> Builder<W> {
         self.close_segment()?;
         let fences: Vec<u8> = self.fences.iter().flat_map(|fence| fence.to_bytes()).collect();
         let fences_checksum = crc32c::crc32c(&fences);
-        let footer = Footer { cover, places: self.places, fences: self.fences.len() as u32, fences_checksum };
+        let footer = Footer {
+            format: self.format,
+            cover,
+            places: self.places,
+            fences: self.fences.len() as u32,
+            fences_checksum,
+        };
         self.out.write_all(&fences)?;
         self.out.write_all(&footer.to_bytes())?;
         Ok(self.out)
@@ -282,12 +298,12 @@ impl<W: Write> Builder<W> {
         let (place, pages) = (self.places - starts.len() as u32, starts.len() as u16);
         let mut directory: Vec<u8> = starts.iter().flat_map(|start| start.to_bytes()).collect();
         self.write(&mut directory)?;
-        let filter = filter_of(&rare);
-        for blocks in filter.chunks(FILTER_BLOCKS_PER_PAGE * FILTER_BLOCK_WORDS) {
-            let mut page: Vec<u8> = blocks.iter().flat_map(|word| word.to_be_bytes()).collect();
+        let filter: Vec<u8> = Filter::of_format(self.format).of(&rare).into_iter().flat_map(u64::to_be_bytes).collect();
+        for blocks in filter.chunks(FILTER_BLOCKS_PER_PAGE * filter::BLOCK_BYTES) {
+            let mut page = blocks.to_vec();
             self.write(&mut page)?;
         }
-        let filter_blocks = (filter.len() / FILTER_BLOCK_WORDS) as u32;
+        let filter_blocks = (filter.len() / filter::BLOCK_BYTES) as u32;
         self.fences.push(Fence { start, place, pages, filter_blocks });
         Ok(())
     }
@@ -303,6 +319,7 @@ impl<W: Write> Builder<W> {
 
 /// The end of a run's file.
 struct Footer {
+    format: u8,
     cover: Cover,
     /// Pages of any kind.
     places: u32,
@@ -322,7 +339,7 @@ impl Footer {
         bytes.extend_from_slice(&self.fences_checksum.to_be_bytes());
         bytes.resize(FOOTER_BYTES - MAGIC.len() - 1 - 4, 0);
         bytes.extend_from_slice(&MAGIC);
-        bytes.push(FORMAT);
+        bytes.push(self.format);
         bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_be_bytes());
         bytes.try_into().expect("a footer has 64 bytes")
     }
@@ -336,7 +353,7 @@ impl Footer {
         if *magic != MAGIC {
             return Err(RunError::Damaged);
         }
-        if *format != FORMAT {
+        if *format > FORMAT {
             return Err(RunError::Store(StoreError::NewerFormat {
                 folder: name.into(),
                 found: *format,
@@ -344,6 +361,7 @@ impl Footer {
             }));
         }
         Ok(Self {
+            format: *format,
             cover: Cover { first: word_at(rest, 0), last: word_at(rest, 8), latest_ms: word_at(rest, 16) as i64 },
             places: half_at(rest, 24),
             fences: half_at(rest, 28),
@@ -357,6 +375,7 @@ impl Footer {
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) cover: Cover,
+    format: u8,
     name: String,
     file_bytes: u64,
     /// Among all that this process read: pages in the cache are its.
@@ -384,6 +403,7 @@ impl Run {
         }
         Ok(Self {
             cover: footer.cover,
+            format: footer.format,
             name: name.to_owned(),
             file_bytes: bytes,
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
@@ -408,7 +428,7 @@ impl Run {
     pub(super) fn may_hold(&self, files: RunFiles<'_>, key: IndexKey) -> Result<bool, RunError> {
         let begins = self.fences.partition_point(|fence| fence.start.key < key).saturating_sub(1);
         let ends = begins + self.fences[begins..].partition_point(|fence| fence.start.key <= key);
-        Ok(ends > 0 && (!key.is_rare() || self.any_may_hold(files, begins..ends, filter_hash(key))?))
+        Ok(ends > 0 && (!key.is_rare() || self.any_may_hold(files, begins..ends, key)?))
     }
 
     /// The pages that may hold occurrences of a key.
@@ -478,12 +498,14 @@ impl Run {
         Ok(segment * PAGES_PER_SEGMENT + low)
     }
 
-    fn any_may_hold(&self, files: RunFiles<'_>, segments: Range<usize>, hash: u64) -> Result<bool, RunError> {
+    fn any_may_hold(&self, files: RunFiles<'_>, segments: Range<usize>, key: IndexKey) -> Result<bool, RunError> {
+        let filter = Filter::of_format(self.format);
+        let hash = filter.hash(key);
         for fence in self.fences[segments].iter().filter(|fence| fence.filter_blocks > 0) {
-            let block = block_of(hash, fence.filter_blocks as usize);
+            let block = filter::block_of(hash, fence.filter_blocks as usize);
             let place = fence.directory() + 1 + (block / FILTER_BLOCKS_PER_PAGE) as u32;
-            let block_at = block % FILTER_BLOCKS_PER_PAGE * FILTER_BLOCK_BYTES;
-            let has_all = |page: &[u8]| probes(hash).all(|(word, bit)| word_at(page, block_at + word * 8) & bit != 0);
+            let block_at = block % FILTER_BLOCKS_PER_PAGE * filter::BLOCK_BYTES;
+            let has_all = |page: &[u8]| filter.has(&page[block_at..block_at + filter::BLOCK_BYTES], hash);
             let may_hold = match files.cache.look((self.number, place), |page| has_all(page)) {
                 Some(known) => known,
                 None => has_all(&self.page(files, place)?),
@@ -665,33 +687,6 @@ fn page_checksum(first: u64, place: u32, covered: &[u8]) -> u32 {
     crc32c::crc32c_append(place, covered)
 }
 
-fn filter_hash(key: IndexKey) -> u64 {
-    key.whose.wrapping_add(u64::from(key.kind)).wrapping_mul(0x9E37_79B9_7F4A_7C15)
-}
-
-fn filter_of(hashes: &[u64]) -> Vec<u64> {
-    let blocks = (hashes.len() * FILTER_BITS_PER_TERM).div_ceil(FILTER_BLOCK_WORDS * 64);
-    let mut filter = vec![0; blocks * FILTER_BLOCK_WORDS];
-    for hash in hashes {
-        let block = block_of(*hash, blocks) * FILTER_BLOCK_WORDS;
-        probes(*hash).for_each(|(word, bit)| filter[block + word] |= bit);
-    }
-    filter
-}
-
-/// The block of a filter that a hash has its bits in.
-fn block_of(hash: u64, blocks: usize) -> usize {
-    ((u128::from(hash) * blocks as u128) >> 64) as usize
-}
-
-/// The words and bits of a hash in its block.
-fn probes(hash: u64) -> impl Iterator<Item = (usize, u64)> {
-    (0..FILTER_PROBES).map(move |probe| {
-        let bits = hash.rotate_left(9 * probe + 7) & 511;
-        ((bits / 64) as usize, 1 << (bits % 64))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
@@ -701,15 +696,19 @@ mod tests {
     use crate::store::Part;
     use crate::testkit::MemoryStore;
 
-    fn built(first: u64, cover: Cover, occurrences: impl IntoIterator<Item = (IndexKey, Vec<u64>)>) -> Vec<u8> {
-        let mut builder = Builder::new(first, Vec::new());
+    fn built(cover: Cover, occurrences: impl IntoIterator<Item = (IndexKey, Vec<u64>)>) -> Vec<u8> {
+        built_in(FORMAT, cover, occurrences)
+    }
+
+    fn built_in(format: u8, cover: Cover, occurrences: impl IntoIterator<Item = (IndexKey, Vec<u64>)>) -> Vec<u8> {
+        let mut builder = Builder::of_format(format, cover.first, Vec::new());
         occurrences.into_iter().for_each(|(key, occurrence)| builder.push(key, &occurrence).unwrap());
         builder.finish(cover).unwrap()
     }
 
-    fn run_of(occurrences: &[(IndexKey, Vec<u64>)]) -> (Part, Run) {
+    fn run_of(format: u8, occurrences: &[(IndexKey, Vec<u64>)]) -> (Part, Run) {
         let cover = Cover { first: 5, last: 900, latest_ms: -3 };
-        let bytes = built(cover.first, cover, occurrences.iter().cloned());
+        let bytes = built_in(format, cover, occurrences.iter().cloned());
         let store = MemoryStore::new().part();
         store.put_file(&cover.file_name(), &bytes).unwrap();
         let cache = PageCache::new(64);
@@ -743,8 +742,8 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn every_posting_comes_back_in_order(occurrences in lists()) {
-            let (store, run) = run_of(&occurrences);
+        fn every_posting_comes_back_in_order(occurrences in lists(), format in 1..=FORMAT) {
+            let (store, run) = run_of(format, &occurrences);
             let cache = PageCache::new(64);
             let files = RunFiles { store: &store, cache: &cache };
             let mut read = Vec::new();
@@ -776,7 +775,7 @@ mod tests {
     #[test]
     fn a_flipped_bit_anywhere_is_found() {
         let occurrences: Vec<_> = (0..3_000_u64).map(|n| (IndexKey { kind: 3, whose: n / 2 }, vec![n])).collect();
-        let (store, run) = run_of(&occurrences);
+        let (store, run) = run_of(FORMAT, &occurrences);
         let name = run.name().to_owned();
         let bytes = store.file_part(&name, 0, usize::MAX).unwrap().unwrap();
         for at in (0..bytes.len()).step_by(61) {
@@ -798,22 +797,24 @@ mod tests {
         let key = |whose: u64| IndexKey { kind: 4, whose: whose.wrapping_mul(0x9E37_79B9_7F4A_7C15) };
         let mut occurrences: Vec<_> = (0..200_000).map(|whose| (key(whose), vec![7])).collect();
         occurrences.sort();
-        let (store, run) = run_of(&occurrences);
-        assert!(run.fences.len() > 2, "several segments");
-        let cache = PageCache::new(64);
-        let files = RunFiles { store: &store, cache: &cache };
-        let may_hold = |whose| !run.span(files, key(whose)).unwrap().is_empty();
-        assert!((0..200_000).step_by(7).all(may_hold));
-        let wrong = (200_000..210_000).filter(|whose| may_hold(*whose)).count();
-        assert!(wrong < 300, "{wrong} of 10,000 look-ups would read a page in vain");
-        let per_mebibyte = run.memory_bytes() as u64 * (1 << 20) / store.files().unwrap()[0].1;
-        assert!(per_mebibyte < 256, "{per_mebibyte} bytes of memory a MiB of a run");
-        assert!(cache.len() <= 64);
+        for (format, most_wrong) in [(1, 400), (2, 20)] {
+            let (store, run) = run_of(format, &occurrences);
+            assert!(run.fences.len() > 2, "several segments");
+            let cache = PageCache::new(64);
+            let files = RunFiles { store: &store, cache: &cache };
+            let may_hold = |whose| !run.span(files, key(whose)).unwrap().is_empty();
+            assert!((0..200_000).step_by(7).all(may_hold));
+            let wrong = (200_000..240_000).filter(|whose| may_hold(*whose)).count();
+            assert!(wrong < most_wrong, "{wrong} of 40,000 look-ups would read a page in vain");
+            let per_mebibyte = run.memory_bytes() as u64 * (1 << 20) / store.files().unwrap()[0].1;
+            assert!(per_mebibyte < 256, "{per_mebibyte} bytes of memory a MiB of a run");
+            assert!(cache.len() <= 64);
+        }
     }
 
     /// Written down so that a change of the format does not pass unnoticed.
     #[test]
-    fn the_bytes_of_format_1_stay_as_they_are() {
+    fn the_bytes_of_both_formats_stay_as_they_are() {
         let many = (0..3_000).map(|number| (IndexKey { kind: 0, whose: 7 }, vec![number * number]));
         let balances = vec![1 << 40, zigzag(-1), zigzag(i64::MAX), zigzag(i64::MIN)];
         let others = [
@@ -821,15 +822,19 @@ mod tests {
             (IndexKey { kind: 8, whose: 1 << 32 }, balances),
             (IndexKey { kind: 18, whose: 1 << 32 }, vec![1 << 40, 29_000_001, 1_000]),
         ];
-        let bytes = built(5, Cover { first: 5, last: 3_004, latest_ms: -3 }, many.chain(others));
-        assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (16_479, 1_084_029_473));
+        let occurrences = many.chain(others);
+        for (format, checksum) in [(1, 1_084_029_473), (2, 1_075_727_246)] {
+            let cover = Cover { first: 5, last: 3_004, latest_ms: -3 };
+            let bytes = built_in(format, cover, occurrences.clone());
+            assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (16_479, checksum), "format {format}");
+        }
     }
 
     #[test]
     fn a_newer_format_is_refused_by_name() {
         let cover = Cover { first: 1, last: 2, latest_ms: 0 };
         let of_format = |format: u8| {
-            let mut bytes = built(1, cover, []);
+            let mut bytes = built(cover, []);
             let format_at = bytes.len() - 5;
             bytes[format_at] = format;
             let covered = bytes.len() - FOOTER_BYTES..bytes.len() - 4;
@@ -843,6 +848,6 @@ mod tests {
         };
         assert!(of_format(FORMAT).is_ok());
         let refused = of_format(FORMAT + 1).unwrap_err();
-        assert!(matches!(refused, RunError::Store(StoreError::NewerFormat { found: 2, known: 1, .. })), "{refused:?}");
+        assert!(matches!(refused, RunError::Store(StoreError::NewerFormat { found: 3, known: 2, .. })), "{refused:?}");
     }
 }
