@@ -4,7 +4,7 @@
 use super::key::{IndexKey, mix};
 
 const BLOCK_WORDS: usize = 8;
-/// Bytes of a block.
+/// A cache line.
 pub(super) const BLOCK_BYTES: usize = BLOCK_WORDS * 8;
 
 /// How the bits of a key are chosen, which the format of a run tells. Every bit that a key has in

@@ -11,7 +11,7 @@
 //!            that come with it, zigzag, as LEB128
 //! directory  for each page of the segment its first group's key, that group's first number, and
 //!            the occurrences before; zeros
-//! filter     a Bloom filter over the segment's rare keys, in blocks of 64 bytes, 63 a page: see [`Filter`]
+//! filter     a Bloom filter over the segment's rare keys, in blocks of 64 bytes, 63 a page
 //! fences     for each segment the begin of its directory, its place, its pages and the blocks of
 //!            its filter
 //! footer     64 bytes, see [`Footer`]
@@ -24,7 +24,8 @@
 //! The bytes follow from the Records alone. So a run can be checked against the journal, and a run
 //! that is lost or damaged is written again as it was. A change of this format takes another
 //! number; so does a change of the lists that are made of Records which earlier releases write too.
-//! A run of a newer format is refused by name. Format 1, whose filters are smaller, is read too.
+//! A run of a newer format is refused by name. Format 1 differs in its filters alone and is read
+//! too: see [`Filter`].
 
 use std::io::{self, Write};
 use std::ops::Range;
