@@ -3,8 +3,9 @@
 
 use super::key::{IndexKey, mix};
 
-const BLOCK_WORDS: usize = 8;
-/// A cache line.
+/// Eight times 64 bits, a cache line.
+pub(super) const BLOCK_WORDS: usize = 8;
+/// The same in a file.
 pub(super) const BLOCK_BYTES: usize = BLOCK_WORDS * 8;
 
 /// How the bits of a key are chosen, which the format of a run tells. Every bit that a key has in
@@ -36,12 +37,8 @@ impl Filter {
 
     /// The words of the filter of some keys, given their hashes.
     pub(super) fn of(self, hashes: &[u64]) -> Vec<u64> {
-        let bits_per_key = match self {
-            Self::SixOfTwelve => 12,
-            Self::EightOfTwenty => 20,
-        };
-        let blocks = (hashes.len() * bits_per_key).div_ceil(BLOCK_BYTES * 8);
-        let mut words = vec![0; blocks * BLOCK_WORDS];
+        let mut words = vec![0; self.words_for(hashes.len())];
+        let blocks = words.len() / BLOCK_WORDS;
         for hash in hashes {
             let block = block_of(*hash, blocks) * BLOCK_WORDS;
             for (word, bits) in self.bits(*hash).into_iter().enumerate() {
@@ -51,6 +48,15 @@ impl Filter {
         words
     }
 
+    /// How many words a filter of so many keys has: those of whole blocks.
+    pub(super) fn words_for(self, keys: usize) -> usize {
+        let bits_per_key = match self {
+            Self::SixOfTwelve => 12,
+            Self::EightOfTwenty => 20,
+        };
+        (keys * bits_per_key).div_ceil(BLOCK_BYTES * 8) * BLOCK_WORDS
+    }
+
     /// Whether a block has all bits of a hash.
     pub(super) fn has(self, block: &[u8], hash: u64) -> bool {
         let words = block.chunks_exact(8).map(|word| u64::from_be_bytes(word.try_into().expect("eight bytes")));
@@ -58,7 +64,7 @@ impl Filter {
     }
 
     /// The bits of a hash in each word of its block.
-    fn bits(self, hash: u64) -> [u64; BLOCK_WORDS] {
+    pub(super) fn bits(self, hash: u64) -> [u64; BLOCK_WORDS] {
         let mut words = [0; BLOCK_WORDS];
         match self {
             Self::SixOfTwelve => {

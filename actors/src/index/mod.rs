@@ -19,11 +19,11 @@
 mod check;
 mod filter;
 mod key;
+mod key_filters;
 mod lists;
 mod numbers;
 mod page_cache;
 mod recent;
-mod recent_keys;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -47,10 +47,10 @@ use crate::records::LoadError;
 use crate::store::{Part, Sequence, StoreError};
 
 use key::credit_of;
+use key_filters::{KeyFilters, KeyWriter};
 use lists::{ListTrouble, Lists, Source};
 use page_cache::{PageCache, RunFiles};
 use recent::{Recent, moves_money_of};
-use recent_keys::{RangeKeys, RecentKeys};
 use run::{Builder, Cover, Run, RunError, unzigzag};
 
 pub(crate) use check::RunCheck;
@@ -116,7 +116,7 @@ struct IndexShared {
     /// In order, without a gap. Replaced only while `state` is locked for writing: who holds that
     /// lock sees both as of one moment.
     runs: RwLock<Arc<Vec<Arc<Run>>>>,
-    keys: RecentKeys,
+    keys: KeyFilters,
     cache: PageCache,
     work: Mutex<IndexWork>,
     /// True once the process is about to end: a merge is given up and made at a later start.
@@ -153,6 +153,15 @@ struct Unwritten {
     recent: Recent,
     /// Balances of each merchant that this process has seen, after its last counted Record.
     balances: IdMap<GroupNumber, Balances>,
+    keys: KeyWriter,
+}
+
+impl Unwritten {
+    /// The first Record that is in no run, if there is one.
+    fn first(&self) -> Option<u64> {
+        let recents = self.full.iter().map(|full| &**full).chain([&self.recent]);
+        recents.filter_map(|recent| recent.cover).map(|cover| cover.first).next()
+    }
 }
 
 /// File of a run, and what its name says.
@@ -207,6 +216,7 @@ impl Index {
         records: &[(Sequence, Arc<Record>)],
         before: impl Fn(GroupNumber) -> Result<Balances, LoadError>,
     ) -> Result<(), LoadError> {
+        let Some((first, _)) = records.first() else { return Ok(()) };
         let mut groups: IdSet<_> = records.iter().filter_map(|(_, record)| moves_money_of(record)).collect();
         {
             let state = self.shared.state.read();
@@ -216,10 +226,13 @@ impl Index {
             groups.into_iter().map(|group| Ok((group, before(group)?))).collect::<Result<Vec<_>, LoadError>>()?;
         let is_full = {
             let mut state = self.shared.state.write();
-            let Unwritten { recent, balances, .. } = &mut *state;
+            let unwritten = state.first().unwrap_or(first.0);
+            let Unwritten { recent, balances, keys, .. } = &mut *state;
             balances.extend(unknown);
+            keys.begin(&self.shared.keys, first.0);
             for (sequence, record) in records {
-                recent.count(sequence.0, record, balances);
+                let keep = |key| keys.add(&self.shared.keys, key, sequence.0, unwritten);
+                recent.count(sequence.0, record, balances, keep);
             }
             let is_full = state.recent.records() >= self.shared.options.records_per_run
                 || state.recent.occurrences >= OCCURRENCES_PER_RUN_MAX;
@@ -227,10 +240,8 @@ impl Index {
                 // The next range is about like this one.
                 let next = Recent {
                     lists: IdMap::with_capacity_and_hasher(state.recent.lists.len(), Default::default()),
-                    keys: Arc::new(RangeKeys::with_room_of(&state.recent.keys)),
                     ..Recent::default()
                 };
-                self.shared.keys.begin(&next.keys);
                 let full = std::mem::replace(&mut state.recent, next);
                 state.full.push_back(Arc::new(full));
             }
@@ -282,22 +293,11 @@ impl Index {
     }
 
     /// The sequences of the Records with a key, lowest first. Runs without a Record as late as
-    /// `time` are left out. Very rarely a Record of another key is among them. Does not wait for
-    /// [`Index::count`].
+    /// `time` are left out. Very rarely a Record of another key is among them. Where no Record has
+    /// the key, this hardly ever waits for [`Index::count`].
     pub fn with_key(&self, key: Fingerprint, time: Timestamp) -> Result<Vec<Sequence>, LoadError> {
-        let (fingerprint, key) = (key, IndexKey::key(key));
-        // First those that are in no run: a key leaves them when its run is there.
-        if self.shared.keys.sequences(fingerprint).is_empty() && self.shared.is_in_no_run(key, time) {
-            return Ok(Vec::new());
-        }
-        let places = || {
-            let recent = Source::Memory { key, occurrences: self.shared.keys.sequences(fingerprint) };
-            (Arc::clone(&self.shared.runs.read()), [vec![recent], Vec::new()])
-        };
-        let look = |lists: &mut Lists<'_>| lists.numbers(0..u64::MAX);
-        let mut found = self.shared.read_in(places, [&[key], &[]], time.0, 0..u64::MAX, look)?;
-        found.dedup();
-        Ok(found.into_iter().map(Sequence).collect())
+        let key = IndexKey::key(key);
+        if self.shared.is_new(key, time) { Ok(Vec::new()) } else { self.since(key, time) }
     }
 
     /// Number of runs, and the bytes that they take in memory without the cache of their pages.
@@ -356,14 +356,13 @@ impl Drop for Index {
 
 impl IndexShared {
     fn new(store: Part, options: IndexOptions, is_reading: bool) -> Arc<Self> {
-        let (unwritten, keys) = (Unwritten::default(), RecentKeys::default());
-        keys.begin(&unwritten.recent.keys);
+        let keys_each = options.records_per_run.saturating_mul(options.runs_merged as u64);
         Arc::new(IndexShared {
             store,
             options,
-            state: RwLock::new(unwritten),
+            state: RwLock::default(),
             runs: RwLock::default(),
-            keys,
+            keys: KeyFilters::new(keys_each as usize),
             cache: PageCache::new(page_cache::PAGES_MAX),
             work: Mutex::new(IndexWork { is_merging: true, ..IndexWork::default() }),
             is_ending: AtomicBool::new(false),
@@ -383,23 +382,11 @@ impl IndexShared {
         minus: &[IndexKey],
         since_ms: i64,
         sequences: Range<u64>,
-        look: impl FnMut(&mut Lists<'_>) -> Result<T, ListTrouble>,
-    ) -> Result<T, LoadError> {
-        let keys = [plus, minus];
-        self.read_in(|| self.places(keys, &sequences), keys, since_ms, sequences.clone(), look)
-    }
-
-    /// The same, in the places that `places` gives.
-    fn read_in<T>(
-        &self,
-        places: impl Fn() -> Places,
-        [plus, minus]: [&[IndexKey]; 2],
-        since_ms: i64,
-        sequences: Range<u64>,
         mut look: impl FnMut(&mut Lists<'_>) -> Result<T, ListTrouble>,
     ) -> Result<T, LoadError> {
+        let keys = [plus, minus];
         loop {
-            let (runs, memory) = places();
+            let (runs, memory) = self.places(keys, &sequences);
             let sources = |keys: &[IndexKey], memory: Vec<Source>| {
                 let mut sources = Vec::new();
                 let is_asked = |run: &&Arc<Run>| run.cover.latest_ms >= since_ms && run.cover.meets(&sequences);
@@ -440,11 +427,12 @@ impl IndexShared {
         (runs, memory)
     }
 
-    /// True where no run with a Record as late as `time` holds a key. A run that cannot be read
-    /// may.
-    fn is_in_no_run(&self, key: IndexKey, time: Timestamp) -> bool {
+    /// True where no Record as late as `time` has a key: neither one whose keys are in memory, nor
+    /// one of the runs before. A run that cannot be read may.
+    fn is_new(&self, key: IndexKey, time: Timestamp) -> bool {
+        let Some(since) = self.keys.lacks(key) else { return false };
         let runs = Arc::clone(&self.runs.read());
-        let mut asked = runs.iter().filter(|run| run.cover.latest_ms >= time.0);
+        let mut asked = runs.iter().filter(|run| run.cover.first < since && run.cover.latest_ms >= time.0);
         asked.all(|run| matches!(run.may_hold(self.files(), key), Ok(false)))
     }
 
@@ -547,7 +535,7 @@ impl IndexShared {
                             self.balances_before(group, &[first], first)?.into_iter().map(|before| (group, before)),
                         );
                     }
-                    recent.count(sequence, &record, &mut balances);
+                    recent.count(sequence, &record, &mut balances, |_| ());
                 }
             }
             if recent.records() >= RECORDS_WRITTEN_AGAIN {
@@ -626,12 +614,9 @@ impl IndexShared {
     fn write_full(&self) -> Result<(), LoadError> {
         let Some(full) = self.state.read().full.front().cloned() else { return Ok(()) };
         let Some(run) = self.keep_recent(&full)? else { return Ok(()) };
-        {
-            let mut state = self.state.write();
-            Arc::make_mut(&mut self.runs.write()).push(run);
-            state.full.pop_front();
-        }
-        self.keys.forget(&full.keys);
+        let mut state = self.state.write();
+        Arc::make_mut(&mut self.runs.write()).push(run);
+        state.full.pop_front();
         Ok(())
     }
 

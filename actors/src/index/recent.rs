@@ -1,15 +1,12 @@
 //! Memtable of the index: for each key the last Records that have it, in memory, until they are
 //! written to a file as a sorted run.
 
-use std::sync::Arc;
-
 use ledger::id::{GroupNumber, IdMap, LedgerId};
 use ledger::recipient::credits;
 use ledger::record::Record;
 
 use super::key::{Balances, IndexKey, occurrences, words_of};
 use super::numbers::Numbers;
-use super::recent_keys::RangeKeys;
 use super::run::{Builder, Cover, zigzag};
 
 /// The lists of a range of Records, in memory.
@@ -18,8 +15,6 @@ pub(super) struct Recent {
     pub(super) cover: Option<Cover>,
     pub(super) occurrences: usize,
     pub(super) lists: IdMap<IndexKey, Numbers>,
-    /// Sequences by the keys of Records, which are looked up beside the other lists.
-    pub(super) keys: Arc<RangeKeys>,
 }
 
 impl Recent {
@@ -27,14 +22,23 @@ impl Recent {
         self.cover.map_or(0, |cover| cover.last - cover.first + 1)
     }
 
-    pub(super) fn count(&mut self, sequence: u64, record: &Record, balances: &mut IdMap<GroupNumber, Balances>) {
+    /// Adds a Record to the lists, and gives its keys ([`Record::keys`]) to `keep`.
+    pub(super) fn count(
+        &mut self,
+        sequence: u64,
+        record: &Record,
+        balances: &mut IdMap<GroupNumber, Balances>,
+        mut keep: impl FnMut(IndexKey),
+    ) {
         let at_ms = record.effective_at.0;
         let cover = self.cover.get_or_insert(Cover { first: sequence, last: sequence, latest_ms: at_ms });
         (cover.last, cover.latest_ms) = (sequence, cover.latest_ms.max(at_ms));
         each_occurrence(sequence, record, balances, |key, occurrence| {
             self.occurrences += 1;
+            if key.is_of_record() {
+                keep(key);
+            }
             match occurrence {
-                [number] if key.is_of_record() => self.keys.add(key, *number),
                 [number] => {
                     let number = *number;
                     let lists = self.lists.entry(key);
@@ -55,10 +59,7 @@ impl Recent {
     pub(super) fn to_run(&self) -> Option<(Cover, Vec<u8>)> {
         let cover = self.cover?;
         let mut builder = Builder::new(cover.first, Vec::new());
-        let of_records = self.keys.all();
-        let of_records = of_records.iter().map(|(key, sequence)| (*key, std::slice::from_ref(sequence)));
-        let mut lists: Vec<_> =
-            self.lists.iter().map(|(key, list)| (*key, list.as_slice())).chain(of_records).collect();
+        let mut lists: Vec<_> = self.lists.iter().map(|(key, list)| (*key, list.as_slice())).collect();
         lists.sort_unstable();
         let write = move || {
             for (key, list) in lists {
