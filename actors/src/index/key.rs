@@ -86,12 +86,7 @@ impl IndexKey {
     /// key is among them.
     pub fn key(key: Fingerprint) -> Self {
         let (first, _) = key.0.split_first_chunk().expect("a fingerprint has 16 bytes");
-        Self::of_record(u64::from_be_bytes(*first))
-    }
-
-    /// The key of Records that begins with this number.
-    pub(super) fn of_record(whose: u64) -> Self {
-        Self { kind: KEY, whose }
+        Self { kind: KEY, whose: u64::from_be_bytes(*first) }
     }
 
     /// Ordinals of the merchant's Records that put splits on a recipient's statement, once for each

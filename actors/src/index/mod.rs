@@ -545,6 +545,14 @@ impl IndexShared {
         written.extend(self.keep_recent(&recent)?);
         let _state = self.state.write();
         let mut runs = self.runs.write();
+        let is_in = |known: &Arc<Run>| {
+            let cover = known.cover;
+            cover.first <= first && last <= cover.last && (cover.first, cover.last) != (first, last)
+        };
+        if runs.iter().any(is_in) {
+            // It was merged meanwhile.
+            return written.iter().try_for_each(|run| Ok(self.store.remove_file(run.name())?));
+        }
         let runs = Arc::make_mut(&mut runs);
         let at = runs.partition_point(|known| known.cover.first < first);
         let replaced = runs[at..].iter().take_while(|known| known.cover.last <= last).count();

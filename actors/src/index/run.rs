@@ -16,16 +16,16 @@
 //!            its filter
 //! footer     64 bytes, see [`Footer`]
 //! ```
-//! Each page of 4 KiB, of whichever kind, ends with the CRC32C of the run's first sequence, its
-//! place in the file and its bytes. All numbers are big-endian. Only the fences are in memory, some
-//! 40 bytes for 800 KiB of a file; pages of directories and filters are read through a cache that
-//! has a bound.
+//! Each page of 4 KiB, of whichever kind, ends with the CRC32C of the format, the run's first
+//! sequence, its place in the file and its bytes. All numbers are big-endian. Only the fences are
+//! in memory, some 40 bytes for 800 KiB of a file; pages of directories and filters are read
+//! through a cache that has a bound.
 //!
 //! The bytes follow from the Records alone. So a run can be checked against the journal, and a run
-//! that is lost or damaged is written again as it was. A change of this format takes another
-//! number; so does a change of the lists that are made of Records which earlier releases write too.
-//! A run of a newer format is refused by name. Format 1 differs in its filters alone and is read
-//! too: see [`Filter`].
+//! that is lost or damaged is written again as it was, in the present format. A change of this
+//! format takes another number; so does a change of the lists that are made of Records which
+//! earlier releases write too. A run of a newer format is refused by name. Format 1 is read too:
+//! its filters are others (see [`Filter`]), and the checksums of its pages leave the format out.
 
 use std::io::{self, Write};
 use std::ops::Range;
@@ -197,7 +197,7 @@ impl<W: Write> Builder<W> {
         Self::of_format(run.format, run.cover.first, out)
     }
 
-    fn of_format(format: u8, first: u64, out: W) -> Self {
+    pub(super) fn of_format(format: u8, first: u64, out: W) -> Self {
         Self {
             format,
             first,
@@ -311,7 +311,7 @@ impl<W: Write> Builder<W> {
 
     fn write(&mut self, page: &mut Vec<u8>) -> io::Result<()> {
         page.resize(PAGE_END, 0);
-        let checksum = page_checksum(self.first, self.places, page);
+        let checksum = page_checksum(self.format, self.first, self.places, page);
         page.extend_from_slice(&checksum.to_be_bytes());
         self.places = self.places.checked_add(1).ok_or(io::ErrorKind::FileTooLarge)?;
         self.out.write_all(page)
@@ -351,7 +351,7 @@ impl Footer {
             return Err(RunError::Damaged);
         }
         let (rest, [magic @ .., format]) = covered.split_last_chunk::<8>().ok_or(RunError::Damaged)?;
-        if *magic != MAGIC {
+        if *magic != MAGIC || *format == 0 {
             return Err(RunError::Damaged);
         }
         if *format > FORMAT {
@@ -604,8 +604,8 @@ impl Run {
     /// The bytes of a page without their checksum, if they are as they were written.
     fn checked<'a>(&self, place: u32, bytes: &'a [u8]) -> Result<&'a [u8], RunError> {
         let (covered, checksum) = bytes.split_last_chunk::<4>().ok_or(RunError::Damaged)?;
-        let is_right =
-            covered.len() == PAGE_END && page_checksum(self.cover.first, place, covered).to_be_bytes() == *checksum;
+        let is_right = covered.len() == PAGE_END
+            && page_checksum(self.format, self.cover.first, place, covered).to_be_bytes() == *checksum;
         if is_right { Ok(covered) } else { Err(RunError::Damaged) }
     }
 
@@ -683,9 +683,12 @@ pub(super) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-fn page_checksum(first: u64, place: u32, covered: &[u8]) -> u32 {
-    let place = crc32c::crc32c_append(crc32c::crc32c(&first.to_be_bytes()), &place.to_be_bytes());
-    crc32c::crc32c_append(place, covered)
+/// A run that is written again in a later format has other pages at the same places: who opened it
+/// before must not take them for its own.
+fn page_checksum(format: u8, first: u64, place: u32, covered: &[u8]) -> u32 {
+    let format = if format == 1 { 0 } else { crc32c::crc32c(&[format]) };
+    let first = crc32c::crc32c_append(format, &first.to_be_bytes());
+    crc32c::crc32c_append(crc32c::crc32c_append(first, &place.to_be_bytes()), covered)
 }
 
 #[cfg(test)]
@@ -824,7 +827,7 @@ mod tests {
             (IndexKey { kind: 18, whose: 1 << 32 }, vec![1 << 40, 29_000_001, 1_000]),
         ];
         let occurrences = many.chain(others);
-        for (format, checksum) in [(1, 1_084_029_473), (2, 1_075_727_246)] {
+        for (format, checksum) in [(1, 1_084_029_473), (2, 1_293_126_495)] {
             let cover = Cover { first: 5, last: 3_004, latest_ms: -3 };
             let bytes = built_in(format, cover, occurrences.clone());
             assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (16_479, checksum), "format {format}");
