@@ -370,6 +370,20 @@ fn runs_that_cannot_be_written_are_written_later() {
     assert!(script.store.part().monitor().derived_failures() > 0);
 }
 
+/// A damaged run can be merged while it is written again: a merge does not read its filter.
+#[test]
+fn a_run_that_was_merged_while_it_was_mended_is_not_taken_up() {
+    let steps: Vec<Step> = (0..130_u16).map(|n| (n % 5 == 0, n as u8, n)).collect();
+    let script = script(&steps);
+    let index = script.open_index();
+    index.settle();
+    let before = runs(&script.store.part());
+    assert_eq!(before.len(), 1, "three were merged");
+    index.shared.write_again(1, 42).unwrap();
+    assert_eq!(runs(&script.store.part()), before);
+    script.check(&index).unwrap();
+}
+
 /// Writes the runs of a store anew in format 1.
 fn write_in_format_1(store: &Part) {
     let cache = PageCache::new(64);
