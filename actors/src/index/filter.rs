@@ -10,7 +10,7 @@ pub(super) const BLOCK_BYTES: usize = BLOCK_WORDS * 8;
 
 /// How the bits of a key are chosen, which the format of a run tells. Every bit that a key has in
 /// common with its neighbors, or with its own block, makes more look-ups read a page in vain.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy)]
 pub(super) enum Filter {
     /// Format 1: 12 bits a key, 6 of them set, some of which follow from the block. 70 to 90 of
     /// 10,000 keys that are not there are let through.

@@ -40,7 +40,6 @@ struct KeyFilter {
 /// The end that adds keys: one for all filters.
 #[derive(Default)]
 pub(super) struct KeyWriter {
-    has_begun: bool,
     filter: Option<Arc<KeyFilter>>,
     /// How many keys have room in it.
     left: usize,
@@ -49,6 +48,11 @@ pub(super) struct KeyWriter {
 impl KeyFilters {
     pub(super) fn new(keys_each: usize) -> Self {
         Self { kept: RwLock::new(Kept { since: u64::MAX, filters: VecDeque::new() }), keys_each }
+    }
+
+    /// Records are counted from this one on: those before it are in runs.
+    pub(super) fn begin(&self, first: u64) {
+        self.kept.write().since = first;
     }
 
     /// The sequence from which on no Record has the key. None where one may have it.
@@ -74,13 +78,6 @@ impl KeyFilters {
 }
 
 impl KeyWriter {
-    /// The Records from this one on are counted. Those before the first that ever was are in runs.
-    pub(super) fn begin(&mut self, filters: &KeyFilters, first: u64) {
-        if !std::mem::replace(&mut self.has_begun, true) {
-            filters.kept.write().since = first;
-        }
-    }
-
     /// Adds a key of a Record. The Records before `unwritten` are in runs.
     pub(super) fn add(&mut self, filters: &KeyFilters, key: IndexKey, sequence: u64, unwritten: u64) {
         if self.left == 0 {
@@ -125,8 +122,8 @@ mod tests {
     fn counted(behind: u64) -> (KeyFilters, u64) {
         let (filters, mut writer) = (KeyFilters::new(KEYS_EACH), KeyWriter::default());
         assert_eq!(filters.lacks(key(1)), Some(u64::MAX), "nothing is known");
+        filters.begin(100);
         for sequence in 100..400 {
-            writer.begin(&filters, sequence);
             for number in 3 * sequence..3 * sequence + 3 {
                 writer.add(&filters, key(number), sequence, sequence.saturating_sub(behind));
             }

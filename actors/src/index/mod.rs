@@ -156,14 +156,6 @@ struct Unwritten {
     keys: KeyWriter,
 }
 
-impl Unwritten {
-    /// The first Record that is in no run, if there is one.
-    fn first(&self) -> Option<u64> {
-        let recents = self.full.iter().map(|full| &**full).chain([&self.recent]);
-        recents.filter_map(|recent| recent.cover).map(|cover| cover.first).next()
-    }
-}
-
 /// File of a run, and what its name says.
 struct RunFile {
     first: u64,
@@ -182,6 +174,7 @@ impl Index {
     pub fn open(store: Part, options: IndexOptions) -> Result<Self, LoadError> {
         let shared = IndexShared::new(store, options, false);
         shared.take_up()?;
+        shared.keys.begin(shared.indexed_through() + 1);
         let start = |name: &str, run: fn(&IndexShared)| {
             let shared = Arc::clone(&shared);
             let thread = thread::Builder::new().name(name.to_owned()).spawn(move || run(&shared));
@@ -196,6 +189,7 @@ impl Index {
     pub(crate) fn following(store: Part, options: IndexOptions) -> Result<Self, LoadError> {
         let shared = IndexShared::new(store, options, true);
         shared.find_runs()?;
+        shared.keys.begin(shared.indexed_through() + 1);
         Ok(Self { shared, threads: Vec::new() })
     }
 
@@ -206,7 +200,7 @@ impl Index {
 
     /// The Records through this one are in runs.
     pub(crate) fn indexed_through(&self) -> Sequence {
-        Sequence(self.shared.runs.read().last().map_or(0, |run| run.cover.last))
+        Sequence(self.shared.indexed_through())
     }
 
     /// Adds the next Records to the lists. `before` gives a merchant's balances before the first of
@@ -216,7 +210,6 @@ impl Index {
         records: &[(Sequence, Arc<Record>)],
         before: impl Fn(GroupNumber) -> Result<Balances, LoadError>,
     ) -> Result<(), LoadError> {
-        let Some((first, _)) = records.first() else { return Ok(()) };
         let mut groups: IdSet<_> = records.iter().filter_map(|(_, record)| moves_money_of(record)).collect();
         {
             let state = self.shared.state.read();
@@ -226,10 +219,9 @@ impl Index {
             groups.into_iter().map(|group| Ok((group, before(group)?))).collect::<Result<Vec<_>, LoadError>>()?;
         let is_full = {
             let mut state = self.shared.state.write();
-            let unwritten = state.first().unwrap_or(first.0);
+            let unwritten = self.shared.indexed_through() + 1;
             let Unwritten { recent, balances, keys, .. } = &mut *state;
             balances.extend(unknown);
-            keys.begin(&self.shared.keys, first.0);
             for (sequence, record) in records {
                 let keep = |key| keys.add(&self.shared.keys, key, sequence.0, unwritten);
                 recent.count(sequence.0, record, balances, keep);
@@ -371,6 +363,10 @@ impl IndexShared {
             is_reading,
             merged: Mutex::default(),
         })
+    }
+
+    fn indexed_through(&self) -> u64 {
+        self.runs.read().last().map_or(0, |run| run.cover.last)
     }
 
     /// Runs a look-up over all places that a list may be in. A run that turns out to be damaged is
