@@ -86,12 +86,14 @@ impl Shim {
     }
 
     /// Makes the process that `command` will start lose its unsynced changes below `folder` at the
-    /// next [`Shim::cut`]. A process that ended by itself can be followed by another before the
-    /// cut; one that was killed is followed by a cut, if only by one that takes nothing.
+    /// next [`Shim::cut`]. Other processes can have written there since the last cut, if they have
+    /// ended: what they left unsynced is lost with it.
     pub fn command(&self, command: &mut Command, folder: &Path) {
         let folder = folder.canonicalize().unwrap();
         let notes = notes_of(&folder);
-        if !notes.exists() {
+        if notes.exists() {
+            take_back_the_unlogged(&folder, &notes);
+        } else {
             fs::create_dir_all(notes.join(KEPT)).unwrap();
             Names::on_disk(&folder, &notes).store(&notes.join(NAMES_BEFORE));
         }
@@ -137,6 +139,18 @@ impl Shim {
         fs::remove_dir_all(&notes).unwrap();
         loss
     }
+}
+
+/// Takes back the last change of a process that was killed in the middle of it, as if the kill had
+/// come before: what is there of its record, and a name that it changed without a record.
+fn take_back_the_unlogged(folder: &Path, notes: &Path) {
+    let log = fs::read(notes.join(LOG)).unwrap_or_default();
+    let history = History::parse(&log);
+    if history.length < log.len() as u64 {
+        OpenOptions::new().write(true).open(notes.join(LOG)).unwrap().set_len(history.length).unwrap();
+    }
+    let before = Names::load(&notes.join(NAMES_BEFORE));
+    history.names_after(before, Fate::EverythingSurvives, &mut Chance(0), &mut Loss::default()).restore(folder, notes);
 }
 
 /// Beside the folder, since its files are kept there by second names. What stands there is the
@@ -190,6 +204,8 @@ struct History<'log> {
     names: Vec<(u64, NameChange)>,
     /// How far the log had come when the last sync of a folder began, by the folder's path.
     folder_syncs: BTreeMap<PathBuf, u64>,
+    /// Of the whole records, in bytes.
+    length: u64,
 }
 
 /// The unsynced changes of one file.
@@ -233,6 +249,7 @@ impl<'log> History<'log> {
             history.note(at, [word(1), word(2), word(3), word(4), word(5), word(6)], payload);
             rest = behind;
         }
+        history.length = (log.len() - rest.len()) as u64;
         history
     }
 

@@ -17,7 +17,8 @@
 mod writer;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::io::{BufRead, BufReader};
+use std::fs::OpenOptions;
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -58,6 +59,29 @@ fn what_was_acknowledged_survives_power_cuts() {
     println!("at least {cuts} cuts, {blocks} blocks and {values} values acknowledged, {losses:?}");
     assert!(took_everything(losses), "{losses:?}");
     assert!(blocks > 0 && values > 0, "{blocks} blocks, {values} values");
+}
+
+/// A restart reads what the killed writer left unsynced, and the next cut can take it.
+#[test]
+fn what_was_acknowledged_survives_a_kill_and_then_a_power_cut() {
+    let first_seed = setting("CENTAVO_CUT_SEED").unwrap_or(0);
+    let shim = Shim::build();
+    let mut life = Life::new(&shim);
+    for seed in first_seed..first_seed + setting("CENTAVO_CUTS").unwrap_or(8) {
+        let after_opening = End::AfterOpening(Duration::from_micros(Chance(seed).below(50_000)));
+        let survived = life.run_writer(seed, after_opening).and_then(|()| {
+            let unlogged = life.die_in_the_middle_of_a_change();
+            let survived = life.write_and_cut(seed);
+            assert!(!unlogged.exists(), "seed {seed}: it was not logged");
+            survived
+        });
+        if let Err(failure) = survived {
+            life.give_up(seed, &failure);
+        }
+    }
+    if let Err(failure) = life.check() {
+        life.give_up(first_seed, &failure);
+    }
 }
 
 /// Nothing is acknowledged yet then, but a folder that never opens would stop the server for good.
@@ -188,6 +212,17 @@ impl<'shim> Life<'shim> {
     fn end_and_cut(&mut self, seed: u64, end: End) -> Result<Loss, Failure> {
         self.run_writer(seed, end)?;
         Ok(self.shim.cut(&self.data, seed))
+    }
+
+    /// Leaves what a kill inside of the shim can leave: a part of a record, and a name without one.
+    fn die_in_the_middle_of_a_change(&self) -> PathBuf {
+        let log = self.temporary.path().join("data.power-cut/log");
+        let record = std::fs::read(&log).unwrap();
+        let mut log = OpenOptions::new().append(true).open(&log).unwrap();
+        log.write_all(&record[..PART_OF_A_RECORD]).unwrap();
+        let unlogged = self.data.join("unlogged");
+        std::fs::write(&unlogged, b"").unwrap();
+        unlogged
     }
 
     /// Lets a last writer find what the last cut left.
@@ -382,6 +417,8 @@ fn setting(name: &str) -> Option<u64> {
 const CUTS_PER_FOLDER: usize = 20;
 /// About as many changes and syncs as making a new store takes, and some more.
 const CHANGES_OF_OPENING: u64 = 120;
+/// Less than the header of the shim's records, in bytes.
+const PART_OF_A_RECORD: usize = 40;
 const SIGKILL: i32 = 9;
 /// Far more than opening takes on a slow machine.
 const OPENING_MAX: Duration = Duration::from_secs(60);
