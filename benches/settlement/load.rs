@@ -20,7 +20,7 @@ use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::Semaphore;
 use tokio::task::{JoinHandle, LocalSet};
-use tokio::time::{MissedTickBehavior, interval};
+use tokio::time::{MissedTickBehavior, interval, sleep};
 
 use crate::machine::CpuTime;
 
@@ -31,6 +31,11 @@ pub(crate) const KEYED: &str = "POST /api/card HTTP/1.1\r\nidempotency-key: 0000
 const DIGITS: std::ops::Range<usize> = KEYED.len() - 18..KEYED.len() - 2;
 /// How often an open load looks at the clock. What has come due since is sent at once, as a burst.
 const TICK: Duration = Duration::from_millis(1);
+
+/// How many connections are opened between two pauses: an eighth of the server's queue.
+const OPENED_AT_ONCE: usize = 128;
+/// The pause, for the server to accept them.
+const OPENING_PAUSE: Duration = Duration::from_millis(4);
 
 static NEXT_KEY: AtomicU64 = AtomicU64::new(1);
 
@@ -302,10 +307,15 @@ async fn open_load(
     (Measured { lasted: lasting, unsent, ..measured.take() }, idle)
 }
 
+/// Opens connections, not all at once: where the server's queue of new ones overflows, each that is
+/// dropped takes a second more, and the server closes those that have waited 10 s for a request.
 async fn open(address: SocketAddr, connections: usize) -> Vec<Connection> {
     let mut opened = Vec::with_capacity(connections);
-    for _ in 0..connections {
+    for number in 1..=connections {
         opened.push(Connection::open(address).await);
+        if number.is_multiple_of(OPENED_AT_ONCE) {
+            sleep(OPENING_PAUSE).await;
+        }
     }
     opened
 }

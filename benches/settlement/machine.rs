@@ -1,7 +1,8 @@
-//! Facts of the machine: its processors, how fast its disk syncs, and the CPU time of this process.
+//! Facts of the machine: its processors, how fast its disk syncs, how fast its memory is read, and
+//! the CPU time of this process.
 
-use std::fmt::Write as _;
 use std::fs::{self, File};
+use std::hint::black_box;
 use std::ops::AddAssign;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -15,11 +16,18 @@ const PAGE: usize = 4_096;
 /// How often it is synced there.
 const SYNCS: usize = 300;
 
+/// Bytes of a line of the processor's caches.
+const CACHE_LINE: usize = 64;
+/// How often memory is read where it is described.
+const ACCESSES: usize = 1 << 20;
+/// Knuth's, for MMIX.
+const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
+
 /// What a reader must know to judge the figures, as text.
 pub(crate) fn facts(stores: &[Store]) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let mut facts = String::new();
-    let mut tell = |what: &str, is: String| writeln!(facts, "{what:<18}  {is}").expect("text takes text");
+    let mut tell = |what: &str, is: String| facts += &fact(what, &is);
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
     tell("machine", format!("{cores} cores, {}", line_of("/proc/cpuinfo", "model name").unwrap_or_default()));
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
@@ -37,6 +45,32 @@ pub(crate) fn facts(stores: &[Store]) -> String {
     }
     tell("load", "from the same process on the same cores, on one thread of its own".to_owned());
     facts
+}
+
+fn fact(what: &str, is: &str) -> String {
+    format!("{what:<18}  {is}\n")
+}
+
+/// How long an access to memory takes at this moment. Where guests of one host share caches and
+/// memory, it can take several times as long as a minute before, and so does every request.
+pub(crate) fn memory(when: &str) -> String {
+    let [small, large] = [4, 64].map(access_ns);
+    let is = format!("4 MiB {small:.0} ns, 64 MiB {large:.0} ns (an access at random)");
+    fact(&format!("memory, {when}"), &is)
+}
+
+/// Reads in this many MiB, a power of two: nanoseconds of an access that waits for the one before.
+fn access_ns(mib: usize) -> f64 {
+    let lines = vec![[1_u64; CACHE_LINE / size_of::<u64>()]; (mib << 20) / CACHE_LINE];
+    let mut place = 0_u64;
+    let begun = Instant::now();
+    for _ in 0..ACCESSES {
+        // A linear congruential generator, whose increment is what was read: it comes to each line
+        // once before it comes to one again.
+        place = place.wrapping_mul(MULTIPLIER).wrapping_add(lines[place as usize % lines.len()][0]);
+    }
+    black_box(place);
+    begun.elapsed().as_secs_f64() * 1e9 / ACCESSES as f64
 }
 
 /// The rest of the first line that begins so, after the colon.

@@ -7,9 +7,9 @@
 //! beside each other ([`stores`]).
 //!
 //! Where two things are compared they take turns within one run, three times, and the run of the
-//! median rate is shown; rows 15 and 16 take many short turns ([`turns`]). The load generator
-//! ([`load`]) shares process and cores with the server, so every figure is of both; its own ceiling
-//! is printed too.
+//! median rate is shown; rows 3, 13 and 14 ([`open_loop`]), 15 and 16 ([`turns`]) take many short
+//! turns. The load generator ([`load`]) shares process and cores with the server, so every figure
+//! is of both; its own ceiling is printed too.
 //!
 //! The log is on, as `serve` writes it. Rows 1 and 1b are measured without rate limits and with
 //! them; all other rows are without, since one API key sends what many would.
@@ -126,7 +126,7 @@ fn main() {
     let plan = Plan::from_arguments();
     logging::start(LogFormat::Text, SERVE_FILTER);
     let mut report = Report::default();
-    let facts = machine::facts(&plan.stores);
+    let facts = machine::facts(&plan.stores) + &machine::memory("before");
     if plan.wants(&["1", "1b", "2", "3", "5", "13", "14", "15", "16"]) {
         let fronts = plan.open(100);
         let served = plan.wants(&["1", "1b"]);
@@ -157,7 +157,7 @@ fn main() {
         }
     }
     report.print(|row| plan.wants(&[row]));
-    println!("{facts}");
+    print!("{facts}{}", machine::memory("after"));
 }
 
 /// Ends servers in good order.
