@@ -16,7 +16,6 @@ use centavo::http::measures::Measures;
 use centavo::http::middleware::{Middleware, RequestLimits, Shedding};
 use centavo::http::server::{self, Served, ServerLimits};
 use tokio::net::TcpListener;
-use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
 use crate::Plan;
@@ -63,7 +62,7 @@ fn refusing() -> Served {
 }
 
 fn beside_a_server<T>(served: Served, load: impl FnOnce(SocketAddr) -> T) -> T {
-    let runtime = Runtime::new().expect("a runtime");
+    let runtime = centavo::runtime::start().expect("a runtime");
     let (stop, stopped) = watch::channel(false);
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("an address");
     let address = listener.local_addr().expect("an address");

@@ -55,6 +55,8 @@ pub(crate) struct Measured {
     pub(crate) refused: Histogram<u64>,
     /// Charges made before the load ended: without those of its last moments.
     pub(crate) in_time: u64,
+    /// Refusals before the load ended.
+    pub(crate) refused_in_time: u64,
     /// Requests that no connection was free for until the load ended.
     pub(crate) unsent: u64,
     /// How long the load lasted.
@@ -67,7 +69,8 @@ impl Default for Measured {
     fn default() -> Self {
         let histogram = || Histogram::new_with_bounds(1, 120_000_000, 3).expect("two minutes, to three digits");
         let (lasted, cpu) = Default::default();
-        Self { times: histogram(), refused: histogram(), in_time: 0, unsent: 0, lasted, cpu }
+        let (in_time, refused_in_time, unsent) = (0, 0, 0);
+        Self { times: histogram(), refused: histogram(), in_time, refused_in_time, unsent, lasted, cpu }
     }
 }
 
@@ -75,6 +78,11 @@ impl Measured {
     /// Charges a second.
     pub(crate) fn rate(&self) -> f64 {
         self.in_time as f64 / self.lasted.as_secs_f64()
+    }
+
+    /// Refusals a second.
+    pub(crate) fn refusal_rate(&self) -> f64 {
+        self.refused_in_time as f64 / self.lasted.as_secs_f64()
     }
 
     /// Answers of all kinds.
@@ -97,6 +105,7 @@ impl Measured {
         self.times.add(&other.times).expect("equal histograms");
         self.refused.add(&other.refused).expect("equal histograms");
         self.in_time += other.in_time;
+        self.refused_in_time += other.refused_in_time;
         self.unsent += other.unsent;
         self.lasted += other.lasted;
         self.cpu += other.cpu;
@@ -111,6 +120,7 @@ impl Measured {
             _ => self.times.saturating_record(micros),
         }
         self.in_time += u64::from(status != 503 && now <= ends);
+        self.refused_in_time += u64::from(status == 503 && now <= ends);
     }
 }
 

@@ -52,7 +52,7 @@ fn fact(what: &str, is: &str) -> String {
 }
 
 /// How long an access to memory takes at this moment. Where guests of one host share caches and
-/// memory, it can take several times as long as a minute before, and so does every request.
+/// memory, it can take several times as long as a minute before, and every request takes longer.
 pub(crate) fn memory(when: &str) -> String {
     let [small, large] = [4, 64].map(access_ns);
     let is = format!("4 MiB {small:.0} ns, 64 MiB {large:.0} ns (an access at random)");

@@ -86,8 +86,9 @@ impl Shim {
     }
 
     /// Makes the process that `command` will start lose its unsynced changes below `folder` at the
-    /// next [`Shim::cut`]. Other processes can have written there since the last cut, if they have
-    /// ended: what they left unsynced is lost with it.
+    /// next [`Shim::cut`]. Processes that wrote there since the last cut must have ended, and have
+    /// run under the shim: what they left unsynced is lost with it, and names that were made
+    /// without the shim are removed here.
     pub fn command(&self, command: &mut Command, folder: &Path) {
         let folder = folder.canonicalize().unwrap();
         let notes = notes_of(&folder);
@@ -141,8 +142,8 @@ impl Shim {
     }
 }
 
-/// Takes back the last change of a process that was killed in the middle of it, as if the kill had
-/// come before: what is there of its record, and a name that it changed without a record.
+/// Forgets a record that is not whole, and takes back a name that was changed without one, as if a
+/// process that was killed in the middle of a change had been killed before it.
 fn take_back_the_unlogged(folder: &Path, notes: &Path) {
     let log = fs::read(notes.join(LOG)).unwrap_or_default();
     let history = History::parse(&log);

@@ -71,9 +71,9 @@ fn what_was_acknowledged_survives_a_kill_and_then_a_power_cut() {
         let after_opening = End::AfterOpening(Duration::from_micros(Chance(seed).below(50_000)));
         let survived = life.run_writer(seed, after_opening).and_then(|()| {
             let unlogged = life.die_in_the_middle_of_a_change();
-            let survived = life.write_and_cut(seed);
+            drop(life.command(writer::STORE));
             assert!(!unlogged.exists(), "seed {seed}: it was not logged");
-            survived
+            life.write_and_cut(seed)
         });
         if let Err(failure) = survived {
             life.give_up(seed, &failure);
