@@ -3,7 +3,6 @@
 //! generator. Ceiling of refusals, for row 14: the same requests to a listener that sheds all of
 //! them.
 
-use std::net::SocketAddr;
 use std::rc::Rc;
 use std::time::Duration;
 
@@ -36,7 +35,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report, front: &Shopfront) {
     let handled = Served::from(Router::new().route("/api/card", post(handler)));
     for connections in [64, 256] {
         let lasting = plan.lasting().min(Duration::from_secs(2));
-        let measured = beside_a_server(handled.clone(), |address| closed(address, &requests, connections, lasting));
+        let measured = to_a_listener(handled.clone(), &requests, connections, lasting);
         report.add(Row {
             number: CEILING,
             what: "the load generator's ceiling: an empty handler",
@@ -50,25 +49,22 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report, front: &Shopfront) {
 
 /// Requests to a listener that sheds all of them.
 pub(crate) fn refused(requests: &Rc<Requests>, connections: usize, lasting: Duration) -> Measured {
-    beside_a_server(refusing(), |address| closed(address, requests, connections, lasting))
-}
-
-/// A listener that sheds all load.
-fn refusing() -> Served {
     let shedding = Shedding { is_full: Box::new(|| true), admits: Box::new(|_| false) };
     let limits = RequestLimits { most: 1, shedding, is_current: Box::new(|| true), lapsed: None };
     let middleware = Middleware::new(limits, true, Measures::default()).expect("randomness");
-    Served { middleware: Some(middleware), ..Served::from(Router::new()) }
+    let refusing = Served { middleware: Some(middleware), ..Served::from(Router::new()) };
+    to_a_listener(refusing, requests, connections, lasting)
 }
 
-fn beside_a_server<T>(served: Served, load: impl FnOnce(SocketAddr) -> T) -> T {
+/// A closed load to a server that has no engine.
+fn to_a_listener(served: Served, requests: &Rc<Requests>, connections: usize, lasting: Duration) -> Measured {
     let runtime = centavo::runtime::start().expect("a runtime");
     let (stop, stopped) = watch::channel(false);
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("an address");
     let address = listener.local_addr().expect("an address");
     let serving = runtime.spawn(server::run(listener, served, stopped, ServerLimits::default()));
-    let loaded = load(address);
+    let measured = closed(address, requests, connections, lasting);
     stop.send(true).expect("a server that listens");
     runtime.block_on(serving).expect("a server that ends");
-    loaded
+    measured
 }

@@ -2,9 +2,9 @@
 //! of this project with its target, and the machine that it was measured on. It prints, and judges
 //! nothing by its exit code.
 //!
-//! `cargo bench --bench settlement` takes a quarter of an hour; `-- --quick` two minutes. `--only
-//! 14` measures one row, `--only 3,14` two; `--stores sled,postgres` measures two stores beside
-//! each other ([`stores`]).
+//! `cargo bench --bench settlement` takes a quarter of an hour; `-- --quick` about two minutes.
+//! `--only 14` measures one row, `--only 3,14` two; `--stores sled,postgres` measures two stores
+//! beside each other ([`stores`]).
 //!
 //! Where two things are compared they take turns within one run, three times, and the run of the
 //! median rate is shown; rows 3, 13 and 14 ([`open_loop`]), 15 and 16 ([`turns`]) take many short

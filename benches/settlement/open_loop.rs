@@ -7,7 +7,7 @@ use crate::Plan;
 use crate::ceiling;
 use crate::load::{Measured, Requests, closed, open_loads};
 use crate::machine::open_files_max;
-use crate::report::{Report, Row, percent, thousands};
+use crate::report::{Report, Row, median, percent, thousands};
 use crate::server::Shopfront;
 
 /// Connections of a load that the server can bear.
@@ -33,7 +33,7 @@ const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [1, 0, 2], [2, 1, 0], [0, 2, 1], [1,
 
 /// What loads at a fixed rate showed, each just after the maximum.
 #[derive(Default)]
-struct InTurns {
+struct OpenTurns {
     /// The rate of row 1 before each turn.
     maxima: Vec<f64>,
     /// Goodput of each turn, as a part of that.
@@ -44,20 +44,18 @@ struct InTurns {
     all: Measured,
 }
 
-impl InTurns {
-    /// A turn: the maximum, then this multiple of it, by all merchants. The maximum is
-    /// measured anew before each turn, so that a slow stretch of the machine falls on both alike.
-    fn take_turn(&mut self, front: &Shopfront, requests: &Rc<Requests>, part: f64, connections: usize) {
-        let maximum = maximum(front, TURN / 2);
+impl OpenTurns {
+    /// A turn: the maximum, which it gives, then this multiple of it, by all merchants. The maximum
+    /// is measured anew before each turn, so that a slow stretch of the machine falls on both
+    /// alike.
+    fn take_turn(&mut self, front: &Shopfront, requests: &Rc<Requests>, part: f64, connections: usize) -> f64 {
+        let maximum = maximum(front, requests, TURN / 2);
         let measured = open_loads(front.address(), &[(requests, part * maximum, connections)], TURN).swap_remove(0);
         self.maxima.push(maximum);
         self.parts.push(measured.rate() / maximum);
         self.p99s.push(p99(&measured));
         self.all.add(&measured);
-    }
-
-    fn maximum(&self) -> f64 {
-        quartiles(&self.maxima)[1]
+        maximum
     }
 }
 
@@ -79,15 +77,17 @@ fn p99(measured: &Measured) -> f64 {
 }
 
 /// The rate of row 1 at this moment.
-fn maximum(front: &Shopfront, lasting: Duration) -> f64 {
-    closed(front.address(), &front.charges(0..front.shops.len(), false), 64, lasting).rate()
+fn maximum(front: &Shopfront, requests: &Rc<Requests>, lasting: Duration) -> f64 {
+    closed(front.address(), requests, 64, lasting).rate()
 }
 
 fn at_seventy_percent(plan: &Plan, report: &mut Report, front: &Shopfront) {
-    let (requests, mut turns) = (front.charges(0..front.shops.len(), false), InTurns::default());
-    (0..plan.count(COMPARISONS)).for_each(|_| turns.take_turn(front, &requests, 0.7, CONNECTIONS));
-    let maximum = turns.maximum();
-    let InTurns { p99s, all, .. } = turns;
+    let (requests, mut turns) = (front.charges(0..front.shops.len(), false), OpenTurns::default());
+    for _ in 0..plan.count(COMPARISONS) {
+        turns.take_turn(front, &requests, 0.7, CONNECTIONS);
+    }
+    let OpenTurns { maxima, p99s, all, .. } = turns;
+    let maximum = median(maxima, |rate| *rate);
     let [low, p99, high] = quartiles(&p99s);
     let [p50, p99_of_all, p99_9] = [0.5, 0.99, 0.999].map(|quantile| all.ms_at(quantile));
     let rate = thousands(all.rate());
@@ -110,7 +110,7 @@ fn at_seventy_percent(plan: &Plan, report: &mut Report, front: &Shopfront) {
 fn beside_a_loud_merchant(plan: &Plan, report: &mut Report, front: &Shopfront) {
     let (others, loud) = (front.charges(1..front.shops.len(), false), front.charges(0..1, false));
     let all = front.charges(0..front.shops.len(), false);
-    let maximum = maximum(front, plan.lasting() / 2);
+    let maximum = maximum(front, &all, plan.lasting() / 2);
     let (of_others, of_loud) = (0.05 * maximum, 0.45 * maximum);
     let quiet = (&others, of_others, CONNECTIONS);
     let beside: [&[_]; 3] = [&[], &[(&loud, of_loud, CONNECTIONS)], &[(&all, of_loud, CONNECTIONS)]];
@@ -157,7 +157,7 @@ fn quartiles(values: &[f64]) -> [f64; 3] {
 /// Goodput as a part of the maximum, by calculation, if all other requests are refused, a charge
 /// costs what it costs at the maximum, and a refusal what it costs a server that only refuses. Zero
 /// where there is no time for charges.
-fn bound(maximum: f64, refusals: f64) -> f64 {
+fn calculated_goodput(maximum: f64, refusals: f64) -> f64 {
     if refusals <= OVERLOAD * maximum {
         return 0.0;
     }
@@ -168,15 +168,15 @@ fn bound(maximum: f64, refusals: f64) -> f64 {
 fn at_twice_the_maximum(plan: &Plan, report: &mut Report, front: &Shopfront) {
     // Both ends of each are here.
     let connections = CONNECTIONS_OVERLOADED.min(open_files_max().saturating_sub(OTHER_FILES) / 2);
-    let (requests, mut turns) = (front.charges(0..front.shops.len(), false), InTurns::default());
-    let mut bounds = Vec::new();
-    for turn in 0..plan.count(COMPARISONS) {
-        turns.take_turn(front, &requests, OVERLOAD, connections);
+    let (requests, mut turns) = (front.charges(0..front.shops.len(), false), OpenTurns::default());
+    let mut calculated = Vec::new();
+    for _ in 0..plan.count(COMPARISONS) {
+        let maximum = turns.take_turn(front, &requests, OVERLOAD, connections);
         let refused = ceiling::refused(&requests, connections, TURN / 2);
-        bounds.push(bound(turns.maxima[turn], refused.refusal_rate()));
+        calculated.push(calculated_goodput(maximum, refused.refusal_rate()));
     }
-    let maximum = turns.maximum();
-    let InTurns { parts, p99s, all, .. } = turns;
+    let OpenTurns { maxima, parts, p99s, all } = turns;
+    let maximum = median(maxima, |rate| *rate);
     let mut lines = report.of(&front.store);
     let line = |what, figure, target| Row {
         number: "14",
@@ -186,17 +186,17 @@ fn at_twice_the_maximum(plan: &Plan, report: &mut Report, front: &Shopfront) {
         cpu: Some(all.cpu_each()),
         target,
     };
-    let share = |parts: &[f64]| {
+    let quartiles_of = |parts: &[f64]| {
         let [low, median, high] = quartiles(parts).map(|part| percent(part, 1.0));
         format!("{median} ({low} to {high})")
     };
     lines.add(line(
         "at twice row 1, open loop: goodput, of row 1",
-        format!("{}: {}/s", share(&parts), thousands(all.rate())),
+        format!("{}: {}/s", quartiles_of(&parts), thousands(all.rate())),
         Some(("≥ 60 %", quartiles(&parts)[1] >= 0.6)),
     ));
-    let bounds = line("… by calculation, from the rates of charges and of refusals alone", share(&bounds), None);
-    lines.add(Row { cpu: None, ..bounds });
+    let what = "… by calculation, from the rates of charges and of refusals alone";
+    lines.add(Row { cpu: None, ..line(what, quartiles_of(&calculated), None) });
     let [low, p99, high] = quartiles(&p99s);
     let [p50_of_all, p99_of_all] = [0.5, 0.99].map(|quantile| all.ms_at(quantile));
     lines.add(line(

@@ -66,21 +66,19 @@ fn what_was_acknowledged_survives_power_cuts() {
 fn what_was_acknowledged_survives_a_kill_and_then_a_power_cut() {
     let first_seed = setting("CENTAVO_CUT_SEED").unwrap_or(0);
     let shim = Shim::build();
-    let mut life = Life::new(&shim);
     for seed in first_seed..first_seed + setting("CENTAVO_CUTS").unwrap_or(8) {
+        let mut life = Life::new(&shim);
         let after_opening = End::AfterOpening(Duration::from_micros(Chance(seed).below(50_000)));
         let survived = life.run_writer(seed, after_opening).and_then(|()| {
             let unlogged = life.die_in_the_middle_of_a_change();
             drop(life.command(writer::STORE));
             assert!(!unlogged.exists(), "seed {seed}: it was not logged");
-            life.write_and_cut(seed)
+            life.write_and_cut(seed)?;
+            life.check()
         });
         if let Err(failure) = survived {
             life.give_up(seed, &failure);
         }
-    }
-    if let Err(failure) = life.check() {
-        life.give_up(first_seed, &failure);
     }
 }
 
