@@ -2,7 +2,7 @@
 //!
 //! A command is under way from its sending to its actor until its decision is durable and its reply
 //! leaves. Calls that wait for an acquirer do not count. The limit follows the time that a request
-//! takes: its wait in the socket ([`crate::lag`]), and its command. The target of that time is 15
+//! takes: its wait in the socket ([`crate::lag`]), and its command. The target of that time is 12
 //! ms, or four commits of a slower disk. Where requests take twice the target, about twice as many
 //! are under way as should be (Little's law). So the limit goes to the part of it that would meet
 //! the target, in small steps: down by a quarter at most, and up by an eighth at most while it is
@@ -30,7 +30,7 @@ const LIMIT_MAX: usize = 16_384;
 const COMMITS_MAX: u64 = 4;
 /// How long requests may always take, microseconds: a fast disk does not speed up requests that
 /// wait for the processor.
-const TARGET_MIN_US: u64 = 15_000;
+const TARGET_MIN_US: u64 = 12_000;
 /// The limit is looked at after this many commands, and not before a quarter of the target's time
 /// has passed. With a whole one it would answer too late to requests that pile up in the sockets.
 const WINDOW_COMMANDS: u64 = 64;

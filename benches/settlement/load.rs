@@ -7,7 +7,7 @@
 //! request *should* have been sent, so that waiting for a free connection is not hidden (no
 //! coordinated omission).
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
@@ -18,7 +18,7 @@ use hdrhistogram::Histogram;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::Semaphore;
+use tokio::sync::oneshot;
 use tokio::task::{JoinHandle, LocalSet};
 use tokio::time::{MissedTickBehavior, interval, sleep};
 
@@ -55,8 +55,6 @@ pub(crate) struct Measured {
     pub(crate) refused: Histogram<u64>,
     /// Charges made before the load ended: without those of its last moments.
     pub(crate) in_time: u64,
-    /// Refusals before the load ended.
-    pub(crate) refused_in_time: u64,
     /// Requests that no connection was free for until the load ended.
     pub(crate) unsent: u64,
     /// How long the load lasted.
@@ -69,8 +67,8 @@ impl Default for Measured {
     fn default() -> Self {
         let histogram = || Histogram::new_with_bounds(1, 120_000_000, 3).expect("two minutes, to three digits");
         let (lasted, cpu) = Default::default();
-        let (in_time, refused_in_time, unsent) = (0, 0, 0);
-        Self { times: histogram(), refused: histogram(), in_time, refused_in_time, unsent, lasted, cpu }
+        let (in_time, unsent) = (0, 0);
+        Self { times: histogram(), refused: histogram(), in_time, unsent, lasted, cpu }
     }
 }
 
@@ -78,11 +76,6 @@ impl Measured {
     /// Charges a second.
     pub(crate) fn rate(&self) -> f64 {
         self.in_time as f64 / self.lasted.as_secs_f64()
-    }
-
-    /// Refusals a second.
-    pub(crate) fn refusal_rate(&self) -> f64 {
-        self.refused_in_time as f64 / self.lasted.as_secs_f64()
     }
 
     /// Answers of all kinds.
@@ -105,7 +98,6 @@ impl Measured {
         self.times.add(&other.times).expect("equal histograms");
         self.refused.add(&other.refused).expect("equal histograms");
         self.in_time += other.in_time;
-        self.refused_in_time += other.refused_in_time;
         self.unsent += other.unsent;
         self.lasted += other.lasted;
         self.cpu += other.cpu;
@@ -120,7 +112,6 @@ impl Measured {
             _ => self.times.saturating_record(micros),
         }
         self.in_time += u64::from(status != 503 && now <= ends);
-        self.refused_in_time += u64::from(status == 503 && now <= ends);
     }
 }
 
@@ -266,11 +257,48 @@ pub(crate) fn open_loads(
     })
 }
 
-/// Requests that are due and were not sent yet, oldest first.
+/// Requests that are due, and the connections that are free for them. The connection that was freed
+/// last is taken first, as pools of HTTP clients do: so no more connections are in use than the
+/// requests under way need.
+#[derive(Default)]
 struct Due {
+    /// Since when each request is due that no connection was free for, oldest first.
     since: RefCell<VecDeque<Instant>>,
-    /// As many permits as there are requests.
-    count: Semaphore,
+    /// Free connections, in the order in which they were freed.
+    free: RefCell<Vec<oneshot::Sender<Instant>>>,
+    is_over: Cell<bool>,
+}
+
+impl Due {
+    /// Makes this many requests due now.
+    fn add(&self, count: usize, now: Instant) {
+        for _ in 0..count {
+            match self.free.borrow_mut().pop() {
+                Some(connection) => connection.send(now).expect("a client that waits"),
+                None => self.since.borrow_mut().push_back(now),
+            }
+        }
+    }
+
+    /// Since when the request is due that a free connection is to send; none when the load is over.
+    async fn next(&self) -> Option<Instant> {
+        if self.is_over.get() {
+            return None;
+        }
+        if let Some(since) = self.since.borrow_mut().pop_front() {
+            return Some(since);
+        }
+        let (connection, due) = oneshot::channel();
+        self.free.borrow_mut().push(connection);
+        due.await.ok()
+    }
+
+    /// Ends the load; gives how many requests were not sent.
+    fn end(&self) -> u64 {
+        self.is_over.set(true);
+        self.free.take();
+        self.since.borrow().len() as u64
+    }
 }
 
 /// What a load showed, and its connections.
@@ -280,16 +308,14 @@ async fn open_load(
     connections: Vec<Connection>,
     lasting: Duration,
 ) -> (Measured, Vec<Connection>) {
-    let due = Rc::new(Due { since: RefCell::default(), count: Semaphore::new(0) });
+    let due = Rc::<Due>::default();
     let begun = Instant::now();
     let measured = Rc::<RefCell<Measured>>::default();
     let clients = connections.into_iter().enumerate().map(|(first, mut connection)| {
         let (due, requests, measured) = (Rc::clone(&due), Rc::clone(&requests), Rc::clone(&measured));
         tokio::task::spawn_local(async move {
             for turn in first.. {
-                let Ok(taken) = due.count.acquire().await else { break };
-                taken.forget();
-                let since = due.since.borrow_mut().pop_front().expect("one for each permit");
+                let Some(since) = due.next().await else { break };
                 let status = connection.call_in_turn(&requests, turn).await;
                 measured.borrow_mut().note(status, since, begun + lasting);
             }
@@ -307,13 +333,11 @@ async fn open_load(
             break;
         }
         let now_due = (rate * elapsed.as_secs_f64()) as usize - sent;
-        due.since.borrow_mut().extend(std::iter::repeat_n(at, now_due));
-        due.count.add_permits(now_due);
+        due.add(now_due, at);
         sent += now_due;
     }
-    due.count.close();
+    let unsent = due.end();
     let idle = all_of(clients).await;
-    let unsent = due.since.borrow().len() as u64;
     (Measured { lasted: lasting, unsent, ..measured.take() }, idle)
 }
 

@@ -4,7 +4,6 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::Plan;
-use crate::ceiling;
 use crate::load::{Measured, Requests, closed, open_loads};
 use crate::machine::open_files_max;
 use crate::report::{Report, Row, median, percent, thousands};
@@ -20,7 +19,7 @@ const OVERLOAD: f64 = 2.0;
 /// Files that are open beside connections, at most.
 const OTHER_FILES: usize = 300;
 
-/// How long a turn lasts in rows 3 and 14; the maximum, and refusals alone, last half of that.
+/// How long a turn lasts in rows 3 and 14; the maximum before it lasts half of that.
 const TURN: Duration = Duration::from_secs(2);
 /// How often rows 3 and 14 compare a load with the maximum; a sixth of it in a quick run.
 const COMPARISONS: usize = 18;
@@ -45,17 +44,15 @@ struct OpenTurns {
 }
 
 impl OpenTurns {
-    /// A turn: the maximum, which it gives, then this multiple of it, by all merchants. The maximum
-    /// is measured anew before each turn, so that a slow stretch of the machine falls on both
-    /// alike.
-    fn take_turn(&mut self, front: &Shopfront, requests: &Rc<Requests>, part: f64, connections: usize) -> f64 {
+    /// A turn: the maximum, then this multiple of it, by all merchants. The maximum is measured
+    /// anew before each turn, so that a slow stretch of the machine falls on both alike.
+    fn take_turn(&mut self, front: &Shopfront, requests: &Rc<Requests>, part: f64, connections: usize) {
         let maximum = maximum(front, requests, TURN / 2);
         let measured = open_loads(front.address(), &[(requests, part * maximum, connections)], TURN).swap_remove(0);
         self.maxima.push(maximum);
         self.parts.push(measured.rate() / maximum);
         self.p99s.push(p99(&measured));
         self.all.add(&measured);
-        maximum
     }
 }
 
@@ -154,26 +151,12 @@ fn quartiles(values: &[f64]) -> [f64; 3] {
     [1, 2, 3].map(|quarter| values[quarter * values.len() / 4])
 }
 
-/// Goodput as a part of the maximum, by calculation, if all other requests are refused, a charge
-/// costs what it costs at the maximum, and a refusal what it costs a server that only refuses. Zero
-/// where there is no time for charges.
-fn calculated_goodput(maximum: f64, refusals: f64) -> f64 {
-    if refusals <= OVERLOAD * maximum {
-        return 0.0;
-    }
-    let of_a_charge = maximum / refusals;
-    (1.0 - OVERLOAD * of_a_charge) / (1.0 - of_a_charge)
-}
-
 fn at_twice_the_maximum(plan: &Plan, report: &mut Report, front: &Shopfront) {
     // Both ends of each are here.
     let connections = CONNECTIONS_OVERLOADED.min(open_files_max().saturating_sub(OTHER_FILES) / 2);
     let (requests, mut turns) = (front.charges(0..front.shops.len(), false), OpenTurns::default());
-    let mut calculated = Vec::new();
     for _ in 0..plan.count(COMPARISONS) {
-        let maximum = turns.take_turn(front, &requests, OVERLOAD, connections);
-        let refused = ceiling::refused(&requests, connections, TURN / 2);
-        calculated.push(calculated_goodput(maximum, refused.refusal_rate()));
+        turns.take_turn(front, &requests, OVERLOAD, connections);
     }
     let OpenTurns { maxima, parts, p99s, all } = turns;
     let maximum = median(maxima, |rate| *rate);
@@ -186,17 +169,13 @@ fn at_twice_the_maximum(plan: &Plan, report: &mut Report, front: &Shopfront) {
         cpu: Some(all.cpu_each()),
         target,
     };
-    let quartiles_of = |parts: &[f64]| {
-        let [low, median, high] = quartiles(parts).map(|part| percent(part, 1.0));
-        format!("{median} ({low} to {high})")
-    };
+    let [low, part, high] = quartiles(&parts);
+    let [low_part, middle, high_part] = [low, part, high].map(|part| percent(part, 1.0));
     lines.add(line(
         "at twice row 1, open loop: goodput, of row 1",
-        format!("{}: {}/s", quartiles_of(&parts), thousands(all.rate())),
-        Some(("≥ 60 %", quartiles(&parts)[1] >= 0.6)),
+        format!("{middle} ({low_part} to {high_part}): {}/s", thousands(all.rate())),
+        Some(("≥ 60 %", part >= 0.6)),
     ));
-    let what = "… by calculation, from the rates of charges and of refusals alone";
-    lines.add(Row { cpu: None, ..line(what, quartiles_of(&calculated), None) });
     let [low, p99, high] = quartiles(&p99s);
     let [p50_of_all, p99_of_all] = [0.5, 0.99].map(|quantile| all.ms_at(quantile));
     lines.add(line(

@@ -304,8 +304,11 @@ async fn primary_forgets(who: Who) {
 async fn commits_are_cancelled(who: Who) {
     let cancels = |pair: &Pair| {
         pair.standby.crash();
-        let mut cancelled = 0;
-        for _ in 0..20 {
+        let (mut cancelled, deadline) = (0, Instant::now() + PATIENCE);
+        for round in 0.. {
+            if Instant::now() > deadline || (round >= 20 && cancelled > 0) {
+                break;
+            }
             let waiting = "SELECT pg_cancel_backend(pid) FROM pg_stat_activity WHERE wait_event = 'SyncRep'";
             cancelled += pair.primary.run_in(&pair.database, waiting).matches('t').count();
             std::thread::sleep(Duration::from_millis(50));
