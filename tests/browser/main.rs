@@ -119,7 +119,7 @@ async fn focus_hidden(browser: &Browser) -> Vec<String> {
     // A window that was just made narrower has the focus a moment later, and its style with it:
     // what is hidden stays so.
     let mut found = Value::Null;
-    for pause_ms in [0, 200, 1_000] {
+    for pause_ms in [0, 200, 1_000, 3_000, 10_000] {
         tokio::time::sleep(Duration::from_millis(pause_ms)).await;
         browser.press("\t").await;
         found = browser.run(&FOCUS_HIDDEN.replace("FOCUSED", FOCUSED)).await;
