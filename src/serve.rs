@@ -13,7 +13,7 @@ use actors::rails::Rails;
 use parking_lot::RwLock;
 use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpSocket};
-use tokio::sync::{Notify, Semaphore, watch};
+use tokio::sync::{Notify, Semaphore, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::app::App;
@@ -52,10 +52,10 @@ use crate::peers::others::OthersOverHttp;
 use crate::peers::token::PeerToken;
 use crate::peers::{self, Owners, PeerMeasures, PeerSettings, PeerTlsFiles};
 use crate::rails::sandbox::Institutions;
-use crate::routes;
 use crate::secrets::{self, SecretError, SecretSource};
 use crate::store::{self, Store};
 use crate::webhooks::{Webhooks, deliverer};
+use crate::{routes, runtime};
 
 /// Why the server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -90,6 +90,9 @@ pub enum StartError {
     /// This process can't be a node beside the others.
     #[error(transparent)]
     Join(#[from] JoinError),
+    /// The operating system gives no thread for webhooks.
+    #[error("webhooks: no thread could be started: {0}")]
+    Thread(std::io::Error),
     /// TLS for webhooks can't be set up.
     #[error("https for webhooks: {0}")]
     Https(#[from] tokio_rustls::rustls::Error),
@@ -164,7 +167,8 @@ pub struct Running {
     shutdown: watch::Sender<bool>,
     listeners: Vec<JoinHandle<server::Drained>>,
     schedule: JoinHandle<()>,
-    deliverer: JoinHandle<()>,
+    /// Ends with the deliverer.
+    deliverer: oneshot::Receiver<()>,
     /// This process as a node, and the task that keeps its partitions.
     node: Option<(JoinHandle<()>, Arc<Node>)>,
 }
@@ -258,7 +262,7 @@ async fn run(
     drop(starting);
     let (operations, operators) = listening.serve(operations, operators, of_operators)?;
     let schedule = tokio::spawn(keep_schedule(Arc::clone(&app)));
-    let deliverer = tokio::spawn(keep_delivering(Arc::clone(&app.engine), Arc::clone(&app.webhooks), ending));
+    let deliverer = deliver(&app, ending)?;
     let listeners = [merchants, operators].into_iter().chain(of_peers).collect();
     let node = node.map(|node| (tokio::spawn(Arc::clone(&node).run()), node));
     Ok(Running {
@@ -612,6 +616,12 @@ async fn keep_schedule(app: Arc<App>) {
         let ended = JoinSet::from_iter([async move { watched.run_schedule().await }]).join_next().await;
         tracing::error!(?ended, "the schedule failed, and begins again");
     }
+}
+
+/// Delivers webhooks on threads of their own until the program ends.
+fn deliver(app: &App, ending: watch::Receiver<bool>) -> Result<oneshot::Receiver<()>, StartError> {
+    let delivering = keep_delivering(Arc::clone(&app.engine), Arc::clone(&app.webhooks), ending);
+    runtime::beside("webhooks", delivering).map_err(StartError::Thread)
 }
 
 /// Delivers webhooks until the program ends, and begins again after a panic.

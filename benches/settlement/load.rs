@@ -34,7 +34,7 @@ use crate::machine::CpuTime;
 pub(crate) const KEYED: &str = "POST /api/card HTTP/1.1\r\nidempotency-key: 0000000000000000\r\n";
 /// Where the digits are.
 const DIGITS: std::ops::Range<usize> = KEYED.len() - 18..KEYED.len() - 2;
-/// How often an open load looks at the clock. What has come due since is sent at once, as a burst.
+/// How often requests of an open load come due, as a burst.
 const TICK: Duration = Duration::from_micros(250);
 
 /// How many connections are opened between two pauses: an eighth of the server's queue.
@@ -275,12 +275,12 @@ struct Due {
 }
 
 impl Due {
-    /// Makes this many requests due now.
-    fn add(&self, count: usize, now: Instant) {
+    /// Makes this many requests due, since then.
+    fn add(&self, count: usize, then: Instant) {
         for _ in 0..count {
             match self.free.borrow_mut().pop() {
-                Some(connection) => connection.send(now).expect("a client that waits"),
-                None => self.since.borrow_mut().push_back(now),
+                Some(connection) => connection.send(then).expect("a client that waits"),
+                None => self.since.borrow_mut().push_back(then),
             }
         }
     }
