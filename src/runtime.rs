@@ -27,8 +27,8 @@ pub fn start() -> io::Result<Runtime> {
         .build()
 }
 
-/// Runs a future, and what it spawns, on threads of their own: what they read from the disk keeps
-/// no thread of the present runtime waiting. The receiver hears when the future has ended.
+/// Runs a future, and what it spawns, on threads of their own. When these wait for the disk, no
+/// thread of the present runtime does. The receiver hears when the future has ended.
 ///
 /// Fails when the system gives no threads or no event queue.
 pub fn beside(name: &str, future: impl Future<Output = ()> + Send + 'static) -> io::Result<oneshot::Receiver<()>> {
