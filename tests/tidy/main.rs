@@ -410,7 +410,9 @@ fn every_page_is_found_from_the_readme() {
         let Some(page) = pages.get(&place).filter(|_| found.insert(place.clone())) else { continue };
         left.extend(links(page).iter().map(|link| resolved(&place, link).0));
     }
-    let lost: Vec<_> = pages.keys().filter(|place| !found.contains(*place)).collect();
+    // A folder of changes grows by a file a change, which its page does not list.
+    let lost: Vec<_> =
+        pages.keys().filter(|place| !found.contains(*place) && !place.starts_with("docs/changes/")).collect();
     assert!(lost.is_empty(), "no link from README.md leads to {lost:?}");
 }
 
