@@ -1,4 +1,4 @@
-//! Connection of any protocol: its origin, the routes and limits of its listener, and the way of a
+//! Connection: its origin, the routes and limits of its listener, and the way of a
 //! request to its answer.
 
 use std::convert::Infallible;
@@ -81,7 +81,7 @@ impl Default for ServerLimits {
     }
 }
 
-/// The answer to a request of any protocol: at once when it is not let in, else by the router.
+/// The answer to a request: at once when it is not let in, else by the router.
 pub(super) fn answer(
     served: &Served,
     peer: Peer,

@@ -117,7 +117,7 @@ impl Middleware {
     /// body read.
     pub fn turned_away<B>(&self, request: &Request<B>) -> Option<Response> {
         let well_formed =
-            fits(request.headers()).and_then(|()| names_one_host(request.version(), request.uri(), request.headers()));
+            fits(request.headers()).and_then(|()| names_one_host(request.version(), request.headers()));
         let problem = match well_formed {
             Err(problem) => problem,
             Ok(()) if !self.0.may_answer(request.uri().path()) => {
@@ -231,8 +231,7 @@ where
         self.inner.poll_ready(context)
     }
 
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        name_host(&mut request);
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
         let middleware = Arc::clone(&self.middleware.0);
         let seen = Seen::by(&request, middleware.ids.of(request.headers()));
         let context = seen.context.clone();
@@ -318,7 +317,7 @@ impl<T: Send + 'static> Drop for DetachedHandler<T> {
 /// Most bytes of the headers of a request. hyper, which reads them, has a limit of its own, above
 /// this one.
 pub const HEADERS_BYTES_MAX: usize = 64 * 1024;
-/// Most headers of a request. hyper has the same limit for HTTP/1.1, and none for HTTP/2.
+/// Most headers of a request. hyper has the same limit.
 const HEADERS_MAX: usize = 100;
 
 /// Refuses headers that are too large (RFC 6585, 5).
@@ -332,16 +331,11 @@ fn fits(headers: &HeaderMap) -> Result<(), Problem> {
 }
 
 /// Refuses a request that does not say once, and in the characters of a name, which host it is for
-/// (RFC 9112, 3.2). Only HTTP/1.0 may leave it out. HTTP/2 names it in `:authority`, and in a
-/// header at most once more, with the same text (RFC 9113, 8.3.1).
-fn names_one_host(version: Version, uri: &Uri, headers: &HeaderMap) -> Result<(), Problem> {
+/// (RFC 9112, 3.2). Only HTTP/1.0 may leave it out.
+fn names_one_host(version: Version, headers: &HeaderMap) -> Result<(), Problem> {
     let mut hosts = headers.get_all(HOST).iter();
     let (code, message) = match (hosts.next(), hosts.next()) {
         (None, _) if version < Version::HTTP_11 => return Ok(()),
-        (None, _) if version == Version::HTTP_2 && uri.authority().is_some() => return Ok(()),
-        (Some(host), None) if version == Version::HTTP_2 && differs(uri, host) => {
-            ("ambiguous", "Host deve ser igual a :authority")
-        }
         (Some(host), None) if host.as_bytes().iter().all(is_in_host) => return Ok(()),
         (None, _) => ("required", "Host é obrigatório"),
         (Some(_), None) => ("not_a_host", "Host deve ser um nome ou endereço"),
@@ -355,18 +349,6 @@ fn names_one_host(version: Version, uri: &Uri, headers: &HeaderMap) -> Result<()
 /// True for a character that the name of a host may have.
 pub(super) fn is_in_host(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:[]%".contains(byte)
-}
-
-/// Puts the host of a request over HTTP/2 into the header, where handlers look for it.
-fn name_host<B>(request: &mut Request<B>) {
-    let authority = request.uri().authority().filter(|_| !request.headers().contains_key(HOST));
-    let host = authority.and_then(|authority| HeaderValue::from_str(authority.as_str()).ok());
-    host.into_iter().for_each(|host| drop(request.headers_mut().insert(HOST, host)));
-}
-
-/// True when a URI names another host than a header does.
-fn differs(uri: &Uri, host: &HeaderValue) -> bool {
-    uri.authority().is_some_and(|authority| !host.as_bytes().eq_ignore_ascii_case(authority.as_str().as_bytes()))
 }
 
 /// Part of a request that its response still needs.

@@ -16,7 +16,6 @@ pub mod cut;
 mod early_refusal;
 pub mod guesses;
 pub mod gzip;
-mod http2;
 pub mod idempotency;
 pub mod json;
 pub mod keyed;

@@ -85,17 +85,12 @@ impl Backlog {
         self.cut.get()
     }
 
-    /// How long, and how slowly, an answer may be taken.
-    pub(super) fn limits(&self) -> &WriteLimits {
-        &self.limits
-    }
-
-    pub(super) fn is_tight(&self) -> bool {
+    fn is_tight(&self) -> bool {
         self.waiting() > self.limits.waiting_max / 2
     }
 
     /// Counts a connection that is cut, and gives the error that says why.
-    pub(super) fn cut(&self, kind: io::ErrorKind, why: &'static str) -> io::Error {
+    fn cut(&self, kind: io::ErrorKind, why: &'static str) -> io::Error {
         self.cut.inc();
         io::Error::new(kind, why)
     }

@@ -1,5 +1,5 @@
-//! HTTP server: accepts connections, serves HTTP/1.1 on them, with TLS or without, or HTTP/2 with
-//! TLS ([`super::http2`]), and ends them in good order.
+//! HTTP server: accepts connections, serves HTTP/1.1 on them, with TLS or without, and ends them in
+//! good order.
 //!
 //! The head of a request must arrive within a time limit. The number of connections is bounded: a
 //! further one waits in the system's queue until another ends. A client that does not read is cut
@@ -26,9 +26,7 @@ use tokio::time::{sleep, timeout};
 
 use super::connection::{answer, asked, in_parts};
 use super::early_refusal::{EarlyRefusal, Turn};
-use super::http2;
 use super::outgoing::Outgoing;
-use super::tls::is_http2;
 
 pub use super::connection::{OverTls, Peer, Served, ServerLimits};
 
@@ -91,7 +89,6 @@ async fn connected(
         _ = asked(&mut shutdown) => return,
     };
     match handshake {
-        Ok(Ok(stream)) if is_http2(&stream) => http2::serve(stream, peer, served, shutdown, limits).await,
         Ok(Ok(stream)) => serve(stream, peer, served, shutdown, limits).await,
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => tracing::debug!("a TLS handshake took too long"),

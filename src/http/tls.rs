@@ -1,9 +1,8 @@
 //! TLS of a listener: its certificate and key, read from PEM files at the start and again
 //! at SIGHUP.
 //!
-//! Connections speak HTTP/2 or HTTP/1.1, as the client chooses, over TLS 1.2 or 1.3. A handshake
-//! has as long as the head of a request. [`super::outgoing`] stands below TLS, so a client that
-//! does not read is cut here too.
+//! Connections speak HTTP/1.1 over TLS 1.2 or 1.3. A handshake has as long as the head of a
+//! request. [`super::outgoing`] stands below TLS, so a client that does not read is cut here too.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -83,7 +82,7 @@ impl TlsFiles {
             .with_safe_default_protocol_versions()
             .and_then(|config| config.with_client_cert_verifier(verifier).with_single_cert(chain, key));
         let mut config = config.map_err(|error| unusable(format!("{error} (key: {})", self.key.display())))?;
-        config.alpn_protocols = vec![HTTP_2.to_vec(), b"http/1.1".to_vec()];
+        config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Loaded { config: Arc::new(config), expires_at })
     }
 }
@@ -151,14 +150,6 @@ pub fn trusting(certificates: Option<&PathBuf>) -> Result<Arc<ClientConfig>, Tls
         what: error.to_string(),
     })?;
     Ok(Arc::new(config.with_root_certificates(roots).with_no_client_auth()))
-}
-
-/// Name of HTTP/2 in a handshake (RFC 9113, 3.2).
-const HTTP_2: &[u8] = b"h2";
-
-/// True when the client has chosen HTTP/2.
-pub(super) fn is_http2<S>(stream: &TlsStream<S>) -> bool {
-    stream.get_ref().1.alpn_protocol() == Some(HTTP_2)
 }
 
 /// Bytes of answers that TLS holds for a connection whose client does not read.

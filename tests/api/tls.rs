@@ -5,8 +5,7 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use axum::body::Bytes;
-use axum::http::{Request, Version};
+use axum::http::Request;
 use centavo::config::{ConfigError, JournalSettings, ServeArgs};
 use centavo::http::client::send;
 use centavo::http::tls::{TlsFiles, trust};
@@ -15,8 +14,6 @@ use centavo::secrets::SecretSource;
 use centavo::serve::{self, Running};
 use centavo::store::Store;
 use http_body_util::{BodyExt, Full};
-use hyper::client::conn::http2;
-use hyper_util::rt::{TokioExecutor, TokioIo};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -156,83 +153,24 @@ async fn files_that_do_not_fit_are_refused_at_the_start() {
     assert!(matches!(half, Err(ConfigError::HalfTls("CENTAVO_TLS_CERT", "CENTAVO_TLS_KEY"))), "{half:?}");
 }
 
-/// A connection that speaks HTTP/2.
-async fn http2_to(files: &TlsFiles, to: SocketAddr) -> http2::SendRequest<Full<Bytes>> {
-    let trust = trust(&files.certificates).unwrap();
-    let mut config = ClientConfig::clone(&trust.config);
-    config.alpn_protocols = vec![b"h2".to_vec()];
-    let name = ServerName::try_from(trust.name.unwrap()).unwrap();
-    let stream = TcpStream::connect(to).await.unwrap();
-    let stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
-    assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"h2"[..]));
-    let (sender, connection) = http2::handshake(TokioExecutor::new(), TokioIo::new(stream)).await.unwrap();
-    tokio::spawn(connection);
-    sender
-}
-
-/// Sends a request over HTTP/2; gives its status and body.
-async fn call_http2(
-    files: &TlsFiles,
-    to: SocketAddr,
-    path: &str,
-    credential: &str,
-    body: Option<Value>,
-) -> (u16, Value) {
-    let mut sender = http2_to(files, to).await;
-    let request = Request::builder()
-        .method(if body.is_some() { "POST" } else { "GET" })
-        .uri(format!("https://{to}{path}"))
-        .header("authorization", format!("Bearer {credential}"))
-        .header("content-type", "application/json");
-    let body = Full::<Bytes>::from(body.map(|body| body.to_string()).unwrap_or_default());
-    let answer = sender.send_request(request.body(body).unwrap()).await.unwrap();
-    assert_eq!(answer.version(), Version::HTTP_2);
-    let status = answer.status().as_u16();
-    let text = answer.into_body().collect().await.unwrap().to_bytes();
-    (status, serde_json::from_slice(&text).unwrap_or_else(|_| String::from_utf8_lossy(&text).into()))
-}
-
+/// A client that offers HTTP/2 first is answered in HTTP/1.1, which it offers too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn both_listeners_speak_http2_with_the_same_limits() {
+async fn a_client_that_offers_http2_too_is_answered_in_http_1_1() {
     let folder = tempfile::tempdir().unwrap();
     let files = certify(folder.path(), "two.test");
     let running = serving(folder.path(), &files).await;
-    let operate = async |path: &str, body| call_http2(&files, running.operations, path, OPS_TOKEN, body).await;
-    let opened = json!({"name": "Loja", "document": "11222333000181", "split_enabled": true});
-    let merchant = text(&operate("/ops/merchants", Some(opened)).await.1["id"]);
-    let key = text(&operate(&format!("/ops/merchants/{merchant}/api-keys"), Some(json!({}))).await.1["api_key"]);
-    let call = async |path: &str, body| call_http2(&files, running.public, path, &key, body).await;
-    let charge = json!({"valor": "10.00", "nome": "Maria", "cpf": "12345678909"});
-    let (status, charge) = call("/api/pix", Some(charge)).await;
-    assert_eq!(status, 201);
-    let paid = call(&format!("/api/sandbox/pix/{}/pay", text(&charge["txid"])), Some(json!({}))).await;
-    assert_eq!((paid.0, &paid.1["status"]), (200, &json!("CONCLUIDA")));
-    // A body that is too large, an unknown path, a wrong key, and a listing in its pages.
-    let large = json!({"tag": "x".repeat(300 * 1024)});
-    let (status, problem) = call("/api/recurrency/plans", Some(large)).await;
-    assert_eq!((status, &problem["code"]), (413, &json!("payload_too_large")));
-    assert_eq!(call("/api/nowhere", None).await.0, 404);
-    assert_eq!(call_http2(&files, running.public, "/api/balance", "test_0", None).await.0, 401);
-    assert_eq!(call("/api/charges", None).await.1["total"], 1);
-    assert_eq!(call("/openapi.json", None).await.1["openapi"], "3.1.0");
-    running.stop().await;
-}
-
-/// A form names its site in `Origin`, and HTTP/2 names the host in `:authority`, not in `Host`.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn operators_sign_in_to_the_console_over_http2() {
-    let folder = tempfile::tempdir().unwrap();
-    let files = certify(folder.path(), "two.test");
-    let running = serving(folder.path(), &files).await;
-    let to = running.operations;
-    for (origin, status) in [(format!("https://{to}"), 303), ("https://evil.example".to_owned(), 403)] {
-        let mut sender = http2_to(&files, to).await;
-        let request = Request::post(format!("https://{to}/console/sign-in"))
-            .header("origin", origin)
-            .header("content-type", "application/x-www-form-urlencoded")
-            .body(Full::<Bytes>::from(format!("token={OPS_TOKEN}")));
-        let answer = sender.send_request(request.unwrap()).await.unwrap();
-        assert_eq!((answer.status().as_u16(), answer.headers().contains_key("set-cookie")), (status, status == 303));
+    for to in [running.public, running.operations] {
+        let trust = trust(&files.certificates).unwrap();
+        let mut config = ClientConfig::clone(&trust.config);
+        config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+        let name = ServerName::try_from(trust.name.unwrap()).unwrap();
+        let stream = TcpStream::connect(to).await.unwrap();
+        let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await.unwrap();
+        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(&b"http/1.1"[..]));
+        stream.write_all(b"GET /openapi.json HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.unwrap();
+        let mut answer = Vec::new();
+        stream.read_to_end(&mut answer).await.unwrap();
+        assert!(answer.starts_with(b"HTTP/1.1 200 OK"));
     }
     running.stop().await;
 }
