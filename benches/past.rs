@@ -52,6 +52,7 @@ fn main() {
         index: IndexOptions::default(),
         balance_files: BalanceFileOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
+        start_gap_max: std::time::Duration::from_secs(7 * 86_400),
     };
     let opened = timed("opened, with the index", || {
         runtime.block_on(Engine::open_parts(vec![part.clone()], Extents::default(), options, |_, _| {}))

@@ -195,6 +195,10 @@ pub struct ServeArgs {
     /// Free space below which no command is taken, bytes [default: 68157440].
     #[arg(long, env = "CENTAVO_DISK_RESERVE_BYTES", value_name = "BYTES")]
     pub disk_reserve_bytes: Option<u64>,
+    /// Days after the last Record from which on a live start waits until two operators confirm the
+    /// wall clock, 1 to 3650 [default: 7].
+    #[arg(long, env = "CENTAVO_START_GAP_DAYS", value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..=3650))]
+    pub start_gap_days: Option<u16>,
     /// A file that takes room, to be deleted when the disk is full, bytes; 0 for none [default:
     /// 67108864].
     #[arg(long, env = "CENTAVO_BALLAST_BYTES", value_name = "BYTES")]
@@ -519,6 +523,8 @@ pub struct Settings {
     pub index: IndexOptions,
     /// When balance files are made.
     pub balance_files: BalanceFileOptions,
+    /// How long after the last Record a live start needs no word of operators.
+    pub start_gap_max: Duration,
     /// Options of the embedded store.
     pub sled: SledOptions,
 }
@@ -597,6 +603,9 @@ pub enum ConfigError {
     /// A store has no such number of partitions.
     #[error("CENTAVO_PARTITIONS is 1 to {0}")]
     Partitions(u16),
+    /// The gap before a start is out of range.
+    #[error("CENTAVO_START_GAP_DAYS is 1 to 3650")]
+    StartGap,
     /// Checkpoints can't be sent as they are to be.
     #[error("{variable} {defect}")]
     Checkpoints {
@@ -632,6 +641,16 @@ fn peers(
         Some(shared) => Err(ConfigError::SharedPeerAddress(shared)),
         None => Ok(peers),
     }
+}
+
+const START_GAP_DAYS: u16 = 7;
+
+fn start_gap(days: Option<u16>) -> Result<Duration, ConfigError> {
+    let days = days.unwrap_or(START_GAP_DAYS);
+    if !(1..=3650).contains(&days) {
+        return Err(ConfigError::StartGap);
+    }
+    Ok(Duration::from_secs(u64::from(days) * 86_400))
 }
 
 /// The schedule of checkpoints; none when no place is named.
@@ -711,6 +730,7 @@ impl ServeArgs {
             log_format: self.log_format.or(file.log_format).unwrap_or(LogFormat::Text),
             log: self.log.or(file.log.map(|Filter(filter)| filter)),
             master_key: self.master_key.source_or(file.master_key, file.master_key_file)?,
+            start_gap_max: start_gap(self.start_gap_days.or(file.start_gap_days))?,
             index,
             balance_files,
             sled,
@@ -927,6 +947,7 @@ struct File {
     log_format: Option<LogFormat>,
     log: Option<Filter>,
     disk_reserve_bytes: Option<u64>,
+    start_gap_days: Option<u16>,
     ballast_bytes: Option<u64>,
     checkpoints_to: Option<String>,
     checkpoints_every: Option<u32>,

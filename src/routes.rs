@@ -31,7 +31,7 @@ use crate::http::rate_limits::Policy;
 use crate::http::reading::on_waiting_thread;
 use crate::http::{manual, reference};
 use crate::ops::{
-    api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, cluster,
+    api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, clock, cluster,
     disputes as disputes_review, elsewhere, entries, export, exports, health, made_up, merchants, minutes, past,
     periods, preview, queue, recipients as all_recipients, reconciliations, records, refunds as refunds_review,
     reports as made_reports, sandbox, sub_recipients as review, webhooks, withdrawals as outflow,
@@ -175,7 +175,9 @@ fn for_operators(in_sandbox: bool) -> Routes {
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))
-        .routes(routes!(cluster::get));
+        .routes(routes!(cluster::get))
+        .routes(routes!(clock::get))
+        .routes(routes!(clock::confirm));
     let webhooks = Routes::new()
         .routes(routes!(webhooks::list))
         .routes(routes!(webhooks::tries))

@@ -294,6 +294,7 @@ fn engine_options(settings: &Settings, rails: Option<Rails>) -> Result<EngineOpt
         index: settings.index,
         balance_files: settings.balance_files,
         partitions: settings.partitions,
+        start_gap_max: settings.start_gap_max,
     })
 }
 
@@ -597,8 +598,8 @@ async fn close_days(app: Arc<App>) {
     }
 }
 
-/// Runs the engine's schedule, and begins it again after a panic. Renews snapshots and watches the
-/// free space meanwhile.
+/// Runs the engine's schedule, and begins it again after a panic. Renews snapshots, and watches the
+/// free space and the wall clock meanwhile.
 async fn keep_schedule(app: Arc<App>) {
     let engine = Arc::clone(&app.engine);
     let (renewing, watching) = (Arc::clone(&engine), Arc::clone(&engine));
@@ -611,6 +612,8 @@ async fn keep_schedule(app: Arc<App>) {
     drop(app);
     while_the_schedule_runs.spawn(async move { renewing.renew_snapshots().await });
     while_the_schedule_runs.spawn(async move { watching.watch_space().await });
+    let watching = Arc::clone(&engine);
+    while_the_schedule_runs.spawn(async move { watching.watch_clock().await });
     loop {
         let watched = Arc::clone(&engine);
         let ended = JoinSet::from_iter([async move { watched.run_schedule().await }]).join_next().await;

@@ -7,6 +7,7 @@ mod asked;
 mod balances;
 mod card;
 mod cashout;
+mod doubt;
 mod following;
 mod house;
 mod kept;
@@ -47,7 +48,7 @@ use crate::clock::Clock;
 use crate::cut::{Cut, Position};
 use crate::directory::Directory;
 use crate::extents::{Extents, HOUSE};
-use crate::journal::{Admission, Journal, Sender};
+use crate::journal::{Admission, ClosedBy, Journal, Sender};
 use crate::load_shedding::LoadShedder;
 use crate::merged;
 use crate::metrics::Metrics;
@@ -59,6 +60,7 @@ use crate::seal::{Keyring, SealError, stocked_random_bytes};
 use crate::store::{Block, LongestWait, Monitor, Part, Partition, Sequence, Store, StoreError};
 
 use acquirer::AcquirerBatches;
+use doubt::AskedFirst;
 use following::Following;
 use new_ids::NewIds;
 
@@ -68,6 +70,7 @@ use shards::Shards;
 pub use crate::balance_files::{
     AnticipatedOn, AnticipatedSums, AsOf, BalanceFileOptions, BalanceFiles, BooksAsOf, SumOfKind, SumsAsOf, Told,
 };
+pub use crate::clock::{ClockReading, Doubt};
 pub use crate::index::IndexOptions;
 pub use crate::journal::{AdmissionLimits, Permit};
 pub use crate::read_model::{
@@ -78,6 +81,7 @@ pub use crate::resident::{KeyLookup, Outcome};
 pub use balances::{Totals, TrialBalance};
 pub use card::{CardCharged, FirstAnswer, NewCardCharge};
 pub use cashout::{CashoutOrdered, NewCashout, TransactionLookup};
+pub use doubt::{ClockConfirmation, NotConfirmed};
 pub(crate) use kept::PREFIX as KEPT_PREFIX;
 pub use opening::{OpenError, check_store};
 pub use others::{AskedElsewhere, Others};
@@ -107,6 +111,8 @@ pub struct EngineOptions {
     pub balance_files: BalanceFileOptions,
     /// How many partitions a store gets that has none yet.
     pub partitions: NonZeroU16,
+    /// How long after the last Record a live start needs no word of operators.
+    pub start_gap_max: Duration,
 }
 
 /// Digests of the `Idempotency-Key` of a request that opens an account.
@@ -127,6 +133,9 @@ pub enum Unavailable {
     /// The disk is short of space: nothing was sent.
     #[error("the disk is short of space")]
     StorageFull,
+    /// The wall clock is in doubt: nothing was sent.
+    #[error("the wall clock is in doubt")]
+    ClockInDoubt,
     /// The actor or the journal went away: the command may have been decided or not.
     #[error("the outcome is unknown")]
     OutcomeUnknown,
@@ -201,6 +210,7 @@ impl From<SealError> for Unavailable {
 ///     index: IndexOptions::default(),
 ///     balance_files: BalanceFileOptions::default(),
 ///     partitions: NonZeroU16::MIN,
+///     start_gap_max: Duration::from_secs(7 * 86_400),
 /// };
 /// let engine = Engine::open_store(Arc::new(MemoryStore::new()), options, |_, _| {}).await?;
 /// let (group, now) = (engine.new_group(None), engine.now());
@@ -241,6 +251,8 @@ pub struct Engine {
     /// stepped.
     falling_due: AsyncMutex<AcquirerBatches>,
     idle: Duration,
+    /// The operator who asked first to go by the wall clock.
+    clock_asked: Mutex<Option<AskedFirst>>,
     /// When the space on the disk was last looked at, milliseconds since `opened_at`.
     space_seen_ms: AtomicU64,
     opened_at: Instant,
@@ -335,7 +347,7 @@ impl Engine {
     /// Takes a permit for a caller's command and all that it causes; an error when the journal is
     /// full.
     pub fn permit(&self, bytes: usize) -> Result<Arc<Permit>, Unavailable> {
-        self.look_at_space();
+        self.look_before_writing();
         self.admission.try_take(Sender::Door, bytes).ok_or_else(|| self.refusal())
     }
 
@@ -356,13 +368,17 @@ impl Engine {
 
     /// Takes a permit for a read, since a read may book what is due.
     fn read_permit(&self) -> Result<Arc<Permit>, Unavailable> {
-        self.look_at_space();
+        self.look_before_writing();
         self.admission.try_read(Sender::Door, INSIDE_BYTES).ok_or_else(|| self.refusal())
     }
 
     fn refusal(&self) -> Unavailable {
         self.metrics.shed.inc();
-        if self.admission.is_closed() { Unavailable::StorageFull } else { Unavailable::JournalFull }
+        match () {
+            () if self.admission.is_closed_by(ClosedBy::Clock) => Unavailable::ClockInDoubt,
+            () if self.admission.is_closed() => Unavailable::StorageFull,
+            () => Unavailable::JournalFull,
+        }
     }
 
     /// Sends a command to a merchant's actor and waits for its outcome, which leaves once it is

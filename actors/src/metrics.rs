@@ -35,6 +35,8 @@ pub struct Metrics {
     /// Bytes that are free where the store writes.
     pub storage_free_bytes: Gauge,
     derived_failures: Counter<u64, AtomicU64>,
+    /// How far the wall clock is ahead of the trusted time, seconds.
+    pub clock_ahead_seconds: Gauge,
     /// How long the oldest due thing has waited, seconds.
     pub due_lag_seconds: Gauge,
     /// Age of the oldest rail call whose outcome is unknown, seconds.
@@ -65,6 +67,7 @@ impl Default for Metrics {
             shed: Counter::default(),
             storage_free_bytes: Gauge::default(),
             derived_failures: Counter::default(),
+            clock_ahead_seconds: Gauge::default(),
             due_lag_seconds: Gauge::default(),
             oldest_unknown_seconds: Gauge::default(),
             published: Gauge::default(),
@@ -103,6 +106,8 @@ impl Metrics {
             "Writes of something derived that failed and are made again",
             self.derived_failures.clone(),
         );
+        let ahead = self.clock_ahead_seconds.clone();
+        registry.register("clock_ahead_seconds", "Wall clock minus the trusted time", ahead);
         registry.register("due_lag_seconds", "Wait of the oldest due thing", self.due_lag_seconds.clone());
         registry.register(
             "rail_oldest_unknown_seconds",

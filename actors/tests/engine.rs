@@ -40,6 +40,7 @@ fn options(sandbox: bool) -> EngineOptions {
         index: IndexOptions::default(),
         balance_files: BalanceFileOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
+        start_gap_max: std::time::Duration::from_secs(7 * 86_400),
     }
 }
 

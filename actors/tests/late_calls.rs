@@ -176,6 +176,7 @@ async fn open(acquirer: &Acquirer) -> Arc<Engine> {
         index: IndexOptions::default(),
         balance_files: BalanceFileOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
+        start_gap_max: std::time::Duration::from_secs(7 * 86_400),
     };
     Engine::open_store(Arc::new(MemoryStore::default()), options, |_, _| {}).await.unwrap()
 }

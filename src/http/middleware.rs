@@ -116,8 +116,7 @@ impl Middleware {
     /// The answer to a request that is not let in: it is made before the request is routed, or its
     /// body read.
     pub fn turned_away<B>(&self, request: &Request<B>) -> Option<Response> {
-        let well_formed =
-            fits(request.headers()).and_then(|()| names_one_host(request.version(), request.headers()));
+        let well_formed = fits(request.headers()).and_then(|()| names_one_host(request.version(), request.headers()));
         let problem = match well_formed {
             Err(problem) => problem,
             Ok(()) if !self.0.may_answer(request.uri().path()) => {

@@ -134,6 +134,8 @@ pub enum Code {
     Overloaded,
     /// The disk is short of space: nothing is written until there is more.
     StorageFull,
+    /// The wall clock of the server has jumped: nothing is written until it is right or confirmed.
+    ClockInDoubt,
     /// The database does not answer, or another process is taking over: nothing was sent.
     StoreUnavailable,
     /// No acquirer or payment institution is configured.
@@ -255,6 +257,11 @@ impl Code {
                 S::SERVICE_UNAVAILABLE,
                 "Storage full",
                 "Sem espaço para novas operações; consultas continuam disponíveis",
+            ),
+            Code::ClockInDoubt => row(
+                S::SERVICE_UNAVAILABLE,
+                "Clock in doubt",
+                "Relógio do servidor em dúvida; consultas continuam disponíveis",
             ),
             Code::StoreUnavailable => row(S::SERVICE_UNAVAILABLE, "Store unavailable", "Banco de dados indisponível"),
             Code::RailNotConfigured => {

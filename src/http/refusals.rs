@@ -12,6 +12,7 @@ impl From<Unavailable> for Problem {
         match unavailable {
             Unavailable::JournalFull => Problem::new(Code::Overloaded).retry_after(1),
             Unavailable::StorageFull => Problem::new(Code::StorageFull).retry_after(5),
+            Unavailable::ClockInDoubt => Problem::new(Code::ClockInDoubt).retry_after(5),
             Unavailable::OutcomeUnknown => Problem::new(Code::OutcomeUnknown).retry_after(1),
             Unavailable::Unreadable => Problem::new(Code::Internal),
             Unavailable::StoreUnavailable => Problem::new(Code::StoreUnavailable).retry_after(1),

@@ -27,8 +27,8 @@ pub async fn healthz() -> Response {
     ok(Status { status: "ok" })
 }
 
-/// The service takes requests: the data is open, the journal has not failed, the store goes on, and
-/// there is space on the disk.
+/// The service takes requests: the data is open, the journal has not failed, the store goes on,
+/// the wall clock is followed, and there is space on the disk.
 #[utoipa::path(get, path = "/readyz", operation_id = "get_readiness", responses((status = 200, body = Status)))]
 pub async fn readyz(State(app): State<Arc<App>>) -> Result<Response, Problem> {
     readiness(&app)?;
@@ -54,6 +54,11 @@ pub fn readiness(app: &App) -> Result<(), Problem> {
     if let Some(waiting) = app.engine.stalled() {
         let detail = format!("The store makes no progress ({:?}, {} s).", waiting.what, waiting.took.as_secs());
         return Err(Problem::new(Code::Overloaded).retry_after(1).detail(detail));
+    }
+    if app.engine.clock_doubt().is_some() {
+        let ahead_s = app.engine.clock_reading().ahead_ms / 1_000;
+        let detail = format!("The wall clock is {ahead_s} s ahead of the time that has passed; see GET /ops/clock.");
+        return Err(Problem::new(Code::ClockInDoubt).retry_after(5).detail(detail));
     }
     if app.engine.is_storage_full() {
         return Err(Problem::new(Code::StorageFull).retry_after(5));

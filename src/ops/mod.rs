@@ -12,6 +12,7 @@ pub mod booked;
 pub mod books;
 pub mod charges;
 pub mod checkpoint;
+pub mod clock;
 pub mod cluster;
 pub mod disputes;
 pub mod elsewhere;

@@ -137,7 +137,8 @@ pub const OF_THE_HOUSE: &[&str] = &[
     "/ops/webhooks",
 ];
 
-const CLUSTER: &str = "/ops/cluster";
+/// Routes of operators about the process that is asked.
+const OF_THE_PROCESS: [&str; 3] = ["/ops/cluster", "/ops/clock", "/ops/clock/confirm"];
 
 /// Finds the target of a request.
 pub async fn target(listener: Listener, parts: &mut Parts, ids: &IdKey, sandbox: bool) -> Destination {
@@ -169,8 +170,7 @@ fn of_route(route: &str, method: &Method, named: Option<&str>, ids: &IdKey) -> D
     if *method == Method::POST && OPENING_ROUTES.contains(&route) {
         return Destination::NewAccount;
     }
-    // Every process tells what it sees of the others.
-    if route == CLUSTER {
+    if OF_THE_PROCESS.contains(&route) {
         return Destination::Any;
     }
     let is_about_all = route.starts_with("/ops/") || OF_THE_HOUSE.contains(&route);

@@ -141,6 +141,7 @@ async fn change(data: &Path, changes: u64) {
         index: IndexOptions::default(),
         balance_files: BalanceFileOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
+        start_gap_max: std::time::Duration::from_secs(7 * 86_400),
     };
     let engine = Engine::open(data, &SledOptions::default(), options, |_, _| {}).await.unwrap();
     let (group, now) = (engine.new_group(None), engine.now());

@@ -17,6 +17,8 @@ pub(crate) struct WallClock {
     file: File,
     /// What is added to real time while it runs.
     offset: Cell<TimeDelta>,
+    /// The same when the server that goes by it began.
+    at_start: Cell<TimeDelta>,
     _folder: TempDir,
 }
 
@@ -29,9 +31,10 @@ impl WallClock {
         let folder = TempDir::new().unwrap();
         let library = build(folder.path());
         let setting = folder.path().join("wall-clock");
-        let file = File::options().write(true).create_new(true).open(&setting).unwrap();
+        let file = File::options().read(true).write(true).create_new(true).open(&setting).unwrap();
         file.set_len(16).unwrap();
-        let clock = Self { library, setting, file, offset: Cell::default(), _folder: folder };
+        let clock =
+            Self { library, setting, file, offset: Cell::default(), at_start: Cell::default(), _folder: folder };
         let time: DateTime<Utc> = time.parse().unwrap();
         clock.offset.set(time - Utc::now());
         clock.stand();
@@ -54,6 +57,26 @@ impl WallClock {
     pub(crate) fn run(&self) {
         self.write(OFFSET, self.offset.get().num_nanoseconds().unwrap());
         self.write(STANDING_AT, 0);
+    }
+
+    /// Lets it run, from where it stands.
+    pub(crate) fn go_on(&self) {
+        let mut stood_at = [0; 8];
+        self.file.read_exact_at(&mut stood_at, STANDING_AT).unwrap();
+        let stood_at = DateTime::from_timestamp_nanos(i64::from_ne_bytes(stood_at));
+        self.offset.set(stood_at - Utc::now());
+        self.run();
+    }
+
+    /// A server begins now, which trusts it.
+    pub(crate) fn begins(&self) {
+        self.at_start.set(self.offset.get());
+    }
+
+    /// Sets it to where it would be had nobody set it since the server began; it runs from there.
+    pub(crate) fn set_right(&self) {
+        self.offset.set(self.at_start.get());
+        self.run();
     }
 
     /// Moves it forward or back by this number of seconds; it runs from there.

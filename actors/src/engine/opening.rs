@@ -5,7 +5,7 @@ use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use ledger::id::LedgerId;
 use ledger::merchant::MerchantState;
@@ -21,7 +21,7 @@ use super::new_ids::NewIds;
 use super::shard::{Shard, ShardOptions, give_up, put_to_sleep};
 use super::shards::Shards;
 use super::{Engine, EngineOptions, INSIDE_BYTES, read};
-use crate::clock::Clock;
+use crate::clock::{Clock, LiveStart};
 use crate::extents::{ExtentError, Extents};
 use crate::journal::{Admission, Journal, JournalParts};
 use crate::load_shedding::LoadShedder;
@@ -142,9 +142,10 @@ impl Engine {
             Ok(Keyring::open(master_key, checked)?)
         });
         let keyring = Arc::new(keyring.await.expect("opening the keys does not panic")?);
-        let (clock, metrics) = (Arc::new(Clock::new(0, Timestamp(0))), Arc::new(Metrics::default()));
-        // Before anybody asks for the time: it never goes back.
-        clock.follow(store.ahead_ms());
+        let live = if sandbox { None } else { live_start(&store, &partitions, options.start_gap_max).await? };
+        // The store's clock counts before anybody asks for the time: it never goes back.
+        let clock = Arc::new(Clock::new(store.ahead_ms(), live));
+        let metrics = Arc::new(Metrics::default());
         let (journal, journal_thread) = Journal::start(JournalParts {
             store: Arc::clone(&store),
             partitions: partitions.len(),
@@ -181,6 +182,7 @@ impl Engine {
             rails: options.rails,
             falling_due: AsyncMutex::new(AcquirerBatches::booked_through(0)),
             idle: options.idle,
+            clock_asked: Mutex::default(),
             space_seen_ms: AtomicU64::new(0),
             opened_at: Instant::now(),
         };
@@ -191,6 +193,7 @@ impl Engine {
         opened.shards = Shards::absent(absent);
         let opened = Arc::new(opened);
         opened.see_space();
+        opened.look_at_clock();
         Ok(opened)
     }
 
@@ -251,6 +254,18 @@ impl Engine {
             }
         }
     }
+}
+
+/// The last Record of a store, with which the wall clock is compared; none where there is none.
+async fn live_start(
+    store: &Arc<dyn Store>,
+    partitions: &[Partition],
+    gap_max: Duration,
+) -> Result<Option<LiveStart>, StoreError> {
+    let (store, partitions) = (Arc::clone(store), partitions.to_vec());
+    let heads = spawn_blocking(move || store.heads(&partitions)).await.expect("reading heads does not panic")?;
+    let last = heads.iter().filter(|head| head.next > Sequence::FIRST).map(|head| head.booked_at_ms).max();
+    Ok(last.map(|last| LiveStart { last_record: Timestamp(last), gap_max }))
 }
 
 /// Refuses a store that was made in the other mode or with another master key, that is not whole,

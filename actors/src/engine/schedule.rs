@@ -30,7 +30,8 @@ impl Engine {
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
             self.clock.follow(self.store.ahead_ms());
-            if !self.is_storage_full() {
+            self.look_before_writing();
+            if !self.admission.is_closed() {
                 self.prepare_keys(self.now()).await;
                 let mut batches = self.falling_due.lock().await;
                 self.fall_due(self.now(), &mut batches).await;
@@ -59,8 +60,9 @@ impl Engine {
         let mut batches = self.falling_due.lock().await;
         let by_ms = i64::try_from(by.as_millis()).unwrap_or(i64::MAX);
         let target = self.now().plus_ms(by_ms);
-        if self.is_storage_full() {
-            return Err(Unavailable::StorageFull);
+        self.look_before_writing();
+        if self.admission.is_closed() {
+            return Err(self.refusal());
         }
         self.step_to(target, &mut batches).await?;
         let moved = self.record_clock(context).await?;

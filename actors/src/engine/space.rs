@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::Engine;
+use crate::journal::ClosedBy;
 
 /// How often the disk's space is looked at, milliseconds. In that time a disk takes less than the
 /// reserve.
@@ -14,7 +15,7 @@ impl Engine {
     /// True while the disk is short of space.
     pub fn is_storage_full(&self) -> bool {
         self.look_at_space();
-        self.admission.is_closed()
+        self.admission.is_closed_by(ClosedBy::Space)
     }
 
     /// Looks at the space on the disk every second, so that senders who wait for it go on also when
@@ -50,7 +51,7 @@ impl Engine {
         self.metrics.storage_free_bytes.set(i64::try_from(free).unwrap_or(i64::MAX));
         let under_way = u64::try_from(self.admission.bytes()).unwrap_or_default();
         let is_full = free < self.store.reserve_bytes() + under_way;
-        if is_full == self.admission.is_closed() {
+        if !self.admission.set_closed(ClosedBy::Space, is_full) {
             return;
         }
         if is_full {
@@ -58,6 +59,5 @@ impl Engine {
         } else {
             tracing::info!(free, "there is space on the disk again");
         }
-        self.admission.set_closed(is_full);
     }
 }

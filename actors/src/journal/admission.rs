@@ -3,11 +3,11 @@
 //! changed. Callers from outside are refused at once when there is no permit; the engine's own
 //! senders wait.
 //!
-//! While the disk is short of space, admission is closed: nothing is written, and reads show what
-//! has been booked so far.
+//! While the disk is short of space, or the wall clock is in doubt, admission is closed: nothing is
+//! written, and reads show what has been booked so far.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
 
 use tokio::sync::Notify;
 
@@ -21,6 +21,16 @@ pub enum Sender {
     Door,
     /// The engine's own senders (what falls due, recovery): they also have a reserved part.
     Inside,
+}
+
+/// Why no permits for commands are given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum ClosedBy {
+    /// The disk is short of space.
+    Space = 1,
+    /// The wall clock is in doubt.
+    Clock = 2,
 }
 
 /// How much may be under way at once.
@@ -46,7 +56,8 @@ pub struct Admission {
     limits: AdmissionLimits,
     commands: AtomicI64,
     bytes: AtomicI64,
-    is_closed: AtomicBool,
+    /// A bit for each reason for which it is closed.
+    closed: AtomicU8,
     freed: Notify,
 }
 
@@ -91,7 +102,7 @@ impl Admission {
     /// Admission with all room free.
     pub fn new(limits: AdmissionLimits) -> Arc<Self> {
         let (commands, bytes) = (AtomicI64::new(0), AtomicI64::new(0));
-        Arc::new(Self { limits, commands, bytes, is_closed: AtomicBool::new(false), freed: Notify::new() })
+        Arc::new(Self { limits, commands, bytes, closed: AtomicU8::new(0), freed: Notify::new() })
     }
 
     /// Takes a permit for one command whose Records are about `bytes` long; none when the limits
@@ -135,17 +146,29 @@ impl Admission {
         }
     }
 
-    /// Closes admission, or opens it again. Commands under way go on.
-    pub fn set_closed(&self, is_closed: bool) {
-        let was_closed = self.is_closed.swap(is_closed, Ordering::AcqRel);
-        if was_closed && !is_closed {
+    /// Closes admission for a reason, or takes the reason away: it opens with the last one. Commands
+    /// under way go on. True when that changed something.
+    pub fn set_closed(&self, by: ClosedBy, is_closed: bool) -> bool {
+        let bit = by as u8;
+        let before = if is_closed {
+            self.closed.fetch_or(bit, Ordering::AcqRel)
+        } else {
+            self.closed.fetch_and(!bit, Ordering::AcqRel)
+        };
+        if before == bit && !is_closed {
             self.freed.notify_waiters();
         }
+        (before & bit != 0) != is_closed
     }
 
     /// True while no permits for commands are given.
     pub(crate) fn is_closed(&self) -> bool {
-        self.is_closed.load(Ordering::Acquire)
+        self.closed.load(Ordering::Acquire) != 0
+    }
+
+    /// True while it is closed for this reason.
+    pub(crate) fn is_closed_by(&self, by: ClosedBy) -> bool {
+        self.closed.load(Ordering::Acquire) & by as u8 != 0
     }
 
     /// Bytes under way, as estimated.
@@ -205,10 +228,13 @@ mod tests {
     #[test]
     fn a_closed_room_lets_only_readers_in() {
         let room = Admission::new(AdmissionLimits::default());
-        room.set_closed(true);
+        assert!(room.set_closed(ClosedBy::Space, true) && !room.set_closed(ClosedBy::Space, true));
+        assert!(room.set_closed(ClosedBy::Clock, true));
         assert!(room.try_take(Sender::Door, 1).is_none() && room.try_take(Sender::Inside, 1).is_none());
         assert!(!room.try_read(Sender::Door, 1).unwrap().may_write());
-        room.set_closed(false);
+        assert!(room.set_closed(ClosedBy::Space, false));
+        assert!(!room.try_read(Sender::Door, 1).unwrap().may_write(), "the other reason still holds");
+        assert!(room.set_closed(ClosedBy::Clock, false));
         assert!(room.try_read(Sender::Door, 1).unwrap().may_write());
         assert!(room.try_take(Sender::Door, 1).unwrap().may_write());
     }

@@ -30,7 +30,7 @@ use crate::store::{
     Block, Epoch, Head, Landed, Monitor, Part, Partition, Sequence, Store, StoreError, Tenure, WaitFor,
 };
 
-pub use admission::{Admission, AdmissionLimits, Permit, Sender};
+pub use admission::{Admission, AdmissionLimits, ClosedBy, Permit, Sender};
 pub use machine::{BLOCK_BYTES_MAX, COMMIT_BYTES_MAX, Input, Machine, Output, Submission};
 pub use machines::Machines;
 

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actors::journal::{Permit, Sender};
+use actors::journal::{ClosedBy, Permit, Sender};
 use actors::resident::{KeyLookup, Outcome};
 use ledger::event::{CardBrand, CardFace, CardRefusal, Event};
 use ledger::fees::{Options, PaymentMethod, Settings};
@@ -326,9 +326,9 @@ fn enter(action: &Action, world: &mut World) -> Result<Option<Arc<Permit>>, Stri
     let permit = match world.defect {
         Some(Defect::ReadsWantToWrite) => room.try_take(Sender::Door, DOOR_BYTES),
         Some(Defect::DoorForgetsTheDisk) if world.is_full => {
-            room.set_closed(false);
+            room.set_closed(ClosedBy::Space, false);
             let permit = room.try_take(Sender::Door, DOOR_BYTES);
-            room.set_closed(true);
+            room.set_closed(ClosedBy::Space, true);
             permit
         }
         _ if is_read => room.try_read(Sender::Door, DOOR_BYTES),

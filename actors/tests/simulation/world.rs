@@ -12,7 +12,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
-use actors::journal::{Admission, AdmissionLimits, BLOCK_BYTES_MAX, Input, Machine, Output, Permit};
+use actors::journal::{Admission, AdmissionLimits, BLOCK_BYTES_MAX, ClosedBy, Input, Machine, Output, Permit};
 use actors::resident::{Effects, Envelope, Outcome};
 use actors::snapshots::{self, Kept, Snapshot};
 use actors::store::{Block, Partition, Sequence, Store, StoreError};
@@ -962,7 +962,7 @@ impl World {
     /// The disk runs short of space.
     fn fill(&mut self) {
         self.is_full = true;
-        self.admission.set_closed(true);
+        self.admission.set_closed(ClosedBy::Space, true);
         self.coverage.saw("disk full");
         if self.admission.commands() > 0 {
             self.coverage.saw("disk full with commands under way");
@@ -972,7 +972,7 @@ impl World {
     /// There is space again.
     fn free(&mut self) {
         self.is_full = false;
-        self.admission.set_closed(false);
+        self.admission.set_closed(ClosedBy::Space, false);
         self.coverage.saw("space again");
         if self.defect == Some(Defect::ForgetsWhoWaits) {
             self.waiting_inside.iter().for_each(|waiting| waiting.woken.0.store(false, Ordering::Release));
@@ -1042,7 +1042,7 @@ impl World {
         self.waiting_inside.clear();
         ensure(self.admission.commands() == 0, || format!("{} permits outlive everything", self.admission.commands()))?;
         self.admission = Admission::new(self.limits);
-        self.admission.set_closed(self.is_full);
+        self.admission.set_closed(ClosedBy::Space, self.is_full);
         if self.is_full {
             self.coverage.saw("crash on a full disk");
         }

@@ -37,6 +37,7 @@ pub struct Launch<'a> {
     stdout: Option<&'a Path>,
     open_files_max: Option<u64>,
     rate_limit: &'static str,
+    sandbox: &'static str,
     patience: Duration,
     environment: Vec<(String, String)>,
 }
@@ -83,6 +84,7 @@ impl<'a> Launch<'a> {
             stdout: None,
             open_files_max: None,
             rate_limit: "off",
+            sandbox: "on",
             patience: PATIENCE,
             environment: Vec::new(),
         }
@@ -108,6 +110,11 @@ impl<'a> Launch<'a> {
         Self { rate_limit: "on", ..self }
     }
 
+    /// Serves without a sandbox, and so without rails.
+    pub fn live(self) -> Self {
+        Self { sandbox: "off", ..self }
+    }
+
     /// Bounds the number of files that the server may open.
     pub fn with_open_files_max(self, files: u64) -> Self {
         Self { open_files_max: Some(files), ..self }
@@ -123,7 +130,7 @@ impl<'a> Launch<'a> {
             }
         };
         command.args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-format", "json"]);
-        command.arg("--data").arg(self.data).args(["--sandbox", "on", "--rate-limit", self.rate_limit]);
+        command.arg("--data").arg(self.data).args(["--sandbox", self.sandbox, "--rate-limit", self.rate_limit]);
         command.env("CENTAVO_OPS_TOKEN", OPS_TOKEN).stderr(Stdio::piped());
         let kept = self.stdout.map(|path| File::create(path).expect("a file for standard output"));
         command.stdout(kept.map_or_else(Stdio::null, Stdio::from));

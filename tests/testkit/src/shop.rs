@@ -30,6 +30,7 @@ pub async fn open_engine(folder: &Path, rails: Rails, fold_name: fn(&str) -> Str
         index: IndexOptions::default(),
         balance_files: BalanceFileOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
+        start_gap_max: std::time::Duration::from_secs(7 * 86_400),
     };
     Engine::open(folder, &SledOptions::default(), options, |_, _| {}).await.expect("an engine")
 }
