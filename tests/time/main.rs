@@ -1,7 +1,7 @@
 //! Wall clock tests: the clock stands still, jumps, and passes from month to month. Meanwhile the
 //! time of the books only goes forward; money is available exactly from its minute on, once; keys
-//! live 24 hours of the server's time; and no request waits for a clock. A clock that jumps ahead is
-//! not followed before two operators confirm it ([`ahead`]).
+//! live 24 hours of the server's time; and no request waits for a clock. A clock that jumps ahead
+//! is not followed before two operators confirm it ([`ahead`]).
 //!
 //! `CENTAVO_CLOCK_SEED=s` begins with another seed, `CENTAVO_CLOCK_ROUNDS=n` runs more rounds of
 //! the test under load.

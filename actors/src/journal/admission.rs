@@ -146,8 +146,8 @@ impl Admission {
         }
     }
 
-    /// Closes admission for a reason, or takes the reason away: it opens with the last one. Commands
-    /// under way go on. True when that changed something.
+    /// Closes admission for a reason, or takes the reason away: it opens with the last one.
+    /// Commands under way go on. True when that changed something.
     pub fn set_closed(&self, by: ClosedBy, is_closed: bool) -> bool {
         let bit = by as u8;
         let before = if is_closed {
