@@ -81,7 +81,7 @@ pub use crate::resident::{KeyLookup, Outcome};
 pub use balances::{Totals, TrialBalance};
 pub use card::{CardCharged, FirstAnswer, NewCardCharge};
 pub use cashout::{CashoutOrdered, NewCashout, TransactionLookup};
-pub use doubt::{ClockConfirmation, NotConfirmed};
+pub use doubt::SecondOperatorNeeded;
 pub(crate) use kept::PREFIX as KEPT_PREFIX;
 pub use opening::{OpenError, check_store};
 pub use others::{AskedElsewhere, Others};

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use actors::engine::{ClockConfirmation, Doubt, NotConfirmed};
+use actors::engine::{Doubt, SecondOperatorNeeded};
 use axum::extract::State;
 use axum::response::Response;
 use serde::Serialize;
@@ -68,8 +68,8 @@ pub async fn get(State(app): State<Arc<App>>, _: Operator) -> Response {
 
 /// Confirms that the wall clock of the process that answers is right after a jump. The word of a
 /// second operator within an hour lets the process go by it; the first one alone changes nothing,
-/// and gets 409 `second_operator_needed` when it comes again. 409 `state_conflict` while the wall
-/// clock is not in doubt.
+/// and gets 409 `second_operator_needed` when it comes again. While the wall clock is followed,
+/// nothing changes.
 #[utoipa::path(post, path = "/ops/clock/confirm", operation_id = "confirm_clock",
     responses((status = 200, body = WallClockView), (status = 409)))]
 pub async fn confirm(
@@ -80,9 +80,7 @@ pub async fn confirm(
     parse_unread(sent.bytes())?;
     // No Record binds the word to a key: it is only checked.
     sent.key(&app.engine, KeyScope::Operators, None)?;
-    match app.engine.confirm_clock(&operator.name) {
-        Ok(ClockConfirmation::Asked | ClockConfirmation::Confirmed) => Ok(ok(WallClockView::of(&app))),
-        Err(NotConfirmed::SecondOperatorNeeded) => Err(Problem::new(Code::SecondOperatorNeeded)),
-        Err(error @ NotConfirmed::NoDoubt) => Err(Problem::new(Code::StateConflict).detail(error.to_string())),
-    }
+    let confirmed = app.engine.confirm_clock(&operator.name);
+    confirmed.map_err(|SecondOperatorNeeded| Problem::new(Code::SecondOperatorNeeded))?;
+    Ok(ok(WallClockView::of(&app)))
 }

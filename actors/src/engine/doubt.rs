@@ -23,25 +23,10 @@ pub(super) struct AskedFirst {
     lead_ms: i64,
 }
 
-/// What the word of an operator came to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ClockConfirmation {
-    /// A second operator must confirm it too.
-    Asked,
-    /// The engine goes by the wall clock.
-    Confirmed,
-}
-
-/// Why the word of an operator changes nothing.
+/// The same operator has confirmed the wall clock before: a second one must.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum NotConfirmed {
-    /// The wall clock is followed already.
-    #[error("the wall clock is not in doubt")]
-    NoDoubt,
-    /// The same operator asked before.
-    #[error("another operator must confirm the wall clock")]
-    SecondOperatorNeeded,
-}
+#[error("another operator must confirm the wall clock")]
+pub struct SecondOperatorNeeded;
 
 impl Engine {
     /// The wall clock beside the time that the engine goes by.
@@ -63,10 +48,11 @@ impl Engine {
     }
 
     /// Takes the word of an operator that the wall clock is right. The second operator's counts.
-    pub fn confirm_clock(&self, operator: &str) -> Result<ClockConfirmation, NotConfirmed> {
+    /// Does nothing while the wall clock is followed.
+    pub fn confirm_clock(&self, operator: &str) -> Result<(), SecondOperatorNeeded> {
         let reading = self.clock.reading();
         if reading.doubt.is_none() {
-            return Err(NotConfirmed::NoDoubt);
+            return Ok(());
         }
         let ahead_s = reading.ahead_ms / 1_000;
         let mut asked = self.clock_asked.lock();
@@ -80,11 +66,9 @@ impl Engine {
                 );
                 self.clock.confirm();
                 self.look_at_clock();
-                Ok(ClockConfirmation::Confirmed)
+                Ok(())
             }
-            None if asked.as_ref().is_some_and(|asked| asked.holds(reading.lead_ms)) => {
-                Err(NotConfirmed::SecondOperatorNeeded)
-            }
+            None if asked.as_ref().is_some_and(|asked| asked.holds(reading.lead_ms)) => Err(SecondOperatorNeeded),
             None => {
                 tracing::warn!(
                     ahead_s,
@@ -93,7 +77,7 @@ impl Engine {
                 );
                 let operator = operator.to_owned();
                 *asked = Some(AskedFirst { operator, at: Instant::now(), lead_ms: reading.lead_ms });
-                Ok(ClockConfirmation::Asked)
+                Ok(())
             }
         }
     }
