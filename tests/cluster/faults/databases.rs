@@ -233,7 +233,7 @@ async fn is_linearizable(
     happens: impl AsyncFnOnce(&mut Pair, &Recorder, &mut Processes<'_>),
     address: impl Fn(&Pair) -> String,
 ) {
-    let _turn = TURN.lock().await;
+    let _turn = TURNS.acquire().await;
     let Some(mut pair) = Pair::start() else { return };
     let (folder, both) = (tempfile::tempdir().unwrap(), pair.address());
     let mut processes = Processes::start(who, folder.path(), &both).await;

@@ -163,7 +163,7 @@ impl<'a> Over<'a> {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn histories_over_faults_of_nodes_are_linearizable() {
     let Some(programs) = programs() else { return };
-    let _turn = TURN.lock().await;
+    let _turn = TURNS.acquire().await;
     let database = PostgresServer::start(&programs, &[]);
     let (address, folder) = (database.database(), tempfile::tempdir().unwrap());
     let takeover_seconds = testkit::setting("CENTAVO_TAKEOVER_SECONDS").unwrap_or(TAKEOVER_SECONDS);
