@@ -55,8 +55,8 @@ impl LastUses {
         }
     }
 
-    /// The begin of the minute in which a key was last used; none when it was not used since the
-    /// process began, or so many others were since then that its place was taken.
+    /// The begin of the minute in which a key was last used. `None` if unused since the process
+    /// began, or evicted by other keys.
     pub fn of(&self, key: ObjectId) -> Option<Timestamp> {
         let (set, mark) = self.set_of(key);
         let noted = set.iter().map(|place| place.load(Ordering::Relaxed));

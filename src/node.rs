@@ -2,8 +2,8 @@
 //! nodes and partitions several times in a takeover time, takes up partitions that are free and
 //! should be its, and hands over those that should be another's.
 //!
-//! It joins the others when its address is its alone, and leads to it. Until then nobody counts on
-//! it.
+//! It joins the others once its address is reachable and used by no other process. Until then no
+//! node counts on it.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -70,8 +70,7 @@ mod tests {
 
     use super::*;
 
-    /// With one worker: a Record is read that the disk takes long to give, and another task beside
-    /// it.
+    /// A slow disk read does not block other tasks of a one-worker runtime.
     #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
     async fn what_waits_for_the_disk_keeps_no_task_from_running() {
         let (disk, waiting) = channel();

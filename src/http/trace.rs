@@ -88,8 +88,8 @@ pub struct TraceContext {
 }
 
 impl TraceContext {
-    /// The caller's, continued by this request as `span`. None where there is none, more than one,
-    /// or one that is not valid: then the request has no trace, as the standard says.
+    /// The caller's trace, continued by this request as `span`. `None` if `traceparent` is missing,
+    /// repeated or invalid: then the request has no trace, as the standard says.
     pub fn of(headers: &HeaderMap, span: u64) -> Option<Self> {
         let mut sent = headers.get_all(TRACEPARENT).iter();
         let (Some(sent), None) = (sent.next(), sent.next()) else { return None };

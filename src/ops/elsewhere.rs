@@ -219,7 +219,7 @@ fn refused(said: &[u8]) -> Problem {
     Problem::new(Code::named(&code).unwrap_or(Code::Internal)).message(message).detail(detail)
 }
 
-/// Answers for a group of this process, which keeps it meanwhile. 421 where it is another's.
+/// Answers while holding the group's partition; 421 if another node owns it.
 async fn held<T>(
     app: &App,
     group: u32,

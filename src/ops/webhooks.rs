@@ -1,5 +1,5 @@
 //! Webhook endpoints with a backlog: waiting events, events that were given up, and the outcome of
-//! the last tries. An endpoint has the id of the API key whose address it is.
+//! the last tries. An endpoint's id is the id of its API key.
 
 use std::sync::Arc;
 

@@ -1,10 +1,10 @@
 //! Door of a listener: each request goes to the process that owns its partition.
 //!
 //! A request whose partition is here is answered here, and its answer leaves only while the
-//! partition is still held. One whose partition is elsewhere, or nowhere, is tried for
-//! [`PATIENCE`]: a process that does not have the partition answers 421 and has done nothing. A
-//! request from another process is never sent on, but for one case: a request of the console begins
-//! at the owner of the house, who has the sessions, and goes on from there with its session.
+//! partition is still held. A request for another node's partition is forwarded, and retried for
+//! [`PATIENCE`] while no node owns the partition: a process that does not have it answers 421 and
+//! has done nothing. A request from another process is never forwarded again, except one of the
+//! console: it begins at the owner of the house, who has the sessions, and goes on from there.
 
 use std::convert::Infallible;
 use std::future::Future;

@@ -111,8 +111,8 @@ pub fn head_of(engine: &Engine, at: Cut) -> Result<(Cut, BlockHash), LoadError> 
     Ok((at, head))
 }
 
-/// Begins an export through `last` at its first day: tells the exporter what there was before, and
-/// gives the last Records that it need not read. For a thread that may wait.
+/// Begins an export through `last` at its first day: seeds the exporter with the opening balances,
+/// and returns the cut after which it must read. For a thread that may wait.
 pub fn begin(engine: &Engine, request: &Request, last: &Cut, exporter: &mut Exporter) -> Result<Cut, BoxError> {
     exporter.know_closed(engine.closings());
     let Some(from) = request.from else { return Ok(last.begin()) };

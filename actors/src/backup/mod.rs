@@ -261,7 +261,7 @@ pub fn restore(
     Ok(Restored { heads: filled.heads, tail })
 }
 
-/// The partitions of which extents among values tell, and those that have blocks.
+/// Partitions that the stored extents name, and partitions with blocks.
 fn partitions_of(values: &[DurableValue], heads: &Heads) -> Result<BTreeSet<Partition>, ExtentError> {
     Ok(extents_among(values)?.all().chain(heads.iter().map(|(partition, _)| partition)).collect())
 }

@@ -1,6 +1,6 @@
-//! Bloom filters over the idempotency keys, and other keys of Records, that this process counted
-//! last. A request with a new key, as nearly all are, asks them and the runs before them, and waits
-//! for no lock that the journal's thread holds while it counts a block.
+//! Bloom filters of the newest keys of Records, idempotency keys among them. A request with a new
+//! key, as nearly all are, asks these filters and the older runs. Look-ups take no lock that the
+//! journal's thread holds while it counts a block.
 //!
 //! A key is here before its Record is published. All Records whose keys are not here are in runs.
 

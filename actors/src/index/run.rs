@@ -683,8 +683,8 @@ pub(super) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-/// A run that is written again in a later format has other pages at the same places: who opened it
-/// before must not take them for its own.
+/// Checksum of a page. It covers the format: rewriting a run in another format moves its pages, and
+/// a reader of the old file must not take them for its own.
 fn page_checksum(format: u8, first: u64, place: u32, covered: &[u8]) -> u32 {
     let format = if format == 1 { 0 } else { crc32c::crc32c(&[format]) };
     let first = crc32c::crc32c_append(format, &first.to_be_bytes());

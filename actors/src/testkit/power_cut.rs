@@ -36,9 +36,7 @@ pub enum Disk {
     Honest,
     /// It answers that it did and does not.
     Lying,
-    /// `fdatasync` is worth what `sync_file_range` is: nothing. That is how a program behaves in
-    /// which every `fdatasync` comes from a `sync_file_range` that was replaced by it, if it is not
-    /// replaced.
+    /// `fdatasync` does nothing, as sled's `sync_file_range` would without `durable_sync`.
     WithPlainRangeSync,
 }
 

@@ -81,8 +81,7 @@ pub(super) struct Lease {
 #[derive(Debug, Default)]
 struct Tenures {
     taken: BTreeMap<Partition, Epoch>,
-    /// What it had up to these epochs, it has no more: it gave it up, or never learned whether it
-    /// had taken it.
+    /// Partitions no longer held, with the last epoch: released, or the take's result is unknown.
     given_up: BTreeMap<Partition, Epoch>,
     /// Takes without an answer so far.
     asking: BTreeSet<Partition>,
@@ -166,8 +165,8 @@ impl Lease {
         self.tenures.lock().asking.insert(partition);
     }
 
-    /// What came of a take: whether this process has the partition, if that is known. What it does
-    /// not know it gives up.
+    /// Result of a take: whether this process has the partition. `None` if the result is unknown;
+    /// the partition is released then.
     pub(super) fn asked(&self, tenure: Tenure, is_taken: Option<bool>) {
         let mut tenures = self.tenures.lock();
         tenures.asking.remove(&tenure.partition);

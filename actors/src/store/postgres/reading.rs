@@ -147,7 +147,7 @@ impl PostgresStore {
     }
 }
 
-/// A block as its row tells of it.
+/// Block metadata, from its row.
 #[derive(Debug, Clone, Copy)]
 struct BlockRow {
     first: Sequence,
