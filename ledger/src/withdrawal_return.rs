@@ -106,8 +106,8 @@ impl OpenReturn {
 }
 
 impl ReturnCommand {
-    /// Decides the return. `open` are the recipient's returns that await approval. Nothing is booked
-    /// into the months through `closed`.
+    /// Decides the return; `open` are the recipient's returns that await approval. Nothing is
+    /// booked into the months through `closed`.
     pub(crate) fn decide(self, open: &[OpenReturn], closed: Option<Month>) -> Result<Event, Rejection> {
         let withdrawal = *self.withdrawal;
         match self.command {
