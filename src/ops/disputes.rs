@@ -30,7 +30,7 @@ use crate::views::dispute::DisputeView;
 /// A dispute, as a payer's bank tells it.
 #[derive(Deserialize, ToSchema)]
 #[serde(bound(deserialize = "'de: 'a"))]
-#[schema(example = json!({"amount": 3000, "kind": "chargeback", "reason": "Compra não reconhecida"}))]
+#[schema(example = json!({"amount": 3000, "kind": "med", "reason": "Transferência não reconhecida"}))]
 pub struct DisputeRequest<'a> {
     /// What is disputed, centavos.
     #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
