@@ -340,10 +340,10 @@ pub struct ExportArgs {
     /// Compress the file with gzip; only formats of one file.
     #[arg(long)]
     pub compress: bool,
-    /// Codes of the accounts in another program: a TOML file, for erp, quickbooks and netsuite.
+    /// Codes of the accounts in another program: a TOML file, for journal-entries.
     #[arg(long, value_name = "FILE")]
     pub map: Option<PathBuf>,
-    /// One entry a Record, or one a day; for erp, quickbooks and netsuite [default: entry].
+    /// One entry a Record, or one a day; for journal-entries [default: entry].
     #[arg(long, value_enum)]
     pub level: Option<Level>,
 }
@@ -884,7 +884,7 @@ impl ReportArgs {
         let ledger = ledger.filter(|ledger| ledger != "all");
         let request = ReportRequest { report: name, ledger, account, from, to };
         request.check()?;
-        if out.is_none() && matches!(format, ReportFormat::Xlsx | ReportFormat::Pdf) {
+        if out.is_none() && format == ReportFormat::Xlsx {
             return Err(ConfigError::NoReportFolder(format.name()));
         }
         Ok(ReportSettings { journal: journal.settings()?, request, format, at, out })
@@ -1400,9 +1400,9 @@ mod tests {
     #[test]
     fn an_export_that_cannot_be_made_is_refused_before_anything_is_read() {
         for (flags, expected) in [
-            (&["--format", "erp"][..], "erp wants --map"),
-            (&["--format", "netsuite", "--map", "/nowhere.toml"], "netsuite wants one --ledger"),
-            (&["--format", "erp", "--ledger", "P-all", "--map", "/nowhere.toml"], "/nowhere.toml: "),
+            (&["--format", "journal-entries"][..], "journal-entries wants --map"),
+            (&["--format", "journal-entries", "--map", "/nowhere.toml"], "journal-entries wants one --ledger"),
+            (&["--format", "journal-entries", "--ledger", "P-all", "--map", "/nowhere.toml"], "/nowhere.toml: "),
             (&["--format", "csv", "--map", "/nowhere.toml"], "csv takes neither"),
             (&["--format", "csv", "--level", "day"], "csv takes neither"),
         ] {

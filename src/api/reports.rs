@@ -1,6 +1,7 @@
 //! Exports of a merchant's own ledger: `GET /api/reports/ledger` as a stream, `POST /api/reports`
 //! as a file that is made in the background.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use actors::cut::{Cut, Position};
@@ -14,7 +15,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::export::jobs::{Job, Made, NewJob, Pieces};
+use crate::export::jobs::{Job, Made, NewJob};
 use crate::export::{Exported, Exporter, Out, Request, Stream};
 use crate::http::caller::{Caller, PathId};
 use crate::http::idempotency::KeyScope;
@@ -104,7 +105,7 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
     let (id, through) = (app.new_id(caller.group)?, app.engine.published());
     let new = NewJob::export(id, Some(ledger), request.clone(), None, app.engine.now().0);
     let maker = Arc::clone(&app);
-    let work = Box::new(move |out: &mut dyn Pieces| {
+    let work = Box::new(move |out: &mut dyn Write| {
         let exporter = Exporter::new(request.clone()).keeping_balances();
         let exported = write(&maker, (caller.group, &through), &request, exporter, &mut Stream(out))?;
         let (engine, after) = (&maker.engine, request.to.and_then(|to| to.succ_opt()));
@@ -146,7 +147,7 @@ pub async fn download_file(
     PathId(id): PathId,
     parts: Parts,
 ) -> Result<Response, Problem> {
-    download(&app.export_jobs, &find(&app, caller, &id)?, 1, &parts.headers)
+    download(&app.export_jobs, &find(&app, caller, &id)?, &parts.headers)
 }
 
 /// The manifest of a report that is done, byte by byte as it was signed.

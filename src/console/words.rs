@@ -384,7 +384,7 @@ words! {
     // Exports and sandbox.
     NO_CHARGE_HERE = "Nenhuma cobrança aberta nos 2.000 Records lidos; as mais antigas vêm antes.", "No charge was opened in the 2,000 Records that were read; older ones come before.";
     OF_ALL_LEDGERS = "Vazio: todas as razões (jsonl ou csv).", "Empty: all ledgers (jsonl or csv).";
-    OTHER_FORMATS = "Os formatos de programas contábeis (erp, quickbooks, netsuite) precisam de um mapa de contas: POST /ops/exports com map.", "The formats of bookkeeping programs (erp, quickbooks, netsuite) need a map of accounts: POST /ops/exports with map.";
+    OTHER_FORMATS = "O formato de programas contábeis (journal-entries) precisa de um mapa de contas: POST /ops/exports com map.", "The format of bookkeeping programs (journal-entries) needs a map of accounts: POST /ops/exports with map.";
     FORMAT = "Formato", "Format";
     DOWNLOAD = "Baixar", "Download";
     CLOCK_MOVED = "O relógio andou; o que venceu foi lançado.", "The clock has moved; what fell due was booked.";

@@ -78,6 +78,13 @@ pub(super) struct Line<'a> {
     pub(super) posting: Posting,
 }
 
+impl LedgerMovement<'_> {
+    /// Name of the Record: its sequence, and before it its partition where that is not 0.
+    pub(super) fn name(&self) -> String {
+        record_name(self.at)
+    }
+}
+
 impl LedgerBooks {
     /// The part to which its next text belongs.
     pub(super) fn part(&self) -> Part<'_> {
@@ -105,6 +112,15 @@ impl AccountBooks {
             Side::Debit => self.balance += i128::from(posting.amount.0),
             Side::Credit => self.balance -= i128::from(posting.amount.0),
         }
+    }
+}
+
+/// Name of a Record in documents of other programs: its sequence, and before it its partition
+/// where that is not 0.
+fn record_name(at: Position) -> String {
+    match at.partition.0 {
+        0 => at.sequence.0.to_string(),
+        partition => format!("{partition}-{}", at.sequence.0),
     }
 }
 

@@ -1,4 +1,5 @@
 //! A bookkeeper's chart of accounts: the codes of our accounts in another program, from a file.
+//! The same file may have the layout that the program reads.
 //!
 //! An account gets the row of the longest prefix of whole components of its name.
 
@@ -7,6 +8,8 @@ use std::collections::BTreeMap;
 use actors::checkpoint::hex;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
+
+use super::layout::{Layout, LayoutFile};
 
 /// Granularity of the entries for another program.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
@@ -22,6 +25,7 @@ pub enum Level {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Chart {
     rows: BTreeMap<String, ChartRow>,
+    pub(super) layout: Layout,
     /// SHA-256 of the text that it was read from, hexadecimal.
     pub(super) sha256: String,
 }
@@ -47,6 +51,9 @@ pub enum ChartError {
     /// A code is empty or too long, or a text has a control character.
     #[error("the row of {0:?} has no usable {1}: 1 to {TEXT_MAX} characters, none of them a control character")]
     Text(String, &'static str),
+    /// The layout cannot be used.
+    #[error("the layout cannot be used: {0}")]
+    Layout(String),
 }
 
 /// Most characters of a code or a text.
@@ -56,6 +63,7 @@ const TEXT_MAX: usize = 250;
 #[serde(deny_unknown_fields)]
 struct File {
     account: Vec<FileRow>,
+    layout: Option<LayoutFile>,
 }
 
 #[derive(Deserialize)]
@@ -69,7 +77,7 @@ struct FileRow {
 
 impl Chart {
     /// Reads a chart: `[[account]]` rows with `prefix`, `code`, and if wanted `history` and
-    /// `cost_center`.
+    /// `cost_center`; if wanted a `[layout]`.
     pub fn parse(text: &str) -> Result<Self, ChartError> {
         let file: File = toml::from_str(text)?;
         let mut rows = BTreeMap::new();
@@ -86,7 +94,8 @@ impl Chart {
                 return Err(ChartError::Twice(prefix));
             }
         }
-        Ok(Self { rows, sha256: hex(&Sha256::digest(text)) })
+        let layout = file.layout.map(LayoutFile::layout).transpose().map_err(ChartError::Layout)?;
+        Ok(Self { rows, layout: layout.unwrap_or_default(), sha256: hex(&Sha256::digest(text)) })
     }
 
     /// The row of an account.
@@ -128,6 +137,9 @@ mod tests {
             ("[[account]]\nprefix = 'A'\ncode = '1'\n[[account]]\nprefix = 'A'\ncode = '2'", "two rows"),
             ("[[account]]\nprefix = 'A'\ncode = ''", "no usable code"),
             ("[[account]]\nprefix = 'A'\ncode = \"1\\n2\"", "no usable code"),
+            ("account = []\n[layout]\ncolumn = []", "no column"),
+            ("account = []\n[layout]\nseparator = 'x'\ncolumn = []", "a separator is"),
+            ("account = []\n[layout]\ncolumn = [{ head = 'A', value = '{day}' }]", "does not exist"),
         ] {
             let error = Chart::parse(text).unwrap_err().to_string();
             assert!(error.contains(expected), "{text}: {error}");

@@ -9,8 +9,6 @@ use chrono::NaiveDate;
 pub enum Part<'a> {
     /// Rows of all ledgers.
     Rows,
-    /// One of several files of rows, from 1.
-    Piece(u32),
     /// Head of a ledger's books.
     Begin(&'a str),
     /// One month of a ledger's books: the ledger's name and the month's first day.

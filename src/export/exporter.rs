@@ -51,9 +51,6 @@ pub enum ExportError {
     /// Accounts have no code in the chart.
     #[error("the chart has no code for: {}", .0.join(", "))]
     NoCode(Vec<String>),
-    /// The format cannot hold an entry.
-    #[error("{0}")]
-    TooMuch(String),
     /// No Record names the ledger.
     #[error(
         "there is no ledger {0}; ledgers are named M-…, R-…, P-… and P-house, and {PLATFORM} is the whole platform"
@@ -131,7 +128,7 @@ impl Exporter {
     /// The same export, with the codes of another chart of accounts.
     pub fn mapped(mut self, chart: Chart, level: Level) -> Self {
         let ledger = self.request.ledger.clone().unwrap_or_default();
-        self.mapped = Some(Mapped::new(chart, level, self.request.format, ledger));
+        self.mapped = Some(Mapped::new(chart, level, ledger));
         self
     }
 
@@ -398,9 +395,6 @@ impl Exporter {
             let missing: Vec<_> = mapped.missing().cloned().collect();
             if !missing.is_empty() {
                 return Err(ExportError::NoCode(missing));
-            }
-            if let Some(defect) = mapped.defect() {
-                return Err(ExportError::TooMuch(defect.clone()));
             }
         }
         if self.request.format.is_plain_text() {

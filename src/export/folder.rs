@@ -233,7 +233,6 @@ impl Out for Folder {
     fn write(&mut self, part: Part<'_>, text: &[u8]) -> io::Result<()> {
         match part {
             Part::Rows => self.put(self.row_file(self.request.file_name()), text),
-            Part::Piece(piece) => self.put(self.row_file(self.request.piece_name(piece)), text),
             Part::Begin(ledger) => self.put(self.head_of(ledger), text),
             Part::Month(ledger, month) => {
                 let path = self.month_of(ledger, month);

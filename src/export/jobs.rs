@@ -28,7 +28,6 @@ use sha2::{Digest, Sha256};
 use strum::IntoStaticStr;
 
 use super::chart::{Chart, Level};
-use super::destination::{Out, Part};
 use super::exporter::ExportError;
 use super::manifest::{Draft, FileMade, Hashed, SUFFIX, are_over};
 use super::request::{Format, Request};
@@ -50,8 +49,6 @@ const ALL_BYTES_MAX: u64 = 8 << 30;
 const FREE_BYTES_MIN: u64 = 1 << 30;
 /// How often the free space is looked at, bytes written.
 const LOOKED_EVERY: u64 = 16 << 20;
-/// Files of one job at most: QuickBooks takes so many lines in each.
-const PIECES_MAX: u32 = 100;
 /// Ending of the file that describes a job.
 const JOB_SUFFIX: &str = ".job.json";
 
@@ -104,11 +101,8 @@ pub struct Job {
     pub detail: Option<String>,
     /// The last Record that counts, by partition.
     pub cut: Option<CutView>,
-    /// The file, under the name for its download; the first of several.
+    /// The file, under the name for its download.
     pub file: Option<FileMade>,
-    /// The files after the first one.
-    #[serde(default)]
-    pub others: Vec<FileMade>,
     /// The manifest's digest and signature.
     pub manifest: Option<SignedManifest>,
 }
@@ -138,14 +132,8 @@ pub struct Made {
 
 /// Error of the work of a job.
 pub type WorkError = Box<dyn std::error::Error + Send + Sync>;
-/// The work of a job: writes the file, or several.
-pub type Work = Box<dyn FnOnce(&mut dyn Pieces) -> Result<Made, WorkError> + Send>;
-
-/// Destination of a job: one file, or several, one after the other.
-pub trait Pieces: Write {
-    /// Goes on in the file of this number, from 1.
-    fn go_on_in(&mut self, piece: u32) -> io::Result<()>;
-}
+/// The work of a job: writes the file.
+pub type Work = Box<dyn FnOnce(&mut dyn Write) -> Result<Made, WorkError> + Send>;
 
 /// The jobs of a server.
 #[derive(Clone)]
@@ -188,29 +176,12 @@ pub struct NewJob {
 
 /// The file of a job, before it is made.
 pub struct JobFile {
-    /// The name for its download; of an export in several files each has a name of its own.
+    /// The name for its download.
     pub name: String,
     /// Its media type.
     pub media_type: &'static str,
     /// What its manifest says of the request; none for a file without a manifest.
     pub manifest: Option<(Request, Option<(Chart, Level)>)>,
-}
-
-impl Job {
-    /// Its files, in order.
-    pub fn files(&self) -> impl Iterator<Item = &FileMade> {
-        self.file.iter().chain(&self.others)
-    }
-}
-
-impl JobFile {
-    /// The name for the download of a file, by its number from 1.
-    fn name_of(&self, piece: u32) -> String {
-        match &self.manifest {
-            Some((request, _)) if request.format.is_in_pieces() => request.piece_name(piece),
-            _ => self.name.clone(),
-        }
-    }
 }
 
 impl NewJob {
@@ -268,7 +239,6 @@ impl ExportJobs {
             detail: None,
             cut: None,
             file: None,
-            others: Vec::new(),
             manifest: None,
         };
         self.0.keep(&job)?;
@@ -298,9 +268,9 @@ impl ExportJobs {
         Ok(found.filter(|job| job.owner.as_deref() == owner).cloned())
     }
 
-    /// A file of a job that is done, by its number from 1.
-    pub fn file(&self, job: &Job, piece: u32) -> io::Result<File> {
-        File::open(self.0.folder.join(file_name(&job.id, piece)))
+    /// The file of a job that is done.
+    pub fn file(&self, job: &Job) -> io::Result<File> {
+        File::open(self.0.folder.join(&job.id))
     }
 
     /// The manifest of a job that is done.
@@ -319,18 +289,18 @@ impl SharedJobs {
             state.is_open = true;
         }
         let is_over = |job: &Job| matches!(job.status, JobStatus::Done | JobStatus::Failed);
-        let bytes = |job: &Job| job.files().map(|file| file.bytes).sum::<u64>();
+        let bytes = |job: &Job| job.file.as_ref().map_or(0, |file| file.bytes);
         let (mut count, mut all) = (state.jobs.len(), state.jobs.values().map(bytes).sum::<u64>());
         let mut gone = Vec::new();
         for job in state.jobs.values().filter(|job| is_over(job)) {
             let is_old = job.created_at_ms + KEPT_MS <= now_ms;
             if is_old || count > JOBS_MAX || all > ALL_BYTES_MAX {
                 (count, all) = (count - 1, all - bytes(job));
-                gone.push((job.id.clone(), job.files().count() as u32));
+                gone.push(job.id.clone());
             }
         }
-        for (id, pieces) in gone {
-            self.remove(&id, pieces);
+        for id in gone {
+            self.remove(&id);
             state.jobs.remove(&id);
         }
         Ok(state)
@@ -349,7 +319,7 @@ impl SharedJobs {
             if matches!(job.status, JobStatus::Queued | JobStatus::Running) {
                 (job.status, job.failure) = (JobStatus::Failed, Some("interrupted".to_owned()));
                 job.finished_at_ms = Some(job.created_at_ms);
-                self.remove_pieces(&job.id);
+                let _there_may_be_none = fs::remove_file(self.folder.join(&job.id));
                 self.keep(&job)?;
             }
             jobs.insert(job.id.clone(), job);
@@ -358,19 +328,9 @@ impl SharedJobs {
     }
 
     /// Removes the files of a job. What stays is tried again at the next start.
-    fn remove(&self, id: &str, pieces: u32) {
-        let others = [format!("{id}{SUFFIX}"), format!("{id}{JOB_SUFFIX}")];
-        for name in (1..=pieces.max(1)).map(|piece| file_name(id, piece)).chain(others) {
+    fn remove(&self, id: &str) {
+        for name in [id.to_owned(), format!("{id}{SUFFIX}"), format!("{id}{JOB_SUFFIX}")] {
             let _there_may_be_none = fs::remove_file(self.folder.join(name));
-        }
-    }
-
-    /// Removes the files of a job that did not come to its end.
-    fn remove_pieces(&self, id: &str) {
-        for piece in 1..=PIECES_MAX {
-            if fs::remove_file(self.folder.join(file_name(id, piece))).is_err() {
-                break;
-            }
         }
     }
 
@@ -408,15 +368,13 @@ impl SharedJobs {
             let made = made.unwrap_or_else(|_| Err("it panicked".into()));
             let mut job = Job { finished_at_ms: Some(now_ms()), ..job };
             match made {
-                Ok((cut, files, manifest)) => {
+                Ok((cut, file, manifest)) => {
                     job.status = JobStatus::Done;
-                    (job.cut, job.manifest) = (Some(by_partition(&cut)), manifest);
-                    let mut files = files.into_iter();
-                    (job.file, job.others) = (files.next(), files.collect());
+                    (job.cut, job.file, job.manifest) = (Some(by_partition(&cut)), Some(file), manifest);
                 }
                 Err(error) => {
                     tracing::error!(id = job.id, %error, "an export could not be made");
-                    self.remove_pieces(&job.id);
+                    let _there_may_be_none = fs::remove_file(self.folder.join(&job.id));
                     let (failure, detail) = failure_of(&error);
                     job.status = JobStatus::Failed;
                     (job.failure, job.detail) = (Some(failure.to_owned()), detail);
@@ -429,19 +387,13 @@ impl SharedJobs {
         }
     }
 
-    fn make(
-        &self,
-        job: &Job,
-        of: &JobFile,
-        work: Work,
-    ) -> Result<(Cut, Vec<FileMade>, Option<SignedManifest>), WorkError> {
-        let mut out = Measured::new(&self.folder, &job.id)?;
+    fn make(&self, job: &Job, of: &JobFile, work: Work) -> Result<(Cut, FileMade, Option<SignedManifest>), WorkError> {
+        let mut out = MeasuredFile::new(&self.folder, &job.id)?;
         let Made { exported, cut, head, before } = work(&mut out)?;
-        let files: Vec<_> =
-            (1..).zip(out.finish()?).map(|(piece, made)| FileMade { path: of.name_of(piece), ..made }).collect();
+        let file = out.finish(of.name.clone())?;
         let Some((request, chart)) = &of.manifest else {
             File::open(&self.folder)?.sync_all()?;
-            return Ok((cut, files, None));
+            return Ok((cut, file, None));
         };
         let is_of_owner = |path: &str| {
             let state = self.state.lock();
@@ -459,11 +411,11 @@ impl SharedJobs {
             exported: &exported,
         };
         let manifest = draft.manifest(&self.folder)?;
-        let sha256 = self.put(&format!("{}{SUFFIX}", job.id), |out| manifest.write(files.clone(), out))?;
+        let sha256 = self.put(&format!("{}{SUFFIX}", job.id), |out| manifest.write(vec![file.clone()], out))?;
         let (public_key, signature) = self.keyring.sign_manifest(&sha256);
         File::open(&self.folder)?.sync_all()?;
         let signed = SignedManifest { sha256, public_key: hex(&public_key), signature: hex(&signature) };
-        Ok((cut, files, Some(signed)))
+        Ok((cut, file, Some(signed)))
     }
 }
 
@@ -474,8 +426,6 @@ enum Limit {
     TooLarge,
     #[error("less than 1 GiB would stay free on the disk")]
     NoSpace,
-    #[error("the program takes so few lines in one file that there would be more than a hundred files")]
-    TooManyLines,
 }
 
 /// Name of a failure, and what else is to be said of it.
@@ -487,23 +437,8 @@ fn failure_of(error: &WorkError) -> (&'static str, Option<String>) {
     let limit = system.and_then(io::Error::get_ref).and_then(|limit| limit.downcast_ref::<Limit>());
     match (limit, system, error.downcast_ref::<ExportError>()) {
         (Some(limit), ..) => (limit.name(), None),
-        (None, Some(error), _) if error.kind() == io::ErrorKind::FileTooLarge => ("too_large", Some(error.to_string())),
         (None, _, Some(error @ ExportError::NoCode(_))) => ("no_code", Some(error.to_string())),
-        (None, _, Some(error @ ExportError::TooMuch(_))) => ("does_not_fit", Some(error.to_string())),
         _ => ("internal", None),
-    }
-}
-
-/// Destination that writes the parts of an export to the files of a job: all to one, or each piece
-/// to a file of its own.
-pub struct JobOut<'a>(pub &'a mut dyn Pieces);
-
-impl Out for JobOut<'_> {
-    fn write(&mut self, part: Part<'_>, text: &[u8]) -> io::Result<()> {
-        if let Part::Piece(piece) = part {
-            self.0.go_on_in(piece)?;
-        }
-        self.0.write_all(text)
     }
 }
 
@@ -512,81 +447,50 @@ impl Limit {
         match self {
             Self::TooLarge => "too_large",
             Self::NoSpace => "no_space",
-            Self::TooManyLines => "too_many_lines",
         }
     }
 }
 
-/// Files that are counted and hashed while they are written, within the limits.
-struct Measured<'a> {
+/// File that is counted and hashed while it is written, within the limits.
+struct MeasuredFile<'a> {
     folder: &'a Path,
-    id: &'a str,
-    /// The files that are complete.
-    made: Vec<FileMade>,
     file: io::BufWriter<File>,
-    /// Bytes of the current file, and of those before it.
     bytes: u64,
-    bytes_before: u64,
     looked_at: u64,
     digest: Sha256,
 }
 
-impl<'a> Measured<'a> {
-    fn new(folder: &'a Path, id: &'a str) -> io::Result<Self> {
-        let file = begun(&folder.join(file_name(id, 1)))?;
-        let (made, digest) = (Vec::new(), Sha256::new());
-        let mut out = Self { folder, id, made, file, bytes: 0, bytes_before: 0, looked_at: 0, digest };
+impl<'a> MeasuredFile<'a> {
+    fn new(folder: &'a Path, id: &str) -> io::Result<Self> {
+        let file = io::BufWriter::with_capacity(1 << 18, private_file(&folder.join(id))?);
+        let mut out = Self { folder, file, bytes: 0, looked_at: 0, digest: Sha256::new() };
         out.look_at_space()?;
         Ok(out)
     }
 
-    /// Ends the current file, durably, and goes on in another.
-    fn end_file(&mut self, next: io::BufWriter<File>) -> io::Result<()> {
-        std::mem::replace(&mut self.file, next).into_inner()?.sync_all()?;
-        let sha256 = hex(&std::mem::take(&mut self.digest).finalize());
-        self.made.push(FileMade { path: String::new(), bytes: self.bytes, sha256 });
-        self.bytes_before += std::mem::take(&mut self.bytes);
-        Ok(())
-    }
-
     fn look_at_space(&mut self) -> io::Result<()> {
         let found = rustix::fs::statvfs(self.folder)?;
-        self.looked_at = self.bytes_before + self.bytes;
+        self.looked_at = self.bytes;
         let is_enough = found.f_bavail.saturating_mul(found.f_frsize) >= FREE_BYTES_MIN;
         if is_enough { Ok(()) } else { Err(io::Error::other(Limit::NoSpace)) }
     }
 
-    /// Makes the files durable; their paths are still to be named.
-    fn finish(mut self) -> io::Result<Vec<FileMade>> {
+    /// Makes the file durable. `path` is the name for its download.
+    fn finish(self, path: String) -> io::Result<FileMade> {
         self.file.into_inner()?.sync_all()?;
-        self.made.push(FileMade { path: String::new(), bytes: self.bytes, sha256: hex(&self.digest.finalize()) });
-        Ok(self.made)
+        Ok(FileMade { path, bytes: self.bytes, sha256: hex(&self.digest.finalize()) })
     }
 }
 
-impl Pieces for Measured<'_> {
-    fn go_on_in(&mut self, piece: u32) -> io::Result<()> {
-        while (self.made.len() as u32) + 1 < piece {
-            let next = self.made.len() as u32 + 2;
-            if next > PIECES_MAX {
-                return Err(io::Error::other(Limit::TooManyLines));
-            }
-            self.end_file(begun(&self.folder.join(file_name(self.id, next)))?)?;
-        }
-        Ok(())
-    }
-}
-
-impl Write for Measured<'_> {
+impl Write for MeasuredFile<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let written = self.file.write(bytes)?;
         self.digest.update(&bytes[..written]);
         self.bytes += written as u64;
-        let all = self.bytes_before + self.bytes;
-        if all > FILE_BYTES_MAX {
+        if self.bytes > FILE_BYTES_MAX {
             return Err(io::Error::other(Limit::TooLarge));
         }
-        if all - self.looked_at >= LOOKED_EVERY {
+        if self.bytes - self.looked_at >= LOOKED_EVERY {
             self.look_at_space()?;
         }
         Ok(written)
@@ -595,15 +499,6 @@ impl Write for Measured<'_> {
     fn flush(&mut self) -> io::Result<()> {
         self.file.flush()
     }
-}
-
-/// Name of a file of a job, by its number from 1.
-fn file_name(id: &str, piece: u32) -> String {
-    if piece == 1 { id.to_owned() } else { format!("{id}.{piece}") }
-}
-
-fn begun(path: &Path) -> io::Result<io::BufWriter<File>> {
-    Ok(io::BufWriter::with_capacity(1 << 18, private_file(path)?))
 }
 
 /// A file that only this user can read.
@@ -615,34 +510,4 @@ fn private_file(path: &Path) -> io::Result<File> {
 pub fn media_type_of(job: &Job) -> &str {
     let of_format = || Format::made(&job.format).unwrap_or(Format::Jsonl).media_type();
     job.media_type.as_deref().unwrap_or_else(of_format)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn files_of_a_job_are_counted_and_hashed_apart() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut out = Measured::new(folder.path(), "job").expect("a file");
-        for piece in [1, 1, 2, 3] {
-            out.go_on_in(piece).expect("a file");
-            out.write_all(format!("{piece}\n").as_bytes()).expect("written");
-        }
-        let made = out.finish().expect("durable");
-        for ((name, text), made) in [("job", "1\n1\n"), ("job.2", "2\n"), ("job.3", "3\n")].into_iter().zip(&made) {
-            assert_eq!(fs::read_to_string(folder.path().join(name)).expect("a file"), text);
-            assert_eq!((made.bytes, &made.sha256), (text.len() as u64, &hex(&Sha256::digest(text))));
-        }
-        assert_eq!(made.len(), 3);
-    }
-
-    #[test]
-    fn a_job_has_so_many_files_at_most() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut out = Measured::new(folder.path(), "job").expect("a file");
-        out.go_on_in(PIECES_MAX).expect("the last file");
-        let error = out.go_on_in(PIECES_MAX + 1).expect_err("one too many");
-        assert_eq!(failure_of(&error.into()).0, "too_many_lines");
-    }
 }

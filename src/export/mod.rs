@@ -27,6 +27,7 @@ mod exporter;
 mod facts;
 mod folder;
 pub mod jobs;
+mod layout;
 mod manifest;
 mod mapped;
 mod parquet;

@@ -8,6 +8,8 @@ use strum::IntoStaticStr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum, IntoStaticStr)]
 #[strum(serialize_all = "kebab-case")]
 pub enum Format {
+    /// Entries with the codes of another chart of accounts, for bookkeeping programs.
+    JournalEntries,
     /// One JSON object a row.
     Jsonl,
     /// The same columns, by RFC 4180.
@@ -24,18 +26,9 @@ pub enum Format {
     Hledger,
     /// For ledger.
     Ledger,
-    /// Entries with the codes of another chart of accounts, for bookkeeping programs.
-    Erp,
-    /// The same for QuickBooks.
-    Quickbooks,
-    /// The same for NetSuite.
-    Netsuite,
 }
 
 impl Format {
-    /// The formats of entries with the codes of another chart of accounts, which the command makes.
-    pub const MAPPED: [Self; 3] = [Self::Erp, Self::Quickbooks, Self::Netsuite];
-
     /// The formats that need no chart of accounts.
     pub const MADE: [Self; 8] = [
         Self::Jsonl,
@@ -62,9 +55,7 @@ impl Format {
     pub fn ending(self) -> &'static str {
         match self {
             Self::CsvPtbr => "ptbr.csv",
-            Self::Erp => "erp.csv",
-            Self::Quickbooks => "quickbooks.csv",
-            Self::Netsuite => "netsuite.csv",
+            Self::JournalEntries => "journal-entries.csv",
             format => format.name(),
         }
     }
@@ -73,7 +64,7 @@ impl Format {
     pub fn media_type(self) -> &'static str {
         match self {
             Self::Jsonl => "application/jsonl",
-            Self::Csv | Self::CsvPtbr => "text/csv; charset=utf-8; header=present",
+            Self::JournalEntries | Self::Csv | Self::CsvPtbr => "text/csv; charset=utf-8; header=present",
             Self::Parquet => "application/vnd.apache.parquet",
             Self::Xlsx => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
             _ => "text/plain; charset=utf-8",
@@ -82,12 +73,7 @@ impl Format {
 
     /// Whether its accounts are those of another chart.
     pub fn is_mapped(self) -> bool {
-        Self::MAPPED.contains(&self)
-    }
-
-    /// Whether its rows are files of so many lines each, with a number in their names.
-    pub fn is_in_pieces(self) -> bool {
-        self == Self::Quickbooks
+        self == Self::JournalEntries
     }
 
     /// Whether its files are compressed already.
@@ -128,11 +114,6 @@ impl Request {
     /// Whether the platform is asked for as one ledger.
     pub fn is_of_platform(&self) -> bool {
         self.ledger.as_deref() == Some(PLATFORM)
-    }
-
-    /// File name of a piece of an export, from 1.
-    pub fn piece_name(&self, piece: u32) -> String {
-        format!("{}.{piece}.{}", self.dated(self.ledger.as_deref().unwrap_or("all")), self.format.ending())
     }
 
     /// A name with the requested days in it, so that another month gets another file.

@@ -1,5 +1,6 @@
 //! Exports and reports that are made in the background, for operators.
 
+use std::io::Write;
 use std::sync::Arc;
 
 use actors::cut::Cut;
@@ -12,14 +13,14 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::export::jobs::{Job, JobFile, JobOut, Made, NewJob, Pieces, Work, WorkError};
-use crate::export::{Chart, Exported, Exporter, Format, Level, Request};
+use crate::export::jobs::{Job, JobFile, Made, NewJob, Work, WorkError};
+use crate::export::{Chart, Exported, Exporter, Format, Level, Request, Stream};
 use crate::http::caller::PathId;
 use crate::http::idempotency::KeyScope;
 use crate::http::json::{Checker, Raw, parse};
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
-use crate::http::reply::{All, number, ok, only, query, single};
+use crate::http::reply::{All, ok, only, query, single};
 use crate::ops::export::{self, ledger_of};
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::reports;
@@ -48,8 +49,8 @@ pub struct ExportJobRequest<'a> {
     #[schema(value_type = Option<String>)]
     account: Raw<'a>,
     /// Of an export `jsonl` when absent; `csv`, `csv-ptbr`, `parquet`, `xlsx`; of one ledger
-    /// `beancount`, `hledger` or `ledger`, and with `map` `erp`, `quickbooks` or `netsuite`. Of a
-    /// report `json` when absent; `csv`, `csv-ptbr`, `xlsx`, `html` or `pdf`.
+    /// `beancount`, `hledger` or `ledger`, and with `map` `journal-entries`. Of a report `json` when
+    /// absent; `csv`, `csv-ptbr`, `xlsx` or `html`.
     #[schema(value_type = Option<String>)]
     format: Raw<'a>,
     /// The first day; the first of the books when absent.
@@ -59,7 +60,7 @@ pub struct ExportJobRequest<'a> {
     #[schema(value_type = Option<String>, format = Date)]
     to: Raw<'a>,
     /// The codes of another chart of accounts, as text of the TOML file that `--map` of the command
-    /// reads; for `erp`, `quickbooks` and `netsuite`.
+    /// reads; for `journal-entries`.
     #[schema(value_type = Option<String>, max_length = 50_000)]
     map: Raw<'a>,
     /// With `map`: `entry` when absent, or `day` for one entry a day.
@@ -150,7 +151,8 @@ fn report_job(
 
 fn export_job(app: &Arc<App>, wire: &ExportJobRequest<'_>, cut: Cut) -> Result<(NewJob, Work), Problem> {
     let pairs = pairs_of(&[("ledger", wire.ledger), ("format", wire.format), ("from", wire.from), ("to", wire.to)])?;
-    let format = single(&pairs, "format")?.and_then(|name| Format::MAPPED.into_iter().find(|of| of.name() == name));
+    let format =
+        single(&pairs, "format")?.filter(|name| *name == Format::JournalEntries.name()).map(|_| Format::JournalEntries);
     let chart = chart_of(wire, format.is_some())?;
     let ledger = ledger_of(app, &pairs)?;
     let request = match format {
@@ -188,11 +190,11 @@ fn chart_of(wire: &ExportJobRequest<'_>, is_wanted: bool) -> Result<Option<(Char
         }
         (true, None) => check.refuse("map", "required", "map é obrigatório neste formato"),
         (false, None) => None,
-        (false, Some(_)) => check.refuse("map", "not_taken", "map é de erp, quickbooks e netsuite"),
+        (false, Some(_)) => check.refuse("map", "not_taken", "map é de journal-entries"),
     };
     let level = match level.as_deref() {
         None => Some(Level::default()),
-        Some(_) if !is_wanted => check.refuse("level", "not_taken", "level é de erp, quickbooks e netsuite"),
+        Some(_) if !is_wanted => check.refuse("level", "not_taken", "level é de journal-entries"),
         Some("entry") => Some(Level::Entry),
         Some("day") => Some(Level::Day),
         Some(_) => check.refuse("level", "unknown", "level deve ser entry ou day"),
@@ -207,9 +209,9 @@ fn write(
     request: &Request,
     chart: Option<(Chart, Level)>,
     cut: &Cut,
-    out: &mut dyn Pieces,
+    out: &mut dyn Write,
 ) -> Result<Made, WorkError> {
-    let (mut out, mut exporter) = (JobOut(out), Exporter::new(request.clone()).keeping_balances());
+    let (mut out, mut exporter) = (Stream(out), Exporter::new(request.clone()).keeping_balances());
     if let Some((chart, level)) = chart {
         exporter = exporter.mapped(chart, level);
     }
@@ -240,22 +242,17 @@ pub async fn get(State(app): State<Arc<App>>, _: Operator, PathId(id): PathId) -
     Ok(ok(ExportJobView::of(&find(&app, &id)?)))
 }
 
-/// The file of an export that is done, whole or a range of it (`Range`, one range of bytes). An
-/// export for QuickBooks has several, of at most 1,000 lines each.
-#[utoipa::path(get, path = "/ops/exports/{id}/file", operation_id = "download_export", params(("id" = String, Path), ("piece" = Option<u32>, Query, minimum = 1, maximum = 100, description = "Which of its `files` there are, from 1; the first when absent.")),
-    responses((status = 200, content((String = "application/jsonl"), (String = "application/json"), (String = "text/csv"), (String = "text/plain"), (String = "text/html"), (String = "application/pdf"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 206, description = "The range that was asked for.", content((String = "application/jsonl"), (String = "application/json"), (String = "text/csv"), (String = "text/plain"), (String = "text/html"), (String = "application/pdf"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 409), (status = 416)))]
+/// The file of an export that is done, whole or a range of it (`Range`, one range of bytes).
+#[utoipa::path(get, path = "/ops/exports/{id}/file", operation_id = "download_export", params(("id" = String, Path)),
+    responses((status = 200, content((String = "application/jsonl"), (String = "application/json"), (String = "text/csv"), (String = "text/plain"), (String = "text/html"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 206, description = "The range that was asked for.", content((String = "application/jsonl"), (String = "application/json"), (String = "text/csv"), (String = "text/plain"), (String = "text/html"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 409), (status = 416)))]
 pub async fn file(
     State(app): State<Arc<App>>,
     _: Operator,
     PathId(id): PathId,
     parts: Parts,
 ) -> Result<Response, Problem> {
-    let pairs = query(&parts)?;
-    only(&pairs, &["piece"])?;
-    let job = find(&app, &id)?;
-    let last = job.files().count().max(1) as u64;
-    let piece = number(&pairs, "piece", 1..=last)?.unwrap_or(1);
-    download(&app.export_jobs, &job, piece as u32, &parts.headers)
+    only(&query(&parts)?, &[])?;
+    download(&app.export_jobs, &find(&app, &id)?, &parts.headers)
 }
 
 /// The manifest of an export that is done, byte by byte as it was signed.

@@ -29,7 +29,7 @@ use crate::http::timestamp::day;
 use crate::ops::books::find;
 use crate::ops::merchants::tax_id;
 use crate::ops::operator::Operator;
-use crate::reports::{Report, ReportError, ReportFormat, ReportMade, ReportMaker, ReportRequest, TaxIds, WrongReport};
+use crate::reports::{Report, ReportFormat, ReportMade, ReportMaker, ReportRequest, TaxIds, WrongReport};
 use crate::views::ledger::ledger_name;
 
 /// A report as JSON: its rows, their sums, and the part of the journal that it is of.
@@ -90,12 +90,12 @@ pub struct ReportColumn {
     params(("name" = String, Path, pattern = "^(trial-balance|general-ledger|daily-close|receivables|settlement-calendar|fees|anticipation-income|monthly-totals|late-entries|statement)$", example = "trial-balance", description = "The report's name."),
         ("ledger" = Option<String>, Query, pattern = "^(all|P-all|P-house|[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$", description = "One ledger, or `P-all`; `all` when absent. For trial-balance, general-ledger, receivables and late-entries; statement wants `M-…` or `R-…`."),
         ("account" = Option<String>, Query, pattern = "^[A-Z][A-Za-z0-9:-]{0,199}$", description = "Of general-ledger: an account, with those below it."),
-        ("format" = Option<String>, Query, pattern = "^(json|csv|csv-ptbr|xlsx|html|pdf)$", description = "`json` when absent."),
+        ("format" = Option<String>, Query, pattern = "^(json|csv|csv-ptbr|xlsx|html)$", description = "`json` when absent."),
         ("from" = Option<String>, Query, format = Date, example = "2026-01-01", description = "The first day; receivables and settlement-calendar, which are of the end of one day, take none."),
         ("to" = Option<String>, Query, format = Date, example = "2099-12-31", description = "The last day; the last of the books when absent."),
         ("at" = Option<String>, Query, description = "The last Records that count, `0=42` with commas between partitions, or `42` where there is one; the last of all when absent.", example = "0=42"),
         ("tax_ids" = Option<bool>, Query, description = "Of monthly-totals: `true` adds the CPF or CNPJ of each merchant. It needs the right `tax-ids`, which no role includes, and stands in the audit trail.")),
-    responses((status = 200, content((ReportBody = "application/json"), (String = "text/csv"), (String = "text/html"), (String = "application/pdf"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 400), (status = 403), (status = 404)))]
+    responses((status = 200, content((ReportBody = "application/json"), (String = "text/csv"), (String = "text/html"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 400), (status = 403), (status = 404)))]
 pub async fn report(
     State(app): State<Arc<App>>,
     operator: Operator,
@@ -230,12 +230,7 @@ fn make(
 ) -> Result<(File, ReportMade), Problem> {
     let mut file = tempfile::tempfile().map_err(|error| unmade(&error))?;
     let written = write(app, of, cut, &mut file);
-    let made = written.map_err(|error| match error.downcast_ref::<ReportError>() {
-        Some(ReportError::Write(error)) if error.kind() == io::ErrorKind::FileTooLarge => {
-            Problem::new(Code::ValidationFailed).detail(format!("The report is too large for this format: {error}."))
-        }
-        _ => unmade(&error),
-    })?;
+    let made = written.map_err(|error| unmade(&error))?;
     file.rewind().map_err(|error| unmade(&error))?;
     Ok((file, made))
 }

@@ -13,7 +13,7 @@
 //! come from its caller.
 //!
 //! Memory grows with open items and, save for the trial balance, with accounts; not with Records.
-//! Rows are written as they are made; the formats `table` and `pdf` hold them.
+//! Rows are written as they are made; the format `table` holds them.
 
 mod anticipation_income;
 pub mod command;

@@ -103,13 +103,11 @@ pub enum ReportFormat {
     Xlsx,
     /// A page that prints; amounts in reais.
     Html,
-    /// A4 pages; amounts in reais.
-    Pdf,
 }
 
 impl ReportFormat {
     /// The formats that a server makes.
-    pub const SERVED: [Self; 6] = [Self::Json, Self::Csv, Self::CsvPtbr, Self::Xlsx, Self::Html, Self::Pdf];
+    pub const SERVED: [Self; 5] = [Self::Json, Self::Csv, Self::CsvPtbr, Self::Xlsx, Self::Html];
 
     /// The format's name on the command line and in a query.
     pub fn name(self) -> &'static str {
@@ -129,13 +127,12 @@ impl ReportFormat {
             Self::Csv | Self::CsvPtbr => "text/csv; charset=utf-8; header=present",
             Self::Xlsx => "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet",
             Self::Html => "text/html; charset=utf-8",
-            Self::Pdf => "application/pdf",
         }
     }
 
     /// Whether its files are compressed already.
     pub fn is_compressed(self) -> bool {
-        matches!(self, Self::Xlsx | Self::Pdf)
+        self == Self::Xlsx
     }
 
     fn ending(self) -> &'static str {

@@ -82,14 +82,10 @@ pub struct ExportJobView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<BTreeMap<String, u64>>, nullable = false, example = json!({"0": 42}))]
     cut: Option<CutView>,
-    /// The file, once it is done; the first of several.
+    /// The file, once it is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     file: Option<JobFileView>,
-    /// How many files there are, once it is done: one, or for QuickBooks one for each 1,000 lines.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(nullable = false, minimum = 1, maximum = 100, example = 1)]
-    files: Option<u64>,
     /// Signature of the manifest, once it is done.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
@@ -151,7 +147,6 @@ impl ExportJobView {
                 bytes: file.bytes,
                 sha256: file.sha256.clone(),
             }),
-            files: job.file.as_ref().map(|_| job.files().count() as u64),
             manifest: job.manifest.as_ref().map(|signed| ManifestView {
                 sha256: signed.sha256.clone(),
                 public_key: signed.public_key.clone(),
@@ -216,7 +211,7 @@ pub fn unreadable(error: io::Error) -> Problem {
 
 /// The manifest of a job, byte by byte as it was signed; 409 while there is none.
 pub fn manifest(jobs: &ExportJobs, job: &Job) -> Result<Response, Problem> {
-    done(job, 1)?;
+    done(job)?;
     if job.manifest.is_none() {
         return Err(Problem::new(Code::StateConflict).detail("The file of a report has no manifest."));
     }
@@ -236,17 +231,16 @@ fn download_turn() -> Result<SemaphorePermit<'static>, Problem> {
     DOWNLOADS.try_acquire().map_err(|_| Problem::new(Code::Overloaded).retry_after(5).detail(detail))
 }
 
-fn done(job: &Job, piece: u32) -> Result<&FileMade, Problem> {
-    match (job.files().nth(piece.saturating_sub(1) as usize), job.status) {
+fn done(job: &Job) -> Result<&FileMade, Problem> {
+    match (&job.file, job.status) {
         (Some(file), JobStatus::Done) => Ok(file),
         _ => Err(Problem::new(Code::StateConflict).detail("The export is not done.")),
     }
 }
 
-/// A file of a job, by its number from 1, whole or the range that the request asks for; 409 while
-/// there is none.
-pub fn download(jobs: &ExportJobs, job: &Job, piece: u32, headers: &HeaderMap) -> Result<Response, Problem> {
-    let FileMade { path: name, bytes, sha256 } = done(job, piece)?;
+/// The file of a job, whole or the range that the request asks for; 409 while there is none.
+pub fn download(jobs: &ExportJobs, job: &Job, headers: &HeaderMap) -> Result<Response, Problem> {
+    let FileMade { path: name, bytes, sha256 } = done(job)?;
     let bytes = *bytes;
     let turn = download_turn()?;
     let tag = format!("\"{sha256}\"");
@@ -266,7 +260,7 @@ pub fn download(jobs: &ExportJobs, job: &Job, piece: u32, headers: &HeaderMap) -
             return Ok(response);
         }
     };
-    let mut file = jobs.file(job, piece).map_err(unreadable)?;
+    let mut file = jobs.file(job).map_err(unreadable)?;
     file.seek(SeekFrom::Start(first)).map_err(unreadable)?;
     let body = streamed("an export's file", move |out| {
         let _until_it_ends = turn;

@@ -235,7 +235,8 @@ async fn entries_with_the_codes_of_another_chart_are_those_of_the_command() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
     merchant.paid_pix(&pix("80.00")).await;
-    for format in Format::MAPPED {
+    let format = Format::JournalEntries;
+    {
         for (level, name) in [(Level::Entry, "entry"), (Level::Day, "day")] {
             let out = tempfile::tempdir().unwrap();
             let request = Request { ledger: Some("P-all".to_owned()), format, from: None, to: None };
@@ -251,8 +252,7 @@ async fn entries_with_the_codes_of_another_chart_are_those_of_the_command() {
             let settings =
                 ExportSettings { journal, request: request.clone(), at: None, out: folder, compress: false, chart };
             command::run(settings).await.unwrap();
-            let name_made = if format == Format::Quickbooks { request.piece_name(1) } else { request.file_name() };
-            let expected = std::fs::read_to_string(out.path().join(name_made)).unwrap();
+            let expected = std::fs::read_to_string(out.path().join(request.file_name())).unwrap();
             let body = json!({"ledger": "P-all", "format": format.name(), "map": CHART, "level": name});
             let job = made(&world, "/ops/exports", OPS_TOKEN, &body).await;
             let at = format!("/ops/exports/{}", text(&job["id"]));
@@ -262,67 +262,13 @@ async fn entries_with_the_codes_of_another_chart_are_those_of_the_command() {
             assert_eq!(manifest["request"]["map"], hex(&Sha256::digest(CHART)));
         }
     }
-    let body = json!({"ledger": "P-all", "format": "erp", "map": "[[account]]\nprefix = 'Assets'\ncode = '1'\n"});
+    let body =
+        json!({"ledger": "P-all", "format": "journal-entries", "map": "[[account]]\nprefix = 'Assets'\ncode = '1'\n"});
     let id = text(&world.ops_post("/ops/exports", &body).await.expect(202)["id"]);
     world.finished("/ops/exports", &id, OPS_TOKEN).await;
     let job = world.ops_get(&format!("/ops/exports/{id}")).await.expect(200);
     assert_eq!((&job["status"], &job["failure"]), (&json!("failed"), &json!("no_code")), "{job}");
     assert!(text(&job["detail"]).contains("Liabilities:Merchants"), "{job}");
-}
-
-/// QuickBooks takes a thousand lines in a file: a job has the files of the command, with their
-/// names, and its manifest names each.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_job_has_as_many_files_as_the_program_needs() {
-    let world = World::sandbox().await;
-    let merchant = world.merchant().await;
-    for _ in 0..520 {
-        merchant.paid_pix(&pix("80.00")).await;
-    }
-    let body = json!({"ledger": "P-all", "format": "quickbooks", "map": CHART});
-    let job = made(&world, "/ops/exports", OPS_TOKEN, &body).await;
-    let count = job["files"].as_u64().unwrap();
-    assert!(count > 1, "{job}");
-    let at = format!("/ops/exports/{}", text(&job["id"]));
-    let manifest = get(&world, &format!("{at}/manifest"), OPS_TOKEN, &[]).await.expect(200);
-    assert_eq!(manifest["files"].as_array().unwrap().len() as u64, count, "{manifest}");
-    let out = tempfile::tempdir().unwrap();
-    let request = Request { ledger: Some("P-all".to_owned()), format: Format::Quickbooks, from: None, to: None };
-    let journal = JournalSettings {
-        store: store_in(&world.folder()),
-        ops_tls_cert: None,
-        data: world.folder(),
-        ops_listen: world.address_of("/ops/export"),
-        ops_token: SecretSource::Text(OPS_TOKEN.to_owned().into()),
-    };
-    let (folder, chart) = (out.path().to_owned(), Some((Chart::parse(CHART).unwrap(), Level::Entry)));
-    let settings = ExportSettings { journal, request: request.clone(), at: None, out: folder, compress: false, chart };
-    command::run(settings).await.unwrap();
-    for piece in 1..=count as u32 {
-        let path = format!("{at}/file?piece={piece}");
-        let answer = get(&world, &path, OPS_TOKEN, &[]).await;
-        let name = request.piece_name(piece);
-        assert_eq!(answer.text, std::fs::read_to_string(out.path().join(&name)).unwrap(), "{name}");
-        let disposition = format!("attachment; filename=\"{name}\"");
-        assert_eq!(answer.header("content-disposition"), Some(disposition.as_str()));
-        let lines = answer.text.lines().count();
-        assert!((2..=1_000).contains(&lines), "{name}: {lines} lines");
-        let named = &manifest["files"][piece as usize - 1];
-        let sha256 = hex(&Sha256::digest(&answer.text));
-        assert_eq!((&named["path"], &named["sha256"]), (&json!(name), &json!(sha256)));
-        let part = get(&world, &path, OPS_TOKEN, &[("range", "bytes=5-9")]).await;
-        assert_eq!((part.status, part.text.as_str()), (206, &answer.text[5..=9]));
-    }
-    assert!(!out.path().join(request.piece_name(count as u32 + 1)).exists(), "the command has no more");
-    for wrong in ["piece=0".to_owned(), format!("piece={}", count + 1), "part=1".to_owned()] {
-        get(&world, &format!("{at}/file?{wrong}"), OPS_TOKEN, &[]).await.refused(400, "validation_failed");
-    }
-    // The next process has them, too.
-    let world = world.restarted().await;
-    let last = get(&world, &format!("{at}/file?piece={count}"), OPS_TOKEN, &[]).await.text;
-    assert_eq!(last, std::fs::read_to_string(out.path().join(request.piece_name(count as u32))).unwrap());
-    let day = json!({"ledger": "P-all", "format": "quickbooks", "map": CHART, "level": "day"});
-    assert_eq!(made(&world, "/ops/exports", OPS_TOKEN, &day).await["files"], 1);
 }
 
 #[tokio::test]
@@ -335,10 +281,10 @@ async fn what_a_job_does_not_take_is_named() {
         (json!({"report": "fees", "map": CHART}), "map"),
         (json!({"report": "fees", "level": "day"}), "level"),
         (json!({"report": "receivables", "from": "2026-01-01"}), "from"),
-        (json!({"format": "erp", "ledger": "P-all"}), "map"),
-        (json!({"format": "erp", "map": CHART}), "ledger"),
-        (json!({"format": "erp", "ledger": "P-all", "map": "no chart"}), "map"),
-        (json!({"format": "erp", "ledger": "P-all", "map": CHART, "level": "month"}), "level"),
+        (json!({"format": "journal-entries", "ledger": "P-all"}), "map"),
+        (json!({"format": "journal-entries", "map": CHART}), "ledger"),
+        (json!({"format": "journal-entries", "ledger": "P-all", "map": "no chart"}), "map"),
+        (json!({"format": "journal-entries", "ledger": "P-all", "map": CHART, "level": "month"}), "level"),
         (json!({"format": "csv", "map": CHART}), "map"),
         (json!({"format": "csv", "level": "day"}), "level"),
         (json!({"format": "csv", "account": "Assets"}), "account"),

@@ -89,7 +89,7 @@ const LAST: (&str, &str) =
     ("./backup/generations/2026-07-01T12-00-00.250Z", "\"$(ls -d ./backup/generations/* | tail -n 1)\"");
 
 /// The merchant has nothing in July.
-const JULY: (&str, &str) = ("--from 2026-07-01 --to 2026-07-31 --format pdf", "--format pdf");
+const JULY: (&str, &str) = ("--from 2026-07-01 --to 2026-07-31 --format html", "--format html");
 
 /// Waits for the job and keeps its id.
 const JOB: (&str, &str) = (

@@ -3,8 +3,6 @@
 mod csv;
 mod html;
 mod json;
-mod pdf;
-mod pdf_layout;
 mod text;
 mod words;
 mod xlsx;
@@ -27,6 +25,5 @@ pub(super) fn renderer<'a>(
         ReportFormat::CsvPtbr => Box::new(csv::CsvTable::new(heading, csv::ReportDialect::Brazilian, out)?),
         ReportFormat::Xlsx => Box::new(xlsx::XlsxTable::new(heading, out)?),
         ReportFormat::Html => Box::new(html::HtmlTable::new(heading, out)?),
-        ReportFormat::Pdf => Box::new(pdf::PdfTable::new(heading, out)),
     })
 }

@@ -143,7 +143,7 @@ fn all(random: &mut Random, merchant: &Merchant<'_>, days: &[NaiveDate], last: u
             asked.push(Asked::Report(request, format, at));
         }
     }
-    for format in Format::MADE.into_iter().chain(Format::MAPPED) {
+    for format in Format::MADE.into_iter().chain([Format::JournalEntries]) {
         for _ in 0..3 {
             let (from, to, at) = random.days(days, last);
             let ledger = Some(ledgers[random.below(4)].clone());

@@ -94,37 +94,69 @@ fn every_document_balances_and_every_code_comes_to_its_accounts() {
     rows.iter().for_each(|row| *expected.entry(code(row["account"].as_str().unwrap())).or_default() += net(row));
     let days: BTreeSet<_> = rows.iter().map(|row| text(&row["date"])).collect();
     let of_records: BTreeSet<_> = rows.iter().map(|row| row["sequence"].to_string()).collect();
-    for (format, [document, account, debit, credit, history]) in [
-        (Format::Erp, ["document", "account_code", "debit", "credit", "history"]),
-        (Format::Quickbooks, ["JournalNo", "AccountName", "Debits", "Credits", "Description"]),
-        (Format::Netsuite, ["External ID", "Account", "Debit", "Credit", "Memo"]),
-    ] {
-        for (level, documents) in [(Level::Entry, of_records.len()), (Level::Day, days.len())] {
-            let folder = tempfile::tempdir().unwrap();
-            let mut out = Folder::open(folder.path(), &request(format)).unwrap();
-            export(&request(format), level, &records, &mut out).unwrap();
-            out.finish().unwrap();
-            let (mut sums, mut found) = (BTreeMap::<&str, i128>::new(), BTreeMap::<&str, i128>::new());
-            let lines = lines(folder.path());
-            for line in &lines {
-                let moved = centavos(&line[debit]) - centavos(&line[credit]);
-                assert!(moved != 0 && (centavos(&line[debit]) == 0 || centavos(&line[credit]) == 0), "{line:?}");
-                assert!(!line[history].is_empty() && !line[history].starts_with('='), "{line:?}");
-                *sums.entry(&line[account]).or_default() += moved;
-                *found.entry(&line[document]).or_default() += moved;
+    let format = Format::JournalEntries;
+    for (level, documents) in [(Level::Entry, of_records.len()), (Level::Day, days.len())] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut out = Folder::open(folder.path(), &request(format)).unwrap();
+        export(&request(format), level, &records, &mut out).unwrap();
+        out.finish().unwrap();
+        let (mut sums, mut found) = (BTreeMap::<&str, i128>::new(), BTreeMap::<&str, i128>::new());
+        let lines = lines(folder.path());
+        for line in &lines {
+            let moved = centavos(&line["debit"]) - centavos(&line["credit"]);
+            assert!(moved != 0 && (centavos(&line["debit"]) == 0 || centavos(&line["credit"]) == 0), "{line:?}");
+            assert!(!line["history"].is_empty() && !line["history"].starts_with('='), "{line:?}");
+            *sums.entry(&line["account_code"]).or_default() += moved;
+            *found.entry(&line["document"]).or_default() += moved;
+        }
+        assert!(found.values().all(|sum| *sum == 0), "{level:?}: {found:?}");
+        assert_eq!(found.len(), documents, "{level:?}");
+        assert_eq!(sums, expected, "{level:?}");
+        let numbers = lines.chunk_by(|one, other| one["document"] == other["document"]);
+        let numbers = numbers.flat_map(|lines| (1..).zip(lines));
+        numbers.for_each(|(number, line)| assert_eq!(line["line"], number.to_string(), "{line:?}"));
+        let center = |line: &BTreeMap<String, String>| line["cost_center"] == "TES";
+        assert!(lines.iter().all(|line| center(line) == (line["account_code"] == "1.1.2")));
+    }
+}
+
+/// The sample maps of the examples: their documents balance, in the columns that they ask for.
+#[test]
+fn the_sample_maps_have_the_columns_of_their_programs() {
+    let records = made::manual();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/journal-entries");
+    let mut names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    names.sort();
+    let stems: Vec<_> = names.iter().map(|path| path.file_stem().unwrap().to_str().unwrap()).collect();
+    assert_eq!(stems, ["dominio", "netsuite", "quickbooks", "totvs"]);
+    for (name, path) in stems.iter().zip(&names) {
+        let chart = Chart::parse(&std::fs::read_to_string(path).unwrap()).unwrap();
+        for level in [Level::Entry, Level::Day] {
+            let mut exporter = Exporter::new(request(Format::JournalEntries)).mapped(chart.clone(), level);
+            let mut out = Stream(Vec::new());
+            for (at, (booked_at_ms, record)) in (1..).map(made::place).zip(&records) {
+                exporter.post(at, *booked_at_ms, record, &mut out).unwrap();
             }
-            assert!(found.values().all(|sum| *sum == 0), "{format:?}, {level:?}: {found:?}");
-            assert_eq!(found.len(), documents, "{format:?}, {level:?}");
-            assert_eq!(sums, expected, "{format:?}, {level:?}");
-            if format == Format::Erp {
-                let numbers = lines.chunk_by(|one, other| one["document"] == other["document"]);
-                let numbers = numbers.flat_map(|lines| (1..).zip(lines));
-                numbers.for_each(|(number, line)| assert_eq!(line["line"], number.to_string(), "{line:?}"));
-                let center = |line: &BTreeMap<String, String>| line["cost_center"] == "TES";
-                assert!(lines.iter().all(|line| center(line) == (line["account_code"] == "1.1.2")));
+            exporter.finish(&mut out).unwrap();
+            let text = String::from_utf8(out.0).unwrap();
+            let mut sums: BTreeMap<&str, i128> = BTreeMap::new();
+            for line in text.lines().skip(usize::from(*name != "dominio")) {
+                let cells: Vec<_> = line.split(if line.contains(';') { ';' } else { ',' }).collect();
+                let (document, moved) = match *name {
+                    "dominio" => (cells[5], signed(&cells[3].replace(',', "."), !cells[1].is_empty())),
+                    "totvs" => (cells[1], signed(&cells[5].replace(',', "."), cells[3] == "D")),
+                    _ => (cells[0], centavos(cells[3]) - centavos(cells[4])),
+                };
+                assert_ne!(moved, 0, "{line}");
+                *sums.entry(document).or_default() += moved;
             }
+            assert!(sums.len() > 3 && sums.values().all(|sum| *sum == 0), "{name} {level:?}: {text}");
         }
     }
+}
+
+fn signed(amount: &str, is_debit: bool) -> i128 {
+    if is_debit { centavos(amount) } else { -centavos(amount) }
 }
 
 #[test]
@@ -133,8 +165,8 @@ fn accounts_without_a_code_are_all_named() {
     let chart = Chart::parse("[[account]]\nprefix = 'Assets'\ncode = '1'").unwrap();
     for level in [Level::Entry, Level::Day] {
         let folder = tempfile::tempdir().unwrap();
-        let mut out = Folder::open(folder.path(), &request(Format::Erp)).unwrap();
-        let mut exporter = Exporter::new(request(Format::Erp)).mapped(chart.clone(), level);
+        let mut out = Folder::open(folder.path(), &request(Format::JournalEntries)).unwrap();
+        let mut exporter = Exporter::new(request(Format::JournalEntries)).mapped(chart.clone(), level);
         for (at, (booked_at_ms, record)) in (1..).map(made::place).zip(&records) {
             exporter.post(at, *booked_at_ms, record, &mut out).unwrap();
         }
@@ -145,46 +177,5 @@ fn accounts_without_a_code_are_all_named() {
         assert_eq!(missing, expected);
         drop(out);
         assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0, "nothing is left behind");
-    }
-}
-
-/// The manual over and over: entries are never cut in two, and a file never gets too long.
-#[test]
-fn quickbooks_gets_files_of_a_thousand_lines() {
-    let manual = made::manual();
-    let mut records = manual.clone();
-    while records.len() < 2_000 {
-        let last = records.last().unwrap().0;
-        records.extend(manual.iter().skip(2).map(|(_, record)| (last, record.clone())));
-    }
-    let folder = tempfile::tempdir().unwrap();
-    let mut out = Folder::open(folder.path(), &request(Format::Quickbooks)).unwrap();
-    export(&request(Format::Quickbooks), Level::Entry, &records, &mut out).unwrap();
-    let count = out.finish().unwrap();
-    assert!(count > 3, "{count}");
-    let mut seen = BTreeSet::new();
-    for piece in 1..=count {
-        let name = folder.path().join(format!("P-all.{piece}.quickbooks.csv"));
-        let rows = parsed_csv(&std::fs::read_to_string(name).unwrap());
-        assert!(rows.len() <= 1_000 && rows[0][0] == "JournalNo", "{} lines", rows.len());
-        let documents: BTreeSet<_> = rows[1..].iter().map(|row| row[0].clone()).collect();
-        assert!(documents.is_disjoint(&seen), "an entry is in two files");
-        seen.extend(documents);
-    }
-    let rows = rows_made(&request(Format::Jsonl), &records);
-    assert_eq!(seen.len(), rows.chunk_by(|one, other| one["sequence"] == other["sequence"]).count());
-}
-
-#[test]
-fn an_amount_that_netsuite_cannot_take_is_refused() {
-    let mut records = made::manual();
-    for (amount, is_taken) in [(999_999_999_999, true), (1_000_000_000_000, false)] {
-        records[2].1 = made::capital(amount);
-        let exported = export(&request(Format::Netsuite), Level::Entry, &records, &mut Stream(Vec::new()));
-        match exported {
-            Ok(()) => assert!(is_taken),
-            Err(ExportError::TooMuch(what)) => assert!(!is_taken && what.contains("the entry 3 has"), "{what}"),
-            Err(error) => panic!("{error}"),
-        }
     }
 }

@@ -542,7 +542,7 @@ async fn a_report_is_of_the_callers_own_books_and_bad_queries_are_named() {
     assert!(rows_of(&report(&one, "").await).iter().all(|row| row["ledger"] == one.ledger().as_str()));
     for (query, field, code) in [
         ("format=pdf", "format", "unknown"),
-        ("format=quickbooks", "format", "unknown"),
+        ("format=journal-entries", "format", "unknown"),
         ("from=2026-7-1", "from", "invalid_date"),
         ("from=2026-07-01T00:00:00Z", "from", "invalid_date"),
         ("to=2026-02-29", "to", "invalid_date"),

@@ -17,7 +17,7 @@ use crate::world::{DAY, World, pix, text};
 fn all(merchant: &str, from: NaiveDate, to: NaiveDate) -> Vec<Asked> {
     let days = (Some(from), Some(to));
     let mut asked = Vec::new();
-    for format in Format::MADE.into_iter().chain(Format::MAPPED) {
+    for format in Format::MADE.into_iter().chain([Format::JournalEntries]) {
         let ledgers = [Some(merchant.to_owned()), Some("P-all".to_owned()), None];
         for ledger in ledgers.into_iter().filter(|ledger| ledger.is_some() || !format.is_mapped()) {
             asked.push(Asked::Export(Request { ledger, format, from: days.0, to: days.1 }, None));
