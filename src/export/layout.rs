@@ -21,7 +21,7 @@ pub(super) struct Layout {
     pub(super) columns: Vec<LayoutColumn>,
 }
 
-/// One column.
+/// Head and value of a cell in each line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct LayoutColumn {
     pub(super) head: String,

@@ -40,7 +40,7 @@ struct Document {
 struct Line {
     code: String,
     side: Side,
-    /// Centavos.
+    /// In centavos, above zero.
     amount: i128,
     history: String,
     cost_center: String,

@@ -49,8 +49,8 @@ pub struct ExportJobRequest<'a> {
     #[schema(value_type = Option<String>)]
     account: Raw<'a>,
     /// Of an export `jsonl` when absent; `csv`, `csv-ptbr`, `parquet`, `xlsx`; of one ledger
-    /// `beancount`, `hledger` or `ledger`, and with `map` `journal-entries`. Of a report `json` when
-    /// absent; `csv`, `csv-ptbr`, `xlsx` or `html`.
+    /// `beancount`, `hledger` or `ledger`, and with `map` `journal-entries`. Of a report `json`
+    /// when absent; `csv`, `csv-ptbr`, `xlsx` or `html`.
     #[schema(value_type = Option<String>)]
     format: Raw<'a>,
     /// The first day; the first of the books when absent.

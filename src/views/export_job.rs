@@ -36,15 +36,10 @@ pub struct ExportJobView {
     /// `queued`, `running`, `done` or `failed`.
     #[schema(pattern = "^(queued|running|done|failed)$")]
     status: &'static str,
-    /// Why it failed: `too_large` (over 4 GiB, or more rows than the format holds), `no_space`,
-    /// `interrupted` (the server ended), `no_code` (accounts without a code in the map),
-    /// `does_not_fit` (an amount that the program does not take), `too_many_lines` (more than a
-    /// hundred files of the program hold) or `internal`.
+    /// Why it failed: `too_large` (over 4 GiB), `no_space`, `interrupted` (the server ended),
+    /// `no_code` (accounts without a code in the map) or `internal`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    #[schema(
-        nullable = false,
-        pattern = "^(too_large|no_space|interrupted|no_code|does_not_fit|too_many_lines|internal)$"
-    )]
+    #[schema(nullable = false, pattern = "^(too_large|no_space|interrupted|no_code|internal)$")]
     failure: Option<String>,
     /// The same for people, such as the accounts without a code.
     #[serde(skip_serializing_if = "Option::is_none")]
