@@ -27,6 +27,7 @@ pub mod journal_source;
 pub mod last_backup;
 pub mod last_uses;
 pub mod listen;
+pub mod log_queue;
 pub mod logging;
 pub mod mask;
 pub mod migrate;

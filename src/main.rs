@@ -1,8 +1,6 @@
 //! The `centavo` program: runs the command that its arguments name, and turns errors into exit
 //! codes.
 
-use std::backtrace::Backtrace;
-use std::panic::{self, PanicHookInfo};
 use std::process::ExitCode;
 
 use centavo::config::{
@@ -21,13 +19,15 @@ use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 fn main() -> ExitCode {
-    match runtime::start() {
+    let code = match runtime::start() {
         Ok(runtime) => runtime.block_on(run()),
         Err(error) => {
-            eprintln!("centavo: no threads could be started: {error}");
+            logging::complain(&format!("centavo: no threads could be started: {error}"));
             ExitCode::FAILURE
         }
-    }
+    };
+    logging::flush();
+    code
 }
 
 /// Runs the command that the arguments name.
@@ -53,7 +53,7 @@ async fn run() -> ExitCode {
     match done {
         Ok(code) => code,
         Err(error) => {
-            eprintln!("centavo: {error}");
+            logging::complain(&format!("centavo: {error}"));
             ExitCode::FAILURE
         }
     }
@@ -69,12 +69,15 @@ fn run_check(args: ServeArgs, matches: &ArgMatches) -> Done {
 
 async fn run_server(args: ServeArgs) -> Done {
     let settings = args.settings()?;
-    start_logging(&settings, logging::SERVE_FILTER);
+    start_logging(&settings, logging::SERVE_FILTER)?;
     let mut signals = Signals::listen()?;
     // A process that waits for another one to end has nothing to answer yet.
     let running = tokio::select! {
         running = serve::start(settings, opening_bar()) => running?,
-        () = signals.asked_to_end() => std::process::exit(0),
+        () = signals.asked_to_end() => {
+            logging::flush();
+            std::process::exit(0)
+        }
     };
     watchdog::guard(&running.app.engine)?;
     let peers = running.peers.map(tracing::field::display);
@@ -88,7 +91,7 @@ async fn run_server(args: ServeArgs) -> Done {
 async fn run_demo(args: DemoArgs) -> Done {
     let (charges, webhook) = (u64::from(args.charges), args.webhook.clone());
     let settings = args.settings()?;
-    start_logging(&settings, "warn");
+    start_logging(&settings, "warn")?;
     let (data, ops_token) = (settings.data.clone(), settings.ops_token.clone());
     let signals = Signals::listen()?;
     let running = serve::start(settings, opening_bar()).await?;
@@ -204,7 +207,7 @@ async fn stop(running: serve::Running, end: End) -> ExitCode {
             ExitCode::SUCCESS
         }
         End::Failed(failure) => {
-            eprintln!("centavo: {failure}");
+            logging::complain(&format!("centavo: {failure}"));
             match failure {
                 ServingFailure::Superseded | ServingFailure::Node(NodeFailure::Grown) => {
                     std::process::exit(START_AGAIN_EXIT_CODE)
@@ -221,18 +224,8 @@ async fn stop(running: serve::Running, end: End) -> ExitCode {
 /// try again, as in `sysexits.h`.
 const START_AGAIN_EXIT_CODE: i32 = 75;
 
-fn start_logging(settings: &Settings, default: &str) {
-    logging::start(settings.log_format, settings.log.as_deref().unwrap_or(default));
-    panic::set_hook(Box::new(log_panic));
-}
-
-/// Logs a panic as one line. A panic of the database also becomes an error of the store, whose
-/// message says what to do.
-fn log_panic(info: &PanicHookInfo<'_>) {
-    let text = info.payload().downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| info.payload().downcast_ref::<&str>().copied()).unwrap_or_default();
-    let place = info.location().map(ToString::to_string).unwrap_or_default();
-    tracing::error!(place, backtrace = %Backtrace::capture(), "a panic: {text}");
+fn start_logging(settings: &Settings, default: &str) -> std::io::Result<()> {
+    logging::start(settings.log_format, settings.log.as_deref().unwrap_or(default))
 }
 
 /// A progress bar for the opening of a long journal.

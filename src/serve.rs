@@ -40,6 +40,7 @@ use crate::http::tls::{MutualTls, Tls, TlsError, TlsFiles};
 use crate::http::{measures, middleware, server};
 use crate::last_backup::LastBackup;
 use crate::last_uses::LastUses;
+use crate::logging;
 use crate::newest_records::NewestRecords;
 use crate::node::{JoinError, Node, NodeFailure};
 use crate::ops::health;
@@ -348,6 +349,7 @@ fn app(
     engine.metrics().register(&mut registry, !settings.store.is_postgres());
     measures.register(&mut registry);
     measures::register_process(&mut registry);
+    logging::register(&mut registry);
     let last_backup = LastBackup::of(&settings.data);
     registry.register_collector(Box::new(last_backup.clone()));
     registry.register_collector(Box::new(PartitionMeasures::of(Arc::clone(&engine), node.clone())));

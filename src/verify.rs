@@ -150,13 +150,13 @@ pub(crate) fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     HOOK.call_once(|| {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |info| {
-            let is_noted = PANIC.with_borrow_mut(|last| match last {
-                Some(last) => {
-                    *last = info.to_string().replace('\n', " ");
-                    true
-                }
-                None => false,
-            });
+            let note = |last: &RefCell<Option<String>>| {
+                let mut last = last.try_borrow_mut().ok()?;
+                *last.as_mut()? = info.to_string().replace('\n', " ");
+                Some(())
+            };
+            // A second panic in here would abort the process.
+            let is_noted = PANIC.try_with(note).ok().flatten().is_some();
             let is_of_database = thread::current().name().is_some_and(|name| name.starts_with("sled"));
             if !is_noted && !is_of_database {
                 before(info);

@@ -8,13 +8,14 @@
 //! store makes progress.
 
 use std::sync::Arc;
-use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
 use actors::store::LongestWait;
 use sd_notify::NotifyState;
 use tokio::signal::unix::{SignalKind, signal};
+
+use crate::logging;
 
 /// A wait for the store that takes this long is taken to be endless. The kernel takes a disk that
 /// answers no request for 30 seconds to be dead; a slow disk answers within a few seconds.
@@ -25,8 +26,6 @@ pub const STOP_MAX: Duration = Duration::from_secs(60);
 pub const EXIT_CODE: u8 = 74;
 
 const LOOKS_EVERY: Duration = Duration::from_secs(1);
-/// How long the last log line may take.
-const LAST_WORD_MAX: Duration = Duration::from_secs(1);
 
 /// Limits after which the process is ended.
 #[derive(Clone, Copy, Debug)]
@@ -110,15 +109,8 @@ pub fn tell_manager(state: NotifyState<'_>) {
 
 /// Ends the process at once, whatever its other threads wait for.
 pub fn exit(reason: String) {
-    let (told, has_told) = mpsc::channel();
-    // The log may hang too.
-    let telling = thread::Builder::new().spawn(move || {
-        tracing::error!(reason, "the process is ended: restart it; nothing that was acknowledged is lost");
-        let _nobody_waits = told.send(());
-    });
-    if telling.is_ok() {
-        let _too_late = has_told.recv_timeout(LAST_WORD_MAX);
-    }
+    tracing::error!(reason, "the process is ended: restart it; nothing that was acknowledged is lost");
+    logging::flush();
     std::process::exit(i32::from(EXIT_CODE));
 }
 
@@ -132,6 +124,7 @@ pub fn guard(engine: &Arc<actors::engine::Engine>) -> std::io::Result<()> {
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
+    use std::sync::mpsc;
 
     use actors::store::{Monitor, WaitFor};
 

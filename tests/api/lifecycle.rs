@@ -1,8 +1,8 @@
 //! The program as a process: starting, stopping, starting again; sandbox and live.
 
-use std::io::{BufRead as _, BufReader, Read as _};
+use std::io::{BufRead, BufReader, Read as _};
 use std::path::Path;
-use std::process::{Child, ChildStderr, Command, ExitStatus, Output, Stdio};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use reqwest::{Client, Method};
@@ -16,7 +16,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The program, serving.
 struct Process {
     child: Child,
-    log: BufReader<ChildStderr>,
+    log: Box<dyn BufRead + Send>,
     /// What it said before it served.
     begun: String,
     public: String,
@@ -66,7 +66,7 @@ impl Process {
         };
         let address = |name: &str| format!("http://{}", text(&serving[name]));
         let client = Client::builder().no_proxy().build().unwrap();
-        Self { child, log, begun, public: address("public"), operations: address("operations"), client }
+        Self { child, log: Box::new(log), begun, public: address("public"), operations: address("operations"), client }
     }
 
     async fn ops(&self, token: &str, method: Method, path: &str, body: Value) -> (u16, Value) {
@@ -292,6 +292,34 @@ async fn a_log_for_people_that_is_no_terminal_has_no_colors() {
     child.kill().unwrap();
     child.wait().unwrap();
     assert!(said.contains("WARN") && said.contains("no rail") && !said.contains('\u{1b}'), "{said}");
+}
+
+/// Wrong keys are logged, each with a long path: more than a pipe holds.
+#[tokio::test]
+async fn a_log_that_nobody_reads_stops_nothing() {
+    for reader_is_gone in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut command = sandbox(folder.path());
+        command.env("CENTAVO_LOG", "info,centavo=debug");
+        let mut process = Process::start(command);
+        if reader_is_gone {
+            process.log = Box::new(std::io::empty());
+        }
+        let path = format!("{}/api/{}", process.public, "wrong".repeat(2_000));
+        for _ in 0..19 {
+            let asked = process.client.get(&path).bearer_auth("wrong").send();
+            let answered = tokio::time::timeout(PATIENCE, asked).await.expect("no request waits for the log").unwrap();
+            assert!([401, 404].contains(&answered.status().as_u16()), "{answered:?}");
+        }
+        let key = process.merchant().await;
+        assert_eq!(process.api(&key, "/api/card", &card(10_000, APPROVED)).await.0, 201);
+        let metrics = process.client.get(format!("{}/metrics", process.operations)).send().await.unwrap();
+        let metrics = metrics.text().await.unwrap();
+        let dropped = metrics.lines().find_map(|line| line.strip_prefix("centavo_log_lines_dropped_total "));
+        assert_eq!(dropped.unwrap().parse::<u64>().unwrap() > 0, reader_is_gone, "{dropped:?}");
+        process.terminate();
+        assert_eq!(process.child.wait().unwrap().code(), Some(0));
+    }
 }
 
 #[tokio::test]

@@ -92,6 +92,16 @@ fn one_file_names_sled_one_folder_postgresql_and_one_file_holds_the_unsafe_code(
     assert_eq!(naming(&all, "unsafe "), ["actors/src/store/durable_sync.rs"]);
 }
 
+/// They panic when nobody reads what they print.
+#[test]
+fn nothing_is_printed_by_macros_that_panic() {
+    let all: Vec<_> = ["src", "actors/src", "ledger/src"].iter().flat_map(|folder| sources(folder)).collect();
+    let product: Vec<_> = all.into_iter().filter(|(name, _)| !name.starts_with("actors/src/testkit/")).collect();
+    for print in ["println!(", "print!("] {
+        assert_eq!(naming(&product, print), [""; 0], "terminal::say and logging::complain take a closed output");
+    }
+}
+
 /// The paths that stand in the line of a call, or in the line after it.
 fn paths_of_calls(text: &str, call: &str) -> BTreeSet<String> {
     let found = text.split(call).skip(1).filter_map(|behind| {
