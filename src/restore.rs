@@ -13,7 +13,7 @@ use std::sync::Arc;
 use actors::backup::{BackupError, BackupFolder, Restored, Tail, TailTaken, restore};
 use actors::extents::Extents;
 use actors::store::place::stamp_whole;
-use actors::store::{Part, SledOptions, SledStore, Store as AnyStore, StoreError};
+use actors::store::{Part, Remains, SledOptions, SledStore, Store as AnyStore, StoreError};
 
 use crate::config::{ConfigError, RestoreArgs};
 use crate::new_folder::{give_name, is_free, unfinished};
@@ -114,7 +114,7 @@ fn fill(backup: &BackupFolder, second: Option<&Second>, store: &Arc<dyn AnyStore
 /// A second copy of the journal, which may go further than the backup.
 enum Second {
     Backup(BackupFolder),
-    Data(Vec<Part>),
+    Data(Vec<Part>, Remains),
 }
 
 impl Second {
@@ -123,18 +123,25 @@ impl Second {
         if BackupFolder::is_one(path) {
             return BackupFolder::open(path).map(Second::Backup);
         }
+        let remains = Remains::of_log(path)?;
         // It may have lost its end: the Records that are left and continue the backup are used.
         let options = SledOptions { checks_end: false, ..SledOptions::default() };
-        let store: Arc<dyn AnyStore> = Arc::new(SledStore::open_existing(path, &options)?);
+        let store: Arc<dyn AnyStore> = match SledStore::open_existing(path, &options) {
+            Ok(store) => Arc::new(store),
+            Err(error @ (StoreError::Damaged { .. } | StoreError::Machine { .. })) => {
+                return Ok(Second::Data(Vec::new(), remains.without_store(path, error)));
+            }
+            Err(error) => return Err(error.into()),
+        };
         // Where its values are damaged, it has the partitions of the backup.
         let extents = Extents::of(&*store).or_else(|_| backup.extents())?;
-        Ok(Second::Data(extents.reading(&store)))
+        Ok(Second::Data(extents.reading(&store), remains))
     }
 
     fn tail(&self) -> Tail<'_> {
         match self {
             Second::Backup(folder) => Tail::Backup(folder),
-            Second::Data(parts) => Tail::Store(parts),
+            Second::Data(parts, remains) => Tail::Folder(parts, remains),
         }
     }
 }

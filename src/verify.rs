@@ -53,7 +53,7 @@ const LOCK_WAIT: Duration = Duration::from_secs(2);
 pub fn run(data: &Path, store: &Store, master_key: &SecretSource, against: Option<&Path>) -> Result<(), VerifyFailure> {
     let begun = Instant::now();
     let checkpoints = against.map_or_else(|| Ok(Vec::new()), checkpoints)?;
-    let (verified, skipped) = quietly(|| check(data, store, master_key, &checkpoints))
+    let Checked { verified, skipped, set_aside } = quietly(|| check(data, store, master_key, &checkpoints))
         .unwrap_or_else(|message| Err(VerifyFailure::Panicked(message)))?;
     let place = if store.is_postgres() { store.place().to_owned() } else { data.display().to_string() };
     for line in summary(&place, &verified, skipped, begun.elapsed()) {
@@ -65,6 +65,11 @@ pub fn run(data: &Path, store: &Store, master_key: &SecretSource, against: Optio
             terminal::count(checkpoints.len() as u64)
         ));
         terminal::say(&format!("  {}", hex(&first.public_key)));
+    } else {
+        terminal::say("  not compared with any checkpoint (--against): that nothing was exchanged is not shown");
+    }
+    for file in set_aside {
+        terminal::say(&format!("  damaged, made again, and kept: {}", file.display()));
     }
     Ok(())
 }
@@ -96,13 +101,22 @@ fn checkpoints(path: &Path) -> Result<Vec<SignedCheckpoint>, VerifyFailure> {
     Ok(checkpoints)
 }
 
-/// Opens and verifies a data directory. True when the sealed parts were skipped for want of a key.
+/// Result of a check.
+struct Checked {
+    verified: Verified,
+    /// The sealed parts were skipped for want of a key.
+    skipped: bool,
+    /// Damaged files that were made again.
+    set_aside: Vec<PathBuf>,
+}
+
+/// Opens and verifies a data directory.
 fn check(
     data: &Path,
     store: &Store,
     master_key: &SecretSource,
     checkpoints: &[SignedCheckpoint],
-) -> Result<(Verified, bool), VerifyFailure> {
+) -> Result<Checked, VerifyFailure> {
     let parts = match store {
         Store::Sled => folder(data, &SledOptions { lock_wait: LOCK_WAIT, ..SledOptions::default() }),
         Store::Postgres(options) => snapshot(options),
@@ -134,7 +148,8 @@ fn check(
     if let Some((_, bar)) = bar {
         bar.finish_and_clear();
     }
-    Ok((verified?, keyring.is_none()))
+    let set_aside = parts[0].store().monitor().files_set_aside();
+    Ok(Checked { verified: verified?, skipped: keyring.is_none(), set_aside })
 }
 
 thread_local! {

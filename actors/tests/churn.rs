@@ -1,7 +1,6 @@
 //! Churn: many small values that are written over and over by several threads, beside a journal
-//! that grows. sled 0.34.7 alone can hang for ever under such writes (`benches/sled_alone.rs`; why:
-//! `store/sled.rs`). The store must go on, since it bounds how many of sled's threads
-//! can wait at once.
+//! that grows. sled 0.34.7 alone can hang for ever under such writes (why: `store/sled.rs`). The
+//! store must go on, since it bounds how many of sled's threads can wait at once.
 //!
 //! By default each thread makes a few thousand changes. `CENTAVO_CHURN_SECONDS` lets it run for so
 //! long.

@@ -12,7 +12,7 @@ use crate::{pages, sources, unwrapped};
 const CRATES: [&str; 3] = ["ledger/src", "actors/src", "src"];
 
 /// All folders of Rust sources.
-const FOLDERS: [&str; 10] = [
+const FOLDERS: [&str; 9] = [
     "ledger/src",
     "actors/src",
     "src",
@@ -22,7 +22,6 @@ const FOLDERS: [&str; 10] = [
     "ledger/tests",
     "ledger/examples",
     "actors/tests",
-    "actors/benches",
 ];
 
 #[test]

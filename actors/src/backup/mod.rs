@@ -70,7 +70,7 @@ use crate::extents::{ExtentError, Extents};
 use crate::heads::{Heads, named};
 use crate::merged;
 use crate::store::place::is_of_place;
-use crate::store::{Block, KeyAndValue, Part, Partition, Sequence, Store, StoreError};
+use crate::store::{Block, KeyAndValue, Part, Partition, Remains, Sequence, Store, StoreError};
 
 pub use folder::{BackupFolder, BackupRun, Taken};
 pub use frame::{Frame, FrameReader, write_magic};
@@ -135,6 +135,18 @@ pub enum BackupError {
         file: PathBuf,
         /// The format found.
         found: u8,
+    },
+    /// The store of a second copy does not open; its journal and its write-ahead log are read by
+    /// themselves.
+    #[error("its store does not open: {0}")]
+    Unopened(String),
+    /// The write-ahead log of a second copy begins behind the end of what could be read before.
+    #[error("its write-ahead log goes on at {to}, and the Records from {from} to there can't be read")]
+    Gap {
+        /// The first Record that is missing.
+        from: String,
+        /// The first Record of the log.
+        to: String,
     },
     /// The journal does not continue the backup.
     #[error("{}: a backup of another journal: {detail}", folder.display())]
@@ -203,6 +215,9 @@ pub enum Tail<'a> {
     Backup(&'a BackupFolder),
     /// All partitions of a store that nobody writes to.
     Store(&'a [Part]),
+    /// A data folder that nobody writes to: the partitions of its store, none where it does not
+    /// open, and what else can be read.
+    Folder(&'a [Part], &'a Remains),
 }
 
 /// Result of a restore.
@@ -342,6 +357,7 @@ fn append_tail(
             filled.append(&block)?;
         }
     }
+    append_logged(backup, tail, filled, &mut stopped)?;
     let records = filled.heads.records() - begin.records();
     let mut without_keys = None;
     if records > 0 {
@@ -353,6 +369,35 @@ fn append_tail(
     Ok(TailTaken { records, stopped, without_keys })
 }
 
+/// Appends the blocks of a write-ahead log that go on behind the heads. Those that lie before, or
+/// that a newer one replaced, are passed over.
+fn append_logged(
+    backup: &BackupFolder,
+    tail: &Tail<'_>,
+    filled: &mut Filled<'_>,
+    stopped: &mut Option<BackupError>,
+) -> Result<(), BackupError> {
+    for block in tail.logged() {
+        let head = filled.heads.of(block.partition);
+        let at = || named(Position { partition: block.partition, sequence: block.first });
+        if block.first < head.next {
+            continue;
+        }
+        if block.first > head.next {
+            let end = named(Position { partition: block.partition, sequence: head.next });
+            let gap = BackupError::Gap { from: end, to: at() };
+            stopped.get_or_insert(gap);
+            continue;
+        }
+        if head.admit(block).is_err() {
+            let detail = format!("the write-ahead log of the second copy goes on with another block at {}", at());
+            return Err(BackupError::OtherJournal { folder: backup.path().to_path_buf(), detail });
+        }
+        filled.append(block)?;
+    }
+    Ok(())
+}
+
 type BlockStream<'a> = Box<dyn Iterator<Item = Result<Block, BackupError>> + 'a>;
 
 impl Tail<'_> {
@@ -361,19 +406,42 @@ impl Tail<'_> {
     fn blocks_from(&self, cut: &Cut) -> BlockStream<'_> {
         match self {
             Tail::Backup(folder) => Box::new(folder.blocks()),
-            Tail::Store(parts) => {
+            Tail::Store(parts) | Tail::Folder(parts, _) => {
                 let from = cut.clone();
                 let blocks =
                     parts.iter().flat_map(move |part| part.blocks(from.of(part.partition()).max(Sequence::FIRST)));
-                Box::new(blocks.map(|block| block.map_err(BackupError::from)))
+                let blocks =
+                    self.unopened().map(Err).into_iter().chain(blocks.map(|block| block.map_err(BackupError::from)));
+                let from = cut.clone();
+                let rest = self.remains().map(|remains| remains.journal_from(move |partition| from.of(partition)));
+                Box::new(blocks.chain(rest.into_iter().flatten().map(|block| block.map_err(BackupError::from))))
             }
         }
+    }
+
+    fn remains(&self) -> Option<&Remains> {
+        match self {
+            Tail::Folder(_, remains) => Some(remains),
+            Tail::Backup(_) | Tail::Store(_) => None,
+        }
+    }
+
+    fn logged(&self) -> &[Block] {
+        self.remains().map_or(&[], Remains::logged)
+    }
+
+    /// Why the store of a folder does not open.
+    fn unopened(&self) -> Option<BackupError> {
+        self.remains().and_then(Remains::unopened).map(|reason| BackupError::Unopened(reason.to_string()))
     }
 
     fn values(&self) -> Result<Vec<DurableValue>, BackupError> {
         match self {
             Tail::Backup(folder) => Ok(folder.values().to_vec()),
-            Tail::Store(parts) => Ok(durable_values(*parts)?),
+            Tail::Store(parts) | Tail::Folder(parts, _) => match self.unopened() {
+                Some(reason) => Err(reason),
+                None => Ok(durable_values(*parts)?),
+            },
         }
     }
 }

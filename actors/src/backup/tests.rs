@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::extents::Extent;
 use crate::store::Durability;
-use crate::store::{BlockHash, Head};
+use crate::store::{BlockHash, Head, SledOptions, SledStore};
 use crate::testkit::{MemoryStore, Watch, Watched};
 use ledger::id::GroupNumber;
 
@@ -646,4 +646,55 @@ fn damage_in_one_partition_of_a_second_copy_ends_that_partition_alone() {
     let error = run(&Journals(parts), folder.path(), 1 << 20).unwrap_err();
     assert!(matches!(error, BackupError::Store(StoreError::Damaged { .. })), "{error}");
     assert_eq!(files(folder.path()), before);
+}
+
+/// A flipped bit where a database begins: its folder does not open. The journal is read by itself,
+/// or at least its write-ahead log.
+#[test]
+fn a_tail_whose_store_does_not_open_gives_what_can_be_read() {
+    let data = TempDir::new().unwrap();
+    let options = SledOptions { reserve_bytes: 0, checks_end: false, ..SledOptions::default() };
+    let open = |data: &Path| Arc::new(SledStore::open(data, &options).unwrap());
+    let journals = Journals::made_in(open(data.path()), 1);
+    extend(&journals, "a", 3);
+    let folder = TempDir::new().unwrap();
+    run(&journals, folder.path(), 1 << 20).unwrap();
+    extend(&journals, "a", 4);
+    let written = journals.blocks();
+    drop(journals);
+    // It is opened once more, so that sled has snapshots, and does not take damage for an end.
+    drop(open(data.path()));
+    let other = TempDir::new().unwrap();
+    extend(&Journals::made_in(open(other.path()), 1), "b", 9);
+    for database in ["state/db", "journal/000001/db"] {
+        let path = data.path().join(database);
+        let sound = fs::read(&path).unwrap();
+        fs::write(&path, vec![0x55; sound.len()]).unwrap();
+        let remains = Remains::of_log(data.path()).unwrap();
+        let reason = SledStore::open_existing(data.path(), &options).unwrap_err();
+        assert!(reason.to_string().contains(database), "{reason}");
+        let remains = remains.without_store(data.path(), reason);
+        let (again, told) = restored(folder.path(), Some(Tail::Folder(&[], &remains))).unwrap();
+        let told = told.tail.unwrap();
+        assert_eq!((again.blocks(), told.records), (written.clone(), 8), "{database}");
+        for told in [told.stopped.unwrap(), told.without_keys.unwrap()] {
+            assert!(told.to_string().contains(database), "{told}");
+        }
+        fs::write(&path, sound).unwrap();
+    }
+    // A log of another journal is refused, and one that begins too late is named.
+    let foreign = Remains::of_log(other.path()).unwrap();
+    let error = restored(folder.path(), Some(Tail::Folder(&[], &foreign))).unwrap_err();
+    assert!(matches!(error, BackupError::OtherJournal { .. }), "{error}");
+    let empty = TempDir::new().unwrap();
+    run(&Journals::new(1), empty.path(), 1 << 20).unwrap();
+    let wal = data.path().join("journal/wal-0");
+    let mut log = fs::read(&wal).unwrap();
+    log[..4_096].fill(0);
+    fs::write(&wal, log).unwrap();
+    let late = Remains::of_log(data.path()).unwrap();
+    let (_, told) = restored(empty.path(), Some(Tail::Folder(&[], &late))).unwrap();
+    let told = told.tail.unwrap();
+    let gap = told.stopped.unwrap().to_string();
+    assert!(told.records == 0 && gap.contains("goes on at") && gap.contains("sequence 1"), "{gap}");
 }

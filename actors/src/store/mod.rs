@@ -21,6 +21,7 @@ mod options;
 mod part;
 pub mod place;
 mod postgres;
+mod salvage;
 mod segment;
 mod segments;
 mod sled;
@@ -50,6 +51,7 @@ pub use self::postgres::{
     NodeSeen, OwnerWatch, PartitionSeen, Picture, PostgresAddress, PostgresDemands, PostgresOptions, PostgresStore,
     TAKEOVER, now_ms,
 };
+pub use self::salvage::Remains;
 use self::sled::{Database, Pair, check_sync};
 
 /// The longest key of the state area, in bytes.

@@ -6,6 +6,7 @@
 //! moved, and this process goes on when it is back.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -54,12 +55,14 @@ pub struct LongestWait {
     pub took: Duration,
 }
 
-/// Current waits of a store's threads, and a count of failed writes of derived files.
+/// Current waits of a store's threads, a count of failed writes of derived files, and the damaged
+/// files that the store set aside.
 #[derive(Debug, Default)]
 pub struct Monitor {
     is_of_server: bool,
     waits: Mutex<Waits>,
     derived_failures: AtomicU64,
+    set_aside: Mutex<Vec<PathBuf>>,
 }
 
 #[derive(Debug, Default)]
@@ -112,6 +115,15 @@ impl Monitor {
     /// How often something derived could not be written, since the store was opened.
     pub(crate) fn derived_failures(&self) -> u64 {
         self.derived_failures.load(Ordering::Relaxed)
+    }
+
+    /// Files that were damaged, could be made again, and are kept under these names.
+    pub fn files_set_aside(&self) -> Vec<PathBuf> {
+        self.set_aside.lock().clone()
+    }
+
+    pub(super) fn set_aside(&self, file: PathBuf) {
+        self.set_aside.lock().push(file);
     }
 
     pub(crate) fn derived_failed(&self) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use super::chunk::{self, BlockAssembler, Chunk, Fault, Key, RecordAssembler};
 use super::durable_sync::durable_syncs;
@@ -16,6 +16,8 @@ pub(super) struct Segment {
     syncs: u64,
     /// Whether chunks were inserted since.
     has_inserted: AtomicBool,
+    /// Bytes of chunks that the database read or took, about.
+    given: AtomicU64,
 }
 
 /// Part of one partition's journal in a segment.
@@ -33,11 +35,18 @@ pub(super) struct Span {
 
 impl Segment {
     pub(super) fn new(database: Database) -> Segment {
-        Segment { database, syncs: durable_syncs(), has_inserted: AtomicBool::new(false) }
+        let (has_inserted, given) = (AtomicBool::new(false), AtomicU64::new(0));
+        Segment { database, syncs: durable_syncs(), has_inserted, given }
     }
 
     pub(super) fn path(&self) -> &Path {
         self.database.path()
+    }
+
+    /// Bytes that the database has read or taken since it was opened, about. It keeps them all in
+    /// memory, and half as much again beside them, whatever its cache is set to.
+    pub(super) fn given(&self) -> u64 {
+        self.given.load(Ordering::Relaxed)
     }
 
     /// Its part of each partition; the last block of each must be whole.
@@ -72,6 +81,8 @@ impl Segment {
     /// log.
     pub(super) fn insert_chunks(&self, chunks: &[(Key, Vec<u8>)]) -> Result<(), StoreError> {
         chunks.iter().try_for_each(|(key, value)| self.database.insert(&key.to_bytes(), value).map(drop))?;
+        let bytes: usize = chunks.iter().map(|(_, value)| value.len()).sum();
+        self.given.fetch_add(bytes as u64, Ordering::Relaxed);
         self.has_inserted.store(true, Ordering::Release);
         Ok(())
     }
@@ -124,6 +135,8 @@ impl Segment {
     pub(super) fn record(&self, partition: Partition, sequence: Sequence) -> Result<StoredRecord, StoreError> {
         let damaged = |fault| self.damaged(Some(sequence), fault);
         let start = self.chunk_where_it_starts(partition, sequence)?;
+        // The database reads the whole leaf of a chunk.
+        self.given.fetch_add((LEAF_CHUNKS * start.payload.len()) as u64, Ordering::Relaxed);
         let mut assembler = RecordAssembler::new(start, sequence).map_err(damaged)?;
         while assembler.record().is_none() {
             let chunk = self.chunk_after(assembler.last_key(), sequence)?;
@@ -174,6 +187,8 @@ impl Segment {
         let mut chunks = self.database.range(Key::of_block(partition, first).to_bytes()..);
         let mut next_chunk = || {
             let found = chunks.next().transpose()?;
+            let bytes = found.as_ref().map_or(0, |(key, value)| key.len() + value.len());
+            self.given.fetch_add(bytes as u64, Ordering::Relaxed);
             self.parse(first, found)?.ok_or_else(|| damaged(Fault::Missing))
         };
         let chunk = next_chunk()?;
@@ -213,6 +228,9 @@ impl Segment {
         Chunk::parse(&key, &value).map(Some).map_err(|fault| self.damaged(concerned(), fault))
     }
 }
+
+/// How many chunks a leaf of the database has at most.
+const LEAF_CHUNKS: usize = 16;
 
 #[cfg(test)]
 impl Segment {

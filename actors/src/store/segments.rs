@@ -15,7 +15,12 @@
 //! A segment is closed in this order, each step durable before the next: the next segment is made,
 //! all blocks are in this one, the closing line is written, the next block goes into the next
 //! segment. A closed segment is never written again. It is opened when it is first read; the few
-//! that were read last stay open. A segment that this process closed is opened once more when it
+//! that were read last stay open.
+//!
+//! An open database keeps in memory all that it gave and took, whatever its cache is set to. So a
+//! scan closes the segments that it leaves, and opens one again that gave it much; and of the
+//! others those that were used least recently are closed when all together gave too much. Only the
+//! current segment may be in memory as a whole. A segment that this process closed is opened once more when it
 //! leaves that group: sled then writes a snapshot of its own, and opens the segment quickly from
 //! then on.
 //!
@@ -75,6 +80,7 @@ impl Segments {
             is_next_asked_for: AtomicBool::new(false),
             is_flush_asked_for: AtomicBool::new(false),
             uses: AtomicU64::new(0),
+            given: AtomicU64::new(0),
             poisoned,
         });
         let (work, asked) = channel();
@@ -90,9 +96,14 @@ impl Segments {
         Ok(Segments { shared, work: Some(work), settling: Some(settling), threads })
     }
 
+    /// The folder of the journal below `data`.
+    pub(super) fn folder(data: &Path) -> PathBuf {
+        data.join(JOURNAL)
+    }
+
     /// Whether a journal was ever made below `data`.
     pub(super) fn is_made(data: &Path) -> bool {
-        data.join(JOURNAL).is_dir()
+        Self::folder(data).is_dir()
     }
 
     /// The heads of all partitions.
@@ -135,7 +146,14 @@ impl Segments {
 
     /// A Record below the head.
     pub(super) fn record(&self, partition: Partition, sequence: Sequence) -> Result<StoredRecord, StoreError> {
-        self.segment_with(partition, sequence)?.0.record(partition, sequence)
+        let (segment, _) = self.segment_with(partition, sequence)?;
+        let before = segment.given();
+        let record = segment.record(partition, sequence);
+        let given = segment.given() - before;
+        if self.shared.given.fetch_add(given, Ordering::Relaxed) + given > GIVEN_MAX {
+            self.ask(SegmentWork::CloseSome);
+        }
+        record
     }
 
     /// The blocks from the one that holds `from` up to `head`; `from` is below it.
@@ -151,8 +169,18 @@ impl Segments {
             Some(span) if span.first == first => span.previous,
             _ => self.hash_before(partition, first)?,
         };
-        let end = span.map_or(head.next, |span| span.head.next);
-        Ok(BlocksOfSegments { journal: self, segment, end, partition, head, next: first, previous, is_over: false })
+        drop(segment);
+        let (source, end) = (self.source_of(partition, first), span.map_or(head.next, |span| span.head.next));
+        Ok(BlocksOfSegments { journal: self, source, end, partition, head, next: first, previous, is_over: false })
+    }
+
+    /// Where a scan reads a Record below the head.
+    fn source_of(&self, partition: Partition, sequence: Sequence) -> Source {
+        let row = self.shared.row.read();
+        match row.closed_with(partition, sequence) {
+            Some(closed) => Source::Closed(Arc::clone(closed)),
+            None => Source::Current(Arc::clone(&row.current)),
+        }
     }
 
     /// The hash of the block that ends where `first` begins, in whichever segment that is.
@@ -181,12 +209,18 @@ impl Segments {
                 None => return Ok((Arc::clone(&row.current), None)),
             }
         };
+        let segment = self.opened(&closed)?;
+        Ok((segment, closed.spans.get(&partition).copied()))
+    }
+
+    /// A closed segment, which is opened if need be.
+    fn opened(&self, closed: &Closed) -> Result<Arc<Segment>, StoreError> {
         closed.used.store(self.shared.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         let (segment, was_opened) = closed.segment(&self.shared.place)?;
         if was_opened {
             self.ask(SegmentWork::CloseSome);
         }
-        Ok((segment, closed.spans.get(&partition).copied()))
+        Ok(segment)
     }
 
     fn settle(&self, settle: Settle) {
@@ -223,10 +257,24 @@ impl Drop for Segments {
     }
 }
 
-/// Reads and checks one block after the other, across the segments.
+/// Bytes that closed segments may have given since they were opened, all together; beyond, those
+/// that were used least recently are closed. In memory it is half as much again.
+const GIVEN_MAX: u64 = 64 << 20;
+/// Bytes that one of them may have given to a scan; beyond, the scan closes it and opens it again.
+const GIVEN_TO_SCAN_MAX: u64 = 24 << 20;
+
+/// Where a scan reads. A closed segment is looked up for each block, so that nobody holds it open
+/// between two blocks.
+enum Source {
+    Current(Arc<Segment>),
+    Closed(Arc<Closed>),
+}
+
+/// Reads and checks one block after the other, across the segments. It closes the segments that it
+/// leaves, since an open one keeps in memory what it gave.
 pub(super) struct BlocksOfSegments<'a> {
     journal: &'a Segments,
-    segment: Arc<Segment>,
+    source: Source,
     /// End of the segment: the next sequence.
     end: Sequence,
     partition: Partition,
@@ -252,18 +300,32 @@ impl Iterator for BlocksOfSegments<'_> {
 impl BlocksOfSegments<'_> {
     fn checked(&mut self) -> Result<Block, StoreError> {
         if self.next == self.end {
-            let (segment, span) = self.journal.segment_with(self.partition, self.next)?;
+            self.source = self.journal.source_of(self.partition, self.next);
+            let span = match &self.source {
+                Source::Closed(closed) => closed.spans.get(&self.partition),
+                Source::Current(_) => None,
+            };
             self.end = span.map_or(self.head.next, |span| span.head.next);
-            self.segment = segment;
         }
-        let (block, hash) = self.segment.block(self.partition, self.next)?;
+        let segment = match &self.source {
+            Source::Current(segment) => Arc::clone(segment),
+            Source::Closed(closed) => self.journal.opened(closed)?,
+        };
+        let (block, hash) = segment.block(self.partition, self.next)?;
         let reaches_head = block.next() == self.head.next;
         let is_beyond = block.next() > self.head.next || block.next() > self.end;
         if block.previous != self.previous || is_beyond || (reaches_head && hash != self.head.hash) {
-            return Err(self.segment.damaged(Some(self.next), Fault::Chain));
+            return Err(segment.damaged(Some(self.next), Fault::Chain));
         }
         self.next = block.next();
         self.previous = hash;
+        let given = segment.given();
+        drop(segment);
+        if let Source::Closed(closed) = &self.source
+            && (self.next == self.end || given > GIVEN_TO_SCAN_MAX)
+        {
+            closed.close(&self.journal.shared.place)?;
+        }
         Ok(block)
     }
 }
@@ -273,7 +335,7 @@ impl BlocksOfSegments<'_> {
 enum SegmentWork {
     /// Make the next segment, which will soon be needed.
     MakeNext,
-    /// Close the segments that were read least recently, if too many are open.
+    /// Close the segments that were read least recently, if too many are open, or gave too much.
     CloseSome,
 }
 
@@ -299,6 +361,8 @@ struct SegmentsShared {
     is_flush_asked_for: AtomicBool,
     /// Counts the uses of closed segments, to know which was used last.
     uses: AtomicU64,
+    /// Bytes that the open ones among the closed segments gave, about.
+    given: AtomicU64,
     poisoned: Arc<AtomicBool>,
 }
 
@@ -363,14 +427,26 @@ impl SegmentsShared {
     fn close_some(&self) -> Result<(), StoreError> {
         // One that is being read just now is tried again, for a while.
         for _ in 0..20 {
-            let mut open = self.row.read().closed.clone();
-            open.retain(|closed| closed.open.lock().is_some());
-            open.sort_by_key(|closed| closed.used.load(Ordering::Relaxed));
-            let too_many = open.len().saturating_sub(self.place.options.segments_open_max);
-            if too_many == 0 {
+            let closed = self.row.read().closed.clone();
+            let given = |closed: Arc<Closed>| {
+                let given = closed.open.lock().as_ref().map(|segment| segment.given());
+                given.map(|given| (closed, given))
+            };
+            let mut open: Vec<_> = closed.into_iter().filter_map(given).collect();
+            open.sort_by_key(|(closed, _)| closed.used.load(Ordering::Relaxed));
+            let mut left = open.iter().map(|(_, given)| given).sum::<u64>();
+            self.given.store(left, Ordering::Relaxed);
+            let mut count = open.len();
+            let is_too_much = |(_, given): &(Arc<Closed>, u64)| {
+                let is_too_much = count > self.place.options.segments_open_max || left > GIVEN_MAX;
+                (count, left) = (count - 1, left - given);
+                is_too_much
+            };
+            let too_much: Vec<_> = open.into_iter().take_while(is_too_much).collect();
+            if too_much.is_empty() {
                 break;
             }
-            open.iter().take(too_many).try_for_each(|closed| closed.close(&self.place))?;
+            too_much.iter().try_for_each(|(closed, _)| closed.close(&self.place))?;
             std::thread::sleep(Duration::from_millis(5));
         }
         Ok(())

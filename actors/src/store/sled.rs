@@ -24,6 +24,9 @@
 //!   opens with a shorter journal, silently. No check in this file can tell that; `anchor.rs` can,
 //!   and the closing lines in `segments.rs`.
 //! - At opening it reads everything that was written since it was last opened.
+//! - Where its settings (`conf`) or its snapshot (`snap.*`) are damaged, it does not open, or may
+//!   read them wrongly, though its log has all that is in both. So their checksums are looked at
+//!   before it opens, and what is damaged gets another name: [`set_aside_damaged`].
 //! - When a read fails while it opens, it takes the place for the end of its log. `durable_sync`
 //!   keeps it from writing the shortened log, and such a database is not used.
 //! - Its background flush is off: this file alone decides what is durable. Its `mode` does nothing
@@ -31,7 +34,8 @@
 //!
 //! # Deadlock of sled's thread pool, and what is done against it
 //!
-//! `cargo bench -p actors --bench sled_alone` repeats it, without the bounds below.
+//! Two databases in one process, written over and over without the bounds below, hung for ever
+//! after 50 seconds on two busy cores (sled 0.34.7).
 //!
 //! All databases of a process share one pool of seven threads. It does not grow while all of them
 //! are busy: the counter of idle threads wraps below zero and reads as more than enough. Tasks of
@@ -143,6 +147,7 @@ impl Database {
     pub(super) fn open(path: &Path, opening: &Opening) -> Result<Database, StoreError> {
         create_folder(path)?;
         remove_unfinished_snapshots(path)?;
+        set_aside_damaged(path, &opening.monitor)?;
         let file = path.join(DATABASE_FILE);
         if let Ok(file) = file.metadata() {
             trust_again(&file);
@@ -453,13 +458,65 @@ fn remove_unfinished_snapshots(path: &Path) -> Result<(), StoreError> {
     remove().map_err(|source| machine(path, source))
 }
 
-/// Calls sled; turns its errors and panics into ours.
+/// Gives other names to the settings and snapshots of a database that are damaged, whose content
+/// sled makes again from its log. Whoever opens it compares what it then has with the anchor or
+/// with a closing line.
+fn set_aside_damaged(path: &Path, monitor: &Monitor) -> Result<(), StoreError> {
+    let names = std::fs::read_dir(path).and_then(Iterator::collect::<io::Result<Vec<_>>>);
+    let names = names.map_err(|source| machine(path, source))?;
+    let names: Vec<_> = names.iter().map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+    let is_whole = |name: &String, trailer_bytes: usize| {
+        let file = path.join(name);
+        let bytes = std::fs::read(&file).map_err(|source| machine(&file, source))?;
+        Ok::<_, StoreError>(has_checksum(&bytes, trailer_bytes))
+    };
+    let mut damaged: Vec<&String> = Vec::new();
+    for name in names.iter().filter(|name| *name == SETTINGS_FILE) {
+        damaged.extend((!is_whole(name, SETTINGS_TRAILER_BYTES)?).then_some(name));
+    }
+    let snapshots: Vec<&String> = names.iter().filter(|name| name.starts_with(SNAPSHOT)).collect();
+    for name in &snapshots {
+        if !is_whole(name, SNAPSHOT_TRAILER_BYTES)? {
+            // An older one would not fit the log.
+            damaged.extend(snapshots);
+            break;
+        }
+    }
+    for name in damaged {
+        let (from, to) = (path.join(name), path.join(format!("{SET_ASIDE}{name}")));
+        std::fs::rename(&from, &to).map_err(|source| machine(&from, source))?;
+        tracing::warn!(file = %from.display(), kept = %to.display(), "this file was damaged, and is made again from its database");
+        monitor.set_aside(to);
+    }
+    Ok(())
+}
+
+/// Whether the last four bytes are the CRC-32 of those before the trailer, as sled writes them.
+fn has_checksum(bytes: &[u8], trailer_bytes: usize) -> bool {
+    let Some(covered) = bytes.len().checked_sub(trailer_bytes).filter(|covered| *covered > 0) else { return false };
+    let checksum = bytes.last_chunk().copied().map(u32::from_le_bytes);
+    checksum == Some(crc32fast::hash(&bytes[..covered]))
+}
+
+const SETTINGS_FILE: &str = "conf";
+/// A checksum.
+const SETTINGS_TRAILER_BYTES: usize = 4;
+const SNAPSHOT: &str = "snap.";
+/// A length and a checksum.
+const SNAPSHOT_TRAILER_BYTES: usize = 12;
+/// Before the name of a file that sled must not see.
+const SET_ASIDE: &str = "damaged-";
+
+/// Calls sled; turns its errors and panics into ours. What can be made again was looked at before
+/// ([`set_aside_damaged`]), so what is damaged is the log.
 fn guarded<Answer>(folder: &Path, call: impl FnOnce() -> Result<Answer, Error>) -> Result<Answer, StoreError> {
     // State that sled leaves half changed in memory is not used again: after a panic in a write
     // nothing more is written, and pages are only ever replaced as a whole.
     match catch_unwind(AssertUnwindSafe(call)) {
         Ok(answer) => answer.map_err(|error| translate(folder, error)),
-        Err(_panic) => Err(damaged(folder, "the database panicked over what it found in this folder")),
+        Err(_panic) => {
+            Err(damaged(&folder.join(DATABASE_FILE), "the database panicked over what it found in this file"))
+        }
     }
 }
 
@@ -471,10 +528,10 @@ fn translate(folder: &Path, error: Error) -> StoreError {
         // A file that ends too early, or says what none of ours does: sled's version is pinned, so
         // it never has to be another's.
         Error::Io(error) if matches!(error.kind(), io::ErrorKind::UnexpectedEof | io::ErrorKind::InvalidData) => {
-            damaged(folder, &error.to_string())
+            damaged(&folder.join(DATABASE_FILE), &error.to_string())
         }
         Error::Io(error) => machine(folder, error),
-        other => damaged(folder, &other.to_string()),
+        other => damaged(&folder.join(DATABASE_FILE), &other.to_string()),
     }
 }
 
@@ -486,7 +543,7 @@ mod tests {
     fn a_panic_of_the_database_is_an_error_that_says_what_to_do() {
         let panics = || -> Result<(), Error> { panic!("as sled does") };
         let error = guarded(Path::new("data/journal"), panics).unwrap_err().to_string();
-        assert!(error.starts_with("data/journal: damaged: the database panicked"), "{error}");
+        assert!(error.starts_with("data/journal/db: damaged: the database panicked"), "{error}");
         assert!(error.contains("restore the last backup"), "{error}");
     }
 }

@@ -90,18 +90,7 @@ impl WriteAheadLog {
         };
         let files = [open("wal-0")?, open("wal-1")?];
         sync_folder(journal)?;
-        let mut frames = Vec::new();
-        let mut sizes = [0; 2];
-        for (wal, size) in files.iter().zip(&mut sizes) {
-            let bytes = wal.read()?;
-            *size = bytes.len() / PAGE * PAGE;
-            frames_in(&bytes, &mut frames).map_err(|found| StoreError::NewerFormat {
-                folder: wal.path.clone(),
-                found,
-                known: FORMAT,
-            })?;
-        }
-        frames.sort_by_key(|frame| (frame.partition, frame.first, u64::MAX - frame.counter));
+        let (frames, sizes) = frames_of(&files)?;
         let counter = frames.iter().map(|frame| frame.counter + 1).max().unwrap_or_default();
         let writing = Writing { active: 0, at: 0, sizes, counter, frame: Vec::new() };
         let wal = WriteAheadLog {
@@ -167,6 +156,33 @@ impl WriteAheadLog {
         settling.has_failed |= !is_durable;
         self.settled.notify_all();
     }
+}
+
+/// The whole frames of the files below a journal's folder, as [`WriteAheadLog::open`] gives them.
+/// Makes no file where there is none.
+pub(super) fn frames_below(journal: &Path) -> Result<Vec<WalFrame>, StoreError> {
+    let mut files = Vec::new();
+    for path in ["wal-0", "wal-1"].map(|name| journal.join(name)) {
+        match File::open(&path) {
+            Ok(file) => files.push(WalFile { file, path }),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(machine(&path, source)),
+        }
+    }
+    Ok(frames_of(&files)?.0)
+}
+
+/// The whole frames of files in their order, and the size of each file in whole pages.
+fn frames_of(files: &[WalFile]) -> Result<(Vec<WalFrame>, [usize; 2]), StoreError> {
+    let (mut frames, mut sizes) = (Vec::new(), [0; 2]);
+    for (wal, size) in files.iter().zip(&mut sizes) {
+        let bytes = wal.read()?;
+        *size = bytes.len() / PAGE * PAGE;
+        let newer = |found| StoreError::NewerFormat { folder: wal.path.clone(), found, known: FORMAT };
+        frames_in(&bytes, &mut frames).map_err(newer)?;
+    }
+    frames.sort_by_key(|frame| (frame.partition, frame.first, u64::MAX - frame.counter));
+    Ok((frames, sizes))
 }
 
 /// Result of an append.
