@@ -20,9 +20,10 @@
 //! An open database keeps in memory all that it gave and took, whatever its cache is set to. So a
 //! scan closes the segments that it leaves, and opens one again that gave it much; and of the
 //! others those that were used least recently are closed when all together gave too much. Only the
-//! current segment may be in memory as a whole. A segment that this process closed is opened once more when it
-//! leaves that group: sled then writes a snapshot of its own, and opens the segment quickly from
-//! then on.
+//! current segment may be in memory as a whole.
+//!
+//! A segment that this process closed is opened once more when it leaves that group: sled then
+//! writes a snapshot of its own, and opens the segment quickly from then on.
 //!
 //! A closing line is derived: one that is lost or damaged is made anew from its segment.
 
