@@ -102,6 +102,7 @@ fn checkpoints(path: &Path) -> Result<Vec<SignedCheckpoint>, VerifyFailure> {
 }
 
 /// Result of a check.
+#[derive(Debug)]
 struct Checked {
     verified: Verified,
     /// The sealed parts were skipped for want of a key.
