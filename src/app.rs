@@ -6,6 +6,7 @@ use std::sync::Arc;
 use actors::engine::Engine;
 use actors::seal::stocked_random_bytes;
 use ledger::id::{GroupNumber, ObjectId};
+use ledger::merchant::DisputeWindows;
 use parking_lot::RwLock;
 use tokio::sync::{Semaphore, watch};
 
@@ -45,6 +46,8 @@ pub struct App {
     pub sandbox: bool,
     /// How often a caller may ask; none when that is switched off.
     pub rate_limits: Option<RateLimits>,
+    /// How long after its payment a charge can be disputed.
+    pub disputes: DisputeWindows,
     /// When each API key was last used.
     pub last_uses: LastUses,
     /// The wrong credentials that came.

@@ -103,6 +103,8 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         ("sandbox_dir", settings.sandbox_dir.clone().unwrap_or_else(|| data.join("sandbox")).display().to_string()),
         ("webhook_allow", if networks.is_empty() { "none".to_owned() } else { networks.join(",") }),
         ("rate_limit", switch(settings.rate_limits.is_some())),
+        ("chargeback_days", settings.disputes.chargeback_days.to_string()),
+        ("med_days", settings.disputes.med_days.to_string()),
         ("card_rate_limit", settings.rate_limits.map_or_else(|| "none".to_owned(), |limits| limits.card.to_string())),
         ("other_rate_limit", settings.rate_limits.map_or_else(|| "none".to_owned(), |limits| limits.other.to_string())),
         ("checkpoints_to", settings.checkpoints.as_ref().map_or_else(|| "none".to_owned(), |found| place(&found.to))),

@@ -19,6 +19,7 @@ use chrono::NaiveDate;
 use clap::builder::BoolishValueParser;
 use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use ipnet::IpNet;
+use ledger::merchant::DisputeWindows;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tracing_subscriber::EnvFilter;
@@ -185,6 +186,12 @@ pub struct ServeArgs {
     /// Other requests of one API key in a minute [default: 600].
     #[arg(long, env = "CENTAVO_OTHER_RATE_LIMIT", value_name = "NUMBER")]
     pub other_rate_limit: Option<NonZeroU32>,
+    /// Days after its payment in which a card charge can be disputed [default: 540].
+    #[arg(long, env = "CENTAVO_CHARGEBACK_DAYS", value_name = "DAYS")]
+    pub chargeback_days: Option<NonZeroU16>,
+    /// Days after its payment in which a PIX charge can be disputed [default: 90].
+    #[arg(long, env = "CENTAVO_MED_DAYS", value_name = "DAYS")]
+    pub med_days: Option<NonZeroU16>,
     /// How log lines look [default: text].
     #[arg(long, env = "CENTAVO_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,
@@ -511,6 +518,8 @@ pub struct Settings {
     pub webhook_allow: Vec<IpNet>,
     /// Requests in a minute; none where they are not limited.
     pub rate_limits: Option<RateLimitSettings>,
+    /// How long after its payment a charge can be disputed.
+    pub disputes: DisputeWindows,
     /// Where checkpoints are sent, and how often; none when they are not.
     pub checkpoints: Option<CheckpointSchedule>,
     /// Format of the log.
@@ -723,6 +732,7 @@ impl ServeArgs {
             partitions: partitions(self.partitions.or(file.partitions), is_node)?,
             webhook_allow: networks(self.webhook_allow.or(file.webhook_allow).as_deref().unwrap_or_default())?,
             rate_limits,
+            disputes: dispute_windows([self.chargeback_days.or(file.chargeback_days), self.med_days.or(file.med_days)]),
             checkpoints: checkpoints(
                 self.checkpoints_to.or(file.checkpoints_to),
                 self.checkpoints_every.or(file.checkpoints_every),
@@ -944,6 +954,8 @@ struct File {
     rate_limit: Option<Switch>,
     card_rate_limit: Option<NonZeroU32>,
     other_rate_limit: Option<NonZeroU32>,
+    chargeback_days: Option<NonZeroU16>,
+    med_days: Option<NonZeroU16>,
     log_format: Option<LogFormat>,
     log: Option<Filter>,
     disk_reserve_bytes: Option<u64>,
@@ -972,6 +984,14 @@ pub(crate) const PARTITIONS_MAX: u16 = 64;
 /// How many a new store gets where nodes divide them: enough for four. Each costs some of the speed
 /// of a commit.
 const PARTITIONS_OF_NODES: u16 = 16;
+
+fn dispute_windows([chargeback_days, med_days]: [Option<NonZeroU16>; 2]) -> DisputeWindows {
+    let usual = DisputeWindows::default();
+    DisputeWindows {
+        chargeback_days: chargeback_days.map_or(usual.chargeback_days, NonZeroU16::get),
+        med_days: med_days.map_or(usual.med_days, NonZeroU16::get),
+    }
+}
 
 fn partitions(asked: Option<u16>, is_node: bool) -> Result<NonZeroU16, ConfigError> {
     let wrong = || ConfigError::Partitions(PARTITIONS_MAX);

@@ -369,6 +369,7 @@ fn app(
         ops_tokens: RwLock::new(ops_tokens),
         sandbox: settings.sandbox,
         rate_limits: settings.rate_limits.map(RateLimits::new),
+        disputes: settings.disputes,
         last_uses: LastUses::default(),
         guesses,
         opening: tokio::sync::Mutex::default(),

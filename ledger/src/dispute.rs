@@ -13,10 +13,12 @@ use crate::time::Timestamp;
 pub enum DisputeDecision {
     /// The money is held; nobody has decided yet.
     Open,
-    /// The money goes back to the payer; the seller bears it.
+    /// The money goes back to the payer; the seller bears it. What was not accepted was released.
     Accepted {
         /// When it was accepted.
         at: Timestamp,
+        /// The part that was accepted, centavos.
+        amount: Centavos,
     },
     /// The seller keeps the money.
     Released {
@@ -30,7 +32,7 @@ impl DisputeDecision {
     pub fn at(self) -> Option<Timestamp> {
         match self {
             Self::Open => None,
-            Self::Accepted { at } | Self::Released { at } => Some(at),
+            Self::Accepted { at, .. } | Self::Released { at } => Some(at),
         }
     }
 }
@@ -48,6 +50,8 @@ pub struct Dispute {
     pub kind: DisputeKind,
     /// Disputed amount, centavos.
     pub amount: Centavos,
+    /// The part that passes what was left of the charge, centavos; none when nothing does.
+    pub exceeds: Option<Centavos>,
     /// Why, as the payer's bank says: a sealed [`crate::personal::FreeText`].
     pub reason: Option<Sealed>,
     /// Its status.
@@ -57,12 +61,13 @@ pub struct Dispute {
 impl Object for Dispute {
     fn made_by(record: &Record) -> Option<Self> {
         record.events.iter().find_map(|event| match event {
-            Event::DisputeOpened { id, charge, kind, amount, .. } => Some(Self {
+            Event::DisputeOpened { id, charge, kind, amount, exceeds, .. } => Some(Self {
                 id: *id,
                 charge: *charge,
                 merchant: record.owner,
                 kind: *kind,
                 amount: *amount,
+                exceeds: *exceeds,
                 reason: record.personal.clone(),
                 decision: DisputeDecision::Open,
             }),
@@ -78,7 +83,9 @@ impl Object for Dispute {
         let at = record.effective_at;
         for event in &record.events {
             match event {
-                Event::DisputeAccepted { id, .. } if *id == self.id => self.decision = DisputeDecision::Accepted { at },
+                Event::DisputeAccepted { id, amount, .. } if *id == self.id => {
+                    self.decision = DisputeDecision::Accepted { at, amount: *amount };
+                }
                 Event::DisputeReleased { id, .. } if *id == self.id => self.decision = DisputeDecision::Released { at },
                 _ => {}
             }

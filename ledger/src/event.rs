@@ -211,6 +211,13 @@ impl Drawn {
     pub fn total(&self) -> Centavos {
         self.from_pending + self.from_available + self.to_deficit
     }
+
+    /// The accounts that gave the first `amount` of it.
+    pub fn first(&self, amount: Centavos) -> Self {
+        let from_pending = self.from_pending.min(amount);
+        let from_available = self.from_available.min(amount - from_pending);
+        Self { from_pending, from_available, to_deficit: amount - from_pending - from_available }
+    }
 }
 
 /// Why a cashout came back.
@@ -766,9 +773,12 @@ pub enum Event {
         /// Requested take-backs of splits: one for each recipient.
         #[n(3)]
         take_back: Vec<Split>,
-        /// Until when the charge can be refunded or disputed.
+        /// Until when the refund can be carried out.
         #[n(4)]
         window_ends: Timestamp,
+        /// Until when the charge can be refunded or disputed, where that is later.
+        #[n(5)]
+        remembered_until: Option<Timestamp>,
     },
     /// Merchant: the operations team rejected a refund.
     #[n(34)]
@@ -862,6 +872,9 @@ pub enum Event {
         /// Until when the charge can be refunded or disputed.
         #[n(6)]
         window_ends: Timestamp,
+        /// The part that passes what was left of the charge, centavos; none when nothing does.
+        #[n(7)]
+        exceeds: Option<Centavos>,
     },
     /// Merchant: a dispute was accepted; the seller bears it. The acquirer or, for PIX, the
     /// institution takes the money itself: no repayment is ordered.
@@ -880,7 +893,8 @@ pub enum Event {
         #[n(3)]
         amount: Centavos,
     },
-    /// Merchant: a dispute was released; the money goes back where it was drawn from.
+    /// Merchant: a dispute was released, or the rest of one that is accepted in part by the same
+    /// Record; the money goes back where it was drawn from.
     #[n(39)]
     DisputeReleased {
         /// The dispute's id.
@@ -901,6 +915,9 @@ pub enum Event {
         /// To Available.
         #[n(5)]
         to_available: Centavos,
+        /// The part that the same Record accepts, centavos; none when all is released.
+        #[n(6)]
+        accepted: Option<Centavos>,
     },
     /// Merchant: the payer paid a code that had ended. The money is the payer's.
     #[n(40)]

@@ -74,8 +74,11 @@ pub enum Rejection {
         /// Position in `split_ids`, from 0.
         index: usize,
     },
-    /// The charge was paid longer ago than it can be refunded or disputed.
-    #[error("the charge is older than the time in which it can be refunded or disputed")]
+    /// What waits for a decision is not as its decider saw it.
+    #[error("it changed after the version that was decided on")]
+    VersionChanged,
+    /// The charge was paid longer ago than it can be refunded.
+    #[error("the charge is older than the time in which it can be refunded")]
     ChargeTooOld,
     /// All of the charge was given back (interface 7).
     #[error("the charge is wholly refunded")]
@@ -98,9 +101,18 @@ pub enum Rejection {
     /// The refund was approved or rejected before.
     #[error("the refund was decided before")]
     RefundAlreadyDecided,
-    /// The disputes and refunds would sum to more than was charged.
-    #[error("the charge's disputes and refunds would sum to more than was charged")]
+    /// The disputes would sum to more than was charged.
+    #[error("the charge's disputes would sum to more than was charged")]
     DisputeExceedsCharge,
+    /// The charge was paid longer ago than it can be disputed.
+    #[error("the charge is older than the time in which it can be disputed")]
+    DisputeTooLate,
+    /// A chargeback of a PIX charge, or the return of a card charge by the PIX mechanism.
+    #[error("card charges have chargebacks, PIX charges the special return mechanism (MED)")]
+    DisputeKindUnfit,
+    /// More would be accepted of a dispute than it holds.
+    #[error("more would be accepted than is disputed")]
+    AcceptanceExceedsDispute,
     /// The dispute was accepted or released before.
     #[error("the dispute was decided before")]
     DisputeAlreadyDecided,

@@ -42,7 +42,7 @@ pub fn paid_charge(app: &App, group: GroupNumber, id: ObjectId) -> Result<Charge
         return Err(not_found());
     }
     if let Some(facts) = app.engine.charge_facts(id)? {
-        return Ok(facts);
+        return Ok(ChargeFacts { disputes: app.disputes, ..facts });
     }
     let charge: Charge = app.engine.object(id)?.ok_or_else(not_found)?;
     let detail = format!("The charge is {}.", charge_status(&charge.outcome));

@@ -66,7 +66,7 @@ fn screen(app: &App, visit: &Visit, txid: &str, parts: &Parts) -> Result<Screen,
         (timeline(app, visit, shown)?)
         (pager_named(visit, parts, "records", page, records.len() as u64))
         (webhooks::of_records(app, visit, app.engine.ids().group(id), shown)?)
-        @if matches!(charge.outcome, ChargeOutcome::Paid { .. }) { (dispute::form(visit, &charge.id.txid())) }
+        @if matches!(charge.outcome, ChargeOutcome::Paid { .. }) { (dispute::form(visit, &charge.id.txid(), charge.terms.method)) }
     };
     Ok(Screen { section: Section::Found, title, body })
 }

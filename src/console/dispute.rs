@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Redirect, Response};
+use ledger::fees::PaymentMethod;
 use ledger::id::ObjectId;
 use maud::{Markup, html};
 use serde_json::json;
@@ -27,8 +28,8 @@ use crate::ops::preview::of_new_dispute;
 /// Postings that are shown.
 const POSTINGS_MAX: usize = 120;
 
-/// The form on the page of a charge: how much, and of which kind.
-pub fn form(visit: &Visit, txid: &str) -> Markup {
+/// The form on the page of a charge: how much, and the kind that its method has.
+pub fn form(visit: &Visit, txid: &str, method: PaymentMethod) -> Markup {
     html! {
         @if visit.may(Role::Decide) {
             section.card aria-labelledby="dispute" {
@@ -41,8 +42,8 @@ pub fn form(visit: &Visit, txid: &str) -> Markup {
                     div {
                         label for="kind" { (visit.say(words::KIND)) }
                         select id="kind" name="kind" {
-                            option value="chargeback" { (visit.say(words::KIND_CHARGEBACK)) }
-                            option value="med" { (visit.say(words::KIND_MED)) }
+                            @if method.is_card() { option value="chargeback" { (visit.say(words::KIND_CHARGEBACK)) } }
+                            @else { option value="med" { (visit.say(words::KIND_MED)) } }
                         }
                     }
                     button type="submit" { (visit.say(words::SHOW_ENTRIES)) }

@@ -69,7 +69,7 @@ async fn screen(app: &Arc<App>, visit: &Visit, parts: &Parts) -> Result<Screen, 
         form.card method="post" action="/console/queue/many" {
             (visit.form_fields())
             input type="hidden" name="decision" value=(verdict.name());
-            @for item in &items { input type="hidden" name="item" value={(kind_name(item)) "/" (item.id.uuid())}; }
+            @for (shown, _) in &shown { input type="hidden" name="item" value={(shown.kind) "/" (shown.id) "/" (shown.version)}; }
             @if wants_notes {
                 label for="notes" { (visit.say(words::NOTES)) }
                 textarea id="notes" name="notes" rows="2" maxlength="500" required {}
@@ -129,9 +129,11 @@ async fn decided(app: &Arc<App>, visit: &Visit, form: &FormBody) -> Result<Scree
     // Items that wait no more are included: the same form, sent again, says what it did.
     let mut ends: Vec<(String, Option<Problem>)> = Vec::new();
     for (kind, id) in items.into_iter().filter_map(|item| item.split_once('/')) {
+        let (id, version) = id.split_once('/').unwrap_or((id, ""));
         let Some(id) = ObjectId::parse(id).map(|id| id.uuid().to_string()) else { continue };
         let key = format!("{}-{id}", form.value("key"));
-        let taken = Taken { kind, id: &id, verdict, notes: form.value("notes"), key: &key };
+        let taken =
+            Taken { kind, id: &id, version: version.parse().ok(), verdict, notes: form.value("notes"), key: &key };
         let ended = take(app, visit, &taken).await;
         ends.push((id, ended.err()));
     }
@@ -146,7 +148,7 @@ fn ends_table(visit: &Visit, ends: &[(String, Option<Problem>)]) -> Markup {
                 div role="status" { ul {
                     @for (id, problem) in ends {
                         li {
-                            code { (id) } ": "
+                            a href={"/console/queue/" (id)} { code { (id) } } ": "
                             @match problem {
                                 None => (visit.say(words::DECIDED)),
                                 Some(problem) => (show::problem(visit.language, problem))

@@ -212,6 +212,17 @@ fn facts(app: &App, visit: &Visit, item: &QueueItem) -> Markup {
     if let Some(txid) = &item.payment_id {
         pairs.push((visit.say(words::CHARGE), html! { a href={"/console/charges/" (txid)} { code { (txid) } } }));
     }
+    pairs.extend(
+        item.approvable_until
+            .as_ref()
+            .map(|until| (visit.say(words::APPROVABLE_UNTIL), show::text_moment(visit.language, until))),
+    );
+    if !item.disputes.is_empty() {
+        pairs.push((visit.say(words::DISPUTE), html! { (visit.say(words::REFUND_WAITS)) }));
+    }
+    if item.exceeds_charge == Some(true) {
+        pairs.push((visit.say(words::NOTES), html! { (visit.say(words::EXCEEDS_CHARGE)) }));
+    }
     if let Some(recipient) = &item.recipient_id {
         let link = html! { a href={"/console/recipients/" (recipient)} { code { (recipient) } } };
         pairs.push((visit.say(words::RECIPIENT), link));
@@ -245,6 +256,7 @@ fn decision(app: &App, visit: &Visit, item: &QueueItem, verdict: Verdict, steps:
                         form method="post" action={"/console/queue/" (item.id)} {
                             (visit.form_fields())
                             input type="hidden" name="kind" value=(item.kind);
+                            input type="hidden" name="version" value=(item.version);
                             input type="hidden" name="decision" value=(name);
                             @if wants_notes {
                                 label for={"notes-" (name)} { (visit.say(words::NOTES)) }
@@ -286,9 +298,21 @@ pub async fn decide(
     let decided = async {
         let verdict = Verdict::named(form.value("decision")).ok_or_else(|| Problem::new(Code::ValidationFailed))?;
         let (kind, notes, key) = (form.value("kind"), form.value("notes"), form.value("key"));
-        take(&app, &visit, &Taken { kind, id: &id, verdict, notes, key }).await
+        let version = form.value("version").parse().ok();
+        take(&app, &visit, &Taken { kind, id: &id, version, verdict, notes, key }).await
     };
-    visit.done(&app, decided.await, "/console/queue", Done::Decided)
+    match decided.await {
+        Err(problem) if problem.code() == Code::ItemChanged => {
+            let warning = html! { p.warning role="alert" { (visit.say(words::ITEM_CHANGED)) } };
+            match item_screen(&app, &visit, &id).await {
+                Ok(Screen { section, title, body }) => {
+                    visit.page(problem.status(), &Screen { section, title, body: html! { (warning) (body) } })
+                }
+                Err(problem) => visit.answer(Err(problem)),
+            }
+        }
+        decided => visit.done(&app, decided, "/console/queue", Done::Decided),
+    }
 }
 
 /// A decision that an operator takes, as a form has it.
@@ -297,6 +321,8 @@ pub struct Taken<'a> {
     pub kind: &'a str,
     /// The item's id.
     pub id: &'a str,
+    /// The version that was shown.
+    pub version: Option<u32>,
     /// What is decided.
     pub verdict: Verdict,
     /// The reason; of a rejection.
@@ -313,6 +339,7 @@ pub async fn take(app: &Arc<App>, visit: &Visit, taken: &Taken<'_>) -> Result<()
         operator: visit.operator.name.clone(),
         kind: taken.kind.to_owned(),
         id: taken.id.to_owned(),
+        version: taken.version,
         verdict: taken.verdict,
         notes: taken.notes.to_owned(),
         key: taken.key.to_owned(),

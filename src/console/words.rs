@@ -299,6 +299,10 @@ words! {
     REVOKE = "Revogar", "Revoke";
     SURE = "tenho certeza", "I am sure";
     OPEN_DISPUTE = "Abrir disputa", "Open a dispute";
+    ITEM_CHANGED = "Mudou desde que você o viu, e nada foi decidido. Abaixo está como é agora.", "It changed after you saw it, and nothing was decided. Below is how it is now.";
+    APPROVABLE_UNTIL = "Pode ser aprovada até", "Can be approved until";
+    REFUND_WAITS = "Há disputa aberta desta cobrança: a devolução espera por ela.", "A dispute of this charge is open: the refund waits for it.";
+    EXCEEDS_CHARGE = "Passa do que restava da cobrança: conteste-a.", "It passes what was left of the charge: contest it.";
     SHOW_ENTRIES = "Ver os lançamentos", "Show the entries";
     KIND_CHARGEBACK = "Chargeback", "Chargeback";
     KIND_MED = "MED", "MED";

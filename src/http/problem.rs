@@ -69,6 +69,8 @@ pub enum Code {
     DuplicateTransaction,
     /// An operator has decided this before.
     AlreadyDecided,
+    /// What waits for the decision is not as the decider saw it.
+    ItemChanged,
     /// The operator who asked for an entry of the house ledger may not approve it.
     SecondOperatorNeeded,
     /// More would be written off than is owed.
@@ -97,7 +99,7 @@ pub enum Code {
     SplitNotAnticipable,
     /// The refunds would sum to more than was charged.
     RefundExceedsAvailable,
-    /// The disputes and refunds would sum to more than was charged.
+    /// The disputes would sum to more than was charged, or more is accepted than is disputed.
     DisputeExceedsAvailable,
     /// The account has used this tag for a plan before.
     #[strum(serialize = "duplicate_tag")]
@@ -198,6 +200,7 @@ impl Code {
             Code::RequestTimeout => row(S::REQUEST_TIMEOUT, "Request timeout", "O corpo não chegou a tempo"),
             Code::DuplicateTransaction => row(S::CONFLICT, "Duplicate transaction", "Transação duplicada"),
             Code::AlreadyDecided => row(S::CONFLICT, "Already decided", "Já decidido"),
+            Code::ItemChanged => row(S::CONFLICT, "Changed meanwhile", "Mudou desde que foi visto"),
             Code::SecondOperatorNeeded => row(S::CONFLICT, "Second operator needed", "Outro operador precisa aprovar"),
             Code::ExceedsDebt => row(S::CONFLICT, "Exceeds debt", "A baixa é maior que a dívida"),
             Code::WriteOffPending => row(S::CONFLICT, "Write-off pending", "Já há uma baixa pendente desta dívida"),

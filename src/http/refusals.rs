@@ -93,13 +93,22 @@ impl From<Rejection> for Problem {
             | Rejection::CashoutNotInProcessing
             | Rejection::RecipientIsRejected
             | Rejection::RecipientChangedMeanwhile => Problem::new(Code::StateConflict),
-            Rejection::ChargeTooOld | Rejection::ChargeRefunded | Rejection::ChargeDisputed => {
-                Problem::new(Code::ChargeNotRefundable)
+            Rejection::ChargeTooOld
+            | Rejection::ChargeRefunded
+            | Rejection::ChargeDisputed
+            | Rejection::DisputeTooLate => Problem::new(Code::ChargeNotRefundable),
+            Rejection::DisputeKindUnfit => {
+                let message = "kind deve ser chargeback para cartão e med para PIX".into();
+                let error = FieldError { field: "kind".to_owned(), code: "not_of_method", message };
+                Problem::new(Code::ValidationFailed).errors(vec![error])
             }
+            Rejection::VersionChanged => Problem::new(Code::ItemChanged),
             Rejection::RefundExceedsCharge
             | Rejection::TakeBackExceedsRefund
             | Rejection::TakeBackExceedsSplit { .. } => Problem::new(Code::RefundExceedsAvailable),
-            Rejection::DisputeExceedsCharge => Problem::new(Code::DisputeExceedsAvailable),
+            Rejection::DisputeExceedsCharge | Rejection::AcceptanceExceedsDispute => {
+                Problem::new(Code::DisputeExceedsAvailable)
+            }
             Rejection::RecipientAlreadyDecided
             | Rejection::HouseEntryAlreadyDecided
             | Rejection::RefundAlreadyDecided

@@ -19,12 +19,13 @@ use crate::api::charges::paid_charge;
 use crate::app::App;
 use crate::http::caller::PathId;
 use crate::http::idempotency::KeyScope;
-use crate::http::json::{Checker, Raw, parse, parse_unread};
+use crate::http::json::{Checker, Raw, parse};
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok};
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::refunds::decide;
+use crate::ops::seen::{Approval, IfMatch, on_version};
 use crate::views::dispute::DisputeView;
 
 /// A dispute, as a payer's bank tells it.
@@ -41,6 +42,22 @@ pub struct DisputeRequest<'a> {
     /// Why, at most 500 characters.
     #[schema(value_type = String, min_length = 1, max_length = 500)]
     reason: Raw<'a>,
+}
+
+/// An acceptance, which needs no field.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(as = Acceptance, example = json!({"amount": 2000, "version": 1}))]
+pub struct AcceptanceRequest<'a> {
+    /// The part that is accepted, centavos; the rest is released. All of it when absent.
+    #[serde(default)]
+    #[schema(value_type = Option<i64>, nullable = false, minimum = 1, maximum = 1000000000000_i64)]
+    amount: Raw<'a>,
+    /// The `version` of the item that was seen in the queue; `If-Match` may have it instead. Without
+    /// it, the item is decided on as it is now.
+    #[serde(default)]
+    #[schema(value_type = Option<u32>, nullable = false)]
+    version: Raw<'a>,
 }
 
 /// Opens a dispute of a paid charge: the money is held.
@@ -104,30 +121,44 @@ fn check(wire: &DisputeRequest<'_>) -> Result<(DisputeKind, Centavos, FreeText),
     check.finish_with(checked)
 }
 
-/// Accepts a dispute: the seller bears it, and the money goes back to the payer.
+/// Accepts a dispute, or a part of it: the seller bears that, and the money goes back to the payer.
+/// The rest is released.
 #[utoipa::path(post, path = "/ops/disputes/{id}/accept", operation_id = "accept_dispute", params(("id" = String, Path)),
+    request_body = Option<AcceptanceRequest>,
     responses((status = 200, body = DisputeView)))]
 pub async fn accept(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
+    if_match: IfMatch,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let command = |id, facts: ChargeFacts| MerchantCommand::AcceptDispute { id, facts: Box::new(facts) };
+    let body = sent.bytes();
+    let wire: AcceptanceRequest<'_> = if body.is_empty() { AcceptanceRequest::default() } else { parse(body)? };
+    let mut check = Checker::new();
+    let amount = check.optional(wire.amount, |check, raw| check.centavos("amount", raw, 1..=AMOUNT_MAX.0));
+    check.finish()?;
+    let (seen, amount) = (if_match.or(wire.version)?, amount.map(Centavos));
+    let command = |id, facts: ChargeFacts| {
+        on_version(seen, id, MerchantCommand::AcceptDispute { id, amount, facts: Box::new(facts) })
+    };
     conclude(&app, operator, &id, &sent, command).await
 }
 
 /// Releases a dispute: the seller has its money again.
 #[utoipa::path(post, path = "/ops/disputes/{id}/release", operation_id = "release_dispute",
-    params(("id" = String, Path)),
+    params(("id" = String, Path)), request_body = Option<Approval>,
     responses((status = 200, body = DisputeView)))]
 pub async fn release(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
+    if_match: IfMatch,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let command = |id, facts: ChargeFacts| MerchantCommand::ReleaseDispute { id, facts: Box::new(facts) };
+    let seen = if_match.or_in(&Approval::read(sent.bytes())?)?;
+    let command =
+        |id, facts: ChargeFacts| on_version(seen, id, MerchantCommand::ReleaseDispute { id, facts: Box::new(facts) });
     conclude(&app, operator, &id, &sent, command).await
 }
 
@@ -138,7 +169,6 @@ async fn conclude(
     sent: &KeyedBody,
     command: impl Fn(ObjectId, ChargeFacts) -> MerchantCommand,
 ) -> Result<Response, Problem> {
-    parse_unread(sent.bytes())?;
     let Dispute { id, charge, .. } = named(app, id)?;
     let command = || Ok(command(id, paid_charge(app, app.engine.ids().group(id), charge)?));
     let key = sent.key(&app.engine, KeyScope::Operators, Some(&id.txid()))?;

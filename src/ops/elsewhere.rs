@@ -21,7 +21,7 @@ use ledger::record::Record;
 use minicbor::bytes::ByteVec;
 use minicbor::{Decode, Encode};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Map, Value, json};
 
 use crate::app::App;
 use crate::http::caller::PathId;
@@ -30,6 +30,7 @@ use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem, failed};
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::preview::{self, Follows, Steps, Verdict};
+use crate::ops::seen::IfMatch;
 use crate::ops::{disputes, entries, refunds, sub_recipients, withdrawals};
 use crate::webhooks::{EndpointBehind, sort_behind};
 
@@ -44,6 +45,9 @@ pub struct Decision {
     pub id: String,
     /// What is decided.
     pub verdict: Verdict,
+    /// The version of the item that the operator saw.
+    #[serde(default)]
+    pub version: Option<u32>,
     /// The reason; of a rejection.
     pub notes: String,
     /// The idempotency key.
@@ -159,39 +163,46 @@ pub async fn backlogs(
 
 /// Hands a decision to the handler that takes it.
 async fn take(app: &Arc<App>, decision: Decision) -> Result<(), Problem> {
-    let Decision { operator, kind, id, verdict, notes, key } = decision;
+    let Decision { operator, kind, id, verdict, version, notes, key } = decision;
     let (app, operator, id) =
         (State(Arc::clone(app)), Decider(Operator { name: operator, role: Role::Decide }), PathId(id));
-    let notes = json!({"notes": notes}).to_string();
-    let key = |path, body: &str| KeyedBody::of_form(&key, path, body.to_owned());
+    let version = version.map(|version| ("version".to_owned(), version.into()));
+    let mut rejected: Map<_, _> = version.clone().into_iter().collect();
+    rejected.insert("notes".to_owned(), notes.into());
+    let (seen, rejected) = (Value::from_iter(version).to_string(), Value::from(rejected).to_string());
+    let seen = |path| KeyedBody::of_form(&key, path, seen.clone());
+    let rejected = |path| KeyedBody::of_form(&key, path, rejected.clone());
+    let any = IfMatch::default();
     let taken = match (kind.as_str(), verdict) {
         ("recipient", Verdict::Approve) => {
-            sub_recipients::approve(app, operator, id, key("/ops/sub-recipients/{id}/approve", "{}")).await
+            sub_recipients::approve(app, operator, id, any, seen("/ops/sub-recipients/{id}/approve")).await
         }
         ("recipient", Verdict::Reject) => {
-            sub_recipients::reject(app, operator, id, key("/ops/sub-recipients/{id}/reject", &notes)).await
+            sub_recipients::reject(app, operator, id, any, rejected("/ops/sub-recipients/{id}/reject")).await
         }
         ("withdrawal", Verdict::Approve) => {
-            withdrawals::approve(app, operator, id, key("/ops/withdrawals/{id}/approve", "{}")).await
+            withdrawals::approve(app, operator, id, any, seen("/ops/withdrawals/{id}/approve")).await
         }
         ("withdrawal", Verdict::Reject) => {
-            withdrawals::reject(app, operator, id, key("/ops/withdrawals/{id}/reject", &notes)).await
+            withdrawals::reject(app, operator, id, any, rejected("/ops/withdrawals/{id}/reject")).await
         }
         ("refund", Verdict::Approve) => {
-            refunds::approve(app, operator, id, key("/ops/refunds/{id}/approve", "{}")).await
+            refunds::approve(app, operator, id, any, seen("/ops/refunds/{id}/approve")).await
         }
         ("refund", Verdict::Reject) => {
-            refunds::reject(app, operator, id, key("/ops/refunds/{id}/reject", &notes)).await
+            refunds::reject(app, operator, id, any, rejected("/ops/refunds/{id}/reject")).await
         }
         ("entry", Verdict::Approve) => {
-            entries::approve(app, operator, id, key("/ops/entries/{id}/approve", "{}")).await
+            entries::approve(app, operator, id, any, seen("/ops/entries/{id}/approve")).await
         }
-        ("entry", Verdict::Reject) => entries::reject(app, operator, id, key("/ops/entries/{id}/reject", &notes)).await,
+        ("entry", Verdict::Reject) => {
+            entries::reject(app, operator, id, any, rejected("/ops/entries/{id}/reject")).await
+        }
         ("dispute", Verdict::Approve) => {
-            disputes::accept(app, operator, id, key("/ops/disputes/{id}/accept", "{}")).await
+            disputes::accept(app, operator, id, any, seen("/ops/disputes/{id}/accept")).await
         }
         ("dispute", Verdict::Reject) => {
-            disputes::release(app, operator, id, key("/ops/disputes/{id}/release", "{}")).await
+            disputes::release(app, operator, id, any, seen("/ops/disputes/{id}/release")).await
         }
         _ => Err(Problem::new(Code::ValidationFailed)),
     };

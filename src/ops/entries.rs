@@ -24,13 +24,14 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, decided};
-use crate::http::json::{Checker, Raw, parse, parse_unread};
+use crate::http::json::{Checker, Raw, parse};
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok};
 use crate::http::timestamp::{Named, business_day, day};
 use crate::ops::books;
 use crate::ops::operator::{Decider, Operator};
+use crate::ops::seen::{Approval, IfMatch, unchanged};
 use crate::ops::sub_recipients::Notes;
 use crate::views::house_entry::{HOUSE_GROUP, HouseEntryView, OperatorEntry, debt_accounts};
 
@@ -294,15 +295,17 @@ pub async fn get(State(app): State<Arc<App>>, _: Operator, PathId(id): PathId) -
 /// Approves an entry, which is booked at once. The operator who asked for it gets 409
 /// `second_operator_needed`.
 #[utoipa::path(post, path = "/ops/entries/{id}/approve", operation_id = "approve_entry", params(("id" = String, Path)),
+    request_body = Option<Approval>,
     responses((status = 200, body = HouseEntryView)))]
 pub async fn approve(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
+    if_match: IfMatch,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(sent.bytes())?;
-    decide(&app, &operator, &id, &sent, Verdict::Approve).await
+    let seen = if_match.or_in(&Approval::read(sent.bytes())?)?;
+    decide(&app, &operator, &id, &sent, seen, Verdict::Approve).await
 }
 
 /// Rejects an entry, or takes back one's own.
@@ -313,10 +316,12 @@ pub async fn reject(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
+    if_match: IfMatch,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
     let wire: Notes<'_> = parse(sent.bytes())?;
-    decide(&app, &operator, &id, &sent, Verdict::Reject(wire)).await
+    let seen = if_match.or(wire.version)?;
+    decide(&app, &operator, &id, &sent, seen, Verdict::Reject(wire)).await
 }
 
 /// A decision on an entry.
@@ -335,12 +340,14 @@ async fn decide(
     operator: &Operator,
     id: &str,
     sent: &KeyedBody,
+    seen: Option<u32>,
     verdict: Verdict<'_>,
 ) -> Result<Response, Problem> {
     let entry = named(app, id)?;
     let (id, owner, entry, verdict) = (entry.id(), entry.owner(), &entry, &verdict);
     let key = sent.key(&app.engine, KeyScope::Operators, Some(&id.txid()))?;
     let execute = |admitted| async move {
+        unchanged(app, id, seen)?;
         let context = operator.context(admitted);
         let ruling = match verdict {
             Verdict::Approve => Ruling::Approve { operator: operator.name.clone() },

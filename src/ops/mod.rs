@@ -34,6 +34,7 @@ pub mod records;
 pub mod refunds;
 pub mod reports;
 pub mod sandbox;
+pub mod seen;
 pub mod sub_recipients;
 pub mod uncompared;
 pub mod webhooks;

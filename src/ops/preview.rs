@@ -30,7 +30,7 @@ use crate::http::reply::{number, ok, only, query, single};
 use crate::ops::books::{EntryView, entries_view};
 use crate::ops::disputes::{kind_named, opening};
 use crate::ops::operator::Operator;
-use crate::ops::queue::kind_name;
+use crate::ops::queue::{kind_name, version_of};
 use crate::views::house_entry::OperatorEntry;
 
 /// What a decision would book.
@@ -43,6 +43,8 @@ pub struct DecisionPreview {
     /// it.
     #[schema(pattern = "^(approve|reject)$")]
     decision: &'static str,
+    /// Version of the item that is decided on.
+    version: u32,
     /// What is booked, in order. One step, or two when money leaves afterwards.
     steps: Vec<PreviewStep>,
 }
@@ -125,7 +127,8 @@ pub async fn preview(
         when: if follows == Follows::Decision { "decision" } else { "transfer" },
         entries: entries_view(&app, &record),
     });
-    Ok(ok(DecisionPreview { kind: kind_name(&item), decision: verdict.name(), steps: steps.collect() }))
+    let (kind, decision, version) = (kind_name(&item), verdict.name(), version_of(&app, &item)?);
+    Ok(ok(DecisionPreview { kind, decision, version, steps: steps.collect() }))
 }
 
 /// The entries that opening a dispute of a charge would book. Nothing is changed.
@@ -181,7 +184,8 @@ pub async fn steps(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<St
         }
         (WaitingKind::Refund { .. }, Verdict::Reject) => MerchantCommand::RejectRefund { id, notes },
         (WaitingKind::Dispute { charge, .. }, Verdict::Approve) => {
-            MerchantCommand::AcceptDispute { id, facts: Box::new(paid_charge(app, group, *charge)?) }
+            let facts = Box::new(paid_charge(app, group, *charge)?);
+            MerchantCommand::AcceptDispute { id, amount: None, facts }
         }
         (WaitingKind::Dispute { charge, .. }, Verdict::Reject) => {
             MerchantCommand::ReleaseDispute { id, facts: Box::new(paid_charge(app, group, *charge)?) }

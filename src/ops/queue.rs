@@ -44,6 +44,10 @@ pub struct QueueItem {
     /// Of what is to be decided on.
     #[schema(format = "uuid")]
     pub id: String,
+    /// Version of what is shown, which a decision may name: an item that changed meanwhile is
+    /// another version. From 1.
+    #[schema(example = 1)]
+    pub version: u32,
     /// Whose it is; absent from an entry of the house ledger.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "uuid")]
@@ -62,6 +66,21 @@ pub struct QueueItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub payment_id: Option<String>,
+    /// Until when it can be approved; refunds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "date-time")]
+    pub approvable_until: Option<String>,
+    /// The open disputes of the charge; refunds, where there are some.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub disputes: Vec<String>,
+    /// Why it should wait, or can't be approved any more; refunds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "Há disputa aberta desta cobrança")]
+    pub note: Option<&'static str>,
+    /// True for one that passes what was left of the charge, and is to be contested; disputes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub exceeds_charge: Option<bool>,
     /// The recipient; withdrawals, their transfers and returns, write-offs of its debt.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "uuid")]
@@ -168,6 +187,23 @@ pub fn is_shown(item: &WaitingItem, now: Timestamp) -> bool {
     is_late || !matches!(item.what, WaitingKind::Payout { .. })
 }
 
+/// Whether somebody decides on an item: nobody does on a transfer.
+pub fn is_decided_on(item: &WaitingItem) -> bool {
+    !matches!(item.what, WaitingKind::Payout { .. })
+}
+
+/// The version of an item: of a recipient, that of its profile; of a refund, as the ledger counts
+/// the disputes of its charge. Nothing else changes while it waits.
+pub fn version_of(app: &App, item: &WaitingItem) -> Result<u32, Problem> {
+    Ok(match &item.what {
+        WaitingKind::Recipient | WaitingKind::BankAccount => {
+            known_recipient(&app.engine, item.id)?.1.profiles.current().map_or(1, |profile| profile.version)
+        }
+        WaitingKind::Refund { version, .. } => version.unwrap_or(1),
+        _ => 1,
+    })
+}
+
 /// The kind of an item.
 pub fn kind_name(item: &WaitingItem) -> &'static str {
     match &item.what {
@@ -200,11 +236,16 @@ pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
     let mut view = QueueItem {
         kind: kind_name(item),
         id: item.id.uuid().to_string(),
+        version: version_of(app, item)?,
         merchant_id: merchant.map(|id| id.uuid().to_string()),
         amount: None,
         created_at: time(item.id.created_at()),
         status: "pending",
         payment_id: None,
+        approvable_until: None,
+        disputes: Vec::new(),
+        note: None,
+        exceeds_charge: None,
         recipient_id: recipient_id(&app.engine, item.ledger).map(|id| id.uuid().to_string()),
         name: None,
         document: None,
@@ -246,13 +287,23 @@ pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
             let entry = OperatorEntry::known(&app.engine, item.id)?;
             view.say_entry(HouseEntryView::of_any(&app.engine, entry));
         }
-        WaitingKind::Refund { charge, amount } => {
+        WaitingKind::Refund { charge, amount, until, disputes, .. } => {
             view.amount = Some(amount.0);
             view.payment_id = Some(charge.txid());
+            view.approvable_until = until.map(time);
+            view.disputes = disputes.iter().flatten().map(|id| id.uuid().to_string()).collect();
+            view.note = if until.is_some_and(|until| until < app.engine.now()) {
+                Some("O prazo passou: a devolução só pode ser recusada")
+            } else if view.disputes.is_empty() {
+                None
+            } else {
+                Some("Há disputa aberta desta cobrança: a devolução espera por ela")
+            };
         }
-        WaitingKind::Dispute { charge, amount } => {
+        WaitingKind::Dispute { charge, amount, exceeds } => {
             view.amount = Some(amount.0);
             view.payment_id = Some(charge.txid());
+            view.exceeds_charge = Some(exceeds.is_some());
             view.status = "open";
         }
     }

@@ -12,29 +12,32 @@ use crate::api::charges::paid_charge;
 use crate::app::App;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{Key, KeyScope, Keyed, decided};
-use crate::http::json::{parse, parse_unread};
+use crate::http::json::parse;
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
 use crate::ops::operator::{Decider, Operator};
+use crate::ops::seen::{Approval, IfMatch, on_version, with_item};
 use crate::ops::sub_recipients::Notes;
 use crate::views::refund::RefundView;
 
 /// Approves a refund: the money moves at once, and goes back to the payer.
 #[utoipa::path(post, path = "/ops/refunds/{id}/approve", operation_id = "approve_refund", params(("id" = String, Path)),
+    request_body = Option<Approval>,
     responses((status = 200, body = RefundView)))]
 pub async fn approve(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
+    if_match: IfMatch,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(sent.bytes())?;
+    let seen = if_match.or_in(&Approval::read(sent.bytes())?)?;
     let Refund { id, charge, .. } = named(&app, &id)?;
     let group = app.engine.ids().group(id);
     let command = || {
         let facts = Box::new(paid_charge(&app, group, charge)?);
-        Ok(MerchantCommand::ApproveRefund { id, facts })
+        Ok(on_version(seen, id, MerchantCommand::ApproveRefund { id, facts }))
     };
     let key = sent.key(&app.engine, KeyScope::Operators, Some(&id.txid()))?;
     let decided = decide(&app, &operator, id, key, command).await?;
@@ -49,11 +52,13 @@ pub async fn reject(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
+    if_match: IfMatch,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
     let wire: Notes<'_> = parse(sent.bytes())?;
+    let seen = if_match.or(wire.version)?;
     let Refund { id, .. } = named(&app, &id)?;
-    let command = || Ok(MerchantCommand::RejectRefund { id, notes: wire.check()? });
+    let command = || Ok(on_version(seen, id, MerchantCommand::RejectRefund { id, notes: wire.check()? }));
     let key = sent.key(&app.engine, KeyScope::Operators, Some(&id.txid()))?;
     let decided = decide(&app, &operator, id, key, command).await?;
     decided.answer(|()| Ok(ok(RefundView::of(&app.engine, &named(&app, &id.txid())?))))
@@ -75,7 +80,8 @@ pub(super) async fn decide(
 ) -> Result<Keyed<()>, Problem> {
     let (command, group) = (&command, app.engine.ids().group(id));
     let execute = |admitted| async move {
-        decided(app.engine.command_and_repay(group, command()?, operator.context(admitted)).await?)
+        let outcome = app.engine.command_and_repay(group, command()?, operator.context(admitted)).await?;
+        decided(outcome).map_err(|problem| with_item(app, id, problem))
     };
     key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await
 }

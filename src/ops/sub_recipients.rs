@@ -13,11 +13,12 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, decided};
-use crate::http::json::{Checker, Raw, parse, parse_unread};
+use crate::http::json::{Checker, Raw, parse};
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
 use crate::ops::operator::{Decider, Operator};
+use crate::ops::seen::{Approval, IfMatch, on_version, with_item};
 use crate::views::recipient::{RecipientView, find_recipient, known_recipient, view, view_at_decision};
 
 /// Why something is refused.
@@ -28,6 +29,11 @@ pub struct Notes<'a> {
     /// The reason, at most 500 characters.
     #[schema(value_type = String, min_length = 1, max_length = 500)]
     notes: Raw<'a>,
+    /// The `version` of the item that was seen in the queue; `If-Match` may have it instead. Without
+    /// it, the item is decided on as it is now.
+    #[serde(default)]
+    #[schema(value_type = Option<u32>, nullable = false)]
+    pub version: Raw<'a>,
 }
 
 impl Notes<'_> {
@@ -42,15 +48,17 @@ impl Notes<'_> {
 /// Approves a draft or pending recipient, which is active at once; or an active recipient's changed
 /// bank account.
 #[utoipa::path(post, path = "/ops/sub-recipients/{id}/approve", operation_id = "approve_recipient", params(("id" = String, Path)),
+    request_body = Option<Approval>,
     responses((status = 200, body = RecipientView)))]
 pub async fn approve(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
+    if_match: IfMatch,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(sent.bytes())?;
-    decide(&app, &operator, &id, &sent, |id| Ok(MerchantCommand::ApproveRecipient { id })).await
+    let seen = if_match.or_in(&Approval::read(sent.bytes())?)?;
+    decide(&app, &operator, &id, &sent, seen, |id| Ok(MerchantCommand::ApproveRecipient { id })).await
 }
 
 /// Refuses a draft or pending recipient; or an active recipient's changed bank account, and leaves
@@ -61,11 +69,13 @@ pub async fn reject(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
+    if_match: IfMatch,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
     let wire: Notes<'_> = parse(sent.bytes())?;
+    let seen = if_match.or(wire.version)?;
     let command = |id| Ok(MerchantCommand::RejectRecipient { id, notes: wire.check()? });
-    decide(&app, &operator, &id, &sent, command).await
+    decide(&app, &operator, &id, &sent, seen, command).await
 }
 
 async fn decide(
@@ -73,6 +83,7 @@ async fn decide(
     operator: &Operator,
     id: &str,
     sent: &KeyedBody,
+    seen: Option<u32>,
     command: impl Fn(ObjectId) -> Result<MerchantCommand, Problem>,
 ) -> Result<Response, Problem> {
     let found = ObjectId::parse(id).and_then(|id| find_recipient(&app.engine, id));
@@ -81,8 +92,9 @@ async fn decide(
     let key = sent.key(&app.engine, KeyScope::Operators, Some(&row.id.txid()))?;
     let (row, command) = (&row, &command);
     let execute = |admitted| async move {
-        let outcome = app.engine.command(group, command(row.id)?, operator.context(admitted)).await?;
-        let Some(()) = decided(outcome)? else { return Ok(None) };
+        let command = on_version(seen, row.id, command(row.id)?);
+        let outcome = app.engine.command(group, command, operator.context(admitted)).await?;
+        let Some(()) = decided(outcome).map_err(|problem| with_item(app, row.id, problem))? else { return Ok(None) };
         let (ledger, row) = known_recipient(&app.engine, row.id)?;
         Ok(Some(view(&app.engine, ledger, &row)))
     };

@@ -11,27 +11,29 @@ use ledger::withdrawal::Withdrawal;
 use crate::app::App;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, decided};
-use crate::http::json::{parse, parse_unread};
+use crate::http::json::parse;
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
 use crate::ops::operator::{Decider, Operator};
+use crate::ops::seen::{Approval, IfMatch, unchanged};
 use crate::ops::sub_recipients::Notes;
 use crate::views::withdrawal::ReviewedWithdrawal;
 
 /// Approves a pending withdrawal and sends its money. It reads `pending` until the institution has
 /// taken that.
 #[utoipa::path(post, path = "/ops/withdrawals/{id}/approve", operation_id = "approve_withdrawal",
-    params(("id" = String, Path)),
+    params(("id" = String, Path)), request_body = Option<Approval>,
     responses((status = 200, body = ReviewedWithdrawal)))]
 pub async fn approve(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
+    if_match: IfMatch,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(sent.bytes())?;
-    decide(&app, &operator, &id, &sent, None).await
+    let seen = if_match.or_in(&Approval::read(sent.bytes())?)?;
+    decide(&app, &operator, &id, &sent, seen, None).await
 }
 
 /// Rejects a pending withdrawal: the money and the splits are available again.
@@ -42,10 +44,12 @@ pub async fn reject(
     State(app): State<Arc<App>>,
     Decider(operator): Decider,
     PathId(id): PathId,
+    if_match: IfMatch,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
     let notes: Notes<'_> = parse(sent.bytes())?;
-    decide(&app, &operator, &id, &sent, Some(notes)).await
+    let seen = if_match.or(notes.version)?;
+    decide(&app, &operator, &id, &sent, seen, Some(notes)).await
 }
 
 /// Rejects for the reason given, or approves when there is none.
@@ -54,6 +58,7 @@ async fn decide(
     operator: &Operator,
     id: &str,
     sent: &KeyedBody,
+    seen: Option<u32>,
     reason: Option<Notes<'_>>,
 ) -> Result<Response, Problem> {
     let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
@@ -62,6 +67,7 @@ async fn decide(
     let key = sent.key(&app.engine, KeyScope::Operators, Some(&id.txid()))?;
     let (withdrawal, reason) = (&withdrawal, &reason);
     let execute = |admitted| async move {
+        unchanged(app, id, seen)?;
         let (recipient, context) = (withdrawal.recipient, operator.context(admitted));
         let Some(notes) = reason else {
             let transfer = (id, withdrawal.amount, withdrawal.destination.clone());

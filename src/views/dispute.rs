@@ -24,6 +24,16 @@ pub struct DisputeView {
     /// What is disputed, centavos.
     #[schema(example = 3000)]
     amount: i64,
+    /// True when it passes what refunds and other disputes had left of the charge: to be contested.
+    exceeds_charge: bool,
+    /// The part that passes it, centavos; where one does.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 3000)]
+    exceeding_amount: Option<i64>,
+    /// The part that was accepted, centavos, where it was; the rest was released.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 2000)]
+    accepted_amount: Option<i64>,
     /// `open`, `accepted` (the money went back to the payer) or `released` (the seller keeps it).
     #[schema(pattern = "^(open|accepted|released)$")]
     status: &'static str,
@@ -50,6 +60,12 @@ impl DisputeView {
                 DisputeKind::Med => "med",
             },
             amount: dispute.amount.0,
+            exceeds_charge: dispute.exceeds.is_some(),
+            exceeding_amount: dispute.exceeds.map(|amount| amount.0),
+            accepted_amount: match dispute.decision {
+                DisputeDecision::Accepted { amount, .. } => Some(amount.0),
+                DisputeDecision::Open | DisputeDecision::Released { .. } => None,
+            },
             status: match dispute.decision {
                 DisputeDecision::Open => "open",
                 DisputeDecision::Accepted { .. } => "accepted",

@@ -783,3 +783,34 @@ async fn many_are_decided_on_one_page() {
     assert_eq!(reader.post("/console/queue/many", &fields).await.status, 403);
     assert!(!reader.page("/console/queue").await.html.contains("type=\"checkbox\" name=\"id\""));
 }
+
+/// The console sends the version that its page showed. What changed meanwhile is shown again, with
+/// a warning, and nothing is decided; alone and among many.
+#[tokio::test]
+async fn the_console_decides_on_what_it_showed() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let (ana, bia) = (merchant.draft("Ana", 1).await, merchant.draft("Bia", 2).await);
+    world.advance(0).await;
+    let browser = Browser::signed_in(&world, RUI).await;
+    let page = browser.page(&format!("/console/queue/{ana}")).await;
+    let many = browser.page(&format!("/console/queue/many?decision=approve&id={ana}&id={bia}")).await;
+    let account = json!({"bank_account": {"conta": "1", "conta_dv": null}});
+    merchant.patch(&format!("/api/sub-recipients/{ana}"), &account).await.expect(200);
+    let version = page.hidden("version");
+    let fields = [("kind", "recipient"), ("decision", "approve"), ("version", &*version), ("key", "k")];
+    let refused = browser.post(&format!("/console/queue/{ana}"), &fields).await;
+    assert_eq!(refused.status, 409, "{}", refused.html);
+    refused.has(&["nothing was decided", "name=\"version\" value=\"2\""]);
+    let shown: Vec<_> = many.html.split("name=\"item\" value=\"").skip(1).collect();
+    let shown: Vec<_> = shown.iter().map(|item| item.split('"').next().unwrap()).collect();
+    let fields = [("decision", "approve"), ("item", shown[0]), ("item", shown[1]), ("key", "m")];
+    let decided = browser.post("/console/queue/many", &fields).await;
+    assert_eq!(decided.html.matches(": Decided.").count(), 1, "{}", decided.html);
+    decided.has(&["item_changed"]);
+    let waiting = world.ops_get("/ops/queue").await.expect(200);
+    assert_eq!((&waiting["total"], &waiting["items"][0]["id"]), (&json!(1), &json!(ana)));
+    let again = browser.page(&format!("/console/queue/{ana}")).await.hidden("version");
+    let fields = [("kind", "recipient"), ("decision", "approve"), ("version", &*again), ("key", "n")];
+    assert_eq!(browser.post(&format!("/console/queue/{ana}"), &fields).await.status, 303);
+}

@@ -13,6 +13,10 @@ async fn open(world: &World, txid: &str, amount: i64) -> Answer {
     world.ops_post(&format!("/ops/charges/{txid}/disputes"), &body(amount, "chargeback")).await
 }
 
+async fn open_med(world: &World, txid: &str, amount: i64) -> Answer {
+    world.ops_post(&format!("/ops/charges/{txid}/disputes"), &body(amount, "med")).await
+}
+
 async fn opened(world: &World, txid: &str, amount: i64) -> String {
     text(&open(world, txid, amount).await.expect(201)["id"])
 }
@@ -37,7 +41,10 @@ async fn a_dispute_holds_the_money_until_it_is_decided() {
     assert_eq!(merchant.balance().await, [7_921, 9_403, 0, 0]);
 
     let dispute = open(&world, &first, 3_000).await.expect(201);
-    has_exactly(&dispute, &["id", "payment_id", "kind", "amount", "status", "reason", "created_at", "decided_at"]);
+    has_exactly(
+        &dispute,
+        &["id", "payment_id", "kind", "amount", "exceeds_charge", "status", "reason", "created_at", "decided_at"],
+    );
     is_uuid(&dispute["id"]);
     time(&dispute["created_at"]);
     let said = ["payment_id", "kind", "amount", "status", "reason", "decided_at"].map(|name| dispute[name].clone());
@@ -84,9 +91,8 @@ async fn what_is_disputed_is_not_refunded_too() {
     merchant.post("/api/refunds", &refund(4_001)).await.refused(422, "charge_not_refundable");
     merchant.post("/api/refunds", &refund(10_001)).await.refused(409, "refund_exceeds_available");
     let waiting = text(&merchant.post("/api/refunds", &refund(4_000)).await.expect(201)["id"]);
-    open(&world, &txid, 1).await.refused(409, "dispute_exceeds_available");
+    open(&world, &txid, 4_001).await.refused(409, "dispute_exceeds_available");
     decide(&world, &dispute, "release").await.expect(200);
-    open(&world, &txid, 6_001).await.refused(409, "dispute_exceeds_available");
     world.ops_post(&format!("/ops/refunds/{waiting}/reject"), &json!({"notes": "não"})).await.expect(200);
     let whole = opened(&world, &txid, 10_000).await;
     decide(&world, &whole, "accept").await.expect(200);
@@ -165,7 +171,7 @@ async fn a_dispute_is_decided_once_whoever_decides() {
     let mut expected = 0;
     for _ in 0..6 {
         let txid = paid_pix(&merchant, "10.00").await;
-        let id = opened(&world, &txid, 990).await;
+        let id = text(&open_med(&world, &txid, 990).await.expect(201)["id"]);
         let (accepted, released) = tokio::join!(
             futures_of(5, |_| decide(&world, &id, "accept")),
             futures_of(5, |_| decide(&world, &id, "release"))
@@ -197,4 +203,116 @@ async fn a_key_makes_one_dispute_of_several_requests() {
     assert!(answers.iter().all(|answer| answer.status == 201 && answer.body == answers[0].body));
     assert_eq!(merchant.get("/api/disputes").await.expect(200)["total"], 1);
     assert_eq!(merchant.balance().await[2], 3_000);
+}
+
+fn refund(txid: &str, amount: i64) -> Value {
+    json!({"payment_id": txid, "amount": amount})
+}
+
+async fn queued(world: &World, id: &str) -> Value {
+    let queue = world.ops_get("/ops/queue").await.expect(200);
+    items(&queue).iter().find(|item| item["id"] == *id).cloned().unwrap_or_default()
+}
+
+/// A payer's bank does not ask whether the charge was refunded: the dispute is recorded, and what
+/// passes the rest of the charge is marked.
+#[tokio::test]
+async fn a_dispute_of_a_refunded_charge_is_recorded() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    for (txid, kind) in
+        [(captured(&merchant, 10_000).await, "chargeback"), (paid_pix(&merchant, "100.00").await, "med")]
+    {
+        let id = text(&merchant.post("/api/refunds", &refund(&txid, 8_000)).await.expect(201)["id"]);
+        world.ops_post(&format!("/ops/refunds/{id}/approve"), &json!({})).await.expect(200);
+        let path = format!("/ops/charges/{txid}/disputes");
+        let within = world.ops_post(&path, &body(2_000, kind)).await.expect(201);
+        assert_eq!((&within["exceeds_charge"], within.get("exceeding_amount")), (&json!(false), None));
+        assert_eq!(queued(&world, &text(&within["id"])).await["exceeds_charge"], false);
+        decide(&world, &text(&within["id"]), "release").await.expect(200);
+        let beyond = world.ops_post(&path, &body(10_000, kind)).await.expect(201);
+        assert_eq!((&beyond["exceeds_charge"], &beyond["exceeding_amount"]), (&json!(true), &json!(8_000)));
+        let item = queued(&world, &text(&beyond["id"])).await;
+        assert_eq!((&item["exceeds_charge"], &item["amount"]), (&json!(true), &json!(10_000)));
+        decide(&world, &text(&beyond["id"]), "accept").await.expect(200);
+    }
+    let [available, pending, held, deficit] = merchant.balance().await;
+    assert_eq!([available, pending, held], [0, 0, 0], "what the charges lack is a deficit");
+    assert_eq!(deficit, 2 * 18_000 - 9_403 - 9_901);
+    world.advance(3 * DAY).await;
+    let batches = world.ops_get("/ops/batches").await.expect(200);
+    assert!(items(&batches).iter().all(|batch| batch["unexplained_lines"] == 0), "{batches}");
+    world.check_books().await;
+}
+
+/// A refund that waits goes on waiting while a dispute needs its part of the charge, and the queue
+/// says so; it is another version from then on.
+#[tokio::test]
+async fn a_refund_waits_for_the_dispute_of_its_charge() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let txid = captured(&merchant, 10_000).await;
+    let id = text(&merchant.post("/api/refunds", &refund(&txid, 10_000)).await.expect(201)["id"]);
+    let before = queued(&world, &id).await;
+    assert_eq!((&before["version"], before.get("note"), before.get("disputes")), (&json!(1), None, None));
+    let dispute = open(&world, &txid, 10_000).await.expect(201);
+    assert_eq!(dispute["exceeds_charge"], false, "the refund is not given");
+    let item = queued(&world, &id).await;
+    assert_eq!((&item["version"], &item["disputes"]), (&json!(2), &json!([dispute["id"]])));
+    assert!(item["note"].is_string(), "{item}");
+    let approve = format!("/ops/refunds/{id}/approve");
+    world.ops_post(&approve, &json!({})).await.refused(422, "charge_not_refundable");
+    let changed = world.ops_post(&approve, &json!({"version": 1})).await.refused(409, "item_changed");
+    assert_eq!((&changed["version"], &changed["item"]), (&json!(2), &item));
+    decide(&world, &text(&dispute["id"]), "release").await.expect(200);
+    let item = queued(&world, &id).await;
+    assert_eq!((&item["version"], item.get("note")), (&json!(3), None));
+    let headers = [("if-match", "\"2\"")];
+    world.ops_send(reqwest::Method::POST, &approve, &headers, String::new()).await.refused(409, "item_changed");
+    let headers = [("if-match", "\"3\"")];
+    world.ops_send(reqwest::Method::POST, &approve, &headers, String::new()).await.expect(200);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn a_part_is_accepted_and_the_rest_released() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let txid = captured(&merchant, 10_000).await;
+    let id = opened(&world, &txid, 9_403).await;
+    let accept = format!("/ops/disputes/{id}/accept");
+    for wrong in [json!({"amount": 0}), json!({"amount": "1"}), json!({"amount": -1})] {
+        let refused = world.ops_post(&accept, &wrong).await.refused(400, "validation_failed");
+        assert_eq!(refused["errors"][0]["field"], "amount");
+    }
+    world.ops_post(&accept, &json!({"amount": 9_404})).await.refused(409, "dispute_exceeds_available");
+    let before = world.cut().await;
+    let accepted = world.ops_post(&accept, &json!({"amount": 4_000, "version": 1})).await.expect(200);
+    let said = ["status", "amount", "accepted_amount"].map(|name| accepted[name].clone());
+    assert_eq!(said, [json!("accepted"), json!(9_403), json!(4_000)]);
+    assert_eq!(merchant.balance().await, [0, 5_403, 0, 0]);
+    assert_eq!(items(&merchant.get("/api/disputes").await.expect(200)), &[accepted]);
+    // The acceptance, and the acquirer's word on it: the release is no Record of its own.
+    assert_eq!(world.since(&before).await.len(), 2);
+    world.advance(5 * DAY).await;
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn the_kind_fits_the_method_and_each_kind_has_its_deadline() {
+    let world = World::with_settings(|settings| settings.disputes.med_days = 100).await;
+    let merchant = world.merchant().await;
+    let (by_card, by_pix) = (captured(&merchant, 10_000).await, paid_pix(&merchant, "80.00").await);
+    for refused in [open_med(&world, &by_card, 1).await, open(&world, &by_pix, 1).await] {
+        assert_eq!(refused.refused(400, "validation_failed")["errors"][0]["field"], "kind");
+    }
+    world.advance(100 * DAY - 60).await;
+    open_med(&world, &by_pix, 1).await.expect(201);
+    world.advance(120).await;
+    open_med(&world, &by_pix, 1).await.refused(422, "charge_not_refundable");
+    world.advance(440 * DAY - 120).await;
+    open(&world, &by_card, 1).await.expect(201);
+    world.advance(120).await;
+    open(&world, &by_card, 1).await.refused(422, "charge_not_refundable");
+    merchant.post("/api/refunds", &refund(&by_card, 1)).await.refused(422, "charge_not_refundable");
 }

@@ -33,7 +33,7 @@ async fn recipients_wait_until_they_are_decided_on() {
     let item = &items(&all)[1];
     let company = cnpj(2);
     let expected = json!({
-        "kind": "recipient", "id": sol, "merchant_id": other.id, "created_at": item["created_at"], "status": "pending",
+        "kind": "recipient", "id": sol, "version": 1, "merchant_id": other.id, "created_at": item["created_at"], "status": "pending",
         "name": "Sol", "document": format!("**.{}.{}/{}-**", &company[2..5], &company[5..8], &company[8..12]),
         "review": "registration", "destination": item["destination"],
     });
@@ -100,4 +100,99 @@ async fn a_long_queue_shows_its_oldest_and_counts_all() {
     assert_eq!((items(&long).len(), &long["total"]), (1_000, &json!(1_052)));
     assert_eq!(ids(&long)[0], first);
     assert!(!ids(&long).contains(&last));
+}
+
+/// A decision is on what its decider saw: the key's holder changes the account between the look and
+/// the click, of a registration and of an active recipient.
+#[tokio::test]
+async fn an_account_that_was_not_seen_is_not_approved() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let id = merchant.draft("Ana", 1).await;
+    let account = |conta: &str| json!({"bank_account": {"conta": conta, "conta_dv": null}});
+    let change = format!("/api/sub-recipients/{id}");
+    let path = |verb: &str| format!("/ops/sub-recipients/{id}/{verb}");
+    for seen in [1, 3] {
+        world.advance(10).await;
+        let shown = items(&queue(&world, "").await)[0].clone();
+        assert_eq!(shown["version"], seen, "{shown}");
+        assert_eq!(world.ops_get(&format!("/ops/queue/{id}/preview")).await.expect(200)["version"], seen);
+        // The account has the same masked form, so that nothing but the version tells.
+        merchant.patch(&change, &account(&format!("9{seen}"))).await.expect(200);
+        let before = world.cut().await;
+        for body in [json!({"version": seen}), json!({"version": seen, "notes": "x"})] {
+            let verb = if body.get("notes").is_some() { "reject" } else { "approve" };
+            let changed = world.ops_post(&path(verb), &body).await.refused(409, "item_changed");
+            assert_eq!((&changed["version"], &changed["item"]["version"]), (&json!(seen + 1), &json!(seen + 1)));
+            assert_eq!(changed["item"], items(&queue(&world, "").await)[0]);
+        }
+        for tag in [format!("\"{seen}\""), seen.to_string()] {
+            let headers = [("if-match", &*tag)];
+            world
+                .ops_send(reqwest::Method::POST, &path("approve"), &headers, String::new())
+                .await
+                .refused(409, "item_changed");
+        }
+        for (tag, version) in [("\"1\"", json!({"version": 9})), ("x", json!({})), ("\"-1\"", json!({}))] {
+            let headers = [("if-match", tag)];
+            world
+                .ops_send(reqwest::Method::POST, &path("approve"), &headers, version.to_string())
+                .await
+                .refused(400, "validation_failed");
+        }
+        for wrong in [json!("1"), json!(-1), json!(1.5)] {
+            world.ops_post(&path("approve"), &json!({"version": wrong})).await.refused(400, "validation_failed");
+        }
+        assert_eq!(world.cut().await, before, "nothing was decided");
+        world.ops_post(&path("approve"), &json!({"version": seen + 1})).await.expect(200);
+        world.ops_post(&path("approve"), &json!({"version": seen})).await.refused(409, "already_decided");
+        // Active: the next account waits by itself.
+        merchant.patch(&change, &account(&format!("8{seen}"))).await.expect(200);
+    }
+    // Without a version it is decided on as it is.
+    world.ops_post(&path("approve"), &json!({})).await.expect(200);
+}
+
+/// Every item has a version, also where nothing changes while it waits, and another one is refused.
+#[tokio::test]
+async fn every_decision_takes_the_version_that_was_seen() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let recipient = merchant.recipient("Ana", 1).await;
+    let txid = text(&merchant.paid_pix(&with_splits(pix("100.00"), &[(&recipient, 3_000)])).await["txid"]);
+    merchant.draft("Bia", 2).await;
+    merchant.withdraw(&recipient).await.expect(201);
+    merchant.post("/api/refunds", &json!({"payment_id": txid, "amount": 100})).await.expect(201);
+    let dispute = json!({"amount": 200, "kind": "med", "reason": "x"});
+    world.ops_post(&format!("/ops/charges/{txid}/disputes"), &dispute).await.expect(201);
+    let entry =
+        json!({"debit": "Assets:Bank:Own", "credit": "Equity:Capital", "amount": 1, "reason": "x", "reference": "R1"});
+    world.second_ops_post("/ops/entries", &[], &entry).await.expect(201);
+    let mut kinds = Vec::new();
+    for item in items(&queue(&world, "").await) {
+        let (kind, version) = (text(&item["kind"]), item["version"].as_i64().unwrap());
+        let (noun, approve, reject) = match &*kind {
+            "recipient" => ("sub-recipients", "approve", "reject"),
+            "withdrawal" => ("withdrawals", "approve", "reject"),
+            "refund" => ("refunds", "approve", "reject"),
+            "dispute" => ("disputes", "accept", "release"),
+            _ => ("entries", "approve", "reject"),
+        };
+        let path = |verb: &str| format!("/ops/{noun}/{}/{verb}", text(&item["id"]));
+        let before = world.cut().await;
+        for verb in [approve, reject] {
+            let body = json!({"version": version + 1, "notes": "x"});
+            let changed = world.ops_post(&path(verb), &body).await.refused(409, "item_changed");
+            assert_eq!(changed["item"], *item, "{kind} {verb}");
+            let headers = [("if-match", "\"7\"")];
+            let notes = json!({"notes": "x"}).to_string();
+            world.ops_send(reqwest::Method::POST, &path(verb), &headers, notes).await.refused(409, "item_changed");
+        }
+        assert_eq!(world.cut().await, before, "{kind}");
+        world.ops_post(&path(approve), &json!({"version": version})).await.expect(200);
+        world.ops_post(&path(approve), &json!({"version": version + 1})).await.refused(409, "already_decided");
+        kinds.push(kind);
+    }
+    kinds.sort();
+    assert_eq!(kinds, ["dispute", "entry", "recipient", "refund", "withdrawal"]);
 }

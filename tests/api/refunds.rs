@@ -195,14 +195,21 @@ async fn a_charge_can_be_refunded_as_long_as_its_window_lasts() {
     let (by_pix, by_card) = (paid_pix(&merchant, "80.00").await, captured(&merchant, 8_000).await);
     let charge = merchant.get(&format!("/api/charges/{by_pix}")).await.expect(200);
     world.advance_to(time(&charge["paid_at"]) + chrono::Duration::days(90) - chrono::Duration::seconds(3)).await;
-    let in_time = asked(&merchant, &by_pix, 1_000).await;
+    let [in_time, too_late] = [asked(&merchant, &by_pix, 1_000).await, asked(&merchant, &by_pix, 500).await];
+    let queue = world.ops_get("/ops/queue").await.expect(200);
+    let until = time(&charge["paid_at"]) + chrono::Duration::days(90);
+    assert!(items(&queue).iter().all(|item| time(&item["approvable_until"]) == until), "{queue}");
+    approve(&world, &in_time).await.expect(200);
     world.advance(5).await;
+    // The rail would not carry it out any more.
+    approve(&world, &too_late).await.refused(422, "charge_not_refundable");
+    let queue = world.ops_get("/ops/queue").await.expect(200);
+    assert!(items(&queue)[0]["note"].is_string(), "{queue}");
+    reject(&world, &too_late).await.expect(200);
     merchant.post(PATH, &body(&by_pix, 1)).await.refused(422, "charge_not_refundable");
     asked(&merchant, &by_card, 1_000).await;
     world.advance(90 * DAY).await;
     merchant.post(PATH, &body(&by_card, 1)).await.refused(422, "charge_not_refundable");
-    // What was asked for in time is decided when the operations team comes to it.
-    approve(&world, &in_time).await.expect(200);
     assert_eq!(refunded(&merchant, &by_pix).await, 1_000);
     world.check_books().await;
 }

@@ -11,6 +11,7 @@ use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Centavos;
 use ledger::personal::Sealed;
 use ledger::record::Record;
+use ledger::time::Timestamp;
 use minicbor::{Decode, Encode};
 
 /// Decision that an operator has to make. The numbers are part of the pages' format.
@@ -41,6 +42,15 @@ pub enum WaitingKind {
         /// How much.
         #[n(1)]
         amount: Centavos,
+        /// Until when it can be carried out.
+        #[n(2)]
+        until: Option<Timestamp>,
+        /// The open disputes of its charge.
+        #[n(3)]
+        disputes: Option<Vec<ObjectId>>,
+        /// Its version.
+        #[n(4)]
+        version: Option<u32>,
     },
     /// A dispute is to be accepted or released.
     #[n(3)]
@@ -51,6 +61,9 @@ pub enum WaitingKind {
         /// How much.
         #[n(1)]
         amount: Centavos,
+        /// The part that passes what was left of the charge.
+        #[n(2)]
+        exceeds: Option<Centavos>,
     },
     /// Money is on its way out, and the institution has not said yet what became of it.
     #[n(4)]
@@ -70,6 +83,20 @@ pub enum WaitingKind {
         #[n(0)]
         amount: Centavos,
     },
+}
+
+impl WaitingKind {
+    /// A dispute of a charge was opened, or decided. It concerns a refund of the charge, which is
+    /// another version from here on.
+    fn note_dispute(&mut self, id: ObjectId, disputed: ObjectId, is_open: bool) {
+        let Self::Refund { charge, disputes, version, .. } = self else { return };
+        if *charge == disputed {
+            let disputes = disputes.get_or_insert_default();
+            disputes.retain(|dispute| *dispute != id);
+            disputes.extend(is_open.then_some(id));
+            *version = Some(version.unwrap_or(1) + 1);
+        }
+    }
 }
 
 /// One item of the queue.
@@ -121,8 +148,10 @@ impl WaitingSet {
             (Event::CashoutCreated { id, amount, .. }, _) => {
                 self.put(about, *id, WaitingKind::Payout { amount: *amount, destination: None });
             }
-            (Event::RefundRequested { id, charge, amount, .. }, _) => {
-                self.put(about, *id, WaitingKind::Refund { charge: *charge, amount: *amount });
+            (Event::RefundRequested { id, charge, amount, window_ends, .. }, _) => {
+                let (charge, amount, until) = (*charge, *amount, Some(*window_ends));
+                let disputes = self.disputes_of(about, charge);
+                self.put(about, *id, WaitingKind::Refund { charge, amount, until, disputes, version: None });
             }
             (Event::HouseEntryRequested { id, terms, .. }, _) => {
                 self.put(about, *id, WaitingKind::HouseEntry { amount: terms.amount });
@@ -130,8 +159,13 @@ impl WaitingSet {
             (Event::WriteOffRequested { id, amount, .. } | Event::WithdrawalReturnRequested { id, amount, .. }, _) => {
                 self.put(about, *id, WaitingKind::HouseEntry { amount: *amount });
             }
-            (Event::DisputeOpened { id, charge, amount, .. }, _) => {
-                self.put(about, *id, WaitingKind::Dispute { charge: *charge, amount: *amount });
+            (Event::DisputeOpened { id, charge, amount, exceeds, .. }, _) => {
+                self.put(about, *id, WaitingKind::Dispute { charge: *charge, amount: *amount, exceeds: *exceeds });
+                self.note_dispute(about, *id, *charge, true);
+            }
+            (Event::DisputeAccepted { id, charge, .. } | Event::DisputeReleased { id, charge, .. }, _) => {
+                self.remove(about, *id);
+                self.note_dispute(about, *id, *charge, false);
             }
             (
                 Event::WithdrawalPaid { id, .. }
@@ -140,8 +174,6 @@ impl WaitingSet {
                 | Event::CashoutFailed { id, .. }
                 | Event::RefundApproved { id, .. }
                 | Event::RefundRejected { id, .. }
-                | Event::DisputeAccepted { id, .. }
-                | Event::DisputeReleased { id, .. }
                 | Event::HouseEntryApproved { id, .. }
                 | Event::HouseEntryRejected { id, .. }
                 | Event::WriteOffRejected { id, .. }
@@ -153,6 +185,23 @@ impl WaitingSet {
             ) => self.remove(about, *id),
             _ => {}
         }
+    }
+
+    /// The open disputes of a charge of this ledger.
+    fn disputes_of(&self, ledger: LedgerId, disputed: ObjectId) -> Option<Vec<ObjectId>> {
+        let is_of = |what: &WaitingKind| matches!(what, WaitingKind::Dispute { charge, .. } if *charge == disputed);
+        let open: Vec<_> = self.range(ledger).filter(|(_, what)| is_of(what)).map(|(id, _)| *id).collect();
+        Some(open).filter(|open| !open.is_empty())
+    }
+
+    fn note_dispute(&mut self, ledger: LedgerId, id: ObjectId, charge: ObjectId, is_open: bool) {
+        let range = (ledger, ObjectId(0))..=(ledger, ObjectId(u128::MAX));
+        self.by_ledger.range_mut(range).for_each(|(_, what)| what.note_dispute(id, charge, is_open));
+    }
+
+    fn range(&self, ledger: LedgerId) -> impl Iterator<Item = (&ObjectId, &WaitingKind)> {
+        let range = (ledger, ObjectId(0))..=(ledger, ObjectId(u128::MAX));
+        self.by_ledger.range(range).map(|((_, id), what)| (id, what))
     }
 
     pub(super) fn put(&mut self, ledger: LedgerId, id: ObjectId, what: WaitingKind) {
@@ -167,8 +216,7 @@ impl WaitingSet {
 
     /// The items of a ledger.
     pub(super) fn of(&self, ledger: LedgerId) -> impl Iterator<Item = (ObjectId, WaitingKind)> {
-        let range = (ledger, ObjectId(0))..=(ledger, ObjectId(u128::MAX));
-        self.by_ledger.range(range).map(|((_, id), what)| (*id, what.clone()))
+        self.range(ledger).map(|(id, what)| (*id, what.clone()))
     }
 
     /// Everything, oldest first.

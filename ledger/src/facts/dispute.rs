@@ -71,15 +71,20 @@ pub(super) struct Released {
     pub(super) to_available: Centavos,
     /// When the charge's own money falls due; none for PIX.
     pub(super) seller_due: Option<Minute>,
+    /// True for the rest of a dispute that the same Record accepts in part.
+    pub(super) is_rest: bool,
 }
 
 /// It was released: the money goes back to where it was drawn from.
 pub(super) fn released(to: &mut impl Facets, dispute: Released) {
-    let Released { id, charge, amount, to_pending, to_available, seller_due } = dispute;
+    let Released { id, charge, amount, to_pending, to_available, seller_due, is_rest } = dispute;
     about(to, id, charge);
     to.objects(|| vec![uuid("dispute", id), ("txid", charge.txid())]);
-    to.tell(WebhookEventKind::DisputeReleased, WebhookObject::Dispute(id));
-    to.audited(|| AuditedFact::of("release", "dispute", id));
+    // Of a dispute that is accepted in part, its acceptance tells.
+    if !is_rest {
+        to.tell(WebhookEventKind::DisputeReleased, WebhookObject::Dispute(id));
+        to.audited(|| AuditedFact::of("release", "dispute", id));
+    }
     to.lines(|lines| {
         lines.now(StatementLineKind::Dispute, StatementAccount::Reserved, -amount, id);
         let due = seller_due.map_or(lines.at, Minute::start);

@@ -144,17 +144,20 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
             dispute::accepted(to, *id, *charge, *method, *amount);
         }
         Event::AcceptanceConfirmed { id, charge } => refund::about(to, *id, *charge),
-        Event::DisputeReleased { id, charge, amount, to_pending, seller_due, to_available } => dispute::released(
-            to,
-            dispute::Released {
-                id: *id,
-                charge: *charge,
-                amount: *amount,
-                to_pending: *to_pending,
-                to_available: *to_available,
-                seller_due: *seller_due,
-            },
-        ),
+        Event::DisputeReleased { id, charge, amount, to_pending, seller_due, to_available, accepted } => {
+            dispute::released(
+                to,
+                dispute::Released {
+                    id: *id,
+                    charge: *charge,
+                    amount: *amount,
+                    to_pending: *to_pending,
+                    to_available: *to_available,
+                    seller_due: *seller_due,
+                    is_rest: accepted.is_some(),
+                },
+            )
+        }
         Event::SubscriptionCreated { id, standing, .. } => {
             to.personal(|_| SealedFor::customer(*id));
             subscription::changed(to, *id, standing, WebhookEventKind::SubscriptionCreated);

@@ -18,7 +18,7 @@ use crate::time::Timestamp;
 /// How much of one charge refunds and disputes have taken, centavos.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub(super) struct Adjusted {
-    /// It can be refunded or disputed through this time.
+    /// It can be refunded or disputed through this time, or one of both.
     #[n(0)]
     pub(super) window_ends: Timestamp,
     /// How many of its refunds, disputes and repayments are open.
@@ -65,9 +65,15 @@ impl Adjusted {
         amount - self.refunded - self.asked
     }
 
-    /// The part of it that no dispute holds or has taken either.
+    /// The part of it that no dispute holds or has taken either; below zero where disputes passed
+    /// what was left.
     pub(super) fn free(&self, amount: Centavos) -> Centavos {
         self.unrefunded(amount) - self.disputed - self.lost
+    }
+
+    /// The same, where refunds that wait for their decision do not count.
+    pub(super) fn ungiven(&self, amount: Centavos) -> Centavos {
+        self.free(amount) + self.asked
     }
 
     fn take(&mut self, parts: &[Split], change: impl Fn(&mut Taken, Centavos)) {
@@ -96,6 +102,9 @@ pub(super) enum Open {
         /// The splits that it is to take back.
         #[n(2)]
         take_back: Vec<Split>,
+        /// How often a dispute of the charge was opened or decided meanwhile.
+        #[cbor(n(3), skip_if = "is_zero")]
+        changes: u32,
     },
     /// A dispute that waits for its decision.
     #[n(1)]
@@ -113,6 +122,10 @@ pub(super) enum Open {
     /// Money that goes back to the payer.
     #[n(2)]
     Repayment(#[n(0)] Repayment),
+}
+
+fn is_zero(changes: &u32) -> bool {
+    *changes == 0
 }
 
 impl Open {
@@ -203,6 +216,15 @@ impl Adjustments {
         self.open.get(id)
     }
 
+    /// The version of a refund or dispute that waits for its decision, from 1.
+    pub(super) fn version_of(&self, id: ObjectId) -> Option<u32> {
+        match self.open.get(id)? {
+            Open::Refund { changes, .. } => Some(changes + 1),
+            Open::Dispute { .. } => Some(1),
+            Open::Repayment(_) => None,
+        }
+    }
+
     /// The sum of the open disputes, centavos.
     pub(super) fn disputed(&self) -> Centavos {
         let disputes = self.open.iter().filter_map(|(_, open)| match open {
@@ -236,7 +258,7 @@ impl Adjustments {
         take_back: &[Split],
     ) {
         self.touch(charge, ordinal, window_ends);
-        self.insert(id, ordinal, Open::Refund { charge, amount, take_back: take_back.to_vec() });
+        self.insert(id, ordinal, Open::Refund { charge, amount, take_back: take_back.to_vec(), changes: 0 });
         self.change(charge, |adjusted| {
             adjusted.asked += amount;
             adjusted.take(take_back, |taken, amount| taken.asked += amount);
@@ -245,7 +267,7 @@ impl Adjustments {
 
     /// Ends a refund that was rejected.
     pub(super) fn reject(&mut self, id: ObjectId) {
-        let Some(Open::Refund { charge, amount, take_back }) = self.remove(id) else { return };
+        let Some(Open::Refund { charge, amount, take_back, .. }) = self.remove(id) else { return };
         self.change(charge, |adjusted| {
             adjusted.asked -= amount;
             adjusted.take(&take_back, |taken, amount| taken.asked -= amount);
@@ -262,7 +284,7 @@ impl Adjustments {
         commission_through: Centavos,
     ) {
         let Some((id, repayment)) = repayment else { return };
-        let Some(Open::Refund { charge, amount, take_back }) = self.remove(id) else { return };
+        let Some(Open::Refund { charge, amount, take_back, .. }) = self.remove(id) else { return };
         self.insert(id, ordinal, Open::Repayment(repayment));
         self.change(charge, |adjusted| {
             adjusted.asked -= amount;
@@ -291,6 +313,7 @@ impl Adjustments {
             adjusted.disputed += amount;
             adjusted.drawn_pending += drawn.from_pending;
         });
+        self.note_dispute(charge);
     }
 
     /// Turns a dispute into a repayment: the Record of this ordinal accepted it.
@@ -302,15 +325,42 @@ impl Adjustments {
             adjusted.disputed -= amount;
             adjusted.lost += amount;
         });
+        self.note_dispute(charge);
     }
 
-    /// Ends a dispute that was released: `to_pending` went back to the charge's Pending.
-    pub(super) fn release(&mut self, id: ObjectId, to_pending: Centavos) {
-        let Some(Open::Dispute { charge, amount, .. }) = self.remove(id) else { return };
+    /// Releases an amount of a dispute, which ends when that was all: `to_pending` went back to the
+    /// charge's Pending.
+    pub(super) fn release(&mut self, id: ObjectId, released: Centavos, to_pending: Centavos) {
+        let Some(Open::Dispute { charge, amount, .. }) = self.open.get(id) else { return };
+        let (charge, is_all) = (*charge, released == *amount);
+        if is_all {
+            self.remove(id);
+        } else {
+            self.open.change(id, |open| {
+                if let Open::Dispute { amount, drawn, .. } = open {
+                    *drawn = drawn.first(*amount - released);
+                    *amount -= released;
+                }
+            });
+        }
         self.change(charge, |adjusted| {
-            adjusted.disputed -= amount;
+            adjusted.disputed -= released;
             adjusted.drawn_pending -= to_pending;
         });
+        self.note_dispute(charge);
+    }
+
+    /// A dispute of a charge was opened or decided: it concerns the refunds of the charge that wait.
+    fn note_dispute(&mut self, disputed: ObjectId) {
+        let waits = |open: &Open| matches!(open, Open::Refund { charge, .. } if *charge == disputed);
+        let refunds: Vec<_> = self.open.iter().filter(|(_, open)| waits(open)).map(|(id, _)| id).collect();
+        for id in refunds {
+            self.open.change(id, |open| {
+                if let Open::Refund { changes, .. } = open {
+                    *changes += 1;
+                }
+            });
+        }
     }
 
     /// Keeps the repayment of a PIX payment that came too late. Its charge is remembered through

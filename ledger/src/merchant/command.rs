@@ -19,6 +19,16 @@ use crate::write_off::WriteOffCommand;
 /// Command to a merchant. The caller has checked shapes and ranges; `decide` checks the rules.
 #[derive(Clone, Debug)]
 pub enum MerchantCommand {
+    /// Carry out a decision on something that waits, while that has the version that its decider
+    /// saw. What waits no more is left to the decision itself.
+    OnVersion {
+        /// What is decided on.
+        id: ObjectId,
+        /// The version that was seen.
+        version: u32,
+        /// The decision.
+        decision: Box<MerchantCommand>,
+    },
     /// Open the account group.
     Open {
         /// The merchant's id.
@@ -225,6 +235,8 @@ pub enum MerchantCommand {
     AcceptDispute {
         /// The dispute.
         id: ObjectId,
+        /// The part that is accepted, centavos; the rest is released. None for all of it.
+        amount: Option<Centavos>,
         /// Its charge.
         facts: Box<ChargeFacts>,
     },

@@ -5,13 +5,29 @@
 use super::MerchantState;
 use super::adjustments::{Open, Repayment};
 use super::refund::{ChargeFacts, drawn, is_pending};
-use crate::event::{DisputeKind, Event};
+use crate::event::{DisputeKind, Drawn, Event};
 use crate::id::ObjectId;
 use crate::money::Centavos;
 use crate::personal::Sealed;
 use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
 use crate::time::{Minute, Timestamp};
+
+/// How long after its payment a charge can be disputed, in days of 24 hours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DisputeWindows {
+    /// A card charge, by a chargeback.
+    pub chargeback_days: u16,
+    /// A PIX charge, by the special return mechanism.
+    pub med_days: u16,
+}
+
+impl Default for DisputeWindows {
+    /// The card networks' longest deadline, and that of the PIX regulation.
+    fn default() -> Self {
+        Self { chargeback_days: 540, med_days: 90 }
+    }
+}
 
 /// A dispute as the payer's bank reports it.
 #[derive(Clone, Debug)]
@@ -29,12 +45,23 @@ pub struct OpenDispute {
 }
 
 impl MerchantState {
-    /// Disputes and refunds, the undecided ones too, sum to at most what was charged.
+    /// A payer's bank does not ask: a dispute is recorded whatever was refunded before. What passes
+    /// the rest of the charge is marked, for the operator to contest it. Disputes sum to at most
+    /// what was charged: beyond that, one was told twice.
     pub(super) fn open_dispute(&self, reported: OpenDispute, now: Timestamp) -> Result<Decision, Rejection> {
         let OpenDispute { id, facts, kind, amount, reason } = reported;
-        if amount > self.in_window(&facts, now)?.free(facts.terms.amount) {
+        if facts.terms.method.is_card() != (kind == DisputeKind::Chargeback) {
+            return Err(Rejection::DisputeKindUnfit);
+        }
+        if now > facts.disputable_until() {
+            return Err(Rejection::DisputeTooLate);
+        }
+        let adjusted = self.adjusted(facts.charge);
+        if amount > facts.terms.amount - adjusted.disputed - adjusted.lost {
             return Err(Rejection::DisputeExceedsCharge);
         }
+        let left = adjusted.ungiven(facts.terms.amount).max(Centavos::ZERO);
+        let exceeds = Some(amount - left).filter(|exceeds| exceeds.is_positive());
         let opened = Event::DisputeOpened {
             id,
             charge: facts.charge,
@@ -43,40 +70,73 @@ impl MerchantState {
             drawn: drawn(amount, self.pending_of(&facts, now), self.available()),
             seller_due: facts.seller_due,
             window_ends: facts.window_ends(),
+            exceeds,
         };
         Ok(Decision { events: vec![opened], personal: Some(reason) })
     }
 
-    pub(super) fn accept_dispute(&self, id: ObjectId, facts: &ChargeFacts) -> Result<Decision, Rejection> {
-        let Some(Open::Dispute { charge, amount, .. }) = self.open_of(id, facts) else {
+    /// Accepts a part of a dispute, or all of it. The rest is released by the same Record, before
+    /// the part is accepted.
+    pub(super) fn accept_dispute(
+        &self,
+        id: ObjectId,
+        part: Option<Centavos>,
+        facts: &ChargeFacts,
+        now: Timestamp,
+    ) -> Result<Decision, Rejection> {
+        let Some(Open::Dispute { charge, amount: held, drawn }) = self.open_of(id, facts) else {
             return Err(Rejection::DisputeAlreadyDecided);
         };
-        Ok(Decision::of(Event::DisputeAccepted { id, charge: *charge, method: facts.terms.method, amount: *amount }))
+        let amount = part.unwrap_or(*held);
+        if amount > *held {
+            return Err(Rejection::AcceptanceExceedsDispute);
+        }
+        let accepted = Event::DisputeAccepted { id, charge: *charge, method: facts.terms.method, amount };
+        if amount == *held {
+            return Ok(Decision::of(accepted));
+        }
+        let mut events = self.released((id, facts), drawn, amount, now);
+        events.insert(1, accepted);
+        Ok(Decision { events, personal: None })
     }
 
-    /// Money from the charge's Pending goes back there while that is not due. The rest goes to
-    /// Available, which repays the Deficit.
     pub(super) fn release_dispute(
         &self,
         id: ObjectId,
         facts: &ChargeFacts,
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
-        let Some(Open::Dispute { charge, amount, drawn }) = self.open_of(id, facts) else {
+        let Some(Open::Dispute { drawn, .. }) = self.open_of(id, facts) else {
             return Err(Rejection::DisputeAlreadyDecided);
         };
-        let to_pending = if is_pending(facts, now) { drawn.from_pending } else { Centavos::ZERO };
-        let to_available = *amount - to_pending;
+        Ok(Decision { events: self.released((id, facts), drawn, Centavos::ZERO, now), personal: None })
+    }
+
+    /// The release of what is held, less the part that is accepted: that part is what the accounts
+    /// gave first. Money from the charge's Pending goes back there while that is not due. The rest
+    /// goes to Available, which repays the Deficit.
+    fn released(
+        &self,
+        (id, facts): (ObjectId, &ChargeFacts),
+        held: &Drawn,
+        accepted: Centavos,
+        now: Timestamp,
+    ) -> Vec<Event> {
+        let amount = held.total() - accepted;
+        let from_pending = held.from_pending - held.first(accepted).from_pending;
+        let to_pending = if is_pending(facts, now) { from_pending } else { Centavos::ZERO };
+        let to_available = amount - to_pending;
         let mut events = vec![Event::DisputeReleased {
             id,
-            charge: *charge,
-            amount: *amount,
+            charge: facts.charge,
+            amount,
             to_pending,
             seller_due: facts.seller_due,
             to_available,
+            accepted: Some(accepted).filter(|accepted| accepted.is_positive()),
         }];
         events.extend(self.recovery(to_available));
-        Ok(Decision { events, personal: None })
+        events
     }
 
     pub(super) fn apply_dispute(&mut self, event: &Event, record: &Record) {
@@ -90,9 +150,15 @@ impl MerchantState {
         self.adjustments.accept(record.ordinal, Repayment::of(event, record.effective_at));
     }
 
-    pub(super) fn apply_release(&mut self, id: ObjectId, to_pending: Centavos, seller_due: Option<Minute>) {
+    pub(super) fn apply_release(
+        &mut self,
+        id: ObjectId,
+        amount: Centavos,
+        to_pending: Centavos,
+        seller_due: Option<Minute>,
+    ) {
         self.raise_pending(seller_due, to_pending);
-        self.adjustments.release(id, to_pending);
+        self.adjustments.release(id, amount, to_pending);
     }
 
     /// The open refund or dispute of an id, if it is of this charge.

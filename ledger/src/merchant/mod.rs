@@ -48,7 +48,7 @@ pub use api_keys::{ApiKey, PreviousSecret, SECRET_OVERLAP_MS};
 pub use cashout::{CashoutOutcome, OpenCashout};
 pub use charge::{OpenCharge, RECONCILE_AFTER_MS, SplitRequest};
 pub use command::MerchantCommand;
-pub use dispute::OpenDispute;
+pub use dispute::{DisputeWindows, OpenDispute};
 pub use opening::MerchantOpening;
 pub use plans::Plan;
 pub use refund::{CARD_WINDOW_DAYS, ChargeFacts, PIX_WINDOW_DAYS, RequestRefund};
@@ -129,6 +129,10 @@ impl MerchantState {
                 self.register_recipient(document, profile, |number| ids.recipient(group, number, now, random))
             }
             Command::SubmitRecipient { id } => self.submit_recipient(id, ids),
+            Command::OnVersion { id, version, decision } => match self.version_of(id, ids) {
+                Some(current) if current != version => Err(Rejection::VersionChanged),
+                _ => self.decide(*decision, group, now, ids),
+            },
             Command::ApproveRecipient { id } => self.approve_recipient(id, ids),
             Command::RejectRecipient { id, notes } => self.reject_recipient(id, notes, ids),
             Command::ChangeRecipient { id, standing, profile, bank_account_changed } => {
@@ -166,7 +170,7 @@ impl MerchantState {
             Command::ConfirmRepayment { id } => Ok(self.repaid(id)),
             Command::OpenDispute(reported) => self.open_dispute(*reported, now),
             Command::BookBatch(batch) => Ok(self.book_batch(*batch)),
-            Command::AcceptDispute { id, facts } => self.accept_dispute(id, &facts),
+            Command::AcceptDispute { id, amount, facts } => self.accept_dispute(id, amount, &facts, now),
             Command::ReleaseDispute { id, facts } => self.release_dispute(id, &facts, now),
             Command::WriteOff(command) => self.write_off_deficit(command),
         }
@@ -189,6 +193,13 @@ impl MerchantState {
                 debts.iter().for_each(|debt| self.come_back(debt));
             }
         }
+    }
+
+    /// The version of something that waits for a decision: of a recipient, that of its profile; of
+    /// a refund, counted by the disputes of its charge. Nothing else changes while it waits. None
+    /// for what does not wait.
+    pub fn version_of(&self, id: ObjectId, ids: &IdKey) -> Option<u32> {
+        self.adjustments.version_of(id).or_else(|| self.undecided_version(id, ids))
     }
 
     /// The merchant's id; none before it was opened.
@@ -300,8 +311,9 @@ impl MerchantState {
             | Event::SubscriptionCancelled { id, standing } => self.subscriptions.set(*id, *standing),
             Event::CashoutCreated { id, amount, fee, .. } => self.hold_cashout(*id, *amount, *fee, record),
             Event::CashoutProcessed { id, .. } | Event::CashoutFailed { id, .. } => self.cashouts.remove(*id),
-            Event::RefundRequested { id, charge, amount, take_back, window_ends } => {
-                self.adjustments.ask(record.ordinal, *id, (*charge, *window_ends), *amount, take_back);
+            Event::RefundRequested { id, charge, amount, take_back, window_ends, remembered_until } => {
+                let until = remembered_until.unwrap_or(*window_ends);
+                self.adjustments.ask(record.ordinal, *id, (*charge, until), *amount, take_back);
             }
             Event::RefundRejected { id, .. } => self.adjustments.reject(*id),
             Event::RefundApproved { .. } => self.apply_refund(event, record),
@@ -309,8 +321,8 @@ impl MerchantState {
             Event::LatePixReceived { .. } => self.apply_late_pix(event, record),
             Event::DisputeOpened { .. } => self.apply_dispute(event, record),
             Event::DisputeAccepted { .. } => self.apply_acceptance(event, record),
-            Event::DisputeReleased { id, to_pending, seller_due, .. } => {
-                self.apply_release(*id, *to_pending, *seller_due);
+            Event::DisputeReleased { id, amount, to_pending, seller_due, .. } => {
+                self.apply_release(*id, *amount, *to_pending, *seller_due);
             }
             Event::WriteOffRequested { .. } | Event::WriteOffRejected { .. } | Event::DeficitWrittenOff { .. } => {
                 OpenWriteOff::follow(&mut self.write_off, event, record);

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::adjustments::{Adjusted, Open, Repayment, RepaymentKind};
+use super::dispute::DisputeWindows;
 use super::{MerchantState, SplitRequest};
 use crate::event::{Drawn, Event, PaidBack, Split, TakeBack, Terms};
 use crate::fees::{Commission, PaymentMethod};
@@ -15,7 +16,7 @@ use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
 use crate::time::{Minute, Timestamp};
 
-/// How long after its payment a PIX charge can be refunded or disputed, days of 24 hours.
+/// How long after its payment a PIX charge can be refunded, days of 24 hours.
 pub const PIX_WINDOW_DAYS: u16 = 90;
 /// The same, of a card charge.
 pub const CARD_WINDOW_DAYS: u16 = 180;
@@ -38,6 +39,8 @@ pub struct ChargeFacts {
     pub splits_due: Option<Minute>,
     /// Fee of the acquirer that was booked with it, centavos; zero for PIX.
     pub acquirer_mdr: Centavos,
+    /// The windows of disputes, as this installation has them.
+    pub disputes: DisputeWindows,
 }
 
 impl ChargeFacts {
@@ -56,6 +59,7 @@ impl ChargeFacts {
                     seller_due: Some(*seller_due),
                     splits_due: Some(*splits_due),
                     acquirer_mdr: *acquirer_mdr,
+                    disputes: DisputeWindows::default(),
                 })
             }
             Event::PixPaid { charge, terms, .. } if *charge == id => Some(Self {
@@ -66,6 +70,7 @@ impl ChargeFacts {
                 seller_due: None,
                 splits_due: None,
                 acquirer_mdr: Centavos::ZERO,
+                disputes: DisputeWindows::default(),
             }),
             _ => None,
         })
@@ -87,9 +92,20 @@ impl ChargeFacts {
         through(installment) - through(installment - 1)
     }
 
+    /// Until when a refund of it can be asked for and carried out.
+    pub fn refundable_until(&self) -> Timestamp {
+        self.paid_at.plus_days(if self.terms.method.is_card() { CARD_WINDOW_DAYS } else { PIX_WINDOW_DAYS })
+    }
+
+    /// Until when its payer's bank can dispute it.
+    pub fn disputable_until(&self) -> Timestamp {
+        let DisputeWindows { chargeback_days, med_days } = self.disputes;
+        self.paid_at.plus_days(if self.terms.method.is_card() { chargeback_days } else { med_days })
+    }
+
     /// Until when it can be refunded or disputed.
     pub fn window_ends(&self) -> Timestamp {
-        self.paid_at.plus_days(if self.terms.method.is_card() { CARD_WINDOW_DAYS } else { PIX_WINDOW_DAYS })
+        self.refundable_until().max(self.disputable_until())
     }
 }
 
@@ -119,12 +135,12 @@ impl MerchantState {
     ) -> Result<Decision, Rejection> {
         let RequestRefund { id, facts, amount, take_back, reason } = wanted;
         let take_back = self.of_splits(&facts.terms, &take_back, ids)?;
-        let adjusted = self.in_window(&facts, now)?;
+        let adjusted = self.refundable(&facts, now)?;
         let (unrefunded, free) = (adjusted.unrefunded(facts.terms.amount), adjusted.free(facts.terms.amount));
         if adjusted.refunded == facts.terms.amount {
             return Err(Rejection::ChargeRefunded);
         }
-        if free.is_zero() && unrefunded.is_positive() {
+        if !free.is_positive() && unrefunded.is_positive() {
             return Err(Rejection::ChargeDisputed);
         }
         if amount > unrefunded {
@@ -143,23 +159,28 @@ impl MerchantState {
             }
         }
         let take_back = take_back.into_iter().map(|part| part.split).collect();
-        let window_ends = facts.window_ends();
-        let requested = Event::RefundRequested { id, charge: facts.charge, amount, take_back, window_ends };
+        let (window_ends, remembered_until) = (facts.refundable_until(), Some(facts.window_ends()));
+        let charge = facts.charge;
+        let requested = Event::RefundRequested { id, charge, amount, take_back, window_ends, remembered_until };
         Ok(Decision { events: vec![requested], personal: reason })
     }
 
     /// The money moves: from the charge's own Pending, then Available, then Deficit. Commission
-    /// that comes back is there to be drawn on.
+    /// that comes back is there to be drawn on. A refund is approved while it can be carried out,
+    /// and while disputes leave enough of the charge.
     pub(super) fn approve_refund(
         &self,
         id: ObjectId,
         facts: &ChargeFacts,
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
-        let Some(Open::Refund { charge, amount, take_back }) = self.open_of(id, facts) else {
+        let Some(Open::Refund { charge, amount, take_back, .. }) = self.open_of(id, facts) else {
             return Err(Rejection::RefundAlreadyDecided);
         };
-        let adjusted = self.adjusted(*charge);
+        let adjusted = self.refundable(facts, now)?;
+        if *amount > adjusted.ungiven(facts.terms.amount) {
+            return Err(Rejection::ChargeDisputed);
+        }
         let (commission, commission_through) = self.commission_back(facts, &adjusted, *amount);
         let commission_pending = is_pending(facts, now);
         let back = commission.total();
@@ -273,12 +294,12 @@ impl MerchantState {
         facts.pending - self.adjusted(facts.charge).drawn_pending
     }
 
-    /// How much of a charge is taken already, if the charge is not too old.
-    pub(super) fn in_window(&self, facts: &ChargeFacts, now: Timestamp) -> Result<Adjusted, Rejection> {
-        if now > facts.window_ends() { Err(Rejection::ChargeTooOld) } else { Ok(self.adjusted(facts.charge)) }
+    /// How much of a charge is taken already, if the charge is not too old for a refund.
+    fn refundable(&self, facts: &ChargeFacts, now: Timestamp) -> Result<Adjusted, Rejection> {
+        if now > facts.refundable_until() { Err(Rejection::ChargeTooOld) } else { Ok(self.adjusted(facts.charge)) }
     }
 
-    fn adjusted(&self, charge: ObjectId) -> Adjusted {
+    pub(super) fn adjusted(&self, charge: ObjectId) -> Adjusted {
         self.adjustments.charge(charge).cloned().unwrap_or_default()
     }
 

@@ -161,6 +161,12 @@ impl MerchantState {
         }))
     }
 
+    /// The version of the profile of a recipient that waits for a decision.
+    pub(super) fn undecided_version(&self, id: ObjectId, ids: &IdKey) -> Option<u32> {
+        self.undecided_recipient(id, ids).ok()?;
+        self.find_recipient(id, ids).map(|(_, recipient)| recipient.profile.version)
+    }
+
     /// A rejected recipient is not changed but registered again. `standing` is the profile that the
     /// new one was merged from.
     pub(super) fn change_recipient(

@@ -807,6 +807,21 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     amount: Centavos(4_000),
                     take_back: vec![split(1, 800)],
                     window_ends: Timestamp(1_782_820_830_500),
+                    remembered_until: None,
+                },
+            ))),
+        ),
+        (
+            "refund-requested-disputable-longer",
+            with_person(asked(one(
+                merchant,
+                Event::RefundRequested {
+                    id: id(5),
+                    charge: id(3),
+                    amount: Centavos(4_000),
+                    take_back: Vec::new(),
+                    window_ends: Timestamp(1_782_820_830_500),
+                    remembered_until: Some(Timestamp(1_813_924_830_500)),
                 },
             ))),
         ),
@@ -854,6 +869,23 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     drawn: drawn_of(0, 2_000, 1_000),
                     seller_due: None,
                     window_ends: Timestamp(1_775_044_830_500),
+                    exceeds: None,
+                },
+            ))),
+        ),
+        (
+            "dispute-opened-beyond-the-charge",
+            with_person(by_operator(one(
+                merchant,
+                Event::DisputeOpened {
+                    id: id(6),
+                    charge: id(3),
+                    kind: DisputeKind::Med,
+                    amount: Centavos(3_000),
+                    drawn: drawn_of(0, 2_000, 1_000),
+                    seller_due: None,
+                    window_ends: Timestamp(1_775_044_830_500),
+                    exceeds: Some(Centavos(1_000)),
                 },
             ))),
         ),
@@ -881,8 +913,35 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                             to_pending: Centavos(1_500),
                             seller_due: Some(Minute(29_497_680)),
                             to_available: Centavos(1_500),
+                            accepted: None,
                         },
                         Event::DeficitRecovered { amount: Centavos(5) },
+                    ],
+                    personal: None,
+                }
+                .into_record(merchant, 42, Timestamp(1_767_268_830_501)),
+            ),
+        ),
+        (
+            "dispute-accepted-in-part",
+            by_operator(
+                Decision {
+                    events: vec![
+                        Event::DisputeReleased {
+                            id: id(6),
+                            charge: id(3),
+                            amount: Centavos(1_000),
+                            to_pending: Centavos(1_000),
+                            seller_due: Some(Minute(29_497_680)),
+                            to_available: Centavos(0),
+                            accepted: Some(Centavos(2_000)),
+                        },
+                        Event::DisputeAccepted {
+                            id: id(6),
+                            charge: id(3),
+                            method: PaymentMethod::CreditCard,
+                            amount: Centavos(2_000),
+                        },
                     ],
                     personal: None,
                 }

@@ -67,16 +67,23 @@ fn a_refund_and_a_dispute_are_decided() {
     let dispute = |dispute: Dispute| format!("{:?} {:?}", dispute.kind, dispute.decision);
     for (steps, expected) in [
         ("open-pix p 8000; pay p; dispute d p 3000", "Med Open".to_owned()),
-        ("open-card p 8000 1x; capture p; dispute d p 3000; accept d p; send d", decided("Chargeback Accepted")),
-        ("open-pix p 8000; pay p; dispute d p 3000; release d p", decided("Med Released")),
+        (
+            "open-card p 8000 1x; capture p; dispute d p 3000; accept d p; send d",
+            decided("Chargeback Accepted", ", amount: 3000"),
+        ),
+        (
+            "open-card p 8000 1x; capture p; dispute d p 5000; accept d p 3000",
+            decided("Chargeback Accepted", ", amount: 3000"),
+        ),
+        ("open-pix p 8000; pay p; dispute d p 3000; release d p", decided("Med Released", "")),
     ] {
         assert_eq!(standing(steps, "d", dispute), expected, "{steps}");
     }
 }
 
 /// A decision at the time at which a world begins.
-fn decided(what: &str) -> String {
-    format!("{what} {{ at: {:?} }}", World::new().now)
+fn decided(what: &str, amount: &str) -> String {
+    format!("{what} {{ at: {:?}{amount} }}", World::new().now)
 }
 
 #[test]

@@ -60,8 +60,9 @@ proptest! {
         when_all_is_due_nothing_is_pending(&mut world);
     }
 
-    /// Refunds, those that wait too, and disputes never take more of a charge than was charged, nor
-    /// more of a recipient than it got of it.
+    /// Refunds, those that wait too, never take more of a charge than was charged, nor more of a
+    /// recipient than it got of it. With disputes neither do those that were approved, but for what
+    /// disputes say that they exceed the charge.
     #[test]
     fn a_charge_gives_no_more_than_was_charged(steps in prop::collection::vec(prop_oneof![1 => step(), 3 => adjustment()], 1..80)) {
         let mut world = World::new();
@@ -76,7 +77,8 @@ proptest! {
         for (charge, taken) in taken {
             let facts = world.journal.iter().find_map(|record| ChargeFacts::told_by(record, charge));
             let terms = facts.expect("only what was paid is given back").terms;
-            prop_assert!(taken.spoken_for <= terms.amount, "{:?} of {:?}", taken.spoken_for, terms.amount);
+            prop_assert!(taken.refunded <= terms.amount, "{:?} of {:?}", taken.refunded, terms.amount);
+            prop_assert!(taken.given <= terms.amount, "{:?} of {:?}", taken.given, terms.amount);
             for (recipient, back) in taken.back {
                 let got: Centavos = terms.splits.iter().filter(|split| split.recipient == recipient).map(|split| split.amount).sum();
                 prop_assert!(back <= got, "{:?} of {:?}", back, got);
@@ -108,7 +110,11 @@ proptest! {
 /// What the events say is spoken for of a charge.
 #[derive(Default)]
 struct Taken {
-    spoken_for: Centavos,
+    /// By refunds, those that wait too.
+    refunded: Centavos,
+    /// By approved refunds and by disputes, less what these exceed the charge.
+    given: Centavos,
+    exceeds: BTreeMap<ObjectId, Centavos>,
     back: BTreeMap<RecipientNumber, Centavos>,
     back_of_split: BTreeMap<u32, Centavos>,
     commission: Centavos,
@@ -119,24 +125,34 @@ fn count(event: &Event, taken: &mut BTreeMap<ObjectId, Taken>) {
     match event {
         Event::RefundRequested { id, charge, amount, take_back, .. } => {
             let taken = taken.entry(*charge).or_default();
-            taken.spoken_for += *amount;
+            taken.refunded += *amount;
             take_back.iter().for_each(|part| *taken.back.entry(part.recipient).or_default() += part.amount);
             taken.asked.insert(*id, take_back.clone());
         }
         Event::RefundRejected { id, charge, amount, .. } => {
             let taken = taken.entry(*charge).or_default();
-            taken.spoken_for -= *amount;
+            taken.refunded -= *amount;
             for part in taken.asked.remove(id).unwrap_or_default() {
                 *taken.back.entry(part.recipient).or_default() -= part.amount;
             }
         }
-        Event::RefundApproved { charge, commission, take_backs, .. } => {
+        Event::RefundApproved { charge, amount, commission, take_backs, .. } => {
             let taken = taken.entry(*charge).or_default();
+            taken.given += *amount;
             taken.commission += commission.total();
             take_backs.iter().for_each(|debt| *taken.back_of_split.entry(debt.index).or_default() += debt.amount);
         }
-        Event::DisputeOpened { charge, amount, .. } => taken.entry(*charge).or_default().spoken_for += *amount,
-        Event::DisputeReleased { charge, amount, .. } => taken.entry(*charge).or_default().spoken_for -= *amount,
+        Event::DisputeOpened { id, charge, amount, exceeds, .. } => {
+            let taken = taken.entry(*charge).or_default();
+            let exceeds = exceeds.unwrap_or_default();
+            taken.given += *amount - exceeds;
+            taken.exceeds.insert(*id, exceeds);
+        }
+        Event::DisputeReleased { id, charge, amount, accepted, .. } => {
+            let taken = taken.entry(*charge).or_default();
+            let exceeds = taken.exceeds.get(id).copied().filter(|_| accepted.is_none());
+            taken.given -= *amount - exceeds.unwrap_or_default();
+        }
         _ => {}
     }
 }

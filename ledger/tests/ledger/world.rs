@@ -600,15 +600,22 @@ impl World {
                 Some(MerchantCommand::RejectRefund { id: self.id(name), notes: "no proof".to_owned() })
             }
             ("send", [name]) => Some(MerchantCommand::ConfirmRepayment { id: self.id(name) }),
-            ("dispute", [name, charge, amount]) => self.facts(charge).map(|facts| {
-                let kind = if facts.terms.method.is_card() { DisputeKind::Chargeback } else { DisputeKind::Med };
+            ("dispute", [name, charge, amount, kind @ ..]) => self.facts(charge).map(|facts| {
+                let kind = match kind {
+                    ["med"] => DisputeKind::Med,
+                    ["chargeback"] => DisputeKind::Chargeback,
+                    _ if facts.terms.method.is_card() => DisputeKind::Chargeback,
+                    _ => DisputeKind::Med,
+                };
                 let (amount, reason) = (centavos(amount), sealed("reason"));
                 let order = OpenDispute { id: self.name(name), facts, kind, amount, reason };
                 MerchantCommand::OpenDispute(Box::new(order))
             }),
-            ("accept", [name, charge]) => self
-                .facts(charge)
-                .map(|facts| MerchantCommand::AcceptDispute { id: self.id(name), facts: Box::new(facts) }),
+            ("accept", [name, charge, amount @ ..]) => self.facts(charge).map(|facts| MerchantCommand::AcceptDispute {
+                id: self.id(name),
+                amount: amount.first().map(|amount| centavos(amount)),
+                facts: Box::new(facts),
+            }),
             ("release", [name, charge]) => self
                 .facts(charge)
                 .map(|facts| MerchantCommand::ReleaseDispute { id: self.id(name), facts: Box::new(facts) }),
@@ -617,6 +624,17 @@ impl World {
                 amount: centavos(amount),
                 end_to_end_id: "E0000000020260101120000000000002".to_owned(),
             }),
+            ("on-version", [version, name, verb, rest @ ..]) => {
+                let decision = match self.adjustment(verb, rest) {
+                    Some(decision) => decision?,
+                    None => self.command(verb, rest),
+                };
+                Some(MerchantCommand::OnVersion {
+                    id: self.id(name),
+                    version: version.parse().expect("a number"),
+                    decision: Box::new(decision),
+                })
+            }
             _ => return None,
         })
     }

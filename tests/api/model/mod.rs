@@ -385,7 +385,12 @@ impl Run {
         let approve = self.chance.percent(75);
         self.tell(format!("refund {place} approve {approve}"));
         let refund = &self.plain.refunds[place];
-        let expected = if refund.status == "pending" { 200 } else { 409 };
+        let is_late = approve && self.plain.now >= self.plain.window_ends(refund.charge);
+        let expected = match refund.status {
+            "pending" if is_late => 422,
+            "pending" => 200,
+            _ => 409,
+        };
         let verb = if approve { "approve" } else { "reject" };
         let path = format!("/ops/refunds/{}/{verb}", refund.id);
         let foreseen = self.foresee(expected == 200, &refund.id, verb).await;
@@ -414,7 +419,7 @@ impl Run {
         let body = json!({"amount": amount, "kind": kind, "reason": "Não reconhecida"});
         let foreseen = Foreseen::of_dispute(self.world(), &txid, amount, kind).await;
         let answer = self.ops(&format!("/ops/charges/{txid}/disputes"), body).await;
-        if self.plain.now >= self.plain.window_ends(place) {
+        if self.plain.now >= self.plain.dispute_window_ends(place) {
             assert_eq!(foreseen.err(), Some(422), "{:#?}", self.story);
             answer.expect(422);
             return;

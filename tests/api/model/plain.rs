@@ -579,4 +579,10 @@ impl Plain {
         let charge = &self.charges[charge];
         charge.paid_at + if charge.is_card { 180 } else { 90 } * DAY
     }
+
+    /// When the dispute of a charge is no longer possible.
+    pub(super) fn dispute_window_ends(&self, charge: usize) -> i64 {
+        let charge = &self.charges[charge];
+        charge.paid_at + if charge.is_card { 540 } else { 90 } * DAY
+    }
 }
