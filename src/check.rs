@@ -118,6 +118,7 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         ("log_format", format.to_owned()),
         ("log", settings.log.clone().unwrap_or_else(|| crate::logging::SERVE_FILTER.to_owned())),
         ("disk_reserve_bytes", settings.sled.reserve_bytes.to_string()),
+        ("turn_wait_ms", settings.turn_wait_max.as_millis().to_string()),
         ("start_gap_days", (settings.start_gap_max.as_secs() / 86_400).to_string()),
         ("ballast_bytes", settings.sled.ballast_bytes.to_string()),
     ];

@@ -206,6 +206,10 @@ pub struct ServeArgs {
     /// wall clock, 1 to 3650 [default: 7].
     #[arg(long, env = "CENTAVO_START_GAP_DAYS", value_name = "DAYS", value_parser = clap::value_parser!(u16).range(1..=3650))]
     pub start_gap_days: Option<u16>,
+    /// How long a merchant's command waits for its turn under overload, before it is refused,
+    /// milliseconds, up to 60000 [default: 1000].
+    #[arg(long, env = "CENTAVO_TURN_WAIT_MS", value_name = "MILLISECONDS", value_parser = clap::value_parser!(u32).range(..=60_000))]
+    pub turn_wait_ms: Option<u32>,
     /// A file that takes room, to be deleted when the disk is full, bytes; 0 for none [default:
     /// 67108864].
     #[arg(long, env = "CENTAVO_BALLAST_BYTES", value_name = "BYTES")]
@@ -534,6 +538,8 @@ pub struct Settings {
     pub balance_files: BalanceFileOptions,
     /// How long after the last Record a live start needs no word of operators.
     pub start_gap_max: Duration,
+    /// How long a merchant's command waits for its turn.
+    pub turn_wait_max: Duration,
     /// Options of the embedded store.
     pub sled: SledOptions,
 }
@@ -612,6 +618,9 @@ pub enum ConfigError {
     /// A store has no such number of partitions.
     #[error("CENTAVO_PARTITIONS is 1 to {0}")]
     Partitions(u16),
+    /// The wait for a turn is out of range.
+    #[error("CENTAVO_TURN_WAIT_MS is 0 to 60000")]
+    TurnWait,
     /// The gap before a start is out of range.
     #[error("CENTAVO_START_GAP_DAYS is 1 to 3650")]
     StartGap,
@@ -660,6 +669,15 @@ fn start_gap(days: Option<u16>) -> Result<Duration, ConfigError> {
         return Err(ConfigError::StartGap);
     }
     Ok(Duration::from_secs(u64::from(days) * 86_400))
+}
+
+const TURN_WAIT_MS: u32 = 1_000;
+
+fn turn_wait(millis: Option<u32>) -> Result<Duration, ConfigError> {
+    match millis.unwrap_or(TURN_WAIT_MS) {
+        millis if millis <= 60_000 => Ok(Duration::from_millis(u64::from(millis))),
+        _ => Err(ConfigError::TurnWait),
+    }
 }
 
 /// The schedule of checkpoints; none when no place is named.
@@ -740,6 +758,7 @@ impl ServeArgs {
             log_format: self.log_format.or(file.log_format).unwrap_or(LogFormat::Text),
             log: self.log.or(file.log.map(|Filter(filter)| filter)),
             master_key: self.master_key.source_or(file.master_key, file.master_key_file)?,
+            turn_wait_max: turn_wait(self.turn_wait_ms.or(file.turn_wait_ms))?,
             start_gap_max: start_gap(self.start_gap_days.or(file.start_gap_days))?,
             index,
             balance_files,
@@ -960,6 +979,7 @@ struct File {
     log: Option<Filter>,
     disk_reserve_bytes: Option<u64>,
     start_gap_days: Option<u16>,
+    turn_wait_ms: Option<u32>,
     ballast_bytes: Option<u64>,
     checkpoints_to: Option<String>,
     checkpoints_every: Option<u32>,

@@ -2,8 +2,7 @@
 //!
 //! A thread that is busy takes few sockets at a time from the kernel. With tokio's 1,024, the tasks
 //! of a command under way would wait behind as many new requests at each of its steps, and under
-//! overload nearly all commands would be late. What is not taken waits in the kernel, where
-//! [`actors::engine::Engine`] measures how long.
+//! overload nearly all commands would be late. What is not taken waits in the kernel.
 
 use std::future::Future;
 use std::{io, thread};

@@ -24,13 +24,12 @@ use crate::descriptors::{self, Connections};
 use crate::export::jobs::ExportJobs;
 use crate::export::reporting::Reporting;
 use crate::folding::search_key;
-use crate::http::api_key::supposed_group;
 use crate::http::credential::{OpsRoles, OpsTokens};
 use crate::http::guesses::Guesses;
 use crate::http::idempotency::RememberedAnswers;
 use crate::http::live::LivePictures;
 use crate::http::measures::{Exposition, Measures};
-use crate::http::middleware::{Middleware, Shedding};
+use crate::http::middleware::Middleware;
 use crate::http::openapi::Listener as Side;
 use crate::http::outgoing::Backlog;
 use crate::http::rate_limits::RateLimits;
@@ -253,9 +252,8 @@ async fn run(
     let operators = Listener { address: addresses[1], tls: ops_tls, connections_max: connections.operations };
     warn_of(has_rail, [&merchants, &operators]);
     let door = peering.as_ref().zip(node.clone()).map(|(peering, node)| peering.door(&app, node));
-    let of_merchants = listening.behind(Side::Merchants, routes::public(&app), door.as_ref(), shedding(&app))?;
-    // Operators are few, and they are needed most when there is much to do.
-    let of_operators = listening.behind(Side::Operators, routes::operations(&app), door.as_ref(), Shedding::none())?;
+    let of_merchants = listening.behind(Side::Merchants, routes::public(&app), door.as_ref())?;
+    let of_operators = listening.behind(Side::Operators, routes::operations(&app), door.as_ref())?;
     let both = [of_merchants.clone(), of_operators.clone()];
     let (peers, of_peers) = listening.serve_peers(peering, connections.operations, both).await?.unzip();
     let public = listen(public, addresses[0])?;
@@ -288,7 +286,7 @@ fn engine_options(settings: &Settings, rails: Option<Rails>) -> Result<EngineOpt
     Ok(EngineOptions {
         sandbox: settings.sandbox,
         master_key: master_key(settings)?,
-        admission: AdmissionLimits::default(),
+        admission: AdmissionLimits { wait_max: settings.turn_wait_max, ..AdmissionLimits::default() },
         idle: IDLE,
         rails,
         fold_name: search_key,
@@ -297,15 +295,6 @@ fn engine_options(settings: &Settings, rails: Option<Rails>) -> Result<EngineOpt
         partitions: settings.partitions,
         start_gap_max: settings.start_gap_max,
     })
-}
-
-/// Load shedding of the merchants' listener.
-fn shedding(app: &App) -> Shedding {
-    let (engine, full, sandbox) = (Arc::clone(&app.engine), Arc::clone(&app.engine), app.sandbox);
-    Shedding {
-        is_full: Box::new(move || full.is_full()),
-        admits: Box::new(move |headers| engine.admits(|| supposed_group(&engine, sandbox, headers))),
-    }
 }
 
 /// The master key. One that is made stays in the data directory of this machine, so a database that
@@ -478,13 +467,7 @@ struct Listening<'a> {
 
 impl Listening<'_> {
     /// Routes of a listener behind its middleware, and behind the door to other processes.
-    fn behind(
-        &self,
-        side: Side,
-        router: axum::Router,
-        door: Option<&DoorParts>,
-        shedding: Shedding,
-    ) -> Result<Behind, StartError> {
+    fn behind(&self, side: Side, router: axum::Router, door: Option<&DoorParts>) -> Result<Behind, StartError> {
         let router = match door {
             Some(parts) => Door::new(side, parts.clone()).before(router),
             None => router,
@@ -492,7 +475,7 @@ impl Listening<'_> {
         let engine = Arc::clone(&self.app.engine);
         let is_current = Box::new(move || engine.is_current());
         let lapsed = self.lapsed.clone();
-        let limits = middleware::RequestLimits { most: IN_FLIGHT_MAX, shedding, is_current, lapsed };
+        let limits = middleware::RequestLimits { most: IN_FLIGHT_MAX, is_current, lapsed };
         let middleware = Middleware::new(limits, self.app.sandbox, self.measures.clone())?;
         Ok(Behind { router: middleware.clone().before(router), middleware })
     }
@@ -508,7 +491,8 @@ impl Listening<'_> {
         let failed = |source| StartError::Listen { variable, address, source };
         let address = listener.local_addr().map_err(failed)?;
         let served = server::Served { router, middleware: Some(middleware), backlog: Arc::clone(&self.backlog), tls };
-        let limits = server::ServerLimits { connections_max, ..server::ServerLimits::default() };
+        let connections_of_peer_max = connections_max.div_ceil(2);
+        let limits = server::ServerLimits { connections_max, connections_of_peer_max, ..Default::default() };
         Ok((address, tokio::spawn(server::run(listener, served, self.ending.clone(), limits))))
     }
 
@@ -707,12 +691,7 @@ fn say_starting(
     let failed = |source| StartError::Listen { variable: OPS_LISTEN_VARIABLE, address: settings.ops_listen, source };
     let shared = listener.as_fd().try_clone_to_owned().map_err(failed)?;
     let shared = TcpListener::from_std(shared.into()).map_err(failed)?;
-    let limits = middleware::RequestLimits {
-        most: STARTING_REQUESTS_MAX,
-        shedding: Shedding::none(),
-        is_current: Box::new(|| true),
-        lapsed: None,
-    };
+    let limits = middleware::RequestLimits { most: STARTING_REQUESTS_MAX, is_current: Box::new(|| true), lapsed: None };
     let router = health::starting().layer(Middleware::new(limits, settings.sandbox, measures.clone())?);
     let served = server::Served { router, middleware: None, backlog: Arc::default(), tls };
     let limits = server::ServerLimits { connections_max: STARTING_REQUESTS_MAX, ..server::ServerLimits::default() };

@@ -49,7 +49,6 @@ use crate::cut::{Cut, Position};
 use crate::directory::Directory;
 use crate::extents::{Extents, HOUSE};
 use crate::journal::{Admission, ClosedBy, Journal, Sender};
-use crate::load_shedding::LoadShedder;
 use crate::merged;
 use crate::metrics::Metrics;
 use crate::outbox::{Outbox, OutboxSignal};
@@ -240,7 +239,6 @@ pub struct Engine {
     journal_thread: Mutex<Option<thread::JoinHandle<()>>>,
     outbox_signal: Arc<OutboxSignal>,
     admission: Arc<Admission>,
-    load_shedder: LoadShedder,
     clock: Arc<Clock>,
     metrics: Arc<Metrics>,
     keyring: Arc<Keyring>,
@@ -344,26 +342,21 @@ impl Engine {
 }
 
 impl Engine {
-    /// Takes a permit for a caller's command and all that it causes; an error when the journal is
-    /// full.
+    /// Takes a permit for a command and all that it causes, out of turn: for operators, who are few,
+    /// and are needed most when there is much to do. An error when the journal is full.
     pub fn permit(&self, bytes: usize) -> Result<Arc<Permit>, Unavailable> {
         self.look_before_writing();
         self.admission.try_take(Sender::Door, bytes).ok_or_else(|| self.refusal())
     }
 
-    /// Whether one more command from outside is let in; see [`crate::load_shedding`]. `group` names
-    /// its merchant.
-    pub fn admits(&self, group: impl FnOnce() -> Option<GroupNumber>) -> bool {
-        let admits = self.load_shedder.admits(group);
-        if !admits {
-            self.metrics.shed.inc();
-        }
-        admits
-    }
-
-    /// True while as many commands are under way as the engine bears, so that some are refused.
-    pub fn is_full(&self) -> bool {
-        self.load_shedder.is_full()
+    /// Waits for the turn of a merchant's command, and takes a permit for it; an error when the wait
+    /// is longer than [`AdmissionLimits::wait_max`].
+    pub async fn permit_in_turn(&self, group: Option<GroupNumber>, bytes: usize) -> Result<Arc<Permit>, Unavailable> {
+        self.look_before_writing();
+        let begun = Instant::now();
+        let permit = self.admission.take_in_turn(group, bytes).await;
+        self.metrics.turn_seconds.observe(begun.elapsed().as_secs_f64());
+        permit.ok_or_else(|| self.refusal())
     }
 
     /// Takes a permit for a read, since a read may book what is due.
@@ -415,12 +408,11 @@ impl Engine {
     ) -> Result<Outcome, Unavailable> {
         let (sender, outcome) = oneshot::channel();
         let begun = Instant::now();
-        let under_way = self.load_shedder.enter(ledger.group());
+        let turn = envelope.permit.begin_turn();
         directory.send(ledger, Message::Command(envelope, sender));
         let outcome = outcome.await.map_err(|_| Unavailable::OutcomeUnknown);
         let waited = begun.elapsed();
-        self.load_shedder.note(waited, self.metrics.commit_median.get());
-        drop(under_way);
+        drop(turn);
         self.metrics.gate_seconds.observe(waited.as_secs_f64());
         outcome
     }
@@ -432,7 +424,6 @@ impl Engine {
         look: impl FnOnce(&MerchantState, Timestamp) -> T + Send + 'static,
     ) -> Result<T, Unavailable> {
         let permit = self.read_permit()?;
-        let _under_way = self.load_shedder.enter(Some(group));
         read(&self.serving_shard(group)?.merchants, LedgerId::Merchant(group), look, permit).await
     }
 
@@ -443,7 +434,6 @@ impl Engine {
         look: impl FnOnce(&RecipientState, Timestamp) -> T + Send + 'static,
     ) -> Result<T, Unavailable> {
         let permit = self.read_permit()?;
-        let _under_way = self.load_shedder.enter(recipient.group());
         read(&self.serving_shard_of(recipient)?.recipients, recipient, look, permit).await
     }
 
@@ -579,6 +569,7 @@ impl Engine {
     pub fn metrics(&self) -> &Metrics {
         let (door, inside) = (self.admission.free(Sender::Door), self.admission.free(Sender::Inside));
         self.metrics.set_permits_free(door, inside);
+        self.metrics.turns_waiting.set(self.admission.waiting());
         self.metrics.published.set(i64::try_from(self.records_published()).unwrap_or(i64::MAX));
         self.metrics.set_derived_failures(self.monitor().derived_failures());
         &self.metrics

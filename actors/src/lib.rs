@@ -73,7 +73,5 @@ mod balance_files;
 mod clock;
 mod directory;
 mod dues;
-mod lag;
-mod load_shedding;
 pub mod merged;
 mod metrics;

@@ -9,7 +9,6 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use crate::load_shedding::RunningMedian;
 use crate::store::Block;
 
 /// The engine's metrics, and the registry that the door adds its own to.
@@ -20,8 +19,10 @@ pub struct Metrics {
     block_bytes: Histogram,
     commit_seconds: Histogram,
     wake_seconds: Histogram,
-    /// How long a block takes to become durable, as the median of late.
-    pub(crate) commit_median: RunningMedian,
+    /// How long callers waited for the turn of a command, seconds.
+    pub turn_seconds: Histogram,
+    /// Commands of callers that wait for their turn.
+    pub turns_waiting: Gauge,
     /// How long a command took from being sent to its durable reply, seconds.
     pub gate_seconds: Histogram,
     actors_awake: Family<[(&'static str, &'static str); 1], Gauge>,
@@ -30,7 +31,7 @@ pub struct Metrics {
     pub publish_seconds: Histogram,
     /// How long a delivery waited in its actor's mailbox, seconds.
     pub delivery_seconds: Histogram,
-    /// Commands that the door refused because the journal was full.
+    /// Commands that were refused because their turn did not come in time.
     pub shed: Counter,
     /// Bytes that are free where the store writes.
     pub storage_free_bytes: Gauge,
@@ -58,7 +59,8 @@ impl Default for Metrics {
             block_bytes: histogram(256.0, 2.0, 14),
             commit_seconds: histogram(0.000_05, 2.0, 16),
             wake_seconds: histogram(0.000_05, 2.0, 16),
-            commit_median: RunningMedian::default(),
+            turn_seconds: histogram(0.000_05, 2.0, 16),
+            turns_waiting: Gauge::default(),
             gate_seconds: histogram(0.000_05, 2.0, 16),
             actors_awake: Family::default(),
             permits_free: Family::default(),
@@ -91,6 +93,8 @@ impl Metrics {
             "Time from sending a command to its durable reply",
             self.gate_seconds.clone(),
         );
+        registry.register("turn_wait_seconds", "Time that callers waited for their turn", self.turn_seconds.clone());
+        registry.register("turns_waiting", "Commands that wait for their turn", self.turns_waiting.clone());
         registry.register("permits_free", "Commands that could still be sent, by who sends", self.permits_free.clone());
         registry.register("read_model_lag_seconds", "Time to publish a durable block", self.publish_seconds.clone());
         registry.register("delivery_lag_seconds", "Time of a delivery in a mailbox", self.delivery_seconds.clone());
@@ -119,7 +123,6 @@ impl Metrics {
     /// Blocks were made durable together.
     pub(crate) fn committed(&self, took: Duration) {
         self.commit_seconds.observe(took.as_secs_f64());
-        self.commit_median.note(took);
     }
 
     /// A block became durable.

@@ -201,7 +201,7 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
     responses((status = 200, body = DisabledPlan)))]
 pub async fn disable(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId) -> Result<Response, Problem> {
     let id = ObjectId::parse(&id).ok_or_else(|| Problem::new(Code::NotFound))?;
-    let permit = app.engine.permit(0)?;
+    let permit = app.engine.permit_in_turn(Some(caller.group), 0).await?;
     let context = caller.context(Arc::clone(&permit));
     decided(app.engine.command(caller.group, MerchantCommand::DisablePlan { id }, context).await?)?;
     Ok(naming(permit.requested_record(), ok(DisabledPlan { id: id.uuid().to_string(), enabled: false })))

@@ -195,7 +195,8 @@ pub async fn change(
         let (ledger, row) = find_own(&app, caller, &id)?;
         let erased = || Problem::new(Code::StateConflict).detail("The recipient's personal data was erased.");
         let standing = row.profiles.current().ok_or_else(erased)?;
-        let permit = app.engine.permit(body.len() + standing.bytes.len())?;
+        let bytes = body.len() + standing.bytes.len();
+        let permit = app.engine.permit_in_turn(Some(caller.group), bytes).await?;
         let profile = app.engine.keyring().open_value::<RecipientProfile>(row.sealed_for(), standing);
         let profile = profile.ok_or_else(erased)?;
         // What is due is booked first; the change itself moves no money.

@@ -1,11 +1,7 @@
 //! Text of an API key: how it is made, and what it names.
 
-use actors::engine::Engine;
-use axum::http::HeaderMap;
-use ledger::id::{GroupNumber, ObjectId};
+use ledger::id::ObjectId;
 use sha2::{Digest, Sha256};
-
-use crate::http::credential::api_key;
 
 /// An API key: `test_` or `live_`, the key's id, then its secret, all hexadecimal. The id finds the
 /// key; the digest of the whole text, compared in constant time, proves it.
@@ -32,11 +28,4 @@ impl ApiKeyText {
     pub fn prefix(sandbox: bool) -> &'static str {
         if sandbox { "test_" } else { "live_" }
     }
-}
-
-/// The merchant whose API key the headers seem to have. It is not checked: enough to tell one
-/// caller from another under load.
-pub fn supposed_group(engine: &Engine, sandbox: bool, headers: &HeaderMap) -> Option<GroupNumber> {
-    let id = ApiKeyText::id(sandbox, api_key(headers).ok()?)?;
-    Some(engine.ids().group(id))
 }

@@ -42,7 +42,7 @@ pub struct OverTls;
 pub struct Served {
     /// The routes.
     pub router: Router,
-    /// Middleware with load shedding; without it no request is refused.
+    /// Middleware that refuses before the routes do; without it no request is refused.
     pub middleware: Option<Middleware>,
     /// Unwritten bytes; listeners may share it.
     pub backlog: Arc<Backlog>,
@@ -61,6 +61,8 @@ impl From<Router> for Served {
 pub struct ServerLimits {
     /// Connections that may be open at a time.
     pub connections_max: usize,
+    /// The same of one address.
+    pub connections_of_peer_max: usize,
     /// How long a connection may take to send the head of a request, its idle time before included.
     pub head_arrival_max: Duration,
     /// How many bytes hyper gathers of a head that is not whole, and of answers to be written; at
@@ -74,6 +76,7 @@ impl Default for ServerLimits {
     fn default() -> Self {
         ServerLimits {
             connections_max: 4_096,
+            connections_of_peer_max: 2_048,
             head_arrival_max: Duration::from_secs(10),
             head_bytes_max: 64 * 1024,
             drain_max: Duration::from_secs(20),

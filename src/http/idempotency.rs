@@ -169,7 +169,9 @@ impl SentKey {
         body: &[u8],
         secret: Option<&RawValue>,
     ) -> Result<Key<'a>, Problem> {
-        let Some(key) = &self.first else { return Ok(Key { engine, idempotency: None, body_bytes: body.len() }) };
+        let Some(key) = &self.first else {
+            return Ok(Key { engine, idempotency: None, body_bytes: body.len(), scope });
+        };
         let fits =
             (1..=KEY_LEN_MAX).contains(&key.len()) && key.as_bytes().iter().all(|byte| (b' '..=b'~').contains(byte));
         if !fits || self.has_more {
@@ -186,7 +188,7 @@ impl SentKey {
             key: digest_of(engine, &account, &route, key.as_bytes()),
             body: engine.keyring().fingerprint("idempotency-body", &[before, after]),
         };
-        Ok(Key { engine, idempotency: Some(idempotency), body_bytes: body.len() })
+        Ok(Key { engine, idempotency: Some(idempotency), body_bytes: body.len(), scope })
     }
 
     /// Digests of the key of a request that opens an account; see [`opening_key`].
@@ -227,6 +229,7 @@ pub struct Key<'a> {
     engine: &'a Engine,
     idempotency: Option<Idempotency>,
     body_bytes: usize,
+    scope: KeyScope,
 }
 
 /// A permit, and the key to hand on with the command.
@@ -311,7 +314,7 @@ impl Key<'_> {
                 }
                 LookedUp::Fresh(key) => key,
             };
-            let permit = self.engine.permit(self.body_bytes)?;
+            let permit = self.permit().await?;
             let admitted = Admitted { key, permit: Arc::clone(&permit) };
             if let Some(outcome) = execute(seen, admitted).await? {
                 return Ok(Keyed::Executed(outcome, permit.requested_record()));
@@ -330,6 +333,14 @@ impl Key<'_> {
         let Some(idempotency) = self.idempotency else { return Ok(ok(execute()?)) };
         let execute = || serde_json::to_value(execute()?).map_err(failed);
         answers.once(idempotency, self.engine.now(), execute)?.answer(|answer| Ok(ok(answer)))
+    }
+
+    /// A permit for the command: in turn, or at once for an operator.
+    async fn permit(&self) -> Result<Arc<Permit>, Problem> {
+        Ok(match self.scope {
+            KeyScope::Merchant(group) => self.engine.permit_in_turn(Some(group), self.body_bytes).await,
+            KeyScope::Operators => self.engine.permit(self.body_bytes),
+        }?)
     }
 
     /// Looks the key up in the published journal.

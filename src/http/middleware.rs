@@ -1,4 +1,4 @@
-//! Middleware of every route: request id, load shedding, panics, problem bodies, common headers.
+//! Middleware of every route: request id, panics, problem bodies, common headers.
 //!
 //! It gives each request an id, refuses it at once when too many are under way, catches a panic of
 //! its handler, writes the body of a [`Problem`], and adds the common headers. It never cancels a
@@ -17,14 +17,14 @@ use axum::Router;
 use axum::body::Body;
 use axum::extract::MatchedPath;
 use axum::http::header::{CONTENT_LENGTH, HOST};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, Version};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
 use axum::response::{IntoResponse, Response};
 use tokio::runtime::Handle;
 use tokio::sync::{Notify, Semaphore};
 use tower::{Layer, Service};
 
 use super::measures::Measures;
-use super::problem::{Code, FieldError, MEDIA_TYPE, Problem};
+use super::problem::{Code, FieldError, Problem};
 use super::trace::{RequestContext, TRACERESPONSE, TraceContext};
 
 /// The version of the interface that every response names.
@@ -46,15 +46,12 @@ struct Shared {
     in_flight: Arc<Semaphore>,
     ids: RequestIds,
     measures: Measures,
-    early: EarlyAnswer,
 }
 
 /// How many requests may be under way.
 pub struct RequestLimits {
     /// At any time.
     pub most: usize,
-    /// At times of overload.
-    pub shedding: Shedding,
     /// Whether this process may answer: no other one can have taken its store.
     pub is_current: Box<dyn Fn() -> bool + Send + Sync>,
     /// Told again and again while it is not: requests under way then get an answer. None where it
@@ -66,21 +63,6 @@ pub struct RequestLimits {
 /// what is in it.
 const OF_THE_PROCESS: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
-/// Load shedding: which requests are let in while there are too many.
-pub struct Shedding {
-    /// True while so many are under way that some are refused.
-    pub is_full: Box<dyn Fn() -> bool + Send + Sync>,
-    /// Whether a request with these headers is let in now.
-    pub admits: Box<dyn Fn(&HeaderMap) -> bool + Send + Sync>,
-}
-
-impl Shedding {
-    /// Lets every request in.
-    pub fn none() -> Self {
-        Self { is_full: Box::new(|| false), admits: Box::new(|_| true) }
-    }
-}
-
 impl Middleware {
     /// Middleware with a limit of requests under way; it says in headers whether this is the
     /// sandbox.
@@ -89,28 +71,7 @@ impl Middleware {
     pub fn new(limits: RequestLimits, sandbox: bool, measures: Measures) -> Result<Self, getrandom::Error> {
         let ids = RequestIds { origin: getrandom::u64()?, next: AtomicU64::new(0) };
         let in_flight = Arc::new(Semaphore::new(limits.most));
-        let early = EarlyAnswer::new(sandbox);
-        Ok(Middleware(Arc::new(Shared { sandbox, limits, in_flight, ids, measures, early })))
-    }
-
-    /// True while some requests are refused, and the log does not show each.
-    pub(super) fn is_refusing(&self) -> bool {
-        (self.0.limits.shedding.is_full)() && !tracing::enabled!(tracing::Level::DEBUG)
-    }
-
-    /// The whole answer to a request that is not let in, as bytes of HTTP/1.1, for a request that
-    /// names neither an id nor a trace. None where the request is let in, or is refused for another
-    /// reason.
-    pub(super) fn refusal(&self, method: &Method, path: &str, headers: impl FnOnce() -> HeaderMap) -> Option<Vec<u8>> {
-        let began = Instant::now();
-        let Shared { limits, ids, measures, early, .. } = &*self.0;
-        if !self.0.may_answer(path) || (limits.shedding.admits)(&headers()) {
-            return None;
-        }
-        let id = ids.made(ids.next.fetch_add(1, Ordering::Relaxed));
-        let answer = early.to(path, &id);
-        measures.answered(None, method, StatusCode::SERVICE_UNAVAILABLE, began.elapsed());
-        Some(answer)
+        Ok(Middleware(Arc::new(Shared { sandbox, limits, in_flight, ids, measures })))
     }
 
     /// The answer to a request that is not let in: it is made before the request is routed, or its
@@ -122,8 +83,7 @@ impl Middleware {
             Ok(()) if !self.0.may_answer(request.uri().path()) => {
                 Problem::new(Code::StoreUnavailable).retry_after(RETRY_AFTER_SECONDS)
             }
-            Ok(()) if (self.0.limits.shedding.admits)(request.headers()) => return None,
-            Ok(()) => Problem::new(Code::Overloaded).retry_after(RETRY_AFTER_SECONDS),
+            Ok(()) => return None,
         };
         let seen = Seen::by(request, self.0.ids.of(request.headers()));
         Some(self.0.told(seen, problem.into_response()))
@@ -135,48 +95,6 @@ impl Middleware {
             .fallback(|| async { Problem::new(Code::NotFound) })
             .method_not_allowed_fallback(|| async { Problem::new(Code::MethodNotAllowed) })
             .layer(self)
-    }
-}
-
-/// The answer to a request that is shed, written beforehand but for its path and id.
-struct EarlyAnswer {
-    head: String,
-    /// Parts of the body: before the path, between path and id, after the id.
-    body: [String; 3],
-}
-
-impl EarlyAnswer {
-    fn new(sandbox: bool) -> Self {
-        let (path, id) = ("{path}", "{id}");
-        let problem = Problem::new(Code::Overloaded).retry_after(RETRY_AFTER_SECONDS);
-        let body = String::from_utf8(problem.render(path, id)).expect("JSON is UTF-8");
-        let (before, rest) = body.split_once(path).expect("a problem names its path");
-        let (between, after) = rest.split_once(id).expect("a problem names its request");
-        let sandbox = if sandbox { "x-sandbox: true\r\n" } else { "" };
-        let head = format!(
-            "HTTP/1.1 503 Service Unavailable\r\ncontent-type: {MEDIA_TYPE}\r\n\
-             retry-after: {RETRY_AFTER_SECONDS}\r\napi-version: {API_VERSION}\r\n{sandbox}"
-        );
-        Self { head, body: [before, between, after].map(str::to_owned) }
-    }
-
-    fn to(&self, path: &str, id: &HeaderValue) -> Vec<u8> {
-        let path = path.split_once('?').map_or(path, |(path, _)| path).as_bytes();
-        let [before, between, after] = &self.body;
-        let body_len = before.len() + path.len() + between.len() + id.len() + after.len();
-        let length = format!("\r\ncontent-length: {body_len}\r\n\r\n");
-        let parts = [
-            self.head.as_bytes(),
-            b"x-request-id: ",
-            id.as_bytes(),
-            length.as_bytes(),
-            before.as_bytes(),
-            path,
-            between.as_bytes(),
-            id.as_bytes(),
-            after.as_bytes(),
-        ];
-        parts.concat()
     }
 }
 
@@ -346,7 +264,7 @@ fn names_one_host(version: Version, headers: &HeaderMap) -> Result<(), Problem> 
 }
 
 /// True for a character that the name of a host may have.
-pub(super) fn is_in_host(byte: &u8) -> bool {
+fn is_in_host(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:[]%".contains(byte)
 }
 
@@ -441,7 +359,7 @@ mod tests {
     }
 
     fn limits(most: usize) -> RequestLimits {
-        RequestLimits { most, shedding: Shedding::none(), is_current: Box::new(|| true), lapsed: None }
+        RequestLimits { most, is_current: Box::new(|| true), lapsed: None }
     }
 
     fn router(in_flight_max: usize, sandbox: bool) -> Router {
@@ -619,26 +537,24 @@ mod tests {
 
     #[tokio::test]
     async fn who_is_not_let_in_is_told_before_anything_is_looked_at() {
-        let admits = |headers: &HeaderMap| !headers.contains_key("x-late");
-        let middleware = Middleware::new(
-            RequestLimits { shedding: Shedding { admits: Box::new(admits), ..Shedding::none() }, ..limits(8) },
-            true,
-            Measures::default(),
-        )
-        .unwrap();
-        let asked = |name: &str| {
+        let current = Arc::new(std::sync::atomic::AtomicBool::new(true));
+        let seen = Arc::clone(&current);
+        let is_current = Box::new(move || seen.load(Ordering::Acquire));
+        let middleware = Middleware::new(RequestLimits { is_current, ..limits(8) }, true, Measures::default()).unwrap();
+        let asked = || {
             let request = Request::builder().uri("/nowhere?a=b").header("host", "a").header("x-request-id", "r-1");
-            middleware.turned_away(&request.header(name, "x").body(()).unwrap())
+            middleware.turned_away(&request.body(()).unwrap())
         };
-        assert!(asked("x-early").is_none());
-        let refused = asked("x-late").unwrap();
+        assert!(asked().is_none());
+        current.store(false, Ordering::Release);
+        let refused = asked().unwrap();
         assert_eq!(refused.status(), 503);
         let headers = ["retry-after", "x-request-id", "api-version", "x-sandbox", "content-type"];
         let expected = ["1", "r-1", "1", "true", "application/problem+json"];
         assert_eq!(headers.map(|name| refused.headers()[name].to_str().unwrap()), expected);
         let body = to_bytes(refused.into_body(), usize::MAX).await.unwrap();
         let body: serde_json::Value = serde_json::from_slice(&body).unwrap();
-        assert_eq!([&body["code"], &body["instance"]], ["overloaded", "/nowhere"]);
+        assert_eq!([&body["code"], &body["instance"]], ["store_unavailable", "/nowhere"]);
     }
 
     /// A process whose database another one may have taken refuses at the door, and holds back the

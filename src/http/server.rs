@@ -1,9 +1,9 @@
 //! HTTP server: accepts connections, serves HTTP/1.1 on them, with TLS or without, and ends them in
 //! good order.
 //!
-//! The head of a request must arrive within a time limit. The number of connections is bounded: a
-//! further one waits in the system's queue until another ends. A client that does not read is cut
-//! ([`super::outgoing`]). At shutdown no connection is accepted, idle connections are closed, and
+//! The head of a request must arrive within a time limit, the idle time before it included. The
+//! number of connections is bounded, in all and of one address ([`super::connections`]). A client
+//! that does not read is cut ([`super::outgoing`]). At shutdown no connection is accepted, idle connections are closed, and
 //! requests under way are answered as long as the drain lasts.
 //!
 //! The loop is written by hand because `axum::serve` has neither these limits nor a deadline for
@@ -17,7 +17,7 @@ use std::time::Duration;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::{Request, service::service_fn};
-use hyper_util::rt::TokioIo;
+use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::connection::{answer, asked, in_parts};
-use super::early_refusal::{EarlyRefusal, Turn};
+use super::connections::{Connections, Place};
 use super::outgoing::Outgoing;
 
 pub use super::connection::{OverTls, Peer, Served, ServerLimits};
@@ -45,25 +45,33 @@ pub async fn run(
     limits: ServerLimits,
 ) -> Drained {
     let served = served.into();
-    let mut connections = JoinSet::new();
+    let connections = Connections::new(&limits);
+    let mut serving = JoinSet::new();
     loop {
+        let has_room = connections.have_room();
         tokio::select! {
             biased;
             _ = asked(&mut shutdown) => break,
-            Some(_) = connections.join_next() => {}
-            accepted = listener.accept(), if connections.len() < limits.connections_max => match accepted {
+            Some(_) = serving.join_next() => {}
+            () = connections.one_is_idle(), if !has_room => {}
+            accepted = listener.accept(), if has_room => match accepted {
                 Ok((stream, address)) => {
                     let peer = Peer::from(address.ip());
-                    connections.spawn(connected(stream, peer, served.clone(), shutdown.clone(), limits));
+                    match connections.enter(peer) {
+                        Some(place) => {
+                            serving.spawn(connected(stream, peer, place, served.clone(), shutdown.clone(), limits));
+                        }
+                        None => tracing::debug!(address = %address.ip(), "an address has its share of connections"),
+                    }
                 }
                 Err(error) => recover(error).await,
             },
         }
     }
     drop(listener);
-    let ended = timeout(limits.drain_max, async { while connections.join_next().await.is_some() {} }).await;
-    let cut = if ended.is_ok() { 0 } else { connections.len() };
-    connections.shutdown().await;
+    let ended = timeout(limits.drain_max, async { while serving.join_next().await.is_some() {} }).await;
+    let cut = if ended.is_ok() { 0 } else { serving.len() };
+    serving.shutdown().await;
     Drained { cut }
 }
 
@@ -71,6 +79,7 @@ pub async fn run(
 async fn connected(
     stream: TcpStream,
     peer: Peer,
+    place: Place,
     served: Served,
     mut shutdown: watch::Receiver<bool>,
     limits: ServerLimits,
@@ -81,15 +90,16 @@ async fn connected(
     }
     let stream = Outgoing::new(stream, Arc::clone(&served.backlog));
     let Some(tls) = served.tls.clone() else {
-        return serve(stream, peer, served, shutdown, limits).await;
+        return serve(stream, peer, place, served, shutdown, limits).await;
     };
     let handshake = tokio::select! {
         biased;
         handshake = timeout(limits.head_arrival_max, tls.accept(stream)) => handshake,
         _ = asked(&mut shutdown) => return,
+        () = place.ends() => return,
     };
     match handshake {
-        Ok(Ok(stream)) => serve(stream, peer, served, shutdown, limits).await,
+        Ok(Ok(stream)) => serve(stream, peer, place, served, shutdown, limits).await,
         Ok(Err(error)) => tracing::debug!(%error, "a TLS handshake failed"),
         Err(_) => tracing::debug!("a TLS handshake took too long"),
     }
@@ -98,20 +108,21 @@ async fn connected(
 async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     peer: Peer,
+    place: Place,
     served: Served,
     mut shutdown: watch::Receiver<bool>,
     limits: ServerLimits,
 ) {
-    let turn = Arc::<Turn>::default();
-    let stream = EarlyRefusal::new(stream, served.middleware.clone(), Arc::clone(&turn), limits.head_arrival_max);
-    let service = service_fn(move |request: Request<Incoming>| {
-        let servers_turn = turn.begin();
+    let service = service_fn(|request: Request<Incoming>| {
+        let busy = place.begin();
         let (answering, backlog) = (answer(&served, peer, request), Arc::clone(&served.backlog));
-        async move { Ok::<_, Infallible>(in_parts(answering.await?, backlog).map(|parts| parts.guarded(servers_turn))) }
+        async move { Ok::<_, Infallible>(in_parts(answering.await?, backlog).map(|parts| parts.guarded(busy))) }
     });
     // The number of headers keeps hyper's own limit of 100, for which it needs no allocation.
     let mut connection = std::pin::pin!(
         http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.head_arrival_max)
             .max_buf_size(limits.head_bytes_max)
             // One copy of a small answer costs less than a second part of a write.
             .writev(false)
@@ -121,6 +132,14 @@ async fn serve(
         biased;
         served = connection.as_mut() => served,
         _ = asked(&mut shutdown) => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+        () = place.ends() => {
+            // A request may have arrived meanwhile: it is answered.
+            if !place.is_busy() {
+                return;
+            }
             connection.as_mut().graceful_shutdown();
             connection.await
         }
@@ -286,6 +305,39 @@ mod tests {
         read_until(&first, "slow").await;
         drop(first);
         read_until(&second, "fast").await;
+    }
+
+    #[tokio::test]
+    async fn idle_connections_of_one_caller_keep_nobody_out() {
+        let forever = Duration::from_secs(3_600);
+        let limits = ServerLimits { head_arrival_max: forever, ..ServerLimits::default() };
+        let started = serving(limits).await;
+        crate::descriptors::raise();
+        // Both ends are open in this process, and other tests have files too.
+        let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
+        let most = files.saturating_sub(limits.connections_of_peer_max as u64 + 2_000).min(20_000);
+        let busy = TcpStream::connect(started.address).await.unwrap();
+        request(&busy, "/slow").await;
+        started.entered.notified().await;
+        let mut idle = Vec::new();
+        for number in 0..most {
+            let stream = TcpStream::connect(started.address).await.unwrap();
+            if number % 3 == 0 {
+                send(&stream, "GET / HTTP/1.1\r\nhost:").await;
+            }
+            idle.push(stream);
+            if number % 1_000 == 999 {
+                let good = TcpStream::connect(started.address).await.unwrap();
+                request(&good, "/").await;
+                let answer = timeout(Duration::from_secs(60), read_until(&good, "fast")).await;
+                assert!(answer.is_ok(), "no answer beside {number} idle connections");
+            }
+        }
+        if most > limits.connections_of_peer_max as u64 {
+            assert!(is_closed(&idle[0]).await, "the one that idled longest ends");
+        }
+        started.release.notify_one();
+        read_until(&busy, "slow").await;
     }
 
     /// Clients that ask for something large and never read it.

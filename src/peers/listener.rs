@@ -31,7 +31,9 @@ pub struct Behind {
 /// How much the peers' listener takes on.
 pub fn limits(connections_max: usize) -> ServerLimits {
     // A process gives a connection up long before, so no request meets the end of one.
-    ServerLimits { connections_max, head_arrival_max: Duration::from_secs(60), ..ServerLimits::default() }
+    let connections_of_peer_max = connections_max;
+    let head_arrival_max = Duration::from_secs(60);
+    ServerLimits { connections_max, connections_of_peer_max, head_arrival_max, ..ServerLimits::default() }
 }
 
 /// Routes of the listener of the process with the name `process`: `own` for what only other

@@ -34,7 +34,7 @@ use crate::http::client::exchange;
 use crate::http::credential::OpenedBy;
 use crate::http::language::Language;
 use crate::http::measures::Measures;
-use crate::http::middleware::{Middleware, RequestLimits, Shedding};
+use crate::http::middleware::{Middleware, RequestLimits};
 use crate::http::openapi::Listener;
 use crate::http::problem::Problem;
 use crate::http::server::{self, OverTls, Peer, Served};
@@ -215,7 +215,7 @@ struct Node {
 }
 
 fn middleware() -> Middleware {
-    let limits = RequestLimits { most: 64, shedding: Shedding::none(), is_current: Box::new(|| true), lapsed: None };
+    let limits = RequestLimits { most: 64, is_current: Box::new(|| true), lapsed: None };
     Middleware::new(limits, true, Measures::default()).unwrap()
 }
 

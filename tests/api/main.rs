@@ -40,6 +40,7 @@ mod monitoring;
 mod objects;
 mod openapi;
 mod operations;
+mod overload;
 mod partitions;
 mod past;
 mod pix;

@@ -5,7 +5,6 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use std::time::Duration;
 
 use actors::cut::{Cut, Position};
 use actors::rails::{PayoutRail, PixRail, Rails};
@@ -214,15 +213,7 @@ impl World {
             map.append(HeaderName::try_from(*name).unwrap(), HeaderValue::try_from(*value).unwrap());
         }
         let request = self.client.request(method.clone(), format!("http://{address}{path}")).headers(map).body(body);
-        let mut answer = Answer::of(request.try_clone().expect("a body of bytes").send().await.unwrap()).await;
-        // A server on a busy machine refuses some of many requests at once: nothing was done.
-        for _ in 0..SHED_TRIES {
-            if !answer.is_shed() {
-                break;
-            }
-            tokio::time::sleep(Duration::from_millis(100)).await;
-            answer = Answer::of(request.try_clone().expect("a body of bytes").send().await.unwrap()).await;
-        }
+        let answer = Answer::of(request.send().await.unwrap()).await;
         self.description.check(method.as_str(), path, &answer);
         answer
     }
@@ -547,20 +538,12 @@ impl Merchant<'_> {
     }
 }
 
-/// How often a request is sent again that was refused because of the load.
-const SHED_TRIES: u32 = 50;
-
 impl Answer {
     async fn of(response: reqwest::Response) -> Self {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let text = response.text().await.unwrap();
         let body = serde_json::from_str(&text).unwrap_or_default();
         Self { status, headers, text, body }
-    }
-
-    /// Whether the request was refused because of the load, and not for a limit that it reached.
-    fn is_shed(&self) -> bool {
-        self.status == 503 && self.body["code"] == "overloaded" && self.body["detail"] == "Overloaded"
     }
 
     /// The body, of an answer that must have this status.
@@ -674,6 +657,8 @@ fn settings_in(folder: &Path, data: &Path, sandbox: bool) -> Settings {
         rate_limit: Some(false),
         webhook_allow: Some("127.0.0.0/8".to_owned()),
         partitions: partitions(),
+        // On a busy machine no command is refused for the load.
+        turn_wait_ms: Some(60_000),
         ..ServeArgs::default()
     };
     on_database(args, folder).settings().unwrap()

@@ -1,7 +1,6 @@
 //! Opening and stopping of the engine: from a store to actors that answer, and back to a store that
 //! holds everything.
 
-use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
@@ -24,7 +23,6 @@ use super::{Engine, EngineOptions, INSIDE_BYTES, read};
 use crate::clock::{Clock, LiveStart};
 use crate::extents::{ExtentError, Extents};
 use crate::journal::{Admission, Journal, JournalParts};
-use crate::load_shedding::LoadShedder;
 use crate::metrics::Metrics;
 use crate::records::LoadError;
 use crate::seal::{Keyring, SealError};
@@ -44,9 +42,6 @@ pub enum OpenError {
     /// A Record cannot be read.
     #[error(transparent)]
     Load(#[from] LoadError),
-    /// No socket can be opened that shows how long requests wait.
-    #[error("no socket could be opened: {0}")]
-    Lag(io::Error),
     /// The store was made for the other mode.
     #[error("this data was made in {made} mode and does not open in {asked} mode")]
     WrongMode {
@@ -173,7 +168,6 @@ impl Engine {
             journal_thread: Mutex::new(Some(journal_thread)),
             outbox_signal: Arc::default(),
             admission: Admission::new(options.admission),
-            load_shedder: LoadShedder::watching_the_runtime().map_err(OpenError::Lag)?,
             clock,
             metrics,
             keyring,

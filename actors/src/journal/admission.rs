@@ -1,16 +1,21 @@
 //! Admission control of the journal. A sender takes a permit before it sends a command, and the
 //! permit travels with the command. So handing a Record to the journal cannot fail after state has
-//! changed. Callers from outside are refused at once when there is no permit; the engine's own
-//! senders wait.
+//! changed. Callers from outside wait for their permit up to a deadline; the engine's own senders
+//! wait as long as it takes.
 //!
 //! While the disk is short of space, or the wall clock is in doubt, admission is closed: nothing is
 //! written, and reads show what has been booked so far.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
+use std::time::Duration;
 
+use ledger::id::GroupNumber;
+use parking_lot::Mutex;
 use tokio::sync::Notify;
+use tokio::time::timeout;
 
+use super::turns::{Turn, Turns};
 use crate::cut::Position;
 use crate::store::{Partition, Sequence};
 
@@ -42,11 +47,21 @@ pub struct AdmissionLimits {
     pub bytes_max: i64,
     /// The part of each that only inside senders may use, percent.
     pub reserved_percent: i64,
+    /// Commands of callers that have their turn at once.
+    pub turns_max: usize,
+    /// How long a caller waits for a turn and a permit.
+    pub wait_max: Duration,
 }
 
 impl Default for AdmissionLimits {
     fn default() -> Self {
-        Self { commands_max: 16_384, bytes_max: 256 * 1024 * 1024, reserved_percent: 10 }
+        Self {
+            commands_max: 16_384,
+            bytes_max: 256 * 1024 * 1024,
+            reserved_percent: 10,
+            turns_max: 512,
+            wait_max: Duration::from_secs(1),
+        }
     }
 }
 
@@ -59,6 +74,7 @@ pub struct Admission {
     /// A bit for each reason for which it is closed.
     closed: AtomicU8,
     freed: Notify,
+    turns: Arc<Turns>,
 }
 
 /// Permission to send one command. It is given back when the last clone of its `Arc` is dropped.
@@ -70,6 +86,8 @@ pub struct Permit {
     /// The requester's first Record under it: its partition in the upper 16 bits, its sequence in
     /// the lower 48; 0 while there is none.
     requested: AtomicU64,
+    /// Until the command has been sent.
+    turn: Mutex<Option<Turn>>,
 }
 
 /// The largest sequence beside which a permit has room for the partition.
@@ -92,6 +110,12 @@ impl Permit {
         let _first_stays = self.requested.compare_exchange(0, requested, Ordering::AcqRel, Ordering::Acquire);
     }
 
+    /// The turn of the command, for the time until its outcome is durable; none after the first
+    /// time, and for a sender without a turn.
+    pub(crate) fn begin_turn(&self) -> Option<impl Sized + use<>> {
+        self.turn.lock().take()
+    }
+
     /// True when Records may be written under it.
     pub fn may_write(&self) -> bool {
         self.may_write
@@ -102,7 +126,8 @@ impl Admission {
     /// Admission with all room free.
     pub fn new(limits: AdmissionLimits) -> Arc<Self> {
         let (commands, bytes) = (AtomicI64::new(0), AtomicI64::new(0));
-        Arc::new(Self { limits, commands, bytes, closed: AtomicU8::new(0), freed: Notify::new() })
+        let (freed, turns) = (Notify::new(), Turns::new(limits.turns_max));
+        Arc::new(Self { limits, commands, bytes, closed: AtomicU8::new(0), freed, turns })
     }
 
     /// Takes a permit for one command whose Records are about `bytes` long; none when the limits
@@ -112,6 +137,30 @@ impl Admission {
             return None;
         }
         self.try_enter(sender, bytes, true)
+    }
+
+    /// Waits for the turn of a command of a merchant, and takes a permit for it; none when the wait
+    /// was too long, or admission is closed.
+    pub async fn take_in_turn(self: &Arc<Self>, group: Option<GroupNumber>, bytes: usize) -> Option<Arc<Permit>> {
+        let taking = async {
+            let turn = self.turns.take(group).await;
+            let mut freed = std::pin::pin!(self.freed.notified());
+            while !self.is_closed() {
+                if let Some(permit) = self.try_take(Sender::Door, bytes) {
+                    *permit.turn.lock() = Some(turn);
+                    return Some(permit);
+                }
+                freed.as_mut().await;
+                freed.set(self.freed.notified());
+            }
+            None
+        };
+        timeout(self.limits.wait_max, taking).await.ok().flatten()
+    }
+
+    /// Commands of callers that wait for their turn.
+    pub fn waiting(&self) -> i64 {
+        self.turns.waiting()
     }
 
     /// Takes a permit for a read. It may book what is due, unless admission is closed.
@@ -132,7 +181,8 @@ impl Admission {
             self.commands.fetch_sub(1, Ordering::AcqRel);
             return None;
         }
-        Some(Arc::new(Permit { admission: Arc::clone(self), bytes, may_write, requested: AtomicU64::new(0) }))
+        let (requested, turn) = Default::default();
+        Some(Arc::new(Permit { admission: Arc::clone(self), bytes, may_write, requested, turn }))
     }
 
     /// Takes a permit for an inside sender; waits until there is one.
@@ -207,9 +257,47 @@ impl Drop for Permit {
 mod tests {
     use super::*;
 
+    fn small() -> AdmissionLimits {
+        AdmissionLimits { commands_max: 10, bytes_max: 1_000, reserved_percent: 20, ..AdmissionLimits::default() }
+    }
+
+    #[tokio::test]
+    async fn a_caller_waits_for_its_turn_up_to_a_deadline() {
+        let hasty = Admission::new(AdmissionLimits { turns_max: 1, wait_max: Duration::ZERO, ..small() });
+        let _first = hasty.take_in_turn(None, 10).await.unwrap();
+        assert!(hasty.take_in_turn(None, 10).await.is_none());
+
+        let room = Admission::new(AdmissionLimits { turns_max: 1, wait_max: Duration::from_secs(60), ..small() });
+        let first = room.take_in_turn(None, 10).await.unwrap();
+        let second = tokio::spawn({
+            let room = Arc::clone(&room);
+            async move { room.take_in_turn(None, 10).await.map(drop) }
+        });
+        tokio::task::yield_now().await;
+        // Its outcome is durable; the permit has still to serve what follows from it.
+        drop(first.begin_turn());
+        assert!(second.await.unwrap().is_some());
+        assert!(first.begin_turn().is_none());
+        room.set_closed(ClosedBy::Space, true);
+        assert!(room.take_in_turn(None, 10).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn a_caller_waits_for_room_in_the_journal_as_well() {
+        let room = Admission::new(AdmissionLimits { wait_max: Duration::from_secs(60), ..small() });
+        let taken: Vec<_> = std::iter::from_fn(|| room.try_take(Sender::Door, 10)).collect();
+        let waiting = tokio::spawn({
+            let room = Arc::clone(&room);
+            async move { room.take_in_turn(None, 10).await.is_some() }
+        });
+        tokio::task::yield_now().await;
+        drop(taken);
+        assert!(waiting.await.unwrap());
+    }
+
     #[test]
     fn the_door_is_refused_before_the_inside_is() {
-        let room = Admission::new(AdmissionLimits { commands_max: 10, bytes_max: 1_000, reserved_percent: 20 });
+        let room = Admission::new(small());
         let door: Vec<_> = std::iter::from_fn(|| room.try_take(Sender::Door, 10)).collect();
         assert_eq!(door.len(), 8);
         let inside: Vec<_> = std::iter::from_fn(|| room.try_take(Sender::Inside, 10)).collect();

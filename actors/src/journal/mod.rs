@@ -10,6 +10,7 @@
 mod admission;
 mod machine;
 mod machines;
+mod turns;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};

@@ -121,7 +121,7 @@ impl World {
     fn new(seed: u64, defect: Option<Defect>) -> Result<Self, String> {
         let mut chance = Chance::new(seed);
         let (store, count) = (MemoryStore::new(), chance.between(2, 5) as u16);
-        let limits = AdmissionLimits { commands_max: 1 << 20, bytes_max: 1 << 40, reserved_percent: 10 };
+        let limits = AdmissionLimits { commands_max: 1 << 20, bytes_max: 1 << 40, ..AdmissionLimits::default() };
         let books = (0..count).map(|number| Books::taken(&store, Partition(number)));
         let mut world = Self {
             chance,

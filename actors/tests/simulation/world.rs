@@ -244,8 +244,12 @@ impl World {
             weights[Step::Execute as usize] /= 4;
             weights[Step::Call as usize] *= 4;
         }
-        let limits =
-            AdmissionLimits { commands_max: chance.between(8, 120), bytes_max: 64 * 1024, reserved_percent: 25 };
+        let limits = AdmissionLimits {
+            commands_max: chance.between(8, 120),
+            bytes_max: 64 * 1024,
+            reserved_percent: 25,
+            ..AdmissionLimits::default()
+        };
         let store = MemoryStore::with_segments_of(chance.between(1, 6) as usize);
         Self {
             now: Timestamp(1_700_000_000_000),
