@@ -2,7 +2,7 @@
 //! idle actors to sleep, and notices the end of each. Messages for an actor that is going to sleep
 //! wait until it has ended: the open of its successor must pass the journal behind its last Record.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -150,6 +150,9 @@ impl<B: Books> Slots<B> {
 }
 
 /// The supervisor of all actors, which reports every one that has opened or ended.
+///
+/// A supervisor of ractor that is stopped or drained kills the actors below it in the middle of
+/// what they do. So this one takes [`EndWhenAlone`], and ends after the last of them has.
 pub(crate) struct Supervisor;
 
 /// An event in an actor's life.
@@ -164,30 +167,56 @@ pub(crate) enum Life {
 /// Callback of the supervisor, for every event of an actor's life.
 pub(crate) type OnLife = Box<dyn Fn(ActorId, Life) + Send + Sync>;
 
-/// The supervisor's message type: it takes none.
-pub(crate) enum Silence {}
+/// Message to a supervisor: no more actors come.
+pub(crate) struct EndWhenAlone;
+
+/// State of a supervisor.
+pub(crate) struct Supervision {
+    on_life: OnLife,
+    /// Actors that have opened and not ended.
+    open: HashSet<ActorId>,
+    is_ending: bool,
+}
 
 impl Actor for Supervisor {
-    type Msg = Silence;
-    type State = OnLife;
+    type Msg = EndWhenAlone;
+    type State = Supervision;
     type Arguments = OnLife;
 
-    async fn pre_start(&self, _myself: ActorRef<Silence>, on_life: OnLife) -> Result<OnLife, ActorProcessingErr> {
-        Ok(on_life)
+    async fn pre_start(
+        &self,
+        _myself: ActorRef<EndWhenAlone>,
+        on_life: OnLife,
+    ) -> Result<Supervision, ActorProcessingErr> {
+        Ok(Supervision { on_life, open: HashSet::new(), is_ending: false })
+    }
+
+    async fn handle(
+        &self,
+        myself: ActorRef<EndWhenAlone>,
+        EndWhenAlone: EndWhenAlone,
+        state: &mut Supervision,
+    ) -> Result<(), ActorProcessingErr> {
+        state.is_ending = true;
+        state.end_if_alone(&myself);
+        Ok(())
     }
 
     async fn handle_supervisor_evt(
         &self,
-        _myself: ActorRef<Silence>,
+        myself: ActorRef<EndWhenAlone>,
         event: SupervisionEvent,
-        on_life: &mut OnLife,
+        state: &mut Supervision,
     ) -> Result<(), ActorProcessingErr> {
         match event {
-            SupervisionEvent::ActorStarted(actor) => on_life(actor.get_id(), Life::Opened),
-            SupervisionEvent::ActorTerminated(actor, ..) => on_life(actor.get_id(), Life::Ended),
+            SupervisionEvent::ActorStarted(actor) => {
+                state.open.insert(actor.get_id());
+                (state.on_life)(actor.get_id(), Life::Opened);
+            }
+            SupervisionEvent::ActorTerminated(actor, ..) => state.ended(actor.get_id(), &myself),
             SupervisionEvent::ActorFailed(actor, error) => {
                 tracing::error!(%error, "an actor failed; it starts again from the journal when it is asked for");
-                on_life(actor.get_id(), Life::Ended);
+                state.ended(actor.get_id(), &myself);
             }
             SupervisionEvent::ProcessGroupChanged(_) => {}
         }
@@ -195,10 +224,27 @@ impl Actor for Supervisor {
     }
 }
 
+impl Supervision {
+    fn ended(&mut self, actor: ActorId, myself: &ActorRef<EndWhenAlone>) {
+        self.open.remove(&actor);
+        (self.on_life)(actor, Life::Ended);
+        self.end_if_alone(myself);
+    }
+
+    fn end_if_alone(&self, myself: &ActorRef<EndWhenAlone>) {
+        if self.is_ending && self.open.is_empty() {
+            myself.stop(None);
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use ledger::id::GroupNumber;
     use ledger::merchant::MerchantState;
+    use tokio::sync::Notify;
 
     use super::*;
 
@@ -231,6 +277,64 @@ mod tests {
             after = Bound::Excluded(last);
         }
         assert_eq!(seen, [Some(127), Some(255), Some(299)]);
+    }
+
+    /// An actor in the middle of a handler until it is released.
+    struct Slow {
+        entered: Arc<Notify>,
+        release: Arc<Notify>,
+        done: Arc<AtomicU64>,
+    }
+
+    impl Actor for Slow {
+        type Msg = ();
+        type State = ();
+        type Arguments = ();
+
+        async fn pre_start(&self, _myself: ActorRef<()>, (): ()) -> Result<(), ActorProcessingErr> {
+            Ok(())
+        }
+
+        async fn handle(&self, _myself: ActorRef<()>, (): (), (): &mut ()) -> Result<(), ActorProcessingErr> {
+            self.entered.notify_one();
+            self.release.notified().await;
+            self.done.fetch_add(1, Ordering::SeqCst);
+            Ok(())
+        }
+
+        async fn post_stop(&self, _myself: ActorRef<()>, (): &mut ()) -> Result<(), ActorProcessingErr> {
+            self.done.fetch_add(100, Ordering::SeqCst);
+            Ok(())
+        }
+    }
+
+    #[tokio::test]
+    async fn an_orderly_end_cuts_no_actor_in_the_middle_of_a_handler() {
+        let (lives, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let on_life: OnLife = Box::new(move |_, life| lives.send(life).unwrap_or_default());
+        let (supervisor, ends) = Supervisor::spawn(None, Supervisor, on_life).await.unwrap();
+        let [entered, release] = [(); 2].map(|()| Arc::new(Notify::new()));
+        let done = Arc::new(AtomicU64::new(0));
+        let slow = Slow { entered: Arc::clone(&entered), release: Arc::clone(&release), done: Arc::clone(&done) };
+        let (actor, actor_ends) = Actor::spawn_linked(None, slow, (), supervisor.get_cell()).await.unwrap();
+        assert_eq!(told.recv().await, Some(Life::Opened));
+        actor.cast(()).unwrap();
+        actor.cast(()).unwrap();
+        entered.notified().await;
+        supervisor.cast(EndWhenAlone).unwrap();
+        actor.drain().unwrap();
+        // The supervisor has taken its message by now, and the actor is still at its first.
+        for _ in 0..100 {
+            tokio::task::yield_now().await;
+        }
+        assert!(!ends.is_finished() && !actor_ends.is_finished());
+        release.notify_one();
+        entered.notified().await;
+        release.notify_one();
+        actor_ends.await.unwrap();
+        ends.await.unwrap();
+        assert_eq!(done.load(Ordering::SeqCst), 102, "both messages were handled to their end, then it went to sleep");
+        assert_eq!(told.recv().await, Some(Life::Ended));
     }
 
     #[tokio::test]

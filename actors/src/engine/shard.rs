@@ -24,7 +24,7 @@ use super::{IndexOptions, Unavailable};
 use crate::actor::ActorContext;
 use crate::balance_files::{BalanceFileOptions, BalanceFiles};
 use crate::cut::Position;
-use crate::directory::{Directory, Life, OnLife, Silence, Supervisor};
+use crate::directory::{Directory, EndWhenAlone, Life, OnLife, Supervisor};
 use crate::extents::Extents;
 use crate::journal::{Input, Submission};
 use crate::read_model::ReadModel;
@@ -47,7 +47,7 @@ pub(super) struct Shard {
     context: Arc<ActorContext>,
     pub(super) merchants: Arc<Directory<MerchantState>>,
     pub(super) recipients: Arc<Directory<RecipientState>>,
-    supervisor: ActorRef<Silence>,
+    supervisor: ActorRef<EndWhenAlone>,
     pub(super) balance_files: BalanceFiles,
     pub(super) cashouts: CashoutsUnderWay,
     pub(super) returns_asked: ReturnsAsked,
@@ -207,9 +207,9 @@ impl Shard {
         self.merchants.is_empty() && self.recipients.is_empty()
     }
 
-    /// Ends the supervisor of its actors.
+    /// Ends the supervisor of its actors, after the last of them has ended.
     pub(super) fn end(&self) {
-        self.supervisor.stop(None);
+        let _has_ended = self.supervisor.cast(EndWhenAlone);
     }
 
     /// Keeps the read model's pages, so that the next start reads less of the journal.
@@ -229,7 +229,7 @@ impl Drop for Shard {
 }
 
 /// Starts the supervisor, which reports every actor's life to both directories.
-async fn supervise(shard: Arc<OnceLock<Weak<Shard>>>) -> ActorRef<Silence> {
+async fn supervise(shard: Arc<OnceLock<Weak<Shard>>>) -> ActorRef<EndWhenAlone> {
     let on_life: OnLife = Box::new(move |actor, life| {
         let Some(shard) = shard.get().and_then(Weak::upgrade) else { return };
         match life {
