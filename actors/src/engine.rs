@@ -342,15 +342,15 @@ impl Engine {
 }
 
 impl Engine {
-    /// Takes a permit for a command and all that it causes, out of turn: for operators, who are few,
-    /// and are needed most when there is much to do. An error when the journal is full.
+    /// Takes a permit for a command and all that it causes, out of turn: for operators, who are
+    /// few, and are needed most when there is much to do. An error when the journal is full.
     pub fn permit(&self, bytes: usize) -> Result<Arc<Permit>, Unavailable> {
         self.look_before_writing();
         self.admission.try_take(Sender::Door, bytes).ok_or_else(|| self.refusal())
     }
 
-    /// Waits for the turn of a merchant's command, and takes a permit for it; an error when the wait
-    /// is longer than [`AdmissionLimits::wait_max`].
+    /// Waits for the turn of a merchant's command, and takes a permit for it; an error when the
+    /// wait is longer than [`AdmissionLimits::wait_max`].
     pub async fn permit_in_turn(&self, group: Option<GroupNumber>, bytes: usize) -> Result<Arc<Permit>, Unavailable> {
         self.look_before_writing();
         let begun = Instant::now();

@@ -1,4 +1,4 @@
-//! Connections of a listener: how many there are in all and of one address, and which one ends for
+//! ConnectionTable of a listener: how many there are in all and of one address, and which one ends for
 //! a new one.
 //!
 //! A connection is idle while no request of it is under way: also before the first one, while its
@@ -21,7 +21,7 @@ use super::connection::{Peer, ServerLimits};
 const BUSY: u64 = u64::MAX;
 
 /// The connections of a listener.
-pub(super) struct Connections {
+pub(super) struct ConnectionTable {
     most: usize,
     of_peer_max: usize,
     begun: Instant,
@@ -45,20 +45,29 @@ struct Connection {
     ends: Notify,
 }
 
+/// Why a new connection has no place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum NoPlace {
+    /// All places are taken, and none of the connections is idle.
+    Full,
+    /// Its address has its share, all of them busy.
+    Share,
+}
+
 /// The place of a connection, which is free again when this is dropped.
-pub(super) struct Place {
-    connections: Arc<Connections>,
+pub(super) struct ConnectionPlace {
+    connections: Arc<ConnectionTable>,
     number: u64,
     connection: Arc<Connection>,
 }
 
 /// Guard of a request that is under way.
 pub(super) struct Busy {
-    connections: Arc<Connections>,
+    connections: Arc<ConnectionTable>,
     connection: Arc<Connection>,
 }
 
-impl Connections {
+impl ConnectionTable {
     pub(super) fn new(limits: &ServerLimits) -> Arc<Self> {
         let ServerLimits { connections_max, connections_of_peer_max, .. } = *limits;
         Arc::new(Self {
@@ -71,34 +80,27 @@ impl Connections {
         })
     }
 
-    /// True when a further connection finds a place.
-    pub(super) fn have_room(&self) -> bool {
-        let has_room = || {
-            let open = self.open.lock();
-            open.all.len() < self.most || open.longest_idle(|_| true).is_some()
-        };
-        // It is looked at again after the wish is known: one may have become idle meanwhile.
-        has_room() || {
-            self.is_waited_for.store(true, Ordering::SeqCst);
-            has_room()
-        }
-    }
-
-    /// Waits until a connection becomes idle, after there was no room.
+    /// Waits until a connection becomes idle, after all places were busy.
     pub(super) async fn one_is_idle(&self) {
         self.idle.notified().await;
     }
 
-    /// The place of a new connection. None when its address has its share, all of them busy, or
-    /// there is no room.
-    pub(super) fn enter(self: &Arc<Self>, peer: Peer) -> Option<Place> {
+    /// The place of a new connection, for which another one may end.
+    pub(super) fn enter(self: &Arc<Self>, peer: Peer) -> Result<ConnectionPlace, NoPlace> {
+        self.try_enter(peer).or_else(|no_place| {
+            // It is looked at again after the wish is known: one may have become idle meanwhile.
+            self.is_waited_for.store(no_place == NoPlace::Full, Ordering::SeqCst);
+            self.try_enter(peer)
+        })
+    }
+
+    fn try_enter(self: &Arc<Self>, peer: Peer) -> Result<ConnectionPlace, NoPlace> {
         let mut open = self.open.lock();
-        if open.of_peer.get(&peer).is_some_and(|count| *count >= self.of_peer_max) {
-            let longest = open.longest_idle(|connection| connection.peer == peer)?;
-            open.end(longest);
-        } else if open.all.len() >= self.most {
-            let longest = open.longest_idle(|_| true)?;
-            open.end(longest);
+        let is_full = open.all.len() >= self.most;
+        let has_share = open.of_peer.get(&peer).is_some_and(|count| *count >= self.of_peer_max);
+        if is_full || has_share {
+            let longest = open.longest_idle(|connection| !has_share || connection.peer == peer);
+            open.end(longest.ok_or(if is_full { NoPlace::Full } else { NoPlace::Share })?);
         }
         open.next += 1;
         let number = open.next;
@@ -106,7 +108,7 @@ impl Connections {
         let connection = Arc::new(Connection { peer, idle_since, ends: Notify::new() });
         open.all.insert(number, Arc::clone(&connection));
         *open.of_peer.entry(peer).or_default() += 1;
-        Some(Place { connections: Arc::clone(self), number, connection })
+        Ok(ConnectionPlace { connections: Arc::clone(self), number, connection })
     }
 
     fn now(&self) -> u64 {
@@ -140,7 +142,7 @@ impl Open {
     }
 }
 
-impl Place {
+impl ConnectionPlace {
     /// A request of the connection is under way until the guard is dropped.
     pub(super) fn begin(&self) -> Busy {
         self.connection.idle_since.store(BUSY, Ordering::SeqCst);
@@ -158,7 +160,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for ConnectionPlace {
     fn drop(&mut self) {
         let _ended_before = self.connections.open.lock().leave(self.number);
     }
@@ -185,40 +187,45 @@ mod tests {
         Peer(IpAddr::V4(Ipv4Addr::new(203, 0, 113, last)))
     }
 
-    fn of(connections_max: usize, connections_of_peer_max: usize) -> Arc<Connections> {
-        Connections::new(&ServerLimits { connections_max, connections_of_peer_max, ..ServerLimits::default() })
+    fn of(connections_max: usize, connections_of_peer_max: usize) -> Arc<ConnectionTable> {
+        ConnectionTable::new(&ServerLimits { connections_max, connections_of_peer_max, ..ServerLimits::default() })
     }
 
-    fn has_ended(place: &Place) -> bool {
+    fn entered(connections: &Arc<ConnectionTable>, last: u8) -> ConnectionPlace {
+        connections.enter(peer(last)).unwrap_or_else(|no_place| panic!("{no_place:?}"))
+    }
+
+    fn has_ended(place: &ConnectionPlace) -> bool {
         place.ends().now_or_never().is_some()
     }
 
     #[test]
     fn the_one_that_idled_longest_ends_for_a_new_one() {
         let connections = of(3, 3);
-        let places = [1, 2, 3].map(|last| connections.enter(peer(last)).unwrap());
+        let places = [1, 2, 3].map(|last| entered(&connections, last));
         // The first is busy, and the second was, later than the third came.
         let _busy = places[0].begin();
         std::thread::sleep(std::time::Duration::from_millis(1));
         drop(places[1].begin());
-        let fourth = connections.enter(peer(4)).unwrap();
+        let fourth = entered(&connections, 4);
         assert_eq!([0, 1, 2].map(|number| has_ended(&places[number])), [false, false, true]);
         let [_busy_too, _also] = [places[1].begin(), fourth.begin()];
-        assert!(!connections.have_room() && connections.enter(peer(5)).is_none());
+        assert_eq!(connections.enter(peer(5)).err(), Some(NoPlace::Full));
+        assert!(connections.one_is_idle().now_or_never().is_none());
         drop(_also);
-        assert!(connections.one_is_idle().now_or_never().is_some() && connections.have_room());
+        assert!(connections.one_is_idle().now_or_never().is_some());
+        assert!(connections.enter(peer(5)).is_ok());
     }
 
     #[test]
     fn an_address_with_its_share_ends_its_own() {
         let connections = of(10, 2);
-        let other = connections.enter(peer(1)).unwrap();
-        let [first, second] = [(); 2].map(|()| connections.enter(peer(2)).unwrap());
-        let third = connections.enter(peer(2)).unwrap();
+        let other = entered(&connections, 1);
+        let [first, second, third] = [(); 3].map(|()| entered(&connections, 2));
         assert_eq!([&other, &first, &second, &third].map(has_ended), [false, true, false, false]);
         let _both_busy = [second.begin(), third.begin()];
-        assert!(connections.have_room() && connections.enter(peer(2)).is_none());
-        assert!(connections.enter(peer(3)).is_some());
+        assert_eq!(connections.enter(peer(2)).err(), Some(NoPlace::Share));
+        assert!(connections.enter(peer(3)).is_ok());
         drop((first, second, third));
         assert_eq!(connections.open.lock().all.len(), 1, "a place that was given on is left once");
     }

@@ -3,8 +3,8 @@
 //!
 //! The head of a request must arrive within a time limit, the idle time before it included. The
 //! number of connections is bounded, in all and of one address ([`super::connections`]). A client
-//! that does not read is cut ([`super::outgoing`]). At shutdown no connection is accepted, idle connections are closed, and
-//! requests under way are answered as long as the drain lasts.
+//! that does not read is cut ([`super::outgoing`]). At shutdown no connection is accepted, idle
+//! connections are closed, and requests under way are answered as long as the drain lasts.
 //!
 //! The loop is written by hand because `axum::serve` has neither these limits nor a deadline for
 //! the drain, and its connections cannot be cut one by one.
@@ -25,7 +25,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::connection::{answer, asked, in_parts};
-use super::connections::{Connections, Place};
+use super::connections::{ConnectionPlace, ConnectionTable, NoPlace};
 use super::outgoing::Outgoing;
 
 pub use super::connection::{OverTls, Peer, Served, ServerLimits};
@@ -45,25 +45,27 @@ pub async fn run(
     limits: ServerLimits,
 ) -> Drained {
     let served = served.into();
-    let connections = Connections::new(&limits);
+    let connections = ConnectionTable::new(&limits);
     let mut serving = JoinSet::new();
+    // A connection that was accepted and has no place yet.
+    let mut waiting: Option<(TcpStream, Peer)> = None;
     loop {
-        let has_room = connections.have_room();
+        if let Some((stream, peer)) = waiting.take() {
+            match connections.enter(peer) {
+                Ok(place) => {
+                    serving.spawn(connected(stream, peer, place, served.clone(), shutdown.clone(), limits));
+                }
+                Err(NoPlace::Full) => waiting = Some((stream, peer)),
+                Err(NoPlace::Share) => tracing::debug!(?peer, "an address has its share of connections"),
+            }
+        }
         tokio::select! {
             biased;
             _ = asked(&mut shutdown) => break,
             Some(_) = serving.join_next() => {}
-            () = connections.one_is_idle(), if !has_room => {}
-            accepted = listener.accept(), if has_room => match accepted {
-                Ok((stream, address)) => {
-                    let peer = Peer::from(address.ip());
-                    match connections.enter(peer) {
-                        Some(place) => {
-                            serving.spawn(connected(stream, peer, place, served.clone(), shutdown.clone(), limits));
-                        }
-                        None => tracing::debug!(address = %address.ip(), "an address has its share of connections"),
-                    }
-                }
+            () = connections.one_is_idle(), if waiting.is_some() => {}
+            accepted = listener.accept(), if waiting.is_none() => match accepted {
+                Ok((stream, address)) => waiting = Some((stream, Peer::from(address.ip()))),
                 Err(error) => recover(error).await,
             },
         }
@@ -79,7 +81,7 @@ pub async fn run(
 async fn connected(
     stream: TcpStream,
     peer: Peer,
-    place: Place,
+    place: ConnectionPlace,
     served: Served,
     mut shutdown: watch::Receiver<bool>,
     limits: ServerLimits,
@@ -108,7 +110,7 @@ async fn connected(
 async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     peer: Peer,
-    place: Place,
+    place: ConnectionPlace,
     served: Served,
     mut shutdown: watch::Receiver<bool>,
     limits: ServerLimits,
