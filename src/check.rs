@@ -168,7 +168,7 @@ fn operators(settings: &Settings) -> String {
 fn roles(settings: &Settings) -> String {
     let roles = settings.ops_roles.iter().map(|(name, rights)| format!("{name}={}", rights.name()));
     let roles: Vec<_> = roles.collect();
-    if roles.is_empty() { "all admin".to_owned() } else { roles.join(",") }
+    if roles.is_empty() { "none".to_owned() } else { roles.join(",") }
 }
 
 fn defects(settings: &Settings) -> Vec<Defect> {

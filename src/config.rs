@@ -117,15 +117,15 @@ pub struct ServeArgs {
     /// The store.
     #[command(flatten)]
     pub store: StoreArgs,
-    /// A token of 16 characters or more, or name:token,name:token [default: the file operator.token
+    /// A token of 32 characters or more, or name:token,name:token [default: the file operator.token
     /// in the data directory, made once].
     #[arg(long, env = "CENTAVO_OPS_TOKEN", hide_env_values = true, value_name = "TOKENS", value_parser = secret)]
     pub ops_token: Option<Secret>,
     /// A file of what CENTAVO_OPS_TOKEN would hold. SIGHUP makes the server read it again.
     #[arg(long, env = "CENTAVO_OPS_TOKEN_FILE", value_name = "FILE")]
     pub ops_token_file: Option<PathBuf>,
-    /// What each operator may do: read, decide or admin, with +tax-ids for tax ids in reports
-    /// [default: admin for a name that is not listed].
+    /// What each named operator may do: read, decide or admin, with +tax-ids for tax ids in
+    /// reports; a token without a name is an admin's.
     #[arg(long, env = "CENTAVO_OPS_ROLES", value_name = "NAME=ROLE,NAME=ROLE")]
     pub ops_roles: Option<String>,
     /// The master key.
@@ -1211,7 +1211,8 @@ mod tests {
         let toml = "
             listen = '0.0.0.0:9000'
             data = '/srv/books'
-            ops_token = 'ana:one-token-of-ana'
+            ops_token = 'ana:one-token-of-ana-with-32-characters'
+            ops_roles = 'ana=admin'
             sandbox = 'on'
             master_key = '00'
             log = 'warn,centavo=debug'
@@ -1229,7 +1230,7 @@ mod tests {
         assert_eq!(settings.webhook_allow.len(), 2);
         assert_eq!(settings.log.as_deref(), Some("warn,centavo=debug"));
         assert_eq!(settings.master_key, SecretSource::Text("00".to_owned().into()));
-        assert_eq!(settings.ops_token, SecretSource::Text("ana:one-token-of-ana".to_owned().into()));
+        assert_eq!(settings.ops_token, SecretSource::Text("ana:one-token-of-ana-with-32-characters".to_owned().into()));
 
         let flags = ["--listen", "127.0.0.1:1", "--sandbox", "off", "--rate-limit", "on", "--log-format", "text"];
         let settings = with_file(toml, &flags).unwrap();
@@ -1299,7 +1300,11 @@ mod tests {
                 "can't share the address 127.0.0.1:8081",
             ),
             ("ops_roles = 'operator=root'", &[], "a role is read, decide or admin"),
-            ("", &["--ops-token", "ana:one-token-of-ana", "--ops-roles", "rui=read"], "names rui, who has no token"),
+            (
+                "",
+                &["--ops-token", "ana:one-token-of-ana-with-32-characters", "--ops-roles", "ana=admin,rui=read"],
+                "names rui, who has no token",
+            ),
             ("ops_token = 'a'\nops_token_file = 'b'", &[], "CENTAVO_OPS_TOKEN and CENTAVO_OPS_TOKEN_FILE are both set"),
             ("master_key = 'a'\nmaster_key_file = 'b'", &[], "CENTAVO_MASTER_KEY and CENTAVO_MASTER_KEY_FILE are both"),
             ("", &["--store", "postgres://db:port/books"], "the address of the database (CENTAVO_STORE) is wrong"),
@@ -1309,7 +1314,7 @@ mod tests {
             ("", &["--store", "sqlite"], "the store must be sled"),
             ("", &["--listen", "127.0.0.1:8081"], "can't share the address 127.0.0.1:8081"),
             ("", &["--ops-token", "one,two"], "each must be name:token"),
-            ("", &["--ops-token", "fifteen-letters"], "at least 16 characters"),
+            ("", &["--ops-token", "fifteen-letters"], "at least 32 characters"),
             ("log = 'loud'", &[], "`loud` is no level"),
             ("sandbox = 'maybe'", &[], "at line 1"),
             ("", &["--webhook-allow", "10.0.0.0/99"], "`10.0.0.0/99` is not a network"),
@@ -1379,7 +1384,7 @@ mod tests {
 
     #[test]
     fn tokens_are_not_debugged() {
-        let args = serve(&["--ops-token", "ana:tesouro-da-ana-e-do-rui"]);
+        let args = serve(&["--ops-token", "ana:tesouro-da-ana-e-do-rui-com-32-letras", "--ops-roles", "ana=admin"]);
         assert!(!format!("{args:?}").contains("tesouro"));
         assert!(!format!("{:?}", args.settings().unwrap()).contains("tesouro"));
         let args = serve(&["--store", "postgres://ana:tesouro@db/books"]);

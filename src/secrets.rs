@@ -272,7 +272,7 @@ mod tests {
         assert!(error(&SecretSource::File(folder.path().join("absent"))).contains("absent of a secret can't be read"));
         assert!(error(&SecretSource::Text(text("00"))).contains("CENTAVO_MASTER_KEY must be 64"));
         let tokens = ops_tokens(&at("tokens", "fifteen-letters\n"), folder.path()).unwrap_err().to_string();
-        assert!(tokens.contains("at least 16 characters"), "{tokens}");
+        assert!(tokens.contains("at least 32 characters"), "{tokens}");
         fs::create_dir(folder.path().join("journal")).unwrap();
         assert!(error(&SecretSource::Data).contains("master.key is missing: put the file back"));
         fs::write(folder.path().join(MASTER_KEY_FILE), "").unwrap();

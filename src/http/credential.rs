@@ -27,7 +27,7 @@ pub fn api_key(headers: &HeaderMap) -> Result<&str, Problem> {
 /// The operators who may call, by the digests of their tokens.
 ///
 /// Configured as one token, or as `name:token,name:token`; a token without a name belongs to
-/// `operator`.
+/// `operator`, an admin. Each name needs a role ([`OpsTokens::with_roles`]).
 #[derive(Clone)]
 pub struct OpsTokens(Vec<Operator>);
 
@@ -55,6 +55,9 @@ pub enum OpsTokensError {
     /// Two operators have the same token, so that the audit trail could not tell them apart.
     #[error("two operators have the same token")]
     Shared,
+    /// A name has no role.
+    #[error("CENTAVO_OPS_ROLES gives {0} no role: set it to a list such as {0}=admin; a role is read, decide or admin")]
+    NoRole(String),
     /// A role is given to a name that has no token: it may be a misspelling.
     #[error("CENTAVO_OPS_ROLES names {0}, who has no token")]
     Unknown(String),
@@ -72,7 +75,7 @@ pub enum Role {
     Read,
     /// Decide on what waits, open disputes, and deliver webhooks again.
     Decide,
-    /// Everything, as also an operator without a role may.
+    /// Everything, as also the operator may whose token has no name.
     #[default]
     Admin,
 }
@@ -88,8 +91,7 @@ impl Role {
     }
 }
 
-/// The roles of operators by name, as configured: `ana=admin,rui=decide`. A name that is not listed
-/// is an admin.
+/// The roles of operators by name, as configured: `ana=admin,rui=decide`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct OpsRoles(Vec<(String, Rights)>);
 
@@ -154,7 +156,8 @@ pub struct OpenedBy {
 struct Operator {
     name: String,
     token_digest: [u8; 32],
-    rights: Rights,
+    /// None until a role is given to the name.
+    rights: Option<Rights>,
 }
 
 impl OpsTokens {
@@ -163,7 +166,7 @@ impl OpsTokens {
         let bearers = headers.get_all(AUTHORIZATION).iter().map(|value| bearer(value.to_str().ok()?));
         let found = self.of_digest(&digest(agreed(bearers)?));
         found
-            .map(|operator| (operator.name.as_str(), operator.rights.role))
+            .and_then(|operator| Some((operator.name.as_str(), operator.rights?.role)))
             .ok_or_else(|| Problem::new(Code::Unauthorized))
     }
 
@@ -176,7 +179,7 @@ impl OpsTokens {
     /// The role of an operator whose token opened before; none when that token is gone.
     pub fn role_of(&self, opened_by: &OpenedBy) -> Option<Role> {
         let found = self.of_digest(&opened_by.token_digest)?;
-        (found.name == opened_by.name).then_some(found.rights.role)
+        found.rights.filter(|_| found.name == opened_by.name).map(|rights| rights.role)
     }
 
     fn of_digest(&self, presented: &[u8; 32]) -> Option<&Operator> {
@@ -189,21 +192,27 @@ impl OpsTokens {
         found
     }
 
-    /// The same operators with roles; an error when a role is given to an unknown name.
+    /// The same operators with roles; an error when a name has none, or a role is given to an
+    /// unknown name.
     pub fn with_roles(mut self, roles: &OpsRoles) -> Result<Self, OpsTokensError> {
         for (name, rights) in roles.iter() {
             let mut named = self.0.iter_mut().filter(|operator| operator.name == name).peekable();
             if named.peek().is_none() {
                 return Err(OpsTokensError::Unknown(name.to_owned()));
             }
-            named.for_each(|operator| operator.rights = rights);
+            named.for_each(|operator| operator.rights = Some(rights));
         }
-        Ok(self)
+        match self.0.iter().find(|operator| operator.rights.is_none()) {
+            Some(operator) => Err(OpsTokensError::NoRole(operator.name.clone())),
+            None => Ok(self),
+        }
     }
 
     /// Whether the operator of this name may read tax ids of merchants in reports.
     pub fn reads_tax_ids(&self, name: &str) -> bool {
-        self.0.iter().any(|operator| operator.name == name && operator.rights.reads_tax_ids)
+        self.0
+            .iter()
+            .any(|operator| operator.name == name && operator.rights.is_some_and(|rights| rights.reads_tax_ids))
     }
 
     /// The names of the operators, in the order of the text.
@@ -221,7 +230,7 @@ impl OpsTokens {
 
 const LONE_OPERATOR: &str = "operator";
 /// Characters of an operator's token at least.
-const TOKEN_LEN_MIN: usize = 16;
+const TOKEN_LEN_MIN: usize = 32;
 
 impl FromStr for OpsTokens {
     type Err = OpsTokensError;
@@ -230,10 +239,10 @@ impl FromStr for OpsTokens {
         let several = text.contains(',');
         let mut operators: Vec<Operator> = Vec::new();
         for item in text.split(',').map(str::trim) {
-            let (name, token) = match item.split_once(':') {
-                Some((name, token)) => (name.trim(), token.trim()),
+            let (name, token, rights) = match item.split_once(':') {
+                Some((name, token)) => (name.trim(), token.trim(), None),
                 None if several => return Err(OpsTokensError::Nameless),
-                None => (LONE_OPERATOR, item),
+                None => (LONE_OPERATOR, item, Some(Rights::default())),
             };
             let name = visible(name).ok_or(OpsTokensError::Name)?.to_owned();
             let token = visible(token).ok_or(OpsTokensError::Token)?;
@@ -244,7 +253,7 @@ impl FromStr for OpsTokens {
             if operators.iter().any(|operator| operator.token_digest == token_digest) {
                 return Err(OpsTokensError::Shared);
             }
-            operators.push(Operator { name, token_digest, rights: Rights::default() });
+            operators.push(Operator { name, token_digest, rights });
         }
         Ok(OpsTokens(operators))
     }
@@ -355,26 +364,75 @@ mod tests {
         }
     }
 
+    /// The operators of a text, each of them an admin.
+    fn all_admins(configured: &str) -> OpsTokens {
+        let tokens: OpsTokens = configured.parse().unwrap();
+        let roles: Vec<_> = tokens.names().map(|name| format!("{name}=admin")).collect();
+        let roles = roles.join(",").parse().unwrap();
+        tokens.with_roles(&roles).unwrap()
+    }
+
+    #[test]
+    fn a_name_without_a_role_is_nobody() {
+        let named: OpsTokens = "ana:one-of-thirty-two-characters-or-more".parse().unwrap();
+        let authorization = [("authorization", "Bearer one-of-thirty-two-characters-or-more")];
+        assert!(named.operator(&headers(&authorization)).is_err());
+        assert!(named.role_of(&named.opened_by("one-of-thirty-two-characters-or-more").unwrap()).is_none());
+        let refused = named.with_roles(&OpsRoles::default()).unwrap_err();
+        assert_eq!(refused, OpsTokensError::NoRole("ana".to_owned()));
+        let several: OpsTokens =
+            "ana:one-of-thirty-two-characters-or-more,rui:two-of-thirty-two-characters-or-more".parse().unwrap();
+        let refused = several.with_roles(&"ana=admin".parse().unwrap()).unwrap_err();
+        assert!(refused.to_string().contains("rui=admin"), "{refused}");
+        let lone: OpsTokens = "one-of-thirty-two-characters-or-more".parse().unwrap();
+        let lone = lone.with_roles(&OpsRoles::default()).unwrap();
+        assert_eq!(lone.operator(&headers(&authorization)).unwrap(), ("operator", Role::Admin));
+    }
+
     #[test]
     fn an_operator_is_known_by_the_token() {
         let cases = [
-            ("secret-of-sixteen-letters", "Bearer secret-of-sixteen-letters", Some("operator")),
-            ("ana:one-of-sixteen-letters,rui:two-of-sixteen-letters", "Bearer one-of-sixteen-letters", Some("ana")),
-            ("ana:one-of-sixteen-letters, rui:two-of-sixteen-letters", "Bearer two-of-sixteen-letters", Some("rui")),
-            ("ana:one-of-sixteen-letters:more", "Bearer one-of-sixteen-letters:more", Some("ana")),
-            ("ana:one-of-sixteen-letters,rui:two-of-sixteen-letters", "Bearer ana:one-of-sixteen-letters", None),
-            ("ana:one-of-sixteen-letters,rui:two-of-sixteen-letters", "Bearer three-of-sixteen-letters", None),
-            ("secret-of-sixteen-letters", "Bearer secret-of-sixteen-letter", None),
+            (
+                "secret-of-thirty-two-characters-or-more",
+                "Bearer secret-of-thirty-two-characters-or-more",
+                Some("operator"),
+            ),
+            (
+                "ana:one-of-thirty-two-characters-or-more,rui:two-of-thirty-two-characters-or-more",
+                "Bearer one-of-thirty-two-characters-or-more",
+                Some("ana"),
+            ),
+            (
+                "ana:one-of-thirty-two-characters-or-more, rui:two-of-thirty-two-characters-or-more",
+                "Bearer two-of-thirty-two-characters-or-more",
+                Some("rui"),
+            ),
+            (
+                "ana:one-of-thirty-two-characters-or-more:more",
+                "Bearer one-of-thirty-two-characters-or-more:more",
+                Some("ana"),
+            ),
+            (
+                "ana:one-of-thirty-two-characters-or-more,rui:two-of-thirty-two-characters-or-more",
+                "Bearer ana:one-of-thirty-two-characters-or-more",
+                None,
+            ),
+            (
+                "ana:one-of-thirty-two-characters-or-more,rui:two-of-thirty-two-characters-or-more",
+                "Bearer three-of-thirty-two-characters-or-more",
+                None,
+            ),
+            ("secret-of-thirty-two-characters-or-more", "Bearer secret-of-thirty-two-characters-or-mor", None),
         ];
         for (configured, authorization, name) in cases {
-            let tokens: OpsTokens = configured.parse().unwrap();
+            let tokens = all_admins(configured);
             let first = format!("Bearer {}", OpsTokens::first(configured).unwrap().reveal());
             assert!(tokens.operator(&headers(&[("authorization", &first)])).is_ok(), "{configured}");
             let found = tokens.operator(&headers(&[("authorization", authorization)])).ok();
             assert_eq!(found, name.map(|name| (name, Role::Admin)), "{configured} {authorization}");
         }
-        let tokens: OpsTokens = "secret-of-sixteen-letters".parse().unwrap();
-        assert!(tokens.operator(&headers(&[("token", "secret-of-sixteen-letters")])).is_err());
+        let tokens: OpsTokens = "secret-of-thirty-two-characters-or-more".parse().unwrap();
+        assert!(tokens.operator(&headers(&[("token", "secret-of-thirty-two-characters-or-more")])).is_err());
         assert!(tokens.operator(&headers(&[])).is_err());
     }
 
@@ -385,11 +443,14 @@ mod tests {
             ("a b", OpsTokensError::Token),
             ("ana:", OpsTokensError::Token),
             ("fifteen-letters", OpsTokensError::Short),
-            ("ana:one-of-sixteen-letters,rui:two", OpsTokensError::Short),
-            ("ana:one-of-sixteen-letters,", OpsTokensError::Nameless),
-            ("one-of-sixteen-letters,two", OpsTokensError::Nameless),
-            (":one-of-sixteen-letters", OpsTokensError::Name),
-            ("ana:one-of-sixteen-letters,rui:one-of-sixteen-letters", OpsTokensError::Shared),
+            ("ana:one-of-thirty-two-characters-or-more,rui:two", OpsTokensError::Short),
+            ("ana:one-of-thirty-two-characters-or-more,", OpsTokensError::Nameless),
+            ("one-of-thirty-two-characters-or-more,two", OpsTokensError::Nameless),
+            (":one-of-thirty-two-characters-or-more", OpsTokensError::Name),
+            (
+                "ana:one-of-thirty-two-characters-or-more,rui:one-of-thirty-two-characters-or-more",
+                OpsTokensError::Shared,
+            ),
         ];
         for (configured, error) in cases {
             assert_eq!(configured.parse::<OpsTokens>().map(|_| ()), Err(error), "{configured}");
@@ -398,20 +459,24 @@ mod tests {
 
     #[test]
     fn roles_belong_to_names_that_have_a_token() {
-        let tokens: OpsTokens = "ana:one-of-sixteen-letters,rui:two-of-sixteen-letters".parse().unwrap();
-        let given = tokens.clone().with_roles(&"rui=read".parse().unwrap()).unwrap();
-        for (token, role) in [("one-of-sixteen-letters", Role::Admin), ("two-of-sixteen-letters", Role::Read)] {
+        let tokens: OpsTokens =
+            "ana:one-of-thirty-two-characters-or-more,rui:two-of-thirty-two-characters-or-more".parse().unwrap();
+        let given = tokens.clone().with_roles(&"ana=admin,rui=read".parse().unwrap()).unwrap();
+        for (token, role) in [
+            ("one-of-thirty-two-characters-or-more", Role::Admin),
+            ("two-of-thirty-two-characters-or-more", Role::Read),
+        ] {
             let opened_by = given.opened_by(token).unwrap();
             assert_eq!(given.role_of(&opened_by), Some(role));
             let renamed: OpsTokens = format!("eva:{token}").parse().unwrap();
             assert_eq!(renamed.role_of(&opened_by), None, "the token has another owner now");
         }
         assert!(!given.reads_tax_ids("ana") && !given.reads_tax_ids("rui"), "no role includes it");
-        let roles: OpsRoles = "rui=read+tax-ids".parse().unwrap();
-        assert_eq!(roles.iter().map(|(_, rights)| rights.name()).collect::<Vec<_>>(), ["read+tax-ids"]);
+        let roles: OpsRoles = "rui=read+tax-ids,ana=admin".parse().unwrap();
+        assert_eq!(roles.iter().map(|(_, rights)| rights.name()).collect::<Vec<_>>(), ["read+tax-ids", "admin"]);
         let given = tokens.clone().with_roles(&roles).unwrap();
         assert!(given.reads_tax_ids("rui") && !given.reads_tax_ids("ana") && !given.reads_tax_ids("eva"));
-        let unknown = tokens.with_roles(&"eva=read".parse().unwrap()).map(|_| ());
+        let unknown = tokens.with_roles(&"ana=admin,rui=read,eva=read".parse().unwrap()).map(|_| ());
         assert_eq!(unknown, Err(OpsTokensError::Unknown("eva".to_owned())));
         for wrong in
             ["", "ana", "ana=", "ana=root", "=read", "ana=read,", "ana=read,ana=admin", "ana=+tax-ids", "ana=read+x"]
@@ -422,7 +487,10 @@ mod tests {
 
     #[test]
     fn secrets_are_not_debugged() {
-        let (text, tokens) = ("secret-of-sixteen-letters", "secret-of-sixteen-letters".parse::<OpsTokens>().unwrap());
+        let (text, tokens) = (
+            "secret-of-thirty-two-characters-or-more",
+            "secret-of-thirty-two-characters-or-more".parse::<OpsTokens>().unwrap(),
+        );
         assert!(!format!("{tokens:?} {:?}", Secret::from(text.to_owned())).contains(text));
     }
 }

@@ -22,7 +22,9 @@ fn told(list: &Value) -> Vec<Value> {
 #[tokio::test]
 async fn what_operators_do_is_listed_newest_first() {
     let world = World::with_settings(|settings| {
-        settings.ops_token = SecretSource::Text(format!("ana:{OPS_TOKEN},rui:token-of-operator-rui").into());
+        settings.ops_token =
+            SecretSource::Text(format!("ana:{OPS_TOKEN},rui:token-of-operator-rui-with-32-characters").into());
+        settings.ops_roles = "ana=admin,rui=admin".parse().unwrap();
     })
     .await;
     let (merchant, other) = (world.merchant().await, world.merchant().await);
@@ -30,7 +32,7 @@ async fn what_operators_do_is_listed_newest_first() {
     let body = json!({"split_enabled": true});
     world.ops_patch(&format!("/ops/merchants/{}", merchant.id), &body).await.expect(200);
     world.ops_post(&format!("/ops/sub-recipients/{first}/approve"), &json!({})).await.expect(200);
-    let rui = bearer("token-of-operator-rui");
+    let rui = bearer("token-of-operator-rui-with-32-characters");
     let by_rui = async |method: Method, path: &str, body: &Value| {
         let headers = [("authorization", rui.as_str()), ("content-type", "application/json")];
         world.send(method, path, &headers, body.to_string()).await

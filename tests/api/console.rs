@@ -11,11 +11,11 @@ use serde_json::{Value, json};
 use crate::world::*;
 
 /// Three operators of three roles.
-const TOKENS: &str = "ana:admin-of-sixteen-letters,rui:decider-of-sixteen-letters,eva:reader-of-sixteen-letters";
-const ROLES: &str = "rui=decide,eva=read";
-pub(crate) const ANA: &str = "admin-of-sixteen-letters";
-pub(crate) const RUI: &str = "decider-of-sixteen-letters";
-pub(crate) const EVA: &str = "reader-of-sixteen-letters";
+const TOKENS: &str = "ana:admin-of-thirty-two-characters-or-more,rui:decider-of-thirty-two-characters-or-more,eva:reader-of-thirty-two-characters-or-more";
+const ROLES: &str = "operator=admin,ana=admin,rui=decide,eva=read";
+pub(crate) const ANA: &str = "admin-of-thirty-two-characters-or-more";
+pub(crate) const RUI: &str = "decider-of-thirty-two-characters-or-more";
+pub(crate) const EVA: &str = "reader-of-thirty-two-characters-or-more";
 
 /// A browser without JavaScript: one cookie, and no redirect that is not asked for.
 pub(crate) struct Browser {
@@ -150,9 +150,9 @@ async fn an_operator_signs_in_and_out() {
     assert_eq!(form.hidden("next"), "/console/charges/1");
     form.has(&["type=\"password\"", "autocomplete=\"current-password\""]);
 
-    let wrong = browser.sign_in("wrong-of-sixteen-letters").await;
+    let wrong = browser.sign_in("wrong-of-thirty-two-characters-or-more").await;
     assert_eq!((wrong.status, wrong.headers.get("set-cookie")), (401, None));
-    assert!(!wrong.html.contains("wrong-of-sixteen-letters"), "no credential is repeated");
+    assert!(!wrong.html.contains("wrong-of-thirty-two-characters-or-more"), "no credential is repeated");
     let right = browser.sign_in(ANA).await;
     let cookie = right.header("set-cookie").to_owned();
     let (pair, attributes) = cookie.split_once("; ").unwrap();
@@ -201,7 +201,7 @@ async fn a_session_ends_with_its_token() {
     let world = world_of_three().await;
     let browser = Browser::signed_in(&world, ANA).await;
     browser.page("/console").await;
-    world.set_operators(&format!("ana:other-of-sixteen-letters,operator:{OPS_TOKEN}"));
+    world.set_operators(&format!("ana:other-of-thirty-two-characters-or-more,operator:{OPS_TOKEN}"));
     assert_eq!(browser.get("/console").await.status, 303, "the token is gone");
     world.set_operators(&format!("ana:{ANA},operator:{OPS_TOKEN}"));
     assert_eq!(browser.get("/console").await.status, 303, "and so is the session");
@@ -231,7 +231,7 @@ async fn ten_wrong_tokens_a_minute_are_too_many() {
     let mut browser = Browser::new(&world);
     let mut statuses = Vec::new();
     for number in 0..12 {
-        statuses.push(browser.sign_in(&format!("wrong-of-sixteen-letters-{number}")).await.status);
+        statuses.push(browser.sign_in(&format!("wrong-of-thirty-two-characters-or-more-{number}")).await.status);
     }
     assert_eq!(statuses, [[401; 10].as_slice(), &[429; 2]].concat());
     let right = browser.sign_in(OPS_TOKEN).await;

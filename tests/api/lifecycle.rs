@@ -34,7 +34,11 @@ fn command(folder: &Path) -> Command {
         .env("CENTAVO_DATA", folder)
         .env("CENTAVO_LISTEN", "127.0.0.1:0")
         .env("CENTAVO_OPS_LISTEN", "127.0.0.1:0")
-        .env("CENTAVO_OPS_TOKEN", "ana:token-of-operator-ana,rui:token-of-operator-rui")
+        .env(
+            "CENTAVO_OPS_TOKEN",
+            "ana:token-of-operator-ana-with-32-characters,rui:token-of-operator-rui-with-32-characters",
+        )
+        .env("CENTAVO_OPS_ROLES", "ana=admin,rui=admin")
         .env("CENTAVO_RATE_LIMIT", "off")
         .env("CENTAVO_LOG_FORMAT", "json")
         .stdin(Stdio::null())
@@ -76,9 +80,10 @@ impl Process {
 
     async fn merchant(&self) -> String {
         let body = json!({"name": "Loja", "document": cnpj(1), "split_enabled": true, "cashout_enabled": false});
-        let (_, merchant) = self.ops("token-of-operator-ana", Method::POST, "/ops/merchants", body).await;
+        let (_, merchant) =
+            self.ops("token-of-operator-ana-with-32-characters", Method::POST, "/ops/merchants", body).await;
         let path = format!("/ops/merchants/{}/api-keys", text(&merchant["id"]));
-        let (_, key) = self.ops("token-of-operator-rui", Method::POST, &path, json!({})).await;
+        let (_, key) = self.ops("token-of-operator-rui-with-32-characters", Method::POST, &path, json!({})).await;
         text(&key["api_key"])
     }
 
@@ -91,7 +96,8 @@ impl Process {
     }
 
     async fn cut(&self) -> u64 {
-        let (_, balance) = self.ops("token-of-operator-ana", Method::GET, "/ops/trial-balance", json!({})).await;
+        let (_, balance) =
+            self.ops("token-of-operator-ana-with-32-characters", Method::GET, "/ops/trial-balance", json!({})).await;
         balance["cut"]["0"].as_u64().unwrap()
     }
 
@@ -165,8 +171,14 @@ async fn sigterm_answers_what_is_under_way_and_exits_0() {
     let process = Process::start(sandbox(folder.path()));
     let (status, found) = process.api(&key, "/api/pix", &json!({"txid": charge["txid"]})).await;
     assert_eq!((status, &found["status"]), (200, &json!("pending")));
-    let (_, _) =
-        process.ops("token-of-operator-ana", Method::POST, "/ops/sandbox/clock", json!({"advance_seconds": 60})).await;
+    let (_, _) = process
+        .ops(
+            "token-of-operator-ana-with-32-characters",
+            Method::POST,
+            "/ops/sandbox/clock",
+            json!({"advance_seconds": 60}),
+        )
+        .await;
     let (_, found) = process.api(&key, "/api/pix", &json!({"txid": charge["txid"]})).await;
     assert_eq!(found["status"], "CONCLUIDA", "a charge that was pending at the end is not forgotten");
 }
@@ -180,7 +192,12 @@ async fn what_was_acknowledged_outlives_a_kill() {
         assert_eq!(process.api(&key, "/api/card", &card(10_000, APPROVED)).await.0, 201);
     }
     let (_, moved) = process
-        .ops("token-of-operator-ana", Method::POST, "/ops/sandbox/clock", json!({"advance_seconds": 86_400}))
+        .ops(
+            "token-of-operator-ana-with-32-characters",
+            Method::POST,
+            "/ops/sandbox/clock",
+            json!({"advance_seconds": 86_400}),
+        )
         .await;
     let expected = process.balance(&key).await;
     assert_eq!(expected["pending"], 5 * 9_403);
@@ -189,8 +206,14 @@ async fn what_was_acknowledged_outlives_a_kill() {
 
     let process = Process::start(sandbox(folder.path()));
     assert_eq!(process.balance(&key).await, expected);
-    let (_, now) =
-        process.ops("token-of-operator-ana", Method::POST, "/ops/sandbox/clock", json!({"advance_seconds": 0})).await;
+    let (_, now) = process
+        .ops(
+            "token-of-operator-ana-with-32-characters",
+            Method::POST,
+            "/ops/sandbox/clock",
+            json!({"advance_seconds": 0}),
+        )
+        .await;
     assert!(time(&now["now"]) >= time(&moved["now"]), "the clock went back: {now} after {moved}");
 }
 
@@ -370,7 +393,11 @@ async fn a_line_of_a_thread_that_waits_has_the_id_of_its_request() {
         }
     }
     let address = format!("{}/ops/charges/{}", process.operations, charges[0]);
-    let request = process.client.get(address).bearer_auth("token-of-operator-ana").header("x-request-id", "r-43");
+    let request = process
+        .client
+        .get(address)
+        .bearer_auth("token-of-operator-ana-with-32-characters")
+        .header("x-request-id", "r-43");
     assert_eq!(request.send().await.unwrap().status(), 200);
     process.terminate();
     let log = process.ended().1;
@@ -386,10 +413,10 @@ async fn every_named_operator_may_call_and_no_token_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let mut process = Process::start(sandbox(folder.path()));
     for (token, status) in [
-        ("token-of-operator-ana", 200),
-        ("token-of-operator-rui", 200),
+        ("token-of-operator-ana-with-32-characters", 200),
+        ("token-of-operator-rui-with-32-characters", 200),
         ("ana", 401),
-        ("ana:token-of-operator-ana", 401),
+        ("ana:token-of-operator-ana-with-32-characters", 401),
     ] {
         assert_eq!(process.ops(token, Method::GET, "/ops/trial-balance", json!({})).await.0, status, "{token}");
     }
@@ -417,7 +444,7 @@ async fn without_a_token_one_is_made_and_stays() {
     let file = folder.path().join("operator.token");
     let start = || {
         let mut command = sandbox(folder.path());
-        command.env_remove("CENTAVO_OPS_TOKEN");
+        command.env_remove("CENTAVO_OPS_TOKEN").env_remove("CENTAVO_OPS_ROLES");
         Process::start(command)
     };
     let status =
@@ -439,27 +466,32 @@ async fn without_a_token_one_is_made_and_stays() {
 async fn secrets_come_from_files_and_sighup_reads_the_tokens_again() {
     let folder = tempfile::tempdir().unwrap();
     let (tokens, key) = (folder.path().join("tokens"), folder.path().join("key"));
-    std::fs::write(&tokens, "ana:token-of-operator-ana\n").unwrap();
+    std::fs::write(&tokens, "ana:token-of-operator-ana-with-32-characters\n").unwrap();
     std::fs::write(&key, "0a".repeat(32)).unwrap();
     let data = folder.path().join("data");
     let mut command = sandbox(&data);
-    command.env_remove("CENTAVO_OPS_TOKEN");
-    command.env("CENTAVO_OPS_TOKEN_FILE", &tokens).env("CENTAVO_MASTER_KEY_FILE", &key);
+    command.env_remove("CENTAVO_OPS_TOKEN").env_remove("CENTAVO_OPS_ROLES");
+    command
+        .env("CENTAVO_OPS_TOKEN_FILE", &tokens)
+        .env("CENTAVO_MASTER_KEY_FILE", &key)
+        .env("CENTAVO_OPS_ROLES", "ana=admin");
     let mut process = Process::start(command);
     assert!(!data.join("master.key").exists() && !data.join("operator.token").exists());
     let status =
         async |process: &Process, token: &str| process.ops(token, Method::GET, "/ops/trial-balance", json!({})).await.0;
-    assert_eq!(status(&process, "token-of-operator-ana").await, 200);
-    assert_eq!(status(&process, "token-of-operator-rui").await, 401);
+    assert_eq!(status(&process, "token-of-operator-ana-with-32-characters").await, 200);
+    assert_eq!(status(&process, "token-of-operator-rui-with-32-characters").await, 401);
     let mut log = String::new();
-    for (content, told) in [("rui:token-of-operator-rui", "were read again"), ("short", "could not be read again")] {
+    for (content, told) in
+        [("ana:token-of-operator-rui-with-32-characters", "were read again"), ("short", "could not be read again")]
+    {
         std::fs::write(&tokens, content).unwrap();
         process.signal("-HUP");
         while !log.contains(told) {
             assert!(process.log.read_line(&mut log).unwrap() > 0, "{log}");
         }
-        assert_eq!(status(&process, "token-of-operator-ana").await, 401);
-        assert_eq!(status(&process, "token-of-operator-rui").await, 200);
+        assert_eq!(status(&process, "token-of-operator-ana-with-32-characters").await, 401);
+        assert_eq!(status(&process, "token-of-operator-rui-with-32-characters").await, 200);
     }
     process.terminate();
     let (ended, rest) = process.ended();
@@ -610,7 +642,7 @@ async fn wrong_settings_are_told() {
         ("CENTAVO_WEBHOOK_ALLOW", "10.0.0.0/99", "networks"),
         ("CENTAVO_CONFIG", "/nowhere/centavo.toml", "/nowhere/centavo.toml"),
         ("CENTAVO_MASTER_KEY", "short", "64 hexadecimal digits"),
-        ("CENTAVO_OPS_TOKEN", "fifteen-letters", "at least 16 characters"),
+        ("CENTAVO_OPS_TOKEN", "fifteen-letters", "at least 32 characters"),
         ("CENTAVO_DATA", "/dev/null/data", "/dev/null/data: it can't be written to"),
     ] {
         let said = refused(with(name, value));

@@ -10,6 +10,7 @@ use actors::cut::{Cut, Position};
 use actors::rails::{PayoutRail, PixRail, Rails};
 use actors::store::{Partition, Sequence};
 use centavo::config::{JournalSettings, MasterKeyArgs, ServeArgs, Settings};
+use centavo::http::credential::OpsTokens;
 pub(crate) use centavo::http::cut::record_name;
 use centavo::rails::sandbox::Institutions;
 use centavo::secrets::SecretSource;
@@ -25,9 +26,9 @@ use crate::beside::{self, Both};
 use crate::description::Description;
 
 /// The operators' tokens of every server of these tests.
-pub(crate) const OPS_TOKEN: &str = "operations-of-the-test";
+pub(crate) const OPS_TOKEN: &str = "operations-of-the-test-with-32-characters";
 /// The token of another operator, `second`.
-pub(crate) const SECOND_OPS_TOKEN: &str = "second-operator-of-the-test";
+pub(crate) const SECOND_OPS_TOKEN: &str = "second-operator-of-the-test-with-32-characters";
 
 /// A card that is approved.
 pub(crate) const APPROVED: &str = "4111111111111111";
@@ -314,7 +315,10 @@ impl World {
     /// Gives the server, or both nodes, other operators' tokens.
     pub(crate) fn set_operators(&self, tokens: &str) {
         for running in [Some(&self.running), self.other.as_ref()].into_iter().flatten() {
-            *running.app.ops_tokens.write() = tokens.parse().unwrap();
+            let tokens: OpsTokens = tokens.parse().unwrap();
+            let roles: Vec<_> = tokens.names().map(|name| format!("{name}=admin")).collect();
+            let roles = roles.join(",").parse().unwrap();
+            *running.app.ops_tokens.write() = tokens.with_roles(&roles).unwrap();
         }
     }
 
@@ -653,6 +657,7 @@ fn settings_in(folder: &Path, data: &Path, sandbox: bool) -> Settings {
         ops_listen: any_port,
         data: Some(data.to_owned()),
         ops_token: Some(format!("operator:{OPS_TOKEN},second:{SECOND_OPS_TOKEN}").into()),
+        ops_roles: Some("operator=admin,second=admin".to_owned()),
         sandbox: Some(sandbox),
         rate_limit: Some(false),
         webhook_allow: Some("127.0.0.0/8".to_owned()),

@@ -9,13 +9,13 @@ use testkit::server::{Launch, Server};
 use crate::chromium::{Browser, ENTER};
 
 /// The token of an operator who may do everything.
-pub(crate) const ANA: &str = "admin-of-sixteen-letters";
+pub(crate) const ANA: &str = "admin-of-thirty-two-characters-or-more";
 
 /// The token of a second operator, who may decide what the first one asks for.
-pub(crate) const RUI: &str = "second-of-sixteen-letters";
+pub(crate) const RUI: &str = "second-of-thirty-two-characters-or-more";
 
 /// The token of an operator who may only read.
-pub(crate) const EVA: &str = "reader-of-sixteen-letters";
+pub(crate) const EVA: &str = "reader-of-thirty-two-characters-or-more";
 
 /// Screens that an operator who may only read has without the forms of the others.
 pub(crate) const OF_READERS: [&str; 8] =
@@ -47,7 +47,7 @@ impl Furnished {
     pub(crate) async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let launch = Launch::on(folder.path()).with("CENTAVO_OPS_TOKEN", format!("ana:{ANA},rui:{RUI},eva:{EVA}"));
-        let launch = launch.with("CENTAVO_OPS_ROLES", "eva=read");
+        let launch = launch.with("CENTAVO_OPS_ROLES", "ana=admin,rui=admin,eva=read");
         let launch = launch.with("CENTAVO_WEBHOOK_ALLOW", "127.0.0.0/8");
         let server = Server::start(&launch).await.unwrap();
         let mut shop = Self {
@@ -247,7 +247,9 @@ pub(crate) struct Empty {
 impl Empty {
     pub(crate) async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let launch = Launch::on(folder.path()).with("CENTAVO_OPS_TOKEN", format!("ana:{ANA}"));
+        let launch = Launch::on(folder.path())
+            .with("CENTAVO_OPS_TOKEN", format!("ana:{ANA}"))
+            .with("CENTAVO_OPS_ROLES", "ana=admin");
         Self { server: Server::start(&launch).await.unwrap(), _folder: folder }
     }
 

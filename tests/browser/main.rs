@@ -182,7 +182,7 @@ async fn what_forms_answer_is_without_defects_in_every_view() {
     let _refused = browser.said().await;
     judge_shown(&browser, "/console/sign-in (another site)", "answer-refused", &mut defects).await;
     browser.open(&format!("{target}/console/sign-in?lang=en")).await;
-    browser.type_into("#token", &format!("wrong-of-sixteen-letters{ENTER}")).await;
+    browser.type_into("#token", &format!("wrong-of-thirty-two-characters-or-more{ENTER}")).await;
     browser.has("opens nothing").await;
     let _unauthorized = browser.said().await;
     judge_shown(&browser, "/console/sign-in (wrong token)", "answer-wrong-token", &mut defects).await;
@@ -250,7 +250,7 @@ async fn a_sign_in_that_is_not_tried_is_without_defects() {
         let address = format!("{}/console/sign-in?lang={language}", empty.operations());
         browser.open(&address).await;
         while !browser.text().await.contains(later) {
-            browser.type_into("#token", &format!("wrong-of-sixteen-letters{ENTER}")).await;
+            browser.type_into("#token", &format!("wrong-of-thirty-two-characters-or-more{ENTER}")).await;
         }
         let _too_many = browser.said().await;
         judge_shown(&browser, "/console/sign-in (too often)", &format!("answer-later-{language}"), &mut defects).await;
@@ -358,7 +358,7 @@ async fn an_operator_decides_for_a_day() {
     for (is_on, recipient) in [(true, "Bia Lima"), (false, "Eva Prado")] {
         browser.javascript(is_on).await;
         browser.open(&format!("{}/console/queue?lang=en", shop.operations())).await;
-        browser.write("#token", &format!("wrong-of-sixteen-letters{ENTER}")).await;
+        browser.write("#token", &format!("wrong-of-thirty-two-characters-or-more{ENTER}")).await;
         browser.has("opens nothing").await;
         browser.write("#token", &format!("{}{ENTER}", furnished::ANA)).await;
         assert_eq!(browser.place().await, "/console/queue?lang=en");

@@ -302,7 +302,7 @@ async fn nodes_end_and_start_again_and_no_request_fails() {
 }
 
 /// The token of a second operator.
-const OTHER_TOKEN: &str = "another-operator-of-the-test";
+const OTHER_TOKEN: &str = "another-operator-of-the-test-with-32-characters";
 
 pub(crate) async fn get(node: &Server, path: &str) -> Value {
     let begun = Instant::now();
@@ -330,6 +330,7 @@ async fn what_is_about_all_merchants_has_one_answer_at_every_node() {
     let mut nodes = Nodes::of(folder.path(), &address, 3);
     for place in &mut nodes.places {
         place.environment.push(("CENTAVO_OPS_TOKEN", format!("ana:{OPS_TOKEN},rui:{OTHER_TOKEN}")));
+        place.environment.push(("CENTAVO_OPS_ROLES", "ana=admin,rui=admin".to_owned()));
     }
     let nodes = nodes.started().await;
     let mut merchants = merchants(&nodes).await;

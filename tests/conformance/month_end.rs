@@ -10,8 +10,8 @@ use testkit::server::{Launch, Server};
 use crate::commands::blocks_of;
 use crate::tool;
 
-const ANA: &str = "token-of-ana-for-the-pages";
-const RUI: &str = "token-of-rui-for-the-pages";
+const ANA: &str = "token-of-ana-for-the-pages-32-characters";
+const RUI: &str = "token-of-rui-for-the-pages-32-characters";
 
 /// A merchant whose fees exceed its part of a charge: it owes 496 centavos.
 const DEFICIT: &str = r#"
@@ -41,6 +41,7 @@ async fn a_debt_is_written_off_and_a_month_is_closed_as_the_pages_say() {
     let data = folder.path().join("data");
     let launch = Launch::on(&data)
         .with("CENTAVO_OPS_TOKEN", format!("ana:{ANA},rui:{RUI}"))
+        .with("CENTAVO_OPS_ROLES", "ana=admin,rui=admin")
         .with("CENTAVO_WEBHOOK_ALLOW", "127.0.0.0/8");
     let server = Server::start(&launch).await.unwrap();
     let closing = |page, month| {

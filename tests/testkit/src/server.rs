@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use actors::testkit::power_cut::Shim;
 
 /// The operators' token.
-pub const OPS_TOKEN: &str = "operator-of-the-test";
+pub const OPS_TOKEN: &str = "operator-of-the-test-with-32-characters";
 
 /// Bytes of a segment of the journal, few enough for every test to cross from one to the next.
 const SEGMENT_BYTES: &str = "300000";
