@@ -102,6 +102,15 @@ pub enum CardBrand {
     /// The Brazilian scheme Hipercard.
     #[n(5)]
     Hipercard,
+    /// The scheme Diners Club.
+    #[n(6)]
+    Diners,
+    /// The scheme Discover.
+    #[n(7)]
+    Discover,
+    /// The scheme JCB.
+    #[n(8)]
+    Jcb,
 }
 
 impl CardBrand {

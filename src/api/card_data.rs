@@ -4,13 +4,14 @@
 use std::borrow::Cow;
 
 use actors::rails::CardSecrets;
-use ledger::event::{CardBrand, CardFace};
+use ledger::event::CardFace;
 use ledger::time::Timestamp;
 use serde::Deserialize;
 use utoipa::ToSchema;
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{Object, OneOf, Schema, Type};
 
+use super::card_brands::brand_of;
 use crate::http::json::{Checker, Raw};
 use crate::http::problem::Code;
 
@@ -124,27 +125,18 @@ fn passes_luhn(number: &str) -> bool {
 /// Face of a card: the part of its number that may be stored.
 pub fn face(number: &str) -> CardFace {
     let digits = |part: Option<&str>| part.and_then(|part| part.parse::<u32>().ok()).unwrap_or_default();
+    let bin = digits(number.get(..6));
     CardFace {
-        bin: digits(number.get(..6)),
+        bin,
         last4: u16::try_from(digits(number.get(number.len() - 4..))).unwrap_or_default(),
-        brand: brand(number),
-    }
-}
-
-fn brand(number: &str) -> CardBrand {
-    let prefix = |length: usize| number.get(..length).and_then(|part| part.parse::<u32>().ok()).unwrap_or_default();
-    match (prefix(2), prefix(4), prefix(6)) {
-        (_, 4011 | 4312 | 4389 | 5041 | 5066 | 5067 | 6362 | 6363 | 6500..=6504 | 6516 | 6550, _) => CardBrand::Elo,
-        (_, _, 606_282 | 384_100 | 384_140 | 384_160) => CardBrand::Hipercard,
-        (34 | 37, ..) => CardBrand::Amex,
-        (51..=55, ..) | (_, 2221..=2720, _) => CardBrand::Mastercard,
-        (40..=49, ..) => CardBrand::Visa,
-        _ => CardBrand::Other,
+        brand: brand_of(bin),
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use ledger::event::CardBrand;
+
     use super::*;
 
     #[test]
@@ -159,8 +151,18 @@ mod tests {
             ("378282246310005", true, CardBrand::Amex),
             ("6062826786276634", true, CardBrand::Hipercard),
             ("6362970000457013", true, CardBrand::Elo),
+            ("4011780000000006", true, CardBrand::Elo),
+            ("4011110000000003", true, CardBrand::Visa),
+            ("5066991111111118", true, CardBrand::Elo),
+            ("6504870000000000", false, CardBrand::Elo),
+            ("2223003122003222", true, CardBrand::Mastercard),
+            ("30569309025904", true, CardBrand::Diners),
+            ("36700102000000", true, CardBrand::Diners),
+            ("3530111333300000", true, CardBrand::Jcb),
+            ("6011111111111117", true, CardBrand::Discover),
+            ("6500000000000002", true, CardBrand::Discover),
         ] {
-            assert_eq!((passes_luhn(number), brand(number)), (valid, expected), "{number}");
+            assert_eq!((passes_luhn(number), face(number).brand), (valid, expected), "{number}");
         }
     }
 

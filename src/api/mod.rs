@@ -7,6 +7,7 @@ pub mod admission;
 pub mod anticipation;
 pub mod balance;
 pub mod card;
+pub mod card_brands;
 pub mod card_data;
 pub mod cards;
 pub mod cashout;

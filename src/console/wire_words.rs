@@ -44,6 +44,9 @@ pub fn brand(name: &str) -> Word {
         "amex" => word("Amex", "Amex"),
         "elo" => word("Elo", "Elo"),
         "hipercard" => word("Hipercard", "Hipercard"),
+        "diners" => word("Diners", "Diners"),
+        "discover" => word("Discover", "Discover"),
+        "jcb" => word("JCB", "JCB"),
         _ => word("outra bandeira", "another scheme"),
     }
 }

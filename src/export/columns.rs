@@ -98,6 +98,56 @@ const fn optional(name: &'static str, head_ptbr: &'static str, kind: RowKind) ->
     RowColumn { is_always_there: false, ..column(name, head_ptbr, kind) }
 }
 
+impl RowKind {
+    /// Name of the type of the values, in a manifest.
+    pub(super) fn type_name(self) -> &'static str {
+        match self {
+            Self::Number | Self::Amount => "integer",
+            Self::Text => "string",
+            Self::Day => "date",
+            Self::Instant => "timestamp",
+        }
+    }
+
+    fn of_duckdb(self) -> &'static str {
+        match self {
+            Self::Number | Self::Amount => "BIGINT",
+            Self::Text => "VARCHAR",
+            Self::Day => "DATE",
+            Self::Instant => "TIMESTAMPTZ",
+        }
+    }
+
+    /// Width of a column in a workbook that shows every value, in characters.
+    fn width(self) -> usize {
+        match self {
+            Self::Number => 12,
+            Self::Amount => 20,
+            // An id with the letter of a ledger.
+            Self::Text => 39,
+            Self::Day => 12,
+            Self::Instant => 25,
+        }
+    }
+}
+
+impl RowColumn {
+    /// Its width in a workbook, in characters: of its head and its values.
+    pub(super) fn width(&self) -> f64 {
+        let values = match self.name {
+            "late" | "method" | "brand" => 13,
+            _ => self.kind.width(),
+        };
+        values.max(self.name.len() + 2) as f64
+    }
+}
+
+/// Query of DuckDB that reads a file of JSON lines with the type of each column.
+pub(super) fn read_by_duckdb(file: &str) -> String {
+    let columns = COLUMNS.map(|column| format!("  \"{}\": '{}'", column.name, column.kind.of_duckdb())).join(",\n");
+    format!("SELECT * FROM read_json('{file}', format = 'newline_delimited', columns = {{\n{columns}\n}});\n")
+}
+
 impl<'a> RowCell<'a> {
     /// A text; no value where there is none.
     pub(super) fn text(text: Option<impl Into<Cow<'a, str>>>) -> Self {

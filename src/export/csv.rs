@@ -8,6 +8,7 @@ use super::rows::plain;
 use crate::http::timestamp::local;
 
 pub(super) use crate::http::csv::write_cell;
+use crate::http::csv::write_text;
 
 /// Dialect of CSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,6 +38,7 @@ pub(super) fn write(dialect: Dialect, cells: &[RowCell<'_>; WIDTH], text: &mut V
         match (dialect, cell) {
             (_, RowCell::Empty) => {}
             (_, RowCell::Number(number)) => serde_json::to_writer(&mut *text, number)?,
+            (_, RowCell::Text(of)) => write_text(of, separator, text),
             (Dialect::Plain, _) => write_cell(&plain(cell), separator, text),
             (Dialect::Brazilian, _) => write_cell(&brazilian(cell), separator, text),
         }
@@ -81,6 +83,27 @@ mod tests {
         for (cell, expected) in cases {
             let mut text = Vec::new();
             write_cell(cell, ',', &mut text);
+            assert_eq!(String::from_utf8(text).unwrap(), expected, "{cell:?}");
+        }
+    }
+
+    #[test]
+    fn a_text_is_never_a_number() {
+        for (cell, expected) in [
+            ("000123", "'000123"),
+            ("12345678901234567890", "'12345678901234567890"),
+            ("12e34", "'12e34"),
+            ("1.5", "'1.5"),
+            ("1,5", "\"'1,5\""),
+            ("E1234", "E1234"),
+            ("2026-07", "2026-07"),
+            ("01a22082-4c7b", "01a22082-4c7b"),
+            ("visa", "visa"),
+            ("", ""),
+            ("=1", "'=1"),
+        ] {
+            let mut text = Vec::new();
+            write_text(cell, ',', &mut text);
             assert_eq!(String::from_utf8(text).unwrap(), expected, "{cell:?}");
         }
     }

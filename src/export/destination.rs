@@ -11,6 +11,8 @@ pub enum Part<'a> {
     Rows,
     /// Head of a ledger's books.
     Begin(&'a str),
+    /// Balances of a ledger that are brought forward.
+    Opening(&'a str),
     /// One month of a ledger's books: the ledger's name and the month's first day.
     Month(&'a str, NaiveDate),
 }

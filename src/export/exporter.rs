@@ -527,9 +527,17 @@ fn begin_books(
     if std::mem::replace(&mut books.has_begun, true) {
         return Ok(());
     }
-    plain_text::begin(request.format, books, request.from.unwrap_or(day), text);
+    let before = request.from.and_then(|from| from.pred_opt());
+    plain_text::begin(request.format, books, before.unwrap_or(day), text);
     out.write(Part::Begin(&books.name), text)?;
     text.clear();
+    if let Some(before) = before {
+        plain_text::bring_forward(request.format, books, before, text);
+        if !text.is_empty() {
+            out.write(Part::Opening(&books.name), text)?;
+        }
+        text.clear();
+    }
     Ok(())
 }
 

@@ -1,6 +1,7 @@
-//! Export to a folder. Rows are one file. Plain-text accounting has a folder for each ledger: a
-//! file for each month, and `main`, which holds the head and includes the months. The names contain
-//! the requested days.
+//! Export to a folder. Rows are one file, beside JSON lines with the query by which DuckDB reads
+//! them. Plain-text accounting has a folder for each ledger: a file for each month, `opening` with
+//! the balances brought forward, and `main`, which holds the head and includes the others. The
+//! names contain the requested days.
 //!
 //! Files are written under another name and synced. They are renamed when all are complete,
 //! included files before those that include them.
@@ -11,11 +12,11 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use actors::checkpoint::hex;
-use chrono::NaiveDate;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use sha2::{Digest, Sha256};
 
+use super::columns::read_by_duckdb;
 use super::destination::{Out, Part};
 use super::manifest::{FileMade, SUFFIX};
 use super::request::{Format, Request};
@@ -80,6 +81,7 @@ impl Folder {
         name: Option<String>,
         manifest: impl FnOnce(Vec<FileMade>, &mut dyn Write) -> io::Result<()>,
     ) -> io::Result<usize> {
+        self.put_reader()?;
         self.files.values_mut().try_for_each(|file| file.waiting.end())?;
         self.write_waiting()?;
         let made = self.made();
@@ -156,16 +158,45 @@ impl Folder {
         Ok(())
     }
 
+    /// Writes, beside JSON lines, the query that gives DuckDB their columns: it guesses the type of
+    /// a column from the first rows.
+    fn put_reader(&mut self) -> io::Result<()> {
+        if self.request.format != Format::Jsonl {
+            return Ok(());
+        }
+        let path = self.row_file(self.request.file_name());
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let was_compressed = std::mem::replace(&mut self.is_compressed, false);
+        self.put(path.with_file_name(format!("{name}.read.sql")), read_by_duckdb(&name).as_bytes())?;
+        self.is_compressed = was_compressed;
+        Ok(())
+    }
+
     fn row_file(&self, name: String) -> PathBuf {
         self.path.join(if self.is_compressed { name + ".gz" } else { name })
     }
 
     fn head_of(&self, ledger: &str) -> PathBuf {
-        self.folder_of(ledger).join(format!("main.{}", self.request.format.name()))
+        self.in_folder(ledger, "main")
     }
 
-    fn month_of(&self, ledger: &str, month: NaiveDate) -> PathBuf {
-        self.folder_of(ledger).join(format!("{}.{}", month.format("%Y-%m"), self.request.format.name()))
+    /// A file of a ledger, by its name without the ending.
+    fn in_folder(&self, ledger: &str, name: &str) -> PathBuf {
+        self.folder_of(ledger).join(format!("{name}.{}", self.request.format.name()))
+    }
+
+    /// Writes to a file that the head includes.
+    fn put_included(&mut self, ledger: &str, name: &str, text: &[u8]) -> io::Result<()> {
+        let path = self.in_folder(ledger, name);
+        if !self.files.contains_key(&path) {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let include = match self.request.format {
+                Format::Beancount => format!("\ninclude \"{name}\"\n"),
+                _ => format!("\ninclude {name}\n"),
+            };
+            self.put(self.head_of(ledger), include.as_bytes())?;
+        }
+        self.put(path, text)
     }
 
     fn folder_of(&self, ledger: &str) -> PathBuf {
@@ -234,18 +265,8 @@ impl Out for Folder {
         match part {
             Part::Rows => self.put(self.row_file(self.request.file_name()), text),
             Part::Begin(ledger) => self.put(self.head_of(ledger), text),
-            Part::Month(ledger, month) => {
-                let path = self.month_of(ledger, month);
-                if !self.files.contains_key(&path) {
-                    let name = path.file_name().unwrap_or_default().to_string_lossy();
-                    let include = match self.request.format {
-                        Format::Beancount => format!("\ninclude \"{name}\"\n"),
-                        _ => format!("\ninclude {name}\n"),
-                    };
-                    self.put(self.head_of(ledger), include.as_bytes())?;
-                }
-                self.put(path, text)
-            }
+            Part::Opening(ledger) => self.put_included(ledger, "opening", text),
+            Part::Month(ledger, month) => self.put_included(ledger, &month.format("%Y-%m").to_string(), text),
         }
     }
 }

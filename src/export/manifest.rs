@@ -19,8 +19,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::chart::{Chart, Level};
-use super::columns::SCHEMA;
-use super::request::Request;
+use super::columns::{COLUMNS, SCHEMA};
+use super::request::{Format, Request};
 use super::totals::{AccountSums, AccountTotals, Exported};
 use crate::http::cut::{CutView, by_partition};
 use crate::http::timestamp::day_of;
@@ -34,6 +34,9 @@ pub(super) struct Manifest<'a> {
     /// Version of the columns of rows.
     schema: u32,
     request: Asked,
+    /// Columns of the rows, where the file itself has no types.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    columns: Vec<ManifestColumn>,
     /// The last Record that counts, by partition of the journal.
     cut: CutView,
     /// Whether all Records of the days count: they were over, and the cut is not before their end.
@@ -52,6 +55,14 @@ pub(super) struct Manifest<'a> {
     files: Vec<FileMade>,
     /// The manifest of the days before, if it is in the same folder.
     previous: Option<Previous>,
+}
+
+/// Name and type of a column of rows.
+#[derive(Serialize)]
+struct ManifestColumn {
+    name: &'static str,
+    /// `integer`, `string`, `date` or `timestamp`.
+    r#type: &'static str,
 }
 
 /// What is read of the manifest of an earlier export first; its accounts follow one by one.
@@ -164,6 +175,7 @@ impl Draft<'_> {
         Ok(Manifest {
             schema: SCHEMA,
             request: self.asked(),
+            columns: self.columns(),
             cut: by_partition(&self.cut),
             complete: self.is_complete,
             head: hex(&self.head.0),
@@ -174,6 +186,12 @@ impl Draft<'_> {
             files: Vec::new(),
             previous,
         })
+    }
+
+    fn columns(&self) -> Vec<ManifestColumn> {
+        let is_untyped = matches!(self.request.format, Format::Jsonl | Format::Csv);
+        let columns = COLUMNS.iter().filter(|_| is_untyped);
+        columns.map(|column| ManifestColumn { name: column.name, r#type: column.kind.type_name() }).collect()
     }
 
     fn asked(&self) -> Asked {

@@ -81,7 +81,10 @@ impl Mapped {
             let history = row.history.as_deref().unwrap_or("{event} {sequence}");
             let history = history.replace("{event}", line.source.event);
             let history = history.replace("{sequence}", &movement.name());
-            let history = history.replace("{date}", movement.date).replace("{reference}", &reference);
+            let history = history
+                .replace("{date}", movement.date)
+                .replace("{effective_date}", movement.effective_date)
+                .replace("{reference}", &reference);
             let (code, cost_center) = (row.code.clone(), row.cost_center.clone());
             lines.push(Line { code, side, amount, history, cost_center, reference });
         }
@@ -111,7 +114,10 @@ impl Mapped {
         for (row, [debits, credits]) in sums {
             let history = row.history.as_deref().unwrap_or("{event} {date}");
             let history = history.replace("{event}", "day").replace("{sequence}", "");
-            let history = history.replace("{date}", &day.to_string()).replace("{reference}", &self.ledger);
+            let history = history
+                .replace("{date}", &day.to_string())
+                .replace("{effective_date}", &day.to_string())
+                .replace("{reference}", &self.ledger);
             let sides = [(Side::Debit, debits), (Side::Credit, credits)];
             for (side, amount) in sides.into_iter().filter(|(_, amount)| *amount != 0) {
                 lines.push(Line {

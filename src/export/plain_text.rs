@@ -5,8 +5,11 @@
 //! beancount asserts all balances on the day after each month and after the last day; `~ 0 BRL`
 //! makes that exact, since beancount tolerates a centavo by default. hledger and ledger assert the
 //! running balance with every posting, and all balances at the end, so that a removed posting is
-//! noticed. The balances of a ledger sum to zero: balances brought forward are a transaction like
-//! any other.
+//! noticed.
+//!
+//! Balances brought forward stand on the day before the first one, so that a program which asks for
+//! the span shows its movement alone. Each is a transaction of two postings against
+//! [`OPENING_ACCOUNT`], which comes to zero, and has a tag by which all can be left out.
 
 use chrono::{Months, NaiveDate};
 use ledger::entry::Side;
@@ -15,8 +18,13 @@ use ledger::source::Source;
 use super::books::{AccountBooks, LedgerBooks, LedgerMovement, cleaned, first_of_month};
 use super::request::Format;
 
-/// Writes the head of a ledger's books, and the balances brought forward to a day.
-pub(super) fn begin(format: Format, books: &mut LedgerBooks, day: NaiveDate, text: &mut Vec<u8>) {
+/// Counter-account of balances brought forward; of no ledger's chart.
+const OPENING_ACCOUNT: &str = "Equity:OpeningBalances";
+/// Tag of balances brought forward, in hledger and ledger and in beancount.
+const OPENING_TAGS: [&str; 2] = ["brought_forward", "brought-forward"];
+
+/// Writes the head of a ledger's books, which begin on a day.
+pub(super) fn begin(format: Format, books: &LedgerBooks, day: NaiveDate, text: &mut Vec<u8>) {
     let name = &books.name;
     match format {
         Format::Beancount => push(
@@ -33,18 +41,37 @@ pub(super) fn begin(format: Format, books: &mut LedgerBooks, day: NaiveDate, tex
             ),
         ),
     }
-    let forward: Vec<_> =
-        books.accounts.iter().filter(|(_, account)| account.balance != 0).map(|(key, _)| *key).collect();
+}
+
+/// Writes the balances at the end of the day before the first one: every account so far is
+/// declared, also those at zero, so that months can follow each other in one file.
+pub(super) fn bring_forward(format: Format, books: &mut LedgerBooks, day: NaiveDate, text: &mut Vec<u8>) {
+    if books.accounts.is_empty() {
+        return;
+    }
+    for account in books.accounts.values_mut() {
+        declare(format, account, day, text);
+    }
+    let forward: Vec<_> = books.accounts.values().filter(|account| account.balance != 0).collect();
     if forward.is_empty() {
         return;
     }
-    for account in &forward {
-        declare(format, books.accounts.get_mut(account).expect("it is one of them"), day, text);
+    match format {
+        Format::Beancount => push(text, &format!("\n{day} open {OPENING_ACCOUNT} BRL\n")),
+        _ => push(text, &format!("\naccount {OPENING_ACCOUNT}\n")),
     }
-    push(text, &head(format, day, None, "brought forward"));
-    for account in forward {
-        let AccountBooks { name, balance, .. } = &books.accounts[&account];
+    if format == Format::Ledger {
+        push(text, &format!("\ntag {}\n", OPENING_TAGS[0]));
+    }
+    let mut sum = 0;
+    for AccountBooks { name, balance, .. } in forward {
+        sum -= balance;
+        match format {
+            Format::Beancount => push(text, &format!("\n{day} * \"brought forward\" #{}\n", OPENING_TAGS[1])),
+            _ => push(text, &format!("\n{day} * brought forward\n    ; {}: {day}\n", OPENING_TAGS[0])),
+        }
         push(text, &posting(format, name, *balance, *balance));
+        push(text, &posting(format, OPENING_ACCOUNT, -balance, sum));
     }
 }
 
@@ -62,6 +89,7 @@ pub(super) fn transaction(format: Format, books: &mut LedgerBooks, movement: &Le
     if movement.at.partition.0 > 0 {
         metadata.push(("partition", movement.at.partition.0.to_string()));
     }
+    metadata.push(("effective_date", movement.effective_date.to_owned()));
     metadata.extend(sources.iter().flat_map(|source| source.objects.clone()));
     metadata.extend(movement.record.operator.clone().map(|operator| ("operator", operator)));
     if format == Format::Ledger {
@@ -73,10 +101,13 @@ pub(super) fn transaction(format: Format, books: &mut LedgerBooks, movement: &Le
         }
     }
     let events: Vec<_> = sources.iter().map(|source| source.event).collect();
-    push(text, &head(format, movement.day, Some(movement.at.sequence.0), &events.join(" ")));
+    let links = links(&movement.name(), &sources);
+    push(text, &head(format, movement.day, Some((&movement.name(), &links)), &events.join(" ")));
     for (name, value) in metadata {
         match (format, name) {
-            (Format::Beancount, "sequence" | "partition") => push(text, &format!("  {name}: {value}\n")),
+            (Format::Beancount, "sequence" | "partition" | "effective_date") => {
+                push(text, &format!("  {name}: {value}\n"))
+            }
             (Format::Beancount, _) => push(text, &format!("  {name}: \"{}\"\n", cleaned(&value))),
             _ => push(text, &format!("    ; {name}: {}\n", cleaned(&value))),
         }
@@ -122,13 +153,26 @@ fn declare(format: Format, account: &mut AccountBooks, day: NaiveDate, text: &mu
     }
 }
 
-/// The first line of a transaction.
-fn head(format: Format, day: NaiveDate, sequence: Option<u64>, narration: &str) -> String {
-    let code = sequence.map(|sequence| format!("({sequence}) ")).unwrap_or_default();
+/// The first line of a transaction; of a Record with its name and the links of beancount.
+fn head(format: Format, day: NaiveDate, record: Option<(&str, &str)>, narration: &str) -> String {
+    let (name, links) = record.unwrap_or_default();
     match format {
-        Format::Beancount => format!("\n{day} * \"{narration}\"\n"),
-        _ => format!("\n{day} * {code}{narration}\n"),
+        Format::Beancount => format!("\n{day} * \"{narration}\"{links}\n"),
+        _ if name.is_empty() => format!("\n{day} * {narration}\n"),
+        _ => format!("\n{day} * ({name}) {narration}\n"),
     }
+}
+
+/// Links of beancount: the Record and its charges. Programs that look for duplicates read links
+/// and no metadata.
+fn links(name: &str, sources: &[&Source]) -> String {
+    let ids = sources.iter().flat_map(|source| &source.objects);
+    let mut txids: Vec<_> = ids.filter(|(name, _)| *name == Source::OBJECTS[0]).map(|(_, id)| id).collect();
+    txids.sort();
+    txids.dedup();
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    let link = |id: &String| format!(" ^{}", id.replace(|letter| !is_plain(letter), "_"));
+    format!(" ^{name}{}", txids.into_iter().map(link).collect::<String>())
 }
 
 /// A posting, with the running balance where the format can assert it.

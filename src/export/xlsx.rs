@@ -29,6 +29,7 @@ pub(super) struct XlsxRows {
     amount: Format,
     day: Format,
     instant: Format,
+    text: Format,
 }
 
 impl XlsxRows {
@@ -47,6 +48,8 @@ impl XlsxRows {
             amount: format("#,##0.00"),
             day: format("dd/mm/yyyy"),
             instant: format("dd/mm/yyyy hh:mm:ss.000"),
+            // Digits stay text when somebody edits the cell.
+            text: format("@"),
         };
         rows.add_sheet().map_err(failed)?;
         Ok(rows)
@@ -78,6 +81,10 @@ impl XlsxRows {
         self.sheets += 1;
         let sheet = self.workbook.add_worksheet_with_constant_memory()?;
         sheet.set_name(format!("Rows {}", self.sheets))?.set_freeze_panes(1, 0)?;
+        // Widths come before the first row: it is on the disk when the next one begins.
+        for (place, column) in (0..).zip(&COLUMNS) {
+            sheet.set_column_width(place, column.width())?;
+        }
         for (place, column) in (0..).zip(&COLUMNS) {
             sheet.write_string_with_format(0, place, column.name, &self.head)?;
         }
@@ -97,7 +104,7 @@ impl XlsxRows {
                 RowCell::Amount(centavos) => {
                     sheet.write_number_with_format(self.rows, place, *centavos as f64 / 100.0, &self.amount)?
                 }
-                RowCell::Text(text) => sheet.write_string(self.rows, place, text.as_ref())?,
+                RowCell::Text(text) => sheet.write_string_with_format(self.rows, place, text.as_ref(), &self.text)?,
                 RowCell::Day(day, _) => {
                     sheet.write_number_with_format(self.rows, place, serial_day(*day), &self.day)?
                 }

@@ -13,6 +13,7 @@ use super::fold::{Ended, Fold, Posted};
 use super::openings::Openings;
 use super::table::{Cell, Column, Kind, Rows, column, sum};
 use crate::export::cleaned;
+use crate::http::timestamp::day_of;
 
 const COLUMNS: &[Column] = &[
     column("date", "Data", Kind::Day),
@@ -26,6 +27,7 @@ const COLUMNS: &[Column] = &[
     sum("credit", "Crédito"),
     column("balance", "Saldo", Kind::Centavos),
     column("partition", "Partição", Kind::Count),
+    column("effective_date", "Data efetiva", Kind::Day),
 ];
 
 /// Name of the row that brings a balance forward.
@@ -86,6 +88,7 @@ impl GeneralLedger {
                 Cell::Centavos(credit),
                 Cell::Centavos(balance),
                 Cell::Count(posted.at.partition.0.into()),
+                Cell::Day(day_of(posted.record.takes_effect_at().0)),
             ])?;
         }
         Ok(())
@@ -125,6 +128,7 @@ impl Fold for GeneralLedger {
                 Cell::Centavos(0),
                 Cell::Centavos(0),
                 Cell::Centavos(balance),
+                Cell::Empty,
                 Cell::Empty,
             ])?;
         }

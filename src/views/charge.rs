@@ -214,7 +214,7 @@ pub struct CardView {
     #[schema(pattern = "^[0-9]{4}$", example = "1111")]
     pub last4: String,
     /// The scheme.
-    #[schema(pattern = "^(visa|mastercard|amex|elo|hipercard|other)$")]
+    #[schema(pattern = "^(visa|mastercard|amex|elo|hipercard|diners|discover|jcb|other)$")]
     pub brand: &'static str,
 }
 

@@ -9,6 +9,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod audit;
+mod card_brands;
 mod clients;
 mod commands;
 mod deploy;

@@ -287,8 +287,17 @@ fn sequence(number: i128) -> Sequence {
     Sequence(u64::try_from(number).unwrap_or_default())
 }
 
-const BRANDS: [CardBrand; 6] =
-    [CardBrand::Other, CardBrand::Visa, CardBrand::Mastercard, CardBrand::Amex, CardBrand::Elo, CardBrand::Hipercard];
+const BRANDS: [CardBrand; 9] = [
+    CardBrand::Other,
+    CardBrand::Visa,
+    CardBrand::Mastercard,
+    CardBrand::Amex,
+    CardBrand::Elo,
+    CardBrand::Hipercard,
+    CardBrand::Diners,
+    CardBrand::Discover,
+    CardBrand::Jcb,
+];
 
 fn brand_of(code: u32) -> Option<CardBrand> {
     BRANDS.get(code as usize).copied()

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::words::shown;
-use crate::http::csv::write_cell;
+use crate::http::csv::write_text;
 use crate::reports::table::{Cell, Closing, Heading, Renderer};
 
 /// ReportDialect of a report's CSV.
@@ -46,7 +46,7 @@ impl Renderer for CsvTable<'_> {
                 self.line.push(separator as u8);
             }
             match (cell, self.dialect) {
-                (Cell::Text(text), _) => write_cell(text, separator, &mut self.line),
+                (Cell::Text(text), _) => write_text(text, separator, &mut self.line),
                 (Cell::Centavos(centavos), ReportDialect::Plain) => self.line.extend(centavos.to_string().bytes()),
                 (Cell::Centavos(centavos), ReportDialect::Brazilian) => self.line.extend(ungrouped(*centavos).bytes()),
                 (Cell::Day(day), ReportDialect::Plain) => self.line.extend(day.to_string().bytes()),

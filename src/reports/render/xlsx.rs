@@ -6,7 +6,7 @@ use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, Workbook, XlsxError}
 
 use super::words::{cut, subject};
 use crate::export::serial_day;
-use crate::reports::table::{Cell, Closing, Heading, Renderer};
+use crate::reports::table::{Cell, Closing, Column, Heading, Kind, Renderer};
 
 /// Rows of a sheet below the head: a sheet has at most 2^20.
 const SHEET_ROWS: u32 = (1 << 20) - 1;
@@ -16,13 +16,14 @@ const PART_BYTES: usize = 64 * 1024;
 /// A workbook that is being written.
 pub(super) struct XlsxTable<'a> {
     workbook: Workbook,
-    names: Vec<&'static str>,
+    columns: &'static [Column],
     title: String,
     /// Rows of the last sheet, the head counted.
     rows: u32,
     sheets: usize,
     amount: Format,
     day: Format,
+    text: Format,
     out: &'a mut dyn Write,
 }
 
@@ -30,12 +31,14 @@ impl<'a> XlsxTable<'a> {
     pub(super) fn new(heading: &Heading<'_>, out: &'a mut dyn Write) -> io::Result<Self> {
         let mut table = Self {
             workbook: Workbook::new(),
-            names: heading.columns.iter().map(|column| column.name).collect(),
+            columns: heading.columns,
             title: format!("{} {}", heading.request.report.title(), subject(heading)).trim_end().to_owned(),
             rows: 0,
             sheets: 0,
             amount: Format::new().set_num_format("#,##0.00"),
             day: Format::new().set_num_format("dd/mm/yyyy"),
+            // Digits stay text when somebody edits the cell.
+            text: Format::new().set_num_format("@"),
             out,
         };
         table.add_sheet().map_err(io::Error::other)?;
@@ -47,8 +50,12 @@ impl<'a> XlsxTable<'a> {
         let bold = Format::new().set_bold();
         let sheet = self.workbook.add_worksheet_with_constant_memory()?;
         sheet.set_name(format!("Rows {}", self.sheets))?.set_freeze_panes(1, 0)?;
-        for (place, name) in (0..).zip(&self.names) {
-            sheet.write_string_with_format(0, place, *name, &bold)?;
+        // Widths come before the first row: it is on the disk when the next one begins.
+        for (place, column) in (0..).zip(self.columns) {
+            sheet.set_column_width(place, column_width(column))?;
+        }
+        for (place, column) in (0..).zip(self.columns) {
+            sheet.write_string_with_format(0, place, column.name, &bold)?;
         }
         self.rows = 1;
         Ok(())
@@ -62,7 +69,7 @@ impl<'a> XlsxTable<'a> {
         for (place, cell) in (0..).zip(cells) {
             match cell {
                 Cell::Empty => continue,
-                Cell::Text(text) => sheet.write_string(self.rows, place, text)?,
+                Cell::Text(text) => sheet.write_string_with_format(self.rows, place, text, &self.text)?,
                 Cell::Centavos(centavos) => {
                     sheet.write_number_with_format(self.rows, place, *centavos as f64 / 100.0, &self.amount)?
                 }
@@ -83,6 +90,16 @@ impl<'a> XlsxTable<'a> {
         self.workbook.set_properties(&DocProperties::new().set_creation_datetime(&created));
         Ok(())
     }
+}
+
+/// Width of a column that shows its head and every value, in characters.
+fn column_width(column: &Column) -> f64 {
+    let values = match column.kind {
+        Kind::Text => 39,
+        Kind::Centavos => 20,
+        Kind::Day | Kind::Count | Kind::Rate => 12,
+    };
+    values.max(column.name.len() + 2) as f64
 }
 
 impl Renderer for XlsxTable<'_> {

@@ -187,13 +187,6 @@ fn posted(place: i64, entries: Entries) -> Record {
     Record { operator, entries: entries.collect(), ..record }
 }
 
-/// A Record that puts capital into the bank.
-pub(crate) fn capital(amount: i64) -> Record {
-    let postings = [(BankSettlement, Side::Debit), (Capital, Side::Credit)];
-    let postings = postings.map(|(account, side)| Posting { account, side, amount: Centavos(amount) });
-    Record { entries: vec![Entry::try_new(P, postings.to_vec()).unwrap()], ..posted(0, MANUAL[0]) }
-}
-
 /// Place of a Record in a journal of one partition.
 pub(crate) fn place(sequence: u64) -> Position {
     Position { partition: Partition(0), sequence: Sequence(sequence) }

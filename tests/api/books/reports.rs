@@ -8,7 +8,6 @@ use std::process::Command;
 
 use calamine::{Data, Reader, Xlsx, open_workbook_from_rs};
 use centavo::config::ReportSettings;
-use centavo::http::cut::cut_name;
 use centavo::http::timestamp::day;
 use centavo::reports::{Report, ReportFormat, ReportRequest, command};
 use chrono::NaiveDate;

@@ -38,6 +38,18 @@ def by_openpyxl():
     return [[*name, net] for name, net in sums.items()]
 
 
+def is_wide_enough():
+    """Whether every column shows its head, its days and times, and amounts of eleven digits."""
+    sheet = openpyxl.load_workbook(f"{files}.xlsx")["Rows 1"]
+    wanted = {"debit": 18, "credit": 18, "booked_at": 23, "effective_at": 23, "date": 11, "due_date": 11}
+    spans = sheet.column_dimensions.values()
+    widths = {number: span.width for span in spans for number in range(span.min, span.max + 1)}
+    for cell in sheet[1]:
+        width = widths[cell.column]
+        assert width >= max(len(cell.value), wanted.get(cell.value, 0)), (cell.value, width)
+
+
+is_wide_enough()
 parquet = f"'{files}.parquet'"
 reais = duckdb.sql(f"SELECT typeof(debit_brl), bool_and(debit_brl * 100 = debit) FROM {parquet} GROUP BY ALL").fetchall()
 assert reais == [("DECIMAL(18,2)", True)], reais

@@ -166,7 +166,7 @@ async fn python_reads_the_same_books_from_every_file_of_rows() {
 }
 
 /// By how much the balances moved, without zeros.
-fn difference(after: &Told, before: &Told) -> Told {
+pub(crate) fn difference(after: &Told, before: &Told) -> Told {
     let mut moved = after.clone();
     for (ledger, balances) in before {
         let of_ledger = moved.entry(ledger.clone()).or_default();
