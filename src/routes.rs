@@ -40,10 +40,15 @@ use crate::peers::others;
 
 type Routes = OpenApiRouter<Arc<App>>;
 
-/// The card charges, which have a limit of their own.
+/// The routes that take a card's number, which have a limit of their own.
 fn cards() -> Routes {
-    tagged("Charges", "Card and PIX charges.", Routes::new().routes(routes!(card::charge)))
+    Routes::new()
+        .merge(tagged("Charges", "Card and PIX charges.", Routes::new().routes(routes!(card::charge))))
+        .merge(tagged(RECURRENCY.0, RECURRENCY.1, Routes::new().routes(routes!(cards::store))))
 }
+
+/// Heading of what recurs, and what it has.
+const RECURRENCY: (&str, &str) = ("Plans and subscriptions", "Plans, subscriptions and stored cards.");
 
 /// The other routes of merchants.
 fn for_merchants(in_sandbox: bool) -> Routes {
@@ -76,7 +81,6 @@ fn for_merchants(in_sandbox: bool) -> Routes {
         .routes(routes!(subscriptions::get))
         .routes(routes!(subscriptions::charges))
         .route_layer(from_fn(on_waiting_thread))
-        .routes(routes!(cards::store))
         .routes(routes!(plans::create, plans::list))
         .routes(routes!(plans::get, plans::disable))
         .routes(routes!(subscriptions::cancel))
@@ -108,7 +112,7 @@ fn for_merchants(in_sandbox: bool) -> Routes {
         .merge(tagged("Cashouts", "Transfers of a merchant's balance to a PIX key.", cashouts))
         .merge(tagged("Refunds", "Refunds and disputes.", refunds))
         .merge(tagged("Events", "Webhook events and their delivery.", events))
-        .merge(tagged("Plans and subscriptions", "Plans, subscriptions and stored cards.", recurrency))
+        .merge(tagged(RECURRENCY.0, RECURRENCY.1, recurrency))
         .merge(tagged("Balance", "The account's balance and the lines of its statement.", balance));
     if in_sandbox { table.merge(tagged("Sandbox", "What only a sandbox serves.", sandbox)) } else { table }
 }
@@ -214,19 +218,22 @@ pub fn public(app: &Arc<App>) -> Router {
     let limited = |routes: Routes, policy| Router::from(routes).route_layer(Admission { app: Arc::clone(app), policy });
     let mut collected = cards().into_openapi();
     collected.merge(for_merchants(app.sandbox).into_openapi());
+    let document = openapi::complete(collected, Listener::Merchants);
     limited(cards(), Policy::Card)
         .merge(limited(for_merchants(app.sandbox), Policy::Default))
         .with_state(Arc::clone(app))
-        .merge(described(&openapi::complete(collected, Listener::Merchants)))
+        .layer(Extension(Arc::new(openapi::query_names(&document))))
+        .merge(described(&document))
 }
 
 /// The operators' listener: their routes, their description, and the console.
 pub fn operations(app: &Arc<App>) -> Router {
-    let collected = for_operators(app.sandbox).into_openapi();
+    let document = openapi::complete(for_operators(app.sandbox).into_openapi(), Listener::Operators);
     Router::from(for_operators(app.sandbox))
         .with_state(Arc::clone(app))
+        .layer(Extension(Arc::new(openapi::query_names(&document))))
         .merge(console::routes::all(app))
-        .merge(described(&openapi::complete(collected, Listener::Operators)))
+        .merge(described(&document))
 }
 
 /// What only the other nodes ask, beside the routes of both listeners.

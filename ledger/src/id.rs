@@ -80,11 +80,11 @@ impl ObjectId {
         self.uuid().simple().to_string()
     }
 
-    /// Reads either shape; none when `text` is no version 8 UUID.
+    /// Reads either shape, in letters of either case (RFC 9562, 4); none when `text` is no version
+    /// 8 UUID.
     pub fn parse(text: &str) -> Option<Self> {
         let uuid = Uuid::try_parse(text).ok()?;
-        let lower = !text.bytes().any(|byte| byte.is_ascii_uppercase());
-        (lower && matches!(text.len(), 32 | 36) && uuid.get_version_num() == 8).then(|| Self(uuid.as_u128()))
+        (matches!(text.len(), 32 | 36) && uuid.get_version_num() == 8).then(|| Self(uuid.as_u128()))
     }
 
     /// When the id was made, to the millisecond.
@@ -308,7 +308,8 @@ mod tests {
         for (text, expected) in [
             (id.txid(), true),
             (id.uuid().to_string(), true),
-            (id.txid().to_uppercase(), false),
+            (id.txid().to_uppercase(), true),
+            (id.uuid().to_string().to_uppercase(), true),
             (format!("{{{}}}", id.uuid()), false),
             ("00000000-0000-4000-8000-000000000000".to_owned(), false),
             (String::new(), false),

@@ -166,7 +166,7 @@ fn check(wire: &CardRequest<'_>, now: Timestamp) -> Result<Checked, Problem> {
         raw => check.integer("installments", raw, 1..=12),
     };
     let method = read_method(&mut check, wire.payment_type, installments);
-    let description = check.optional_text("description", wire.description, 0..=120);
+    let description = check.optional_prose("description", wire.description, 0..=120);
     let splits = splits::read(&mut check, wire.splits);
     let checked = (|| {
         Some(Checked {

@@ -170,7 +170,7 @@ fn check(wire: &CashoutRequest<'_>) -> Result<Checked, Problem> {
         let message = || format!("pix_key não é uma chave do tipo {}", kind.name());
         pix_key(kind, &text).or_else(|| check.refuse("pix_key", "invalid_pix_key", message()))
     });
-    let info = check.optional_text("info", wire.info, 0..=140);
+    let info = check.optional_prose("info", wire.info, 0..=140);
     let transaction =
         check.optional(wire.merchant_transaction_id, |check, raw| check.uuid("merchant_transaction_id", raw));
     let checked = (|| {

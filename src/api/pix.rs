@@ -258,7 +258,7 @@ fn check(wire: &PixRequest<'_>) -> Result<Checked, Problem> {
         (None, Some(_)) => read_document(&mut check, "cnpj", wire.cnpj, DocumentKind::Cnpj),
         (cpf, None) => read_document(&mut check, "cpf", cpf, DocumentKind::Cpf),
     };
-    let description = check.optional_text("descricao", wire.descricao, 0..=140);
+    let description = check.optional_prose("descricao", wire.descricao, 0..=140);
     let expires_in = match wire.expires_in {
         None => Some(86_400),
         raw => check.integer("expires_in", raw, 1..=2_592_000),

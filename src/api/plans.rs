@@ -209,7 +209,7 @@ pub async fn disable(State(app): State<Arc<App>>, caller: Caller, PathId(id): Pa
 
 fn check(wire: &PlanRequest<'_>) -> Result<PlanTerms, Problem> {
     let mut check = Checker::new();
-    let tag = check.text("tag", wire.tag, 1..=100);
+    let tag = check.prose("tag", wire.tag, 1..=100);
     let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
     let billing_cycle = read_cycle(&mut check, wire.billing_cycle);
     let total = check.integer("totalBillingCycles", wire.total_billing_cycles, 1..=i64::from(CYCLES_MAX));
@@ -219,7 +219,7 @@ fn check(wire: &PlanRequest<'_>) -> Result<PlanTerms, Problem> {
     };
     let initial_fee = check.optional(wire.initial_fee, |check, raw| {
         check.object("initialFee", raw, |check, fee: InitialFeeRequest<'_>| {
-            let description = check.text("description", fee.description, 1..=120);
+            let description = check.prose("description", fee.description, 1..=120);
             let most = (AMOUNT_MAX.0 - amount.unwrap_or_default()).max(0);
             let amount = check.centavos("amount", fee.amount, 1..=most);
             let cycles = check.integer("cycles", fee.cycles, 1..=total.unwrap_or(i64::from(CYCLES_MAX)));

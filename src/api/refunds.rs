@@ -69,7 +69,7 @@ fn check(app: &App, caller: Caller, wire: &RefundRequest<'_>) -> Result<RequestR
     // Any text names a charge or none: one that cannot be an id is not found (interface 7).
     let payment_id = check.any_text("payment_id", wire.payment_id);
     let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
-    let reason = check.optional_text("reason", wire.reason, 0..=500);
+    let reason = check.optional_prose("reason", wire.reason, 0..=500);
     let take_back = splits::read(&mut check, wire.splits);
     let checked = (|| Some((payment_id?, amount?, take_back?)))();
     let (payment_id, amount, take_back) = check.finish_with(checked)?;

@@ -207,7 +207,7 @@ pub fn merged(
 ) -> Result<RecipientProfile, Problem> {
     let mut checker = Checker::new();
     checker.optional(change.register_information, |checker, raw| {
-        checker.object("register_information", raw, |checker, fixed: Fixed<'_>| {
+        checker.object("register_information", raw, |checker, fixed: RegisterInformation<'_>| {
             for (name, raw) in [("type", fixed.kind), ("document_number", fixed.document_number)] {
                 if raw.is_some() {
                     checker.refuse::<()>(name, "immutable", format!("{name} não pode ser alterado"));
@@ -227,16 +227,7 @@ pub fn merged(
     check(&parse(&whole)?, now)
 }
 
-/// Fields that a change must not touch.
-#[derive(Deserialize)]
-#[serde(bound(deserialize = "'de: 'a"))]
-struct Fixed<'a> {
-    #[serde(rename = "type")]
-    kind: Raw<'a>,
-    document_number: Raw<'a>,
-}
-
-/// A merge patch (RFC 7396).
+/// A merge patch (RFC 7396), in which an empty text is as good as null.
 fn merge(target: &mut Value, patch: Value) {
     let Value::Object(patch) = patch else {
         *target = patch;
@@ -247,7 +238,7 @@ fn merge(target: &mut Value, patch: Value) {
     }
     let Some(fields) = target.as_object_mut() else { return };
     for (name, value) in patch {
-        if value.is_null() {
+        if value.is_null() || value == "" {
             fields.remove(&name);
         } else {
             merge(fields.entry(name).or_insert(Value::Null), value);

@@ -61,8 +61,9 @@ pub fn split_id(charge: ObjectId, index: u32) -> String {
     format!("{}-{index}", charge.txid())
 }
 
-/// The split that an id names, in the form in which it is given out and in no other.
+/// The split that an id names, in the form in which it is given out, in letters of either case.
 pub fn parse_split_id(text: &str) -> Option<SplitKey> {
+    let text = text.to_ascii_lowercase();
     let (charge, index) = text.split_once('-')?;
     let (charge, index) = (ObjectId::parse(charge)?, index.parse().ok()?);
     (split_id(charge, index) == text).then_some(SplitKey { charge, index })
@@ -77,6 +78,7 @@ mod tests {
         let charge = ObjectId(0x019B_796E_4D24_8000_8000_0000_0000_0003);
         let id = split_id(charge, 10);
         assert_eq!(parse_split_id(&id), Some(SplitKey { charge, index: 10 }));
+        assert_eq!(parse_split_id(&id.to_uppercase()), Some(SplitKey { charge, index: 10 }));
         let txid = charge.txid();
         for other in [
             format!("{txid}-010"),

@@ -8,9 +8,7 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::Request;
-use axum::http::header::{
-    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS,
-};
+use axum::http::header::{CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{Redirect, Response};
 use axum::routing::{get, post};
@@ -90,14 +88,10 @@ const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-p
 async fn guarded(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let headers = response.headers_mut();
-    for (name, value) in [
-        (CONTENT_SECURITY_POLICY, POLICY),
-        (X_CONTENT_TYPE_OPTIONS, "nosniff"),
-        (REFERRER_POLICY, "same-origin"),
-        (OPENER_POLICY, "same-origin"),
-    ] {
+    for (name, value) in
+        [(CONTENT_SECURITY_POLICY, POLICY), (REFERRER_POLICY, "same-origin"), (OPENER_POLICY, "same-origin")]
+    {
         headers.insert(name, HeaderValue::from_static(value));
     }
-    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
     response
 }

@@ -159,6 +159,9 @@ pub async fn change(
             // A profile that stays is not sealed anew. The form alone decides, so that sending it
             // again is the same request.
             if form.value(name) != form.value(before) {
+                if name == "name" && form.value(name).is_empty() {
+                    return Err(Problem::new(Code::ValidationFailed));
+                }
                 body[name] = Value::from(form.value(name));
             }
         }

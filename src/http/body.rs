@@ -11,8 +11,8 @@ use std::time::Duration;
 
 use axum::body::{Bytes, HttpBody};
 use axum::extract::{FromRequest, Request};
-use axum::http::HeaderMap;
-use axum::http::header::CONTENT_TYPE;
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue};
 use http_body_util::BodyExt;
 use ledger::id::GroupNumber;
 use parking_lot::Mutex;
@@ -71,7 +71,9 @@ impl<State: Sync> FromRequest<State> for InstitutionFile {
     async fn from_request(request: Request, _: &State) -> Result<Self, Problem> {
         let format = FileFormat::declared(request.headers());
         let mut share = Share::of(&ROOM, Sender::of(&request));
+        let coding = plain_coding(request.headers());
         let bytes = arrived(request.into_body(), FILE_BYTES_MAX, ARRIVAL, &mut share, None).await?;
+        coding?;
         let format = format.ok_or_else(|| Problem::new(Code::UnsupportedMediaType).message(FILE_TYPES))?;
         let turn = if bytes.len() > LARGE_BYTES { Some(turn().await?) } else { None };
         Ok(Self { format, bytes, _share: share, _turn: turn })
@@ -115,11 +117,16 @@ impl<State: Sync, const BYTES_MAX: usize> FromRequest<State> for Body<BYTES_MAX>
 
     async fn from_request(request: Request, _: &State) -> Result<Self, Problem> {
         let is_json = declares_json(request.headers());
+        let coding = plain_coding(request.headers());
         let mut share = Share::of(&ROOM, Sender::of(&request));
         let body = request.into_body();
-        let bytes = arrived(body, BYTES_MAX, ARRIVAL, &mut share, Some(Shape::default())).await?;
-        if !bytes.is_empty() && !is_json {
-            return Err(Problem::new(Code::UnsupportedMediaType));
+        let shape = coding.is_ok().then(Shape::default);
+        let bytes = arrived(body, BYTES_MAX, ARRIVAL, &mut share, shape).await?;
+        if !bytes.is_empty() {
+            coding?;
+            if !is_json {
+                return Err(Problem::new(Code::UnsupportedMediaType));
+            }
         }
         let turn = if bytes.len() > LARGE_BYTES { Some(turn().await?) } else { None };
         Ok(Body { bytes, _share: share, _turn: turn })
@@ -169,7 +176,9 @@ impl<State: Sync> FromRequest<State> for FormBody {
     async fn from_request(request: Request, _: &State) -> Result<Self, Problem> {
         let is_form = media_type(request.headers()).is_some_and(|found| found.eq_ignore_ascii_case(FORM_TYPE));
         let mut share = Share::of(&ROOM, Sender::of(&request));
+        let coding = plain_coding(request.headers());
         let bytes = arrived(request.into_body(), FORM_BYTES_MAX, ARRIVAL, &mut share, None).await?;
+        coding?;
         if !is_form {
             return Err(Problem::new(Code::UnsupportedMediaType).detail(format!("Content-Type must be {FORM_TYPE}.")));
         }
@@ -372,6 +381,19 @@ impl Drop for Share {
 
 fn too_large(bytes_max: usize) -> Problem {
     Problem::new(Code::PayloadTooLarge).detail(format!("The body is larger than {bytes_max} bytes."))
+}
+
+/// Refuses a body that is compressed (RFC 9110, 8.4 and 15.5.16).
+fn plain_coding(headers: &HeaderMap) -> Result<(), Problem> {
+    let is_identity = |value: &HeaderValue| {
+        let mut codings = value.as_bytes().split(|byte| *byte == b',').map(<[u8]>::trim_ascii);
+        codings.all(|coding| coding.is_empty() || coding.eq_ignore_ascii_case(b"identity"))
+    };
+    if headers.get_all(CONTENT_ENCODING).iter().all(is_identity) {
+        return Ok(());
+    }
+    let problem = Problem::new(Code::UnsupportedMediaType).message("Content-Encoding não é aceito");
+    Err(problem.detail("The body must not be compressed: Content-Encoding must be identity.").accepting_identity())
 }
 
 /// The content type, parameters aside.

@@ -8,10 +8,11 @@ use ledger::record::Requester;
 
 use crate::http::idempotency::Admitted;
 use crate::http::problem::{Code, Problem};
+use crate::http::reply::only_known;
 
 /// The merchant whose live API key the request carries (interface section 5).
 /// [`crate::api::admission::Admission`] stands before every route that has a caller, and finds out
-/// who it is.
+/// who it is. A query with a parameter that the route does not take is refused here.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
     /// Its account group.
@@ -41,7 +42,9 @@ impl<S: Sync> FromRequestParts<S> for Caller {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        parts.extensions.get().copied().ok_or_else(|| Problem::new(Code::Unauthorized))
+        let caller = parts.extensions.get().copied().ok_or_else(|| Problem::new(Code::Unauthorized))?;
+        only_known(parts)?;
+        Ok(caller)
     }
 }
 

@@ -356,9 +356,16 @@ impl Key<'_> {
         }
         match record.idempotency {
             Some(kept) if kept.body == idempotency.body => Ok(LookedUp::Used(at, Arc::new(record))),
-            _ => Err(Problem::new(Code::IdempotencyKeyReused)),
+            _ => Err(reused()),
         }
     }
+}
+
+/// The key came before with other bytes.
+fn reused() -> Problem {
+    let detail = "The key came before with another body. Bodies are compared byte for byte: keep the body, and send \
+        its bytes again instead of writing the same JSON anew.";
+    Problem::new(Code::IdempotencyKeyReused).detail(detail)
 }
 
 /// Requests with a key that commit no Record, and their answers: the last 1,024 of this process, in
@@ -382,7 +389,7 @@ impl RememberedAnswers {
         let mut remembered = self.0.lock();
         remembered.retain(|one| one.at.plus_ms(IDEMPOTENCY_KEPT_MS) > now);
         match remembered.iter().find(|one| one.idempotency.key == idempotency.key) {
-            Some(one) if one.idempotency.body != idempotency.body => Err(Problem::new(Code::IdempotencyKeyReused)),
+            Some(one) if one.idempotency.body != idempotency.body => Err(reused()),
             Some(Remembered { answer: Some(answer), .. }) => Ok(Some(answer.clone())),
             Some(_) => Err(in_progress()),
             None => {

@@ -16,15 +16,16 @@ use std::fmt;
 use std::ops::RangeInclusive;
 
 use rust_decimal::Decimal;
+use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
-use serde::{Deserialize, de};
 use serde_json::value::RawValue;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use uuid::Uuid;
 
+use super::names::{self, Meant, Name, Unknown};
 use super::problem::{Code, FieldError, Problem, failed};
 
-/// The value of a field as it was sent; nothing when it is absent or null.
+/// The value of a field as it was sent; nothing when it is absent, null or an empty text.
 ///
 /// A struct with such fields borrows from the body. It says so once for all of them, as its bound:
 /// `#[serde(bound(deserialize = "'de: 'a"))]`.
@@ -95,15 +96,41 @@ fn refused_shape(detail: String) -> Problem {
     Problem::new(Code::InvalidJson).detail(detail)
 }
 
-/// Reads a body into its wire struct.
+/// Reads a merchant's body into its wire struct. A field that is an empty text reads as null. A
+/// name that is near a known one is refused; other unknown names are ignored ([`names`]).
 pub fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
-    aside(body.len(), || read(body))
+    aside(body.len(), || read(body, Checker::new()))
 }
 
-/// Reads the body of a request that has no fields: none, or any JSON object.
-pub fn parse_unread(body: &[u8]) -> Result<(), Problem> {
-    if body.is_empty() { Ok(()) } else { parse::<de::IgnoredAny>(body).map(drop) }
+/// Reads an operator's body into its wire struct: as [`parse`], and every unknown name is refused.
+pub fn parse_exact<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
+    aside(body.len(), || read(body, Checker::exact()))
 }
+
+/// Reads a merchant's body of a request that has no fields: none, an object, `[]` or `null`.
+pub fn parse_unread(body: &[u8]) -> Result<(), Problem> {
+    parse::<NoFields>(or_empty(body)).map(drop)
+}
+
+/// Reads an operator's body of a request that has no fields, as [`parse_unread`].
+pub fn parse_unread_exact(body: &[u8]) -> Result<(), Problem> {
+    parse_exact::<NoFields>(or_empty(body)).map(drop)
+}
+
+/// The body of a request that may have none, or an empty object where there is nothing in it. Some
+/// libraries write an empty object as `[]`.
+pub fn or_empty(body: &[u8]) -> &[u8] {
+    let is_empty = matches!(without_mark(body).trim_ascii(), b"[]" | b"null");
+    if body.is_empty() || is_empty { b"{}" } else { body }
+}
+
+/// A JSON text without the byte order mark that may stand before it (RFC 8259, 8.1).
+pub fn without_mark(body: &[u8]) -> &[u8] {
+    body.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(body)
+}
+
+#[derive(Deserialize)]
+struct NoFields {}
 
 /// Does work that takes long with this number of bytes: meanwhile another thread takes the other
 /// tasks of this worker.
@@ -112,15 +139,17 @@ fn aside<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     if bytes > LARGE_BYTES && has_others() { tokio::task::block_in_place(work) } else { work() }
 }
 
-fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
-    let text = std::str::from_utf8(body).map_err(|error| {
+fn read<'a, T: Deserialize<'a>>(body: &'a [u8], mut check: Checker) -> Result<T, Problem> {
+    let text = std::str::from_utf8(without_mark(body)).map_err(|error| {
         Problem::new(Code::InvalidUtf8).detail(format!("The body is not UTF-8 from byte {}.", error.valid_up_to()))
     })?;
     if !text.trim_ascii_start().starts_with('{') {
         return Err(Problem::new(Code::InvalidJson).detail("The body must be one JSON object."));
     }
     inspect(text)?;
-    serde_json::from_str(text).map_err(|_| Problem::new(Code::ValidationFailed))
+    let (wire, unknown) = names::read(text).map_err(|_| Problem::new(Code::ValidationFailed))?;
+    check.note_unknown(unknown);
+    check.finish_with(Some(wire))
 }
 
 /// Checks the fields of a request and gathers what is wrong with them.
@@ -151,6 +180,8 @@ pub struct Checker {
     errors: Vec<FieldError>,
     ambient: Code,
     first: Option<Code>,
+    /// Whether every unknown name is refused.
+    is_exact: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -161,7 +192,7 @@ enum Segment {
 
 impl Default for Checker {
     fn default() -> Self {
-        Checker { path: Vec::new(), errors: Vec::new(), ambient: Code::ValidationFailed, first: None }
+        Checker { path: Vec::new(), errors: Vec::new(), ambient: Code::ValidationFailed, first: None, is_exact: false }
     }
 }
 
@@ -171,10 +202,15 @@ impl Checker {
         Self::default()
     }
 
-    /// A required amount in centavos: a JSON integer within a range, and never more than
-    /// [`CENTAVOS_MAX`].
+    /// A checker of an operator's body, which has no field that is not known, at any depth.
+    pub fn exact() -> Self {
+        Self { is_exact: true, ..Self::default() }
+    }
+
+    /// A required amount in centavos: a JSON integer within a range, written in digits alone, and
+    /// never more than [`CENTAVOS_MAX`].
     pub fn centavos(&mut self, name: &'static str, raw: Raw<'_>, range: RangeInclusive<i64>) -> Option<i64> {
-        match raw.map(|raw| whole_number(raw.get())) {
+        match raw.map(|raw| digits_alone(raw.get())) {
             Some(Some(digits)) => self.within_range(name, digits, *range.start()..=CENTAVOS_MAX.min(*range.end())),
             wrong => {
                 let code = if wrong.is_none() { REQUIRED } else { "not_an_integer" };
@@ -184,11 +220,11 @@ impl Checker {
         }
     }
 
-    /// A required JSON integer within a range.
+    /// A required JSON integer within a range, in any notation of JSON: 12, `12.0` or `1.2e1`.
     pub fn integer(&mut self, name: &'static str, raw: Raw<'_>, range: RangeInclusive<i64>) -> Option<i64> {
         let raw = self.required(name, raw)?;
         match whole_number(raw.get()) {
-            Some(digits) => self.within_range(name, digits, range),
+            Some(digits) => self.within_range(name, &digits, range),
             None => self.mistyped(name, "not_an_integer", "um número inteiro"),
         }
     }
@@ -199,7 +235,7 @@ impl Checker {
         let raw = self.required(name, raw)?;
         let quoted = string(raw).filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()));
         match (whole_number(raw.get()), quoted) {
-            (Some(digits), _) => self.within_range(name, digits, range),
+            (Some(digits), _) => self.within_range(name, &digits, range),
             (None, Some(digits)) => self.within_range(name, &digits, range),
             (None, None) => self.mistyped(name, "not_an_integer", "um número inteiro"),
         }
@@ -212,7 +248,45 @@ impl Checker {
         let Some(text) = string(raw).map(trimmed) else {
             return self.mistyped(name, "not_a_string", "um texto");
         };
-        if text.contains(char::is_control) {
+        self.printable(name, text, chars, false)
+    }
+
+    /// A required text that a person wrote, as [`Checker::text`] takes it, with its line breaks and
+    /// tabs. CRLF and CR are read as LF.
+    pub fn prose<'a>(
+        &mut self,
+        name: &'static str,
+        raw: Raw<'a>,
+        chars: RangeInclusive<usize>,
+    ) -> Option<Cow<'a, str>> {
+        let raw = self.required(name, raw)?;
+        match string(raw).map(trimmed) {
+            Some(text) => self.printable(name, with_line_feeds(text), chars, true),
+            None => self.mistyped(name, "not_a_string", "um texto"),
+        }
+    }
+
+    /// What [`Checker::prose`] takes, or nothing when the field is absent or null.
+    pub fn optional_prose<'a>(
+        &mut self,
+        name: &'static str,
+        raw: Raw<'a>,
+        chars: RangeInclusive<usize>,
+    ) -> Option<Cow<'a, str>> {
+        self.optional(raw, |check, raw| check.prose(name, raw, chars))
+    }
+
+    /// A text of this length without control characters, line breaks and tabs aside where it keeps
+    /// its lines.
+    fn printable<'a>(
+        &mut self,
+        name: &'static str,
+        text: Cow<'a, str>,
+        chars: RangeInclusive<usize>,
+        keeps_lines: bool,
+    ) -> Option<Cow<'a, str>> {
+        let is_refused = |letter: char| letter.is_control() && !(keeps_lines && matches!(letter, '\n' | '\t'));
+        if text.contains(is_refused) {
             let field = self.field(name);
             return self.refuse(name, "control_character", format!("{field} contém caracteres de controle"));
         }
@@ -292,9 +366,12 @@ impl Checker {
         check: impl FnOnce(&mut Self, T) -> Option<U>,
     ) -> Option<U> {
         let raw = self.required(name, raw)?;
-        let wire = if raw.get().starts_with('{') { serde_json::from_str(raw.get()).ok() } else { None };
+        let wire = if raw.get().starts_with('{') { names::read(raw.get()).ok() } else { None };
         match wire {
-            Some(wire) => self.under(Segment::Name(name), |checker| check(checker, wire)),
+            Some((wire, unknown)) => self.under(Segment::Name(name), |checker| {
+                checker.note_unknown(unknown);
+                check(checker, wire)
+            }),
             None => self.mistyped(name, "not_an_object", "um objeto"),
         }
     }
@@ -328,7 +405,7 @@ impl Checker {
         };
         if !count.contains(&elements.len()) {
             let field = self.field(name);
-            let message = format!("{field} deve ter de {} a {} itens", count.start(), count.end());
+            let message = format!("{field} deve ter {}", counted(&count, "itens"));
             return self.refuse(name, "wrong_count", message);
         }
         let mut checked = Vec::with_capacity(elements.len());
@@ -367,12 +444,32 @@ impl Checker {
         code: &'static str,
         message: impl Into<Cow<'static, str>>,
     ) -> Option<U> {
+        self.push(self.field(name), code, message.into());
+        None
+    }
+
+    fn push(&mut self, field: String, code: &'static str, message: Cow<'static, str>) {
         self.first.get_or_insert(self.ambient);
         if self.errors.len() < ERRORS_MAX {
-            let field = self.field(name);
-            self.errors.push(FieldError { field, code, message: message.into() });
+            self.errors.push(FieldError { field, code, message });
         }
-        None
+    }
+
+    /// Refuses the unknown names of an object, or notes that they are ignored.
+    fn note_unknown(&mut self, unknown: Vec<Unknown<'_>>) {
+        for Unknown { name, meant } in unknown {
+            let field = self.path_to(&names::shown(&name));
+            let message = match meant {
+                Meant::Field(right) => format!("{field} não existe; o nome certo é {right}"),
+                Meant::Amount => format!("{field} não existe: aqui não se envia um valor"),
+                Meant::Nothing if self.is_exact => format!("{field} não existe"),
+                Meant::Nothing => {
+                    names::note_ignored(field);
+                    continue;
+                }
+            };
+            self.push(field, UNKNOWN_FIELD, message.into());
+        }
     }
 
     /// The problem of everything that was wrong, if anything was.
@@ -431,7 +528,7 @@ impl Checker {
             return Some(text);
         }
         let field = self.field(name);
-        let message = format!("{field} deve ter de {} a {} {unit}", length.start(), length.end());
+        let message = format!("{field} deve ter {}", counted(&length, unit));
         self.refuse(name, "wrong_length", message)
     }
 
@@ -442,31 +539,71 @@ impl Checker {
         checked
     }
 
-    fn field(&self, name: &'static str) -> String {
-        let mut field = String::new();
-        for segment in self.path.iter().chain(&[Segment::Name(name)]) {
+    /// The path of a field of the object that is being checked, such as `splits[2].amount`.
+    pub fn field(&self, name: &'static str) -> String {
+        self.path_to(name)
+    }
+
+    fn path_to(&self, name: &str) -> String {
+        let mut path = String::new();
+        let add = |path: &mut String, name: &str| {
+            if !path.is_empty() && name != ITSELF {
+                path.push('.');
+            }
+            path.push_str(name);
+        };
+        for segment in &self.path {
             match segment {
-                Segment::Element(index) => field.push_str(&format!("[{index}]")),
-                Segment::Name(ITSELF) => {}
-                Segment::Name(name) => {
-                    if !field.is_empty() {
-                        field.push('.');
-                    }
-                    field.push_str(name);
-                }
+                Segment::Element(index) => path.push_str(&format!("[{index}]")),
+                Segment::Name(name) => add(&mut path, name),
             }
         }
-        field
+        add(&mut path, name);
+        path
     }
 }
 
 const REQUIRED: &str = "required";
+const UNKNOWN_FIELD: &str = "unknown_field";
 
-/// The text of a JSON number that is an integer, without fraction or exponent.
-fn whole_number(json: &str) -> Option<&str> {
+/// How many there must be: `11 dígitos`, or `de 1 a 5 itens`.
+fn counted(range: &RangeInclusive<usize>, unit: &str) -> String {
+    let (least, most) = (range.start(), range.end());
+    if least == most { format!("{most} {unit}") } else { format!("de {least} a {most} {unit}") }
+}
+
+/// The text of a JSON number that is an integer, written without fraction or exponent.
+fn digits_alone(json: &str) -> Option<&str> {
     let digits = json.strip_prefix('-').unwrap_or(json);
     (!digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())).then_some(json)
 }
+
+/// The digits of a JSON number that is an integer, in any notation; none for one with more places
+/// than an integer of 64 bits has.
+fn whole_number(json: &str) -> Option<Cow<'_, str>> {
+    if let Some(digits) = digits_alone(json) {
+        return Some(Cow::Borrowed(digits));
+    }
+    let (sign, number) = json.strip_prefix('-').map_or(("", json), |number| ("-", number));
+    let (mantissa, exponent) = number.split_once(['e', 'E']).unwrap_or((number, "0"));
+    let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+    let exponent: i64 = exponent.parse().ok()?;
+    let digits = format!("{whole}{fraction}");
+    let significant = digits.trim_end_matches('0');
+    if !digits.bytes().all(|byte| byte.is_ascii_digit()) || whole.is_empty() {
+        return None;
+    }
+    if significant.is_empty() {
+        return Some(Cow::Borrowed("0"));
+    }
+    // The place of the dot, counted from the first digit.
+    let places = usize::try_from(exponent.checked_add(i64::try_from(whole.len()).ok()?)?).ok()?;
+    let is_whole = places >= significant.len() && places <= digits.len().max(PLACES_MAX);
+    is_whole.then(|| Cow::Owned(format!("{sign}{significant:0<places$}")))
+}
+
+/// Most digits of an integer of 64 bits.
+const PLACES_MAX: usize = 19;
 
 /// The value of a JSON string, borrowed unless it has escapes.
 fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
@@ -476,6 +613,11 @@ fn string(raw: &RawValue) -> Option<Cow<'_, str>> {
     } else {
         Some(Cow::Borrowed(quoted))
     }
+}
+
+/// A text whose lines end with LF.
+fn with_line_feeds(text: Cow<'_, str>) -> Cow<'_, str> {
+    if text.contains('\r') { Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n")) } else { text }
 }
 
 fn trimmed(text: Cow<'_, str>) -> Cow<'_, str> {
@@ -617,37 +759,11 @@ impl<'a> Visitor<'a> for Inspector<'_, 'a> {
     fn visit_map<A: MapAccess<'a>>(self, mut members: A) -> Result<(), A::Error> {
         self.0.enter()?;
         let first = self.0.keys.len();
-        while let Some(key) = members.next_key_seed(Key)? {
+        while let Some(key) = members.next_key_seed(Name)? {
             self.0.add_key(first, key)?;
             members.next_value_seed(Inspector(self.0))?;
         }
         self.0.leave_object(first)
-    }
-}
-
-struct Key;
-
-impl<'a> DeserializeSeed<'a> for Key {
-    type Value = Cow<'a, str>;
-
-    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
-        deserializer.deserialize_str(self)
-    }
-}
-
-impl<'a> Visitor<'a> for Key {
-    type Value = Cow<'a, str>;
-
-    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
-        formatter.write_str("a key")
-    }
-
-    fn visit_borrowed_str<E: de::Error>(self, key: &'a str) -> Result<Self::Value, E> {
-        Ok(Cow::Borrowed(key))
-    }
-
-    fn visit_str<E: de::Error>(self, key: &str) -> Result<Self::Value, E> {
-        Ok(Cow::Owned(key.to_owned()))
     }
 }
 
@@ -698,7 +814,8 @@ mod tests {
             (b"".to_vec(), Some(Code::InvalidJson)),
             (b"[]".to_vec(), Some(Code::InvalidJson)),
             (b"null".to_vec(), Some(Code::InvalidJson)),
-            (b"\xef\xbb\xbf{}".to_vec(), Some(Code::InvalidJson)),
+            (b"\xef\xbb\xbf{}".to_vec(), None),
+            (b"\xef\xbb\xbf\xef\xbb\xbf{}".to_vec(), Some(Code::InvalidJson)),
             (b"{\"a\": 1,}".to_vec(), Some(Code::InvalidJson)),
             (b"{\"a\": 01}".to_vec(), Some(Code::InvalidJson)),
             (b"{\"a\": NaN}".to_vec(), Some(Code::InvalidJson)),
@@ -771,6 +888,7 @@ mod tests {
             ("\"1000\"", wrong_type),
             ("10.0", wrong_type),
             ("1e3", wrong_type),
+            ("4.95e2", wrong_type),
             ("true", wrong_type),
             ("[1]", wrong_type),
             ("null", "f required: f deve ser inteiro em centavos"),
@@ -797,7 +915,19 @@ mod tests {
             ("\"13\"", not_an_integer, out_of_range),
             ("\"\"", not_an_integer, not_an_integer),
             ("\"+1\"", not_an_integer, not_an_integer),
-            ("1.0", not_an_integer, not_an_integer),
+            ("1.0", "1", "1"),
+            ("12.00", "12", "12"),
+            ("1.2e1", "12", "12"),
+            ("120E-1", "12", "12"),
+            ("1e+1", "10", "10"),
+            ("1.5", not_an_integer, not_an_integer),
+            ("1e-1", not_an_integer, not_an_integer),
+            ("0.0e99", out_of_range, out_of_range),
+            ("-1.0", out_of_range, out_of_range),
+            ("1e18", out_of_range, out_of_range),
+            ("1e19", not_an_integer, not_an_integer),
+            ("1e999999999999999999999", not_an_integer, not_an_integer),
+            ("1e-9223372036854775808", not_an_integer, not_an_integer),
             ("null", "f required: f é obrigatório", "f required: f é obrigatório"),
         ];
         for (json, strict, lenient) in cases {
@@ -827,8 +957,54 @@ mod tests {
                 "{json}"
             );
         }
+        let exactly = |check: &mut Checker, raw: Raw<'_>| check.text("f", raw, 2..=2).map(Cow::into_owned);
+        assert_eq!(outcome("\"abc\"", exactly), "f wrong_length: f deve ter 2 caracteres");
         assert_eq!(outcome("null", |check, raw| check.optional_text("f", raw, 1..=5).map(Cow::into_owned)), "");
         assert!(matches!(string(&raw("\"plain\"")), Some(Cow::Borrowed("plain"))));
+    }
+
+    #[test]
+    fn prose_keeps_its_lines_and_tabs() {
+        let control = "f control_character: f contém caracteres de controle";
+        let cases = [
+            (r#""a\nb""#, r#""a\nb""#),
+            (r#""a\r\nb\rc""#, r#""a\nb\nc""#),
+            (r#""a\tb""#, r#""a\tb""#),
+            (r#""\r\n a \n""#, r#""a""#),
+            (r#""a\u0000b""#, control),
+            (r#""a\u001bb""#, control),
+            (r#""a\u0085b""#, control),
+            (r#""\n""#, "f wrong_length: f deve ter de 1 a 5 caracteres"),
+            (r#""a\r\nb\r\nc""#, r#""a\nb\nc""#),
+            ("12", "f not_a_string: f deve ser um texto"),
+        ];
+        for (json, expected) in cases {
+            let prose = |check: &mut Checker, raw: Raw<'_>| check.prose("f", raw, 1..=5).map(Cow::into_owned);
+            assert_eq!(outcome(json, prose), expected, "{json}");
+        }
+    }
+
+    #[test]
+    fn unknown_names_are_refused_or_ignored_by_their_path() {
+        let refused = |body: &str, mut check: Checker| {
+            let whole = raw(body);
+            check.object("customer", Some(&whole), |_, _: Wire<'_>| Some(()));
+            check.errors.iter().map(|error| format!("{} {}", error.field, error.code)).collect::<Vec<_>>()
+        };
+        assert_eq!(refused(r#"{"valeu": 1, "cep": 2}"#, Checker::new()), ["customer.valeu unknown_field"]);
+        let both = ["customer.valeu unknown_field", "customer.cep unknown_field"];
+        assert_eq!(refused(r#"{"valeu": 1, "cep": 2}"#, Checker::exact()), both);
+        let code = |parsed: Result<(), Problem>| parsed.err().map(|problem| problem.code());
+        for body in ["", "{}", "[]", " null ", "\u{feff}[]", "{\"reason\": 1}"] {
+            assert_eq!(code(parse_unread(body.as_bytes())), None, "{body}");
+        }
+        for body in ["{\"amount\": 1}", "{\"value\": 1}"] {
+            assert_eq!(code(parse_unread(body.as_bytes())), Some(Code::ValidationFailed), "{body}");
+        }
+        for body in ["[1]", "0", "false", "\"\"", "[[]]"] {
+            assert_eq!(code(parse_unread(body.as_bytes())), Some(Code::InvalidJson), "{body}");
+        }
+        assert_eq!(code(parse_unread_exact(b"{\"reason\": 1}")), Some(Code::ValidationFailed));
     }
 
     #[test]

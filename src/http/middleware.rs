@@ -16,7 +16,7 @@ use std::time::Instant;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::MatchedPath;
-use axum::http::header::{CONTENT_LENGTH, HOST};
+use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
 use axum::response::{IntoResponse, Response};
 use tokio::runtime::Handle;
@@ -24,6 +24,7 @@ use tokio::sync::{Notify, Semaphore};
 use tower::{Layer, Service};
 
 use super::measures::Measures;
+use super::names::with_ignored;
 use super::problem::{Code, FieldError, Problem};
 use super::trace::{RequestContext, TRACERESPONSE, TraceContext};
 
@@ -77,7 +78,10 @@ impl Middleware {
     /// The answer to a request that is not let in: it is made before the request is routed, or its
     /// body read.
     pub fn turned_away<B>(&self, request: &Request<B>) -> Option<Response> {
-        let well_formed = fits(request.headers()).and_then(|()| names_one_host(request.version(), request.headers()));
+        let headers = request.headers();
+        let well_formed = fits(headers)
+            .and_then(|()| names_one_host(request.version(), headers))
+            .and_then(|()| is_framed_once(headers));
         let problem = match well_formed {
             Err(problem) => problem,
             Ok(()) if !self.0.may_answer(request.uri().path()) => {
@@ -159,7 +163,7 @@ where
                 // It gives the permit back when it is done, whoever still waits for it.
                 DetachedHandler::new(context.around(async move {
                     let _permit = permit;
-                    handling.await
+                    with_ignored(handling).await
                 }))
             })
         });
@@ -263,6 +267,18 @@ fn names_one_host(version: Version, headers: &HeaderMap) -> Result<(), Problem> 
     Err(problem.detail("A request must have exactly one Host header (RFC 9112, section 3.2)."))
 }
 
+/// Refuses a body whose transfer coding is anything but `chunked`, named once (RFC 9112, 6.1): two
+/// servers could disagree on where it ends.
+fn is_framed_once(headers: &HeaderMap) -> Result<(), Problem> {
+    let values = headers.get_all(TRANSFER_ENCODING).iter().map(HeaderValue::as_bytes).collect::<Vec<_>>().join(&b',');
+    if values.is_empty() || values.trim_ascii().eq_ignore_ascii_case(b"chunked") {
+        return Ok(());
+    }
+    let message = "Transfer-Encoding deve ser chunked, uma vez";
+    let error = FieldError { field: "Transfer-Encoding".to_owned(), code: "ambiguous", message: message.into() };
+    Err(Problem::new(Code::ValidationFailed).message(message).errors(vec![error]))
+}
+
 /// True for a character that the name of a host may have.
 fn is_in_host(byte: &u8) -> bool {
     byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:[]%".contains(byte)
@@ -309,6 +325,8 @@ impl Seen {
         }
         headers.insert(X_REQUEST_ID, self.context.id);
         headers.insert(API_VERSION_HEADER, HeaderValue::from_static(API_VERSION));
+        headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
         if sandbox {
             headers.insert(X_SANDBOX, HeaderValue::from_static("true"));
         }

@@ -24,6 +24,7 @@ pub mod live;
 pub mod manual;
 pub mod measures;
 pub mod middleware;
+pub mod names;
 pub mod openapi;
 pub mod outgoing;
 pub mod pace;

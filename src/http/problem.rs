@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use actors::store::Partition;
 use axum::body::Body;
-use axum::http::header::{CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::ser::{Serialize, SerializeMap, Serializer};
@@ -238,9 +238,11 @@ impl Code {
             Code::SplitNotEnabled => {
                 row(S::UNPROCESSABLE_ENTITY, "Split not enabled", "Conta não configurada para split")
             }
-            Code::IdempotencyKeyReused => {
-                row(S::UNPROCESSABLE_ENTITY, "Idempotency key reused", "Idempotency-Key já usada com outro corpo")
-            }
+            Code::IdempotencyKeyReused => row(
+                S::UNPROCESSABLE_ENTITY,
+                "Idempotency key reused",
+                "Idempotency-Key já usada com outro corpo (comparado byte a byte)",
+            ),
             Code::ChargeNotRefundable => {
                 row(S::UNPROCESSABLE_ENTITY, "Charge not refundable", "Pagamento não elegível")
             }
@@ -301,6 +303,7 @@ struct Parts {
     said: Option<&'static str>,
     errors: Vec<FieldError>,
     retry_after_seconds: Option<u32>,
+    accepts_identity: bool,
     members: Vec<(&'static str, Value)>,
 }
 
@@ -344,6 +347,7 @@ impl Problem {
             said: None,
             errors: Vec::new(),
             retry_after_seconds: None,
+            accepts_identity: false,
             members: Vec::new(),
         }))
     }
@@ -380,6 +384,12 @@ impl Problem {
     /// Says when to try again, in seconds.
     pub fn retry_after(mut self, seconds: u32) -> Self {
         self.0.retry_after_seconds = Some(seconds);
+        self
+    }
+
+    /// Says that a body is taken only without a content coding (RFC 9110, 12.5.3).
+    pub fn accepting_identity(mut self) -> Self {
+        self.0.accepts_identity = true;
         self
     }
 
@@ -458,6 +468,9 @@ impl IntoResponse for Problem {
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(MEDIA_TYPE));
         if let Some(seconds) = self.0.retry_after_seconds {
             headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        if self.0.accepts_identity {
+            headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
         }
         if self.0.code == Code::Unauthorized {
             headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -5,7 +5,7 @@
 use std::fmt::{self, Display, Write};
 
 use axum::body::Bytes;
-use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
+use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde_json::Value;
@@ -40,7 +40,6 @@ fn answer(content_type: &'static str, body: impl IntoResponse) -> Response {
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     response
 }
 
@@ -368,7 +367,7 @@ fn write_operation(page: &mut String, operation: &Operation<'_>, schemas: &Value
             write_row(
                 page,
                 &parameter["name"],
-                &format!("{place}, {}", kind_of(&parameter["schema"])),
+                &format!("{place}, {}", kind_of(&parameter["schema"], schemas)),
                 required,
                 &parameter["description"],
             )?;
@@ -433,7 +432,7 @@ fn write_fields(page: &mut String, schema: &Value, schemas: &Value, nesting: usi
     for (name, field) in fields {
         let required = schema["required"].as_array().is_some_and(|names| names.iter().any(|required| required == name));
         let described = if field["description"].is_string() { field } else { resolved(field, schemas) };
-        write_row(page, &Value::from(name.as_str()), &kind_of(field), required, &described["description"])?;
+        write_row(page, &Value::from(name.as_str()), &kind_of(field, schemas), required, &described["description"])?;
         if inner(field, schemas)["properties"].is_object() {
             write!(page, "<tr><td colspan=4 class=inner>")?;
             write_fields(page, field, schemas, nesting + 1)?;
@@ -469,13 +468,14 @@ fn resolved<'a>(schema: &'a Value, schemas: &'a Value) -> &'a Value {
 }
 
 /// Type and limits of a value.
-fn kind_of(schema: &Value) -> String {
+fn kind_of(schema: &Value, schemas: &Value) -> String {
+    let schema = resolved(schema, schemas);
     let kinds = match &schema["type"] {
         Value::String(kind) => kind.clone(),
         Value::Array(kinds) => kinds.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(" or "),
         _ if schema.get("oneOf").is_some() => {
             let choices = schema["oneOf"].as_array().into_iter().flatten();
-            choices.map(kind_of).collect::<Vec<_>>().join(" or ")
+            choices.map(|choice| kind_of(choice, schemas)).collect::<Vec<_>>().join(" or ")
         }
         _ => "object".to_owned(),
     };

@@ -1,17 +1,20 @@
 //! Responses that are not problems, and the query parameters of lists.
 
+use std::borrow::Cow;
+use std::collections::HashMap;
 use std::ops::{Range, RangeInclusive};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::{io, iter};
 
 use actors::engine::{Engine, Listing};
 use axum::Json;
 use axum::body::{Body, Bytes};
-use axum::extract::{FromRequestParts, Query};
-use axum::http::StatusCode;
+use axum::extract::{FromRequestParts, MatchedPath, Query};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
+use axum::http::{Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ledger::time::Timestamp;
 use rust_decimal::Decimal;
@@ -114,7 +117,7 @@ pub fn decimal<S: Serializer>(value: &Decimal, serializer: S) -> Result<S::Ok, S
 }
 
 /// Query of a list: the page, the items a page (20 by default), and a text where the list can be
-/// searched. Newest items come first. A page past the end is empty; other parameters are ignored.
+/// searched. Newest items come first. A page past the end is empty.
 #[derive(Debug)]
 pub struct PageQuery {
     /// Which part of the list.
@@ -179,7 +182,7 @@ pub fn between(
         let text = single(pairs, name)?;
         Ok::<_, Problem>(text.and_then(|text| {
             let message = format!("{name} deve ser uma data (AAAA-MM-DD) ou um instante RFC 3339");
-            Named::parse(text).or_else(|| check.refuse(name, "invalid_time", message))
+            Named::parse(&with_offset(text)).or_else(|| check.refuse(name, "invalid_time", message))
         }))
     };
     let (from, to) = (named("from")?, named("to")?);
@@ -187,6 +190,18 @@ pub fn between(
         check.refuse::<()>("to", "before_from", "to não pode ser anterior a from");
     }
     Ok((from.map(|from| Timestamp(from.begin)), to.map(|to| Timestamp(to.end))))
+}
+
+/// An instant whose offset has a blank in place of its `+`: that is what an unescaped `+` of a query
+/// reads as.
+fn with_offset(text: &str) -> Cow<'_, str> {
+    let is_offset = |offset: &str| offset.len() == 5 && offset.as_bytes()[2] == b':';
+    match text.rsplit_once(' ') {
+        Some((before, offset)) if is_offset(offset) && before.contains(['T', 't', ' ']) => {
+            Cow::Owned(format!("{before}+{offset}"))
+        }
+        _ => Cow::Borrowed(text),
+    }
 }
 
 /// Refuses parameters that are not among the names: where a misspelled one would give another
@@ -229,6 +244,23 @@ impl<S: Sync> FromRequestParts<S> for PageQuery {
         let pairs = query(parts)?;
         Ok(Self { page: Page::read(&pairs, 20)?, search: single(&pairs, "search")?.unwrap_or_default().to_owned() })
     }
+}
+
+/// The parameters that each operation of a listener takes in its query, by method and path.
+pub type QueryNames = HashMap<(Method, String), Vec<String>>;
+
+/// Refuses parameters that the operation of a request does not take. Where no names were laid into
+/// the request, as in one from another process, nothing is refused.
+pub fn only_known(parts: &Parts) -> Result<(), Problem> {
+    if parts.uri.query().is_none_or(str::is_empty) {
+        return Ok(());
+    }
+    let (path, names) = (parts.extensions.get::<MatchedPath>(), parts.extensions.get::<Arc<QueryNames>>());
+    let Some((path, names)) = path.zip(names) else { return Ok(()) };
+    let method = if parts.method == Method::HEAD { Method::GET } else { parts.method.clone() };
+    let known = names.get(&(method, path.as_str().to_owned()));
+    let known: Vec<_> = known.into_iter().flatten().map(String::as_str).collect();
+    only(&query(parts)?, &known)
 }
 
 /// The parameters of a query, in order.
@@ -348,6 +380,24 @@ mod tests {
     use super::*;
 
     const PAGE: Page = Page { page: 2, per_page: 3 };
+
+    #[test]
+    fn an_offset_may_have_a_blank_in_place_of_its_plus() {
+        let read = |text: &str| {
+            let pairs = [("from".to_owned(), text.to_owned())];
+            let mut check = Checker::new();
+            let (from, _) = between(&mut check, &pairs).unwrap();
+            from.filter(|_| check.finish().is_ok())
+        };
+        let at = read("2026-07-01T12:00:00Z");
+        assert!(at.is_some());
+        for text in ["2026-07-01T14:00:00 02:00", "2026-07-01T14:00:00+02:00", "2026-07-01T12:00:00 00:00"] {
+            assert_eq!(read(text), at, "{text}");
+        }
+        for text in ["2026-07-01T12:00:00 Z", "2026-07-01 02:00", "2026-07-01T12:00:00 2:00", " 00:00", "é 00:00"] {
+            assert_eq!(read(text), None, "{text}");
+        }
+    }
 
     async fn read(response: Response) -> Result<Bytes, axum::Error> {
         assert_eq!(response.status(), StatusCode::OK);

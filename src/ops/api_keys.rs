@@ -20,7 +20,7 @@ use crate::http::api_key::ApiKeyText;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, SentKey, decided};
-use crate::http::json::{Checker, Raw, parse, parse_unread, present};
+use crate::http::json::{Checker, Raw, or_empty, parse_exact, parse_unread_exact, present};
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok, only, query, time};
@@ -131,7 +131,7 @@ pub async fn create(
     PathId(merchant): PathId,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let wire: ApiKeyRequest<'_> = parse(if sent.bytes().is_empty() { b"{}" } else { sent.bytes() })?;
+    let wire: ApiKeyRequest<'_> = parse_exact(or_empty(sent.bytes()))?;
     let group = find(&app, &merchant)?;
     let key = sent.key(&app.engine, KeyScope::Operators, Some(&merchant))?;
     let (app, wire, operator) = (&app, &wire, &operator);
@@ -249,7 +249,7 @@ pub async fn change_once(
     sent_key: &SentKey,
     body: &[u8],
 ) -> Result<Response, Problem> {
-    let wire: ApiKeyChange<'_> = parse(body)?;
+    let wire: ApiKeyChange<'_> = parse_exact(body)?;
     let (id, group) = known(app, id)?;
     let key = sent_key.read(&app.engine, KeyScope::Operators, Some(&id.txid()), body)?;
     let changed = || {
@@ -274,7 +274,7 @@ pub async fn rotate_secret(
     PathId(id): PathId,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(sent.bytes())?;
+    parse_unread_exact(sent.bytes())?;
     let (id, group) = known(&app, &id)?;
     let key = sent.key(&app.engine, KeyScope::Operators, Some(&id.txid()))?;
     let (app, operator) = (&app, &operator);

@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::http::idempotency::KeyScope;
-use crate::http::json::parse_unread;
+use crate::http::json::parse_unread_exact;
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, time};
@@ -77,7 +77,7 @@ pub async fn confirm(
     Decider(operator): Decider,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(sent.bytes())?;
+    parse_unread_exact(sent.bytes())?;
     // No Record binds the word to a key: it is only checked.
     sent.key(&app.engine, KeyScope::Operators, None)?;
     let confirmed = app.engine.confirm_clock(&operator.name);

@@ -19,7 +19,7 @@ use crate::api::charges::paid_charge;
 use crate::app::App;
 use crate::http::caller::PathId;
 use crate::http::idempotency::KeyScope;
-use crate::http::json::{Checker, Raw, parse};
+use crate::http::json::{Checker, Raw, or_empty, parse_exact};
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok};
@@ -51,12 +51,12 @@ pub struct DisputeRequest<'a> {
 pub struct AcceptanceRequest<'a> {
     /// The part that is accepted, centavos; the rest is released. All of it when absent.
     #[serde(default)]
-    #[schema(value_type = Option<i64>, nullable = false, minimum = 1, maximum = 1000000000000_i64)]
+    #[schema(value_type = Option<i64>, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
     /// The `version` of the item that was seen in the queue; `If-Match` may have it instead. Without
     /// it, the item is decided on as it is now.
     #[serde(default)]
-    #[schema(value_type = Option<u32>, nullable = false)]
+    #[schema(value_type = Option<u32>)]
     version: Raw<'a>,
 }
 
@@ -70,7 +70,7 @@ pub async fn open(
     PathId(txid): PathId,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let wire: DisputeRequest<'_> = parse(sent.bytes())?;
+    let wire: DisputeRequest<'_> = parse_exact(sent.bytes())?;
     let charge = ObjectId::parse(&txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
     let group = app.engine.ids().group(charge);
     let key = sent.key(&app.engine, KeyScope::Operators, Some(&charge.txid()))?;
@@ -116,7 +116,7 @@ fn check(wire: &DisputeRequest<'_>) -> Result<(DisputeKind, Centavos, FreeText),
     let kind = check.text("kind", wire.kind, 1..=20).and_then(|kind| {
         kind_named(&kind).or_else(|| check.refuse("kind", "unknown", "kind deve ser chargeback ou med"))
     });
-    let reason = check.text("reason", wire.reason, 1..=500);
+    let reason = check.prose("reason", wire.reason, 1..=500);
     let checked = (|| Some((kind?, Centavos(amount?), FreeText { text: reason?.into_owned() })))();
     check.finish_with(checked)
 }
@@ -134,7 +134,7 @@ pub async fn accept(
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
     let body = sent.bytes();
-    let wire: AcceptanceRequest<'_> = if body.is_empty() { AcceptanceRequest::default() } else { parse(body)? };
+    let wire: AcceptanceRequest<'_> = parse_exact(or_empty(body))?;
     let mut check = Checker::new();
     let amount = check.optional(wire.amount, |check, raw| check.centavos("amount", raw, 1..=AMOUNT_MAX.0));
     check.finish()?;

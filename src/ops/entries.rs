@@ -24,7 +24,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, decided};
-use crate::http::json::{Checker, Raw, parse};
+use crate::http::json::{Checker, Raw, parse_exact};
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok};
@@ -98,7 +98,7 @@ pub async fn request(
     Decider(operator): Decider,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let wire: HouseEntryRequest<'_> = parse(sent.bytes())?;
+    let wire: HouseEntryRequest<'_> = parse_exact(sent.bytes())?;
     let key = sent.key(&app.engine, KeyScope::Operators, None)?;
     let (app, wire, operator) = (&app, &wire, &operator);
     if wire.kind.is_some() {
@@ -138,7 +138,7 @@ fn check(wire: &HouseEntryRequest<'_>, now: Timestamp) -> Result<(HouseEntryTerm
         false => Some(credit),
     });
     let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
-    let reason = check.text("reason", wire.reason, 1..=500);
+    let reason = check.prose("reason", wire.reason, 1..=500);
     let reference = check.text("reference", wire.reference, 1..=100);
     let effective_day = wire.effective_date.and_then(|raw| past_day(&mut check, raw, now));
     refuse_what_returns_have(&mut check, wire);
@@ -197,7 +197,7 @@ fn check_write_off(app: &App, wire: &HouseEntryRequest<'_>, debtor: &Debtor) -> 
         false => check.refuse("debit", "not_the_loss", format!("debit deve ser {loss}, a perda desta dívida")),
     });
     let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
-    let reason = check.text("reason", wire.reason, 1..=500);
+    let reason = check.prose("reason", wire.reason, 1..=500);
     let reference = check.text("reference", wire.reference, 1..=100);
     if wire.effective_date.is_some() {
         check.refuse::<()>("effective_date", "not_allowed", "uma baixa vale a partir do seu lançamento");
@@ -241,7 +241,7 @@ fn check_return(app: &App, wire: &HouseEntryRequest<'_>, withdrawal: &Withdrawal
         let accounts = PayoutBank::ALL.map(|bank| bank.account().kind_name()).join(" ou ");
         PayoutBank::named(&bank).or_else(|| check.refuse("bank", "unknown", format!("bank deve ser {accounts}")))
     });
-    let reason = check.text("reason", wire.reason, 1..=500);
+    let reason = check.prose("reason", wire.reason, 1..=500);
     let reference = check.text("reference", wire.reference, 1..=100);
     let effective_day = wire.effective_date.and_then(|raw| past_day(&mut check, raw, app.engine.now()));
     let id = app.new_id(app.engine.ids().group(withdrawal.id))?;
@@ -319,7 +319,7 @@ pub async fn reject(
     if_match: IfMatch,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let wire: Notes<'_> = parse(sent.bytes())?;
+    let wire: Notes<'_> = parse_exact(sent.bytes())?;
     let seen = if_match.or(wire.version)?;
     decide(&app, &operator, &id, &sent, seen, Verdict::Reject(wire)).await
 }

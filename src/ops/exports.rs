@@ -17,7 +17,7 @@ use crate::export::jobs::{Job, JobFile, Made, NewJob, Work, WorkError};
 use crate::export::{Chart, Exported, Exporter, Format, Level, Request, Stream};
 use crate::http::caller::PathId;
 use crate::http::idempotency::KeyScope;
-use crate::http::json::{Checker, Raw, parse};
+use crate::http::json::{Checker, Raw, parse_exact};
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{All, ok, only, query, single};
@@ -74,7 +74,7 @@ pub struct ExportJobRequest<'a> {
 #[utoipa::path(post, path = "/ops/exports", operation_id = "create_export", request_body = ExportJobRequest,
     responses((status = 202, body = ExportJobView), (status = 404)))]
 pub async fn create(State(app): State<Arc<App>>, _: Decider, sent: KeyedBody) -> Result<Response, Problem> {
-    let wire: ExportJobRequest<'_> = parse(sent.bytes())?;
+    let wire: ExportJobRequest<'_> = parse_exact(sent.bytes())?;
     // Each request makes an export of its own: a key is only checked.
     sent.key(&app.engine, KeyScope::Operators, None)?;
     let cut = app.engine.published();

@@ -19,7 +19,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::cast;
 use crate::http::idempotency::{KeyScope, decided, in_progress, recorded};
-use crate::http::json::parse_unread;
+use crate::http::json::parse_unread_exact;
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::Problem;
 use crate::http::reply::created;
@@ -59,7 +59,7 @@ pub async fn make_up(
     Admin(operator): Admin,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(sent.bytes())?;
+    parse_unread_exact(sent.bytes())?;
     let key = sent.key(&app.engine, KeyScope::Operators, None)?;
     // A new account has no actor yet that could notice a second request with the same key: one at a
     // time.

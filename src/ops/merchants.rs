@@ -22,7 +22,7 @@ use crate::folding::search_key;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, SentKey, decided};
-use crate::http::json::{Checker, Raw, parse, present};
+use crate::http::json::{Checker, Raw, parse_exact, present};
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::rate_limits::RateLimitSettings;
@@ -45,7 +45,8 @@ pub struct MerchantRequest<'a> {
     document: Raw<'a>,
     /// City, as shown in PIX codes.
     #[schema(value_type = Option<String>, max_length = 60)]
-    city: Raw<'a>,
+    #[serde(default, deserialize_with = "present")]
+    city: Option<Raw<'a>>,
     /// May charge with splits and register recipients.
     #[schema(value_type = Option<bool>)]
     split_enabled: Raw<'a>,
@@ -318,7 +319,7 @@ impl OptionsBody {
 #[utoipa::path(post, path = "/ops/merchants", operation_id = "create_merchant", request_body = MerchantRequest,
     responses((status = 201, body = MerchantView)))]
 pub async fn create(State(app): State<Arc<App>>, Admin(operator): Admin, sent: KeyedBody) -> Result<Response, Problem> {
-    let wire: MerchantRequest<'_> = parse(sent.bytes())?;
+    let wire: MerchantRequest<'_> = parse_exact(sent.bytes())?;
     let key = sent.key(&app.engine, KeyScope::Operators, None)?;
     // A new account has no actor yet that could notice a second request with the same key: one at a
     // time.
@@ -409,7 +410,7 @@ pub async fn change_once(
     sent_key: &SentKey,
     body: &[u8],
 ) -> Result<Response, Problem> {
-    let wire: MerchantRequest<'_> = parse(body)?;
+    let wire: MerchantRequest<'_> = parse_exact(body)?;
     let group = find(app, id)?;
     let key = sent_key.read(&app.engine, KeyScope::Operators, Some(id), body)?;
     let wire = &wire;
@@ -467,7 +468,7 @@ pub fn tax_id(app: &App, group: GroupNumber) -> String {
 }
 
 fn check_new(wire: &MerchantRequest<'_>) -> Result<(Settings, MerchantProfile), Problem> {
-    let mut check = Checker::new();
+    let mut check = Checker::exact();
     let name = check.text("name", wire.name, 1..=140);
     let document = check.text("document", wire.document, 11..=18).and_then(|text| {
         let normalized = tax_id::normalize(&text);
@@ -476,7 +477,7 @@ fn check_new(wire: &MerchantRequest<'_>) -> Result<(Settings, MerchantProfile), 
             None => check.refuse("document", "invalid_document", "document deve ser um CPF ou CNPJ válido"),
         }
     });
-    let city = check.optional_text("city", wire.city, 0..=60);
+    let city = check.optional_text("city", wire.city.flatten(), 0..=60);
     let settings = read_settings(&mut check, wire, Settings::default());
     let checked = (|| {
         let profile = MerchantProfile {
@@ -494,15 +495,16 @@ fn check_change(
     settings: Settings,
     profile: &mut MerchantProfile,
 ) -> Result<Settings, Problem> {
-    let mut check = Checker::new();
+    let mut check = Checker::exact();
     if wire.document.is_some() {
         check.refuse::<()>("document", "immutable", "document não pode ser alterado");
     }
     if let Some(name) = check.optional_text("name", wire.name, 1..=140) {
         profile.name = name.into_owned();
     }
-    if let Some(city) = check.optional_text("city", wire.city, 0..=60) {
-        profile.city = city.into_owned();
+    // Null takes the city away (RFC 7396).
+    if let Some(city) = wire.city {
+        profile.city = check.optional_text("city", city, 0..=60).map(std::borrow::Cow::into_owned).unwrap_or_default();
     }
     let settings = read_settings(&mut check, wire, settings);
     check.finish_with(settings)

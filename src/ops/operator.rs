@@ -15,6 +15,7 @@ use crate::http::credential::Role;
 use crate::http::guesses::Asked;
 use crate::http::idempotency::Admitted;
 use crate::http::problem::{Code, Problem};
+use crate::http::reply::only_known;
 
 /// The operator whose token the request carries, whatever the role.
 #[derive(Clone, Debug)]
@@ -56,7 +57,10 @@ impl FromRequestParts<Arc<App>> for Operator {
     async fn from_request_parts(parts: &mut Parts, app: &Arc<App>) -> Result<Self, Problem> {
         let found = app.ops_tokens.read().operator(&parts.headers).map(|(name, role)| (name.to_owned(), role));
         let unauthorized = match found {
-            Ok((name, role)) => return Ok(Self { name, role }),
+            Ok((name, role)) => {
+                only_known(parts)?;
+                return Ok(Self { name, role });
+            }
             Err(unauthorized) => unauthorized,
         };
         let answered = app.guesses.note(Asked::OperatorToken, &parts.headers, &parts.extensions, None);

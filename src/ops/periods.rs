@@ -22,7 +22,7 @@ use crate::app::App;
 use crate::http::caller::PathId;
 use crate::http::cut::{CutView, by_partition};
 use crate::http::idempotency::{KeyScope, decided};
-use crate::http::json::parse_unread;
+use crate::http::json::parse_unread_exact;
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, only, query, time};
@@ -166,7 +166,7 @@ pub async fn close(
     PathId(period): PathId,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(sent.bytes())?;
+    parse_unread_exact(sent.bytes())?;
     let month = named(&period)?;
     let key = sent.key(&app.engine, KeyScope::Operators, Some(&month.to_string()))?;
     let (engine, operator) = (&app.engine, &operator);

@@ -22,7 +22,7 @@ use crate::app::App;
 use crate::http::body::{FileFormat, InstitutionFile};
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, SentKey};
-use crate::http::json::{Checker, Raw, parse};
+use crate::http::json::{Checker, Raw, parse_exact};
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, FieldError, Problem, failed};
 use crate::http::reply::{List, PageQuery, list_of, one_of, only, query, time};
@@ -336,11 +336,11 @@ pub async fn dismiss(
     PathId(id): PathId,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let wire: DismissalRequest<'_> = parse(sent.bytes())?;
+    let wire: DismissalRequest<'_> = parse_exact(sent.bytes())?;
     // It commits no Record, so there is no answer to keep: a key is checked and not kept.
     sent.key(&app.engine, KeyScope::Operators, Some(&id))?;
     let mut check = Checker::new();
-    let reason = check.text("reason", wire.reason, 1..=500);
+    let reason = check.prose("reason", wire.reason, 1..=500);
     let reason = check.finish_with(reason)?.into_owned();
     let one_at_a_time = turn(&app.reconciling, "Another file is being compared.").await?;
     let dismissed = in_turn(one_at_a_time, move || {

@@ -12,7 +12,7 @@ use crate::api::charges::paid_charge;
 use crate::app::App;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{Key, KeyScope, Keyed, decided};
-use crate::http::json::parse;
+use crate::http::json::parse_exact;
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
@@ -55,7 +55,7 @@ pub async fn reject(
     if_match: IfMatch,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let wire: Notes<'_> = parse(sent.bytes())?;
+    let wire: Notes<'_> = parse_exact(sent.bytes())?;
     let seen = if_match.or(wire.version)?;
     let Refund { id, .. } = named(&app, &id)?;
     let command = || Ok(on_version(seen, id, MerchantCommand::RejectRefund { id, notes: wire.check()? }));

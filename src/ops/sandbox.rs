@@ -15,7 +15,7 @@ use crate::api::pix;
 use crate::app::App;
 use crate::http::caller::PathId;
 use crate::http::idempotency::KeyScope;
-use crate::http::json::{Checker, Raw, parse, parse_unread};
+use crate::http::json::{Checker, Raw, parse_exact, parse_unread_exact};
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem, failed};
 use crate::http::reply::{ok, time};
@@ -51,7 +51,7 @@ pub async fn advance_clock(
     Admin(operator): Admin,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let wire: ClockRequest<'_> = parse(sent.bytes())?;
+    let wire: ClockRequest<'_> = parse_exact(sent.bytes())?;
     let key = sent.key(&app.engine, KeyScope::Operators, None)?;
     // The clock has no actor that could notice a second request with the same key: one at a time.
     let _one_at_a_time = app.opening.lock().await;
@@ -82,7 +82,7 @@ pub async fn pay_pix(
     PathId(txid): PathId,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(sent.bytes())?;
+    parse_unread_exact(sent.bytes())?;
     let charge = charges::named(&app, &txid)?;
     let (id, group) = (charge.id, app.engine.ids().group(charge.id));
     let key = sent.key(&app.engine, KeyScope::Operators, Some(&id.txid()))?;
@@ -124,7 +124,7 @@ pub struct LieResponse {
 #[utoipa::path(post, path = "/ops/sandbox/lies", operation_id = "order_lie", request_body = LieRequest,
     responses((status = 200, body = LieResponse), (status = 503)))]
 pub async fn lie(State(app): State<Arc<App>>, Admin(_): Admin, sent: KeyedBody) -> Result<Response, Problem> {
-    let wire: LieRequest<'_> = parse(sent.bytes())?;
+    let wire: LieRequest<'_> = parse_exact(sent.bytes())?;
     // The last order holds: a key is only checked.
     sent.key(&app.engine, KeyScope::Operators, None)?;
     let mut check = Checker::new();

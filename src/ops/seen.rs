@@ -13,7 +13,7 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::json::{Checker, Raw, parse};
+use crate::http::json::{Checker, Raw, or_empty, parse_exact};
 use crate::http::problem::{Code, FieldError, Problem, failed};
 use crate::ops::preview;
 use crate::ops::queue::{is_decided_on, version_of, view};
@@ -26,14 +26,14 @@ pub struct Approval<'a> {
     /// The `version` of the item that was seen in the queue; `If-Match` may have it instead. Without
     /// it, the item is decided on as it is now.
     #[serde(default)]
-    #[schema(value_type = Option<u32>, nullable = false)]
+    #[schema(value_type = Option<u32>)]
     version: Raw<'a>,
 }
 
 impl<'a> Approval<'a> {
     /// Reads a body that may be absent.
     pub fn read(body: &'a [u8]) -> Result<Self, Problem> {
-        if body.is_empty() { Ok(Self::default()) } else { parse(body) }
+        parse_exact(or_empty(body))
     }
 }
 

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, decided};
-use crate::http::json::{Checker, Raw, parse};
+use crate::http::json::{Checker, Raw, parse_exact};
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
@@ -32,7 +32,7 @@ pub struct Notes<'a> {
     /// The `version` of the item that was seen in the queue; `If-Match` may have it instead. Without
     /// it, the item is decided on as it is now.
     #[serde(default)]
-    #[schema(value_type = Option<u32>, nullable = false)]
+    #[schema(value_type = Option<u32>)]
     pub version: Raw<'a>,
 }
 
@@ -40,7 +40,7 @@ impl Notes<'_> {
     /// The reason.
     pub fn check(&self) -> Result<String, Problem> {
         let mut check = Checker::new();
-        let notes = check.text("notes", self.notes, 1..=500);
+        let notes = check.prose("notes", self.notes, 1..=500);
         Ok(check.finish_with(notes)?.into_owned())
     }
 }
@@ -72,7 +72,7 @@ pub async fn reject(
     if_match: IfMatch,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let wire: Notes<'_> = parse(sent.bytes())?;
+    let wire: Notes<'_> = parse_exact(sent.bytes())?;
     let seen = if_match.or(wire.version)?;
     let command = |id| Ok(MerchantCommand::RejectRecipient { id, notes: wire.check()? });
     decide(&app, &operator, &id, &sent, seen, command).await

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::http::caller::PathId;
 use crate::http::idempotency::KeyScope;
-use crate::http::json::parse_unread;
+use crate::http::json::parse_unread_exact;
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, only, query, time};
@@ -104,7 +104,7 @@ pub async fn redeliver(
     PathId(id): PathId,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(sent.bytes())?;
+    parse_unread_exact(sent.bytes())?;
     let key = sent.key(&app.engine, KeyScope::Operators, Some(&id))?;
     let not_found = || Problem::new(Code::NotFound);
     let id = ObjectId::parse(&id).ok_or_else(not_found)?;
@@ -192,7 +192,7 @@ pub async fn redeliver_given_up(
     PathId(id): PathId,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    parse_unread(sent.bytes())?;
+    parse_unread_exact(sent.bytes())?;
     let once = sent.key(&app.engine, KeyScope::Operators, Some(&id))?;
     let (group, key) = endpoint(&app, &id)?;
     once.once(&app.redelivered, || {

@@ -11,7 +11,7 @@ use ledger::withdrawal::Withdrawal;
 use crate::app::App;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, decided};
-use crate::http::json::parse;
+use crate::http::json::parse_exact;
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
@@ -47,7 +47,7 @@ pub async fn reject(
     if_match: IfMatch,
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
-    let notes: Notes<'_> = parse(sent.bytes())?;
+    let notes: Notes<'_> = parse_exact(sent.bytes())?;
     let seen = if_match.or(notes.version)?;
     decide(&app, &operator, &id, &sent, seen, Some(notes)).await
 }

@@ -57,6 +57,9 @@ async fn hostile_bodies_are_refused_and_book_nothing() {
 fn hostile_bodies(world: &World, operation: &Operation, example: Option<Value>) -> Vec<(&'static str, Vec<u8>)> {
     let mut bodies: Vec<(&str, Vec<u8>)> =
         unreadable().into_iter().map(|body| ("application/json", body)).chain(of_other_types()).collect();
+    if operation.described["requestBody"]["required"] == true {
+        bodies.extend(["[]", "null"].map(|body| ("application/json", body.as_bytes().to_vec())));
+    }
     let Some(example) = example else { return bodies };
     let whole = example.to_string();
     let half = (0..=whole.len() / 2).rev().find(|at| whole.is_char_boundary(*at)).unwrap();
@@ -72,7 +75,15 @@ fn hostile_bodies(world: &World, operation: &Operation, example: Option<Value>) 
         for value in hostile_values().into_iter().filter(|value| !(is_object && value.is_object())) {
             let mut changed = example.clone();
             *changed.pointer_mut(&pointer).unwrap() = value;
-            // An optional field may be null, and a text any text.
+            // An optional field may be null or an empty text, and a text any text.
+            let may_be_null = || {
+                let mut without = example.clone();
+                *without.pointer_mut(&pointer).unwrap() = Value::Null;
+                world.description.wrong_in(schema, &without).is_empty()
+            };
+            if changed.pointer(&pointer).unwrap() == "" && may_be_null() {
+                continue;
+            }
             if !world.description.wrong_in(schema, &changed).is_empty() {
                 bodies.push(("application/json", changed.to_string().into_bytes()));
             }
@@ -81,15 +92,15 @@ fn hostile_bodies(world: &World, operation: &Operation, example: Option<Value>) 
     bodies
 }
 
-/// Texts that are no JSON object.
+/// Texts that are no JSON object. A POST without a body takes `[]` and `null`.
 const UNREADABLE: &str = r#"
-    [] null true 1 "a" [{}] { } {}x {}{} {"a"} {"a":} {"a":1,} {,} {'a':1} {a:1} {"a":01} {"a":+1}
+    [1] true 1 "a" [{}] { } {}x {}{} {"a"} {"a":} {"a":1,} {,} {'a':1} {a:1} {"a":01} {"a":+1}
     {"a":.5} {"a":0x1} {"a":1e} {"a":NaN} {"a":-} {"a":" {"a":"\x"} {"a":"\u12"} {"a":"\ud800"}
     {"\udc00":1} /**/{} {"a":1,"a":1} {"a":1,"\u0061":2} {"b":{"":0,"":0}} <a/> a=b
 "#;
 
 fn unreadable() -> Vec<Vec<u8>> {
-    let others = [" ", "{} {}", "{\"a\":\"\u{0}\"}", "{\"a\":\"\n\"}", "\u{0}", "{}\u{0}", "\u{feff}{}"];
+    let others = [" ", "{} {}", "{\"a\":\"\u{0}\"}", "{\"a\":\"\n\"}", "\u{0}", "{}\u{0}", "\u{feff}\u{feff}{}"];
     let texts = UNREADABLE.split_whitespace().chain(others);
     let mut bodies: Vec<Vec<u8>> = texts.map(|text| text.as_bytes().to_vec()).collect();
     bodies.extend(

@@ -37,6 +37,7 @@ mod manual;
 mod matrix;
 mod model;
 mod monitoring;
+mod names;
 mod objects;
 mod openapi;
 mod operations;

@@ -76,8 +76,8 @@ async fn a_recipient_goes_through_its_review() {
     let rejected = world.ops_post(&reject, &json!({"notes": "Documento ilegível"})).await.expect(200);
     has_exactly(&rejected, &FIELDS);
     assert_eq!((&rejected["id"], &rejected["status"]), (&json!(id), &json!("rejected")));
-    for path in [&approve, &reject] {
-        world.ops_post(path, &json!({"notes": "De novo"})).await.refused(409, "already_decided");
+    for (path, body) in [(&approve, json!({})), (&reject, json!({"notes": "De novo"}))] {
+        world.ops_post(path, &body).await.refused(409, "already_decided");
     }
     let corrected =
         with(&individual("Ana Corrigida", &cpf(1)), "/register_information/email", json!("ana@example.com"));

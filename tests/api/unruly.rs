@@ -133,6 +133,31 @@ async fn one_key_cannot_take_the_room_of_all_bodies() {
 }
 
 #[tokio::test]
+async fn a_body_is_framed_in_one_way() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let address = world.address_of("/api/pix");
+    let before = world.trace(&[&merchant]).await;
+    let body = pix("90.00").to_string();
+    let sent = async |codings: &[&str]| {
+        let codings: String = codings.iter().map(|coding| format!("transfer-encoding: {coding}\r\n")).collect();
+        let request = format!(
+            "POST /api/pix HTTP/1.1\r\nhost: a\r\ntoken: {}\r\ncontent-type: application/json\r\nconnection: close\r\n\
+             {codings}\r\n{:x}\r\n{body}\r\n0\r\n\r\n",
+            merchant.key,
+            body.len()
+        );
+        exchanged(address, request.as_bytes()).await
+    };
+    for codings in [&["chunked", "chunked"][..], &["chunked, chunked"], &["gzip, chunked"], &["identity", "chunked"]] {
+        let answer = sent(codings).await;
+        assert!(answer.starts_with("HTTP/1.1 400"), "{codings:?}: {answer}");
+    }
+    assert_eq!(world.trace(&[&merchant]).await, before);
+    assert!(sent(&["Chunked"]).await.starts_with("HTTP/1.1 201"));
+}
+
+#[tokio::test]
 async fn two_million_numbers_are_not_parsed() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;

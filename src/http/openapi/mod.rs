@@ -7,10 +7,13 @@
 
 use std::collections::{HashMap, HashSet};
 
+use axum::http::Method;
 use serde_json::{Map, Value, json};
 use utoipa::openapi::OpenApi;
 
+use super::json::CENTAVOS_MAX;
 use super::problem::{self, Code};
+use super::reply::QueryNames;
 
 mod events;
 
@@ -34,6 +37,7 @@ pub fn complete(collected: OpenApi, of: Listener) -> Value {
     }
     write_whole(&mut document["components"]["schemas"]);
     name_lists(&mut document);
+    name_enumerations(&mut document["components"]["schemas"]);
     document["components"]["headers"] = headers();
     for (name, schema) in problem_schemas() {
         document["components"]["schemas"][name] = schema;
@@ -64,6 +68,21 @@ pub fn complete(collected: OpenApi, of: Listener) -> Value {
     document
 }
 
+/// The parameters that each described operation takes in its query.
+pub fn query_names(document: &Value) -> QueryNames {
+    let paths = document["paths"].as_object().into_iter().flatten();
+    let operations = paths.flat_map(|(path, item)| METHODS.map(|method| (path, method, &item[method])));
+    let described = operations.filter(|(.., operation)| operation.is_object());
+    let names = described.map(|(path, method, operation)| {
+        let parameters = operation["parameters"].as_array().into_iter().flatten();
+        let in_query = parameters.filter(|parameter| parameter["in"] == "query");
+        let names = in_query.filter_map(|parameter| parameter["name"].as_str().map(str::to_owned)).collect();
+        let method = Method::from_bytes(method.to_uppercase().as_bytes()).unwrap_or_default();
+        ((method, path.clone()), names)
+    });
+    names.collect()
+}
+
 /// Whose listener a description is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listener {
@@ -91,6 +110,59 @@ fn name_lists(document: &mut Value) {
             *reference = new.clone();
         }
     });
+}
+
+/// Gives each enumeration of a property a schema of its own, named after the object and the property:
+/// `ChargeStatus`. Generators of clients then need no names of their making (`Status7`). One that may
+/// be null is a choice of this schema and null, since some generators take every member of an
+/// enumeration for a text.
+fn name_enumerations(schemas: &mut Value) {
+    let Some(schemas) = schemas.as_object_mut() else { return };
+    // Names of schemas are taken before.
+    let mut named: Map<_, _> = schemas.keys().map(|name| (name.clone(), Value::Null)).collect();
+    for (name, schema) in schemas.iter_mut() {
+        name_enumerations_in(name, schema, &mut named);
+    }
+    schemas.extend(named.into_iter().filter(|(_, enumeration)| !enumeration.is_null()));
+}
+
+fn name_enumerations_in(name: &str, schema: &mut Value, named: &mut Map<String, Value>) {
+    for (property, schema) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
+        let words = property.split('_').map(capitalized).collect::<String>();
+        name_enumeration(&format!("{name}{words}"), schema, named);
+    }
+    for part in ["oneOf", "allOf", "anyOf"] {
+        for schema in schema.get_mut(part).and_then(Value::as_array_mut).into_iter().flatten() {
+            name_enumerations_in(name, schema, named);
+        }
+    }
+}
+
+fn name_enumeration(name: &str, schema: &mut Value, named: &mut Map<String, Value>) {
+    if let Some(items) = schema.get_mut("items") {
+        name_enumeration(name, items, named);
+    }
+    name_enumerations_in(name, schema, named);
+    let values: Vec<_> =
+        schema["enum"].as_array().into_iter().flatten().filter(|one| !one.is_null()).cloned().collect();
+    // One value is no choice: it tells which of several objects this is.
+    if values.len() < 2 {
+        return;
+    }
+    let (kind, is_nullable) = match &schema["type"] {
+        Value::Array(kinds) => (kinds.iter().find(|kind| **kind != "null").cloned(), true),
+        kind => (Some(kind.clone()), false),
+    };
+    let description = schema["description"].clone();
+    let mut enumeration = std::mem::replace(schema, json!({}));
+    enumeration["type"] = kind.unwrap_or_default();
+    enumeration["enum"] = values.into();
+    let name = if named.contains_key(name) { format!("{name}Choice") } else { name.to_owned() };
+    named.insert(name.clone(), enumeration);
+    *schema = if is_nullable { json!({"oneOf": [reference(&name), {"type": "null"}]}) } else { reference(&name) };
+    if description.is_string() {
+        schema["description"] = description;
+    }
 }
 
 /// Calls `visit` with the value of each `$ref`.
@@ -205,15 +277,15 @@ const METHODS: [&str; 5] = ["get", "post", "patch", "put", "delete"];
 
 const FOR_MERCHANTS: &str = "\
 Merchant payments over a double-entry ledger: charges by card and PIX, splits, sub-recipients, withdrawals, refunds and \
-subscriptions. Each request needs a merchant's API key.";
+subscriptions. Each request needs a merchant's API key. A field whose name is near that of a known one, or is the name that another \
+payments API gives to it, is refused; other fields that are not known are ignored, and listed in `Centavo-Ignored-Fields`.";
 
 const FOR_OPERATORS: &str = "\
 Operations of a payments service: merchants and their API keys, decisions that wait for an operator, the books, exports and health. \
-Each request under `/ops` needs an operator's token.";
+Each request under `/ops` needs an operator's token. Fields that are not known are refused.";
 
 const FOR_ALL: &str = "\
-Amounts are integer centavos unless a field says otherwise. Fields that are not known are ignored; a field that is null is as good as \
-absent. Whatever is refused is answered with `application/problem+json` (RFC 9457), whose `code` is stable and whose `message` is for \
+Amounts are integer centavos unless a field says otherwise. A field that is null or an empty text is as good as absent. Whatever is refused is answered with `application/problem+json` (RFC 9457), whose `code` is stable and whose `message` is for \
 people. A caller's `X-Request-Id` of 1 to 128 visible ASCII characters is kept. A valid `traceparent` (W3C Trace Context) is answered \
 with `traceresponse`.\n\n\
 Questions go to the operator of this server. How to report a vulnerability: `/docs/SECURITY` of this server.";
@@ -251,7 +323,7 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value, schemas: 
     let named = |place: &str| parameters.iter().any(|parameter| parameter["in"] == place);
     let mut problems = vec![431, 500, 503];
     if needs_credential {
-        problems.extend([401, 429]);
+        problems.extend([400, 401, 429]);
     }
     if path.starts_with("/ops/") && (method != "get" || path == "/ops/backup") {
         problems.push(403);
@@ -259,11 +331,8 @@ fn complete_operation(path: &str, method: &str, operation: &mut Value, schemas: 
     if named("path") {
         problems.push(404);
     }
-    if named("query") {
-        problems.push(400);
-    }
     if takes_body {
-        problems.extend([400, 408, 413, 415]);
+        problems.extend([408, 413, 415]);
     }
     if method == "post" {
         problems.extend([409, 422]);
@@ -352,6 +421,7 @@ fn complete_response(status: u16, response: &mut Value, of_merchants: bool, meth
         names.extend(["Centavo-Sequence", "Centavo-Partition"].iter().filter(|_| method != "get"));
         names.extend((method == "post").then_some("Idempotent-Replayed"));
     }
+    names.extend((of_merchants && matches!(method, "post" | "patch")).then_some("Centavo-Ignored-Fields"));
     if of_merchants && status != 401 {
         names.extend(["RateLimit", "RateLimit-Policy"]);
     }
@@ -444,6 +514,7 @@ fn headers() -> Value {
             "description": "The partition of that Record; absent where it is 0.",
             "schema": {"type": "integer", "minimum": 1},
         }),
+        "Centavo-Ignored-Fields": text("The fields of the body that are not known and were ignored, by their paths, with commas between."),
         "RateLimit": text("What is left of the limit, and when it is full again."),
         "RateLimit-Policy": text("The limit: how many requests in how many seconds."),
         "X-Cut": always("The last Record that counts, by partition of the journal: `0=42`, with commas between partitions."),
@@ -459,6 +530,10 @@ fn complete_schema(name: &str, schema: &mut Value) {
     enumerate(schema);
     let is_text =
         schema["type"] == "string" || schema["type"].as_array().is_some_and(|kinds| kinds.contains(&json!("string")));
+    if is_amount(schema) {
+        let prose = schema["description"].as_str().unwrap_or_default();
+        schema["description"] = json!(format!("{prose} {AMOUNT_NOTATION}").trim_start());
+    }
     if is_text && name.ends_with("_at") && schema.get("format").is_none() {
         schema["format"] = json!("date-time");
     }
@@ -477,6 +552,19 @@ fn complete_schema(name: &str, schema: &mut Value) {
         complete_schema("", items);
     }
 }
+
+/// How an amount must be written. JSON Schema cannot say it: 800.0 is an integer there.
+const AMOUNT_NOTATION: &str = "In digits alone: `800`, and neither `800.0` nor `8e2`.";
+
+/// True for an amount of a request: an integer with a largest value that only amounts have.
+fn is_amount(schema: &Value) -> bool {
+    let is_integer =
+        schema["type"] == "integer" || schema["type"].as_array().is_some_and(|kinds| kinds.contains(&json!("integer")));
+    is_integer && schema["maximum"].as_i64().is_some_and(|most| most == CENTAVOS_MAX || most == FEE_CENTAVOS_MAX)
+}
+
+/// Largest fixed fee of a merchant, in centavos.
+const FEE_CENTAVOS_MAX: i64 = 100_000_000;
 
 /// Writes a pattern that is a list of names, such as `^(pix|credit_card)$`, as the enumeration that
 /// it is.

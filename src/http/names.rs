@@ -1,0 +1,463 @@
+//! Names of the fields of a request: which ones a body may have, and what a name that is unknown
+//! was meant to be.
+//!
+//! A misspelt name must not move money in another way than its sender meant: `split` in place of
+//! `splits` would pay nobody. So a name that is near a known one, or that another payments API uses
+//! for it, is refused with the right name. Other names are ignored, and the answer lists them in
+//! the header `Centavo-Ignored-Fields`. Operators' bodies have no field that is ignored.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+
+use axum::http::{HeaderName, HeaderValue};
+use axum::response::Response;
+use serde::Deserialize;
+use serde::de::value::{BorrowedStrDeserializer, StringDeserializer};
+use serde::de::{DeserializeSeed, Deserializer, MapAccess, Visitor};
+use serde::forward_to_deserialize_any;
+use serde_json::value::RawValue;
+
+/// Response header with the fields that were ignored, by their paths, with commas between.
+pub const IGNORED: HeaderName = HeaderName::from_static("centavo-ignored-fields");
+
+/// Most characters of a name that an answer repeats, and most names that the header lists.
+const NAME_CHARS_MAX: usize = 64;
+const LISTED_MAX: usize = 20;
+/// A name with more digits is not repeated: it may be a card number.
+const DIGITS_MAX: usize = 6;
+
+tokio::task_local! {
+    static FIELDS_IGNORED: RefCell<Vec<String>>;
+}
+
+/// Does the work of a request, and lists the fields of its body that were ignored in the answer.
+pub async fn with_ignored<E>(work: impl Future<Output = Result<Response, E>>) -> Result<Response, E> {
+    let listed = async {
+        let mut response = work.await?;
+        let names = FIELDS_IGNORED.with(RefCell::take).join(", ");
+        if let Some(names) = HeaderValue::try_from(names).ok().filter(|names| !names.is_empty()) {
+            response.headers_mut().insert(IGNORED, names);
+        }
+        Ok(response)
+    };
+    FIELDS_IGNORED.scope(RefCell::default(), listed).await
+}
+
+/// Notes that a field was ignored. Outside of a request nobody asks.
+pub fn note_ignored(path: String) {
+    let _outside_of_requests = FIELDS_IGNORED.try_with(|ignored| {
+        let mut ignored = ignored.borrow_mut();
+        if ignored.len() < LISTED_MAX && !ignored.contains(&path) {
+            ignored.push(path);
+        }
+    });
+}
+
+/// A name as an answer may repeat it: short, in ASCII that a header can have, and no card number.
+pub fn shown(name: &str) -> String {
+    if name.chars().filter(char::is_ascii_digit).count() > DIGITS_MAX {
+        return "?".to_owned();
+    }
+    let is_plain = |letter: &char| letter.is_ascii_graphic() && *letter != ',';
+    name.chars().take(NAME_CHARS_MAX).map(|letter| if is_plain(&letter) { letter } else { '?' }).collect()
+}
+
+/// What an unknown name was meant to be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Meant {
+    /// This field of the same object.
+    Field(&'static str),
+    /// An amount, where no amount is taken.
+    Amount,
+    /// Nothing that is known.
+    Nothing,
+}
+
+/// What a name that is not among the known ones was meant to be.
+pub fn meant(name: &str, known: &[&'static str]) -> Meant {
+    let plain = plain(name);
+    if let Some(field) = known.iter().find(|field| others_name(field, &plain)) {
+        return Meant::Field(field);
+    }
+    let near = known.iter().filter_map(|field| {
+        let most = if field.chars().count() <= SHORT_CHARS_MAX { 1 } else { 2 };
+        let edits = edits(&plain, &self::plain(field)).min(edits(name, field));
+        (edits <= most).then_some((edits, *field))
+    });
+    match near.min_by_key(|(edits, _)| *edits) {
+        Some((_, field)) => Meant::Field(field),
+        None if AMOUNTS.contains(&plain.as_str()) => Meant::Amount,
+        None => Meant::Nothing,
+    }
+}
+
+/// Most letters of a name of which one edit makes another word.
+const SHORT_CHARS_MAX: usize = 5;
+
+/// A name without case and what stands between its words: `Split_Rules` is `splitrules`.
+fn plain(name: &str) -> String {
+    let lower = name.chars().take(NAME_CHARS_MAX).flat_map(char::to_lowercase);
+    lower.filter(|letter| letter.is_alphanumeric()).collect()
+}
+
+/// The number of edits between two names: letters inserted, left out, changed, or swapped with the
+/// next one. Names of very unlike length are as far apart as the lengths say.
+fn edits(one: &str, other: &str) -> usize {
+    let (one, other): (Vec<char>, Vec<char>) = (one.chars().collect(), other.chars().collect());
+    if one.len().abs_diff(other.len()) > 2 {
+        return one.len().abs_diff(other.len());
+    }
+    let mut before = vec![0; other.len() + 1];
+    let mut last: Vec<usize> = (0..=other.len()).collect();
+    for row in 1..=one.len() {
+        let mut next = vec![row];
+        for column in 1..=other.len() {
+            let changed = usize::from(one[row - 1] != other[column - 1]);
+            let mut least = (last[column] + 1).min(next[column - 1] + 1).min(last[column - 1] + changed);
+            let is_swap =
+                row > 1 && column > 1 && one[row - 1] == other[column - 2] && one[row - 2] == other[column - 1];
+            if is_swap {
+                least = least.min(before[column - 2] + 1);
+            }
+            next.push(least);
+        }
+        before = std::mem::replace(&mut last, next);
+    }
+    last[other.len()]
+}
+
+/// Names of amounts: none of them is ever ignored.
+const AMOUNTS: &[&str] =
+    &["amount", "amountcents", "amountincents", "value", "valor", "totalamount", "totalvalue", "transactionamount"];
+
+/// True for a name, plain, that Pagar.me, Stripe, Asaas or Mercado Pago use for a field, or that
+/// the contract uses for the same thing elsewhere.
+fn others_name(field: &str, plain: &str) -> bool {
+    OTHERS_NAMES.iter().any(|(known, others)| *known == field && others.contains(&plain))
+}
+
+/// Fields, and the names that others give to them, plain. Two fields of one object never share one.
+const OTHERS_NAMES: &[(&str, &[&str])] = &[
+    // Money.
+    ("amount", AMOUNTS),
+    ("amount", &["unitamount", "price", "total", "percentage", "percentualvalue", "fixedvalue"]),
+    ("valor", AMOUNTS),
+    ("valor", &["unitamount", "price", "total", "valororiginal"]),
+    (
+        "splits",
+        &[
+            "split",
+            "splitrule",
+            "splitrules",
+            "applicationfee",
+            "applicationfeeamount",
+            "marketplacefee",
+            "transferdata",
+            "disbursements",
+            "splitpayment",
+            "splitrefunds",
+        ],
+    ),
+    ("sub_recipient_id", &["recipientid", "recipient", "walletid", "destination", "collectorid", "subrecipient"]),
+    ("installments", &["installmentcount", "installmentscount", "numinstallments", "parcelas", "numeroparcelas"]),
+    ("payment_type", &["paymentmethod", "paymentmethodid", "paymenttypeid", "billingtype", "paymentmethodtype"]),
+    ("payment_method", &["paymentmethodid", "paymenttype", "paymenttypeid", "billingtype", "paymentmethodtype"]),
+    // Who pays.
+    ("customer", &["payer", "buyer", "client", "cliente", "customerdata", "billingdetails", "creditcardholderinfo"]),
+    ("name", &["nome", "fullname", "firstname", "customername"]),
+    ("nome", &["name", "fullname", "firstname", "customer", "payer", "devedor"]),
+    ("email", &["emailaddress", "customeremail", "receiptemail"]),
+    ("document", &["cpf", "cnpj", "cpfcnpj", "documentnumber", "taxid", "documento", "identification"]),
+    ("document_number", &["document", "cpf", "cnpj", "cpfcnpj", "taxid", "documento", "identification"]),
+    ("cpf", &["cpfcnpj", "document", "documentnumber", "taxid", "documento", "identification"]),
+    ("phone", &["mobilephone", "phonenumber", "phonenumbers", "telefone", "celular"]),
+    ("phone_numbers", &["phone", "phones", "mobilephone", "homephone", "telefones"]),
+    ("ddd", &["areacode"]),
+    // Card.
+    ("credit_card", &["creditcard", "carddata", "paymentmethoddata", "creditcarddata"]),
+    ("card_token", &["cardid", "token", "creditcardtoken", "cardtokenid", "cardhash", "defaultpaymentmethod"]),
+    ("number", &["cardnumber", "pan", "numero", "streetnumber", "addressnumber", "phonenumber"]),
+    ("street_number", &["number", "addressnumber", "numero"]),
+    ("holder_name", &["name", "cardholder", "cardholdername", "holder"]),
+    ("exp_month", &["expirymonth", "expirationmonth", "expmonths", "month", "cardexpirationmonth"]),
+    ("exp_year", &["expiryyear", "expirationyear", "year", "cardexpirationyear"]),
+    ("cvv", &["cvc", "ccv", "cvv2", "cvc2", "securitycode", "cardcvv"]),
+    // Charges, cashouts and refunds.
+    ("description", &["descricao", "descrição"]),
+    ("descricao", &["description", "solicitacaopagador"]),
+    (
+        "expires_in",
+        &[
+            "expiresat",
+            "expiresdate",
+            "expiration",
+            "expiracao",
+            "expirationdate",
+            "dateofexpiration",
+            "pixexpirationdate",
+            "expiresafterseconds",
+            "duedate",
+        ],
+    ),
+    ("pix_key", &["pixaddresskey", "key", "chave", "chavepix"]),
+    ("pix_key_type", &["pixaddresskeytype", "keytype", "tipochave"]),
+    ("info", &["description", "descricao", "descrição"]),
+    ("merchant_transaction_id", &["externalreference", "idempotencykey", "transactionid"]),
+    ("payment_id", &["chargeid", "charge", "payment", "paymentintent", "transactionid", "txid"]),
+    ("reason", &["motivo", "description", "refundreason"]),
+    ("split_ids", &["splits", "ids", "installments", "receivables"]),
+    ("target_days", &["days", "anticipationdays", "anticipationdelay"]),
+    // Plans and subscriptions.
+    ("tag", &["name", "nickname"]),
+    ("billingCycle", &["interval", "cycle", "frequency", "frequencytype", "recurringinterval"]),
+    ("totalBillingCycles", &["cycles", "repetitions", "maxpayments", "iterations", "charges", "installments"]),
+    ("initialGraceCycles", &["trialdays", "trialperioddays", "freetrial", "graceperiod", "gracecycles"]),
+    ("initialFee", &["setup", "setupfee"]),
+    ("cycles", &["repetitions", "iterations"]),
+    ("plan_id", &["plan", "preapprovalplanid", "price"]),
+    // Registration.
+    ("register_information", &["registration", "registerinfo"]),
+    ("bank_account", &["defaultbankaccount", "externalaccount", "bankinfo"]),
+    ("company_name", &["companyname", "corporatename", "razaosocial", "legalname"]),
+    ("birthdate", &["dateofbirth", "dob", "datanascimento"]),
+    ("monthly_income", &["incomevalue", "income"]),
+    ("managing_partners", &["partners", "owners"]),
+    ("street", &["line1", "addressline1", "streetname", "logradouro"]),
+    ("neighborhood", &["bairro", "district", "province"]),
+    ("state", &["uf", "federalunit"]),
+    ("zip_code", &["cep", "postalcode"]),
+    ("bank_code", &["bank", "banco", "codigobanco"]),
+    ("agencia", &["branch", "branchnumber", "agency", "routingnumber"]),
+    ("agencia_dv", &["branchcheckdigit", "agencydigit"]),
+    ("conta", &["account", "accountnumber"]),
+    ("conta_dv", &["accountcheckdigit", "accountdigit"]),
+    ("legal_name", &["holdername", "ownername", "accountholdername"]),
+];
+
+/// The wire struct of a JSON object, and the names in it that the struct does not have. A field
+/// that is an empty text reads as null.
+pub fn read<'a, T: Deserialize<'a>>(json: &'a str) -> serde_json::Result<(T, Vec<Unknown<'a>>)> {
+    let mut unknown = Vec::new();
+    let mut deserializer = serde_json::Deserializer::from_str(json);
+    let wire = T::deserialize(Object { inner: &mut deserializer, unknown: &mut unknown })?;
+    deserializer.end()?;
+    Ok((wire, unknown))
+}
+
+/// A name that an object has and its wire struct has not.
+#[derive(Debug)]
+pub struct Unknown<'a> {
+    /// The name.
+    pub name: Cow<'a, str>,
+    /// What it was meant to be.
+    pub meant: Meant,
+}
+
+/// Deserializer of an object, which hears which names its struct has.
+struct Object<'u, 'a, D> {
+    inner: D,
+    unknown: &'u mut Vec<Unknown<'a>>,
+}
+
+impl<'de, D: Deserializer<'de>> Deserializer<'de> for Object<'_, 'de, D> {
+    type Error = D::Error;
+
+    fn deserialize_struct<V: Visitor<'de>>(
+        self,
+        _: &'static str,
+        fields: &'static [&'static str],
+        visitor: V,
+    ) -> Result<V::Value, D::Error> {
+        self.inner.deserialize_map(Members { visitor, fields, unknown: self.unknown })
+    }
+
+    fn deserialize_any<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, D::Error> {
+        self.inner.deserialize_any(visitor)
+    }
+
+    forward_to_deserialize_any! {
+        bool i8 i16 i32 i64 i128 u8 u16 u32 u64 u128 f32 f64 char str string bytes byte_buf option unit
+        unit_struct newtype_struct seq tuple tuple_struct map enum identifier ignored_any
+    }
+}
+
+/// The members of an object, on their way to the struct.
+struct Members<'u, 'a, V> {
+    visitor: V,
+    fields: &'static [&'static str],
+    unknown: &'u mut Vec<Unknown<'a>>,
+}
+
+impl<'a, V: Visitor<'a>> Visitor<'a> for Members<'_, 'a, V> {
+    type Value = V::Value;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'a>>(self, members: A) -> Result<V::Value, A::Error> {
+        self.visitor.visit_map(Known { members, fields: self.fields, unknown: self.unknown })
+    }
+}
+
+struct Known<'u, 'a, A> {
+    members: A,
+    fields: &'static [&'static str],
+    unknown: &'u mut Vec<Unknown<'a>>,
+}
+
+impl<'a, A: MapAccess<'a>> MapAccess<'a> for Known<'_, 'a, A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {
+        let Some(name) = self.members.next_key_seed(Name)? else { return Ok(None) };
+        if !self.fields.contains(&&*name) {
+            self.unknown.push(Unknown { meant: meant(&name, self.fields), name: name.clone() });
+        }
+        match name {
+            Cow::Borrowed(name) => seed.deserialize(BorrowedStrDeserializer::new(name)).map(Some),
+            Cow::Owned(name) => seed.deserialize(StringDeserializer::new(name)).map(Some),
+        }
+    }
+
+    fn next_value_seed<S: DeserializeSeed<'a>>(&mut self, seed: S) -> Result<S::Value, A::Error> {
+        self.members.next_value_seed(Field { seed, of: PhantomData })
+    }
+}
+
+/// The value of a field: an empty text is null.
+struct Field<'a, S> {
+    seed: S,
+    of: PhantomData<&'a ()>,
+}
+
+impl<'a, S: DeserializeSeed<'a>> DeserializeSeed<'a> for Field<'a, S> {
+    type Value = S::Value;
+
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<S::Value, D::Error> {
+        let raw: &'a RawValue = Deserialize::deserialize(deserializer)?;
+        let raw = if raw.get() == "\"\"" { RawValue::NULL } else { raw };
+        self.seed.deserialize(raw).map_err(serde::de::Error::custom)
+    }
+}
+
+/// The name of a field, borrowed unless it has escapes.
+pub struct Name;
+
+impl<'a> DeserializeSeed<'a> for Name {
+    type Value = Cow<'a, str>;
+
+    fn deserialize<D: Deserializer<'a>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl<'a> Visitor<'a> for Name {
+    type Value = Cow<'a, str>;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a name")
+    }
+
+    fn visit_borrowed_str<E: serde::de::Error>(self, name: &'a str) -> Result<Self::Value, E> {
+        Ok(Cow::Borrowed(name))
+    }
+
+    fn visit_str<E: serde::de::Error>(self, name: &str) -> Result<Self::Value, E> {
+        Ok(Cow::Owned(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::http::json::Raw;
+
+    const CHARGE: &[&str] =
+        &["amount", "customer", "credit_card", "card", "installments", "payment_type", "description", "splits"];
+
+    #[test]
+    fn a_misspelt_name_is_told_from_another_one() {
+        use Meant::{Amount, Field, Nothing};
+        let cases: &[(&[&'static str], &str, Meant)] = &[
+            (CHARGE, "split", Field("splits")),
+            (CHARGE, "Splits", Field("splits")),
+            (CHARGE, "SPLITS", Field("splits")),
+            (CHARGE, "split_rules", Field("splits")),
+            (CHARGE, "splitRules", Field("splits")),
+            (CHARGE, "application_fee_amount", Field("splits")),
+            (CHARGE, "installment", Field("installments")),
+            (CHARGE, "instalments", Field("installments")),
+            (CHARGE, "installmentCount", Field("installments")),
+            (CHARGE, "amuont", Field("amount")),
+            (CHARGE, "value", Field("amount")),
+            (CHARGE, "creditCard", Field("credit_card")),
+            (CHARGE, "crad", Field("card")),
+            (CHARGE, "descrição", Field("description")),
+            (CHARGE, "payer", Field("customer")),
+            // Two edits of a short name make another word.
+            (CHARGE, "cargo", Nothing),
+            (CHARGE, "metadata", Nothing),
+            (CHARGE, "reference_id", Nothing),
+            (CHARGE, "", Nothing),
+            (&["nome", "valor"], "name", Field("nome")),
+            (&["nome", "valor"], "amount", Field("valor")),
+            (&["number", "cvv"], "cvc", Field("cvv")),
+            (&["number", "cvv"], "security_code", Field("cvv")),
+            (&["totalBillingCycles"], "total_billing_cycles", Field("totalBillingCycles")),
+            (&[], "amount", Amount),
+            (&[], "amount_cents", Amount),
+            (&[], "reason", Nothing),
+        ];
+        for (known, name, expected) in cases {
+            assert_eq!(meant(name, known), *expected, "{name} of {known:?}");
+        }
+    }
+
+    #[test]
+    fn names_of_others_are_plain_and_mean_one_field_of_an_object() {
+        for (field, others) in OTHERS_NAMES {
+            for name in *others {
+                assert_eq!(plain(name), *name, "{field}");
+            }
+        }
+    }
+
+    #[test]
+    fn edits_are_counted() {
+        for (one, other, expected) in
+            [("", "", 0), ("split", "splits", 1), ("amuont", "amount", 1), ("count", "amount", 2), ("ab", "abcdef", 4)]
+        {
+            assert_eq!((edits(one, other), edits(other, one)), (expected, expected), "{one} {other}");
+        }
+    }
+
+    #[test]
+    fn an_empty_text_reads_as_null_and_unknown_names_are_found() {
+        #[derive(Deserialize)]
+        #[serde(bound(deserialize = "'de: 'a"))]
+        struct Wire<'a> {
+            amount: Raw<'a>,
+            reason: Raw<'a>,
+        }
+        let json = r#"{"amount": 1.50, "re\u0061son": "", "metadata": {"a": [""]}, "am\u0061unt": 1, "x": " "}"#;
+        let (wire, unknown) = read::<Wire<'_>>(json).unwrap();
+        assert_eq!((wire.amount.map(RawValue::get), wire.reason.map(RawValue::get)), (Some("1.50"), None));
+        let unknown: Vec<_> = unknown.iter().map(|one| (&*one.name, one.meant)).collect();
+        let expected = [("metadata", Meant::Nothing), ("amaunt", Meant::Field("amount")), ("x", Meant::Nothing)];
+        assert_eq!(unknown, expected);
+    }
+
+    #[test]
+    fn an_answer_repeats_no_number_of_a_card_and_nothing_that_a_header_cannot_have() {
+        for (name, expected) in
+            [("metadata", "metadata"), ("a,b\n", "a?b?"), ("maçã", "ma??"), ("4111111111111111", "?")]
+        {
+            assert_eq!(shown(name), expected);
+        }
+        assert_eq!(shown(&"x".repeat(1_000)).len(), NAME_CHARS_MAX);
+    }
+}
