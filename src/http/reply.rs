@@ -192,8 +192,8 @@ pub fn between(
     Ok((from.map(|from| Timestamp(from.begin)), to.map(|to| Timestamp(to.end))))
 }
 
-/// An instant whose offset has a blank in place of its `+`: that is what an unescaped `+` of a query
-/// reads as.
+/// An instant whose offset has a blank in place of its `+`: that is what an unescaped `+` of a
+/// query reads as.
 fn with_offset(text: &str) -> Cow<'_, str> {
     let is_offset = |offset: &str| offset.len() == 5 && offset.as_bytes()[2] == b':';
     match text.rsplit_once(' ') {

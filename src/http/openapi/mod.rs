@@ -112,10 +112,10 @@ fn name_lists(document: &mut Value) {
     });
 }
 
-/// Gives each enumeration of a property a schema of its own, named after the object and the property:
-/// `ChargeStatus`. Generators of clients then need no names of their making (`Status7`). One that may
-/// be null is a choice of this schema and null, since some generators take every member of an
-/// enumeration for a text.
+/// Gives each enumeration of a property a schema of its own, named after the object and the
+/// property: `ChargeStatus`. Generators of clients then need no names of their making (`Status7`).
+/// One that may be null is a choice of this schema and null, since some generators take every
+/// member of an enumeration for a text.
 fn name_enumerations(schemas: &mut Value) {
     let Some(schemas) = schemas.as_object_mut() else { return };
     // Names of schemas are taken before.
