@@ -661,8 +661,8 @@ pub enum Event {
         /// The rate that was applied.
         #[n(3)]
         rate: Rate,
-        /// Day on which the money can be sent: today in Sao Paulo and `target_days`, in days since
-        /// 1970-01-01.
+        /// Today in Sao Paulo and `target_days`, in days since 1970-01-01: the day on which the
+        /// money of a split can be sent that would not have fallen due before.
         #[n(4)]
         settlement_day: u32,
     },

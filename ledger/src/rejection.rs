@@ -74,6 +74,18 @@ pub enum Rejection {
         /// Position in `split_ids`, from 0.
         index: usize,
     },
+    /// Anticipated in so many days, a split would be sent later than without an anticipation.
+    #[error("split {index}: falls due before the money would be sent")]
+    AnticipationAfterDue {
+        /// Position in `split_ids`, from 0.
+        index: usize,
+    },
+    /// The fee of an anticipation is not the one that the caller named.
+    #[error("the fee of the anticipation is {fee} centavos")]
+    AnticipationFeeDiffers {
+        /// What it is now, centavos.
+        fee: Centavos,
+    },
     /// What waits for a decision is not as its decider saw it.
     #[error("it changed after the version that was decided on")]
     VersionChanged,

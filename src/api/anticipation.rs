@@ -12,8 +12,9 @@ use ledger::event::{Cut, SplitKey};
 use ledger::fees::Fees;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::money::{Centavos, Rate};
-use ledger::recipient::{CardSplit, RecipientCommand, RecipientState, SplitHistory};
+use ledger::recipient::{AnticipationTerms, CardSplit, RecipientCommand, RecipientState, SplitHistory};
 use ledger::record::Record;
+use ledger::rejection::Rejection;
 use ledger::time::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
@@ -30,7 +31,6 @@ use crate::http::json::{Checker, ITSELF, Raw, parse};
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, FieldError, Problem};
 use crate::http::reply::{decimal, items_of, ok, time};
-use crate::http::timestamp::business_day;
 use crate::views::charge::payer;
 
 /// What is to be anticipated.
@@ -44,6 +44,10 @@ pub struct AnticipationRequest<'a> {
     /// 2, 7 or 15.
     #[schema(schema_with = target_days)]
     target_days: Raw<'a>,
+    /// The fee that the caller has seen, centavos: 409 when it is another by now.
+    #[serde(default)]
+    #[schema(value_type = Option<i64>, minimum = 0, example = 48)]
+    fee_cents: Raw<'a>,
 }
 
 /// What an anticipation did, or would do.
@@ -126,10 +130,12 @@ pub struct Rates {
 pub struct Quotes {
     /// For 2 days.
     d2: Quote,
-    /// For 7 days.
-    d7: Quote,
-    /// For 15 days.
-    d15: Quote,
+    /// For 7 days; null when the split falls due before.
+    #[schema(required)]
+    d7: Option<Quote>,
+    /// For 15 days; null when the split falls due before.
+    #[schema(required)]
+    d15: Option<Quote>,
 }
 
 /// The price of a split.
@@ -167,6 +173,7 @@ impl Quote {
 struct Wanted {
     splits: Vec<SplitKey>,
     target_days: u8,
+    expected_fee: Option<Centavos>,
 }
 
 /// The most splits that a body of the largest size can name; there is no smaller limit.
@@ -213,12 +220,13 @@ pub async fn simulate(
     require_split(&app, caller)?;
     let wanted = wire.check()?;
     let (recipient, _) = find_own(&app, caller, &id)?;
-    let (id, rate, target_days) = (app.new_id(caller.group)?, rate(&app, caller, &wanted)?, wanted.target_days);
+    let (id, terms) = (app.new_id(caller.group)?, terms(&app, caller, &wanted)?);
     let splits = card_splits(&app, recipient, &wanted.splits)?;
     let simulate = move |books: &RecipientState, now: Timestamp| {
         // Everything published has been received.
         let cut = Cut { foreign: u64::MAX, minute: now.minute(), own: u64::MAX };
-        books.anticipated(&splits, rate, now, cut).map(|splits| Anticipation::new(id, &splits, target_days, rate))
+        let splits = books.anticipated(&splits, terms, now, cut)?;
+        Ok::<_, Rejection>(Anticipation::new(id, &splits, terms.target_days, terms.rate))
     };
     let done = app.engine.read_recipient(recipient, simulate).await??;
     Ok(ok(AnticipationResult::of(&done)))
@@ -236,9 +244,13 @@ impl AnticipationRequest<'_> {
             2 | 7 | 15 => u8::try_from(days).ok(),
             _ => check.refuse("target_days", "unknown_value", "target_days deve ser 2, 7 ou 15"),
         });
-        let (ids, target_days) = check.finish_with(ids.zip(target_days))?;
+        let expected_fee = match self.fee_cents {
+            None => Some(None),
+            raw => check.integer("fee_cents", raw, 0..=i64::MAX).map(|fee| Some(Centavos(fee))),
+        };
+        let (ids, (target_days, expected_fee)) = check.finish_with(ids.zip(target_days.zip(expected_fee)))?;
         let splits = (0..).zip(&ids).map(|(index, id)| parse_split_id(id).ok_or_else(|| unknown(index)));
-        Ok(Wanted { splits: splits.collect::<Result<_, _>>()?, target_days })
+        Ok(Wanted { splits: splits.collect::<Result<_, _>>()?, target_days, expected_fee })
     }
 }
 
@@ -252,24 +264,20 @@ fn unknown(index: usize) -> Problem {
 
 /// The command, with all of the splits' history that does not change.
 fn command(app: &App, caller: Caller, recipient: LedgerId, wanted: &Wanted) -> Result<RecipientCommand, Problem> {
-    let rate = rate(app, caller, wanted)?;
-    Ok(RecipientCommand::Anticipate {
-        id: app.new_id(caller.group)?,
-        splits: card_splits(app, recipient, &wanted.splits)?,
-        target_days: wanted.target_days,
-        rate,
-        settlement_day: business_day(app.engine.now().0) + u32::from(wanted.target_days),
-    })
+    let terms = terms(app, caller, wanted)?;
+    let splits = card_splits(app, recipient, &wanted.splits)?;
+    Ok(RecipientCommand::Anticipate { id: app.new_id(caller.group)?, splits, terms })
 }
 
-/// The caller's rate for the days of an anticipation.
-fn rate(app: &App, caller: Caller, wanted: &Wanted) -> Result<Rate, Problem> {
+/// The days of an anticipation, and the caller's rate for them.
+fn terms(app: &App, caller: Caller, wanted: &Wanted) -> Result<AnticipationTerms, Problem> {
     let fees = fees(app, caller)?;
-    Ok(match wanted.target_days {
+    let rate = match wanted.target_days {
         2 => fees.anticipation_d2,
         7 => fees.anticipation_d7,
         _ => fees.anticipation_d15,
-    })
+    };
+    Ok(AnticipationTerms { target_days: wanted.target_days, rate, expected_fee: wanted.expected_fee })
 }
 
 fn fees(app: &App, caller: Caller) -> Result<Fees, Problem> {
@@ -300,7 +308,7 @@ fn card_splits(app: &App, recipient: LedgerId, keys: &[SplitKey]) -> Result<Vec<
         return Err(unknown(place));
     }
     let splits = splits.into_iter().enumerate();
-    let splits = splits.map(|(index, split)| split.ok_or(ledger::rejection::Rejection::SplitNotAnticipable { index }));
+    let splits = splits.map(|(index, split)| split.ok_or(Rejection::SplitNotAnticipable { index }));
     Ok(splits.collect::<Result<_, _>>()?)
 }
 
@@ -392,6 +400,7 @@ impl Walk {
             return None;
         }
         let fees = &self.fees;
+        let offered = |days, rate| split.is_offered(days, self.now).then(|| Quote::of(days, rate, left));
         Some(AnticipableSplit {
             id: split_id(charge.charge, index),
             amount_cents: left.0,
@@ -400,8 +409,8 @@ impl Walk {
             payment_nome: payer(&self.app.engine, charge.charge, charge.payer.as_ref()).name,
             fees: Quotes {
                 d2: Quote::of(2, fees.anticipation_d2, left),
-                d7: Quote::of(7, fees.anticipation_d7, left),
-                d15: Quote::of(15, fees.anticipation_d15, left),
+                d7: offered(7, fees.anticipation_d7),
+                d15: offered(15, fees.anticipation_d15),
             },
         })
     }

@@ -97,6 +97,10 @@ pub enum Code {
     BankAccountInReview,
     /// A split is not a pending card split.
     SplitNotAnticipable,
+    /// A split falls due before the anticipated money would be sent.
+    AnticipationAfterDue,
+    /// The fee is not the one that the request names.
+    FeeChanged,
     /// The refunds would sum to more than was charged.
     RefundExceedsAvailable,
     /// The disputes would sum to more than was charged, or more is accepted than is disputed.
@@ -217,6 +221,10 @@ impl Code {
             }
             Code::WithdrawalPending => row(S::CONFLICT, "Withdrawal pending", "Já existe um saque pendente"),
             Code::BankAccountInReview => row(S::CONFLICT, "Bank account in review", "Conta bancária em análise"),
+            Code::AnticipationAfterDue => {
+                row(S::CONFLICT, "Anticipation after the due day", "O split vence antes deste prazo")
+            }
+            Code::FeeChanged => row(S::CONFLICT, "Fee changed", "A taxa mudou"),
             Code::SplitNotAnticipable => row(S::CONFLICT, "Split not anticipable", "Split não pode ser antecipado"),
             Code::RefundExceedsAvailable => {
                 row(S::CONFLICT, "Refund exceeds what is available", "Valor maior que o disponível")

@@ -72,11 +72,13 @@ impl From<Rejection> for Problem {
             Rejection::WithdrawalAlreadyDecided => Problem::new(Code::AlreadyDecided),
             Rejection::WithdrawalPending => Problem::new(Code::WithdrawalPending),
             Rejection::NothingAvailable => Problem::new(Code::NothingAvailable),
-            Rejection::SplitNotAnticipable { index } => {
-                let row = Code::SplitNotAnticipable.row();
-                let field = format!("split_ids[{index}]");
-                let error = FieldError { field, code: row.code, message: row.message.into() };
-                Problem::new(Code::SplitNotAnticipable).errors(vec![error])
+            Rejection::SplitNotAnticipable { index } => of_anticipated(Code::SplitNotAnticipable, index),
+            Rejection::AnticipationAfterDue { index } => of_anticipated(Code::AnticipationAfterDue, index),
+            Rejection::AnticipationFeeDiffers { fee } => {
+                let row = Code::FeeChanged.row();
+                let message = format!("A taxa agora é de {fee} centavos");
+                let error = FieldError { field: "fee_cents".into(), code: row.code, message: message.into() };
+                Problem::new(Code::FeeChanged).errors(vec![error]).member("fee_cents", fee.0)
             }
             Rejection::ChargeNotPending => Problem::new(Code::ChargeNotPending),
             Rejection::CashoutNotEnabled => Problem::new(Code::CashoutNotEnabled),
@@ -119,8 +121,15 @@ impl From<Rejection> for Problem {
 }
 
 fn of_split(code: Code, index: usize) -> Problem {
+    of_field(code, format!("splits[{index}].sub_recipient_id"))
+}
+
+fn of_anticipated(code: Code, index: usize) -> Problem {
+    of_field(code, format!("split_ids[{index}]"))
+}
+
+fn of_field(code: Code, field: String) -> Problem {
     let row = code.row();
-    let field = format!("splits[{index}].sub_recipient_id");
     Problem::new(code).errors(vec![FieldError { field, code: row.code, message: row.message.into() }])
 }
 

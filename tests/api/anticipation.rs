@@ -106,6 +106,50 @@ async fn whoever_approves_sees_when_anticipated_money_can_be_sent() {
     world.check_books().await;
 }
 
+#[tokio::test]
+async fn an_anticipation_is_never_later_than_none_and_costs_what_was_seen() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    charge(&merchant, 10_000, &[(&ana, 2_000)]).await;
+    world.advance(20 * DAY).await;
+    charge(&merchant, 10_000, &[(&ana, 1_000)]).await;
+    let offered = |items: &[Value]| -> Vec<Vec<bool>> {
+        items.iter().map(|item| ["d2", "d7", "d15"].map(|days| item["fees"][days].is_object()).to_vec()).collect()
+    };
+    let listed = anticipable(&merchant, &ana).await;
+    assert_eq!(offered(&listed), [[true, true, true], [true, true, false]]);
+    let ids: Vec<String> = listed.iter().map(|item| text(&item["id"])).collect();
+    let simulate = format!("{}/simulate", path(&ana));
+    let before = world.trace(&[&merchant]).await;
+    for at in [&path(&ana), &simulate] {
+        let late = json!({"split_ids": ids, "target_days": 15});
+        let refused = merchant.post(at, &late).await.refused(409, "anticipation_after_due");
+        assert_eq!(refused["errors"][0]["field"], "split_ids[1]");
+        let dear = json!({"split_ids": ids, "target_days": 2, "fee_cents": 71});
+        let refused = merchant.post(at, &dear).await.refused(409, "fee_changed");
+        assert_eq!((&refused["fee_cents"], &refused["errors"][0]["field"]), (&json!(72), &json!("fee_cents")));
+        let wrong = json!({"split_ids": ids, "target_days": 2, "fee_cents": "72"});
+        merchant.post(at, &wrong).await.refused(400, "validation_failed");
+    }
+    assert_eq!(world.trace(&[&merchant]).await, before);
+
+    world.advance(9 * DAY).await;
+    let listed = anticipable(&merchant, &ana).await;
+    assert_eq!(offered(&listed), [[true, true, true], [true, false, false]]);
+    let due = chrono::DateTime::parse_from_rfc3339(&text(&listed[1]["balance_available_at"])).unwrap();
+    let today = world.advance(0).await - chrono::TimeDelta::hours(3);
+    let seen = json!({"split_ids": ids, "target_days": 2, "fee_cents": 72});
+    assert_eq!(merchant.post(&path(&ana), &seen).await.expect(200)["fee_cents"], 72);
+    let asked = merchant.withdraw(&ana).await.expect(201);
+    let rejected = world.reject(&text(&asked["withdrawal_id"]), "Conta divergente").await.expect(200);
+    let on = |day: String, amount: i64| json!({"settlement_date": day, "amount_cents": amount});
+    let due_day = (due - chrono::TimeDelta::hours(3)).format("%Y-%m-%d").to_string();
+    let later = (today + chrono::TimeDelta::days(2)).format("%Y-%m-%d").to_string();
+    assert_eq!(rejected["settlements"], json!([on(due_day, 1_952), on(later, 976)]));
+    world.check_books().await;
+}
+
 /// Shows: 8.target_days.
 #[tokio::test]
 async fn all_or_nothing_and_every_refusal_in_its_place() {

@@ -1,9 +1,9 @@
 //! Anticipation (interface 2.10): pending card splits become available at once, each less a fee
 //! that is rounded by itself.
 
-use super::{CardSplit, RecipientState};
+use super::{AnticipationTerms, CardSplit, RecipientState};
 use crate::event::{AnticipatedSplit, Cut};
-use crate::money::{Centavos, Rate};
+use crate::money::Centavos;
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
 
@@ -16,19 +16,51 @@ impl RecipientState {
         Some(split.nominal - exception.taken).filter(|left| is_pending && left.is_positive())
     }
 
-    /// What an anticipation of these splits takes of each, and its fee; changes nothing. Error: one
-    /// of them cannot be anticipated.
+    /// What an anticipation of these splits takes of each, and its fee; changes nothing. Errors: one
+    /// of them cannot be anticipated, or would be sent later than without; the fee is another.
     pub fn anticipated(
         &self,
         splits: &[CardSplit],
-        rate: Rate,
+        terms: AnticipationTerms,
         now: Timestamp,
         cut: Cut,
     ) -> Result<Vec<AnticipatedSplit>, Rejection> {
         let anticipated = splits.iter().enumerate().map(|(index, split)| {
             let amount = self.anticipable(split, now, cut).ok_or(Rejection::SplitNotAnticipable { index })?;
-            Ok(AnticipatedSplit { split: split.split, due: split.due, amount, fee: rate.of(amount) })
+            if !split.is_offered(terms.target_days, now) {
+                return Err(Rejection::AnticipationAfterDue { index });
+            }
+            Ok(AnticipatedSplit { split: split.split, due: split.due, amount, fee: terms.rate.of(amount) })
         });
-        anticipated.collect()
+        let anticipated = anticipated.collect::<Result<Vec<_>, _>>()?;
+        let fee = anticipated.iter().map(|split| split.fee).sum();
+        match terms.expected_fee {
+            Some(expected) if expected != fee => Err(Rejection::AnticipationFeeDiffers { fee }),
+            _ => Ok(anticipated),
+        }
     }
+}
+
+impl CardSplit {
+    /// True when the money can be sent in so many days no later than on the day on which the split
+    /// falls due. The shortest term is always offered: its money is sent on that day at the latest.
+    pub fn is_offered(&self, target_days: u8, now: Timestamp) -> bool {
+        target_days == SHORTEST_DAYS || settlement_day(target_days, now) <= self.due.start().day()
+    }
+}
+
+impl AnticipatedSplit {
+    /// Day on which its money can be sent, days since 1970-01-01: the anticipation's, and never
+    /// later than the day on which the split would have fallen due.
+    pub fn settled_on(&self, settlement_day: u32) -> u32 {
+        settlement_day.min(self.due.start().day())
+    }
+}
+
+/// The shortest term of an anticipation, days.
+const SHORTEST_DAYS: u8 = 2;
+
+/// Day in Sao Paulo that lies so many days after `now`, days since 1970-01-01.
+pub(super) fn settlement_day(target_days: u8, now: Timestamp) -> u32 {
+    now.day() + u32::from(target_days)
 }

@@ -107,15 +107,22 @@ pub enum RecipientCommand {
         id: ObjectId,
         /// The splits, each once.
         splits: Vec<CardSplit>,
-        /// 2, 7 or 15.
-        target_days: u8,
-        /// The account's rate for these days.
-        rate: Rate,
-        /// Day on which the money can be sent, in days since 1970-01-01.
-        settlement_day: u32,
+        /// In how many days, and for which fee.
+        terms: AnticipationTerms,
     },
     /// Write off the recipient's Clawback, by two operators.
     WriteOff(WriteOffCommand),
+}
+
+/// Terms of an anticipation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnticipationTerms {
+    /// 2, 7 or 15.
+    pub target_days: u8,
+    /// The account's rate for these days.
+    pub rate: Rate,
+    /// The fee of all splits that the caller has seen, centavos; any other is refused.
+    pub expected_fee: Option<Centavos>,
 }
 
 /// State of a recipient: all that its decisions need. It grows with the minutes that wait to fall
@@ -240,8 +247,10 @@ impl RecipientState {
                 };
                 Ok(self.with_recovery(event, raised))
             }
-            RecipientCommand::Anticipate { id, splits, target_days, rate, settlement_day } => {
-                let splits = self.anticipated(&splits, rate, now, cut)?;
+            RecipientCommand::Anticipate { id, splits, terms } => {
+                let splits = self.anticipated(&splits, terms, now, cut)?;
+                let AnticipationTerms { target_days, rate, .. } = terms;
+                let settlement_day = anticipation::settlement_day(target_days, now);
                 let raised = splits.iter().map(|split| split.amount - split.fee).sum();
                 let anticipated = Event::SplitsAnticipated { id, splits, target_days, rate, settlement_day };
                 Ok(self.with_recovery(anticipated, raised))
@@ -384,13 +393,12 @@ impl RecipientState {
                 self.outflow.put_back(spans, *consumed, settlements);
             }
             Event::SplitsAnticipated { splits, settlement_day, .. } => {
-                let mut raised = Centavos::ZERO;
                 for split in splits {
                     self.pending.take(split.due, split.amount);
                     self.exceptions.change(split.due, split.split, |exception| exception.anticipated = true);
-                    raised += split.amount - split.fee;
+                    let (day, amount) = (split.settled_on(*settlement_day), split.amount - split.fee);
+                    self.outflow.settle_on(&[Settlement { day, amount }]);
                 }
-                self.outflow.settle_on(&[Settlement { day: *settlement_day, amount: raised }]);
             }
             Event::ClawbackRecovered { debts } => {
                 for debt in debts {

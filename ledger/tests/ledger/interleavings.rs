@@ -10,7 +10,7 @@ use ledger::event::{Cut, Event, PayoutBank, SplitKey};
 use ledger::id::{LedgerId, ObjectId};
 use ledger::money::Rate;
 use ledger::personal::Sealed;
-use ledger::recipient::{CardSplit, RecipientCommand, RecipientState, TransferOutcome};
+use ledger::recipient::{AnticipationTerms, CardSplit, RecipientCommand, RecipientState, TransferOutcome};
 use ledger::record::{Decision, Record};
 use ledger::time::Timestamp;
 use proptest::prelude::*;
@@ -238,7 +238,8 @@ fn command(
                 (1..).zip(received).filter_map(|(sequence, record)| card_split(sequence, record, ledger)).collect();
             let splits = splits.get(*from..)?.to_vec();
             let rate = Rate::basis_points(238);
-            Some(RecipientCommand::Anticipate { id, splits, target_days: 2, rate, settlement_day: 20_000 })
+            let terms = AnticipationTerms { target_days: 2, rate, expected_fee: None };
+            Some(RecipientCommand::Anticipate { id, splits, terms })
         }
     }
 }

@@ -23,7 +23,7 @@ use ledger::object::{self, Object};
 use ledger::personal::Sealed;
 use ledger::receivables::Receivables;
 use ledger::recipient::coverage::{Holder, Place};
-use ledger::recipient::{CardSplit, RecipientCommand, RecipientState, TransferOutcome, credits};
+use ledger::recipient::{AnticipationTerms, CardSplit, RecipientCommand, RecipientState, TransferOutcome, credits};
 use ledger::record::{Decision, Record};
 use ledger::recurrence::{BillingCycle, InitialFee, PlanTerms, StoredCard, SubscriptionStanding};
 use ledger::rejection::Rejection;
@@ -273,9 +273,8 @@ impl World {
                     days => panic!("no such target: {days}"),
                 };
                 let splits = splits.iter().map(|split| self.card_split(split, number)).collect();
-                let today = (self.now.0 / milliseconds("1d")) as u32;
-                let settlement_day = today + u32::from(target_days);
-                RecipientCommand::Anticipate { id: self.new_id(), splits, target_days, rate, settlement_day }
+                let terms = AnticipationTerms { target_days, rate, expected_fee: None };
+                RecipientCommand::Anticipate { id: self.new_id(), splits, terms }
             }
             _ => panic!("no such step: {verb} {rest:?}"),
         }

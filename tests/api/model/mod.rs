@@ -282,7 +282,8 @@ impl Run {
         let answer = self.post(&path, body).await;
         let expected = if chosen.is_empty() {
             400
-        } else if spoiled.is_some() {
+        } else if spoiled.is_some() || chosen.iter().any(|place| self.plain.is_due_before(&owner.splits[*place], days))
+        {
             409
         } else {
             200

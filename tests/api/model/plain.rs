@@ -445,6 +445,13 @@ impl Plain {
             .for_each(|split| split.part = Part::Available);
     }
 
+    /// True when a split falls due before the day in `days` days, which only the shortest term may
+    /// be.
+    pub(super) fn is_due_before(&self, split: &Split, days: i64) -> bool {
+        let day = |at: i64| (at - 3 * 60 * 60 * 1000).div_euclid(24 * 60 * 60 * 1000);
+        days > 2 && day(self.charges[split.charge].splits_due) < day(self.now) + days
+    }
+
     /// Original, fee and net of these splits of a recipient.
     pub(super) fn anticipate(&mut self, recipient: usize, places: &[usize], rate: i64) -> [i64; 3] {
         let (mut original, mut fees) = (0, 0);
