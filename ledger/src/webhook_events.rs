@@ -2,8 +2,10 @@
 //! add. The journal is the outbox: a webhook event follows from a Record alone, so it is durable
 //! with the money, and every try sends the same event.
 
+use crate::event::Event;
 use crate::facts::{self, Facets, Outbox};
 use crate::id::LedgerId;
+use crate::money::Centavos;
 use crate::record::Record;
 use crate::time::Timestamp;
 
@@ -20,19 +22,29 @@ pub fn webhook_events(record: &Record) -> Vec<WebhookEvent> {
 
 /// Calls `tell` for each of [`webhook_events`], without a list of them.
 pub fn each_webhook_event(record: &Record, tell: impl FnMut(WebhookEvent)) {
-    let mut told = Told { owner: record.owner, at: record.effective_at, tell };
+    let recovered = record.events.iter().map(recovered).sum();
+    let mut told = Told { owner: record.owner, at: record.effective_at, recovered, tell };
     record.events.iter().for_each(|event| facts::say(event, &mut told));
+}
+
+/// What debts took of Available, centavos.
+fn recovered(event: &Event) -> Centavos {
+    match event {
+        Event::ClawbackRecovered { debts } => debts.iter().map(|debt| debt.from_available).sum(),
+        _ => Centavos::ZERO,
+    }
 }
 
 /// Takes the webhook events of facts.
 struct Told<F> {
     owner: LedgerId,
     at: Timestamp,
+    recovered: Centavos,
     tell: F,
 }
 
 impl<F: FnMut(WebhookEvent)> Facets for Told<F> {
     fn webhook_events(&mut self, write: impl FnOnce(&mut Outbox<'_>)) {
-        write(&mut Outbox { owner: self.owner, at: self.at, tell: &mut self.tell });
+        write(&mut Outbox { owner: self.owner, at: self.at, recovered: self.recovered, tell: &mut self.tell });
     }
 }

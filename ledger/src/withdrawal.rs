@@ -1,6 +1,8 @@
 //! Withdrawal: the read model of one transfer of a recipient's money to its bank account (interface
 //! 2.9, 3.5).
 
+use strum::IntoStaticStr;
+
 use crate::event::{Event, PayoutBank, Settlement, Span};
 use crate::id::{LedgerId, ObjectId};
 use crate::money::Centavos;
@@ -36,6 +38,20 @@ pub struct Withdrawal {
     pub payment: Option<WithdrawalPayment>,
     /// Why it was rejected or returned.
     pub notes: Option<String>,
+    /// Who rejected or returned it.
+    pub rejected_by: Option<RejectedBy>,
+}
+
+/// Who said no to a withdrawal. Its name on the wire is its own in small letters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
+pub enum RejectedBy {
+    /// An operator, before anything was sent.
+    Operator,
+    /// The institution did not take the approved transfer.
+    Bank,
+    /// The bank returned the paid money.
+    Returned,
 }
 
 /// Payment of a withdrawal: its money has left.
@@ -63,6 +79,7 @@ impl Object for Withdrawal {
                 paid_at: None,
                 payment: None,
                 notes: None,
+                rejected_by: None,
             }),
             _ => None,
         })
@@ -80,11 +97,13 @@ impl Object for Withdrawal {
                     self.paid_at = Some(record.effective_at);
                     self.payment = Some(WithdrawalPayment { effective_at: record.takes_effect_at(), bank: *bank });
                 }
-                Event::WithdrawalRejected { id, notes, .. } | Event::WithdrawalReturned { id, notes, .. }
-                    if *id == self.id =>
-                {
+                Event::WithdrawalRejected { id, notes, .. } if *id == self.id => {
+                    let by = if self.approved_at.is_some() { RejectedBy::Bank } else { RejectedBy::Operator };
+                    (self.notes, self.rejected_by) = (Some(notes.clone()), Some(by));
+                }
+                Event::WithdrawalReturned { id, notes, .. } if *id == self.id => {
                     (self.paid_at, self.payment) = (None, None);
-                    self.notes = Some(notes.clone());
+                    (self.notes, self.rejected_by) = (Some(notes.clone()), Some(RejectedBy::Returned));
                 }
                 _ => {}
             }

@@ -33,7 +33,7 @@ use crate::mask;
 use crate::views::recipient::{
     RecipientBalance, RecipientView, document_type, find_recipient, known_recipient, open, status_name, view,
 };
-use crate::views::registration::Registration;
+use crate::views::registration::{Registration, differing};
 
 /// A recipient, as registration answers (interface 2.7).
 #[derive(Debug, Serialize, ToSchema)]
@@ -57,6 +57,11 @@ pub struct RegistrationResponse {
     created_at: String,
     /// True when the document was registered before.
     already_exists: bool,
+    /// Fields that were sent and not taken, since another value is registered: `PATCH` changes
+    /// them. Absent when there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false, example = json!(["bank_account"]))]
+    ignored: Vec<String>,
 }
 
 /// A recipient's full record.
@@ -96,7 +101,7 @@ pub async fn register(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBo
         let outcome = app.engine.command(caller.group, command, caller.context(admitted)).await?;
         match outcome {
             // None was registered yet when the books were read: they are read again.
-            Outcome::Unchanged => Ok(before.map(RegistrationDone::Before)),
+            Outcome::Unchanged => Ok(before.map(|id| RegistrationDone::Before(id, Box::new(profile)))),
             // It was registered and rejected meanwhile.
             Outcome::Refused(Rejection::RecipientChangedMeanwhile) => {
                 Err(Problem::new(Code::Overloaded).retry_after(1))
@@ -116,8 +121,8 @@ pub async fn register(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBo
 enum RegistrationDone {
     /// A draft, with the profile that was sent.
     Draft(Registered, Option<Sealed>),
-    /// The recipient of this id had the document already, and stays as it is.
-    Before(ObjectId),
+    /// The recipient of this id had the document already, and stays as it is, whatever was sent.
+    Before(ObjectId, Box<RecipientProfile>),
 }
 
 impl RegistrationDone {
@@ -132,13 +137,14 @@ impl RegistrationDone {
             Self::Draft(Registered { number, again }, profile) => {
                 let row = app.engine.recipient_row(caller.group, number)?;
                 let profile = open(&app.engine, &row, profile.as_ref());
-                let body = RegistrationResponse::new(&row, RecipientStatus::Draft, profile, again);
+                let body = RegistrationResponse::new(&row, RecipientStatus::Draft, profile, again, Vec::new());
                 Ok((if again { StatusCode::OK } else { StatusCode::CREATED }, body))
             }
-            Self::Before(id) => {
+            Self::Before(id, sent) => {
                 let (_, row) = known_recipient(&app.engine, id)?;
                 let profile = open(&app.engine, &row, row.profiles.current());
-                Ok((StatusCode::OK, RegistrationResponse::new(&row, row.status, profile, true)))
+                let ignored = differing(*sent, profile.clone())?;
+                Ok((StatusCode::OK, RegistrationResponse::new(&row, row.status, profile, true, ignored)))
             }
         }
     }
@@ -247,7 +253,13 @@ impl RecipientRecord {
 }
 
 impl RegistrationResponse {
-    fn new(row: &RecipientRow, status: RecipientStatus, profile: RecipientProfile, already_exists: bool) -> Self {
+    fn new(
+        row: &RecipientRow,
+        status: RecipientStatus,
+        profile: RecipientProfile,
+        already_exists: bool,
+        ignored: Vec<String>,
+    ) -> Self {
         Self {
             id: row.id.uuid().to_string(),
             status: status_name(status),
@@ -256,6 +268,7 @@ impl RegistrationResponse {
             name: profile.name,
             created_at: time(row.created_at),
             already_exists,
+            ignored,
         }
     }
 }

@@ -6,7 +6,6 @@ use actors::engine::Listed;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
-use ledger::account::Account;
 use ledger::id::ObjectId;
 use ledger::withdrawal::Withdrawal;
 use maud::{Markup, html};
@@ -48,7 +47,6 @@ async fn screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Resul
     let page = part(&pairs, WITHDRAWALS_A_PAGE)?;
     // What is due is booked before the balance is read.
     let accounts = app.engine.accounts(ledger).await?;
-    let debt = accounts.get(&Account::Clawback).map_or(0, |balance| -balance.net());
     let profile = open(&app.engine, &row, row.profiles.current());
     let Listed { total, items } = app.engine.withdrawals(ledger, page.skip(), page.count())?;
     let withdrawals = items.collect::<Result<Vec<_>, _>>()?;
@@ -72,7 +70,7 @@ async fn screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Resul
             (show::facts(pairs))
             p.actions { a.button href={"/console/ledgers/R-" (id.uuid())} { (visit.say(words::LEDGER)) } }
         }
-        (money_of(visit, &RecipientBalance::of(&accounts), debt))
+        (money_of(visit, &RecipientBalance::of(&accounts)))
         section.card aria-labelledby="statement" {
             h2 id="statement" { (visit.say(words::STATEMENT)) }
             @if statement.items.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
@@ -91,13 +89,13 @@ async fn screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Resul
     Ok(Screen { section: Section::Merchants, title, body })
 }
 
-fn money_of(visit: &Visit, balance: &RecipientBalance, debt: i128) -> Markup {
+fn money_of(visit: &Visit, balance: &RecipientBalance) -> Markup {
     let rows = [
         (words::AVAILABLE, i128::from(balance.available)),
         (words::PENDING, balance.pending.into()),
         (words::RESERVED, balance.reserved.into()),
         (words::WITHDRAWN, balance.paid.into()),
-        (words::DEBT, debt),
+        (words::DEBT, balance.debt.into()),
     ];
     html! {
         section.card aria-labelledby="money" {

@@ -63,6 +63,9 @@ pub struct RecipientBalance {
     /// Under a pending withdrawal.
     #[schema(example = 0)]
     pub reserved: i64,
+    /// Owed to the merchant for splits that were taken back; later money pays it first.
+    #[schema(example = 0)]
+    pub debt: i64,
 }
 
 impl RecipientBalance {
@@ -75,6 +78,7 @@ impl RecipientBalance {
             pending: net(Account::Pending),
             paid: net(Account::TransitWithdrawal),
             reserved: net(Account::ReservedWithdrawal),
+            debt: i64::try_from(-of_account(Account::Clawback)).unwrap_or(i64::MAX),
         }
     }
 }

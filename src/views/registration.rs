@@ -2,7 +2,10 @@
 
 use ledger::personal::{Address, Phone, RecipientProfile};
 use serde::Serialize;
+use serde_json::Value;
 use utoipa::ToSchema;
+
+use crate::http::problem::{Problem, failed};
 
 /// A registration, as read: the fields that were sent.
 #[derive(Debug, Serialize, ToSchema)]
@@ -211,6 +214,19 @@ impl Registration {
             }),
         }
     }
+}
+
+/// The fields of a registration that were sent and are not what stands: `bank_account`, and those of
+/// `register_information` with their full names.
+pub fn differing(sent: RecipientProfile, standing: RecipientProfile) -> Result<Vec<String>, Problem> {
+    let whole = |profile| serde_json::to_value(Registration::of(profile, str::to_owned)).map_err(failed);
+    let (sent, standing) = (whole(sent)?, whole(standing)?);
+    let is_other = |sent: &Value, standing: &Value| !sent.is_null() && sent != standing;
+    let of_person = sent["register_information"].as_object().into_iter().flatten();
+    let of_person = of_person.filter(|(name, value)| is_other(value, &standing["register_information"][name.as_str()]));
+    let names = of_person.map(|(name, _)| format!("register_information.{name}"));
+    let bank = is_other(&sent["bank_account"], &standing["bank_account"]).then(|| "bank_account".to_owned());
+    Ok(bank.into_iter().chain(names).collect())
 }
 
 /// The type of a bank account, as told.

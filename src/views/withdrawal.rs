@@ -3,7 +3,7 @@
 use actors::engine::Engine;
 use ledger::id::ObjectId;
 use ledger::personal::{BankAccount, Sealed, SealedFor};
-use ledger::withdrawal::Withdrawal;
+use ledger::withdrawal::{RejectedBy, Withdrawal};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -28,12 +28,17 @@ pub struct WithdrawalView {
     pub status: &'static str,
     /// When it was asked for.
     pub created_at: String,
-    /// When an administrator approved it; null until the money is sent.
+    /// When an administrator approved it; null until the money is sent. It stays when the money
+    /// came back.
     #[schema(required)]
     pub approved_at: Option<String>,
     /// Why it was rejected.
     #[schema(required, example = json!(null))]
     pub notes: Option<String>,
+    /// Who rejected it: an `operator`, the `bank` that did not take it, or the bank that `returned`
+    /// the money; null unless it was rejected.
+    #[schema(required, pattern = "^(operator|bank|returned)$", example = json!(null))]
+    pub rejected_by: Option<&'static str>,
     /// Where the money goes: the account that was registered when it was asked for. Null when that
     /// is not known any more.
     #[schema(required)]
@@ -118,7 +123,8 @@ pub struct SettlementView {
 impl WithdrawalView {
     /// A withdrawal as lists show it: `pending` until the institution has taken the money.
     pub fn of(engine: &Engine, withdrawal: &Withdrawal) -> Self {
-        let Withdrawal { id, paid_at, notes, destination, .. } = withdrawal;
+        let Withdrawal { id, paid_at, notes, rejected_by, destination, .. } = withdrawal;
+        let was_sent = paid_at.is_some() || *rejected_by == Some(RejectedBy::Returned);
         Self {
             id: id.uuid().to_string(),
             amount_cents: withdrawal.amount.0,
@@ -128,8 +134,9 @@ impl WithdrawalView {
                 (None, None) => "pending",
             },
             created_at: time(id.created_at()),
-            approved_at: withdrawal.approved_at.filter(|_| paid_at.is_some()).map(time),
+            approved_at: withdrawal.approved_at.filter(|_| was_sent).map(time),
             notes: notes.clone(),
+            rejected_by: rejected_by.map(Into::into),
             destination: DestinationView::open(engine, *id, destination),
         }
     }

@@ -117,10 +117,10 @@ async fn send(
     if status.is_success() { Ok(status.as_u16()) } else { Err(TryFailure::Status(status)) }
 }
 
-/// The secrets that sign now, the newest first: for a day after a rotation there are two.
+/// The secrets that sign now, the newest first: those of the last 24 hours.
 fn secrets(engine: &Engine, key: ObjectId, row: &WebhookRow) -> Result<Vec<String>, TryFailure> {
     let now = engine.now();
-    let previous = row.previous.as_ref().filter(|previous| now < previous.until).map(|previous| &previous.sealed);
+    let previous = row.previous.iter().filter(|previous| now < previous.until).map(|previous| &previous.sealed);
     let open = |sealed: &Vec<u8>| {
         let opened = engine.keyring().open_secret(SealedFor::webhook_secret(key), sealed);
         let opened = opened.and_then(|secret| String::from_utf8(secret).ok());

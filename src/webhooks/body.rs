@@ -169,6 +169,7 @@ impl OutboxEvent {
             recipient_id: recipient_id(engine, recipient).map(|id| id.uuid().to_string()),
             count,
             amount_cents: available.amount.0,
+            recovered_cents: available.recovered.0,
             payment_id: available.charge.map(|charge| charge.txid()),
             available_at: time(available.at),
         })
@@ -280,9 +281,12 @@ struct SplitsTold {
     recipient_id: Option<String>,
     /// How many.
     count: u64,
-    /// Their sum, centavos.
+    /// What became available of them, centavos: what debts took is not in it.
     #[schema(example = 3500)]
     amount_cents: i64,
+    /// What debts for splits that were taken back took of them, centavos.
+    #[schema(example = 0)]
+    recovered_cents: i64,
     /// The charge's `txid`, if they are all of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]

@@ -50,6 +50,8 @@ async fn owed(merchant: &Merchant<'_>, recipient: &str) -> i64 {
     let of = |ledger: String, account: String| accounts.get(&(ledger, account)).copied().unwrap_or_default();
     let owed = of(merchant.ledger(), format!("Assets:Receivable:Recipients:R-{recipient}"));
     assert_eq!(of(format!("R-{recipient}"), format!("Liabilities:Clawback:M-{}", merchant.id)), -owed);
+    let shown = merchant.get(&format!("/api/sub-recipients/{recipient}")).await.expect(200);
+    assert_eq!([&shown["balance"]["debt"], &merchant.statement(recipient).await["balance"]["debt"]], [owed, owed]);
     owed
 }
 
@@ -84,6 +86,26 @@ async fn what_is_taken_from_available_is_missing_from_the_oldest_splits() {
     world.approve(&text(&asked["withdrawal_id"])).await.expect(200);
     assert_eq!(listed(&merchant, &ana).await, ["paid 0", "paid 0", "paid 600"]);
     assert_eq!((merchant.recipient_money(&ana).await, owed(&merchant, &ana).await), ([0, 0, 0, 600], 0));
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn splits_that_pay_a_debt_tell_what_became_available() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let txid = paid(&merchant, &ana, 2_000).await;
+    let withdrawal = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    world.approve(&withdrawal).await.expect(200);
+    captured(&merchant, &ana, 3_000).await;
+    take_back(&merchant, &txid, &ana, 2_000).await;
+    assert_eq!(owed(&merchant, &ana).await, 2_000);
+    world.advance(30 * DAY).await;
+    let events = merchant.get("/api/events").await.expect(200);
+    let told = items(&events).iter().find(|event| event["event"] == "split.available").expect("splits fell due");
+    let split = &told["split"];
+    assert_eq!([&split["amount_cents"], &split["recovered_cents"]], [&json!(1_000), &json!(2_000)], "{told}");
+    assert_eq!(merchant.recipient_money(&ana).await, [1_000, 0, 0, 2_000]);
     world.check_books().await;
 }
 

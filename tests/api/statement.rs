@@ -21,7 +21,10 @@ async fn every_field_of_a_split_is_there() {
     has_exactly(&statement, &["items", "total", "page", "pages", "per_page", "balance"]);
     let numbers = ["total", "page", "pages", "per_page"].map(|name| statement[name].as_u64().unwrap());
     assert_eq!(numbers, [3, 1, 1, 20]);
-    assert_eq!(statement["balance"], json!({"available": 1_000, "pending": 2_000, "paid": 0, "reserved": 0}));
+    assert_eq!(
+        statement["balance"],
+        json!({"available": 1_000, "pending": 2_000, "paid": 0, "reserved": 0, "debt": 0})
+    );
     let expected = |charge: &Value, amount: i64, status: &str, gross: i64, method: &str, nome: &str| {
         json!({"payment_id": charge["txid"], "amount_cents": amount, "status": status, "paid_at": null,
             "payment": {"nome": nome, "cpf": "123.456.789-09", "gross_amount": gross, "payment_method": method}})

@@ -39,6 +39,25 @@ async fn a_registration_answers_as_the_interface_says() {
     assert_eq!(merchant.get(LIST).await.expect(200)["total"], 3);
 }
 
+#[tokio::test]
+async fn a_known_document_names_what_was_ignored() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let first = individual("Ana", &cpf(1));
+    merchant.post(PATH, &first).await.expect(201);
+    let another = |path: &str, value: &str| with(&first, path, json!(value));
+    let email = another("/register_information/email", "outra@example.com");
+    for (body, ignored) in [
+        (another("/bank_account/conta", "98765"), json!(["bank_account"])),
+        (email.clone(), json!(["register_information.email"])),
+        (with(&email, "/bank_account/agencia", json!("4321")), json!(["bank_account", "register_information.email"])),
+        (first.clone(), Value::Null),
+    ] {
+        let again = merchant.post(PATH, &body).await.expect(200);
+        assert_eq!((&again["already_exists"], &again["ignored"]), (&json!(true), &ignored), "{body}");
+    }
+}
+
 /// Shows: 2.7.response.already_exists.
 #[tokio::test]
 async fn one_document_is_one_recipient_of_each_account() {
@@ -86,7 +105,7 @@ async fn a_recipient_goes_through_its_review() {
     assert_eq!(said, (&json!(id), &json!("draft"), &json!("Ana Corrigida"), &json!(true)));
     let approved = world.ops_post(&approve, &json!({})).await.expect(200);
     assert_eq!([&approved["status"], &approved["email"]], ["active", "ana@example.com"]);
-    assert_eq!(approved["balance"], json!({"available": 0, "pending": 0, "paid": 0, "reserved": 0}));
+    assert_eq!(approved["balance"], json!({"available": 0, "pending": 0, "paid": 0, "reserved": 0, "debt": 0}));
     world.ops_post(&reject, &json!({"notes": "Tarde"})).await.refused(409, "already_decided");
     assert_eq!(items(&merchant.get(LIST).await.expect(200))[0], approved);
 }
@@ -237,6 +256,6 @@ async fn one_recipient_shows_what_is_due_as_its_actor_has_it() {
     }
     let shown = merchant.get(&format!("{PATH}/{}", recipients[0])).await.expect(200);
     let changed = merchant.patch(&format!("{PATH}/{}", recipients[1]), &json!({"email": "rui@example.com"})).await;
-    let balance = |available| json!({"available": available, "pending": 0, "paid": 0, "reserved": 0});
+    let balance = |available| json!({"available": available, "pending": 0, "paid": 0, "reserved": 0, "debt": 0});
     assert_eq!([&shown["balance"], &changed.expect(200)["balance"]], [&balance(3_000), &balance(2_000)]);
 }

@@ -259,7 +259,7 @@ async fn what_happens_is_told_in_the_documented_shapes_and_signed() {
         json!({"recipient": {"id": ana, "status": "active", "name": "Ana Prado", "document_type": "CPF"}}),
         json!({"recipient": {"id": bia, "status": "rejected", "name": "Bia Lima", "document_type": "CPF"}}),
         json!({"charge": paid_as(&paid, Some("80.00"))}),
-        json!({"split": {"recipient_id": ana, "count": 2, "amount_cents": 1_500, "payment_id": paid["txid"],
+        json!({"split": {"recipient_id": ana, "count": 2, "amount_cents": 1_500, "recovered_cents": 0, "payment_id": paid["txid"],
             "available_at": paid["paid_at"]}}),
     ];
     assert_eq!(paid, merchant.get(&charge(&paid)).await.expect(200));
@@ -268,8 +268,8 @@ async fn what_happens_is_told_in_the_documented_shapes_and_signed() {
     objects.push(json!({"charge": paid_as(&captured, None)}));
     objects.push(json!({"charge": merchant.get(&charge(&refused)).await.expect(200)}));
     let available_at = &tries[7].body["split"]["available_at"];
-    objects
-        .push(json!({"split": {"recipient_id": ana, "count": 2, "amount_cents": 1_000, "available_at": available_at}}));
+    objects.push(json!({"split": {"recipient_id": ana, "count": 2, "amount_cents": 1_000, "recovered_cents": 0,
+        "available_at": available_at}}));
     let listed = merchant.get("/api/events").await.expect(200);
     assert_eq!((&listed["total"], &listed["pages"]), (&json!(8), &json!(1)));
     for (place, (one, object)) in tries.iter().zip(&objects).enumerate() {
@@ -566,7 +566,7 @@ async fn a_restart_loses_no_event_and_a_new_address_gets_what_comes_after_it() {
 }
 
 #[tokio::test]
-async fn two_secrets_sign_for_a_day_after_a_rotation() {
+async fn all_secrets_of_the_last_day_sign_after_rotations() {
     let (world, receiver) = (World::sandbox().await, Receiver::listen().await);
     let merchant = world.merchant().await;
     let (key, old) = key_with(&merchant, &receiver.url).await;
@@ -583,11 +583,16 @@ async fn two_secrets_sign_for_a_day_after_a_rotation() {
     assert_eq!(service_signatures(&both), [service_signature(&new, &both)], "one line, made with the new secret");
     let standard = format!("{} {}", standard_signature(&new, &both), standard_signature(&old, &both));
     assert_eq!(both.header("webhook-signature"), standard);
+    let newest = text(&world.ops_post(&path, &json!({})).await.expect(200)["webhook_secret"]);
+    merchant.paid_pix(&pix("1.00")).await;
+    let all = receiver.heard(2).await.remove(1);
+    let signed: Vec<_> = [&newest, &new, &old].map(|secret| standard_signature(secret, &all)).into();
+    assert_eq!(all.header("webhook-signature"), signed.join(" "));
     world.advance(DAY).await;
     merchant.paid_pix(&pix("1.00")).await;
-    let one = receiver.heard(2).await.remove(1);
-    assert_eq!(service_signatures(&one), [service_signature(&new, &one)]);
-    assert_eq!(one.header("webhook-signature"), standard_signature(&new, &one));
+    let one = receiver.heard(3).await.remove(2);
+    assert_eq!(service_signatures(&one), [service_signature(&newest, &one)]);
+    assert_eq!(one.header("webhook-signature"), standard_signature(&newest, &one));
     for id in ["x", &merchant.id] {
         world.ops_post(&format!("/ops/api-keys/{id}/rotate-secret"), &json!({})).await.refused(404, "not_found");
         patch(&world, id, &json!({"webhook_url": null})).await.refused(404, "not_found");

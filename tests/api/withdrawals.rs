@@ -51,14 +51,17 @@ async fn a_withdrawal_takes_all_that_is_available_and_is_paid_once_approved() {
     merchant.withdraw(&ana).await.refused(409, "withdrawal_pending");
     let listed = merchant.withdrawals(&ana).await;
     assert_eq!(listed.len(), 1);
-    has_exactly(&listed[0], &["id", "amount_cents", "status", "created_at", "approved_at", "notes", "destination"]);
+    has_exactly(
+        &listed[0],
+        &["id", "amount_cents", "status", "created_at", "approved_at", "notes", "rejected_by", "destination"],
+    );
     time(&listed[0]["created_at"]);
-    let pending = json!({"id": id, "amount_cents": 1_200, "status": "pending", "approved_at": null, "notes": null,
+    let pending = json!({"id": id, "amount_cents": 1_200, "status": "pending", "approved_at": null, "notes": null, "rejected_by": null,
         "destination": account_shown("***89")});
     assert_eq!(without(&listed[0], "/created_at"), pending);
 
     let approved = world.approve(&id).await.expect(200);
-    let names = ["id", "amount_cents", "status", "created_at", "approved_at", "notes", "destination"];
+    let names = ["id", "amount_cents", "status", "created_at", "approved_at", "notes", "rejected_by", "destination"];
     let of_review = ["recipient_id", "settlements", "api_key_id", "bank_account_review"];
     has_exactly(&approved, &[&names[..], &of_review].concat());
     assert_eq!([&approved["destination"], &approved["api_key_id"]], [&account_shown("***89"), &json!(merchant.key_id)]);
@@ -74,7 +77,7 @@ async fn a_withdrawal_takes_all_that_is_available_and_is_paid_once_approved() {
     assert_eq!([&shown["status"], &shown["approved_at"]], [&approved["status"], &approved["approved_at"]]);
     let recipients = merchant.get("/api/dashboard/sub-recipients").await.expect(200);
     let balance = &items(&recipients)[0]["balance"];
-    assert_eq!(balance, &json!({"available": 50, "pending": 2_000, "paid": 1_200, "reserved": 0}));
+    assert_eq!(balance, &json!({"available": 50, "pending": 2_000, "paid": 1_200, "reserved": 0, "debt": 0}));
 
     // The next one has what came since.
     let next = merchant.withdraw(&ana).await.expect(201);
@@ -188,6 +191,7 @@ async fn a_rejected_withdrawal_gives_the_money_and_the_splits_back() {
     world.reject(&id, "").await.refused(400, "validation_failed");
     let rejected = world.reject(&id, "conta de outra pessoa").await.expect(200);
     assert_eq!([&rejected["status"], &rejected["notes"]], ["rejected", "conta de outra pessoa"]);
+    assert_eq!([&rejected["rejected_by"], &rejected["approved_at"]], [&json!("operator"), &Value::Null]);
     assert_eq!(rejected["approved_at"], Value::Null);
     assert_eq!(merchant.recipient_money(&ana).await, [1_000, 0, 0, 0]);
     assert_eq!(statuses(&merchant.statement(&ana).await), ["available"]);
@@ -464,6 +468,7 @@ async fn in_the_sandbox_a_bank_refuses_account_99990() {
     let decided = world.approve(&id).await.expect(200);
     let notes = "O banco recusou a transferência: conta encerrada";
     assert_eq!([&decided["status"], &decided["notes"]], ["rejected", notes]);
+    assert_eq!([&decided["rejected_by"], &decided["approved_at"]], [&json!("bank"), &Value::Null]);
     assert_eq!(merchant.recipient_money(&ana).await, [1_000, 0, 0, 0]);
     assert_eq!(statuses(&merchant.statement(&ana).await), ["available"]);
     assert_eq!(told_of(&merchant, &id).await, ["withdrawal.rejected"]);
@@ -496,7 +501,8 @@ async fn in_the_sandbox_a_transfer_to_account_99991_comes_back_a_day_after_it_wa
     let listed = &merchant.withdrawals(&ana).await[0];
     let notes = "O banco devolveu a transferência: conta inexistente";
     assert_eq!([&listed["status"], &listed["notes"]], ["rejected", notes]);
-    assert_eq!(listed["approved_at"], Value::Null);
+    assert_eq!(listed["rejected_by"], "returned");
+    assert!(listed["approved_at"].is_string(), "{listed}");
     let statement = merchant.statement(&ana).await;
     assert_eq!(statuses(&statement), ["available", "available"]);
     assert!(items(&statement).iter().all(|item| item["paid_at"].is_null()), "{statement}");

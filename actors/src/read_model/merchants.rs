@@ -232,7 +232,7 @@ mod tests {
     fn merchant(mark: u32, recipients: u32) -> MerchantRow {
         let id = ObjectId(u128::from(mark));
         let (at, previous) = (Timestamp(i64::from(mark)), vec![mark as u8; 3]);
-        let previous = Some(PreviousSecret { sealed: previous, until: at });
+        let previous = vec![PreviousSecret { sealed: previous, until: at }];
         let webhook = WebhookRow { url: Some("https://loja.example".into()), since: 7, secret: vec![1; 60], previous };
         let key = ApiKeyRow { group: GroupNumber(mark), digest: [mark as u8; 32], revoked: false, webhook };
         let mut row = MerchantRow {

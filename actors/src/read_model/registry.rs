@@ -69,7 +69,7 @@ impl Registry {
             }
             Event::ApiKeyCreated { id, digest, webhook_url, webhook_secret } => {
                 let (url, secret) = (webhook_url.clone(), webhook_secret.clone());
-                let webhook = WebhookRow { url, since: sequence.0, secret, previous: None };
+                let webhook = WebhookRow { url, since: sequence.0, secret, previous: Vec::new() };
                 if let Some(merchant) = self.merchants.get_mut(group) {
                     merchant.keys.push((*id, ApiKeyRow { group, digest: *digest, revoked: false, webhook }));
                 }
@@ -85,7 +85,7 @@ impl Registry {
             Event::WebhookSecretRotated { id, webhook_secret, previous_until } => {
                 if let Some(key) = self.key_mut(group, *id) {
                     let sealed = std::mem::replace(&mut key.webhook.secret, webhook_secret.clone());
-                    key.webhook.previous = Some(PreviousSecret { sealed, until: *previous_until });
+                    PreviousSecret::push(&mut key.webhook.previous, sealed, *previous_until);
                 }
             }
             Event::ApiKeyRevoked { id } => {

@@ -177,7 +177,7 @@ pub struct WebhookRow {
     /// The secret that signs them, sealed under the master key.
     #[cbor(n(2), with = "minicbor::bytes")]
     pub secret: Vec<u8>,
-    /// The secret before that, which signs beside it for a while.
+    /// The secrets before that, the newest first, which sign beside it for a while.
     #[n(3)]
-    pub previous: Option<PreviousSecret>,
+    pub previous: Vec<PreviousSecret>,
 }

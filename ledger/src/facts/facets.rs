@@ -210,6 +210,8 @@ pub(crate) struct Outbox<'a> {
     pub(crate) owner: LedgerId,
     /// When the Record took effect.
     pub(crate) at: Timestamp,
+    /// What debts took of the Available that the Record raised, centavos.
+    pub(crate) recovered: Centavos,
     pub(crate) tell: &'a mut dyn FnMut(WebhookEvent),
 }
 
@@ -226,7 +228,8 @@ impl Outbox<'_> {
         amount: Centavos,
         charge: Option<ObjectId>,
     ) {
-        let splits = AvailableSplits { count, amount, charge, at: self.at };
+        let recovered = self.recovered.min(amount);
+        let splits = AvailableSplits { count, amount: amount - recovered, recovered, charge, at: self.at };
         self.tell(WebhookEventKind::SplitAvailable, WebhookObject::Splits(number, splits));
     }
 }

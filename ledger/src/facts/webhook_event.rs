@@ -192,8 +192,10 @@ impl WebhookEvent {
 pub struct AvailableSplits {
     /// How many; none where the Record says only how much: of splits that fell due.
     pub count: Option<u64>,
-    /// How much, centavos.
+    /// How much, less what debts took of it, centavos.
     pub amount: Centavos,
+    /// What debts took of it, centavos.
+    pub recovered: Centavos,
     /// The charge, when they are all of one that was just paid.
     pub charge: Option<ObjectId>,
     /// Since when.

@@ -28,9 +28,9 @@ pub struct ApiKey {
     /// True once revoked.
     #[n(3)]
     pub revoked: bool,
-    /// The webhook secret before the last rotation; it signs beside the new one for a while.
-    #[n(4)]
-    pub previous_secret: Option<PreviousSecret>,
+    /// The webhook secrets before, the newest first; they sign beside the new one for a while.
+    #[cbor(n(5), default)]
+    pub previous_secrets: Vec<PreviousSecret>,
 }
 
 impl ApiKey {
@@ -61,6 +61,16 @@ pub struct PreviousSecret {
     /// It signs until this time.
     #[n(1)]
     pub until: Timestamp,
+}
+
+impl PreviousSecret {
+    /// Puts a secret that signs on until `until` before those that were replaced less than that
+    /// time ago; older ones are forgotten.
+    pub fn push(previous: &mut Vec<Self>, sealed: Vec<u8>, until: Timestamp) {
+        let now = until.plus_ms(-SECRET_OVERLAP_MS);
+        previous.retain(|known| now < known.until);
+        previous.insert(0, Self { sealed, until });
+    }
 }
 
 /// How long a webhook secret signs on after it was replaced, milliseconds: the receiver has this
@@ -97,7 +107,7 @@ impl MerchantState {
         Ok(Decision::of(Event::ApiKeyChanged { id, webhook_url }))
     }
 
-    /// Two secrets sign at most: a second rotation within the time ends the first one's.
+    /// The secret that is replaced signs on for a day, as do those that were replaced before.
     pub(super) fn rotate_webhook_secret(
         &self,
         id: ObjectId,
@@ -129,7 +139,7 @@ impl ApiKeys {
     /// A key that signs with its secret from now on.
     pub(super) fn create(&mut self, id: ObjectId, digest: [u8; 32], webhook_url: Option<&str>, webhook_secret: &[u8]) {
         let (webhook_url, webhook_secret) = (webhook_url.map(str::to_owned), webhook_secret.to_vec());
-        let key = ApiKey { digest, webhook_url, webhook_secret, revoked: false, previous_secret: None };
+        let key = ApiKey { digest, webhook_url, webhook_secret, revoked: false, previous_secrets: Vec::new() };
         self.by_id.insert(id, key);
         self.touched.touch(0);
     }
@@ -146,7 +156,7 @@ impl ApiKeys {
     pub(super) fn rotate_secret(&mut self, id: ObjectId, webhook_secret: &[u8], until: Timestamp) {
         self.change(id, |key| {
             let sealed = std::mem::replace(&mut key.webhook_secret, webhook_secret.to_vec());
-            key.previous_secret = Some(PreviousSecret { sealed, until });
+            PreviousSecret::push(&mut key.previous_secrets, sealed, until);
         });
     }
 

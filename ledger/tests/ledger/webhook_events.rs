@@ -232,7 +232,7 @@ fn the_turns_of_a_subscription_are_told() {
 }
 
 #[test]
-fn the_secret_before_signs_for_a_day() {
+fn the_secrets_before_sign_for_a_day() {
     let mut world = World::new();
     for step in ["make-key k", "rotate-key k new", "wait 1h", "rotate-key k newer"] {
         world.step(step).expect("every step is allowed");
@@ -240,5 +240,12 @@ fn the_secret_before_signs_for_a_day() {
     let key = world.merchant.api_keys().values().next().expect("a key");
     let until = world.now.plus_ms(SECRET_OVERLAP_MS);
     assert_eq!(key.webhook_secret, b"newer");
-    assert_eq!(key.previous_secret, Some(PreviousSecret { sealed: b"new".to_vec(), until }));
+    let [newest, oldest] = &key.previous_secrets[..] else { panic!("{:?}", key.previous_secrets) };
+    assert_eq!(newest, &PreviousSecret { sealed: b"new".to_vec(), until });
+    assert_eq!(oldest.until, until.plus_ms(-60 * 60 * 1000));
+    for step in ["wait 1d", "rotate-key k newest"] {
+        world.step(step).expect("every step is allowed");
+    }
+    let key = world.merchant.api_keys().values().next().expect("a key");
+    assert_eq!(key.previous_secrets.len(), 1, "the others are forgotten");
 }
