@@ -216,8 +216,8 @@ impl Registration {
     }
 }
 
-/// The fields of a registration that were sent and are not what stands: `bank_account`, and those of
-/// `register_information` with their full names.
+/// The fields of a registration that were sent and are not what stands: `bank_account`, and those
+/// of `register_information` with their full names.
 pub fn differing(sent: RecipientProfile, standing: RecipientProfile) -> Result<Vec<String>, Problem> {
     let whole = |profile| serde_json::to_value(Registration::of(profile, str::to_owned)).map_err(failed);
     let (sent, standing) = (whole(sent)?, whole(standing)?);

@@ -16,8 +16,8 @@ impl RecipientState {
         Some(split.nominal - exception.taken).filter(|left| is_pending && left.is_positive())
     }
 
-    /// What an anticipation of these splits takes of each, and its fee; changes nothing. Errors: one
-    /// of them cannot be anticipated, or would be sent later than without; the fee is another.
+    /// What an anticipation of these splits takes of each, and its fee; changes nothing. Errors:
+    /// one of them cannot be anticipated, or would be sent later than without; the fee is another.
     pub fn anticipated(
         &self,
         splits: &[CardSplit],

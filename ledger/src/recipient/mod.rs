@@ -114,7 +114,7 @@ pub enum RecipientCommand {
     WriteOff(WriteOffCommand),
 }
 
-/// Terms of an anticipation.
+/// In how many days anticipated money can be sent, at which rate, and for which fee.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AnticipationTerms {
     /// 2, 7 or 15.
