@@ -128,7 +128,7 @@ fn write_secrets(compose: &Value, folder: &Path) {
     for name in compose["secrets"].as_object().unwrap().keys() {
         let text = match name.as_str() {
             "master-key" => "0a".repeat(32),
-            "ops-token" => format!("ana:{}", "b".repeat(64)),
+            "ops-token" => format!("operator:{}", "b".repeat(64)),
             "tls-chain" => chain(&merchants),
             "tls-key" => key(&merchants),
             "ops-tls-chain" => chain(&operators),

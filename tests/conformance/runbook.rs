@@ -74,8 +74,8 @@ echo 'a key that the package made' > other/etc/master-key
 chmod 755 other && chown -R "$OWNER" other/data other/etc
 chmod 755 .
 install -d -m 700 -o "$OWNER" "$CENTAVO_DATA" "${BACKUP%/*}" "${CENTAVO_CONFIG%/*}"
-echo 'sandbox = "on"' > "$CENTAVO_CONFIG"
-(umask 077; echo "ana:$(openssl rand -hex 32)" > "$CENTAVO_OPS_TOKEN_FILE"; openssl rand -hex 32 > "$CENTAVO_MASTER_KEY_FILE")
+printf '%s\n' 'sandbox = "on"' 'ops_roles = "operator=admin"' > "$CENTAVO_CONFIG"
+(umask 077; echo "operator:$(openssl rand -hex 32)" > "$CENTAVO_OPS_TOKEN_FILE"; openssl rand -hex 32 > "$CENTAVO_MASTER_KEY_FILE")
 chown "$OWNER" "${CENTAVO_CONFIG%/*}"/*
 start
 "#;
