@@ -20,6 +20,7 @@ use utoipa::ToSchema;
 use uuid::Uuid;
 
 use crate::api::payer::is_email;
+use crate::api::places::{is_area_code, is_mobile};
 use crate::app::App;
 use crate::http::caller::{Caller, PathId};
 use crate::http::idempotency::{KeyScope, in_progress, recorded};
@@ -186,15 +187,15 @@ fn check(wire: &CashoutRequest<'_>) -> Result<Checked, Problem> {
 /// The characters that a key may have when it is an e-mail address.
 const EMAIL_KEY_LEN_MAX: usize = 77;
 
-/// A key of a kind as it is stored; none when the text is no key of that kind. The kind is never
-/// guessed.
+/// A key of a kind as it is stored; `None` when the directory of keys (DICT) cannot hold the text
+/// as a key of that kind. The kind is never guessed.
 fn pix_key(kind: PixKeyKind, text: &str) -> Option<String> {
     match kind {
         PixKeyKind::Cpf => is_cpf(text).then(|| text.to_owned()),
         PixKeyKind::Cnpj => Some(text.to_ascii_uppercase()).filter(|key| is_cnpj(key)),
         PixKeyKind::Email => {
-            let fits = is_email(text) && text.chars().count() <= EMAIL_KEY_LEN_MAX;
-            fits.then(|| text.to_lowercase())
+            let key = text.to_ascii_lowercase();
+            (is_email(&key) && key.len() <= EMAIL_KEY_LEN_MAX && is_in_directory(&key)).then_some(key)
         }
         PixKeyKind::Phone => phone(text),
         PixKeyKind::Evp => {
@@ -204,17 +205,34 @@ fn pix_key(kind: PixKeyKind, text: &str) -> Option<String> {
     }
 }
 
-/// A telephone number with `+55`. 10 and 11 digits are an area code and a number; 12 and 13 begin
-/// with the country's code.
+/// True for an e-mail address in small letters that has the form of the directory's pattern
+/// (DICT API, *Key*): its characters before the `@`, then labels of letters, digits and inner
+/// hyphens.
+fn is_in_directory(key: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let is_label = |label: &str| {
+        let ends = label.bytes().next().zip(label.bytes().next_back());
+        label.len() <= 63
+            && ends.is_some_and(|(first, last)| is_plain(first) && is_plain(last))
+            && label.bytes().all(|byte| is_plain(byte) || byte == b'-')
+    };
+    key.split_once('@').is_some_and(|(local, domain)| {
+        let is_local = |byte: u8| is_plain(byte) || b".!#$&'*+/=?^_`{|}~-".contains(&byte);
+        !local.is_empty() && local.bytes().all(is_local) && domain.split('.').all(is_label)
+    })
+}
+
+/// A mobile number with `+55`. 11 digits are an area code and a number, 13 begin with the country's
+/// code. Keys are mobile numbers ("telefone celular") in the Central Bank's rules of PIX.
 fn phone(text: &str) -> Option<String> {
     let (has_plus, digits) = text.strip_prefix('+').map_or((false, text), |digits| (true, digits));
     let national = match digits.len() {
-        10 | 11 if !has_plus => digits,
-        12 | 13 => digits.strip_prefix("55")?,
+        11 if !has_plus => digits,
+        13 => digits.strip_prefix("55")?,
         _ => return None,
     };
-    let fits = national.bytes().all(|byte| byte.is_ascii_digit()) && !national.starts_with('0');
-    fits.then(|| format!("+55{national}"))
+    let (area_code, number) = national.split_at_checked(2)?;
+    (is_area_code(area_code) && is_mobile(number)).then(|| format!("+55{national}"))
 }
 
 #[cfg(test)]
@@ -246,14 +264,27 @@ mod tests {
             (Email, "ana.loja.com.br", None),
             (Email, "ana@@loja.com.br", None),
             (Email, "ana maria@loja.com.br", None),
+            (Email, "ana+1.b_c@loja-2.com.br", Some("ana+1.b_c@loja-2.com.br")),
+            (Email, "100%@loja.com.br", None),
+            (Email, "josé@loja.com.br", None),
+            (Email, "ana@lojã.com.br", None),
+            (Email, "ana,b@loja.com.br", None),
+            (Email, "ana@-loja.com.br", None),
+            (Email, "ana@loja_azul.com.br", None),
+            (Email, "\"ana\"@loja.com.br", None),
             (Phone, "11987654321", Some("+5511987654321")),
-            (Phone, "1133334444", Some("+551133334444")),
+            (Phone, "1133334444", None),
             (Phone, "5511987654321", Some("+5511987654321")),
-            (Phone, "551133334444", Some("+551133334444")),
+            (Phone, "551133334444", None),
             (Phone, "+5511987654321", Some("+5511987654321")),
-            (Phone, "+551133334444", Some("+551133334444")),
+            (Phone, "+551133334444", None),
             (Phone, "55987654321", Some("+5555987654321")),
-            (Phone, "5533334444", Some("+555533334444")),
+            (Phone, "5533334444", None),
+            (Phone, "10987654321", None),
+            (Phone, "20987654321", None),
+            (Phone, "5523987654321", None),
+            (Phone, "11887654321", None),
+            (Phone, "1198765432", None),
             (Phone, "+11987654321", None),
             (Phone, "+55987654321", None),
             (Phone, "4411987654321", None),

@@ -16,6 +16,7 @@ pub mod disputes;
 pub mod events;
 pub mod payer;
 pub mod pix;
+pub mod places;
 pub mod plans;
 pub mod refunds;
 pub mod registration;

@@ -1,8 +1,6 @@
 //! Payer of a charge as sent: name, e-mail, CPF; and the checks of e-mails and documents that other
 //! forms share.
 
-use std::borrow::Cow;
-
 use ledger::personal::Payer;
 use ledger::tax_id::{self, DocumentKind, is_cpf};
 use serde::Deserialize;
@@ -20,11 +18,11 @@ pub struct CustomerRequest<'a> {
     /// E-mail address of the payer.
     #[schema(value_type = String, format = "email", min_length = 3, max_length = 254)]
     email: Raw<'a>,
-    /// CPF, digits only.
-    #[schema(value_type = String, pattern = "^[0-9]{11}$")]
+    /// CPF, with or without punctuation.
+    #[schema(value_type = String, pattern = r"^[ ./-]*([0-9][ ./-]*){11}$")]
     document: Raw<'a>,
-    /// Digits only.
-    #[schema(value_type = Option<String>, pattern = "^[0-9]{8,13}$")]
+    /// 8 to 13 digits, with or without punctuation.
+    #[schema(value_type = Option<String>, pattern = r"^[ +().-]*([0-9][ ().-]*){8,13}$")]
     phone: Raw<'a>,
 }
 
@@ -33,21 +31,15 @@ pub fn read_customer(check: &mut Checker, raw: Raw<'_>) -> Option<Payer> {
     check.object("customer", raw, |check, customer: CustomerRequest<'_>| {
         let name = check.text("name", customer.name, 1..=140);
         let email = email(check, "email", customer.email);
-        let document = check.digits("document", customer.document, 11..=11);
+        let document = check.punctuated_digits("document", customer.document, 11..=11);
         let document = document.filter(|document| {
             is_cpf(document) || {
-                check.refuse::<()>("document", "invalid_document", "customer.document deve ser um CPF válido");
+                check.refuse::<()>("document", "invalid_document", "document deve ser um CPF válido");
                 false
             }
         });
-        let phone = check.optional(customer.phone, |check, raw| check.digits("phone", raw, 8..=13));
-        Some(Payer {
-            name: name?.into_owned(),
-            document: document?.into_owned(),
-            email: Some(email?),
-            phone: phone.map(Cow::into_owned),
-            description: None,
-        })
+        let phone = check.optional(customer.phone, |check, raw| check.punctuated_digits("phone", raw, 8..=13));
+        Some(Payer { name: name?.into_owned(), document: document?, email: Some(email?), phone, description: None })
     })
 }
 

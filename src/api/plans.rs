@@ -10,6 +10,7 @@ use ledger::merchant::{MerchantCommand, Plan};
 use ledger::money::{AMOUNT_MAX, Centavos};
 use ledger::recurrence::{BillingCycle, CYCLES_MAX, InitialFee, PlanTerms};
 use serde::{Deserialize, Serialize};
+use unicode_normalization::UnicodeNormalization;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -232,7 +233,8 @@ fn check(wire: &PlanRequest<'_>) -> Result<PlanTerms, Problem> {
     });
     let plan = (|| {
         Some(PlanTerms {
-            tag: tag?.into_owned(),
+            // Composed, so that both spellings of an accent are one tag.
+            tag: tag?.nfc().collect(),
             amount: Centavos(amount?),
             billing_cycle: billing_cycle?,
             total_cycles: u32::try_from(total?).ok()?,

@@ -1,7 +1,7 @@
 //! A recipient's registration as JSON (interface 2.7): read, checked, written again, and merged
 //! with a change.
 
-use chrono::{DateTime, Datelike, NaiveDate};
+use chrono::{DateTime, Datelike, Days, NaiveDate};
 use ledger::money::AMOUNT_MAX;
 use ledger::personal::{Address, BankAccount, Phone, RecipientProfile};
 use ledger::tax_id::DocumentKind;
@@ -11,6 +11,7 @@ use serde_json::Value;
 use utoipa::ToSchema;
 
 use crate::api::payer::{email, read_document};
+use crate::api::places::{is_area_code, is_state};
 use crate::http::json::{Checker, ITSELF, Raw, parse};
 use crate::http::problem::{Problem, failed};
 use crate::views::registration::{CHECKING, Registration, SAVINGS};
@@ -129,7 +130,7 @@ pub struct AddressRequest<'a> {
     /// City of the address.
     #[schema(value_type = String, min_length = 1, max_length = 140)]
     city: Raw<'a>,
-    /// Two letters.
+    /// The two letters of a state.
     #[schema(value_type = String, pattern = "^[A-Za-z]{2}$")]
     state: Raw<'a>,
     /// CEP: 8 digits, a hyphen allowed.
@@ -144,11 +145,11 @@ pub struct AddressRequest<'a> {
 #[derive(Deserialize, ToSchema)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub struct PhoneRequest<'a> {
-    /// Area code.
-    #[schema(value_type = String, pattern = "^\\d{2}$")]
+    /// Area code (DDD), with or without the 0 before it.
+    #[schema(value_type = String, pattern = "^[ +().-]*0?\\d{2}[ ().-]*$")]
     ddd: Raw<'a>,
-    /// Number without area code.
-    #[schema(value_type = String, pattern = "^\\d{8,9}$")]
+    /// Number without area code: 8 or 9 digits, with or without punctuation.
+    #[schema(value_type = String, pattern = "^[ .-]*(\\d[ .-]*){8,9}$")]
     number: Raw<'a>,
 }
 
@@ -159,17 +160,17 @@ pub struct BankAccountRequest<'a> {
     /// 3 digits.
     #[schema(value_type = String, pattern = "^\\d{3}$")]
     bank_code: Raw<'a>,
-    /// Number of the branch.
-    #[schema(value_type = String, pattern = "^\\d{1,10}$")]
+    /// Number of the branch; its check digit may stand behind a hyphen.
+    #[schema(value_type = String, pattern = "^\\d{1,10}(-[0-9A-Za-z]{1,2})?$")]
     agencia: Raw<'a>,
     /// Branch check digit.
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 2)]
+    #[schema(value_type = Option<String>, pattern = "^[0-9A-Za-z]{1,2}$")]
     agencia_dv: Raw<'a>,
-    /// Number of the account.
-    #[schema(value_type = String, pattern = "^\\d{1,20}$")]
+    /// Number of the account; its check digit may stand behind a hyphen.
+    #[schema(value_type = String, pattern = "^\\d{1,20}(-[0-9A-Za-z]{1,2})?$")]
     conta: Raw<'a>,
     /// Account check digit.
-    #[schema(value_type = Option<String>, min_length = 1, max_length = 2)]
+    #[schema(value_type = Option<String>, pattern = "^[0-9A-Za-z]{1,2}$")]
     conta_dv: Raw<'a>,
     /// `conta_corrente` (default) or `conta_poupanca`.
     #[serde(rename = "type")]
@@ -340,9 +341,9 @@ fn read_address(check: &mut Checker, address: &AddressRequest<'_>, of_partner: b
     let neighborhood = check.text("neighborhood", address.neighborhood, 1..=140);
     let city = check.text("city", address.city, 1..=140);
     let state = check.text("state", address.state, 2..=2).filter(|state| {
-        let fits = state.bytes().all(|byte| byte.is_ascii_alphabetic());
+        let fits = is_state(&state.to_ascii_uppercase());
         if !fits {
-            check.refuse::<()>("state", "invalid_state", "state deve ter 2 letras");
+            check.refuse::<()>("state", "invalid_state", "state deve ser a sigla de um estado, como SP");
         }
         fits
     });
@@ -351,7 +352,7 @@ fn read_address(check: &mut Checker, address: &AddressRequest<'_>, of_partner: b
     let zip_code = zip_code.filter(|digits| {
         let fits = digits.len() == 8 && digits.bytes().all(|byte| byte.is_ascii_digit());
         if !fits {
-            check.refuse::<()>(zip_name, "invalid_zip_code", "CEP deve ter 8 dígitos");
+            check.refuse::<()>(zip_name, "invalid_zip_code", format!("{zip_name} deve ter 8 dígitos"));
         }
         fits
     });
@@ -380,19 +381,56 @@ fn spelled<'a>(one: Field<'a>, other: Field<'a>, name: &str) -> Field<'a> {
 fn read_phones(check: &mut Checker, raw: Raw<'_>) -> Option<Vec<Phone>> {
     check.array("phone_numbers", raw, 1..=20, |check, element| {
         check.object(ITSELF, element, |check, phone: PhoneRequest<'_>| {
-            let ddd = check.digits("ddd", phone.ddd, 2..=2);
-            let number = check.digits("number", phone.number, 8..=9);
-            Some(Phone { ddd: ddd?.into_owned(), number: number?.into_owned() })
+            let ddd = check.punctuated_digits("ddd", phone.ddd, 2..=3);
+            let ddd = ddd.and_then(|digits| {
+                // Long-distance calls begin with 0.
+                let code = if digits.len() == 3 { digits.strip_prefix('0') } else { Some(digits.as_str()) };
+                code.filter(|code| is_area_code(code)).map(str::to_owned).or_else(|| {
+                    check.refuse("ddd", "invalid_area_code", "ddd deve ser um código de área do Brasil, como 11")
+                })
+            });
+            let number = check.punctuated_digits("number", phone.number, 8..=9);
+            Some(Phone { ddd: ddd?, number: number? })
         })
     })
 }
 
+/// A number of a branch or an account, and its check digit, which may stand behind a hyphen
+/// (`56789-0`) or in a field of its own. Both at once must agree.
+fn read_numbered(
+    check: &mut Checker,
+    (name, raw): Field<'_>,
+    (digit_name, digit): Field<'_>,
+    digits_max: usize,
+) -> Option<(String, Option<String>)> {
+    let digit = check.optional_text(digit_name, digit, 1..=2);
+    if digit.as_ref().is_some_and(|digit| !digit.bytes().all(|byte| byte.is_ascii_alphanumeric())) {
+        return check.refuse(digit_name, "invalid_check_digit", format!("{digit_name} deve ter dígitos ou letras"));
+    }
+    let text = check.text(name, raw, 1..=digits_max + 8)?.replace([' ', '.'], "");
+    let (number, behind) =
+        text.split_once('-').map_or((text.as_str(), None), |(number, behind)| (number, Some(behind)));
+    let is_number = (1..=digits_max).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit());
+    let is_digit =
+        |behind: &str| (1..=2).contains(&behind.len()) && behind.bytes().all(|byte| byte.is_ascii_alphanumeric());
+    if !is_number || !behind.is_none_or(is_digit) {
+        let form = format!("{name} deve ter de 1 a {digits_max} dígitos, e o verificador depois de um hífen");
+        return check.refuse(name, "not_digits", form);
+    }
+    match (behind, digit) {
+        (Some(behind), Some(digit)) if !behind.eq_ignore_ascii_case(&digit) => {
+            check.refuse(digit_name, "ambiguous", format!("{digit_name} não é o dígito que {name} traz"))
+        }
+        (behind, digit) => {
+            Some((number.to_owned(), digit.map(std::borrow::Cow::into_owned).or(behind.map(str::to_owned))))
+        }
+    }
+}
+
 fn read_bank(check: &mut Checker, bank: &BankAccountRequest<'_>, holder: &str) -> Option<BankAccount> {
     let bank_code = check.digits("bank_code", bank.bank_code, 3..=3);
-    let agencia = check.digits("agencia", bank.agencia, 1..=10);
-    let agencia_dv = check.optional_text("agencia_dv", bank.agencia_dv, 1..=2);
-    let conta = check.digits("conta", bank.conta, 1..=20);
-    let conta_dv = check.optional_text("conta_dv", bank.conta_dv, 1..=2);
+    let branch = read_numbered(check, ("agencia", bank.agencia), ("agencia_dv", bank.agencia_dv), 10);
+    let account = read_numbered(check, ("conta", bank.conta), ("conta_dv", bank.conta_dv), 20);
     let savings = match check.optional_text("type", bank.kind, 1..=20).as_deref() {
         None | Some(CHECKING) => Some(false),
         Some(SAVINGS) => Some(true),
@@ -407,22 +445,23 @@ fn read_bank(check: &mut Checker, bank: &BankAccountRequest<'_>, holder: &str) -
             None => check.refuse("document_number", "invalid_document", "document_number inválido"),
         }
     });
+    let ((agencia, agencia_dv), (conta, conta_dv)) = (branch?, account?);
     Some(BankAccount {
         bank_code: bank_code?.into_owned(),
-        agencia: agencia?.into_owned(),
-        agencia_dv: agencia_dv.map(std::borrow::Cow::into_owned),
-        conta: conta?.into_owned(),
-        conta_dv: conta_dv.map(std::borrow::Cow::into_owned),
+        agencia,
+        agencia_dv,
+        conta,
+        conta_dv,
         savings: savings?,
         legal_name: legal_name.map(std::borrow::Cow::into_owned),
         document: document.unwrap_or_else(|| holder.to_owned()),
     })
 }
 
-/// DD/MM/YYYY, a day that exists, from 1900 until today.
+/// DD/MM/YYYY, a day that exists, from 1900 until today in Sao Paulo.
 fn read_birthdate(check: &mut Checker, raw: Raw<'_>, now: Timestamp) -> Option<String> {
     let text = check.text("birthdate", raw, 10..=10)?;
-    let today = DateTime::from_timestamp_millis(now.0).unwrap_or_default().date_naive();
+    let today = DateTime::UNIX_EPOCH.date_naive() + Days::new(now.day().into());
     match NaiveDate::parse_from_str(&text, "%d/%m/%Y") {
         Ok(date) if date.year() >= 1900 && date <= today && date.format("%d/%m/%Y").to_string() == *text => {
             Some(text.into_owned())

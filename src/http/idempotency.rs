@@ -33,7 +33,7 @@ use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::problem::{Code, Problem, broken, failed};
+use super::problem::{Code, FieldError, Problem, broken, failed};
 use super::reply::ok;
 
 const KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -176,7 +176,13 @@ impl SentKey {
             (1..=KEY_LEN_MAX).contains(&key.len()) && key.as_bytes().iter().all(|byte| (b' '..=b'~').contains(byte));
         if !fits || self.has_more {
             let problem = Problem::new(Code::ValidationFailed).message("Idempotency-Key inválida");
-            return Err(problem.detail("Idempotency-Key must be one header of 1 to 255 visible ASCII characters."));
+            let error = FieldError {
+                field: "Idempotency-Key".to_owned(),
+                code: if key.len() > KEY_LEN_MAX { "wrong_length" } else { "invalid_key" },
+                message: "Idempotency-Key deve ser um cabeçalho de 1 a 255 caracteres ASCII visíveis".into(),
+            };
+            let detail = "Idempotency-Key must be one header of 1 to 255 visible ASCII characters.";
+            return Err(problem.detail(detail).errors(vec![error]));
         }
         let account = match scope {
             KeyScope::Merchant(group) => group.0.to_string(),

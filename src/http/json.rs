@@ -329,6 +329,22 @@ impl Checker {
         }
     }
 
+    /// A required string of ASCII digits, their count within a range, with or without the
+    /// punctuation of documents and telephones; gives the digits alone.
+    pub fn punctuated_digits(
+        &mut self,
+        name: &'static str,
+        raw: Raw<'_>,
+        count: RangeInclusive<usize>,
+    ) -> Option<String> {
+        let raw = self.required(name, raw)?;
+        let digits = string(raw).map(|text| text.replace([' ', '.', '-', '/', '(', ')', '+'], ""));
+        match digits.filter(|text| text.bytes().all(|byte| byte.is_ascii_digit())) {
+            Some(digits) => self.within_length(name, Cow::Owned(digits), count, "dígitos").map(Cow::into_owned),
+            None => self.mistyped(name, "not_digits", "um texto de dígitos, com ou sem pontuação"),
+        }
+    }
+
     /// A required string that is a UUID with its hyphens.
     pub fn uuid(&mut self, name: &'static str, raw: Raw<'_>) -> Option<Uuid> {
         let raw = self.required(name, raw)?;
@@ -444,7 +460,13 @@ impl Checker {
         code: &'static str,
         message: impl Into<Cow<'static, str>>,
     ) -> Option<U> {
-        self.push(self.field(name), code, message.into());
+        let (field, message) = (self.field(name), message.into());
+        // A message that begins with the name of its field gives it in full.
+        let message = match message.strip_prefix(name) {
+            Some(rest) if rest.starts_with(' ') => Cow::Owned(format!("{field}{rest}")),
+            _ => message,
+        };
+        self.push(field, code, message);
         None
     }
 

@@ -96,10 +96,22 @@ impl Middleware {
     /// The router with this middleware, and with problems for unknown paths and methods.
     pub fn before(self, router: Router) -> Router {
         router
-            .fallback(|| async { Problem::new(Code::NotFound) })
+            .fallback(unknown_address)
             .method_not_allowed_fallback(|| async { Problem::new(Code::MethodNotAllowed) })
             .layer(self)
     }
+}
+
+/// The answer to an address that no route has. A slash too many is named, since it is easily
+/// overlooked.
+async fn unknown_address(uri: Uri) -> Problem {
+    let parts: Vec<&str> = uri.path().split('/').filter(|part| !part.is_empty()).collect();
+    let plain = format!("/{}", parts.join("/"));
+    if plain == uri.path() {
+        return Problem::new(Code::NotFound);
+    }
+    let detail = format!("No address has a slash at its end or two in a row. Without them this one is {plain}.");
+    Problem::new(Code::NotFound).message("Endereço com barra a mais").detail(detail)
 }
 
 impl Shared {

@@ -197,6 +197,7 @@ async fn check(app: &App, webhook_url: Raw<'_>) -> Result<Option<String>, Proble
     {
         let (code, message) = match refusal {
             Refusal::NotPublic => ("not_public", "webhook_url deve apontar para um endereço público"),
+            Refusal::NamesAUser => ("credentials", "webhook_url não pode ter usuário nem senha"),
             _ => ("invalid_url", "webhook_url deve ser uma URL https; http, só para redes em CENTAVO_WEBHOOK_ALLOW"),
         };
         check.refuse::<()>("webhook_url", code, message);

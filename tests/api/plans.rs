@@ -76,6 +76,7 @@ async fn a_plan_is_created_listed_read_and_disabled() {
     assert_eq!(merchant.get(&path(&simple)).await.expect(200), with(&simple, "/enabled", json!(false)));
     merchant.post(PLANS, &plan("ouro", 1, 1)).await.refused(409, "duplicate_tag");
     merchant.post(PLANS, &plan(" prata ", 1, 1)).await.refused(409, "duplicate_tag");
+    merchant.post(PLANS, &plan("PRATA", 1, 1)).await.refused(409, "duplicate_tag");
     other.post(PLANS, &plan("ouro", 1, 1)).await.expect(201);
     let names = merchant.names;
     let world = world.restarted().await;

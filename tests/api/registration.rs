@@ -161,8 +161,6 @@ async fn every_text_has_a_length_and_the_description_says_so() {
         (&person, "/register_information/address", "number", "AddressRequest", 20),
         (&person, "/register_information/address", "neighborhood", "AddressRequest", 140),
         (&person, "/register_information/address", "city", "AddressRequest", 140),
-        (&person, "/bank_account", "agencia_dv", "BankAccountRequest", 2),
-        (&person, "/bank_account", "conta_dv", "BankAccountRequest", 2),
         (&person, "/bank_account", "legal_name", "BankAccountRequest", 140),
         (&company, information, "company_name", "RegisterInformation", 140),
         (&company, partner, "name", "PartnerRequest", 140),
@@ -258,12 +256,17 @@ async fn formats_are_as_the_interface_says() {
         (
             &person,
             "/register_information/phone_numbers",
-            &[json!([{"ddd": "11", "number": "33334444"}, {"ddd": "21", "number": "987654321"}])],
+            &[
+                json!([{"ddd": "11", "number": "33334444"}, {"ddd": "21", "number": "987654321"}]),
+                json!([{"ddd": "011", "number": "98765-4321"}, {"ddd": "(21)", "number": "3333.4444"}]),
+            ],
             &[
                 json!([]),
                 json!({}),
                 json!([{"ddd": "11"}]),
-                json!([{"ddd": "011", "number": "33334444"}]),
+                json!([{"ddd": "00", "number": "33334444"}]),
+                json!([{"ddd": "10", "number": "33334444"}]),
+                json!([{"ddd": "111", "number": "33334444"}]),
                 json!([{"ddd": "11", "number": "3333444"}]),
                 json!([{"ddd": "11", "number": "9876543210"}]),
                 json!([{"ddd": 11, "number": "33334444"}]),
@@ -275,6 +278,24 @@ async fn formats_are_as_the_interface_says() {
             "/bank_account/bank_code",
             &[json!("001"), json!("999")],
             &[json!("1"), json!("0001"), json!("34A"), json!(341), Value::Null],
+        ),
+        (
+            &person,
+            "/bank_account/conta_dv",
+            &[json!("0"), json!("X"), json!("10")],
+            &[json!("-1"), json!("é"), json!("123"), json!(0)],
+        ),
+        (
+            &person,
+            "/bank_account/agencia",
+            &[json!("1234"), json!("1234-5"), json!("1.234-X")],
+            &[json!("1234-"), json!("12a4"), json!("1234-123"), json!("1-2-3"), json!(1234)],
+        ),
+        (
+            &person,
+            "/bank_account/conta",
+            &[json!("56789"), json!("56789-0"), json!("56.789-0")],
+            &[json!("56789-1"), json!("-0"), json!("5678A"), json!("")],
         ),
         (
             &person,

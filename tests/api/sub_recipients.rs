@@ -180,6 +180,7 @@ async fn a_registration_is_checked() {
         (&person, "/register_information/address", Value::Null, "register_information.address"),
         (&person, "/register_information/address/zip_code", json!("123"), "register_information.address.zip_code"),
         (&person, "/register_information/address/state", json!("São"), "register_information.address.state"),
+        (&person, "/register_information/address/state", json!("XX"), "register_information.address.state"),
         (&person, "/register_information/phone_numbers", json!([]), "register_information.phone_numbers"),
         (&person, "/register_information/phone_numbers/0/ddd", json!("1"), "register_information.phone_numbers[0].ddd"),
         (&person, "/register_information/email", json!("ana"), "register_information.email"),

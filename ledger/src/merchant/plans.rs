@@ -53,7 +53,7 @@ impl MerchantState {
     }
 
     pub(super) fn create_plan(&self, id: ObjectId, plan: PlanTerms) -> Result<Decision, Rejection> {
-        if self.plans.by_tag.contains_key(&plan.tag) {
+        if self.plans.by_tag.contains_key(&folded(&plan.tag)) {
             return Err(Rejection::TagTaken);
         }
         Ok(Decision::of(Event::PlanCreated { id, plan }))
@@ -69,7 +69,12 @@ impl MerchantState {
     }
 }
 
-/// The plans, in the order of their creation, by id and by tag.
+/// A tag in small letters: tags that differ in case alone are one.
+fn folded(tag: &str) -> String {
+    tag.to_lowercase()
+}
+
+/// The plans, in the order of their creation, by id and by folded tag.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Plans {
     list: Vec<Plan>,
@@ -120,7 +125,7 @@ impl Plans {
     fn index(&mut self, plan: Plan) {
         let at = self.list.len();
         self.by_id.insert(plan.id, at);
-        self.by_tag.insert(plan.terms.tag.clone(), at);
+        self.by_tag.insert(folded(&plan.terms.tag), at);
         self.list.push(plan);
     }
 }
