@@ -16,7 +16,8 @@ use crate::time::{BEHIND_UTC_MS, DAY_MS, Timestamp, civil, day_of};
 /// The most cycles of a plan, and the most grace cycles: ten years of days.
 pub const CYCLES_MAX: u32 = 3_650;
 
-/// Days after the first charge of a cycle at which a refused card is tried again.
+/// Days after the first charge of a cycle at which a refused card is tried again, also past the
+/// date of the next cycle.
 pub const RETRY_DAYS: [u16; 3] = [1, 3, 5];
 
 /// How often a plan charges (`billingCycle`).
@@ -174,13 +175,89 @@ pub enum SubscriptionStatus {
     /// The merchant ended it.
     #[n(3)]
     Cancelled,
-    /// Its last cycle has ended.
+    /// Every cycle was paid.
     #[n(4)]
     Completed,
 }
 
+/// Why a cycle was not paid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+#[cbor(index_only)]
+pub enum UnpaidReason {
+    /// The card was refused, and all its tries are over.
+    #[n(0)]
+    CardRefused,
+    /// Nobody paid the PIX code, or it was cancelled.
+    #[n(1)]
+    PixNotPaid,
+    /// The account may not split any more.
+    #[n(2)]
+    SplitNotEnabled,
+    /// A recipient of its splits is not active any more.
+    #[n(3)]
+    RecipientNotActive,
+    /// The account's options or fees no longer allow these terms.
+    #[n(4)]
+    NotBillable,
+}
+
+impl UnpaidReason {
+    /// Its stable name, as in the API.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::CardRefused => "card_refused",
+            Self::PixNotPaid => "pix_not_paid",
+            Self::SplitNotEnabled => "split_not_enabled",
+            Self::RecipientNotActive => "recipient_not_active",
+            Self::NotBillable => "not_billable",
+        }
+    }
+}
+
+/// Next try of a cycle whose card was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct CycleRetry {
+    /// The cycle, counted from 1.
+    #[n(0)]
+    pub cycle: u32,
+    /// When the cycle was charged first.
+    #[n(1)]
+    pub first_at: Timestamp,
+    /// When it is tried again.
+    #[n(2)]
+    pub at: Timestamp,
+}
+
+impl CycleRetry {
+    /// The next try of a cycle after `last`; `None` when all are over.
+    fn after(cycle: u32, first_at: Timestamp, last: Timestamp) -> Option<Self> {
+        let tries = RETRY_DAYS.map(|days| first_at.plus_days(days));
+        tries.into_iter().find(|at| *at > last).map(|at| Self { cycle, first_at, at })
+    }
+}
+
+/// The cycles of a subscription by how they ended, and those that are tried again.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
+pub struct CycleCounts {
+    /// Cycles that were paid.
+    #[n(0)]
+    pub paid: u32,
+    /// Cycles that ended without a payment.
+    #[n(1)]
+    pub unpaid: u32,
+    /// Why the last cycle that ended was not paid; `None` when it was.
+    #[n(2)]
+    pub reason: Option<UnpaidReason>,
+    /// The cycle that was charged last; `attempts` and `cycle_at` are its.
+    #[n(3)]
+    pub charged: u32,
+    /// Cycles that are tried again, oldest first.
+    #[n(4)]
+    pub retries: Vec<CycleRetry>,
+}
+
 /// Standing of a subscription. Every event about it carries the whole standing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct SubscriptionStanding {
     /// How it fares.
     #[n(0)]
@@ -191,10 +268,10 @@ pub struct SubscriptionStanding {
     /// The last cycle that began, counted from 1; 0 before the first.
     #[n(2)]
     pub cycle: u32,
-    /// Charges of this cycle so far.
+    /// Charges so far of the cycle that was charged last.
     #[n(3)]
     pub attempts: u8,
-    /// When this cycle was charged first.
+    /// When the cycle that was charged last was charged first.
     #[n(4)]
     pub cycle_at: Option<Timestamp>,
     /// How many cycles after the anchor the next date is.
@@ -203,7 +280,7 @@ pub struct SubscriptionStanding {
     /// When the next cycle begins; none when this one is the last.
     #[n(6)]
     pub next_cycle_at: Option<Timestamp>,
-    /// When this cycle's card is tried again.
+    /// When a card that was refused is tried again: the first of `counts.retries`.
     #[n(7)]
     pub retry_at: Option<Timestamp>,
     /// The charge that waits for its outcome.
@@ -212,6 +289,9 @@ pub struct SubscriptionStanding {
     /// When the merchant ended it.
     #[n(9)]
     pub cancelled_at: Option<Timestamp>,
+    /// Its cycles by how they ended. `None` before the first charge.
+    #[n(10)]
+    pub counts: Option<CycleCounts>,
 }
 
 /// How a charge of a subscription ended.
@@ -224,7 +304,7 @@ pub enum CycleOutcome {
     /// The card was refused.
     #[n(1)]
     Refused,
-    /// Nobody paid the PIX code.
+    /// Nobody paid the PIX code, or all tries of a card passed during a pause.
     #[n(2)]
     Unpaid,
     /// There was no charge: the account may not split any more, or its options no longer allow
@@ -253,65 +333,105 @@ impl SubscriptionStanding {
         self.next_charge_at().filter(|_| self.open.is_none())
     }
 
-    /// True once nothing of it can change any more.
+    /// Cycles that were paid.
+    pub fn paid_cycles(&self) -> u32 {
+        self.counts.as_ref().map_or(0, |counts| counts.paid)
+    }
+
+    /// Cycles that ended without a payment.
+    pub fn unpaid_cycles(&self) -> u32 {
+        self.counts.as_ref().map_or(0, |counts| counts.unpaid)
+    }
+
+    /// Why the last cycle that ended was not paid; `None` when it was, and before.
+    pub fn unpaid_reason(&self) -> Option<UnpaidReason> {
+        self.counts.as_ref().and_then(|counts| counts.reason)
+    }
+
+    /// True when the cycle that was charged last is tried again.
+    pub fn is_retried(&self) -> bool {
+        self.counts.as_ref().is_some_and(|counts| counts.retries.iter().any(|retry| retry.cycle == counts.charged))
+    }
+
+    /// True once nothing of it can change any more: cancelled, or its last cycle has ended, paid or
+    /// not.
     pub fn has_ended(&self) -> bool {
-        matches!(self.status, SubscriptionStatus::Cancelled | SubscriptionStatus::Completed)
+        match self.status {
+            SubscriptionStatus::Cancelled | SubscriptionStatus::Completed => true,
+            _ => self.next_cycle_at.is_none() && self.retry_at.is_none() && self.open.is_none(),
+        }
     }
 
-    /// The next charge is made at `now`: of the next cycle, once its date has come, otherwise of
-    /// this one again.
+    /// The next charge is made at `now`: of a cycle whose card was refused, once the time of its
+    /// next try has come, otherwise of the next cycle.
     pub(crate) fn charged(mut self, plan: &PlanTerms, anchor: Timestamp, now: Timestamp) -> Self {
-        if self.next_cycle_at.is_none_or(|at| at > now) {
-            self.attempts += 1;
-            self.retry_at = None;
-            return self;
+        let mut counts = self.counts.take().unwrap_or_default();
+        let is_retry = self.retry_at.is_some_and(|at| self.next_cycle_at.is_none_or(|next| at <= next));
+        let again = counts.retries.iter().position(|retry| is_retry && Some(retry.at) == self.retry_at);
+        match again.map(|place| counts.retries.remove(place)) {
+            Some(CycleRetry { cycle, first_at, .. }) => {
+                // Tries whose time passed while nothing could be charged are over.
+                let passed = RETRY_DAYS.iter().filter(|days| first_at.plus_days(**days) <= now).count();
+                self.attempts = 1 + u8::try_from(passed).unwrap_or(u8::MAX);
+                (self.cycle_at, counts.charged) = (Some(first_at), cycle);
+            }
+            None => {
+                self.cycle += 1;
+                (self.attempts, self.cycle_at, counts.charged) = (1, Some(now), self.cycle);
+                self.place += 1;
+                let is_more = self.cycle < plan.total_cycles;
+                self.next_cycle_at = is_more.then(|| plan.billing_cycle.date(anchor, self.place));
+            }
         }
-        if self.retry_at.take().is_some() {
-            // Its time passed while nothing could be charged.
-            self.status = SubscriptionStatus::PastDue;
-        }
-        self.cycle += 1;
-        self.attempts = 1;
-        self.cycle_at = Some(now);
-        self.place += 1;
-        let next = (self.cycle < plan.total_cycles).then(|| plan.billing_cycle.date(anchor, self.place));
-        self.next_cycle_at = next;
-        self
+        self.with(counts)
     }
 
-    /// The charge that it waited for has ended. A refused card is tried again as long as this cycle
-    /// is not over.
-    pub(crate) fn after(mut self, outcome: CycleOutcome) -> Self {
+    /// The charge that it waited for has ended. A refused card is tried again on the cycle's own
+    /// days. `reason` says why there was no charge ([`CycleOutcome::NotBillable`]).
+    pub(crate) fn after(mut self, outcome: CycleOutcome, reason: Option<UnpaidReason>) -> Self {
         self.open = None;
-        match outcome {
-            CycleOutcome::Paid if self.next_cycle_at.is_none() => self.status = SubscriptionStatus::Completed,
-            CycleOutcome::Paid => self.status = SubscriptionStatus::Active,
-            CycleOutcome::Refused => {
-                let days = RETRY_DAYS.get(usize::from(self.attempts).wrapping_sub(1));
-                let retry_at = self.cycle_at.zip(days).map(|(at, days)| at.plus_days(*days));
-                self.retry_at = retry_at.filter(|at| self.next_cycle_at.is_none_or(|next| *at < next));
-                if self.retry_at.is_none() {
-                    self.give_up();
-                }
+        let mut counts = self.counts.take().unwrap_or_default();
+        let again = || {
+            let (first_at, tried) = (self.cycle_at?, usize::from(self.attempts).checked_sub(1)?);
+            let at = first_at.plus_days(*RETRY_DAYS.get(tried)?);
+            Some(CycleRetry { cycle: counts.charged, first_at, at })
+        };
+        match (outcome, again()) {
+            (CycleOutcome::Paid, _) => {
+                counts.paid += 1;
+                counts.reason = None;
+                self.status = SubscriptionStatus::Active;
             }
-            CycleOutcome::Unpaid | CycleOutcome::NotBillable => self.give_up(),
+            (CycleOutcome::Refused, Some(retry)) => {
+                counts.retries.push(retry);
+                counts.retries.sort_by_key(|retry| (retry.at, retry.cycle));
+            }
+            (CycleOutcome::Refused, None) => self.give_up(&mut counts, UnpaidReason::CardRefused),
+            (CycleOutcome::Unpaid, _) => self.give_up(&mut counts, UnpaidReason::PixNotPaid),
+            (CycleOutcome::NotBillable, _) => self.give_up(&mut counts, reason.unwrap_or(UnpaidReason::NotBillable)),
         }
-        self
+        self.with(counts).ended()
     }
 
     /// Charges go on with the next date to come. Dates that passed meanwhile are neither charged
-    /// nor counted.
+    /// nor counted, and tries whose time has passed are over.
     pub(crate) fn resumed(mut self, plan: &PlanTerms, anchor: Timestamp, now: Timestamp) -> Self {
         self.is_paused = false;
-        if self.retry_at.is_some_and(|at| at <= now) {
-            self.retry_at = None;
-            self.give_up();
+        let mut counts = self.counts.take().unwrap_or_default();
+        let (passed, mut retries): (Vec<_>, Vec<_>) = counts.retries.drain(..).partition(|retry| retry.at <= now);
+        for CycleRetry { cycle, first_at, .. } in passed {
+            match CycleRetry::after(cycle, first_at, now) {
+                Some(retry) => retries.push(retry),
+                None => self.give_up(&mut counts, UnpaidReason::CardRefused),
+            }
         }
+        retries.sort_by_key(|retry| (retry.at, retry.cycle));
+        counts.retries = retries;
         while self.next_cycle_at.is_some_and(|at| at <= now) {
             self.place += 1;
             self.next_cycle_at = Some(plan.billing_cycle.date(anchor, self.place));
         }
-        self
+        self.with(counts).ended()
     }
 
     pub(crate) fn cancelled(self, now: Timestamp) -> Self {
@@ -322,13 +442,31 @@ impl SubscriptionStanding {
             retry_at: None,
             open: None,
             cancelled_at: Some(now),
+            counts: self.counts.map(|counts| CycleCounts { retries: Vec::new(), ..counts }),
             ..self
         }
     }
 
-    /// This cycle was not paid.
-    fn give_up(&mut self) {
-        let is_last = self.next_cycle_at.is_none();
-        self.status = if is_last { SubscriptionStatus::Completed } else { SubscriptionStatus::PastDue };
+    /// A cycle was not paid.
+    fn give_up(&mut self, counts: &mut CycleCounts, reason: UnpaidReason) {
+        counts.unpaid += 1;
+        counts.reason = Some(reason);
+        self.status = SubscriptionStatus::PastDue;
+    }
+
+    fn with(mut self, counts: CycleCounts) -> Self {
+        self.retry_at = counts.retries.first().map(|retry| retry.at);
+        self.counts = Some(counts);
+        self
+    }
+
+    /// The last cycle may have ended: the subscription is completed only if every cycle was paid.
+    fn ended(mut self) -> Self {
+        if self.has_ended() && self.status != SubscriptionStatus::Cancelled {
+            let is_whole = self.unpaid_cycles() == 0;
+            self.is_paused = false;
+            self.status = if is_whole { SubscriptionStatus::Completed } else { SubscriptionStatus::PastDue };
+        }
+        self
     }
 }

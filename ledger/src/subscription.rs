@@ -9,18 +9,18 @@ impl SubscriptionStanding {
     /// The standing that a Record gives to a subscription; none when it gives none.
     pub fn told_by(record: &Record, subscription: ObjectId) -> Option<Self> {
         let told = record.events.iter().rev().filter_map(Self::in_event);
-        told.into_iter().find(|(id, _)| *id == subscription).map(|(_, standing)| standing)
+        told.into_iter().find(|(id, _)| *id == subscription).map(|(_, standing)| standing.clone())
     }
 
     /// The subscription that an event is about, and where it stands after it.
-    pub fn in_event(event: &Event) -> Option<(ObjectId, Self)> {
+    pub fn in_event(event: &Event) -> Option<(ObjectId, &Self)> {
         match event {
             Event::SubscriptionCreated { id, standing, .. }
             | Event::SubscriptionBilled { id, standing, .. }
             | Event::SubscriptionAdvanced { id, standing, .. }
             | Event::SubscriptionPaused { id, standing }
             | Event::SubscriptionResumed { id, standing }
-            | Event::SubscriptionCancelled { id, standing } => Some((*id, *standing)),
+            | Event::SubscriptionCancelled { id, standing } => Some((*id, standing)),
             _ => None,
         }
     }

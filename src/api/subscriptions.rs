@@ -148,7 +148,9 @@ pub async fn charges(
     list_of(total, page, items.map(move |charge| ChargeView::of(&app.engine, &charge?)))
 }
 
-/// Ends a subscription for good. A charge that waits for its outcome is left to it.
+/// Ends a subscription for good. An open PIX code is cancelled at the institution first; if it was
+/// paid meanwhile, `paid_cycles` counts it. A card charge that waits for its outcome is left to it,
+/// and so is a code about which the institution does not answer.
 #[utoipa::path(post, path = "/api/recurrency/subscriptions/{id}/cancel", operation_id = "cancel_subscription",
     params(("id" = String, Path)),
     responses((status = 200, body = SubscriptionView)))]
@@ -205,7 +207,12 @@ async fn change(
         Some(SubscriptionView::of(&app.engine, &SubscriptionRow { standing, ..row.clone() }))
     };
     let current = || named(app, caller, id).map(|row| SubscriptionView::of(&app.engine, &row));
-    let execute = |admitted| async move {
+    let execute = |admitted: Admitted| async move {
+        if change == SubscriptionChange::Cancel
+            && let Some(code) = row.standing.open.filter(|_| row.terms.card.is_none())
+        {
+            app.engine.end_code(caller.group, code, caller.key.map(Requester::ApiKey)).await?;
+        }
         let command = MerchantCommand::ChangeSubscription { id: row.id, change };
         match app.engine.command(caller.group, command, caller.context(admitted)).await? {
             Outcome::Unchanged => current().map(Outcome::Recorded),

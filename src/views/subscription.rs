@@ -2,7 +2,7 @@
 
 use actors::engine::{Engine, SubscriptionRow};
 use ledger::personal::{Payer, SealedFor};
-use ledger::recurrence::{SubscriptionStanding, SubscriptionStatus};
+use ledger::recurrence::{SubscriptionStanding, SubscriptionStatus, UnpaidReason};
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -34,8 +34,17 @@ pub struct SubscriptionView {
     /// `completed`.
     #[schema(pattern = "^(active|pending|past_due|paused|cancelled|completed)$")]
     pub status: &'static str,
-    /// The last cycle that was charged, from 1; 0 before the first.
+    /// The last cycle that began, from 1; 0 before the first.
     cycle: u32,
+    /// Cycles that were paid.
+    paid_cycles: u32,
+    /// Cycles that ended without a payment. A subscription with such cycles ends as `past_due`.
+    unpaid_cycles: u32,
+    /// Why the last cycle that ended was not paid: `card_refused` (after its last try),
+    /// `pix_not_paid`, `split_not_enabled`, `recipient_not_active` or `not_billable`; null when it
+    /// was paid.
+    #[schema(required, pattern = "^(card_refused|pix_not_paid|split_not_enabled|recipient_not_active|not_billable)$")]
+    unpaid_reason: Option<&'static str>,
     /// When it is charged next; null when it is not.
     #[schema(required)]
     next_charge_at: Option<String>,
@@ -84,6 +93,9 @@ impl SubscriptionView {
             splits: terms.splits.iter().map(|split| SplitView::of(engine, group, split)).collect(),
             status: status_name(standing),
             cycle: standing.cycle,
+            paid_cycles: standing.paid_cycles(),
+            unpaid_cycles: standing.unpaid_cycles(),
+            unpaid_reason: standing.unpaid_reason().map(UnpaidReason::name),
             next_charge_at: standing.next_charge_at().map(time),
             started_at: time(terms.anchor),
             cancelled_at: standing.cancelled_at.map(time),

@@ -112,7 +112,10 @@ impl OutboxEvent {
             WebhookObject::Dispute(id) => raw("dispute", DisputeView::of(engine, &self.as_of(engine, *id)?)),
             WebhookObject::Subscription { id, standing, .. } => {
                 let row = engine.known_subscription(self.record.owner, *id)?;
-                raw("subscription", SubscriptionView::of(engine, &SubscriptionRow { standing: *standing, ..row }))
+                raw(
+                    "subscription",
+                    SubscriptionView::of(engine, &SubscriptionRow { standing: standing.clone(), ..row }),
+                )
             }
             WebhookObject::Anticipation(done) => raw("anticipation", self.anticipation(engine, done)),
         }

@@ -52,6 +52,12 @@ impl Merchant<'_> {
         (text(&read["status"]), read["cycle"].as_u64().unwrap(), next)
     }
 
+    /// Paid and unpaid cycles of a subscription, and why the last one was not paid.
+    async fn cycles(&self, id: &str) -> Value {
+        let read = self.subscription(id).await;
+        json!([read["paid_cycles"], read["unpaid_cycles"], read["unpaid_reason"]])
+    }
+
     /// The charges of a subscription, oldest first.
     async fn charges_of(&self, id: &str) -> Vec<Value> {
         let list = self.get(&format!("{SUBSCRIPTIONS}/{id}/charges?per_page=100")).await.expect(200);
@@ -155,6 +161,9 @@ async fn a_subscription_answers_and_is_checked() {
         "splits",
         "status",
         "cycle",
+        "paid_cycles",
+        "unpaid_cycles",
+        "unpaid_reason",
         "next_charge_at",
         "started_at",
         "cancelled_at",
@@ -272,7 +281,11 @@ async fn a_refused_card_is_tried_again_after_one_three_and_five_days() {
     let merchant = Merchant { world: &world, names };
     world.advance(60 * DAY).await;
     assert_eq!(merchant.charges_of(&id).await.len(), 8, "a cycle that was not paid does not end it");
-    assert_eq!(merchant.standing(&id).await, ("completed".to_owned(), 2, None));
+    assert_eq!(merchant.standing(&id).await, ("past_due".to_owned(), 2, None));
+    assert_eq!(merchant.cycles(&id).await, json!([0, 2, "card_refused"]));
+    for verb in ["pause", "resume", "cancel"] {
+        merchant.change(&id, verb).await.refused(409, "state_conflict");
+    }
     assert_eq!(merchant.balance().await, [0, 0, 0, 0]);
     world.check_books().await;
 }
@@ -319,8 +332,10 @@ async fn a_pix_subscription_has_one_code_a_cycle() {
     let charges = merchant.charges_of(&id).await;
     assert_eq!(of(&charges, "status"), ["CONCLUIDA", "cancelled", "pending"]);
     assert_eq!(merchant.standing(&id).await, ("past_due".to_owned(), 3, None));
+    assert_eq!(merchant.cycles(&id).await, json!([1, 1, "pix_not_paid"]));
     merchant.pay(&text(&charges[2]["txid"])).await.expect(200);
-    assert_eq!(merchant.standing(&id).await, ("completed".to_owned(), 3, None));
+    assert_eq!(merchant.standing(&id).await, ("past_due".to_owned(), 3, None), "a cycle was never paid");
+    assert_eq!(merchant.cycles(&id).await, json!([2, 1, null]));
     assert_eq!(merchant.recipient_balance(&ana).await, [2_000, 0]);
     world.check_books().await;
 }
@@ -369,7 +384,7 @@ async fn a_subscription_is_paused_resumed_and_cancelled() {
 }
 
 #[tokio::test]
-async fn a_cancelled_subscription_leaves_its_open_code_to_its_outcome() {
+async fn cancelling_a_subscription_cancels_its_open_code() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
     let plan = merchant.plan(plan("ouro", 8_000, 12)).await;
@@ -377,8 +392,28 @@ async fn a_cancelled_subscription_leaves_its_open_code_to_its_outcome() {
     world.advance(0).await;
     let charge = text(&merchant.charges_of(&id).await[0]["txid"]);
     merchant.change(&id, "cancel").await.expect(200);
-    assert_eq!(merchant.pay(&charge).await.expect(200)["status"], "CONCLUIDA");
+    assert_eq!(merchant.get(&format!("/api/charges/{charge}")).await.expect(200)["status"], "cancelled");
+    merchant.pay(&charge).await.refused(409, "charge_not_pending");
     assert_eq!(merchant.standing(&id).await, ("cancelled".to_owned(), 1, None));
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn each_day_has_its_own_tries() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let token = merchant.token(REFUSED).await;
+    let plan = merchant.plan(with(&plan("ouro", 4_990, 3), "/billingCycle", json!("DAILY"))).await;
+    let id = merchant.subscribe(&card_of(&plan, &token)).await;
+    let started = time(&merchant.subscription(&id).await["started_at"]);
+    world.advance(9 * DAY).await;
+    let charges = merchant.charges_of(&id).await;
+    let mut days: Vec<i64> = charges.iter().map(|charge| (time(&charge["created_at"]) - started).num_days()).collect();
+    days.sort_unstable();
+    // Days 0, 1 and 2, and each again after 1, 3 and 5 days.
+    assert_eq!(days, [0, 1, 1, 2, 2, 3, 3, 4, 5, 5, 6, 7]);
+    assert_eq!(merchant.standing(&id).await, ("past_due".to_owned(), 3, None));
+    assert_eq!(merchant.cycles(&id).await, json!([0, 3, "card_refused"]));
     world.check_books().await;
 }
 
@@ -398,7 +433,9 @@ async fn a_cycle_that_the_account_may_not_split_passes_without_a_charge() {
     may_split(false).await;
     world.advance(DAY).await;
     assert_eq!((merchant.charges_of(&id).await.len(), merchant.standing(&id).await.0), (1, "past_due".to_owned()));
+    assert_eq!(merchant.cycles(&id).await, json!([1, 1, "split_not_enabled"]));
     may_split(true).await;
     world.advance(DAY).await;
-    assert_eq!((merchant.charges_of(&id).await.len(), merchant.standing(&id).await.0), (2, "completed".to_owned()));
+    assert_eq!((merchant.charges_of(&id).await.len(), merchant.standing(&id).await.0), (2, "past_due".to_owned()));
+    assert_eq!(merchant.cycles(&id).await, json!([2, 1, null]));
 }

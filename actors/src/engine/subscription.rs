@@ -7,9 +7,10 @@ use ledger::fees::PaymentMethod;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, MerchantState};
 use ledger::personal::{Payer, SealedFor};
+use ledger::record::Requester;
 use ledger::time::Timestamp;
 
-use super::outcome::terms_opened_by;
+use super::outcome::{CommandContext, terms_opened_by};
 use super::{Engine, INSIDE_BYTES, Unavailable, read};
 use crate::rails::{CardToken, ChargeCard, ChargedCard};
 use crate::records::LoadError;
@@ -66,6 +67,22 @@ impl Engine {
         let next_due =
             read(&self.shard(group).merchants, merchant, |books: &MerchantState, _| books.next_due(), permit).await?;
         Ok((next_due, billed.iter().any(|billed| matches!(billed, Ok(true)))))
+    }
+
+    /// Ends the open PIX code of a subscription that its merchant cancels: cancelled at the
+    /// institution, or paid by its word. A code about which the institution does not answer is left
+    /// to its expiry.
+    pub async fn end_code(
+        &self,
+        group: GroupNumber,
+        code: ObjectId,
+        requester: Option<Requester>,
+    ) -> Result<(), Unavailable> {
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        match self.cancel_pix(group, code, CommandContext { key: None, requester, permit }).await {
+            Ok(_) | Err(Unavailable::OutcomeUnknown) => Ok(()),
+            Err(unavailable) => Err(unavailable),
+        }
     }
 
     /// Charges one subscription; true when that was decided now.

@@ -41,7 +41,7 @@ impl SubscriptionRow {
             Event::SubscriptionCreated { id, terms, standing } => Some(Self {
                 id: *id,
                 terms: terms.clone(),
-                standing: *standing,
+                standing: standing.clone(),
                 customer: record.personal.clone().unwrap_or_default(),
             }),
             _ => None,

@@ -9,26 +9,31 @@ use crate::recurrence::{CycleOutcome, SubscriptionStanding, SubscriptionStatus};
 /// Something happened to a subscription that only has to be told.
 pub(super) fn changed(to: &mut impl Facets, id: ObjectId, standing: &SubscriptionStanding, kind: WebhookEventKind) {
     to.about(id);
-    to.tell(kind, WebhookObject::Subscription { id, standing: *standing, charge: None });
+    to.tell(kind, WebhookObject::Subscription { id, standing: standing.clone(), charge: None });
 }
 
 /// A charge of a subscription was opened.
 pub(super) fn billed(to: &mut impl Facets, id: ObjectId, charge: ObjectId, standing: &SubscriptionStanding) {
     to.about(id);
-    let about = WebhookObject::Subscription { id, standing: *standing, charge: Some(charge) };
+    let about = WebhookObject::Subscription { id, standing: standing.clone(), charge: Some(charge) };
     to.tell(WebhookEventKind::SubscriptionChargeCreated, about);
 }
 
 /// A charge of a subscription ended, or a cycle passed without one.
 pub(super) fn advanced(to: &mut impl Facets, id: ObjectId, outcome: CycleOutcome, standing: &SubscriptionStanding) {
-    let kind = if standing.status == SubscriptionStatus::Completed {
-        WebhookEventKind::SubscriptionCompleted
-    } else if outcome == CycleOutcome::Paid {
-        WebhookEventKind::SubscriptionRenewed
-    } else if standing.retry_at.is_some() {
-        WebhookEventKind::SubscriptionChargeFailed
-    } else {
-        WebhookEventKind::SubscriptionPastDue
+    let is_paid = outcome == CycleOutcome::Paid;
+    let kind = match standing.status {
+        SubscriptionStatus::Completed => WebhookEventKind::SubscriptionCompleted,
+        _ if is_paid => WebhookEventKind::SubscriptionRenewed,
+        _ if outcome == CycleOutcome::Refused && standing.is_retried() => WebhookEventKind::SubscriptionChargeFailed,
+        _ => WebhookEventKind::SubscriptionPastDue,
     };
     changed(to, id, standing, kind);
+    // Its last charge was paid, and an earlier cycle never was.
+    if is_paid && standing.status == SubscriptionStatus::PastDue && standing.has_ended() {
+        to.tell(
+            WebhookEventKind::SubscriptionPastDue,
+            WebhookObject::Subscription { id, standing: standing.clone(), charge: None },
+        );
+    }
 }

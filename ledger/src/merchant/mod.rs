@@ -302,13 +302,13 @@ impl MerchantState {
             Event::PlanCreated { id, plan } => self.plans.create(*id, plan),
             Event::PlanDisabled { id } => self.plans.disable(*id),
             Event::SubscriptionCreated { id, terms, standing } => {
-                self.subscriptions.begin(*id, terms, *standing, record.ordinal);
+                self.subscriptions.begin(*id, terms, standing, record.ordinal);
             }
             Event::SubscriptionBilled { id, standing, .. }
             | Event::SubscriptionAdvanced { id, standing, .. }
             | Event::SubscriptionPaused { id, standing }
             | Event::SubscriptionResumed { id, standing }
-            | Event::SubscriptionCancelled { id, standing } => self.subscriptions.set(*id, *standing),
+            | Event::SubscriptionCancelled { id, standing } => self.subscriptions.set(*id, standing),
             Event::CashoutCreated { id, amount, fee, .. } => self.hold_cashout(*id, *amount, *fee, record),
             Event::CashoutProcessed { id, .. } | Event::CashoutFailed { id, .. } => self.cashouts.remove(*id),
             Event::RefundRequested { id, charge, amount, take_back, window_ends, remembered_until } => {

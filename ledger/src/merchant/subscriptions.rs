@@ -17,7 +17,7 @@ use crate::id::{IdKey, ObjectId};
 use crate::merchant::RecipientStatus;
 use crate::personal::Sealed;
 use crate::record::Decision;
-use crate::recurrence::{CycleOutcome, PlanTerms, StoredCard, SubscriptionStanding, SubscriptionTerms};
+use crate::recurrence::{CycleOutcome, PlanTerms, StoredCard, SubscriptionStanding, SubscriptionTerms, UnpaidReason};
 use crate::rejection::Rejection;
 use crate::section::{Section, Touched};
 use crate::time::Timestamp;
@@ -110,11 +110,15 @@ impl MerchantState {
         if standing.due_at().is_none_or(|at| at > now) {
             return Ok(Decision::default());
         }
-        let standing = standing.charged(plan, terms.anchor, now);
-        let Ok(charged) = self.cycle_terms(terms, plan, standing.cycle) else {
-            let outcome = CycleOutcome::NotBillable;
-            let standing = standing.after(outcome);
-            return Ok(Decision::of(Event::SubscriptionAdvanced { id, charge: None, outcome, standing }));
+        let standing = standing.clone().charged(plan, terms.anchor, now);
+        let cycle = standing.counts.as_ref().map_or(standing.cycle, |counts| counts.charged);
+        let charged = match self.cycle_terms(terms, plan, cycle) {
+            Ok(charged) => charged,
+            Err(rejection) => {
+                let outcome = CycleOutcome::NotBillable;
+                let standing = standing.after(outcome, Some(reason_of(&rejection)));
+                return Ok(Decision::of(Event::SubscriptionAdvanced { id, charge: None, outcome, standing }));
+            }
         };
         let card = terms.card.as_ref().map(|card| card.face.clone());
         let next = plan.billing_cycle.date(terms.anchor, standing.place);
@@ -129,7 +133,7 @@ impl MerchantState {
     /// Adds to the Record of a charge's outcome how the subscription goes on that waits for it.
     pub(super) fn advancing(&self, mut decision: Decision, charge: ObjectId, outcome: CycleOutcome) -> Decision {
         if let Some((id, subscription)) = self.subscriptions.of_charge(charge) {
-            let standing = subscription.standing.after(outcome);
+            let standing = subscription.standing.clone().after(outcome, None);
             decision.events.push(Event::SubscriptionAdvanced { id, charge: Some(charge), outcome, standing });
         }
         decision
@@ -143,7 +147,7 @@ impl MerchantState {
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
         let subscription = self.subscriptions.by_id.get(&id).ok_or(Rejection::SubscriptionEnded)?;
-        let (terms, standing) = (&subscription.terms, subscription.standing);
+        let (terms, standing) = (&subscription.terms, subscription.standing.clone());
         let plan = self.plan(terms.plan).ok_or(Rejection::PlanNotFound)?;
         Ok(match change {
             SubscriptionChange::Pause if standing.is_paused => Decision::default(),
@@ -153,8 +157,17 @@ impl MerchantState {
             }),
             SubscriptionChange::Resume if !standing.is_paused => Decision::default(),
             SubscriptionChange::Resume => {
+                let unpaid = standing.unpaid_cycles();
                 let standing = standing.resumed(&plan.terms, terms.anchor, now);
-                Decision::of(Event::SubscriptionResumed { id, standing })
+                let resumed = Event::SubscriptionResumed { id, standing: standing.clone() };
+                let outcome = CycleOutcome::Unpaid;
+                let given_up = (standing.unpaid_cycles() > unpaid).then(|| Event::SubscriptionAdvanced {
+                    id,
+                    charge: None,
+                    outcome,
+                    standing,
+                });
+                Decision { events: [resumed].into_iter().chain(given_up).collect(), personal: None }
             }
             SubscriptionChange::Cancel => {
                 Decision::of(Event::SubscriptionCancelled { id, standing: standing.cancelled(now) })
@@ -174,6 +187,15 @@ impl MerchantState {
             return Err(Rejection::SplitRecipientNotActive { index });
         }
         self.quote(plan.amount, plan.fee_of(cycle), terms.method, 1, terms.splits.clone())
+    }
+}
+
+/// Why a cycle could not be charged.
+fn reason_of(rejection: &Rejection) -> UnpaidReason {
+    match rejection {
+        Rejection::SplitNotEnabled => UnpaidReason::SplitNotEnabled,
+        Rejection::SplitRecipientNotActive { .. } => UnpaidReason::RecipientNotActive,
+        _ => UnpaidReason::NotBillable,
     }
 }
 
@@ -198,16 +220,16 @@ impl Subscriptions {
         &mut self,
         id: ObjectId,
         terms: &SubscriptionTerms,
-        standing: SubscriptionStanding,
+        standing: &SubscriptionStanding,
         ordinal: u64,
     ) {
-        let subscription = Subscription { terms: terms.clone(), standing, begun: ordinal };
+        let subscription = Subscription { terms: terms.clone(), standing: standing.clone(), begun: ordinal };
         self.touched.touch(section_of(&subscription));
         self.index(id, subscription);
     }
 
     /// Moves a subscription on; one that has ended is forgotten.
-    pub(super) fn set(&mut self, id: ObjectId, standing: SubscriptionStanding) {
+    pub(super) fn set(&mut self, id: ObjectId, standing: &SubscriptionStanding) {
         let Some(mut subscription) = self.by_id.remove(&id) else { return };
         self.touched.touch(section_of(&subscription));
         self.by_section.remove(&(section_of(&subscription), id));
@@ -217,7 +239,7 @@ impl Subscriptions {
         if let Some(charge) = subscription.standing.open {
             self.by_charge.remove(&charge);
         }
-        subscription.standing = standing;
+        subscription.standing = standing.clone();
         if !standing.has_ended() {
             self.index(id, subscription);
         }

@@ -5,6 +5,7 @@
 use crate::world::{START, World, milliseconds, status_name};
 use ledger::event::Event;
 use ledger::money::percent_of;
+use ledger::recurrence::UnpaidReason;
 use ledger::rejection::Rejection;
 use ledger::section::Sectioned;
 
@@ -211,6 +212,11 @@ fn seen(key: &str, world: &World, events: &[Event]) -> String {
             Some(standing) if standing.is_paused => "paused".to_owned(),
             Some(standing) => format!("{:?}", standing.status).to_lowercase(),
         },
+        Some((name, "cycles")) => world.last_standing(name).map_or("none".to_owned(), |last| {
+            let reason = last.unpaid_reason().map_or("", UnpaidReason::name);
+            let status = format!("{:?}", last.status).to_lowercase();
+            format!("{status}:{}/{}:{reason}", last.paid_cycles(), last.unpaid_cycles())
+        }),
         Some((name, "pending")) => world.recipient(name).pending().to_string(),
         Some((name, "available")) => world.recipient(name).available().to_string(),
         Some((name, "next")) => since_start(world.recipient(name).next_due()),

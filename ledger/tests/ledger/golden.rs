@@ -18,8 +18,8 @@ use ledger::period::MonthEnd;
 use ledger::personal::Sealed;
 use ledger::record::{Decision, DecodeError, Idempotency, RailStamp, Record};
 use ledger::recurrence::{
-    BillingCycle, CycleOutcome, InitialFee, PlanTerms, StoredCard, SubscriptionStanding, SubscriptionStatus,
-    SubscriptionTerms,
+    BillingCycle, CycleCounts, CycleOutcome, CycleRetry, InitialFee, PlanTerms, StoredCard, SubscriptionStanding,
+    SubscriptionStatus, SubscriptionTerms, UnpaidReason,
 };
 use ledger::time::{Minute, Month, Timestamp};
 use proptest::prelude::*;
@@ -259,9 +259,25 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         retry_at: Some(Timestamp(1_767_528_030_501)),
         open: Some(id(3)),
         cancelled_at: None,
+        counts: None,
+    };
+    let counted = SubscriptionStanding {
+        counts: Some(CycleCounts {
+            paid: 1,
+            unpaid: 1,
+            reason: Some(UnpaidReason::SplitNotEnabled),
+            charged: 2,
+            retries: vec![CycleRetry {
+                cycle: 3,
+                first_at: Timestamp(1_767_268_830_501),
+                at: Timestamp(1_767_528_030_501),
+            }],
+        }),
+        ..standing.clone()
     };
     let subscribed = |terms, standing| Event::SubscriptionCreated { id: id(7), terms, standing };
-    let advanced = |charge, outcome| Event::SubscriptionAdvanced { id: id(7), charge, outcome, standing };
+    let advanced =
+        |charge, outcome| Event::SubscriptionAdvanced { id: id(7), charge, outcome, standing: standing.clone() };
     vec![
         (
             "merchant-opened",
@@ -751,7 +767,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             "subscription-created",
             with_person(asked(one(merchant, subscribed(card_subscription, SubscriptionStanding::default())))),
         ),
-        ("subscription-created-pix", with_person(one(merchant, subscribed(pix_subscription, standing)))),
+        ("subscription-created-pix", with_person(one(merchant, subscribed(pix_subscription, standing.clone())))),
         (
             "subscription-billed",
             with_person(
@@ -762,7 +778,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                             Some(stored_face.clone()),
                             None,
                         ),
-                        Event::SubscriptionBilled { id: id(7), charge: id(3), standing },
+                        Event::SubscriptionBilled { id: id(7), charge: id(3), standing: standing.clone() },
                     ],
                     personal: None,
                 }
@@ -770,11 +786,26 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             ),
         ),
         ("subscription-advanced", one(merchant, advanced(Some(id(3)), CycleOutcome::Refused))),
+        (
+            "subscription-advanced-counted",
+            one(
+                merchant,
+                Event::SubscriptionAdvanced {
+                    id: id(7),
+                    charge: None,
+                    outcome: CycleOutcome::NotBillable,
+                    standing: counted,
+                },
+            ),
+        ),
         ("subscription-advanced-paid", one(merchant, advanced(Some(id(3)), CycleOutcome::Paid))),
         ("subscription-advanced-unpaid", one(merchant, advanced(Some(id(3)), CycleOutcome::Unpaid))),
         ("subscription-advanced-without-charge", one(merchant, advanced(None, CycleOutcome::NotBillable))),
-        ("subscription-paused", asked(one(merchant, Event::SubscriptionPaused { id: id(7), standing }))),
-        ("subscription-resumed", one(merchant, Event::SubscriptionResumed { id: id(7), standing })),
+        (
+            "subscription-paused",
+            asked(one(merchant, Event::SubscriptionPaused { id: id(7), standing: standing.clone() })),
+        ),
+        ("subscription-resumed", one(merchant, Event::SubscriptionResumed { id: id(7), standing: standing.clone() })),
         (
             "subscription-cancelled",
             one(

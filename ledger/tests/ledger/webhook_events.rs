@@ -7,7 +7,7 @@ use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{PreviousSecret, SECRET_OVERLAP_MS};
 use ledger::money::{Centavos, Rate};
 use ledger::record::Decision;
-use ledger::recurrence::{CycleOutcome, SubscriptionStanding, SubscriptionStatus};
+use ledger::recurrence::{CycleCounts, CycleOutcome, CycleRetry, SubscriptionStanding, SubscriptionStatus};
 use ledger::time::{Minute, Timestamp};
 use ledger::webhook_events::{DecidedRefund, Subject, WebhookEvent, WebhookObject, webhook_events};
 
@@ -214,16 +214,30 @@ fn what_moves_money_out_is_told() {
 
 #[test]
 fn the_turns_of_a_subscription_are_told() {
-    let standing = |status, retry_at| SubscriptionStanding { status, retry_at, ..SubscriptionStanding::default() };
-    let again = Some(Timestamp(1));
+    let standing = |status, is_over: bool, is_retried: bool| SubscriptionStanding {
+        status,
+        next_cycle_at: (!is_over).then_some(Timestamp(9)),
+        counts: Some(CycleCounts {
+            charged: 1,
+            retries: Vec::from_iter(is_retried.then_some(CycleRetry {
+                cycle: 1,
+                first_at: Timestamp(0),
+                at: Timestamp(1),
+            })),
+            ..CycleCounts::default()
+        }),
+        ..SubscriptionStanding::default()
+    };
     let id = ObjectId(7);
+    use SubscriptionStatus::{Active, Completed, PastDue};
     for (outcome, standing, expected) in [
-        (CycleOutcome::Paid, standing(SubscriptionStatus::Active, None), "subscription.renewed"),
-        (CycleOutcome::Paid, standing(SubscriptionStatus::Completed, None), "subscription.completed"),
-        (CycleOutcome::Refused, standing(SubscriptionStatus::Active, again), "subscription.charge_failed"),
-        (CycleOutcome::Refused, standing(SubscriptionStatus::PastDue, None), "subscription.past_due"),
-        (CycleOutcome::Unpaid, standing(SubscriptionStatus::PastDue, None), "subscription.past_due"),
-        (CycleOutcome::NotBillable, standing(SubscriptionStatus::Completed, None), "subscription.completed"),
+        (CycleOutcome::Paid, standing(Active, false, false), "subscription.renewed"),
+        (CycleOutcome::Paid, standing(Completed, true, false), "subscription.completed"),
+        (CycleOutcome::Paid, standing(PastDue, true, false), "subscription.renewed; subscription.past_due"),
+        (CycleOutcome::Refused, standing(Active, false, true), "subscription.charge_failed"),
+        (CycleOutcome::Refused, standing(PastDue, false, false), "subscription.past_due"),
+        (CycleOutcome::Unpaid, standing(PastDue, true, false), "subscription.past_due"),
+        (CycleOutcome::NotBillable, standing(PastDue, true, false), "subscription.past_due"),
     ] {
         let event = Event::SubscriptionAdvanced { id, charge: None, outcome, standing };
         let record = Decision::of(event).into_record(LedgerId::Merchant(GroupNumber(1)), 1, Timestamp(0));

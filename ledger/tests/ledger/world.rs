@@ -226,7 +226,13 @@ impl World {
 
     /// Where a subscription that goes on stands.
     pub(crate) fn standing(&self, name: &str) -> Option<SubscriptionStanding> {
-        self.merchant.subscriptions().get(&self.id(name)).map(|subscription| subscription.standing)
+        self.merchant.subscriptions().get(&self.id(name)).map(|subscription| subscription.standing.clone())
+    }
+
+    /// Where a subscription stood after the last Record about it, also once it has ended.
+    pub(crate) fn last_standing(&self, name: &str) -> Option<SubscriptionStanding> {
+        let id = self.id(name);
+        self.journal.iter().rev().find_map(|record| SubscriptionStanding::told_by(record, id))
     }
 
     /// True for a name under which a subscription was begun.
