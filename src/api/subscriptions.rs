@@ -11,7 +11,7 @@ use ledger::fees::PaymentMethod;
 use ledger::id::ObjectId;
 use ledger::merchant::{MerchantCommand, SplitRequest, Subscribe, SubscriptionChange};
 use ledger::personal::{Payer, SealedFor};
-use ledger::record::Record;
+use ledger::record::{Record, Requester};
 use ledger::recurrence::{StoredCard, SubscriptionStanding, SubscriptionStatus};
 use ledger::rejection::Rejection;
 use serde::Deserialize;
@@ -207,7 +207,7 @@ async fn change(
         Some(SubscriptionView::of(&app.engine, &SubscriptionRow { standing, ..row.clone() }))
     };
     let current = || named(app, caller, id).map(|row| SubscriptionView::of(&app.engine, &row));
-    let execute = |admitted: Admitted| async move {
+    let execute = |admitted| async move {
         if change == SubscriptionChange::Cancel
             && let Some(code) = row.standing.open.filter(|_| row.terms.card.is_none())
         {
