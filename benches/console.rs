@@ -1,11 +1,10 @@
 //! Benchmark of the operators' console: how long its pages take in a process with many merchants,
-//! how large they are, also while browsers watch the overview, and the memory that signing in,
-//! watching and looking at all pages take. It prints figures and judges nothing.
+//! how large they are, and the memory that looking at all pages takes. It prints figures and judges
+//! nothing.
 //!
 //! `cargo bench --bench console` opens ten thousand merchants and makes 25,600 charges; `--
 //! --merchants 1000000 --charges 1024000` more of both, `--requests 20` fewer requests a page.
-//! Times are of the whole request over a socket, one at a time, in one process with the client. A
-//! page that tells first that it is being read has two times: of that answer, and of the page.
+//! Times are of the whole request over a socket, one at a time, in one process with the client.
 //!
 //! All pages are looked at twice. What the second time adds to memory is what the pages keep; the
 //! first time also fills the caches of the journal and of the index, which have a bound, and which
@@ -35,10 +34,6 @@ const WAITING: usize = 10;
 const REQUESTS: u64 = 200;
 /// How long the process rests before its memory is measured: it still writes what was made.
 const SETTLES: Duration = Duration::from_secs(5);
-/// Browsers that watch the overview.
-const WATCHERS: usize = 20;
-/// Pages that are measured again while they watch, the first ones.
-const WATCHED_PAGES: usize = 5;
 /// Commands at a time while the books are made.
 const AT_ONCE: usize = 256;
 /// Merchants that are opened before those that are awake go to sleep.
@@ -72,13 +67,8 @@ async fn measure(merchants: u64, charges: u64, requests: u64) {
     };
     let (client, cookie) = sign_in(&running, token.trim()).await;
     let visitor = Visitor { client, cookie, host: format!("http://{}", running.operations) };
-    let watching = visitor.watch().await;
-    tokio::time::sleep(SETTLES).await;
-    told(&format!("with {WATCHERS} watchers of the overview"));
-    table(&format!("{WATCHERS} watch the overview"), &visitor.pages(&paths[..WATCHED_PAGES], requests).await);
-    drop(watching);
     for time in ["first", "second"] {
-        table(&format!("nobody watches, the {time} time"), &visitor.pages(&paths, requests).await);
+        table(&format!("the {time} time"), &visitor.pages(&paths, requests).await);
         told(&format!("after all pages, the {time} time"));
     }
     running.stop().await;
@@ -94,12 +84,8 @@ struct Visitor {
 /// The requests for one page.
 struct Measured {
     path: String,
-    /// Until the first answer, sorted.
-    first: Vec<Duration>,
-    /// Until the page itself, sorted.
-    whole: Vec<Duration>,
-    /// Requests whose first answer told that the page is being read.
-    slow: usize,
+    /// Of the requests, sorted.
+    times: Vec<Duration>,
     bytes: usize,
     /// Resident memory after the requests.
     kib: i64,
@@ -115,60 +101,38 @@ impl Visitor {
     }
 
     async fn page(&self, path: &str, requests: usize) -> Measured {
-        let (first, whole) = (Vec::with_capacity(requests), Vec::with_capacity(requests));
-        let mut measured = Measured { path: path.to_owned(), first, whole, slow: 0, bytes: 0, kib: 0 };
+        let times = Vec::with_capacity(requests);
+        let mut measured = Measured { path: path.to_owned(), times, bytes: 0, kib: 0 };
         for _ in 0..requests {
             let begun = Instant::now();
-            let (mut tells, mut bytes) = self.get(path).await;
-            measured.first.push(begun.elapsed());
-            measured.slow += usize::from(tells);
-            while tells {
-                (tells, bytes) = self.get(path).await;
-            }
-            measured.whole.push(begun.elapsed());
-            measured.bytes = bytes;
+            measured.bytes = self.get(path).await;
+            measured.times.push(begun.elapsed());
         }
-        measured.first.sort_unstable();
-        measured.whole.sort_unstable();
+        measured.times.sort_unstable();
         measured.kib = resident_kib();
         measured
     }
 
-    /// Whether an answer tells that the page is being read, and its bytes.
-    async fn get(&self, path: &str) -> (bool, usize) {
+    /// Bytes of a page.
+    async fn get(&self, path: &str) -> usize {
         let request = self.client.get(format!("{}{path}", self.host)).header("cookie", &self.cookie);
         let answer = request.send().await.expect("an answer");
-        let (status, tells) = (answer.status().as_u16(), answer.headers().contains_key("refresh"));
-        assert_eq!(status, if tells { 202 } else { 200 }, "{path}");
-        (tells, answer.bytes().await.expect("a page").len())
-    }
-
-    /// Opens the streams of browsers that watch; they are read until this is dropped.
-    async fn watch(&self) -> JoinSet<()> {
-        let mut watching = JoinSet::new();
-        for _ in 0..WATCHERS {
-            let request = self.client.get(format!("{}/console/live", self.host)).header("cookie", &self.cookie);
-            let mut stream = request.send().await.expect("a stream");
-            assert_eq!(stream.status(), 200);
-            watching.spawn(async move { while stream.chunk().await.is_ok_and(|part| part.is_some()) {} });
-        }
-        watching
+        assert_eq!(answer.status().as_u16(), 200, "{path}");
+        answer.bytes().await.expect("a page").len()
     }
 }
 
 fn table(heading: &str, pages: &[Measured]) {
     println!("\n{heading}:\n");
-    println!(
-        "| page | p50 ms | p99 ms | longest ms | told first that it reads | p99 ms of the page | bytes | memory KiB |"
-    );
-    println!("|---|---|---|---|---|---|---|---|");
-    for Measured { path, first, whole, slow, bytes, kib } in pages {
-        let ms = |times: &[Duration], part: usize| {
+    println!("| page | p50 ms | p99 ms | longest ms | bytes | memory KiB |");
+    println!("|---|---|---|---|---|---|");
+    for Measured { path, times, bytes, kib } in pages {
+        let ms = |part: usize| {
             let place = (times.len() * part / 100).min(times.len() - 1);
             format!("{:.2}", times[place].as_secs_f64() * 1_000.0)
         };
-        let (half, most, longest) = (ms(first, 50), ms(first, 99), ms(first, 100));
-        println!("| {path} | {half} | {most} | {longest} | {slow} | {} | {bytes} | {kib} |", ms(whole, 99));
+        let (half, most, longest) = (ms(50), ms(99), ms(100));
+        println!("| {path} | {half} | {most} | {longest} | {bytes} | {kib} |");
     }
 }
 

@@ -17,15 +17,12 @@ use crate::export::reporting::Reporting;
 use crate::http::credential::OpsTokens;
 use crate::http::guesses::Guesses;
 use crate::http::idempotency::RememberedAnswers;
-use crate::http::live::LivePictures;
 use crate::http::measures::Exposition;
 use crate::http::problem::Problem;
 use crate::http::rate_limits::RateLimits;
 use crate::http::session::Sessions;
-use crate::http::slow_pages::SlowPages;
 use crate::last_backup::LastBackup;
 use crate::last_uses::LastUses;
-use crate::newest_records::NewestRecords;
 use crate::node::Node;
 use crate::past_books::PastBooks;
 use crate::peers::others::OthersOverHttp;
@@ -90,12 +87,6 @@ pub struct App {
     pub redelivered: RememberedAnswers,
     /// The operators who are signed in to the console.
     pub sessions: Arc<Sessions>,
-    /// The newest Records that somebody looked at.
-    pub newest_records: NewestRecords,
-    /// The live overview of the console.
-    pub live: LivePictures,
-    /// Pages of the console that are being read.
-    pub slow_pages: SlowPages,
 }
 
 impl App {

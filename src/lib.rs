@@ -33,7 +33,6 @@ pub mod mask;
 pub mod migrate;
 pub mod network;
 pub mod new_folder;
-pub mod newest_records;
 pub mod node;
 pub mod ops;
 pub mod partition_measures;

@@ -32,8 +32,8 @@ use crate::http::reading::on_waiting_thread;
 use crate::http::{manual, reference};
 use crate::ops::{
     api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, clock, cluster,
-    disputes as disputes_review, elsewhere, entries, export, exports, health, made_up, merchants, minutes, past,
-    periods, preview, queue, recipients as all_recipients, reconciliations, records, refunds as refunds_review,
+    disputes as disputes_review, elsewhere, entries, export, exports, health, made_up, merchants, past, periods,
+    preview, queue, recipients as all_recipients, reconciliations, records, refunds as refunds_review,
     reports as made_reports, sandbox, sub_recipients as review, webhooks, withdrawals as outflow,
 };
 use crate::peers::others;
@@ -135,7 +135,6 @@ fn books_of_operators() -> Routes {
         .routes(routes!(records::list))
         .routes(routes!(records::record))
         .routes(routes!(blocks::get))
-        .routes(routes!(minutes::list))
         .routes(routes!(export::export))
         .routes(routes!(exports::create, exports::list))
         .routes(routes!(exports::get))

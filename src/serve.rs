@@ -27,20 +27,17 @@ use crate::folding::search_key;
 use crate::http::credential::{OpsRoles, OpsTokens};
 use crate::http::guesses::Guesses;
 use crate::http::idempotency::RememberedAnswers;
-use crate::http::live::LivePictures;
 use crate::http::measures::{Exposition, Measures};
 use crate::http::middleware::Middleware;
 use crate::http::openapi::Listener as Side;
 use crate::http::outgoing::Backlog;
 use crate::http::rate_limits::RateLimits;
 use crate::http::session::Sessions;
-use crate::http::slow_pages::SlowPages;
 use crate::http::tls::{MutualTls, Tls, TlsError, TlsFiles};
 use crate::http::{measures, middleware, server};
 use crate::last_backup::LastBackup;
 use crate::last_uses::LastUses;
 use crate::logging;
-use crate::newest_records::NewestRecords;
 use crate::node::{JoinError, Node, NodeFailure};
 use crate::ops::health;
 use crate::partition_measures::PartitionMeasures;
@@ -379,9 +376,6 @@ fn app(
         exposition: Exposition(registry),
         webhooks: Arc::new(webhooks),
         sessions: Arc::new(Sessions::default()),
-        newest_records: NewestRecords::default(),
-        live: LivePictures::default(),
-        slow_pages: SlowPages::default(),
         redelivered: RememberedAnswers::default(),
     }))
 }

@@ -73,8 +73,8 @@ pub use crate::clock::{ClockReading, Doubt};
 pub use crate::index::IndexOptions;
 pub use crate::journal::{AdmissionLimits, Permit};
 pub use crate::read_model::{
-    ApiKeyRow, ChargeFilter, ChargeStatus, ListedSplit, ListedWebhookEvent, Listing, MINUTES_KEPT, MerchantRow,
-    MinuteSums, MovementKind, MovementSum, RecipientRow, SubscriptionRow, WaitingItem, WaitingKind, WebhookRow,
+    ApiKeyRow, ChargeFilter, ChargeStatus, ListedSplit, ListedWebhookEvent, Listing, MerchantRow, RecipientRow,
+    SubscriptionRow, WaitingItem, WaitingKind, WebhookRow,
 };
 pub use crate::resident::{KeyLookup, Outcome};
 pub use balances::{Totals, TrialBalance};

@@ -7,7 +7,7 @@
 //! beside each other ([`stores`]).
 //!
 //! Where two things are compared they take turns within one run, three times, and the run of the
-//! median rate is shown; rows 3, 13 and 14 ([`open_loop`]), 15 and 16 ([`turns`]) take many short
+//! median rate is shown; rows 3, 13 and 14 ([`open_loop`]) and 15 ([`turns`]) take many short
 //! turns. The load generator ([`load`]) shares process and cores with the server, so every figure
 //! is of both; its own ceiling is printed too.
 //!
@@ -29,7 +29,6 @@ mod settlements;
 mod single;
 mod stores;
 mod turns;
-mod watchers;
 
 use std::time::Duration;
 
@@ -137,7 +136,6 @@ fn main() {
         for front in &fronts {
             open_loop::measure(&plan, &mut report, front);
             keyed::measure(&plan, &mut report, front);
-            watchers::measure(&plan, &mut report, front);
         }
         ceiling::measure(&plan, &mut report, &fronts[0]);
         stop(fronts);

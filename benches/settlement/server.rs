@@ -78,17 +78,6 @@ impl Shopfront {
         self.running.public
     }
 
-    /// Where operators call.
-    pub(crate) fn operations(&self) -> SocketAddr {
-        self.running.operations
-    }
-
-    /// The operators' token, which the server made.
-    pub(crate) fn token(&self) -> String {
-        let token = fs::read_to_string(self.folder.path().join("operator.token")).expect("a token");
-        token.trim().to_owned()
-    }
-
     /// The engine below.
     pub(crate) fn engine(&self) -> &Arc<Engine> {
         &self.running.app.engine

@@ -1,42 +1,7 @@
 "use strict";
-// Live overview, keys and rows. Every page is whole without this script.
+// Keys and rows. Every page is whole without this script.
 (() => {
   const by = id => document.getElementById(id);
-
-  // The overview follows the server's pictures while its tab is seen.
-  const live = by("live"), state = by("live-state"), pause = by("live-pause");
-  let source = null, isPaused = false;
-  const say = is => { if (state) state.textContent = is ? state.dataset.on : state.dataset.off; };
-  const stop = () => { if (source) source.close(); source = null; say(false); };
-  const start = () => {
-    if (!live || source || isPaused || document.hidden) return;
-    source = new EventSource(live.dataset.from);
-    source.addEventListener("picture", event => { show(event.data); say(true); });
-    source.addEventListener("error", () => { if (source && source.readyState === EventSource.CLOSED) stop(); });
-  };
-  // A picture keeps what has the focus and what was opened.
-  const show = picture => {
-    const at = live.contains(document.activeElement) ? document.activeElement : null;
-    const focused = at && (at.id ? "#" + at.id : at.getAttribute("href") && `a[href="${CSS.escape(at.getAttribute("href"))}"]`);
-    if (at && !focused) return;
-    const open = [...live.querySelectorAll("details[open]")].map(part => part.id);
-    live.innerHTML = picture;
-    for (const id of open) { const part = by(id); if (part) part.open = true; }
-    const again = focused && live.querySelector(focused);
-    if (again) again.focus({preventScroll: true});
-  };
-  if (live) {
-    document.addEventListener("visibilitychange", () => document.hidden ? stop() : start());
-    addEventListener("pagehide", stop);
-    addEventListener("pageshow", start);
-    pause.hidden = false;
-    pause.addEventListener("click", () => {
-      isPaused = !isPaused;
-      pause.setAttribute("aria-pressed", isPaused);
-      isPaused ? stop() : start();
-    });
-    start();
-  }
 
   // Single letters, which can be switched off.
   const dialog = by("keys"), choice = by("letters"), open = by("keys-open"), find = document.querySelector("input[name=q]");

@@ -3,7 +3,7 @@
 //!
 //! A screen calls the functions that the handlers of [`crate::ops`] call, and adds nothing of its
 //! own: it names no command of a merchant, computes no fee, and reaches the journal only through
-//! the engine. Every page works without JavaScript; the script adds the live overview and keys.
+//! the engine. Every page works without JavaScript; the script adds keys.
 //! Words of both languages stand in [`words`], the routes in [`routes`]. A page shows all merchants
 //! or one ([`scope`]).
 
@@ -22,10 +22,8 @@ pub mod form;
 pub mod health;
 pub mod house;
 pub mod keys;
-pub mod live;
 pub mod many;
 pub mod merchants;
-pub mod movements;
 pub mod newest;
 pub mod overview;
 pub mod page;
@@ -42,7 +40,6 @@ pub mod scope;
 pub mod settings;
 pub mod show;
 pub mod sign_in;
-pub mod slow;
 pub mod table;
 pub mod trial_balance;
 pub mod webhooks;

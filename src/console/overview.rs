@@ -1,5 +1,4 @@
-//! Overview: assets, debts and income of the platform, the length of the queue, money by minute,
-//! and the newest Records.
+//! Overview: assets, debts and income of the platform, and the length of the queue.
 
 use std::sync::Arc;
 
@@ -7,22 +6,16 @@ use actors::engine::Totals;
 use axum::extract::State;
 use axum::response::{IntoResponse, Redirect, Response};
 use ledger::account::Account;
-use ledger::event::Event;
-use ledger::id::ObjectId;
-use ledger::record::Record;
 use maud::{Markup, html};
 
 use crate::app::App;
-use crate::console::movements;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::queue::kind_word;
-use crate::console::records::{cut_link, facts_of, record_link};
+use crate::console::records::cut_link;
 use crate::console::scope::Scope;
 use crate::console::show;
 use crate::console::words::{self, Word};
 use crate::http::language::Language;
-use crate::http::problem::Problem;
-use crate::newest_records::NewestRecord;
 use crate::ops::health::readiness;
 use crate::ops::queue;
 
@@ -31,58 +24,8 @@ pub async fn show(State(app): State<Arc<App>>, visit: Visit) -> Response {
     if let Scope::Merchant(_, id) = visit.scope {
         return Redirect::to(&visit.scope.of_path(&format!("/console/merchants/{}", id.uuid()))).into_response();
     }
-    let made = picture(&app, visit.language).map(|picture| {
-        let from = format!("/console/live?lang={}", visit.language.tag());
-        let body = html! {
-            p.live {
-                span role="status" id="live-state" data-on=(visit.say(words::LIVE)) data-off=(visit.say(words::NOT_LIVE)) {}
-                " "
-                button type="button" id="live-pause" aria-pressed="false" hidden { (visit.say(words::PAUSE)) }
-            }
-            div id="live" data-from=(from) { (picture) }
-        };
-        Screen { section: Section::Overview, title: visit.say(words::OVERVIEW).to_owned(), body }
-    });
-    visit.answer(made)
-}
-
-/// Records of the newest that are listed.
-const NEWEST: u64 = 12;
-
-/// The newest Records in words.
-fn newest(app: &App, language: Language) -> Result<Markup, Problem> {
-    let (records, _) = app.newest_records.through(&app.engine, &app.engine.published(), NEWEST)?;
-    Ok(html! {
-        section.card aria-labelledby="newest" {
-            h2 id="newest" { (words::NEWEST_RECORDS.text(language)) }
-            @if records.is_empty() { p.dim { (words::NOTHING.text(language)) } }
-            ol.timeline {
-                @for NewestRecord { at, record, .. } in &records {
-                    li {
-                        (show::short_moment(language, record.effective_at)) " "
-                        strong { (facts_of(language, record)) } " · " (record_link(language, *at)) " · "
-                        bdi { (show::owner_name(&app.engine, language, record.owner)) }
-                        @if let Some(charge) = charge_of(record) {
-                            " · " a href={"/console/charges/" (charge.txid())} { code { (charge.txid()) } }
-                        }
-                    }
-                }
-            }
-        }
-    })
-}
-
-/// The charge that the first fact of a Record is about, if it is about one.
-fn charge_of(record: &Record) -> Option<ObjectId> {
-    match record.events.first()? {
-        Event::ChargeOpened { charge, .. }
-        | Event::CardCaptured { charge, .. }
-        | Event::CardRefused { charge, .. }
-        | Event::PixPaid { charge, .. }
-        | Event::RefundRequested { charge, .. }
-        | Event::RefundApproved { charge, .. } => Some(*charge),
-        _ => None,
-    }
+    let body = figures(&app, visit.language);
+    visit.answer(Ok(Screen { section: Section::Overview, title: visit.say(words::OVERVIEW).to_owned(), body }))
 }
 
 /// Types of the platform's accounts by the beginning of their names. `true` where credits are the
@@ -149,9 +92,8 @@ fn is_of_the_platform(account: Account) -> bool {
     }
 }
 
-/// The part of the overview that changes: the books, what waits, money by minute, and the
-/// newest Records.
-pub fn picture(app: &App, language: Language) -> Result<Markup, Problem> {
+/// The books, and what waits.
+fn figures(app: &App, language: Language) -> Markup {
     let say = |word: Word| word.text(language);
     let Totals { through, is_balanced, kinds: totals } = app.engine.totals();
     let sums = TYPES.map(|(heading, name, is_credit)| {
@@ -165,7 +107,7 @@ pub fn picture(app: &App, language: Language) -> Result<Markup, Problem> {
     let total: usize = counts.values().sum();
     let waiting = queue::KINDS.map(|kind| (kind, counts.get(kind).copied().unwrap_or_default()));
     let readiness = readiness(app);
-    Ok(html! {
+    html! {
         section.card aria-labelledby="books" {
             h2 id="books" { (say(words::BOOKS)) }
             dl.figures {
@@ -192,7 +134,5 @@ pub fn picture(app: &App, language: Language) -> Result<Markup, Problem> {
                 @for (kind, count) in waiting { div { dt { (say(kind_word(kind))) } dd { (count) } } }
             }
         }
-        (movements::drawn(language, now, &app.engine.minutes()))
-        (newest(app, language)?)
-    })
+    }
 }

@@ -9,14 +9,14 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::header::{CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY};
-use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::middleware::{Next, from_fn};
 use axum::response::{Redirect, Response};
 use axum::routing::{get, post};
 
 use crate::app::App;
 use crate::console::{
-    assets, audit, books, charge, dispute, endpoint, exports, find, health, house, keys, live, many, merchants, newest,
-    overview, page, periods, prove, queue, recipients, sandbox, settings, sign_in, slow, trial_balance, webhooks,
+    assets, audit, books, charge, dispute, endpoint, exports, find, health, house, keys, many, merchants, newest,
+    overview, page, periods, prove, queue, recipients, sandbox, settings, sign_in, trial_balance, webhooks,
 };
 use crate::http::reading::on_waiting_thread;
 
@@ -62,12 +62,10 @@ pub fn all(app: &Arc<App>) -> Router {
         .route("/console/sandbox", get(sandbox::form).post(sandbox::advance))
         .route("/console/sandbox/pix", post(sandbox::pay))
         .route("/console/sandbox/data", post(sandbox::make_up))
-        .route_layer(from_fn(on_waiting_thread))
-        .route_layer(from_fn_with_state(Arc::clone(app), slow::told));
+        .route_layer(from_fn(on_waiting_thread));
     let sessions = Router::new()
         .route("/console/sign-in", get(sign_in::form).post(sign_in::sign_in))
         .route("/console/sign-out", post(sign_in::sign_out))
-        .route("/console/live", get(live::live))
         .route("/console/assets/{name}", get(assets::asset))
         .route("/console/{*unknown}", get(page::unknown));
     screens

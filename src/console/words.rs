@@ -124,21 +124,6 @@ words! {
     BALANCED = "Débitos e créditos são iguais.", "Debits equal credits.";
     UNBALANCED = "Débitos e créditos NÃO são iguais.", "Debits do NOT equal credits.";
     THROUGH_RECORD = "até o", "through";
-    NEWEST_RECORDS = "Records mais novos", "Newest Records";
-    LIVE = "Ao vivo", "Live";
-    NOT_LIVE = "Parado: recarregue a página para ver o agora.", "Stopped: reload the page to see what is now.";
-    PAUSE = "Pausar", "Pause";
-    MONEY_BY_MINUTE = "Dinheiro por minuto, última hora", "Money by minute, last hour";
-    MINUTE_BY_MINUTE = "Minuto por minuto", "Minute by minute";
-    MOVED_CARD = "Cartão capturado", "Card captured";
-    MOVED_PIX = "PIX pago", "PIX paid";
-    MOVED_REFUSED = "Cartão recusado", "Card refused";
-    MOVED_REFUNDED = "Devolvido", "Refunded";
-    MOVED_CASHOUT = "Cashout", "Cashed out";
-    MOVED_WITHDRAWN = "Sacado", "Withdrawn";
-    LAST_MINUTE = "Este minuto", "This minute";
-    LAST_TEN = "10 minutos", "10 minutes";
-    LAST_HOUR = "1 hora", "1 hour";
     LAST_THREE = "3 horas", "3 hours";
     ITS_WEBHOOKS = "Webhooks desta cobrança", "Webhooks of this charge";
     // One charge.
@@ -282,10 +267,6 @@ words! {
     CHAIN_BROKEN = "A cadeia está quebrada.", "The chain is broken.";
     BLOCKS_PROVED = "Blocos provados", "Blocks proved";
     RECORDS_PROVED = "Records provados", "Records proved";
-    // Slow pages.
-    READING = "Lendo", "Reading";
-    READING_WHAT = "Esta página lê o passado do disco. Ela aparece aqui assim que estiver lida.", "This page reads the past from the disk. It appears here as soon as it is read.";
-    LOOK_AGAIN = "Ver de novo", "Look again";
     // Keys and disputes.
     NEW_MERCHANT = "Novo lojista", "New merchant";
     OPEN_MERCHANT = "Abrir", "Open";

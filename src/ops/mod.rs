@@ -22,7 +22,6 @@ pub mod exports;
 pub mod health;
 pub mod made_up;
 pub mod merchants;
-pub mod minutes;
 pub mod operator;
 pub mod past;
 pub mod periods;

@@ -3,6 +3,11 @@
 
 use std::sync::Arc;
 
+use actors::cut::{Cut, Position};
+use actors::engine::Engine;
+use actors::merged::newest_first;
+use actors::records::LoadError;
+use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -10,7 +15,7 @@ use ledger::event::{Event, SettledLine, SettledObject};
 use ledger::id::ObjectId;
 use ledger::money::Centavos;
 use ledger::record::Record;
-use ledger::time::Minute;
+use ledger::time::{Minute, Timestamp};
 use serde::Serialize;
 use serde_json::value::RawValue;
 use utoipa::ToSchema;
@@ -131,11 +136,13 @@ struct NewestRecordPage {
     next_before: Option<NextBefore>,
 }
 
+/// A Record with its place in the journals, and when it was booked.
+type BookedRecord = (Position, Timestamp, Record);
+
 /// Records of an answer, when it is not said how many.
 const RECORDS_A_PAGE: u64 = 20;
 
-/// The newest Records of the journal, or those before one. The newest 128 are kept in memory once
-/// they were read.
+/// The newest Records of the journal, or those before one.
 #[utoipa::path(get, path = "/ops/records", operation_id = "list_newest_records",
     params(("before" = Option<String>, Query, description = "Only Records before this one, of each partition; `next_before` of the answer before.", example = "1000"),
         ("per_page" = Option<u64>, Query)),
@@ -145,16 +152,15 @@ pub async fn list(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Res
     only(&pairs, &["before", "per_page"])?;
     let through = requested_before(&pairs, &app.engine.published())?;
     let count = number(&pairs, "per_page", 1..=100)?.unwrap_or(RECORDS_A_PAGE);
-    let (records, rest) = app.newest_records.through(&app.engine, &through, count)?;
+    let (records, rest) = newest_through(&app.engine, &through, count)?;
     let next_before = next_before(&rest);
-    let items = records.into_iter().map(|found| {
-        let record = &found.record;
+    let items = records.into_iter().map(|(at, booked_at, record)| {
         let mut events: Vec<_> = record.events.iter().map(Event::name).collect();
         events.dedup();
         NewestView {
-            sequence: found.at.sequence.0,
-            partition: found.at.partition.0,
-            booked_at: time(found.booked_at),
+            sequence: at.sequence.0,
+            partition: at.partition.0,
+            booked_at: time(booked_at),
             effective_at: time(record.takes_effect_at()),
             owner: ledger_name(&app.engine, record.owner),
             events,
@@ -163,6 +169,30 @@ pub async fn list(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Res
         }
     });
     Ok(ok(NewestRecordPage { items: items.collect(), next_before }))
+}
+
+/// The published Records through a cut, in the order of booking, newest first, so many at most;
+/// and those that are left.
+fn newest_through(engine: &Engine, through: &Cut, most: u64) -> Result<(Vec<BookedRecord>, Cut), LoadError> {
+    let mut rest = through.up_to(&engine.published());
+    let lists = rest.iter().map(|mut at| {
+        move || {
+            if at.sequence < Sequence::FIRST {
+                return Ok(None);
+            }
+            let (booked_at, record) = engine.booked_record(at)?;
+            let found = (at, booked_at, record);
+            at = at.before();
+            Ok(Some((booked_at, found)))
+        }
+    });
+    let mut found = Vec::new();
+    for record in newest_first(lists).take(usize::try_from(most).unwrap_or(usize::MAX)) {
+        let (_, record) = record?;
+        rest.reach(record.0.before());
+        found.push(record);
+    }
+    Ok((found, rest))
 }
 
 /// A Record of the journal: its rows, and the parts of what it sums.

@@ -94,19 +94,8 @@ impl Browser {
         Page { status, headers, html: response.text().await.unwrap() }
     }
 
-    /// Looks at a page once: it may tell that it is being read.
-    pub(crate) async fn look(&self, path: &str) -> Page {
-        self.send(Method::GET, path, &[], String::new()).await
-    }
-
-    /// Opens a page; one that is slow, as often as it asks for.
     pub(crate) async fn get(&self, path: &str) -> Page {
-        loop {
-            let page = self.look(path).await;
-            if page.header("refresh").is_empty() {
-                return page;
-            }
-        }
+        self.send(Method::GET, path, &[], String::new()).await
     }
 
     pub(crate) async fn page(&self, path: &str) -> Page {
@@ -588,7 +577,10 @@ async fn every_section_shows_what_the_books_have() {
     let browser = Browser::signed_in(&world, OPS_TOKEN).await;
     let id = &merchant.id;
     for (path, texts) in [
-        ("/console".to_owned(), vec!["Debits equal credits.", "Recipient", "Newest Records", "PIX paid", &txid]),
+        (
+            "/console".to_owned(),
+            vec!["Debits equal credits.", "Recipient", "What waits for a decision", "PIX paid", &txid],
+        ),
         ("/console/merchants?search=AZUL".to_owned(), vec!["Loja Azul", id]),
         ("/console/merchants?search=nowhere".to_owned(), vec!["Nothing here."]),
         (format!("/console/merchants/{id}"), vec!["Loja Azul", "João Araújo", "2.99 %", &merchant.key_id]),

@@ -159,19 +159,6 @@ async fn what_a_form_did_is_said_once() {
     assert!(!browser.page("/console/queue").await.html.contains("Decided."), "once");
 }
 
-#[tokio::test]
-async fn a_watched_overview_chooses_no_language() {
-    let world = world_of_three().await;
-    let browser = Browser::signed_in(&world, ANA).await;
-    browser.page("/console?lang=pt-BR").await.has(&["Visão geral"]);
-    let request = browser.client.get(format!("http://{}/console/live?lang=en", browser.host));
-    let stream = request.header("cookie", browser.cookie.as_deref().unwrap()).send().await.unwrap();
-    assert_eq!(stream.status().as_u16(), 200);
-    browser.page("/console").await.has(&["Visão geral"]);
-    let id = world.merchant().await.id.clone();
-    assert_eq!(browser.get(&format!("/console/live?merchant_id={id}")).await.status, 404);
-}
-
 /// The sum that the overview has below a heading, centavos.
 pub(crate) fn figure(html: &str, heading: &str) -> i64 {
     let shown = html.split(&format!("<dt>{heading}</dt><dd>")).nth(1).unwrap().split('<').next().unwrap();

@@ -1,185 +1,10 @@
-//! Parts that many pages of the console share, over HTTP: the live overview, tables as CSV, the
-//! scope of one merchant, the newest charges.
+//! Parts that many pages of the console share, over HTTP: tables as CSV, the scope of one merchant,
+//! the newest charges.
 
-use std::time::Duration;
-
-use reqwest::Response;
 use serde_json::json;
-use tokio::time::{sleep, timeout};
 
-use crate::console::{ANA, Browser, EVA, RUI, world_of_three};
+use crate::console::{ANA, Browser, RUI, world_of_three};
 use crate::world::*;
-
-/// How long a test waits for what must come.
-const COMES: Duration = Duration::from_secs(60);
-
-/// A stream of pictures.
-struct Stream {
-    response: Response,
-    text: String,
-}
-
-impl Stream {
-    async fn open(browser: &Browser) -> Self {
-        let response = Self::ask(browser).await;
-        assert_eq!(
-            (response.status().as_u16(), &response.headers()["content-type"]),
-            (200, &"text/event-stream".parse().unwrap())
-        );
-        Self { response, text: String::new() }
-    }
-
-    async fn ask(browser: &Browser) -> Response {
-        let request = browser.client.get(format!("http://{}/console/live?lang=en", browser.host));
-        request.header("cookie", browser.cookie.as_deref().unwrap_or_default()).send().await.unwrap()
-    }
-
-    /// Reads until a text has come; forgets what came before its end.
-    async fn until(&mut self, wanted: &str) {
-        let read = async {
-            loop {
-                if let Some(at) = self.text.find(wanted) {
-                    self.text.drain(..at + wanted.len());
-                    return;
-                }
-                let part = self.response.chunk().await.unwrap();
-                self.text.push_str(std::str::from_utf8(&part.expect("the stream goes on")).unwrap());
-            }
-        };
-        timeout(COMES, read).await.unwrap_or_else(|_| panic!("{wanted} does not come"));
-    }
-
-    /// Reads to the end of the stream.
-    async fn ends(mut self) {
-        timeout(COMES, async { while self.response.chunk().await.unwrap().is_some() {} }).await.expect("it ends");
-    }
-}
-
-#[tokio::test]
-async fn the_overview_is_live_while_it_is_watched() {
-    let world = world_of_three().await;
-    let merchant = world.merchant().await;
-    let browser = Browser::signed_in(&world, ANA).await;
-    browser.page("/console").await.has(&["id=\"live\"", "data-from=\"/console/live?lang=en\"", "Money by minute"]);
-    let (mut one, mut other) = (Stream::open(&browser).await, Stream::open(&browser).await);
-    one.until("event: picture\ndata: ").await;
-    one.until("Debits equal credits.").await;
-    let txid = text(&merchant.paid_pix(&pix("100.00")).await["txid"]);
-    for stream in [&mut one, &mut other] {
-        stream.until(&txid).await;
-        stream.until("\n\n").await;
-    }
-    let next = text(&merchant.paid_pix(&pix("23.45")).await["txid"]);
-    one.until("R$123.45 (2)").await;
-    one.until(&next).await;
-    other.until(&next).await;
-
-    browser.post("/console/sign-out", &[]).await;
-    merchant.paid_pix(&pix("1.00")).await;
-    one.ends().await;
-    other.ends().await;
-    assert_eq!(Stream::ask(&browser).await.status().as_u16(), 204, "without a session there is nothing to ask again");
-    while !world.app().live.ends() {
-        sleep(Duration::from_millis(20)).await;
-    }
-}
-
-#[tokio::test]
-async fn watchers_are_bounded_and_a_stream_delays_no_stop() {
-    let world = world_of_three().await;
-    let browser = Browser::signed_in(&world, ANA).await;
-    let mut streams = Vec::new();
-    for _ in 0..64 {
-        streams.push(Stream::open(&browser).await);
-    }
-    let refused = Stream::ask(&browser).await;
-    assert_eq!((refused.status().as_u16(), &refused.headers()["retry-after"]), (503, &"60".parse().unwrap()));
-    streams.pop();
-    let again = async {
-        while Stream::ask(&browser).await.status() != 200 {
-            sleep(Duration::from_millis(20)).await;
-        }
-    };
-    timeout(COMES, again).await.expect("a seat is given back");
-    let begun = std::time::Instant::now();
-    let _folder = world.stopped().await;
-    let took = begun.elapsed();
-    assert!(took < Duration::from_secs(15), "the drain of 20 s was not needed: {took:?}");
-    for stream in streams {
-        stream.ends().await;
-    }
-}
-
-#[tokio::test]
-async fn a_stream_ends_with_the_token_and_keeps_no_session_alive() {
-    let world = world_of_three().await;
-    let merchant = world.merchant().await;
-    let browser = Browser::signed_in(&world, EVA).await;
-    let mut stream = Stream::open(&browser).await;
-    stream.until("Debits equal credits.").await;
-    world.set_operators(&format!("ana:{ANA},operator:{OPS_TOKEN}"));
-    merchant.paid_pix(&pix("1.00")).await;
-    stream.ends().await;
-}
-
-/// However many watch, one task draws, once a second at most; and none when nobody does.
-#[tokio::test]
-async fn the_overview_is_drawn_for_all_at_once_and_for_nobody_not_at_all() {
-    let world = world_of_three().await;
-    let merchant = world.merchant().await;
-    let browser = Browser::signed_in(&world, ANA).await;
-    browser.page("/console").await;
-    merchant.paid_pix(&pix("1.00")).await;
-    assert_eq!(world.app().live.beats(), 0, "a page that is opened is not watched");
-    let begun = std::time::Instant::now();
-    let mut streams = Vec::new();
-    for _ in 0..8 {
-        streams.push(Stream::open(&browser).await);
-    }
-    for _ in 0..3 {
-        let txid = text(&merchant.paid_pix(&pix("1.00")).await["txid"]);
-        for stream in &mut streams {
-            stream.until(&txid).await;
-        }
-    }
-    let beats = world.app().live.beats();
-    // On a busy machine there are fewer.
-    assert!((3..=begun.elapsed().as_secs() + 1).contains(&beats), "{beats} in {:?}", begun.elapsed());
-    drop(streams);
-    while !world.app().live.ends() {
-        sleep(Duration::from_millis(20)).await;
-    }
-    let beats = world.app().live.beats();
-    for _ in 0..4 {
-        merchant.paid_pix(&pix("1.00")).await;
-        sleep(Duration::from_secs(1)).await;
-    }
-    let more = world.app().live.beats() - beats;
-    assert!(more <= 1, "nobody watches: {more} beats, where one may have been under way");
-}
-
-/// The second after a refusal for want of room has no picture; then the pictures go on.
-#[tokio::test]
-async fn a_picture_is_left_out_after_requests_were_refused() {
-    let world = world_of_three().await;
-    let merchant = world.merchant().await;
-    let browser = Browser::signed_in(&world, ANA).await;
-    let mut stream = Stream::open(&browser).await;
-    stream.until("Debits equal credits.").await;
-    let app = world.app();
-    for refusals in 1..=2 {
-        assert_eq!(app.live.left_out(), refusals - 1);
-        app.engine.metrics().shed.inc();
-        let left_out = async {
-            while app.live.left_out() < refusals {
-                sleep(Duration::from_millis(20)).await;
-            }
-        };
-        timeout(COMES, left_out).await.expect("a beat is left out");
-        let txid = text(&merchant.paid_pix(&pix("1.00")).await["txid"]);
-        stream.until(&txid).await;
-    }
-}
 
 /// All that a page loads is at most 60 KiB, even before it is compressed.
 #[tokio::test]
@@ -208,7 +33,6 @@ async fn every_table_is_also_a_file() {
     let mut browser = Browser::signed_in(&world, RUI).await;
     let mut files = 0;
     for path in [
-        "/console".to_owned(),
         "/console/charges".to_owned(),
         format!("/console/charges/{txid}"),
         "/console/merchants".to_owned(),
@@ -304,13 +128,10 @@ async fn a_scope_shows_one_merchant_alone() {
         "/console/exports".to_owned(),
         "/console/exports/file?format=csv".to_owned(),
         "/console/sandbox".to_owned(),
-        "/console/live".to_owned(),
     ] {
         assert_eq!(browser.get(&scoped(&path)).await.status, 404, "{path}");
         // Without the scope it is there.
-        if path != "/console/live" {
-            assert_eq!(browser.get(&path).await.status, 200, "{path}");
-        }
+        assert_eq!(browser.get(&path).await.status, 200, "{path}");
     }
     let event = text(&items(&other.get("/api/events").await.expect(200))[0]["id"]);
     assert_eq!(browser.get(&scoped(&format!("/console/webhooks/{event}"))).await.status, 404);

@@ -31,14 +31,8 @@ fn hostile(characters: usize) -> String {
 
 /// Pages that are read, as the route table has them.
 fn templates() -> BTreeSet<String> {
-    const NO_PAGES: [&str; 6] = [
-        "/console/find",
-        "/console/exports/file",
-        "/console/live",
-        "/console/assets/{name}",
-        "/console/{*unknown}",
-        "/console/sign-in",
-    ];
+    const NO_PAGES: [&str; 5] =
+        ["/console/find", "/console/exports/file", "/console/assets/{name}", "/console/{*unknown}", "/console/sign-in"];
     routes()
         .into_iter()
         .filter(|(path, methods)| methods.contains("get(") && !NO_PAGES.contains(&&**path))

@@ -199,6 +199,6 @@ async fn the_console_asks_for_a_write_off_and_another_operator_approves() {
     let id = text(&waits[0]["id"]);
     let page = Browser::signed_in(&world, RUI).await.page(&format!("/console/queue/{id}")).await;
     page.has(&["Encerrou as atividades", "PARECER-18", "Expenses:<wbr>Losses:<wbr>Clawback"]);
-    let found = Browser::signed_in(&world, RUI).await.look(&format!("/console/find?q={id}")).await;
+    let found = Browser::signed_in(&world, RUI).await.get(&format!("/console/find?q={id}")).await;
     assert_eq!(found.header("location"), format!("/console/queue/{id}"));
 }

@@ -109,10 +109,9 @@ impl Browser {
         self.run("document.documentElement.id = 'left'").await;
     }
 
-    /// Waits until the marked page is gone and another one is there, whole and read.
+    /// Waits until the marked page is gone and another one is there, whole.
     async fn follow(&self) {
-        let is_other = "return document.documentElement.id !== 'left' && document.readyState === 'complete' \
-             && document.getElementById('reading') === null";
+        let is_other = "return document.documentElement.id !== 'left' && document.readyState === 'complete'";
         for _ in 0..1_200 {
             if matches!(self.client.execute(is_other, Vec::new()).await, Ok(Value::Bool(true))) {
                 return;

@@ -6,7 +6,6 @@
 
 mod chromium;
 mod furnished;
-mod slow;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,9 +18,8 @@ use crate::furnished::Furnished;
 
 /// Route templates that no address shows: forms' targets, redirects and files. The pages that forms
 /// answer with are judged where they are sent.
-const NO_PAGES: [&str; 14] = [
+const NO_PAGES: [&str; 13] = [
     "/console/sandbox/data",
-    "/console/live",
     "/console/sandbox/pix",
     "/console/keys/{id}/address",
     "/console/keys/{id}/rotate",
@@ -472,51 +470,6 @@ async fn an_operator_disputes_proves_and_decides_on_many() {
     }
     browser.close().await;
     shop.stop();
-}
-
-/// The overview follows what happens, keeps the focus, can be paused, and is silent in a tab that
-/// nobody sees.
-#[tokio::test]
-async fn the_overview_is_live() {
-    let Some(browser) = Browser::start().await else { return };
-    let shop = Furnished::start().await;
-    shop.sign_in(&browser).await;
-    browser.open(&format!("{}/console?lang=en", shop.operations())).await;
-    let state = |text: &str| format!("return document.getElementById('live-state').textContent.startsWith('{text}')");
-    browser.until(&state("Live")).await;
-    browser.tab_to("#newest ~ ol a[href^='/console/records/']").await;
-    browser.run("document.getElementById('minutes').open = true").await;
-    let focused = browser.run("return document.activeElement.getAttribute('href')").await;
-    let paid = shop.paid_pix().await;
-    let is_shown = |txid: &str| format!("return document.body.innerText.includes('{txid}')");
-    browser.until(&is_shown(&paid)).await;
-    assert_eq!(browser.run("return document.activeElement.getAttribute('href')").await, focused, "the focus stays");
-    assert_eq!(browser.run("return document.getElementById('minutes').open").await, true, "what was opened stays open");
-    let mut defects = Vec::new();
-    for view in VIEWS {
-        browser.view(view).await;
-        defects.extend(browser.defects().await);
-    }
-    assert_eq!(defects, [""; 0], "a picture that came is without defects too");
-
-    browser.tab_to("#live-pause").await;
-    browser.press(&ENTER.to_string()).await;
-    browser.until(&state("Stopped")).await;
-    let unseen = shop.paid_pix().await;
-    browser.press(&ENTER.to_string()).await;
-    browser.until(&is_shown(&unseen)).await;
-    let seen = "Object.defineProperty(document, 'hidden', {value: IS, configurable: true});\
-         document.dispatchEvent(new Event('visibilitychange'))";
-    browser.run(&seen.replace("IS", "true")).await;
-    browser.until(&state("Stopped")).await;
-    browser.run(&seen.replace("IS", "false")).await;
-    browser.until(&state("Live")).await;
-    assert_eq!(browser.said().await, [""; 0]);
-    // An answer that never ends would hold the stop for 20 seconds.
-    let begun = std::time::Instant::now();
-    shop.stop();
-    assert!(begun.elapsed() < std::time::Duration::from_secs(15), "{:?}", begun.elapsed());
-    browser.close().await;
 }
 
 /// Keys lead through rows; single letters can be switched off, and stay so.

@@ -31,7 +31,7 @@ use crate::cut::{Cut, Position};
 use crate::merged::{BookedRecord, newest_first, read_back};
 use crate::read_model::{
     ApiKeyRow, CardRow, ChargeFilter, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent, Listing,
-    MerchantRow, MinuteSums, RecipientRow, SubscriptionRow, WaitingItem,
+    MerchantRow, RecipientRow, SubscriptionRow, WaitingItem,
 };
 use crate::records::{LoadError, booked_records, may_wait};
 use crate::store::{Block, Sequence};
@@ -372,17 +372,6 @@ impl Engine {
             }
         }
         Ok(NewestCharges { found, rest })
-    }
-
-    /// The minutes with movements among the last [`super::MINUTES_KEPT`], oldest first, as counted
-    /// since this process began.
-    pub fn minutes(&self) -> Vec<MinuteSums> {
-        let now = self.now();
-        let mut all: BTreeMap<Minute, MinuteSums> = BTreeMap::new();
-        for sums in self.shards.all().iter().flat_map(|shard| shard.read_model().minutes(now)) {
-            all.entry(sums.minute).and_modify(|all| all.add(&sums)).or_insert(sums);
-        }
-        all.into_values().collect()
     }
 
     /// The newest Record of an owner with this idempotency key, as far as keys are kept.

@@ -9,7 +9,6 @@
 
 mod listings;
 mod merchants;
-mod minutes;
 mod page_id;
 mod pages;
 mod registry;
@@ -38,7 +37,6 @@ use crate::records::LoadError;
 use crate::seal::Keyring;
 use crate::store::{Block, Head, Part, Sequence};
 
-use minutes::MinuteRing;
 use page_id::PageId;
 use registry::{Registry, concerns_registry};
 
@@ -46,7 +44,6 @@ pub(crate) use crate::index::FOLLOWED_MAX;
 pub use listings::{
     ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent, Listing,
 };
-pub use minutes::{MINUTES_KEPT, MinuteSums, MovementKind, MovementSum};
 pub(crate) use pages::{KeptPage, kept};
 pub use rows::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
 pub use subscriptions::{CardRow, SubscriptionRow};
@@ -83,7 +80,6 @@ pub struct ReadModel {
     ordinals: RwLock<Ordinals>,
     dues: Mutex<Dues>,
     outbox: Arc<OutboxSignal>,
-    minutes: Mutex<MinuteRing>,
     published: AtomicU64,
     /// The latest time at which a published Record took effect, milliseconds.
     latest_ms: AtomicI64,
@@ -277,7 +273,6 @@ impl ReadModel {
             share,
             dues: Mutex::default(),
             outbox,
-            minutes: Mutex::default(),
             published: AtomicU64::new(0),
             latest_ms: AtomicI64::new(i64::MIN),
         }
@@ -355,8 +350,6 @@ impl ReadModel {
                 Ok(index::Balances::of(net))
             })?;
             self.fold(&mut folding, part);
-            let mut minutes = self.minutes.lock();
-            part.iter().for_each(|(_, record)| minutes.count(record));
         }
         let registry = self.registry.read();
         let is_live = |(_, key): &(ObjectId, ApiKeyRow)| !key.revoked && key.webhook.url.is_some();
@@ -550,11 +543,6 @@ impl ReadModel {
     /// The ordinal of the house's last Record.
     pub(crate) fn system_ordinal(&self) -> u64 {
         self.ordinals.read().of(LedgerId::System)
-    }
-
-    /// The minutes with movements among the last [`MINUTES_KEPT`] before `now`, oldest first.
-    pub(crate) fn minutes(&self, now: Timestamp) -> Vec<MinuteSums> {
-        self.minutes.lock().since(now)
     }
 
     /// The balances of a ledger's accounts.
