@@ -16,6 +16,7 @@ use crate::checkpoints::Place;
 use crate::config::{ConfigError, LogFormat, ServeArgs, Settings, names_in_file};
 use crate::http::tls::TlsFiles;
 use crate::peers::{PeerSettings, PeerTlsFiles};
+use crate::privacy;
 use crate::secrets::{MASTER_KEY_FILE, OPS_TOKEN_FILE, SecretSource, existing_master_key, ops_tokens_if_any};
 use crate::serve::{
     LISTEN_VARIABLE, NO_MASTER_KEY, NO_RAIL, OPS_LISTEN_VARIABLE, PEER_LISTEN_VARIABLE, StartError, unencrypted,
@@ -45,7 +46,7 @@ pub fn run(args: ServeArgs, matches: &ArgMatches) -> Result<bool, ConfigError> {
             (Some(ValueSource::CommandLine), _) => format!("--{}", name.replace('_', "-")),
             (Some(ValueSource::EnvVariable), _) => variable,
             _ if name == "operators" => String::new(),
-            _ if std::env::var_os(&variable).is_some() && name == "master_key" => variable,
+            _ if privacy::variable(&variable).is_some() => variable,
             (_, Some(file)) if in_file.iter().any(|in_file| in_file == name) => file.display().to_string(),
             _ => "default".to_owned(),
         }

@@ -4,6 +4,7 @@
 //! [`Args`] holds the raw values, [`Settings`] the checked ones. The environment is not read after
 //! that.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -14,10 +15,13 @@ use std::time::Duration;
 use actors::cut::Cut;
 use actors::engine::BalanceFileOptions;
 use actors::engine::IndexOptions;
-use actors::store::{Sequence, SledOptions};
+use actors::store::{Partition, Sequence, SledOptions};
 use chrono::NaiveDate;
 use clap::builder::BoolishValueParser;
-use clap::{ArgGroup, Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use clap::error::{ContextKind, ContextValue};
+use clap::{
+    Arg, ArgGroup, ArgMatches, Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
+};
 use ipnet::IpNet;
 use ledger::merchant::DisputeWindows;
 use serde::Deserialize;
@@ -33,6 +37,7 @@ use crate::http::tls::TlsFiles;
 use crate::listen::ListenArgs;
 use crate::network::{NetworkError, network};
 use crate::peers::{GivenPeerSettings, PeerSettings, PeerSettingsError};
+use crate::privacy;
 use crate::reports::{Report, ReportFormat, ReportRequest, WrongReport};
 use crate::secrets::{SecretSource, TwoSources};
 use crate::store::{DatabaseArgs, Store, StoreArgs, StoreInFile, StoreSettingsError};
@@ -169,6 +174,10 @@ pub struct ServeArgs {
     /// database share [default: sandbox in the data directory].
     #[arg(long, env = "CENTAVO_SANDBOX_DIR", value_name = "DIR")]
     pub sandbox_dir: Option<PathBuf>,
+    /// Serve a database that is behind what this process has seen of it, without what came after
+    /// these Records, as the refusal of the start names them. It counts once.
+    #[arg(long, value_name = "SEQUENCE|CUT", value_parser = last_records)]
+    pub accept_loss_after: Option<LastRecords>,
     /// How many parts the journal of a new store has, each with an order of its own; a store that
     /// has a journal keeps what it has [default: 1, of nodes 16].
     #[arg(long, env = "CENTAVO_PARTITIONS", value_name = "1-64", value_parser = clap::value_parser!(u16).range(1..=64))]
@@ -242,6 +251,44 @@ pub struct MasterKeyArgs {
     pub master_key_file: Option<PathBuf>,
 }
 
+/// The command line and the variables of the environment. An empty variable counts as one that is
+/// not set. Ends the process where they are wrong; the error names the variable or the flag that
+/// was written.
+pub fn read_arguments() -> (Args, ArgMatches) {
+    let command = without_empty_variables(Args::command());
+    let read = command.clone().try_get_matches();
+    let read = read.and_then(|matches| Args::from_arg_matches(&matches).map(|args| (args, matches)));
+    let typed: Vec<String> = std::env::args().collect();
+    read.unwrap_or_else(|error| named_as_written(error, &command, &typed).exit())
+}
+
+fn without_empty_variables(command: clap::Command) -> clap::Command {
+    let is_empty = |arg: &Arg| {
+        let value = arg.get_env().and_then(std::env::var_os);
+        value.is_some_and(|value| value.is_empty())
+    };
+    let command = command.mut_args(|arg| if is_empty(&arg) { arg.env(None::<&'static str>) } else { arg });
+    command.mut_subcommands(without_empty_variables)
+}
+
+/// The error of a value, with the name of the variable that has the value.
+fn named_as_written(mut error: clap::Error, command: &clap::Command, typed: &[String]) -> clap::Error {
+    let Some(ContextValue::String(named)) = error.get(ContextKind::InvalidArg).cloned() else { return error };
+    let mut command = command.clone();
+    command.build();
+    let all = command.get_subcommands().chain([&command]).flat_map(clap::Command::get_arguments);
+    let arg = all.into_iter().find(|arg| arg.to_string() == named);
+    let Some((arg, variable)) = arg.and_then(|arg| Some((arg, arg.get_env()?.to_string_lossy().into_owned()))) else {
+        return error;
+    };
+    let flag = format!("--{}", arg.get_long().unwrap_or_default());
+    let is_typed = typed.iter().any(|word| *word == flag || word.starts_with(&format!("{flag}=")));
+    if !is_typed && std::env::var_os(&variable).is_some() {
+        error.insert(ContextKind::InvalidArg, ContextValue::String(variable));
+    }
+    error
+}
+
 impl MasterKeyArgs {
     /// The place, for a command that reads no configuration file.
     pub fn source(&self) -> Result<SecretSource, ConfigError> {
@@ -251,7 +298,7 @@ impl MasterKeyArgs {
     /// The place; the file's text or file count where no flag and no variable gives one.
     fn source_or(&self, text: Option<Secret>, path: Option<PathBuf>) -> Result<SecretSource, ConfigError> {
         // It has no flag, because others can read the command line of a process.
-        let variable = std::env::var("CENTAVO_MASTER_KEY").ok().map(Secret::from);
+        let variable = privacy::variable("CENTAVO_MASTER_KEY");
         Ok(SecretSource::first("CENTAVO_MASTER_KEY", [(variable, self.master_key_file.clone()), (text, path)])?)
     }
 }
@@ -697,7 +744,9 @@ impl ServeArgs {
     pub fn settings(mut self) -> Result<Settings, ConfigError> {
         let mut file: File = self.config.as_deref().map_or_else(|| Ok(File::default()), parsed)?;
         let given = self.take_peers(&mut file);
-        let store = self.store.store_or(file.take_store())?;
+        let data = self.data.take().or(file.data.take()).unwrap_or_else(|| PathBuf::from(DATA_DEFAULT));
+        let accepted = self.accept_loss_after.take().map(|LastRecords(records)| records);
+        let store = self.store.store_or(file.take_store())?.seen_in(&data, accepted);
         let listen = self.listen.or(address_of(file.listen)).unwrap_or(LISTEN_DEFAULT);
         let ops_listen = self.ops_listen.or(address_of(file.ops_listen)).unwrap_or(OPS_LISTEN_DEFAULT);
         if listen == ops_listen && listen.port() != 0 {
@@ -732,7 +781,7 @@ impl ServeArgs {
         Ok(Settings {
             listen,
             ops_listen,
-            data: self.data.or(file.data).unwrap_or_else(|| PathBuf::from(DATA_DEFAULT)),
+            data,
             store,
             ops_token,
             ops_roles,
@@ -1081,17 +1130,41 @@ pub fn names_in_file(path: &Path) -> Result<Vec<String>, ConfigError> {
 
 fn parsed<T: DeserializeOwned>(path: &Path) -> Result<T, ConfigError> {
     let text = fs::read_to_string(path).map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
-    toml::from_str(&text).map_err(|error| ConfigError::Malformed {
-        path: path.to_owned(),
-        line: error.span().map(|span| text[..span.start].matches('\n').count() + 1),
-        message: error.message().to_owned(),
+    toml::from_str(&text).map_err(|error| {
+        let line = error.span().map(|span| text[..span.start].matches('\n').count());
+        let key = line.and_then(|line| text.lines().nth(line)?.split_once('=')).map(|(key, _)| key.trim());
+        let message = plain(error.message());
+        let message = match key.filter(|key| !message.contains(key)) {
+            Some(key) => format!("{key}: {message}"),
+            None => message,
+        };
+        ConfigError::Malformed { path: path.to_owned(), line: line.map(|line| line + 1), message }
     })
+}
+
+/// A message of the library that reads TOML, in the words of a person who writes the file.
+fn plain(message: &str) -> String {
+    let whole = |most: u64| format!("expected a whole number from 0 to {most}");
+    let words = [
+        ("expected a nonzero u32", format!("expected a whole number from 1 to {}", u32::MAX)),
+        ("expected u16", whole(u16::MAX.into())),
+        ("expected u32", whole(u32::MAX.into())),
+        ("expected u64", whole(i64::MAX.unsigned_abs())),
+        ("expected path string", "expected a path in quotation marks".to_owned()),
+        ("expected a string", "expected a text in quotation marks".to_owned()),
+        (
+            "data did not match any variant of untagged enum Switch",
+            "expected true, false, \"on\" or \"off\"".to_owned(),
+        ),
+    ];
+    words.iter().fold(message.to_owned(), |message, (theirs, ours)| message.replace(theirs, ours))
 }
 
 /// A secret's text and its file, as one layer of settings gives them.
 type SecretLayer = (Option<Secret>, Option<PathBuf>);
 
-fn ops_token_source(typed: SecretLayer, file: SecretLayer) -> Result<SecretSource, ConfigError> {
+fn ops_token_source((text, path): SecretLayer, file: SecretLayer) -> Result<SecretSource, ConfigError> {
+    let typed = (text.or_else(|| privacy::variable("CENTAVO_OPS_TOKEN")), path);
     Ok(SecretSource::first("CENTAVO_OPS_TOKEN", [typed, file])?)
 }
 
@@ -1156,6 +1229,20 @@ fn cut(text: &str) -> Result<Cut, String> {
     cut.and_then(|cut| if cut.is_empty() { Err("no Record counts".to_owned()) } else { Ok(cut) })
 }
 
+/// The last Record of each partition that an operator counts on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LastRecords(BTreeMap<Partition, Sequence>);
+
+/// Reads `42`, or `0=42,1=17`; 0 is no Record.
+fn last_records(text: &str) -> Result<LastRecords, String> {
+    let one = |text: &str| {
+        let (partition, record) = text.split_once('=').unwrap_or(("0", text));
+        Some((Partition(partition.parse().ok()?), Sequence(record.parse().ok()?)))
+    };
+    let records: Option<_> = text.split(',').map(one).collect();
+    records.map(LastRecords).ok_or_else(|| "the last Records are written like 42, or 0=42,1=17".to_owned())
+}
+
 fn date(text: &str) -> Result<NaiveDate, &'static str> {
     day(text).ok_or("a day is written like 2026-07-01")
 }
@@ -1167,8 +1254,6 @@ fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
 #[cfg(test)]
 mod tests {
     use std::io::Write;
-
-    use clap::CommandFactory;
 
     use super::*;
 
@@ -1188,6 +1273,19 @@ mod tests {
     #[test]
     fn the_command_line_is_consistent() {
         Args::command().debug_assert();
+    }
+
+    #[test]
+    fn an_error_names_what_the_person_wrote() {
+        let name = "CENTAVO_LISTEN";
+        let wrong = || Args::command().try_get_matches_from(["centavo", "serve", "--listen", "here"]).unwrap_err();
+        let said = |typed: &[&str]| {
+            let typed: Vec<_> = typed.iter().map(|word| (*word).to_owned()).collect();
+            named_as_written(wrong(), &Args::command(), &typed).to_string()
+        };
+        for typed in [&["--listen", "here"][..], &["--listen=here"], &[]] {
+            assert!(said(typed).contains("'--listen <ADDRESS:PORT>'") && !said(typed).contains(name), "{typed:?}");
+        }
     }
 
     #[test]
@@ -1290,7 +1388,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused_by_name() {
-        let cases: [(&str, &[&str], &str); 22] = [
+        let cases: [(&str, &[&str], &str); 25] = [
             ("", &["--peer-listen", "127.0.0.1:9"], "CENTAVO_PEER_LISTEN wants a PostgreSQL store"),
             ("peer_tls_cert = 'a'", &[], "CENTAVO_PEER_TLS_CERT has no meaning without CENTAVO_PEER_LISTEN"),
             ("store = 'postgres://db/books'\npeer_listen = ':8082'", &[], "card numbers pass there"),
@@ -1320,7 +1418,14 @@ mod tests {
             ("", &["--webhook-allow", "10.0.0.0/99"], "`10.0.0.0/99` is not a network"),
             ("listem = '127.0.0.1:1'", &[], "at line 1: unknown field `listem`"),
             ("sandbox = true\nlisten = 'here'", &[], "at line 2"),
-            ("rate_limit = 'maybe'", &[], "at line 1"),
+            ("rate_limit = 'maybe'", &[], "at line 1: rate_limit: expected true, false, \"on\" or \"off\""),
+            ("card_rate_limit = 0", &[], "card_rate_limit: invalid value: integer `0`, expected a whole number from 1"),
+            (
+                "partitions = 70000",
+                &[],
+                "partitions: invalid value: integer `70000`, expected a whole number from 0 to 65535",
+            ),
+            ("data = 5", &[], "data: invalid type: integer `5`, expected a path in quotation marks"),
         ];
         for (toml, flags, reason) in cases {
             let error = with_file(toml, flags).unwrap_err().to_string();

@@ -39,6 +39,7 @@ pub mod partition_measures;
 pub mod past_books;
 pub mod peers;
 pub mod place;
+pub mod privacy;
 pub mod rails;
 pub mod reconcile;
 pub mod remote;

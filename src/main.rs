@@ -4,21 +4,22 @@
 use std::process::ExitCode;
 
 use centavo::config::{
-    Args, BackupArgs, Command, DemoArgs, ExportArgs, GrowArgs, MigrateArgs, ReportArgs, RestoreArgs, ServeArgs,
+    self, BackupArgs, Command, DemoArgs, ExportArgs, GrowArgs, MigrateArgs, ReportArgs, RestoreArgs, ServeArgs,
     Settings, VerifyArgs,
 };
 use centavo::node::NodeFailure;
 use centavo::secrets::{self, SecretSource};
 use centavo::serve::ServingFailure;
 use centavo::{
-    backup, check, demo, export, follow, grow, listen, logging, migrate, reports, restore, runtime, serve, terminal,
-    trigger, verify, watchdog,
+    backup, check, demo, export, follow, grow, listen, logging, migrate, privacy, reports, restore, runtime, serve,
+    terminal, trigger, verify, watchdog,
 };
-use clap::{ArgMatches, CommandFactory, FromArgMatches};
+use clap::ArgMatches;
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 fn main() -> ExitCode {
+    privacy::begin();
     let code = match runtime::start() {
         Ok(runtime) => runtime.block_on(run()),
         Err(error) => {
@@ -34,8 +35,7 @@ fn main() -> ExitCode {
 async fn run() -> ExitCode {
     // The data and its copies are for their owner alone; databases make their files themselves.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-    let matches = Args::command().get_matches();
-    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let (args, matches) = config::read_arguments();
     let done = match args.command {
         Command::Serve { check: true, args } => run_check(args, &matches),
         Command::Serve { check: false, args } => run_server(args).await,

@@ -35,9 +35,11 @@ impl Collector for PartitionMeasures {
         let roles = self.engine.partitions_here().into_iter().map(|here| here.role);
         let owned = roles.filter(|role| matches!(role, Role::Owner | Role::Leaving)).count();
         let unserved = self.node.as_ref().map_or(0, |node| node.unserved());
+        let former = usize::from(self.engine.has_former_primary());
         for (name, help, count) in [
             ("centavo_partitions_owned", "Partitions that this process serves", owned),
             ("centavo_partitions_unserved", "Partitions without a living owner, as this process sees them", unserved),
+            ("centavo_former_primary", "1 while a server takes writes although another one replaced it", former),
         ] {
             let gauge = ConstGauge::new(count as u64);
             gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)?;

@@ -1,5 +1,6 @@
 //! Choice of the store: the embedded one in the data directory, or a PostgreSQL database.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,13 +9,15 @@ use actors::engine::{EngineOptions, OpenError, check_store};
 use actors::extents::{ExtentError, Extents};
 use actors::store::place::{admit_reading, stamp_filling};
 use actors::store::{
-    Epoch, OwnerWatch, Part, Partition, PostgresAddress, PostgresDemands, PostgresOptions, PostgresStore, SledOptions,
-    SledStore, StoreError, TAKEOVER,
+    Epoch, OwnerWatch, Part, Partition, PostgresAddress, PostgresDemands, PostgresOptions, PostgresStore, Sequence,
+    SledOptions, SledStore, StoreError, TAKEOVER,
 };
 use clap::Args as ClapArgs;
 use clap::builder::BoolishValueParser;
 
 use crate::http::credential::Secret;
+use crate::logging;
+use crate::privacy;
 use crate::secrets::{SecretError, SecretSource, TwoSources};
 
 /// The partition that this release keeps everything in.
@@ -103,6 +106,16 @@ impl Store {
         matches!(self, Store::Postgres(_))
     }
 
+    /// The store with what a server keeps of a database in its data folder, and with the loss that
+    /// an operator accepts.
+    #[must_use]
+    pub(crate) fn seen_in(mut self, data: &Path, accepted: Option<BTreeMap<Partition, Sequence>>) -> Self {
+        if let Store::Postgres(options) = &mut self {
+            (options.seen_in, options.accept_loss_after) = (Some(data.to_owned()), accepted);
+        }
+        self
+    }
+
     /// What it is, without a password.
     pub fn place(&self) -> &str {
         match self {
@@ -120,7 +133,8 @@ impl StoreArgs {
 
     /// The store; the file counts where no flag and no variable gives a setting.
     pub(crate) fn store_or(self, file: StoreInFile) -> Result<Store, StoreSettingsError> {
-        let layers = [(self.store, self.store_file), (file.store, file.store_file)];
+        let typed = self.store.or_else(|| privacy::variable("CENTAVO_STORE"));
+        let layers = [(typed, self.store_file), (file.store, file.store_file)];
         let named = match SecretSource::first("CENTAVO_STORE", layers)? {
             SecretSource::Data => return Ok(Store::Sled),
             source => source.read("".as_ref(), "")?.unwrap_or_else(|| Secret::from(String::new())),
@@ -166,7 +180,7 @@ impl DatabaseArgs {
         let takeover = seconds.map_or(TAKEOVER, |seconds| Duration::from_secs(seconds.into()));
         let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
         let about = format!("{} on {}, process {}", env!("CARGO_PKG_VERSION"), host.trim(), std::process::id());
-        Ok(PostgresOptions { address, takeover, demands, about, node: None })
+        Ok(PostgresOptions { takeover, demands, about, ..PostgresOptions::at(address) })
     }
 }
 
@@ -293,7 +307,11 @@ impl Takes {
 
 /// All partitions of a database as it is now, for a command that only reads.
 pub(crate) fn snapshot(options: &PostgresOptions) -> Result<Vec<Part>, ExtentError> {
-    let store: Arc<dyn actors::store::Store> = Arc::new(PostgresStore::open_snapshot(options)?);
+    let store = PostgresStore::open_snapshot(options)?;
+    if options.address.has_several_hosts() {
+        logging::complain(&format!("centavo: reading from {}", store.read_from()?));
+    }
+    let store: Arc<dyn actors::store::Store> = Arc::new(store);
     admit_reading(&*store)?;
     Extents::parts_of(&store)
 }

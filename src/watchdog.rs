@@ -22,6 +22,9 @@ use crate::logging;
 pub const STALLED_AFTER: Duration = Duration::from_secs(30);
 /// Longest orderly stop: connections are drained, and actors are put to sleep.
 pub const STOP_MAX: Duration = Duration::from_secs(60);
+/// Longest orderly stop while the database does not answer: nothing more can be acknowledged, and
+/// what was acknowledged is durable.
+pub const STOP_WITHOUT_STORE_MAX: Duration = Duration::from_secs(8);
 /// Exit code of the process: an error of input or output, as in `sysexits.h`.
 pub const EXIT_CODE: u8 = 74;
 
@@ -34,32 +37,43 @@ pub struct WatchdogLimits {
     pub stalled_after: Duration,
     /// Longest orderly stop; [`STOP_MAX`] in production.
     pub stop_max: Duration,
+    /// Longest orderly stop without a usable store; [`STOP_WITHOUT_STORE_MAX`] in production.
+    pub stop_without_store_max: Duration,
 }
 
 impl Default for WatchdogLimits {
     fn default() -> Self {
-        Self { stalled_after: STALLED_AFTER, stop_max: STOP_MAX }
+        let (stalled_after, stop_max) = (STALLED_AFTER, STOP_MAX);
+        Self { stalled_after, stop_max, stop_without_store_max: STOP_WITHOUT_STORE_MAX }
     }
 }
 
-/// Starts the watchdog. `longest_wait` gives the longest wait for the store that is going on. `end`
-/// ends the process, with the reason.
+/// What a look at the store shows.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StoreLook {
+    /// The longest wait for it that is going on.
+    pub longest_wait: Option<LongestWait>,
+    /// It can't be used: its database does not answer, or another process has it.
+    pub is_unusable: bool,
+}
+
+/// Starts the watchdog. `store` looks at the store. `end` ends the process, with the reason.
 pub fn start(
     limits: WatchdogLimits,
-    longest_wait: impl Fn() -> Option<LongestWait> + Send + 'static,
+    store: impl Fn() -> StoreLook + Send + 'static,
     end: impl FnOnce(String) + Send + 'static,
 ) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let watch = move || end(runtime.block_on(watch(limits, longest_wait)));
+    let watch = move || end(runtime.block_on(watch(limits, store)));
     thread::Builder::new().name("watchdog".to_owned()).spawn(watch).map(drop)
 }
 
 /// Waits until the process must be ended, and gives the reason.
-async fn watch(limits: WatchdogLimits, longest_wait: impl Fn() -> Option<LongestWait>) -> String {
+async fn watch(limits: WatchdogLimits, store: impl Fn() -> StoreLook) -> String {
     let (mut terminate, mut interrupt) = match (signal(SignalKind::terminate()), signal(SignalKind::interrupt())) {
         (Ok(terminate), Ok(interrupt)) => (terminate, interrupt),
         // Without signals it still watches the store.
-        _ => return stalled(limits, &longest_wait, sign_of_life, std::future::pending()).await,
+        _ => return stalled(limits, &store, sign_of_life, std::future::pending()).await,
     };
     let told = async {
         tokio::select! {
@@ -67,7 +81,7 @@ async fn watch(limits: WatchdogLimits, longest_wait: impl Fn() -> Option<Longest
             _ = interrupt.recv() => {}
         }
     };
-    stalled(limits, &longest_wait, sign_of_life, told).await
+    stalled(limits, &store, sign_of_life, told).await
 }
 
 fn sign_of_life() {
@@ -77,7 +91,7 @@ fn sign_of_life() {
 /// Gives a sign of life at each look, until the store makes no progress or a stop takes too long.
 async fn stalled(
     limits: WatchdogLimits,
-    longest_wait: impl Fn() -> Option<LongestWait>,
+    store: impl Fn() -> StoreLook,
     sign_of_life: impl Fn(),
     told_to_stop: impl Future<Output = ()>,
 ) -> String {
@@ -88,14 +102,18 @@ async fn stalled(
             () = told_to_stop.as_mut(), if told_at.is_none() => told_at = Some(Instant::now()),
             () = tokio::time::sleep(LOOKS_EVERY.min(limits.stalled_after)) => {}
         }
-        if let Some(LongestWait { what, took }) = longest_wait().filter(|waiting| waiting.took >= limits.stalled_after)
-        {
+        let StoreLook { longest_wait, is_unusable } = store();
+        if let Some(LongestWait { what, took }) = longest_wait.filter(|waiting| waiting.took >= limits.stalled_after) {
             let seconds = took.as_secs();
             return format!("the store has made no progress for {seconds} s ({what:?})");
         }
         sign_of_life();
         if told_at.is_some_and(|told_at| told_at.elapsed() >= limits.stop_max) {
             return format!("it did not stop within {} s", limits.stop_max.as_secs());
+        }
+        let max = limits.stop_without_store_max;
+        if is_unusable && told_at.is_some_and(|told_at| told_at.elapsed() >= max) {
+            return format!("it did not stop within {} s, and its store can't be used", max.as_secs());
         }
     }
 }
@@ -117,8 +135,9 @@ pub fn exit(reason: String) {
 /// Starts the watchdog of an engine's store, for the life of the process.
 pub fn guard(engine: &Arc<actors::engine::Engine>) -> std::io::Result<()> {
     // The monitor, not the engine: the engine must be dropped before the process ends.
-    let monitor = engine.monitor();
-    start(WatchdogLimits::default(), move || monitor.longest_stop(), exit)
+    let (monitor, usable) = (engine.monitor(), engine.watch_use());
+    let look = move || StoreLook { longest_wait: monitor.longest_stop(), is_unusable: !usable() };
+    start(WatchdogLimits::default(), look, exit)
 }
 
 #[cfg(test)]
@@ -133,7 +152,8 @@ mod tests {
     fn watched(limits: WatchdogLimits, monitor: &Arc<Monitor>) -> mpsc::Receiver<String> {
         let (ended, reason) = mpsc::channel();
         let monitor = Arc::clone(monitor);
-        start(limits, move || monitor.longest_wait(), move |reason| ended.send(reason).unwrap()).unwrap();
+        let look = move || StoreLook { longest_wait: monitor.longest_wait(), is_unusable: false };
+        start(limits, look, move |reason| ended.send(reason).unwrap()).unwrap();
         reason
     }
 
@@ -156,7 +176,7 @@ mod tests {
             let (signs, looks) = (Cell::new(0), Cell::new(0));
             let watch = stalled(
                 limits,
-                || longest_wait(looks.replace(looks.get() + 1)),
+                || StoreLook { longest_wait: longest_wait(looks.replace(looks.get() + 1)), is_unusable: false },
                 || signs.set(signs.get() + 1),
                 std::future::pending(),
             );
@@ -172,6 +192,11 @@ mod tests {
     #[tokio::test]
     async fn a_stop_that_does_not_end_ends_the_process() {
         let limits = WatchdogLimits { stop_max: Duration::ZERO, ..WatchdogLimits::default() };
-        assert_eq!(stalled(limits, || None, || {}, std::future::ready(())).await, "it did not stop within 0 s");
+        let stopped = stalled(limits, StoreLook::default, || {}, std::future::ready(()));
+        assert_eq!(stopped.await, "it did not stop within 0 s");
+        let limits = WatchdogLimits { stop_without_store_max: Duration::ZERO, ..WatchdogLimits::default() };
+        let unusable = || StoreLook { longest_wait: None, is_unusable: true };
+        let stopped = stalled(limits, unusable, || {}, std::future::ready(())).await;
+        assert_eq!(stopped, "it did not stop within 0 s, and its store can't be used");
     }
 }

@@ -616,6 +616,21 @@ impl Engine {
         self.store.is_current()
     }
 
+    /// A look whether the store can be used, also while the engine ends.
+    pub fn watch_use(&self) -> Box<dyn Fn() -> bool + Send> {
+        self.store.watch_use()
+    }
+
+    /// What the servers of the store said that do not work. See [`crate::store::Store::trouble`].
+    pub fn store_trouble(&self) -> Option<String> {
+        self.store.trouble()
+    }
+
+    /// Whether a server of the store takes writes although another one replaced it.
+    pub fn has_former_primary(&self) -> bool {
+        self.store.has_former()
+    }
+
     /// Whether another process has taken the store.
     pub fn is_superseded(&self) -> bool {
         self.store.is_superseded()

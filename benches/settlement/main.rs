@@ -123,7 +123,7 @@ impl Plan {
 
 fn main() {
     let plan = Plan::from_arguments();
-    logging::start(LogFormat::Text, SERVE_FILTER);
+    logging::start(LogFormat::Text, SERVE_FILTER).expect("a thread for the log");
     let mut report = Report::default();
     let facts = machine::facts(&plan.stores) + &machine::memory("before");
     if plan.wants(&["1", "1b", "2", "3", "5", "13", "14", "15", "16"]) {

@@ -41,7 +41,11 @@ pub fn readiness(app: &App) -> Result<(), Problem> {
         return Err(Problem::new(Code::Overloaded).retry_after(1).detail("The journal failed; the process is ending."));
     }
     if !app.engine.is_current() {
-        return Err(Problem::new(Code::StoreUnavailable).retry_after(1));
+        let unusable = Problem::new(Code::StoreUnavailable).retry_after(1);
+        return Err(match app.engine.store_trouble() {
+            Some(trouble) => unusable.detail(format!("The database can't be used: {trouble}.")),
+            None => unusable,
+        });
     }
     if app.node.as_ref().is_some_and(|node| node.is_leaving()) {
         let detail = "The process hands its merchants over to others, and ends.";

@@ -346,6 +346,40 @@ async fn a_log_that_nobody_reads_stops_nothing() {
 }
 
 #[tokio::test]
+async fn the_environment_holds_no_secret_once_it_serves() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut command = sandbox(folder.path());
+    // An empty variable is one that is not set.
+    command.env("CENTAVO_MASTER_KEY", "a7".repeat(32)).env("CENTAVO_PARTITIONS", "").env("CENTAVO_TLS_CERT", "");
+    let mut process = Process::start(command);
+    let place = format!("/proc/{}", process.child.id());
+    let environment = std::fs::read(format!("{place}/environ")).unwrap();
+    let environment = String::from_utf8_lossy(&environment);
+    assert!(environment.contains("CENTAVO_LISTEN"), "{environment}");
+    for secret in ["token-of-operator", "a7a7"] {
+        assert!(!environment.contains(secret), "{environment}");
+    }
+    let limits = std::fs::read_to_string(format!("{place}/limits")).unwrap();
+    let core: Vec<_> = limits.lines().find(|line| line.starts_with("Max core")).unwrap().split_whitespace().collect();
+    assert_eq!(core[4..6], ["0", "0"], "{limits}");
+    assert!(!process.merchant().await.is_empty(), "the tokens are known all the same");
+    assert!(!folder.path().join("master.key").exists(), "and so is the key");
+    process.terminate();
+    assert_eq!(process.ended().0.code(), Some(0));
+}
+
+#[test]
+fn an_error_of_a_variable_names_the_variable() {
+    let folder = tempfile::tempdir().unwrap();
+    for (name, value) in [("CENTAVO_LISTEN", "here"), ("CENTAVO_PARTITIONS", "99"), ("CENTAVO_RATE_LIMIT", "maybe")] {
+        let mut command = sandbox(folder.path());
+        command.env(name, value);
+        let said = ended_with(2, command);
+        assert!(said.contains(&format!("for '{name}'")) && said.contains(value), "{said}");
+    }
+}
+
+#[tokio::test]
 async fn every_line_of_a_request_has_its_id_and_its_trace() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = sandbox(folder.path());

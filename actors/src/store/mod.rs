@@ -123,6 +123,21 @@ pub trait Store: Send + Sync + 'static {
         false
     }
 
+    /// A look whether the store can be used ([`Store::is_current`]), also while it is closed.
+    fn watch_use(&self) -> Box<dyn Fn() -> bool + Send> {
+        Box::new(|| true)
+    }
+
+    /// What the servers of the store said that do not work, each with its name; none where all do.
+    fn trouble(&self) -> Option<String> {
+        None
+    }
+
+    /// Whether a server of the store takes writes although another one replaced it.
+    fn has_former(&self) -> bool {
+        false
+    }
+
     /// How far the clock that all users of the store share is ahead of this machine's,
     /// milliseconds: an estimate, off by half the time of an answer at most. 0 for a store of one
     /// machine.
@@ -570,6 +585,14 @@ pub enum StoreError {
         /// Host, port and database.
         place: String,
         /// The error of the database.
+        detail: String,
+    },
+    /// The database lacks what this process has seen in it.
+    #[error("{place}: {detail}")]
+    Behind {
+        /// Host, port and database.
+        place: String,
+        /// Where the database stands, where it stood, and the way out.
         detail: String,
     },
     /// The database may lose what it has acknowledged.

@@ -3,12 +3,13 @@
 use std::ffi::OsStr;
 use std::fs;
 use std::io;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, Weak};
+use std::thread;
 use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
@@ -224,6 +225,37 @@ impl PostgresServer {
         self.port
     }
 
+    /// Starts a PgBouncer before this server, in this mode; none where it is missing.
+    #[must_use]
+    pub fn pooler(&self, mode: &str) -> Option<Pooler> {
+        let folder = tempfile::tempdir().unwrap();
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o777)).unwrap();
+        let settings = folder.path().join("pgbouncer.ini");
+        let text = format!(
+            "[databases]\n* = host=127.0.0.1 port={} user={USER}\n[pgbouncer]\nlisten_addr = 127.0.0.1\n\
+             listen_port = {port}\nauth_type = any\npool_mode = {mode}\nunix_socket_dir =\n\
+             ignore_startup_parameters = extra_float_digits\n",
+            self.port
+        );
+        fs::write(&settings, text).unwrap();
+        let mut command = Command::new("pgbouncer");
+        if is_root() {
+            command.args(["--user", "postgres"]);
+        }
+        let Ok(running) = command.arg(settings).stdout(Stdio::null()).stderr(Stdio::null()).spawn() else {
+            println!("NOT RUN: PgBouncer is missing");
+            return None;
+        };
+        let pooler = Pooler { running, port, _folder: folder };
+        let begun = Instant::now();
+        while TcpStream::connect(("127.0.0.1", port)).is_err() {
+            assert!(begun.elapsed() < PATIENCE, "PgBouncer does not listen");
+            thread::sleep(Duration::from_millis(20));
+        }
+        Some(pooler)
+    }
+
     /// Runs a statement in a database, and gives what it prints, without headings.
     pub fn run_in(&self, database: &str, sql: &str) -> String {
         let mut psql = Command::new(self.programs.join("psql"));
@@ -298,4 +330,27 @@ fn must(command: &mut Command) -> String {
     let words: Vec<&OsStr> = command.get_args().collect();
     assert!(output.status.success(), "{:?} {words:?}: {said}", command.get_program());
     said
+}
+
+/// A PgBouncer, which ends when it is dropped.
+#[derive(Debug)]
+pub struct Pooler {
+    running: Child,
+    port: u16,
+    _folder: TempDir,
+}
+
+impl Pooler {
+    /// The address of a database through it.
+    #[must_use]
+    pub fn address_of(&self, database: &str) -> String {
+        format!("postgres://{USER}@127.0.0.1:{}/{database}", self.port)
+    }
+}
+
+impl Drop for Pooler {
+    fn drop(&mut self) {
+        let _ended_already = self.running.kill();
+        let _reaped = self.running.wait();
+    }
 }

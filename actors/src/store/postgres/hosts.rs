@@ -2,11 +2,17 @@
 //! over, and one that was replaced is refused: a promoted standby is on a newer *timeline* than the
 //! server before it, which may come back and take writes all the same.
 
-use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio_postgres::Config;
 use tokio_postgres::config::Host;
+
+use super::address::named;
+
+/// How what a former primary says begins.
+pub(super) const FORMER: &str = "it is a former primary";
 
 /// How long a connection to one server may take to be made.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
@@ -18,6 +24,10 @@ pub(super) struct Hosts {
     first: AtomicUsize,
     /// The newest timeline that one of them was on.
     newest: AtomicU32,
+    /// What each of them said when it was last tried; empty of one that works.
+    said: Mutex<Vec<String>>,
+    /// Whether one of them takes writes although it was replaced.
+    has_former: AtomicBool,
 }
 
 impl Hosts {
@@ -28,7 +38,54 @@ impl Hosts {
             each: (0..count).map(|place| only(address, place)).collect(),
             first: AtomicUsize::new(0),
             newest: AtomicU32::new(0),
+            said: Mutex::new(vec![String::new(); count]),
+            has_former: AtomicBool::new(false),
         }
+    }
+
+    /// The name of one of them: host and port.
+    pub(super) fn name(&self, place: usize) -> String {
+        let config = &self.each[place];
+        let port = config.get_ports().first().copied().unwrap_or(5432);
+        format!("{}:{port}", config.get_hosts().first().map(named).unwrap_or_default())
+    }
+
+    /// How many there are.
+    pub(super) fn count(&self) -> usize {
+        self.each.len()
+    }
+
+    /// Whether no server was admitted yet.
+    pub(super) fn is_new(&self) -> bool {
+        self.newest() == 0
+    }
+
+    /// Notes what one of them said when it was tried; nothing of one that works. A former primary
+    /// is an error of the log, once until that changes.
+    pub(super) fn note(&self, place: usize, said: &str, is_former: bool) {
+        let mut all = self.said.lock();
+        if is_former && all[place] != said {
+            tracing::error!(
+                host = self.name(place),
+                said,
+                "a former primary takes writes: end it, or make it a standby"
+            );
+        }
+        said.clone_into(&mut all[place]);
+        let has_former = all.iter().any(|said| said.starts_with(FORMER));
+        self.has_former.store(has_former, Ordering::Release);
+    }
+
+    /// What those said that do not work, each with its name.
+    pub(super) fn told(&self) -> String {
+        let all = self.said.lock();
+        let told = all.iter().enumerate().filter(|(_, said)| !said.is_empty());
+        told.map(|(place, said)| format!("{}: {said}", self.name(place))).collect::<Vec<_>>().join("; ")
+    }
+
+    /// Whether a former primary was found when the servers were last tried.
+    pub(super) fn has_former(&self) -> bool {
+        self.has_former.load(Ordering::Acquire)
     }
 
     /// All of them, that which worked last before the others, with their places.
@@ -56,9 +113,14 @@ impl Hosts {
         is_newest
     }
 
+    /// The newest timeline that one of them was on; 0 where none is known.
+    pub(super) fn newest(&self) -> u32 {
+        self.newest.load(Ordering::Acquire)
+    }
+
     /// Whether a connection that was made to this timeline leads to a server that was replaced.
     pub(super) fn is_former(&self, timeline: u32) -> bool {
-        timeline < self.newest.load(Ordering::Acquire)
+        timeline < self.newest()
     }
 
     /// Notes that something failed on one of them: the next one is tried first.

@@ -28,6 +28,7 @@ use rustix::time::{ClockId, clock_gettime};
 
 use super::PostgresOptions;
 use super::link::{Line, Link};
+use super::seen::{SeenHeads, heads_of};
 use crate::store::{Epoch, Partition, StoreError, Tenure};
 
 /// Beats in one takeover time.
@@ -57,6 +58,13 @@ pub struct PostgresDemands {
     pub allows_fsync_off: bool,
     /// `full_page_writes` may be off: a torn page loses what was acknowledged.
     pub allows_full_page_writes_off: bool,
+}
+
+/// What a beat saw of the database.
+pub(super) struct Beaten {
+    pub(super) system: Option<String>,
+    pub(super) timeline: u32,
+    pub(super) heads: SeenHeads,
 }
 
 /// The beat of this process, and the epochs of the partitions that it took.
@@ -218,12 +226,13 @@ impl Lease {
         self.ahead_ms.load(Ordering::Acquire)
     }
 
-    /// One beat. Fails when the database does not keep what it acknowledges.
-    pub(super) async fn beat(&self, line: &Line) -> Result<(), StoreError> {
+    /// One beat. Fails when the database does not keep what it acknowledges. Gives what it saw of the
+    /// database, where that may be read.
+    pub(super) async fn beat(&self, line: &Line) -> Result<Option<Beaten>, StoreError> {
         let sent_ms = now_ms();
         let is_leaving = self.is_leaving.load(Ordering::Acquire);
         let address = self.address.as_ref().filter(|_| self.has_joined.load(Ordering::Acquire));
-        let (settings, epochs, asked_ms, told_ms) = line
+        let (settings, epochs, asked_ms, told_ms, beaten) = line
             .try_once(async |link| {
                 let settings =
                     link.row(BEAT, &[&self.process, &self.about, &address, &is_leaving, &self.takeover_ms]).await?;
@@ -231,7 +240,10 @@ impl Lease {
                 // reads.
                 let asked_ms = wall_ms();
                 let epochs = link.rows(EPOCHS, &[]).await?;
-                Ok((settings, epochs, asked_ms, wall_ms()))
+                let told_ms = wall_ms();
+                let system = link.system().map(str::to_owned);
+                let beaten = Beaten { system, timeline: link.timeline(), heads: heads_of(link).await? };
+                Ok((settings, epochs, asked_ms, told_ms, beaten))
             })
             .await?;
         if let Some(settings) = settings {
@@ -253,7 +265,7 @@ impl Lease {
             }
         }
         self.sent_ms.store(sent_ms, Ordering::Release);
-        Ok(())
+        Ok((beaten.timeline > 0).then_some(beaten))
     }
 
     fn admit(&self, line: &Line, fsync: &str, full_page_writes: &str, standbys: &str) -> Result<(), StoreError> {

@@ -1,18 +1,17 @@
 //! Connections to the database: how one is made, what it is set to, and which errors are tried
 //! again.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::future::poll_fn;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
-use rustls_native_certs::load_native_certs;
+use rustls_native_certs::{load_certs_from_paths, load_native_certs};
 use tokio::runtime::Handle;
 use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::JoinHandle;
-use tokio_postgres::config::{Host, SslMode, TargetSessionAttrs};
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{AsyncMessage, Client, Config, Row, SimpleQueryMessage, Statement};
@@ -20,7 +19,8 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-use super::hosts::Hosts;
+use super::address::PostgresAddress;
+use super::hosts::{FORMER, Hosts};
 use crate::store::StoreError;
 
 /// The schema that holds all tables.
@@ -42,80 +42,21 @@ const SESSION: &str = "SET plan_cache_mode = force_generic_plan;
 /// The timeline of a server that takes writes: of which promotion it is the outcome.
 const TIMELINE: &str = "SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8)";
 
+/// The identifier of the cluster, which all members of one have.
+const SYSTEM: &str = "SELECT system_identifier FROM pg_control_system()";
+
+/// The process of the server that serves a session. A pooler that shares sessions between
+/// transactions changes it.
+const BACKEND: &str = "SELECT pg_backend_pid()";
+
+/// How the detail of an error begins when a server was reached and gave no answer.
+pub(super) const NO_ANSWER: &str = "no answer in";
+
+const SHARED_SESSIONS: &str = "its sessions are shared between transactions, by a pooler in transaction mode: use \
+    session mode (pool_mode = session), or the address of the database itself";
+
 /// Pauses between tries grow from the first to the second.
 const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
-
-/// An address of a database: `postgres://user:password@host:port/database?…`.
-///
-/// Its text shows host, port and database, never the password.
-#[derive(Clone, PartialEq, Eq)]
-pub struct PostgresAddress {
-    config: Config,
-    place: String,
-}
-
-impl PostgresAddress {
-    /// Parses an address. Of several hosts with commas between them one that takes writes is used,
-    /// and none that was replaced as far as this process knows. TLS is required of a host that is
-    /// not this machine, unless the address says `sslmode=disable`; the host's certificate is
-    /// always checked.
-    pub fn parse(address: &str) -> Result<Self, String> {
-        // All of these check the certificate here, which the library knows as `require` alone.
-        let address = ["verify-full", "verify-ca"]
-            .iter()
-            .fold(address.to_owned(), |address, mode| address.replace(&format!("sslmode={mode}"), "sslmode=require"));
-        let before_settings = address.split('?').next().unwrap_or_default();
-        if before_settings.contains("://") && before_settings.matches('@').count() > 1 {
-            return Err("it has more than one @: one in a user or a password is written %40".to_owned());
-        }
-        let mut config: Config = address.parse().map_err(|error: tokio_postgres::Error| {
-            let cause = std::error::Error::source(&error).map(ToString::to_string);
-            cause.unwrap_or_else(|| error.to_string())
-        })?;
-        if config.get_hosts().is_empty() {
-            return Err("it names no host".to_owned());
-        }
-        let ports = config.get_ports();
-        let names = config.get_hosts().iter().enumerate().map(|(at, host)| match ports.get(at).or(ports.first()) {
-            Some(port) => format!("{}:{port}", named(host)),
-            None => named(host),
-        });
-        let names: Vec<_> = names.collect();
-        let database = config.get_dbname().or(config.get_user()).unwrap_or_default().to_owned();
-        let place = format!("postgres://{}/{database}", names.join(","));
-        if config.get_ssl_mode() == SslMode::Prefer {
-            let is_local = config.get_hosts().iter().all(is_local);
-            config.ssl_mode(if is_local { SslMode::Disable } else { SslMode::Require });
-        }
-        config.target_session_attrs(TargetSessionAttrs::ReadWrite);
-        Ok(Self { config, place })
-    }
-
-    /// Host, port and database, without the user and the password.
-    pub fn place(&self) -> &str {
-        &self.place
-    }
-}
-
-impl std::fmt::Debug for PostgresAddress {
-    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.write_str(&self.place)
-    }
-}
-
-fn named(host: &Host) -> String {
-    match host {
-        Host::Tcp(name) => name.clone(),
-        Host::Unix(path) => path.display().to_string(),
-    }
-}
-
-fn is_local(host: &Host) -> bool {
-    match host {
-        Host::Tcp(name) => name == "localhost" || name.parse().is_ok_and(|ip: std::net::IpAddr| ip.is_loopback()),
-        Host::Unix(_) => true,
-    }
-}
 
 /// Makes connections.
 pub(super) struct Connector {
@@ -130,17 +71,21 @@ pub(super) struct Connector {
 impl Connector {
     /// `process` names this process to the database, so that its successor can end its sessions.
     pub(super) fn new(address: &PostgresAddress, process: &str, runtime: Handle, patience: Duration) -> Self {
-        let mut config = address.config.clone();
+        let mut config = address.config().clone();
         config.application_name(process).keepalives_idle(patience).tcp_user_timeout(patience);
         let mut roots = RootCertStore::empty();
-        roots.add_parsable_certificates(load_native_certs().certs);
+        let found = match address.authorities() {
+            Some(file) => load_certs_from_paths(Some(file), None),
+            None => load_native_certs(),
+        };
+        roots.add_parsable_certificates(found.certs);
         let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
             .with_safe_default_protocol_versions()
             .expect("the provider has the default versions of TLS")
             .with_root_certificates(roots)
             .with_no_client_auth();
         let tls = MakeRustlsConnect::new(tls);
-        Self { hosts: Arc::new(Hosts::of(&config)), tls, runtime, place: address.place.clone(), patience }
+        Self { hosts: Arc::new(Hosts::of(&config)), tls, runtime, place: address.place().to_owned(), patience }
     }
 
     /// The same with another patience: what one knows of the servers, both know.
@@ -158,19 +103,65 @@ impl Connector {
         &self.place
     }
 
-    /// Connects to the first of the servers that takes writes and was not replaced.
+    /// The servers of the address.
+    pub(super) fn hosts(&self) -> &Hosts {
+        &self.hosts
+    }
+
+    /// Connects to the first of the servers that takes writes and was not replaced. The first time
+    /// all of them are asked, and of several that take writes it is the one with the newest
+    /// timeline.
     async fn connect(&self) -> Result<Link, Trouble> {
-        let time = self.hosts.time_of_one(self.patience);
-        let mut trouble = Trouble::Passing("the address names no server".to_owned());
+        let (mut best, mut last) = (None, Trouble::Passing("the address names no server".to_owned()));
         for (place, config) in self.hosts.in_turn() {
-            trouble = match tokio::time::timeout(time, self.connect_to(place, config)).await {
-                Ok(Ok(link)) if self.hosts.admit(place, link.timeline) => return Ok(link),
-                Ok(Ok(_)) => Trouble::Passing("it is a former primary, which was replaced".to_owned()),
-                Ok(Err(error)) => error.into(),
-                Err(_) => Trouble::Passing(format!("no connection in {} s", time.as_secs_f32())),
+            let link = match self.try_one(place, config).await {
+                Ok(link) => link,
+                Err(trouble) => {
+                    let (Trouble::Passing(said) | Trouble::Lasting(said)) = &trouble;
+                    self.hosts.note(place, said, said.starts_with(FORMER));
+                    last = trouble;
+                    continue;
+                }
+            };
+            self.hosts.note(place, "", false);
+            if !self.hosts.is_new() || self.hosts.count() == 1 {
+                best = Some(link);
+                break;
+            }
+            best = match best {
+                None => Some(link),
+                Some(other) => Some(self.newer(other, link)),
             };
         }
-        Err(trouble)
+        let all = self.hosts.told();
+        let Some(link) = best else {
+            return Err(match last {
+                Trouble::Lasting(said) if self.hosts.count() == 1 => Trouble::Lasting(said),
+                Trouble::Lasting(_) | Trouble::Passing(_) => Trouble::Passing(all),
+            });
+        };
+        self.hosts.admit(link.host, link.timeline);
+        Ok(link)
+    }
+
+    /// Of two servers that take writes the one with the newer timeline; the other one is a former
+    /// primary.
+    fn newer(&self, one: Link, other: Link) -> Link {
+        let (newer, older) = if other.timeline > one.timeline { (other, one) } else { (one, other) };
+        let said = former(older.timeline, newer.timeline);
+        self.hosts.note(older.host, &said, true);
+        newer
+    }
+
+    async fn try_one(&self, place: usize, config: &Config) -> Result<Link, Trouble> {
+        let time = self.hosts.time_of_one(self.patience);
+        match tokio::time::timeout(time, self.connect_to(place, config)).await {
+            Ok(Ok(link)) if self.hosts.is_former(link.timeline) => {
+                Err(Trouble::Passing(former(link.timeline, self.hosts.newest())))
+            }
+            Ok(connected) => Ok(connected?),
+            Err(_) => Err(Trouble::Passing(format!("no connection in {} s", time.as_secs_f32()))),
+        }
     }
 
     async fn connect_to(&self, host: usize, config: &Config) -> Result<Link, tokio_postgres::Error> {
@@ -189,7 +180,9 @@ impl Connector {
                 }
             }
         });
-        let mut link = Link { client, host, timeline: 0, is_doubtful, statements: Mutex::default(), driving };
+        let (name, statements) = (self.hosts.name(host), Mutex::default());
+        let mut link =
+            Link { client, host, name, timeline: 0, system: None, backend: 0, is_doubtful, statements, driving };
         link.client.batch_execute(SESSION).await?;
         link.client.batch_execute(&format!("SET search_path = {SCHEMA}, pg_catalog")).await?;
         link.timeline = match link.client.simple_query(TIMELINE).await {
@@ -198,24 +191,43 @@ impl Connector {
             Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => 0,
             Err(error) => return Err(error),
         };
+        link.system = match link.client.simple_query(SYSTEM).await {
+            Ok(messages) => messages.iter().find_map(first_value),
+            Err(error) if error.code() == Some(&SqlState::INSUFFICIENT_PRIVILEGE) => None,
+            Err(error) => return Err(error),
+        };
+        link.backend = link.backend_now().await?;
         Ok(link)
+    }
+}
+
+/// What is said of a former primary.
+fn former(timeline: u32, newest: u32) -> String {
+    format!("{FORMER}, which was replaced: it is on timeline {timeline}, and {newest} was seen")
+}
+
+fn first_value(message: &SimpleQueryMessage) -> Option<String> {
+    match message {
+        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
     }
 }
 
 /// The timeline that an answer to [`TIMELINE`] names.
 fn timeline(message: &SimpleQueryMessage) -> Option<u32> {
-    match message {
-        SimpleQueryMessage::Row(row) => u32::from_str_radix(row.get(0)?, 16).ok(),
-        _ => None,
-    }
+    u32::from_str_radix(&first_value(message)?, 16).ok()
 }
 
 /// A connection. It is closed when this is dropped.
 pub(super) struct Link {
     client: Client,
-    /// The place of its server in the address, and the timeline that it was on.
+    /// The place of its server in the address, its name, and the timeline that it was on.
     host: usize,
+    name: String,
     timeline: u32,
+    system: Option<String>,
+    /// The process of the server that served it first.
+    backend: i64,
     /// The database has said of an answer that no standby has confirmed it.
     is_doubtful: Arc<AtomicBool>,
     statements: Mutex<HashMap<&'static str, Statement>>,
@@ -223,6 +235,31 @@ pub(super) struct Link {
 }
 
 impl Link {
+    /// Host and port of its server.
+    pub(super) fn host(&self) -> &str {
+        &self.name
+    }
+
+    /// The timeline that its server was on; 0 where that may not be read.
+    pub(super) fn timeline(&self) -> u32 {
+        self.timeline
+    }
+
+    /// The identifier of the cluster, where that may be read.
+    pub(super) fn system(&self) -> Option<&str> {
+        self.system.as_deref()
+    }
+
+    /// Whether another process of the server serves it by now: only a pooler does that.
+    pub(super) async fn has_moved(&self) -> Result<bool, tokio_postgres::Error> {
+        Ok(self.backend_now().await? != self.backend)
+    }
+
+    async fn backend_now(&self) -> Result<i64, tokio_postgres::Error> {
+        let messages = self.client.simple_query(BACKEND).await?;
+        Ok(messages.iter().find_map(first_value).and_then(|text| text.parse().ok()).unwrap_or_default())
+    }
+
     /// The rows that a statement gives. It is prepared once.
     pub(super) async fn rows(
         &self,
@@ -320,6 +357,10 @@ impl Line {
         self.connector.place()
     }
 
+    pub(super) fn hosts(&self) -> &Hosts {
+        self.connector.hosts()
+    }
+
     /// Gives the connection up, with whatever is open on it.
     pub(super) async fn close(&self) {
         *self.link.lock().await = None;
@@ -349,7 +390,7 @@ impl Line {
         &self,
         work: &impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, Trouble> {
-        let link = self.in_time(self.link()).await?;
+        let link = self.in_time("no connection in", self.link()).await?;
         self.on(&link, work).await
     }
 
@@ -359,7 +400,7 @@ impl Line {
         link: &Link,
         work: &impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, Trouble> {
-        let done = self.in_time(async {
+        let done = self.in_time(NO_ANSWER, async {
             let done = work(link).await?;
             match link.is_doubtful.load(Ordering::Acquire) {
                 true => Err(Trouble::Passing("no standby has confirmed the answer".to_owned())),
@@ -374,10 +415,10 @@ impl Line {
         done
     }
 
-    async fn in_time<T>(&self, work: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
+    async fn in_time<T>(&self, late: &str, work: impl Future<Output = Result<T, Trouble>>) -> Result<T, Trouble> {
         let patience = self.connector.patience;
         let done = tokio::time::timeout(patience, work).await;
-        done.unwrap_or_else(|_| Err(Trouble::Passing(format!("no answer in {} s", patience.as_secs_f32()))))
+        done.unwrap_or_else(|_| Err(Trouble::Passing(format!("{late} {} s", patience.as_secs_f32()))))
     }
 
     /// Does work again and again until it succeeds, for this long at most; for ever without a time.
@@ -417,9 +458,53 @@ impl Line {
         &self,
         work: impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>,
     ) -> Result<T, StoreError> {
-        self.once(&work).await.map_err(|trouble| match trouble {
+        self.once(&work).await.map_err(|trouble| self.error(trouble))
+    }
+
+    fn error(&self, trouble: Trouble) -> StoreError {
+        match trouble {
             Trouble::Lasting(detail) => self.refused(detail),
             Trouble::Passing(detail) => StoreError::Unavailable { place: self.place().to_owned(), detail },
-        })
+        }
+    }
+
+    /// The error of a statement that failed.
+    pub(super) fn failed(&self, error: tokio_postgres::Error) -> StoreError {
+        self.error(error.into())
+    }
+
+    /// A connection for several statements.
+    pub(super) async fn connected(&self) -> Result<Arc<Link>, StoreError> {
+        self.in_time("no connection in", self.link()).await.map_err(|trouble| self.error(trouble))
+    }
+
+    /// Refuses a pooler that shares sessions between transactions: named statements and settings of
+    /// a session get lost there. While all lines hold a transaction, each session has a process of
+    /// the server to itself, the one that it began with.
+    pub(super) async fn admit_sessions(lines: &[&Line]) -> Result<(), StoreError> {
+        let mut links: Vec<Arc<Link>> = Vec::new();
+        for line in lines {
+            links.push(line.connected().await?);
+        }
+        let shared = |line: &Line| StoreError::UnsafeDatabase { place: line.place().to_owned(), what: SHARED_SESSIONS };
+        let backends: HashSet<i64> = links.iter().map(|link| link.backend).collect();
+        if backends.len() < links.len() {
+            return Err(shared(lines[0]));
+        }
+        for (line, link) in lines.iter().zip(&links) {
+            let moved = line.on(link, &async |link: &Link| {
+                link.run("BEGIN").await?;
+                link.has_moved().await
+            });
+            if moved.await.map_err(|trouble| line.error(trouble))? {
+                return Err(shared(line));
+            }
+        }
+        for (line, link) in lines.iter().zip(&links) {
+            line.on(link, &async |link: &Link| link.run("ROLLBACK").await)
+                .await
+                .map_err(|trouble| line.error(trouble))?;
+        }
+        Ok(())
     }
 }

@@ -5,7 +5,9 @@
 //! that commits is driven by the thread that waits for the commit: a runtime's thread between the
 //! two would be woken twice, and a lone commit takes that much longer.
 //!
-//! - `link.rs`: connections, what a session is set to, which errors are tried again.
+//! - `address.rs`, `link.rs`: addresses; connections, what a session is set to, which errors are
+//!   tried again.
+//! - `seen.rs`: what a process has seen of the database, for its next start.
 //! - `schema.rs`: the tables.
 //! - `commit.rs`: the commit of a block, and the change of a partition's owner.
 //! - `lease.rs`: how a process knows that it still owns its partitions.
@@ -15,6 +17,7 @@
 //!
 //! **Architecture Invariant:** only this folder names the database's library.
 
+mod address;
 mod commit;
 mod files;
 mod hosts;
@@ -24,11 +27,14 @@ mod nodes;
 mod reading;
 mod recent;
 mod schema;
+mod seen;
 mod state_area;
 #[cfg(test)]
 mod tests;
 
+use std::collections::BTreeMap;
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
@@ -40,17 +46,18 @@ use tokio::task::block_in_place;
 
 use self::commit::CommitTroubles;
 use self::lease::Lease;
-use self::link::{Connector, Line, Link};
+use self::link::{Connector, Line, Link, NO_ANSWER};
 use self::reading::Blocks;
 use self::recent::RecentBlocks;
+use self::seen::SeenFile;
 use self::state_area::{Area, StateWrites};
 use super::{
     Block, Durability, Epoch, Head, KeyAndValue, Landed, Monitor, Partition, Sequence, Store, StoreError, StoredRecord,
     Tenure, admit_common_key, admit_file_name, admit_state_key,
 };
 
+pub use self::address::PostgresAddress;
 pub use self::lease::{OwnerWatch, PostgresDemands, now_ms};
-pub use self::link::PostgresAddress;
 pub use self::nodes::{NodeSeen, PartitionSeen, Picture};
 
 /// Connections that read.
@@ -75,6 +82,12 @@ pub struct PostgresOptions {
     pub demands: PostgresDemands,
     /// What the table of processes tells about this one, such as its release and machine.
     pub about: String,
+    /// Data folder in which the process keeps what it has seen of the database. None for a command
+    /// that has no data folder.
+    pub seen_in: Option<PathBuf>,
+    /// The last Record of each partition that an operator counts on, where the database is behind
+    /// what was seen: what came after may be missing.
+    pub accept_loss_after: Option<BTreeMap<Partition, Sequence>>,
     /// The address at which other nodes reach this process, `host:port`. None if it is no node: it
     /// has all partitions, or waits for them.
     pub node: Option<String>,
@@ -83,7 +96,8 @@ pub struct PostgresOptions {
 impl PostgresOptions {
     /// The options where nothing is set but the address.
     pub fn at(address: PostgresAddress) -> Self {
-        Self { address, takeover: TAKEOVER, demands: PostgresDemands::default(), about: String::new(), node: None }
+        let (demands, about) = (PostgresDemands::default(), String::new());
+        Self { address, takeover: TAKEOVER, demands, about, seen_in: None, accept_loss_after: None, node: None }
     }
 }
 
@@ -116,6 +130,7 @@ struct StoreParts {
     waiting: StateWrites,
     recent: Mutex<RecentBlocks>,
     monitor: Arc<Monitor>,
+    seen: Option<SeenFile>,
     /// How long work is tried that need not succeed.
     patience: Duration,
 }
@@ -131,9 +146,15 @@ impl PostgresStore {
     pub fn open(options: &PostgresOptions) -> Result<Self, StoreError> {
         let mut store = Self::connected(options, false)?;
         let parts = Arc::clone(&store.parts);
+        let accepted = options.accept_loss_after.as_ref();
         parts.wait(async {
+            let link = parts.writes.connected().await?;
+            if let Some(seen) = &parts.seen {
+                seen.admit(&parts.writes, &link, accepted).await?;
+            }
+            Line::admit_sessions(&[&parts.writes, &parts.beats, &store.readers[0]]).await?;
             schema::migrate(&parts.writes).await?;
-            parts.lease.beat(&parts.writes).await?;
+            parts.beat(&parts.writes).await?;
             parts.lease.forget_old(&parts.writes).await
         })?;
         store.write_behind = Some(parts.start_write_behind()?);
@@ -182,6 +203,7 @@ impl PostgresStore {
             waiting: StateWrites::default(),
             recent: Mutex::default(),
             monitor: Arc::new(Monitor::of_server()),
+            seen: options.seen_in.as_deref().filter(|_| !is_snapshot).map(SeenFile::open).transpose()?,
             patience,
         };
         let next_reader = AtomicUsize::new(0);
@@ -225,14 +247,14 @@ impl PostgresStore {
     /// on. After an error each beat shows it.
     pub fn join(&self) -> Result<(), StoreError> {
         self.parts.lease.join();
-        self.parts.wait(self.parts.lease.beat(&self.parts.beats))
+        self.parts.wait(self.parts.beat(&self.parts.beats))
     }
 
     /// Tells the others that this process hands its partitions over, durably. After an error each
     /// beat tells them again.
     pub fn leave(&self) -> Result<(), StoreError> {
         self.parts.lease.leave();
-        self.parts.wait(self.parts.lease.beat(&self.parts.beats))
+        self.parts.wait(self.parts.beat(&self.parts.beats))
     }
 
     /// Since the start: blocks that were fenced, and blocks that were handed in again because no
@@ -240,6 +262,14 @@ impl PostgresStore {
     pub fn commit_troubles(&self) -> (u64, u64) {
         let CommitTroubles { fenced, unknown } = &self.parts.troubles;
         (fenced.load(Ordering::Relaxed), unknown.load(Ordering::Relaxed))
+    }
+
+    /// Server from which a snapshot is read, and what the other ones of the address said.
+    pub fn read_from(&self) -> Result<String, StoreError> {
+        let link = self.parts.wait(self.readers[0].connected())?;
+        let others = self.readers[0].hosts().told();
+        let others = if others.is_empty() { others } else { format!("; {others}") };
+        Ok(format!("{} on timeline {}{others}", link.host(), link.timeline()))
     }
 
     /// The name of this process in the database.
@@ -281,14 +311,29 @@ impl StoreParts {
         let parts = Arc::clone(self);
         let beat = move || {
             while stopped.recv_timeout(parts.lease.pace()) == Err(mpsc::RecvTimeoutError::Timeout) {
-                if let Err(error) = parts.wait(parts.lease.beat(&parts.beats)) {
-                    let hint = parts.lease.hint();
+                if let Err(error) = parts.wait(parts.beat(&parts.beats)) {
+                    let hint = parts.hint(&error);
                     tracing::warn!(%error, hint, "a beat failed: without one this process soon answers nothing");
                 }
             }
         };
         let thread = std::thread::Builder::new().name("beat".to_owned()).spawn(beat);
         thread.map_err(|source| StoreError::Machine { folder: "beat".into(), source })
+    }
+
+    /// One beat; what it sees of the database is noted for the next start.
+    async fn beat(&self, line: &Line) -> Result<(), StoreError> {
+        let beaten = self.lease.beat(line).await?;
+        if let (Some(seen), Some(beaten)) = (&self.seen, beaten) {
+            seen.note(beaten.system, beaten.timeline, beaten.heads);
+        }
+        Ok(())
+    }
+
+    /// What may keep a beat from an answer although the database runs: only where it was reached.
+    fn hint(&self, error: &StoreError) -> Option<&'static str> {
+        let is_silent = matches!(error, StoreError::Unavailable { detail, .. } if detail.starts_with(NO_ANSWER));
+        self.lease.hint().filter(|_| is_silent)
     }
 
     fn write<T>(&self, work: impl AsyncFn(&Link) -> Result<T, tokio_postgres::Error>) -> Result<T, StoreError> {
@@ -379,6 +424,19 @@ impl Store for PostgresStore {
 
     fn is_followed(&self) -> bool {
         self.parts.lease.is_node()
+    }
+
+    fn watch_use(&self) -> Box<dyn Fn() -> bool + Send> {
+        let lease = Arc::clone(&self.parts.lease);
+        Box::new(move || lease.is_current())
+    }
+
+    fn trouble(&self) -> Option<String> {
+        Some(self.parts.writes.hosts().told()).filter(|told| !told.is_empty())
+    }
+
+    fn has_former(&self) -> bool {
+        self.parts.writes.hosts().has_former()
     }
 
     fn heads(&self, partitions: &[Partition]) -> Result<Vec<Head>, StoreError> {

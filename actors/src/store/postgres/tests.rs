@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::store::{BlockHash, Part};
 use crate::testkit::conformance;
-use crate::testkit::postgres::{PostgresServer, programs, shared};
+use crate::testkit::postgres::{Pooler, PostgresServer, programs, shared};
 
 const PARTITION: Partition = Partition(0);
 
@@ -225,7 +225,7 @@ fn no_statement_is_compiled() {
 
 /// Beats. A successor may have ended the session; then the next try makes another.
 fn beat(store: &PostgresStore) {
-    while store.parts.wait(store.parts.lease.beat(&store.parts.beats)).is_err() {}
+    while store.parts.wait(store.parts.beat(&store.parts.beats)).is_err() {}
 }
 
 /// Who gives a partition up goes on with its others, writes nothing in this one, and may have it
@@ -530,4 +530,98 @@ fn damage_is_told_with_its_place() {
         server.run_in(&database, back);
         assert!(is_whole());
     }
+}
+
+/// An older timeline, or a journal that lacks its end, is named at the start, and taken only with
+/// an operator's word, which counts once.
+#[test]
+fn a_database_that_is_behind_what_was_seen_is_refused() {
+    let Some(server) = shared() else { return };
+    let (address, folder) = (server.database(), tempfile::tempdir().unwrap());
+    let name = address.rsplit('/').next().unwrap();
+    let seen = PostgresOptions { seen_in: Some(folder.path().to_owned()), ..options(&address) };
+    let accepting = |record: u64| {
+        let accept_loss_after = Some(BTreeMap::from([(PARTITION, Sequence(record))]));
+        PostgresOptions { accept_loss_after, ..seen.clone() }
+    };
+    let store = Arc::new(PostgresStore::open(&seen).unwrap());
+    let part = take(&store);
+    (1..=3).for_each(|number| drop(part.append(&block(&part, number)).unwrap()));
+    beat(&store);
+    drop((part, store));
+    drop(PostgresStore::open(&seen).unwrap());
+    let refusal = |options: &PostgresOptions| match PostgresStore::open(options) {
+        Err(StoreError::Behind { detail, .. }) => detail,
+        other => panic!("{other:?}"),
+    };
+    let lose_last = || {
+        let last = "(SELECT max(first) FROM centavo.block)";
+        server.run_in(name, &format!("DELETE FROM centavo.block WHERE first = {last}"));
+    };
+    lose_last();
+    let told = refusal(&seen);
+    let place = format!("127.0.0.1:{}", server.port());
+    for word in [place.as_str(), "Records 0=2", "Records 0=3", "--accept-loss-after 0=2", "database-seen"] {
+        assert!(told.contains(word), "{word}: {told}");
+    }
+    refusal(&accepting(3));
+    drop(PostgresStore::open(&accepting(2)).unwrap());
+    drop(PostgresStore::open(&seen).unwrap());
+    // The same word is none for another loss.
+    let store = Arc::new(PostgresStore::open(&seen).unwrap());
+    let part = take(&store);
+    part.append(&block(&part, 4)).unwrap();
+    beat(&store);
+    drop((part, store));
+    lose_last();
+    refusal(&accepting(2));
+    drop(PostgresStore::open(&accepting(1)).unwrap());
+    let path = folder.path().join("database-seen");
+    let text = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, text.replace("timeline 1\n", "timeline 2\n")).unwrap();
+    let told = refusal(&seen);
+    assert!(told.contains("on timeline 1") && told.contains("on timeline 2"), "{told}");
+}
+
+/// Of two servers that take writes the one on the newer timeline is used, whatever their order, by
+/// a process that knows nothing yet.
+#[test]
+fn a_start_and_a_snapshot_ask_all_hosts() {
+    let Some(programs) = programs() else { return };
+    let former = PostgresServer::start(&programs, &[]);
+    let address = former.database();
+    let store = Arc::new(PostgresStore::open(&options(&address)).unwrap());
+    let part = take(&store);
+    part.append(&block(&part, 1)).unwrap();
+    let promoted = former.standby("promoted");
+    promoted.promote();
+    part.append(&block(&part, 2)).unwrap();
+    drop((part, store));
+    let user = address.split('@').next().unwrap();
+    let name = address.rsplit('/').next().unwrap();
+    for ports in [[former.port(), promoted.port()], [promoted.port(), former.port()]] {
+        let both = format!("{user}@127.0.0.1:{},127.0.0.1:{}/{name}", ports[0], ports[1]);
+        let snapshot = PostgresStore::open_snapshot(&options(&both)).unwrap();
+        let told = snapshot.read_from().unwrap();
+        let place = format!("127.0.0.1:{} on timeline 2", promoted.port());
+        assert!(told.starts_with(&place) && told.contains("it is a former primary"), "{told}");
+        let store = PostgresStore::open(&options(&both)).unwrap();
+        assert_eq!(store.head(PARTITION).unwrap().next, Sequence(2));
+        let trouble = store.trouble().unwrap();
+        assert!(store.has_former() && trouble.contains(&former.port().to_string()), "{trouble}");
+    }
+}
+
+/// Session mode is as good as the server itself.
+#[test]
+fn a_pooler_that_shares_sessions_is_refused_in_words() {
+    let Some(server) = shared() else { return };
+    let name = server.database().rsplit('/').next().unwrap().to_owned();
+    let [Some(session), Some(transaction)] = ["session", "transaction"].map(|mode| server.pooler(mode)) else { return };
+    let through = |pooler: &Pooler| PostgresStore::open(&options(&pooler.address_of(&name)));
+    let store = Arc::new(through(&session).unwrap());
+    let part = take(&store);
+    part.append(&block(&part, 1)).unwrap();
+    let refused = through(&transaction).unwrap_err();
+    assert!(matches!(refused, StoreError::UnsafeDatabase { what, .. } if what.contains("session mode")), "{refused}");
 }
