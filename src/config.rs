@@ -1163,8 +1163,7 @@ fn plain(message: &str) -> String {
 /// A secret's text and its file, as one layer of settings gives them.
 type SecretLayer = (Option<Secret>, Option<PathBuf>);
 
-fn ops_token_source((text, path): SecretLayer, file: SecretLayer) -> Result<SecretSource, ConfigError> {
-    let typed = (text.or_else(|| privacy::variable("CENTAVO_OPS_TOKEN")), path);
+fn ops_token_source(typed: SecretLayer, file: SecretLayer) -> Result<SecretSource, ConfigError> {
     Ok(SecretSource::first("CENTAVO_OPS_TOKEN", [typed, file])?)
 }
 

@@ -30,6 +30,7 @@ use tracing_subscriber::registry::LookupSpan;
 use crate::config::LogFormat;
 use crate::http::trace::RequestContext;
 use crate::log_queue::{BYTES_MAX, LogQueue};
+use crate::terminal;
 
 /// Log lines of `serve` when no setting says which.
 pub const SERVE_FILTER: &str = "info,ractor=warn";
@@ -86,9 +87,7 @@ pub fn complain(line: &str) {
             log.queue.push(format!("{line}\n").as_bytes());
             log.queue.flush(LAST_WORDS_MAX);
         }
-        None => {
-            let _closed = writeln!(io::stderr(), "{line}");
-        }
+        None => terminal::note(line),
     }
 }
 

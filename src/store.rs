@@ -16,9 +16,8 @@ use clap::Args as ClapArgs;
 use clap::builder::BoolishValueParser;
 
 use crate::http::credential::Secret;
-use crate::logging;
-use crate::privacy;
 use crate::secrets::{SecretError, SecretSource, TwoSources};
+use crate::terminal;
 
 /// The partition that this release keeps everything in.
 const PARTITION: Partition = Partition(0);
@@ -133,8 +132,7 @@ impl StoreArgs {
 
     /// The store; the file counts where no flag and no variable gives a setting.
     pub(crate) fn store_or(self, file: StoreInFile) -> Result<Store, StoreSettingsError> {
-        let typed = self.store.or_else(|| privacy::variable("CENTAVO_STORE"));
-        let layers = [(typed, self.store_file), (file.store, file.store_file)];
+        let layers = [(self.store, self.store_file), (file.store, file.store_file)];
         let named = match SecretSource::first("CENTAVO_STORE", layers)? {
             SecretSource::Data => return Ok(Store::Sled),
             source => source.read("".as_ref(), "")?.unwrap_or_else(|| Secret::from(String::new())),
@@ -309,7 +307,7 @@ impl Takes {
 pub(crate) fn snapshot(options: &PostgresOptions) -> Result<Vec<Part>, ExtentError> {
     let store = PostgresStore::open_snapshot(options)?;
     if options.address.has_several_hosts() {
-        logging::complain(&format!("centavo: reading from {}", store.read_from()?));
+        terminal::note(&format!("centavo: reading from {}", store.read_from()?));
     }
     let store: Arc<dyn actors::store::Store> = Arc::new(store);
     admit_reading(&*store)?;

@@ -9,6 +9,11 @@ pub fn say(line: &str) {
     let _closed = writeln!(std::io::stdout(), "{line}");
 }
 
+/// Writes a line to standard error. A closed one is no error.
+pub fn note(line: &str) {
+    let _closed = writeln!(std::io::stderr(), "{line}");
+}
+
 /// A count with commas between thousands: `12,345`.
 pub fn count(number: u64) -> String {
     grouped(&number.to_string(), ',')

@@ -556,6 +556,8 @@ fn a_database_that_is_behind_what_was_seen_is_refused() {
     };
     let lose_last = || {
         let last = "(SELECT max(first) FROM centavo.block)";
+        let key = format!("decode('0000', 'hex') || int8send({last})");
+        server.run_in(name, &format!("DELETE FROM centavo.chunk WHERE key >= {key}"));
         server.run_in(name, &format!("DELETE FROM centavo.block WHERE first = {last}"));
     };
     lose_last();
