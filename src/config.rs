@@ -740,6 +740,17 @@ fn checkpoints(to: Option<String>, every: Option<u32>) -> Result<Option<Checkpoi
 }
 
 impl ServeArgs {
+    fn sled_options(&self, file: &File) -> SledOptions {
+        let sled = SledOptions::default();
+        SledOptions {
+            segment_bytes: self.segment_bytes.unwrap_or(sled.segment_bytes),
+            segments_open_max: self.segments_open.unwrap_or(sled.segments_open_max),
+            reserve_bytes: self.disk_reserve_bytes.or(file.disk_reserve_bytes).unwrap_or(sled.reserve_bytes),
+            ballast_bytes: self.ballast_bytes.or(file.ballast_bytes).unwrap_or(BALLAST_BYTES),
+            ..sled
+        }
+    }
+
     /// Reads the file, if one is named, and checks all settings.
     pub fn settings(mut self) -> Result<Settings, ConfigError> {
         let mut file: File = self.config.as_deref().map_or_else(|| Ok(File::default()), parsed)?;
@@ -757,14 +768,7 @@ impl ServeArgs {
         index.records_per_run = self.records_per_run.unwrap_or(index.records_per_run);
         let mut balance_files = BalanceFileOptions::default();
         balance_files.records = self.records_per_balance_file.unwrap_or(balance_files.records);
-        let sled = SledOptions::default();
-        let sled = SledOptions {
-            segment_bytes: self.segment_bytes.unwrap_or(sled.segment_bytes),
-            segments_open_max: self.segments_open.unwrap_or(sled.segments_open_max),
-            reserve_bytes: self.disk_reserve_bytes.or(file.disk_reserve_bytes).unwrap_or(sled.reserve_bytes),
-            ballast_bytes: self.ballast_bytes.or(file.ballast_bytes).unwrap_or(BALLAST_BYTES),
-            ..sled
-        };
+        let sled = self.sled_options(&file);
         let ops_token = ops_token_source((self.ops_token, self.ops_token_file), (file.ops_token, file.ops_token_file))?;
         let ops_roles = self.ops_roles.or(file.ops_roles).map(|roles| roles.parse()).transpose()?;
         let ops_roles: OpsRoles = ops_roles.unwrap_or_default();

@@ -97,7 +97,7 @@ fn place_of_found(app: &App, name: &str) -> Result<Option<String>, Problem> {
     }
     if let Some(withdrawal) = engine.object::<Withdrawal>(id)? {
         let recipient = recipient_id(engine, withdrawal.recipient).unwrap_or_default();
-        let waits = preview::waiting(app, id).is_some();
+        let waits = queue::waiting(app, id).is_some();
         let place = if waits { format!("queue/{}", id.uuid()) } else { format!("recipients/{}", recipient.uuid()) };
         return Ok(Some(format!("/console/{place}")));
     }
@@ -107,7 +107,7 @@ fn place_of_found(app: &App, name: &str) -> Result<Option<String>, Problem> {
         return Ok(Some(format!("/console/{place}")));
     }
     let is_entry = OperatorEntry::find(engine, id)?.is_some();
-    if is_entry && preview::waiting(app, id).is_some() {
+    if is_entry && queue::waiting(app, id).is_some() {
         return Ok(Some(format!("/console/queue/{}", id.uuid())));
     }
     let group = engine.ids().group(id);

@@ -109,7 +109,7 @@ fn chosen(app: &App, visit: &Visit, pairs: &[(String, String)]) -> Result<Vec<Wa
     if ids.is_empty() || ids.len() > ITEMS_MAX {
         return Err(Problem::new(Code::ValidationFailed).says(visit.say(words::CHOOSE_SOME)));
     }
-    let waiting = ids.into_iter().filter_map(|id| preview::waiting(app, id));
+    let waiting = ids.into_iter().filter_map(|id| queue::waiting(app, id));
     Ok(waiting.filter(|item| visit.scope.has(item.ledger.group())).collect())
 }
 

@@ -1,5 +1,5 @@
-//! Connections of a listener: how many there are in all and of one address, and which one ends for a
-//! new one.
+//! Connections of a listener: how many there are in all and of one address, and which one ends for
+//! a new one.
 //!
 //! A connection is idle while no request of it is under way: also before the first one, while its
 //! head arrives. When the listener is full, or one address has its share, the connection that has

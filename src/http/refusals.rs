@@ -3,6 +3,7 @@
 use actors::engine::Unavailable;
 use actors::records::LoadError;
 use actors::store::StoreError;
+use ledger::money::Centavos;
 use ledger::rejection::Rejection;
 
 use crate::http::problem::{Code, FieldError, Problem};
@@ -40,6 +41,20 @@ impl From<actors::seal::SealError> for Problem {
     }
 }
 
+/// The fee of an anticipation is another one by now.
+fn of_fee(fee: Centavos) -> Problem {
+    let message = format!("A taxa agora é de {fee} centavos");
+    let error = FieldError { field: "fee_cents".into(), code: Code::FeeChanged.row().code, message: message.into() };
+    Problem::new(Code::FeeChanged).errors(vec![error]).member("fee_cents", fee.0)
+}
+
+/// The kind of a dispute does not fit the charge's method.
+fn of_kind() -> Problem {
+    let message = "kind deve ser chargeback para cartão e med para PIX".into();
+    let error = FieldError { field: "kind".to_owned(), code: "not_of_method", message };
+    Problem::new(Code::ValidationFailed).errors(vec![error])
+}
+
 impl From<Rejection> for Problem {
     fn from(rejection: Rejection) -> Self {
         let detail = rejection.to_string();
@@ -74,12 +89,7 @@ impl From<Rejection> for Problem {
             Rejection::NothingAvailable => Problem::new(Code::NothingAvailable),
             Rejection::SplitNotAnticipable { index } => of_anticipated(Code::SplitNotAnticipable, index),
             Rejection::AnticipationAfterDue { index } => of_anticipated(Code::AnticipationAfterDue, index),
-            Rejection::AnticipationFeeDiffers { fee } => {
-                let row = Code::FeeChanged.row();
-                let message = format!("A taxa agora é de {fee} centavos");
-                let error = FieldError { field: "fee_cents".into(), code: row.code, message: message.into() };
-                Problem::new(Code::FeeChanged).errors(vec![error]).member("fee_cents", fee.0)
-            }
+            Rejection::AnticipationFeeDiffers { fee } => of_fee(fee),
             Rejection::ChargeNotPending => Problem::new(Code::ChargeNotPending),
             Rejection::CashoutNotEnabled => Problem::new(Code::CashoutNotEnabled),
             Rejection::CashoutBelowMinimum { minimum } => {
@@ -99,11 +109,7 @@ impl From<Rejection> for Problem {
             | Rejection::ChargeRefunded
             | Rejection::ChargeDisputed
             | Rejection::DisputeTooLate => Problem::new(Code::ChargeNotRefundable),
-            Rejection::DisputeKindUnfit => {
-                let message = "kind deve ser chargeback para cartão e med para PIX".into();
-                let error = FieldError { field: "kind".to_owned(), code: "not_of_method", message };
-                Problem::new(Code::ValidationFailed).errors(vec![error])
-            }
+            Rejection::DisputeKindUnfit => of_kind(),
             Rejection::VersionChanged => Problem::new(Code::ItemChanged),
             Rejection::RefundExceedsCharge
             | Rejection::TakeBackExceedsRefund

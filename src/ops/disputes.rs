@@ -53,8 +53,8 @@ pub struct AcceptanceRequest<'a> {
     #[serde(default)]
     #[schema(value_type = Option<i64>, minimum = 1, maximum = 1000000000000_i64)]
     amount: Raw<'a>,
-    /// The `version` of the item that was seen in the queue; `If-Match` may have it instead. Without
-    /// it, the item is decided on as it is now.
+    /// The `version` of the item that was seen in the queue; `If-Match` may have it instead.
+    /// Without it, the item is decided on as it is now.
     #[serde(default)]
     #[schema(value_type = Option<u32>)]
     version: Raw<'a>,

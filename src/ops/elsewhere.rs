@@ -210,7 +210,7 @@ async fn take(app: &Arc<App>, decision: Decision) -> Result<(), Problem> {
 }
 
 async fn steps_here(app: &App, id: ObjectId, verdict: Verdict) -> Result<Steps, Problem> {
-    let item = preview::waiting(app, id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let item = queue::waiting(app, id).ok_or_else(|| Problem::new(Code::NotFound))?;
     preview::steps(app, &item, verdict).await
 }
 

@@ -156,11 +156,6 @@ pub async fn preview_dispute(
 /// The Records that a decision would write, each with when that is.
 pub type Steps = Vec<(Follows, Record)>;
 
-/// The item of the queue with an id; none when nothing of this id waits.
-pub fn waiting(app: &App, id: ObjectId) -> Option<WaitingItem> {
-    app.engine.queue(|item| item.id == id, 1).1.pop()
-}
-
 /// The Records that a decision would write. A transfer that waits for its institution is decided by
 /// nobody: 409.
 pub async fn steps(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<Steps, Problem> {

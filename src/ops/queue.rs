@@ -6,6 +6,7 @@ use actors::engine::{WaitingItem, WaitingKind};
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
+use ledger::id::ObjectId;
 use ledger::personal::Sealed;
 use ledger::time::Timestamp;
 use serde::Serialize;
@@ -229,11 +230,16 @@ impl QueueItem {
     }
 }
 
-/// An item as it is shown.
-pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
+/// The item of the queue with an id; `None` when nothing of this id waits.
+pub fn waiting(app: &App, id: ObjectId) -> Option<WaitingItem> {
+    app.engine.queue(|item| item.id == id, 1).1.pop()
+}
+
+/// What all items show, whatever waits.
+fn plain_view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
     let merchant = |group| app.engine.merchant_id(group);
     let merchant = item.ledger.group().map(merchant).transpose()?;
-    let mut view = QueueItem {
+    Ok(QueueItem {
         kind: kind_name(item),
         id: item.id.uuid().to_string(),
         version: version_of(app, item)?,
@@ -258,7 +264,12 @@ pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
         reference: None,
         withdrawal: None,
         effective_date: None,
-    };
+    })
+}
+
+/// An item as it is shown.
+pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
+    let mut view = plain_view(app, item)?;
     let open_account = |sealed: &Sealed| DestinationView::open(&app.engine, item.id, sealed);
     match &item.what {
         WaitingKind::Recipient | WaitingKind::BankAccount => {

@@ -15,16 +15,15 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::http::json::{Checker, Raw, or_empty, parse_exact};
 use crate::http::problem::{Code, FieldError, Problem, failed};
-use crate::ops::preview;
-use crate::ops::queue::{is_decided_on, version_of, view};
+use crate::ops::queue::{is_decided_on, version_of, view, waiting};
 
 /// An approval, which needs no field.
 #[derive(Default, Deserialize, ToSchema)]
 #[serde(bound(deserialize = "'de: 'a"))]
 #[schema(as = Approval, example = json!({"version": 1}))]
 pub struct Approval<'a> {
-    /// The `version` of the item that was seen in the queue; `If-Match` may have it instead. Without
-    /// it, the item is decided on as it is now.
+    /// The `version` of the item that was seen in the queue; `If-Match` may have it instead.
+    /// Without it, the item is decided on as it is now.
     #[serde(default)]
     #[schema(value_type = Option<u32>)]
     version: Raw<'a>,
@@ -94,7 +93,7 @@ pub fn on_version(seen: Option<u32>, id: ObjectId, decision: MerchantCommand) ->
 /// Refuses another version of an item that never changes while it waits. What waits no more is
 /// left to the decision.
 pub fn unchanged(app: &App, id: ObjectId, seen: Option<u32>) -> Result<(), Problem> {
-    let item = seen.and_then(|_| preview::waiting(app, id)).filter(is_decided_on);
+    let item = seen.and_then(|_| waiting(app, id)).filter(is_decided_on);
     match item.map(|item| version_of(app, &item)).transpose()? {
         Some(version) if seen != Some(version) => Err(with_item(app, id, Rejection::VersionChanged.into())),
         _ => Ok(()),
@@ -104,7 +103,7 @@ pub fn unchanged(app: &App, id: ObjectId, seen: Option<u32>) -> Result<(), Probl
 /// The problem of a decision. That of another version has the item as it is now, and its version.
 pub fn with_item(app: &App, id: ObjectId, problem: Problem) -> Problem {
     let item = match problem.code() {
-        Code::ItemChanged => preview::waiting(app, id).map(|item| view(app, &item)),
+        Code::ItemChanged => waiting(app, id).map(|item| view(app, &item)),
         _ => None,
     };
     match item {

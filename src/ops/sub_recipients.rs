@@ -29,8 +29,8 @@ pub struct Notes<'a> {
     /// The reason, at most 500 characters.
     #[schema(value_type = String, min_length = 1, max_length = 500)]
     notes: Raw<'a>,
-    /// The `version` of the item that was seen in the queue; `If-Match` may have it instead. Without
-    /// it, the item is decided on as it is now.
+    /// The `version` of the item that was seen in the queue; `If-Match` may have it instead.
+    /// Without it, the item is decided on as it is now.
     #[serde(default)]
     #[schema(value_type = Option<u32>)]
     pub version: Raw<'a>,

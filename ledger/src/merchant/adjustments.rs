@@ -350,7 +350,7 @@ impl Adjustments {
         self.note_dispute(charge);
     }
 
-    /// A dispute of a charge was opened or decided: it concerns the refunds of the charge that wait.
+    /// A dispute of a charge was opened or decided: the refunds of the charge that wait change.
     fn note_dispute(&mut self, disputed: ObjectId) {
         let waits = |open: &Open| matches!(open, Open::Refund { charge, .. } if *charge == disputed);
         let refunds: Vec<_> = self.open.iter().filter(|(_, open)| waits(open)).map(|(id, _)| id).collect();

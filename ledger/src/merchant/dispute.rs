@@ -13,22 +13,6 @@ use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
 use crate::time::{Minute, Timestamp};
 
-/// How long after its payment a charge can be disputed, in days of 24 hours.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct DisputeWindows {
-    /// A card charge, by a chargeback.
-    pub chargeback_days: u16,
-    /// A PIX charge, by the special return mechanism.
-    pub med_days: u16,
-}
-
-impl Default for DisputeWindows {
-    /// The card networks' longest deadline, and that of the PIX regulation.
-    fn default() -> Self {
-        Self { chargeback_days: 540, med_days: 90 }
-    }
-}
-
 /// A dispute as the payer's bank reports it.
 #[derive(Clone, Debug)]
 pub struct OpenDispute {

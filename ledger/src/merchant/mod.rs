@@ -48,10 +48,10 @@ pub use api_keys::{ApiKey, PreviousSecret, SECRET_OVERLAP_MS};
 pub use cashout::{CashoutOutcome, OpenCashout};
 pub use charge::{OpenCharge, RECONCILE_AFTER_MS, SplitRequest};
 pub use command::MerchantCommand;
-pub use dispute::{DisputeWindows, OpenDispute};
+pub use dispute::OpenDispute;
 pub use opening::MerchantOpening;
 pub use plans::Plan;
-pub use refund::{CARD_WINDOW_DAYS, ChargeFacts, PIX_WINDOW_DAYS, RequestRefund};
+pub use refund::{CARD_WINDOW_DAYS, ChargeFacts, DisputeWindows, PIX_WINDOW_DAYS, RequestRefund};
 pub use sub_recipients::{BankReview, Recipient, RecipientStatus, Registered};
 pub use subscriptions::{Subscribe, Subscription, SubscriptionChange};
 
@@ -111,11 +111,11 @@ impl MerchantState {
         ids: &IdKey,
     ) -> Result<Decision, Rejection> {
         use MerchantCommand as Command;
-        match command {
+        let command = match command {
             Command::Open { id, settings, profile } => return self.open(id, settings, profile),
             _ if self.id.is_none() => return Err(Rejection::MerchantNotFound),
-            _ => {}
-        }
+            command => command,
+        };
         match command {
             Command::Open { .. } => Err(Rejection::MerchantExists),
             Command::Change { settings, profile } => Ok(Self::change(settings, profile)),
@@ -129,10 +129,10 @@ impl MerchantState {
                 self.register_recipient(document, profile, |number| ids.recipient(group, number, now, random))
             }
             Command::SubmitRecipient { id } => self.submit_recipient(id, ids),
-            Command::OnVersion { id, version, decision } => match self.version_of(id, ids) {
-                Some(current) if current != version => Err(Rejection::VersionChanged),
-                _ => self.decide(*decision, group, now, ids),
-            },
+            Command::OnVersion { id, version, .. } if !self.is_version(id, version, ids) => {
+                Err(Rejection::VersionChanged)
+            }
+            Command::OnVersion { decision, .. } => self.decide(*decision, group, now, ids),
             Command::ApproveRecipient { id } => self.approve_recipient(id, ids),
             Command::RejectRecipient { id, notes } => self.reject_recipient(id, notes, ids),
             Command::ChangeRecipient { id, standing, profile, bank_account_changed } => {
@@ -174,6 +174,11 @@ impl MerchantState {
             Command::ReleaseDispute { id, facts } => self.release_dispute(id, &facts, now),
             Command::WriteOff(command) => self.write_off_deficit(command),
         }
+    }
+
+    /// False for an item that waits in another version than this one.
+    fn is_version(&self, id: ObjectId, version: u32, ids: &IdKey) -> bool {
+        self.version_of(id, ids).is_none_or(|current| current == version)
     }
 
     /// Applies one of the merchant's own Records. From here on it must succeed.

@@ -5,7 +5,6 @@
 use std::collections::BTreeMap;
 
 use super::adjustments::{Adjusted, Open, Repayment, RepaymentKind};
-use super::dispute::DisputeWindows;
 use super::{MerchantState, SplitRequest};
 use crate::event::{Drawn, Event, PaidBack, Split, TakeBack, Terms};
 use crate::fees::{Commission, PaymentMethod};
@@ -20,6 +19,22 @@ use crate::time::{Minute, Timestamp};
 pub const PIX_WINDOW_DAYS: u16 = 90;
 /// The same, of a card charge.
 pub const CARD_WINDOW_DAYS: u16 = 180;
+
+/// How long after its payment a charge can be disputed, in days of 24 hours.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DisputeWindows {
+    /// A card charge, by a chargeback.
+    pub chargeback_days: u16,
+    /// A PIX charge, by the special return mechanism.
+    pub med_days: u16,
+}
+
+impl Default for DisputeWindows {
+    /// The card networks' longest deadline, and that of the PIX regulation.
+    fn default() -> Self {
+        Self { chargeback_days: 540, med_days: 90 }
+    }
+}
 
 /// Facts of a paid charge, from the Record of its payment. They never change, so the caller reads
 /// them and sends them with the command.
