@@ -56,7 +56,11 @@ async fn a_replay_gives_the_same_answer_and_moves_nothing() {
         let mut other = body.clone();
         other["extra"] = json!(1);
         let reused = send(&merchant, path, index, &other).await;
-        reused.refused(422, "idempotency_key_reused");
+        // Operators' routes refuse an unknown name before they look the key up.
+        match path.starts_with("/ops") {
+            true => reused.refused(400, "validation_failed"),
+            false => reused.refused(422, "idempotency_key_reused"),
+        };
     }
     assert_eq!(world.trace(&[&merchant]).await, before);
     world.check_books().await;
