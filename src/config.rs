@@ -757,6 +757,7 @@ impl ServeArgs {
         let given = self.take_peers(&mut file);
         let data = self.data.take().or(file.data.take()).unwrap_or_else(|| PathBuf::from(DATA_DEFAULT));
         let accepted = self.accept_loss_after.take().map(|LastRecords(records)| records);
+        let sled = self.sled_options(&file);
         let store = self.store.store_or(file.take_store())?.seen_in(&data, accepted);
         let listen = self.listen.or(address_of(file.listen)).unwrap_or(LISTEN_DEFAULT);
         let ops_listen = self.ops_listen.or(address_of(file.ops_listen)).unwrap_or(OPS_LISTEN_DEFAULT);
@@ -768,7 +769,6 @@ impl ServeArgs {
         index.records_per_run = self.records_per_run.unwrap_or(index.records_per_run);
         let mut balance_files = BalanceFileOptions::default();
         balance_files.records = self.records_per_balance_file.unwrap_or(balance_files.records);
-        let sled = self.sled_options(&file);
         let ops_token = ops_token_source((self.ops_token, self.ops_token_file), (file.ops_token, file.ops_token_file))?;
         let ops_roles = self.ops_roles.or(file.ops_roles).map(|roles| roles.parse()).transpose()?;
         let ops_roles: OpsRoles = ops_roles.unwrap_or_default();

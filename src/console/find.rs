@@ -20,7 +20,7 @@ use crate::console::words;
 use crate::http::cut::{named_record, record_name};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{query, single};
-use crate::ops::{books, merchants, preview};
+use crate::ops::{books, merchants, queue};
 use crate::views::house_entry::OperatorEntry;
 use crate::views::ledger::ledger_name;
 use crate::views::recipient::{find_recipient, recipient_id};

@@ -22,8 +22,8 @@ use crate::http::credential::Role;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::query;
 use crate::ops::elsewhere;
-use crate::ops::preview::{self, Verdict};
-use crate::ops::queue::{QueueItem, kind_name, view};
+use crate::ops::preview::Verdict;
+use crate::ops::queue::{QueueItem, kind_name, view, waiting};
 
 /// Items of one decision.
 const ITEMS_MAX: usize = 20;
@@ -109,7 +109,7 @@ fn chosen(app: &App, visit: &Visit, pairs: &[(String, String)]) -> Result<Vec<Wa
     if ids.is_empty() || ids.len() > ITEMS_MAX {
         return Err(Problem::new(Code::ValidationFailed).says(visit.say(words::CHOOSE_SOME)));
     }
-    let waiting = ids.into_iter().filter_map(|id| queue::waiting(app, id));
+    let waiting = ids.into_iter().filter_map(|id| waiting(app, id));
     Ok(waiting.filter(|item| visit.scope.has(item.ledger.group())).collect())
 }
 

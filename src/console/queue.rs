@@ -26,7 +26,7 @@ use crate::http::session::Done;
 use crate::ops::elsewhere::{self, Decision};
 use crate::ops::merchants;
 use crate::ops::preview::{self, Follows, Steps, Verdict};
-use crate::ops::queue::{KINDS, QueueItem, is_shown, kind_name, view};
+use crate::ops::queue::{KINDS, QueueItem, is_shown, kind_name, view, waiting};
 
 /// Items of the list on a page.
 const ITEMS_A_PAGE: u64 = 50;
@@ -158,7 +158,7 @@ pub async fn item(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathId)
 }
 
 async fn item_screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Problem> {
-    let found = ObjectId::parse(id).and_then(|id| queue::waiting(app, id));
+    let found = ObjectId::parse(id).and_then(|id| waiting(app, id));
     let found = found.ok_or_else(|| Problem::new(Code::NotFound).says(visit.say(words::WAITS_NO_MORE)))?;
     visit.sees(found.ledger.group())?;
     let item = view(app, &found)?;

@@ -31,7 +31,7 @@ use crate::http::problem::{Code, Problem, failed};
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::preview::{self, Follows, Steps, Verdict};
 use crate::ops::seen::IfMatch;
-use crate::ops::{disputes, entries, refunds, sub_recipients, withdrawals};
+use crate::ops::{disputes, entries, queue, refunds, sub_recipients, withdrawals};
 use crate::webhooks::{EndpointBehind, sort_behind};
 
 /// A decision that an operator takes on an item of the queue.

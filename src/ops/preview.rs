@@ -30,7 +30,7 @@ use crate::http::reply::{number, ok, only, query, single};
 use crate::ops::books::{EntryView, entries_view};
 use crate::ops::disputes::{kind_named, opening};
 use crate::ops::operator::Operator;
-use crate::ops::queue::{kind_name, version_of};
+use crate::ops::queue::{kind_name, version_of, waiting};
 use crate::views::house_entry::OperatorEntry;
 
 /// What a decision would book.
