@@ -195,7 +195,6 @@ fn for_operators(in_sandbox: bool) -> Routes {
     let sandbox = Routes::new()
         .routes(routes!(sandbox::advance_clock))
         .routes(routes!(sandbox::pay_pix))
-        .routes(routes!(sandbox::lie))
         .routes(routes!(made_up::make_up));
 
     let table = Routes::new()

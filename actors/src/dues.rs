@@ -107,6 +107,11 @@ impl Dues {
         self.in_order.first().map(|(at, _)| *at)
     }
 
+    /// The earliest time after `now` at which somebody needs attention.
+    pub(crate) fn first_after(&self, now: Timestamp) -> Option<Timestamp> {
+        self.in_order.iter().map(|(at, _)| *at).find(|at| *at > now)
+    }
+
     /// Up to `most` ledgers that need attention at `now`. They are off the list until
     /// [`Dues::answered`], unless a new credit comes.
     pub(crate) fn take_due(&mut self, now: Timestamp, most: usize) -> Vec<LedgerId> {

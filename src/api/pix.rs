@@ -181,13 +181,17 @@ pub async fn pay(app: &App, charge: &Charge, context: CommandContext) -> Result<
         return Err(Problem::new(Code::ChargeNotFound));
     }
     let (group, at) = (app.engine.ids().group(charge.id), app.engine.now());
-    let end_to_end_id = end_to_end_id(at, app.random()?);
-    let received = app.engine.receive_pix(group, charge.id, end_to_end_id.clone(), context).await?;
-    // A second payment that comes too late changes nothing.
-    if matches!(received, Outcome::Recorded(_)) && !charge.was_paid_late {
-        note_payment(app, charge, end_to_end_id, at).await;
+    let mut end_to_end_id = end_to_end_id(at, app.random()?);
+    // The institution has a payment before we hear of it. A second one changes nothing.
+    let is_first = match charge.outcome {
+        ChargeOutcome::Pending => true,
+        ChargeOutcome::Cancelled => !charge.was_paid_late,
+        _ => false,
+    };
+    if is_first {
+        end_to_end_id = note_payment(app, charge, end_to_end_id, at).await;
     }
-    match received {
+    match app.engine.receive_pix(group, charge.id, end_to_end_id, context).await? {
         Outcome::Recorded(PixPayment::TooLate(cancelled)) => {
             let detail = "The charge is cancelled: the payment came too late and goes back to the payer.";
             Err(not_pending(&cancelled).detail(detail))
@@ -196,13 +200,15 @@ pub async fn pay(app: &App, charge: &Charge, context: CommandContext) -> Result<
     }
 }
 
-/// Has the PIX institution of the sandbox write a payment into its own records.
-async fn note_payment(app: &App, charge: &Charge, end_to_end_id: String, at: Timestamp) {
-    let Some(institutions) = &app.institutions else { return };
-    let noted = institutions.pix.paid(charge.id, end_to_end_id, charge.terms.amount, at).await;
-    if let Err(error) = noted {
+/// Has the PIX institution of the sandbox write a payment into its own records. Gives the id that
+/// the payment has there.
+async fn note_payment(app: &App, charge: &Charge, end_to_end_id: String, at: Timestamp) -> String {
+    let Some(institutions) = &app.institutions else { return end_to_end_id };
+    let noted = institutions.pix.paid(charge.id, end_to_end_id.clone(), charge.terms.amount, at).await;
+    noted.unwrap_or_else(|error| {
         tracing::error!(%error, "a payment is not in the records of the sandbox's PIX institution");
-    }
+        end_to_end_id
+    })
 }
 
 fn find(app: &App, caller: Caller, id: ObjectId) -> Result<Charge, Problem> {

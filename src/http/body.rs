@@ -53,11 +53,47 @@ pub enum FileFormat {
     Ofx,
 }
 
+/// Media types that name a format.
+const NAMED_TYPES: [(&str, FileFormat); 8] = [
+    ("text/csv", FileFormat::Csv),
+    ("application/csv", FileFormat::Csv),
+    ("application/json", FileFormat::Json),
+    ("application/x-ndjson", FileFormat::Json),
+    ("application/x-ofx", FileFormat::Ofx),
+    ("application/ofx", FileFormat::Ofx),
+    ("text/ofx", FileFormat::Ofx),
+    ("application/vnd.intu.qfx", FileFormat::Ofx),
+];
+
+/// Media types that browsers and curl declare for files that they do not know, and spreadsheets'
+/// for CSV.
+const UNSPECIFIC_TYPES: [&str; 6] = [
+    "application/octet-stream",
+    "text/plain",
+    "application/xml",
+    "text/xml",
+    "application/x-www-form-urlencoded",
+    "application/vnd.ms-excel",
+];
+
 impl FileFormat {
-    fn declared(headers: &HeaderMap) -> Option<Self> {
-        let found = media_type(headers)?;
-        let known = [("text/csv", Self::Csv), ("application/json", Self::Json), ("application/x-ofx", Self::Ofx)];
-        known.into_iter().find(|(name, _)| found.eq_ignore_ascii_case(name)).map(|(_, format)| format)
+    /// The format that is declared; where the declaration names none, the one that the first
+    /// characters tell. `None` for a media type of something else.
+    fn of(declared: Option<&str>, bytes: &[u8]) -> Option<Self> {
+        let is = |name: &str| declared.is_some_and(|declared| declared.eq_ignore_ascii_case(name));
+        let named = NAMED_TYPES.into_iter().find(|(name, _)| is(name)).map(|(_, format)| format);
+        let is_unspecific = declared.is_none_or(str::is_empty) || UNSPECIFIC_TYPES.into_iter().any(is);
+        named.or_else(|| is_unspecific.then(|| Self::of_content(bytes)))
+    }
+
+    fn of_content(bytes: &[u8]) -> Self {
+        let bytes = bytes.strip_prefix("\u{feff}".as_bytes()).unwrap_or(bytes).trim_ascii_start();
+        match bytes.first() {
+            Some(b'{' | b'[') => Self::Json,
+            Some(b'<') => Self::Ofx,
+            _ if bytes.get(..3).is_some_and(|begin| begin.eq_ignore_ascii_case(b"OFX")) => Self::Ofx,
+            _ => Self::Csv,
+        }
     }
 }
 
@@ -69,12 +105,13 @@ impl<State: Sync> FromRequest<State> for InstitutionFile {
     type Rejection = Problem;
 
     async fn from_request(request: Request, _: &State) -> Result<Self, Problem> {
-        let format = FileFormat::declared(request.headers());
+        let declared = media_type(request.headers()).map(str::to_owned);
         let mut share = Share::of(&ROOM, Sender::of(&request));
         let coding = plain_coding(request.headers());
         let bytes = arrived(request.into_body(), FILE_BYTES_MAX, ARRIVAL, &mut share, None).await?;
         coding?;
-        let format = format.ok_or_else(|| Problem::new(Code::UnsupportedMediaType).message(FILE_TYPES))?;
+        let format = FileFormat::of(declared.as_deref(), &bytes)
+            .ok_or_else(|| Problem::new(Code::UnsupportedMediaType).message(FILE_TYPES))?;
         let turn = if bytes.len() > LARGE_BYTES { Some(turn().await?) } else { None };
         Ok(Self { format, bytes, _share: share, _turn: turn })
     }

@@ -87,6 +87,8 @@ pub enum Code {
     PeriodNotOver,
     /// The same file was compared with the books before.
     AlreadyReconciled,
+    /// The bank statement is of another account than earlier ones.
+    OtherBankAccount,
     /// The charge is not pending any more.
     ChargeNotPending,
     /// A request with the same idempotency key is under way.
@@ -214,6 +216,7 @@ impl Code {
             Code::ReturnPending => row(S::CONFLICT, "Return pending", "Já há uma devolução pendente deste saque"),
             Code::PeriodClosed => row(S::CONFLICT, "Period closed", "O mês está fechado"),
             Code::PeriodNotOver => row(S::CONFLICT, "Period not over", "O mês ainda não terminou"),
+            Code::OtherBankAccount => row(S::CONFLICT, "Other bank account", "Extrato de outra conta"),
             Code::AlreadyReconciled => row(S::CONFLICT, "Already reconciled", "Arquivo já conciliado"),
             Code::ChargeNotPending => row(S::CONFLICT, "Charge not pending", "Cobrança não está pendente"),
             Code::IdempotencyKeyInProgress => {

@@ -143,19 +143,21 @@ fn sent_back_by(event: &Event) -> Option<(ObjectId, ObjectId, Centavos)> {
     }
 }
 
-/// The movements that were booked on a bank account in a statement's period.
+/// The movements that were booked on a bank account in a statement's period, and from the first to
+/// the last day of its lines.
 pub fn movements(
     engine: &Arc<Engine>,
     account: BankAccount,
     of: &ofx::BankStatement,
 ) -> Result<Vec<statement::Movement>, Problem> {
     let mut movements = Vec::new();
+    let (from, to) = of.span();
     if account == BankAccount::Settlement {
         // One without money has no line at the bank.
-        let paid = batches(engine, of.from, of.to)?.into_iter().filter(|batch| batch.net != Centavos::ZERO);
+        let paid = batches(engine, from, to)?.into_iter().filter(|batch| batch.net != Centavos::ZERO);
         movements.extend(paid.map(|batch| movement("batch", batch.reference, Vec::new(), batch.paid_on, batch.net)));
     }
-    let (from_ms, to_ms) = limits(of.from, of.to);
+    let (from_ms, to_ms) = limits(from, to);
     // No customer's money moves on the platform's own account: entries of the house alone do.
     if account != BankAccount::Own {
         each_record(engine, from_ms, to_ms, |record| {

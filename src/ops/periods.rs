@@ -268,7 +268,7 @@ fn open_items(
     let last_over = day_of(begin_of(day_of(engine.now().0)) - 1);
     let (results, from, to) = (KeptResult::all(engine)?, day_of(begin.0), day_of(end.0 - 1));
     let mut differences: BTreeMap<&str, u64> = BTreeMap::new();
-    for result in results.iter().filter(|result| result.from <= to && result.to >= from) {
+    for result in results.iter().filter(|result| result.meets(from, to)) {
         *differences.entry(&result.kind).or_default() += result.differences();
     }
     let found = differences.into_iter().filter(|(_, count)| *count > 0);

@@ -25,7 +25,7 @@ use crate::http::idempotency::{KeyScope, SentKey};
 use crate::http::json::{Checker, Raw, parse_exact};
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, FieldError, Problem, failed};
-use crate::http::reply::{List, PageQuery, list_of, one_of, only, query, time};
+use crate::http::reply::{List, PageQuery, list_of, one_of, only, query, single, time};
 use crate::http::streamed::{in_turn, turn};
 use crate::http::timestamp::{day, day_of};
 use crate::ops::booked::{self, BankAccount};
@@ -60,13 +60,25 @@ pub struct Reconciliation {
     /// The last Record that counted.
     #[schema(minimum = 0, example = 42)]
     sequence: u64,
-    /// First day of the period; of a file of the acquirer, the day of its first payment.
-    #[schema(format = Date, example = "2026-11-27")]
-    from: String,
-    /// Last day of the period; of a file of the acquirer, the day of its last payment.
-    #[schema(format = Date, example = "2026-11-27")]
-    to: String,
-    /// Lines of the file: of a PIX list, its payments and returns.
+    /// The account's number at the bank, as the statement has it; absent for other files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "12345-6")]
+    acctid: Option<String>,
+    /// First day of the period; of a file of the acquirer, the day of its first payment. Absent for
+    /// one without lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = Date, example = "2026-11-27")]
+    from: Option<String>,
+    /// Last day of the period; of a file of the acquirer, the day of its last payment. Absent for
+    /// one without lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = Date, example = "2026-11-27")]
+    to: Option<String>,
+    /// The days that count as compared: the file has all of each. Absent where it has no whole day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    compared: Option<ComparedDays>,
+    /// Lines of the file: of a PIX list, its payments and returns; of a statement, its movements.
     #[schema(example = 3)]
     lines: usize,
     /// Batches that the file of an acquirer names; 0 for others.
@@ -75,8 +87,9 @@ pub struct Reconciliation {
     /// Lines on which file and books agree.
     #[schema(example = 3)]
     matched: u64,
-    /// Payments that were booked in the period and begun before it, and are not in the list: the
-    /// list of a longer period decides.
+    /// What only the books have, and the file could not tell: payments that were begun before the
+    /// period of a PIX list; movements of the last day of a statement that may have ended before
+    /// them. A file of a longer period decides.
     #[schema(example = 0)]
     undecided: u64,
     /// Lines with another amount, fee, day or charge than in the books.
@@ -98,10 +111,65 @@ pub struct Reconciliation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     dismissed: Option<Dismissal>,
+    /// The first 1,000 rows of a statement that state a balance and move no money; absent in lists
+    /// and for other files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    balances: Option<Vec<BalanceView>>,
+    /// The accounts in the file of a bank; absent in lists and for other files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    accounts: Option<Vec<FileAccount>>,
     /// The first 1,000 differences; absent in lists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     findings: Option<Vec<FindingView>>,
+}
+
+/// Days of which a file has all lines.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct ComparedDays {
+    /// The first one.
+    #[schema(format = Date, example = "2026-11-27")]
+    from: String,
+    /// The last one.
+    #[schema(format = Date, example = "2026-11-27")]
+    to: String,
+}
+
+/// A row of a statement that states a balance.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[schema(as = StatementBalance)]
+pub struct BalanceView {
+    /// Number of the line in the file.
+    #[schema(example = 12)]
+    line: u64,
+    /// The day; absent where the row has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = Date, example = "2026-11-27")]
+    day: Option<String>,
+    /// The amount, centavos; absent where the row has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 970_100)]
+    amount: Option<i64>,
+    /// Its text, at most 200 characters.
+    #[schema(example = "SALDO DO DIA")]
+    text: String,
+}
+
+/// An account in a file of a bank.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[schema(as = StatementAccount)]
+pub struct FileAccount {
+    /// Its number at the bank.
+    #[schema(example = "12345-6")]
+    acctid: String,
+    /// `bank`, or `card`, whose statements are not compared.
+    #[schema(pattern = "^(bank|card)$", example = "bank")]
+    kind: String,
+    /// How many movements it has there.
+    #[schema(example = 30)]
+    lines: usize,
 }
 
 /// Dismissal of a reconciliation.
@@ -193,11 +261,14 @@ struct ReconciliationFile(Vec<u8>);
 
 /// Compares a file of another institution with the books, and keeps the result. The format is
 /// declared: `text/csv` for the acquirer's batches, `application/json` for the list of the Central
-/// Bank's API Pix, `application/x-ofx` for a bank statement. Nothing is booked. A file that was
-/// compared before is 409 `already_reconciled`; with `again=true` it is compared with the books of
-/// now, and the new result takes the place of the kept one.
+/// Bank's API Pix, `application/x-ofx` for a bank statement; of a file that is declared as
+/// `application/octet-stream`, `text/plain` or not at all, the content tells. Nothing is booked. A
+/// file that was compared before is 409 `already_reconciled`; with `again=true` it is compared with
+/// the books of now, and the new result takes the place of the kept one. The statement of another
+/// account than earlier ones is 409 `other_bank_account`.
 #[utoipa::path(post, path = "/ops/reconciliations", operation_id = "reconcile",
     params(("account" = Option<String>, Query, pattern = "^(settlement|pix|own)$", description = "The account of a bank statement: `settlement` when absent, `pix` or `own`."),
+        ("acctid" = Option<String>, Query, max_length = 64, description = "The account's number at the bank: which one of a file of several; the account has this number from then on."),
         ("again" = Option<bool>, Query, description = "True to compare a file again.")),
     request_body(content(
         (ReconciliationFile = "text/csv", example = "batch,paid_on,charge,kind,id,gross,fee,net\nLOTE-20785,2026-11-27,019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e,installment,1,10000,299,9701\n"),
@@ -215,12 +286,13 @@ pub async fn reconcile(
     let pairs = query(&parts)?;
     // The file itself says whether it was compared before: a key is only checked.
     sent_key.read(&app.engine, KeyScope::Operators, None, &file.bytes)?;
-    only(&pairs, &["account", "again"])?;
+    only(&pairs, &["account", "acctid", "again"])?;
     let account = match one_of(&pairs, "account", &["settlement", "pix", "own"])? {
         Some("pix") => BankAccount::Pix,
         Some("own") => BankAccount::Own,
         _ => BankAccount::Settlement,
     };
+    let acctid = single(&pairs, "acctid")?.map(str::to_owned);
     let is_again = one_of(&pairs, "again", &["true", "false"])? == Some("true");
     let one_at_a_time = turn(&app.reconciling, "Another file is being compared.").await?;
     let compared = in_turn(one_at_a_time, move || {
@@ -240,9 +312,13 @@ pub async fn reconcile(
         }
         let sequence = app.engine.records_published();
         let made_at = time(app.engine.now());
-        let compared = compare(&app.engine, &file, account)?;
-        let result = compared.result(sha256, (made_at, operator.name), sequence);
-        keep(&app.engine, result)
+        let compared = compare(&app.engine, &file, (account, acctid.as_deref()))?;
+        let number = compared.bank.as_ref().map(|bank| bank.number.clone());
+        let kept = keep(&app.engine, compared.result(sha256.clone(), (made_at, operator.name), sequence))?;
+        if let Some(number) = number {
+            KeptNumber { acctid: number, sha256 }.keep(&app.engine, account, acctid.is_some())?;
+        }
+        Ok(kept)
     });
     Ok(json(compared.await?))
 }
@@ -274,12 +350,11 @@ pub struct KeptResult {
     pub kind: String,
     /// The account of a bank statement, `settlement`, `pix` or `own`.
     pub account: Option<String>,
-    /// First day of the file.
-    #[serde(deserialize_with = "kept_day")]
-    pub from: NaiveDate,
-    /// Last day of the file.
-    #[serde(deserialize_with = "kept_day")]
-    pub to: NaiveDate,
+    #[serde(default, deserialize_with = "kept_day")]
+    from: Option<NaiveDate>,
+    #[serde(default, deserialize_with = "kept_day")]
+    to: Option<NaiveDate>,
+    compared: Option<ComparedDays>,
     differs: u64,
     only_ours: u64,
     only_theirs: u64,
@@ -287,9 +362,9 @@ pub struct KeptResult {
     dismissed: Option<Dismissal>,
 }
 
-fn kept_day<'de, D: Deserializer<'de>>(from: D) -> Result<NaiveDate, D::Error> {
+fn kept_day<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NaiveDate>, D::Error> {
     let text = String::deserialize(from)?;
-    day(&text).ok_or_else(|| D::Error::custom("no day"))
+    day(&text).map(Some).ok_or_else(|| D::Error::custom("no day"))
 }
 
 impl KeptResult {
@@ -306,6 +381,17 @@ impl KeptResult {
             }
         }
         Ok(kept)
+    }
+
+    /// Whether its file has every line of a day.
+    pub fn covers(&self, of: NaiveDate) -> bool {
+        let limits = self.compared.as_ref().and_then(|compared| day(&compared.from).zip(day(&compared.to)));
+        limits.is_some_and(|(from, to)| (from..=to).contains(&of))
+    }
+
+    /// Whether its file is of any of some days.
+    pub fn meets(&self, from: NaiveDate, to: NaiveDate) -> bool {
+        self.from.is_some_and(|of| of <= to) && self.to.is_some_and(|of| of >= from)
     }
 
     /// How many differences it found.
@@ -354,9 +440,50 @@ pub async fn dismiss(
         let (by, at) = (operator.name, time(app.engine.now()));
         tracing::info!(operator = by, file = id, "an operator dismisses a reconciliation");
         result.dismissed = Some(Dismissal { by, at, reason });
+        let account = BankAccount::ALL.into_iter().find(|account| result.account.as_deref() == Some(account.name()));
+        if let Some(account) = account {
+            KeptNumber::forget_of(&app.engine, account, &result.sha256)?;
+        }
         keep_dismissed(&app.engine, result)
     });
     Ok(json(dismissed.await?))
+}
+
+/// Number of a bank account at the bank, and the file that it is from. It is kept when the first
+/// statement of the account was compared, under `bank-account/<account>`.
+#[derive(Deserialize, Serialize)]
+struct KeptNumber {
+    acctid: String,
+    sha256: String,
+}
+
+impl KeptNumber {
+    fn name(account: BankAccount) -> String {
+        format!("bank-account/{}", account.name())
+    }
+
+    fn of(engine: &Engine, account: BankAccount) -> Result<Option<Self>, Problem> {
+        let kept = engine.kept(&Self::name(account))?;
+        kept.map(|bytes| serde_json::from_slice(&bytes).map_err(failed)).transpose()
+    }
+
+    /// Keeps it where none is kept, or in place of another number that the caller has named.
+    fn keep(&self, engine: &Engine, account: BankAccount, is_named: bool) -> Result<(), Problem> {
+        let before = Self::of(engine, account)?;
+        let is_same = before.as_ref().is_some_and(|before| ofx::is_same_account(&before.acctid, &self.acctid));
+        if before.is_none() || is_named && !is_same {
+            engine.keep(&Self::name(account), &serde_json::to_vec(self).map_err(failed)?)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the number of an account when the file that it is from was a wrong one.
+    fn forget_of(engine: &Engine, account: BankAccount, sha256: &str) -> Result<(), Problem> {
+        if Self::of(engine, account)?.is_some_and(|kept| kept.sha256 == sha256) {
+            engine.forget(&Self::name(account))?;
+        }
+        Ok(())
+    }
 }
 
 /// Names under which results are kept: `reconciliation/<sha256>`, whole.
@@ -412,7 +539,7 @@ fn keep_dismissed(engine: &Engine, result: Reconciliation) -> Result<Vec<u8>, Pr
 /// A result as JSON, with and without its findings.
 fn whole_and_summary(mut result: Reconciliation) -> Result<[Vec<u8>; 2], Problem> {
     let whole = serde_json::to_vec(&result).map_err(failed)?;
-    result.findings = None;
+    (result.findings, result.balances, result.accounts) = (None, None, None);
     let summary = serde_json::to_vec(&result).map_err(failed)?;
     Ok([whole, summary])
 }
@@ -420,15 +547,26 @@ fn whole_and_summary(mut result: Reconciliation) -> Result<[Vec<u8>; 2], Problem
 /// A comparison, before it is kept.
 struct Compared {
     kind: &'static str,
-    account: Option<BankAccount>,
-    days: [NaiveDate; 2],
+    bank: Option<BankPart>,
+    /// First and last day of the file, if it has any.
+    days: Option<(NaiveDate, NaiveDate)>,
+    /// First and last day of which the file has all lines.
+    compared: Option<(NaiveDate, NaiveDate)>,
     lines: usize,
     batches: usize,
     reconciled: Reconciled,
 }
 
+/// What only the comparison of a bank statement has.
+struct BankPart {
+    account: BankAccount,
+    number: String,
+    accounts: Vec<FileAccount>,
+    balances: Vec<ofx::BalanceRow>,
+}
+
 /// Reads a file and compares it with the books. Errors: the first wrong line of the file.
-fn compare(engine: &Arc<Engine>, file: &InstitutionFile, account: BankAccount) -> Result<Compared, Problem> {
+fn compare(engine: &Arc<Engine>, file: &InstitutionFile, of: (BankAccount, Option<&str>)) -> Result<Compared, Problem> {
     match file.format {
         FileFormat::Csv => {
             let sent = acquirer::read(&file.bytes).map_err(unreadable)?;
@@ -438,23 +576,94 @@ fn compare(engine: &Arc<Engine>, file: &InstitutionFile, account: BankAccount) -
                     named.insert(line.batch.clone(), booked::batch(engine, &line.batch)?);
                 }
             }
-            let reconciled = acquirer::compare(&sent, &named, &booked::batches(engine, sent.from, sent.to)?);
-            let (lines, batches, days) = (sent.lines.len(), named.len(), [sent.from, sent.to]);
-            Ok(Compared { kind: "acquirer", account: None, days, lines, batches, reconciled })
+            let paid = sent.days.map(|(from, to)| booked::batches(engine, from, to)).transpose()?;
+            let reconciled = acquirer::compare(&sent, &named, &paid.unwrap_or_default());
+            let (lines, batches, days) = (sent.lines.len(), named.len(), sent.days);
+            Ok(Compared { kind: "acquirer", bank: None, days, compared: days, lines, batches, reconciled })
         }
         FileFormat::Json => {
             let list = pix::read(&file.bytes).map_err(unreadable)?;
             let reconciled = pix::compare(&list, &booked::payments(engine, &list)?);
             let lines = list.payments.iter().map(|payment| 1 + payment.returns.len()).sum();
-            let days = [list.from_ms, list.to_ms].map(day_of);
-            Ok(Compared { kind: "pix", account: None, days, lines, batches: 0, reconciled })
+            let compared = list.compared();
+            let days = compared.or(Some((day_of(list.from_ms), day_of(list.to_ms))));
+            Ok(Compared { kind: "pix", bank: None, days, compared, lines, batches: 0, reconciled })
         }
-        FileFormat::Ofx => {
-            let read = ofx::read(&file.bytes).map_err(unreadable)?;
-            let reconciled = statement::compare(&read, &booked::movements(engine, account, &read)?);
-            let (lines, days) = (read.lines.len(), [read.from, read.to]);
-            Ok(Compared { kind: "bank", account: Some(account), days, lines, batches: 0, reconciled })
+        FileFormat::Ofx => compare_statement(engine, &file.bytes, of),
+    }
+}
+
+/// Reads a bank statement and compares it with the books. `acctid` is the account's number at the
+/// bank, where the caller has named it.
+fn compare_statement(
+    engine: &Arc<Engine>,
+    file: &[u8],
+    (account, acctid): (BankAccount, Option<&str>),
+) -> Result<Compared, Problem> {
+    let found = ofx::read(file).map_err(unreadable)?;
+    let accounts: Vec<_> = found.iter().map(FileAccount::of).collect();
+    let own = KeptNumber::of(engine, account)?.map(|kept| kept.acctid);
+    let chosen = chosen(&found, acctid, own.as_deref()).map_err(|problem| with_accounts(problem, &accounts))?;
+    let number = found[chosen].number.clone();
+    let statement = found.into_iter().nth(chosen).ok_or_else(|| failed("no such account"))?.statement;
+    let statement = statement.map_err(unreadable)?;
+    if let Some(own) = own.filter(|own| acctid.is_none() && !ofx::is_same_account(own, &number)) {
+        return Err(with_accounts(of_another_account(account, &own, &number), &accounts));
+    }
+    let movements = booked::movements(engine, account, &statement)?;
+    let (reconciled, balances) = statement::compare(&statement, &movements);
+    let compared = statement.compared();
+    let bank = Some(BankPart { account, number, accounts, balances });
+    let (lines, days) = (statement.lines.len(), compared.or(Some((statement.from, statement.to))));
+    Ok(Compared { kind: "bank", bank, days, compared, lines, batches: 0, reconciled })
+}
+
+/// Which account of a file is meant: the one that the caller has named, or the only one, or the one
+/// of earlier statements.
+fn chosen(found: &[ofx::Account], acctid: Option<&str>, own: Option<&str>) -> Result<usize, Problem> {
+    let wrong = |code: &'static str, message: String| {
+        let errors = vec![FieldError { field: "acctid".to_owned(), code, message: message.clone().into() }];
+        Problem::new(Code::ValidationFailed).message(message).errors(errors)
+    };
+    let banks: Vec<usize> = (0..found.len()).filter(|place| !found[*place].is_card).collect();
+    let with_number = |number: &str| (0..found.len()).find(|place| ofx::is_same_account(&found[*place].number, number));
+    let place = match (acctid, banks.as_slice()) {
+        (Some(number), _) => {
+            with_number(number).ok_or_else(|| wrong("unknown", "acctid não é uma conta do arquivo".to_owned()))?
         }
+        (None, []) => 0,
+        (None, [only]) => *only,
+        (None, several) => own.and_then(with_number).ok_or_else(|| {
+            wrong("required", format!("o arquivo tem {} contas: escolha uma com ?acctid=", several.len()))
+        })?,
+    };
+    if found[place].is_card {
+        let defect = "extratos de cartão não são aceitos".to_owned();
+        return Err(unreadable(FileError { line: found[place].line, defect }));
+    }
+    Ok(place)
+}
+
+/// The refusal of a statement of another account than those before.
+fn of_another_account(account: BankAccount, own: &str, number: &str) -> Problem {
+    let name = account.name();
+    let message = format!(
+        "O extrato é da conta {number}, e os anteriores de {name} são da conta {own}. Se for de outra conta,          envie com ?account=; se {name} mudou de número, envie com ?acctid={number}"
+    );
+    let detail = format!(
+        "Earlier statements of `{name}` were of {own}. For another account name it (`account=`); if the number of          `{name}` has changed, send the file with `acctid={number}`; if an earlier file was wrong, dismiss its result."
+    );
+    Problem::new(Code::OtherBankAccount)
+        .message(message)
+        .detail(detail)
+        .member("acctid", number)
+        .member("expected", own)
+}
+
+fn with_accounts(problem: Problem, accounts: &[FileAccount]) -> Problem {
+    match serde_json::to_value(accounts) {
+        Ok(accounts) => problem.member("accounts", accounts),
+        Err(_) => problem,
     }
 }
 
@@ -466,19 +675,23 @@ fn unreadable(FileError { line, defect }: FileError) -> Problem {
 
 impl Compared {
     fn result(self, sha256: String, (made_at, made_by): (String, String), sequence: u64) -> Reconciliation {
-        let Self { kind, account, days, lines, batches, reconciled } = self;
+        let Self { kind, bank, days, compared, lines, batches, reconciled } = self;
         let Reconciled { matched, undecided, findings } = reconciled;
         let count = |kind| findings.iter().filter(|finding| finding.kind == kind).count();
-        let [from, to] = days.map(|day| day.to_string());
+        let texts = |days: Option<(NaiveDate, NaiveDate)>| days.map(|(from, to)| (from.to_string(), to.to_string()));
+        let (from, to) = texts(days).unzip();
+        let balances = bank.as_ref().map(|bank| bank.balances.iter().take(FINDINGS_MAX).map(BalanceView::of).collect());
         Reconciliation {
             sha256,
             kind: kind.to_owned(),
-            account: account.map(|account| account.name().to_owned()),
+            account: bank.as_ref().map(|bank| bank.account.name().to_owned()),
+            acctid: bank.as_ref().map(|bank| bank.number.clone()),
             made_at,
             made_by,
             sequence,
             from,
             to,
+            compared: texts(compared).map(|(from, to)| ComparedDays { from, to }),
             lines,
             batches,
             matched,
@@ -489,6 +702,8 @@ impl Compared {
             twice: count(FindingKind::Twice),
             in_suspense: count(FindingKind::InSuspense),
             dismissed: None,
+            balances,
+            accounts: bank.map(|bank| bank.accounts),
             findings: Some(findings.iter().take(FINDINGS_MAX).map(FindingView::of).collect()),
         }
     }
@@ -506,6 +721,25 @@ impl FindingView {
             ours: finding.ours.map(SettledView::of),
             theirs: finding.theirs.map(SettledView::of),
         }
+    }
+}
+
+impl BalanceView {
+    fn of(row: &ofx::BalanceRow) -> Self {
+        let text = row.text.chars().take(200).collect();
+        Self {
+            line: row.line,
+            day: row.day.map(|day| day.to_string()),
+            amount: row.amount.map(|amount| amount.0),
+            text,
+        }
+    }
+}
+
+impl FileAccount {
+    fn of(account: &ofx::Account) -> Self {
+        let kind = if account.is_card { "card" } else { "bank" };
+        Self { acctid: account.number.clone(), kind: kind.to_owned(), lines: account.lines }
     }
 }
 

@@ -1,7 +1,6 @@
-//! What only a sandbox has: the clock (`POST /ops/sandbox/clock`), payers of PIX charges
-//! (`POST /ops/sandbox/pix/{txid}/pay`), and the lies of its institutions.
+//! What only a sandbox has: the clock (`POST /ops/sandbox/clock`), and payers of PIX charges
+//! (`POST /ops/sandbox/pix/{txid}/pay`).
 
-use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,12 +16,11 @@ use crate::http::caller::PathId;
 use crate::http::idempotency::KeyScope;
 use crate::http::json::{Checker, Raw, parse_exact, parse_unread_exact};
 use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem, failed};
+use crate::http::problem::Problem;
 use crate::http::reply::{ok, time};
 use crate::http::trace::spawn_blocking;
 use crate::ops::charges;
 use crate::ops::operator::Admin;
-use crate::rails::lies::{Institution, Lie};
 use crate::views::charge::ChargeView;
 
 /// A move of the clock.
@@ -90,60 +88,4 @@ pub async fn pay_pix(
     let execute = |admitted| async move { pix::pay(app, charge, operator.context(admitted)).await };
     let paid = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
     paid.answer(|()| Ok(ok(ChargeView::of(&app.engine, &charges::named(app, &id.txid())?)?)))
-}
-
-/// A lie for an institution to tell.
-#[derive(Deserialize, ToSchema)]
-#[serde(bound(deserialize = "'de: 'a"))]
-#[schema(example = json!({"institution": "pix", "lie": "amount"}))]
-pub struct LieRequest<'a> {
-    /// Whose next file is to be false: `acquirer`, `pix` or `bank`.
-    #[schema(value_type = String, pattern = "^(acquirer|pix|bank)$")]
-    institution: Raw<'a>,
-    /// How: the first line has another `amount`; it is `missing`, or there `twice`; a line is
-    /// `added` of which the books know nothing. The acquirer also lies about the `fee` and `date`.
-    #[schema(value_type = String, pattern = "^(amount|fee|date|missing|added|twice)$")]
-    lie: Raw<'a>,
-}
-
-/// A lie that is to be told.
-#[derive(Debug, Serialize, ToSchema)]
-#[schema(as = Lie)]
-pub struct LieResponse {
-    /// The institution.
-    #[schema(example = "pix")]
-    institution: &'static str,
-    /// The lie.
-    #[schema(example = "amount")]
-    lie: &'static str,
-}
-
-/// Has an institution write a false line into the next file that it writes with any line, in place
-/// of the lie that it was told before. Its records stay true, and nothing is booked. The order
-/// outlives a restart; where several processes have the institutions, any of them may get it.
-#[utoipa::path(post, path = "/ops/sandbox/lies", operation_id = "order_lie", request_body = LieRequest,
-    responses((status = 200, body = LieResponse), (status = 503)))]
-pub async fn lie(State(app): State<Arc<App>>, Admin(_): Admin, sent: KeyedBody) -> Result<Response, Problem> {
-    let wire: LieRequest<'_> = parse_exact(sent.bytes())?;
-    // The last order holds: a key is only checked.
-    sent.key(&app.engine, KeyScope::Operators, None)?;
-    let mut check = Checker::new();
-    let known = |name: &'static str, text: Option<Cow<'_, str>>, names: &[&'static str], check: &mut Checker| {
-        let text = text?;
-        let found = names.iter().find(|known| **known == text).copied();
-        found.or_else(|| check.refuse(name, "unknown", format!("{name} deve ser {}", names.join(", "))))
-    };
-    let institution = check.text("institution", wire.institution, 1..=100);
-    let institution = known("institution", institution, &Institution::NAMES, &mut check);
-    let lie = check.text("lie", wire.lie, 1..=100);
-    let lie = known("lie", lie, &Lie::NAMES, &mut check);
-    let both = institution.and_then(Institution::named).zip(lie.and_then(Lie::named));
-    if both.is_some_and(|(institution, lie)| !lie.is_of(institution)) {
-        check.refuse::<()>("lie", "unknown", "só acquirer mente sobre fee e date".to_owned());
-    }
-    let (institution, lie, both) = check.finish_with(institution.zip(lie).zip(both).map(|((a, b), c)| (a, b, c)))?;
-    let institutions = app.institutions.clone().ok_or_else(|| Problem::new(Code::RailNotConfigured))?;
-    let ordered = spawn_blocking(move || institutions.lies.order(both.0, both.1)).await;
-    ordered.map_err(failed)?.map_err(failed)?;
-    Ok(ok(LieResponse { institution, lie }))
 }

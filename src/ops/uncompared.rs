@@ -22,7 +22,7 @@ pub fn uncompared(
     let mut counts = BTreeMap::new();
     let is_covered = |kind: &str, account: Option<&str>, day: NaiveDate| {
         let mut of_kind = results.iter().filter(|result| result.kind == kind && result.account.as_deref() == account);
-        of_kind.any(|result| (result.from..=result.to).contains(&day))
+        of_kind.any(|result| result.covers(day))
     };
     let paid = booked::batches(engine, from, to)?;
     let batches = paid.iter().filter(|batch| !is_covered("acquirer", None, batch.paid_on)).count();

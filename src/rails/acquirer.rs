@@ -22,7 +22,6 @@ use ledger::time::Timestamp;
 use super::acquirer_books::{AcquirerBooks, Capture, Returned, first_payment_after};
 use super::bank_books::BankBooks;
 use super::folder_lock::ask;
-use super::lies::Lies;
 
 /// Simulated card acquirer.
 pub(super) struct SandboxAcquirer {
@@ -64,22 +63,8 @@ const NAME: &str = "acquirer";
 impl SandboxAcquirer {
     /// The acquirer, with its records in `folder`. It pays to the bank's account. `is_shared`:
     /// other processes keep the records too.
-    pub(super) fn new(folder: &Path, bank: Arc<BankBooks>, lies: Arc<Lies>, is_shared: bool) -> Self {
-        Self { books: Arc::new(AcquirerBooks::new(folder, bank, lies, is_shared)) }
-    }
-
-    /// Captures a charge, and gives what is made of the answer. `is_asked_again`: it may be
-    /// captured already.
-    fn capture<T: Send + 'static>(
-        &self,
-        capture: Capture,
-        is_asked_again: bool,
-        answer: impl Fn(CardAnswer) -> T + Send + 'static,
-    ) -> Call<'static, T> {
-        ask(&self.books, NAME, move |books, patience| {
-            let counts = books.capture(patience, capture, is_asked_again)?;
-            Ok(answer(captured_for(counts.charge, counts.mdr)))
-        })
+    pub(super) fn new(folder: &Path, bank: Arc<BankBooks>, is_shared: bool) -> Self {
+        Self { books: Arc::new(AcquirerBooks::new(folder, bank, is_shared)) }
     }
 
     fn take_back(&self, call: &Repay, is_dispute: bool) -> Call<'static, RailStamp> {
@@ -119,7 +104,10 @@ impl CardRail for SandboxAcquirer {
         match script(bin, last4) {
             Script::Approve => {
                 let capture = capture_of(call.charge, call.amount, call.method, call.installments);
-                self.capture(capture, false, |answer| answer)
+                ask(&self.books, NAME, move |books, patience| {
+                    let counts = books.capture(patience, capture, false)?;
+                    Ok(captured_for(counts.charge, counts.mdr))
+                })
             }
             Script::Refuse(refusal) => Box::pin(std::future::ready(Ok(CardAnswer::Refused(refusal)))),
             Script::Silence => Box::pin(std::future::pending()),
@@ -131,8 +119,8 @@ impl CardRail for SandboxAcquirer {
         Box::pin(std::future::ready(Ok(CardToken(format!("{TOKEN_PREFIX}{bin:06}{last4:04}")))))
     }
 
-    /// Answers as if it had received the charge, so none is closed: a charge that arrives after
-    /// this has the same outcome.
+    /// Answers as if it had received the charge: a charge that arrives after this has the same
+    /// outcome. One that it cannot record is closed.
     fn close<'a>(&'a self, charge: ObjectId, open: &'a OpenCharge) -> Call<'a, CardFate> {
         let Some(CardFace { bin, last4, .. }) = open.card else {
             return Box::pin(std::future::ready(Err(RailError::NoAnswer)));
@@ -140,7 +128,11 @@ impl CardRail for SandboxAcquirer {
         match script(bin, last4) {
             Script::Approve | Script::Silence => {
                 let capture = capture_of(charge, open.terms.amount, open.terms.method, open.terms.installments);
-                self.capture(capture, true, CardFate::Answered)
+                ask(&self.books, NAME, move |books, patience| {
+                    let counts = books.capture_or_close(patience, capture)?;
+                    let answer = |counts: Capture| CardFate::Answered(captured_for(counts.charge, counts.mdr));
+                    Ok(counts.map_or(CardFate::Closed, answer))
+                })
             }
             Script::Refuse(refusal) => {
                 let answer = CardFate::Answered(CardAnswer::Refused(refusal));
@@ -172,14 +164,32 @@ mod tests {
     use ledger::event::{CardBrand, Terms};
     use ledger::fees::Commission;
 
+    use super::super::folder_lock::Patience;
     use super::*;
+
+    /// A charge that the acquirer could not record is captured once it can, and refused while it
+    /// cannot.
+    #[tokio::test]
+    async fn a_charge_without_a_record_has_an_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let bank = Arc::new(BankBooks::new(folder.path().join("bank"), "1", false));
+        let acquirer = SandboxAcquirer::new(folder.path(), bank, false);
+        let capture = |number| capture_of(ObjectId(number), Centavos(100), PaymentMethod::DebitCard, 1);
+        let find = |number| acquirer.books.capture_or_close(Patience::LONG, capture(number));
+        let blocked = folder.path().join("acquirer/captures-1970-01-01");
+        std::fs::create_dir_all(&blocked).unwrap();
+        assert!(acquirer.books.capture(Patience::LONG, capture(1), false).is_err());
+        assert!(find(1).unwrap().is_none());
+        std::fs::remove_dir(&blocked).unwrap();
+        assert!(find(2).unwrap().is_some());
+        assert!(find(2).unwrap().is_some());
+    }
 
     #[tokio::test]
     async fn what_the_acquirer_has_said_stays_so() {
         let folder = tempfile::tempdir().unwrap();
-        let lies = Arc::new(Lies::new(folder.path(), false));
-        let bank = Arc::new(BankBooks::new(folder.path().join("bank"), "1", Arc::clone(&lies), false));
-        let acquirer = SandboxAcquirer::new(folder.path(), bank, lies, false);
+        let bank = Arc::new(BankBooks::new(folder.path().join("bank"), "1", false));
+        let acquirer = SandboxAcquirer::new(folder.path(), bank, false);
         let numbers = ["4111111111111111", "4000000000000002", "4000000000009995"];
         for (turn, number) in (1..).zip(numbers) {
             let (amount, installments, method) = (Centavos(10_000), 3, PaymentMethod::CreditCard);

@@ -19,7 +19,6 @@ use ledger::time::Timestamp;
 
 use super::bank_books::{BATCH, BankBooks};
 use super::folder_lock::{FolderLock, Patience};
-use super::lies::{Institution, Lie, Lies};
 use super::lines::{Lines, read_lines, write_whole_with};
 
 /// How many lines a page has at most.
@@ -73,7 +72,6 @@ struct Files {
     folder: PathBuf,
     /// The account that is paid.
     bank: Arc<BankBooks>,
-    lies: Arc<Lies>,
     is_shared: bool,
 }
 
@@ -171,10 +169,10 @@ fn days_paid_on(day: u32) -> impl Iterator<Item = u32> {
 impl AcquirerBooks {
     /// The records in `folder`, and the bank's account that is paid. `is_shared`: other processes
     /// keep the records too.
-    pub(super) fn new(folder: &Path, bank: Arc<BankBooks>, lies: Arc<Lies>, is_shared: bool) -> Self {
+    pub(super) fn new(folder: &Path, bank: Arc<BankBooks>, is_shared: bool) -> Self {
         let folder = folder.join("acquirer");
         let lock = FolderLock::new(folder.clone(), "lock", is_shared);
-        Self { files: Files { folder, bank, lies, is_shared }, lock }
+        Self { files: Files { folder, bank, is_shared }, lock }
     }
 
     /// Records a capture, and gives the one that counts: the one on record, when the charge is
@@ -186,7 +184,7 @@ impl AcquirerBooks {
             patience,
             || files.read(),
             |turn| {
-                let Capture { charge, amount, mdr, installments, is_debit } = capture;
+                let Capture { charge, .. } = capture;
                 let day = turn.known.unpaid_day(charge.created_at());
                 if is_asked_again || day > business_day(charge.created_at().0) {
                     let known = files.captures_of([charge].into())?.remove(&charge);
@@ -194,16 +192,30 @@ impl AcquirerBooks {
                         return Ok(known);
                     }
                 }
-                if turn.known.captures.as_ref().is_none_or(|(known, _)| *known != day) {
-                    let file = Lines::open_at_end(&files.path("captures", day), files.is_shared)?;
-                    turn.known.captures = Some((day, file));
-                }
-                let (_, file) = turn.known.captures.as_mut().ok_or(io::ErrorKind::NotFound)?;
-                let kind = if is_debit { 'd' } else { 'c' };
-                file.append(&format!("{} {amount} {mdr} {installments} {kind}\n", charge.uuid()))?;
+                files.append_capture(turn.known, day, &capture)?;
                 Ok(capture)
             },
         )
+    }
+
+    /// Says what became of a charge that was asked for before: the capture that counts, as
+    /// [`AcquirerBooks::capture`] does, or `None` where none is on record and none can be recorded.
+    /// Then it never will be: the charge is refused.
+    pub(super) fn capture_or_close(&self, patience: Patience, capture: Capture) -> io::Result<Option<Capture>> {
+        let charge = capture.charge;
+        let found = self.capture(patience, capture, true);
+        let Err(error) = found else { return found.map(Some) };
+        if error.kind() == io::ErrorKind::WouldBlock {
+            return Err(error);
+        }
+        let known = match self.files.captures_of([charge].into()) {
+            Ok(mut known) => known.remove(&charge),
+            // What is no folder or no file has no record.
+            Err(error) if matches!(error.kind(), io::ErrorKind::NotADirectory | io::ErrorKind::IsADirectory) => None,
+            Err(error) => return Err(error),
+        };
+        tracing::warn!(%error, "the sandbox's acquirer refuses a charge that it cannot record");
+        Ok(known)
     }
 
     /// Records that money is taken back, once. What is recorded later than it was decided stands
@@ -289,6 +301,17 @@ impl Files {
         self.folder.join(format!("{kind}-{}", date(day)))
     }
 
+    /// Appends a capture to the file of a day.
+    fn append_capture(&self, known: &mut Known, day: u32, capture: &Capture) -> io::Result<()> {
+        let Capture { charge, amount, mdr, installments, is_debit } = capture;
+        if known.captures.as_ref().is_none_or(|(known, _)| *known != day) {
+            known.captures = Some((day, Lines::open_at_end(&self.path("captures", day), self.is_shared)?));
+        }
+        let (_, file) = known.captures.as_mut().ok_or(io::ErrorKind::NotFound)?;
+        let kind = if *is_debit { 'd' } else { 'c' };
+        file.append(&format!("{} {amount} {mdr} {installments} {kind}\n", charge.uuid()))
+    }
+
     /// The days of the files of a kind.
     fn days(&self, kind: &str) -> io::Result<BTreeSet<u32>> {
         let mut days = BTreeSet::new();
@@ -316,26 +339,11 @@ impl Files {
         if !lines.is_empty() {
             let net = lines.iter().map(|line| line.gross - line.fee).sum();
             self.bank.book(patience, day_of_days(day), BATCH, &reference(day), net)?;
-            let told = self.told(patience, day, &lines)?;
-            self.write(&format!("{}.csv", reference(day)), |out| write_file(out, day, &told))?;
+            self.write(&format!("{}.csv", reference(day)), |out| write_file(out, day, &lines))?;
         }
         let name = format!("batch-{}", date(day));
         self.write(&name, |out| lines.iter().try_for_each(|line| write_line(out, line)))?;
         Ok(lines.len() as u64)
-    }
-
-    /// The lines as the file has them, each with its day: false ones where the acquirer is to lie.
-    fn told(&self, patience: Patience, day: u32, lines: &[SettlementLine]) -> io::Result<Vec<(u32, SettlementLine)>> {
-        let mut told: Vec<_> = lines.iter().map(|line| (day, *line)).collect();
-        if let Some(lie) = self.lies.take(patience, Institution::Acquirer)? {
-            lie.tell(&mut told, |lie, (day, line)| match lie {
-                Lie::Date => *day -= 1,
-                Lie::Fee => line.fee += Centavos(1),
-                Lie::Added => line.object = SettledObject::Installment(99),
-                _ => line.gross += Centavos(1),
-            });
-        }
-        Ok(told)
     }
 
     fn write(&self, name: &str, write: impl FnOnce(&mut io::BufWriter<File>) -> io::Result<()>) -> io::Result<()> {
@@ -449,11 +457,10 @@ fn returned_of(line: &str) -> Option<Returned> {
 }
 
 /// The file that the acquirer sends of a batch: CSV, amounts in centavos.
-fn write_file(out: &mut impl io::Write, day: u32, lines: &[(u32, SettlementLine)]) -> io::Result<()> {
+fn write_file(out: &mut impl io::Write, day: u32, lines: &[SettlementLine]) -> io::Result<()> {
     writeln!(out, "batch,paid_on,charge,kind,id,gross,fee,net")?;
-    let batch = reference(day);
-    for (day, SettlementLine { charge, object, gross, fee }) in lines {
-        let paid_on = date(*day);
+    let (batch, paid_on) = (reference(day), date(day));
+    for SettlementLine { charge, object, gross, fee } in lines {
         let (kind, id) = match object {
             SettledObject::Installment(number) => ("installment", number.to_string()),
             SettledObject::Refund(id) => ("refund", id.uuid().to_string()),
@@ -505,9 +512,8 @@ mod tests {
     use super::*;
 
     fn opened(folder: &Path) -> AcquirerBooks {
-        let lies = Arc::new(Lies::new(folder, false));
-        let bank = Arc::new(BankBooks::new(folder.join("bank"), "1", Arc::clone(&lies), false));
-        AcquirerBooks::new(folder, bank, lies, false)
+        let bank = Arc::new(BankBooks::new(folder.join("bank"), "1", false));
+        AcquirerBooks::new(folder, bank, false)
     }
 
     /// 2026-11-23, in days since 1970-01-01.

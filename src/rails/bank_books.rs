@@ -8,13 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{read_dir, read_to_string};
 use std::io;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use chrono::NaiveDate;
 use ledger::money::Centavos;
 
 use super::folder_lock::{FolderLock, Patience};
-use super::lies::{Institution, Lie, Lies};
 use super::lines::{Lines, read_lines, write_whole};
 
 /// Prefix of the names of the files of lines.
@@ -24,7 +22,6 @@ const LINES: &str = "lines-";
 pub(super) struct BankBooks {
     folder: PathBuf,
     account: &'static str,
-    lies: Arc<Lies>,
     is_shared: bool,
     lock: FolderLock<Known>,
 }
@@ -47,7 +44,6 @@ struct OpenDay {
     seen: BTreeSet<(String, bool)>,
 }
 
-#[derive(Clone)]
 struct Line {
     amount: i64,
     text: &'static str,
@@ -89,9 +85,9 @@ impl OpenDay {
 impl BankBooks {
     /// The records in `folder`, of the account with this number. `is_shared`: other processes keep
     /// them too.
-    pub(super) fn new(folder: PathBuf, account: &'static str, lies: Arc<Lies>, is_shared: bool) -> Self {
+    pub(super) fn new(folder: PathBuf, account: &'static str, is_shared: bool) -> Self {
         let lock = FolderLock::new(folder.clone(), "lock", is_shared);
-        Self { folder, account, lies, is_shared, lock }
+        Self { folder, account, is_shared, lock }
     }
 
     /// Moves money, once for each reference, way and day; `amount` is below zero when the account
@@ -171,7 +167,7 @@ impl BankBooks {
                 let Some(day) = first.filter(|day| *day < today) else { return Ok(false) };
                 let lines = self.lines(day)?;
                 let balance = turn.known.balance + lines.iter().map(|line| line.amount).sum::<i64>();
-                let statement = self.statement(patience, day, lines, balance)?;
+                let statement = self.statement(day, &lines, balance);
                 turn.announce()?;
                 write_whole(&self.folder, &format!("{}-{day}.ofx", self.account), &statement)?;
                 write_whole(&self.folder, "closed", &format!("{day} {balance}\n"))?;
@@ -220,22 +216,19 @@ impl BankBooks {
         Ok(read_lines(&self.path(day))?.lines().filter_map(line_of).collect())
     }
 
-    fn statement(&self, patience: Patience, day: NaiveDate, mut lines: Vec<Line>, balance: i64) -> io::Result<String> {
-        if let Some(lie) = self.lies.take(patience, Institution::Bank)?.filter(|_| !lines.is_empty()) {
-            lie.tell(&mut lines, |lie, line| match lie {
-                Lie::Added => "INVENTED".clone_into(&mut line.reference),
-                _ => line.amount += 1,
-            });
-        }
+    /// The statement of a day, with one element a line: some programs read no other form.
+    fn statement(&self, day: NaiveDate, lines: &[Line], balance: i64) -> String {
         let (date, account) = (day.format("%Y%m%d"), self.account);
         let mut text = format!(
             "OFXHEADER:100\r\nDATA:OFXSGML\r\nVERSION:102\r\nSECURITY:NONE\r\nENCODING:USASCII\r\nCHARSET:1252\r\n\
-             COMPRESSION:NONE\r\nOLDFILEUID:NONE\r\nNEWFILEUID:NONE\r\n\r\n<OFX>\r\n<SIGNONMSGSRSV1><SONRS><STATUS>\
-             <CODE>0<SEVERITY>INFO</STATUS><DTSERVER>{date}<LANGUAGE>POR</SONRS></SIGNONMSGSRSV1>\r\n<BANKMSGSRSV1>\
-             <STMTTRNRS><TRNUID>{date}<STATUS><CODE>0<SEVERITY>INFO</STATUS>\r\n<STMTRS><CURDEF>BRL<BANKACCTFROM>\
-             <BANKID>000<ACCTID>{account}<ACCTTYPE>CHECKING</BANKACCTFROM>\r\n<BANKTRANLIST><DTSTART>{date}<DTEND>{date}\r\n"
+             COMPRESSION:NONE\r\nOLDFILEUID:NONE\r\nNEWFILEUID:NONE\r\n\r\n<OFX>\r\n\
+             <SIGNONMSGSRSV1>\r\n<SONRS>\r\n<STATUS>\r\n<CODE>0\r\n<SEVERITY>INFO\r\n</STATUS>\r\n<DTSERVER>{date}\r\n\
+             <LANGUAGE>POR\r\n</SONRS>\r\n</SIGNONMSGSRSV1>\r\n<BANKMSGSRSV1>\r\n<STMTTRNRS>\r\n<TRNUID>{date}\r\n\
+             <STATUS>\r\n<CODE>0\r\n<SEVERITY>INFO\r\n</STATUS>\r\n<STMTRS>\r\n<CURDEF>BRL\r\n<BANKACCTFROM>\r\n\
+             <BANKID>000\r\n<ACCTID>{account}\r\n<ACCTTYPE>CHECKING\r\n</BANKACCTFROM>\r\n<BANKTRANLIST>\r\n\
+             <DTSTART>{date}\r\n<DTEND>{date}\r\n"
         );
-        for (number, line) in (1..).zip(&lines) {
+        for (number, line) in (1..).zip(lines) {
             let Line { amount, text: what, reference } = line;
             let kind = if *amount > 0 { "CREDIT" } else { "DEBIT" };
             let (sign, cents) = (if *amount < 0 { "-" } else { "" }, amount.unsigned_abs());
@@ -248,12 +241,12 @@ impl BankBooks {
         }
         let (sign, cents) = (if balance < 0 { "-" } else { "" }, balance.unsigned_abs());
         text += &format!(
-            "</BANKTRANLIST>\r\n<LEDGERBAL><BALAMT>{sign}{}.{:02}<DTASOF>{date}</LEDGERBAL>\r\n</STMTRS></STMTTRNRS>\
-             </BANKMSGSRSV1>\r\n</OFX>\r\n",
+            "</BANKTRANLIST>\r\n<LEDGERBAL>\r\n<BALAMT>{sign}{}.{:02}\r\n<DTASOF>{date}\r\n</LEDGERBAL>\r\n</STMTRS>\r\n\
+             </STMTTRNRS>\r\n</BANKMSGSRSV1>\r\n</OFX>\r\n",
             cents / 100,
             cents % 100
         );
-        Ok(text)
+        text
     }
 }
 

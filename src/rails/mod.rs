@@ -7,7 +7,6 @@ mod bank_books;
 mod days;
 mod end_to_end_id;
 mod folder_lock;
-pub mod lies;
 mod lines;
 mod payouts;
 mod pix_books;

@@ -294,12 +294,10 @@ mod tests {
     use actors::testkit::rails as conformance;
     use ledger::personal::{BankAccount, PixDestination};
 
-    use super::super::lies::Lies;
     use super::*;
 
     fn opened(folder: &Path) -> SandboxPayouts {
-        let lies = Arc::new(Lies::new(folder, false));
-        let account = |name| Arc::new(BankBooks::new(folder.join(name), name, Arc::clone(&lies), false));
+        let account = |name| Arc::new(BankBooks::new(folder.join(name), name, false));
         SandboxPayouts::new(folder, account("settlement"), account("pix"), false)
     }
 

@@ -4,7 +4,7 @@
 //! ([`super::bank_books`]). A line is written without a sync: it outlives the process, and after a
 //! power cut the last ones may be missing.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs::read_dir;
 use std::io;
 use std::path::PathBuf;
@@ -22,18 +22,18 @@ use super::bank_books::{BankBooks, PIX_RECEIVED, PIX_RETURNED};
 use super::days::{begin_ms, day_of, instant};
 use super::end_to_end_id::end_to_end_id;
 use super::folder_lock::{FolderLock, Patience, ask};
-use super::lies::{Institution, Lie, Lies};
 use super::lines::{Lines, read_lines, write_whole};
 
 const PAYMENTS: &str = "payments-";
 const RETURNS: &str = "returns";
+/// Payments that are remembered, so that no charge has two lines.
+const REMEMBERED_MAX: usize = 10_000;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 
 /// The PIX institution of the sandbox, with its records.
 pub struct PixBooks {
     folder: PathBuf,
     bank: Arc<BankBooks>,
-    lies: Arc<Lies>,
     is_shared: bool,
     lock: FolderLock<Known>,
 }
@@ -47,6 +47,27 @@ struct Known {
     closed_through: Option<NaiveDate>,
     /// The file of payments that was written last, by its day.
     payments: Option<(NaiveDate, Lines)>,
+    latest: LatestPayments,
+}
+
+/// The payments that were recorded last, by charge. A process that was killed has recorded a
+/// payment, and booked none: who asks again is told of the same one.
+#[derive(Default)]
+struct LatestPayments {
+    by_charge: BTreeMap<ObjectId, Paid>,
+    in_order: VecDeque<ObjectId>,
+}
+
+impl LatestPayments {
+    fn add(&mut self, paid: Paid) {
+        self.in_order.push_back(paid.charge);
+        self.by_charge.insert(paid.charge, paid);
+        if self.in_order.len() > REMEMBERED_MAX
+            && let Some(oldest) = self.in_order.pop_front()
+        {
+            self.by_charge.remove(&oldest);
+        }
+    }
 }
 
 impl Known {
@@ -74,22 +95,39 @@ struct SentBack {
 
 impl PixBooks {
     /// The records in `folder`. `is_shared`: other processes keep them too.
-    pub(super) fn new(folder: PathBuf, bank: Arc<BankBooks>, lies: Arc<Lies>, is_shared: bool) -> Self {
+    pub(super) fn new(folder: PathBuf, bank: Arc<BankBooks>, is_shared: bool) -> Self {
         let lock = FolderLock::new(folder.clone(), "lock", is_shared);
-        Self { folder, bank, lies, is_shared, lock }
+        Self { folder, bank, is_shared, lock }
     }
 
-    /// Records that a payer paid a code. The payment stands under the day of `at`, or on the next
-    /// day whose list is still to be written. An error is in the log.
+    /// Records that a payer paid a code, before the payment is booked. The payment stands under the
+    /// day of `at`, or on the next day whose list is still to be written. Gives its end-to-end id:
+    /// that of the one on record, where the charge has one. An error is in the log.
     pub async fn paid(
         self: &Arc<Self>,
         charge: ObjectId,
         end_to_end_id: String,
         amount: Centavos,
         at: Timestamp,
-    ) -> Result<(), RailError> {
+    ) -> Result<String, RailError> {
         let note = move |books: &Self, patience| books.note(patience, charge, &end_to_end_id, amount, at);
         ask(self, NAME, note).await
+    }
+
+    /// What becomes of a code that ends: it was paid where a payment is on record, which only a
+    /// process did not book that ended too early.
+    fn fate(&self, patience: Patience, charge: ObjectId) -> io::Result<PixFate> {
+        self.lock.turn(
+            patience,
+            || self.read(),
+            |turn| {
+                let paid = turn.known.latest.by_charge.get(&charge);
+                Ok(paid.map_or(PixFate::Cancelled, |paid| PixFate::Paid {
+                    end_to_end_id: paid.end_to_end_id.clone(),
+                    paid_at: Timestamp(paid.at_ms),
+                }))
+            },
+        )
     }
 
     fn note(
@@ -99,11 +137,19 @@ impl PixBooks {
         end_to_end_id: &str,
         amount: Centavos,
         at: Timestamp,
-    ) -> io::Result<()> {
+    ) -> io::Result<String> {
         self.lock.turn(
             patience,
             || self.read(),
             |turn| {
+                if let Some(paid) = turn.known.latest.by_charge.get(&charge) {
+                    let (days, id) = ([paid.at_ms, at.0].map(day_of), &paid.end_to_end_id);
+                    // The process may have ended between the two lines.
+                    if !self.bank.has(patience, days, id)? {
+                        self.bank.book(patience, days[0], PIX_RECEIVED, id, amount)?;
+                    }
+                    return Ok(id.clone());
+                }
                 let day = day_of(at.0);
                 let after_closed = turn.known.closed_through.and_then(|closed| closed.succ_opt());
                 let day = day.max(after_closed.unwrap_or(day));
@@ -112,9 +158,13 @@ impl PixBooks {
                     turn.known.payments = Some((day, Lines::open_at_end(&path, self.is_shared)?));
                 }
                 let (_, payments) = turn.known.payments.as_mut().ok_or(io::ErrorKind::NotFound)?;
-                self.bank.book(patience, day, PIX_RECEIVED, end_to_end_id, amount)?;
                 let at_ms = at.0.max(begin_ms(day));
-                payments.append(&format!("{} {end_to_end_id} {amount} {at_ms}\n", charge.uuid()))
+                payments.append(&format!("{} {end_to_end_id} {amount} {at_ms}\n", charge.uuid()))?;
+                let end_to_end_id = end_to_end_id.to_owned();
+                let paid = Paid { charge, end_to_end_id: end_to_end_id.clone(), amount: amount.0, at_ms };
+                turn.known.latest.add(paid);
+                self.bank.book(patience, day, PIX_RECEIVED, &end_to_end_id, amount)?;
+                Ok(end_to_end_id)
             },
         )
     }
@@ -129,7 +179,7 @@ impl PixBooks {
                 let payments = self.payments(day)?;
                 turn.announce()?;
                 if !payments.is_empty() {
-                    let list = self.list(patience, day, payments, &self.returns()?)?;
+                    let list = list(day, &payments, &self.returns()?);
                     write_whole(&self.folder, &format!("SANDBOX-PIX-{day}.json"), &list)?;
                 }
                 write_whole(&self.folder, "closed", &day.to_string())?;
@@ -141,14 +191,18 @@ impl PixBooks {
 
     /// The first day with payments whose list is not written.
     fn first_open_day(&self, known: &Known) -> io::Result<Option<NaiveDate>> {
-        let mut first = None;
+        Ok(self.open_days(known.closed_through)?.first().copied())
+    }
+
+    /// The days with payments whose lists are not written, in order.
+    fn open_days(&self, closed_through: Option<NaiveDate>) -> io::Result<BTreeSet<NaiveDate>> {
+        let mut days = BTreeSet::new();
         for entry in read_dir(&self.folder)? {
             let name = entry?.file_name();
             let day = name.to_str().and_then(|name| name.strip_prefix(PAYMENTS)?.parse::<NaiveDate>().ok());
-            let day = day.filter(|day| known.closed_through.is_none_or(|closed| closed < *day));
-            first = day.into_iter().chain(first).min();
+            days.extend(day.filter(|day| closed_through.is_none_or(|closed| closed < *day)));
         }
-        Ok(first)
+        Ok(days)
     }
 
     fn read(&self) -> io::Result<Known> {
@@ -157,8 +211,12 @@ impl PixBooks {
             closed => closed?.trim().parse().ok(),
         };
         let (returns, lines) = Lines::open(&self.folder.join(RETURNS), self.is_shared)?;
-        let mut known = Known { returns, returned: BTreeSet::new(), closed_through, payments: None };
+        let latest = LatestPayments::default();
+        let mut known = Known { returns, returned: BTreeSet::new(), closed_through, payments: None, latest };
         known.add_returns(&lines);
+        for day in self.open_days(closed_through)? {
+            self.payments(day)?.into_iter().for_each(|paid| known.latest.add(paid));
+        }
         Ok(known)
     }
 
@@ -197,29 +255,17 @@ impl PixBooks {
         }
         Ok(returns)
     }
+}
 
-    /// The list of a day, as `GET /pix` answers, a payment a line.
-    fn list(
-        &self,
-        patience: Patience,
-        day: NaiveDate,
-        mut payments: Vec<Paid>,
-        returns: &BTreeMap<ObjectId, Vec<SentBack>>,
-    ) -> io::Result<String> {
-        let from = begin_ms(day);
-        let to = from + DAY_MS - 1;
-        if let Some(lie) = self.lies.take(patience, Institution::Pix)? {
-            lie.tell(&mut payments, |lie, payment| match lie {
-                Lie::Added => payment.end_to_end_id = end_to_end_id(Timestamp(payment.at_ms), u64::MAX),
-                _ => payment.amount += 1,
-            });
-        }
-        let listed: Vec<String> = payments.iter().map(|paid| payment_as_json(paid, returns).to_string()).collect();
-        let parameters = json!({"inicio": instant(from), "fim": instant(to), "paginacao": {
-            "paginaAtual": 0, "itensPorPagina": listed.len(), "quantidadeDePaginas": 1,
-            "quantidadeTotalDeItens": listed.len()}});
-        Ok(format!("{{\"parametros\": {parameters},\n\"pix\": [\n{}\n]}}\n", listed.join(",\n")))
-    }
+/// The list of a day, as `GET /pix` answers, a payment a line.
+fn list(day: NaiveDate, payments: &[Paid], returns: &BTreeMap<ObjectId, Vec<SentBack>>) -> String {
+    let from = begin_ms(day);
+    let to = from + DAY_MS - 1;
+    let listed: Vec<String> = payments.iter().map(|paid| payment_as_json(paid, returns).to_string()).collect();
+    let parameters = json!({"inicio": instant(from), "fim": instant(to), "paginacao": {
+        "paginaAtual": 0, "itensPorPagina": listed.len(), "quantidadeDePaginas": 1,
+        "quantidadeTotalDeItens": listed.len()}});
+    format!("{{\"parametros\": {parameters},\n\"pix\": [\n{}\n]}}\n", listed.join(",\n"))
 }
 
 fn payment_of(line: &str) -> Option<Paid> {
@@ -283,9 +329,9 @@ impl PixRail for SandboxPix {
         format!("sandbox.centavo.invalid/pix/v2/{}", charge.txid())
     }
 
-    /// Cancels the code. The engine asks about pending charges only, whose codes are unpaid.
-    fn cancel(&self, _charge: ObjectId) -> Call<'_, PixFate> {
-        Box::pin(std::future::ready(Ok(PixFate::Cancelled)))
+    /// Cancels the code, unless it is paid.
+    fn cancel(&self, charge: ObjectId) -> Call<'_, PixFate> {
+        ask(&self.0, NAME, move |books, patience| books.fate(patience, charge))
     }
 
     fn repay(&self, call: Repay) -> Call<'_, RailStamp> {

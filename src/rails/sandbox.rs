@@ -14,7 +14,6 @@ use super::acquirer::SandboxAcquirer;
 use super::bank_books::BankBooks;
 use super::days::day_of;
 use super::folder_lock::Patience;
-use super::lies::Lies;
 use super::payouts::SandboxPayouts;
 use super::pix_books::{PixBooks, SandboxPix};
 
@@ -22,8 +21,6 @@ use super::pix_books::{PixBooks, SandboxPix};
 pub struct Institutions {
     /// The PIX institution.
     pub pix: Arc<PixBooks>,
-    /// The lies that are still to be told.
-    pub lies: Arc<Lies>,
     settlement: Arc<BankBooks>,
     pix_account: Arc<BankBooks>,
 }
@@ -33,18 +30,17 @@ impl Institutions {
     /// `is_shared`: other processes use the folder too, with their own rails to the same
     /// institutions.
     pub fn open(folder: &Path, is_shared: bool) -> (Self, Rails) {
-        let lies = Arc::new(Lies::new(folder, is_shared));
-        let account = |name, number| Arc::new(BankBooks::new(folder.join(name), number, Arc::clone(&lies), is_shared));
+        let account = |name, number| Arc::new(BankBooks::new(folder.join(name), number, is_shared));
         let settlement = account("bank-settlement", "SANDBOX-SETTLEMENT");
         let pix_account = account("bank-pix", "SANDBOX-PIX");
-        let pix = PixBooks::new(folder.join("pix"), Arc::clone(&pix_account), Arc::clone(&lies), is_shared);
+        let pix = PixBooks::new(folder.join("pix"), Arc::clone(&pix_account), is_shared);
         let pix = Arc::new(pix);
         let rails = Rails {
-            card: Box::new(SandboxAcquirer::new(folder, Arc::clone(&settlement), Arc::clone(&lies), is_shared)),
+            card: Box::new(SandboxAcquirer::new(folder, Arc::clone(&settlement), is_shared)),
             pix: Box::new(SandboxPix(Arc::clone(&pix))),
             payout: Box::new(SandboxPayouts::new(folder, Arc::clone(&settlement), Arc::clone(&pix_account), is_shared)),
         };
-        (Self { pix, lies, settlement, pix_account }, rails)
+        (Self { pix, settlement, pix_account }, rails)
     }
 
     /// Writes the files of the days that have ended at `now`, as far as they are not written. It
@@ -76,8 +72,8 @@ mod tests {
     use std::thread::scope;
 
     use actors::rails::{
-        Call, CardAnswer, CardFate, CardSecrets, ChargeCard, ChargedCard, Destination, PayoutAnswer, Repay, SendPayout,
-        SettlementCursor,
+        Call, CardAnswer, CardFate, CardSecrets, ChargeCard, ChargedCard, Destination, PayoutAnswer, PixFate, Repay,
+        SendPayout, SettlementCursor,
     };
     use ledger::event::{CardBrand, CardFace, SettledObject, Terms};
     use ledger::fees::{Commission, PaymentMethod};
@@ -89,7 +85,6 @@ mod tests {
     use tokio::runtime::{Builder, Runtime};
 
     use super::super::end_to_end_id;
-    use super::super::lies::{Institution, Lie};
     use super::*;
 
     const DAY_MS: i64 = 24 * 60 * 60 * 1000;
@@ -337,6 +332,31 @@ mod tests {
         assert_eq!(two.all("bank-pix", "lines-").lines().count() as u64, ROUNDS);
     }
 
+    /// A process that is killed between the institution's line and the booking loses no payment.
+    #[test]
+    fn a_payment_that_nobody_booked_is_found_by_who_asks_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let runtime = Builder::new_current_thread().build().unwrap();
+        let pay = |process: &(Institutions, Rails), number, end_to_end_id: &str| {
+            let paid = process.0.pix.paid(id(0, number), end_to_end_id.to_owned(), Centavos(100), noon(0));
+            runtime.block_on(paid).unwrap()
+        };
+        let fate = |process: &(Institutions, Rails), number| match runtime
+            .block_on(process.1.pix.cancel(id(0, number)))
+            .unwrap()
+        {
+            PixFate::Paid { end_to_end_id, paid_at } => Some((end_to_end_id, paid_at)),
+            PixFate::Cancelled => None,
+        };
+        let killed = Institutions::open(folder.path(), false);
+        assert_eq!(pay(&killed, 1, "E1"), "E1");
+        let next = Institutions::open(folder.path(), false);
+        assert_eq!((pay(&next, 1, "E2"), pay(&next, 2, "E3")), ("E1".to_owned(), "E3".to_owned()));
+        assert_eq!((fate(&next, 1), fate(&next, 4)), (Some(("E1".to_owned(), noon(0))), None));
+        let lines = |name: &str| read_to_string(folder.path().join(name)).unwrap().lines().count();
+        assert_eq!([lines("pix/payments-2026-11-23"), lines("bank-pix/lines-2026-11-23")], [2, 2]);
+    }
+
     /// Payments go on while both write the files of the days, a day a round.
     #[test]
     fn a_day_that_two_processes_close_has_one_file_with_all_its_lines() {
@@ -361,20 +381,8 @@ mod tests {
         assert_eq!((payments.lines().count() as u64, listed.len() as u64), (paid, paid));
         let statements = two.all("bank-pix", "SANDBOX-PIX-");
         assert_eq!(statements.matches("<STMTTRN>").count() as u64, paid);
-        let balance = format!("<BALAMT>{}.00<", paid);
+        let balance = format!("<BALAMT>{}.00\r\n", paid);
         assert_eq!(statements.matches(&balance).count(), 1, "the last statement has all");
-    }
-
-    #[test]
-    fn a_lie_that_one_process_is_told_is_told_once_by_any() {
-        let two = Two::new();
-        two.processes[0].0.lies.order(Institution::Pix, Lie::Twice).unwrap();
-        two.processes[1].0.lies.order(Institution::Pix, Lie::Missing).unwrap();
-        two.processes[0].0.lies.order(Institution::Bank, Lie::Added).unwrap();
-        let taken = two.processes.each_ref().map(|(process, _)| {
-            [Institution::Pix, Institution::Bank].map(|of| process.lies.take(Patience::LONG, of).unwrap())
-        });
-        assert_eq!(taken, [[Some(Lie::Missing), Some(Lie::Added)], [None, None]]);
     }
 
     /// A process is killed in the middle of a line.

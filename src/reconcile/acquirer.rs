@@ -6,8 +6,12 @@
 //! of the installment or the id of the refund or dispute, and three amounts in centavos, below zero
 //! where the acquirer takes money back.
 //!
+//! As a Brazilian spreadsheet saves it, the file has semicolons between its columns, days of the
+//! form `30/11/2026`, and may have amounts in reais with a decimal comma: when one amount of such a
+//! file has a comma, all are in reais.
+//!
 //! A file is of the days from its first payment to its last: a batch that was booked for one of
-//! them and that no line names is missing in the file. So a file without lines is refused.
+//! them and that no line names is missing in the file. A file with a head alone is of no day.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,6 +21,8 @@ use ledger::id::ObjectId;
 use ledger::money::{AMOUNT_MAX, Centavos};
 
 pub use super::finding::{FileError, Finding, FindingKind, Reconciled, Settled};
+use super::ofx_tokens::decoded;
+use super::ofx_values::amount_of;
 
 /// The columns, in order.
 pub const COLUMNS: [&str; 8] = ["batch", "paid_on", "charge", "kind", "id", "gross", "fee", "net"];
@@ -46,40 +52,37 @@ pub struct FileLine {
 /// A file of the acquirer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BatchFile {
-    /// The day of its first payment.
-    pub from: NaiveDate,
-    /// The day of its last payment.
-    pub to: NaiveDate,
+    /// The days of its first payment and of its last; `None` of a file without lines.
+    pub days: Option<(NaiveDate, NaiveDate)>,
     /// The lines, in the order of the file.
     pub lines: Vec<FileLine>,
 }
 
-/// Reads a file whole. Errors: the first line with a defect; a file has one line at least, and its
-/// payments are of 366 days at most.
+/// How a file writes its values.
+#[derive(Clone, Copy)]
+struct Notation {
+    /// Whether it is as a Brazilian spreadsheet saves it.
+    is_spreadsheet: bool,
+    /// Whether its amounts are in reais.
+    is_reais: bool,
+}
+
+/// Reads a file whole. Errors: the first line with a defect; payments of more than 366 days.
 pub fn read(file: &[u8]) -> Result<BatchFile, FileError> {
-    let file = file.strip_prefix("\u{feff}".as_bytes()).unwrap_or(file);
-    let mut reader = csv::ReaderBuilder::new().has_headers(false).flexible(true).from_reader(file);
-    let mut lines = Vec::new();
+    let text = decoded(file).replace("\r\n", "\n");
+    // A spreadsheet may name the separator before the head.
+    let named = text.split_once('\n').filter(|(line, _)| line.trim_end() == "sep=;");
+    let (body, first) = named.map_or((&*text, 1), |(_, body)| (body, 2));
+    let is_spreadsheet = body.lines().next().is_some_and(|head| head.contains(';'));
+    let rows = rows_of(body, is_spreadsheet, first)?;
+    let amounts = rows.iter().flat_map(|(_, row)| row.iter().skip(5));
+    let is_reais = is_spreadsheet && amounts.into_iter().any(|amount| amount.contains(','));
+    let notation = Notation { is_spreadsheet, is_reais };
+    let mut lines = Vec::with_capacity(rows.len());
     let mut days: Option<(NaiveDate, NaiveDate)> = None;
-    let mut has_head = false;
-    for (number, record) in (1..).zip(reader.records()) {
-        let at = |record: &csv::StringRecord| record.position().map_or(number, csv::Position::line);
-        let record = record.map_err(|error| {
-            let line = error.position().map_or(number, csv::Position::line);
-            FileError { line, defect: "não é texto CSV em UTF-8".to_owned() }
-        })?;
-        let refused = |defect: String| FileError { line: at(&record), defect };
-        if !has_head {
-            if record.iter().ne(COLUMNS) {
-                return Err(refused(format!("as colunas devem ser {}", COLUMNS.join(","))));
-            }
-            has_head = true;
-            continue;
-        }
-        if lines.len() == LINES_MAX {
-            return Err(refused(format!("mais de {LINES_MAX} linhas")));
-        }
-        let line = line_of(&record, at(&record)).map_err(refused)?;
+    for (at, row) in rows {
+        let refused = |defect: String| FileError { line: at, defect };
+        let line = line_of(&row, at, notation).map_err(refused)?;
         let paid_on = line.settled.paid_on;
         let (from, to) = days.map_or((paid_on, paid_on), |(from, to)| (from.min(paid_on), to.max(paid_on)));
         if (to - from).num_days() >= PERIOD_DAYS_MAX {
@@ -88,17 +91,49 @@ pub fn read(file: &[u8]) -> Result<BatchFile, FileError> {
         days = Some((from, to));
         lines.push(line);
     }
-    match days {
-        Some((from, to)) => Ok(BatchFile { from, to, lines }),
-        None if has_head => {
-            let defect = "o arquivo não tem linhas de pagamento, e por isso não tem dias a comparar";
-            Err(FileError { line: 1, defect: defect.to_owned() })
-        }
-        None => Err(FileError { line: 1, defect: format!("as colunas devem ser {}", COLUMNS.join(",")) }),
-    }
+    Ok(BatchFile { days, lines })
 }
 
-fn line_of(record: &csv::StringRecord, line: u64) -> Result<FileLine, String> {
+/// The rows behind the head, each with its line. `first` is the line of the head.
+fn rows_of(body: &str, is_spreadsheet: bool, first: u64) -> Result<Vec<(u64, csv::StringRecord)>, FileError> {
+    let mut builder = csv::ReaderBuilder::new();
+    builder.has_headers(false).flexible(true);
+    if is_spreadsheet {
+        builder.delimiter(b';').trim(csv::Trim::All);
+    }
+    let mut rows = Vec::new();
+    let mut has_head = false;
+    for (number, record) in (1..).zip(builder.from_reader(body.as_bytes()).records()) {
+        let line_at = |position: Option<&csv::Position>| first - 1 + position.map_or(number, csv::Position::line);
+        let record = record
+            .map_err(|error| FileError { line: line_at(error.position()), defect: "não é texto CSV".to_owned() })?;
+        let at = line_at(record.position());
+        let refused = |defect: String| FileError { line: at, defect };
+        // A spreadsheet saves rows and columns that were emptied.
+        let filled = record.iter().zip(1..).filter(|(field, _)| !field.is_empty()).last().map_or(0, |(_, at)| at);
+        if is_spreadsheet && filled == 0 {
+            continue;
+        }
+        let kept = if is_spreadsheet { filled.max(COLUMNS.len()) } else { record.len() };
+        let row: csv::StringRecord = record.iter().take(kept).collect();
+        if !has_head {
+            if row.iter().ne(COLUMNS) {
+                return Err(refused(format!("as colunas devem ser {}", COLUMNS.join(","))));
+            }
+            has_head = true;
+        } else if rows.len() == LINES_MAX {
+            return Err(refused(format!("mais de {LINES_MAX} linhas")));
+        } else {
+            rows.push((at, row));
+        }
+    }
+    if !has_head {
+        return Err(FileError { line: 1, defect: format!("as colunas devem ser {}", COLUMNS.join(",")) });
+    }
+    Ok(rows)
+}
+
+fn line_of(record: &csv::StringRecord, line: u64, notation: Notation) -> Result<FileLine, String> {
     let fields: Vec<&str> = record.iter().collect();
     let [batch, paid_on, charge, kind, id, gross, fee, net] = fields[..] else {
         return Err(format!("deve ter {} colunas", COLUMNS.len()));
@@ -107,27 +142,44 @@ fn line_of(record: &csv::StringRecord, line: u64) -> Result<FileLine, String> {
     if !(1..=REFERENCE_LEN_MAX).contains(&batch.chars().count()) || batch.chars().any(char::is_control) {
         return Err(wrong("batch"));
     }
-    let paid_on = NaiveDate::parse_from_str(paid_on, "%Y-%m-%d").map_err(|_| wrong("paid_on"))?;
-    let charge = ObjectId::parse(charge).ok_or_else(|| wrong("charge"))?;
-    let named = || ObjectId::parse(id).ok_or_else(|| wrong("id"));
+    let paid_on = notation.day(paid_on).ok_or_else(|| wrong("paid_on"))?;
+    let named = |column: &str, text: &str| ObjectId::parse(&text.to_lowercase()).ok_or_else(|| wrong(column));
+    let charge = named("charge", charge)?;
     let object = match kind {
         "installment" => SettledObject::Installment(
             id.parse().ok().filter(|number| (1..=99).contains(number)).ok_or_else(|| wrong("id"))?,
         ),
-        "refund" => SettledObject::Refund(named()?),
-        "dispute" => SettledObject::Dispute(named()?),
+        "refund" => SettledObject::Refund(named("id", id)?),
+        "dispute" => SettledObject::Dispute(named("id", id)?),
         _ => return Err("kind deve ser installment, refund ou dispute".to_owned()),
     };
     let centavos = |column: &str, text: &str| {
-        let range = -AMOUNT_MAX.0..=AMOUNT_MAX.0;
-        let amount = text.parse().ok().filter(|amount| range.contains(amount));
-        amount.map(Centavos).ok_or_else(|| format!("{column} deve ser um número inteiro de centavos"))
+        notation.centavos(text).ok_or_else(|| match notation.is_reais {
+            false => format!("{column} deve ser um número inteiro de centavos"),
+            true => format!("{column} deve ser um valor em reais, como 50,00"),
+        })
     };
     let settled = Settled { paid_on, gross: centavos("gross", gross)?, fee: centavos("fee", fee)? };
     if settled.net() != centavos("net", net)? {
         return Err("net deve ser gross menos fee".to_owned());
     }
     Ok(FileLine { line, batch: batch.to_owned(), key: (charge, object), settled })
+}
+
+impl Notation {
+    fn day(self, text: &str) -> Option<NaiveDate> {
+        let iso = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
+        let local = || NaiveDate::parse_from_str(text, "%d/%m/%Y").ok().filter(|_| text.len() == 10);
+        iso.or_else(|| if self.is_spreadsheet { local() } else { None })
+    }
+
+    fn centavos(self, text: &str) -> Option<Centavos> {
+        let range = -AMOUNT_MAX.0..=AMOUNT_MAX.0;
+        if self.is_reais {
+            return amount_of(text).filter(|(_, mark)| *mark != Some('.')).map(|(amount, _)| amount);
+        }
+        text.parse().ok().filter(|amount| range.contains(amount)).map(Centavos)
+    }
 }
 
 /// Kind and id of an object, as a file has them.
@@ -201,7 +253,7 @@ pub fn compare(file: &BatchFile, booked: &BTreeMap<String, BookedBatch>, paid: &
             reconciled.findings.push(finding(FindingKind::OnlyOurs, None, batch, *key, (Some(*ours), None)));
         }
     }
-    let of_file = |batch: &&PaidBatch| (file.from..=file.to).contains(&batch.paid_on);
+    let of_file = |batch: &&PaidBatch| file.days.is_some_and(|(from, to)| (from..=to).contains(&batch.paid_on));
     let unnamed = paid.iter().filter(of_file).filter(|batch| !booked.contains_key(&batch.reference));
     reconciled.findings.extend(unnamed.map(left_out));
     reconciled
@@ -435,10 +487,66 @@ mod tests {
         let year_later = good.replace("2026-11-30", "2027-12-01");
         assert_eq!(read(format!("{head}\n{good}\n{year_later}\n").as_bytes()).unwrap_err().line, 3);
         let last = good.replace("2026-11-30", "2027-11-30");
-        assert_eq!(read(format!("{head}\n{last}\n{good}\n").as_bytes()).unwrap().from.to_string(), "2026-11-30");
-        for file in ["", "batch;paid_on\n", &good, &head, &format!("{head}\n")] {
+        let (from, to) = read(format!("{head}\n{last}\n{good}\n").as_bytes()).unwrap().days.unwrap();
+        assert_eq!([from.to_string(), to.to_string()], ["2026-11-30", "2027-11-30"]);
+        for file in ["", "batch;paid_on\n", &good] {
             assert_eq!(read(file.as_bytes()).unwrap_err().line, 1, "{file}");
         }
         assert_eq!(read(b"batch,paid_on\xff\n").unwrap_err().line, 1);
+    }
+
+    /// A batch file with a head alone is one without lines.
+    #[test]
+    fn a_head_alone_is_a_file_without_lines() {
+        for head in [COLUMNS.join(","), format!("{}\r\n", COLUMNS.join(";")), format!("{};;\n;;\n", COLUMNS.join(";"))]
+        {
+            let file = read(head.as_bytes()).unwrap();
+            assert_eq!(file, BatchFile { days: None, lines: Vec::new() }, "{head}");
+            let found = compare(&file, &BTreeMap::new(), &paid(&BTreeMap::from([("L".to_owned(), batch(0, 5))])));
+            assert_eq!(found, Reconciled::default(), "it is of no day");
+        }
+    }
+
+    #[test]
+    fn a_file_is_read_as_a_brazilian_spreadsheet_saves_it() {
+        let (txid, uuid) = (id(1).txid(), id(2).uuid().to_string());
+        let plain = format!("{}\nLOTE É,2026-11-27,{txid},refund,{uuid},-123456,-3056,-120400\n", COLUMNS.join(","));
+        let expected = read(plain.as_bytes()).unwrap().lines;
+        let head = COLUMNS.join(";");
+        let (capitals, uuid_capitals) = (txid.to_uppercase(), uuid.to_uppercase());
+        for (rows, line) in [
+            (format!("{head}\r\nLOTE É;27/11/2026;{txid};refund;{uuid};-1234,56;-30,56;-1204,00\r\n"), 2),
+            (format!("{head}\r\nLOTE É;27/11/2026;{txid};refund;{uuid};-1.234,56;-30,56;-1204\r\n"), 2),
+            (format!("{head}\nLOTE É;27/11/2026;{txid};refund;{uuid};-123456;-3056;-120400\n"), 2),
+            (format!("{head}\nLOTE É;2026-11-27;{capitals};refund;{uuid_capitals};-1234,56;-30,56;-1204,0\n"), 2),
+            (
+                format!(
+                    "sep=;\n{head};;\n;;;\n LOTE É ;27/11/2026;{txid};refund;{uuid};- 1234,56;-30,56;-1204,00;;\n;;\n"
+                ),
+                4,
+            ),
+        ] {
+            let latin: Vec<u8> = rows.chars().map(|character| character as u8).collect();
+            for file in [rows.as_bytes(), &[b"\xef\xbb\xbf", rows.as_bytes()].concat(), &latin] {
+                let mut found = read(file).unwrap_or_else(|error| panic!("{rows}: {error}")).lines;
+                assert_eq!(found[0].line, line, "{rows}");
+                found[0].line = 2;
+                assert_eq!(found, expected, "{rows}");
+            }
+        }
+        for (amounts, defect) in [
+            ("1.234;1,00;1.233", "gross"),
+            ("50.00;1,00;49,00", "gross"),
+            ("50,001;1,00;49,00", "gross"),
+            ("50,00;1,00;50,00", "net"),
+            ("R$ 50,00;1,00;49,00", "gross"),
+        ] {
+            let file = format!("{head}\nL;27/11/2026;{txid};refund;{uuid};{amounts}\n");
+            assert!(read(file.as_bytes()).unwrap_err().defect.contains(defect), "{amounts}");
+        }
+        for day in ["27/11/26", "7/11/2026", "11/27/2026", "27-11-2026"] {
+            let file = format!("{head}\nL;{day};{txid};refund;{uuid};1,00;0,00;1,00\n");
+            assert!(read(file.as_bytes()).unwrap_err().defect.contains("paid_on"), "{day}");
+        }
     }
 }

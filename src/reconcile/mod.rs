@@ -4,5 +4,7 @@
 pub mod acquirer;
 pub mod finding;
 pub mod ofx;
+mod ofx_tokens;
+mod ofx_values;
 pub mod pix;
 pub mod statement;

@@ -1,6 +1,6 @@
 //! Reconciliation of PIX payments: the list of the Central Bank's API (`GET /pix`) as a JSON file,
 //! against the payments that were booked, and the returns of each (`devolucoes`) against what was
-//! sent back.
+//! sent back. A list of several pages is one file: an array of them, or one after the other.
 //!
 //! A payment belongs to the list of a period when the institution processed it in that period. The
 //! books know when the payer's bank began it, from the end-to-end id, and when it was booked. The
@@ -9,14 +9,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use chrono::{DateTime, NaiveDateTime};
+use chrono::{DateTime, NaiveDate, NaiveDateTime};
 use ledger::id::ObjectId;
 use ledger::money::{AMOUNT_MAX, Centavos};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::finding::{FileError, Finding, FindingKind, Reconciled, Settled};
-use crate::http::timestamp::day_of;
+use crate::http::timestamp::{begin_of, day_of};
 
 /// Payments of a file at most.
 pub const PAYMENTS_MAX: usize = 100_000;
@@ -28,6 +28,7 @@ pub const PERIOD_DAYS_MAX: i64 = 366;
 const END_TO_END_ID_LEN: usize = 32;
 const DAY_MS: i64 = 24 * 60 * 60 * 1000;
 const MINUTE_MS: i64 = 60_000;
+const SECOND_MS: i64 = 1_000;
 
 /// A list of payments, as the institution wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -88,8 +89,7 @@ pub struct BookedPayment {
 #[serde(bound(deserialize = "'de: 'a"))]
 struct WireList<'a> {
     parametros: WireParameters<'a>,
-    #[serde(default)]
-    pix: Vec<&'a RawValue>,
+    pix: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Deserialize)]
@@ -118,8 +118,7 @@ struct WirePayment<'a> {
     txid: Option<String>,
     valor: String,
     horario: String,
-    #[serde(default)]
-    devolucoes: Vec<&'a RawValue>,
+    devolucoes: Option<Vec<&'a RawValue>>,
 }
 
 #[derive(Deserialize)]
@@ -127,11 +126,10 @@ struct WireReturn {
     id: String,
     valor: String,
     status: String,
-    #[serde(default)]
-    horario: WireReturnTimes,
+    horario: Option<WireReturnTimes>,
 }
 
-#[derive(Default, Deserialize)]
+#[derive(Deserialize)]
 struct WireReturnTimes {
     solicitacao: Option<String>,
 }
@@ -156,44 +154,42 @@ impl LineCounter<'_> {
     }
 }
 
-/// Reads a file whole. Errors: the first line with a defect; a page of a list of several pages; a
+/// Reads a file whole. Errors: the first line with a defect; a list of which a page is missing; a
 /// list with fewer payments than it says.
 pub fn read(file: &[u8]) -> Result<PixList, FileError> {
-    let wire: WireList<'_> = serde_json::from_slice(file).map_err(|error| {
-        let defect = match error.classify() {
-            serde_json::error::Category::Data => "não é uma lista da API Pix: parametros ou pix inválido",
-            _ => "não é texto JSON em UTF-8",
-        };
-        FileError { line: error.line().max(1) as u64, defect: defect.to_owned() }
-    })?;
+    let file = file.strip_prefix("\u{feff}".as_bytes()).unwrap_or(file);
     let mut lines = LineCounter { file, seen: 0, line: 1 };
-    let WireParameters { inicio, fim, paginacao } = &wire.parametros;
-    let mut instant = |part: &RawValue, name: &str| {
-        let line = lines.line_of(part);
-        let text: Option<String> = serde_json::from_str(part.get()).ok();
-        let defect = || FileError { line, defect: format!("parametros.{name} deve ser um instante RFC 3339") };
-        text.and_then(|text| instant_ms(&text)).ok_or_else(defect)
-    };
-    let (from_ms, to_ms) = (instant(inicio, "inicio")?, instant(fim, "fim")?);
-    let line = lines.line_of(paginacao);
+    let mut parts = Vec::new();
+    let mut first: Option<PageHead> = None;
+    let mut seen = BTreeSet::new();
+    for WireList { parametros, pix } in pages_of(file)? {
+        let head = PageHead::of(&parametros, &mut lines)?;
+        let refused = |defect: &str| Err(FileError { line: head.line, defect: defect.to_owned() });
+        if first.as_ref().is_some_and(|first| !first.is_of_same_list(&head)) {
+            return refused("as páginas devem ser da mesma lista");
+        }
+        if !seen.insert(head.paging.page) {
+            return refused("a página está repetida");
+        }
+        parts.extend(pix.unwrap_or_default());
+        first.get_or_insert(head);
+    }
+    let PageHead { line, from_ms, to_ms, paging } =
+        first.ok_or_else(|| FileError { line: 1, defect: "não é texto JSON em UTF-8".to_owned() })?;
     let refused = |defect: String| FileError { line, defect };
-    if !(from_ms..from_ms + PERIOD_DAYS_MAX * DAY_MS).contains(&to_ms) {
-        return Err(refused(format!("o período deve ter de 0 a {PERIOD_DAYS_MAX} dias")));
+    // A list without payments may have no pages, and is one.
+    let pages = paging.pages.max(1);
+    if seen.len() as u64 != pages || seen.last().is_some_and(|last| *last >= pages) {
+        return Err(refused(format!("o arquivo deve ter a lista inteira, em uma página ou em todas as {pages}")));
     }
-    let paging: WirePaging = serde_json::from_str(paginacao.get()).map_err(|_| {
-        refused("parametros.paginacao deve ter paginaAtual, quantidadeDePaginas e quantidadeTotalDeItens".to_owned())
-    })?;
-    if paging.page != 0 || paging.pages > 1 {
-        return Err(refused("o arquivo deve ter a lista inteira, em uma página".to_owned()));
+    if paging.items != parts.len() as u64 {
+        return Err(refused(format!("a lista tem {} pagamentos e diz ter {}", parts.len(), paging.items)));
     }
-    if paging.items != wire.pix.len() as u64 {
-        return Err(refused(format!("a lista tem {} pagamentos e diz ter {}", wire.pix.len(), paging.items)));
-    }
-    if wire.pix.len() > PAYMENTS_MAX {
+    if parts.len() > PAYMENTS_MAX {
         return Err(refused(format!("mais de {PAYMENTS_MAX} pagamentos")));
     }
-    let mut payments = Vec::with_capacity(wire.pix.len());
-    for (place, part) in wire.pix.into_iter().enumerate() {
+    let mut payments = Vec::with_capacity(parts.len());
+    for (place, part) in parts.into_iter().enumerate() {
         let line = lines.line_of(part);
         let refused = |defect: String| FileError { line, defect: format!("pix[{place}]{defect}") };
         let payment = payment_of(part, line).map_err(refused)?;
@@ -205,6 +201,72 @@ pub fn read(file: &[u8]) -> Result<PixList, FileError> {
     Ok(PixList { from_ms, to_ms, payments })
 }
 
+/// The pages of a file: one, an array of them, or one after the other.
+fn pages_of(file: &[u8]) -> Result<Vec<WireList<'_>>, FileError> {
+    let is_array = file.iter().find(|byte| !byte.is_ascii_whitespace()) == Some(&b'[');
+    let pages = if is_array {
+        serde_json::from_slice(file)
+    } else {
+        serde_json::Deserializer::from_slice(file).into_iter().collect()
+    };
+    pages.map_err(|error| {
+        let defect = match error.classify() {
+            serde_json::error::Category::Data => "não é uma lista da API Pix: parametros ou pix inválido",
+            _ => "não é texto JSON em UTF-8",
+        };
+        FileError { line: error.line().max(1) as u64, defect: defect.to_owned() }
+    })
+}
+
+/// The period and the place of a page.
+struct PageHead {
+    /// Number of the line on which its paging begins, from 1.
+    line: u64,
+    from_ms: i64,
+    to_ms: i64,
+    paging: WirePaging,
+}
+
+impl PageHead {
+    fn of(parameters: &WireParameters<'_>, lines: &mut LineCounter<'_>) -> Result<Self, FileError> {
+        let WireParameters { inicio, fim, paginacao } = parameters;
+        let mut instant = |part: &RawValue, name: &str| {
+            let line = lines.line_of(part);
+            let text: Option<String> = serde_json::from_str(part.get()).ok();
+            let defect = || FileError { line, defect: format!("parametros.{name} deve ser um instante RFC 3339") };
+            text.and_then(|text| instant_ms(&text)).ok_or_else(defect)
+        };
+        let (from_ms, to_ms) = (instant(inicio, "inicio")?, instant(fim, "fim")?);
+        // An end of whole seconds includes its last one.
+        let to_ms = if to_ms.rem_euclid(SECOND_MS) == 0 { to_ms + SECOND_MS - 1 } else { to_ms };
+        let line = lines.line_of(paginacao);
+        let refused = |defect: String| FileError { line, defect };
+        if !(from_ms..from_ms + PERIOD_DAYS_MAX * DAY_MS + SECOND_MS).contains(&to_ms) {
+            return Err(refused(format!("o período deve ter de 0 a {PERIOD_DAYS_MAX} dias")));
+        }
+        let paging = serde_json::from_str(paginacao.get()).map_err(|_| {
+            let names = "paginaAtual, quantidadeDePaginas e quantidadeTotalDeItens";
+            refused(format!("parametros.paginacao deve ter {names}"))
+        })?;
+        Ok(Self { line, from_ms, to_ms, paging })
+    }
+
+    fn is_of_same_list(&self, other: &Self) -> bool {
+        let key = |head: &Self| (head.from_ms, head.to_ms, head.paging.pages, head.paging.items);
+        key(self) == key(other)
+    }
+}
+
+impl PixList {
+    /// First and last day of which the list has every payment; `None` where it has no whole day.
+    pub fn compared(&self) -> Option<(NaiveDate, NaiveDate)> {
+        let (from, to) = (day_of(self.from_ms), day_of(self.to_ms));
+        let from = if self.from_ms <= begin_of(from) { from } else { from.succ_opt()? };
+        let to = if self.to_ms >= begin_of(to) + DAY_MS - 1 { to } else { to.pred_opt()? };
+        (from <= to).then_some((from, to))
+    }
+}
+
 fn payment_of(part: &RawValue, line: u64) -> Result<ListedPayment, String> {
     let wire: WirePayment<'_> = serde_json::from_str(part.get())
         .map_err(|_| " deve ter endToEndId, valor e horario, como textos".to_owned())?;
@@ -214,21 +276,25 @@ fn payment_of(part: &RawValue, line: u64) -> Result<ListedPayment, String> {
     if !is_id(&wire.end_to_end_id, END_TO_END_ID_LEN..=END_TO_END_ID_LEN) {
         return Err(".endToEndId inválido".to_owned());
     }
-    if wire.txid.as_ref().is_some_and(|txid| !is_id(txid, 1..=35)) {
+    // A static code has no txid, which institutions write as an empty one or as `***` (BR Code).
+    let txid = wire.txid.filter(|txid| !matches!(txid.trim(), "" | "***"));
+    if txid.as_ref().is_some_and(|txid| !is_id(txid, 1..=35)) {
         return Err(".txid inválido".to_owned());
     }
+    let txid = txid.map(|txid| txid.to_lowercase());
     let amount = reais(&wire.valor).ok_or(".valor deve ter a forma 100.00")?;
     let at_ms = instant_ms(&wire.horario).ok_or(".horario deve ser um instante RFC 3339")?;
-    if wire.devolucoes.len() > RETURNS_MAX {
+    let devolucoes = wire.devolucoes.unwrap_or_default();
+    if devolucoes.len() > RETURNS_MAX {
         return Err(format!(" tem mais de {RETURNS_MAX} devolucoes"));
     }
     let mut returns = Vec::new();
-    for (place, part) in wire.devolucoes.into_iter().enumerate() {
+    for (place, part) in devolucoes.into_iter().enumerate() {
         let defect = |defect: &str| format!(".devolucoes[{place}]{defect}");
         let wire: WireReturn =
             serde_json::from_str(part.get()).map_err(|_| defect(" deve ter id, valor e status, como textos"))?;
         let amount = reais(&wire.valor).ok_or_else(|| defect(".valor deve ter a forma 100.00"))?;
-        let asked = wire.horario.solicitacao.as_deref().map(instant_ms);
+        let asked = wire.horario.and_then(|times| times.solicitacao).as_deref().map(instant_ms);
         let at_ms = asked.unwrap_or(Some(at_ms)).ok_or_else(|| defect(".horario inválido"))?;
         if !is_id(&wire.id, 1..=35) {
             return Err(defect(".id inválido"));
@@ -241,8 +307,7 @@ fn payment_of(part: &RawValue, line: u64) -> Result<ListedPayment, String> {
             _ => return Err(defect(".status inválido")),
         }
     }
-    let WirePayment { end_to_end_id, txid, .. } = wire;
-    Ok(ListedPayment { line, end_to_end_id, txid, amount, at_ms, returns })
+    Ok(ListedPayment { line, end_to_end_id: wire.end_to_end_id, txid, amount, at_ms, returns })
 }
 
 /// An instant in RFC 3339, as milliseconds since 1970 (UTC).
@@ -340,7 +405,7 @@ fn compare_returns(list: &PixList, payment: &ListedPayment, ours: Option<&Booked
     let settled = |amount: Centavos, at_ms| Settled::whole(day_of(at_ms), -amount);
     let mut seen = BTreeSet::new();
     for listed in &payment.returns {
-        let id = ObjectId::parse(&listed.id);
+        let id = ObjectId::parse(&listed.id.to_lowercase());
         let found = id.and_then(|id| sent_back.get(&id)).copied();
         let name = id.map_or_else(|| listed.id.clone(), |id| id.uuid().to_string());
         let kind = match found {
@@ -584,6 +649,71 @@ mod tests {
         assert_eq!(compare(&read(file(&[line]).as_bytes()).unwrap(), &late).matched, 1);
     }
 
+    /// An array of pages, and pages one after the other, in any order.
+    #[test]
+    fn the_pages_of_a_list_are_one_file() {
+        let lines = listed(&books(5));
+        let page = |number: usize, lines: &[Value]| {
+            let paging = format!("\"paginaAtual\": {number}, \"itensPorPagina\": 2, \"quantidadeDePaginas\": 3");
+            let text = file(lines)
+                .replace(&format!("\"quantidadeTotalDeItens\": {}", lines.len()), "\"quantidadeTotalDeItens\": 5");
+            let begin = text.find("\"paginaAtual\"").unwrap();
+            let end = begin + text[begin..].find(", \"quantidadeTotal").unwrap();
+            format!("{}{paging}{}", &text[..begin], &text[end..]).replace('\n', " ")
+        };
+        let pages: Vec<_> = lines.chunks(2).enumerate().map(|(number, lines)| page(number, lines)).collect();
+        let whole = read(file(&lines).as_bytes()).unwrap();
+        for text in [
+            pages.join("\n"),
+            format!("\u{feff}[{}]", pages.join(",\n")),
+            format!("{}{}{}", pages[1], pages[2], pages[0]),
+        ] {
+            let found = read(text.as_bytes()).unwrap_or_else(|error| panic!("{text}: {error}"));
+            assert_eq!((found.payments.len(), found.from_ms, found.to_ms), (5, whole.from_ms, whole.to_ms));
+        }
+        assert_eq!(read(pages.join("\n").as_bytes()).unwrap().payments[4].line, 3);
+        let other = pages[2].replace("\"quantidadeTotalDeItens\": 5", "\"quantidadeTotalDeItens\": 6");
+        for (text, defect) in [
+            (pages[..2].join("\n"), "todas as 3"),
+            (pages[0].clone(), "todas as 3"),
+            ([&*pages[0], &pages[1], &pages[1]].join("\n"), "repetida"),
+            ([&*pages[0], &pages[1], &other].join("\n"), "mesma lista"),
+            (pages.join(","), "JSON"),
+        ] {
+            assert!(read(text.as_bytes()).unwrap_err().defect.contains(defect), "{defect}");
+        }
+    }
+
+    #[test]
+    fn what_institutions_leave_empty_is_absent() {
+        let lines = listed(&books(2));
+        for txid in [Value::Null, json!(""), json!("***")] {
+            let mut lines = lines.clone();
+            (lines[0]["txid"], lines[1]["devolucoes"]) = (txid, Value::Null);
+            let found = compare(&read(file(&lines).as_bytes()).unwrap(), &books(2));
+            assert_eq!((found.matched, found.findings.len()), (3, 0), "two payments and a return");
+        }
+        let mut capitals = lines;
+        capitals[0]["txid"] = json!(capitals[0]["txid"].as_str().unwrap().to_uppercase());
+        assert_eq!(compare(&read(file(&capitals).as_bytes()).unwrap(), &books(2)).matched, 3);
+    }
+
+    #[test]
+    fn a_day_counts_as_compared_when_the_period_has_all_of_it() {
+        let sound = file(&[]);
+        let period = |from: &str, to: &str| {
+            let mut list: Value = serde_json::from_str(&sound).unwrap();
+            (list["parametros"]["inicio"], list["parametros"]["fim"]) = (json!(from), json!(to));
+            let days = read(list.to_string().as_bytes()).unwrap().compared();
+            days.map(|(from, to)| format!("{from} {to}"))
+        };
+        let day = |from: &str, to: &str| Some(format!("2026-11-{from} 2026-11-{to}"));
+        assert_eq!(period("2026-11-27T03:00:00Z", "2026-11-28T02:59:59Z"), day("27", "27"));
+        assert_eq!(period("2026-11-27T00:00:00-03:00", "2026-11-29T00:00:00-03:00"), day("27", "28"));
+        assert_eq!(period("2026-11-26T15:00:00Z", "2026-11-28T02:59:59.999Z"), day("27", "27"));
+        assert_eq!(period("2026-11-27T03:00:00Z", "2026-11-28T01:00:00Z"), None);
+    }
+
     #[test]
     fn a_defect_is_named_by_its_line() {
         let lines = listed(&books(4));
@@ -607,6 +737,9 @@ mod tests {
             assert!(error.line == line || from == "]}", "{to}: {error}");
             assert!(error.defect.contains(defect), "{to}: {error}");
         }
+        let late = sound.replacen("2026-11-27T03:15:05.000Z", "2026-11-28T02:59:59.999Z", 1);
+        let (late, end) = (late.replacen("T02:59:59.999Z", "T02:59:59Z", 1), "T02:59:59.999Z");
+        assert!(late.contains(end) && read(late.as_bytes()).is_ok(), "the last second of the period: {late}");
         for other in ["", "[]", "{}", "{\"parametros\": {}}", "null", "\u{feff}{}"] {
             assert!(read(other.as_bytes()).is_err(), "{other}");
         }

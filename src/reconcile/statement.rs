@@ -12,7 +12,7 @@ use ledger::id::ObjectId;
 use ledger::money::Centavos;
 
 use super::finding::{Finding, FindingKind, Reconciled, Settled};
-use super::ofx::{BankStatement, StatementLine};
+use super::ofx::{BalanceRow, BankStatement, StatementLine};
 
 /// A movement of a bank account, as booked.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,8 +33,12 @@ pub struct Movement {
     pub is_any_day: bool,
 }
 
-/// Compares a statement with the movements that were booked on the account in its period.
-pub fn compare(statement: &BankStatement, movements: &[Movement]) -> Reconciled {
+/// Compares a statement with the movements that were booked on the account in its period and on the
+/// days of its lines. Gives the rows that state a balance, too.
+///
+/// A movement that only the books have is a difference on the days that the statement covers: of
+/// others it cannot tell.
+pub fn compare(statement: &BankStatement, movements: &[Movement]) -> (Reconciled, Vec<BalanceRow>) {
     let mut by_reference = ByReference::new();
     for (place, movement) in movements.iter().enumerate() {
         for reference in &movement.references {
@@ -45,10 +49,13 @@ pub fn compare(statement: &BankStatement, movements: &[Movement]) -> Reconciled 
     let mut taken = BTreeSet::new();
     let mut seen = BTreeSet::new();
     let mut unnamed = Vec::new();
+    let mut balances = statement.balances.clone();
     for line in &statement.lines {
         let places = named(line, &by_reference);
         let named = match *places {
-            _ if !seen.insert(line.id.as_str()) => Err(places.first().map(|place| &movements[*place])),
+            _ if !seen.insert((&line.id, line.day, line.amount, &line.text)) => {
+                Err(places.first().map(|place| &movements[*place]))
+            }
             [place] if taken.insert(place) => Ok(Some(&movements[place])),
             // The word of an entry's reference may be any word of the bank's.
             [place] if movements[place].object != "entry" => Err(Some(&movements[place])),
@@ -76,14 +83,21 @@ pub fn compare(statement: &BankStatement, movements: &[Movement]) -> Reconciled 
                 taken.insert(place);
                 reconciled.matched += 1;
             }
+            None if line.may_be_balance => balances.push(line.clone().into()),
             None => reconciled.findings.push(finding(FindingKind::OnlyTheirs, Some(line), None)),
         }
     }
     reconciled.findings.sort_by_key(|finding| finding.line);
+    let compared = statement.compared();
     for (_, movement) in movements.iter().enumerate().filter(|(place, _)| !taken.contains(place)) {
-        reconciled.findings.push(finding(FindingKind::OnlyOurs, None, Some(movement)));
+        if compared.is_some_and(|(from, to)| (from..=to).contains(&movement.day)) {
+            reconciled.findings.push(finding(FindingKind::OnlyOurs, None, Some(movement)));
+        } else if statement.is_last_day_open && movement.day == statement.to {
+            reconciled.undecided += 1;
+        }
     }
-    reconciled
+    balances.sort_by_key(|row| row.line);
+    (reconciled, balances)
 }
 
 /// The movements by their references and by whether they pay in.
@@ -170,6 +184,10 @@ mod tests {
         text + "</STMTRS></OFX>"
     }
 
+    fn read(rows: &[Row]) -> BankStatement {
+        ofx::read(file(rows).as_bytes()).unwrap().remove(0).statement.unwrap()
+    }
+
     /// A defect that is put into a statement.
     #[derive(Clone, Copy, Debug)]
     enum Seed {
@@ -178,12 +196,21 @@ mod tests {
         Missing,
         Added,
         SameId,
+        SameLine,
         SameReference,
         Nameless,
     }
 
-    const SEEDS: [Seed; 7] =
-        [Seed::Amount, Seed::Day, Seed::Missing, Seed::Added, Seed::SameId, Seed::SameReference, Seed::Nameless];
+    const SEEDS: [Seed; 8] = [
+        Seed::Amount,
+        Seed::Day,
+        Seed::Missing,
+        Seed::Added,
+        Seed::SameId,
+        Seed::SameLine,
+        Seed::SameReference,
+        Seed::Nameless,
+    ];
 
     /// The reference of an entry may be a word that the bank uses for other lines too.
     #[test]
@@ -191,9 +218,53 @@ mod tests {
         let entry = books().swap_remove(3);
         let row = |id: &str, amount: i64| (id.to_owned(), 4, amount, "TARIFA".to_owned());
         let rows = [row("F1", entry.amount.0), row("F2", -77)];
-        let found = compare(&ofx::read(file(&rows).as_bytes()).unwrap(), &[entry]);
+        let (found, _) = compare(&read(&rows), &[entry]);
         let kinds: Vec<_> = found.findings.iter().map(|finding| (finding.kind, finding.id.as_str())).collect();
         assert_eq!((found.matched, kinds), (1, vec![(FindingKind::OnlyTheirs, "F2")]));
+    }
+
+    /// A statement of the 27th with a line of the 3rd, and of which the last day may be open.
+    #[test]
+    fn only_days_that_a_statement_covers_lack_what_only_the_books_have() {
+        let books = books();
+        let on = |at: u32| books.iter().find(|movement| movement.day == day(at)).unwrap().clone();
+        let line = |at: u32| {
+            let Movement { references, amount, .. } = on(at);
+            (format!("F{at}"), at, amount.0, references[0].clone())
+        };
+        let of = |period: &str, rows: &[Row]| {
+            let text = file(rows).replace("<DTSTART>20261101<DTEND>20261130", period);
+            let statement = ofx::read(text.as_bytes()).unwrap().remove(0).statement.unwrap();
+            let movements: Vec<_> = [on(3), on(4), on(26), on(27)].into();
+            let (found, _) = compare(&statement, &movements);
+            (found.matched, found.undecided, found.findings.len())
+        };
+        assert_eq!(of("<DTSTART>20261126<DTEND>20261127", &[line(3)]), (1, 0, 2));
+        assert_eq!(of("<DTSTART>20261126<DTEND>20261127000000[-3:BRT]", &[line(3)]), (1, 1, 1));
+        assert_eq!(of("<DTSTART>20261126<DTEND>20261127000000[-3:BRT]", &[line(3), line(27)]), (2, 0, 1));
+        let moment = "<DTSTART>20261127101112[-3:BRT]<DTEND>20261127101112[-3:BRT]";
+        assert_eq!(of(moment, &[line(3), line(26)]), (2, 1, 0));
+    }
+
+    /// What a payer writes may begin as a balance does.
+    #[test]
+    fn a_row_that_may_be_a_balance_is_a_movement_where_the_books_have_it() {
+        let books = [on_day(5, 9_700)];
+        let with = |amount| {
+            let rows = [("F".to_owned(), 5, amount, "SALDO DO PEDIDO".to_owned())];
+            let text = file(&rows).replace("<MEMO>", "<NAME>PIX<MEMO>");
+            compare(&ofx::read(text.as_bytes()).unwrap().remove(0).statement.unwrap(), &books)
+        };
+        let (found, balances) = with(9_700);
+        assert_eq!((found.matched, found.findings.len(), balances.len()), (1, 0, 0));
+        let (found, balances) = with(123);
+        assert_eq!((found.matched, found.findings.len(), balances.len()), (0, 1, 1), "and the payment is only ours");
+    }
+
+    fn on_day(at: u32, amount: i64) -> Movement {
+        let (id, amount) = ("p-1".to_owned(), Centavos(amount));
+        let references = vec![id.clone()];
+        Movement { object: "pix", id, charge: None, references, day: day(at), amount, is_any_day: false }
     }
 
     proptest! {
@@ -237,9 +308,15 @@ mod tests {
                         expected.push((FindingKind::OnlyTheirs, id));
                     }
                     Seed::SameId => {
+                        // Banks repeat ids: it is another line.
                         let other = (row.0.clone(), row.1, 5_000_000, "OUTRO".to_owned());
                         rows.push(Some(other));
-                        expected.push((FindingKind::Twice, row.0));
+                        expected.push((FindingKind::OnlyTheirs, row.0));
+                    }
+                    Seed::SameLine => {
+                        rows.push(Some(row));
+                        // The first of the entries that have the word.
+                        expected.push((FindingKind::Twice, if is_entry { "e-3".to_owned() } else { name }));
                     }
                     Seed::SameReference if is_entry => {}
                     Seed::SameReference => {
@@ -250,7 +327,7 @@ mod tests {
                 }
             }
             let rows: Vec<Row> = rows.into_iter().flatten().collect();
-            let found = compare(&ofx::read(file(&rows).as_bytes()).unwrap(), &books);
+            let (found, _) = compare(&read(&rows), &books);
             let mut findings: Vec<_> = found.findings.iter().map(|finding| (finding.kind, finding.id.clone())).collect();
             findings.sort();
             expected.sort();

@@ -556,3 +556,23 @@ async fn what_the_institution_does_not_have_is_not_ordered_again_before_its_hori
     assert_eq!(institution.sent.load(Ordering::Acquire), 2);
     world.check_books().await;
 }
+
+/// What becomes due while the clock goes on does not keep it from going on.
+#[tokio::test]
+async fn a_clock_call_ends_while_cashouts_keep_coming() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("50000.00")).await;
+    let body = json!({"amount": 200, "pix_key": "ana.prado@example.com", "pix_key_type": "email"});
+    let coming = async {
+        loop {
+            merchant.post("/api/cashout", &body).await;
+        }
+    };
+    let before = world.advance(0).await;
+    let moved = async { world.advance(40 * DAY).await };
+    tokio::select! {
+        after = moved => assert!(after >= before + chrono::Duration::days(40)),
+        () = coming => unreachable!("they keep coming"),
+    }
+}

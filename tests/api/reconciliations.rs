@@ -1,5 +1,6 @@
 //! Reconciliation of PIX payments and of bank accounts: the files that the sandbox's institutions
-//! write from records of their own agree with the books, lies are found, and results are kept.
+//! write from records of their own agree with the books, false lines are found, and results are
+//! kept.
 
 use serde_json::{Value, json};
 
@@ -22,9 +23,24 @@ fn counts(result: &Value) -> [u64; 6] {
     COUNTS.map(|name| result[name].as_u64().unwrap())
 }
 
-async fn lie(world: &World, institution: &str, lie: &str) {
-    let told = world.ops_post("/ops/sandbox/lies", &json!({"institution": institution, "lie": lie})).await.expect(200);
-    assert_eq!(told, json!({"institution": institution, "lie": lie}));
+/// A list of the PIX institution whose first payment is false.
+fn falsified(list: &str, how: &str) -> String {
+    let mut list: Value = serde_json::from_str(list).unwrap();
+    let payments = list["pix"].as_array_mut().unwrap();
+    let first = payments[0].clone();
+    match how {
+        "amount" => payments[0]["valor"] = json!("80.01"),
+        "missing" => drop(payments.remove(0)),
+        "added" => {
+            let id = text(&first["endToEndId"]);
+            payments.push(first);
+            payments.last_mut().unwrap()["endToEndId"] = json!(format!("{}zzzzzzzzzzz", &id[..21]));
+        }
+        _ => payments.push(first),
+    }
+    let count = payments.len();
+    list["parametros"]["paginacao"]["quantidadeTotalDeItens"] = json!(count);
+    list.to_string()
 }
 
 /// Payments, returns, a dispute, a late payment and a cashout.
@@ -66,17 +82,14 @@ async fn the_lists_of_the_pix_institution_agree_with_the_books() {
     let other = world.reconcile(OFX, "?account=settlement&again=true", statement).await.expect(200);
     assert_eq!(counts(&other), [0, 0, 0, 0, 8, 0], "the other account has none of it");
 
-    for (told, expected) in [
+    for (how, expected) in [
         ("amount", [6, 0, 1, 0, 0, 0]),
         ("missing", [5, 0, 0, 1, 0, 0]),
         ("added", [7, 0, 0, 0, 2, 0]),
         ("twice", [7, 0, 0, 0, 0, 1]),
     ] {
-        lie(&world, "pix", told).await;
-        a_day_of_pix(&merchant).await;
-        let list = files(&world, "pix", "json").pop().unwrap();
-        let found = world.reconcile(PIX, "", list).await.expect(200);
-        assert_eq!(counts(&found), expected, "{told}: {found}");
+        let found = world.reconcile(PIX, "", falsified(&list, how)).await.expect(200);
+        assert_eq!(counts(&found), expected, "{how}: {found}");
     }
     world.check_books().await;
 }
@@ -105,18 +118,23 @@ async fn the_statements_of_the_bank_agree_with_the_books() {
     let [of_pix] = files(&world, "bank-pix", "ofx").try_into().unwrap();
     let agreed = world.reconcile(OFX, "?account=pix", of_pix.clone()).await.expect(200);
     assert_eq!(counts(&agreed), [2, 0, 0, 0, 0, 0], "{agreed}\n{of_pix}");
-    lie(&world, "bank", "amount").await;
-    lie(&world, "acquirer", "fee").await;
     day().await;
     let statements = files(&world, "bank-settlement", "ofx");
-    let found = world.reconcile(OFX, "", statements[1].clone()).await.expect(200);
+    let other_amount = statements[1].replacen("<TRNAMT>-10.00", "<TRNAMT>-9.99", 1);
+    let found = world.reconcile(OFX, "", other_amount).await.expect(200);
     assert_eq!(counts(&found), [0, 0, 1, 0, 0, 0], "{found}");
     let finding = &found["findings"][0];
     assert_eq!([&finding["ours"]["net"], &finding["theirs"]["net"]], [-1_000, -999]);
     let batch = files(&world, "acquirer", "csv").pop().unwrap();
-    assert_eq!(counts(&world.reconcile("text/csv", "", batch).await.expect(200)), [1, 0, 1, 0, 0, 0]);
-    let fee_of_pix = json!({"institution": "pix", "lie": "fee"});
-    world.ops_post("/ops/sandbox/lies", &fee_of_pix).await.refused(400, "validation_failed");
+    let other_fee = batch.replacen(",299,9701", ",300,9700", 1);
+    assert_eq!(counts(&world.reconcile("text/csv", "", other_fee).await.expect(200)), [1, 0, 1, 0, 0, 0]);
+    let head = batch.lines().next().unwrap().to_owned();
+    let empty = world.reconcile("text/csv", "", head).await.expect(200);
+    assert_eq!((&empty["lines"], empty.get("compared")), (&json!(0), None), "{empty}");
+    let local = |row: &str| row.replace(',', ";");
+    let spreadsheet: Vec<_> = batch.lines().map(local).collect();
+    let agreed = world.reconcile("application/vnd.ms-excel", "", spreadsheet.join("\r\n")).await.expect(200);
+    assert_eq!((counts(&agreed), &agreed["kind"]), ([2, 0, 0, 0, 0, 0], &json!("acquirer")));
     world.check_books().await;
 }
 
@@ -227,6 +245,76 @@ async fn results_are_kept_under_the_digest_of_the_file() {
     for unknown in ["0".repeat(64), "x".to_owned(), id.to_uppercase()] {
         world.ops_get(&format!("/ops/reconciliations/{unknown}")).await.refused(404, "not_found");
     }
+}
+
+/// A statement with rows of balances, the line of another day, and a period that ends at midnight,
+/// declared as browsers do.
+#[tokio::test]
+async fn a_statement_is_compared_on_the_days_that_it_covers() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("80.00")).await;
+    world.advance(DAY).await;
+    merchant.paid_pix(&pix("55.10")).await;
+    world.advance(DAY).await;
+    let [first, second] = files(&world, "bank-pix", "ofx").try_into().unwrap();
+    let day_of = |statement: &str| statement.split("<DTSTART>").nth(1).unwrap()[..8].to_owned();
+    let (one, two) = (day_of(&first), day_of(&second));
+    let dated = |day: &str| format!("{}-{}-{}", &day[..4], &day[4..6], &day[6..]);
+    let balance = "<STMTTRN>\r\n<DTPOSTED>00000000\r\n<TRNAMT> . \r\n<MEMO>SALDO ANTERIOR\r\n</STMTTRN>\r\n<STMTTRN>";
+    let of_second =
+        first.replacen("<STMTTRN>", balance, 1).replace(&format!("<DTSTART>{one}"), &format!("<DTSTART>{two}"));
+    let of_second = of_second.replace(&format!("<DTEND>{one}"), &format!("<DTEND>{two}"));
+    let found = world.reconcile("application/octet-stream", "?account=pix", of_second.clone()).await.expect(200);
+    assert_eq!(counts(&found), [1, 0, 0, 1, 0, 0], "the line of the day before is read: {found}");
+    assert_eq!(found["compared"], json!({"from": dated(&two), "to": dated(&two)}));
+    assert_eq!(found["balances"][0]["text"], "SALDO ANTERIOR");
+    assert_eq!(found["accounts"], json!([{"acctid": "SANDBOX-PIX", "kind": "bank", "lines": 1}]));
+    let at_midnight = of_second.replace(&format!("<DTEND>{two}"), &format!("<DTEND>{two}000000[-3:BRT]"));
+    let found = world.reconcile("text/plain", "?account=pix", at_midnight).await.expect(200);
+    assert_eq!((counts(&found), found.get("compared")), ([1, 1, 0, 0, 0, 0], None), "{found}");
+    world.check_books().await;
+}
+
+/// The number of an account is that of its first statement, until a caller names another one.
+#[tokio::test]
+async fn the_statement_of_another_account_is_refused() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("80.00")).await;
+    world.advance(DAY).await;
+    let [statement] = files(&world, "bank-pix", "ofx").try_into().unwrap();
+    let of = |number: &str| statement.replace("<ACCTID>SANDBOX-PIX", &format!("<ACCTID>{number}"));
+    let first = world.reconcile(OFX, "?account=pix", of("12.345-6")).await.expect(200);
+    assert_eq!(first["acctid"], "12.345-6");
+    world.reconcile(OFX, "?account=pix", of("0123456")).await.expect(200);
+    let refused = world.reconcile(OFX, "?account=pix", of("99999-9")).await.refused(409, "other_bank_account");
+    assert_eq!([&refused["acctid"], &refused["expected"]], ["99999-9", "12.345-6"]);
+    assert!(text(&refused["detail"]).contains("acctid=99999-9"), "{refused}");
+    world.reconcile(OFX, "?account=settlement", of("99999-9")).await.expect(200);
+    world.reconcile(OFX, "?account=pix&acctid=99999-9", of("99999-9")).await.refused(409, "already_reconciled");
+    let moved = of("99999-9") + "\r\n";
+    world.reconcile(OFX, "?account=pix&acctid=99999-9", moved).await.expect(200);
+    world.reconcile(OFX, "?account=pix", of("12345-6")).await.refused(409, "other_bank_account");
+    // A wrong first file binds nobody once its result is dismissed.
+    let path = format!(
+        "/ops/reconciliations/{}/dismiss",
+        text(&world.ops_get("/ops/reconciliations").await.expect(200)["items"][0]["sha256"])
+    );
+    world.ops_post(&path, &json!({"reason": "Outra conta"})).await.expect(200);
+    world.reconcile(OFX, "?account=pix", of("12345-6")).await.expect(200);
+
+    let [begin, end] = [statement.find("<STMTRS>").unwrap(), statement.find("</STMTRS>").unwrap()];
+    let other = statement[begin..end].replace("SANDBOX-PIX", "777");
+    let both = format!("{}{}</STMTRS>{}", &statement[..begin], other, &statement[begin..]);
+    let accounts =
+        json!([{"acctid": "777", "kind": "bank", "lines": 1}, {"acctid": "SANDBOX-PIX", "kind": "bank", "lines": 1}]);
+    let refused = world.reconcile(OFX, "?account=own", both.clone()).await.refused(400, "validation_failed");
+    assert_eq!((&refused["errors"][0]["field"], &refused["accounts"]), (&json!("acctid"), &accounts));
+    world.reconcile(OFX, "?account=own&acctid=1", both.clone()).await.refused(400, "validation_failed");
+    let chosen = world.reconcile(OFX, "?account=own&acctid=sandbox-pix", both.clone()).await.expect(200);
+    assert_eq!((&chosen["acctid"], &chosen["accounts"]), (&json!("SANDBOX-PIX"), &accounts));
+    world.reconcile(OFX, "?account=own", both + "\r\n").await.expect(200);
 }
 
 #[tokio::test]

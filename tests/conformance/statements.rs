@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
+use centavo::reconcile::ofx;
 use serde_json::{Value, json};
 use testkit::server::{Launch, OPS_TOKEN, Server};
 
@@ -49,6 +50,60 @@ async fn statements_are_read_by_another_parser_and_its_own_agree_with_the_books(
         assert_eq!([&result["lines"], &result["matched"], &result["findings"]], [&json!(3), &json!(3), &json!([])]);
     }
     server.stop().unwrap();
+}
+
+/// Two readers of OFX read the forms of banks, as far as they can, and find the movements that the
+/// product finds, with its days and amounts. They take rows of balances for movements.
+#[test]
+fn the_forms_of_banks_are_read_as_other_readers_do() {
+    let Some(mut command) = tool::python("ofxparse, ofxtools") else { return };
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/statements"));
+    let paths = files(folder, "ofx");
+    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/conformance/statements_of_banks.py")).args(&paths);
+    let said = tool::run(command, Duration::from_secs(120)).unwrap_or_else(|said| panic!("{said}"));
+    let found: Value = serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error}: {said}"));
+    let mut refused = Vec::new();
+    for path in &paths {
+        let name = path.file_stem().unwrap().to_str().unwrap();
+        let ours = ofx::read(&std::fs::read(path).unwrap()).unwrap();
+        for (reader, theirs) in found[path.to_str().unwrap()].as_object().unwrap() {
+            let Some(accounts) = theirs["accounts"].as_array() else {
+                refused.push(format!("{reader} {name}"));
+                continue;
+            };
+            assert_eq!(accounts.len(), ours.len(), "{reader} {name}");
+            for (account, theirs) in ours.iter().zip(accounts) {
+                let statement = account.statement.as_ref().unwrap();
+                let lines = statement.lines.iter().map(|line| row(&line.id, line.amount.0, &line.day.to_string()));
+                let theirs =
+                    theirs[1].as_array().unwrap().iter().map(|line| {
+                        row(line[0].as_str().unwrap(), line[1].as_i64().unwrap(), line[2].as_str().unwrap())
+                    });
+                let mut theirs: Vec<_> = theirs.collect();
+                for line in lines {
+                    let at = theirs.iter().position(|found| *found == line);
+                    theirs.remove(at.unwrap_or_else(|| panic!("{reader} {name} lacks {line}: {theirs:?}")));
+                }
+                assert_eq!(theirs.len(), statement.balances.len(), "{reader} {name}: {theirs:?}");
+            }
+        }
+    }
+    refused.sort();
+    let expected = [
+        "ofxparse bradesco",
+        "ofxparse caixa",
+        "ofxtools banco-do-brasil",
+        "ofxtools bradesco",
+        "ofxtools caixa",
+        "ofxtools inter",
+        "ofxtools several-accounts",
+        "ofxtools sicoob",
+    ];
+    assert_eq!(refused, expected, "what they refuse stands in docs/compatibility.md");
+}
+
+fn row(id: &str, centavos: i64, day: &str) -> String {
+    format!("{id} {centavos} {day}")
 }
 
 /// The files of a folder with an ending, in the order of their names.

@@ -23,6 +23,6 @@ RECIPIENT=$(json "$API/api/sub-recipients" -H "Authorization: Bearer $API_KEY" -
     "mother_name": "Mãe Exemplo", "phone_numbers": [{"ddd": "11", "number": "987654321"}],
     "address": {"street": "Rua Augusta", "number": "100", "neighborhood": "Consolação", "city": "São Paulo",
       "state": "SP", "zip_code": "01305000"}},
-  "bank_account": {"bank_code": "001", "agencia": "1234", "conta": "56789", "conta_dv": "0"}}' | jq -r .id)
+  "bank_account": {"bank_code": "001", "agencia": "1234", "conta": "56789", "conta_dv": "2"}}' | jq -r .id)
 json -X POST "$OPS/ops/sub-recipients/$RECIPIENT/approve" -H "Authorization: Bearer $OPS_TOKEN" | jq .status
 export API_KEY WEBHOOK_SECRET RECIPIENT
