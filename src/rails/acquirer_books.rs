@@ -20,6 +20,7 @@ use ledger::time::Timestamp;
 use super::bank_books::{BATCH, BankBooks};
 use super::folder_lock::{FolderLock, Patience};
 use super::lines::{Lines, read_lines, write_whole_with};
+use super::settlement_days::is_settlement_day;
 
 /// How many lines a page has at most.
 const LINES_PER_PAGE: u64 = 1_024;
@@ -124,7 +125,7 @@ impl Known {
 pub(super) fn first_payment_after(now: Timestamp) -> Timestamp {
     let paid_at = |day: u32| Timestamp(i64::from(day) * DAY_MS + PAID_AT_MS);
     let today = business_day(now.0);
-    let next = (today..).find(|day| is_business_day(*day) && paid_at(*day) > now);
+    let next = (today..).find(|day| is_settlement_day(*day) && paid_at(*day) > now);
     next.map_or(Timestamp(i64::MAX), paid_at)
 }
 
@@ -154,16 +155,11 @@ fn day_of(date: &str) -> Option<u32> {
     u32::try_from((date - NaiveDate::default()).num_days()).ok()
 }
 
-/// True from Monday to Friday; the sandbox knows no holidays. 1970-01-01 was a Thursday.
-fn is_business_day(day: u32) -> bool {
-    (day + 3) % 7 < 5
-}
-
-/// The days whose payments fall on the batch of this business day: itself, and the weekend before
-/// it.
+/// The days whose payments fall on the batch of this settlement day: itself, and the days without
+/// settlement before it.
 fn days_paid_on(day: u32) -> impl Iterator<Item = u32> {
-    let weekend = (1..=2).map(move |back| day.saturating_sub(back)).take_while(|day| !is_business_day(*day));
-    std::iter::once(day).chain(weekend)
+    let before = (1..=day).map(move |back| day - back).take_while(|day| !is_settlement_day(*day));
+    std::iter::once(day).chain(before)
 }
 
 impl AcquirerBooks {
@@ -264,7 +260,7 @@ impl AcquirerBooks {
             || files.read(),
             |turn| {
                 let Some(first) = files.first_unpaid(turn.known)? else { return Ok(false) };
-                let Some(day) = (first..=last).find(|day| is_business_day(*day)) else { return Ok(false) };
+                let Some(day) = (first..=last).find(|day| is_settlement_day(*day)) else { return Ok(false) };
                 turn.announce()?;
                 let lines = files.write_batch(patience, day)?;
                 turn.known.batches.insert(day, lines);
@@ -332,7 +328,7 @@ impl Files {
         Ok(first.into_iter().chain(self.days("returns")?.first().copied()).min())
     }
 
-    /// Makes the batch of a business day, and the file of it that the acquirer sends, and pays it;
+    /// Makes the batch of a settlement day, and the file of it that the acquirer sends, and pays it;
     /// gives the number of its lines.
     fn write_batch(&self, patience: Patience, day: u32) -> io::Result<u64> {
         let lines = self.lines_of(day)?;
@@ -350,7 +346,7 @@ impl Files {
         write_whole_with(&self.folder, name, write)
     }
 
-    /// The lines that are paid on a business day.
+    /// The lines that are paid on a settlement day.
     fn lines_of(&self, day: u32) -> io::Result<Vec<SettlementLine>> {
         let mut lines = Vec::new();
         let paid = |after: u32| days_paid_on(day).filter_map(move |due| due.checked_sub(after));
@@ -586,6 +582,18 @@ mod tests {
     }
 
     #[test]
+    fn what_falls_into_carnival_is_paid_on_ash_wednesday() {
+        let folder = tempfile::tempdir().unwrap();
+        let books = opened(folder.path());
+        for (day, number) in [(73, 1), (74, 2), (76, 3), (77, 4), (78, 5)] {
+            capture(&books, captured(id(MONDAY + day, number), 1_000, 30, 1, true));
+        }
+        let lines = all(&books, at(MONDAY + 100, 12));
+        let days: Vec<_> = lines.iter().map(|line| shown(line).0).collect();
+        assert_eq!(days, [74, 79, 79, 79, 79], "each is paid once");
+    }
+
+    #[test]
     fn refunds_give_their_part_of_the_fee_back_and_disputes_keep_it() {
         let folder = tempfile::tempdir().unwrap();
         let books = opened(folder.path());
@@ -657,8 +665,10 @@ mod tests {
     }
 
     #[test]
-    fn the_next_payment_is_on_a_business_day() {
-        for (day, hour, expected) in [(0, 5, 0), (0, 6, 1), (4, 7, 7), (5, 12, 7), (6, 12, 7), (7, 0, 7)] {
+    fn the_next_payment_is_on_a_settlement_day() {
+        // Christmas is a Friday; Carnival 2027 is 77 and 78 days later, and Ash Wednesday settles.
+        let cases = [(0, 5, 0), (0, 6, 1), (4, 7, 7), (5, 12, 7), (6, 12, 7), (7, 0, 7)];
+        for (day, hour, expected) in cases.into_iter().chain([(31, 7, 35), (32, 0, 35), (74, 7, 79), (78, 12, 79)]) {
             assert_eq!(first_payment_after(at(MONDAY + day, hour)), at(MONDAY + expected, 6), "{day} {hour}");
         }
     }

@@ -11,5 +11,6 @@ mod lines;
 mod payouts;
 mod pix_books;
 pub mod sandbox;
+mod settlement_days;
 
 pub use end_to_end_id::end_to_end_id;
