@@ -152,7 +152,7 @@ mod tests {
             ("6062826786276634", true, CardBrand::Hipercard),
             ("6362970000457013", true, CardBrand::Elo),
             ("4011780000000006", true, CardBrand::Elo),
-            ("4011110000000003", true, CardBrand::Visa),
+            ("4011110000000006", true, CardBrand::Visa),
             ("5066991111111118", true, CardBrand::Elo),
             ("6504870000000000", false, CardBrand::Elo),
             ("2223003122003222", true, CardBrand::Mastercard),

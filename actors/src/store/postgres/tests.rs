@@ -546,7 +546,9 @@ fn a_database_that_is_behind_what_was_seen_is_refused() {
     };
     let store = Arc::new(PostgresStore::open(&seen).unwrap());
     let part = take(&store);
-    (1..=3).for_each(|number| drop(part.append(&block(&part, number)).unwrap()));
+    for number in 1..=3 {
+        part.append(&block(&part, number)).unwrap();
+    }
     beat(&store);
     drop((part, store));
     drop(PostgresStore::open(&seen).unwrap());
