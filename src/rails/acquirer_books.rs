@@ -328,8 +328,8 @@ impl Files {
         Ok(first.into_iter().chain(self.days("returns")?.first().copied()).min())
     }
 
-    /// Makes the batch of a settlement day, and the file of it that the acquirer sends, and pays it;
-    /// gives the number of its lines.
+    /// Makes the batch of a settlement day, and the file of it that the acquirer sends, and pays
+    /// it; gives the number of its lines.
     fn write_batch(&self, patience: Patience, day: u32) -> io::Result<u64> {
         let lines = self.lines_of(day)?;
         if !lines.is_empty() {

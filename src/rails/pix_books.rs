@@ -51,7 +51,7 @@ struct Known {
 }
 
 /// The payments that were recorded last, by charge. A process that was killed has recorded a
-/// payment, and booked none: who asks again is told of the same one.
+/// payment, and booked none: who asks again gets the same one.
 #[derive(Default)]
 struct LatestPayments {
     by_charge: BTreeMap<ObjectId, Paid>,

@@ -1,5 +1,5 @@
-//! Settlement days: the days on which banks and acquirers in Brazil settle, Monday to Friday without
-//! national bank holidays. Holidays of states and cities settle, and so do Ash Wednesday, 24 and 31
+//! Settlement days: the days on which banks and acquirers in Brazil settle, Monday to Friday
+//! without national bank holidays. Holidays of states and cities settle, and so do Ash Wednesday, 24 and 31
 //! December.
 //!
 //! Nothing is a table that ends: the moving holidays follow Easter. The calendar is that of the
@@ -51,8 +51,8 @@ mod tests {
     use super::*;
 
     /// The weekdays from 2001 to 2078 on which nobody settles, one a line, as three calendars have
-    /// them: ANBIMA's of bizdays 1.0.19, BVMF of holidays 0.108 and Settlement of QuantLib 1.44, which
-    /// agree on every day of it.
+    /// them: ANBIMA's of bizdays 1.0.19, BVMF of holidays 0.108 and Settlement of QuantLib 1.44.
+    /// They agree on every day of it.
     const WITHOUT_SETTLEMENT: &str = include_str!("settlement_days.txt");
 
     #[test]

@@ -616,8 +616,8 @@ mod tests {
         assert!(is_same_account("00012.345-6", "123456") && !is_same_account("1", "10"));
     }
 
-    /// Statements of about 30 rows in the forms of banks, with invented figures: movements, money in
-    /// and out, balances, and the days that count as compared.
+    /// Statements of about 30 rows in the forms of banks, with invented figures: movements, money
+    /// in and out, balances, and the days that count as compared.
     #[test]
     fn the_forms_of_banks_are_read() {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/statements");

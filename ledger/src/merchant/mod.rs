@@ -111,13 +111,11 @@ impl MerchantState {
         ids: &IdKey,
     ) -> Result<Decision, Rejection> {
         use MerchantCommand as Command;
-        let command = match command {
-            Command::Open { id, settings, profile } => return self.open(id, settings, profile),
-            _ if self.id.is_none() => return Err(Rejection::MerchantNotFound),
-            command => command,
-        };
+        if self.id.is_none() && !matches!(command, Command::Open { .. }) {
+            return Err(Rejection::MerchantNotFound);
+        }
         match command {
-            Command::Open { .. } => Err(Rejection::MerchantExists),
+            Command::Open { id, settings, profile } => self.open(id, settings, profile),
             Command::Change { settings, profile } => Ok(Self::change(settings, profile)),
             Command::CreateApiKey { id, digest, webhook_url, webhook_secret } => {
                 Ok(Self::create_api_key(id, digest, webhook_url, webhook_secret))
