@@ -362,7 +362,9 @@ impl Shop<'_> {
             }
             ["dispute", amount, decision] => {
                 let amount: i64 = amount.parse().unwrap();
-                let body = json!({"amount": amount, "kind": "chargeback", "reason": HOSTILE[0]});
+                let charge = merchant.get(&format!("/api/charges/{}", self.charge)).await.expect(200);
+                let kind = if charge["payment_method"] == "pix" { "med" } else { "chargeback" };
+                let body = json!({"amount": amount, "kind": kind, "reason": HOSTILE[0]});
                 let path = format!("/ops/charges/{}/disputes", self.charge);
                 let id = text(&world.ops_post(&path, &body).await.expect(201)["id"]);
                 self.decide("disputes", &id, decision).await;
