@@ -400,7 +400,7 @@ async fn the_rest_of_a_card_charge_is_checked() {
         ("/customer/email", json!("joao"), "customer.email"),
         ("/customer/email", json!("a@b"), "customer.email"),
         ("/customer/email", json!("a@b@example.com"), "customer.email"),
-        ("/customer/document", json!("123.456.789-09"), "customer.document"),
+        ("/customer/document", json!("123.456.789-0X"), "customer.document"),
         ("/customer/document", json!("12345678900"), "customer.document"),
         ("/customer/document", json!("11111111111"), "customer.document"),
         ("/customer/document", json!(12345678909_i64), "customer.document"),

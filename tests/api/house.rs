@@ -34,7 +34,7 @@ async fn an_entry_is_booked_when_another_operator_approves_it() {
     let queued = json!({
         "kind": "entry", "id": id, "amount": 250_000, "created_at": entry["created_at"], "status": "pending",
         "requested_by": "operator", "debit": entry["debit"], "credit": entry["credit"], "reason": entry["reason"],
-        "reference": entry["reference"],
+        "reference": entry["reference"], "version": 1,
     });
     assert_eq!(waiting(&world).await, std::slice::from_ref(&queued));
     assert!(house(&world).await.is_empty(), "nothing is booked yet");
