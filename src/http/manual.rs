@@ -39,6 +39,7 @@ const MANUAL: [(&str, &[ManualPage]); 5] = [
         manual![
             "architecture" "performance" "testing" "internals/journal" "internals/disk-formats" "internals/index"
             "internals/balance-files" "internals/snapshots" "internals/postgres" "internals/partitions"
+            "compatibility" "releasing" "changes/README"
         ],
     ),
 ];

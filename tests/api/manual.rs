@@ -58,7 +58,7 @@ async fn every_document_is_served_and_every_link_leads_somewhere() {
     let other = world.send(Method::GET, EXPORTS_SCRIPT, &[], "").await;
     assert_eq!(other.text, include_str!("../../docs/audit/verify_exports.py"));
     let leads_to_script = |page: &str| attributes(page, "href").contains(&SCRIPT);
-    assert!(leads_to_script(&pages["/docs/runbook"]) && leads_to_script(&pages["/docs/CHANGELOG"]));
+    assert!(leads_to_script(&pages["/docs/runbook"]));
     let mut followed = 0;
     for (path, page) in &pages {
         for link in attributes(page, "href").into_iter().filter(|link| !link.contains("://")) {
