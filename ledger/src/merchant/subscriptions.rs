@@ -161,7 +161,7 @@ impl MerchantState {
                 let standing = standing.resumed(&plan.terms, terms.anchor, now);
                 let resumed = Event::SubscriptionResumed { id, standing: standing.clone() };
                 let outcome = CycleOutcome::Unpaid;
-                let given_up = (standing.unpaid_cycles() > unpaid).then(|| Event::SubscriptionAdvanced {
+                let given_up = (standing.unpaid_cycles() > unpaid).then_some(Event::SubscriptionAdvanced {
                     id,
                     charge: None,
                     outcome,
