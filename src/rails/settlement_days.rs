@@ -1,6 +1,6 @@
 //! Settlement days: the days on which banks and acquirers in Brazil settle, Monday to Friday
-//! without national bank holidays. Holidays of states and cities settle, and so do Ash Wednesday, 24 and 31
-//! December.
+//! without national bank holidays. Holidays of states and cities settle, and so do Ash Wednesday,
+//! 24 and 31 December.
 //!
 //! Nothing is a table that ends: the moving holidays follow Easter. The calendar is that of the
 //! law as it stands; 20 November is a holiday since 2024.
