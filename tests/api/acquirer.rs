@@ -136,5 +136,5 @@ async fn the_files_of_the_acquirer_agree_with_the_books_and_differences_are_name
     let wrong = file.replacen("installment", "parcela", 1);
     let refused = world.reconcile("text/csv", "", wrong).await.refused(400, "validation_failed");
     assert_eq!(refused["errors"][0]["field"], "line 2");
-    world.reconcile("text/plain", "", file).await.refused(415, "unsupported_media_type");
+    world.reconcile("image/png", "", file).await.refused(415, "unsupported_media_type");
 }

@@ -12,8 +12,11 @@ fn markdown(folder: &Path, found: &mut BTreeSet<String>) {
     for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
         if entry.is_dir() {
             markdown(&entry, found);
-        } else if let Some(name) =
-            entry.to_str().unwrap().strip_suffix(".md").filter(|name| !name.contains("/changes/"))
+        } else if let Some(name) = entry
+            .to_str()
+            .unwrap()
+            .strip_suffix(".md")
+            .filter(|name| !name.contains("/changes/") || name.ends_with("/README"))
         {
             found.insert(name.split_once("/docs/").unwrap().1.to_owned());
         }
