@@ -50,8 +50,8 @@ fn easter(year: i32) -> Option<NaiveDate> {
 mod tests {
     use super::*;
 
-    /// The weekdays from 2001 to 2078 on which nobody settles, one a line, as three calendars have
-    /// them: ANBIMA's of bizdays 1.0.19, BVMF of holidays 0.108 and Settlement of QuantLib 1.44.
+    /// The weekdays from 2001 to 2078 without settlement, one a line, by three calendars: ANBIMA's
+    /// of bizdays 1.0.19, BVMF of holidays 0.108 and Settlement of QuantLib 1.44.
     /// They agree on every day of it.
     const WITHOUT_SETTLEMENT: &str = include_str!("settlement_days.txt");
 

@@ -141,7 +141,7 @@ impl<'a> Tokens<'a> {
         }
     }
 
-    /// Passes over what ends with a mark; gives what stands before the mark.
+    /// Skips to the end of a mark; gives the text before it.
     fn skip_through(&mut self, mark: &str) -> Result<&'a str, FileError> {
         let refused = || FileError { line: self.line, defect: format!("falta {mark}") };
         let (passed, rest) = self.rest.split_once(mark).ok_or_else(refused)?;

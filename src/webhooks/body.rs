@@ -284,7 +284,7 @@ struct SplitsTold {
     recipient_id: Option<String>,
     /// How many.
     count: u64,
-    /// What became available of them, centavos: what debts took is not in it.
+    /// The amount that became available, centavos, without the part that debts took.
     #[schema(example = 3500)]
     amount_cents: i64,
     /// What debts for splits that were taken back took of them, centavos.

@@ -96,8 +96,8 @@ impl MerchantState {
         Ok(Decision { events: self.released((id, facts), drawn, Centavos::ZERO, now), personal: None })
     }
 
-    /// The release of what is held, less the part that is accepted: that part is what the accounts
-    /// gave first. Money from the charge's Pending goes back there while that is not due. The rest
+    /// The release of the held amount, less the accepted part. The accounts gave that part first.
+    /// Money from the charge's Pending goes back there while that is not due. The rest
     /// goes to Available, which repays the Deficit.
     fn released(
         &self,

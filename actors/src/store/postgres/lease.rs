@@ -226,8 +226,8 @@ impl Lease {
         self.ahead_ms.load(Ordering::Acquire)
     }
 
-    /// One beat. Fails when the database does not keep what it acknowledges. Gives what it saw of
-    /// the database, where that may be read.
+    /// One beat. Fails when the database loses acknowledged writes. Gives the state of the
+    /// database, where that may be read.
     pub(super) async fn beat(&self, line: &Line) -> Result<Option<Beaten>, StoreError> {
         let sent_ms = now_ms();
         let is_leaving = self.is_leaving.load(Ordering::Acquire);

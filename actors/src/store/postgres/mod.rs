@@ -85,8 +85,8 @@ pub struct PostgresOptions {
     /// Data folder in which the process keeps what it has seen of the database. None for a command
     /// that has no data folder.
     pub seen_in: Option<PathBuf>,
-    /// The last Record of each partition that an operator counts on, where the database is behind
-    /// what was seen: what came after may be missing.
+    /// The last Record of each partition that an operator counts on. Later Records may be missing
+    /// from a database that is behind.
     pub accept_loss_after: Option<BTreeMap<Partition, Sequence>>,
     /// The address at which other nodes reach this process, `host:port`. None if it is no node: it
     /// has all partitions, or waits for them.
