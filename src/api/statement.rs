@@ -71,6 +71,9 @@ pub struct SplitRecord {
     /// When it was paid to the recipient's bank account.
     #[schema(required)]
     paid_at: Option<String>,
+    /// The withdrawal that has the split: `available` and not null is money under a withdrawal.
+    #[schema(required)]
+    pub withdrawal_id: Option<String>,
     /// When the split came to be: with the PIX charge, or with the card's capture.
     pub created_at: String,
     /// The charge.
@@ -299,9 +302,13 @@ impl<'a> Reader<'a> {
 
     fn record(&mut self, found: &Found, amount: Centavos) -> Result<SplitRecord, Problem> {
         let (charge, index) = (&found.charge, found.index);
-        let paid_at = match found.held {
-            Some(Held::Paid(number)) => self.withdrawal(number)?.paid_at,
-            _ => None,
+        let (withdrawal, paid_at) = match found.held {
+            Some(Held::Paid(number)) => {
+                let withdrawal = self.withdrawal(number)?;
+                (Some(withdrawal.id), withdrawal.paid_at)
+            }
+            Some(Held::Pending) => (self.standing.withdrawal.as_ref().map(|withdrawal| withdrawal.id), None),
+            _ => (None, None),
         };
         let payer = payer(&self.app.engine, charge.charge, charge.payer.as_ref());
         Ok(SplitRecord {
@@ -310,11 +317,12 @@ impl<'a> Reader<'a> {
             amount_cents: amount.0,
             status: match found.held {
                 None => "pending",
-                // The interface has no word for a split under a withdrawal.
+                // The interface has no word for a split under a withdrawal: it names the withdrawal.
                 Some(Held::ByNobody | Held::Pending) => "available",
                 Some(Held::Paid(_)) => "paid",
             },
             paid_at: paid_at.map(time),
+            withdrawal_id: withdrawal.map(|id| id.uuid().to_string()),
             created_at: time(charge.listed_at),
             payment: SplitPayment {
                 cpf: mask::formatted_cpf(&payer.document),

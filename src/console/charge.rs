@@ -27,7 +27,7 @@ use crate::console::show;
 use crate::console::show::Head::{Amount, Text};
 use crate::console::webhooks;
 use crate::console::wire_words;
-use crate::console::words;
+use crate::console::words::{self, Word};
 use crate::http::caller::PathId;
 use crate::http::cut::record_name;
 use crate::http::problem::Problem;
@@ -59,7 +59,7 @@ fn screen(app: &App, visit: &Visit, txid: &str, parts: &Parts) -> Result<Screen,
         p { span.badge.(status_class(&charge.outcome)) { (visit.say(wire_words::charge_status(&charge.outcome))) } }
         @if are_more { p.warning { (visit.say(words::MORE_RECORDS)) } }
         (head(app, visit, &charge, &records))
-        (picture(app, visit, &charge, due(&records)))
+        @if matches!(charge.outcome, ChargeOutcome::Paid { .. }) { (picture(app, visit, &charge, due(&records))) }
         (anticipations::of_charge(&app.engine, visit, &charge, &records, parts)?)
         (decisions(app, visit, shown)?)
         (entries(app, visit, shown))
@@ -120,6 +120,9 @@ fn head(app: &App, visit: &Visit, charge: &Charge, records: &[(Position, Record)
     } else if let Some(at) = charge.expires_at {
         pairs.push((visit.say(words::EXPIRES), moment(at)));
     }
+    if let Some(reason) = unpaid_because(charge, records) {
+        pairs.push((visit.say(words::NOTES), html! { (visit.say(reason)) }));
+    }
     if let Some((seller, _)) = due(records) {
         pairs.push((visit.say(words::DUE_AT), moment(seller)));
     }
@@ -129,6 +132,22 @@ fn head(app: &App, visit: &Visit, charge: &Charge, records: &[(Position, Record)
     html! { section.card aria-label=(visit.say(words::CHARGE)) { (show::facts(pairs)) } }
 }
 
+/// Why a charge ended unpaid; none for one that is paid or may still be.
+fn unpaid_because(charge: &Charge, records: &[(Position, Record)]) -> Option<Word> {
+    let cancels = |record: &&Record| record.events.iter().any(|event| matches!(event, Event::PixCancelled { .. }));
+    match charge.outcome {
+        ChargeOutcome::Refused(refusal) => Some(wire_words::refusal(refusal)),
+        ChargeOutcome::Cancelled => {
+            let cancelled = records.iter().map(|(_, record)| record).find(cancels);
+            let is_late = |at: Timestamp| charge.expires_at.is_some_and(|expiry| expiry <= at);
+            let has_expired = cancelled.is_none_or(|record| is_late(record.effective_at));
+            Some(if has_expired { words::EXPIRED_UNPAID } else { words::CANCELLED_UNPAID })
+        }
+        ChargeOutcome::Paid { .. } | ChargeOutcome::Pending | ChargeOutcome::Unanswered => None,
+    }
+}
+
+/// Where the money of a paid charge went.
 fn picture(app: &App, visit: &Visit, charge: &Charge, due: Option<(Timestamp, Timestamp)>) -> Markup {
     let (engine, terms) = (&app.engine, &charge.terms);
     let group = engine.ids().group(charge.id);
@@ -171,10 +190,8 @@ fn picture(app: &App, visit: &Visit, charge: &Charge, due: Option<(Timestamp, Ti
         amount: terms.commission.total().0,
         of: PartOf::Platform,
     });
-    let is_paid = matches!(charge.outcome, ChargeOutcome::Paid { .. });
     let rail = if terms.method == PaymentMethod::Pix { words::INSTITUTION } else { words::ACQUIRER };
-    let heading = if is_paid { words::FLOW } else { words::FLOW_PLANNED };
-    flow::drawn(visit.language, &Flow { heading, rail, total: terms.amount.0, parts: &parts })
+    flow::drawn(visit.language, &Flow { heading: words::FLOW, rail, total: terms.amount.0, parts: &parts })
 }
 
 /// The refunds and disputes that the Records of a charge name.

@@ -112,14 +112,15 @@ fn splits_table(visit: &Visit, splits: &[SplitRecord]) -> Markup {
             tr {
                 td { a href={"/console/charges/" (split.payment_id)} { code { (split.payment_id) } } }
                 td { (show::text_moment(visit.language, &split.created_at)) }
-                td { (visit.say(wire_words::split_status(split.status))) }
+                td { (visit.say(wire_words::split_status(split))) }
                 td {
                     @match &split.payment.balance_available_at {
                         Some(at) => (show::text_moment(visit.language, at)),
                         None => "—",
                     }
                 }
-                td.amount { (visit.money(split.amount_cents)) }
+                @let is_money = split.payment.balance_available_at.is_some();
+                td.amount { @if is_money { (visit.money(split.amount_cents)) } @else { "(" (visit.money(split.amount_cents)) ")" } }
             }
         }
     };

@@ -6,11 +6,13 @@
 
 use ledger::charge::ChargeOutcome;
 use ledger::dispute::DisputeDecision;
+use ledger::event::CardRefusal;
 use ledger::fees::PaymentMethod;
 use ledger::refund::RefundDecision;
 use ledger::webhook_events::WebhookEventKind;
 use strum::VariantArray;
 
+use crate::api::statement::SplitRecord;
 use crate::console::words::{self, Word, word};
 use crate::http::credential::Role;
 
@@ -24,6 +26,19 @@ pub fn charge_status(outcome: &ChargeOutcome) -> Word {
         ChargeOutcome::Paid { .. } => words::STATUS_PAID,
         ChargeOutcome::Refused(_) => words::STATUS_REFUSED,
         ChargeOutcome::Cancelled => words::STATUS_CANCELLED,
+    }
+}
+
+/// Why a card was refused.
+pub fn refusal(refusal: CardRefusal) -> Word {
+    match refusal {
+        CardRefusal::NotAuthorized => word("O emissor do cartão recusou.", "The card's issuer refused."),
+        CardRefusal::InsufficientFunds => {
+            word("O cartão não tem limite ou saldo.", "The card has no limit or balance for it.")
+        }
+        CardRefusal::Failed => {
+            word("O adquirente nunca recebeu a cobrança.", "The acquirer never received the charge.")
+        }
     }
 }
 
@@ -72,9 +87,11 @@ pub fn withdrawal_status(name: &str) -> Word {
     }
 }
 
-/// The status of a split in a statement, by its name in the interface.
-pub fn split_status(name: &str) -> Word {
-    match name {
+/// The status of a split in a statement. A PIX split is no money before its charge is paid.
+pub fn split_status(split: &SplitRecord) -> Word {
+    match split.status {
+        "pending" if split.payment.balance_available_at.is_none() => words::SPLIT_UNPAID,
+        "available" if split.withdrawal_id.is_some() => words::SPLIT_WITHDRAWN,
         "pending" => words::SPLIT_PENDING,
         "available" => words::SPLIT_AVAILABLE,
         "paid" => word("paga ao recebedor", "paid to the recipient"),

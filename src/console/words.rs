@@ -142,7 +142,8 @@ words! {
     DESCRIPTION = "Descrição", "Description";
     END_TO_END = "Id fim a fim", "End-to-end id";
     FLOW = "Para onde foi o dinheiro", "Where the money went";
-    FLOW_PLANNED = "Para onde vai o dinheiro", "Where the money goes";
+    EXPIRED_UNPAID = "O código PIX venceu sem pagamento.", "The PIX code expired unpaid.";
+    CANCELLED_UNPAID = "O lojista cancelou antes do pagamento.", "The merchant cancelled it before it was paid.";
     FEES = "Comissão da plataforma", "Platform commission";
     FEE_MDR = "MDR", "MDR";
     FEE_ANTIFRAUD = "Antifraude", "Antifraud";
@@ -222,6 +223,8 @@ words! {
     RATE = "Taxa (%)", "Rate (%)";
     SPLITS_OF = "Partes dos recebedores", "Splits of the recipients";
     REST = "Resto", "Rest";
+    SPLIT_UNPAID = "cobrança não paga", "charge not paid yet";
+    SPLIT_WITHDRAWN = "em saque", "under a withdrawal";
     SPLIT_PENDING = "a vencer", "falls due";
     SPLIT_AVAILABLE = "disponível", "available";
     SPLIT_ANTICIPATED = "antecipada", "anticipated";

@@ -18,6 +18,7 @@ mod closing;
 mod console;
 mod console_books;
 mod console_changes;
+mod console_charges;
 mod console_claims;
 mod console_parts;
 mod console_periods;

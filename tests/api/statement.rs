@@ -26,7 +26,7 @@ async fn every_field_of_a_split_is_there() {
         json!({"available": 1_000, "pending": 2_000, "paid": 0, "reserved": 0, "debt": 0})
     );
     let expected = |charge: &Value, amount: i64, status: &str, gross: i64, method: &str, nome: &str| {
-        json!({"payment_id": charge["txid"], "amount_cents": amount, "status": status, "paid_at": null,
+        json!({"payment_id": charge["txid"], "amount_cents": amount, "status": status, "paid_at": null, "withdrawal_id": null,
             "payment": {"nome": nome, "cpf": "123.456.789-09", "gross_amount": gross, "payment_method": method}})
     };
     let expected = [
@@ -35,7 +35,10 @@ async fn every_field_of_a_split_is_there() {
         expected(&captured, 2_000, "pending", 10_000, "credit_card", "João Ávila"),
     ];
     for (item, expected) in items(&statement).iter().zip(expected) {
-        has_exactly(item, &["id", "payment_id", "amount_cents", "status", "paid_at", "created_at", "payment"]);
+        has_exactly(
+            item,
+            &["id", "payment_id", "amount_cents", "status", "paid_at", "withdrawal_id", "created_at", "payment"],
+        );
         time(&item["created_at"]);
         assert!(!text(&item["id"]).is_empty());
         let rest = without(&without(&without(item, "/id"), "/created_at"), "/payment/balance_available_at");
