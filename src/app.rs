@@ -10,7 +10,6 @@ use ledger::merchant::DisputeWindows;
 use parking_lot::RwLock;
 use tokio::sync::{Semaphore, watch};
 
-use crate::chain_proof::ChainProofs;
 use crate::checkpoints::{CheckpointMeasures, CheckpointSchedule};
 use crate::export::jobs::ExportJobs;
 use crate::export::reporting::Reporting;
@@ -61,8 +60,6 @@ pub struct App {
     pub reading_past: Arc<Semaphore>,
     /// Sums of books of the past, and the jobs that read them.
     pub past_books: PastBooks,
-    /// Proofs of the hash chain.
-    pub proofs: ChainProofs,
     /// Exports that are made in the background.
     pub export_jobs: ExportJobs,
     /// Taken while a file is compared with the books: one at a time.

@@ -11,7 +11,6 @@ pub mod before;
 pub mod beside;
 pub mod brcode;
 pub mod cast;
-pub mod chain_proof;
 pub mod check;
 pub mod checkpoints;
 pub mod config;

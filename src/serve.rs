@@ -17,7 +17,6 @@ use tokio::sync::{Notify, Semaphore, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 
 use crate::app::App;
-use crate::chain_proof::ChainProofs;
 use crate::checkpoints::{self, CheckpointMeasures};
 use crate::config::Settings;
 use crate::descriptors::{self, Connections};
@@ -364,7 +363,6 @@ fn app(
         exporting: Arc::new(Semaphore::new(1)),
         past_books: PastBooks::new(Arc::clone(&reading_past)),
         reading_past,
-        proofs: ChainProofs::new(ending.clone()),
         export_jobs,
         reconciling: Arc::new(Semaphore::new(1)),
         event_waits: Semaphore::new(EVENT_WAITS_MAX),

@@ -269,7 +269,6 @@ fn journal_screen(app: &App, visit: &Visit, parts: &Parts) -> Result<Screen, Pro
     }
     let go_on_before = (!rest.is_empty()).then(|| cut_name(&rest.next()));
     let body = html! {
-        p.actions { a.button href="/console/journal/prove" { (visit.say(words::PROVE)) } }
         @if blocks.is_empty() { p.dim { (visit.say(words::NOTHING)) } }
         @for (block, records) in &blocks { (block_card(visit, block, records)) }
         p.pager {

@@ -30,7 +30,6 @@ pub mod page;
 pub mod paging;
 pub mod periods;
 pub mod posted;
-pub mod prove;
 pub mod queue;
 pub mod recipients;
 pub mod records;

@@ -58,17 +58,7 @@ pub fn block_records(app: &App, visit: &Visit, block: &Block) -> Result<Markup, 
             }
         }
         @if block.records.len() > RECORDS_OF_BLOCK_MAX { p.dim { (visit.say(words::MORE_OF_BLOCK)) } }
-        p.actions {
-            a.button href={"/console/journal/prove?from=" (block.first.0) (of_partition(block))} {
-                (visit.say(words::PROVE_FROM)) " " span.dim { "(" (block.first.0) ")" }
-            }
-        }
     })
-}
-
-/// The parameter that names the partition of a block, where that is not 0.
-fn of_partition(block: &Block) -> String {
-    if block.partition.0 == 0 { String::new() } else { format!("&partition={}", block.partition.0) }
 }
 
 /// A block with its place in the chain, and what stands below it.

@@ -16,7 +16,7 @@ use axum::routing::{get, post};
 use crate::app::App;
 use crate::console::{
     assets, audit, books, charge, dispute, endpoint, exports, find, health, house, keys, many, merchants, newest,
-    overview, page, periods, prove, queue, recipients, sandbox, settings, sign_in, trial_balance, webhooks,
+    overview, page, periods, queue, recipients, sandbox, settings, sign_in, trial_balance, webhooks,
 };
 use crate::http::reading::on_waiting_thread;
 
@@ -35,7 +35,6 @@ pub fn all(app: &Arc<App>) -> Router {
         .route("/console/periods/{period}", get(periods::one).post(periods::close))
         .route("/console/house", get(house::show).post(house::ask))
         .route("/console/journal", get(books::journal))
-        .route("/console/journal/prove", get(prove::prove))
         .route("/console/merchants", get(merchants::list).post(keys::open_merchant))
         .route("/console/merchants/new", get(keys::new_merchant))
         .route("/console/merchants/{id}/keys", post(keys::create))

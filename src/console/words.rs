@@ -257,19 +257,10 @@ words! {
     BY_LEDGER = "Por razão", "By ledger";
     LEDGERS_WITH = "Razões com a conta", "Ledgers with the account";
     AFTER_RECORD = "Depois do Record", "After Record";
-    FROM_RECORD = "Desde o Record", "From Record";
     AT_END_OF = "No fim do dia", "At the end of the day";
     BEFORE_BLOCK = "Blocos anteriores", "Earlier blocks";
     NEWEST = "Mais novos", "Newest";
-    PROVE_FROM = "Provar daqui", "Prove from here";
     MORE_OF_BLOCK = "Este bloco tem mais Records.", "This block has more Records.";
-    PROVE = "Provar a cadeia", "Prove the chain";
-    PROOF = "Prova da cadeia", "Proof of the chain";
-    CHAIN_HOLDS = "A cadeia está inteira até o fim", "The chain holds through its end";
-    NOT_FROM_BEGIN = "Esta prova não leu os blocos anteriores; só conferiu que o primeiro aponta para o bloco antes dele.", "This proof read no earlier block; it only checked that its first block names the block before it.";
-    CHAIN_BROKEN = "A cadeia está quebrada.", "The chain is broken.";
-    BLOCKS_PROVED = "Blocos provados", "Blocks proved";
-    RECORDS_PROVED = "Records provados", "Records proved";
     // Keys and disputes.
     NEW_MERCHANT = "Novo lojista", "New merchant";
     OPEN_MERCHANT = "Abrir", "Open";

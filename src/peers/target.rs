@@ -87,7 +87,6 @@ pub const OF_THE_HOUSE: &[&str] = &[
     "/console/health",
     "/console/house",
     "/console/journal",
-    "/console/journal/prove",
     "/console/merchants",
     "/console/merchants/new",
     "/console/periods",

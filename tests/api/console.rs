@@ -713,22 +713,6 @@ async fn merchants_and_keys_are_made_by_admins() {
 }
 
 #[tokio::test]
-async fn the_chain_is_proved_to_its_head() {
-    let world = World::sandbox().await;
-    let merchant = world.merchant().await;
-    merchant.paid_pix(&pix("10.00")).await;
-    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
-    let last = world.last().await;
-    let path = format!("/console/journal/prove?partition={}", last.partition.0);
-    let page = browser.page(&path).await;
-    page.has(&["The chain holds through its end"]);
-    let head = browser.page(&page_of(last)).await;
-    let hash = head.html.split("<code class=\"hash\">").nth(1).unwrap().split('<').next().unwrap().to_owned();
-    page.has(&[&hash]);
-    browser.page(&format!("{path}&from=2&blocks=1")).await.has(&["The chain holds"]);
-}
-
-#[tokio::test]
 async fn many_are_decided_on_one_page() {
     let world = world_of_three().await;
     let merchant = world.merchant().await;

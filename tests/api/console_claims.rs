@@ -11,29 +11,6 @@ use crate::console::{ANA, Browser, RUI, world_of_three};
 use crate::world::*;
 
 #[tokio::test]
-async fn a_proof_claims_what_it_read() {
-    let world = World::sandbox().await;
-    let merchant = world.merchant().await;
-    merchant.paid_pix(&pix("10.00")).await;
-    let last = world.last().await;
-    let (head, first) = (last.sequence.0, Position { sequence: Sequence::FIRST, ..last });
-    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
-    let path = format!("/console/journal/prove?partition={}", last.partition.0);
-    let whole = browser.page(&path).await;
-    let begin = format!("href=\"{}\"", page_of(first));
-    whole.has(&["The chain holds through its end", &begin, &format!(">{head}</dd>")]);
-    assert!(!whole.html.contains("read no earlier block"), "{}", whole.html);
-    for beyond in [head + 1, u64::MAX] {
-        let page = browser.get(&format!("{path}&from={beyond}")).await;
-        assert_eq!(page.status, 400, "{}", page.html);
-        assert!(!page.html.contains("The chain holds"), "no block was read");
-    }
-    let last = browser.page(&format!("{path}&from={head}&blocks=99999")).await;
-    last.has(&["The chain holds through its end", "read no earlier block"]);
-    assert!(!last.html.contains("99,99") && !last.html.contains("100,000"), "a count is no parameter: {}", last.html);
-}
-
-#[tokio::test]
 async fn an_amount_is_taken_as_it_is_written_or_not_at_all() {
     let world = world_of_three().await;
     let merchant = world.merchant().await;

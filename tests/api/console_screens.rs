@@ -297,7 +297,7 @@ impl Full {
         let ids = [&drafts[0], &withdrawal, &refund, &dispute, &entry];
         screens.extend(ids.map(|id| format!("/console/queue/{id}")));
         let listed = ["", "/charges", "/merchants", "/merchants/new", "/queue", "/queue?page=2", "/trial-balance"];
-        let others = ["/trial-balance?by=ledger", "/house", "/journal", "/journal/prove", "/webhooks", "/health"];
+        let others = ["/trial-balance?by=ledger", "/house", "/journal", "/webhooks", "/health"];
         let last = ["/exports", "/audit", "/sandbox", "/trial-balance?account=Liabilities:Recipients:Available"];
         screens.extend(listed.iter().chain(&others).chain(&last).map(|path| format!("/console{path}")));
         self.screens = screens;
