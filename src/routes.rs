@@ -29,7 +29,7 @@ use crate::http::openapi::{self, Listener};
 use crate::http::outgoing::OneCopy;
 use crate::http::rate_limits::Policy;
 use crate::http::reading::on_waiting_thread;
-use crate::http::{manual, reference};
+use crate::http::reference;
 use crate::ops::{
     api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, clock, cluster,
     disputes as disputes_review, elsewhere, entries, export, exports, health, made_up, merchants, past, periods,
@@ -239,12 +239,10 @@ pub fn peers(app: &Arc<App>) -> Router {
     others::routes(Arc::clone(&app.engine)).merge(elsewhere::routes(app))
 }
 
-/// The routes that describe a listener, and the documents.
+/// The routes that describe a listener.
 fn described(document: &Value) -> Router {
     let mut routes = Router::new()
         .route("/problems/{code}", get(reference::problem))
-        .route(manual::INDEX_PATH, get(manual::manual_page))
-        .route("/docs/{*name}", get(manual::manual_page))
         .route(reference::STYLE_PATH, get(|| async { reference::style() }));
     for (path, page) in reference::pages(document) {
         let page = Bytes::from(page);

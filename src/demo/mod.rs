@@ -177,7 +177,6 @@ impl<'a> Stage<'a> {
         let next = [
             ("Receive its webhooks on this machine", listen),
             ("Make an event happen: a payer's bank wants a charge back, an operator approves a refund, …", trigger),
-            ("Read: a first charge of your own, webhooks, errors", format!("http://{}/docs", addresses[0])),
             ("Try each endpoint", format!("http://{}/reference", addresses[0])),
         ];
         say("");

@@ -20,7 +20,6 @@ pub mod idempotency;
 pub mod json;
 pub mod keyed;
 pub mod language;
-pub mod manual;
 pub mod measures;
 pub mod middleware;
 pub mod names;

@@ -30,11 +30,6 @@ pub fn page(html: Bytes) -> Response {
     answer("text/html; charset=utf-8", html)
 }
 
-/// A Python script, as text.
-pub fn script(text: &'static str) -> Response {
-    answer("text/x-python; charset=utf-8", text)
-}
-
 fn answer(content_type: &'static str, body: impl IntoResponse) -> Response {
     let mut response = body.into_response();
     let headers = response.headers_mut();
@@ -147,7 +142,7 @@ impl<'a> Reference<'a> {
                 write!(page, "</ul>")?;
             }
         }
-        write!(page, "<li><a href=\"/docs\">Documents</a></ul></nav><main>")
+        write!(page, "</ul></nav><main>")
     }
 
     fn write_index(&self, page: &mut String) -> fmt::Result {

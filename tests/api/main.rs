@@ -34,7 +34,6 @@ mod house;
 mod idempotency;
 mod lifecycle;
 mod makers;
-mod manual;
 mod matrix;
 mod model;
 mod monitoring;

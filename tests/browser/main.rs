@@ -1,4 +1,4 @@
-//! Operators' console and the documents in a real browser: every screen in both languages, both
+//! Operators' console and the references in a real browser: every screen in both languages, both
 //! color schemes and two widths; the day of an operator, with and without JavaScript; hostile
 //! texts.
 
@@ -280,13 +280,12 @@ async fn empty_pages_are_without_defects() {
 }
 
 #[tokio::test]
-async fn the_documents_and_the_reference_are_without_defects() {
+async fn the_references_are_without_defects() {
     let Some(browser) = Browser::start().await else { return };
     let shop = Furnished::start().await;
     let mut defects = Vec::new();
-    // Both listeners have a reference; the documents are the same.
+    // Both listeners have a reference.
     for (listener, start, shown) in [
-        (shop.public(), "/docs", "docs"),
         (shop.public(), "/reference", "reference"),
         (shop.operations(), "/reference", "reference-of-operators"),
     ] {

@@ -304,7 +304,7 @@ async fn a_demonstration_sends_its_webhooks_and_ends_with_commands_that_work() {
     assert!(trigger.status.success(), "{}", String::from_utf8_lossy(&trigger.stderr));
     receiver.heard(1).await;
     listen.line("refund.approved").await;
-    let docs = demo.line("/docs").await;
-    let page = reqwest::get(docs.trim()).await.unwrap().error_for_status().unwrap();
-    assert!(page.text().await.unwrap().contains("Documents"));
+    let reference = demo.line("/reference").await;
+    let page = reqwest::get(reference.trim()).await.unwrap().error_for_status().unwrap();
+    assert!(page.text().await.unwrap().contains("/openapi.json"));
 }
