@@ -464,7 +464,7 @@ pub struct RestoreArgs {
 /// Flags of `migrate`.
 #[derive(Debug, ClapArgs)]
 #[command(group = ArgGroup::new("source").required(true).args(["from", "from_file"]))]
-#[command(group = ArgGroup::new("target").required(true).args(["to", "to_file", "undo"]))]
+#[command(group = ArgGroup::new("target").required(true).args(["to", "to_file"]))]
 pub struct MigrateArgs {
     /// Where the books are: a data directory, or a database as
     /// postgres://user:password@host/database. Nobody may serve them.
@@ -483,10 +483,6 @@ pub struct MigrateArgs {
     /// journal (operator.token, last-backup, sandbox) is copied there, or from there.
     #[arg(long, value_name = "DIR")]
     pub beside: Option<PathBuf>,
-    /// Let the books of --from be served there again after they were moved away. What was booked in
-    /// the new place is not in them: never serve both.
-    #[arg(long, conflicts_with = "beside")]
-    pub undo: bool,
     /// What is special to a database.
     #[command(flatten)]
     pub database: DatabaseArgs,

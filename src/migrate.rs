@@ -60,9 +60,6 @@ pub enum MigrateFailure {
     /// Nothing was ever booked in the source.
     #[error("{0}: nothing is booked there, so there is nothing to move; serve the new place empty")]
     Nothing(String),
-    /// The place was not moved away.
-    #[error("{0}: its books were not moved away; there is nothing to undo")]
-    NotMoved(String),
     /// No master key is given.
     #[error(
         "the master key of the books is needed, to see that it opens them in the new place: set CENTAVO_MASTER_KEY or \
@@ -83,21 +80,12 @@ pub enum MigrateFailure {
     Panicked(String),
 }
 
-/// Moves the books, or lets them be served at their old place again, and prints a summary.
+/// Moves the books, and prints a summary.
 pub fn run(args: MigrateArgs) -> Result<(), MigrateFailure> {
     let begun = Instant::now();
-    let MigrateArgs { from, from_file, to, to_file, beside, undo, database, master_key } = args;
+    let MigrateArgs { from, from_file, to, to_file, beside, database, master_key } = args;
     let place = |text, file| Ok::<_, MigrateFailure>(Location::parse(&named(text, file)?, &database)?);
     let from = place(from, from_file)?;
-    if undo {
-        let undone = quietly(|| from.undo()).map_err(MigrateFailure::Panicked)?;
-        let to = undone?.ok_or_else(|| MigrateFailure::NotMoved(from.name()))?;
-        terminal::say(&format!("{}: it can be served again, with what it has.", from.name()));
-        terminal::say(&format!(
-            "  Never serve {to}, where the books had been moved to: what was booked there is lost."
-        ));
-        return Ok(());
-    }
     let to = place(to, to_file)?;
     let (key, name) = (master_key.source()?, from.name());
     let from = &from;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::extents::{ExtentError, Extents};
-use actors::store::place::{admit_reading, filling, moved, stamp_filling, stamp_moved, stamp_returned, stamp_whole};
+use actors::store::place::{admit_reading, filling, moved, stamp_filling, stamp_moved, stamp_whole};
 use actors::store::{
     Epoch, Head, Part, Partition, PostgresOptions, PostgresStore, SledOptions, SledStore, Store, StoreError,
 };
@@ -78,8 +78,7 @@ pub enum PlaceFailure {
     },
     /// The books were moved away before.
     #[error(
-        "{place}: the books were moved from here to {to}. Move them on from there. If nothing was ever booked there, they \
-         may go back: centavo migrate --undo --from HERE (a database: --from-file FILE)"
+        "{place}: the books were moved from here to {to}. Move them on from there"
     )]
     Moved {
         /// The place.
@@ -186,15 +185,6 @@ impl Location {
                 Ok(MoveTarget { place: self, extents, parts })
             }
         }
-    }
-
-    /// Lets books that were moved away be served here again. Gives where they had been moved to.
-    pub(crate) fn undo(&self) -> Result<Option<String>, PlaceFailure> {
-        let parts = self.open()?;
-        let store = &**parts[0].store();
-        let undone = moved(store).and_then(|to| to.map(|to| stamp_returned(store).map(|()| to)).transpose());
-        release(&parts);
-        Ok(undone?)
     }
 
     fn take(&self, store: Arc<PostgresStore>, extents: &Extents) -> Result<Vec<Part>, PlaceFailure> {

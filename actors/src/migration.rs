@@ -271,7 +271,7 @@ mod tests {
     use super::*;
     use crate::backup::DurableValue;
     use crate::extents::{Extent, Extents};
-    use crate::store::place::{admit_reading, admit_serving, stamp_filling, stamp_moved, stamp_returned, stamp_whole};
+    use crate::store::place::{admit_reading, admit_serving, stamp_filling, stamp_moved, stamp_whole};
     use crate::store::{BlockHash, SledOptions, SledStore, Store};
     use crate::testkit::MemoryStore;
     use ledger::id::GroupNumber;
@@ -507,7 +507,5 @@ mod tests {
         let target = MemoryStore::new();
         migrate(&part, &target.part()).unwrap();
         admit_serving(&target).unwrap();
-        stamp_returned(&store).unwrap();
-        admit_serving(&store).unwrap();
     }
 }

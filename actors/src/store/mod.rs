@@ -614,8 +614,8 @@ pub enum StoreError {
     },
     /// The books were moved to another place.
     #[error(
-        "the books were moved to {to}: serve them there. What is booked there is not here. To serve them here all the \
-         same, make sure that nobody serves them there, and take the stamp away: centavo migrate --undo --from HERE"
+        "the books were moved to {to}: serve them there. What is booked there is not here. To have them here \
+         again, move them back from there: centavo migrate"
     )]
     Moved {
         /// The place.

@@ -29,11 +29,6 @@ pub fn filling(store: &dyn Store) -> Result<Option<String>, StoreError> {
     Ok(store.common(FILLING)?.map(text))
 }
 
-/// Takes the stamp away: the books are whole.
-pub fn stamp_whole(store: &dyn Store) -> Result<(), StoreError> {
-    store.remove_common(FILLING)
-}
-
 /// Stamps a store whose books are at another place from now on. Gives the place that stands there:
 /// the first one wins.
 pub fn stamp_moved(store: &dyn Store, to: &str) -> Result<String, StoreError> {
@@ -43,11 +38,6 @@ pub fn stamp_moved(store: &dyn Store, to: &str) -> Result<String, StoreError> {
 /// Where the books of a store were moved to.
 pub fn moved(store: &dyn Store) -> Result<Option<String>, StoreError> {
     Ok(store.common(MOVED)?.map(text))
-}
-
-/// Takes the stamp away: the books may be served here again.
-pub fn stamp_returned(store: &dyn Store) -> Result<(), StoreError> {
-    store.remove_common(MOVED)
 }
 
 /// Refuses a store whose books are not whole.
