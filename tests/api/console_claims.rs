@@ -2,8 +2,6 @@
 //! was cut, that a form did what the next page says, that sums include every account. And what the
 //! sign-in warns of, and refuses, before a token is sent or looked at.
 
-use actors::cut::Position;
-use actors::store::Sequence;
 use reqwest::Method;
 use serde_json::json;
 

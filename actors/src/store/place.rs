@@ -29,6 +29,11 @@ pub fn filling(store: &dyn Store) -> Result<Option<String>, StoreError> {
     Ok(store.common(FILLING)?.map(text))
 }
 
+/// Takes the stamp away: the books are whole.
+pub fn stamp_whole(store: &dyn Store) -> Result<(), StoreError> {
+    store.remove_common(FILLING)
+}
+
 /// Stamps a store whose books are at another place from now on. Gives the place that stands there:
 /// the first one wins.
 pub fn stamp_moved(store: &dyn Store, to: &str) -> Result<String, StoreError> {
