@@ -273,7 +273,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::peers::target::{OF_GROUPS, OF_THE_HOUSE};
+    use crate::peers::target::{OF_GROUPS, OF_THE_HOUSE, OF_THE_PROCESS};
 
     /// A new route of operators must be answered by the right process, where there are several.
     #[test]
@@ -283,8 +283,9 @@ mod tests {
         let in_console = in_console.filter_map(|text| text.split('"').next()).map(str::to_owned);
         let all: BTreeSet<String> = described.paths.paths.keys().cloned().chain(in_console).collect();
         assert!(all.len() > 80, "{all:?}");
-        let anywhere = ["/", "/console/assets/{name}", "/healthz", "/metrics", "/ops/cluster", "/readyz"];
-        let decided: Vec<_> = [OF_GROUPS, OF_THE_HOUSE, &anywhere].concat().into_iter().map(str::to_owned).collect();
+        let anywhere = ["/", "/console/assets/{name}", "/healthz", "/metrics", "/readyz"];
+        let decided = [OF_GROUPS, OF_THE_HOUSE, OF_THE_PROCESS, &anywhere].concat();
+        let decided: Vec<_> = decided.into_iter().map(str::to_owned).collect();
         assert_eq!(decided.iter().cloned().collect::<BTreeSet<_>>(), all);
         assert_eq!(decided.len(), all.len(), "each once");
         let names = |route: &&str| route.contains("/{id}") || route.contains("/{txid}");

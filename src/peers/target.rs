@@ -134,7 +134,7 @@ pub const OF_THE_HOUSE: &[&str] = &[
 ];
 
 /// Routes of operators about the process that is asked.
-const OF_THE_PROCESS: [&str; 3] = ["/ops/cluster", "/ops/clock", "/ops/clock/confirm"];
+pub const OF_THE_PROCESS: &[&str] = &["/ops/clock", "/ops/clock/confirm", "/ops/cluster"];
 
 /// Finds the target of a request.
 pub async fn target(listener: Listener, parts: &mut Parts, ids: &IdKey, sandbox: bool) -> Destination {
