@@ -2,13 +2,11 @@
 //! directory or through the server that has it open.
 
 use std::path::Path;
-use std::sync::Arc;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
-use actors::backup::{BackupError, BackupRun, Frame, Generations, Taken};
+use actors::backup::{BackupError, BackupRun, Frame, Taken};
 
 use crate::config::BackupSettings;
-use crate::http::timestamp::with_milliseconds;
 use crate::journal_source::{JournalSource, JournalSourceFailure};
 use crate::last_backup::LastBackup;
 use crate::terminal::{self, advance};
@@ -28,18 +26,8 @@ pub enum BackupFailure {
     Panicked(String),
 }
 
-/// Makes or continues a backup, and prints a summary; with `every`, again and again until a run
-/// fails.
+/// Makes or continues a backup, and prints a summary.
 pub async fn run(settings: BackupSettings) -> Result<(), BackupFailure> {
-    let settings = Arc::new(settings);
-    loop {
-        run_once(Arc::clone(&settings)).await?;
-        let Some(every) = settings.every else { return Ok(()) };
-        tokio::time::sleep(Duration::from_secs(every.into())).await;
-    }
-}
-
-async fn run_once(settings: Arc<BackupSettings>) -> Result<(), BackupFailure> {
     let begun = Instant::now();
     let out = settings.out.clone();
     let made = tokio::task::spawn_blocking(move || quietly(|| make(&settings)).unwrap_or_else(panicked)).await;
@@ -59,7 +47,6 @@ struct Made {
     taken: Taken,
     /// Where its journal was read.
     source: String,
-    generations: Option<Generations>,
 }
 
 fn make(settings: &BackupSettings) -> Result<Made, BackupFailure> {
@@ -76,10 +63,7 @@ fn make(settings: &BackupSettings) -> Result<Made, BackupFailure> {
         }
         JournalSource::Database { .. } | JournalSource::Served { .. } => {}
     }
-    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
-    let name = with_milliseconds(i64::try_from(since).unwrap_or(i64::MAX)).replace(':', "-");
-    let generations = settings.keep.map(|keep| run.keep(&name, usize::from(keep))).transpose()?;
-    Ok(Made { taken, source: journal.to_string(), generations })
+    Ok(Made { taken, source: journal.to_string() })
 }
 
 pub(crate) fn begin(out: &Path) -> Result<BackupRun, BackupError> {
@@ -97,9 +81,9 @@ fn take(run: &mut BackupRun, frames: impl Iterator<Item = Result<Frame, BackupEr
 }
 
 fn summary(out: &Path, made: &Made, seconds: f64) -> Vec<String> {
-    let Made { taken, source, generations } = made;
+    let Made { taken, source } = made;
     let (last, all) = (taken.heads.cut().name(), taken.heads.records());
-    let mut rows = vec![
+    let rows = [
         ["Records".to_owned(), format!("{} new, {} in all", terminal::count(taken.records), terminal::count(all))],
         [
             "Size".to_owned(),
@@ -109,9 +93,6 @@ fn summary(out: &Path, made: &Made, seconds: f64) -> Vec<String> {
         ["Taken from".to_owned(), source.clone()],
         ["Not in it".to_owned(), "the master key (CENTAVO_MASTER_KEY, or master.key beside the data)".to_owned()],
     ];
-    if let Some(Generations { made, count }) = generations {
-        rows.insert(2, ["Generation".to_owned(), format!("{}, {count} in all", made.display())]);
-    }
     let mut lines = vec![format!("{}: the backup is whole ({seconds:.1} s)", out.display())];
     lines.extend(terminal::aligned(&rows, 2).iter().map(|line| format!("  {line}")));
     lines

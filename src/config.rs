@@ -354,16 +354,9 @@ pub struct BackupArgs {
     /// The directory of the backup, made when there is none, continued when there is one.
     #[arg(long, value_name = "DIR")]
     pub out: PathBuf,
-    /// Keep the states of the last N runs too, each to be restored, in DIR/generations.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
-    pub keep: Option<u16>,
-    /// Run again so many seconds after each run, until the process is stopped or a run fails: for
-    /// containers, where nothing else keeps a schedule.
-    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u32).range(1..))]
-    pub every: Option<u32>,
     /// Follow the server at this URL of its operators' listener, from any machine, until the
     /// process is stopped: a warm copy, about a second behind.
-    #[arg(long, value_name = "URL", conflicts_with_all = ["keep", "every"])]
+    #[arg(long, value_name = "URL")]
     pub follow: Option<String>,
     /// A PEM file of certificates to trust at an https URL, beside those of the system.
     #[arg(long, env = "CENTAVO_TRUST", value_name = "FILE")]
@@ -865,10 +858,6 @@ pub struct BackupSettings {
     pub journal: JournalSettings,
     /// The directory of the backup.
     pub out: PathBuf,
-    /// How many generations to keep; none to make none.
-    pub keep: Option<u16>,
-    /// Seconds until the next run; none for one run.
-    pub every: Option<u32>,
     /// URL of the operators' listener of a server to follow; none for one copy.
     pub follow: Option<String>,
     /// Certificates to trust at that URL.
@@ -926,8 +915,8 @@ impl JournalArgs {
 impl BackupArgs {
     /// Checks all settings.
     pub fn settings(self) -> Result<BackupSettings, ConfigError> {
-        let Self { journal, out, keep, every, follow, trust } = self;
-        Ok(BackupSettings { journal: journal.settings()?, out, keep, every, follow, trust })
+        let Self { journal, out, follow, trust } = self;
+        Ok(BackupSettings { journal: journal.settings()?, out, follow, trust })
     }
 }
 

@@ -20,17 +20,10 @@ pub(crate) async fn backup(data: &Path, copies: &Path) -> Result<String, String>
     run(Command::new(BINARY).args(["backup", "--data"]).arg(data).arg("--out").arg(copies)).await
 }
 
-/// A backup of a stopped folder that keeps this number of generations.
-pub(crate) async fn backup_keeping(data: &Path, copies: &Path, keep: u16) -> Result<String, String> {
-    let mut command = Command::new(BINARY);
-    command.args(["backup", "--data"]).arg(data).arg("--out").arg(copies).args(["--keep", &keep.to_string()]);
-    run(&mut command).await
-}
-
-/// A backup of a stopped folder with a generation, by a shell with this umask.
+/// A backup of a stopped folder, by a shell with this umask.
 pub(crate) async fn backup_with_umask(umask: &str, data: &Path, copies: &Path) -> Result<String, String> {
     let mut command = Command::new("sh");
-    command.args(["-c", r#"umask "$0" && exec "$@""#, umask, BINARY, "backup", "--keep", "3", "--data"]);
+    command.args(["-c", r#"umask "$0" && exec "$@""#, umask, BINARY, "backup", "--data"]);
     run(command.arg(data).arg("--out").arg(copies)).await
 }
 

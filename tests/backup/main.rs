@@ -96,13 +96,9 @@ struct Follower(std::process::Child, std::path::PathBuf);
 
 impl Follower {
     fn start(copies: &Path, url: &str) -> Self {
-        Self::start_with(copies, &["--follow", url])
-    }
-
-    fn start_with(copies: &Path, arguments: &[&str]) -> Self {
         let said = copies.with_extension("said");
         let mut command = std::process::Command::new(testkit::server::centavo());
-        command.arg("backup").args(arguments).arg("--out").arg(copies).env("CENTAVO_OPS_TOKEN", OPS_TOKEN);
+        command.args(["backup", "--follow", url, "--out"]).arg(copies).env("CENTAVO_OPS_TOKEN", OPS_TOKEN);
         Self(command.stdout(std::fs::File::create(&said).unwrap()).spawn().unwrap(), said)
     }
 
@@ -252,28 +248,6 @@ async fn an_answer_that_is_cut_off_changes_nothing() {
     assert_eq!(head_of(&backup(&data, &copies).await.unwrap()), head_of(&verify_head(&data, &copies).await));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_backup_with_a_schedule_runs_again_until_it_fails() {
-    let folder = tempfile::tempdir().unwrap();
-    let (data, copies) = (folder.path().join("data"), folder.path().join("copies"));
-    fill(&data, 40);
-    let arguments = ["--every", "1", "--keep", "9", "--data", data.to_str().unwrap()];
-    let mut scheduled = Follower::start_with(&copies, &arguments);
-    scheduled.says("generations/").await;
-    scheduled.says(", 3 in all\n").await;
-    std::fs::write(copies.join("keys"), b"damaged").unwrap();
-    // An open run may put the keys again: the damage is then in the next one.
-    for _ in 0..6_000 {
-        if let Some(status) = scheduled.0.try_wait().unwrap() {
-            assert_eq!(status.code(), Some(1));
-            return;
-        }
-        let _is_there = std::fs::write(copies.join("keys"), b"damaged");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
-    panic!("it goes on with a damaged backup");
-}
-
 /// A backup holds amounts, dates and ids: whatever the process's umask is, nobody else reads it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_else_can_read_a_backup() {
@@ -294,7 +268,7 @@ async fn nobody_else_can_read_a_backup() {
         }
         seen.push(path);
     }
-    for name in ["keys", "lock", "000001.blocks", "000002.blocks", "generations"] {
+    for name in ["keys", "lock", "000001.blocks", "000002.blocks"] {
         assert!(seen.contains(&copies.join(name)), "{name} is not in {seen:?}");
     }
 }
@@ -466,50 +440,4 @@ async fn what_is_wrong_with_a_backup_is_named() {
     assert!(error.contains("the second copy does not open") && !restored.exists(), "{error}");
     let error = backup(&folder.path().join("nowhere"), &folder.path().join("new")).await.unwrap_err();
     assert!(error.contains("there is no journal here") && !folder.path().join("new").exists(), "{error}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn each_generation_that_is_kept_restores_the_state_of_its_run() {
-    let folder = tempfile::tempdir().unwrap();
-    let (data, copies) = (folder.path().join("data"), folder.path().join("copies"));
-    let generations = copies.join("generations");
-    let made = || {
-        let mut names: Vec<_> = std::fs::read_dir(&generations).unwrap().map(|entry| entry.unwrap().path()).collect();
-        names.sort_unstable();
-        names
-    };
-    let mut heads = Vec::new();
-    for run in 0..4 {
-        fill(&data, 20);
-        let said = backup_keeping(&data, &copies, 2).await.unwrap();
-        heads.push(head_of(&said).to_owned());
-        let last = made().pop().unwrap();
-        assert!(said.contains(last.to_str().unwrap()) && made().len() == 2.min(run + 1), "{said}");
-        // A removal that was cut off leaves this behind; the next run clears it away.
-        let left_over = generations.join("2026-01-02T03-04-05.678Z~");
-        std::fs::create_dir(&left_over).unwrap();
-        std::fs::write(left_over.join("000001.blocks"), "half").unwrap();
-    }
-    backup(&data, &copies).await.unwrap();
-    assert_eq!(made().len(), 3, "without --keep they stay as they are");
-    std::fs::remove_dir_all(generations.join("2026-01-02T03-04-05.678Z~")).unwrap();
-    for (generation, head) in made().iter().zip(&heads[2..]) {
-        let restored = folder.path().join(generation.file_name().unwrap());
-        let said = restore(generation, &restored, &data, None).await.unwrap();
-        assert_eq!(head_of(&said), head, "{}", generation.display());
-    }
-    // They share the bytes of the backup.
-    use std::os::unix::fs::MetadataExt;
-    let first = made()[1].join("000001.blocks");
-    assert_eq!(std::fs::metadata(first).unwrap().ino(), std::fs::metadata(copies.join("000001.blocks")).unwrap().ino());
-    // What is not a generation is not touched.
-    let (by_hand, notes) = (generations.join("before-the-upgrade"), generations.join("2026-01-02T03-04-05.678Z"));
-    std::fs::create_dir(&by_hand).unwrap();
-    std::fs::create_dir(&notes).unwrap();
-    std::fs::write(notes.join("notes.txt"), "mine").unwrap();
-    let error = backup_keeping(&data, &copies, 1).await.unwrap_err();
-    assert!(error.contains("2026-01-02T03-04-05.678Z"), "{error}");
-    assert!(by_hand.is_dir() && generations.join("2026-01-02T03-04-05.678Z~/notes.txt").is_file());
-    let error = backup_keeping(&data, &copies, 0).await.unwrap_err();
-    assert!(error.contains("--keep"), "{error}");
 }

@@ -85,9 +85,6 @@ cargo() {
 }
 "#;
 
-const LAST: (&str, &str) =
-    ("./backup/generations/2026-07-01T12-00-00.250Z", "\"$(ls -d ./backup/generations/* | tail -n 1)\"");
-
 /// The merchant has nothing in July.
 const JULY: (&str, &str) = ("--from 2026-07-01 --to 2026-07-31 --format html", "--format html");
 
@@ -142,7 +139,6 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     ("docs/operating.md", "openssl req -x509", Run("", &[])),
     (POSTGRES, "export CENTAVO_SANDBOX=1", Elsewhere("tests/cluster/nodes.rs", "CENTAVO_PEER_LISTEN")),
     ("docs/operating.md", "centavo backup --data ./data --out ./backup\n", Run("", &[])),
-    ("docs/operating.md", "centavo backup --data ./data --out ./backup --keep", Run("", &[LAST])),
     ("docs/operating.md", "CENTAVO_OPS_TOKEN_FILE=…", Elsewhere("tests/backup/main.rs", "\"--follow\"")),
     ("docs/operating.md", "export CENTAVO_CHECKPOINTS_TO", Elsewhere("tests/backup/main.rs", "CENTAVO_CHECKPOINTS_TO")),
     (

@@ -116,7 +116,7 @@ cp whole.yml root/usr/share/centavo/prometheus/prometheus.yml
 const LOOK: &str = r#"
 test "$(stat -c %a root/etc/centavo/tls/key.pem)" = 600
 test "$(cat root/etc/default/prometheus.before)" = 'of Debian'
-ls root/var/lib/centavo-backup/journal/generations | grep -q .
+test -e root/var/lib/centavo-backup/journal/keys
 test ! -e root/var/lib/centavo/master.key
 cp root/etc/centavo/centavo.toml settings
 centavo-setup tls --trial localhost

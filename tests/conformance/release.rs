@@ -227,13 +227,13 @@ mkdir data backup && chown 65532:65532 data backup && chmod 700 data backup
 OPS=http://127.0.0.1:$OPERATIONS
 serve
 merchant=$(ask "$OPS/ops/merchants" -d '{"name": "Loja", "document": "11222333000181", "split_enabled": true}' | jq -r .id)
-(centavo backup --out /backup --keep 3)
+(centavo backup --out /backup)
 stop
 serve
 ask "$OPS/ops/merchants/$merchant" | jq -e '.name == "Loja"'
 stop
 test -z "$(find data backup ! -user 65532)"
-ls backup/generations
+ls backup/keys
 echo "the end is reached"
 "#;
 

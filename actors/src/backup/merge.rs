@@ -3,8 +3,7 @@
 //!
 //! The merged file takes the name of the first of them, and ends where the backup ends. From then
 //! on the others do not count: a reader stops at the end of the backup, and the next run removes
-//! them. So a crash at any moment leaves a backup that is whole. Generations keep the files that
-//! they have.
+//! them. So a crash at any moment leaves a backup that is whole.
 
 use std::fs::File;
 use std::io::BufReader;

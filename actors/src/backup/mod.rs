@@ -12,7 +12,6 @@
 //! <backup>/keys            the durable values beside the journal, and how far the backup goes;
 //!                          replaced by each run
 //! <backup>/lock            held while a run writes
-//! <backup>/generations/    earlier states of the backup, where a run is to keep them
 //! ```
 //!
 //! # The format
@@ -56,7 +55,6 @@
 
 mod folder;
 mod frame;
-mod generations;
 mod merge;
 #[cfg(test)]
 mod tests;
@@ -74,7 +72,6 @@ use crate::store::{Block, KeyAndValue, Part, Partition, Remains, Sequence, Store
 
 pub use folder::{BackupFolder, BackupRun, Taken};
 pub use frame::{Frame, FrameReader, write_magic};
-pub use generations::Generations;
 
 /// The newest format that this release writes and reads.
 pub(crate) const FORMAT: u8 = 2;
