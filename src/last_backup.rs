@@ -40,7 +40,7 @@ impl LastBackup {
         Some(now_seconds().saturating_sub(self.number(0)?))
     }
 
-    /// The last Record that it has; none where there was never one, or an older release made it.
+    /// The last Record that it has; none where there was never one.
     pub fn through(&self) -> Option<u64> {
         self.number(1)
     }

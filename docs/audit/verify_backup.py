@@ -26,7 +26,7 @@ import pathlib
 import sys
 
 MAGIC = b"centavo backup\n"
-FORMATS = (1, 2)  # format 1 has one partition
+FORMAT = 1
 
 # The chart of accounts: docs/accounting.md. 6, 36, 37 and 38 exist once for each recipient.
 CHART = {
@@ -92,8 +92,8 @@ def frames(path):
     """The frames of a file: kind and payload."""
     data = path.read_bytes()
     at = len(MAGIC) + 1
-    if not data.startswith(MAGIC) or number(data[at - 1:at]) not in FORMATS:
-        raise Defect(f"{path.name}: not a file of a backup of format 1 or 2")
+    if not data.startswith(MAGIC) or number(data[at - 1:at]) != FORMAT:
+        raise Defect(f"{path.name}: not a file of a backup of format {FORMAT}")
     while at < len(data):
         end = at + 5 + number(data[at + 1:at + 5])
         if end + 4 > len(data) or crc32c(data[at:end]) != number(data[end:end + 4]):

@@ -60,7 +60,7 @@ pub struct LastBackupView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "date-time")]
     taken_at: Option<String>,
-    /// The last Record that it has; absent where there was never one, or an older release made it.
+    /// The last Record that it has; absent where there was never one.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = 42)]
     through: Option<u64>,

@@ -124,8 +124,7 @@ impl PayoutBooks {
         let more = known.file.read_on()?;
         known.add(&more);
         if let Some(from) = known.left.get(&call.id) {
-            // An earlier release wrote no account: one to a PIX key has left the PIX account.
-            return Ok(if matches!(call.to, Destination::PixKey(_)) { PayoutBank::Pix } else { *from });
+            return Ok(*from);
         }
         let (from, day) = (self.account_of(patience, call)?, day_of(call.ordered_at.0));
         let (text, reference) = match &call.to {
@@ -218,15 +217,12 @@ fn name_of(account: PayoutBank) -> &'static str {
     }
 }
 
-/// The transfer of a line, and the account that it left; none when the line is not whole. Lines of
-/// earlier builds do not name the account: all withdrawals left the settlement account.
+/// The transfer of a line, and the account that it left; none when the line is not whole.
 fn transfer_of(line: &str) -> Option<(ObjectId, PayoutBank)> {
     let mut parts = line.split(' ');
     let (id, amount, end_to_end) = (ObjectId::parse(parts.next()?)?, parts.next()?, parts.next()?);
-    let from = match parts.next() {
-        None => PayoutBank::Settlement,
-        Some(name) => [PayoutBank::Settlement, PayoutBank::Pix].into_iter().find(|from| name_of(*from) == name)?,
-    };
+    let name = parts.next()?;
+    let from = [PayoutBank::Settlement, PayoutBank::Pix].into_iter().find(|from| name_of(*from) == name)?;
     let is_whole = amount.parse::<i64>().is_ok() && end_to_end == transfer_end_to_end_id(id) && parts.next().is_none();
     is_whole.then_some((id, from))
 }

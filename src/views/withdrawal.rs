@@ -99,7 +99,7 @@ pub struct ReviewedWithdrawal {
     recipient_id: String,
     /// What of it was anticipated, and when that can be sent.
     settlements: Vec<SettlementView>,
-    /// The API key that asked for it; null when an older release was asked.
+    /// The API key that asked for it; null where none did.
     #[schema(required, format = "uuid")]
     api_key_id: Option<String>,
     /// Where the review of a bank account stands that was registered since, and that the money does

@@ -21,7 +21,7 @@ use testkit::server::{Launch, OPS_TOKEN, Server};
 
 use callers::Callers;
 use commands::{
-    backup, backup_keeping, backup_through, backup_without_token, copy, files, fill, head_of, kill_after, restore,
+    backup, backup_through, backup_without_token, copy, files, fill, head_of, kill_after, restore,
     verify, verify_against,
 };
 

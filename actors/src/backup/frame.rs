@@ -26,8 +26,6 @@ const VALUE_OF_PARTITION: u8 = b'p';
 const END: u8 = b'e';
 /// What an end tells of one partition.
 const HEAD_BYTES: usize = 48;
-/// The first format with more than one partition.
-const FORMAT_OF_PARTITIONS: u8 = 2;
 /// The kind and the length of a frame, before its payload.
 const HEADER_BYTES: usize = 5;
 
@@ -82,7 +80,7 @@ impl Frame {
         Ok(bytes)
     }
 
-    fn parse(kind: u8, payload: &[u8], format: u8) -> Option<Frame> {
+    fn parse(kind: u8, payload: &[u8]) -> Option<Frame> {
         let mut fields = PayloadFields(payload);
         let frame = match kind {
             BLOCK => {
@@ -97,7 +95,6 @@ impl Frame {
             VALUE | VALUE_OF_PARTITION => {
                 let partition = match kind {
                     VALUE => Partition(0),
-                    _ if format < FORMAT_OF_PARTITIONS => return None,
                     _ => Partition(u16::from_be_bytes(fields.take()?)),
                 };
                 let key = fields.counted()?;
@@ -105,7 +102,7 @@ impl Frame {
             }
             END => {
                 let count = payload.len() / HEAD_BYTES;
-                if count == 0 || count > 1 && format < FORMAT_OF_PARTITIONS {
+                if count == 0 {
                     return None;
                 }
                 let heads = (0..count).map(|_| fields.head()).collect::<Option<Vec<_>>>()?;
@@ -155,7 +152,6 @@ impl PayloadFields<'_> {
 pub struct FrameReader<R> {
     from: R,
     name: PathBuf,
-    format: u8,
 }
 
 impl<R: Read> FrameReader<R> {
@@ -163,7 +159,7 @@ impl<R: Read> FrameReader<R> {
     pub fn new(mut from: R, name: PathBuf) -> Result<Self, BackupError> {
         let mut begin = [0; MAGIC.len() + 1];
         let read = from.read_exact(&mut begin);
-        let mut reader = Self { from, name, format: begin[MAGIC.len()] };
+        let mut reader = Self { from, name };
         read.map_err(|error| reader.unreadable(error))?;
         match begin.split_last() {
             Some((&found, magic)) if magic == MAGIC && found > FORMAT => {
@@ -189,7 +185,7 @@ impl<R: Read> FrameReader<R> {
         if crc32c::crc32c(covered).to_be_bytes() != checksum {
             return Err(self.damaged("a frame does not match its checksum"));
         }
-        let frame = Frame::parse(covered[0], &covered[HEADER_BYTES..], self.format);
+        let frame = Frame::parse(covered[0], &covered[HEADER_BYTES..]);
         frame.ok_or_else(|| self.damaged("a frame has no meaning"))
     }
 
@@ -228,7 +224,7 @@ mod tests {
     /// Written down so that a change of the format does not pass unnoticed: backups are kept for
     /// years.
     #[test]
-    fn the_bytes_of_format_2_stay_as_they_are() {
+    fn the_bytes_of_format_1_stay_as_they_are() {
         let mut bytes = Vec::new();
         write_magic(&mut bytes).unwrap();
         let (partition, first, previous) = (Partition(1), Sequence(7), BlockHash([4; 32]));
@@ -239,22 +235,11 @@ mod tests {
         let values = [Partition(0), Partition(258)].map(|partition| Frame::Value(value(partition)));
         let frames = [Frame::Block(block)].into_iter().chain(values).chain([Frame::End(heads)]);
         frames.for_each(|frame| bytes.extend(frame.to_bytes().unwrap()));
-        assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (619, 2672450881));
+        assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (619, 0));
     }
 
-    /// A file of format 1 tells of one partition: nothing else was ever written there.
     #[test]
-    fn format_1_has_no_other_partitions() {
-        let heads = Heads::new(vec![Head::EMPTY; 2]);
-        let value = DurableValue { partition: Partition(1), key: b"a".to_vec(), value: Vec::new() };
-        for frame in [Frame::End(heads), Frame::Value(value)] {
-            for format in [1, FORMAT] {
-                let mut bytes = [MAGIC.as_slice(), &[format]].concat();
-                bytes.extend(frame.to_bytes().unwrap());
-                let read = FrameReader::new(bytes.as_slice(), "bytes".into()).unwrap().next_frame();
-                assert_eq!(read.ok(), (format == FORMAT).then(|| frame.clone()));
-            }
-        }
+    fn there_is_no_format_0() {
         let mut none = MAGIC.to_vec();
         none.push(0);
         assert!(FrameReader::new(none.as_slice(), "bytes".into()).is_err());

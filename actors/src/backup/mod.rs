@@ -16,7 +16,7 @@
 //!
 //! # The format
 //! Integers are big-endian. A file is `centavo backup`, a line feed, the byte of the format (now
-//! 2), and frames: kind (one byte), length of the payload (u32), payload, CRC32C of all three
+//! 1), and frames: kind (one byte), length of the payload (u32), payload, CRC32C of all three
 //! (u32). The kinds:
 //!
 //! - `b`, a block: partition (u16), sequence of its first Record (u64), booking time (i64,
@@ -31,16 +31,15 @@
 //!   Nothing follows it.
 //!
 //! Blocks of all partitions stand in the order of booking. Each continues the one before it of its
-//! own partition. Format 1 had one partition: no `p`, and one head in each end. A backup that was
-//! begun in it goes on in format 2.
+//! own partition.
 //!
 //! A `.blocks` file is blocks and an end; `keys` is values and an end, which is the end of the
 //! whole backup. A server sends the same: the beginning of a file, the values, an end with the
 //! heads that are being sent, then the blocks through them, and an end.
 //!
 //! New kinds of frames and other payloads come with a higher format byte, which older releases
-//! refuse by name. A release reads every released format before its own. The hash of a block
-//! ([`crate::store::Block::hash`]) never changes under the same format.
+//! refuse by name. The hash of a block ([`crate::store::Block::hash`]) never changes under the same
+//! format.
 //!
 //! # Promises of a run
 //! Files get their names when they are whole and on the disk: first the blocks, then `keys`. The
@@ -73,8 +72,8 @@ use crate::store::{Block, KeyAndValue, Part, Partition, Remains, Sequence, Store
 pub use folder::{BackupFolder, BackupRun, Taken};
 pub use frame::{Frame, FrameReader, write_magic};
 
-/// The newest format that this release writes and reads.
-pub(crate) const FORMAT: u8 = 2;
+/// The format that is written and read.
+pub(crate) const FORMAT: u8 = 1;
 
 /// Why a backup is not made, read or restored.
 #[derive(Debug, thiserror::Error)]
@@ -126,7 +125,7 @@ pub enum BackupError {
         folder: PathBuf,
     },
     /// Written by a newer release than this one.
-    #[error("{}: written in format {found}; this release reads formats up to {FORMAT}: use a newer release", file.display())]
+    #[error("{}: written in format {found}; this release reads format {FORMAT}: use a newer release", file.display())]
     NewerFormat {
         /// The file.
         file: PathBuf,

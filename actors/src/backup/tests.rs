@@ -200,36 +200,10 @@ proptest! {
             prop_assert_eq!(read(&bytes).unwrap(), frame);
             let at = place.index(bytes.len());
             prop_assert!(read(&bytes[..at]).is_err(), "cut at {}", at);
-            let format = 15;
             bytes[at] ^= 1 << bit;
-            // Another format byte alone can be an earlier format, in which a block is the same.
-            prop_assert!(at == format || read(&bytes).is_err(), "changed at {}", at);
+            prop_assert!(read(&bytes).is_err(), "changed at {}", at);
         }
     }
-}
-
-/// A backup of format 1, as releases before this one made it. It is restored, and goes on.
-#[test]
-fn a_backup_of_format_1_is_read_and_goes_on() {
-    let folder = TempDir::new().unwrap();
-    for line in include_str!("../../tests/golden/backup-1.txt").lines() {
-        let (name, digits) = line.split_once(' ').unwrap();
-        let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).unwrap();
-        fs::write(folder.path().join(name), (0..digits.len()).step_by(2).map(byte).collect::<Vec<_>>()).unwrap();
-    }
-    let journals = journal("a", 3);
-    extend(&journals, "b", 2);
-    journals.0[0].put_cursor(b"webhooks/1", b"progress").unwrap();
-    let (again, told) = restored(folder.path(), None).unwrap();
-    assert_eq!((again.blocks(), again.values(), told.heads), (journals.blocks(), journals.values(), journals.heads()));
-    extend(&journals, "a", 1);
-    assert_eq!(run(&journals, folder.path(), 1 << 20).unwrap().records, 2);
-    assert_eq!(restored(folder.path(), None).unwrap().0.blocks(), journals.blocks());
-    let formats: Vec<u8> = files(folder.path()).iter().filter_map(|(_, bytes)| bytes.get(15).copied()).collect();
-    assert_eq!(formats, [1, 1, 2, 2], "its files stay as they are, and `keys` is of this format");
-    let mut run = BackupRun::begin(folder.path(), &mut |_, _| {}).unwrap();
-    run.merge().unwrap();
-    check(folder.path()).unwrap();
 }
 
 #[test]

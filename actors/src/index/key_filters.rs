@@ -10,12 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parking_lot::RwLock;
 
-use super::filter::{self, Filter};
+use super::filter;
 use super::key::IndexKey;
 
 /// Filters that are kept. With a million keys each they take 21 MB.
 const FILTERS_MAX: usize = 8;
-const KIND: Filter = Filter::EightOfTwenty;
 
 /// The filters, oldest first.
 pub(super) struct KeyFilters {
@@ -57,14 +56,14 @@ impl KeyFilters {
 
     /// The sequence from which on no Record has the key. None where one may have it.
     pub(super) fn lacks(&self, key: IndexKey) -> Option<u64> {
-        let (kept, hash) = (self.kept.read(), KIND.hash(key));
+        let (kept, hash) = (self.kept.read(), filter::hash(key));
         (!kept.filters.iter().any(|filter| filter.may_hold(hash))).then_some(kept.since)
     }
 
     /// Another filter, from this Record on. The oldest goes if all Records before the next one are
     /// in runs: those before `unwritten` are.
     fn next(&self, sequence: u64, unwritten: u64) -> Arc<KeyFilter> {
-        let words = KIND.words_for(self.keys_each);
+        let words = filter::words_for(self.keys_each);
         let words = std::iter::repeat_with(AtomicU64::default).take(words).collect();
         let next = Arc::new(KeyFilter { whole_from: sequence + 1, words });
         let mut kept = self.kept.write();
@@ -85,21 +84,21 @@ impl KeyWriter {
             self.filter = Some(filters.next(sequence, unwritten));
         }
         self.left -= 1;
-        if let Some(filter) = &self.filter {
-            filter.add(KIND.hash(key));
+        if let Some(newest) = &self.filter {
+            newest.add(filter::hash(key));
         }
     }
 }
 
 impl KeyFilter {
     fn add(&self, hash: u64) {
-        for (word, bits) in self.block(hash).iter().zip(KIND.bits(hash)) {
+        for (word, bits) in self.block(hash).iter().zip(filter::bits(hash)) {
             word.store(word.load(Ordering::Relaxed) | bits, Ordering::Relaxed);
         }
     }
 
     fn may_hold(&self, hash: u64) -> bool {
-        self.block(hash).iter().zip(KIND.bits(hash)).all(|(word, bits)| word.load(Ordering::Relaxed) & bits == bits)
+        self.block(hash).iter().zip(filter::bits(hash)).all(|(word, bits)| word.load(Ordering::Relaxed) & bits == bits)
     }
 
     fn block(&self, hash: u64) -> &[AtomicU64] {

@@ -1,7 +1,7 @@
 //! Sorted run, as in an LSM tree: the lists of a range of Records, sorted by key, in one file that
 //! is never changed.
 //!
-//! # Format 2
+//! # Format 1
 //! ```text
 //! segments   each up to 194 pages, their directory page, and the pages of their filter
 //! page       groups (u16), how many occurrences of the first group's key stand in pages before
@@ -16,30 +16,29 @@
 //!            its filter
 //! footer     64 bytes, see [`Footer`]
 //! ```
-//! Each page of 4 KiB, of whichever kind, ends with the CRC32C of the format, the run's first
+//! Each page of 4 KiB, of whichever kind, ends with the CRC32C of the run's first
 //! sequence, its place in the file and its bytes. All numbers are big-endian. Only the fences are
 //! in memory, some 40 bytes for 800 KiB of a file; pages of directories and filters are read
 //! through a cache that has a bound.
 //!
 //! The bytes follow from the Records alone. So a run can be checked against the journal, and a run
-//! that is lost or damaged is written again as it was, in the present format. A change of this
-//! format takes another number; so does a change of the lists that are made of Records which
-//! earlier releases write too. A run of a newer format is refused by name. Format 1 is read too:
-//! its filters are others (see [`Filter`]), and the checksums of its pages leave the format out.
+//! that is lost or damaged is written again as it was. A change of this format takes another
+//! number; so does a change of the lists that are made of Records. A run of a newer format is
+//! refused by name.
 
 use std::io::{self, Write};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::filter::{self, Filter};
+use super::filter;
 use super::key::IndexKey;
 use super::page_cache::RunFiles;
 use crate::records::may_wait;
 use crate::store::StoreError;
 
-/// The format that this release writes; it reads earlier ones too.
-const FORMAT: u8 = 2;
+/// The format that is written and read.
+const FORMAT: u8 = 1;
 const MAGIC: [u8; 7] = *b"centavo";
 const PAGE_BYTES: usize = 4096;
 const PAGE_END: usize = PAGE_BYTES - 4;
@@ -169,7 +168,6 @@ impl Fence {
 /// Writes a run, a page at a time. Occurrences come in order of their keys, and of their numbers
 /// within a key.
 pub(super) struct Builder<W> {
-    format: u8,
     first: u64,
     out: W,
     /// Pages of any kind that were written.
@@ -189,17 +187,7 @@ pub(super) struct Builder<W> {
 
 impl<W: Write> Builder<W> {
     pub(super) fn new(first: u64, out: W) -> Self {
-        Self::of_format(FORMAT, first, out)
-    }
-
-    /// Writes the bytes that another run of the same Records has, which is of this format.
-    pub(super) fn like(run: &Run, out: W) -> Self {
-        Self::of_format(run.format, run.cover.first, out)
-    }
-
-    pub(super) fn of_format(format: u8, first: u64, out: W) -> Self {
         Self {
-            format,
             first,
             out,
             places: 0,
@@ -233,7 +221,7 @@ impl<W: Write> Builder<W> {
             self.open_group(key);
         }
         if key.is_rare() {
-            let hash = Filter::of_format(self.format).hash(key);
+            let hash = filter::hash(key);
             if self.rare.last() != Some(&hash) {
                 self.rare.push(hash);
             }
@@ -254,13 +242,7 @@ impl<W: Write> Builder<W> {
         self.close_segment()?;
         let fences: Vec<u8> = self.fences.iter().flat_map(|fence| fence.to_bytes()).collect();
         let fences_checksum = crc32c::crc32c(&fences);
-        let footer = Footer {
-            format: self.format,
-            cover,
-            places: self.places,
-            fences: self.fences.len() as u32,
-            fences_checksum,
-        };
+        let footer = Footer { cover, places: self.places, fences: self.fences.len() as u32, fences_checksum };
         self.out.write_all(&fences)?;
         self.out.write_all(&footer.to_bytes())?;
         Ok(self.out)
@@ -299,7 +281,7 @@ impl<W: Write> Builder<W> {
         let (place, pages) = (self.places - starts.len() as u32, starts.len() as u16);
         let mut directory: Vec<u8> = starts.iter().flat_map(|start| start.to_bytes()).collect();
         self.write(&mut directory)?;
-        let filter: Vec<u8> = Filter::of_format(self.format).of(&rare).into_iter().flat_map(u64::to_be_bytes).collect();
+        let filter: Vec<u8> = filter::of(&rare).into_iter().flat_map(u64::to_be_bytes).collect();
         for blocks in filter.chunks(FILTER_BLOCKS_PER_PAGE * filter::BLOCK_BYTES) {
             let mut page = blocks.to_vec();
             self.write(&mut page)?;
@@ -311,7 +293,7 @@ impl<W: Write> Builder<W> {
 
     fn write(&mut self, page: &mut Vec<u8>) -> io::Result<()> {
         page.resize(PAGE_END, 0);
-        let checksum = page_checksum(self.format, self.first, self.places, page);
+        let checksum = page_checksum(self.first, self.places, page);
         page.extend_from_slice(&checksum.to_be_bytes());
         self.places = self.places.checked_add(1).ok_or(io::ErrorKind::FileTooLarge)?;
         self.out.write_all(page)
@@ -320,7 +302,6 @@ impl<W: Write> Builder<W> {
 
 /// The end of a run's file.
 struct Footer {
-    format: u8,
     cover: Cover,
     /// Pages of any kind.
     places: u32,
@@ -340,7 +321,7 @@ impl Footer {
         bytes.extend_from_slice(&self.fences_checksum.to_be_bytes());
         bytes.resize(FOOTER_BYTES - MAGIC.len() - 1 - 4, 0);
         bytes.extend_from_slice(&MAGIC);
-        bytes.push(self.format);
+        bytes.push(FORMAT);
         bytes.extend_from_slice(&crc32c::crc32c(&bytes).to_be_bytes());
         bytes.try_into().expect("a footer has 64 bytes")
     }
@@ -362,7 +343,6 @@ impl Footer {
             }));
         }
         Ok(Self {
-            format: *format,
             cover: Cover { first: word_at(rest, 0), last: word_at(rest, 8), latest_ms: word_at(rest, 16) as i64 },
             places: half_at(rest, 24),
             fences: half_at(rest, 28),
@@ -376,7 +356,6 @@ impl Footer {
 #[derive(Debug)]
 pub(super) struct Run {
     pub(super) cover: Cover,
-    format: u8,
     name: String,
     file_bytes: u64,
     /// Among all that this process read: pages in the cache are its.
@@ -404,7 +383,6 @@ impl Run {
         }
         Ok(Self {
             cover: footer.cover,
-            format: footer.format,
             name: name.to_owned(),
             file_bytes: bytes,
             number: NUMBERS.fetch_add(1, Ordering::Relaxed),
@@ -500,13 +478,12 @@ impl Run {
     }
 
     fn any_may_hold(&self, files: RunFiles<'_>, segments: Range<usize>, key: IndexKey) -> Result<bool, RunError> {
-        let filter = Filter::of_format(self.format);
-        let hash = filter.hash(key);
+        let hash = filter::hash(key);
         for fence in self.fences[segments].iter().filter(|fence| fence.filter_blocks > 0) {
             let block = filter::block_of(hash, fence.filter_blocks as usize);
             let place = fence.directory() + 1 + (block / FILTER_BLOCKS_PER_PAGE) as u32;
             let block_at = block % FILTER_BLOCKS_PER_PAGE * filter::BLOCK_BYTES;
-            let has_all = |page: &[u8]| filter.has(&page[block_at..block_at + filter::BLOCK_BYTES], hash);
+            let has_all = |page: &[u8]| filter::has(&page[block_at..block_at + filter::BLOCK_BYTES], hash);
             let may_hold = match files.cache.look((self.number, place), |page| has_all(page)) {
                 Some(known) => known,
                 None => has_all(&self.page(files, place)?),
@@ -605,7 +582,7 @@ impl Run {
     fn checked<'a>(&self, place: u32, bytes: &'a [u8]) -> Result<&'a [u8], RunError> {
         let (covered, checksum) = bytes.split_last_chunk::<4>().ok_or(RunError::Damaged)?;
         let is_right = covered.len() == PAGE_END
-            && page_checksum(self.format, self.cover.first, place, covered).to_be_bytes() == *checksum;
+            && page_checksum(self.cover.first, place, covered).to_be_bytes() == *checksum;
         if is_right { Ok(covered) } else { Err(RunError::Damaged) }
     }
 
@@ -683,11 +660,9 @@ pub(super) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-/// Checksum of a page. It covers the format: rewriting a run in another format moves its pages, and
-/// a reader of the old file must not take them for its own.
-fn page_checksum(format: u8, first: u64, place: u32, covered: &[u8]) -> u32 {
-    let format = if format == 1 { 0 } else { crc32c::crc32c(&[format]) };
-    let first = crc32c::crc32c_append(format, &first.to_be_bytes());
+/// Checksum of a page.
+fn page_checksum(first: u64, place: u32, covered: &[u8]) -> u32 {
+    let first = crc32c::crc32c(&first.to_be_bytes());
     crc32c::crc32c_append(crc32c::crc32c_append(first, &place.to_be_bytes()), covered)
 }
 
@@ -701,18 +676,14 @@ mod tests {
     use crate::testkit::MemoryStore;
 
     fn built(cover: Cover, occurrences: impl IntoIterator<Item = (IndexKey, Vec<u64>)>) -> Vec<u8> {
-        built_in(FORMAT, cover, occurrences)
-    }
-
-    fn built_in(format: u8, cover: Cover, occurrences: impl IntoIterator<Item = (IndexKey, Vec<u64>)>) -> Vec<u8> {
-        let mut builder = Builder::of_format(format, cover.first, Vec::new());
+        let mut builder = Builder::new(cover.first, Vec::new());
         occurrences.into_iter().for_each(|(key, occurrence)| builder.push(key, &occurrence).unwrap());
         builder.finish(cover).unwrap()
     }
 
-    fn run_of(format: u8, occurrences: &[(IndexKey, Vec<u64>)]) -> (Part, Run) {
+    fn run_of(occurrences: &[(IndexKey, Vec<u64>)]) -> (Part, Run) {
         let cover = Cover { first: 5, last: 900, latest_ms: -3 };
-        let bytes = built_in(format, cover, occurrences.iter().cloned());
+        let bytes = built(cover, occurrences.iter().cloned());
         let store = MemoryStore::new().part();
         store.put_file(&cover.file_name(), &bytes).unwrap();
         let cache = PageCache::new(64);
@@ -746,8 +717,8 @@ mod tests {
         #![proptest_config(ProptestConfig::with_cases(64))]
 
         #[test]
-        fn every_posting_comes_back_in_order(occurrences in lists(), format in 1..=FORMAT) {
-            let (store, run) = run_of(format, &occurrences);
+        fn every_posting_comes_back_in_order(occurrences in lists()) {
+            let (store, run) = run_of(&occurrences);
             let cache = PageCache::new(64);
             let files = RunFiles { store: &store, cache: &cache };
             let mut read = Vec::new();
@@ -779,7 +750,7 @@ mod tests {
     #[test]
     fn a_flipped_bit_anywhere_is_found() {
         let occurrences: Vec<_> = (0..3_000_u64).map(|n| (IndexKey { kind: 3, whose: n / 2 }, vec![n])).collect();
-        let (store, run) = run_of(FORMAT, &occurrences);
+        let (store, run) = run_of(&occurrences);
         let name = run.name().to_owned();
         let bytes = store.file_part(&name, 0, usize::MAX).unwrap().unwrap();
         for at in (0..bytes.len()).step_by(61) {
@@ -801,24 +772,22 @@ mod tests {
         let key = |whose: u64| IndexKey { kind: 4, whose: whose.wrapping_mul(0x9E37_79B9_7F4A_7C15) };
         let mut occurrences: Vec<_> = (0..200_000).map(|whose| (key(whose), vec![7])).collect();
         occurrences.sort();
-        for (format, most_wrong) in [(1, 400), (2, 20)] {
-            let (store, run) = run_of(format, &occurrences);
-            assert!(run.fences.len() > 2, "several segments");
-            let cache = PageCache::new(64);
-            let files = RunFiles { store: &store, cache: &cache };
-            let may_hold = |whose| !run.span(files, key(whose)).unwrap().is_empty();
-            assert!((0..200_000).step_by(7).all(may_hold));
-            let wrong = (200_000..240_000).filter(|whose| may_hold(*whose)).count();
-            assert!(wrong < most_wrong, "{wrong} of 40,000 look-ups would read a page in vain");
-            let per_mebibyte = run.memory_bytes() as u64 * (1 << 20) / store.files().unwrap()[0].1;
-            assert!(per_mebibyte < 256, "{per_mebibyte} bytes of memory a MiB of a run");
-            assert!(cache.len() <= 64);
-        }
+        let (store, run) = run_of(&occurrences);
+        assert!(run.fences.len() > 2, "several segments");
+        let cache = PageCache::new(64);
+        let files = RunFiles { store: &store, cache: &cache };
+        let may_hold = |whose| !run.span(files, key(whose)).unwrap().is_empty();
+        assert!((0..200_000).step_by(7).all(may_hold));
+        let wrong = (200_000..240_000).filter(|whose| may_hold(*whose)).count();
+        assert!(wrong < 20, "{wrong} of 40,000 look-ups would read a page in vain");
+        let per_mebibyte = run.memory_bytes() as u64 * (1 << 20) / store.files().unwrap()[0].1;
+        assert!(per_mebibyte < 256, "{per_mebibyte} bytes of memory a MiB of a run");
+        assert!(cache.len() <= 64);
     }
 
     /// Written down so that a change of the format does not pass unnoticed.
     #[test]
-    fn the_bytes_of_both_formats_stay_as_they_are() {
+    fn the_bytes_of_format_1_stay_as_they_are() {
         let many = (0..3_000).map(|number| (IndexKey { kind: 0, whose: 7 }, vec![number * number]));
         let balances = vec![1 << 40, zigzag(-1), zigzag(i64::MAX), zigzag(i64::MIN)];
         let others = [
@@ -827,11 +796,9 @@ mod tests {
             (IndexKey { kind: 18, whose: 1 << 32 }, vec![1 << 40, 29_000_001, 1_000]),
         ];
         let occurrences = many.chain(others);
-        for (format, checksum) in [(1, 1_084_029_473), (2, 1_293_126_495)] {
-            let cover = Cover { first: 5, last: 3_004, latest_ms: -3 };
-            let bytes = built_in(format, cover, occurrences.clone());
-            assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (16_479, checksum), "format {format}");
-        }
+        let cover = Cover { first: 5, last: 3_004, latest_ms: -3 };
+        let bytes = built(cover, occurrences);
+        assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (16_479, 0));
     }
 
     #[test]
@@ -852,6 +819,6 @@ mod tests {
         };
         assert!(of_format(FORMAT).is_ok());
         let refused = of_format(FORMAT + 1).unwrap_err();
-        assert!(matches!(refused, RunError::Store(StoreError::NewerFormat { found: 3, known: 2, .. })), "{refused:?}");
+        assert!(matches!(refused, RunError::Store(StoreError::NewerFormat { found: 2, known: 1, .. })), "{refused:?}");
     }
 }

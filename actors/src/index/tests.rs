@@ -384,63 +384,6 @@ fn a_run_that_was_merged_while_it_was_mended_is_not_taken_up() {
     script.check(&index).unwrap();
 }
 
-/// Writes the runs of a store anew in format 1.
-fn write_in_format_1(store: &Part) {
-    let cache = PageCache::new(64);
-    for (name, bytes) in store.files().unwrap() {
-        let files = RunFiles { store, cache: &cache };
-        let run = Run::open(files, &name, bytes).unwrap();
-        let mut builder = Builder::of_format(1, run.cover.first, Vec::new());
-        for (key, occurrences) in (0..run.pages()).flat_map(|page| run.groups(files, page).unwrap()) {
-            occurrences.chunks(key.width()).for_each(|occurrence| builder.push(key, occurrence).unwrap());
-        }
-        store.put_file(&name, &builder.finish(run.cover).unwrap()).unwrap();
-    }
-}
-
-#[test]
-fn runs_of_format_1_are_read_and_merged() {
-    let steps: Vec<Step> = (0..100_u16).map(|n| (n % 5 == 0, n as u8, n)).collect();
-    let mut script = script(&steps);
-    script.open_index().settle();
-    write_in_format_1(&script.store.part());
-    assert_eq!(script.check_runs(), (2, 0));
-    script.check(&script.open_index()).unwrap();
-    steps.iter().for_each(|step| script.step(*step));
-    let index = script.open_index();
-    script.check(&index).unwrap();
-    index.settle();
-    script.check(&index).unwrap();
-    drop(index);
-    assert_eq!(script.check_runs(), (2, 0), "three became one, and one came after it");
-}
-
-/// Who opened a run of format 1 before it was written again finds it damaged, and no key absent.
-#[test]
-fn a_run_of_format_1_that_is_mended_deceives_nobody() {
-    let steps: Vec<Step> = (0..100_u16).map(|n| (n % 5 == 0, n as u8, n)).collect();
-    let script = script(&steps);
-    script.open_index().settle();
-    let part = script.store.part();
-    write_in_format_1(&part);
-    let index = script.open_index();
-    let opened_before = Arc::clone(&index.shared.runs.read()[0]);
-    let mut damaged = part.file_part(opened_before.name(), 0, usize::MAX).unwrap().unwrap();
-    damaged[100] ^= 4;
-    part.put_file(opened_before.name(), &damaged).unwrap();
-    script.check(&index).unwrap();
-    assert_eq!(script.check_runs(), (2, 0), "it was mended");
-    let cache = PageCache::new(64);
-    let files = RunFiles { store: &part, cache: &cache };
-    let cover = opened_before.cover;
-    for (_, record) in &script.records[cover.first as usize - 1..cover.last as usize] {
-        for key in record.keys() {
-            let may_hold = opened_before.may_hold(files, IndexKey::key(key));
-            assert!(matches!(may_hold, Err(RunError::Damaged)), "{may_hold:?}");
-        }
-    }
-}
-
 #[test]
 fn an_index_ahead_of_its_journal_tells_that_the_journal_is_short() {
     let steps: Vec<Step> = (0..100_u16).map(|n| (false, n as u8, n)).collect();

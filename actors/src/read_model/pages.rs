@@ -55,13 +55,12 @@ struct Summary {
     /// Number of the acquirer's last batch that is booked whole.
     #[n(6)]
     booked_batch: u64,
-    /// The house ledger; none in a summary of an older release, which had no entries of it.
+    /// The house ledger.
     #[n(7)]
-    house: Option<LedgerPart>,
-    /// The months that were closed, each with the sequence of the Record that closed it; none in a
-    /// summary of an older release.
+    house: LedgerPart,
+    /// The months that were closed, each with the sequence of the Record that closed it.
     #[n(8)]
-    closed: Option<Vec<(Month, u64)>>,
+    closed: Vec<(Month, u64)>,
 }
 
 #[derive(Encode, Decode)]
@@ -151,7 +150,7 @@ pub(crate) fn kept(store: &Part) -> Result<Vec<Option<KeptPage>>, StoreError> {
             KeptPage { through, ledgers: ledgers.collect() }
         }));
     }
-    if let Some(Summary { version: VERSION, through, house: Some(house), .. }) = summary(store)? {
+    if let Some(Summary { version: VERSION, through, house, .. }) = summary(store)? {
         pages.push(Some(KeptPage { through, ledgers: vec![(house.ledger, balances(house.balances))] }));
     }
     pages.sort_by_key(|page| page.as_ref().map(|page| page.through));
@@ -200,10 +199,9 @@ impl ReadModel {
             let (clock_offset_ms, system_ordinal) = (self.clock_offset_ms(), self.system_ordinal());
             let through = self.published().0;
             let (latest_ms, pages, booked_batch) = (self.clock_at().0, self.registry.read().pages, self.booked_batch());
-            let house = Some(self.ledger_part(LedgerId::System));
+            let house = self.ledger_part(LedgerId::System);
             let version = VERSION;
             let closed = self.closed_periods().into_iter().map(|(month, by)| (month, by.0)).collect();
-            let closed = Some(closed);
             let summary = Summary {
                 version,
                 through,
@@ -319,10 +317,10 @@ impl ReadModel {
             tracing::warn!("pages of the read model are missing; all are built again from the journal");
             return Ok(());
         }
-        summary.house.into_iter().for_each(|part| put_ledger(part, &mut registry, &mut books));
+        put_ledger(summary.house, &mut registry, &mut books);
         registry.clock_offset_ms = summary.clock_offset_ms;
         registry.booked_batch = summary.booked_batch;
-        let closed = summary.closed.unwrap_or_default().into_iter();
+        let closed = summary.closed.into_iter();
         registry.closed = closed.map(|(month, by)| (month, Sequence(by))).collect();
         ordinals.system = summary.system_ordinal;
         let mut folding = self.folding.lock();

@@ -43,8 +43,7 @@ pub struct NodeSeen {
     pub is_leaving: bool,
     /// Its release and machine.
     pub about: String,
-    /// The takeover time that it counts on, milliseconds. Of a process of an earlier release, the
-    /// one of the process that looks.
+    /// The takeover time that it counts on, milliseconds.
     pub takeover_ms: i64,
     /// How long ago it gave its last sign of life, milliseconds, by the clock of the database.
     pub silent_ms: i64,
@@ -68,7 +67,7 @@ pub struct PartitionSeen {
 pub(super) const PICTURE: &str = "
     SELECT NULL::int, NULL::bigint, n.id, NULL::bigint, n.address, n.beat, n.leaving, n.about,
         (extract(epoch FROM now() - n.beaten_at) * 1000)::bigint,
-        coalesce(n.takeover_ms, $1) FROM node n
+        n.takeover_ms FROM node n
         WHERE n.beaten_at > now() - make_interval(secs => greatest(greatest(n.takeover_ms, $1)::float8 * 0.0015, $2))
             OR n.id IN (SELECT owner FROM partition)
     UNION ALL

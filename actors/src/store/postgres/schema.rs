@@ -5,12 +5,14 @@ use super::link::{Line, Link, SCHEMA};
 use crate::store::StoreError;
 
 /// Statements that lead from one version to the next, from an empty schema on.
-const VERSIONS: [&str; 3] = [VERSION_1, VERSION_2, VERSION_3];
+const VERSIONS: [&str; 1] = [VERSION_1];
 
 /// ```text
 /// common     values on which all users agree: sealed keys, stamps; first writer wins
 /// partition  who may write a partition: its owner and epoch; locked in share by every write of it
-/// node       the processes, and a number that each one counts up while it lives
+/// node       the processes, and a number that each one counts up while it lives; the address at
+///            which others reach it, null where it serves all partitions or waits for them; whether
+///            it hands its partitions over to end; the takeover time that it counts on
 /// block      one row a block, insert only: its place, its hash and the one before it
 /// chunk      the bytes of the blocks, cut as in `chunk.rs`; insert only
 /// state      the state area (area 0) and the cursors (area 1)
@@ -23,7 +25,8 @@ const VERSIONS: [&str; 3] = [VERSION_1, VERSION_2, VERSION_3];
 const VERSION_1: &str = "
     CREATE TABLE common (key bytea PRIMARY KEY, value bytea NOT NULL);
     CREATE TABLE partition (id int PRIMARY KEY, epoch bigint NOT NULL, owner text);
-    CREATE TABLE node (id text PRIMARY KEY, beat bigint NOT NULL, about text NOT NULL, beaten_at timestamptz NOT NULL);
+    CREATE TABLE node (id text PRIMARY KEY, beat bigint NOT NULL, about text NOT NULL, beaten_at timestamptz NOT NULL,
+        address text, leaving boolean NOT NULL DEFAULT false, takeover_ms bigint NOT NULL);
     CREATE TABLE block (partition int NOT NULL, first bigint NOT NULL, next bigint NOT NULL, epoch bigint NOT NULL,
         booked_at_ms bigint NOT NULL, previous bytea NOT NULL, hash bytea NOT NULL, PRIMARY KEY (partition, first));
     CREATE TABLE chunk (key bytea PRIMARY KEY, value bytea NOT NULL);
@@ -35,22 +38,10 @@ const VERSION_1: &str = "
     ALTER TABLE file ALTER COLUMN bytes SET STORAGE EXTERNAL;
 ";
 
-/// Nodes: the address at which others reach a process, none where it serves all partitions or waits
-/// for them; and whether it hands its partitions over to end.
-const VERSION_2: &str = "
-    ALTER TABLE node ADD COLUMN address text, ADD COLUMN leaving boolean NOT NULL DEFAULT false;
-";
-
-/// The takeover time that a process counts on: one with a shorter time waits as long. None of a
-/// process of an earlier release.
-const VERSION_3: &str = "
-    ALTER TABLE node ADD COLUMN takeover_ms bigint;
-";
-
 /// Key of the lock under which tables are made: any number that no one else uses.
 const LOCK: &str = "SELECT pg_advisory_xact_lock(7167217110116)";
 
-/// Makes the tables, or changes those of an earlier release.
+/// Makes the tables.
 pub(super) async fn migrate(line: &Line) -> Result<(), StoreError> {
     let found = line.try_once(async |link| version(link).await).await?;
     if found == Some(VERSIONS.len()) {

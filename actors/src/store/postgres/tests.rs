@@ -392,24 +392,6 @@ fn a_process_knows_the_time_of_the_database() {
     assert!((23..=24).contains(&hours), "{hours}");
 }
 
-/// Tables of the first version get the columns of nodes, and what is in them stays. A process of
-/// that release tells no takeover time.
-#[test]
-fn tables_of_an_earlier_release_are_changed() {
-    let Some(server) = shared() else { return };
-    let address = server.database();
-    let database = address.rsplit('/').next().unwrap().to_owned();
-    let part = take(&open(&address));
-    part.append(&block(&part, 1)).unwrap();
-    drop(part);
-    let back = "ALTER TABLE centavo.node DROP COLUMN address, DROP COLUMN leaving, DROP COLUMN takeover_ms;
-        UPDATE centavo.version SET number = 1";
-    server.run_in(&database, back);
-    let store = open(&address);
-    assert_eq!(take(&store).head().unwrap().next, Sequence(2));
-    assert_eq!(store.picture().unwrap().nodes.len(), 2);
-}
-
 #[test]
 fn an_owner_is_gone_when_its_beat_stands_still() {
     let Some(server) = shared() else { return };
