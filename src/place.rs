@@ -77,9 +77,7 @@ pub enum PlaceFailure {
         command: String,
     },
     /// The books were moved away before.
-    #[error(
-        "{place}: the books were moved from here to {to}. Move them on from there"
-    )]
+    #[error("{place}: the books were moved from here to {to}. Move them on from there")]
     Moved {
         /// The place.
         place: String,

@@ -194,8 +194,7 @@ impl World {
 
     /// The listener that serves a path.
     pub(crate) fn address_of(&self, path: &str) -> SocketAddr {
-        let of_merchants =
-            ["/api", "/openapi", "/reference", "/problems"].iter().any(|start| path.starts_with(start));
+        let of_merchants = ["/api", "/openapi", "/reference", "/problems"].iter().any(|start| path.starts_with(start));
         if of_merchants { self.running.public } else { self.running.operations }
     }
 

@@ -21,8 +21,8 @@ use testkit::server::{Launch, OPS_TOKEN, Server};
 
 use callers::Callers;
 use commands::{
-    backup, backup_through, backup_without_token, copy, files, fill, head_of, kill_after, restore,
-    verify, verify_against,
+    backup, backup_through, backup_without_token, copy, files, fill, head_of, kill_after, restore, verify,
+    verify_against,
 };
 
 /// Backups that are made while callers charge.

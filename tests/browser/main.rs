@@ -285,10 +285,9 @@ async fn the_references_are_without_defects() {
     let shop = Furnished::start().await;
     let mut defects = Vec::new();
     // Both listeners have a reference.
-    for (listener, start, shown) in [
-        (shop.public(), "/reference", "reference"),
-        (shop.operations(), "/reference", "reference-of-operators"),
-    ] {
+    for (listener, start, shown) in
+        [(shop.public(), "/reference", "reference"), (shop.operations(), "/reference", "reference-of-operators")]
+    {
         let index = format!("{listener}{start}");
         judge(&browser, &index, shown, &mut defects).await;
         let links = "return [...document.querySelectorAll('a[href]')].map(link => link.href.split('#')[0])";

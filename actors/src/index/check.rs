@@ -98,7 +98,8 @@ impl<'a> RunCheck<'a> {
         let files = RunFiles { store: self.store, cache: &self.cache };
         let run = Run::open(files, name, length)?;
         let written = SameAs { store: self.store, name, at: 0, is_same: true };
-        let (mut found, mut builder, mut is_in_order) = (Occurrences::default(), Builder::new(run.cover.first, written), true);
+        let (mut found, mut builder, mut is_in_order) =
+            (Occurrences::default(), Builder::new(run.cover.first, written), true);
         let (mut before, failed) = ((IndexKey::least(), 0), |_| RunError::Damaged);
         for page in 0..run.pages() {
             for (key, occurrences) in run.groups(files, page)? {

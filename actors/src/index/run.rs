@@ -581,8 +581,8 @@ impl Run {
     /// The bytes of a page without their checksum, if they are as they were written.
     fn checked<'a>(&self, place: u32, bytes: &'a [u8]) -> Result<&'a [u8], RunError> {
         let (covered, checksum) = bytes.split_last_chunk::<4>().ok_or(RunError::Damaged)?;
-        let is_right = covered.len() == PAGE_END
-            && page_checksum(self.cover.first, place, covered).to_be_bytes() == *checksum;
+        let is_right =
+            covered.len() == PAGE_END && page_checksum(self.cover.first, place, covered).to_be_bytes() == *checksum;
         if is_right { Ok(covered) } else { Err(RunError::Damaged) }
     }
 
@@ -798,7 +798,7 @@ mod tests {
         let occurrences = many.chain(others);
         let cover = Cover { first: 5, last: 3_004, latest_ms: -3 };
         let bytes = built(cover, occurrences);
-        assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (16_479, 0));
+        assert_eq!((bytes.len(), crc32c::crc32c(&bytes)), (16_479, 1_881_489_568));
     }
 
     #[test]
