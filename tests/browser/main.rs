@@ -370,13 +370,8 @@ async fn an_operator_decides_for_a_day() {
         }
         assert_eq!(shop.status_of(&draft).await, "active");
 
-        browser.enter("nav a[href='/console']").await;
         let paid = shop.paid_pix().await;
-        if is_on {
-            browser.until(&format!("return document.body.innerText.includes('{paid}')")).await;
-        } else {
-            browser.enter("nav a[href='/console']").await;
-        }
+        browser.enter("nav a[href='/console/charges']").await;
         browser.enter(&format!("a[href='/console/charges/{paid}']")).await;
         browser.has("Charge of R$100.00").await;
 
