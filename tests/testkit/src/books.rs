@@ -99,7 +99,8 @@ impl Books {
         let (mut number, mut pages) = (1, 1);
         while number <= pages {
             let with = if first.path.contains('?') { '&' } else { '?' };
-            let path = format!("{}{with}page={number}", first.path);
+            // What is no list takes no page.
+            let path = if number == 1 { first.path.clone() } else { format!("{}{with}page={number}", first.path) };
             let page = Page { path, is_first: number == 1, ..first.clone() };
             let body = page.read(client, server).await?.must_be_there(&page)?;
             pages = body["pages"].as_u64().unwrap_or(1);
