@@ -12,7 +12,6 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use actors::store::{Block, Part, Partition, SledOptions, SledStore};
 use centavo::http::timestamp::day_of;
 use chrono::{Days, Months, NaiveDate};
 use ledger::event::{Event, SellerPart, Split, Terms};
@@ -23,6 +22,7 @@ use ledger::record::{Decision, Record};
 use ledger::time::Timestamp;
 use reqwest::Client;
 use serde_json::{Value, json};
+use store::{Block, Part, Partition, SledOptions, SledStore};
 use testkit::callers::Callers;
 use testkit::server::{Launch, OPS_TOKEN, Server, centavo};
 

@@ -9,13 +9,13 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actors::index::{Balances, Index, IndexKey, IndexOptions};
-use actors::store::{Part, Partition, Sequence, SledOptions, SledStore};
 use ledger::event::{Event, SellerPart, Split, Terms};
 use ledger::fees::{Commission, PaymentMethod};
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::money::Centavos;
 use ledger::record::{Decision, Idempotency, Record};
 use ledger::time::Timestamp;
+use store::{Part, Partition, Sequence, SledOptions, SledStore};
 
 const MERCHANTS: u64 = 1_000;
 const BLOCK: u64 = 64;

@@ -28,7 +28,7 @@ use centavo::rails::sandbox;
 use centavo::routes;
 use centavo::secrets::SecretSource;
 use centavo::serve::{self, Running};
-use centavo::store::Store;
+use centavo::store_choice::Store;
 use centavo::verify;
 use clap::Parser;
 use http_body_util::BodyExt;

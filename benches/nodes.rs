@@ -10,9 +10,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use actors::testkit::postgres::{PostgresServer, programs};
 use reqwest::{Client, StatusCode};
 use serde_json::{Value, json};
+use store::testkit::postgres::{PostgresServer, programs};
 use tempfile::TempDir;
 use testkit::callers::{client, operate};
 use testkit::server::{Launch, OPS_TOKEN, Server};

@@ -8,19 +8,19 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actors::cut::Cut;
 use actors::engine::AdmissionLimits;
 use actors::engine::BalanceFileOptions;
 use actors::engine::IndexOptions;
 use actors::engine::{Engine, EngineOptions};
 use actors::extents::Extents;
-use actors::store::{Block, Part, Partition, Sequence, SledOptions, SledStore};
 use ledger::event::{Event, SellerPart, Split, Terms};
 use ledger::fees::{Commission, PaymentMethod};
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::money::Centavos;
 use ledger::record::Decision;
 use ledger::time::Timestamp;
+use store::cut::Cut;
+use store::{Block, Part, Partition, Sequence, SledOptions, SledStore};
 use tokio::runtime::Runtime;
 
 /// Records of a block.

@@ -4,13 +4,13 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
-use actors::cut::{Cut, Position};
 use actors::engine::{AnticipatedOn, AnticipatedSums, BooksAsOf, Told};
 use ledger::event::CardBrand;
 use ledger::fees::Settings;
 use ledger::id::GroupNumber;
 use ledger::receivables::Receivables;
 use ledger::time::Month;
+use store::cut::{Cut, Position};
 
 /// Error of the books before a report or an export.
 pub type BeforeError = Box<dyn Error + Send + Sync>;

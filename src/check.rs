@@ -6,11 +6,11 @@ use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use actors::store::PostgresDemands;
 use chrono::{DateTime, Utc};
 use clap::ArgMatches;
 use clap::parser::ValueSource;
 use rustix::fs::{Access, access};
+use store::PostgresDemands;
 
 use crate::checkpoints::Place;
 use crate::config::{ConfigError, LogFormat, ServeArgs, Settings, names_in_file};
@@ -22,7 +22,7 @@ use crate::serve::{
     LISTEN_VARIABLE, NO_MASTER_KEY, NO_RAIL, OPS_LISTEN_VARIABLE, PEER_LISTEN_VARIABLE, StartError, unencrypted,
     why_not,
 };
-use crate::store::Store;
+use crate::store_choice::Store;
 use crate::terminal;
 
 /// What is wrong with a setting.

@@ -12,10 +12,8 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use actors::cut::Position;
 use actors::engine::Engine;
 use actors::records::LoadError;
-use actors::store::Partition;
 use axum::body::Bytes;
 use axum::http::header::{CONTENT_TYPE, HOST};
 use axum::http::{Method, Request, Uri};
@@ -23,6 +21,8 @@ use http_body_util::Full;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+use store::Partition;
+use store::cut::Position;
 use tokio::net::TcpStream;
 use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
@@ -243,7 +243,7 @@ async fn post(uri: &Uri, line: &[u8]) -> Result<(), SendError> {
 
 #[cfg(test)]
 mod tests {
-    use actors::store::Sequence;
+    use store::Sequence;
 
     use super::*;
 

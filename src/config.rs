@@ -12,10 +12,8 @@ use std::num::{NonZeroU16, NonZeroU32};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use actors::cut::Cut;
 use actors::engine::BalanceFileOptions;
 use actors::engine::IndexOptions;
-use actors::store::{Partition, Sequence, SledOptions};
 use chrono::NaiveDate;
 use clap::builder::BoolishValueParser;
 use clap::error::{ContextKind, ContextValue};
@@ -26,6 +24,8 @@ use ipnet::IpNet;
 use ledger::merchant::DisputeWindows;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use store::cut::Cut;
+use store::{Partition, Sequence, SledOptions};
 use tracing_subscriber::EnvFilter;
 
 use crate::checkpoints::{CheckpointSchedule, EVERY_MINUTES_DEFAULT};
@@ -40,7 +40,7 @@ use crate::peers::{GivenPeerSettings, PeerSettings, PeerSettingsError};
 use crate::privacy;
 use crate::reports::{Report, ReportFormat, ReportRequest, WrongReport};
 use crate::secrets::{SecretSource, TwoSources};
-use crate::store::{DatabaseArgs, Store, StoreArgs, StoreInFile, StoreSettingsError};
+use crate::store_choice::{DatabaseArgs, Store, StoreArgs, StoreInFile, StoreSettingsError};
 use crate::trigger::TriggerArgs;
 
 /// Command line as typed. The doc comments of the flags are the texts of `--help`.

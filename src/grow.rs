@@ -8,11 +8,11 @@ use std::num::NonZeroU16;
 use std::sync::Arc;
 
 use actors::growth::{Growth, GrowthError, grow};
-use actors::store::{Part, StoreError};
+use store::{Part, StoreError};
 
 use crate::config::{ConfigError, GrowArgs, PARTITIONS_MAX};
 use crate::place::{Location, PlaceFailure, release};
-use crate::store::{Store, StoreSettingsError};
+use crate::store_choice::{Store, StoreSettingsError};
 use crate::terminal::{self, advance};
 use crate::verify::quietly;
 

@@ -8,17 +8,17 @@ use std::thread::sleep;
 use std::time::Duration;
 
 use actors::backup::{BackupError, Frame, FrameReader, Frames, frames};
-use actors::cut::Cut;
 use actors::engine::{BalanceFiles, BooksAsOf};
 use actors::extents::ExtentError;
 use actors::records::LoadError;
-use actors::store::{Part, Sequence, SledOptions, StoreError};
 use axum::body::Bytes;
 use axum::http::header::AUTHORIZATION;
 use axum::http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use ledger::time::Timestamp;
+use store::cut::Cut;
+use store::{Part, Sequence, SledOptions, StoreError};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::before::Before;
@@ -28,7 +28,7 @@ use crate::http::credential::Secret;
 use crate::http::tls::{self, TlsError};
 use crate::network::{reachable, root_cause};
 use crate::secrets::{self, SecretError};
-use crate::store::{Store, folder, snapshot};
+use crate::store_choice::{Store, folder, snapshot};
 
 /// How long to wait for a server that is stopping and can't be asked.
 const LOCK_WAIT: Duration = Duration::from_secs(5);

@@ -49,7 +49,7 @@ pub mod runtime;
 pub mod secrets;
 pub mod serve;
 pub mod sorted_sums;
-pub mod store;
+pub mod store_choice;
 pub mod terminal;
 pub mod trigger;
 pub mod verify;

@@ -14,16 +14,16 @@ use actors::extents::Extents;
 use actors::heads::Heads;
 use actors::migration::{Compared, MigrationError, MigrationProgress, MovedValues, compare, copy};
 use actors::seal::{Keyring, SealError};
-use actors::store::{Part, StoreError};
 use actors::verify::{VerifyError, VerifyProgress, verify};
 use indicatif::ProgressBar;
+use store::{Part, StoreError};
 
 use crate::beside;
 use crate::config::{ConfigError, MigrateArgs};
 use crate::http::credential::Secret;
 use crate::place::{Location, MoveTarget, PlaceFailure, leave, release};
 use crate::secrets::{MASTER_KEY_FILE, SecretError, SecretSource, existing_master_key};
-use crate::store::StoreSettingsError;
+use crate::store_choice::StoreSettingsError;
 use crate::terminal::{self, advance};
 use crate::verify::quietly;
 

@@ -13,16 +13,16 @@ use std::time::{Duration, Instant};
 use actors::cluster::{Move, Namesake, Namesakes, Placement};
 use actors::engine::{Engine, EngineOptions, OpenError, Role};
 use actors::extents::HOUSE;
-use actors::store::{Part, Partition, Picture, PostgresOptions, PostgresStore, Store, StoreError, now_ms};
 use ledger::id::GroupNumber;
 use parking_lot::Mutex;
+use store::{Part, Partition, Picture, PostgresOptions, PostgresStore, Store, StoreError, now_ms};
 use tokio::sync::Notify;
 use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::http::idempotency::opening_key;
 use crate::peers::forward::PeerClient;
 use crate::peers::{Held, Hold, Owner, Owners};
-use crate::store;
+use crate::store_choice;
 
 /// Time between two looks while partitions move.
 const WHILE_MOVING: Duration = Duration::from_millis(200);
@@ -98,7 +98,7 @@ impl Node {
     ) -> Result<Arc<Self>, OpenError> {
         let takeover = database.takeover;
         let database = &PostgresOptions { node: Some(address.clone()), ..database.clone() };
-        let (store, extents) = store::connect(database, &options).await?;
+        let (store, extents) = store_choice::connect(database, &options).await?;
         let shared: Arc<dyn Store> = Arc::<PostgresStore>::clone(&store);
         let engine = Engine::open_node(shared, extents, options).await?;
         let placement = Mutex::new(Placement::new(store.process().to_owned(), takeover));

@@ -7,10 +7,10 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-use actors::cut::Cut;
 use actors::engine::Engine;
 use actors::engine::SumsAsOf;
 use parking_lot::Mutex;
+use store::cut::Cut;
 use tokio::sync::{Semaphore, watch};
 
 use crate::http::problem::{Code, Problem, failed};

@@ -9,13 +9,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::extents::{ExtentError, Extents};
-use actors::store::place::{admit_reading, filling, moved, stamp_filling, stamp_moved, stamp_whole};
-use actors::store::{
-    Epoch, Head, Part, Partition, PostgresOptions, PostgresStore, SledOptions, SledStore, Store, StoreError,
-};
+use store::place::{admit_reading, filling, moved, stamp_filling, stamp_moved, stamp_whole};
+use store::{Epoch, Head, Part, Partition, PostgresOptions, PostgresStore, SledOptions, SledStore, Store, StoreError};
 
 use crate::new_folder::{give_name, is_free, unfinished};
-use crate::store::{self, DatabaseArgs, Idle, StoreSettingsError, is_address, take_idle};
+use crate::store_choice::{self, DatabaseArgs, Idle, StoreSettingsError, is_address, take_idle};
 
 /// How long to wait for a server that is stopping.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
@@ -116,7 +114,7 @@ impl Location {
         let parts = match self {
             Location::Folder(folder) => {
                 let options = SledOptions { lock_wait: LOCK_WAIT, ..SledOptions::default() };
-                store::folder(folder, &options).map_err(|error| self.served(error))?
+                store_choice::folder(folder, &options).map_err(|error| self.served(error))?
             }
             Location::Database(options) => {
                 // A wrong address is an error, and makes no tables.

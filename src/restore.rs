@@ -12,12 +12,12 @@ use std::sync::Arc;
 
 use actors::backup::{BackupError, BackupFolder, Restored, Tail, TailTaken, restore};
 use actors::extents::Extents;
-use actors::store::place::stamp_whole;
-use actors::store::{Part, Remains, SledOptions, SledStore, Store as AnyStore, StoreError};
+use store::place::stamp_whole;
+use store::{Part, Remains, SledOptions, SledStore, Store as AnyStore, StoreError};
 
 use crate::config::{ConfigError, RestoreArgs};
 use crate::new_folder::{give_name, is_free, unfinished};
-use crate::store::{Store, open_empty};
+use crate::store_choice::{Store, open_empty};
 use crate::terminal;
 use crate::verify::{self, VerifyFailure, quietly};
 

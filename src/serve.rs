@@ -49,7 +49,7 @@ use crate::peers::token::PeerToken;
 use crate::peers::{self, Owners, PeerMeasures, PeerSettings, PeerTlsFiles};
 use crate::rails::sandbox::Institutions;
 use crate::secrets::{self, SecretError, SecretSource};
-use crate::store::{self, Store};
+use crate::store_choice::{self, Store};
 use crate::webhooks::{Webhooks, deliverer};
 use crate::{routes, runtime};
 
@@ -197,7 +197,7 @@ async fn open_engine(
     let engine = match (&settings.store, peering) {
         (Store::Sled, _) => Engine::open(&settings.data, &settings.sled, options, progress).await?,
         (Store::Postgres(database), None) => {
-            let (parts, extents) = store::take(database, &options).await?;
+            let (parts, extents) = store_choice::take(database, &options).await?;
             Engine::open_parts(parts, extents, options, progress).await?
         }
         (Store::Postgres(database), Some(peering)) => {

@@ -15,12 +15,12 @@ use std::time::{Duration, Instant};
 use actors::checkpoint::{SignedCheckpoint, hex};
 use actors::extents::ExtentError;
 use actors::seal::Keyring;
-use actors::store::SledOptions;
 use actors::verify::{SealedParts, Verified, VerifyError, VerifyProgress, verify_against};
 use indicatif::ProgressBar;
+use store::SledOptions;
 
 use crate::secrets::{SecretError, SecretSource, existing_master_key};
-use crate::store::{Store, folder, snapshot};
+use crate::store_choice::{Store, folder, snapshot};
 use crate::terminal;
 use crate::views::checkpoint::CheckpointView;
 
@@ -246,7 +246,7 @@ fn sealed(parts: &SealedParts, skipped: bool) -> String {
 
 #[cfg(test)]
 mod tests {
-    use actors::store::SledStore;
+    use store::SledStore;
 
     use super::*;
 

@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use actors::store::LongestWait;
 use sd_notify::NotifyState;
+use store::LongestWait;
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::logging;
@@ -145,7 +145,7 @@ mod tests {
     use std::cell::Cell;
     use std::sync::mpsc;
 
-    use actors::store::{Monitor, WaitFor};
+    use store::{Monitor, WaitFor};
 
     use super::*;
 

@@ -20,7 +20,7 @@ use crate::load::{self, LargeRecords};
 use crate::metrics::Metrics;
 use crate::read_model::ReadModel;
 use crate::resident::{Books, Effects, Envelope, Outcome, Resident};
-use crate::store::{Part, Sequence};
+use store::{Part, Sequence};
 
 /// Reads an actor's state at a time and prepares the reply.
 pub(crate) type Read<B> = Box<dyn FnOnce(&B, Timestamp) -> Reply + Send>;

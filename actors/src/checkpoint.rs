@@ -27,7 +27,7 @@ use ledger::entry::Balance;
 use ring::signature::{ED25519, Ed25519KeyPair, KeyPair, UnparsedPublicKey};
 use sha2::{Digest, Sha256};
 
-use crate::store::{BlockHash, Partition, Sequence};
+use store::{BlockHash, Partition, Sequence};
 
 /// What the journal of a partition holds through a Record that ends a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

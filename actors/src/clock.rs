@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use ledger::time::Timestamp;
 
-use crate::store::now_ms as steady_ms;
+use store::now_ms as steady_ms;
 
 /// How far the wall clock may be ahead of the time that has passed, milliseconds.
 const STEP_MAX_MS: i64 = 60_000;

@@ -13,7 +13,7 @@ use ledger::recurrence::SubscriptionStanding;
 use ledger::time::Timestamp;
 use minicbor::{Decode, Encode};
 
-use crate::store::Sequence;
+use store::Sequence;
 
 /// The due times of all ledgers, in order.
 #[derive(Debug, Default)]

@@ -45,7 +45,6 @@ use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use crate::actor::Message;
 use crate::backup::{self, BackupError, Frame};
 use crate::clock::Clock;
-use crate::cut::{Cut, Position};
 use crate::directory::Directory;
 use crate::extents::{Extents, HOUSE};
 use crate::journal::{Admission, ClosedBy, Journal, Sender};
@@ -56,7 +55,8 @@ use crate::rails::Rails;
 use crate::records::{self, LoadError, may_wait};
 use crate::resident::{Books, Envelope};
 use crate::seal::{Keyring, SealError, stocked_random_bytes};
-use crate::store::{Block, LongestWait, Monitor, Part, Partition, Sequence, Store, StoreError};
+use store::cut::{Cut, Position};
+use store::{Block, LongestWait, Monitor, Part, Partition, Sequence, Store, StoreError};
 
 use acquirer::AcquirerBatches;
 use doubt::AskedFirst;
@@ -611,7 +611,7 @@ impl Engine {
     }
 
     /// Whether this process may answer: no other one can have taken the store. See
-    /// [`crate::store::Store::is_current`].
+    /// [`store::Store::is_current`].
     pub fn is_current(&self) -> bool {
         self.store.is_current()
     }
@@ -621,7 +621,7 @@ impl Engine {
         self.store.watch_use()
     }
 
-    /// What the servers of the store said that do not work. See [`crate::store::Store::trouble`].
+    /// What the servers of the store said that do not work. See [`store::Store::trouble`].
     pub fn store_trouble(&self) -> Option<String> {
         self.store.trouble()
     }

@@ -27,7 +27,7 @@ use ledger::id::{Fingerprint, GroupNumber, LedgerId};
 use ledger::record::IDEMPOTENCY_KEPT_MS;
 use ledger::time::Timestamp;
 
-use crate::store::{KeyAndValue, Part, Partition, Sequence, Store, StoreError};
+use store::{KeyAndValue, Part, Partition, Sequence, Store, StoreError};
 
 /// Prefix of the common keys; the extent's number in order follows, big-endian.
 const PREFIX: &[u8] = b"stamp/extent/";
@@ -306,7 +306,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testkit::MemoryStore;
+    use store::testkit::MemoryStore;
 
     /// Extents that grew by these numbers of groups and partitions.
     fn grown(steps: &[(u32, u16)]) -> Extents {
@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(Extents::made(&store, one).unwrap(), Extents::default());
         assert_eq!(Extents::made(&store, four).unwrap(), Extents::default(), "another process serves it so");
         let store = MemoryStore::new();
-        crate::testkit::conformance::append(&store.part(), vec![b"a Record".to_vec()]);
+        store::testkit::conformance::append(&store.part(), vec![b"a Record".to_vec()]);
         assert_eq!(Extents::made(&store, four).unwrap(), Extents::default());
     }
 

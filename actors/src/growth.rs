@@ -17,7 +17,7 @@ use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
 use crate::extents::{ExtentError, Extents, HOUSE, OpenedAccounts};
 use crate::heads::Heads;
 use crate::records::LoadError;
-use crate::store::{Part, Partition, Sequence, StoreError};
+use store::{Part, Partition, Sequence, StoreError};
 
 /// Groups that are left to the partitions before: a retry may come when its key was just forgotten,
 /// and open another account there.

@@ -25,7 +25,6 @@
 pub mod backup;
 pub mod checkpoint;
 pub mod cluster;
-pub mod cut;
 pub mod engine;
 pub mod extents;
 pub mod growth;
@@ -33,11 +32,9 @@ pub mod heads;
 pub mod migration;
 pub mod names;
 pub mod outbox;
-pub mod priority;
 pub mod rails;
 pub mod records;
 pub mod seal;
-pub mod store;
 pub mod verify;
 
 #[cfg(feature = "testkit")]

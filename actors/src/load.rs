@@ -14,7 +14,7 @@ use crate::read_model::ReadModel;
 use crate::records::{LoadError, record};
 use crate::resident::{Books, Resident};
 use crate::snapshots;
-use crate::store::{Part, Sequence};
+use store::{Part, Sequence};
 
 /// The large Records that were read last. A charge with ten thousand splits is in the tail of ten
 /// thousand recipients, who are often opened one after the other: when it falls due, or in a

@@ -8,9 +8,9 @@ use std::iter::Peekable;
 use ledger::record::Record;
 use ledger::time::Timestamp;
 
-use crate::cut::{Cut, Position};
 use crate::records::{LoadError, booked_records};
-use crate::store::{Block, Part, Sequence, StoreError};
+use store::cut::{Cut, Position};
+use store::{Block, Part, Sequence, StoreError};
 
 /// Records of a partition that are read at a time on the way back.
 const READ_BACK_AT_ONCE: u64 = 64;

@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use crate::store::Block;
+use store::Block;
 
 /// The engine's metrics, and the registry that the door adds its own to.
 pub struct Metrics {

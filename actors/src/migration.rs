@@ -14,11 +14,11 @@
 use std::collections::BTreeMap;
 
 use crate::backup::durable_values;
-use crate::cut::Position;
 use crate::engine::KEPT_PREFIX;
 use crate::heads::{Heads, named};
 use crate::outbox;
-use crate::store::{Block, COMMON_PREFIXES, Head, Part, Partition, Sequence, StoreError};
+use store::cut::Position;
+use store::{Block, COMMON_PREFIXES, Head, Part, Partition, Sequence, StoreError};
 
 /// What the keys of the state area begin with whose values are made again from the journal.
 const DERIVED_PREFIXES: [&[u8]; 3] = [b"snapshot/", b"section/", b"readers"];
@@ -207,7 +207,7 @@ impl MovedValues {
 
     fn write_common(&self, target: &Part) -> Result<(), StoreError> {
         for (key, _) in target.store().commons()? {
-            if !self.common.contains_key(&key) && !crate::store::place::is_of_place(&key) {
+            if !self.common.contains_key(&key) && !store::place::is_of_place(&key) {
                 target.store().remove_common(&key)?;
             }
         }
@@ -271,10 +271,10 @@ mod tests {
     use super::*;
     use crate::backup::DurableValue;
     use crate::extents::{Extent, Extents};
-    use crate::store::place::{admit_reading, admit_serving, stamp_filling, stamp_moved, stamp_whole};
-    use crate::store::{BlockHash, SledOptions, SledStore, Store};
-    use crate::testkit::MemoryStore;
     use ledger::id::GroupNumber;
+    use store::place::{admit_reading, admit_serving, stamp_filling, stamp_moved, stamp_whole};
+    use store::testkit::MemoryStore;
+    use store::{BlockHash, SledOptions, SledStore, Store};
 
     fn extend(store: &Part, word: &str, blocks: u64) {
         let partition = store.partition();
@@ -288,7 +288,7 @@ mod tests {
 
     /// A store with blocks, all kinds of values that are moved, and some that are made again.
     fn furnished(store: Arc<dyn Store>, blocks: u64) -> Part {
-        let part = crate::testkit::part(store);
+        let part = store::testkit::part(store);
         extend(&part, "a", blocks);
         for key in ["keys/proof", "keys/month/00671", "stamp/mode"] {
             part.store().insert_common(key.as_bytes(), key.as_bytes()).unwrap();
@@ -331,7 +331,7 @@ mod tests {
         let source = furnished(sled(0), 40);
         let memory = MemoryStore::new().part();
         let there = migrate(&source, &memory).unwrap();
-        let back = crate::testkit::part(sled(1));
+        let back = store::testkit::part(sled(1));
         assert_eq!(migrate(&memory, &back).unwrap(), there);
         assert_eq!((there.blocks, there.heads.of(Partition(0))), (40, source.head().unwrap()));
         for target in [&memory, &back] {

@@ -18,7 +18,7 @@ use minicbor::{Decode, Encode};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::store::{Part, Sequence, StoreError};
+use store::{Part, Sequence, StoreError};
 
 /// Prefix of the keys of progress: the group's number and the API key's id follow.
 pub const PREFIX: &[u8] = b"webhooks/";
@@ -265,7 +265,7 @@ fn name(group: GroupNumber, key: ObjectId) -> Vec<u8> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testkit::MemoryStore;
+    use store::testkit::MemoryStore;
 
     #[test]
     fn progress_is_kept_apart_for_each_key_and_survives() {

@@ -5,7 +5,7 @@ use ledger::record::{DecodeError, Record};
 use ledger::time::Timestamp;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
-use crate::store::{Part, Sequence, StoreError};
+use store::{Part, Sequence, StoreError};
 
 /// Why a Record of the journal cannot be read.
 #[derive(Debug, thiserror::Error)]

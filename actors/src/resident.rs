@@ -22,7 +22,7 @@ use ledger::time::Timestamp;
 
 use crate::journal::{Permit, Submission};
 use crate::snapshots::{Kept, Receipt, Snapshot, StatePosition};
-use crate::store::Sequence;
+use store::Sequence;
 
 /// State machine of one owner: a merchant's or a recipient's.
 pub trait Books: Sectioned + Clone + Default + std::fmt::Debug + PartialEq + Send + 'static {

@@ -28,7 +28,7 @@ use parking_lot::RwLock;
 use sha2::Sha256;
 
 use crate::checkpoint::{Checkpoint, SignedCheckpoint, Signer};
-use crate::store::{Store, StoreError};
+use store::{Store, StoreError};
 
 const NONCE_BYTES: usize = 12;
 const TAG_BYTES: usize = 16;
@@ -376,7 +376,7 @@ mod tests {
     use ledger::id::ObjectId;
 
     use super::*;
-    use crate::testkit::MemoryStore;
+    use store::testkit::MemoryStore;
 
     const NOW: Timestamp = Timestamp(1_795_000_000_000);
 

@@ -43,8 +43,8 @@ use ledger::id::{GroupNumber, LedgerId, RecipientNumber};
 use ledger::section::Section;
 use minicbor::{Decode, Encode};
 
-use crate::priority;
-use crate::store::{Part, Sequence, StoreError};
+use store::priority;
+use store::{Part, Sequence, StoreError};
 
 /// Bytes of snapshots that may wait to be written. Further ones are dropped: the next opening reads
 /// more of the journal.

@@ -16,8 +16,6 @@ use actors::rails::{
     Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, Destination, PayoutAnswer, PayoutRail,
     PixFate, PixRail, RailError, Rails, Repay, SendPayout, SettlementCursor, SettlementPage,
 };
-use actors::store::Store;
-use actors::testkit::{MemoryStore, PowerCut};
 use actors::verify::verify;
 use ledger::event::{CashoutFailure, Event, PayoutBank};
 use ledger::fees::Settings;
@@ -29,6 +27,8 @@ use ledger::record::RailStamp;
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
+use store::Store;
+use store::testkit::{MemoryStore, PowerCut};
 use tokio::sync::Notify;
 
 /// What the institution does with a transfer, chosen by the PIX key.

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use actors::store::{Block, Part, Partition, SledOptions, SledStore, durable_syncs_at_once_max};
+use store::{Block, Part, Partition, SledOptions, SledStore, durable_syncs_at_once_max};
 use tempfile::TempDir;
 
 const PARTITION: Partition = Partition(0);

@@ -15,8 +15,6 @@ use actors::engine::{ChargeFilter, Outcome};
 use actors::engine::{Engine, EngineOptions, NOT_READY_AFTER, OpenError, Role, Unavailable};
 use actors::extents::{Extent, Extents};
 use actors::growth::{GrowthError, grow};
-use actors::store::{Part, Partition, Sequence, SledOptions, Store, WaitFor};
-use actors::testkit::{MemoryStore, PowerCut};
 use ledger::fees::Settings;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{MerchantCommand, SplitRequest};
@@ -24,6 +22,8 @@ use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, Payer, RecipientProfile, SealedFor};
 use ledger::recipient::RecipientState;
 use ledger::record::Record;
+use store::testkit::{MemoryStore, PowerCut};
+use store::{Part, Partition, Sequence, SledOptions, Store, WaitFor};
 
 async fn open(folder: &Path, sandbox: bool) -> Result<Arc<Engine>, OpenError> {
     Engine::open(folder, &SledOptions::default(), options(sandbox), |_, _| {}).await

@@ -13,8 +13,6 @@ use actors::engine::IndexOptions;
 use actors::engine::{Engine, EngineOptions};
 use actors::resident::{Books, Outcome, Resident};
 use actors::snapshots::{self, Snapshot};
-use actors::store::{Part, Partition, Sequence, SledOptions, SledStore};
-use actors::testkit::MemoryStore;
 use actors::verify;
 use ledger::event::{Event, SellerPart, Split, Terms};
 use ledger::fees::{Commission, PaymentMethod, Settings};
@@ -25,6 +23,8 @@ use ledger::personal::{MerchantProfile, Payer, RecipientProfile, Sealed, SealedF
 use ledger::recipient::RecipientState;
 use ledger::record::{Decision, Record};
 use ledger::time::Timestamp;
+use store::testkit::MemoryStore;
+use store::{Part, Partition, Sequence, SledOptions, SledStore};
 
 const GROUP: GroupNumber = GroupNumber(1);
 const MERCHANT: LedgerId = LedgerId::Merchant(GROUP);

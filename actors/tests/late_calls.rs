@@ -16,7 +16,7 @@ use actors::rails::{
     Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, ChargedCard, PayoutAnswer, PayoutRail,
     PixFate, PixRail, RailError, Rails, Repay, SendPayout, SettlementCursor, SettlementLine, SettlementPage,
 };
-use actors::testkit::{MemoryStore, rails};
+use actors::testkit::rails;
 use ledger::account::Account;
 use ledger::event::{Batch, CardBrand, CardFace, CardRefusal, Event, SettledObject, Terms};
 use ledger::fees::{Commission, PaymentMethod, Settings};
@@ -26,6 +26,7 @@ use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, Payer, SealedFor};
 use ledger::record::RailStamp;
 use ledger::time::Timestamp;
+use store::testkit::MemoryStore;
 use tokio::sync::{Notify, Semaphore};
 
 /// An acquirer that is far away: what is sent to it arrives when the test lets it, also when nobody

@@ -6,7 +6,7 @@
 use std::process::Command;
 use std::sync::Arc;
 
-use actors::store::{Block, Part, Partition, Sequence, SledOptions, SledStore, Store};
+use store::{Block, Part, Partition, Sequence, SledOptions, SledStore, Store};
 use tempfile::TempDir;
 
 const PARTITION: Partition = Partition(0);

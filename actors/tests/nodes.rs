@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::cluster::{Move, Placement, weight};
-use actors::store::{Block, Part, Partition, PostgresAddress, PostgresOptions, PostgresStore, Sequence, Store, now_ms};
-use actors::testkit::postgres::shared;
+use store::testkit::postgres::shared;
+use store::{Block, Part, Partition, PostgresAddress, PostgresOptions, PostgresStore, Sequence, Store, now_ms};
 
 const NODES: [&str; 3] = ["10.0.0.1:8081", "10.0.0.2:8081", "10.0.0.3:8081"];
 

@@ -10,8 +10,6 @@ use std::sync::atomic::Ordering;
 
 use actors::resident::{Books, Resident};
 use actors::snapshots::{self, Snapshot, StatePosition};
-use actors::store::{Durability, Part, Sequence};
-use actors::testkit::{self, MemoryStore, Watch, Watched};
 use ledger::event::{CardBrand, CardFace};
 use ledger::fees::{PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, RecipientNumber};
@@ -24,6 +22,8 @@ use ledger::time::Timestamp;
 use parking_lot::Mutex;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
+use store::testkit::{self, MemoryStore, Watch, Watched};
+use store::{Durability, Part, Sequence};
 
 const GROUP: GroupNumber = GroupNumber(7);
 const MERCHANT: LedgerId = LedgerId::Merchant(GROUP);

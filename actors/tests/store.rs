@@ -5,7 +5,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use actors::store::{Block, Head, Part, Partition, Sequence, SledOptions, SledStore, StoreError, durable_syncs};
+use store::{Block, Head, Part, Partition, Sequence, SledOptions, SledStore, StoreError, durable_syncs};
 
 #[test]
 fn a_durable_value_is_synced_in_a_program_that_links_the_engine() {

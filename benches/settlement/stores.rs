@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 use std::rc::Rc;
 
-use actors::testkit::postgres::{self, PostgresServer};
+use store::testkit::postgres::{self, PostgresServer};
 
 use crate::machine;
 

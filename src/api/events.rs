@@ -4,12 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::store::Sequence;
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::ObjectId;
 use serde::Serialize;
+use store::Sequence;
 use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 

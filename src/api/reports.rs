@@ -4,14 +4,14 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use actors::cut::{Cut, Position};
-use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::time::Timestamp;
 use serde::Deserialize;
+use store::Sequence;
+use store::cut::{Cut, Position};
 use utoipa::ToSchema;
 
 use crate::app::App;

@@ -13,7 +13,6 @@ use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use actors::engine::{ListedSplit, Listing};
-use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -24,6 +23,7 @@ use ledger::recipient::{RecipientState, SplitHistory};
 use ledger::time::Timestamp;
 use ledger::withdrawal::Withdrawal;
 use serde::Serialize;
+use store::Sequence;
 use utoipa::ToSchema;
 
 use crate::api::splits::split_id;

@@ -5,7 +5,6 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use actors::cut::Position;
 use actors::engine::{Engine, Listed};
 use axum::http::request::Parts;
 use ledger::charge::Charge;
@@ -16,6 +15,7 @@ use ledger::recipient::SplitHistory;
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use maud::{Markup, html};
+use store::cut::Position;
 
 use crate::app::App;
 use crate::console::page::Visit;

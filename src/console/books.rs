@@ -4,7 +4,6 @@
 use std::sync::Arc;
 
 use actors::engine::Listed;
-use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -12,6 +11,7 @@ use ledger::entry::Balance;
 use ledger::event::{Event, ReturnEntry};
 use ledger::record::Record;
 use maud::{Markup, html};
+use store::Sequence;
 
 use crate::app::App;
 use crate::console::form::optional;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use actors::cut::Position;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -15,6 +14,7 @@ use ledger::record::Record;
 use ledger::refund::Refund;
 use ledger::time::Timestamp;
 use maud::{Markup, html};
+use store::cut::Position;
 
 use crate::app::App;
 use crate::console::anticipations;

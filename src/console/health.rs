@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use actors::cut::Cut;
-use actors::store::Sequence;
 use axum::extract::State;
 use axum::response::Response;
 use maud::{Markup, html};
+use store::Sequence;
+use store::cut::Cut;
 
 use crate::app::App;
 use crate::console::page::{Screen, Section, Visit};

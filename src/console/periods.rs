@@ -3,13 +3,13 @@
 
 use std::sync::Arc;
 
-use actors::cut::{Cut, Position};
-use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::time::{Month, Timestamp};
 use maud::{Markup, html};
+use store::Sequence;
+use store::cut::{Cut, Position};
 
 use crate::app::App;
 use crate::console::keys::json_of;

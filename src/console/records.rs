@@ -1,11 +1,11 @@
 //! Records on a page of the console: their facts in words, links to them, and their blocks.
 
-use actors::cut::{Cut, Position, positions};
 use actors::records::LoadError;
-use actors::store::{Block, Sequence};
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use maud::{Markup, html};
+use store::cut::{Cut, Position, positions};
+use store::{Block, Sequence};
 
 use crate::app::App;
 use crate::console::page::Visit;

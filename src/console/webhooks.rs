@@ -3,7 +3,6 @@
 
 use std::sync::Arc;
 
-use actors::cut::Position;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -11,6 +10,7 @@ use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::record::Record;
 use ledger::webhook_events::webhook_events;
 use maud::{Markup, html};
+use store::cut::Position;
 
 use crate::app::App;
 use crate::console::page::{Screen, Section, Visit};

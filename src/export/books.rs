@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use actors::cut::Position;
 use chrono::{Datelike, NaiveDate};
 use ledger::account::Account;
 use ledger::entry::{Posting, Side};
 use ledger::event::CardBrand;
 use ledger::record::Record;
 use ledger::source::Source;
+use store::cut::Position;
 
 use super::destination::Part;
 

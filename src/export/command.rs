@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use actors::backup::{BackupError, Frame, Frames};
-use actors::cut::{Cut, PassedBlocks};
 use actors::heads::Heads;
 use chrono::Utc;
+use store::cut::{Cut, PassedBlocks};
 
 use super::exporter::{ExportError, Exporter};
 use super::folder::Folder;

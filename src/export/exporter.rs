@@ -3,10 +3,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use actors::cut::{Cut, Position, positions};
 use actors::engine::Told;
 use actors::names::{HOUSE, Names};
-use actors::store::Block;
 use chrono::NaiveDate;
 use ledger::account::Account;
 use ledger::entry::{Balance, Posting, Side};
@@ -16,6 +14,8 @@ use ledger::money::Centavos;
 use ledger::record::{DecodeError, Record};
 use ledger::source;
 use ledger::time::Month;
+use store::Block;
+use store::cut::{Cut, Position, positions};
 
 use super::books::{AccountBooks, LedgerBooks, LedgerMovement, Line, first_of_month};
 use super::chart::{Chart, Level};
@@ -546,12 +546,12 @@ mod tests {
     use std::sync::Arc;
 
     use actors::engine::{BalanceFileOptions, BalanceFiles, BooksAsOf};
-    use actors::store::{Head, Part, Partition, Sequence, SledOptions, SledStore};
     use ledger::event::{CardFace, CashoutFailure, SellerPart, Terms};
     use ledger::fees::{Commission, PaymentMethod};
     use ledger::house::{HouseAccount, HouseEntryTerms};
     use ledger::period::MonthEnd;
     use ledger::record::Decision;
+    use store::{Head, Part, Partition, Sequence, SledOptions, SledStore};
 
     use super::*;
     use crate::export::Stream;

@@ -17,14 +17,14 @@ use std::sync::Arc;
 use std::thread;
 
 use actors::checkpoint::hex;
-use actors::cut::Cut;
-use actors::priority;
 use actors::seal::Keyring;
-use actors::store::BlockHash;
 use ledger::id::ObjectId;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use store::BlockHash;
+use store::cut::Cut;
+use store::priority;
 use strum::IntoStaticStr;
 
 use super::chart::{Chart, Level};

@@ -12,11 +12,11 @@ use std::io::{self, BufReader, Write};
 use std::path::Path;
 
 use actors::checkpoint::hex;
-use actors::cut::Cut;
-use actors::store::BlockHash;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use store::BlockHash;
+use store::cut::Cut;
 
 use super::chart::{Chart, Level};
 use super::columns::{COLUMNS, SCHEMA};

@@ -10,10 +10,10 @@
 
 use std::collections::BTreeMap;
 
-use actors::cut::{Cut, Position};
-use actors::store::{Partition, Sequence};
 use axum::http::HeaderValue;
 use serde::Serialize;
+use store::cut::{Cut, Position};
+use store::{Partition, Sequence};
 use utoipa::ToSchema;
 
 use crate::http::json::Checker;

@@ -18,9 +18,7 @@ use std::convert::Infallible;
 use std::future::Future;
 use std::sync::Arc;
 
-use actors::cut::Position;
 use actors::engine::{Engine, KeyLookup, OpeningKey, Outcome, Permit};
-use actors::store::Sequence;
 use axum::extract::{FromRequestParts, MatchedPath};
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue, Method};
@@ -32,6 +30,8 @@ use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
+use store::Sequence;
+use store::cut::Position;
 
 use super::problem::{Code, FieldError, Problem, broken, failed};
 use super::reply::ok;

@@ -7,13 +7,13 @@
 
 use std::borrow::Cow;
 
-use actors::store::Partition;
 use axum::body::Body;
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use serde_json::Value;
+use store::Partition;
 use strum::{IntoStaticStr, VariantArray};
 
 /// The media type of a problem's body.

@@ -2,9 +2,9 @@
 
 use actors::engine::Unavailable;
 use actors::records::LoadError;
-use actors::store::StoreError;
 use ledger::money::Centavos;
 use ledger::rejection::Rejection;
+use store::StoreError;
 
 use crate::http::problem::{Code, FieldError, Problem};
 

@@ -10,7 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use actors::engine::Engine;
-use actors::priority;
+use store::priority;
 
 use axum::body::{Body, Bytes};
 use futures_util::stream::poll_fn;

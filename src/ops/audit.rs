@@ -3,9 +3,7 @@
 
 use std::sync::Arc;
 
-use actors::cut::Position;
 use actors::engine::Listed;
-use actors::store::{Partition, Sequence};
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -13,6 +11,8 @@ use ledger::audit::{AuditSubject, AuditedFact};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::record::Record;
 use serde::Serialize;
+use store::cut::Position;
+use store::{Partition, Sequence};
 use utoipa::ToSchema;
 
 use crate::app::App;

@@ -4,13 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::backup::write_magic;
-use actors::cut::Cut;
-use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use store::Sequence;
+use store::cut::Cut;
 use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 

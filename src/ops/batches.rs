@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use actors::cut::Position;
 use actors::engine::Listed;
 use axum::extract::State;
 use axum::response::Response;
 use ledger::merchant::EndedBatch;
 use ledger::record::Record;
 use serde::Serialize;
+use store::cut::Position;
 use utoipa::ToSchema;
 
 use crate::app::App;

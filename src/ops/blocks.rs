@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use actors::store::Block;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::time::Timestamp;
 use serde::Serialize;
+use store::Block;
 use utoipa::ToSchema;
 
 use crate::app::App;

@@ -4,7 +4,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use actors::cut::Cut;
 use actors::engine::Engine;
 use actors::records::LoadError;
 use chrono::NaiveDate;
@@ -16,6 +15,7 @@ use ledger::merchant::EndedBatch;
 use ledger::money::Centavos;
 use ledger::record::Record;
 use ledger::time::Timestamp;
+use store::cut::Cut;
 
 use crate::http::problem::Problem;
 use crate::http::streamed::ReadPace;

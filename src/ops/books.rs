@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use actors::cut::{Cut, Position};
 use actors::engine::Listed;
 use actors::engine::{SumOfKind, SumsAsOf, Totals};
 use actors::names::HOUSE;
@@ -16,6 +15,7 @@ use ledger::id::{LedgerId, ObjectId};
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use serde::Serialize;
+use store::cut::{Cut, Position};
 use tokio::sync::OwnedSemaphorePermit;
 use utoipa::ToSchema;
 

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use actors::cut::Position;
 use actors::engine::Engine;
 use axum::extract::State;
 use axum::http::request::Parts;
@@ -12,6 +11,7 @@ use ledger::id::ObjectId;
 use ledger::object;
 use ledger::record::Record;
 use serde::Serialize;
+use store::cut::Position;
 use utoipa::ToSchema;
 
 use crate::app::App;

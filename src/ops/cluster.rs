@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use actors::engine::{PartitionHere, Role};
-use actors::store::Picture;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
 use serde::Serialize;
+use store::Picture;
 use utoipa::ToSchema;
 
 use crate::app::App;

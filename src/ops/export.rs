@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
-use actors::cut::{Cut, positions};
-use actors::store::BlockHash;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use ledger::record::Record;
+use store::BlockHash;
+use store::cut::{Cut, positions};
 
 use crate::app::App;
 use crate::export::{ExportError, Exporter, Format, Out, PLATFORM, Request, Stream};

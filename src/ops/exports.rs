@@ -3,13 +3,13 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use actors::cut::Cut;
-use actors::store::BlockHash;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::{GroupNumber, ObjectId};
 use serde::Deserialize;
+use store::BlockHash;
+use store::cut::Cut;
 use utoipa::ToSchema;
 
 use crate::app::App;

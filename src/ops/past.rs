@@ -4,8 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::cut::Cut;
-use actors::store::Sequence;
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -13,6 +11,8 @@ use axum::http::header::RETRY_AFTER;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use store::Sequence;
+use store::cut::Cut;
 use tokio::time::timeout;
 use utoipa::ToSchema;
 

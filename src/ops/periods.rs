@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actors::checkpoint::hex;
-use actors::cut::{Cut, Position};
 use actors::engine::Engine;
 use actors::engine::SumOfKind;
 use axum::extract::State;
@@ -15,6 +14,7 @@ use ledger::id::LedgerId;
 use ledger::period::Period;
 use ledger::time::{Month, Timestamp};
 use serde::Serialize;
+use store::cut::{Cut, Position};
 use tokio::sync::OwnedSemaphorePermit;
 use utoipa::ToSchema;
 

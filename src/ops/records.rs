@@ -3,11 +3,9 @@
 
 use std::sync::Arc;
 
-use actors::cut::{Cut, Position};
 use actors::engine::Engine;
 use actors::merged::newest_first;
 use actors::records::LoadError;
-use actors::store::Sequence;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -18,6 +16,8 @@ use ledger::record::Record;
 use ledger::time::{Minute, Timestamp};
 use serde::Serialize;
 use serde_json::value::RawValue;
+use store::Sequence;
+use store::cut::{Cut, Position};
 use utoipa::ToSchema;
 
 use crate::app::App;

@@ -4,7 +4,6 @@ use std::fs::File;
 use std::io::{self, BufWriter, Seek, Write};
 use std::sync::Arc;
 
-use actors::cut::Cut;
 use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::http::request::Parts;
@@ -13,6 +12,7 @@ use axum::response::{IntoResponse, Response};
 use ledger::time::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
+use store::cut::Cut;
 use utoipa::ToSchema;
 
 use crate::app::App;

@@ -13,7 +13,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use actors::store::Partition;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::MatchedPath;
@@ -21,6 +20,7 @@ use axum::http::request::Parts;
 use axum::http::{Request, StatusCode};
 use axum::response::{IntoResponse, Response};
 use ledger::id::IdKey;
+use store::Partition;
 use tokio::time::{Instant, sleep};
 use tower::{Layer, Service};
 

@@ -22,8 +22,8 @@ pub mod token;
 
 use std::pin::Pin;
 
-use actors::store::Partition;
 use ledger::id::GroupNumber;
+use store::Partition;
 
 pub use measures::PeerMeasures;
 pub(crate) use settings::GivenPeerSettings;

@@ -13,7 +13,6 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use actors::engine::{AskedElsewhere, Engine, Others, Unavailable};
-use actors::store::Partition;
 use axum::Router;
 use axum::body::{Bytes, to_bytes};
 use axum::extract::{Path, State};
@@ -22,6 +21,7 @@ use axum::routing::post;
 use ledger::id::GroupNumber;
 use ledger::merchant::BookBatch;
 use ledger::time::{Month, Timestamp};
+use store::Partition;
 use tokio::time::{Instant, sleep};
 
 use super::door::{PATIENCE, PAUSE};

@@ -4,8 +4,8 @@
 
 use std::time::{Duration, Instant};
 
-use actors::store::Partition;
 use parking_lot::Mutex;
+use store::Partition;
 
 /// Time between two lines.
 const LINES_EVERY: Duration = Duration::from_secs(1);

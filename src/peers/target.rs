@@ -1,11 +1,11 @@
 //! Which partition a request needs, by its route: found before the request is authenticated, so it
 //! is a supposition that only leads to the process that checks it.
 
-use actors::store::Partition;
 use axum::extract::{FromRequestParts, MatchedPath, RawPathParams};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, Method};
 use ledger::id::{GroupNumber, IdKey, ObjectId};
+use store::Partition;
 
 use super::Owners;
 use crate::http::api_key::ApiKeyText;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use actors::backup::{BackupError, Frame};
-use actors::cut::Cut;
+use store::cut::Cut;
 
 use super::maker::{ReportError, ReportMade, ReportMaker};
 use crate::config::ReportSettings;

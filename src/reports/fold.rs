@@ -2,7 +2,6 @@
 
 use std::io;
 
-use actors::cut::Position;
 use actors::engine::Told;
 use actors::names::Names;
 use chrono::NaiveDate;
@@ -10,6 +9,7 @@ use ledger::account::Account;
 use ledger::id::LedgerId;
 use ledger::record::Record;
 use ledger::time::Timestamp;
+use store::cut::Position;
 
 use super::ledger_scope::LedgerScope;
 use super::openings::Openings;

@@ -3,14 +3,14 @@
 
 use std::io::{self, Write};
 
-use actors::cut::{Cut, PassedBlocks, Position, positions};
 use actors::engine::Told;
 use actors::names::Names;
-use actors::store::Block;
 use chrono::NaiveDate;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::record::{DecodeError, Record};
 use ledger::time::Timestamp;
+use store::Block;
+use store::cut::{Cut, PassedBlocks, Position, positions};
 
 use super::anticipation_income::AnticipationIncome;
 use super::daily_close::DailyClose;

@@ -1,7 +1,7 @@
 //! Typed rows of a report, and the interface of the formats that write them.
 
-use actors::cut::Cut;
 use std::io;
+use store::cut::Cut;
 
 use chrono::NaiveDate;
 use ledger::money::Rate;

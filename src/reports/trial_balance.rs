@@ -208,10 +208,9 @@ impl Place {
 
 #[cfg(test)]
 mod tests {
-    use actors::cut::Cut;
     use std::collections::BTreeMap;
+    use store::cut::Cut;
 
-    use actors::store::{Block, BlockHash, Partition, Sequence};
     use chrono::NaiveDate;
     use ledger::event::{Event, SellerPart, Split, Terms};
     use ledger::fees::{Commission, PaymentMethod, Settings};
@@ -221,6 +220,7 @@ mod tests {
     use ledger::record::{Decision, Record};
     use ledger::time::{Month, Timestamp};
     use proptest::prelude::*;
+    use store::{Block, BlockHash, Partition, Sequence};
 
     use super::*;
     use crate::http::timestamp::day_of;

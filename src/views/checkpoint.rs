@@ -1,8 +1,8 @@
 //! Checkpoint as JSON: as it is answered, and as `verify --against` reads it.
 
 use actors::checkpoint::{Checkpoint, SignedCheckpoint, hex};
-use actors::store::{BlockHash, Partition, Sequence};
 use serde::{Deserialize, Serialize};
+use store::{BlockHash, Partition, Sequence};
 use utoipa::ToSchema;
 
 /// A signed statement of what the journal holds through a Record. Whoever keeps it can show later

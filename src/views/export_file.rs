@@ -3,10 +3,8 @@
 
 use std::sync::Arc;
 
-use actors::cut::Cut;
 use actors::engine::Engine;
 use actors::records::LoadError;
-use actors::store::BlockHash;
 use axum::body::Body;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
@@ -17,6 +15,8 @@ use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, RecipientNumber};
 use ledger::record::Record;
 use ledger::time::Timestamp;
+use store::BlockHash;
+use store::cut::Cut;
 
 use crate::export::{Exporter, Format, Request};
 use crate::http::cut::as_header;

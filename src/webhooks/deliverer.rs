@@ -7,9 +7,9 @@ use std::time::Duration;
 
 use actors::engine::{Engine, Hold, WebhookRow};
 use actors::outbox::{Answer, Cause, Progress, subject_digest};
-use actors::store::Sequence;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::time::Timestamp;
+use store::Sequence;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
 

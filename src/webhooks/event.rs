@@ -1,11 +1,11 @@
 //! A webhook event, read from the journal.
 
-use actors::cut::Position;
 use actors::engine::{Engine, ListedWebhookEvent};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use ledger::webhook_events::WebhookEvent;
+use store::cut::Position;
 
 use crate::http::problem::Problem;
 

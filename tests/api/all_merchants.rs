@@ -1,9 +1,9 @@
 //! Operators' reads across merchants: the newest charges, one charge, one recipient, one block, the
 //! movements by minute.
 
-use actors::cut::Position;
-use actors::store::Sequence;
 use serde_json::{Value, json};
+use store::Sequence;
+use store::cut::Position;
 
 use crate::world::*;
 

@@ -1,11 +1,11 @@
 //! The audit trail: every Record that an operator asked for, every change of where money goes, and
 //! nothing else.
 
-use actors::cut::Position;
-use actors::store::Sequence;
 use centavo::secrets::SecretSource;
 use reqwest::Method;
 use serde_json::{Value, json};
+use store::Sequence;
+use store::cut::Position;
 
 use crate::world::*;
 

@@ -9,8 +9,6 @@ use std::time::{Duration, Instant};
 
 use actors::cluster::weight;
 use actors::rails::{Call, PayoutAnswer, PayoutRail, PixFate, PixRail, Rails, Repay, SendPayout};
-use actors::store::Partition;
-use actors::testkit::postgres::{PostgresServer, shared};
 use centavo::config::Settings;
 use centavo::node::Node;
 use centavo::peers::{Owner, Owners, PeerSettings};
@@ -20,6 +18,8 @@ use ledger::id::ObjectId;
 use ledger::money::Centavos;
 use ledger::record::RailStamp;
 use ledger::time::Timestamp;
+use store::Partition;
+use store::testkit::postgres::{PostgresServer, shared};
 
 /// The other node's data folder, in that of the first one.
 pub(crate) const OTHER: &str = "other-node";

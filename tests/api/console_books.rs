@@ -5,9 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use actors::cut::{Cut, Position};
 use actors::engine::Engine;
-use actors::store::Partition;
 use actors::verify::verify_against;
 use centavo::console::show;
 use centavo::http::language::Language;
@@ -21,6 +19,8 @@ use ledger::money::Centavos;
 use reqwest::Method;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use store::Partition;
+use store::cut::{Cut, Position};
 
 use crate::console::{ANA, Browser, RUI, entries_below, world_of_three};
 use crate::console_reads::{column, rows};

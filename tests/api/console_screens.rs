@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use actors::cut::Position;
 use ledger::webhook_events::WebhookEventKind;
 use reqwest::Method;
 use serde_json::{Value, json};
+use store::cut::Position;
 use strum::VariantArray;
 
 use crate::console::{ANA, Browser, EVA, Page, world_of_three};

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use actors::engine::NOT_READY_AFTER;
-use actors::store::WaitFor;
 use reqwest::Method;
 use serde_json::{Value, json};
+use store::WaitFor;
 
 use crate::world::*;
 

@@ -4,12 +4,12 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use actors::cut::Cut;
-use actors::store::Sequence;
 use centavo::config::ReportSettings;
 use centavo::reports::{Report, ReportFormat, ReportRequest, command};
 use chrono::Duration;
 use serde_json::{Value, json};
+use store::Sequence;
+use store::cut::Cut;
 
 use crate::past::{local, next_month};
 use crate::world::*;
@@ -39,7 +39,7 @@ async fn traded(world: &World) -> Vec<Merchant<'_>> {
     }
     let of_merchant = |merchant: &Merchant<'_>| {
         let group = world.engine().ids().group(ledger::id::ObjectId::parse(&merchant.id).unwrap());
-        world.engine().position_of(ledger::id::LedgerId::Merchant(group), actors::store::Sequence::FIRST).partition.0
+        world.engine().position_of(ledger::id::LedgerId::Merchant(group), store::Sequence::FIRST).partition.0
     };
     let used: BTreeSet<_> = merchants.iter().map(of_merchant).collect();
     assert_eq!(used, (0..PARTITIONS).collect(), "all partitions are used");

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use actors::cut::Cut;
 use chrono::{DateTime, Datelike, Duration, FixedOffset, Utc};
 use serde_json::{Value, json};
+use store::cut::Cut;
 
 use crate::world::*;
 

@@ -1,10 +1,10 @@
 //! `Centavo-Sequence`: the answer of each request that wrote a Record names that Record. The routes
 //! are those that the description lists, so a new command is held to this without being named here.
 
-use actors::cut::{Cut, Position};
-use actors::store::{Partition, Sequence};
 use reqwest::Method;
 use serde_json::json;
+use store::cut::{Cut, Position};
+use store::{Partition, Sequence};
 
 use crate::description::Operation;
 use crate::makers::make;

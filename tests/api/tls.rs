@@ -12,7 +12,7 @@ use centavo::http::tls::{TlsFiles, trust};
 use centavo::journal_source::JournalSource;
 use centavo::secrets::SecretSource;
 use centavo::serve::{self, Running};
-use centavo::store::Store;
+use centavo::store_choice::Store;
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -127,7 +127,7 @@ async fn a_command_reads_the_journal_of_a_server_over_tls() {
     let (with, without) = (journal(Some(files.certificates.clone())), journal(None));
     let read = tokio::task::spawn_blocking(move || {
         let frames =
-            |settings| JournalSource::open(settings).unwrap().frames(&actors::cut::Cut::default()).map(Iterator::count);
+            |settings| JournalSource::open(settings).unwrap().frames(&store::cut::Cut::default()).map(Iterator::count);
         (frames(&with).map_err(|error| error.to_string()), frames(&without).map_err(|error| error.to_string()))
     });
     let (with, without) = read.await.unwrap();

@@ -6,20 +6,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use actors::cut::{Cut, Position};
 use actors::rails::{PayoutRail, PixRail, Rails};
-use actors::store::{Partition, Sequence};
 use centavo::config::{JournalSettings, MasterKeyArgs, ServeArgs, Settings};
 use centavo::http::credential::OpsTokens;
 pub(crate) use centavo::http::cut::record_name;
 use centavo::rails::sandbox::Institutions;
 use centavo::secrets::SecretSource;
 use centavo::serve::{self, Running};
-use centavo::store::{DatabaseArgs, Store, StoreArgs};
+use centavo::store_choice::{DatabaseArgs, Store, StoreArgs};
 use chrono::{DateTime, Utc};
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
+use store::cut::{Cut, Position};
+use store::{Partition, Sequence};
 use tempfile::TempDir;
 
 use crate::beside::{self, Both};

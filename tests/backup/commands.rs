@@ -8,11 +8,11 @@ use actors::engine::AdmissionLimits;
 use actors::engine::BalanceFileOptions;
 use actors::engine::IndexOptions;
 use actors::engine::{Engine, EngineOptions};
-use actors::store::SledOptions;
 use centavo::secrets::{SecretSource, master_key};
 use ledger::fees::Settings;
 use ledger::merchant::MerchantCommand;
 use ledger::personal::{MerchantProfile, SealedFor};
+use store::SledOptions;
 use testkit::server::OPS_TOKEN;
 
 /// A backup of a stopped folder.

@@ -8,8 +8,6 @@ use std::process::Command;
 
 use actors::backup::{Frame, FrameReader, write_magic};
 use actors::heads::Heads;
-use actors::store::{Block, Head, Partition};
-use actors::testkit::power_cut::Chance;
 use ledger::event::Event;
 use ledger::id::LedgerId;
 use ledger::money::Centavos;
@@ -17,6 +15,8 @@ use ledger::period::MonthEnd;
 use ledger::record::{Decision, Record};
 use ledger::time::Timestamp;
 use sha2::{Digest, Sha256};
+use store::testkit::power_cut::Chance;
+use store::{Block, Head, Partition};
 use testkit::callers::Callers;
 use testkit::server::{Launch, OPS_TOKEN, Server};
 

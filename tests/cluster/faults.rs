@@ -7,7 +7,7 @@
 mod databases;
 mod nodes;
 
-use actors::testkit::postgres::VARIABLE;
+use store::testkit::postgres::VARIABLE;
 
 use super::*;
 use crate::history::recorder::{Addresses, Recorder, captures, must_balance};
@@ -32,7 +32,7 @@ fn programs() -> Option<PathBuf> {
         println!("NOT RUN: histories over faults take long; {VARIABLE}=required runs them");
         return None;
     }
-    actors::testkit::postgres::programs()
+    store::testkit::postgres::programs()
 }
 
 /// What happens to the process that serves.

@@ -3,8 +3,8 @@
 use std::cmp::Reverse;
 
 use actors::cluster::weight;
-use actors::store::Partition;
 use serde_json::json;
+use store::Partition;
 use testkit::server::OPS_TOKEN;
 
 use super::*;

@@ -28,8 +28,8 @@ use std::process::{Command, Output};
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
-use actors::testkit::postgres::{PostgresServer, programs, shared};
-use actors::testkit::power_cut::Chance;
+use store::testkit::postgres::{PostgresServer, programs, shared};
+use store::testkit::power_cut::Chance;
 use testkit::callers::{Callers, client};
 use testkit::server::{Launch, Server, centavo};
 

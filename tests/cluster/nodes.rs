@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use actors::testkit::postgres::shared;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
+use store::testkit::postgres::shared;
 use testkit::callers::{Callers, client};
 use testkit::server::{Launch, OPS_TOKEN, Server};
 

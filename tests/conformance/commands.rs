@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use actors::testkit::postgres::{self, PostgresServer};
 use serde_json::json;
+use store::testkit::postgres::{self, PostgresServer};
 use testkit::callers::{client, operate};
 use testkit::server::{Launch, OPS_TOKEN, Server, centavo};
 

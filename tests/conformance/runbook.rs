@@ -9,7 +9,7 @@ use std::net::TcpListener;
 use std::process::Command;
 use std::time::Duration;
 
-use actors::testkit::postgres;
+use store::testkit::postgres;
 use testkit::server::centavo;
 
 use crate::guide::blocks;

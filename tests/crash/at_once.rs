@@ -5,9 +5,9 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use actors::testkit::power_cut::Chance;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
+use store::testkit::power_cut::Chance;
 use testkit::callers::{Callers, client, operate};
 use testkit::server::{Launch, OPS_TOKEN, Server, must_verify};
 use tokio::task::JoinSet;

@@ -8,11 +8,11 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use actors::testkit::power_cut::Shim;
 use axum::Router;
 use axum::http::{HeaderMap, StatusCode};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use serde_json::json;
+use store::testkit::power_cut::Shim;
 use testkit::callers::{Callers, client, operate};
 use testkit::server::{Launch, Server, must_verify};
 use tokio::net::TcpStream;

@@ -15,8 +15,8 @@ mod mixed;
 use std::path::Path;
 use std::time::Duration;
 
-use actors::testkit::power_cut::{Chance, Disk, Shim};
 use serde_json::json;
+use store::testkit::power_cut::{Chance, Disk, Shim};
 use testkit::callers::{Callers, client, operate};
 use testkit::server::{Launch, Server, must_verify};
 use testkit::setting;

@@ -10,12 +10,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use actors::testkit::power_cut::Chance;
 use axum::Router;
 use axum::body::Bytes;
 use axum::http::HeaderMap;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
+use store::testkit::power_cut::Chance;
 use testkit::callers::{client, operate};
 use testkit::server::{OPS_TOKEN, Server};
 use tokio::task::JoinHandle;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use actors::testkit::power_cut::Chance;
 use serde_json::{Value, json};
+use store::testkit::power_cut::Chance;
 use testkit::books::Books;
 use testkit::callers::{Callers, client, operate};
 use testkit::server::{Launch, Server, must_verify};

@@ -5,7 +5,7 @@ use std::fs::{self, OpenOptions};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
-use actors::testkit::power_cut::Chance;
+use store::testkit::power_cut::Chance;
 
 /// What a file is for, told by its path, so that files that come with a later release are hit too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use actors::testkit::power_cut::Chance;
+use store::testkit::power_cut::Chance;
 use testkit::books::cut;
 use testkit::callers::client;
 use testkit::server::{Launch, Refused, Server, verify};

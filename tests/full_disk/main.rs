@@ -14,8 +14,8 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use actors::testkit::power_cut::Chance;
 use serde_json::{Value, json};
+use store::testkit::power_cut::Chance;
 use testkit::books::Books;
 use testkit::callers::{Callers, client};
 use testkit::server::{Launch, Server, must_verify};

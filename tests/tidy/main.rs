@@ -76,27 +76,28 @@ fn the_engine_knows_no_http_and_no_json() {
     }
 }
 
+/// The sources of the product, crate by crate.
+const PRODUCT: [&str; 4] = ["ledger/src", "crates/store/src", "actors/src", "src"];
+
 #[test]
 fn one_file_names_sled_one_folder_postgresql_and_one_file_holds_the_unsafe_code() {
-    let mut all = sources("actors/src");
-    all.extend(sources("ledger/src"));
-    all.extend(sources("src"));
-    assert_eq!(naming(&all, " ::sled::"), ["actors/src/store/sled.rs"]);
+    let all: Vec<_> = PRODUCT.iter().flat_map(|folder| sources(folder)).collect();
+    assert_eq!(naming(&all, " ::sled::"), ["crates/store/src/sled.rs"]);
     // Behind `::` it is our module of that name.
     for bare in [" sled::", "(sled::", "<sled::", "&sled::"] {
         assert_eq!(naming(&all, bare), [""; 0], "the crate is named by ::sled:: alone");
     }
     let outside =
-        naming(&all, "tokio_postgres").into_iter().filter(|file| !file.starts_with("actors/src/store/postgres/"));
+        naming(&all, "tokio_postgres").into_iter().filter(|file| !file.starts_with("crates/store/src/postgres/"));
     assert_eq!(outside.collect::<Vec<_>>(), [""; 0], "one folder names the library of PostgreSQL");
-    assert_eq!(naming(&all, "unsafe "), ["actors/src/store/durable_sync.rs"]);
+    assert_eq!(naming(&all, "unsafe "), ["crates/store/src/durable_sync.rs"]);
 }
 
 /// They panic when nobody reads what they print.
 #[test]
 fn nothing_is_printed_by_macros_that_panic() {
-    let all: Vec<_> = ["src", "actors/src", "ledger/src"].iter().flat_map(|folder| sources(folder)).collect();
-    let product: Vec<_> = all.into_iter().filter(|(name, _)| !name.starts_with("actors/src/testkit/")).collect();
+    let all: Vec<_> = PRODUCT.iter().flat_map(|folder| sources(folder)).collect();
+    let product: Vec<_> = all.into_iter().filter(|(name, _)| !name.contains("/testkit/")).collect();
     for print in ["println!(", "print!("] {
         assert_eq!(naming(&product, print), [""; 0], "terminal::say and logging::complain take a closed output");
     }
@@ -148,7 +149,8 @@ fn files_named(section: &str) -> BTreeSet<String> {
 fn the_code_map_names_every_file_and_no_other() {
     let page = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
     let map = page.split("\n## Code map").nth(1).unwrap();
-    for (folder, heading) in [("ledger/src", "\n### ledger"), ("actors/src", "\n### actors"), ("src", "\n### src")] {
+    let headings = ["\n### ledger", "\n### store", "\n### actors", "\n### src"];
+    for (folder, heading) in PRODUCT.into_iter().zip(headings) {
         let section = map.split(heading).nth(1).unwrap().split("\n### ").next().unwrap();
         let prefix = format!("{folder}/");
         let files: BTreeSet<String> =

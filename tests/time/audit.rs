@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use actors::store::{Partition, Sequence, SledOptions, SledStore, Store};
 use ledger::event::{Due, Event};
 use ledger::id::LedgerId;
 use ledger::record::Record;
 use ledger::time::{Minute, Timestamp};
+use store::{Partition, Sequence, SledOptions, SledStore, Store};
 
 /// The owner of the money, and the minute from which on it is available.
 type Promise = (LedgerId, Minute);

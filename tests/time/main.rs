@@ -16,10 +16,10 @@ mod shop;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use actors::testkit::power_cut::Chance;
 use chrono::{DateTime, DurationRound, TimeDelta, Utc};
 use ledger::time::Timestamp;
 use serde_json::Value;
+use store::testkit::power_cut::Chance;
 use testkit::callers::Callers;
 use testkit::server::{Launch, Server, must_verify};
 use testkit::setting;

@@ -5,10 +5,10 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::{BackupError, DurableValue, Frame, FrameReader, extents_among, write_magic};
-use crate::cut::Position;
 use crate::extents::{ExtentError, Extents};
 use crate::heads::{Heads, named};
-use crate::store::{Block, Head, Partition, Sequence, StoreError, create_private_folder, make_private, private_file};
+use store::cut::Position;
+use store::{Block, Head, Partition, Sequence, StoreError, create_private_folder, make_private, private_file};
 
 /// The largest file of blocks, unless one block is larger.
 const FILE_BYTES_MAX: u64 = 256 << 20;

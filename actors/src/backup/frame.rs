@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use super::{BackupError, DurableValue, FORMAT};
 use crate::heads::Heads;
-use crate::store::{Block, BlockHash, Head, Partition, Sequence, StoreError};
+use store::{Block, BlockHash, Head, Partition, Sequence, StoreError};
 
 /// One frame of a backup.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -38,7 +38,7 @@
 //! heads that are being sent, then the blocks through them, and an end.
 //!
 //! New kinds of frames and other payloads come with a higher format byte, which older releases
-//! refuse by name. The hash of a block ([`crate::store::Block::hash`]) never changes under the same
+//! refuse by name. The hash of a block ([`store::Block::hash`]) never changes under the same
 //! format.
 //!
 //! # Promises of a run
@@ -62,12 +62,12 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::cut::{Cut, Position};
 use crate::extents::{ExtentError, Extents};
 use crate::heads::{Heads, named};
 use crate::merged;
-use crate::store::place::is_of_place;
-use crate::store::{Block, KeyAndValue, Part, Partition, Remains, Sequence, Store, StoreError};
+use store::cut::{Cut, Position};
+use store::place::is_of_place;
+use store::{Block, KeyAndValue, Part, Partition, Remains, Sequence, Store, StoreError};
 
 pub use folder::{BackupFolder, BackupRun, Taken};
 pub use frame::{Frame, FrameReader, write_magic};

@@ -12,10 +12,10 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::extents::Extent;
-use crate::store::Durability;
-use crate::store::{BlockHash, Head, SledOptions, SledStore};
-use crate::testkit::{MemoryStore, Watch, Watched};
 use ledger::id::GroupNumber;
+use store::Durability;
+use store::testkit::{MemoryStore, Watch, Watched};
+use store::{BlockHash, Head, SledOptions, SledStore};
 
 /// A store and its partitions.
 #[derive(Debug)]
@@ -571,7 +571,7 @@ fn a_tail_goes_on_in_every_partition_and_brings_its_cursors() {
 #[test]
 fn a_store_that_has_no_room_for_the_partitions_is_refused_at_once() {
     let (folder, data) = (TempDir::new().unwrap(), TempDir::new().unwrap());
-    let store: Arc<dyn Store> = Arc::new(crate::store::SledStore::open(data.path(), &Default::default()).unwrap());
+    let store: Arc<dyn Store> = Arc::new(store::SledStore::open(data.path(), &Default::default()).unwrap());
     for (partitions, fits) in [(65, false), (64, true)] {
         let journals = Journals::new(partitions);
         extend_in(&journals, usize::from(partitions) - 1, "a", 1);

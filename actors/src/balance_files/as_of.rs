@@ -17,7 +17,7 @@ use ledger::time::{Month, Timestamp};
 use super::carried::{AnticipatedOn, AnticipatedSums, Change, Changes, Kind, RowKey, SettingsPart, Told};
 use super::file::{self, BalanceFile, FileCut, FileError, FileSource, Row, Rows};
 use crate::records::LoadError;
-use crate::store::{Block, Part, Sequence, StoreError};
+use store::{Block, Part, Sequence, StoreError};
 
 /// Every account of every ledger after a Record of the past, and what else a balance file has.
 pub struct AsOf {

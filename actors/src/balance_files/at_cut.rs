@@ -12,9 +12,9 @@ use ledger::time::Month;
 
 use super::as_of::{AsOf, SumOfKind, Sums};
 use super::carried::{AnticipatedOn, AnticipatedSums, Told};
-use crate::cut::{Cut, Position};
 use crate::records::LoadError;
-use crate::store::{Partition, Sequence};
+use store::cut::{Cut, Position};
+use store::{Partition, Sequence};
 
 /// Every account of every ledger at a cut of the past, and what else balance files have.
 pub struct BooksAsOf(Vec<(Partition, AsOf)>);

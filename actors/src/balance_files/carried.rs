@@ -15,7 +15,7 @@ use ledger::record::Record;
 use ledger::time::{Month, Timestamp};
 
 use crate::names::Names;
-use crate::store::Sequence;
+use store::Sequence;
 
 /// Bytes that each row begins with, by which the rows are sorted.
 pub(super) const KEY_BYTES: usize = 16;

@@ -15,7 +15,7 @@ use super::as_of::AsOf;
 use super::carried::RowKey;
 use super::file::{BalanceFile, FileCut, FileError, FileSource, Row};
 use super::receivables::{self, ReceivablesFile};
-use crate::store::{Part, Sequence, StoreError};
+use store::{Part, Sequence, StoreError};
 
 /// Compares every balance file with the sums of the Records through its cut, and every receivables
 /// file with what is due then.

@@ -36,7 +36,7 @@ use crc32c::{crc32c, crc32c_append};
 use ledger::entry::Balance;
 
 use super::carried::{KEY_BYTES, RowKey};
-use crate::store::{Part, Sequence, StoreError};
+use store::{Part, Sequence, StoreError};
 
 pub(super) const MAGIC: &[u8; 7] = b"centavo";
 /// The format that this release writes and reads.

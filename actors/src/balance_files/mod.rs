@@ -34,9 +34,9 @@ use ledger::record::Record;
 use ledger::time::{Month, Timestamp};
 use parking_lot::Mutex;
 
-use crate::priority;
 use crate::records::{LoadError, booked_record};
-use crate::store::{Part, Partition, Sequence, StoreError, file_name_of, file_of};
+use store::priority;
+use store::{Part, Partition, Sequence, StoreError, file_name_of, file_of};
 
 use file::{BalanceFile, FileCut, FileError, FileSource};
 use receivables::ReceivablesFile;

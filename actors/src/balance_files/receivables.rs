@@ -21,7 +21,7 @@ use ledger::receivables::{KeptReceivable, Receivables};
 use minicbor::Decoder;
 
 use super::file::{FileCut, FileError, MAGIC, page_checksum};
-use crate::store::{Part, StoreError};
+use store::{Part, StoreError};
 
 const FORMAT: u8 = 1;
 /// A page ends once it has this many bytes.

@@ -18,8 +18,8 @@ use proptest::prelude::*;
 
 use super::carried::{Change, RowKey};
 use super::*;
-use crate::store::{Block, Head, Partition};
-use crate::testkit::MemoryStore;
+use store::testkit::MemoryStore;
+use store::{Block, Head, Partition};
 
 /// Milliseconds between two blocks: some 12 of them are a month.
 const STEP_MS: i64 = 60 * 60 * 60 * 1000;

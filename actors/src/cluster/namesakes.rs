@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::store::{NodeSeen, Picture};
+use store::{NodeSeen, Picture};
 
 /// What one look at the namesakes of a node shows.
 #[derive(Debug, Clone, PartialEq, Eq)]

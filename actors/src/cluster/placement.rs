@@ -25,7 +25,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::rendezvous::placed;
-use crate::store::{Epoch, NodeSeen, Partition, PartitionSeen, Picture};
+use store::{Epoch, NodeSeen, Partition, PartitionSeen, Picture};
 
 /// Partitions that one step takes: each one is loaded, and those that came first should serve
 /// soon.
@@ -149,8 +149,8 @@ impl Placement {
 
     /// One look. `now_ms` is the time at which the picture had arrived, on a clock that never goes
     /// back and counts on while the machine is suspended, in milliseconds
-    /// ([`crate::store::now_ms`]). `is_current` says that this node's own beats succeed
-    /// ([`crate::store::Store::is_current`]); while they do not, it can neither take nor give, and
+    /// ([`store::now_ms`]). `is_current` says that this node's own beats succeed
+    /// ([`store::Store::is_current`]); while they do not, it can neither take nor give, and
     /// silence of others proves nothing.
     pub fn step(&mut self, picture: &Picture, now_ms: i64, is_current: bool) -> Vec<Move> {
         self.picture = picture.clone();
@@ -373,7 +373,7 @@ impl Placement {
 mod tests {
     use super::super::rendezvous::weight;
     use super::*;
-    use crate::store::Sequence;
+    use store::Sequence;
 
     const T: Duration = Duration::from_secs(10);
 

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use sha2::{Digest, Sha256};
 
-use crate::store::Partition;
+use store::Partition;
 
 /// Begins what is hashed. Another label places everything anew.
 const LABEL: &[u8] = b"centavo placement 1";

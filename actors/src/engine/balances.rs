@@ -13,9 +13,9 @@ use super::Engine;
 use super::shard::Shard;
 use crate::balance_files::{AsOf, BooksAsOf, SumsAsOf};
 use crate::checkpoint::{Checkpoint, SignedCheckpoint};
-use crate::cut::{Cut, Position, head_hash};
 use crate::records::LoadError;
-use crate::store::{BlockHash, Partition, Sequence};
+use store::cut::{Cut, Position, head_hash};
+use store::{BlockHash, Partition, Sequence};
 
 /// Time between two looks at a block that is being published.
 const CHECKPOINT_PAUSE: Duration = Duration::from_millis(1);

@@ -16,7 +16,7 @@ use super::{Engine, OpenError};
 use crate::balance_files::BalanceFileOptions;
 use crate::read_model::FOLLOWED_MAX;
 use crate::records::LoadError;
-use crate::store::{Part, Partition};
+use store::{Part, Partition};
 
 /// State of the following of other nodes' partitions.
 #[derive(Default)]

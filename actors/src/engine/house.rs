@@ -19,11 +19,11 @@ use super::shard::Shard;
 use super::{Engine, INSIDE_BYTES, Unavailable};
 use crate::balance_files::SumOfKind;
 use crate::checkpoint::digest_of;
-use crate::cut::Position;
 use crate::extents::HOUSE;
 use crate::records::{LoadError, may_wait};
 use crate::resident::Outcome;
-use crate::store::{BlockHash, Partition, Sequence};
+use store::cut::Position;
+use store::{BlockHash, Partition, Sequence};
 
 impl Engine {
     /// Books that an operator reads tax ids of merchants in a report. The Record is durable when

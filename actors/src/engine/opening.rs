@@ -27,8 +27,8 @@ use crate::metrics::Metrics;
 use crate::records::LoadError;
 use crate::seal::{Keyring, SealError};
 use crate::snapshots;
-use crate::store::place::admit_serving;
-use crate::store::{Part, Partition, Sequence, SledOptions, SledStore, Store, StoreError};
+use store::place::admit_serving;
+use store::{Part, Partition, Sequence, SledOptions, SledStore, Store, StoreError};
 
 /// Why the engine does not open.
 #[derive(Debug, thiserror::Error)]

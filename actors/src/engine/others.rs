@@ -8,7 +8,7 @@ use ledger::merchant::BookBatch;
 use ledger::time::{Month, Timestamp};
 
 use super::Unavailable;
-use crate::store::Partition;
+use store::Partition;
 
 /// An answer of another process.
 pub type AskedElsewhere<'a> = Pin<Box<dyn Future<Output = Result<(), Unavailable>> + Send + 'a>>;

@@ -15,7 +15,7 @@ use crate::actor::ActorContext;
 use crate::extents::{Extents, HOUSE};
 use crate::journal::Journal;
 use crate::read_model::ReadModel;
-use crate::store::{Epoch, Part, Partition, Sequence, StoreError};
+use store::{Epoch, Part, Partition, Sequence, StoreError};
 
 /// How long a partition that is given up waits for the requests that hold it.
 const HOLDS_MAX: Duration = Duration::from_secs(10);

@@ -27,14 +27,14 @@ use ledger::withdrawal::Withdrawal;
 
 use super::shard::Shard;
 use super::{Engine, Unavailable};
-use crate::cut::{Cut, Position};
 use crate::merged::{BookedRecord, newest_first, read_back};
 use crate::read_model::{
     ApiKeyRow, CardRow, ChargeFilter, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent, Listing,
     MerchantRow, RecipientRow, SubscriptionRow, WaitingItem,
 };
 use crate::records::{LoadError, booked_records, may_wait};
-use crate::store::{Block, Sequence};
+use store::cut::{Cut, Position};
+use store::{Block, Sequence};
 
 /// Sequences looked up at a time in a list that is read as a whole.
 const LOOKED_UP_AT_ONCE: usize = 100;

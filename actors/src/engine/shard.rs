@@ -23,13 +23,13 @@ use super::outcome::CommandContext;
 use super::{IndexOptions, Unavailable};
 use crate::actor::ActorContext;
 use crate::balance_files::{BalanceFileOptions, BalanceFiles};
-use crate::cut::Position;
 use crate::directory::{Directory, EndWhenAlone, Life, OnLife, Supervisor};
 use crate::extents::Extents;
 use crate::journal::{Input, Submission};
 use crate::read_model::ReadModel;
 use crate::records::{self, LoadError, may_wait};
-use crate::store::{Epoch, Part, Sequence, StoreError};
+use store::cut::Position;
+use store::{Epoch, Part, Sequence, StoreError};
 
 /// How long a shard that is given up waits for its actors to go to sleep.
 const SLEEP_MAX: Duration = Duration::from_secs(20);

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use parking_lot::RwLock;
 
 use super::shard::Shard;
-use crate::store::Partition;
+use store::Partition;
 
 /// What a node is to a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -10,7 +10,7 @@ use super::key::{Balances, IndexKey, mix};
 use super::page_cache::{PageCache, RunFiles};
 use super::recent::each_occurrence;
 use super::run::{Builder, Cover, Run, RunError};
-use crate::store::{Part, StoreError};
+use store::{Part, StoreError};
 
 /// Compares every run with the Records, which it gets one after the other from the first. A run
 /// must have the occurrences of its Records and no others, and the bytes that a writer makes of

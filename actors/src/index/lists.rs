@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::key::IndexKey;
 use super::page_cache::RunFiles;
 use super::run::{Run, RunError};
-use crate::store::StoreError;
+use store::StoreError;
 
 /// Why a list cannot be read.
 #[derive(Debug)]

@@ -42,9 +42,9 @@ use ledger::record::Record;
 use ledger::time::Timestamp;
 use parking_lot::{Condvar, Mutex, ReentrantMutex, RwLock};
 
-use crate::priority;
 use crate::records::LoadError;
-use crate::store::{Part, Sequence, StoreError};
+use store::priority;
+use store::{Part, Sequence, StoreError};
 
 use key::credit_of;
 use key_filters::{KeyFilters, KeyWriter};

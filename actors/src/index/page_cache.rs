@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ledger::id::IdMap;
 use parking_lot::Mutex;
 
-use crate::store::Part;
+use store::Part;
 
 /// Pages that are kept: 64 MiB.
 pub(super) const PAGES_MAX: usize = 16_384;

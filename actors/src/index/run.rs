@@ -35,7 +35,7 @@ use super::filter;
 use super::key::IndexKey;
 use super::page_cache::RunFiles;
 use crate::records::may_wait;
-use crate::store::StoreError;
+use store::StoreError;
 
 /// The format that is written and read.
 const FORMAT: u8 = 1;
@@ -660,7 +660,7 @@ pub(super) fn unzigzag(value: u64) -> i64 {
     (value >> 1) as i64 ^ -((value & 1) as i64)
 }
 
-/// Checksum of a page.
+/// CRC32C over the run's first sequence, the place in the file and the bytes.
 fn page_checksum(first: u64, place: u32, covered: &[u8]) -> u32 {
     let first = crc32c::crc32c(&first.to_be_bytes());
     crc32c::crc32c_append(crc32c::crc32c_append(first, &place.to_be_bytes()), covered)
@@ -672,8 +672,8 @@ mod tests {
 
     use super::*;
     use crate::index::page_cache::PageCache;
-    use crate::store::Part;
-    use crate::testkit::MemoryStore;
+    use store::Part;
+    use store::testkit::MemoryStore;
 
     fn built(cover: Cover, occurrences: impl IntoIterator<Item = (IndexKey, Vec<u64>)>) -> Vec<u8> {
         let mut builder = Builder::new(cover.first, Vec::new());

@@ -13,8 +13,8 @@ use proptest::prelude::*;
 
 use super::key::occurrences;
 use super::*;
-use crate::store::{Block, BlockHash, Partition};
-use crate::testkit::MemoryStore;
+use store::testkit::MemoryStore;
+use store::{Block, BlockHash, Partition};
 
 const OPTIONS: IndexOptions = IndexOptions { records_per_run: 40, runs_merged: 3 };
 

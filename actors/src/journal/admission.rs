@@ -16,8 +16,8 @@ use tokio::sync::Notify;
 use tokio::time::timeout;
 
 use super::turns::{Turn, Turns};
-use crate::cut::Position;
-use crate::store::{Partition, Sequence};
+use store::cut::Position;
+use store::{Partition, Sequence};
 
 /// The requester of a permit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -22,9 +22,9 @@ use ledger::record::Record;
 use ledger::time::Timestamp;
 
 use super::admission::Permit;
-use crate::cut::Position;
 use crate::snapshots::Snapshot;
-use crate::store::{Block, BlockHash, Head, Partition, Sequence};
+use store::cut::Position;
+use store::{Block, BlockHash, Head, Partition, Sequence};
 
 /// A block closes at this many bytes of Records, unless one Record alone is larger.
 pub const BLOCK_BYTES_MAX: usize = 512 * 1024;

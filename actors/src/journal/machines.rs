@@ -11,7 +11,7 @@
 use ledger::time::Timestamp;
 
 use super::machine::{Input, Machine, Output};
-use crate::store::BlockHash;
+use store::BlockHash;
 
 /// The machines of a process, each at the place of its partition's number. A place is empty while
 /// this process does not have the partition.

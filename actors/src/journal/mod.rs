@@ -23,13 +23,11 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::clock::Clock;
 use crate::metrics::Metrics;
-use crate::priority;
 use crate::read_model::ReadModel;
 use crate::records::LoadError;
 use crate::snapshots;
-use crate::store::{
-    Block, Epoch, Head, Landed, Monitor, Part, Partition, Sequence, Store, StoreError, Tenure, WaitFor,
-};
+use store::priority;
+use store::{Block, Epoch, Head, Landed, Monitor, Part, Partition, Sequence, Store, StoreError, Tenure, WaitFor};
 
 pub use admission::{Admission, AdmissionLimits, ClosedBy, Permit, Sender};
 pub use machine::{BLOCK_BYTES_MAX, COMMIT_BYTES_MAX, Input, Machine, Output, Submission};

@@ -17,7 +17,7 @@ use ledger::time::{Minute, Timestamp};
 use super::ReadModel;
 use crate::index::{ChargeList, IndexKey};
 use crate::records::{self, LoadError, may_wait};
-use crate::store::Sequence;
+use store::Sequence;
 
 /// One split in a recipient's statement: where the charge's Record is, and which of its splits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -35,7 +35,7 @@ use crate::index::{self, Index, IndexOptions};
 use crate::outbox::OutboxSignal;
 use crate::records::LoadError;
 use crate::seal::Keyring;
-use crate::store::{Block, Head, Part, Sequence};
+use store::{Block, Head, Part, Sequence};
 
 use page_id::PageId;
 use registry::{Registry, concerns_registry};
@@ -655,7 +655,7 @@ mod tests {
     use ledger::record::{Decision, Idempotency};
 
     use super::*;
-    use crate::testkit::{MemoryStore, conformance};
+    use store::testkit::{MemoryStore, conformance};
 
     fn read_model() -> Arc<ReadModel> {
         let store = MemoryStore::new().part();

@@ -23,7 +23,7 @@ use super::waiting::WaitingKind;
 use super::{BalanceTable, Ordinals, ReadModel};
 use crate::dues::{Dues, Hint};
 use crate::records::LoadError;
-use crate::store::{Part, Sequence, StoreError};
+use store::{Part, Sequence, StoreError};
 
 /// The version of the pages' encoding.
 const VERSION: u16 = 1;

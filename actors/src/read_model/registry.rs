@@ -14,7 +14,7 @@ use super::page_id;
 use super::rows::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
 use super::waiting::WaitingSet;
 use crate::extents::Places;
-use crate::store::Sequence;
+use store::Sequence;
 
 /// Merchants, keys, and what follows from them.
 #[derive(Default)]

@@ -10,7 +10,7 @@ use ledger::recurrence::{SubscriptionStanding, SubscriptionTerms};
 use super::ReadModel;
 use crate::index::IndexKey;
 use crate::records::LoadError;
-use crate::store::Sequence;
+use store::Sequence;
 
 /// A subscription, as published.
 #[derive(Clone, Debug)]

@@ -1,32 +1,8 @@
-//! Test equipment: a store in memory, power cuts of processes, and conformance tests for stores and
-//! rails.
+//! Test equipment: conformance tests for rails. Stores have theirs in `store::testkit`.
 //!
 //! The feature `testkit` compiles it. Only tests and benchmarks of this repository enable the
 //! feature; the product has none of it.
 
 #![allow(clippy::unwrap_used, reason = "where a test has nothing to unwrap it has failed, and says where")]
 
-pub mod conformance;
-pub mod postgres;
-pub mod power_cut;
 pub mod rails;
-
-mod memory;
-mod watched;
-
-use std::sync::Arc;
-
-use crate::store::{Epoch, Part, Partition, Store, Tenure};
-
-pub use self::memory::{Damage, MemoryStore, PowerCut, Reached};
-pub use self::watched::{Watch, Watched};
-
-/// Partition 0 of a store, in the tenure of its owner. Takes it if nobody has yet.
-#[must_use]
-pub fn part(store: Arc<dyn Store>) -> Part {
-    let partition = Partition(0);
-    match store.epoch(partition).unwrap() {
-        Epoch::NONE => Part::take(store, partition).unwrap(),
-        epoch => Part::of(store, Tenure { partition, epoch }),
-    }
-}

@@ -10,7 +10,7 @@ use ledger::time::{Month, Timestamp};
 
 use super::{Promise, VerifyError, broken};
 use crate::checkpoint::{Checkpoint, SignedCheckpoint, digest_of, hex};
-use crate::store::{Block, Head, Partition, Sequence};
+use store::{Block, Head, Partition, Sequence};
 
 /// Checkpoints that the journal has not come to, and the sums of its accounts so far.
 #[derive(Default)]

@@ -13,7 +13,7 @@ use crate::balance_files::BalanceFileCheck;
 use crate::index::RunCheck;
 use crate::names::Names;
 use crate::read_model::{self, KeptPage};
-use crate::store::{Part, Sequence, StoreError};
+use store::{Part, Sequence, StoreError};
 
 /// Counts of whole and unusable parts. The next start makes the unusable ones again.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -42,7 +42,7 @@ use crate::extents::{ExtentError, Extents};
 use crate::heads::Heads;
 use crate::records::LoadError;
 use crate::seal::{Keyring, SealError};
-use crate::store::{Head, Part, Partition, Sequence, StoreError};
+use store::{Head, Part, Partition, Sequence, StoreError};
 
 use checkpoints::Against;
 use states::States;

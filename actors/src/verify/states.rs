@@ -15,7 +15,7 @@ use super::{Promise, VerifyError, VerifyProgress, broken};
 use crate::load::LargeRecords;
 use crate::resident::{Books, Resident};
 use crate::snapshots::{self, Kept};
-use crate::store::{Head, Part, Sequence};
+use store::{Head, Part, Sequence};
 
 /// Counts of checked states.
 #[derive(Default)]

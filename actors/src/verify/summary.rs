@@ -21,7 +21,7 @@ use super::{Promise, SealedParts, VerifyError, VerifyProgress, broken};
 use crate::extents::Extents;
 use crate::names::Names;
 use crate::seal::{Keyring, SealedState};
-use crate::store::{Block, Head, Part, Partition, Sequence};
+use store::{Block, Head, Part, Partition, Sequence};
 
 /// Summary of the journal for the check of the states.
 #[derive(Default)]
@@ -343,8 +343,8 @@ impl KeysOfLastDay {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::BlockHash;
-    use crate::testkit::MemoryStore;
+    use store::BlockHash;
+    use store::testkit::MemoryStore;
 
     /// No store takes such a block, so it is shown to the checker alone.
     #[test]

@@ -20,9 +20,9 @@ use crate::checkpoint::{Checkpoint, digest_of};
 use crate::extents::Extent;
 use crate::resident::{Books, Resident};
 use crate::snapshots;
-use crate::store::Durability;
-use crate::store::{Block, BlockHash, Store};
-use crate::testkit::{MemoryStore, Watch, Watched};
+use store::Durability;
+use store::testkit::{MemoryStore, Watch, Watched};
+use store::{Block, BlockHash, Store};
 
 const GROUP: GroupNumber = GroupNumber(1);
 const MERCHANT: LedgerId = LedgerId::Merchant(GROUP);

@@ -11,8 +11,6 @@ use actors::journal::{Admission, AdmissionLimits, Input, Machine, Output, Sender
 use actors::read_model::{KeyFound, ReadModel};
 use actors::resident::{Effects, Envelope, KeyLookup, Outcome, Resident};
 use actors::seal::Keyring;
-use actors::store::{Block, BlockHash, ChunkKey, Head, Partition, Sequence, cut};
-use actors::testkit::MemoryStore;
 use ledger::account::Account;
 use ledger::event::{CardBrand, CardFace};
 use ledger::fees::{PaymentMethod, Settings};
@@ -23,6 +21,8 @@ use ledger::personal::Sealed;
 use ledger::recipient::RecipientState;
 use ledger::record::{Idempotency, Record};
 use ledger::time::Timestamp;
+use store::testkit::MemoryStore;
+use store::{Block, BlockHash, ChunkKey, Head, Partition, Sequence, cut};
 
 use crate::allocations::{Asked, asked};
 

@@ -31,8 +31,8 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use actors::store::{Part, StoreError};
-use actors::testkit::power_cut::Shim;
+use store::testkit::power_cut::Shim;
+use store::{Part, StoreError};
 use tempfile::TempDir;
 
 use self::script::{ABSENT, Line};

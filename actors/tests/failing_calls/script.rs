@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use std::process::exit;
 use std::sync::Arc;
 
-use actors::store::{Block, Part, Partition, Sequence, SledOptions, SledStore, StoreError};
-use actors::testkit::conformance::bytes;
+use store::testkit::conformance::bytes;
+use store::{Block, Part, Partition, Sequence, SledOptions, SledStore, StoreError};
 
 /// What the process is to do; it does nothing, as a test like any other, if this is not set.
 pub(crate) const ROLE: &str = "CENTAVO_FAIL_ROLE";

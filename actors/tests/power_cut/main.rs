@@ -25,7 +25,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-use actors::testkit::power_cut::{Chance, Disk, Loss, Shim};
+use store::testkit::power_cut::{Chance, Disk, Loss, Shim};
 use tempfile::TempDir;
 
 use self::writer::Line;

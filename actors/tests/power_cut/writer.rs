@@ -8,8 +8,8 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use actors::store::{Block, Head, Part, Partition, Sequence, SledOptions, SledStore, StoreError};
-use actors::testkit::power_cut::Chance;
+use store::testkit::power_cut::Chance;
+use store::{Block, Head, Part, Partition, Sequence, SledOptions, SledStore, StoreError};
 
 /// What the process is to do; it does nothing, as a test like any other, if this is not set.
 pub(crate) const ROLE: &str = "CENTAVO_CUT_ROLE";

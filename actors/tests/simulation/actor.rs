@@ -8,12 +8,12 @@ use std::sync::atomic::AtomicU64;
 use actors::journal::{Input, Permit};
 use actors::resident::{Effects, Envelope, KeyLookup, Outcome, Resident};
 use actors::snapshots::{Kept, Snapshot};
-use actors::store::Sequence;
 use ledger::id::{IdKey, LedgerId};
 use ledger::merchant::{MerchantCommand, MerchantState};
 use ledger::recipient::RecipientState;
 use ledger::record::Record;
 use ledger::time::Timestamp;
+use store::Sequence;
 
 /// One life of an actor: a ledger gets a new number whenever it is opened again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

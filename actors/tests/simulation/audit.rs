@@ -7,7 +7,6 @@ use std::sync::atomic::AtomicU64;
 
 use actors::engine::Outcome;
 use actors::snapshots::{Kept, StatePosition};
-use actors::store::{Block, Head, Part, Sequence};
 use ledger::account::Account;
 use ledger::event::Event;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, RecipientNumber};
@@ -16,6 +15,7 @@ use ledger::receivable_sums::ReceivableSums;
 use ledger::receivables::Receivables;
 use ledger::record::Record;
 use ledger::time::Timestamp;
+use store::{Block, Head, Part, Sequence};
 
 use crate::actor::{Answer, Core, Reply, Standing};
 use crate::read_model::KEY_LIFE_MS;

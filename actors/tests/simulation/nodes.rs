@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use actors::cluster::{Move, Placement, weight};
-use actors::store::{Epoch, NodeSeen, Partition, PartitionSeen, Picture, Sequence};
+use store::{Epoch, NodeSeen, Partition, PartitionSeen, Picture, Sequence};
 
 use crate::audit::ensure;
 use crate::chance::Chance;

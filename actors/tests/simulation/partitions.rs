@@ -10,12 +10,12 @@ use std::sync::Arc;
 use actors::journal::{
     Admission, AdmissionLimits, COMMIT_BYTES_MAX, Input, Machine, Machines, Output, Sender, Submission,
 };
-use actors::store::{Block, Landed, Part, Partition, Sequence, Store, Tenure};
-use actors::testkit::{MemoryStore, PowerCut};
 use ledger::event::Event;
 use ledger::id::LedgerId;
 use ledger::record::Decision;
 use ledger::time::Timestamp;
+use store::testkit::{MemoryStore, PowerCut};
+use store::{Block, Landed, Part, Partition, Sequence, Store, Tenure};
 
 use crate::audit::ensure;
 use crate::chance::Chance;

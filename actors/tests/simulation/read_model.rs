@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actors::store::Sequence;
 use ledger::event::Event;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
 use ledger::record::Record;
 use ledger::time::Timestamp;
+use store::Sequence;
 
 /// How long an idempotency key is kept.
 pub(crate) const KEY_LIFE_MS: i64 = 24 * 60 * 60 * 1000;

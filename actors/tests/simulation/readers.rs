@@ -15,8 +15,6 @@ use actors::read_model::{
 };
 use actors::resident::{Books, Resident};
 use actors::seal::Keyring;
-use actors::store::{Durability, Sequence};
-use actors::testkit::{self, MemoryStore, Watch, Watched};
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::MerchantState;
@@ -25,6 +23,8 @@ use ledger::recipient::RecipientState;
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
 use ledger::statement::{StatementAccount, statement_lines};
 use parking_lot::Mutex;
+use store::testkit::{self, MemoryStore, Watch, Watched};
+use store::{Durability, Sequence};
 
 use crate::audit::{Audit, ensure};
 use crate::world::Defect;

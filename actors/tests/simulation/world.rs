@@ -15,13 +15,13 @@ use std::task::{Context, Poll, Wake, Waker};
 use actors::journal::{Admission, AdmissionLimits, BLOCK_BYTES_MAX, ClosedBy, Input, Machine, Output, Permit};
 use actors::resident::{Effects, Envelope, Outcome};
 use actors::snapshots::{self, Kept, Snapshot};
-use actors::store::{Block, Partition, Sequence, Store, StoreError};
-use actors::testkit::{Damage, MemoryStore, PowerCut, Reached};
 use ledger::event::Event;
 use ledger::id::{IdKey, LedgerId};
 use ledger::merchant::MerchantCommand;
 use ledger::record::{Record, Requester};
 use ledger::time::Timestamp;
+use store::testkit::{Damage, MemoryStore, PowerCut, Reached};
+use store::{Block, Partition, Sequence, Store, StoreError};
 
 use crate::actor::{Actor, Answer, Ask, Core, Inbox, Message, Outgoing, Reply, Request, Stage};
 use crate::audit::{Audit, ensure, recipients_in};
@@ -266,7 +266,7 @@ impl World {
             weights,
             trace,
             has_readers: seed.is_multiple_of(SEEDS_PER_READERS),
-            machine: Machine::new(Partition(0), actors::store::Head::EMPTY),
+            machine: Machine::new(Partition(0), store::Head::EMPTY),
             store,
             readers: None,
             outputs: VecDeque::new(),

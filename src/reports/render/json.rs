@@ -97,8 +97,8 @@ fn number(sum: i128) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use actors::cut::Cut;
-    use actors::store::Sequence;
+    use store::Sequence;
+    use store::cut::Cut;
 
     use super::*;
 

@@ -3,17 +3,17 @@
 
 use std::path::{Path, PathBuf};
 
-use actors::cut::Cut;
-use actors::store::Sequence;
 use centavo::config::{ExportSettings, JournalSettings, ReportSettings};
 use centavo::export::{Chart, Format, Level, Request, command as exports};
 use centavo::http::timestamp::day;
 use centavo::reports::{Report, ReportFormat, ReportRequest, command as reports};
 use centavo::secrets::SecretSource;
-use centavo::store::Store;
+use centavo::store_choice::Store;
 use chrono::{Days, NaiveDate};
 use ledger::time::Timestamp;
 use serde_json::{Value, json};
+use store::Sequence;
+use store::cut::Cut;
 
 use super::{files, mapped, month, rows_of, unlocked};
 use crate::world::{DAY, Merchant, OPS_TOKEN, World, bearer, pix, text};

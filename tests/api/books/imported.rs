@@ -4,8 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actors::store::{Part, Partition, SledOptions, SledStore};
-use actors::testkit::conformance;
 use ledger::account::Account;
 use ledger::entry::{Entry, Posting, Side};
 use ledger::event::Event;
@@ -15,6 +13,8 @@ use ledger::money::Centavos;
 use ledger::record::{Decision, Record};
 use ledger::time::Timestamp;
 use serde_json::Value;
+use store::testkit::conformance;
+use store::{Part, Partition, SledOptions, SledStore};
 
 use super::{month, rows_of};
 use crate::world::{World, text, time};

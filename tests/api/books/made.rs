@@ -1,8 +1,6 @@
 //! Records made by hand, also for what has no way from outside: every line of the accounting
 //! manual, and so every account.
 
-use actors::cut::Position;
-use actors::store::{Partition, Sequence};
 use centavo::export::{Exporter, Out, Request};
 use ledger::account::Account::{self, *};
 use ledger::entry::{Entry, Posting, Side};
@@ -12,6 +10,8 @@ use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::money::Centavos;
 use ledger::record::{Decision, Record};
 use ledger::time::Timestamp;
+use store::cut::Position;
+use store::{Partition, Sequence};
 
 const GROUP: GroupNumber = GroupNumber(6);
 const ANA: RecipientNumber = RecipientNumber(1);

@@ -26,7 +26,6 @@ use self::made::{M, P, R};
 use self::tools::{Balances, tools, with_included, without_zeros};
 use crate::beside::are_nodes;
 use crate::world::{self, OPS_TOKEN, World, first_of, place_told, read_at, store_in, text};
-use actors::cut::Cut;
 use centavo::config::{ExportSettings, JournalSettings};
 use centavo::export::{Exporter, Folder, Format, Out, Part, Request, Stream, command};
 use centavo::http::timestamp::day;
@@ -35,6 +34,7 @@ use chrono::Datelike as _;
 use ledger::record::Record;
 use ledger::source;
 use serde_json::{Value, json};
+use store::cut::Cut;
 
 /// The month's books of every ledger, as a server tells them.
 type Told = BTreeMap<String, Balances>;

@@ -12,9 +12,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use actors::testkit::power_cut::Chance;
 use reqwest::{Client, Response, StatusCode};
 use serde_json::{Value, json};
+use store::testkit::power_cut::Chance;
 use testkit::callers::operate;
 use testkit::server::{OPS_TOKEN, Server};
 use tokio::task::JoinHandle;

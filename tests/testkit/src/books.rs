@@ -3,9 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use actors::testkit::power_cut::Chance;
 use reqwest::Client;
 use serde_json::Value;
+use store::testkit::power_cut::Chance;
 
 use crate::callers::{Callers, client};
 use crate::server::{OPS_TOKEN, Server};

@@ -9,7 +9,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use actors::testkit::power_cut::Shim;
+use store::testkit::power_cut::Shim;
 
 /// The operators' token.
 pub const OPS_TOKEN: &str = "operator-of-the-test-with-32-characters";

@@ -11,12 +11,12 @@ use actors::engine::IndexOptions;
 use actors::engine::Outcome;
 use actors::engine::{Engine, EngineOptions};
 use actors::rails::Rails;
-use actors::store::SledOptions;
 use ledger::fees::Settings as AccountSettings;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::{MerchantCommand, SplitRequest};
 use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, Payer, RecipientProfile, SealedFor};
+use store::SledOptions;
 
 /// An engine on a folder, in the sandbox, with these rails and this folding of names.
 pub async fn open_engine(folder: &Path, rails: Rails, fold_name: fn(&str) -> String) -> Arc<Engine> {

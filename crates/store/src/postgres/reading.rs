@@ -6,8 +6,8 @@ use tokio_postgres::Row;
 
 use super::PostgresStore;
 use super::commit;
-use crate::store::chunk::{self, BlockAssembler, Chunk, Fault, Key, RecordAssembler};
-use crate::store::{Block, BlockHash, Head, Partition, Sequence, StoreError, StoredRecord};
+use crate::chunk::{self, BlockAssembler, Chunk, Fault, Key, RecordAssembler};
+use crate::{Block, BlockHash, Head, Partition, Sequence, StoreError, StoredRecord};
 
 /// The chunks that hold a Record: the last one before those whose first byte belongs to it, and all
 /// of those.

@@ -29,7 +29,7 @@ use rustix::time::{ClockId, clock_gettime};
 use super::PostgresOptions;
 use super::link::{Line, Link};
 use super::seen::{SeenHeads, heads_of};
-use crate::store::{Epoch, Partition, StoreError, Tenure};
+use crate::{Epoch, Partition, StoreError, Tenure};
 
 /// Beats in one takeover time.
 const BEATS: u32 = 5;

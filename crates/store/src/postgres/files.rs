@@ -5,7 +5,7 @@ use std::io::{self, Write};
 
 use super::link::{Link, Trouble};
 use super::{PostgresStore, StoreParts};
-use crate::store::{Partition, StoreError, Tenure};
+use crate::{Partition, StoreError, Tenure};
 
 /// A file has a row of the database for each so many bytes of it.
 const PART_BYTES: usize = 1 << 20;

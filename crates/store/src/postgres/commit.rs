@@ -16,7 +16,7 @@ use tokio_postgres::error::SqlState;
 
 use super::lease::Lease;
 use super::link::{Line, Link};
-use crate::store::{Block, BlockHash, Epoch, Head, Landed, Partition, Sequence, StoreError, Tenure, chunk};
+use crate::{Block, BlockHash, Epoch, Head, Landed, Partition, Sequence, StoreError, Tenure, chunk};
 
 /// Writes a block and its chunks, if the epoch is the partition's, and the block follows the last
 /// one. Tells whether each was so.

@@ -392,7 +392,7 @@ fn keys_within(partition: Partition, keys: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
 
 /// The name of a partition's file in the folder `files`: its number stands before it, but for
 /// partition 0. No name begins with a digit.
-pub(crate) fn file_name_of(partition: Partition, name: &str) -> String {
+pub fn file_name_of(partition: Partition, name: &str) -> String {
     match partition {
         Partition(0) => name.to_owned(),
         Partition(number) => format!("{number:05}.{name}"),
@@ -400,7 +400,7 @@ pub(crate) fn file_name_of(partition: Partition, name: &str) -> String {
 }
 
 /// The partition of a file of that folder, and the name that its owner gave it.
-pub(crate) fn file_of(name: &str) -> (Partition, &str) {
+pub fn file_of(name: &str) -> (Partition, &str) {
     let named = name.split_once('.').filter(|(number, _)| number.len() == 5);
     let found = named.and_then(|(number, name)| Some((Partition(number.parse().ok()?), name)));
     found.unwrap_or((Partition(0), name))
@@ -434,10 +434,10 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::store::Part;
-    use crate::store::chunk::{CHECKSUM_BYTES, checksum_of};
-    use crate::store::durable_sync::{REPLACES_SYNC, durable_syncs};
-    use crate::store::state_area::INLINE_BYTES_MAX;
+    use crate::Part;
+    use crate::chunk::{CHECKSUM_BYTES, checksum_of};
+    use crate::durable_sync::{REPLACES_SYNC, durable_syncs};
+    use crate::state_area::INLINE_BYTES_MAX;
     use crate::testkit;
     use crate::testkit::conformance::{self, block_after, bytes};
 

@@ -14,7 +14,7 @@ const FILLING: &[u8] = b"stamp/filling";
 const MOVED: &[u8] = b"stamp/moved";
 
 /// Whether a common key tells of its own place alone.
-pub(crate) fn is_of_place(key: &[u8]) -> bool {
+pub fn is_of_place(key: &[u8]) -> bool {
     key == FILLING || key == MOVED
 }
 

@@ -21,7 +21,7 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
 use super::address::PostgresAddress;
 use super::hosts::{FORMER, Hosts};
-use crate::store::StoreError;
+use crate::StoreError;
 
 /// The schema that holds all tables.
 pub(super) const SCHEMA: &str = "centavo";

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::*;
-use crate::store::{BlockHash, Part};
 use crate::testkit::conformance;
 use crate::testkit::postgres::{Pooler, PostgresServer, programs, shared};
+use crate::{BlockHash, Part};
 
 const PARTITION: Partition = Partition(0);
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use sha2::{Digest, Sha256};
 
-use crate::store::{Block, BlockHash, Partition, Sequence};
+use crate::{Block, BlockHash, Partition, Sequence};
 
 /// Name of a Record, for ever: its partition, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -14,8 +14,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::store::anchor::{self, Anchored};
-use crate::store::{
+use crate::anchor::{self, Anchored};
+use crate::{
     Block, Durability, Epoch, Head, KeyAndValue, Landed, Monitor, Part, Partition, Sequence, Store, StoreError,
     StoredRecord, Tenure, admit_common_key, admit_file_name, admit_state_key, damaged,
 };
@@ -519,7 +519,7 @@ impl Disk {
             anchored.check(segment, &heads, |partition, next| {
                 let journal = self.journals.get(&partition);
                 let ends = journal.into_iter().flat_map(StoredBlocks::blocks).find(|block| block.next() == next);
-                Ok(ends.map_or(crate::store::BlockHash::ZERO, |block| block.hash()))
+                Ok(ends.map_or(crate::BlockHash::ZERO, |block| block.hash()))
             })?;
         }
         let heads = heads.into_iter().map(|(partition, head)| (partition, (head.next, head.hash))).collect();

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::commit;
 use super::{PostgresStore, StoreParts};
-use crate::store::{Epoch, Partition, Sequence, StoreError, Tenure};
+use crate::{Epoch, Partition, Sequence, StoreError, Tenure};
 
 /// The processes and partitions of a database at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use parking_lot::{Condvar, Mutex};
 
 use super::{PostgresStore, StoreParts};
-use crate::store::{Epoch, Partition, STATE_KEY_BYTES_MAX, StoreError, Tenure};
+use crate::{Epoch, Partition, STATE_KEY_BYTES_MAX, StoreError, Tenure};
 
 /// Time after which what was put lazily is written.
 const AFTER: Duration = Duration::from_millis(400);

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
-use crate::store::{
+use crate::{
     Block, BlockHash, FILE_NAME_BYTES_MAX, Head, Landed, Part, Partition, STATE_KEY_BYTES_MAX, Sequence, Store,
     StoreError, StoredRecord,
 };

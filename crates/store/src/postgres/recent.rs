@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::store::{Block, Partition, Sequence, StoredRecord};
+use crate::{Block, Partition, Sequence, StoredRecord};
 
 /// How many bytes of Records are kept, of all partitions together. The newest block always is.
 const BYTES_MAX: usize = 16 << 20;
@@ -59,7 +59,7 @@ fn size_of(records: &[Vec<u8>]) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::store::BlockHash;
+    use crate::BlockHash;
 
     fn block(partition: u16, first: u64, records: Vec<Vec<u8>>) -> Block {
         let (booked_at_ms, previous) = (first as i64, BlockHash::ZERO);

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::MemoryStore;
-use crate::store::{
+use crate::{
     Block, Durability, Epoch, Head, KeyAndValue, Landed, Monitor, Partition, Sequence, Store, StoreError, StoredRecord,
     Tenure,
 };

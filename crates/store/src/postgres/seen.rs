@@ -20,8 +20,8 @@ use std::path::{Path, PathBuf};
 use parking_lot::Mutex;
 
 use super::link::{Line, Link};
-use crate::store::files::{Files, create_folder, machine};
-use crate::store::{BlockHash, Partition, Sequence, StoreError};
+use crate::files::{Files, create_folder, machine};
+use crate::{BlockHash, Partition, Sequence, StoreError};
 
 /// The file, in the data folder.
 const FILE: &str = "database-seen";

@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use actors::engine::{EngineOptions, OpenError, check_store};
 use actors::extents::{ExtentError, Extents};
-use actors::store::place::{admit_reading, stamp_filling};
-use actors::store::{
+use clap::Args as ClapArgs;
+use clap::builder::BoolishValueParser;
+use store::place::{admit_reading, stamp_filling};
+use store::{
     Epoch, OwnerWatch, Part, Partition, PostgresAddress, PostgresDemands, PostgresOptions, PostgresStore, Sequence,
     SledOptions, SledStore, StoreError, TAKEOVER,
 };
-use clap::Args as ClapArgs;
-use clap::builder::BoolishValueParser;
 
 use crate::http::credential::Secret;
 use crate::secrets::{SecretError, SecretSource, TwoSources};
@@ -211,7 +211,7 @@ pub(crate) async fn connect(
         }
     };
     let store = Arc::new(store);
-    let checked: Arc<dyn actors::store::Store> = Arc::<PostgresStore>::clone(&store);
+    let checked: Arc<dyn store::Store> = Arc::<PostgresStore>::clone(&store);
     let (sandbox, master_key, new) = (engine.sandbox, engine.master_key, engine.partitions);
     let extents = waiting(move || -> Result<_, OpenError> {
         check_store(Arc::clone(&checked), sandbox, master_key)?;
@@ -294,7 +294,7 @@ impl Takes {
         for (place, watch) in self.watches.iter_mut().enumerate().skip(self.parts.len()) {
             let partition = Partition(place as u16);
             let Some(seen) = store.look(watch, partition)?.filter(|_| place == self.parts.len()) else { continue };
-            let shared: Arc<dyn actors::store::Store> = Arc::<PostgresStore>::clone(store);
+            let shared: Arc<dyn store::Store> = Arc::<PostgresStore>::clone(store);
             if let Some(tenure) = store.take_from(partition, seen, watch.gone())? {
                 self.parts.push(Part::of(shared, tenure));
             }
@@ -309,14 +309,14 @@ pub(crate) fn snapshot(options: &PostgresOptions) -> Result<Vec<Part>, ExtentErr
     if options.address.has_several_hosts() {
         terminal::note(&format!("centavo: reading from {}", store.read_from()?));
     }
-    let store: Arc<dyn actors::store::Store> = Arc::new(store);
+    let store: Arc<dyn store::Store> = Arc::new(store);
     admit_reading(&*store)?;
     Extents::parts_of(&store)
 }
 
 /// All partitions of a data folder that no other process has open, for a command that only reads.
 pub(crate) fn folder(data: &Path, options: &SledOptions) -> Result<Vec<Part>, ExtentError> {
-    let store: Arc<dyn actors::store::Store> = Arc::new(SledStore::open_existing(data, options)?);
+    let store: Arc<dyn store::Store> = Arc::new(SledStore::open_existing(data, options)?);
     Extents::parts_of(&store)
 }
 
@@ -349,7 +349,7 @@ pub(crate) fn take_idle(store: &Arc<PostgresStore>, extents: &Extents) -> Result
 pub(crate) fn open_empty(
     options: &PostgresOptions,
     command: &str,
-) -> Result<Option<Arc<dyn actors::store::Store>>, StoreError> {
+) -> Result<Option<Arc<dyn store::Store>>, StoreError> {
     let store = Arc::new(PostgresStore::open(options)?);
     if store.look(&mut OwnerWatch::default(), PARTITION)? != Some(Epoch::NONE) {
         return Ok(None);

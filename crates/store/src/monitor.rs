@@ -113,7 +113,7 @@ impl Monitor {
     }
 
     /// How often something derived could not be written, since the store was opened.
-    pub(crate) fn derived_failures(&self) -> u64 {
+    pub fn derived_failures(&self) -> u64 {
         self.derived_failures.load(Ordering::Relaxed)
     }
 
@@ -126,7 +126,8 @@ impl Monitor {
         self.set_aside.lock().push(file);
     }
 
-    pub(crate) fn derived_failed(&self) {
+    /// Counts one more write of derived data that failed.
+    pub fn derived_failed(&self) {
         self.derived_failures.fetch_add(1, Ordering::Relaxed);
     }
 }

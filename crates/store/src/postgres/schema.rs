@@ -2,7 +2,7 @@
 //! at a time.
 
 use super::link::{Line, Link, SCHEMA};
-use crate::store::StoreError;
+use crate::StoreError;
 
 /// Statements that lead from one version to the next, from an empty schema on.
 const VERSIONS: [&str; 1] = [VERSION_1];

@@ -337,7 +337,7 @@ mod tests {
     use tempfile::TempDir;
 
     use super::*;
-    use crate::store::sled::{Opening, UNFLUSHED_BYTES_MAX_OF_STATE};
+    use crate::sled::{Opening, UNFLUSHED_BYTES_MAX_OF_STATE};
     use crate::testkit::conformance::bytes;
 
     #[test]

@@ -10,9 +10,10 @@
 //! silence and never a panic. The store knows nothing of the content of a Record: no ledger, no
 //! event, no money.
 
-pub(crate) mod anchor;
+mod anchor;
 mod chunk;
 mod cursors;
+pub mod cut;
 mod disk;
 mod durable_sync;
 mod files;
@@ -21,12 +22,15 @@ mod options;
 mod part;
 pub mod place;
 mod postgres;
+pub mod priority;
 mod salvage;
 mod segment;
 mod segments;
 mod sled;
 mod space;
 mod state_area;
+#[cfg(feature = "testkit")]
+pub mod testkit;
 mod wal;
 mod write_behind;
 
@@ -38,12 +42,12 @@ use sha2::{Digest, Sha256};
 
 pub use self::chunk::{Key as ChunkKey, cut};
 pub use self::disk::SledStore;
-pub(crate) use self::disk::{file_name_of, file_of};
-pub(crate) use self::durable_sync::with_short_slice;
+pub use self::disk::{file_name_of, file_of};
+use self::durable_sync::with_short_slice;
 pub use self::durable_sync::{durable_syncs, durable_syncs_at_once_max};
 #[cfg(feature = "testkit")]
-pub(crate) use self::files::damaged;
-pub(crate) use self::files::{create_private_folder, make_private, private_file};
+pub use self::files::damaged;
+pub use self::files::{create_private_folder, make_private, private_file};
 pub use self::monitor::{LongestWait, Monitor, Wait, WaitFor};
 pub use self::options::SledOptions;
 pub use self::part::Part;
@@ -55,7 +59,7 @@ pub use self::salvage::Remains;
 use self::sled::{Database, Pair, check_sync};
 
 /// The longest key of the state area, in bytes.
-pub(crate) const STATE_KEY_BYTES_MAX: usize = 128;
+pub const STATE_KEY_BYTES_MAX: usize = 128;
 
 /// What the keys begin with that are common to all partitions. Their values can't be derived from
 /// the journal.

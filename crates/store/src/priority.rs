@@ -1,6 +1,6 @@
 //! Priorities of threads: which run first when there is more work than cores.
 
-use crate::store::with_short_slice;
+use crate::with_short_slice;
 
 /// The nice value of background threads: they get about a tenth of the share of the others.
 const NICE: i32 = 10;
@@ -8,7 +8,7 @@ const NICE: i32 = 10;
 /// Lets the calling thread run first: all others wait for it, and its work is short. It asks for a
 /// short slice, which takes no privilege; Linux prefers such a thread when it wakes, from 6.12 on.
 /// Elsewhere it runs as the others do.
-pub(crate) fn run_first() {
+pub fn run_first() {
     if !with_short_slice() {
         tracing::debug!("the journal's thread runs at the same priority as the others");
     }

@@ -150,7 +150,7 @@ impl Files {
 }
 
 /// Options that make new files readable by this user only.
-pub(crate) fn private_file() -> OpenOptions {
+pub fn private_file() -> OpenOptions {
     let mut options = OpenOptions::new();
     options.mode(0o600);
     options
@@ -158,7 +158,7 @@ pub(crate) fn private_file() -> OpenOptions {
 
 /// Takes the rights of everybody else from a folder that was there before. A folder that belongs to
 /// somebody else stays as it is.
-pub(crate) fn make_private(folder: &Path) {
+pub fn make_private(folder: &Path) {
     let tighten = || {
         let mode = folder.metadata()?.permissions().mode();
         if mode & 0o077 == 0 { Ok(()) } else { std::fs::set_permissions(folder, Permissions::from_mode(0o700)) }
@@ -169,7 +169,7 @@ pub(crate) fn make_private(folder: &Path) {
 }
 
 /// Makes a folder that nobody else may enter, with those above it.
-pub(crate) fn create_private_folder(path: &Path) -> io::Result<()> {
+pub fn create_private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
@@ -211,7 +211,8 @@ pub(super) fn machine(folder: &Path, source: io::Error) -> StoreError {
     StoreError::machine(folder, source)
 }
 
-pub(crate) fn damaged(folder: &Path, detail: &str) -> StoreError {
+/// The error for damage in a folder.
+pub fn damaged(folder: &Path, detail: &str) -> StoreError {
     StoreError::Damaged { folder: folder.to_path_buf(), sequence: None, detail: detail.to_owned() }
 }
 
