@@ -317,7 +317,7 @@ impl<'a> Reader<'a> {
             amount_cents: amount.0,
             status: match found.held {
                 None => "pending",
-                // The interface has no word for a split under a withdrawal: it names the withdrawal.
+                // The interface has no word for a split under a withdrawal, and names the latter.
                 Some(Held::ByNobody | Held::Pending) => "available",
                 Some(Held::Paid(_)) => "paid",
             },
