@@ -368,7 +368,6 @@ async fn what_is_about_all_merchants_has_one_answer_at_every_node() {
         "/ops/periods",
         "/ops/records?per_page=50",
         "/ops/webhooks",
-        "/ops/minutes",
     ];
     for path in paths {
         let answers = [get(nodes.node(0), path).await, get(nodes.node(1), path).await, get(nodes.node(2), path).await];

@@ -158,6 +158,7 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     ("docs/exports.md", "curl -sS -i", Run("", &[JOB, ("/ops/exports/ID", "/ops/exports/$ID")])),
     ("docs/exports.md", "centavo export --ledger P-all", Run(CHART, &[])),
     ("docs/exports.md", "[[account]]", Text),
+    ("docs/exports.md", "[layout]", Text),
     ("docs/reports.md", "centavo report", Run("", &[JULY])),
     ("docs/books.md", "centavo report", Run("", &[])),
     ("docs/books.md", "centavo export", Run("", &[])),
@@ -378,6 +379,11 @@ fn a_block_that_nobody_runs_is_found() {
         ("docs/limits.md", "Text:\n\n    centavo something\n"),
         ("docs/limits.md", "Text:\n\n```bash\ncentavo something\n```\n"),
         ("docs/guide/new.md", "Text:\n\n```bash\ncentavo something\n```\n"),
+        (
+            "docs/runbook.md",
+            "curl -s -X POST \"$OPS/ops/clock/confirm",
+            Elsewhere("tests/time/ahead.rs", "/ops/clock/confirm"),
+        ),
         ("docs/runbook.md", "1. Text:\n\n   ```json\n   {}\n   ```\n"),
     ] {
         let mut census = Census { met: vec![0; BLOCKS.len()], ..Census::default() };
