@@ -71,7 +71,7 @@ fn golden_history() -> Vec<Record> {
             let splits = splits(2_500);
             commands.push(MerchantCommand::OpenCard { charge, amount, method, installments, splits, card, payer });
             if number % 4 != 0 {
-                commands.push(MerchantCommand::CaptureCard { charge, acquirer_mdr: Centavos(299) });
+                commands.push(MerchantCommand::CaptureCard { charge, acquirer_mdr: Centavos(299), captured_at: None });
             }
         }
     }
@@ -356,7 +356,7 @@ fn long_history() -> Vec<Record> {
         let mut commands = vec![open];
         opened.push(charge);
         if let Some(charge) = opened.get((number as usize).wrapping_sub(70)).filter(|_| number % 5 > 0) {
-            commands.push(MerchantCommand::CaptureCard { charge: *charge, acquirer_mdr: Centavos(99) });
+            commands.push(MerchantCommand::CaptureCard { charge: *charge, acquirer_mdr: Centavos(99), captured_at: None });
         }
         if number % 7 == 0 {
             let (document, profile) =

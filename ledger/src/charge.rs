@@ -18,7 +18,7 @@ pub enum ChargeOutcome {
     Unanswered,
     /// Paid or captured.
     Paid {
-        /// When the Record of the payment took effect.
+        /// When it was paid, by the word of its acquirer or institution.
         at: Timestamp,
         /// End-to-end id of a PIX payment; none for cards.
         end_to_end_id: Option<String>,
@@ -32,7 +32,7 @@ pub enum ChargeOutcome {
 impl ChargeOutcome {
     /// The outcome that a Record gives to a charge; none when it gives none.
     pub fn told_by(record: &Record, id: ObjectId) -> Option<Self> {
-        let at = record.effective_at;
+        let at = record.takes_effect_at();
         record.events.iter().find_map(|event| match event {
             Event::CardCaptured { charge, .. } if *charge == id => Some(Self::Paid { at, end_to_end_id: None }),
             Event::PixPaid { charge, end_to_end_id, .. } if *charge == id => {

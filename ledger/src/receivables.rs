@@ -267,10 +267,10 @@ impl Receivables {
                     group,
                     *charge,
                     arrangement,
-                    (terms, seller, record.effective_at),
+                    (terms, seller, record.takes_effect_at()),
                     [*seller_due, *splits_due],
                 );
-                self.expect(group, *charge, terms, *acquirer_mdr, record.effective_at);
+                self.expect(group, *charge, terms, *acquirer_mdr, record.takes_effect_at());
             }
             Event::Matured { dues, .. } => {
                 dues.iter().for_each(|due| self.mature(record.owner, due.minute, due.amount));
@@ -369,7 +369,7 @@ impl Receivables {
         method: PaymentMethod,
         amount: Centavos,
     ) {
-        let due = record.effective_at.plus_days(RETURN_DAYS).minute();
+        let due = record.takes_effect_at().plus_days(RETURN_DAYS).minute();
         self.owe(group, of, (Some(method), due), (-amount, Centavos::ZERO));
     }
 

@@ -20,7 +20,7 @@ pub fn statement_lines(record: &Record) -> Vec<StatementLine> {
 /// Calls `tell` for each of [`statement_lines`], without a list of them.
 pub fn each_statement_line(record: &Record, tell: impl FnMut(StatementLine)) {
     let by_merchant = matches!(record.owner, LedgerId::Merchant(_));
-    let mut told = Told { at: record.effective_at, tell };
+    let mut told = Told { at: record.takes_effect_at(), tell };
     // Of a recipient's facts, only the repayment of a debt moves its merchant's money.
     for event in record.events.iter().filter(|event| by_merchant || matches!(event, Event::ClawbackRecovered { .. })) {
         facts::say(event, &mut told);

@@ -23,7 +23,7 @@ pub fn webhook_events(record: &Record) -> Vec<WebhookEvent> {
 /// Calls `tell` for each of [`webhook_events`], without a list of them.
 pub fn each_webhook_event(record: &Record, tell: impl FnMut(WebhookEvent)) {
     let recovered = record.events.iter().map(recovered).sum();
-    let mut told = Told { owner: record.owner, at: record.effective_at, recovered, tell };
+    let mut told = Told { owner: record.owner, at: record.takes_effect_at(), recovered, tell };
     record.events.iter().for_each(|event| facts::say(event, &mut told));
 }
 

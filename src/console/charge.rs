@@ -267,7 +267,7 @@ fn timeline(app: &App, visit: &Visit, records: &[(Position, Record)]) -> Result<
             ol.timeline {
                 @for (sequence, record, hash) in rows {
                     li {
-                        (show::moment(visit.language, record.effective_at)) " "
+                        (show::moment(visit.language, record.takes_effect_at())) " "
                         strong { (facts_of(visit.language, record)) } " · " (record_link(visit.language, *sequence))
                         @if let Some(hash) = hash {
                             ", " (visit.say(words::BLOCK)) " " code title=(hash) { (hash.get(..12).unwrap_or_default()) "…" }

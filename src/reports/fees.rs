@@ -1,4 +1,5 @@
-//! Fees for invoices: charged and returned fees of each merchant by month, component and rate.
+//! Fees for invoices: charged and returned fees of each merchant by month, component and rate. A
+//! month is that of the effect: of the payment, as its acquirer or institution says.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -195,7 +196,7 @@ impl Fold for Fees {
 
     fn post(&mut self, posted: &Posted<'_>, _: &mut Rows<'_>) -> io::Result<()> {
         let Some(group) = posted.record.owner.group() else { return Ok(()) };
-        let month = posted.day.format("%Y-%m").to_string();
+        let month = posted.record.takes_effect_at().month().to_string();
         for event in &posted.record.events {
             self.follow(group, event, posted.before)?;
             match event {

@@ -1,5 +1,5 @@
 //! Monthly totals of each merchant by payment method, for tax declarations. A month is that of the
-//! booking.
+//! effect: of the payment, as its acquirer or institution says.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -73,7 +73,7 @@ impl Fold for MonthlyTotals {
 
     fn post(&mut self, posted: &Posted<'_>, _: &mut Rows<'_>) -> io::Result<()> {
         let Some(group) = posted.record.owner.group() else { return Ok(()) };
-        let month = posted.day.format("%Y-%m").to_string();
+        let month = posted.record.takes_effect_at().month().to_string();
         let wide = |amount: Centavos| i128::from(amount.0);
         for event in &posted.record.events {
             match event {

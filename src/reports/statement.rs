@@ -12,6 +12,7 @@ use super::fold::{Ended, Fold, Posted};
 use super::general_ledger::ids;
 use super::openings::Openings;
 use super::table::{Cell, Column, Kind, Rows, column, sum};
+use crate::http::timestamp::day_of;
 
 const COLUMNS: &[Column] = &[
     column("date", "Data", Kind::Day),
@@ -25,6 +26,7 @@ const COLUMNS: &[Column] = &[
     column("available_balance", "Saldo disponível", Kind::Centavos),
     column("reserved_balance", "Saldo reservado", Kind::Centavos),
     column("partition", "Partição", Kind::Count),
+    column("effective_date", "Data efetiva", Kind::Day),
 ];
 
 /// Fold of a statement: balances of pending, available and reserved money, centavos.
@@ -59,7 +61,7 @@ impl Fold for StatementReport {
         let [pending, available, reserved] = self.0.map(Cell::Centavos);
         let zero = || Cell::Centavos(0);
         let (day, event) = (Cell::Day(begun.from), Cell::text("opening"));
-        let balances = [pending, available, reserved, Cell::Empty];
+        let balances = [pending, available, reserved, Cell::Empty, Cell::Empty];
         rows.add(&[&[day, Cell::Empty, event, Cell::Empty, zero(), zero(), zero()][..], &balances].concat())
     }
 
@@ -95,6 +97,7 @@ impl Fold for StatementReport {
                 available_balance,
                 reserved_balance,
                 Cell::Count(posted.at.partition.0.into()),
+                Cell::Day(day_of(posted.record.takes_effect_at().0)),
             ])?;
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! `POST /api/card`, `GET /api/charges/{txid}` and the money of card charges.
 
-use chrono::TimeDelta;
+use chrono::{DateTime, Datelike, Months, TimeDelta, Timelike, Utc};
 use serde_json::{Value, json};
 
 use crate::world::*;
@@ -182,7 +182,7 @@ async fn a_silent_acquirer_is_asked_again_after_60_seconds() {
     world.advance(30).await;
     let read = merchant.get(&format!("/api/charges/{txid}")).await.expect(200);
     assert_eq!([&read["status"], &read["cardStatus"]], ["CONCLUIDA", "captured"]);
-    assert!(time(&read["paid_at"]) >= created_at + TimeDelta::seconds(60));
+    assert_eq!(time(&read["paid_at"]), created_at, "the acquirer captured it at once");
     assert_eq!(merchant.balance().await, [0, 8_000 - 299 - 198 - 80, 0, 0]);
     assert_eq!(merchant.recipient_balance(&ana).await, [0, 2_000]);
     world.check_books().await;
@@ -223,6 +223,89 @@ async fn splits_and_seller_wait_30_days_and_then_the_acquirer_pays() {
     let accounts = world.accounts().await;
     let of_platform = |account: &str| accounts[&(format!("P-{}", merchant.id), account.to_owned())];
     assert_eq!((of_platform("Assets:Acquirer:Receivable"), of_platform("Assets:Bank:Settlement")), (0, 9_701));
+    world.check_books().await;
+}
+
+/// The minute of a time.
+fn time_of_minute(at: DateTime<Utc>) -> DateTime<Utc> {
+    at.with_second(0).and_then(|at| at.with_nanosecond(0)).unwrap()
+}
+
+/// The last minute of this month in Sao Paulo, 40 seconds before its end.
+async fn end_of_month(world: &World) -> DateTime<Utc> {
+    let now = world.advance(0).await - TimeDelta::hours(3);
+    let first = now.date_naive().with_day(1).unwrap() + Months::new(1);
+    first.and_hms_opt(3, 0, 0).unwrap().and_utc() - TimeDelta::seconds(40)
+}
+
+#[tokio::test]
+async fn a_card_answered_after_midnight_is_of_the_day_before_everywhere() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let last_minute = end_of_month(&world).await;
+    world.advance_to(last_minute).await;
+    let charge = with_splits(card(10_000, SILENT), &[(&ana, 1_500), (&ana, 500)]);
+    let txid = text(&merchant.post("/api/card", &charge).await.expect(201)["txid"]);
+    world.advance(61).await;
+
+    let read = merchant.get(&format!("/api/charges/{txid}")).await.expect(200);
+    let paid_at = time(&read["paid_at"]);
+    let midnight = last_minute + TimeDelta::seconds(40);
+    assert!((last_minute..midnight).contains(&paid_at), "{paid_at}");
+    let looked_up = merchant.post("/api/pix", &json!({"txid": txid})).await.expect(200);
+    assert_eq!(looked_up["paid_at"], read["paid_at"]);
+    let events = merchant.get("/api/events").await.expect(200);
+    let told = items(&events).iter().find(|event| event["event"] == "charge.paid").unwrap();
+    assert_eq!(told["charge"]["paid_at"], read["paid_at"]);
+
+    let due = time_of_minute(paid_at + TimeDelta::days(30));
+    let statement = merchant.statement(&ana).await;
+    for split in items(&statement) {
+        assert_eq!(time(&split["payment"]["balance_available_at"]), due);
+    }
+    let operations = merchant.get("/api/balance/operations").await.expect(200);
+    assert!(items(&operations).iter().all(|operation| time(&operation["available_at"]) == due), "{operations}");
+    let month = (last_minute - TimeDelta::hours(3)).format("%Y-%m").to_string();
+    for report in ["monthly-totals", "fees"] {
+        let report = world.ops_get(&format!("/ops/reports/{report}")).await.expect(200);
+        let rows = report["rows"].as_array().unwrap();
+        assert!(!rows.is_empty() && rows.iter().all(|row| row["month"] == *month), "{report}");
+    }
+    let receivables = world.ops_get("/ops/reports/receivables").await.expect(200);
+    let day = (due - TimeDelta::hours(3)).format("%Y-%m-%d").to_string();
+    assert!(receivables["rows"].as_array().unwrap().iter().all(|row| row["due_date"] == *day), "{receivables}");
+
+    world.advance_to(due).await;
+    assert_eq!(merchant.recipient_balance(&ana).await, [2_000, 0]);
+    assert_eq!(merchant.balance().await, [8_000 - 299 - 198 - 80, 0, 0, 0]);
+    let events = merchant.get("/api/events").await.expect(200);
+    let told = items(&events).iter().find(|event| event["event"] == "split.available").unwrap();
+    assert_eq!([&told["split"]["count"], &told["split"]["amount_cents"]], [&json!(2), &json!(2_000)]);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn a_card_that_was_answered_late_hides_no_split_that_is_still_pending() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let next_minute = time_of_minute(world.advance(0).await) + TimeDelta::minutes(1);
+    world.advance_to(next_minute + TimeDelta::seconds(30)).await;
+    // The silent one is captured first, and booked last.
+    let late = with_splits(card(10_000, SILENT), &[(&ana, 2_000)]);
+    let late = text(&merchant.post("/api/card", &late).await.expect(201)["txid"]);
+    world.advance(56).await;
+    merchant.post("/api/card", &with_splits(card(10_000, APPROVED), &[(&ana, 1_500)])).await.expect(201);
+    world.advance(10).await;
+    let due = |statement: &Value, place: usize| time(&items(statement)[place]["payment"]["balance_available_at"]);
+    let statement = merchant.statement(&ana).await;
+    assert_eq!(items(&statement)[0]["payment_id"], json!(late), "in the order of booking");
+    assert_eq!(due(&statement, 1) - due(&statement, 0), TimeDelta::minutes(1));
+    world.advance_to(due(&statement, 0)).await;
+    assert_eq!(merchant.recipient_balance(&ana).await, [2_000, 1_500]);
+    let list = merchant.get(&format!("/api/dashboard/sub-recipients/{ana}/anticipate")).await.expect(200);
+    assert_eq!(items(&list).len(), 1, "{list}");
     world.check_books().await;
 }
 

@@ -175,7 +175,8 @@ impl Engine {
 fn answered(charge: ObjectId, answer: CardAnswer) -> (MerchantCommand, Option<RailStamp>) {
     match answer {
         CardAnswer::Captured { acquirer_mdr, stamp } => {
-            (MerchantCommand::CaptureCard { charge, acquirer_mdr }, Some(stamp))
+            let captured_at = Some(stamp.at);
+            (MerchantCommand::CaptureCard { charge, acquirer_mdr, captured_at }, Some(stamp))
         }
         CardAnswer::Refused(refusal) => (MerchantCommand::RefuseCard { charge, refusal }, None),
     }

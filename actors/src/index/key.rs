@@ -3,8 +3,8 @@
 use ledger::account::Account;
 use ledger::entry::{Entry, Side};
 use ledger::event::Event;
-use ledger::fees::PaymentMethod;
-use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
+use ledger::fees::{PaymentMethod, SPLIT_SETTLEMENT_DAYS};
+use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::money::Centavos;
 use ledger::object;
 use ledger::recipient::Credit;
@@ -54,6 +54,7 @@ const BATCHES: u8 = 15;
 const SUBSCRIPTIONS: u8 = 16;
 const SUBSCRIPTION_CHARGES: u8 = 17;
 const CHANGED: u8 = 18;
+const LATE_SPLITS: u8 = 19;
 
 impl IndexKey {
     /// Sequences of the Records that a ledger's owner decided; the n-th is its Record of ordinal n.
@@ -135,6 +136,14 @@ impl IndexKey {
         Self { kind: AUDIT, whose: group.map_or(0, |group| u64::from(group.0) + 1) }
     }
 
+    /// Sequences of the Records that booked captures in a later minute than they happened, by the
+    /// minute in which a recipient's splits of them fall due. Very rarely a Record of another
+    /// recipient or minute is among them.
+    pub(crate) fn late_splits(recipient: LedgerId, due: Minute) -> Self {
+        let Self { whose, .. } = Self::of_ledger(LATE_SPLITS, recipient);
+        Self { kind: LATE_SPLITS, whose: mix(whose ^ mix(due.0.into())) }
+    }
+
     /// Sequences of the Records that began a merchant's subscriptions.
     pub(crate) fn subscriptions(merchant: LedgerId) -> Self {
         Self::of_ledger(SUBSCRIPTIONS, merchant)
@@ -185,7 +194,7 @@ impl IndexKey {
     /// True for keys that few Records have, which are looked up in every run and stand in the Bloom
     /// filters.
     pub(super) fn is_rare(self) -> bool {
-        matches!(self.kind, OBJECT | KEY | SUBSCRIPTION_CHARGES)
+        matches!(self.kind, OBJECT | KEY | SUBSCRIPTION_CHARGES | LATE_SPLITS)
     }
 
     /// True for keys of Records ([`Record::keys`]).
@@ -310,6 +319,9 @@ pub(super) fn occurrences(sequence: u64, record: &Record, mut post: impl FnMut(I
                 for split in &terms.splits {
                     post(IndexKey::splits_listed(recipient(split.recipient)), record.ordinal);
                 }
+                late_splits(record, event, |number, due| {
+                    post(IndexKey::late_splits(recipient(number), due), sequence);
+                });
             }
             Event::PixCancelled { recipients, .. } => {
                 recipients.iter().for_each(|number| post(IndexKey::splits_removed(recipient(*number)), ordinal));
@@ -317,6 +329,19 @@ pub(super) fn occurrences(sequence: u64, record: &Record, mut post: impl FnMut(I
             _ => {}
         }
     }
+}
+
+/// Calls `post` once for each recipient of a capture whose splits fall due in another minute than
+/// the time of its booking says.
+fn late_splits(record: &Record, event: &Event, mut post: impl FnMut(RecipientNumber, Minute)) {
+    let Event::CardCaptured { terms, splits_due, .. } = event else { return };
+    if *splits_due == record.effective_at.plus_days(SPLIT_SETTLEMENT_DAYS).minute() {
+        return;
+    }
+    let mut numbers: Vec<_> = terms.splits.iter().map(|split| split.recipient).collect();
+    numbers.sort_unstable();
+    numbers.dedup();
+    numbers.into_iter().for_each(|number| post(number, *splits_due));
 }
 
 /// An id as one word.

@@ -484,7 +484,8 @@ impl ReadModel {
     }
 
     /// How many card splits of a recipient fell due in a minute, as the Records before `end` say:
-    /// those captured so long before, less what was anticipated.
+    /// those captured so long before, whether that was booked at once or later, less what was
+    /// anticipated.
     pub(crate) fn splits_fallen_due(
         &self,
         recipient: LedgerId,
@@ -512,18 +513,34 @@ impl ReadModel {
             if record.effective_at >= captured_from.plus_ms(60_000) {
                 break;
             }
-            if seen.replace(ordinal) == Some(ordinal) {
-                continue;
+            if seen.replace(ordinal) != Some(ordinal) {
+                count += self.splits_due_in(&record, (number, minute), end)?;
             }
-            for event in &record.events {
-                let Event::CardCaptured { charge, terms, splits_due, .. } = event else { continue };
-                let places = (0_u32..).zip(&terms.splits).filter(|(_, split)| split.recipient == number);
-                let fell_due = places.filter(|_| *splits_due == minute).map(|(index, _)| index);
-                let anticipated = self.anticipated(*charge, end)?;
-                count += fell_due
-                    .filter(|index| !anticipated.contains(&SplitKey { charge: *charge, index: *index }))
-                    .count() as u64;
-            }
+        }
+        let late = self.index().since(IndexKey::late_splits(recipient, minute), captured_from)?;
+        for sequence in late.into_iter().filter(|sequence| *sequence < end) {
+            count += self.splits_due_in(&self.record(sequence)?, (number, minute), end)?;
+        }
+        Ok(count)
+    }
+
+    /// How many splits of a recipient in one Record fall due in a minute, less what was
+    /// anticipated.
+    fn splits_due_in(
+        &self,
+        record: &Record,
+        (number, minute): (RecipientNumber, Minute),
+        end: Sequence,
+    ) -> Result<u64, LoadError> {
+        let mut count = 0;
+        for event in &record.events {
+            let Event::CardCaptured { charge, terms, splits_due, .. } = event else { continue };
+            let places = (0_u32..).zip(&terms.splits).filter(|(_, split)| split.recipient == number);
+            let fell_due = places.filter(|_| *splits_due == minute).map(|(index, _)| index);
+            let anticipated = self.anticipated(*charge, end)?;
+            count += fell_due
+                .filter(|index| !anticipated.contains(&SplitKey { charge: *charge, index: *index }))
+                .count() as u64;
         }
         Ok(count)
     }

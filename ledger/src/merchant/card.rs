@@ -18,22 +18,25 @@ impl MerchantState {
         Decision { events: vec![opened], personal: Some(payer) }
     }
 
-    /// The splits wait 30 days, the seller's part as long as its terms say. The fee that the
+    /// The splits wait 30 days from the capture, the seller's part as long as its terms say. Money
+    /// that would have been due before we hear of the capture is due at once. The fee that the
     /// acquirer reports is clamped to zero and the total.
     pub(super) fn capture_card(
         &self,
         charge: ObjectId,
         acquirer_mdr: Centavos,
+        captured_at: Timestamp,
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
         let open = self.open_charge(charge, true)?;
+        let due = |days: u16| captured_at.min(now).plus_days(days).max(now).minute();
         let (terms, opened) = (open.terms.clone(), open.opened);
         let captured = Decision::of(Event::CardCaptured {
             charge,
             acquirer_mdr: acquirer_mdr.or_zero().min(terms.amount),
             seller: self.seller_part(terms.seller_net()),
-            seller_due: now.plus_days(terms.settlement_days).minute(),
-            splits_due: now.plus_days(SPLIT_SETTLEMENT_DAYS).minute(),
+            seller_due: due(terms.settlement_days),
+            splits_due: due(SPLIT_SETTLEMENT_DAYS),
             terms,
             opened,
         });

@@ -137,6 +137,8 @@ pub enum MerchantCommand {
         charge: ObjectId,
         /// Fee that the acquirer keeps (MDR).
         acquirer_mdr: Centavos,
+        /// When it says that it captured; none for now.
+        captured_at: Option<Timestamp>,
     },
     /// The acquirer refused a card charge.
     RefuseCard {

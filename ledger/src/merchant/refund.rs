@@ -44,7 +44,7 @@ pub struct ChargeFacts {
     pub charge: ObjectId,
     /// Its terms.
     pub terms: Terms,
-    /// When it was paid.
+    /// When it was paid, by the word of its acquirer or institution.
     pub paid_at: Timestamp,
     /// Amount that its payment added to the seller's Pending; zero for PIX.
     pub pending: Centavos,
@@ -61,7 +61,7 @@ pub struct ChargeFacts {
 impl ChargeFacts {
     /// The facts of a charge in the Record of its payment; none in any other Record.
     pub fn told_by(record: &Record, id: ObjectId) -> Option<Self> {
-        let paid_at = record.effective_at;
+        let paid_at = record.takes_effect_at();
         record.events.iter().find_map(|event| match event {
             Event::CardCaptured { charge, terms, acquirer_mdr, seller, seller_due, splits_due, .. }
                 if *charge == id =>

@@ -23,7 +23,7 @@ pub struct SplitHistory {
     /// Who pays: a sealed [`crate::personal::Payer`].
     pub payer: Option<Sealed>,
     /// When the splits came to be: a PIX charge's when it was created, a card charge's when it was
-    /// captured.
+    /// captured. It is when that was booked, which is the order of the statement.
     pub listed_at: Timestamp,
     recipient: LedgerId,
     came: Came,
@@ -37,7 +37,7 @@ enum Came {
     Unpaid,
     /// It will not: the charge was refused, or it was cancelled.
     Never,
-    /// By PIX.
+    /// By PIX, when the institution says so.
     Paid { sequence: u64, at: Timestamp },
     /// By card; the splits fall due in this minute.
     Captured { sequence: u64, due: Minute },
@@ -108,7 +108,9 @@ impl SplitHistory {
                 self.listed_at = at;
                 self.came = Came::Captured { sequence, due: *splits_due };
             }
-            Event::PixPaid { charge, .. } if *charge == id => self.came = Came::Paid { sequence, at },
+            Event::PixPaid { charge, .. } if *charge == id => {
+                self.came = Came::Paid { sequence, at: record.takes_effect_at() };
+            }
             Event::CardRefused { charge, .. } | Event::PixCancelled { charge, .. } if *charge == id => {
                 self.came = Came::Never;
             }
@@ -175,7 +177,8 @@ impl SplitHistory {
     /// statement lists after it.
     pub fn is_over(&self, now: Timestamp) -> bool {
         match self.came {
-            Came::Captured { due, .. } => due.is_due(now),
+            // A statement is in the order of the bookings, and one that came late is due earlier.
+            Came::Captured { .. } => self.listed_at.plus_days(SPLIT_SETTLEMENT_DAYS).minute().is_due(now),
             _ => self.charge.created_at().plus_days(SPLIT_SETTLEMENT_DAYS) < now,
         }
     }

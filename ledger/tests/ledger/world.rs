@@ -514,10 +514,10 @@ impl World {
             ("capture", [name]) => {
                 let charge = self.id(name);
                 let amount = self.merchant.open_charges().get(&charge).map_or(Centavos::ZERO, |open| open.terms.amount);
-                MerchantCommand::CaptureCard { charge, acquirer_mdr: Rate::basis_points(299).of(amount) }
+                MerchantCommand::CaptureCard { charge, acquirer_mdr: Rate::basis_points(299).of(amount), captured_at: None }
             }
             ("capture", [name, kept]) => {
-                MerchantCommand::CaptureCard { charge: self.id(name), acquirer_mdr: centavos(kept) }
+                MerchantCommand::CaptureCard { charge: self.id(name), acquirer_mdr: centavos(kept), captured_at: None }
             }
             ("refuse", [name]) => MerchantCommand::RefuseCard { charge: self.id(name), refusal },
             ("silent", [name]) => MerchantCommand::LeaveUnanswered { charge: self.id(name) },
