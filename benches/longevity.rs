@@ -260,7 +260,12 @@ async fn credit(folder: &Path, splits: u64) {
                     payer,
                 };
                 record(&engine, group, open).await;
-                record(&engine, group, MerchantCommand::CaptureCard { charge, acquirer_mdr: Centavos(200), captured_at: None }).await;
+                record(
+                    &engine,
+                    group,
+                    MerchantCommand::CaptureCard { charge, acquirer_mdr: Centavos(200), captured_at: None },
+                )
+                .await;
             })
         });
         for charge in charging.collect::<Vec<_>>() {

@@ -10,7 +10,7 @@ use ledger::merchant::RECONCILE_AFTER_MS;
 use ledger::recipient::first_asked_at;
 use ledger::record::Record;
 use ledger::recurrence::SubscriptionStanding;
-use ledger::time::Timestamp;
+use ledger::time::{Minute, Timestamp};
 use minicbor::{Decode, Encode};
 
 use store::Sequence;
@@ -70,6 +70,16 @@ impl Dues {
                     for take_back in take_backs {
                         let recipient = LedgerId::Recipient(group, take_back.recipient);
                         self.lower(recipient, record.effective_at, sequence, &is_new);
+                    }
+                }
+                Event::RefundFailed { seller_due, give_backs, .. } => {
+                    let due = seller_due.map_or(record.effective_at, Minute::start);
+                    self.lower(record.owner, due, sequence, &is_new);
+                    for part in give_backs {
+                        let recipient = LedgerId::Recipient(group, part.recipient);
+                        let due = part.due.map_or(record.effective_at, Minute::start);
+                        let at = if owes(recipient) { record.effective_at } else { due };
+                        self.lower(recipient, at, sequence, &is_new);
                     }
                 }
                 Event::ClawbackRecovered { .. } => {

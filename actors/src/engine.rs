@@ -7,6 +7,7 @@ mod asked;
 mod balances;
 mod card;
 mod cashout;
+mod debts;
 mod doubt;
 mod following;
 mod house;
@@ -375,7 +376,7 @@ impl Engine {
     }
 
     /// Sends a command to a merchant's actor and waits for its outcome, which leaves once it is
-    /// durable.
+    /// durable, and once the recipients that owe have paid what they can by it.
     pub async fn command(
         &self,
         group: GroupNumber,
@@ -383,8 +384,12 @@ impl Engine {
         context: impl Into<CommandContext>,
     ) -> Result<Outcome, Unavailable> {
         let CommandContext { key, requester, permit } = context.into();
-        let envelope = Envelope { command, key, unique: None, requester, permit };
-        self.send(&self.serving_shard(group)?.merchants, LedgerId::Merchant(group), envelope).await
+        let envelope = Envelope { command, key, unique: None, requester, permit: Arc::clone(&permit) };
+        let outcome = self.send(&self.serving_shard(group)?.merchants, LedgerId::Merchant(group), envelope).await?;
+        if let Outcome::Recorded(record) = &outcome {
+            self.collect_debts(group, record, &permit).await;
+        }
+        Ok(outcome)
     }
 
     /// Sends a command to a recipient's actor and waits for its outcome, which leaves once it is

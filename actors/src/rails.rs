@@ -124,8 +124,9 @@ pub trait CardRail: Send + Sync + 'static {
     /// itself, and looks there before it passes a charge on.
     fn close<'a>(&'a self, charge: ObjectId, open: &'a OpenCharge) -> Call<'a, CardFate>;
 
-    /// Gives money back to the payer, and takes it from a later batch. It may be ordered again.
-    fn repay(&self, call: Repay) -> Call<'_, RailStamp>;
+    /// Gives money back to the payer, and takes it from a later batch. It may be ordered again, and
+    /// answers the same.
+    fn repay(&self, call: Repay) -> Call<'_, RepayAnswer>;
 
     /// Tells the acquirer that a chargeback is accepted: it takes the money from a later batch. It
     /// may be told again.
@@ -191,6 +192,18 @@ pub struct Repay {
     pub amount: Centavos,
 }
 
+/// A rail's answer when it is ordered to give money back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RepayAnswer {
+    /// It gave the money back, or surely will.
+    Repaid(RailStamp),
+    /// It will not, whenever it is ordered again: no money has moved.
+    Refused {
+        /// Why, in its words.
+        reason: String,
+    },
+}
+
 /// The PIX institution's answer when a code is cancelled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PixFate {
@@ -214,8 +227,8 @@ pub trait PixRail: Send + Sync + 'static {
     /// Ends a code.
     fn cancel(&self, charge: ObjectId) -> Call<'_, PixFate>;
 
-    /// Gives money back to the payer. It may be ordered again.
-    fn repay(&self, call: Repay) -> Call<'_, RailStamp>;
+    /// Gives money back to the payer. It may be ordered again, and answers the same.
+    fn repay(&self, call: Repay) -> Call<'_, RepayAnswer>;
 
     /// Tells the institution that a special return (MED) is accepted: it takes the money from our
     /// account. It may be told again.

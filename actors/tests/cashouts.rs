@@ -14,7 +14,7 @@ use actors::engine::Outcome;
 use actors::engine::{CommandContext, Engine, EngineOptions, NewCashout};
 use actors::rails::{
     Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, Destination, PayoutAnswer, PayoutRail,
-    PixFate, PixRail, RailError, Rails, Repay, SendPayout, SettlementCursor, SettlementPage,
+    PixFate, PixRail, RailError, Rails, Repay, RepayAnswer, SendPayout, SettlementCursor, SettlementPage,
 };
 use actors::verify::verify;
 use ledger::event::{CashoutFailure, Event, PayoutBank};
@@ -220,7 +220,7 @@ impl CardRail for Unused {
         Box::pin(std::future::ready(Ok(None)))
     }
 
-    fn repay(&self, _: Repay) -> Call<'_, RailStamp> {
+    fn repay(&self, _: Repay) -> Call<'_, RepayAnswer> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 
@@ -242,7 +242,7 @@ impl PixRail for Unused {
         Box::pin(std::future::ready(Ok(RailStamp { id: "r-1".to_owned(), at: Timestamp(1_000) })))
     }
 
-    fn repay(&self, _: Repay) -> Call<'_, RailStamp> {
+    fn repay(&self, _: Repay) -> Call<'_, RepayAnswer> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 }

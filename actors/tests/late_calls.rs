@@ -14,7 +14,8 @@ use actors::engine::Outcome;
 use actors::engine::{Engine, EngineOptions};
 use actors::rails::{
     Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, ChargedCard, PayoutAnswer, PayoutRail,
-    PixFate, PixRail, RailError, Rails, Repay, SendPayout, SettlementCursor, SettlementLine, SettlementPage,
+    PixFate, PixRail, RailError, Rails, Repay, RepayAnswer, SendPayout, SettlementCursor, SettlementLine,
+    SettlementPage,
 };
 use actors::testkit::rails;
 use ledger::account::Account;
@@ -125,7 +126,7 @@ impl CardRail for Acquirer {
         Box::pin(std::future::ready(Ok(line.map(|line| SettlementPage { batch, lines: vec![line], is_last }))))
     }
 
-    fn repay(&self, _: Repay) -> Call<'_, RailStamp> {
+    fn repay(&self, _: Repay) -> Call<'_, RepayAnswer> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 }
@@ -146,7 +147,7 @@ impl PixRail for Unused {
         Box::pin(std::future::ready(Ok(stamp())))
     }
 
-    fn repay(&self, _: Repay) -> Call<'_, RailStamp> {
+    fn repay(&self, _: Repay) -> Call<'_, RepayAnswer> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
 }

@@ -356,7 +356,11 @@ fn long_history() -> Vec<Record> {
         let mut commands = vec![open];
         opened.push(charge);
         if let Some(charge) = opened.get((number as usize).wrapping_sub(70)).filter(|_| number % 5 > 0) {
-            commands.push(MerchantCommand::CaptureCard { charge: *charge, acquirer_mdr: Centavos(99), captured_at: None });
+            commands.push(MerchantCommand::CaptureCard {
+                charge: *charge,
+                acquirer_mdr: Centavos(99),
+                captured_at: None,
+            });
         }
         if number % 7 == 0 {
             let (document, profile) =

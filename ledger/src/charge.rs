@@ -65,7 +65,7 @@ pub struct Charge {
     pub outcome: ChargeOutcome,
     /// The outcome of the first answer: an idempotent replay repeats it.
     pub first_outcome: ChargeOutcome,
-    /// Sum of its approved refunds, centavos.
+    /// Sum of its approved refunds that did not fail, centavos.
     pub refunded: Centavos,
     /// True when its PIX code was paid after it had ended.
     pub was_paid_late: bool,
@@ -98,6 +98,7 @@ impl Object for Charge {
         for event in &record.events {
             match event {
                 Event::RefundApproved { charge, amount, .. } if *charge == self.id => self.refunded += *amount,
+                Event::RefundFailed { charge, amount, .. } if *charge == self.id => self.refunded -= *amount,
                 Event::LatePixReceived { charge, .. } if *charge == self.id => self.was_paid_late = true,
                 _ => {}
             }

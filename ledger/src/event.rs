@@ -131,6 +131,35 @@ pub struct TakeBack {
     pub to_pending: Centavos,
 }
 
+/// The part of a split that a refund took back, and that returns because the rail refused the
+/// refund.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
+pub struct GiveBack {
+    /// Whose split it is.
+    #[n(0)]
+    pub recipient: RecipientNumber,
+    /// Position among the charge's splits, from 0.
+    #[n(1)]
+    pub index: u32,
+    /// How much the refund took back.
+    #[n(2)]
+    pub taken: Centavos,
+    /// The part that the recipient had paid from what was pending of the split, and that the split
+    /// has again: none of one that was anticipated.
+    #[n(3)]
+    pub from_pending: Centavos,
+    /// When the split falls due; none once it did, and for PIX.
+    #[n(4)]
+    pub due: Option<Minute>,
+    /// The part that is pending again.
+    #[n(5)]
+    pub to_pending: Centavos,
+    /// The part that is available, from which what is still owed is paid. What was written off of
+    /// the debt is in neither part.
+    #[n(6)]
+    pub to_available: Centavos,
+}
+
 /// Repayment of one debt by a recipient.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct PaidBack {
@@ -829,6 +858,46 @@ pub enum Event {
         /// The refunds of this charge for which commission was given back, this one too if it was:
         /// the next part is rounded on their sum.
         #[n(9)]
+        commission_through: Centavos,
+    },
+    /// Merchant: the rail refused to carry out a refund that had been approved; its money is back.
+    #[n(81)]
+    RefundFailed {
+        /// The refund's id.
+        #[n(0)]
+        id: ObjectId,
+        /// The charge's id.
+        #[n(1)]
+        charge: ObjectId,
+        /// How the charge was paid.
+        #[n(2)]
+        method: PaymentMethod,
+        /// How much.
+        #[n(3)]
+        amount: Centavos,
+        /// Why, in the rail's words.
+        #[n(4)]
+        notes: String,
+        /// The part of the seller's money that is back in the charge's Pending.
+        #[n(5)]
+        to_pending: Centavos,
+        /// When the charge's own money falls due; none for PIX.
+        #[n(6)]
+        seller_due: Option<Minute>,
+        /// The part that is back in Available.
+        #[n(7)]
+        to_available: Centavos,
+        /// What recipients have again of their splits.
+        #[n(8)]
+        give_backs: Vec<GiveBack>,
+        /// The commission that the refund had given back, and that is charged again.
+        #[n(9)]
+        commission: Commission,
+        /// Where that was taken from.
+        #[n(10)]
+        charged: Drawn,
+        /// The refunds of this charge for which commission is given back, without this one.
+        #[n(11)]
         commission_through: Centavos,
     },
     /// Merchant: the rail sent a refund or a late payment back to the payer.

@@ -97,6 +97,12 @@ impl ReceivableSums {
                 let back = if *commission_pending { commission.total() } else { Centavos::ZERO };
                 self.add(merchant, *seller_due, back - drawn.from_pending);
             }
+            Event::RefundFailed { to_pending, seller_due, charged, give_backs, .. } => {
+                self.add(merchant, *seller_due, *to_pending - charged.from_pending);
+                for part in give_backs {
+                    self.add(LedgerId::Recipient(group, part.recipient), part.due, part.to_pending);
+                }
+            }
             Event::DisputeOpened { drawn, seller_due, .. } => self.add(merchant, *seller_due, -drawn.from_pending),
             Event::DisputeReleased { to_pending, seller_due, .. } => self.add(merchant, *seller_due, *to_pending),
             Event::ClawbackRecovered { debts } => {

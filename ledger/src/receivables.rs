@@ -282,6 +282,14 @@ impl Receivables {
                     self.give_back(key, commission);
                 }
             }
+            Event::RefundFailed { charge, to_pending, seller_due, charged, give_backs, .. } => {
+                let key = (merchant, seller_due.unwrap_or_default(), *charge);
+                self.draw(key, charged.from_pending - *to_pending);
+                for part in give_backs {
+                    let recipient = LedgerId::Recipient(group, part.recipient);
+                    self.draw((recipient, part.due.unwrap_or_default(), *charge), -part.to_pending);
+                }
+            }
             Event::DisputeOpened { charge, drawn, seller_due, .. } => {
                 self.draw((merchant, seller_due.unwrap_or_default(), *charge), drawn.from_pending);
             }

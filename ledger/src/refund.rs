@@ -1,11 +1,14 @@
 //! Refund: the read model of one refund and of the decision on it (interface 2.11, 3.6).
 
-use crate::event::{Event, Split};
+use std::collections::BTreeMap;
+
+use crate::event::{Drawn, Event, GiveBack, Split, TakeBack};
 use crate::id::{LedgerId, ObjectId};
 use crate::money::Centavos;
 use crate::object::Object;
 use crate::personal::Sealed;
 use crate::record::Record;
+use crate::time::Minute;
 
 /// Status of a refund.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +22,21 @@ pub enum RefundDecision {
         /// The operator's reason.
         notes: String,
     },
+    /// The rail refused to carry it out; the money is back.
+    Failed {
+        /// The rail's reason.
+        notes: String,
+    },
+}
+
+impl RefundDecision {
+    /// Why it was rejected, or failed; none for any other.
+    pub fn notes(&self) -> Option<&str> {
+        match self {
+            Self::Rejected { notes } | Self::Failed { notes } => Some(notes),
+            Self::Pending | Self::Approved => None,
+        }
+    }
 }
 
 /// A refund, from its Records.
@@ -67,8 +85,90 @@ impl Object for Refund {
                 Event::RefundRejected { id, notes, .. } if *id == self.id => {
                     self.decision = RefundDecision::Rejected { notes: notes.clone() };
                 }
+                Event::RefundFailed { id, notes, .. } if *id == self.id => {
+                    self.decision = RefundDecision::Failed { notes: notes.clone() };
+                }
                 _ => {}
             }
         }
+    }
+}
+
+/// Where the money of an approved refund came from, and what recipients have paid of it since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RefundMoney {
+    charge: ObjectId,
+    /// The seller's accounts that gave it.
+    pub drawn: Drawn,
+    /// True when it gave commission back.
+    pub gave_commission: bool,
+    /// The debts that it made.
+    pub take_backs: Vec<TakeBack>,
+    /// What recipients paid from what was pending, by the place of the split in the charge, unless
+    /// they anticipated the rest.
+    from_pending: BTreeMap<u32, Centavos>,
+    /// What was written off of the debts, by the place of the split in the charge.
+    written_off: BTreeMap<u32, Centavos>,
+}
+
+impl RefundMoney {
+    /// Reads it from the Records about the charge of a refund, in their order; none before the
+    /// approval.
+    pub fn read<E>(id: ObjectId, records: impl IntoIterator<Item = Result<Record, E>>) -> Result<Option<Self>, E> {
+        let mut found: Option<Self> = None;
+        for record in records {
+            record?.events.iter().for_each(|event| Self::follow(&mut found, id, event));
+        }
+        Ok(found)
+    }
+
+    fn follow(found: &mut Option<Self>, refund: ObjectId, event: &Event) {
+        match (event, found) {
+            (Event::RefundApproved { id, charge, drawn, commission, take_backs, .. }, found) if *id == refund => {
+                *found = Some(Self {
+                    charge: *charge,
+                    drawn: *drawn,
+                    gave_commission: !commission.total().is_zero(),
+                    take_backs: take_backs.clone(),
+                    from_pending: BTreeMap::new(),
+                    written_off: BTreeMap::new(),
+                });
+            }
+            (Event::ClawbackRecovered { debts }, Some(found)) => {
+                for debt in debts.iter().filter(|debt| debt.refund == refund) {
+                    *found.from_pending.entry(debt.split.index).or_default() += debt.from_pending;
+                }
+            }
+            // An anticipated split is not pending any more, and its rest was paid out less a fee.
+            (Event::SplitsAnticipated { splits, .. }, Some(found)) => {
+                splits.iter().filter(|part| part.split.charge == found.charge).for_each(|part| {
+                    found.from_pending.remove(&part.split.index);
+                });
+            }
+            (Event::ClawbackWrittenOff { debts, .. }, Some(found)) => {
+                for debt in debts.iter().filter(|debt| debt.refund == refund) {
+                    *found.written_off.entry(debt.split.index).or_default() += debt.total();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// What the charge's Pending gave and does not get back from recipients.
+    pub(crate) fn kept_from_pending(&self) -> Centavos {
+        self.drawn.from_pending - self.take_backs.iter().map(|part| part.to_pending).sum()
+    }
+
+    /// What recipients get again. `due` is when the splits fall due, where they have not yet.
+    pub(crate) fn give_backs(&self, due: Option<Minute>) -> Vec<GiveBack> {
+        let of = |sums: &BTreeMap<u32, Centavos>, index| sums.get(&index).copied().unwrap_or_default();
+        let parts = self.take_backs.iter().map(|part| {
+            let amount = part.amount - of(&self.written_off, part.index);
+            let from_pending = of(&self.from_pending, part.index);
+            let to_pending = if due.is_some() { from_pending.min(amount) } else { Centavos::ZERO };
+            let (recipient, index, taken) = (part.recipient, part.index, part.amount);
+            GiveBack { recipient, index, taken, from_pending, due, to_pending, to_available: amount - to_pending }
+        });
+        parts.collect()
     }
 }

@@ -96,11 +96,11 @@ pub async fn get(State(app): State<Arc<App>>, caller: Caller, PathId(id): PathId
 }
 
 /// Values of `status`.
-const STATUSES: [&str; 3] = ["pending", "approved", "rejected"];
+const STATUSES: [&str; 4] = ["pending", "approved", "rejected", "failed"];
 
 /// All refunds of the account, newest first. With a status, the period may hold 2,000 refunds.
 #[utoipa::path(get, path = "/api/refunds", operation_id = "list_refunds",
-    params(("status" = Option<String>, Query, pattern = "^(pending|approved|rejected)$", description = "`pending`, `approved` or `rejected`"),
+    params(("status" = Option<String>, Query, pattern = "^(pending|approved|rejected|failed)$", description = "`pending`, `approved`, `rejected` or `failed`"),
         ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
         ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest")),
     responses((status = 200, body = All<RefundView>)))]

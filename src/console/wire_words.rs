@@ -150,6 +150,7 @@ pub fn refund_status(decision: &RefundDecision) -> Word {
         RefundDecision::Pending => word("pendente", "pending"),
         RefundDecision::Approved => word("aprovada", "approved"),
         RefundDecision::Rejected { .. } => word("recusada", "rejected"),
+        RefundDecision::Failed { .. } => word("não realizada", "failed"),
     }
 }
 
@@ -202,6 +203,7 @@ pub fn event(kind: WebhookEventKind) -> Word {
         WithdrawalRejected => word("saque recusado", "withdrawal rejected"),
         RefundApproved => word("devolução aprovada", "refund approved"),
         RefundRejected => word("devolução recusada", "refund rejected"),
+        RefundFailed => word("devolução não realizada", "refund failed"),
         CashoutProcessed => word("cashout processado", "cashout carried out"),
         CashoutFailed => word("cashout voltou", "cashout came back"),
         SplitAvailable => word("split disponível", "split available"),

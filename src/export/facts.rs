@@ -29,6 +29,7 @@ pub(super) fn arrangement(event: &Event, brand: Option<CardBrand>) -> Arrangemen
         Event::PixPaid { .. } | Event::LatePixReceived { .. } => by(PaymentMethod::Pix),
         Event::DisputeOpened { kind: DisputeKind::Med, .. } => by(PaymentMethod::Pix),
         Event::RefundApproved { method, .. }
+        | Event::RefundFailed { method, .. }
         | Event::PayerRepaid { method, .. }
         | Event::DisputeAccepted { method, .. } => by(*method),
         _ => Arrangement::default(),
@@ -46,7 +47,11 @@ pub(super) fn due(event: &Event, ledger: LedgerId, account: Account) -> Option<M
     match event {
         Event::CardCaptured { splits_due, .. } if is_of_recipient => Some(*splits_due),
         Event::CardCaptured { seller_due, .. } => Some(*seller_due),
+        Event::RefundFailed { give_backs, .. } if is_of_recipient => {
+            same(give_backs.iter().filter(|part| !part.to_pending.is_zero()).map(|part| part.due))
+        }
         Event::RefundApproved { seller_due, .. }
+        | Event::RefundFailed { seller_due, .. }
         | Event::DisputeOpened { seller_due, .. }
         | Event::DisputeReleased { seller_due, .. } => *seller_due,
         Event::ClawbackRecovered { debts } if is_of_recipient => {

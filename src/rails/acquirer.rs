@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use actors::rails::{
     Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, ChargedCard, RailError, Repay,
-    SettlementCursor, SettlementPage,
+    RepayAnswer, SettlementCursor, SettlementPage,
 };
+use futures_util::TryFutureExt;
 use ledger::event::{CardFace, CardRefusal};
 use ledger::fees::{Fees, PaymentMethod};
 use ledger::id::ObjectId;
@@ -22,6 +23,7 @@ use ledger::time::Timestamp;
 use super::acquirer_books::{AcquirerBooks, Capture, Returned, first_payment_after};
 use super::bank_books::BankBooks;
 use super::folder_lock::ask;
+use super::refused_refunds::refused_refund;
 
 /// Simulated card acquirer.
 pub(super) struct SandboxAcquirer {
@@ -141,8 +143,11 @@ impl CardRail for SandboxAcquirer {
         }
     }
 
-    fn repay(&self, call: Repay) -> Call<'_, RailStamp> {
-        self.take_back(&call, false)
+    fn repay(&self, call: Repay) -> Call<'_, RepayAnswer> {
+        match refused_refund(&call) {
+            Some(refused) => Box::pin(std::future::ready(Ok(refused))),
+            None => Box::pin(self.take_back(&call, false).map_ok(RepayAnswer::Repaid)),
+        }
     }
 
     fn accept_dispute(&self, dispute: Repay) -> Call<'_, RailStamp> {

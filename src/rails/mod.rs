@@ -10,6 +10,7 @@ mod folder_lock;
 mod lines;
 mod payouts;
 mod pix_books;
+mod refused_refunds;
 pub mod sandbox;
 mod settlement_days;
 

@@ -10,8 +10,9 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use actors::rails::{Call, PixFate, PixRail, RailError, Repay};
+use actors::rails::{Call, PixFate, PixRail, RailError, Repay, RepayAnswer};
 use chrono::NaiveDate;
+use futures_util::TryFutureExt;
 use ledger::id::ObjectId;
 use ledger::money::Centavos;
 use ledger::record::RailStamp;
@@ -23,6 +24,7 @@ use super::days::{begin_ms, day_of, instant};
 use super::end_to_end_id::end_to_end_id;
 use super::folder_lock::{FolderLock, Patience, ask};
 use super::lines::{Lines, read_lines, write_whole};
+use super::refused_refunds::refused_refund;
 
 const PAYMENTS: &str = "payments-";
 const RETURNS: &str = "returns";
@@ -334,8 +336,11 @@ impl PixRail for SandboxPix {
         ask(&self.0, NAME, move |books, patience| books.fate(patience, charge))
     }
 
-    fn repay(&self, call: Repay) -> Call<'_, RailStamp> {
-        self.send_back(call, false)
+    fn repay(&self, call: Repay) -> Call<'_, RepayAnswer> {
+        match refused_refund(&call) {
+            Some(refused) => Box::pin(std::future::ready(Ok(refused))),
+            None => Box::pin(self.send_back(call, false).map_ok(RepayAnswer::Repaid)),
+        }
     }
 
     fn accept_dispute(&self, dispute: Repay) -> Call<'_, RailStamp> {

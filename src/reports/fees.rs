@@ -156,7 +156,8 @@ impl Fees {
         sums.charged += i128::from(fee.0);
     }
 
-    fn give_back(&mut self, month: &str, group: GroupNumber, commission: &Commission) {
+    /// Counts commission that a refund gives back, or takes again.
+    fn give_back(&mut self, month: &str, group: GroupNumber, commission: &Commission, times: i128) {
         let Commission { mdr, antifraud, margin, pix } = *commission;
         let parts = [
             (Component::Mdr, mdr),
@@ -166,7 +167,7 @@ impl Fees {
         ];
         for (component, fee) in parts.into_iter().filter(|(_, fee)| !fee.is_zero()) {
             let key = (month.to_owned(), group, component, Price::Unknown);
-            self.sums.entry(key).or_default().returned += i128::from(fee.0);
+            self.sums.entry(key).or_default().returned += times * i128::from(fee.0);
         }
     }
 }
@@ -213,7 +214,8 @@ impl Fold for Fees {
                         self.add(key, split.amount, split.fee);
                     }
                 }
-                Event::RefundApproved { commission, .. } => self.give_back(&month, group, commission),
+                Event::RefundApproved { commission, .. } => self.give_back(&month, group, commission, 1),
+                Event::RefundFailed { commission, .. } => self.give_back(&month, group, commission, -1),
                 _ => {}
             }
         }

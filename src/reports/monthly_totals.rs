@@ -88,6 +88,11 @@ impl Fold for MonthlyTotals {
                     totals.refunded += wide(*amount);
                     totals.splits -= wide(take_backs.iter().map(|part| part.amount).sum());
                 }
+                Event::RefundFailed { method, amount, give_backs, .. } => {
+                    let totals = self.of(&month, group, *method);
+                    totals.refunded -= wide(*amount);
+                    totals.splits += wide(give_backs.iter().map(|part| part.to_pending + part.to_available).sum());
+                }
                 Event::DisputeAccepted { method, amount, .. } => {
                     self.of(&month, group, *method).disputed += wide(*amount);
                 }

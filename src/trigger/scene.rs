@@ -21,6 +21,8 @@ type Done<T> = Result<T, TriggerFailure>;
 const AMOUNT: i64 = 8_000;
 /// The recipient's part of it, centavos.
 const PART: i64 = 2_000;
+/// A refund of this amount is refused by the sandbox's institutions, centavos.
+const REFUSED_REFUND: i64 = 1_357;
 const DAY_SECONDS: u64 = 86_400;
 const SUBSCRIPTIONS: &str = "/api/recurrency/subscriptions";
 
@@ -85,6 +87,7 @@ impl Scene {
             Kind::ChargeCancelled => self.cancel_pix().await,
             Kind::ChargeRefunded | Kind::RefundApproved => self.refund("approve").await,
             Kind::RefundRejected => self.refund("reject").await,
+            Kind::RefundFailed => self.refund_of(REFUSED_REFUND, "approve").await,
             Kind::RecipientApproved => self.recipient("approve").await.map(drop),
             Kind::RecipientRejected => self.recipient("reject").await.map(drop),
             Kind::BankAccountChanged => self.change_bank_account(None).await,
@@ -142,8 +145,12 @@ impl Scene {
     }
 
     async fn refund(&self, verb: &str) -> Done<()> {
+        self.refund_of(PART, verb).await
+    }
+
+    async fn refund_of(&self, amount: i64, verb: &str) -> Done<()> {
         let txid = self.pay_pix(&[]).await?;
-        let body = json!({ "payment_id": txid, "amount": PART, "reason": "Produto devolvido" });
+        let body = json!({ "payment_id": txid, "amount": amount, "reason": "Produto devolvido" });
         let id = self.ask("/api/refunds", &body, "id").await?;
         self.decide(&format!("/ops/refunds/{id}"), verb).await
     }

@@ -21,8 +21,8 @@ pub struct RefundView {
     /// Amount of the refund, centavos.
     #[schema(example = 3000)]
     amount: i64,
-    /// `pending`, `approved` or `rejected`.
-    #[schema(pattern = "^(pending|approved|rejected)$")]
+    /// `pending`, `approved`, `rejected` or `failed`: approved, and refused by the rail.
+    #[schema(pattern = "^(pending|approved|rejected|failed)$")]
     status: &'static str,
     /// When it was asked for.
     created_at: String,
@@ -33,7 +33,7 @@ pub struct RefundView {
     /// What it takes back of recipients' splits; where it does.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     splits: Vec<SplitView>,
-    /// Why it was rejected; rejected ones only.
+    /// Why it was rejected, or failed; absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "Sem comprovante")]
     notes: Option<String>,
@@ -45,6 +45,7 @@ pub fn refund_status(decision: &RefundDecision) -> &'static str {
         RefundDecision::Pending => "pending",
         RefundDecision::Approved => "approved",
         RefundDecision::Rejected { .. } => "rejected",
+        RefundDecision::Failed { .. } => "failed",
     }
 }
 
@@ -61,10 +62,7 @@ impl RefundView {
             created_at: time(refund.id.created_at()),
             reason: reason.map(|FreeText { text }| text),
             splits: refund.take_back.iter().map(|part| SplitView::of(engine, group, part)).collect(),
-            notes: match &refund.decision {
-                RefundDecision::Rejected { notes } => Some(notes.clone()),
-                RefundDecision::Pending | RefundDecision::Approved => None,
-            },
+            notes: refund.decision.notes().map(str::to_owned),
         }
     }
 }

@@ -21,6 +21,7 @@ use crate::views::cashout::CashoutView;
 use crate::views::charge::ChargeView;
 use crate::views::dispute::DisputeView;
 use crate::views::recipient::{document_type, open, recipient_id};
+use crate::views::refund::refund_status;
 use crate::views::subscription::SubscriptionView;
 use crate::views::withdrawal::{DestinationView, WithdrawalView};
 use crate::webhooks::event::OutboxEvent;
@@ -243,10 +244,10 @@ struct RefundTold {
     /// Amount of the refund, centavos.
     #[schema(example = 3000)]
     amount: i64,
-    /// `approved` or `rejected`.
-    #[schema(pattern = "^(approved|rejected)$")]
+    /// `approved`, `rejected` or `failed`.
+    #[schema(pattern = "^(approved|rejected|failed)$")]
     status: &'static str,
-    /// Why it was rejected.
+    /// Why it was rejected, or failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     notes: Option<String>,
@@ -258,8 +259,8 @@ impl RefundTold {
             id: refund.id.uuid().to_string(),
             charge_id: refund.charge.txid(),
             amount: refund.amount.0,
-            status: if refund.rejected_because.is_some() { "rejected" } else { "approved" },
-            notes: refund.rejected_because.clone(),
+            status: refund_status(&refund.decision),
+            notes: refund.decision.notes().map(str::to_owned),
         }
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actors::cluster::weight;
-use actors::rails::{Call, PayoutAnswer, PayoutRail, PixFate, PixRail, Rails, Repay, SendPayout};
+use actors::rails::{Call, PayoutAnswer, PayoutRail, PixFate, PixRail, Rails, Repay, RepayAnswer, SendPayout};
 use centavo::config::Settings;
 use centavo::node::Node;
 use centavo::peers::{Owner, Owners, PeerSettings};
@@ -166,7 +166,7 @@ impl<T: PixRail> PixRail for Both<T> {
         self.0.cancel(charge)
     }
 
-    fn repay(&self, call: Repay) -> Call<'_, RailStamp> {
+    fn repay(&self, call: Repay) -> Call<'_, RepayAnswer> {
         self.0.repay(call)
     }
 

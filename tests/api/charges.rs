@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::future::ready;
 use std::sync::{Arc, Mutex};
 
-use actors::rails::{Call, PixFate, PixRail, RailError, Repay};
+use actors::rails::{Call, PixFate, PixRail, RailError, Repay, RepayAnswer};
 use chrono::{SecondsFormat, TimeDelta};
 use ledger::id::ObjectId;
 use ledger::record::RailStamp;
@@ -332,8 +332,9 @@ impl PixRail for Institution {
         Box::pin(std::future::ready(Ok(RailStamp { id: "r-1".to_owned(), at: ledger::time::Timestamp(1_000) })))
     }
 
-    fn repay(&self, _order: Repay) -> Call<'_, RailStamp> {
-        Box::pin(ready(Ok(RailStamp { id: "r-1".to_owned(), at: ledger::time::Timestamp(1_000) })))
+    fn repay(&self, _order: Repay) -> Call<'_, RepayAnswer> {
+        let stamp = RailStamp { id: "r-1".to_owned(), at: ledger::time::Timestamp(1_000) };
+        Box::pin(ready(Ok(RepayAnswer::Repaid(stamp))))
     }
 }
 

@@ -250,3 +250,40 @@ async fn pages_of_a_statement_with_debts_are_parts_of_one_list() {
     }
     world.check_books().await;
 }
+
+/// A refund of a charge whose seller has too little: without the recipient's part it would be in
+/// deficit.
+#[tokio::test]
+async fn an_approved_take_back_shows_no_deficit_that_is_none() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let txid = paid(&merchant, &ana, 3_000).await;
+    merchant.paid_pix(&pix("20.00")).await;
+    let before = merchant.balance().await[0];
+    let body = with_splits(json!({"payment_id": txid, "amount": 8_000}), &[(&ana, 3_000)]);
+    let id = text(&merchant.post("/api/refunds", &body).await.expect(201)["id"]);
+    world.ops_post(&format!("/ops/refunds/{id}/approve"), &json!({})).await.expect(200);
+    assert_eq!(merchant.balance().await, [before - 5_000, 0, 0, 0]);
+    let cashout = json!({"amount": 1_000, "pix_key": "ana@example.com", "pix_key_type": "email"});
+    merchant.post("/api/cashout", &cashout).await.expect(201);
+    world.check_books().await;
+}
+
+#[tokio::test]
+async fn a_payment_that_lets_a_recipient_pay_its_debt_repays_the_deficit_at_once() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let txid = paid(&merchant, &ana, 7_000).await;
+    let withdrawal = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    world.approve(&withdrawal).await.expect(200);
+    take_back(&merchant, &txid, &ana, 7_000).await;
+    let [available, _, _, deficit] = merchant.balance().await;
+    assert!(available == 0 && deficit > 0);
+    let fee = 10;
+    paid(&merchant, &ana, 7_000).await;
+    assert_eq!(merchant.balance().await, [7_000 + 1_000 - fee - deficit, 0, 0, 0]);
+    assert_eq!(owed(&merchant, &ana).await, 0);
+    world.check_books().await;
+}

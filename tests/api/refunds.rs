@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::future::{pending, ready};
 use std::sync::{Arc, Mutex};
 
-use actors::rails::{Call, PixFate, PixRail, RailError, Repay};
+use actors::rails::{Call, PixFate, PixRail, RailError, Repay, RepayAnswer};
 use ledger::id::ObjectId;
 use ledger::record::RailStamp;
 use ledger::time::Timestamp;
@@ -406,12 +406,13 @@ impl PixRail for Institution {
         Box::pin(std::future::ready(Ok(RailStamp { id: "r-1".to_owned(), at: Timestamp(1_000) })))
     }
 
-    fn repay(&self, call: Repay) -> Call<'_, RailStamp> {
+    fn repay(&self, call: Repay) -> Call<'_, RepayAnswer> {
         self.orders.lock().unwrap().entry(call.id).or_default().push(call.amount.0);
         if *self.silent.lock().unwrap() {
             Box::pin(ready(Err(RailError::NoAnswer)))
         } else {
-            Box::pin(ready(Ok(RailStamp { id: "r-1".to_owned(), at: Timestamp(1_000) })))
+            let stamp = RailStamp { id: "r-1".to_owned(), at: Timestamp(1_000) };
+            Box::pin(ready(Ok(RepayAnswer::Repaid(stamp))))
         }
     }
 }
@@ -455,7 +456,7 @@ impl PixRail for Abyss {
         Box::pin(std::future::ready(Ok(RailStamp { id: "r-1".to_owned(), at: Timestamp(1_000) })))
     }
 
-    fn repay(&self, _order: Repay) -> Call<'_, RailStamp> {
+    fn repay(&self, _order: Repay) -> Call<'_, RepayAnswer> {
         Box::pin(pending())
     }
 }
@@ -549,4 +550,46 @@ async fn the_list_has_all_of_them() {
         let refused = merchant.get(&format!("{PATH}?{query}")).await.refused(400, "validation_failed");
         assert_eq!(refused["errors"][0]["field"], field);
     }
+}
+
+/// The amount of a refund that the sandbox's institutions refuse, centavos.
+const REFUSED_REFUND: i64 = 1_357;
+
+#[tokio::test]
+async fn a_refund_that_the_rail_refuses_fails_and_all_money_is_back() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let of_pix = with_splits(pix("100.00"), &[(&ana, 2_000)]);
+    let of_card = with_splits(card(10_000, APPROVED), &[(&ana, 2_000)]);
+    let by_pix = text(&merchant.paid_pix(&of_pix).await["txid"]);
+    let by_card = text(&merchant.post("/api/card", &of_card).await.expect(201)["txid"]);
+    let before = (merchant.balance().await, merchant.statement(&ana).await);
+    for txid in [&by_pix, &by_card] {
+        let id = {
+            let body = with_splits(body(txid, REFUSED_REFUND), &[(&ana, 800)]);
+            text(&merchant.post(PATH, &body).await.expect(201)["id"])
+        };
+        let failed = approve(&world, &id).await.expect(200);
+        assert_eq!((&failed["status"], failed["notes"].is_string()), (&json!("failed"), true), "{failed}");
+        assert_eq!(merchant.get(&format!("{PATH}/{id}")).await.expect(200), failed);
+        assert_eq!((merchant.balance().await, merchant.statement(&ana).await), before);
+        assert_eq!((refunded(&merchant, txid).await, owed_to_payers(&merchant).await), (json!(0), 0));
+        approve(&world, &id).await.refused(409, "already_decided");
+        let events = merchant.get("/api/events").await.expect(200);
+        let of_refund = items(&events).iter().filter(|event| event["refund"]["id"] == *id);
+        let told: Vec<_> = of_refund.map(|event| (text(&event["event"]), event["refund"]["status"].clone())).collect();
+        assert!(told.contains(&("refund.failed".to_owned(), json!("failed"))), "{events}");
+        assert!(told.contains(&("refund.approved".to_owned(), json!("approved"))), "{events}");
+    }
+    let listed = merchant.get(&format!("{PATH}?status=failed")).await.expect(200);
+    assert_eq!(listed["items"].as_array().unwrap().len(), 2);
+    // The same money can be asked back again, by another amount.
+    let body = with_splits(body(&by_card, 10_000), &[(&ana, 2_000)]);
+    let id = text(&merchant.post(PATH, &body).await.expect(201)["id"]);
+    assert_eq!(approve(&world, &id).await.expect(200)["status"], "approved");
+    assert_eq!(refunded(&merchant, &by_card).await, 10_000);
+    world.check_books().await;
+    let world = world.restarted().await;
+    world.check_books().await;
 }

@@ -19,7 +19,7 @@ use ledger::merchant::{ChargeFacts, EndedBatch};
 use ledger::object::Object;
 use ledger::recipient::SplitHistory;
 use ledger::record::Record;
-use ledger::refund::Refund;
+use ledger::refund::{Refund, RefundMoney};
 use ledger::statement::{StatementLine, statement_lines};
 use ledger::time::{Minute, Timestamp};
 use ledger::webhook_events::{WebhookEvent, webhook_events};
@@ -331,6 +331,12 @@ impl Engine {
             let told = about.map(|sequence| Ok(ChargeFacts::told_by(&shard.record(sequence)?, id)));
             told.filter_map(Result::transpose).next().transpose()
         })
+    }
+
+    /// Where the money of an approved refund came from; none before its approval.
+    pub(super) fn refund_money(&self, id: ObjectId, charge: ObjectId) -> Result<Option<RefundMoney>, LoadError> {
+        let shard = self.shard_with(id);
+        may_wait(|| RefundMoney::read(id, shard.read_model().about(charge)?.into_iter().map(|at| shard.record(at))))
     }
 
     /// The blocks that hold the Records of a cut, in the order of booking, newest first, so many at

@@ -8,12 +8,12 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use ledger::id::{GroupNumber, ObjectId};
-use ledger::merchant::{MerchantCommand, Repayment, RepaymentKind};
+use ledger::merchant::{FailRefund, MerchantCommand, Repayment, RepaymentKind};
 
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable};
 use crate::journal::Permit;
-use crate::rails::{RailError, Repay};
+use crate::rails::{RailError, Repay, RepayAnswer};
 use crate::resident::Outcome;
 
 /// How long the caller of a decision waits for the rail; the schedule asks again.
@@ -47,8 +47,8 @@ impl Engine {
         join_all(told).await.into_iter().filter(|sent| *sent).count()
     }
 
-    /// Orders one repayment from its rail. Gives true when it was confirmed; no answer changes
-    /// nothing.
+    /// Orders one repayment from its rail. Gives true when it was confirmed or refused, and that is
+    /// booked; no answer changes nothing.
     async fn repay(
         &self,
         group: GroupNumber,
@@ -60,18 +60,39 @@ impl Engine {
         let Some(rails) = &self.rails else { return false };
         let Repayment { charge, method, amount, kind, since } = *repayment;
         let call = Repay { id, decided_at: since, charge, amount };
-        let call = match (method.is_card(), kind) {
-            (true, RepaymentKind::Sent) => rails.card.repay(call),
-            (true, RepaymentKind::Taken) => rails.card.accept_dispute(call),
-            (false, RepaymentKind::Sent) => rails.pix.repay(call),
-            (false, RepaymentKind::Taken) => rails.pix.accept_dispute(call),
+        let answer = async {
+            match (method.is_card(), kind) {
+                (true, RepaymentKind::Sent) => rails.card.repay(call).await,
+                (true, RepaymentKind::Taken) => rails.card.accept_dispute(call).await.map(RepayAnswer::Repaid),
+                (false, RepaymentKind::Sent) => rails.pix.repay(call).await,
+                (false, RepaymentKind::Taken) => rails.pix.accept_dispute(call).await.map(RepayAnswer::Repaid),
+            }
         };
-        match tokio::time::timeout(patience, call).await.unwrap_or(Err(RailError::NoAnswer)) {
-            Ok(stamp) => {
+        match tokio::time::timeout(patience, answer).await.unwrap_or(Err(RailError::NoAnswer)) {
+            Ok(RepayAnswer::Repaid(stamp)) => {
                 let context = CommandContext::of_rail(Some(stamp), permit);
                 self.command(group, MerchantCommand::ConfirmRepayment { id }, context).await.is_ok()
             }
+            Ok(RepayAnswer::Refused { reason }) => {
+                let failed = self.fail_refund((group, charge), id, reason, permit).await;
+                failed.inspect_err(|error| tracing::error!(%error, id = %id.uuid(), "a refund cannot fail")).is_ok()
+            }
             Err(RailError::NoAnswer) => false,
         }
+    }
+
+    /// Takes a refund back that its rail refused. Error also for a payment that came too late: its
+    /// money is nobody else's, so the rail is asked again.
+    async fn fail_refund(
+        &self,
+        (group, charge): (GroupNumber, ObjectId),
+        id: ObjectId,
+        notes: String,
+        permit: Arc<Permit>,
+    ) -> Result<(), Unavailable> {
+        let found = self.charge_facts(charge)?.zip(self.refund_money(id, charge)?);
+        let (facts, money) = found.ok_or_else(|| Unavailable::contradicting("a refund that a rail refused"))?;
+        let failed = FailRefund { id, facts, money, notes };
+        self.command(group, MerchantCommand::FailRefund(Box::new(failed)), permit).await.map(drop)
     }
 }

@@ -203,6 +203,7 @@ pub(super) fn concerns_registry(event: &Event) -> bool {
             | Event::RefundRequested { .. }
             | Event::RefundApproved { .. }
             | Event::RefundRejected { .. }
+            | Event::RefundFailed { .. }
             | Event::DisputeOpened { .. }
             | Event::DisputeAccepted { .. }
             | Event::DisputeReleased { .. }

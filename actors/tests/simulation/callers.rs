@@ -481,7 +481,9 @@ fn command(action: &Action, charge: ObjectId, world: &mut World) -> MerchantComm
             card: CardFace { bin: 400_000, last4: 2, brand: CardBrand::Visa },
             payer: sealed(*large),
         },
-        Action::Capture { charge } => MerchantCommand::CaptureCard { charge: *charge, acquirer_mdr: Centavos(3), captured_at: None },
+        Action::Capture { charge } => {
+            MerchantCommand::CaptureCard { charge: *charge, acquirer_mdr: Centavos(3), captured_at: None }
+        }
         Action::Refuse { charge } => {
             MerchantCommand::RefuseCard { charge: *charge, refusal: CardRefusal::NotAuthorized }
         }

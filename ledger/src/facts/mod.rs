@@ -18,6 +18,7 @@ mod period;
 mod pix;
 mod recipient;
 mod refund;
+mod refund_failure;
 pub(crate) mod statement_line;
 mod subscription;
 pub(crate) mod webhook_event;
@@ -136,6 +137,7 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
                 take_backs,
             },
         ),
+        Event::RefundFailed { .. } => refund_failure::failed(to, event),
         Event::PayerRepaid { id, charge, method, amount } => refund::repaid(to, *id, *charge, *method, *amount),
         Event::DisputeOpened { id, charge, amount, drawn, seller_due, .. } => {
             dispute::opened(to, *id, *charge, *amount, drawn, *seller_due);
@@ -200,6 +202,7 @@ impl Event {
             Self::RefundRequested { .. } => ["Devolução pedida", "Refund asked for"],
             Self::RefundApproved { .. } => ["Devolução aprovada", "Refund approved"],
             Self::RefundRejected { .. } => ["Devolução recusada", "Refund rejected"],
+            Self::RefundFailed { .. } => ["Devolução não realizada, valor de volta", "Refund failed, money is back"],
             Self::PayerRepaid { .. } => ["Pagador recebeu de volta", "Payer was repaid"],
             Self::DisputeOpened { .. } => ["Disputa aberta, valor retido", "Dispute opened, money held"],
             Self::DisputeAccepted { .. } => ["Disputa aceita", "Dispute accepted"],

@@ -12,6 +12,7 @@ use crate::fees::{Commission, PaymentMethod};
 use crate::id::ObjectId;
 use crate::money::Centavos;
 use crate::personal::SealedFor;
+use crate::refund::RefundDecision;
 use crate::time::Minute;
 
 /// The merchant asked for a refund.
@@ -24,7 +25,8 @@ pub(super) fn requested(to: &mut impl Facets, id: ObjectId, charge: ObjectId) {
 pub(super) fn rejected(to: &mut impl Facets, id: ObjectId, charge: ObjectId, amount: Centavos, notes: &str) {
     about(to, id, charge);
     to.webhook_events(|outbox| {
-        let refund = DecidedRefund { id, charge, amount, rejected_because: Some(notes.to_owned()) };
+        let refund =
+            DecidedRefund { id, charge, amount, decision: RefundDecision::Rejected { notes: notes.to_owned() } };
         outbox.tell(WebhookEventKind::RefundRejected, WebhookObject::Refund(refund));
     });
     to.audited(|| AuditedFact::of("reject", "refund", id).because(notes));
@@ -51,7 +53,7 @@ pub(super) fn approved(to: &mut impl Facets, refund: Approved<'_>) {
     about(to, id, charge);
     to.others(take_backs.iter().map(|part| (Some(part.recipient), Effect::Changed)));
     to.objects(|| vec![uuid("refund", id), ("txid", charge.txid())]);
-    let decided = DecidedRefund { id, charge, amount, rejected_because: None };
+    let decided = DecidedRefund { id, charge, amount, decision: RefundDecision::Approved };
     to.tell(WebhookEventKind::RefundApproved, WebhookObject::Refund(decided));
     to.tell(WebhookEventKind::ChargeRefunded, WebhookObject::Charge(charge));
     to.audited(|| AuditedFact::of("approve", "refund", id));

@@ -7,6 +7,7 @@ use crate::anticipation::Anticipation;
 use crate::id::{ObjectId, RecipientNumber};
 use crate::money::Centavos;
 use crate::recurrence::SubscriptionStanding;
+use crate::refund::RefundDecision;
 use crate::time::Timestamp;
 
 /// Kind of a webhook event: its name on the wire. The description of the interface has these
@@ -52,6 +53,9 @@ pub enum WebhookEventKind {
     /// The operations team rejected a refund.
     #[strum(serialize = "refund.rejected")]
     RefundRejected,
+    /// The rail refused to carry out an approved refund; its money is back.
+    #[strum(serialize = "refund.failed")]
+    RefundFailed,
     /// The institution carried a cashout out.
     #[strum(serialize = "cashout.processed")]
     CashoutProcessed,
@@ -158,7 +162,7 @@ pub enum WebhookObject {
     Anticipation(Anticipation),
 }
 
-/// A refund that was approved or rejected.
+/// A refund that was approved or rejected, or that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DecidedRefund {
     /// The refund's id.
@@ -167,8 +171,8 @@ pub struct DecidedRefund {
     pub charge: ObjectId,
     /// Amount of the refund, centavos.
     pub amount: Centavos,
-    /// Why it was rejected; none when it was approved.
-    pub rejected_because: Option<String>,
+    /// What became of it.
+    pub decision: RefundDecision,
 }
 
 impl WebhookEvent {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
-use crate::event::{Drawn, Event, Split};
+use crate::event::{Drawn, Event, GiveBack, Split};
 use crate::fees::PaymentMethod;
 use crate::id::{ObjectId, RecipientNumber};
 use crate::money::Centavos;
@@ -295,6 +295,27 @@ impl Adjustments {
                 taken.asked -= amount;
                 taken.approved += amount;
             });
+        });
+    }
+
+    /// Ends the repayment of a refund that its rail refused. `drawn_pending` is what the charge's
+    /// Pending gave, below zero where it got money back.
+    pub(super) fn fail(
+        &mut self,
+        id: ObjectId,
+        amount: Centavos,
+        drawn_pending: Centavos,
+        commission_through: Centavos,
+        give_backs: &[GiveBack],
+    ) {
+        let Some(open) = self.remove(id) else { return };
+        let parts: Vec<_> =
+            give_backs.iter().map(|part| Split { recipient: part.recipient, amount: part.taken }).collect();
+        self.change(open.charge(), |adjusted| {
+            adjusted.refunded -= amount;
+            adjusted.drawn_pending += drawn_pending;
+            adjusted.commission_through = commission_through;
+            adjusted.take(&parts, |taken, amount| taken.approved -= amount);
         });
     }
 

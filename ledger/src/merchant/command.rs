@@ -6,6 +6,7 @@ use super::cashout::CashoutOutcome;
 use super::charge::SplitRequest;
 use super::dispute::OpenDispute;
 use super::refund::{ChargeFacts, RequestRefund};
+use super::refund_failure::FailRefund;
 use super::subscriptions::{Subscribe, SubscriptionChange};
 use crate::event::{CardFace, CardRefusal};
 use crate::fees::{PaymentMethod, Settings};
@@ -229,6 +230,8 @@ pub enum MerchantCommand {
         /// Id of the refund or dispute; a late payment has its charge's id.
         id: ObjectId,
     },
+    /// The rail refused to carry out an approved refund.
+    FailRefund(Box<FailRefund>),
     /// A payer's bank wants a charge back.
     OpenDispute(Box<OpenDispute>),
     /// The acquirer settled lines of this merchant's charges.

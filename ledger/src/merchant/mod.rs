@@ -16,6 +16,7 @@ mod opening;
 mod pix;
 mod plans;
 mod refund;
+mod refund_failure;
 mod sections;
 mod sub_recipients;
 mod subscriptions;
@@ -52,6 +53,7 @@ pub use dispute::OpenDispute;
 pub use opening::MerchantOpening;
 pub use plans::Plan;
 pub use refund::{CARD_WINDOW_DAYS, ChargeFacts, DisputeWindows, PIX_WINDOW_DAYS, RequestRefund};
+pub use refund_failure::FailRefund;
 pub use sub_recipients::{BankReview, Recipient, RecipientStatus, Registered};
 pub use subscriptions::{Subscribe, Subscription, SubscriptionChange};
 
@@ -168,6 +170,7 @@ impl MerchantState {
             Command::ApproveRefund { id, facts } => self.approve_refund(id, &facts, now),
             Command::RejectRefund { id, notes } => self.reject_refund(id, notes),
             Command::ConfirmRepayment { id } => Ok(self.repaid(id)),
+            Command::FailRefund(failed) => Ok(self.fail_refund(*failed, now)),
             Command::OpenDispute(reported) => self.open_dispute(*reported, now),
             Command::BookBatch(batch) => Ok(self.book_batch(*batch)),
             Command::AcceptDispute { id, amount, facts } => self.accept_dispute(id, amount, &facts, now),
@@ -322,6 +325,7 @@ impl MerchantState {
             }
             Event::RefundRejected { id, .. } => self.adjustments.reject(*id),
             Event::RefundApproved { .. } => self.apply_refund(event, record),
+            Event::RefundFailed { .. } => self.apply_failed_refund(event),
             Event::PayerRepaid { id, .. } | Event::AcceptanceConfirmed { id, .. } => self.adjustments.sent(*id),
             Event::LatePixReceived { .. } => self.apply_late_pix(event, record),
             Event::DisputeOpened { .. } => self.apply_dispute(event, record),

@@ -66,7 +66,8 @@ pub enum Holder {
 pub struct SplitStanding {
     /// Can be withdrawn, centavos.
     pub available: Centavos,
-    /// The part of the available splits that debts consumed, centavos.
+    /// The part of the available splits that debts consumed, centavos. Below zero for money of
+    /// failed refunds whose splits were paid out.
     pub consumed: Centavos,
     /// The withdrawal that is not settled yet.
     pub withdrawal: Option<OpenWithdrawal>,

@@ -40,6 +40,15 @@ impl Exceptions {
         self.touched.touch(section_of(due));
     }
 
+    /// Lowers what was taken of a split. One that is forgotten stays so, in whatever order the
+    /// Records came.
+    pub(super) fn give_back(&mut self, due: Minute, split: SplitKey, amount: Centavos) {
+        if let Some(exception) = self.by_due.get_mut(&(due, split)) {
+            exception.taken -= amount;
+            self.touched.touch(section_of(due));
+        }
+    }
+
     /// Forgets the splits of this minute and of earlier ones.
     pub(super) fn forget_through(&mut self, minute: Minute) {
         while let Some(first) = self.by_due.first_entry().filter(|first| first.key().0 <= minute) {

@@ -20,7 +20,7 @@ use std::collections::BTreeMap;
 
 use crate::account::Account;
 use crate::balances::Ledger;
-use crate::event::{Cut, Event, PaidBack, PayoutBank, Settlement, Split, SplitKey};
+use crate::event::{Cut, Event, GiveBack, PaidBack, PayoutBank, Settlement, Split, SplitKey};
 use crate::id::{LedgerId, ObjectId, RecipientNumber};
 use crate::money::{Centavos, Rate};
 use crate::personal::Sealed;
@@ -282,6 +282,12 @@ impl RecipientState {
             if let Event::CardCaptured { terms, splits_due, .. } = event {
                 self.pending.add(*splits_due, share(&terms.splits, number));
             }
+            if let Event::RefundFailed { charge, give_backs, .. } = event {
+                give_backs
+                    .iter()
+                    .filter(|part| part.recipient == number)
+                    .for_each(|part| self.give_back(*charge, part));
+            }
             if let Event::RefundApproved { id, charge, seller_due, take_backs, .. } = event {
                 for part in take_backs.iter().filter(|part| part.recipient == number) {
                     self.debts.raise(*id, *charge, part, *seller_due);
@@ -290,13 +296,23 @@ impl RecipientState {
         }
     }
 
+    /// Takes a part of a split back that a failed refund had taken. The part that was paid from
+    /// Available was consumed; where it is paid out already, no split has it any more.
+    fn give_back(&mut self, charge: ObjectId, part: &GiveBack) {
+        let split = SplitKey { charge, index: part.index };
+        if let Some(due) = part.due.filter(|_| part.to_pending.is_positive()) {
+            self.pending.add(due, part.to_pending);
+            self.exceptions.give_back(due, split, part.to_pending);
+        }
+        self.outflow.consumed -= part.to_available - (part.from_pending - part.to_pending);
+    }
+
     /// True when no claim on the platform and no debt is below zero, and the sums by due minute, by
     /// withdrawal and by debt equal the balances of the accounts.
     pub fn is_sound(&self) -> bool {
         let withdrawal = self.outflow.withdrawal.as_ref().map(|withdrawal| withdrawal.amount);
         self.ledger.claims_are_covered()
             && self.paid() >= Centavos::ZERO
-            && self.outflow.consumed >= Centavos::ZERO
             && self.pending.are_positive()
             && self.debts.are_positive()
             && self.pending.total() == self.pending()

@@ -8,7 +8,7 @@ use super::CardSplit;
 use super::coverage::Place;
 use crate::event::{Event, SplitKey, Terms};
 use crate::fees::SPLIT_SETTLEMENT_DAYS;
-use crate::id::{LedgerId, ObjectId};
+use crate::id::{LedgerId, ObjectId, RecipientNumber};
 use crate::money::Centavos;
 use crate::personal::Sealed;
 use crate::record::Record;
@@ -49,6 +49,11 @@ struct Changed {
     /// Taken back while it was pending.
     taken: Centavos,
     anticipated: Option<Anticipated>,
+}
+
+/// The ledger of a recipient in the group of a Record.
+fn recipient_of(record: &Record, number: RecipientNumber) -> LedgerId {
+    LedgerId::Recipient(record.owner.group().unwrap_or_default(), number)
 }
 
 /// One split's anticipation.
@@ -118,6 +123,11 @@ impl SplitHistory {
                 for part in splits.iter().filter(|part| part.split.charge == id) {
                     let anticipated = Anticipated { ordinal: record.ordinal, at, net: part.amount - part.fee };
                     self.changed.entry(part.split.index).or_default().anticipated = Some(anticipated);
+                }
+            }
+            Event::RefundFailed { charge, give_backs, .. } if *charge == id => {
+                for part in give_backs.iter().filter(|part| self.recipient == recipient_of(record, part.recipient)) {
+                    self.changed.entry(part.index).or_default().taken -= part.from_pending;
                 }
             }
             Event::ClawbackRecovered { debts } if is_own => {

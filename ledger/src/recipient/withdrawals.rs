@@ -112,7 +112,8 @@ pub(super) struct Outflow {
     /// The splits of rejected and returned withdrawals: they are available again.
     #[n(1)]
     pub(super) holes: Vec<Span>,
-    /// The part of the available splits that debts consumed, oldest first.
+    /// The part of the available splits that debts consumed, oldest first. Below zero for money of
+    /// failed refunds whose splits were paid out.
     #[n(2)]
     pub(super) consumed: Centavos,
     /// The anticipated part of Available, by the day on which it can be sent.

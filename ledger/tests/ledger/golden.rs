@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use crate::world::bytes;
 use ledger::event::{
     AnticipatedSplit, Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DebtPart, DisputeKind, Drawn, Due,
-    Event, PaidBack, PayoutBank, ReturnEntry, SellerPart, SettledLine, SettledObject, Settlement, Span, Split,
-    SplitKey, TakeBack, Terms,
+    Event, GiveBack, PaidBack, PayoutBank, ReturnEntry, SellerPart, SettledLine, SettledObject, Settlement, Span,
+    Split, SplitKey, TakeBack, Terms,
 };
 use ledger::fees::{Commission, Fees, Options, PaymentMethod, Settings};
 use ledger::house::{HouseAccount, HouseEntryTerms};
@@ -869,6 +869,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             )),
         ),
         ("refund-approved", by_operator(one(merchant, refund_approved()))),
+        ("refund-failed", one(merchant, refund_failed())),
         (
             "payer-repaid",
             one(
@@ -1012,6 +1013,31 @@ fn refund_approved() -> Event {
             to_pending: Centavos(500),
         }],
         commission_through: Centavos(4_000),
+    }
+}
+
+fn refund_failed() -> Event {
+    Event::RefundFailed {
+        id: ObjectId(5),
+        charge: ObjectId(3),
+        method: PaymentMethod::CreditCard,
+        amount: Centavos(4_000),
+        notes: "conta encerrada".to_owned(),
+        to_pending: Centavos(2_500),
+        seller_due: Some(Minute(29_497_680)),
+        to_available: Centavos(0),
+        give_backs: vec![GiveBack {
+            recipient: RecipientNumber(2),
+            index: 1,
+            taken: Centavos(1_500),
+            from_pending: Centavos(1_200),
+            due: Some(Minute(29_497_680)),
+            to_pending: Centavos(1_200),
+            to_available: Centavos(300),
+        }],
+        commission: Commission { mdr: Centavos(120), antifraud: Centavos(79), margin: Centavos(40), pix: Centavos(0) },
+        charged: drawn_of(239, 0, 0),
+        commission_through: Centavos(0),
     }
 }
 

@@ -198,6 +198,23 @@ const LESSONS: &[(&str, &[&str], &[&str])] = &[
         ],
         &["approve-refund r c", "approve-refund s p"],
     ),
+    (
+        "A refund of a card with a take-back is refused by the rail: all of it returns to where it was",
+        &[
+            "set refund_commission on",
+            "open-card c 10000 1x ana=2000",
+            "capture c",
+            "refund r c 4000 ana=800",
+            "approve-refund r c",
+            "mature ana",
+        ],
+        &["fail-refund r c"],
+    ),
+    (
+        "… of a PIX whose recipient still owes: the debt is paid from what it has again",
+        &["open-pix p 8000 ana=1000", "pay p", "withdraw ana w", "refund r p 8000 ana=800", "approve-refund r p"],
+        &["fail-refund r p", "mature ana", "mature merchant"],
+    ),
     ("A refund is asked for and rejected", &["open-pix p 8000", "pay p"], &["refund r p 4000", "reject-refund r"]),
     (
         "A dispute is opened and accepted, and the payer repaid",

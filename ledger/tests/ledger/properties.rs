@@ -142,6 +142,16 @@ fn count(event: &Event, taken: &mut BTreeMap<ObjectId, Taken>) {
             taken.commission += commission.total();
             take_backs.iter().for_each(|debt| *taken.back_of_split.entry(debt.index).or_default() += debt.amount);
         }
+        Event::RefundFailed { charge, amount, commission, give_backs, .. } => {
+            let taken = taken.entry(*charge).or_default();
+            taken.refunded -= *amount;
+            taken.given -= *amount;
+            taken.commission -= commission.total();
+            for part in give_backs {
+                *taken.back.entry(part.recipient).or_default() -= part.taken;
+                *taken.back_of_split.entry(part.index).or_default() -= part.taken;
+            }
+        }
         Event::DisputeOpened { id, charge, amount, exceeds, .. } => {
             let taken = taken.entry(*charge).or_default();
             let exceeds = exceeds.unwrap_or_default();

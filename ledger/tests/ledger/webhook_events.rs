@@ -8,6 +8,7 @@ use ledger::merchant::{PreviousSecret, SECRET_OVERLAP_MS};
 use ledger::money::{Centavos, Rate};
 use ledger::record::Decision;
 use ledger::recurrence::{CycleCounts, CycleOutcome, CycleRetry, SubscriptionStanding, SubscriptionStatus};
+use ledger::refund::RefundDecision;
 use ledger::time::{Minute, Timestamp};
 use ledger::webhook_events::{DecidedRefund, Subject, WebhookEvent, WebhookObject, webhook_events};
 
@@ -144,6 +145,24 @@ fn what_moves_money_out_is_told() {
         (merchant, Event::RefundRejected { id, charge, amount, notes: notes() }, "refund.rejected"),
         (
             merchant,
+            Event::RefundFailed {
+                id,
+                charge,
+                method: PaymentMethod::Pix,
+                amount,
+                notes: notes(),
+                to_pending: Centavos(0),
+                seller_due: None,
+                to_available: amount,
+                give_backs: vec![],
+                commission: Commission::default(),
+                charged: Drawn::default(),
+                commission_through: Centavos(0),
+            },
+            "refund.failed",
+        ),
+        (
+            merchant,
             Event::DisputeOpened {
                 id,
                 charge,
@@ -194,8 +213,12 @@ fn what_moves_money_out_is_told() {
         let of_charge = expected.ends_with("charge.refunded");
         // A body shows what the Record says of the refund.
         if let (true, Some(event)) = (expected.starts_with("refund."), found.first()) {
-            let rejected_because = (expected == "refund.rejected").then(notes);
-            let refund = DecidedRefund { id, charge, amount, rejected_because };
+            let decision = match expected {
+                "refund.rejected" => RefundDecision::Rejected { notes: notes() },
+                "refund.failed" => RefundDecision::Failed { notes: notes() },
+                _ => RefundDecision::Approved,
+            };
+            let refund = DecidedRefund { id, charge, amount, decision };
             assert_eq!(event.about, WebhookObject::Refund(refund));
         }
         let subjects: Vec<_> = found.iter().map(WebhookEvent::subject).collect();

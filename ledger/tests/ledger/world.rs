@@ -15,8 +15,8 @@ use ledger::fees::{Commission, PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
 use ledger::invariants::GroupBooks;
 use ledger::merchant::{
-    BookBatch, CashoutOutcome, ChargeFacts, MerchantCommand, MerchantState, OpenDispute, Recipient, RecipientStatus,
-    RepaymentKind, RequestRefund, SplitRequest, Subscribe, SubscriptionChange,
+    BookBatch, CashoutOutcome, ChargeFacts, FailRefund, MerchantCommand, MerchantState, OpenDispute, Recipient,
+    RecipientStatus, RepaymentKind, RequestRefund, SplitRequest, Subscribe, SubscriptionChange,
 };
 use ledger::money::{Centavos, Rate};
 use ledger::object::{self, Object};
@@ -26,6 +26,7 @@ use ledger::recipient::coverage::{Holder, Place};
 use ledger::recipient::{AnticipationTerms, CardSplit, RecipientCommand, RecipientState, TransferOutcome, credits};
 use ledger::record::{Decision, Record};
 use ledger::recurrence::{BillingCycle, InitialFee, PlanTerms, StoredCard, SubscriptionStanding};
+use ledger::refund::RefundMoney;
 use ledger::rejection::Rejection;
 use ledger::statement::{StatementAccount, StatementLineKind, statement_lines};
 use ledger::time::{Minute, Timestamp};
@@ -514,7 +515,11 @@ impl World {
             ("capture", [name]) => {
                 let charge = self.id(name);
                 let amount = self.merchant.open_charges().get(&charge).map_or(Centavos::ZERO, |open| open.terms.amount);
-                MerchantCommand::CaptureCard { charge, acquirer_mdr: Rate::basis_points(299).of(amount), captured_at: None }
+                MerchantCommand::CaptureCard {
+                    charge,
+                    acquirer_mdr: Rate::basis_points(299).of(amount),
+                    captured_at: None,
+                }
             }
             ("capture", [name, kept]) => {
                 MerchantCommand::CaptureCard { charge: self.id(name), acquirer_mdr: centavos(kept), captured_at: None }
@@ -605,6 +610,12 @@ impl World {
                 Some(MerchantCommand::RejectRefund { id: self.id(name), notes: "no proof".to_owned() })
             }
             ("send", [name]) => Some(MerchantCommand::ConfirmRepayment { id: self.id(name) }),
+            ("fail-refund", [name, charge]) => self.facts(charge).and_then(|facts| {
+                let (id, notes) = (self.id(name), "account closed".to_owned());
+                let records = self.journal.iter().cloned().map(Ok::<_, std::convert::Infallible>);
+                let money = RefundMoney::read(id, records).unwrap_or_else(|never| match never {})?;
+                Some(MerchantCommand::FailRefund(Box::new(FailRefund { id, facts, money, notes })))
+            }),
             ("dispute", [name, charge, amount, kind @ ..]) => self.facts(charge).map(|facts| {
                 let kind = match kind {
                     ["med"] => DisputeKind::Med,
@@ -830,6 +841,12 @@ impl World {
                     Event::ClawbackRecovered { debts } if record.owner == ledger => {
                         for debt in debts.iter().filter(|debt| debt.from_pending.is_positive()) {
                             splits.get_mut(&debt.split).expect("a captured split").amount -= debt.from_pending;
+                        }
+                    }
+                    Event::RefundFailed { charge, give_backs, .. } => {
+                        for part in give_backs.iter().filter(|part| part.recipient == number) {
+                            let split = splits.get_mut(&SplitKey { charge: *charge, index: part.index });
+                            split.expect("a captured split").amount += part.from_pending;
                         }
                     }
                     Event::WithdrawalRequested { id, consumed, .. } if record.owner == ledger => {
