@@ -292,11 +292,8 @@ impl Batch {
     /// The id under which the Records of a batch with this reference are found. It is no object's:
     /// its birth time is 0.
     pub fn id_of(reference: &str) -> ObjectId {
-        // FNV-1a. The Records name the reference, so two of the same id do no harm.
-        let hash = reference
-            .bytes()
-            .fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3));
-        ObjectId(u128::from(hash))
+        // The Records name the reference, so two of the same id do no harm.
+        ObjectId::of_text(reference)
     }
 }
 
@@ -701,6 +698,9 @@ pub enum Event {
         /// Debt by debt, oldest first.
         #[n(0)]
         debts: Vec<PaidBack>,
+        /// What the recipient still owes after it, centavos; none in Records that do not say so.
+        #[n(1)]
+        left: Option<Centavos>,
     },
     /// Merchant: the registration that the same Record changed has another bank account. The
     /// account of an active recipient waits for review, and nothing can be withdrawn meanwhile.

@@ -69,6 +69,13 @@ impl fmt::Display for LedgerId {
 pub struct ObjectId(pub u128);
 
 impl ObjectId {
+    /// An id under which Records with a text are found. It is no object's: its birth time is 0.
+    pub fn of_text(text: &str) -> Self {
+        // FNV-1a.
+        let add = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01B3);
+        Self(u128::from(text.bytes().fold(0xCBF2_9CE4_8422_2325, add)))
+    }
+
     /// The id as a UUID (`8-4-4-4-12`), the shape of every id but the txid.
     pub fn uuid(self) -> Uuid {
         Uuid::from_u128(self.0)

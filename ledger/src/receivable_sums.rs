@@ -105,7 +105,7 @@ impl ReceivableSums {
             }
             Event::DisputeOpened { drawn, seller_due, .. } => self.add(merchant, *seller_due, -drawn.from_pending),
             Event::DisputeReleased { to_pending, seller_due, .. } => self.add(merchant, *seller_due, *to_pending),
-            Event::ClawbackRecovered { debts } => {
+            Event::ClawbackRecovered { debts, .. } => {
                 for debt in debts {
                     self.add(owner, debt.due, -debt.from_pending);
                     self.add(merchant, debt.seller_due, debt.to_pending);

@@ -296,7 +296,7 @@ impl Receivables {
             Event::DisputeReleased { charge, to_pending, seller_due, .. } => {
                 self.draw((merchant, seller_due.unwrap_or_default(), *charge), -*to_pending);
             }
-            Event::ClawbackRecovered { debts } => {
+            Event::ClawbackRecovered { debts, .. } => {
                 for debt in debts {
                     let charge = debt.split.charge;
                     self.draw((record.owner, debt.due.unwrap_or_default(), charge), debt.from_pending);

@@ -134,7 +134,7 @@ impl RefundMoney {
                     written_off: BTreeMap::new(),
                 });
             }
-            (Event::ClawbackRecovered { debts }, Some(found)) => {
+            (Event::ClawbackRecovered { debts, .. }, Some(found)) => {
                 for debt in debts.iter().filter(|debt| debt.refund == refund) {
                     *found.from_pending.entry(debt.split.index).or_default() += debt.from_pending;
                 }

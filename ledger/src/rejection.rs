@@ -2,6 +2,7 @@
 //! rejection is the business saying no; nothing has changed. Failures of the machine are errors,
 //! and not here.
 
+use crate::id::ObjectId;
 use crate::money::Centavos;
 
 /// Why a command was refused.
@@ -152,6 +153,12 @@ pub enum Rejection {
     /// The money would come back before the day on which it left.
     #[error("the withdrawal would come back before the day on which it was paid")]
     ReturnedBeforePaid,
+    /// Another entry of the house has this reference, and was not rejected.
+    #[error("another entry has this reference")]
+    ReferenceRepeated {
+        /// The first such entry.
+        entry: ObjectId,
+    },
     /// The month is closed: nothing is booked into it by hand, and it is not closed again.
     #[error("the month is closed")]
     PeriodIsClosed,

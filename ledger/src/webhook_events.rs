@@ -10,7 +10,7 @@ use crate::record::Record;
 use crate::time::Timestamp;
 
 pub use crate::facts::webhook_event::{
-    AvailableSplits, DecidedRefund, Subject, WebhookEvent, WebhookEventKind, WebhookObject,
+    AvailableSplits, DecidedRefund, RecipientDebt, Subject, WebhookEvent, WebhookEventKind, WebhookObject,
 };
 
 /// The webhook events of a Record, in the order of delivery.
@@ -30,7 +30,7 @@ pub fn each_webhook_event(record: &Record, tell: impl FnMut(WebhookEvent)) {
 /// What debts took of Available, centavos.
 fn recovered(event: &Event) -> Centavos {
     match event {
-        Event::ClawbackRecovered { debts } => debts.iter().map(|debt| debt.from_available).sum(),
+        Event::ClawbackRecovered { debts, .. } => debts.iter().map(|debt| debt.from_available).sum(),
         _ => Centavos::ZERO,
     }
 }

@@ -55,7 +55,7 @@ pub fn of_recipient(app: &Arc<App>, visit: &Visit, ledger: LedgerId) -> Result<M
                 Event::SplitsAnticipated { splits, target_days: days, rate, .. } => {
                     anticipations.push(Anticipation { record: place, at, splits, days, rate });
                 }
-                Event::ClawbackRecovered { debts: paid } => {
+                Event::ClawbackRecovered { debts: paid, .. } => {
                     debts.extend(paid.into_iter().map(|paid| (place, at, paid)));
                 }
                 _ => {}

@@ -207,6 +207,8 @@ pub fn event(kind: WebhookEventKind) -> Word {
         CashoutProcessed => word("cashout processado", "cashout carried out"),
         CashoutFailed => word("cashout voltou", "cashout came back"),
         SplitAvailable => word("split disponível", "split available"),
+        DebtOpened => word("dívida de recebedor aberta", "debt of a recipient opened"),
+        DebtPaid => word("dívida de recebedor paga", "debt of a recipient paid"),
         AnticipationCompleted => word("antecipação feita", "anticipation done"),
         DisputeOpened => word("disputa aberta", "dispute opened"),
         DisputeAccepted => word("disputa aceita", "dispute accepted"),

@@ -54,10 +54,10 @@ pub(super) fn due(event: &Event, ledger: LedgerId, account: Account) -> Option<M
         | Event::RefundFailed { seller_due, .. }
         | Event::DisputeOpened { seller_due, .. }
         | Event::DisputeReleased { seller_due, .. } => *seller_due,
-        Event::ClawbackRecovered { debts } if is_of_recipient => {
+        Event::ClawbackRecovered { debts, .. } if is_of_recipient => {
             same(debts.iter().filter(|debt| !debt.from_pending.is_zero()).map(|debt| debt.due))
         }
-        Event::ClawbackRecovered { debts } => {
+        Event::ClawbackRecovered { debts, .. } => {
             same(debts.iter().filter(|debt| !debt.to_pending.is_zero()).map(|debt| debt.seller_due))
         }
         Event::SplitsAnticipated { splits, .. } => same(splits.iter().map(|split| Some(split.due))),

@@ -81,6 +81,8 @@ pub enum Code {
     WithdrawalNotPaid,
     /// The return of this withdrawal waits for its decision.
     ReturnPending,
+    /// Another entry of the house has this reference.
+    ReferenceRepeated,
     /// The month is closed.
     PeriodClosed,
     /// The month is not over.
@@ -214,6 +216,9 @@ impl Code {
                 row(S::CONFLICT, "Withdrawal not paid", "O saque não está pago, ou já foi devolvido")
             }
             Code::ReturnPending => row(S::CONFLICT, "Return pending", "Já há uma devolução pendente deste saque"),
+            Code::ReferenceRepeated => {
+                row(S::CONFLICT, "Reference repeated", "Já existe um lançamento com esta referência")
+            }
             Code::PeriodClosed => row(S::CONFLICT, "Period closed", "O mês está fechado"),
             Code::PeriodNotOver => row(S::CONFLICT, "Period not over", "O mês ainda não terminou"),
             Code::OtherBankAccount => row(S::CONFLICT, "Other bank account", "Extrato de outra conta"),

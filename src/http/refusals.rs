@@ -2,11 +2,12 @@
 
 use actors::engine::Unavailable;
 use actors::records::LoadError;
+use ledger::id::ObjectId;
 use ledger::money::Centavos;
 use ledger::rejection::Rejection;
 use store::StoreError;
 
-use crate::http::problem::{Code, FieldError, Problem};
+use crate::http::problem::{Code, FieldError, Problem, Row};
 
 impl From<Unavailable> for Problem {
     fn from(unavailable: Unavailable) -> Self {
@@ -55,6 +56,13 @@ fn of_kind() -> Problem {
     Problem::new(Code::ValidationFailed).errors(vec![error])
 }
 
+/// Another entry has the reference.
+fn of_reference(entry: ObjectId) -> Problem {
+    let Row { code, message, .. } = Code::ReferenceRepeated.row();
+    let error = FieldError { field: "reference".to_owned(), code, message: message.into() };
+    Problem::new(Code::ReferenceRepeated).errors(vec![error]).member("entry_id", entry.uuid().to_string())
+}
+
 impl From<Rejection> for Problem {
     fn from(rejection: Rejection) -> Self {
         let detail = rejection.to_string();
@@ -76,6 +84,7 @@ impl From<Rejection> for Problem {
             | Rejection::PlanNotFound => Problem::new(Code::NotFound),
             Rejection::TagTaken => Problem::new(Code::TagTaken),
             Rejection::PlanDisabled => Problem::new(Code::PlanDisabled),
+            Rejection::ReferenceRepeated { entry } => of_reference(entry),
             Rejection::PeriodIsClosed => Problem::new(Code::PeriodClosed),
             Rejection::PeriodNotOver => Problem::new(Code::PeriodNotOver),
             Rejection::WriteOffExceedsDebt => of_amount(Code::ExceedsDebt, "A baixa é maior que a dívida".to_owned()),

@@ -82,6 +82,11 @@ pub struct HouseEntryRequest<'a> {
     /// Reference of the document that proves it, at most 100 characters.
     #[schema(value_type = String, min_length = 1, max_length = 100)]
     reference: Raw<'a>,
+    /// True where another entry of the house ledger may have this reference; false when absent or
+    /// null.
+    #[serde(default)]
+    #[schema(value_type = Option<bool>)]
+    reference_repeats: Raw<'a>,
     /// The day on which it takes effect, not after today and not in a closed month; the day of its
     /// booking when absent or null, and of every write-off.
     #[serde(default)]
@@ -121,15 +126,16 @@ pub async fn request(
         return requested.answer(|write_off| Ok(created(HouseEntryView::of_write_off(&app.engine, write_off))));
     }
     let execute = |admitted| async move {
-        let (terms, reason) = check(wire, app.engine.now())?;
+        let (terms, reason, may_repeat) = check(wire, app.engine.now())?;
         let command = HouseCommand::Request { id: app.new_id(HOUSE_GROUP)?, terms, reason };
-        Ok(app.engine.command_house(command, operator.context(admitted)).await?)
+        Ok(app.engine.command_house(command, may_repeat, operator.context(admitted)).await?)
     };
     let requested = key.run_recorded(LedgerId::System, HouseEntry::made_by, execute).await?;
     requested.answer(|entry| Ok(created(HouseEntryView::of(entry))))
 }
 
-fn check(wire: &HouseEntryRequest<'_>, now: Timestamp) -> Result<(HouseEntryTerms, String), Problem> {
+/// Terms and reason of an entry of the house ledger, and whether its reference may repeat.
+fn check(wire: &HouseEntryRequest<'_>, now: Timestamp) -> Result<(HouseEntryTerms, String, bool), Problem> {
     let mut check = Checker::new();
     let debit = account(&mut check, "debit", wire.debit);
     let credit = account(&mut check, "credit", wire.credit);
@@ -142,11 +148,13 @@ fn check(wire: &HouseEntryRequest<'_>, now: Timestamp) -> Result<(HouseEntryTerm
     let reference = check.text("reference", wire.reference, 1..=100);
     let effective_day = wire.effective_date.and_then(|raw| past_day(&mut check, raw, now));
     refuse_what_returns_have(&mut check, wire);
+    let may_repeat = check.optional(wire.reference_repeats, |check, raw| check.boolean("reference_repeats", raw));
     let checked = (|| {
         let (amount, reference) = (Centavos(amount?), reference?.into_owned());
         Some((
             HouseEntryTerms { debit: debit?, credit: credit?, amount, reference, effective_day },
             reason?.into_owned(),
+            may_repeat.unwrap_or_default(),
         ))
     })();
     check.finish_with(checked)
@@ -354,7 +362,9 @@ async fn decide(
             Verdict::Reject(notes) => Ruling::Reject { notes: notes.check()? },
         };
         let outcome = match entry {
-            OperatorEntry::House(_) => app.engine.command_house(HouseCommand::Decide { id, ruling }, context).await?,
+            OperatorEntry::House(_) => {
+                app.engine.command_house(HouseCommand::Decide { id, ruling }, false, context).await?
+            }
             OperatorEntry::WriteOff(_) => {
                 write_off(app, owner, WriteOffCommand::Decide { id, ruling }, context).await?
             }

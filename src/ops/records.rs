@@ -240,7 +240,7 @@ fn parts_of(record: &Record) -> Vec<PartView> {
                 parts.extend(dues.iter().map(|due| PartView::due(event, None, Some(due.minute), due.amount)));
             }
             Event::AcquirerSettled { lines, .. } => parts.extend(lines.iter().map(|line| settled(event, line))),
-            Event::ClawbackRecovered { debts } => parts.extend(debts.iter().map(|debt| {
+            Event::ClawbackRecovered { debts, .. } => parts.extend(debts.iter().map(|debt| {
                 let amount = debt.from_pending + debt.from_available;
                 let refund = Some(debt.refund.uuid().to_string());
                 PartView { refund, ..PartView::due(event, Some(debt.split.charge), debt.due, amount) }

@@ -101,6 +101,7 @@ impl Scene {
                 let recipient = self.recipient("approve").await?;
                 self.pay_pix(&[recipient]).await.map(drop)
             }
+            Kind::DebtOpened | Kind::DebtPaid => self.take_back().await,
             Kind::AnticipationCompleted => self.anticipate().await,
             Kind::DisputeOpened => self.dispute().await.map(drop),
             Kind::DisputeAccepted => self.decide_dispute("accept").await,
@@ -153,6 +154,15 @@ impl Scene {
         let body = json!({ "payment_id": txid, "amount": amount, "reason": "Produto devolvido" });
         let id = self.ask("/api/refunds", &body, "id").await?;
         self.decide(&format!("/ops/refunds/{id}"), verb).await
+    }
+
+    /// Refunds a charge and takes a recipient's part back, which pays it at once.
+    async fn take_back(&self) -> Done<()> {
+        let recipient = self.recipient("approve").await?;
+        let txid = self.pay_pix(std::slice::from_ref(&recipient)).await?;
+        let body = with_part(json!({ "payment_id": txid, "amount": PART }), &[recipient]);
+        let id = self.ask("/api/refunds", &body, "id").await?;
+        self.decide(&format!("/ops/refunds/{id}"), "approve").await
     }
 
     /// Registers a person as a recipient, and decides on the registration.

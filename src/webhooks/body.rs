@@ -9,7 +9,7 @@ use ledger::charge::Charge;
 use ledger::event::Event;
 use ledger::id::{LedgerId, ObjectId, RecipientNumber};
 use ledger::object::Object;
-use ledger::webhook_events::{AvailableSplits, DecidedRefund, WebhookEventKind, WebhookObject};
+use ledger::webhook_events::{AvailableSplits, DecidedRefund, RecipientDebt, WebhookEventKind, WebhookObject};
 use rust_decimal::Decimal;
 use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
@@ -83,6 +83,9 @@ struct Things {
     /// Splits that became available.
     #[schema(nullable = false)]
     split: Option<SplitsTold>,
+    /// A debt of the recipient; with the recipient.
+    #[schema(nullable = false)]
+    debt: Option<DebtTold>,
     /// An anticipation's result.
     #[schema(nullable = false)]
     anticipation: Option<AnticipationTold>,
@@ -92,6 +95,10 @@ impl WebhookBody {
     /// The body that tells of an event.
     pub fn of(engine: &Engine, event: &OutboxEvent) -> Result<Self, Problem> {
         let mut object = BTreeMap::from([event.object_body(engine)?]);
+        if let WebhookObject::Debt(debt) = event.told.about {
+            let (_, told) = raw("debt", event.debt(engine, &debt))?;
+            object.insert("debt", told);
+        }
         // A charge of a subscription, a PIX code with it.
         if let WebhookObject::Subscription { charge: Some(charge), .. } = event.told.about {
             object.insert("charge", event.charge(engine, charge)?);
@@ -106,6 +113,7 @@ impl OutboxEvent {
         match &self.told.about {
             WebhookObject::Charge(id) => self.charge(engine, *id).map(|charge| ("charge", charge)),
             WebhookObject::Recipient(number) => raw("recipient", self.recipient(engine, *number)?),
+            WebhookObject::Debt(debt) => raw("recipient", self.recipient(engine, debt.recipient)?),
             WebhookObject::Splits(number, splits) => raw("split", self.splits(engine, *number, *splits)?),
             WebhookObject::Refund(refund) => raw("refund", RefundTold::of(refund)),
             WebhookObject::Withdrawal(id) => raw("withdrawal", self.withdrawal(engine, *id)?),
@@ -177,6 +185,17 @@ impl OutboxEvent {
             payment_id: available.charge.map(|charge| charge.txid()),
             available_at: time(available.at),
         })
+    }
+
+    fn debt(&self, engine: &Engine, debt: &RecipientDebt) -> impl Serialize + use<> {
+        let recipient = LedgerId::Recipient(self.group, debt.recipient);
+        DebtTold {
+            recipient_id: recipient_id(engine, recipient).map(|id| id.uuid().to_string()),
+            amount_cents: debt.amount.0,
+            refund_id: debt.refund.map(|id| id.uuid().to_string()),
+            payment_id: debt.charge.map(|charge| charge.txid()),
+            debt_cents: debt.left.map(|left| left.0),
+        }
     }
 
     /// Number of splits that fell due with this Record.
@@ -297,6 +316,30 @@ struct SplitsTold {
     payment_id: Option<String>,
     /// Since when.
     available_at: String,
+}
+
+/// A debt of a recipient: what arose, or what was paid.
+#[derive(Serialize, ToSchema)]
+#[schema(as = EventDebt)]
+struct DebtTold {
+    /// The recipient who owes it.
+    #[schema(required, format = "uuid")]
+    recipient_id: Option<String>,
+    /// How much arose or was paid, centavos.
+    #[schema(example = 800)]
+    amount_cents: i64,
+    /// The refund that took splits back; with `recipient.debt_opened`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uuid")]
+    refund_id: Option<String>,
+    /// The `txid` of its charge; with `recipient.debt_opened`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    payment_id: Option<String>,
+    /// What the recipient still owes, centavos; with `recipient.debt_paid`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 0)]
+    debt_cents: Option<i64>,
 }
 
 /// An anticipation's result.

@@ -287,3 +287,26 @@ async fn a_payment_that_lets_a_recipient_pay_its_debt_repays_the_deficit_at_once
     assert_eq!(owed(&merchant, &ana).await, 0);
     world.check_books().await;
 }
+
+#[tokio::test]
+async fn events_tell_of_a_debt_when_it_arises_and_when_it_is_paid() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    let txid = paid(&merchant, &ana, 2_000).await;
+    let withdrawal = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    world.approve(&withdrawal).await.expect(200);
+    let refund = take_back(&merchant, &txid, &ana, 2_000).await;
+    paid(&merchant, &ana, 500).await;
+    paid(&merchant, &ana, 1_600).await;
+    let events = merchant.get("/api/events?per_page=100").await.expect(200);
+    let told = |name: &str| -> Vec<Value> {
+        let of = items(&events).iter().rev().filter(|event| event["event"] == name);
+        of.map(|event| event["debt"].clone()).collect()
+    };
+    let opened = json!({"recipient_id": ana, "amount_cents": 2_000, "refund_id": refund, "payment_id": txid});
+    assert_eq!(told("recipient.debt_opened"), [opened]);
+    let paid = |amount: i64, left: i64| json!({"recipient_id": ana, "amount_cents": amount, "debt_cents": left});
+    assert_eq!(told("recipient.debt_paid"), [paid(500, 1_500), paid(1_500, 0)]);
+    assert_eq!(items(&events).iter().filter(|event| event["recipient"]["id"] == *ana).count(), 4, "with the approval");
+}

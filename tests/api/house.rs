@@ -114,3 +114,30 @@ async fn an_entry_is_decided_once_by_many_at_once() {
     assert_eq!(answers.iter().filter(|answer| answer.status == 409).count(), 7);
     assert_eq!(house(&world).await[1].1, 250_000);
 }
+
+#[tokio::test]
+async fn one_document_proves_one_entry_unless_it_is_said_to_prove_several() {
+    let world = World::sandbox().await;
+    let first = text(&world.ops_post("/ops/entries", &sweep()).await.expect(201)["id"]);
+    let refused = world.ops_post("/ops/entries", &sweep()).await.refused(409, "reference_repeated");
+    assert_eq!((&refused["entry_id"], &refused["errors"][0]["field"]), (&json!(first), &json!("reference")));
+    let approve = format!("/ops/entries/{first}/approve");
+    world.second_ops_post(&approve, &[], &json!({})).await.expect(200);
+    world.ops_post("/ops/entries", &sweep()).await.refused(409, "reference_repeated");
+    for may_repeat in [json!(false), Value::Null] {
+        let body = with(&sweep(), "/reference_repeats", may_repeat);
+        world.ops_post("/ops/entries", &body).await.refused(409, "reference_repeated");
+    }
+    let again = with(&sweep(), "/reference_repeats", json!(true));
+    let second = world.ops_post("/ops/entries", &again).await.expect(201);
+    assert_ne!(second["id"], first);
+    let other = with(&sweep(), "/reference", json!("EXTRATO-18"));
+    let rejected = text(&world.ops_post("/ops/entries", &other).await.expect(201)["id"]);
+    let notes = json!({"notes": "Valor errado"});
+    world.second_ops_post(&format!("/ops/entries/{rejected}/reject"), &[], &notes).await.expect(200);
+    world.ops_post("/ops/entries", &other).await.expect(201);
+    world
+        .ops_post("/ops/entries", &with(&sweep(), "/reference_repeats", json!("yes")))
+        .await
+        .refused(400, "validation_failed");
+}

@@ -93,7 +93,7 @@ pub(crate) async fn make(merchant: &Merchant<'_>, operation: &Operation) -> Stri
         // The first operator may approve what the second one asks for.
         "entries" => {
             let body = json!({"debit": "Assets:Bank:Own", "credit": "Assets:Bank:Pix", "amount": 100,
-                "reason": "Tarifa", "reference": "EXTRATO-1"});
+                "reason": "Tarifa", "reference": "EXTRATO-1", "reference_repeats": true});
             text(&merchant.world.second_ops_post("/ops/entries", &[], &body).await.expect(201)["id"])
         }
         "periods" => format!("{}-{:02}", 1971 + next() % 50, 1 + next() % 12),

@@ -213,7 +213,8 @@ async fn a_month_is_closed_by_two_operators() {
     world.ops_post(&format!("{path}/close"), &json!({})).await.refused(409, "period_not_over");
     let dated = |day: &str| {
         json!({"debit": "Assets:Bank:Pix", "credit": "Liabilities:Suspense", "amount": 700,
-            "reason": "Depósito", "reference": "EXTRATO-9", "effective_date": day})
+            "reason": "Depósito", "reference": "EXTRATO-9", "effective_date": day,
+            "reference_repeats": true})
     };
     let waits = world.ops_post("/ops/entries", &dated(&day)).await.expect(201);
     assert_eq!(waits["effective_date"], day);

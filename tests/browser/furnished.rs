@@ -84,7 +84,7 @@ impl Furnished {
         let withdrawal = text(&shop.call(&path, &json!({})).await["withdrawal_id"]);
         let refund = shop.refund().await;
         let entry = json!({"debit": "Expenses:Bank:Fees", "credit": "Assets:Bank:Pix", "amount": 1_234, "reason": hostile(500),
-            "reference": HOSTILE});
+            "reference": HOSTILE, "reference_repeats": true});
         shop.operate("/ops/entries", &entry).await;
         let dispute = json!({"amount": 1_000, "kind": "med", "reason": hostile(500)});
         let dispute = text(&shop.operate(&format!("/ops/charges/{pix}/disputes"), &dispute).await["id"]);

@@ -4,13 +4,16 @@
 
 use std::sync::Arc;
 
+use ledger::asked_entry::EntryDecision;
 use ledger::entry::Balance;
 use ledger::event::Event;
-use ledger::house::{HouseCommand, HouseEntry};
-use ledger::id::LedgerId;
+use ledger::house::{HouseCommand, HouseEntry, reference_id};
+use ledger::id::{LedgerId, ObjectId};
+use ledger::object::Object;
 use ledger::period::{MonthEnd, Period, period_id};
 use ledger::recipient::RecipientCommand;
 use ledger::record::{Decision, Record, Requester};
+use ledger::rejection::Rejection;
 use ledger::time::Month;
 use ledger::withdrawal_return::ReturnCommand;
 
@@ -37,10 +40,11 @@ impl Engine {
     }
 
     /// Carries out a command of an operator on the house ledger. The outcome leaves when it is
-    /// durable.
+    /// durable. `may_repeat`: an entry may have the reference of another one.
     pub async fn command_house(
         &self,
         command: HouseCommand,
+        may_repeat: bool,
         context: impl Into<CommandContext>,
     ) -> Result<Outcome, Unavailable> {
         let context = context.into();
@@ -52,7 +56,13 @@ impl Engine {
         {
             return Ok(Outcome::KeyTaken);
         }
-        let entry: Option<HouseEntry> = self.house_shard().object(command.id())?;
+        if let HouseCommand::Request { terms, .. } = &command
+            && !may_repeat
+            && let Some(entry) = first_with_reference(&house, &terms.reference)?
+        {
+            return Ok(Outcome::Refused(Rejection::ReferenceRepeated { entry }));
+        }
+        let entry: Option<HouseEntry> = house.object(command.id())?;
         let closed = self.closed_periods().last().map(|(month, _)| *month);
         match command.decide(entry.as_ref(), closed) {
             Ok(decision) => Ok(Outcome::Recorded(self.record_of_house(|| decision, context).await?)),
@@ -173,6 +183,22 @@ impl Shard {
         let totals = digest_of(&totals).into();
         Ok(MonthEnd { through: through.0, head: head.0.into(), totals })
     }
+}
+
+/// The first entry with a reference that was not rejected.
+fn first_with_reference(house: &Shard, reference: &str) -> Result<Option<ObjectId>, LoadError> {
+    may_wait(|| {
+        for sequence in house.read_model().about(reference_id(reference))? {
+            let asked =
+                HouseEntry::made_by(&house.record(sequence)?).filter(|entry| entry.terms.reference == reference);
+            let Some(asked) = asked else { continue };
+            let entry: Option<HouseEntry> = house.object(asked.id)?;
+            if !entry.is_some_and(|entry| matches!(entry.decision, EntryDecision::Rejected { .. })) {
+                return Ok(Some(asked.id));
+            }
+        }
+        Ok(None)
+    })
 }
 
 /// The operator who asks; nobody for a command of the service itself.

@@ -4,6 +4,7 @@ use crate::account::Account;
 use crate::event::{Due, PaidBack};
 use crate::facts::facets::{Books, Effect, Facets};
 use crate::facts::statement_line::{StatementAccount, StatementLine, StatementLineKind};
+use crate::facts::webhook_event::{RecipientDebt, WebhookEventKind, WebhookObject};
 use crate::id::LedgerId;
 use crate::money::Centavos;
 use crate::time::Minute;
@@ -54,9 +55,16 @@ pub(super) fn deficit_recovered(to: &mut impl Facets, amount: Centavos) {
 }
 
 /// A recipient paid back what refunds took back of its splits.
-pub(super) fn clawback_recovered(to: &mut impl Facets, debts: &[PaidBack]) {
+pub(super) fn clawback_recovered(to: &mut impl Facets, debts: &[PaidBack], left: Option<Centavos>) {
     to.about_each(debts.iter().flat_map(|debt| [debt.refund, debt.split.charge]));
     to.others(std::iter::once((None, Effect::Changed)));
+    to.webhook_events(|outbox| {
+        if let (LedgerId::Recipient(_, recipient), Some(_)) = (outbox.owner, left) {
+            let amount = debts.iter().map(|debt| debt.from_pending + debt.from_available).sum();
+            let debt = RecipientDebt { recipient, refund: None, charge: None, amount, left };
+            outbox.tell(WebhookEventKind::DebtPaid, WebhookObject::Debt(debt));
+        }
+    });
     to.lines(|lines| {
         for debt in debts {
             let due = debt.seller_due.map_or(lines.at, Minute::start);

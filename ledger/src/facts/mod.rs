@@ -80,7 +80,7 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::AcquirerSettled { batch, lines } => acquirer::settled(to, batch, lines),
         Event::AcquirerBatchBooked { batch, .. } => to.about(Batch::id_of(&batch.reference)),
         Event::AcquirerUnexplained { batch, net, .. } => acquirer::unexplained(to, batch, *net),
-        Event::HouseEntryRequested { id, reason, .. } => house::requested(to, *id, reason),
+        Event::HouseEntryRequested { id, terms, reason } => house::requested(to, *id, terms, reason),
         Event::HouseEntryApproved { id, terms } => house::approved(to, *id, terms),
         Event::HouseEntryRejected { id, notes } => house::rejected(to, *id, notes),
         Event::WriteOffRequested { id, reason, .. } => write_off::requested(to, *id, reason),
@@ -90,7 +90,7 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::PeriodCloseRequested { month } => period::close_requested(to, *month),
         Event::PeriodClosed { month, .. } => period::closed(to, *month),
         Event::DeficitRecovered { amount } => maturity::deficit_recovered(to, *amount),
-        Event::ClawbackRecovered { debts } => maturity::clawback_recovered(to, debts),
+        Event::ClawbackRecovered { debts, left } => maturity::clawback_recovered(to, debts, *left),
         Event::SplitsAnticipated { id, splits, target_days, rate, .. } => {
             anticipation::anticipated(to, splits, &Anticipation::new(*id, splits, *target_days, *rate));
         }

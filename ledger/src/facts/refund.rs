@@ -7,7 +7,7 @@ use crate::event::{Drawn, Split, TakeBack};
 use crate::facts::charge::by_recipient;
 use crate::facts::facets::{AuditedFact, Books, Effect, Facets, Lines, uuid};
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
-use crate::facts::webhook_event::{DecidedRefund, WebhookEventKind, WebhookObject};
+use crate::facts::webhook_event::{DecidedRefund, RecipientDebt, WebhookEventKind, WebhookObject};
 use crate::fees::{Commission, PaymentMethod};
 use crate::id::ObjectId;
 use crate::money::Centavos;
@@ -56,6 +56,14 @@ pub(super) fn approved(to: &mut impl Facets, refund: Approved<'_>) {
     let decided = DecidedRefund { id, charge, amount, decision: RefundDecision::Approved };
     to.tell(WebhookEventKind::RefundApproved, WebhookObject::Refund(decided));
     to.tell(WebhookEventKind::ChargeRefunded, WebhookObject::Charge(charge));
+    to.webhook_events(|outbox| {
+        let owed: Vec<_> =
+            take_backs.iter().map(|part| Split { recipient: part.recipient, amount: part.amount }).collect();
+        for (recipient, amount) in by_recipient(&owed) {
+            let debt = RecipientDebt { recipient, refund: Some(id), charge: Some(charge), amount, left: None };
+            outbox.tell(WebhookEventKind::DebtOpened, WebhookObject::Debt(debt));
+        }
+    });
     to.audited(|| AuditedFact::of("approve", "refund", id));
     to.lines(|lines| {
         let (account, due) = match seller_due {

@@ -65,6 +65,12 @@ pub enum WebhookEventKind {
     /// Money of splits became available to a recipient.
     #[strum(serialize = "split.available")]
     SplitAvailable,
+    /// A refund takes parts of splits back: their recipient owes them.
+    #[strum(serialize = "recipient.debt_opened")]
+    DebtOpened,
+    /// A recipient paid of what it owes.
+    #[strum(serialize = "recipient.debt_paid")]
+    DebtPaid,
     /// A recipient anticipated card splits.
     #[strum(serialize = "anticipation.completed")]
     AnticipationCompleted,
@@ -141,6 +147,8 @@ pub enum WebhookObject {
     Recipient(RecipientNumber),
     /// Splits of a recipient.
     Splits(RecipientNumber, AvailableSplits),
+    /// A debt of a recipient.
+    Debt(RecipientDebt),
     /// A refund on which the operations team decided.
     Refund(DecidedRefund),
     /// A withdrawal.
@@ -160,6 +168,21 @@ pub enum WebhookObject {
     },
     /// An anticipation.
     Anticipation(Anticipation),
+}
+
+/// A debt of a recipient that arose, or of which something was paid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RecipientDebt {
+    /// The debtor.
+    pub recipient: RecipientNumber,
+    /// The refund that took back; none of a payment, which may be for several.
+    pub refund: Option<ObjectId>,
+    /// The charge of the refund.
+    pub charge: Option<ObjectId>,
+    /// How much arose or was paid, centavos.
+    pub amount: Centavos,
+    /// What the recipient still owes, centavos; only of a payment.
+    pub left: Option<Centavos>,
 }
 
 /// A refund that was approved or rejected, or that failed.
@@ -186,6 +209,7 @@ impl WebhookEvent {
             | WebhookObject::Subscription { id, .. } => Subject::Object(*id),
             WebhookObject::Refund(refund) => Subject::Object(refund.id),
             WebhookObject::Anticipation(done) => Subject::Object(done.id),
+            WebhookObject::Debt(debt) => Subject::Recipient(debt.recipient),
             WebhookObject::Recipient(number) | WebhookObject::Splits(number, _) => Subject::Recipient(*number),
         }
     }

@@ -197,7 +197,7 @@ impl MerchantState {
     pub fn receive(&mut self, record: &Record) {
         self.post(record);
         for event in &record.events {
-            if let Event::ClawbackRecovered { debts } = event {
+            if let Event::ClawbackRecovered { debts, .. } = event {
                 debts.iter().for_each(|debt| self.come_back(debt));
             }
         }

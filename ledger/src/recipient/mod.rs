@@ -214,7 +214,7 @@ impl RecipientState {
             events.push(Event::Matured { dues, foreign_through, next_due });
         }
         if !debts.is_empty() {
-            events.push(Event::ClawbackRecovered { debts });
+            events.push(self.paid_back(debts));
         }
         (!events.is_empty()).then_some(Decision { events, personal: None })
     }
@@ -416,7 +416,7 @@ impl RecipientState {
                     self.outflow.settle_on(&[Settlement { day, amount }]);
                 }
             }
-            Event::ClawbackRecovered { debts } => {
+            Event::ClawbackRecovered { debts, .. } => {
                 for debt in debts {
                     if let Some(due) = debt.due.filter(|_| debt.from_pending.is_positive()) {
                         self.pending.take(due, debt.from_pending);
@@ -434,8 +434,14 @@ impl RecipientState {
     /// An event that raises Available, with the debts that the rise pays back, in one Record.
     fn with_recovery(&self, event: Event, raised: Centavos) -> Decision {
         let debts = self.debts.repaid(self.available() + raised, |_| Centavos::ZERO);
-        let recovered = (!debts.is_empty()).then_some(Event::ClawbackRecovered { debts });
+        let recovered = (!debts.is_empty()).then(|| self.paid_back(debts));
         Decision { events: [event].into_iter().chain(recovered).collect(), personal: None }
+    }
+
+    /// The fact of repayments, and what is still owed after them.
+    fn paid_back(&self, debts: Vec<PaidBack>) -> Event {
+        let paid: Centavos = debts.iter().map(|debt| debt.from_pending + debt.from_available).sum();
+        Event::ClawbackRecovered { debts, left: Some(self.owed() - paid) }
     }
 
     fn is_anticipated(&self, debt: &debts::Debt) -> bool {

@@ -130,7 +130,7 @@ impl SplitHistory {
                     self.changed.entry(part.index).or_default().taken -= part.from_pending;
                 }
             }
-            Event::ClawbackRecovered { debts } if is_own => {
+            Event::ClawbackRecovered { debts, .. } if is_own => {
                 for part in debts.iter().filter(|part| part.split.charge == id) {
                     self.changed.entry(part.split.index).or_default().taken += part.from_pending;
                 }

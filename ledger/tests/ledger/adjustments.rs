@@ -42,7 +42,7 @@ fn paid_back(world: &World, name: &str, ordinal: u64, shares: impl Fn(&TakeBack)
             seller_due,
         }
     });
-    let event = Event::ClawbackRecovered { debts: debts.collect() };
+    let event = Event::ClawbackRecovered { debts: debts.collect(), left: None };
     Decision::of(event).into_record(ledger, ordinal, world.now)
 }
 

@@ -747,6 +747,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                             seller_due: None,
                         },
                     ],
+                    left: None,
                 },
             ),
         ),

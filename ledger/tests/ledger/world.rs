@@ -838,7 +838,7 @@ impl World {
                             split.amount = part.amount - part.fee;
                         }
                     }
-                    Event::ClawbackRecovered { debts } if record.owner == ledger => {
+                    Event::ClawbackRecovered { debts, .. } if record.owner == ledger => {
                         for debt in debts.iter().filter(|debt| debt.from_pending.is_positive()) {
                             splits.get_mut(&debt.split).expect("a captured split").amount -= debt.from_pending;
                         }

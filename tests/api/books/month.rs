@@ -373,7 +373,7 @@ impl Shop<'_> {
             }
             ["house", debit, credit, amount] => {
                 let body = json!({"debit": debit, "credit": credit, "amount": amount.parse::<i64>().unwrap(),
-                    "reason": HOSTILE[0], "reference": HOSTILE[1]});
+                    "reason": HOSTILE[0], "reference": HOSTILE[1], "reference_repeats": true});
                 let id = text(&world.second_ops_post("/ops/entries", &[], &body).await.expect(201)["id"]);
                 self.decide("entries", &id, "approve").await;
             }
@@ -387,7 +387,7 @@ impl Shop<'_> {
                     }
                 };
                 let body = json!({"debit": debit, "credit": credit, "amount": amount.parse::<i64>().unwrap(),
-                    "reason": HOSTILE[0], "reference": HOSTILE[1]});
+                    "reason": HOSTILE[0], "reference": HOSTILE[1], "reference_repeats": true});
                 let id = text(&world.second_ops_post("/ops/entries", &[], &body).await.expect(201)["id"]);
                 self.decide("entries", &id, "approve").await;
             }

@@ -183,7 +183,7 @@ async fn the_daily_close_says_what_is_unexplained() {
         ("Liabilities:Suspense", "Assets:Bank:Pix", 200),
         ("Assets:Bank:Own", "Assets:Bank:Pix", 69),
     ] {
-        let body = json!({"debit": debit, "credit": credit, "amount": amount, "reason": "Extrato", "reference": "E-1"});
+        let body = json!({"debit": debit, "credit": credit, "amount": amount, "reason": "Extrato", "reference": "E-1", "reference_repeats": true});
         let id = text(&world.second_ops_post("/ops/entries", &[], &body).await.expect(201)["id"]);
         world.ops_post(&format!("/ops/entries/{id}/approve"), &json!({})).await.expect(200);
     }
