@@ -210,6 +210,18 @@ mod tests {
         assert_eq!(Rate::percent("2.38".parse().unwrap()).unwrap().as_percent().to_string(), "2.38");
     }
 
+    /// Sums of decimals drop fractions without a word beyond 28 digits: none of ours comes near.
+    #[test]
+    fn the_largest_amount_keeps_every_centavo_of_every_rate() {
+        for basis in [1, 299, 9_999, 10_000] {
+            let rate = Rate::basis_points(basis);
+            for amount in [AMOUNT_MAX.0, AMOUNT_MAX.0 - 1, 333_333_333_333] {
+                let exact = (i128::from(amount) * i128::from(basis) + 5_000) / 10_000;
+                assert_eq!(i128::from(rate.of(Centavos(amount)).0), exact, "{amount} {basis}");
+            }
+        }
+    }
+
     #[test]
     fn a_share_is_rounded_half_up() {
         for (amount, part, whole, expected) in [

@@ -899,6 +899,18 @@ mod tests {
         assert!(done.await.unwrap());
     }
 
+    /// A decimal of the crates reads `1e3` as 1000, and takes `5.`, `.5` and `1__0`.
+    #[test]
+    fn percents_are_plain_decimals() {
+        assert_eq!("1e3".parse(), Ok(Decimal::ONE_THOUSAND), "the crate reads more than we do");
+        for text in ["1e3", "1E3", "1e-2", "1__0", "5.", ".5", "+1", "-1", "0x10", "NaN", "1,5", "1.00001", ""] {
+            assert_eq!(plain_decimal(text), None, "{text}");
+        }
+        for text in ["0", "2.99", "100", "0.0001"] {
+            assert_eq!(plain_decimal(text).map(|percent| percent.to_string()).as_deref(), Some(text));
+        }
+    }
+
     #[test]
     fn centavos_are_json_integers() {
         let wrong_type = "f not_an_integer: f deve ser inteiro em centavos";

@@ -294,6 +294,18 @@ mod tests {
 
     const PAID_ON: u32 = 20_784;
 
+    /// A decimal of the crates reads more than an amount may be.
+    #[test]
+    fn amounts_have_no_exponent_and_no_other_sign_of_programs() {
+        for is_reais in [false, true] {
+            let notation = Notation { is_spreadsheet: is_reais, is_reais };
+            for text in ["1e3", "1E3", "1e-2", "1__0", "1_000", "0x10", "NaN", "inf", "5.", "1,0e2", "1.5e2", "٣", ""]
+            {
+                assert_eq!(notation.centavos(text), None, "{text}");
+            }
+        }
+    }
+
     fn id(number: u64) -> ObjectId {
         IdKey::new([3; 16]).object(GroupNumber(1), Timestamp(1_795_000_000_000), number)
     }

@@ -459,6 +459,14 @@ mod tests {
     use super::*;
     use crate::http::timestamp::with_milliseconds;
 
+    /// A decimal of the crates reads more than an amount may be.
+    #[test]
+    fn amounts_have_no_exponent_and_no_other_sign_of_programs() {
+        for text in ["1e3", "1E3", "1e-2", "1__0", "1_000", "0x10", "NaN", "inf", "5.", "1,0e2", "1.5e2", "٣", ""] {
+            assert_eq!(super::reais(text), None, "{text}");
+        }
+    }
+
     /// 2026-11-27 at 0:00 in Sao Paulo.
     const FROM: i64 = 1_795_748_400_000;
 

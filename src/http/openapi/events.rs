@@ -81,9 +81,8 @@ fn type_events(schemas: &mut Value) {
             let named = kind.name();
             let event = json!(named);
             let (thing, what) = named.split_once('.').unwrap_or_default();
-            // It comes with the charge that was created.
-            let with_charge = (thing, what) == ("subscription", "charge_created");
-            let kind = format!("{}{}{suffix}", capitalized(thing), if with_charge { "Charge" } else { "" });
+            let beside = beside(thing, what);
+            let kind = format!("{}{}{suffix}", capitalized(thing), capitalized(beside.unwrap_or_default()));
             mapping.insert(named.to_owned(), reference(&kind)["$ref"].clone());
             match choices.iter_mut().find(|(name, _)| *name == kind) {
                 Some((_, choice)) => {
@@ -93,7 +92,7 @@ fn type_events(schemas: &mut Value) {
                         .for_each(|all| all.push(event.clone()));
                 }
                 None => {
-                    let members = if with_charge { vec![thing, "charge"] } else { vec![thing] };
+                    let members: Vec<_> = std::iter::once(thing).chain(beside).collect();
                     choices.push((kind, event_schema(&body, &things, &event, &members)));
                 }
             }
@@ -106,6 +105,15 @@ fn type_events(schemas: &mut Value) {
         for (kind, choice) in choices {
             schemas[kind] = choice;
         }
+    }
+}
+
+/// What an event carries beside its thing: the charge that was created, or the debt.
+fn beside(thing: &str, what: &str) -> Option<&'static str> {
+    match (thing, what) {
+        ("subscription", "charge_created") => Some("charge"),
+        ("recipient", "debt_opened" | "debt_paid") => Some("debt"),
+        _ => None,
     }
 }
 
