@@ -212,7 +212,7 @@ pub(super) fn machine(folder: &Path, source: io::Error) -> StoreError {
 }
 
 /// The error for damage in a folder.
-pub fn damaged(folder: &Path, detail: &str) -> StoreError {
+pub(crate) fn damaged(folder: &Path, detail: &str) -> StoreError {
     StoreError::Damaged { folder: folder.to_path_buf(), sequence: None, detail: detail.to_owned() }
 }
 

@@ -46,7 +46,7 @@ pub use self::disk::{file_name_of, file_of};
 use self::durable_sync::with_short_slice;
 pub use self::durable_sync::{durable_syncs, durable_syncs_at_once_max};
 #[cfg(feature = "testkit")]
-pub use self::files::damaged;
+pub(crate) use self::files::damaged;
 pub use self::files::{create_private_folder, make_private, private_file};
 pub use self::monitor::{LongestWait, Monitor, Wait, WaitFor};
 pub use self::options::SledOptions;
