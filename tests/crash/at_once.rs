@@ -174,7 +174,7 @@ impl Shop {
         if anticipated["balance"]["pending"] != 0 || !(1..2_000).contains(&available) {
             return Err(format!("one anticipation has room: {anticipated}"));
         }
-        let refunds = self.items(server, "/api/refunds?per_page=100").await?;
+        let refunds = self.items(server, "/api/refunds").await?;
         let refunds: BTreeSet<String> =
             refunds.iter().filter(|one| one["payment_id"] == *prize.charge).map(|one| text(&one["id"])).collect();
         if refunds.len() != 2 {
@@ -187,7 +187,7 @@ impl Shop {
     async fn check_outcome(&self, server: &Server, prize: &Prize) -> Result<(), String> {
         let splits = format!("/api/dashboard/sub-recipients/{}/splits", prize.withdrawer);
         let balance = self.read(&server.public, &splits, &self.callers.api_key).await?["balance"].take();
-        if balance != json!({"available": 0, "pending": 0, "paid": WITHDRAWABLE, "reserved": 0}) {
+        if balance != json!({"available": 0, "pending": 0, "paid": WITHDRAWABLE, "reserved": 0, "debt": 0}) {
             return Err(format!("after one withdrawal the recipient has {balance}"));
         }
         let charge =
