@@ -61,19 +61,27 @@ pub struct ClockReading {
     pub(crate) lead_ms: i64,
 }
 
-/// How a live start compares the wall clock with the last Record.
+/// What a start compares the wall clock with.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct LiveStart {
+pub(crate) struct StartCheck {
     /// When the last Record of the store was booked.
     pub(crate) last_record: Timestamp,
     /// How long after it a start needs no word of an operator.
     pub(crate) gap_max: Duration,
 }
 
+impl StartCheck {
+    /// What a start at this time would be in doubt of.
+    pub(crate) fn doubt(&self, now_ms: i64) -> Option<Doubt> {
+        let now = Now { wall_ms: now_ms, steady_ms: 0 };
+        Trust::begin(now, Some(*self)).doubt(now)
+    }
+}
+
 impl Clock {
     /// A clock of a process that begins now, beside a shared clock that is this far ahead. Without
     /// a live start the wall clock of this moment is trusted.
-    pub(crate) fn new(ahead_ms: i64, live: Option<LiveStart>) -> Self {
+    pub(crate) fn new(ahead_ms: i64, live: Option<StartCheck>) -> Self {
         let now = Now { wall_ms: wall_ms().saturating_add(ahead_ms), steady_ms: steady_ms() };
         let clock = Self {
             ahead_ms: AtomicI64::new(ahead_ms),
@@ -173,7 +181,7 @@ struct Trust {
 }
 
 impl Trust {
-    fn begin(now: Now, live: Option<LiveStart>) -> Self {
+    fn begin(now: Now, live: Option<StartCheck>) -> Self {
         let gap_max = live.map_or(Duration::ZERO, |live| live.gap_max);
         Self {
             lead_ms: AtomicI64::new(now.wall_ms.saturating_sub(now.steady_ms)),
@@ -342,7 +350,7 @@ mod tests {
             (HOUR, Some(Doubt::EarlyStart)),
         ];
         for (last_ms, doubt) in cases {
-            let live = LiveStart { last_record: Timestamp(last_ms), gap_max: week };
+            let live = StartCheck { last_record: Timestamp(last_ms), gap_max: week };
             let trust = Trust::begin(at_start(), Some(live));
             assert_eq!(trust.doubt(at_start()), doubt, "{last_ms} ms");
             trust.look(at_start());
@@ -356,7 +364,7 @@ mod tests {
 
     #[test]
     fn a_live_start_goes_on_once_the_clock_is_right() {
-        let live = LiveStart { last_record: Timestamp(HOUR), gap_max: Duration::from_secs(86_400) };
+        let live = StartCheck { last_record: Timestamp(HOUR), gap_max: Duration::from_secs(86_400) };
         let trust = Trust::begin(at_start(), Some(live));
         check(
             &trust,

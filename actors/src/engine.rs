@@ -45,7 +45,7 @@ use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 use crate::actor::Message;
 use crate::backup::{self, BackupError, Frame};
-use crate::clock::Clock;
+use crate::clock::{Clock, StartCheck};
 use crate::directory::Directory;
 use crate::extents::{Extents, HOUSE};
 use crate::journal::{Admission, ClosedBy, Journal, Sender};
@@ -252,6 +252,8 @@ pub struct Engine {
     idle: Duration,
     /// The operator who asked first to go by the wall clock.
     clock_asked: Mutex<Option<AskedFirst>>,
+    /// The last Record before the start of a sandbox, until its clock is known.
+    sandbox_start: Mutex<Option<StartCheck>>,
     /// When the space on the disk was last looked at, milliseconds since `opened_at`.
     space_seen_ms: AtomicU64,
     opened_at: Instant,

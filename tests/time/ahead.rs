@@ -160,7 +160,7 @@ async fn a_live_start_far_from_the_last_record_waits_for_two_operators() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_sandbox_that_is_opened_a_month_later_simply_works() {
+async fn a_sandbox_that_is_opened_a_month_later_says_so_and_works() {
     let data = tempfile::tempdir().unwrap();
     let clock = WallClock::standing_at("2027-03-10T12:00:00Z");
     clock.run();
@@ -169,11 +169,23 @@ async fn a_sandbox_that_is_opened_a_month_later_simply_works() {
     let callers = Callers::open(&server).await.unwrap();
     let shop = Shop { server, callers };
     shop.charge_card().await.unwrap();
+    // Its own clock counts: moved ahead, it is not before the last Record.
+    shop.advance(40 * DAY).await.unwrap();
+    shop.charge_card().await.unwrap();
+    shop.server.stop().unwrap();
+    clock.jump(6 * DAY);
+    let server = Server::start(&launch).await.unwrap();
+    let said = server.said();
+    assert!(!said.contains("last Record"), "{said}");
+    let shop = Shop { server, callers: shop.callers };
+    shop.charge_card().await.unwrap();
     shop.server.stop().unwrap();
     clock.jump(31 * DAY);
     let shop = Shop { server: Server::start(&launch).await.unwrap(), callers: shop.callers };
     readiness_becomes(&shop.server, 200).await;
-    assert_eq!(shop.balance().await.unwrap(), [SPLIT, 0]);
+    let said = shop.server.said();
+    assert!(said.contains("the last Record of this sandbox is long ago"), "{said}");
+    assert_eq!(shop.balance().await.unwrap(), [3 * SPLIT, 0]);
     shop.charge_card().await.unwrap();
     shop.server.stop().unwrap();
 }

@@ -99,6 +99,24 @@ impl Engine {
         self.look_at_clock();
     }
 
+    /// Logs, once, that a sandbox starts long after its last Record, or before it. It goes on: a
+    /// live start would wait for two operators.
+    pub(super) fn tell_of_sandbox_gap(&self) {
+        let Some(check) = self.sandbox_start.lock().take() else { return };
+        let now_ms = self.clock.reading().wall.0.saturating_add(self.clock.offset_ms());
+        let gap_s = now_ms.saturating_sub(check.last_record.0) / 1_000;
+        match check.doubt(now_ms) {
+            Some(Doubt::EarlyStart) => {
+                tracing::warn!(gap_s, "the sandbox clock is before the last Record: it goes on from there");
+            }
+            Some(_) => tracing::warn!(
+                gap_s,
+                "the last Record of this sandbox is long ago: it goes on, and books now what fell due meanwhile"
+            ),
+            None => {}
+        }
+    }
+
     /// Closes admission while the wall clock is in doubt, and opens it again.
     pub(super) fn look_at_clock(&self) {
         let reading = self.clock.reading();

@@ -20,7 +20,7 @@ use super::new_ids::NewIds;
 use super::shard::{Shard, ShardOptions, give_up, put_to_sleep};
 use super::shards::Shards;
 use super::{Engine, EngineOptions, INSIDE_BYTES, read};
-use crate::clock::{Clock, LiveStart};
+use crate::clock::{Clock, StartCheck};
 use crate::extents::{ExtentError, Extents};
 use crate::journal::{Admission, Journal, JournalParts};
 use crate::metrics::Metrics;
@@ -137,7 +137,8 @@ impl Engine {
             Ok(Keyring::open(master_key, checked)?)
         });
         let keyring = Arc::new(keyring.await.expect("opening the keys does not panic")?);
-        let live = if sandbox { None } else { live_start(&store, &partitions, options.start_gap_max).await? };
+        let start = start_check(&store, &partitions, options.start_gap_max).await?;
+        let live = start.filter(|_| !sandbox);
         // The store's clock counts before anybody asks for the time: it never goes back.
         let clock = Arc::new(Clock::new(store.ahead_ms(), live));
         let metrics = Arc::new(Metrics::default());
@@ -177,6 +178,7 @@ impl Engine {
             falling_due: AsyncMutex::new(AcquirerBatches::booked_through(0)),
             idle: options.idle,
             clock_asked: Mutex::default(),
+            sandbox_start: Mutex::new(start.filter(|_| sandbox)),
             space_seen_ms: AtomicU64::new(0),
             opened_at: Instant::now(),
         };
@@ -251,15 +253,15 @@ impl Engine {
 }
 
 /// The last Record of a store, with which the wall clock is compared; none where there is none.
-async fn live_start(
+async fn start_check(
     store: &Arc<dyn Store>,
     partitions: &[Partition],
     gap_max: Duration,
-) -> Result<Option<LiveStart>, StoreError> {
+) -> Result<Option<StartCheck>, StoreError> {
     let (store, partitions) = (Arc::clone(store), partitions.to_vec());
     let heads = spawn_blocking(move || store.heads(&partitions)).await.expect("reading heads does not panic")?;
     let last = heads.iter().filter(|head| head.next > Sequence::FIRST).map(|head| head.booked_at_ms).max();
-    Ok(last.map(|last| LiveStart { last_record: Timestamp(last), gap_max }))
+    Ok(last.map(|last| StartCheck { last_record: Timestamp(last), gap_max }))
 }
 
 /// Refuses a store that was made in the other mode or with another master key, that is not whole,

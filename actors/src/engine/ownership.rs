@@ -53,6 +53,7 @@ impl Engine {
         self.clock.begin(read_model.clock_offset_ms(), last_booked_at);
         if self.shard_options.is_sandbox {
             self.clock.begin(self.kept_clock()?, last_booked_at);
+            self.tell_of_sandbox_gap();
             // A crash while the clock was being moved leaves Records ahead of its last recorded
             // offset: it goes on from them.
             self.clock.advance_to(last_booked_at);
