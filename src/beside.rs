@@ -1,5 +1,5 @@
 //! Files of a data folder beside the journal, for a migration: the operators' token that was made,
-//! the time of the last backup, the records of a sandbox's institutions.
+//! the time of the last backup, the checkpoints, the records of a sandbox's institutions.
 //!
 //! The master key is not among them: whoever has the books must not find the key beside them
 //! because a command put it there. Exports that were made in the background are not either: they
@@ -9,10 +9,11 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use crate::checkpoints;
 use crate::new_folder::unfinished;
 
 /// Their names.
-const NAMES: [&str; 3] = ["last-backup", "operator.token", "sandbox"];
+const NAMES: [&str; 4] = [checkpoints::FOLDER, "last-backup", "operator.token", "sandbox"];
 
 /// What the name of one ends with until it is whole.
 const UNFINISHED: &str = "~";
@@ -115,17 +116,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("from"), folder.path().join("to"));
         fs::create_dir_all(from.join("sandbox/pix")).unwrap();
-        fs::create_dir_all(from.join("journal")).unwrap();
-        for name in ["sandbox/pix/closed", "sandbox/payouts", "operator.token", "master.key"] {
+        ["journal", "checkpoints"].map(|name| fs::create_dir_all(from.join(name)).unwrap());
+        for name in ["sandbox/pix/closed", "sandbox/payouts", "checkpoints/one.json", "operator.token", "master.key"] {
             fs::write(from.join(name), name).unwrap();
         }
         // What an interrupted run left.
         fs::create_dir_all(to.join("sandbox~/old")).unwrap();
         for _ in 0..2 {
             assert_eq!(in_the_way(&from, &to).unwrap(), None);
-            assert_eq!(copy(&from, &to).unwrap(), ["operator.token", "sandbox"]);
+            assert_eq!(copy(&from, &to).unwrap(), ["checkpoints", "operator.token", "sandbox"]);
         }
-        assert_eq!(names(&to).unwrap(), ["operator.token", "sandbox"]);
+        assert_eq!(names(&to).unwrap(), ["checkpoints", "operator.token", "sandbox"]);
         assert!(is_same(&from.join("sandbox"), &to.join("sandbox")).unwrap());
         for (changed, text) in [("sandbox/pix/closed", "other"), ("sandbox/more", ""), ("operator.token", "")] {
             fs::write(to.join(changed), text).unwrap();

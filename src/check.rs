@@ -12,7 +12,7 @@ use clap::parser::ValueSource;
 use rustix::fs::{Access, access};
 use store::PostgresDemands;
 
-use crate::checkpoints::Place;
+use crate::checkpoints::{self, Place};
 use crate::config::{ConfigError, LogFormat, ServeArgs, Settings, names_in_file};
 use crate::http::tls::TlsFiles;
 use crate::peers::{PeerSettings, PeerTlsFiles};
@@ -108,7 +108,10 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         ("med_days", settings.disputes.med_days.to_string()),
         ("card_rate_limit", settings.rate_limits.map_or_else(|| "none".to_owned(), |limits| limits.card.to_string())),
         ("other_rate_limit", settings.rate_limits.map_or_else(|| "none".to_owned(), |limits| limits.other.to_string())),
-        ("checkpoints_to", settings.checkpoints.as_ref().map_or_else(|| "none".to_owned(), |found| place(&found.to))),
+        (
+            "checkpoints_to",
+            settings.checkpoints.as_ref().map_or_else(|| "off".to_owned(), |found| place(&found.to, &data)),
+        ),
         (
             "checkpoints_every",
             settings
@@ -143,8 +146,9 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
 }
 
 /// The place of checkpoints. What a URL has behind its host may be a secret.
-fn place(place: &Place) -> String {
+fn place(place: &Place, data: &Path) -> String {
     match place {
+        Place::Own(_) => data.join(checkpoints::FOLDER).display().to_string(),
         Place::Folder(folder) => folder.display().to_string(),
         Place::Url(uri) => format!("{}://{}", uri.scheme_str().unwrap_or_default(), uri.host().unwrap_or_default()),
     }

@@ -1,17 +1,20 @@
-//! Checkpoints on a schedule: a signed statement of what the journal holds is sent to a place
-//! outside this installation, each naming the one before it.
+//! Checkpoints on a schedule: a signed statement of what the journal holds is sent to a place, each
+//! naming the one before it.
 //!
-//! The place is a folder, which somebody else owns or which cannot be changed, or a URL that takes
-//! a POST. When it does not take a checkpoint, that is logged and counted, and a new one is tried
-//! every minute. Commands do not wait for any of this. While nothing is booked, nothing is sent.
+//! The place is a folder in the data folder, unless another one is set: a folder, which somebody
+//! else owns or which cannot be changed, or a URL that takes a POST. Only a place outside this
+//! installation shows that somebody exchanged the whole data folder. When it does not take a
+//! checkpoint, that is logged and counted, and a new one is tried every minute. Commands do not
+//! wait for any of this. While nothing is booked, nothing is sent.
 
-use std::fs::{File, OpenOptions, read, rename};
+use std::fs::{File, OpenOptions, create_dir_all, read, rename};
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use actors::checkpoint::Checkpoint;
 use actors::engine::Engine;
 use actors::records::LoadError;
 use axum::body::Bytes;
@@ -41,9 +44,14 @@ const SEND_MAX: Duration = Duration::from_secs(30);
 /// Name under which the last one is kept, so that a restart continues the chain.
 const LAST: &str = "checkpoint";
 
+/// The folder of checkpoints in a data folder.
+pub const FOLDER: &str = "checkpoints";
+
 /// Where checkpoints go.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
+    /// [`FOLDER`] in the data folder, which is made. Files as in any folder.
+    Own(PathBuf),
     /// A folder that exists: a file for each, `checkpoint-<sequence>.json`.
     Folder(PathBuf),
     /// An address that takes a POST and answers 2xx.
@@ -158,14 +166,22 @@ async fn send_next_of(engine: &Arc<Engine>, partition: Partition, to: &Place) ->
     let reader = Arc::clone(engine);
     let made = tokio::task::spawn_blocking(move || next(&reader, partition)).await;
     let Some((at, line)) = made.map_err(io::Error::other)?? else { return Ok(false) };
-    match to {
-        Place::Folder(folder) => {
-            let (folder, line) = (folder.clone(), line.clone());
-            let put = tokio::task::spawn_blocking(move || put(&folder, at, &line));
-            put.await.map_err(io::Error::other)??;
+    let line = match to {
+        Place::Own(folder) | Place::Folder(folder) => {
+            let (folder, is_own) = (folder.clone(), matches!(to, Place::Own(_)));
+            let put = tokio::task::spawn_blocking(move || {
+                if is_own {
+                    create_dir_all(&folder)?;
+                }
+                put(&folder, at, line)
+            });
+            put.await.map_err(io::Error::other)??
         }
-        Place::Url(uri) => timeout(SEND_MAX, post(uri, &line)).await.map_err(|_| SendError::NoAnswer)??,
-    }
+        Place::Url(uri) => {
+            timeout(SEND_MAX, post(uri, &line)).await.map_err(|_| SendError::NoAnswer)??;
+            line
+        }
+    };
     let keeper = Arc::clone(engine);
     let kept = tokio::task::spawn_blocking(move || keeper.keep(&last_of(partition), &line)).await;
     kept.map_err(io::Error::other)??;
@@ -197,26 +213,35 @@ fn next(engine: &Engine, partition: Partition) -> Result<Option<(Position, Vec<u
     Ok(Some((Position { partition, sequence: signed.checkpoint.sequence }, line)))
 }
 
-/// Writes a checkpoint into a folder, whole or not at all. A file that is there already is left as
-/// it is: it must be the same.
-fn put(folder: &Path, at: Position, line: &[u8]) -> io::Result<()> {
+/// Writes a checkpoint into a folder, whole or not at all, and gives what stands there then. A file
+/// that is there already is left as it is: it must say the same. The chain goes on from it where the
+/// store lost its last checkpoint.
+fn put(folder: &Path, at: Position, line: Vec<u8>) -> io::Result<Vec<u8>> {
     let name = match at {
         Position { partition: Partition(0), sequence } => format!("checkpoint-{:020}", sequence.0),
         Position { partition, sequence } => format!("checkpoint-{:05}-{:020}", partition.0, sequence.0),
     };
     let path = folder.join(format!("{name}.json"));
     match read(&path) {
-        Ok(known) if known == line => return Ok(()),
+        Ok(known) if known == line || says(&known).is_some_and(|known| Some(known) == says(&line)) => return Ok(known),
         Ok(_) => return Err(io::Error::other(format!("{} is another checkpoint", path.display()))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(error),
     }
     let new = folder.join(format!("{name}.new"));
     let mut file = OpenOptions::new().create(true).write(true).truncate(true).open(&new)?;
-    file.write_all(line)?;
+    file.write_all(&line)?;
     file.sync_all()?;
     rename(&new, &path)?;
-    File::open(folder)?.sync_all()
+    File::open(folder)?.sync_all()?;
+    Ok(line)
+}
+
+/// Key of a checkpoint, and what it says of the journal, whichever one it follows; none where it is
+/// not genuine.
+fn says(line: &[u8]) -> Option<([u8; 32], Checkpoint)> {
+    let signed = serde_json::from_slice::<CheckpointView>(line).ok()?.read()?;
+    signed.is_genuine().then_some((signed.public_key, Checkpoint { previous: None, ..signed.checkpoint }))
 }
 
 async fn post(uri: &Uri, line: &[u8]) -> Result<(), SendError> {
@@ -243,7 +268,9 @@ async fn post(uri: &Uri, line: &[u8]) -> Result<(), SendError> {
 
 #[cfg(test)]
 mod tests {
-    use store::Sequence;
+    use actors::checkpoint::SignedCheckpoint;
+    use ring::signature::{Ed25519KeyPair, KeyPair as _};
+    use store::{BlockHash, Sequence};
 
     use super::*;
 
@@ -270,11 +297,40 @@ mod tests {
     fn a_file_of_a_folder_is_never_replaced() {
         let folder = tempfile::tempdir().unwrap();
         let at = |partition| Position { partition: Partition(partition), sequence: Sequence(7) };
+        let put = |folder: &Path, at, line: &[u8]| put(folder, at, line.to_vec());
         put(folder.path(), at(0), b"one\n").unwrap();
         put(folder.path(), at(0), b"one\n").unwrap();
         assert!(put(folder.path(), at(0), b"other\n").is_err());
         assert_eq!(read(folder.path().join("checkpoint-00000000000000000007.json")).unwrap(), b"one\n");
         put(folder.path(), at(3), b"of another partition\n").unwrap();
         assert!(put(&folder.path().join("missing"), at(0), b"one\n").is_err(), "no folder is made");
+    }
+
+    /// A store that lost its last checkpoint begins a new chain: the file that says the same of the
+    /// journal stays, and the chain goes on from it.
+    #[test]
+    fn a_file_that_says_the_same_is_taken_for_the_last_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = Position { partition: Partition(0), sequence: Sequence(7) };
+        let line = |seed: u8, head: u8, previous: u8| {
+            let checkpoint = Checkpoint {
+                partition: Partition(0),
+                sequence: Sequence(7),
+                booked_at_ms: 1,
+                head: BlockHash([head; 32]),
+                totals: [2; 32],
+                previous: Some([previous; 32]),
+            };
+            let key = Ed25519KeyPair::from_seed_unchecked(&[seed; 32]).unwrap();
+            let public_key = key.public_key().as_ref().try_into().unwrap();
+            let signature = key.sign(checkpoint.text().as_bytes()).as_ref().try_into().unwrap();
+            serde_json::to_vec(&CheckpointView::of(&SignedCheckpoint { checkpoint, public_key, signature })).unwrap()
+        };
+        let first = line(1, 1, 1);
+        assert_eq!(put(folder.path(), at, first.clone()).unwrap(), first);
+        assert_eq!(put(folder.path(), at, line(1, 1, 0)).unwrap(), first);
+        for other in [line(1, 9, 1), line(2, 1, 1)] {
+            assert!(put(folder.path(), at, other).is_err());
+        }
     }
 }

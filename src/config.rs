@@ -28,7 +28,7 @@ use store::cut::Cut;
 use store::{Partition, Sequence, SledOptions};
 use tracing_subscriber::EnvFilter;
 
-use crate::checkpoints::{CheckpointSchedule, EVERY_MINUTES_DEFAULT};
+use crate::checkpoints::{self, CheckpointSchedule, EVERY_MINUTES_DEFAULT, Place};
 use crate::export::{Chart, Format, Level, Request};
 use crate::http::credential::{OpsRoles, OpsTokens, OpsTokensError, Secret};
 use crate::http::rate_limits::RateLimitSettings;
@@ -223,8 +223,9 @@ pub struct ServeArgs {
     /// 67108864].
     #[arg(long, env = "CENTAVO_BALLAST_BYTES", value_name = "BYTES")]
     pub ballast_bytes: Option<u64>,
-    /// Where signed checkpoints are sent: a folder that exists, or a URL with https.
-    #[arg(long, env = "CENTAVO_CHECKPOINTS_TO", value_name = "FOLDER|URL")]
+    /// Where signed checkpoints are sent: a folder that exists, or a URL with https; off for nowhere
+    /// [default: the folder checkpoints in the data directory].
+    #[arg(long, env = "CENTAVO_CHECKPOINTS_TO", value_name = "FOLDER|URL|off")]
     pub checkpoints_to: Option<String>,
     /// How often, minutes, from 1 to 10080 [default: 60].
     #[arg(long, env = "CENTAVO_CHECKPOINTS_EVERY", value_name = "MINUTES")]
@@ -255,7 +256,7 @@ pub struct MasterKeyArgs {
 /// not set. Ends the process where they are wrong; the error names the variable or the flag that
 /// was written.
 pub fn read_arguments() -> (Args, ArgMatches) {
-    let command = without_empty_variables(Args::command());
+    let command = with_handed_variables(without_empty_variables(Args::command()));
     let read = command.clone().try_get_matches();
     let read = read.and_then(|matches| Args::from_arg_matches(&matches).map(|args| (args, matches)));
     let typed: Vec<String> = std::env::args().collect();
@@ -271,6 +272,16 @@ fn without_empty_variables(command: clap::Command) -> clap::Command {
     command.mut_subcommands(without_empty_variables)
 }
 
+/// The secrets that are no longer in the environment count where no flag gives one.
+fn with_handed_variables(command: clap::Command) -> clap::Command {
+    let handed = |arg: &Arg| arg.get_env().and_then(|name| privacy::handed(name.to_str()?));
+    let command = command.mut_args(|arg| match handed(&arg) {
+        Some(value) => arg.default_value(value).hide_default_value(true),
+        None => arg,
+    });
+    command.mut_subcommands(with_handed_variables)
+}
+
 /// The error of a value, with the name of the variable that has the value.
 fn named_as_written(mut error: clap::Error, command: &clap::Command, typed: &[String]) -> clap::Error {
     let Some(ContextValue::String(named)) = error.get(ContextKind::InvalidArg).cloned() else { return error };
@@ -283,7 +294,7 @@ fn named_as_written(mut error: clap::Error, command: &clap::Command, typed: &[St
     };
     let flag = format!("--{}", arg.get_long().unwrap_or_default());
     let is_typed = typed.iter().any(|word| *word == flag || word.starts_with(&format!("{flag}=")));
-    if !is_typed && std::env::var_os(&variable).is_some() {
+    if !is_typed && privacy::variable(&variable).is_some() {
         error.insert(ContextKind::InvalidArg, ContextValue::String(variable));
     }
     error
@@ -512,8 +523,9 @@ pub struct VerifyArgs {
     #[command(flatten)]
     pub master_key: MasterKeyArgs,
     /// A file with checkpoints of this journal, as GET /ops/checkpoint answers them, one after the
-    /// other: each must agree.
-    #[arg(long, value_name = "FILE")]
+    /// other, or the folder of those that a server sent: each must agree [default: the folder
+    /// checkpoints in the data directory, if there is one].
+    #[arg(long, value_name = "FILE|FOLDER")]
     pub against: Option<PathBuf>,
 }
 
@@ -716,16 +728,24 @@ fn turn_wait(millis: Option<u32>) -> Result<Duration, ConfigError> {
     }
 }
 
-/// The schedule of checkpoints; none when no place is named.
-fn checkpoints(to: Option<String>, every: Option<u32>) -> Result<Option<CheckpointSchedule>, ConfigError> {
+/// The schedule of checkpoints; none when they are switched off.
+fn checkpoint_schedule(
+    to: Option<String>,
+    every: Option<u32>,
+    data: &Path,
+) -> Result<Option<CheckpointSchedule>, ConfigError> {
     let minutes = every.unwrap_or(EVERY_MINUTES_DEFAULT);
-    if !(1..=10_080).contains(&minutes) || (every.is_some() && to.is_none()) {
-        let defect = "must be from 1 to 10080, and CENTAVO_CHECKPOINTS_TO must be set too".to_owned();
+    if !(1..=10_080).contains(&minutes) {
+        let defect = "must be from 1 to 10080".to_owned();
         return Err(ConfigError::Checkpoints { variable: "CENTAVO_CHECKPOINTS_EVERY", defect });
     }
-    let Some(to) = to else { return Ok(None) };
     let wrong = |defect| ConfigError::Checkpoints { variable: "CENTAVO_CHECKPOINTS_TO", defect };
-    Ok(Some(CheckpointSchedule { to: to.parse().map_err(wrong)?, every: Duration::from_secs(u64::from(minutes) * 60) }))
+    let to = match to.as_deref() {
+        None => Place::Own(data.join(checkpoints::FOLDER)),
+        Some("off") => return Ok(None),
+        Some(to) => to.parse().map_err(wrong)?,
+    };
+    Ok(Some(CheckpointSchedule { to, every: Duration::from_secs(u64::from(minutes) * 60) }))
 }
 
 impl ServeArgs {
@@ -771,6 +791,8 @@ impl ServeArgs {
             other: self.other_rate_limit.or(file.other_rate_limit).unwrap_or(limits.other),
         });
         let is_node = peers.is_some();
+        let checkpoints_every = self.checkpoints_every.or(file.checkpoints_every);
+        let checkpoints = checkpoint_schedule(self.checkpoints_to.or(file.checkpoints_to), checkpoints_every, &data)?;
         Ok(Settings {
             listen,
             ops_listen,
@@ -793,10 +815,7 @@ impl ServeArgs {
             webhook_allow: networks(self.webhook_allow.or(file.webhook_allow).as_deref().unwrap_or_default())?,
             rate_limits,
             disputes: dispute_windows([self.chargeback_days.or(file.chargeback_days), self.med_days.or(file.med_days)]),
-            checkpoints: checkpoints(
-                self.checkpoints_to.or(file.checkpoints_to),
-                self.checkpoints_every.or(file.checkpoints_every),
-            )?,
+            checkpoints,
             log_format: self.log_format.or(file.log_format).unwrap_or(LogFormat::Text),
             log: self.log.or(file.log.map(|Filter(filter)| filter)),
             master_key: self.master_key.source_or(file.master_key, file.master_key_file)?,
@@ -1277,6 +1296,22 @@ mod tests {
     }
 
     #[test]
+    fn variables_whose_values_are_hidden_leave_the_environment() {
+        let mut hidden = vec!["CENTAVO_MASTER_KEY".to_owned()];
+        let mut command = Args::command();
+        command.build();
+        for arg in command.get_subcommands().flat_map(clap::Command::get_arguments) {
+            let name = arg.get_env().filter(|_| arg.is_hide_env_values_set());
+            hidden.extend(name.map(|name| name.to_str().unwrap().to_owned()));
+        }
+        hidden.sort();
+        hidden.dedup();
+        let mut secrets = privacy::SECRETS.to_vec();
+        secrets.sort_unstable();
+        assert_eq!(hidden, secrets);
+    }
+
+    #[test]
     fn nothing_given_means_the_defaults() {
         let settings = ServeArgs::default().settings().unwrap();
         assert_eq!(settings.listen.to_string(), "127.0.0.1:8080");
@@ -1290,6 +1325,25 @@ mod tests {
         assert!(settings.webhook_allow.is_empty());
         assert_eq!((settings.sandbox_folder(), settings.shares_sandbox()), (PathBuf::from("./data/sandbox"), false));
         assert_eq!((settings.ops_token, settings.master_key), (SecretSource::Data, SecretSource::Data));
+        let to = Place::Own("./data/checkpoints".into());
+        assert_eq!(settings.checkpoints, Some(CheckpointSchedule { to, every: Duration::from_secs(3_600) }));
+    }
+
+    #[test]
+    fn checkpoints_stand_in_the_data_folder_unless_told_otherwise() {
+        let of = |to: Option<&str>, every| checkpoint_schedule(to.map(str::to_owned), every, Path::new("/srv/books"));
+        let hourly = Duration::from_secs(3_600);
+        for (to, every, expected) in [
+            (None, None, Some((Place::Own("/srv/books/checkpoints".into()), hourly))),
+            (None, Some(2), Some((Place::Own("/srv/books/checkpoints".into()), hourly / 30))),
+            (Some("/mnt/auditor"), None, Some((Place::Folder("/mnt/auditor".into()), hourly))),
+            (Some("./off"), None, Some((Place::Folder("./off".into()), hourly))),
+            (Some("off"), None, None),
+        ] {
+            let expected = expected.map(|(to, every)| CheckpointSchedule { to, every });
+            assert_eq!(of(to, every).unwrap(), expected, "{to:?}");
+        }
+        assert!(of(None, Some(0)).is_err() && of(None, Some(10_081)).is_err() && of(Some("ftp://a"), None).is_err());
     }
 
     #[test]

@@ -19,7 +19,10 @@ use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 fn main() -> ExitCode {
-    privacy::begin();
+    if let Err(error) = privacy::begin() {
+        logging::complain(&format!("centavo: {error}"));
+        return ExitCode::FAILURE;
+    }
     let code = match runtime::start() {
         Ok(runtime) => runtime.block_on(run()),
         Err(error) => {

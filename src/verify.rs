@@ -15,10 +15,11 @@ use std::time::{Duration, Instant};
 use actors::checkpoint::{SignedCheckpoint, hex};
 use actors::extents::ExtentError;
 use actors::seal::Keyring;
-use actors::verify::{SealedParts, Verified, VerifyError, VerifyProgress, verify_against};
+use actors::verify::{Promise, SealedParts, Verified, VerifyError, VerifyProgress, verify_against, without_gaps};
 use indicatif::ProgressBar;
 use store::SledOptions;
 
+use crate::checkpoints;
 use crate::secrets::{SecretError, SecretSource, existing_master_key};
 use crate::store_choice::{Store, folder, snapshot};
 use crate::terminal;
@@ -41,6 +42,14 @@ pub enum VerifyFailure {
         /// The defect.
         defect: String,
     },
+    /// The journal is not the one of which the checkpoints in its own folder tell.
+    #[error("{error}; the checkpoints are those in {}", folder.display())]
+    OwnCheckpoints {
+        /// The folder.
+        folder: PathBuf,
+        /// The difference.
+        error: VerifyError,
+    },
     /// Reading the data made the program panic: the data is damaged.
     #[error("the check could not go on: {0}")]
     Panicked(String),
@@ -49,29 +58,56 @@ pub enum VerifyFailure {
 /// How long to wait for a server that is stopping.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 
-/// Verifies a data directory, also against a file of checkpoints, and prints a summary.
+/// Verifies a data directory, also against a file of checkpoints, and prints a summary. Without such
+/// a file it is compared with the checkpoints that a server wrote into the directory.
 pub fn run(data: &Path, store: &Store, master_key: &SecretSource, against: Option<&Path>) -> Result<(), VerifyFailure> {
     let begun = Instant::now();
-    let checkpoints = against.map_or_else(|| Ok(Vec::new()), checkpoints)?;
+    let own = data.join(checkpoints::FOLDER);
+    let checkpoints = match against {
+        Some(path) => given(path)?,
+        None if own.is_dir() => checkpoints_in(&own)?,
+        None => Vec::new(),
+    };
     let Checked { verified, skipped, set_aside } = quietly(|| check(data, store, master_key, &checkpoints))
-        .unwrap_or_else(|message| Err(VerifyFailure::Panicked(message)))?;
+        .unwrap_or_else(|message| Err(VerifyFailure::Panicked(message)))
+        .map_err(|failure| if against.is_none() { of_own(failure, own.clone()) } else { failure })?;
     let place = if store.is_postgres() { store.place().to_owned() } else { data.display().to_string() };
     for line in summary(&place, &verified, skipped, begun.elapsed()) {
         terminal::say(&line);
     }
-    if let Some(first) = checkpoints.first() {
-        terminal::say(&format!(
-            "  {} checkpoints agree, signed with the key",
-            terminal::count(checkpoints.len() as u64)
-        ));
-        terminal::say(&format!("  {}", hex(&first.public_key)));
-    } else {
-        terminal::say("  not compared with any checkpoint (--against): that nothing was exchanged is not shown");
-    }
+    say_compared(&checkpoints, against.is_none().then_some(&own));
     for file in set_aside {
         terminal::say(&format!("  damaged, made again, and kept: {}", file.display()));
     }
     Ok(())
+}
+
+/// Says with which checkpoints the journal was compared; `own` is the folder beside it, where they
+/// are from there.
+fn say_compared(checkpoints: &[SignedCheckpoint], own: Option<&PathBuf>) {
+    let Some(first) = checkpoints.first() else {
+        terminal::say("  not compared with any checkpoint (--against): that nothing was exchanged is not shown");
+        return;
+    };
+    let count = terminal::count(checkpoints.len() as u64);
+    terminal::say(&format!("  {count} checkpoints agree, signed with the key"));
+    terminal::say(&format!("  {}", hex(&first.public_key)));
+    if let Some(own) = own {
+        terminal::say(&format!(
+            "  They are those in {}: that nobody exchanged them too, only others show (--against)",
+            own.display()
+        ));
+    }
+}
+
+/// Names the folder, where a difference is from its checkpoints.
+fn of_own(failure: VerifyFailure, folder: PathBuf) -> VerifyFailure {
+    match failure {
+        VerifyFailure::Verify(error) if error.promise() == Some(Promise::Checkpoint) => {
+            VerifyFailure::OwnCheckpoints { folder, error }
+        }
+        failure => failure,
+    }
 }
 
 /// The text of a file, or of the files `*.json` of a folder in the order of their names.
@@ -85,8 +121,18 @@ fn text_of(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(files.iter().map(std::fs::read).collect::<std::io::Result<Vec<_>>>()?.concat())
 }
 
+/// The checkpoints that somebody kept: some, and none is missing between them.
+fn given(path: &Path) -> Result<Vec<SignedCheckpoint>, VerifyFailure> {
+    let checkpoints = checkpoints_in(path)?;
+    if checkpoints.is_empty() {
+        return Err(VerifyFailure::Checkpoints { path: path.to_owned(), defect: "there is none in it".to_owned() });
+    }
+    without_gaps(&checkpoints)?;
+    Ok(checkpoints)
+}
+
 /// The checkpoints of a file or folder: JSON objects, one after the other.
-fn checkpoints(path: &Path) -> Result<Vec<SignedCheckpoint>, VerifyFailure> {
+fn checkpoints_in(path: &Path) -> Result<Vec<SignedCheckpoint>, VerifyFailure> {
     let failure = |defect: String| VerifyFailure::Checkpoints { path: path.to_owned(), defect };
     let text = text_of(path).map_err(|error| failure(error.to_string()))?;
     let mut checkpoints = Vec::new();
@@ -94,9 +140,6 @@ fn checkpoints(path: &Path) -> Result<Vec<SignedCheckpoint>, VerifyFailure> {
         let view = found.map_err(|error| failure(error.to_string()))?;
         let number = checkpoints.len() + 1;
         checkpoints.push(view.read().ok_or_else(|| failure(format!("checkpoint {number} has wrong digits")))?);
-    }
-    if checkpoints.is_empty() {
-        return Err(failure("there is none in it".to_owned()));
     }
     Ok(checkpoints)
 }

@@ -20,6 +20,7 @@ use ledger::money::Centavos;
 use ledger::personal::{BankAccount, PixDestination};
 use ledger::record::RailStamp;
 use ledger::time::Timestamp;
+use zeroize::Zeroize;
 
 /// A call to a rail.
 pub type Call<'a, T> = Pin<Box<dyn Future<Output = Result<T, RailError>> + Send + 'a>>;
@@ -45,6 +46,21 @@ pub struct CardSecrets {
     pub exp_year: u16,
     /// The security code.
     pub cvv: String,
+}
+
+impl Zeroize for CardSecrets {
+    fn zeroize(&mut self) {
+        let Self { number, holder_name, exp_month, exp_year, cvv } = self;
+        [number, holder_name, cvv].into_iter().for_each(Zeroize::zeroize);
+        (*exp_month, *exp_year) = (0, 0);
+    }
+}
+
+/// Nothing of it stays in the memory of the process.
+impl Drop for CardSecrets {
+    fn drop(&mut self) {
+        self.zeroize();
+    }
 }
 
 impl std::fmt::Debug for CardSecrets {

@@ -136,6 +136,7 @@ pub fn face(number: &str) -> CardFace {
 #[cfg(test)]
 mod tests {
     use ledger::event::CardBrand;
+    use zeroize::Zeroize as _;
 
     use super::*;
 
@@ -164,6 +165,21 @@ mod tests {
         ] {
             assert_eq!((passes_luhn(number), face(number).brand), (valid, expected), "{number}");
         }
+    }
+
+    #[test]
+    fn nothing_of_a_card_is_left_after_use() {
+        let mut card = CardSecrets {
+            number: "4111111111111111".to_owned(),
+            holder_name: "JOAO AVILA".to_owned(),
+            exp_month: 12,
+            exp_year: 2039,
+            cvv: "737".to_owned(),
+        };
+        // As dropping it does.
+        card.zeroize();
+        assert_eq!((card.number.as_str(), card.holder_name.as_str(), card.cvv.as_str()), ("", "", ""));
+        assert_eq!((card.exp_month, card.exp_year), (0, 0));
     }
 
     #[test]

@@ -6,6 +6,7 @@
 //! slowly is given up.
 
 use std::collections::HashMap;
+use std::ops::Deref;
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -13,11 +14,13 @@ use axum::body::{Bytes, HttpBody};
 use axum::extract::{FromRequest, Request};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue};
+use bytes::BytesMut;
 use http_body_util::BodyExt;
 use ledger::id::GroupNumber;
 use parking_lot::Mutex;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout, timeout_at};
+use zeroize::{Zeroize as _, Zeroizing};
 
 use super::caller::Caller;
 use super::json::{LARGE_BYTES, Shape};
@@ -37,9 +40,42 @@ pub struct InstitutionFile {
     /// The format that is declared.
     pub format: FileFormat,
     /// The bytes of the file.
-    pub bytes: Bytes,
+    pub bytes: SensitiveBytes,
     _share: Share,
     _turn: Option<SemaphorePermit<'static>>,
+}
+
+/// Bytes of a body, overwritten with zeros when they are dropped, where nobody else has them: a body
+/// that came as one small part of what hyper read at once stays in hyper's buffer.
+#[derive(Debug, Default)]
+pub struct SensitiveBytes(Bytes);
+
+impl SensitiveBytes {
+    fn erased(bytes: Bytes) -> Option<BytesMut> {
+        let mut own = bytes.try_into_mut().ok()?;
+        own.zeroize();
+        Some(own)
+    }
+}
+
+impl Drop for SensitiveBytes {
+    fn drop(&mut self) {
+        drop(Self::erased(std::mem::take(&mut self.0)));
+    }
+}
+
+impl Deref for SensitiveBytes {
+    type Target = Bytes;
+
+    fn deref(&self) -> &Bytes {
+        &self.0
+    }
+}
+
+impl AsRef<[u8]> for SensitiveBytes {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
 }
 
 /// Formats of the files of other institutions.
@@ -126,7 +162,7 @@ impl<State: Sync> FromRequest<State> for InstitutionFile {
 #[derive(Debug)]
 pub struct Body<const BYTES_MAX: usize> {
     /// The bytes of the body.
-    pub bytes: Bytes,
+    pub bytes: SensitiveBytes,
     _share: Share,
     _turn: Option<SemaphorePermit<'static>>,
 }
@@ -145,7 +181,7 @@ const ARRIVAL: Pace = Pace { idle_max: Duration::from_secs(10), bytes_per_second
 impl<const BYTES_MAX: usize> Body<BYTES_MAX> {
     /// A body that this program made, as if an operator had sent it.
     pub fn made(bytes: impl Into<Bytes>) -> Self {
-        Body { bytes: bytes.into(), _share: Share::of(&ROOM, Sender::Operator), _turn: None }
+        Body { bytes: SensitiveBytes(bytes.into()), _share: Share::of(&ROOM, Sender::Operator), _turn: None }
     }
 }
 
@@ -174,7 +210,7 @@ impl<State: Sync, const BYTES_MAX: usize> FromRequest<State> for Body<BYTES_MAX>
 #[derive(Debug)]
 pub struct WholeBody {
     /// The bytes of the body.
-    pub bytes: Bytes,
+    pub bytes: SensitiveBytes,
     _share: Share,
 }
 
@@ -231,17 +267,17 @@ async fn arrived(
     pace: Pace,
     share: &mut Share,
     mut shape: Option<Shape>,
-) -> Result<Bytes, Problem> {
+) -> Result<SensitiveBytes, Problem> {
     if body.size_hint().lower() > bytes_max as u64 {
         return Err(too_large(bytes_max));
     }
     let begun = Instant::now();
     let mut deadline = Deadline::begin(pace, begun);
-    let mut taken = Vec::new();
+    let mut taken = Zeroizing::new(Vec::new());
     loop {
         let data = match timeout_at(deadline.at().min(begun + ARRIVAL_MAX), body.frame()).await {
             Err(_) => return Err(Problem::new(Code::RequestTimeout)),
-            Ok(None) => return Ok(taken.into()),
+            Ok(None) => return Ok(SensitiveBytes(std::mem::take(&mut *taken).into())),
             Ok(Some(Err(_))) => return Err(Problem::new(Code::IncompleteBody)),
             Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
         };
@@ -252,12 +288,15 @@ async fn arrived(
         }
         if taken.is_empty() && body.is_end_stream() && length <= LARGE_BYTES {
             share.grow_to(length)?;
-            return Ok(data);
+            return Ok(SensitiveBytes(data));
         }
         if length > taken.capacity() {
             let capacity = length.next_power_of_two().max(1_024);
             share.grow_to(capacity)?;
-            taken.reserve_exact(capacity - taken.len());
+            // The former buffer is zeroed when it is dropped.
+            let mut grown = Vec::with_capacity(capacity);
+            grown.extend_from_slice(&taken);
+            taken = Zeroizing::new(grown);
         }
         taken.extend_from_slice(&data);
         if let Some(shape) = &mut shape {
@@ -459,7 +498,7 @@ mod tests {
             request = request.header(CONTENT_TYPE, content_type);
         }
         let request = request.body(axum::body::Body::from(body)).unwrap();
-        Body::<8>::from_request(request, &()).await.map(|body| body.bytes).map_err(|problem| problem.code())
+        Body::<8>::from_request(request, &()).await.map(|body| body.bytes.clone()).map_err(|problem| problem.code())
     }
 
     #[tokio::test]
@@ -483,6 +522,17 @@ mod tests {
             let expected = expected.map(Bytes::from);
             assert_eq!(taken(content_type, body).await, expected, "{content_type:?} {body}");
         }
+    }
+
+    #[test]
+    fn bytes_are_overwritten_where_nobody_else_has_them() {
+        let card = br#"{"number":"4111111111111111"}"#;
+        let erased = SensitiveBytes::erased(Bytes::from(card.to_vec())).unwrap();
+        assert_eq!(erased.as_ref(), [0; 29]);
+        let shared = Bytes::from(card.to_vec());
+        let other = shared.clone();
+        drop(SensitiveBytes(shared));
+        assert_eq!(other, card.as_slice(), "another reader keeps what it has");
     }
 
     const KIB: usize = 1024;
@@ -611,7 +661,7 @@ mod tests {
         while sender.send(part.clone()).await.is_ok() {
             sent += part.len();
         }
-        assert_eq!(taking.await.unwrap(), Err(Code::InvalidJson));
+        assert_eq!(taking.await.unwrap().map(|_| ()), Err(Code::InvalidJson));
         assert!(sent < 400_000, "{sent} of 4 MiB were taken");
     }
 }

@@ -13,7 +13,7 @@ mod partitions;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -333,16 +333,10 @@ async fn checkpoints_are_sent_to_a_folder_as_a_chain() {
     }
     server.stop().unwrap();
     std::fs::create_dir(&place).unwrap();
-    let sent = || {
-        let names = std::fs::read_dir(&place).unwrap().map(|file| file.unwrap().path());
-        let mut sent: Vec<_> = names.filter(|name| name.extension().unwrap() == "json").collect();
-        sent.sort();
-        sent
-    };
     for count in 1..=3 {
         fill(&data, 40);
         let server = Server::start(&sending(&place)).await.unwrap();
-        while sent().len() < count {
+        while sent(&place).len() < count {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         // What was sent is kept before the next one is made.
@@ -351,9 +345,58 @@ async fn checkpoints_are_sent_to_a_folder_as_a_chain() {
     }
     let said = verify_against(&data, &place).await.unwrap();
     assert!(said.contains("3 checkpoints agree"), "{said}");
-    std::fs::remove_file(&sent()[1]).unwrap();
+    std::fs::remove_file(&sent(&place)[1]).unwrap();
     let found = verify_against(&data, &place).await.unwrap_err();
     assert!(found.contains("the checkpoint that it follows"), "{found}");
+}
+
+/// The checkpoints in a folder, the oldest first.
+fn sent(place: &Path) -> Vec<PathBuf> {
+    let names = std::fs::read_dir(place).into_iter().flatten().map(|file| file.unwrap().path());
+    let mut sent: Vec<_> = names.filter(|name| name.extension().unwrap() == "json").collect();
+    sent.sort();
+    sent
+}
+
+/// Without a setting they stand in the data folder, and `verify` compares with them, also where some
+/// are missing between others: a place that was set for a while has those. `off` writes none.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn checkpoints_are_on_by_default() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    let (data, copies) = (path("data"), path("copies"));
+    let own = data.join("checkpoints");
+    fill(&data, 40);
+    let said = verify(&data).await.unwrap();
+    assert!(said.contains("not compared with any checkpoint"), "{said}");
+    backup(&data, &copies).await.unwrap();
+    for count in 1..=3 {
+        fill(&data, 40);
+        let server = Server::start(&Launch::on(&data)).await.unwrap();
+        while sent(&own).len() < count {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        server.stop().unwrap();
+    }
+    let said = verify(&data).await.unwrap();
+    assert!(said.contains("3 checkpoints agree"), "{said}");
+    assert!(said.contains(&format!("They are those in {}", own.display())), "{said}");
+    std::fs::remove_file(&sent(&own)[1]).unwrap();
+    let said = verify(&data).await.unwrap();
+    assert!(said.contains("2 checkpoints agree"), "{said}");
+
+    let older = path("older");
+    restore(&copies, &older, &data, None).await.unwrap();
+    assert!(verify(&older).await.unwrap().contains("not compared with any checkpoint"));
+    std::fs::rename(&own, older.join("checkpoints")).unwrap();
+    let found = verify(&older).await.unwrap_err();
+    assert!(found.contains("the journal is the one of which a checkpoint tells"), "{found}");
+    assert!(found.contains(&older.join("checkpoints").display().to_string()), "{found}");
+
+    fill(&data, 40);
+    let server = Server::start(&Launch::on(&data).with("CENTAVO_CHECKPOINTS_TO", "off")).await.unwrap();
+    server.stop().unwrap();
+    assert!(!own.exists());
 }
 
 /// An address that forwards requests to a server, and returns this number of bytes of the answer.

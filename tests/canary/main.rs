@@ -449,3 +449,36 @@ fn with_check_digit(number: &str) -> String {
     });
     format!("{number}{}", (10 - digits.sum::<u32>() % 10) % 10)
 }
+
+/// Secrets that the environment gave at the start count, and stand no longer where others may read
+/// the environment of the process. Cores are not written.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn secrets_leave_the_environment_of_the_process() {
+    let data = tempfile::tempdir().unwrap();
+    let key = "5a".repeat(32);
+    let launch = Launch::on(data.path()).with("CENTAVO_MASTER_KEY", &key).with("CENTAVO_STORE", "sled");
+    let server = Server::start(&launch).await.unwrap();
+    let process = format!("/proc/{}", server.id());
+    match fs::read(format!("{process}/environ")) {
+        Ok(environment) => {
+            let environment = String::from_utf8_lossy(&environment).into_owned();
+            for secret in ["CENTAVO_MASTER_KEY", "CENTAVO_OPS_TOKEN", "CENTAVO_STORE=", &key, OPS_TOKEN] {
+                assert!(!environment.contains(secret), "{secret} is in {environment}");
+            }
+            let variables = environment.split('\0');
+            let handed = variables.filter_map(|variable| variable.strip_prefix("CENTAVO_SECRETS_IN=")).next().unwrap();
+            assert_eq!(fs::metadata(format!("{process}/fd/{handed}")).unwrap().len(), 0, "the file was emptied");
+        }
+        // The process is not dumpable, and this one is of another user than root.
+        Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::PermissionDenied),
+    }
+    let limits = fs::read_to_string(format!("{process}/limits")).unwrap();
+    let cores = limits.lines().find(|line| line.starts_with("Max core file size")).unwrap();
+    assert_eq!(cores.split_whitespace().skip(4).take(2).collect::<Vec<_>>(), ["0", "0"], "{cores}");
+    for made in ["master.key", "operator.token"] {
+        assert!(!data.path().join(made).exists(), "{made} was made although the environment gave one");
+    }
+    let asked = Client::new().get(format!("{}/ops/merchants", server.operations)).bearer_auth(OPS_TOKEN);
+    assert_eq!(asked.send().await.unwrap().status(), 200);
+    server.stop().unwrap();
+}

@@ -12,6 +12,24 @@ use super::{Promise, VerifyError, broken};
 use crate::checkpoint::{Checkpoint, SignedCheckpoint, digest_of, hex};
 use store::{Block, Head, Partition, Sequence};
 
+/// Refuses a checkpoint of a chain that follows one that is not there, but for the first of each
+/// partition: those before it may be kept elsewhere. Each partition has a chain of its own.
+pub fn without_gaps(checkpoints: &[SignedCheckpoint]) -> Result<(), VerifyError> {
+    let told: BTreeSet<[u8; 32]> = checkpoints.iter().map(|signed| signed.checkpoint.digest()).collect();
+    let mut chained = BTreeMap::<_, BTreeMap<_, _>>::new();
+    for Checkpoint { partition, sequence, previous, .. } in checkpoints.iter().map(|signed| signed.checkpoint) {
+        if let Some(previous) = previous {
+            chained.entry(partition).or_default().insert(sequence, previous);
+        }
+    }
+    for (sequence, previous) in chained.values().flat_map(|chain| chain.iter().skip(1)) {
+        if !told.contains(previous) {
+            return Err(differs(*sequence, "the checkpoint that it follows".to_owned(), "none".to_owned()));
+        }
+    }
+    Ok(())
+}
+
 /// Checkpoints that the journal has not come to, and the sums of its accounts so far.
 #[derive(Default)]
 pub(super) struct Against {
@@ -25,10 +43,8 @@ pub(super) struct Against {
 }
 
 impl Against {
-    /// The checkpoints of one partition; each partition has a chain of its own. Refuses one that
-    /// its key did not sign, and one whose key is not that of the others. Refuses one of a chain
-    /// that follows a checkpoint that is not there, but for the first: those before it may be
-    /// kept elsewhere.
+    /// The checkpoints of one partition. Refuses one that its key did not sign, and one whose key is
+    /// not that of the others.
     pub(super) fn new(checkpoints: &[SignedCheckpoint], partition: Partition) -> Result<Self, VerifyError> {
         let mut against = Self::default();
         for signed in checkpoints.iter().filter(|signed| signed.checkpoint.partition == partition) {
@@ -42,13 +58,6 @@ impl Against {
                 return defect(key(&checkpoints[0]), key(signed));
             }
             against.ahead.entry(checkpoint.sequence).or_default().push(checkpoint);
-        }
-        let told: BTreeSet<[u8; 32]> = checkpoints.iter().map(|signed| signed.checkpoint.digest()).collect();
-        let chained = against.ahead.values().flatten().filter_map(|one| Some((one.sequence, one.previous?)));
-        for (sequence, previous) in chained.skip(1) {
-            if !told.contains(&previous) {
-                return Err(differs(sequence, "the checkpoint that it follows".to_owned(), "none".to_owned()));
-            }
         }
         Ok(against)
     }

@@ -45,6 +45,7 @@ use crate::seal::{Keyring, SealError};
 use store::{Head, Part, Partition, Sequence, StoreError};
 
 use checkpoints::Against;
+pub use checkpoints::without_gaps;
 use states::States;
 use summary::JournalSummary;
 
@@ -60,7 +61,7 @@ pub fn verify(
 }
 
 /// Verifies all partitions of a store that nobody writes to. Their journals must be the ones of
-/// which the checkpoints tell. Without a key ring the sealed parts are counted and not
+/// which the checkpoints tell; whether one is missing between others, [`without_gaps`] says. Without a key ring the sealed parts are counted and not
 /// opened. Calls `progress` as it goes on.
 pub fn verify_against(
     parts: &[Part],
@@ -238,6 +239,15 @@ impl VerifyError {
         match partition {
             Partition(0) => self,
             partition => VerifyError::OfPartition { partition, error: Box::new(self) },
+        }
+    }
+
+    /// The promise that is broken, if it is one.
+    pub fn promise(&self) -> Option<Promise> {
+        match self {
+            VerifyError::Broken(broken) => Some(broken.promise),
+            VerifyError::OfPartition { error, .. } => error.promise(),
+            _ => None,
         }
     }
 }

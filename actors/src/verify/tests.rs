@@ -538,7 +538,8 @@ fn checkpoints(scene: &Scene) -> Vec<SignedCheckpoint> {
 }
 
 fn against(scene: &Scene, told: &[SignedCheckpoint]) -> Result<Verified, Broken> {
-    outcome(verify_against(&scene.parts, Some(&scene.keyring), told, &mut |_| {}))
+    let verified = without_gaps(told);
+    outcome(verified.and_then(|()| verify_against(&scene.parts, Some(&scene.keyring), told, &mut |_| {})))
 }
 
 /// Somebody with the master key can forge a past that verifies. It is not the one of which others
