@@ -116,7 +116,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (from, to) = (folder.path().join("from"), folder.path().join("to"));
         fs::create_dir_all(from.join("sandbox/pix")).unwrap();
-        ["journal", "checkpoints"].map(|name| fs::create_dir_all(from.join(name)).unwrap());
+        ["journal", "checkpoints"].iter().for_each(|name| fs::create_dir_all(from.join(name)).unwrap());
         for name in ["sandbox/pix/closed", "sandbox/payouts", "checkpoints/one.json", "operator.token", "master.key"] {
             fs::write(from.join(name), name).unwrap();
         }
