@@ -12,7 +12,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
 
-use ledger::event::{Batch, CardRefusal, PayoutBank, SettledObject};
+use ledger::event::{Batch, CardBrand, CardRefusal, PayoutBank, SettledObject};
 use ledger::fees::PaymentMethod;
 use ledger::id::ObjectId;
 use ledger::merchant::OpenCharge;
@@ -110,6 +110,9 @@ pub enum CardAnswer {
     Captured {
         /// Fee that the acquirer keeps of the total (MDR), centavos.
         acquirer_mdr: Centavos,
+        /// The card's scheme; none where its answers do not name one. The same however often it
+        /// answers.
+        brand: Option<CardBrand>,
         /// Its id of the capture (NSU), and when it captured. The same however often it answers.
         stamp: RailStamp,
     },

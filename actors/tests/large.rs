@@ -123,6 +123,7 @@ fn captured(ordinal: u64, at: Timestamp, splits: Vec<Split>) -> Record {
         splits_due: at.plus_days(30).minute(),
         terms,
         opened: 1,
+        brand: None,
     };
     Decision::of(event).into_record(MERCHANT, ordinal, at)
 }

@@ -71,7 +71,7 @@ impl Acquirer {
             return CardAnswer::Refused(CardRefusal::Failed);
         }
         desk.captured.insert(charge);
-        CardAnswer::Captured { acquirer_mdr: Centavos(299), stamp: stamp() }
+        CardAnswer::Captured { acquirer_mdr: Centavos(299), brand: None, stamp: stamp() }
     }
 }
 
@@ -96,7 +96,9 @@ impl CardRail for Acquirer {
 
     fn close<'a>(&'a self, charge: ObjectId, _: &'a OpenCharge) -> Call<'a, CardFate> {
         let fate = match self.captures(charge) {
-            true => CardFate::Answered(CardAnswer::Captured { acquirer_mdr: Centavos(299), stamp: stamp() }),
+            true => {
+                CardFate::Answered(CardAnswer::Captured { acquirer_mdr: Centavos(299), brand: None, stamp: stamp() })
+            }
             false => CardFate::Closed,
         };
         if fate == CardFate::Closed {

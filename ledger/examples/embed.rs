@@ -35,7 +35,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             card: CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa },
             payer: Sealed::default(),
         },
-        Command::CaptureCard { charge, acquirer_mdr: Centavos(299), captured_at: None },
+        Command::CaptureCard { charge, acquirer_mdr: Centavos(299), captured_at: None, brand: None },
     ];
     let (mut merchant, mut books) = (MerchantState::default(), GroupBooks::default());
     for (ordinal, command) in (1..).zip(commands) {

@@ -53,7 +53,7 @@ pub struct Charge {
     pub id: ObjectId,
     /// Its terms: amount, splits and fees.
     pub terms: Terms,
-    /// The card; none for PIX.
+    /// The card, its brand by the acquirer's word once that captured it; none for PIX.
     pub card: Option<CardFace>,
     /// When the PIX code expires; none for cards.
     pub expires_at: Option<Timestamp>,
@@ -99,6 +99,9 @@ impl Object for Charge {
             match event {
                 Event::RefundApproved { charge, amount, .. } if *charge == self.id => self.refunded += *amount,
                 Event::RefundFailed { charge, amount, .. } if *charge == self.id => self.refunded -= *amount,
+                Event::CardCaptured { charge, brand: Some(brand), .. } if *charge == self.id => {
+                    self.card.iter_mut().for_each(|card| card.brand = *brand);
+                }
                 Event::LatePixReceived { charge, .. } if *charge == self.id => self.was_paid_late = true,
                 _ => {}
             }

@@ -484,6 +484,10 @@ pub enum Event {
         /// opening.
         #[n(6)]
         opened: u64,
+        /// The card's scheme by the acquirer's word, which counts from here on instead of that of
+        /// the opening; none where the acquirer names none.
+        #[n(7)]
+        brand: Option<CardBrand>,
     },
     /// Merchant: the acquirer refused the charge.
     #[n(11)]

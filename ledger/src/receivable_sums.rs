@@ -177,6 +177,7 @@ mod tests {
             seller_due: Minute(30),
             splits_due: Minute(40),
             opened: 1,
+            brand: None,
         }
     }
 

@@ -260,9 +260,9 @@ impl Receivables {
         match event {
             Event::ChargeOpened { charge, card: Some(card), .. } => drop(self.cards.insert(*charge, card.brand)),
             Event::CardRefused { charge, .. } => drop(self.cards.remove(charge)),
-            Event::CardCaptured { charge, terms, acquirer_mdr, seller, seller_due, splits_due, .. } => {
-                let arrangement =
-                    ReceivableArrangement { method: Some(terms.method), brand: self.cards.remove(charge) };
+            Event::CardCaptured { charge, terms, acquirer_mdr, seller, seller_due, splits_due, brand, .. } => {
+                let by_digits = self.cards.remove(charge);
+                let arrangement = ReceivableArrangement { method: Some(terms.method), brand: brand.or(by_digits) };
                 self.capture(
                     group,
                     *charge,

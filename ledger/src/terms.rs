@@ -79,7 +79,7 @@ pub struct CardFace {
     pub brand: CardBrand,
 }
 
-/// The card scheme, as told by the number's first digits.
+/// The card scheme: by the number's first digits until the acquirer names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[cbor(index_only)]

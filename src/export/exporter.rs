@@ -258,12 +258,12 @@ impl Exporter {
     /// Brand of the card that a Record captured. A charge is captured once.
     fn brand_of(&mut self, record: &Record) -> Option<CardBrand> {
         let captured = record.events.iter().find_map(|event| match event {
-            Event::CardCaptured { charge, opened, .. } => Some((charge, *opened)),
+            Event::CardCaptured { charge, opened, brand, .. } => Some((charge, *opened, *brand)),
             _ => None,
         });
-        let (charge, opened) = captured?;
+        let (charge, opened, by_acquirer) = captured?;
         let known = self.cards.remove(charge);
-        known.or_else(|| self.pending_cards.remove(&(record.owner.group()?, opened)))
+        by_acquirer.or(known).or_else(|| self.pending_cards.remove(&(record.owner.group()?, opened)))
     }
 
     /// Exports the next block of the journal through `cut`. False when its day is after the last
@@ -669,6 +669,7 @@ mod tests {
                     seller_due: due,
                     splits_due: due,
                     opened: 2,
+                    brand: None,
                 },
             ),
         ];

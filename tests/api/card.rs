@@ -34,6 +34,36 @@ async fn a_card_charge_with_splits_is_answered_as_the_interface_says() {
     world.check_books().await;
 }
 
+/// The digits are those of a Visa card; from the capture on every view has the acquirer's word.
+#[tokio::test]
+async fn the_acquirer_says_of_which_brand_a_card_is() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let mut expected = Vec::new();
+    for (number, brand) in [("4000000000000093", "elo"), (APPROVED, "visa")] {
+        let charge = merchant.post("/api/card", &card(10_000, number)).await.expect(201);
+        let read = merchant.get(&format!("/api/charges/{}", text(&charge["txid"]))).await.expect(200);
+        assert_eq!(read["card"]["brand"], brand, "{number}");
+        expected.push((text(&charge["txid"]), brand));
+    }
+    let list = merchant.get("/api/charges").await.expect(200);
+    let listed = items(&list).iter().rev().map(|charge| text(&charge["card"]["brand"]));
+    assert_eq!(listed.collect::<Vec<_>>(), ["elo", "visa"]);
+    let report = world.ops_get("/ops/reports/receivables").await.expect(200);
+    for brand in ["elo", "visa"] {
+        let of_brand = report["rows"].as_array().unwrap().iter().filter(|row| row["brand"] == brand);
+        assert_eq!(of_brand.count(), 2, "the merchant's part and the acquirer's debt: {report}");
+    }
+    let exported = world.ops_get("/ops/export").await.text;
+    for row in exported.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+        let of_charge = expected.iter().find(|(txid, _)| row["txid"] == **txid);
+        if let Some((_, brand)) = of_charge.filter(|_| row["event"] == "card_captured") {
+            assert_eq!(row["brand"], *brand, "{row}");
+        }
+    }
+    assert!(exported.contains("\"brand\":\"elo\""), "{exported}");
+}
+
 /// Shows: 2.2.breakdown.
 #[tokio::test]
 async fn a_charge_without_splits_has_no_breakdown() {

@@ -429,8 +429,9 @@ fn due(group: u32, ordinal: u64, kind: u8, at: Timestamp) -> Record {
         1..=3 => {
             let seller = SellerPart { raised: terms.seller_net(), ..SellerPart::default() };
             let (acquirer_mdr, splits_due) = (Centavos(29), minute(30));
+            let (opened, brand) = (ordinal, None);
             let event =
-                Event::CardCaptured { charge, terms, acquirer_mdr, seller, seller_due, splits_due, opened: ordinal };
+                Event::CardCaptured { charge, terms, acquirer_mdr, seller, seller_due, splits_due, opened, brand };
             (merchant, event)
         }
         4 => {

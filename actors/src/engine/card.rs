@@ -174,9 +174,9 @@ impl Engine {
 
 fn answered(charge: ObjectId, answer: CardAnswer) -> (MerchantCommand, Option<RailStamp>) {
     match answer {
-        CardAnswer::Captured { acquirer_mdr, stamp } => {
+        CardAnswer::Captured { acquirer_mdr, brand, stamp } => {
             let captured_at = Some(stamp.at);
-            (MerchantCommand::CaptureCard { charge, acquirer_mdr, captured_at }, Some(stamp))
+            (MerchantCommand::CaptureCard { charge, acquirer_mdr, captured_at, brand }, Some(stamp))
         }
         CardAnswer::Refused(refusal) => (MerchantCommand::RefuseCard { charge, refusal }, None),
     }

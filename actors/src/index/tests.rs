@@ -79,6 +79,7 @@ impl Script {
                         seller_due: due,
                         splits_due: due,
                         opened,
+                        brand: None,
                     }
                 }
             };

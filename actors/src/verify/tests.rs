@@ -144,7 +144,7 @@ fn records(keyring: &Keyring) -> Vec<Record> {
             card: CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa },
             payer: seal(SealedFor::payer(id(3)), "Maria"),
         },
-        MerchantCommand::CaptureCard { charge: id(3), acquirer_mdr: Centavos(299), captured_at: None },
+        MerchantCommand::CaptureCard { charge: id(3), acquirer_mdr: Centavos(299), captured_at: None, brand: None },
         MerchantCommand::OpenPix {
             charge: id(4),
             amount: Centavos(8_000),

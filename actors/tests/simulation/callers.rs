@@ -482,7 +482,7 @@ fn command(action: &Action, charge: ObjectId, world: &mut World) -> MerchantComm
             payer: sealed(*large),
         },
         Action::Capture { charge } => {
-            MerchantCommand::CaptureCard { charge: *charge, acquirer_mdr: Centavos(3), captured_at: None }
+            MerchantCommand::CaptureCard { charge: *charge, acquirer_mdr: Centavos(3), captured_at: None, brand: None }
         }
         Action::Refuse { charge } => {
             MerchantCommand::RefuseCard { charge: *charge, refusal: CardRefusal::NotAuthorized }

@@ -1,7 +1,7 @@
 //! Card charges (interface 2.1, 2.2, 2.13 rules 2 and 4): the intent, and the acquirer's answer.
 
 use super::MerchantState;
-use crate::event::{CardFace, CardRefusal, Event, SellerPart, Terms};
+use crate::event::{CardBrand, CardFace, CardRefusal, Event, SellerPart, Terms};
 use crate::fees::SPLIT_SETTLEMENT_DAYS;
 use crate::id::ObjectId;
 use crate::money::Centavos;
@@ -20,12 +20,13 @@ impl MerchantState {
 
     /// The splits wait 30 days from the capture, the seller's part as long as its terms say. Money
     /// that would have been due before we hear of the capture is due at once. The fee that the
-    /// acquirer reports is clamped to zero and the total.
+    /// acquirer reports is clamped to zero and the total. `brand` is the acquirer's word.
     pub(super) fn capture_card(
         &self,
         charge: ObjectId,
         acquirer_mdr: Centavos,
         captured_at: Timestamp,
+        brand: Option<CardBrand>,
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
         let open = self.open_charge(charge, true)?;
@@ -39,6 +40,7 @@ impl MerchantState {
             splits_due: due(SPLIT_SETTLEMENT_DAYS),
             terms,
             opened,
+            brand,
         });
         Ok(self.advancing(captured, charge, CycleOutcome::Paid))
     }

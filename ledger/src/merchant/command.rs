@@ -8,7 +8,7 @@ use super::dispute::OpenDispute;
 use super::refund::{ChargeFacts, RequestRefund};
 use super::refund_failure::FailRefund;
 use super::subscriptions::{Subscribe, SubscriptionChange};
-use crate::event::{CardFace, CardRefusal};
+use crate::event::{CardBrand, CardFace, CardRefusal};
 use crate::fees::{PaymentMethod, Settings};
 use crate::id::{Fingerprint, ObjectId};
 use crate::money::Centavos;
@@ -140,6 +140,8 @@ pub enum MerchantCommand {
         acquirer_mdr: Centavos,
         /// When it says that it captured; none for now.
         captured_at: Option<Timestamp>,
+        /// The card's scheme by the acquirer's word; none where it names none.
+        brand: Option<CardBrand>,
     },
     /// The acquirer refused a card charge.
     RefuseCard {

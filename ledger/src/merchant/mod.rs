@@ -142,8 +142,8 @@ impl MerchantState {
                 let terms = self.terms(amount, method, installments, &splits, ids);
                 terms.map(|terms| Self::open_card(charge, terms, card, payer))
             }
-            Command::CaptureCard { charge, acquirer_mdr, captured_at } => {
-                self.capture_card(charge, acquirer_mdr, captured_at.unwrap_or(now), now)
+            Command::CaptureCard { charge, acquirer_mdr, captured_at, brand } => {
+                self.capture_card(charge, acquirer_mdr, captured_at.unwrap_or(now), brand, now)
             }
             Command::RefuseCard { charge, refusal } => self.refuse_card(charge, refusal),
             Command::LeaveUnanswered { charge } => self.leave_unanswered(charge),

@@ -209,6 +209,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         seller_due: Minute(29_454_481),
         splits_due: Minute(29_497_680),
         opened: 41,
+        brand: None,
     };
     let drawn = SellerPart { raised: Centavos::ZERO, from_available: Centavos(297), to_deficit: Centavos(199) };
     let opened = |terms: Terms, card, expires_at| Event::ChargeOpened { charge: id(3), terms, card, expires_at };
@@ -354,6 +355,13 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 ..one(merchant, captured(card_terms(), raised(&card_terms())))
             },
         ),
+        ("card-captured-with-the-acquirers-brand", {
+            let mut named = captured(card_terms(), raised(&card_terms()));
+            if let Event::CardCaptured { brand, .. } = &mut named {
+                *brand = Some(CardBrand::Elo);
+            }
+            one(merchant, named)
+        }),
         ("card-captured-with-shortfall", one(merchant, captured(shortfall_terms(), drawn))),
         (
             "card-refused",

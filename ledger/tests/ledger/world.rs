@@ -519,10 +519,12 @@ impl World {
                     charge,
                     acquirer_mdr: Rate::basis_points(299).of(amount),
                     captured_at: None,
+                    brand: None,
                 }
             }
             ("capture", [name, kept]) => {
-                MerchantCommand::CaptureCard { charge: self.id(name), acquirer_mdr: centavos(kept), captured_at: None }
+                let (charge, acquirer_mdr) = (self.id(name), centavos(kept));
+                MerchantCommand::CaptureCard { charge, acquirer_mdr, captured_at: None, brand: None }
             }
             ("refuse", [name]) => MerchantCommand::RefuseCard { charge: self.id(name), refusal },
             ("silent", [name]) => MerchantCommand::LeaveUnanswered { charge: self.id(name) },
