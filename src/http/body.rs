@@ -135,6 +135,12 @@ impl FileFormat {
 
 /// Most bytes of a file of another institution.
 pub const FILE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// The media types that a file of another institution may have.
+pub fn file_types() -> impl Iterator<Item = &'static str> {
+    NAMED_TYPES.into_iter().map(|(name, _)| name).chain(UNSPECIFIC_TYPES)
+}
+
 const FILE_TYPES: &str = "Content-Type deve ser text/csv, application/json ou application/x-ofx";
 
 impl<State: Sync> FromRequest<State> for InstitutionFile {

@@ -412,7 +412,8 @@ fn write_operation(page: &mut String, operation: &Operation<'_>, schemas: &Value
 /// The codes that a problem of this answer can have.
 fn codes_of(response: &Value, schemas: &Value) -> String {
     let schema = resolved(&response["content"]["application/problem+json"]["schema"], schemas);
-    let codes = schema["properties"]["code"]["enum"].as_array().into_iter().flatten();
+    let code = resolved(&schema["properties"]["code"], schemas);
+    let codes = code["enum"].as_array().into_iter().flatten();
     codes.filter_map(Value::as_str).map(|code| format!("`{code}`")).collect::<Vec<_>>().join(", ")
 }
 

@@ -19,7 +19,7 @@ use crate::ops::operator::{Decider, Operator};
 
 /// The wall clock of a process.
 #[derive(Debug, Serialize, ToSchema)]
-#[schema(as = WallClock)]
+#[schema(as = ProcessClock)]
 pub struct WallClockView {
     /// What the wall clock shows; the database's where the store is one. Without the offset of a
     /// sandbox.

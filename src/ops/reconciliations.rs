@@ -260,12 +260,14 @@ pub struct SettledView {
 struct ReconciliationFile(Vec<u8>);
 
 /// Compares a file of another institution with the books, and keeps the result. The format is
-/// declared: `text/csv` for the acquirer's batches, `application/json` for the list of the Central
-/// Bank's API Pix, `application/x-ofx` for a bank statement; of a file that is declared as
-/// `application/octet-stream`, `text/plain` or not at all, the content tells. Nothing is booked. A
-/// file that was compared before is 409 `already_reconciled`; with `again=true` it is compared with
-/// the books of now, and the new result takes the place of the kept one. The statement of another
-/// account than earlier ones is 409 `other_bank_account`.
+/// declared: `text/csv` or `application/csv` for the acquirer's batches, `application/json` or
+/// `application/x-ndjson` for the list of the Central Bank's API Pix, `application/x-ofx`,
+/// `application/ofx`, `text/ofx` or `application/vnd.intu.qfx` for a bank statement. Of a file
+/// that is declared as `application/octet-stream`, `text/plain`, `application/xml`, `text/xml`,
+/// `application/vnd.ms-excel`, `application/x-www-form-urlencoded`, or not at all, the content
+/// tells. Nothing is booked. A file that was compared before is 409 `already_reconciled`; with
+/// `again=true` it is compared with the books of now, and the new result takes the place of the
+/// kept one. The statement of another account than earlier ones is 409 `other_bank_account`.
 #[utoipa::path(post, path = "/ops/reconciliations", operation_id = "reconcile",
     params(("account" = Option<String>, Query, pattern = "^(settlement|pix|own)$", description = "The account of a bank statement: `settlement` when absent, `pix` or `own`."),
         ("acctid" = Option<String>, Query, max_length = 64, description = "The account's number at the bank: which one of a file of several; the account has this number from then on."),
@@ -274,7 +276,8 @@ struct ReconciliationFile(Vec<u8>);
         (ReconciliationFile = "text/csv", example = "batch,paid_on,charge,kind,id,gross,fee,net\nLOTE-20785,2026-11-27,019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e,installment,1,10000,299,9701\n"),
         (serde_json::Value = "application/json", example = json!({"parametros": {"inicio": "2026-11-27T03:00:00.000Z", "fim": "2026-11-28T02:59:59.999Z",
             "paginacao": {"paginaAtual": 0, "itensPorPagina": 100, "quantidadeDePaginas": 1, "quantidadeTotalDeItens": 0}}, "pix": []})),
-        (ReconciliationFile = "application/x-ofx"))),
+        (ReconciliationFile = "application/x-ofx"),
+        (ReconciliationFile = "application/octet-stream"))),
     responses((status = 200, body = Reconciliation), (status = 409)))]
 pub async fn reconcile(
     State(app): State<Arc<App>>,

@@ -123,6 +123,12 @@ impl Description {
         assert!(wrong.is_empty(), "{at}\nis not as described: {wrong:#?}");
     }
 
+    /// The schema itself, or the one that it refers to.
+    pub(crate) fn resolved<'a>(&'a self, schema: &'a Value) -> &'a Value {
+        let pointer = schema["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'));
+        pointer.map_or(schema, |pointer| self.document.pointer(pointer).unwrap())
+    }
+
     /// What of a value is not as a schema of the description says.
     pub(crate) fn wrong_in(&self, schema: &Value, value: &Value) -> Vec<String> {
         let validator = Arc::clone(self.validators.lock().unwrap().entry(schema.to_string()).or_insert_with(|| {

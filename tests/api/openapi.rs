@@ -61,8 +61,8 @@ async fn every_schema_is_whole_and_every_event_has_its_thing() {
         assert!(schema.get("allOf").is_none(), "{name} is put together from others");
     }
     for (name, schema) in schemas.as_object().unwrap().iter().filter(|(name, _)| name.starts_with("Problem")) {
-        let kinds: Vec<_> =
-            schema["properties"].as_object().unwrap().values().map(|member| member["type"].as_str()).collect();
+        let members = schema["properties"].as_object().unwrap().values();
+        let kinds: Vec<_> = members.map(|member| world.description.resolved(member)["type"].as_str()).collect();
         assert!(kinds.len() >= 10 && kinds.iter().all(Option::is_some), "{name}: {kinds:?}");
     }
     for (body, events) in [("WebhookBody", 32), ("Event", 32)] {
@@ -70,7 +70,8 @@ async fn every_schema_is_whole_and_every_event_has_its_thing() {
         assert_eq!(mapping.len(), events, "{body}");
         for (event, reference) in mapping {
             let choice = world.description.document.pointer(&text(reference)[1..]).unwrap();
-            assert!(choice["properties"]["event"]["enum"].as_array().unwrap().contains(&event.as_str().into()));
+            let events = &world.description.resolved(&choice["properties"]["event"])["enum"];
+            assert!(events.as_array().unwrap().contains(&event.as_str().into()));
             let thing = event.split('.').next().unwrap();
             assert!(choice["required"].as_array().unwrap().contains(&thing.into()), "{event} has its {thing}");
             let described = text(&choice["properties"][thing]["$ref"]);
@@ -106,12 +107,47 @@ async fn every_variant_of_a_tagged_choice_takes_a_body() {
     }
 }
 
+/// Generators of clients name an enumeration that has no name (`Status7`), and take a null among its
+/// values for a text.
+#[tokio::test]
+async fn every_enumeration_has_a_name_and_no_null() {
+    let world = World::sandbox().await;
+    for operators in [false, true] {
+        let document = read(&world, operators, "/openapi.json").await.body;
+        let mut named = Vec::new();
+        enumerations_in(&document, "", &mut |at, values| {
+            let name = at.strip_prefix("/components/schemas/").filter(|name| !name.contains('/'));
+            named.push(name.unwrap_or_else(|| panic!("{at} has no name")).to_owned());
+            assert!(!values.is_empty() && !values.contains(&Value::Null), "{at}: {values:?}");
+        });
+        let is_numbered = |name: &&String| name.ends_with(|last: char| last.is_ascii_digit());
+        assert_eq!(named.iter().find(is_numbered), None);
+        assert!(named.len() > 50, "{named:?}");
+    }
+}
+
+fn enumerations_in(value: &Value, at: &str, visit: &mut impl FnMut(&str, &[Value])) {
+    if let Value::Array(elements) = value {
+        elements
+            .iter()
+            .enumerate()
+            .for_each(|(place, element)| enumerations_in(element, &format!("{at}/{place}"), visit));
+    }
+    for (name, member) in value.as_object().into_iter().flatten() {
+        match member.as_array().filter(|_| name == "enum") {
+            Some(values) => visit(at, values),
+            None => enumerations_in(member, &format!("{at}/{name}"), visit),
+        }
+    }
+}
+
 #[tokio::test]
 async fn the_type_of_a_problem_leads_to_its_page() {
     let world = World::sandbox().await;
     let codes = world.description.document["components"]["schemas"].as_object().unwrap().iter();
     let codes = codes.filter(|(name, _)| name.starts_with("Problem"));
-    let codes = codes.flat_map(|(_, schema)| schema["properties"]["code"]["enum"].as_array().unwrap());
+    let codes = codes.filter_map(|(_, schema)| schema["properties"].get("code"));
+    let codes = codes.flat_map(|code| world.description.resolved(code)["enum"].as_array().unwrap());
     let mut pages = 0;
     for code in codes.map(text) {
         let page = world.send(Method::GET, &format!("/problems/{code}"), &[], "").await;
@@ -230,6 +266,70 @@ async fn every_example_of_a_request_is_accepted() {
         assert!((200..300).contains(&answer.status), "{at}: {body}\n{}", answer.text);
     }
     assert!(sent >= 8, "{sent} examples");
+}
+
+/// By JSON Schema 800.0 is an integer. Amounts are refused in that notation, and say so.
+#[tokio::test]
+async fn the_description_says_which_integers_are_written_in_digits_alone() {
+    let world = World::sandbox().await;
+    let mut tried = [0, 0];
+    for operation in world.description.operations() {
+        let owner = world.merchant().await;
+        let id = if operation.kind().is_some() { make(&owner, &operation).await } else { String::new() };
+        let Some(body) = operation.body_for(&owner, &id).await else { continue };
+        let credential = bearer(if operation.is_of_operators() { OPS_TOKEN } else { &owner.key });
+        let headers = [("authorization", credential.as_str()), ("content-type", "application/json")];
+        let schema = &operation.described["requestBody"]["content"]["application/json"]["schema"];
+        let mut integers = Vec::new();
+        integers_in(&world, schema, String::new(), &mut integers);
+        for (pointer, is_in_digits_alone) in integers {
+            let mut changed = body.clone();
+            *made_at(&mut changed, &pointer) = json!("a number");
+            let changed = changed.to_string().replace("\"a number\"", "800.0");
+            let method = operation.method.parse().unwrap();
+            let answer = world.send(method, &operation.path_of(&id), &headers, changed.clone()).await;
+            let errors = answer.body["errors"].as_array().cloned().unwrap_or_default();
+            let is_refused = errors.iter().any(|error| error["code"] == "not_an_integer");
+            assert_eq!(is_refused, is_in_digits_alone, "{} {}: {changed}: {}", operation.method, pointer, answer.text);
+            tried[usize::from(is_refused)] += 1;
+        }
+    }
+    assert!(tried.iter().all(|fields| *fields >= 8), "{tried:?}");
+}
+
+/// The integers of a body by their pointers, and whether they are described as digits alone.
+fn integers_in(world: &World, schema: &Value, at: String, found: &mut Vec<(String, bool)>) {
+    let schema = world.description.resolved(schema);
+    for choice in schema["oneOf"].as_array().into_iter().flatten() {
+        integers_in(world, choice, at.clone(), found);
+    }
+    for (name, property) in schema["properties"].as_object().into_iter().flatten() {
+        integers_in(world, property, format!("{at}/{name}"), found);
+    }
+    if schema["items"].is_object() {
+        integers_in(world, &schema["items"], format!("{at}/0"), found);
+    }
+    let kinds = [&schema["type"], &schema["type"][0], &schema["type"][1]];
+    if kinds.contains(&&json!("integer")) {
+        let description = schema["description"].as_str().unwrap_or_default();
+        found.push((at, description.contains("neither `800.0` nor `8e2`")));
+    }
+}
+
+/// What a pointer points to, made where it is not there.
+fn made_at<'a>(value: &'a mut Value, pointer: &str) -> &'a mut Value {
+    pointer.split('/').skip(1).fold(value, |value, name| match name.parse::<usize>() {
+        Ok(_) if value.as_array().is_some_and(|elements| !elements.is_empty()) => &mut value[0],
+        Ok(_) => {
+            *value = json!([null]);
+            &mut value[0]
+        }
+        Err(_) if value.is_object() => &mut value[name],
+        Err(_) => {
+            *value = json!({ name: null });
+            &mut value[name]
+        }
+    })
 }
 
 #[tokio::test]

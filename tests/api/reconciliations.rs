@@ -2,6 +2,9 @@
 //! write from records of their own agree with the books, false lines are found, and results are
 //! kept.
 
+use std::collections::BTreeSet;
+
+use centavo::http::body::file_types;
 use serde_json::{Value, json};
 
 use crate::world::*;
@@ -62,6 +65,26 @@ async fn a_day_of_pix(merchant: &Merchant<'_>) {
     let body = json!({"amount": 3_000, "pix_key": "ana.prado@example.com", "pix_key_type": "email"});
     merchant.post("/api/cashout", &body).await.expect(201);
     world.advance(DAY).await;
+}
+
+/// Generators of clients know few media types, so the description lists four of them as bodies, and
+/// names all.
+#[tokio::test]
+async fn every_media_type_that_is_taken_is_described() {
+    let world = World::sandbox().await;
+    let operation = &world.description.document["paths"]["/ops/reconciliations"]["post"];
+    let description = text(&operation["description"]);
+    let is_type = |word: &&str| word.contains('/') && !word.contains([' ', '{']);
+    let named: BTreeSet<_> = description.split('`').skip(1).step_by(2).filter(is_type).collect();
+    assert_eq!(named, file_types().collect());
+    let bodies = operation["requestBody"]["content"].as_object().unwrap();
+    assert!(bodies.len() == 4 && bodies.keys().all(|name| named.contains(name.as_str())), "{bodies:?}");
+    for (place, media_type) in named.iter().enumerate() {
+        let file = format!("batch,paid_on,charge,kind,id,gross,fee,net{}", "\n".repeat(place + 1));
+        let status = world.reconcile(media_type, "", file).await.status;
+        assert_ne!(status, 415, "{media_type}");
+    }
+    world.reconcile("image/png", "", "batch").await.refused(415, "unsupported_media_type");
 }
 
 #[tokio::test]

@@ -225,6 +225,34 @@ async fn openapi_typescript_types_every_event_and_problem_and_a_flow() {
     server.stop().unwrap();
 }
 
+/// An enumeration with null among its values does not compile, and a null example is refused.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn schemas_for_zod_compile_and_take_every_example() {
+    if tool::node("zod").is_none() || compiler().is_none() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    described(folder.path()).await.stop().unwrap();
+    for (description, made) in [("openapi.json", "merchants"), ("operations.json", "operators")] {
+        let Some(mut zodios) = tool::node_program("openapi-zod-client", "bin.js") else { return };
+        zodios.current_dir(folder.path());
+        zodios.args([description, "-o", &format!("{made}.zod.ts"), "--export-schemas"]);
+        println!("{}", run(zodios).await);
+        let plugin = "{ name: 'zod', compatibilityVersion: 3 }";
+        let config = format!("export default {{ input: '{description}', output: '{made}', plugins: [{plugin}] }};");
+        std::fs::write(folder.path().join("hey.mjs"), config).unwrap();
+        let Some(mut hey) = tool::node_program("@hey-api/openapi-ts", "bin/run.js") else { return };
+        hey.current_dir(folder.path()).args(["-f", "hey.mjs"]);
+        without_warning(judge(hey).await).unwrap();
+    }
+    let compiled = compile(folder.path(), include_str!("zod.ts"), &["--skipLibCheck"]).await;
+    println!("{}", compiled.unwrap_or_else(|said| panic!("{said}")));
+    let mut taken = tool::node("zod").unwrap();
+    taken.current_dir(folder.path()).arg("made/flow.js");
+    let said = run(taken).await;
+    assert!(said.contains("every example was taken"), "{said}");
+}
+
 fn compiler() -> Option<Command> {
     tool::node_program("typescript", "bin/tsc")
 }

@@ -37,7 +37,7 @@ pub fn complete(collected: OpenApi, of: Listener) -> Value {
     }
     write_whole(&mut document["components"]["schemas"]);
     name_lists(&mut document);
-    name_enumerations(&mut document["components"]["schemas"]);
+    name_enumerations(&mut document);
     document["components"]["headers"] = headers();
     for (name, schema) in problem_schemas() {
         document["components"]["schemas"][name] = schema;
@@ -63,6 +63,8 @@ pub fn complete(collected: OpenApi, of: Listener) -> Value {
             }
         }
     }
+    // Those of problems, events and operations, which were not there before.
+    name_enumerations(&mut document);
     link(&mut document);
     drop_unused(&mut document);
     document
@@ -112,24 +114,45 @@ fn name_lists(document: &mut Value) {
     });
 }
 
-/// Gives each enumeration of a property a schema of its own, named after the object and the
-/// property: `ChargeStatus`. Generators of clients then need no names of their making (`Status7`).
-/// One that may be null is a choice of this schema and null, since some generators take every
-/// member of an enumeration for a text.
-fn name_enumerations(schemas: &mut Value) {
-    let Some(schemas) = schemas.as_object_mut() else { return };
+/// Gives each enumeration a schema of its own, named after the object and the property
+/// (`ChargeStatus`), or the operation and the parameter (`ListChargesStatus`). Generators of clients
+/// then need no names of their making (`Status7`). One that may be null is a choice of this schema
+/// and null, since some generators take every member of an enumeration for a text.
+fn name_enumerations(document: &mut Value) {
+    let mut schemas = document["components"]["schemas"].take();
+    let Some(all) = schemas.as_object_mut() else { return };
     // Names of schemas are taken before.
-    let mut named: Map<_, _> = schemas.keys().map(|name| (name.clone(), Value::Null)).collect();
-    for (name, schema) in schemas.iter_mut() {
+    let mut named: Map<_, _> = all.keys().map(|name| (name.clone(), Value::Null)).collect();
+    for (name, schema) in all.iter_mut() {
         name_enumerations_in(name, schema, &mut named);
     }
-    schemas.extend(named.into_iter().filter(|(_, enumeration)| !enumeration.is_null()));
+    for operation in members_mut(&mut document["paths"]).flat_map(members_mut) {
+        name_enumerations_of(operation, &mut named);
+    }
+    all.extend(named.into_iter().filter(|(_, enumeration)| !enumeration.is_null()));
+    document["components"]["schemas"] = schemas;
+}
+
+/// Those of an operation's parameters, and of the bodies that it describes itself.
+fn name_enumerations_of(operation: &mut Value, named: &mut Map<String, Value>) {
+    let name = class_name(operation["operationId"].as_str().unwrap_or_default());
+    for parameter in operation.get_mut("parameters").and_then(Value::as_array_mut).into_iter().flatten() {
+        let name = format!("{name}{}", class_name(parameter["name"].as_str().unwrap_or_default()));
+        name_enumeration(&name, &mut parameter["schema"], named);
+    }
+    if let Some(content) = operation.pointer_mut("/requestBody/content") {
+        members_mut(content).for_each(|media| name_enumerations_in(&name, &mut media["schema"], named));
+    }
+}
+
+/// `charge_status` as the name of a class, `ChargeStatus`.
+fn class_name(words: &str) -> String {
+    words.split('_').map(capitalized).collect()
 }
 
 fn name_enumerations_in(name: &str, schema: &mut Value, named: &mut Map<String, Value>) {
     for (property, schema) in schema.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten() {
-        let words = property.split('_').map(capitalized).collect::<String>();
-        name_enumeration(&format!("{name}{words}"), schema, named);
+        name_enumeration(&format!("{name}{}", class_name(property)), schema, named);
     }
     for part in ["oneOf", "allOf", "anyOf"] {
         for schema in schema.get_mut(part).and_then(Value::as_array_mut).into_iter().flatten() {
@@ -145,23 +168,26 @@ fn name_enumeration(name: &str, schema: &mut Value, named: &mut Map<String, Valu
     name_enumerations_in(name, schema, named);
     let values: Vec<_> =
         schema["enum"].as_array().into_iter().flatten().filter(|one| !one.is_null()).cloned().collect();
-    // One value is no choice: it tells which of several objects this is.
-    if values.len() < 2 {
+    if values.is_empty() {
         return;
     }
     let (kind, is_nullable) = match &schema["type"] {
         Value::Array(kinds) => (kinds.iter().find(|kind| **kind != "null").cloned(), true),
         kind => (Some(kind.clone()), false),
     };
-    let description = schema["description"].clone();
+    // An example may be null.
+    let [description, example] = ["description", "example"].map(|name| schema.get(name).cloned());
     let mut enumeration = std::mem::replace(schema, json!({}));
     enumeration["type"] = kind.unwrap_or_default();
     enumeration["enum"] = values.into();
+    enumeration.as_object_mut().map(|enumeration| enumeration.remove("example"));
     let name = if named.contains_key(name) { format!("{name}Choice") } else { name.to_owned() };
     named.insert(name.clone(), enumeration);
     *schema = if is_nullable { json!({"oneOf": [reference(&name), {"type": "null"}]}) } else { reference(&name) };
-    if description.is_string() {
-        schema["description"] = description;
+    for (name, own) in [("description", description), ("example", example)] {
+        if let Some(own) = own {
+            schema[name] = own;
+        }
     }
 }
 
