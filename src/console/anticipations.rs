@@ -85,7 +85,7 @@ fn anticipations_card(visit: &Visit, rows: &[Anticipation]) -> Markup {
             @for row in rows {
                 tr {
                     td { (show::short_moment(visit.language, row.at)) }
-                    td { (row.splits.len()) }
+                    td.amount { (row.splits.len()) }
                     td.amount { (visit.money(sum(&row.splits, |split| split.amount.0))) }
                     td.amount { (visit.money(sum(&row.splits, |split| split.fee.0))) }
                     td { (row.rate.as_percent()) " · D+" (row.days) }

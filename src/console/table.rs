@@ -4,7 +4,7 @@
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 
-use crate::http::csv::write_cell;
+use crate::http::csv::{write_cell, write_text};
 use crate::http::language::Language;
 
 /// The parameter that asks for a table of a page as CSV: its place on the page, from 1.
@@ -41,7 +41,8 @@ pub fn file(html: &str, place: usize, language: Language) -> Option<Response> {
             if place > 0 {
                 text.push(separator as u8);
             }
-            write_cell(cell, separator, &mut text);
+            let write = if cell.is_amount { write_cell } else { write_text };
+            write(&cell.text, separator, &mut text);
         }
         text.extend_from_slice(b"\r\n");
     }
@@ -52,20 +53,27 @@ pub fn file(html: &str, place: usize, language: Language) -> Option<Response> {
     Some((headers, text).into_response())
 }
 
-/// The cells of a table, row by row, as text.
-fn rows(table: &str) -> Vec<Vec<String>> {
-    let rows = table.split("<tr").skip(1).map(|row| row.split("</tr>").next().unwrap_or_default());
-    rows.map(|row| cells(row).map(text_of).collect()).collect()
+/// A cell of a table.
+struct Cell {
+    text: String,
+    /// Whether it is an amount or a count; digits of any other cell are an id.
+    is_amount: bool,
 }
 
-/// The markup of the cells of a row.
-fn cells(row: &str) -> impl Iterator<Item = &str> {
+/// The cells of a table, row by row.
+fn rows(table: &str) -> Vec<Vec<Cell>> {
+    let rows = table.split("<tr").skip(1).map(|row| row.split("</tr>").next().unwrap_or_default());
+    rows.map(|row| cells(row).collect()).collect()
+}
+
+fn cells(row: &str) -> impl Iterator<Item = Cell> + '_ {
     let mut rest = row;
     std::iter::from_fn(move || {
         let begin = [rest.find("<td"), rest.find("<th")].into_iter().flatten().min()?;
         let inside = rest[begin..].find('>').map(|end| begin + end + 1)?;
         let end = ["</td>", "</th>"].iter().filter_map(|end| rest[inside..].find(end)).min()?;
-        let cell = &rest[inside..inside + end];
+        let is_amount = rest[begin..inside].contains("class=\"amount");
+        let cell = Cell { text: text_of(&rest[inside..inside + end]), is_amount };
         rest = &rest[inside + end + "</td>".len()..];
         Some(cell)
     })
@@ -116,9 +124,28 @@ mod tests {
             }
         };
         let rows = rows(page.into_string().split("<table").nth(2).unwrap());
+        let rows: Vec<Vec<_>> = rows.iter().map(|row| row.iter().map(|cell| cell.text.as_str()).collect()).collect();
         let expected: [&[&str]; 3] =
             [&["Nome", "Valor", "Ação"], &[&format!("{hostile} id"), "1.234,56", "fim"], &["", "−1", "=1+1"]];
         assert_eq!(rows, expected);
+    }
+
+    /// A spreadsheet would cut the zeros of an NSU, and the last digits of a long number.
+    #[tokio::test]
+    async fn digits_that_are_no_amount_stay_text() {
+        let page = html! {
+            table {
+                tr { th { "NSU" } th.amount { "Valor" } th { "Nome" } }
+                tr { td { code { "000123" } } td.amount { "1.234,56" } td { "=1+1" } }
+                tr { td { a href="/x" { "12345678901234567890" } } td.amount.wide { "3" } td { "1e5" } }
+                tr { td { "2-17" } td.amount { "" } td { "1 de 2" } }
+            }
+        };
+        let file = file(&page.into_string(), 1, Language::English).unwrap();
+        let text = axum::body::to_bytes(file.into_body(), 1_000).await.unwrap();
+        let expected = "NSU,Valor,Nome\r\n'000123,\"1.234,56\",'=1+1\r\n\
+            '12345678901234567890,3,'1e5\r\n2-17,,1 de 2\r\n";
+        assert_eq!(text, expected);
     }
 
     #[test]

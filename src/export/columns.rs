@@ -143,7 +143,7 @@ impl RowColumn {
 }
 
 /// Query of DuckDB that reads a file of JSON lines with the type of each column.
-pub(super) fn read_by_duckdb(file: &str) -> String {
+pub fn read_by_duckdb(file: &str) -> String {
     let columns = COLUMNS.map(|column| format!("  \"{}\": '{}'", column.name, column.kind.of_duckdb())).join(",\n");
     format!("SELECT * FROM read_json('{file}', format = 'newline_delimited', columns = {{\n{columns}\n}});\n")
 }

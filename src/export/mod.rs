@@ -40,7 +40,7 @@ mod xlsx;
 
 pub(crate) use books::cleaned;
 pub use chart::{Chart, ChartError, Level};
-pub use columns::SCHEMA;
+pub use columns::{SCHEMA, read_by_duckdb};
 pub use destination::{Out, Part, Stream};
 pub use exporter::{ExportError, Exporter};
 pub use folder::Folder;

@@ -13,8 +13,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::export::FileMade;
 use crate::export::jobs::{ExportJobs, Job, JobStatus, KEPT_MS, NewJob, Work, media_type_of};
+use crate::export::{FileMade, Format, read_by_duckdb};
 use crate::http::cut::CutView;
 use crate::http::json::{Checker, Raw};
 use crate::http::problem::{Code, Problem};
@@ -100,6 +100,14 @@ pub struct JobFileView {
     /// SHA-256 of its bytes, hexadecimal.
     #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
     sha256: String,
+    /// Query of DuckDB that reads the file of this name with the type of each column; of JSON lines
+    /// alone.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(
+        nullable = false,
+        example = "SELECT * FROM read_json('all.jsonl', format = 'newline_delimited', columns = {…});"
+    )]
+    read_sql: Option<String>,
 }
 
 /// Signature of a manifest.
@@ -141,6 +149,7 @@ impl ExportJobView {
                 name: file.path.clone(),
                 bytes: file.bytes,
                 sha256: file.sha256.clone(),
+                read_sql: (job.format == Format::Jsonl.name()).then(|| read_by_duckdb(&file.path)),
             }),
             manifest: job.manifest.as_ref().map(|signed| ManifestView {
                 sha256: signed.sha256.clone(),

@@ -80,6 +80,25 @@ async fn a_file_is_what_the_stream_is_and_its_manifest_is_signed() {
     }
 }
 
+/// A query for a program that guesses types from the first rows, beside JSON lines alone.
+#[tokio::test]
+async fn json_lines_come_with_the_types_of_their_columns() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("80.00")).await;
+    for (path, key) in [("/ops/exports", OPS_TOKEN), ("/api/reports", &merchant.key)] {
+        let job = made(&world, path, key, &json!({"format": "jsonl"})).await;
+        let (name, query) = (text(&job["file"]["name"]), text(&job["file"]["read_sql"]));
+        assert!(query.starts_with(&format!("SELECT * FROM read_json('{name}'")), "{query}");
+        let file = get(&world, &format!("{path}/{}/file", text(&job["id"])), key, &[]).await;
+        let row: Value = serde_json::from_str(file.text.lines().next().unwrap()).unwrap();
+        let missing = row.as_object().unwrap().keys().find(|column| !query.contains(&format!("\"{column}\": ")));
+        assert_eq!(missing, None, "{query}");
+        let job = made(&world, path, key, &json!({"format": "csv"})).await;
+        assert_eq!(job["file"].get("read_sql"), None);
+    }
+}
+
 #[tokio::test]
 async fn a_file_is_downloaded_in_ranges() {
     let world = World::sandbox().await;

@@ -14,6 +14,7 @@ mod month;
 mod reports;
 mod same_bytes;
 mod spans;
+mod statements;
 mod tools;
 mod typed;
 

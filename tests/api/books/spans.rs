@@ -4,7 +4,6 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
-use std::process::Command;
 
 use centavo::export::{Chart, Exporter, Folder, Format, Level, Request, Stream};
 use centavo::http::timestamp::day;
@@ -16,7 +15,7 @@ use store::{Partition, Sequence};
 
 use super::made::{self, M, P, R};
 use super::mapped::CHART;
-use super::tools::{Asked, Balances, Tool, is_required, tools, without_zeros};
+use super::tools::{Asked, Balances, Tool, node, python, tools, without_zeros};
 use super::{name_made, net, parsed_csv, rows_made, sums_made, whole, without_ids};
 use crate::world::text;
 
@@ -184,13 +183,7 @@ fn beancount_finds_no_duplicate_where_there_is_none() {
 /// counts as many values as Parquet has.
 #[test]
 fn rare_columns_are_read_from_json_lines_as_from_parquet() {
-    let program = std::env::var_os("CENTAVO_PYTHON").unwrap_or_else(|| "python3".into());
-    let found = Command::new(&program).args(["-c", "import duckdb, pandas, polars, pyarrow"]).output();
-    if !found.is_ok_and(|output| output.status.success()) {
-        println!("not checked, because it is not installed: Python with duckdb, pandas, polars and pyarrow");
-        assert!(!is_required(), "CENTAVO_CONFORMANCE=required, and Python has no duckdb, pandas, polars and pyarrow");
-        return;
-    }
+    let Some(mut python) = python("duckdb, pandas, polars, pyarrow") else { return };
     let manual = made::manual();
     let (returned, before) = manual.split_last().unwrap();
     let mut records = before.to_vec();
@@ -207,11 +200,16 @@ fn rare_columns_are_read_from_json_lines_as_from_parquet() {
     let first = rows.iter().position(|row| row["withdrawal"].is_string()).unwrap();
     assert!(first > 25_000, "{first}");
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/api/books/counts.py");
-    let output = Command::new(program).arg(script).current_dir(folder.path()).output().unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let counts: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let counts = counts.as_object().unwrap();
-    assert_eq!(counts.len(), 5, "{counts:?}");
+    let mut readers = vec![python.arg(script).current_dir(folder.path()).output().unwrap()];
+    if let Some(mut node) = node(folder.path(), "hyparquet-compressors") {
+        readers.push(node.arg(HYPARQUET).output().unwrap());
+    }
+    let mut counts = serde_json::Map::new();
+    for output in &readers {
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        counts.extend(serde_json::from_slice::<serde_json::Map<_, _>>(&output.stdout).unwrap());
+    }
+    assert_eq!(counts.len(), 4 + readers.len(), "{counts:?}");
     for (reader, counts) in counts {
         for (column, _) in rows[0].as_object().unwrap() {
             let expected = rows.iter().filter(|row| !row[column].is_null()).count();
@@ -219,3 +217,18 @@ fn rare_columns_are_read_from_json_lines_as_from_parquet() {
         }
     }
 }
+
+/// The line of exports.md for hyparquet: values in each column, and the sums of both sides in
+/// centavos, which are alike.
+const HYPARQUET: &str = "
+import { asyncBufferFromFile, parquetReadObjects } from 'hyparquet';
+import { compressors } from 'hyparquet-compressors';
+const rows = await parquetReadObjects({ file: await asyncBufferFromFile('all.parquet'), compressors });
+const counts = {};
+for (const row of rows)
+  for (const [name, value] of Object.entries(row))
+    counts[name] = (counts[name] ?? 0) + (value == null ? 0 : 1);
+const sum = (side) => rows.reduce((sum, row) => sum + row[side], 0n);
+if (sum('debit') !== sum('credit') || sum('debit') === 0n) throw new Error(`${sum('debit')}, ${sum('credit')}`);
+console.log(JSON.stringify({ hyparquet: counts }));
+";

@@ -42,6 +42,38 @@ pub(crate) fn is_required() -> bool {
     std::env::var("CENTAVO_CONFORMANCE").is_ok_and(|value| value == "required")
 }
 
+/// Python with some packages, of `CENTAVO_PYTHON` or the system's. None where it lacks one, which
+/// is named.
+pub(crate) fn python(packages: &str) -> Option<Command> {
+    let program = std::env::var_os("CENTAVO_PYTHON").unwrap_or_else(|| "python3".into());
+    let found = Command::new(&program).args(["-c", &format!("import {packages}")]).output();
+    is_here(found, &format!("Python with {packages}")).then(|| Command::new(program))
+}
+
+/// Node for a script beside modules of `CENTAVO_NODE_MODULES`, which are linked into its folder.
+/// None where a module is missing, which is named.
+pub(crate) fn node(folder: &Path, module: &str) -> Option<Command> {
+    let modules = PathBuf::from(std::env::var_os("CENTAVO_NODE_MODULES").unwrap_or_default());
+    std::os::unix::fs::symlink(std::path::absolute(modules).unwrap_or_default(), folder.join("node_modules")).unwrap();
+    let mut command = Command::new("node");
+    command.current_dir(folder).args(["--input-type=module", "-e"]);
+    let found = Command::new("node")
+        .current_dir(folder)
+        .args(["--input-type=module", "-e", &format!("import '{module}'")])
+        .output();
+    is_here(found, &format!("Node with {module}")).then_some(command)
+}
+
+/// Whether a counterpart ran. One that did not is named; where all are required that is a failure.
+fn is_here(found: std::io::Result<Output>, what: &str) -> bool {
+    let is_here = found.is_ok_and(|output| output.status.success());
+    if !is_here {
+        println!("not checked, because it is not installed: {what}");
+        assert!(!is_required(), "CENTAVO_CONFORMANCE=required, and there is no {what}");
+    }
+    is_here
+}
+
 impl Tool {
     fn found(self) -> Option<PathBuf> {
         let path = std::env::var_os("PATH")?;
