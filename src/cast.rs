@@ -57,7 +57,20 @@ pub fn registration(name: &str, document: &str) -> Value {
 
 /// A bank account with this number.
 pub fn bank_account(number: &str) -> Value {
-    json!({ "bank_code": "001", "agencia": "1234", "conta": number, "conta_dv": "0" })
+    json!({ "bank_code": BANK, "agencia": BRANCH, "conta": number, "conta_dv": account_digit(number) })
+}
+
+/// Code of the bank of every account: Banco do Brasil.
+pub const BANK: &str = "001";
+/// Its branch.
+pub const BRANCH: &str = "1234";
+
+/// The check digit of an account of Banco do Brasil: weights 9, 8, … from the right, modulo 11,
+/// with X for ten.
+pub fn account_digit(number: &str) -> String {
+    let digits = number.chars().rev().filter_map(|digit| digit.to_digit(10));
+    let sum: u32 = digits.zip((2..=9).rev().cycle()).map(|(digit, weight)| digit * weight).sum();
+    if sum % 11 == 10 { "X".to_owned() } else { (sum % 11).to_string() }
 }
 
 /// A person's tax id with valid check digits, from nine digits.

@@ -29,7 +29,7 @@ use crate::views::registration::{CHECKING, Registration, SAVINGS};
         },
         "phone_numbers": [{"ddd": "11", "number": "987654321"}],
     },
-    "bank_account": {"bank_code": "341", "agencia": "1234", "conta": "56789", "conta_dv": "0", "type": "conta_corrente"},
+    "bank_account": {"bank_code": "341", "agencia": "1234", "conta": "56789", "conta_dv": "7", "type": "conta_corrente"},
 }))]
 pub struct RegistrationRequest<'a> {
     /// The person or company to register.
@@ -188,7 +188,7 @@ pub struct BankAccountRequest<'a> {
 /// (RFC 7396).
 #[derive(Deserialize, ToSchema)]
 #[serde(bound(deserialize = "'de: 'a"))]
-#[schema(as = RegistrationChange, example = json!({"register_information": {"email": "ana@example.com"}, "bank_account": {"conta": "56789", "conta_dv": "0"}}))]
+#[schema(as = RegistrationChange, example = json!({"register_information": {"email": "ana@example.com"}, "bank_account": {"conta": "56789", "conta_dv": "7"}}))]
 pub struct ChangeRequest<'a> {
     /// Any fields of `RegisterInformation` but `type` and `document_number`. A list, such as
     /// `managing_partners`, is replaced whole.

@@ -134,10 +134,10 @@ fn permit(app: &App) -> Result<Arc<Permit>, Problem> {
 async fn register(app: &App, group: GroupNumber, recipient: &cast::Recipient) -> Result<ObjectId, Problem> {
     let (name, document) = (recipient.name.to_owned(), recipient.document.to_owned());
     let bank = BankAccount {
-        bank_code: "001".to_owned(),
-        agencia: "1234".to_owned(),
+        bank_code: cast::BANK.to_owned(),
+        agencia: cast::BRANCH.to_owned(),
         conta: "56789".to_owned(),
-        conta_dv: Some("0".to_owned()),
+        conta_dv: Some(cast::account_digit("56789")),
         legal_name: Some(name.clone()),
         document: document.clone(),
         ..BankAccount::default()

@@ -156,7 +156,7 @@ pub struct BankAccountView {
     #[schema(example = "56789")]
     conta: String,
     /// Account check digit.
-    #[schema(required, example = "0")]
+    #[schema(required, example = "7")]
     conta_dv: Option<String>,
     /// `conta_corrente` or `conta_poupanca`.
     #[serde(rename = "type")]

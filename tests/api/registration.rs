@@ -13,7 +13,7 @@ fn whole_individual() -> Value {
     body["register_information"]["email"] = json!("jose@example.com");
     body["register_information"]["monthly_income"] = json!(500_000);
     body["bank_account"] = json!({"bank_code": "341", "agencia": "1234", "agencia_dv": "5", "conta": "56789",
-        "conta_dv": "0", "type": "conta_poupanca", "legal_name": "José Álvares", "document_number": "11222333000181"});
+        "conta_dv": "7", "type": "conta_poupanca", "legal_name": "José Álvares", "document_number": "11222333000181"});
     body
 }
 
@@ -294,7 +294,7 @@ async fn formats_are_as_the_interface_says() {
         (
             &person,
             "/bank_account/conta",
-            &[json!("56789"), json!("56789-0"), json!("56.789-0")],
+            &[json!("56789"), json!("56789-7"), json!("56.789-7")],
             &[json!("56789-1"), json!("-0"), json!("5678A"), json!("")],
         ),
         (
@@ -558,4 +558,79 @@ async fn a_decision_that_is_told_again_shows_the_registration_of_its_time() {
     let again = world.ops_send(reqwest::Method::POST, &approve, key, "{}".to_owned()).await;
     assert_eq!(again.header("idempotent-replayed"), Some("true"));
     assert_eq!(again.expect(200), first);
+}
+
+/// Examples are copied: the bank accounts of the descriptions, the guides and the clients have their
+/// check digits.
+#[tokio::test]
+async fn bank_accounts_of_examples_have_their_check_digits() {
+    let world = World::sandbox().await;
+    let mut accounts = Vec::new();
+    accounts_in(&world.description.document, &mut accounts);
+    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/");
+    let mut folders = vec![format!("{root}docs"), format!("{root}examples"), format!("{root}tests/conformance")];
+    while let Some(folder) = folders.pop() {
+        for path in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            match std::fs::read_to_string(&path) {
+                Ok(text) => accounts.extend(text.split("bank_code").skip(1).filter_map(account_of_text)),
+                Err(_) if path.is_dir() => folders.push(path.to_str().unwrap().to_owned()),
+                Err(_) => {}
+            }
+        }
+    }
+    accounts.push(["001", "1234", "98765", &centavo::cast::account_digit("98765")].map(str::to_owned));
+    assert!(accounts.len() >= 6, "{accounts:?}");
+    for account in accounts {
+        let [bank, branch, number, digit] = account.each_ref().map(String::as_str);
+        let expected = match bank {
+            "001" => modulo_11(number),
+            "341" => modulo_10(&format!("{branch}{number}")),
+            other => panic!("{other}: the rule of this bank is not here"),
+        };
+        assert_eq!(digit, expected, "{account:?}");
+    }
+}
+
+/// The accounts with a digit that examples of a description have: bank, branch, number, digit. One
+/// without a bank is of the bank of the others.
+fn accounts_in(value: &Value, found: &mut Vec<[String; 4]>) {
+    if value["conta_dv"].is_string() && value["conta"].is_string() {
+        let of = |name: &str, absent: &str| value[name].as_str().unwrap_or(absent).to_owned();
+        found.push([of("bank_code", "341"), of("agencia", "1234"), of("conta", ""), of("conta_dv", "")]);
+    }
+    let members = value.as_object().into_iter().flat_map(|members| members.values());
+    members.chain(value.as_array().into_iter().flatten()).for_each(|inner| accounts_in(inner, found));
+}
+
+/// The account whose bank's code a text has just named.
+fn account_of_text(behind: &str) -> Option<[String; 4]> {
+    let end = behind.find('}')?;
+    let is_of_word = |letter: char| letter.is_ascii_alphanumeric() || letter == '_';
+    let words: Vec<_> = behind[..end].split(|letter| !is_of_word(letter)).filter(|word| !word.is_empty()).collect();
+    let of = |name: &str| words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1));
+    let found = [words.first(), of("agencia"), of("conta"), of("conta_dv")];
+    let is_code = words.first()?.len() == 3 && words.first()?.bytes().all(|byte| byte.is_ascii_digit());
+    let [Some(bank), Some(branch), Some(number), Some(digit)] = found.map(|word| word.filter(|_| is_code)) else {
+        return None;
+    };
+    Some([bank, branch, number, digit].map(|word| (*word).to_owned()))
+}
+
+/// Banco do Brasil: weights 2 to 9 from the right; 11 less the rest, 0 for 11 and X for 10.
+fn modulo_11(number: &str) -> String {
+    let digits = number.bytes().rev().map(|digit| u32::from(digit - b'0'));
+    let sum: u32 = digits.zip((2..=9).cycle()).map(|(digit, weight)| digit * weight).sum();
+    match 11 - sum % 11 {
+        11 => "0".to_owned(),
+        10 => "X".to_owned(),
+        digit => digit.to_string(),
+    }
+}
+
+/// Itaú: branch and number, weights 2 and 1 from the right, sums of digits; 10 less the rest.
+fn modulo_10(number: &str) -> String {
+    let digits = number.bytes().rev().map(|digit| u32::from(digit - b'0'));
+    let sum: u32 =
+        digits.zip([2, 1].into_iter().cycle()).map(|(digit, weight)| digit * weight / 10 + digit * weight % 10).sum();
+    ((10 - sum % 10) % 10).to_string()
 }

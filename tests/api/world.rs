@@ -800,7 +800,7 @@ pub(crate) fn individual(name: &str, document: &str) -> Value {
             "address": address(),
             "phone_numbers": [{"ddd": "11", "number": "987654321"}],
         },
-        "bank_account": {"bank_code": "341", "agencia": "1234", "conta": "56789", "conta_dv": "0"},
+        "bank_account": {"bank_code": "341", "agencia": "1234", "conta": "56789", "conta_dv": "7"},
     })
 }
 

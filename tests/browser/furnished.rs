@@ -173,7 +173,7 @@ impl Furnished {
         let body = json!({
             "register_information": {"type": "individual", "document_number": new_cpf(), "name": name, "birthdate": "29/02/2000",
                 "mother_name": "Ana Prado", "address": address, "phone_numbers": [{"ddd": "11", "number": "987654321"}]},
-            "bank_account": {"bank_code": "341", "agencia": "1234", "conta": "56789", "conta_dv": "0"},
+            "bank_account": {"bank_code": "341", "agencia": "1234", "conta": "56789", "conta_dv": "7"},
         });
         text(&self.call("/api/sub-recipients", &body).await["id"])
     }

@@ -55,7 +55,7 @@ recipient = register_recipient.sync(client=api, body=models.RegistrationRequest.
         "mother_name": "Mãe Exemplo", "phone_numbers": [{"ddd": "11", "number": "987654321"}],
         "address": {"street": "Rua Augusta", "number": "100", "neighborhood": "Consolação", "city": "São Paulo",
                     "state": "SP", "zip_code": "01305000"}},
-    "bank_account": {"bank_code": "001", "agencia": "1234", "conta": "56789", "conta_dv": "0"}}))
+    "bank_account": {"bank_code": "001", "agencia": "1234", "conta": "56789", "conta_dv": "2"}}))
 approved = approve_recipient.sync(recipient.id, client=ops)
 assert approved.status.value == "active", approved
 assert models.RecipientWebhook.from_dict(hear("recipient.approved")[0]).recipient.id == recipient.id

@@ -52,7 +52,7 @@ export const registration = {
       zip_code: "01305000",
     },
   },
-  bank_account: { bank_code: "001", agencia: "1234", conta: "56789", conta_dv: "0" },
+  bank_account: { bank_code: "001", agencia: "1234", conta: "56789", conta_dv: "2" },
 };
 
 export const payer = { valor: "25.90", nome: "Maria Souza", cpf: "12345678909" };
