@@ -62,7 +62,7 @@ pub fn bank_account(number: &str) -> Value {
 
 /// Code of the bank of every account: Banco do Brasil.
 pub const BANK: &str = "001";
-/// Its branch.
+/// The branch of every account, without its check digit.
 pub const BRANCH: &str = "1234";
 
 /// The check digit of an account of Banco do Brasil: weights 9, 8, … from the right, modulo 11,

@@ -60,8 +60,9 @@ async fn every_schema_is_whole_and_every_event_has_its_thing() {
     for (name, schema) in schemas.as_object().unwrap() {
         assert!(schema.get("allOf").is_none(), "{name} is put together from others");
     }
-    for (name, schema) in schemas.as_object().unwrap().iter().filter(|(name, _)| name.starts_with("Problem")) {
-        let members = schema["properties"].as_object().unwrap().values();
+    let problems = schemas.as_object().unwrap().iter().filter(|(name, _)| name.starts_with("Problem"));
+    for (name, members) in problems.filter_map(|(name, schema)| Some((name, schema["properties"].as_object()?))) {
+        let members = members.values();
         let kinds: Vec<_> = members.map(|member| world.description.resolved(member)["type"].as_str()).collect();
         assert!(kinds.len() >= 10 && kinds.iter().all(Option::is_some), "{name}: {kinds:?}");
     }
@@ -107,8 +108,8 @@ async fn every_variant_of_a_tagged_choice_takes_a_body() {
     }
 }
 
-/// Generators of clients name an enumeration that has no name (`Status7`), and take a null among its
-/// values for a text.
+/// Generators of clients name an enumeration that has no name (`Status7`), and take a null among
+/// its values for a text.
 #[tokio::test]
 async fn every_enumeration_has_a_name_and_no_null() {
     let world = World::sandbox().await;
@@ -284,6 +285,9 @@ async fn the_description_says_which_integers_are_written_in_digits_alone() {
         integers_in(&world, schema, String::new(), &mut integers);
         for (pointer, is_in_digits_alone) in integers {
             let mut changed = body.clone();
+            if pointer.ends_with("annual_revenue") {
+                changed["register_information"]["type"] = json!("corporation");
+            }
             *made_at(&mut changed, &pointer) = json!("a number");
             let changed = changed.to_string().replace("\"a number\"", "800.0");
             let method = operation.method.parse().unwrap();

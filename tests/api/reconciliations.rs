@@ -84,7 +84,7 @@ async fn every_media_type_that_is_taken_is_described() {
         let status = world.reconcile(media_type, "", file).await.status;
         assert_ne!(status, 415, "{media_type}");
     }
-    world.reconcile("image/png", "", "batch").await.refused(415, "unsupported_media_type");
+    world.reconcile("image/png", "", "batch".to_owned()).await.refused(415, "unsupported_media_type");
 }
 
 #[tokio::test]

@@ -560,8 +560,8 @@ async fn a_decision_that_is_told_again_shows_the_registration_of_its_time() {
     assert_eq!(again.expect(200), first);
 }
 
-/// Examples are copied: the bank accounts of the descriptions, the guides and the clients have their
-/// check digits.
+/// Examples are copied: the bank accounts of the descriptions, the guides and the clients have
+/// their check digits.
 #[tokio::test]
 async fn bank_accounts_of_examples_have_their_check_digits() {
     let world = World::sandbox().await;

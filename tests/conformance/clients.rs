@@ -238,7 +238,7 @@ async fn schemas_for_zod_compile_and_take_every_example() {
         zodios.current_dir(folder.path());
         zodios.args([description, "-o", &format!("{made}.zod.ts"), "--export-schemas"]);
         println!("{}", run(zodios).await);
-        let plugin = "{ name: 'zod', compatibilityVersion: 3 }";
+        let plugin = "{ name: 'zod', compatibilityVersion: 3, dates: { offset: true } }";
         let config = format!("export default {{ input: '{description}', output: '{made}', plugins: [{plugin}] }};");
         std::fs::write(folder.path().join("hey.mjs"), config).unwrap();
         let Some(mut hey) = tool::node_program("@hey-api/openapi-ts", "bin/run.js") else { return };

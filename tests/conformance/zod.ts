@@ -9,7 +9,7 @@ import * as heyOperators from './operators/zod.gen';
 type Schema = { safeParse(value: unknown): { success: boolean; error?: unknown } };
 type Schemas = Record<string, Schema>;
 
-// Every value that has an example and the name of its schema: bodies, and schemas of components.
+// Every value that has an example and the name of its schema: bodies of JSON, and schemas of components.
 function* examples(value: unknown, name = ''): Generator<[string, unknown]> {
   if (typeof value !== 'object' || value === null) return;
   const members = value as Record<string, any>;
@@ -18,7 +18,7 @@ function* examples(value: unknown, name = ''): Generator<[string, unknown]> {
   for (const [key, member] of Object.entries(members)) {
     if (key === 'schemas') {
       for (const [of, schema] of Object.entries(member)) yield* examples(schema, `#/components/schemas/${of}`);
-    } else if (key !== 'example') {
+    } else if (key !== 'example' && (!/^[a-z]+\//.test(key) || key.endsWith('json'))) {
       yield* examples(member);
     }
   }

@@ -115,9 +115,9 @@ fn name_lists(document: &mut Value) {
 }
 
 /// Gives each enumeration a schema of its own, named after the object and the property
-/// (`ChargeStatus`), or the operation and the parameter (`ListChargesStatus`). Generators of clients
-/// then need no names of their making (`Status7`). One that may be null is a choice of this schema
-/// and null, since some generators take every member of an enumeration for a text.
+/// (`ChargeStatus`), or the operation and the parameter (`ListChargesStatus`). Generators of
+/// clients then need no names of their making (`Status7`). One that may be null is a choice of this
+/// schema and null, since some generators take every member of an enumeration for a text.
 fn name_enumerations(document: &mut Value) {
     let mut schemas = document["components"]["schemas"].take();
     let Some(all) = schemas.as_object_mut() else { return };
