@@ -96,6 +96,7 @@ fn record(sequence: u64) -> Record {
             seller_due: due,
             splits_due: due,
             opened: ordinal,
+            brand: None,
         }
     } else {
         Event::ChargeOpened { charge, terms, card: None, expires_at: None }

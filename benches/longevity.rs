@@ -260,12 +260,9 @@ async fn credit(folder: &Path, splits: u64) {
                     payer,
                 };
                 record(&engine, group, open).await;
-                record(
-                    &engine,
-                    group,
-                    MerchantCommand::CaptureCard { charge, acquirer_mdr: Centavos(200), captured_at: None },
-                )
-                .await;
+                let acquirer_mdr = Centavos(200);
+                let capture = MerchantCommand::CaptureCard { charge, acquirer_mdr, captured_at: None, brand: None };
+                record(&engine, group, capture).await;
             })
         });
         for charge in charging.collect::<Vec<_>>() {
