@@ -594,7 +594,10 @@ mod tests {
                 at,
                 MerchantCommand::OpenCard { charge, amount, method, installments: 1, splits: Vec::new(), card, payer },
             );
-            self.command(at, MerchantCommand::CaptureCard { charge, acquirer_mdr: Centavos(299), captured_at: None, brand: None });
+            self.command(
+                at,
+                MerchantCommand::CaptureCard { charge, acquirer_mdr: Centavos(299), captured_at: None, brand: None },
+            );
         }
     }
 

@@ -71,7 +71,12 @@ fn golden_history() -> Vec<Record> {
             let splits = splits(2_500);
             commands.push(MerchantCommand::OpenCard { charge, amount, method, installments, splits, card, payer });
             if number % 4 != 0 {
-                commands.push(MerchantCommand::CaptureCard { charge, acquirer_mdr: Centavos(299), captured_at: None, brand: None });
+                commands.push(MerchantCommand::CaptureCard {
+                    charge,
+                    acquirer_mdr: Centavos(299),
+                    captured_at: None,
+                    brand: None,
+                });
             }
         }
     }

@@ -16,7 +16,8 @@
 //! let (merchant, ids) = (MerchantState::default(), IdKey::new([0; 16]));
 //! let (group, now) = (GroupNumber(1), Timestamp(1_795_000_000_000));
 //! let charge = ids.object(group, now, 1);
-//! let capture = MerchantCommand::CaptureCard { charge, acquirer_mdr: Centavos(299), captured_at: None, brand: None };
+//! let (acquirer_mdr, captured_at, brand) = (Centavos(299), None, None);
+//! let capture = MerchantCommand::CaptureCard { charge, acquirer_mdr, captured_at, brand };
 //! assert_eq!(merchant.decide(capture, group, now, &ids), Err(Rejection::MerchantNotFound));
 //! ```
 //!

@@ -329,7 +329,12 @@ impl World {
                 let card = CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa };
                 [
                     MerchantCommand::OpenCard { charge, amount, method, installments, splits, card, payer },
-                    MerchantCommand::CaptureCard { charge, acquirer_mdr: Centavos(200), captured_at: None, brand: None },
+                    MerchantCommand::CaptureCard {
+                        charge,
+                        acquirer_mdr: Centavos(200),
+                        captured_at: None,
+                        brand: None,
+                    },
                 ]
             }
             Kind::Pix => {
