@@ -214,8 +214,8 @@ fn next(engine: &Engine, partition: Partition) -> Result<Option<(Position, Vec<u
 }
 
 /// Writes a checkpoint into a folder, whole or not at all, and gives what stands there then. A file
-/// that is there already is left as it is: it must say the same. The chain goes on from it where the
-/// store lost its last checkpoint.
+/// that is there already is left as it is: it must say the same. The chain goes on from it where
+/// the store lost its last checkpoint.
 fn put(folder: &Path, at: Position, line: Vec<u8>) -> io::Result<Vec<u8>> {
     let name = match at {
         Position { partition: Partition(0), sequence } => format!("checkpoint-{:020}", sequence.0),

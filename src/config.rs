@@ -223,8 +223,8 @@ pub struct ServeArgs {
     /// 67108864].
     #[arg(long, env = "CENTAVO_BALLAST_BYTES", value_name = "BYTES")]
     pub ballast_bytes: Option<u64>,
-    /// Where signed checkpoints are sent: a folder that exists, or a URL with https; off for nowhere
-    /// [default: the folder checkpoints in the data directory].
+    /// Where signed checkpoints are sent: a folder that exists, or a URL with https; off for
+    /// nowhere [default: the folder checkpoints in the data directory].
     #[arg(long, env = "CENTAVO_CHECKPOINTS_TO", value_name = "FOLDER|URL|off")]
     pub checkpoints_to: Option<String>,
     /// How often, minutes, from 1 to 10080 [default: 60].

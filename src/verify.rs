@@ -58,8 +58,8 @@ pub enum VerifyFailure {
 /// How long to wait for a server that is stopping.
 const LOCK_WAIT: Duration = Duration::from_secs(2);
 
-/// Verifies a data directory, also against a file of checkpoints, and prints a summary. Without such
-/// a file it is compared with the checkpoints that a server wrote into the directory.
+/// Verifies a data directory, also against a file of checkpoints, and prints a summary. Without
+/// such a file it is compared with the checkpoints that a server wrote into the directory.
 pub fn run(data: &Path, store: &Store, master_key: &SecretSource, against: Option<&Path>) -> Result<(), VerifyFailure> {
     let begun = Instant::now();
     let own = data.join(checkpoints::FOLDER);

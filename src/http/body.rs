@@ -45,8 +45,8 @@ pub struct InstitutionFile {
     _turn: Option<SemaphorePermit<'static>>,
 }
 
-/// Bytes of a body, overwritten with zeros when they are dropped, where nobody else has them: a body
-/// that came as one small part of what hyper read at once stays in hyper's buffer.
+/// Bytes of a body, overwritten with zeros when they are dropped, where nobody else has them: a
+/// body that came as one small part of what hyper read at once stays in hyper's buffer.
 #[derive(Debug, Default)]
 pub struct SensitiveBytes(Bytes);
 
