@@ -1196,7 +1196,9 @@ fn address(text: &str) -> Result<SocketAddr, String> {
         return Ok(address);
     }
     let (host, port) = text.rsplit_once(':').ok_or(EXPECTED)?;
-    let port: u16 = port.parse().map_err(|_| EXPECTED)?;
+    let is_number = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+    let wrong_port = |_| if is_number { format!("the port {port} is not 0 to 65535") } else { EXPECTED.to_owned() };
+    let port: u16 = port.parse().map_err(wrong_port)?;
     if host.is_empty() {
         return Ok(SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), port));
     }
@@ -1490,6 +1492,10 @@ mod tests {
         }
         for wrong in ["8080", "localhost", "localhost:", ":http", "127.0.0.1:70000", "::1:8080:x"] {
             assert!(Args::try_parse_from(["centavo", "serve", "--listen", wrong]).is_err(), "{wrong}");
+        }
+        for wrong in ["127.0.0.1:99999", ":65536", "[::1]:70000"] {
+            let refused = Args::try_parse_from(["centavo", "serve", "--listen", wrong]).unwrap_err().to_string();
+            assert!(refused.contains("is not 0 to 65535") && refused.contains("--listen"), "{refused}");
         }
     }
 

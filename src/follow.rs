@@ -23,7 +23,7 @@ use tokio::time::timeout;
 use crate::backup;
 use crate::config::BackupSettings;
 use crate::journal_source::sent_frames;
-use crate::remote::{Remote, RemoteError};
+use crate::remote::{Flags, Remote, RemoteError};
 use crate::secrets::{self, SecretError};
 use crate::terminal::{count, say};
 
@@ -57,10 +57,13 @@ const ASK_AGAIN: Duration = Duration::from_secs(1);
 /// How long an answer may send nothing.
 const STALL_MAX: Duration = Duration::from_secs(60);
 
+/// What to correct where the server refuses the token or does not answer.
+const FLAGS: Flags = Flags { url: "--follow", credential: "--ops-token" };
+
 /// Follows the server at a URL until the process is stopped.
 pub async fn run(url: &str, settings: BackupSettings) -> Result<(), FollowFailure> {
     let token = secrets::first_ops_token(&settings.journal.ops_token, &settings.journal.data)?;
-    let server = Remote::new(url, token.ok_or(FollowFailure::NoToken)?, settings.trust.as_ref())?;
+    let server = Remote::new(url, token.ok_or(FollowFailure::NoToken)?, settings.trust.as_ref(), FLAGS)?;
     let followed = tokio::task::spawn_blocking(move || follow(&server, &settings.out)).await;
     followed.unwrap_or_else(|error| Err(FollowFailure::Panicked(error.to_string())))
 }

@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use tokio::time::sleep;
 
 use crate::http::credential::Secret;
-use crate::remote::{Remote, RemoteError};
+use crate::remote::{Flags, Remote, RemoteError};
 use crate::secrets::{SecretError, SecretSource, TwoSources};
 use crate::terminal::say;
 use crate::webhooks::forward::{ForwardFailure, Forwarder};
@@ -84,11 +84,14 @@ const WAIT_SECONDS: u64 = 20;
 /// How long until a server without an answer is asked again.
 const ASK_AGAIN: Duration = Duration::from_secs(1);
 
+/// What to correct where the server refuses the key or does not answer.
+const FLAGS: Flags = Flags { url: "--url", credential: "--key" };
+
 /// Prints and forwards events until the process is stopped, or the server refuses the key.
 pub async fn run(args: ListenArgs) -> Result<(), ListenFailure> {
     let ListenArgs { key, key_file, url, trust, forward_to, secret, secret_file, after } = args;
     let key = given("CENTAVO_API_KEY", key, key_file)?.ok_or(ListenFailure::NoKey)?;
-    let server = Server { remote: Remote::new(&url, key, trust.as_ref())?, is_silent: false };
+    let server = Server { remote: Remote::new(&url, key, trust.as_ref(), FLAGS)?, is_silent: false };
     let secret = given("CENTAVO_WEBHOOK_SECRET", secret, secret_file)?;
     let forwarder = match forward_to {
         None => None,

@@ -39,28 +39,38 @@ pub struct Remote {
     /// Certificates to trust, where the URL is one of https.
     tls: Option<Arc<ClientConfig>>,
     credential: Secret,
+    flags: Flags,
 }
 
 /// Why a request has no answer, or not the one that was wanted.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
     /// The text is no URL of a server.
-    #[error("`{0}` is no URL of a server, such as http://127.0.0.1:8080 or https://pay.example.com")]
-    Url(String),
+    #[error("{flag}: `{text}` is no URL of a server, such as http://127.0.0.1:8080 or https://pay.example.com")]
+    Url {
+        /// The flag that has it.
+        flag: &'static str,
+        /// The text.
+        text: String,
+    },
     /// The certificates to trust cannot be read.
     #[error("the certificates to trust: {0}")]
     Tls(#[from] TlsError),
     /// The server cannot be reached, or the connection broke.
-    #[error("no answer from {url}: {what}")]
+    #[error("no answer from {url} ({flag}): {what}")]
     NoAnswer {
+        /// The flag of the URL.
+        flag: &'static str,
         /// The URL of the listener.
         url: String,
         /// The error.
         what: String,
     },
     /// The server answered with an error.
-    #[error("{what} was answered {}: {body}", .status.as_u16())]
+    #[error("{what} was answered {}: {body}{}", .status.as_u16(), wrong_credential(*.status, flag))]
     Refused {
+        /// The flag of the credential.
+        flag: &'static str,
         /// Method and path.
         what: String,
         /// Status of the answer.
@@ -70,6 +80,23 @@ pub enum RemoteError {
         /// Seconds until it may be asked again, if the server says so.
         retry_after: Option<u64>,
     },
+}
+
+/// Flags of a command line that name a listener and a credential for it: what to correct.
+#[derive(Clone, Copy, Debug)]
+pub struct Flags {
+    /// The flag of the URL.
+    pub url: &'static str,
+    /// The flag of the credential.
+    pub credential: &'static str,
+}
+
+/// What a refusal says of a credential that opens nothing.
+fn wrong_credential(status: StatusCode, flag: &str) -> String {
+    match status {
+        StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => format!("; the credential is that of {flag}"),
+        _ => String::new(),
+    }
 }
 
 /// An answer, whatever its status.
@@ -85,8 +112,8 @@ pub struct Answer {
 impl Remote {
     /// A listener by its URL, without a path. A server with https is checked against the
     /// certificates of the operating system and those of the file `trusted`.
-    pub fn new(url: &str, credential: Secret, trusted: Option<&PathBuf>) -> Result<Self, RemoteError> {
-        let wrong = || RemoteError::Url(url.to_owned());
+    pub fn new(url: &str, credential: Secret, trusted: Option<&PathBuf>, flags: Flags) -> Result<Self, RemoteError> {
+        let wrong = || RemoteError::Url { flag: flags.url, text: url.to_owned() };
         let uri: Uri = url.parse().map_err(|_| wrong())?;
         let is_https = match uri.scheme() {
             Some(scheme) if *scheme == Scheme::HTTPS => true,
@@ -105,6 +132,7 @@ impl Remote {
             authority: authority.to_string(),
             tls,
             credential,
+            flags,
         })
     }
 
@@ -132,7 +160,7 @@ impl Remote {
     }
 
     fn failed(&self, what: String) -> RemoteError {
-        RemoteError::NoAnswer { url: self.url.clone(), what }
+        RemoteError::NoAnswer { flag: self.flags.url, url: self.url.clone(), what }
     }
 
     fn request(&self, method: Method, path: &str, body: Option<&Value>) -> Result<Request<Full<Bytes>>, RemoteError> {
@@ -143,7 +171,7 @@ impl Remote {
             .header(AUTHORIZATION, format!("Bearer {}", self.credential.reveal()))
             .header(CONTENT_TYPE, "application/json")
             .body(Full::from(body.map(Value::to_string).unwrap_or_default()));
-        request.map_err(|_| self.failed("the credential is not visible ASCII".to_owned()))
+        request.map_err(|_| self.failed(format!("{} is not visible ASCII", self.flags.credential)))
     }
 
     /// Sends a request that must succeed, and reads its answer.
@@ -154,7 +182,7 @@ impl Remote {
             true => Ok(body),
             false => {
                 let body = String::from_utf8_lossy(&body).into_owned();
-                Err(RemoteError::Refused { what, status, body, retry_after })
+                Err(RemoteError::Refused { flag: self.flags.credential, what, status, body, retry_after })
             }
         }
     }
@@ -185,7 +213,8 @@ mod tests {
 
     #[test]
     fn a_server_is_named_by_its_url_alone() {
-        let remote = |url: &str| Remote::new(url, Secret::from("key".to_owned()), None);
+        let flags = Flags { url: "--ops-url", credential: "--ops-token" };
+        let remote = |url: &str| Remote::new(url, Secret::from("key".to_owned()), None, flags);
         for (url, host, port) in [
             ("http://127.0.0.1:8080", "127.0.0.1", 8080),
             ("http://[::1]:8080/", "::1", 8080),
@@ -206,7 +235,17 @@ mod tests {
             "http://u@a",
             "http://u:p@a:1",
         ] {
-            assert!(matches!(remote(wrong), Err(RemoteError::Url(_))), "{wrong}");
+            assert!(matches!(remote(wrong), Err(RemoteError::Url { .. })), "{wrong}");
         }
+        assert!(remote("x").err().unwrap().to_string().starts_with("--ops-url: `x` is no URL"));
+        let said = remote("http://a").unwrap().failed("refused".to_owned()).to_string();
+        assert_eq!(said, "no answer from http://a (--ops-url): refused");
+        let refused = |status| {
+            let (what, body) = ("GET /ops/queue".to_owned(), "{}".to_owned());
+            RemoteError::Refused { flag: flags.credential, what, status, body, retry_after: None }.to_string()
+        };
+        let said = "GET /ops/queue was answered 401: {}; the credential is that of --ops-token";
+        assert_eq!(refused(StatusCode::UNAUTHORIZED), said);
+        assert_eq!(refused(StatusCode::CONFLICT), "GET /ops/queue was answered 409: {}");
     }
 }

@@ -1,5 +1,5 @@
-//! Parts of forms: the key that makes a form sent twice one request, and parameters that may be
-//! empty.
+//! Parts of forms: the key that makes a form sent twice one request, parameters that may be empty,
+//! and the page to which a form leads.
 
 use actors::seal::stocked_random_bytes;
 use base64::Engine as _;
@@ -52,6 +52,16 @@ fn is_digits(text: &str) -> bool {
 /// The value of a parameter; none when it is absent or, as a form sends it, empty.
 pub fn optional<'a>(pairs: &'a [(String, String)], name: &'static str) -> Result<Option<&'a str>, Problem> {
     Ok(single(pairs, name)?.filter(|value| !value.is_empty()))
+}
+
+/// The overview.
+pub const HOME: &str = "/console";
+
+/// The page that a form names, where it is one of the console; the overview otherwise.
+pub fn inside(next: &str) -> &str {
+    let is_plain = next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
+    let is_ours = next == HOME || next.starts_with("/console/") || next.starts_with("/console?");
+    if is_plain && is_ours { next } else { HOME }
 }
 
 #[cfg(test)]

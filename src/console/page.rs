@@ -16,6 +16,8 @@ use crate::app::App;
 use crate::console::assets::{ICON_PATH, SCRIPT_PATH, STYLE_PATH};
 use crate::console::fitting::fitting;
 use crate::console::form::hidden_key;
+use crate::console::queries::known_query;
+use crate::console::refused_form::{PAGE, RefusedForm, SentForm, ShownAgain};
 use crate::console::scope::Scope;
 use crate::console::show;
 use crate::console::table::{self, CSV};
@@ -115,6 +117,10 @@ pub struct Visit {
     waiting: Option<usize>,
     /// What the session's last form did, where this page says it.
     done: Option<Done>,
+    /// The form that this request sends; none where it sends none.
+    sent: Option<SentForm>,
+    /// The refused form that this page shows again; none on the pages that addresses have.
+    refused: Option<RefusedForm>,
 }
 
 impl FromRequestParts<Arc<App>> for Visit {
@@ -151,7 +157,10 @@ impl FromRequestParts<Arc<App>> for Visit {
             in_sandbox: app.sandbox,
             waiting: waiting(app, scope).await,
             done: None,
+            sent: SentForm::of_query(parts),
+            refused: parts.extensions.get().cloned(),
         };
+        known_query(parts).map_err(|problem| visit.answer(Err(problem)))?;
         asked_scope.map_err(|problem| visit.answer(Err(problem)))?;
         let says_it = parts.method == Method::GET && visit.csv.is_none();
         let done = says_it.then(|| app.sessions.take_done(&visit.secret, parts.uri.path())).flatten();
@@ -197,10 +206,15 @@ impl Visit {
         &self.form_token
     }
 
-    /// The hidden fields of a form that does something: the form token, and the key that makes a
-    /// form sent twice one request.
+    /// The same visit, of a form that was sent.
+    pub fn of_form(self, sent: SentForm) -> Self {
+        Self { sent: Some(sent), ..self }
+    }
+
+    /// The hidden fields of a form that does something: the form token, the key that makes a form
+    /// sent twice one request, and the page of the form.
     pub fn form_fields(&self) -> Markup {
-        html! { (self.token_field()) (hidden_key()) }
+        html! { (self.token_field()) (hidden_key()) input type="hidden" name=(PAGE) value=(self.here); }
     }
 
     /// The hidden field of the form token.
@@ -262,29 +276,45 @@ impl Visit {
             (made, _) => made,
         };
         match made {
-            Ok(screen) => self.page(StatusCode::OK, &screen),
+            Ok(screen) => self.page_or_form(&screen),
             Err(problem) => {
-                let mut page = self.page(problem.status(), &self.problem(&problem));
-                problem.needed_partition().map(|needed| page.extensions_mut().insert(needed));
+                let alert = self.alert(&problem);
+                let mut page = self.page(problem.status(), &self.problem(&alert));
+                let extensions = page.extensions_mut();
+                problem.needed_partition().map(|needed| extensions.insert(needed));
+                let refused = self.sent.as_ref().and_then(|sent| RefusedForm::after(&problem, sent, &alert));
+                refused.map(|refused| extensions.insert(refused));
                 page
             }
         }
     }
 
-    fn problem(&self, problem: &Problem) -> Screen {
-        let row = problem.code().row();
-        let is_portuguese = self.language == Language::Portuguese;
-        let body = html! {
+    /// A screen, or the refused form on it.
+    fn page_or_form(&self, screen: &Screen) -> Response {
+        let path = self.here.split('?').next().unwrap_or_default();
+        let filled =
+            self.refused.as_ref().and_then(|refused| Some((refused.status, refused.on(&screen.body.0, path)?)));
+        let Some((status, body)) = filled else { return self.page(StatusCode::OK, screen) };
+        let title = screen.title.clone();
+        let mut page = self.page(status, &Screen { section: screen.section, title, body });
+        page.extensions_mut().insert(ShownAgain);
+        page
+    }
+
+    /// A problem in words: what was wrong, field by field.
+    fn alert(&self, problem: &Problem) -> Markup {
+        html! {
             div.card role="alert" {
-                p { strong { (if is_portuguese { problem.message_shown() } else { row.title }) } }
-                @for wrong in problem.wrong_fields() {
-                    p lang="pt-BR" { (wrong.message) }
-                }
-                (detail(problem))
-                p { code { (row.code) } }
+                p { strong { (show::problem_title(self.language, problem)) } }
+                (show::wrong_fields(self.language, problem))
+                @if let Some(reason) = show::reason(self.language, problem) { p.dim { (reason) } }
+                p { code { (problem.code().row().code) } }
             }
-            p { a href="/console" { (self.say(words::BACK)) } }
-        };
+        }
+    }
+
+    fn problem(&self, alert: &Markup) -> Screen {
+        let body = html! { (alert) p { a href="/console" { (self.say(words::BACK)) } } };
         Screen { section: Section::Found, title: self.say(words::PROBLEM).to_owned(), body }
     }
 
@@ -410,22 +440,11 @@ pub fn plain_page(language: Language, status: StatusCode, title: &str, body: Mar
 
 /// The page of a problem of a form that has no session.
 pub fn plain_refusal(language: Language, problem: &Problem) -> Response {
-    let row = problem.code().row();
-    let title = if language == Language::Portuguese { problem.message_shown() } else { row.title };
-    let body = html! { (detail(problem)) p { code { (row.code) } } };
-    plain_page(language, problem.status(), title, body)
-}
-
-/// Why a request is refused: in the language of the visitor where the console says so itself, and
-/// otherwise in English.
-fn detail(problem: &Problem) -> Markup {
-    html! {
-        @match problem.said() {
-            Some(said) => p.dim { (said) },
-            None if problem.explanation().is_empty() => {}
-            None => p.dim lang="en" { (problem.explanation()) },
-        }
-    }
+    let body = html! {
+        @if let Some(reason) = show::reason(language, problem) { p.dim { (reason) } }
+        p { code { (problem.code().row().code) } }
+    };
+    plain_page(language, problem.status(), show::problem_title(language, problem), body)
 }
 
 fn frame(language: Language, title: &str, body: Markup) -> Markup {

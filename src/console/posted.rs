@@ -4,13 +4,14 @@
 use std::sync::Arc;
 
 use axum::extract::{FromRequest, FromRequestParts, Request};
-use axum::http::Extensions;
 use axum::http::header::{HOST, HeaderMap, ORIGIN};
+use axum::http::{Extensions, Method};
 use axum::response::{IntoResponse, Response};
 use subtle::ConstantTimeEq;
 
 use crate::app::App;
 use crate::console::page::{FORM_TOKEN, Visit, plain_refusal};
+use crate::console::refused_form::SentForm;
 use crate::console::words::{self, Word};
 use crate::http::body::FormBody;
 use crate::http::language::Language;
@@ -31,6 +32,7 @@ impl FromRequest<Arc<App>> for PostedForm {
     async fn from_request(request: Request, app: &Arc<App>) -> Result<Self, Response> {
         let (mut parts, body) = request.into_parts();
         let visit = Visit::from_request_parts(&mut parts, app).await?;
+        let path = parts.uri.path().to_owned();
         let refused = |problem| visit.answer(Err(problem));
         from_here(&parts.headers, &parts.extensions).map_err(|why| refused(forged(visit.say(why))))?;
         let form = FormBody::from_request(Request::from_parts(parts, body), app).await.map_err(refused)?;
@@ -38,7 +40,8 @@ impl FromRequest<Arc<App>> for PostedForm {
         if !bool::from(sent.ct_eq(visit.form_token().as_bytes())) {
             return Err(refused(forged(visit.say(words::FORM_OF_NO_SESSION))));
         }
-        Ok(Self { visit, form })
+        let sent = SentForm::new(Method::POST, &path, form.0.clone());
+        Ok(Self { visit: visit.of_form(sent), form })
     }
 }
 

@@ -301,18 +301,12 @@ pub async fn decide(
         let version = form.value("version").parse().ok();
         take(&app, &visit, &Taken { kind, id: &id, version, verdict, notes, key }).await
     };
-    match decided.await {
-        Err(problem) if problem.code() == Code::ItemChanged => {
-            let warning = html! { p.warning role="alert" { (visit.say(words::ITEM_CHANGED)) } };
-            match item_screen(&app, &visit, &id).await {
-                Ok(Screen { section, title, body }) => {
-                    visit.page(problem.status(), &Screen { section, title, body: html! { (warning) (body) } })
-                }
-                Err(problem) => visit.answer(Err(problem)),
-            }
-        }
-        decided => visit.done(&app, decided, "/console/queue", Done::Decided),
-    }
+    // The item is shown again, as it is now.
+    let decided = decided.await.map_err(|problem| match problem.code() {
+        Code::ItemChanged => problem.says(visit.say(words::ITEM_CHANGED)),
+        _ => problem,
+    });
+    visit.done(&app, decided, "/console/queue", Done::Decided)
 }
 
 /// A decision that an operator takes, as a form has it.

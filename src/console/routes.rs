@@ -9,11 +9,12 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::header::{CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY};
-use axum::middleware::{Next, from_fn};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{Redirect, Response};
 use axum::routing::{get, post};
 
 use crate::app::App;
+use crate::console::refused_form::show_again;
 use crate::console::{
     assets, audit, books, charge, dispute, endpoint, exports, find, health, house, keys, many, merchants, newest,
     overview, page, periods, queue, recipients, sandbox, settings, sign_in, trial_balance, webhooks,
@@ -62,6 +63,8 @@ pub fn all(app: &Arc<App>) -> Router {
         .route("/console/sandbox/pix", post(sandbox::pay))
         .route("/console/sandbox/data", post(sandbox::make_up))
         .route_layer(from_fn(on_waiting_thread));
+    let pages = screens.clone().with_state(Arc::clone(app));
+    let screens = screens.route_layer(from_fn_with_state(pages, show_again));
     let sessions = Router::new()
         .route("/console/sign-in", get(sign_in::form).post(sign_in::sign_in))
         .route("/console/sign-out", post(sign_in::sign_out))

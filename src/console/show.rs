@@ -201,15 +201,40 @@ pub fn account(engine: &Engine, ledger: LedgerId, account: Account) -> Markup {
 
 /// A problem in words, with its code.
 pub fn problem(language: Language, problem: &Problem) -> Markup {
-    let row = problem.code().row();
     html! {
-        @if language == Language::Portuguese { (problem.message_shown()) } @else { (row.title) }
-        @match problem.said() {
-            Some(said) => { " " span.dim { (said) } }
-            None if problem.explanation().is_empty() => {}
-            None => { " " span.dim lang="en" { (problem.explanation()) } }
+        (problem_title(language, problem))
+        @if let Some(reason) = reason(language, problem) { " " span.dim { (reason) } }
+        " " code { (problem.code().row().code) }
+    }
+}
+
+/// What a problem is: its message where the page is in Portuguese, its title where in English.
+pub fn problem_title(language: Language, problem: &Problem) -> &str {
+    match language {
+        Language::Portuguese => problem.message_shown(),
+        Language::English => problem.code().row().title,
+    }
+}
+
+/// More about a problem: what the console itself says, or the detail, which is in English.
+pub fn reason(language: Language, problem: &Problem) -> Option<&str> {
+    let detail = Some(problem.explanation()).filter(|detail| language == Language::English && !detail.is_empty());
+    problem.said().or(detail)
+}
+
+/// The fields that are wrong, each by its name. Messages are in Portuguese; names of errors are
+/// English words.
+pub fn wrong_fields(language: Language, problem: &Problem) -> Markup {
+    html! {
+        @for wrong in problem.wrong_fields() {
+            p {
+                code { (wrong.field) } ": "
+                @match language {
+                    Language::Portuguese => (wrong.message),
+                    Language::English => (wrong.code.replace('_', " ")),
+                }
+            }
         }
-        " " code { (row.code) }
     }
 }
 
@@ -282,6 +307,7 @@ pub fn scrolled(label: &str, table: Markup) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::http::problem::{Code, FieldError};
 
     #[test]
     fn amounts_are_exact_in_both_languages() {
@@ -297,6 +323,24 @@ mod tests {
         assert_eq!(column(Language::Portuguese, 0), "");
         assert_eq!(column(Language::Portuguese, -7), "−0,07");
         assert_eq!(count(Language::English, 1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn problems_are_said_in_the_language_of_the_page() {
+        for code in Code::ALL {
+            let message = "nome deve ter de 1 a 140 caracteres".into();
+            let error = FieldError { field: "name".to_owned(), code: "wrong_length", message };
+            let problem = Problem::new(*code).detail("Wrong or missing: name.").errors(vec![error]);
+            let of = |language| {
+                (super::problem(language, &problem).into_string(), wrong_fields(language, &problem).into_string())
+            };
+            let (portuguese, fields) = of(Language::Portuguese);
+            assert!(portuguese.starts_with(code.row().message) && !portuguese.contains("Wrong"), "{portuguese}");
+            assert!(fields.contains("<code>name</code>: nome deve ter") && !fields.contains("wrong"), "{fields}");
+            let (english, fields) = of(Language::English);
+            assert!(english.starts_with(code.row().title) && !english.contains("deve ter"), "{english}");
+            assert_eq!(fields, "<p><code>name</code>: wrong length</p>");
+        }
     }
 
     #[test]

@@ -11,6 +11,7 @@ use axum::response::{AppendHeaders, IntoResponse, Redirect, Response};
 use maud::{Markup, html};
 
 use crate::app::App;
+use crate::console::form::{HOME, inside};
 use crate::console::page::{asked_language, other, plain_page, plain_refusal};
 use crate::console::posted::{Anonymous, PostedForm, known_scheme};
 use crate::console::words::{self, Word};
@@ -68,17 +69,8 @@ pub async fn sign_out(State(app): State<Arc<App>>, PostedForm { visit, .. }: Pos
     (AppendHeaders([(SET_COOKIE, gone)]), Redirect::to("/console/sign-in")).into_response()
 }
 
-const HOME: &str = "/console";
-
 fn cookie(secret: &str) -> String {
     format!("{COOKIE_NAME}={secret}; Secure; HttpOnly; SameSite=Strict; Path=/")
-}
-
-/// Where the sign-in leads: only to a page of the console.
-fn inside(next: &str) -> &str {
-    let is_plain = next.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
-    let is_ours = next == HOME || next.starts_with("/console/") || next.starts_with("/console?");
-    if is_plain && is_ours { next } else { HOME }
 }
 
 /// Whether the browser keeps a `Secure` cookie: over https, or from this very machine. A form says

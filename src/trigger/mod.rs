@@ -15,7 +15,7 @@ use ledger::webhook_events::WebhookEventKind;
 use strum::VariantArray as _;
 
 use crate::http::credential::Secret;
-use crate::remote::{Remote, RemoteError};
+use crate::remote::{Flags, Remote, RemoteError};
 use crate::secrets::{self, SecretError, SecretSource, TwoSources};
 use crate::terminal::say;
 use scene::Scene;
@@ -84,13 +84,17 @@ pub enum TriggerFailure {
 /// How long an event may take once everything was done for it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// What to correct where a listener refuses its credential or does not answer.
+const OPERATOR: Flags = Flags { url: "--ops-url", credential: "--ops-token" };
+const MERCHANT: Flags = Flags { url: "--url", credential: "--key" };
+
 /// Makes the event happen, and prints each request and the event.
 pub async fn run(args: TriggerArgs) -> Result<(), TriggerFailure> {
     let TriggerArgs { event, key, url, ops_url, trust, ops_token, ops_token_file, data } = args;
     let source = SecretSource::first("CENTAVO_OPS_TOKEN", [(ops_token, ops_token_file), (None, None)])?;
     let token = secrets::first_ops_token(&source, &data)?.ok_or(TriggerFailure::NoToken)?;
-    let operator = Remote::new(&ops_url, token, trust.as_ref())?;
-    let merchant = |key| Remote::new(&url, key, trust.as_ref());
+    let operator = Remote::new(&ops_url, token, trust.as_ref(), OPERATOR)?;
+    let merchant = |key| Remote::new(&url, key, trust.as_ref(), MERCHANT);
     let scene = match key {
         Some(key) => Scene::of(merchant(key)?, operator),
         None => {

@@ -121,7 +121,8 @@ async fn what_a_form_did_is_said_once() {
         ("/console/sandbox?paid=x".to_owned(), "is paid"),
         ("/console/house?asked=1".to_owned(), "The entry waits for another operator"),
     ] {
-        let page = browser.page(&path).await;
+        let page = browser.get(&path).await;
+        assert_eq!(page.status, 400, "{path}");
         assert!(!page.html.contains(said), "{path} claims what nobody did: {}", page.html);
     }
     let draft = merchant.draft("Bia", 1).await;

@@ -23,6 +23,7 @@ mod console_claims;
 mod console_parts;
 mod console_periods;
 mod console_reads;
+mod console_refused;
 mod console_screens;
 mod debts;
 mod description;

@@ -183,7 +183,7 @@ async fn what_cannot_be_triggered_says_why() {
     let mut listen = Command::new(centavo());
     listen.args(["listen", "--url", &server.public, "--key", "test_0123"]);
     let refused = String::from_utf8_lossy(&listen.output().unwrap().stderr).into_owned();
-    assert!(refused.contains("was answered 401"), "{refused}");
+    assert!(refused.contains("was answered 401") && refused.contains("that of --key"), "{refused}");
 }
 
 /// Passes connections on to a server that moves.

@@ -1,0 +1,54 @@
+//! Parameters that the pages take in their addresses, by path; others are refused.
+
+use axum::extract::MatchedPath;
+use axum::http::request::Parts;
+
+use crate::http::problem::Problem;
+use crate::http::reply::{only, query};
+
+/// Parameters that every page takes: language, scope, and a table as CSV.
+const OF_ALL_PAGES: [&str; 3] = ["lang", "merchant_id", "csv"];
+/// Parts of a list.
+const PAGED: [&str; 2] = ["page", "per_page"];
+
+/// The other parameters that pages take, by path.
+const QUERIES: &[(&str, &[&str])] = &[
+    ("/console", &[]),
+    ("/console/find", &["q"]),
+    ("/console/charges", &["before"]),
+    ("/console/charges/{txid}", &["records", "splits"]),
+    ("/console/charges/{txid}/dispute", &["amount", "kind"]),
+    ("/console/records/{sequence}", &["postings"]),
+    ("/console/ledgers/{name}", &["page", "per_page", "accounts", "at", "date"]),
+    ("/console/trial-balance", &["page", "per_page", "account", "by", "at", "date"]),
+    ("/console/periods", &PAGED),
+    ("/console/periods/{period}", &[]),
+    ("/console/house", &[]),
+    ("/console/journal", &["before"]),
+    ("/console/merchants", &["page", "per_page", "search"]),
+    ("/console/merchants/new", &[]),
+    ("/console/merchants/{id}/change", &[]),
+    ("/console/keys/{id}", &["waiting", "given-up"]),
+    ("/console/merchants/{id}", &["recipients", "keys"]),
+    ("/console/merchants/{id}/charges", &["page", "per_page", "status", "payment_method", "from", "to"]),
+    ("/console/merchants/{id}/events", &PAGED),
+    ("/console/recipients/{id}", &["splits", "page", "per_page"]),
+    ("/console/queue", &["kind", "page", "per_page"]),
+    ("/console/queue/many", &["decision", "id"]),
+    ("/console/queue/{id}", &[]),
+    ("/console/webhooks", &PAGED),
+    ("/console/webhooks/{id}", &["deliveries"]),
+    ("/console/health", &[]),
+    ("/console/exports", &[]),
+    ("/console/exports/file", &["ledger", "format", "from", "to", "at"]),
+    ("/console/audit", &PAGED),
+    ("/console/sandbox", &[]),
+];
+
+/// Refuses parameters that a page does not take: a misspelt one would show something else than was
+/// asked for.
+pub fn known_query(parts: &Parts) -> Result<(), Problem> {
+    let path = parts.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
+    let of_page = QUERIES.iter().find(|(known, _)| *known == path);
+    of_page.map_or(Ok(()), |(_, names)| only(&query(parts)?, &[names, &OF_ALL_PAGES[..]].concat()))
+}

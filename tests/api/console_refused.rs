@@ -1,0 +1,133 @@
+//! Forms of the console that are refused: they come back filled, with the problem at their head.
+//! Addresses with parameters that a page does not take.
+
+use crate::console::{ANA, Browser, Page, world_of_three};
+use crate::world::*;
+
+/// Sends the form of a page, with all its hidden fields, as a browser does.
+async fn send(browser: &Browser, page: &Page, form: &str, path: &str, fields: &[(&str, &str)]) -> Page {
+    let form = page.html.split("<form").find(|part| part.contains(form)).unwrap_or_else(|| panic!("{form} is missing"));
+    let form = form.split("</form>").next().unwrap();
+    let hidden = form.split("type=\"hidden\"").skip(1).map(|field| {
+        let of = |name: &str| field.split(&format!(" {name}=\"")).nth(1).unwrap().split('"').next().unwrap();
+        (of("name"), of("value").replace("&amp;", "&"))
+    });
+    let hidden: Vec<_> = hidden.collect();
+    let hidden = hidden.iter().map(|(name, value)| (*name, value.as_str()));
+    let fields: Vec<_> = hidden.chain(fields.iter().copied()).collect();
+    browser.post_as(Some(&format!("http://{}", browser.host)), path, &fields).await
+}
+
+/// A page with a refused form: its problem, and behind it fields with what was typed.
+#[track_caller]
+fn is_filled(page: &Page, status: u16, texts: &[&str]) {
+    assert_eq!(page.status, status, "{}", page.html);
+    page.has(texts);
+    let (problem, form) = (page.html.find("role=\"alert\""), page.html.find(texts[0]));
+    assert!(problem.is_some() && problem < form, "the problem stands first: {}", page.html);
+    assert!(!page.html.contains("That was not possible"), "{}", page.html);
+}
+
+#[tokio::test]
+async fn a_refused_form_comes_back_filled() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let browser = Browser::signed_in(&world, ANA).await;
+
+    let page = browser.page("/console/merchants/new").await;
+    let typed = [("name", "Loja \"Nova\" & Filhos"), ("document", "11"), ("city", "Belém"), ("cashout_enabled", "on")];
+    let (form, path) = ("action=\"/console/merchants\"", "/console/merchants");
+    let refused = send(&browser, &page, form, path, &typed).await;
+    is_filled(&refused, 400, &["value=\"Loja &quot;Nova&quot; &amp; Filhos\">", "value=\"11\">", "value=\"Belém\">"]);
+    refused.has(&["name=\"cashout_enabled\" value=\"on\" checked>", "name=\"split_enabled\" value=\"on\">"]);
+    refused.has(&["<code>document</code>: ", "validation_failed"]);
+    assert_ne!(refused.hidden("key"), page.hidden("key"), "the corrected form is another request");
+    let document = cnpj(77);
+    let opened = send(&browser, &refused, form, path, &[typed[0], ("document", &document)]).await;
+    assert_eq!(opened.status, 303, "it is corrected where it stands: {}", opened.html);
+
+    // The one of three forms of a page that was sent.
+    let page = browser.page("/console/house").await;
+    let typed = [("debtor", "M-nobody"), ("amount", "12,50"), ("reason", "first line\nsecond"), ("reference", "r-1")];
+    let refused = send(&browser, &page, "name=\"debtor\"", "/console/house", &typed).await;
+    is_filled(&refused, 404, &["id=\"debtor\"", "value=\"M-nobody\">", ">first line\nsecond</textarea>"]);
+    assert_eq!(refused.html.matches("value=\"12,50\"").count(), 1);
+    let fees = "Expenses:Bank:Fees";
+    let typed = [("debit", fees), ("credit", fees), ("amount", "1"), ("reason", "x"), ("reference", "r-2")];
+    let typed = [&typed[..], &[("effective_date", "2026-01-05")]].concat();
+    let refused = send(&browser, &page, "name=\"debit\"", "/console/house", &typed).await;
+    is_filled(&refused, 400, &["<option selected>Expenses:Bank:Fees", "value=\"2026-01-05\""]);
+
+    // Forms on the page of something else: of a merchant, of a key, of the sandbox, of a charge.
+    let change = format!("/console/merchants/{}/change", merchant.id);
+    let typed = [("name", "Outra"), ("mdr_1x", "x"), ("antifraud", "1"), ("cashout", "1")];
+    let refused = send(&browser, &browser.page(&change).await, "/change\"", &change, &typed).await;
+    is_filled(&refused, 400, &["value=\"Outra\">", "name=\"mdr_1x\"", "value=\"x\">"]);
+    let key = format!("/console/keys/{}", merchant.key_id);
+    let typed = [("webhook_url", "ftp://shop.example")];
+    let refused = send(&browser, &browser.page(&key).await, "/address\"", &format!("{key}/address"), &typed).await;
+    is_filled(&refused, 400, &["value=\"ftp://shop.example\">"]);
+    is_filled(&browser.post("/console/sandbox/pix", &[("txid", "nowhere")]).await, 404, &["value=\"nowhere\">"]);
+    let txid = text(&merchant.paid_pix(&pix("10.00")).await["txid"]);
+    let dispute = format!("/console/charges/{txid}/dispute");
+    is_filled(&browser.get(&format!("{dispute}?amount=ten&kind=med")).await, 400, &["value=\"ten\">"]);
+    let page = browser.page(&format!("{dispute}?amount=9,00&kind=med")).await;
+    let long = "x".repeat(501);
+    let refused = send(&browser, &page, "name=\"reason\"", &dispute, &[("reason", &long)]).await;
+    is_filled(&refused, 400, &[&format!(">{long}</textarea>"), "R$9.00"]);
+
+    // Forms that ask for a page or a file.
+    let charges = format!("/console/merchants/{}/charges", merchant.id);
+    let refused = browser.get(&format!("{charges}?status=CONCLUIDA&payment_method=pix&from=2026-99-01")).await;
+    is_filled(&refused, 400, &["<option value=\"CONCLUIDA\" selected>", "value=\"2026-99-01\">"]);
+    let refused = browser.get("/console/exports/file?ledger=X-1&format=csv&from=2026-01-01&to=").await;
+    is_filled(&refused, 404, &["value=\"X-1\">", "<option value=\"csv\" selected>", "value=\"2026-01-01\""]);
+    world.check_books().await;
+}
+
+/// What was typed is not repeated for a form that no page of ours sent, and a token never is.
+#[tokio::test]
+async fn what_is_secret_or_forged_is_not_repeated() {
+    let world = world_of_three().await;
+    let mut browser = Browser::signed_in(&world, ANA).await;
+    let forged = [("form_token", "forged"), ("name", "typed by another site"), ("document", "1")];
+    let page = browser.post_as(Some("http://evil.example"), "/console/merchants", &forged).await;
+    assert!(page.status == 403 && !page.html.contains("typed by another site"), "{}", page.html);
+    let page = browser.post("/console/merchants", &[("name", ""), ("key", "key-of-the-form")]).await;
+    assert!(page.status == 400 && !page.html.contains("key-of-the-form"), "{}", page.html);
+    let page = browser.sign_in("wrong-of-thirty-two-characters-or-more").await;
+    assert!(page.status == 401 && !page.html.contains("wrong-of-thirty"), "{}", page.html);
+}
+
+#[tokio::test]
+async fn a_page_refuses_parameters_that_it_does_not_take() {
+    let world = world_of_three().await;
+    let merchant = world.merchant().await;
+    let txid = text(&merchant.paid_pix(&pix("10.00")).await["txid"]);
+    let mut browser = Browser::signed_in(&world, ANA).await;
+    let charges = format!("/console/merchants/{}/charges", merchant.id);
+    for (path, is_known) in [
+        (format!("{charges}?status=pending&page=1"), true),
+        (format!("{charges}?statsu=pending"), false),
+        (format!("{charges}?paymentmethod=pix"), false),
+        (format!("/console/charges/{txid}?records=1"), true),
+        (format!("/console/charges/{txid}?x=1"), false),
+        ("/console/queue?kind=refund".to_owned(), true),
+        ("/console/queue?kinds=refund".to_owned(), false),
+        ("/console/queue?Kind=refund".to_owned(), false),
+        ("/console?merchant=1".to_owned(), false),
+        ("/console/trial-balance?day=2026-01-01".to_owned(), false),
+        ("/console/find?query=x".to_owned(), false),
+        ("/console/house?x".to_owned(), false),
+        ("/console/merchants?serach=x".to_owned(), false),
+        ("/console/exports/file?ledgers=all&format=csv".to_owned(), false),
+    ] {
+        for (language, unknown) in [("en", "unknown parameter"), ("pt-BR", "parâmetro desconhecido")] {
+            browser.language = language;
+            let page = browser.get(&path).await;
+            let said = (page.status, page.html.contains(unknown));
+            assert_eq!(said, if is_known { (200, false) } else { (400, true) }, "{path}: {}", page.html);
+        }
+    }
+    assert_eq!(world.ops_get("/ops/queue?kinds=refund").await.status, 400, "as the API does");
+}
