@@ -73,7 +73,8 @@ pub struct OperationRow {
     /// When the money is available, or since when it is.
     #[schema(required)]
     available_at: Option<String>,
-    /// When it happened.
+    /// When it happened, by the word of the acquirer or institution. The list is in the order of
+    /// booking, which may be later; `from` and `to` go by that.
     created_at: String,
     /// What stood on the account after it.
     #[schema(example = 10000)]
@@ -106,7 +107,7 @@ pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts:
             account: operation.account.into(),
             source_id: operation.source.map(|id| name_of_source(record, id)),
             available_at: operation.available_at.map(time),
-            created_at: time(record.effective_at),
+            created_at: time(record.takes_effect_at()),
             balance_after: line.balance_after.0,
         });
     })?;

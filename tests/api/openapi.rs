@@ -372,7 +372,7 @@ async fn every_example_is_what_its_schema_says() {
         assert!(name == "event" || example["event"] == **name, "{name}: {example}");
         events += 1;
     }
-    assert_eq!(events, 30);
+    assert_eq!(events, 33);
 }
 
 /// What a listener answers to a GET without a credential.
@@ -410,7 +410,7 @@ async fn each_listener_describes_what_it_serves_and_nothing_else() {
         assert!(text(&document["info"]["description"]).contains("`SECURITY.md`"));
     }
     let document = read(&world, false, "/openapi.json").await.body;
-    assert_eq!(document["webhooks"].as_object().unwrap().len(), 30, "each event, and any event");
+    assert_eq!(document["webhooks"].as_object().unwrap().len(), 33, "each event, and any event");
     for (name, webhook) in document["webhooks"].as_object().unwrap() {
         let post = &webhook["post"];
         assert!(text(&post["description"]).contains("Verify the signature"), "{name}");
