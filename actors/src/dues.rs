@@ -61,9 +61,8 @@ impl Dues {
                 }
                 Event::PixPaid { terms, .. } => {
                     let recipients = terms.splits.iter().map(|split| LedgerId::Recipient(group, split.recipient));
-                    for recipient in recipients.filter(|recipient| owes(*recipient)) {
-                        self.lower(recipient, record.effective_at, sequence, &is_new);
-                    }
+                    let debtors = recipients.filter(|recipient| owes(*recipient));
+                    debtors.for_each(|debtor| self.lower(debtor, record.effective_at, sequence, &is_new));
                 }
                 Event::RefundApproved { take_backs, .. } => {
                     self.lower(record.owner, record.effective_at, sequence, &is_new);
@@ -73,14 +72,12 @@ impl Dues {
                     }
                 }
                 Event::RefundFailed { seller_due, give_backs, .. } => {
-                    let due = seller_due.map_or(record.effective_at, Minute::start);
-                    self.lower(record.owner, due, sequence, &is_new);
-                    for part in give_backs {
+                    let due = |due: Option<Minute>| due.map_or(record.effective_at, Minute::start);
+                    self.lower(record.owner, due(*seller_due), sequence, &is_new);
+                    give_backs.iter().for_each(|part| {
                         let recipient = LedgerId::Recipient(group, part.recipient);
-                        let due = part.due.map_or(record.effective_at, Minute::start);
-                        let at = if owes(recipient) { record.effective_at } else { due };
-                        self.lower(recipient, at, sequence, &is_new);
-                    }
+                        self.lower(recipient, due(part.due.filter(|_| !owes(recipient))), sequence, &is_new);
+                    });
                 }
                 Event::ClawbackRecovered { .. } => {
                     self.lower(LedgerId::Merchant(group), record.effective_at, sequence, &is_new);

@@ -66,11 +66,6 @@ impl EntryTerms for HouseEntryTerms {
     }
 }
 
-/// The id under which the Records are found that ask for an entry with a reference.
-pub fn reference_id(reference: &str) -> ObjectId {
-    ObjectId::of_text(&format!("house entry {reference}"))
-}
-
 /// Refuses an entry that takes effect in one of the months through `closed`. One without a day
 /// takes effect when it is booked.
 pub(crate) fn may_take_effect(effective_day: Option<u32>, closed: Option<Month>) -> Result<(), Rejection> {

@@ -10,34 +10,7 @@ use crate::personal::Sealed;
 use crate::record::Record;
 use crate::time::Minute;
 
-/// Status of a refund.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum RefundDecision {
-    /// The operations team has not decided yet.
-    Pending,
-    /// The operations team approved it; the money has moved.
-    Approved,
-    /// The operations team rejected it.
-    Rejected {
-        /// The operator's reason.
-        notes: String,
-    },
-    /// The rail refused to carry it out; the money is back.
-    Failed {
-        /// The rail's reason.
-        notes: String,
-    },
-}
-
-impl RefundDecision {
-    /// Why it was rejected, or failed; none for any other.
-    pub fn notes(&self) -> Option<&str> {
-        match self {
-            Self::Rejected { notes } | Self::Failed { notes } => Some(notes),
-            Self::Pending | Self::Approved => None,
-        }
-    }
-}
+pub use crate::facts::webhook_event::RefundDecision;
 
 /// A refund, from its Records.
 #[derive(Clone, Debug, PartialEq, Eq)]

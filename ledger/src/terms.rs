@@ -235,6 +235,13 @@ pub struct HouseEntryTerms {
     pub effective_day: Option<u32>,
 }
 
+impl HouseEntryTerms {
+    /// The id under which the Records are found that ask for an entry with a reference.
+    pub fn reference_id(reference: &str) -> ObjectId {
+        ObjectId::of_text(&format!("house entry {reference}"))
+    }
+}
+
 /// The entry of two operators that a withdrawal came back.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct ReturnEntry {

@@ -256,7 +256,7 @@ async fn splits_and_seller_wait_30_days_and_then_the_acquirer_pays() {
     world.check_books().await;
 }
 
-/// The minute of a time.
+/// A time without its seconds, as due times are.
 fn time_of_minute(at: DateTime<Utc>) -> DateTime<Utc> {
     at.with_second(0).and_then(|at| at.with_nanosecond(0)).unwrap()
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use ledger::asked_entry::EntryDecision;
 use ledger::entry::Balance;
 use ledger::event::Event;
-use ledger::house::{HouseCommand, HouseEntry, reference_id};
+use ledger::house::{HouseCommand, HouseEntry, HouseEntryTerms};
 use ledger::id::{LedgerId, ObjectId};
 use ledger::object::Object;
 use ledger::period::{MonthEnd, Period, period_id};
@@ -188,7 +188,7 @@ impl Shard {
 /// The first entry with a reference that was not rejected.
 fn first_with_reference(house: &Shard, reference: &str) -> Result<Option<ObjectId>, LoadError> {
     may_wait(|| {
-        for sequence in house.read_model().about(reference_id(reference))? {
+        for sequence in house.read_model().about(HouseEntryTerms::reference_id(reference))? {
             let asked =
                 HouseEntry::made_by(&house.record(sequence)?).filter(|entry| entry.terms.reference == reference);
             let Some(asked) = asked else { continue };

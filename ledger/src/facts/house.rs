@@ -2,14 +2,13 @@
 //! rejected.
 
 use crate::facts::facets::{AuditedFact, Facets, uuid};
-use crate::house::reference_id;
 use crate::id::ObjectId;
 use crate::terms::HouseEntryTerms;
 
 /// An operator asked for an entry.
 pub(super) fn requested(to: &mut impl Facets, id: ObjectId, terms: &HouseEntryTerms, reason: &str) {
     to.about(id);
-    to.about(reference_id(&terms.reference));
+    to.about(HouseEntryTerms::reference_id(&terms.reference));
     to.audited(|| AuditedFact::of("request", "entry", id).because(reason));
 }
 

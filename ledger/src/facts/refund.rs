@@ -7,12 +7,11 @@ use crate::event::{Drawn, Split, TakeBack};
 use crate::facts::charge::by_recipient;
 use crate::facts::facets::{AuditedFact, Books, Effect, Facets, Lines, uuid};
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
-use crate::facts::webhook_event::{DecidedRefund, RecipientDebt, WebhookEventKind, WebhookObject};
+use crate::facts::webhook_event::{DecidedRefund, RecipientDebt, RefundDecision, WebhookEventKind, WebhookObject};
 use crate::fees::{Commission, PaymentMethod};
 use crate::id::ObjectId;
 use crate::money::Centavos;
 use crate::personal::SealedFor;
-use crate::refund::RefundDecision;
 use crate::time::Minute;
 
 /// The merchant asked for a refund.

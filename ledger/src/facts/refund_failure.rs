@@ -5,10 +5,9 @@ use crate::event::{Drawn, Event, GiveBack};
 use crate::facts::facets::{Books, Effect, Facets, uuid};
 use crate::facts::refund::{about, draw, drawn_from_claims, drawn_from_merchant};
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
-use crate::facts::webhook_event::{DecidedRefund, WebhookEventKind, WebhookObject};
+use crate::facts::webhook_event::{DecidedRefund, RefundDecision, WebhookEventKind, WebhookObject};
 use crate::fees::Commission;
 use crate::money::Centavos;
-use crate::refund::RefundDecision;
 use crate::time::Minute;
 
 /// The rail refused to carry out a refund; its money is back.

@@ -7,7 +7,6 @@ use crate::anticipation::Anticipation;
 use crate::id::{ObjectId, RecipientNumber};
 use crate::money::Centavos;
 use crate::recurrence::SubscriptionStanding;
-use crate::refund::RefundDecision;
 use crate::time::Timestamp;
 
 /// Kind of a webhook event: its name on the wire. The description of the interface has these
@@ -183,6 +182,35 @@ pub struct RecipientDebt {
     pub amount: Centavos,
     /// What the recipient still owes, centavos; only of a payment.
     pub left: Option<Centavos>,
+}
+
+/// Status of a refund.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RefundDecision {
+    /// The operations team has not decided yet.
+    Pending,
+    /// The operations team approved it; the money has moved.
+    Approved,
+    /// The operations team rejected it.
+    Rejected {
+        /// The operator's reason.
+        notes: String,
+    },
+    /// The rail refused to carry it out; the money is back.
+    Failed {
+        /// The rail's reason.
+        notes: String,
+    },
+}
+
+impl RefundDecision {
+    /// Why it was rejected, or failed; none for any other.
+    pub fn notes(&self) -> Option<&str> {
+        match self {
+            Self::Rejected { notes } | Self::Failed { notes } => Some(notes),
+            Self::Pending | Self::Approved => None,
+        }
+    }
 }
 
 /// A refund that was approved or rejected, or that failed.

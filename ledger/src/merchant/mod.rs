@@ -129,10 +129,7 @@ impl MerchantState {
                 self.register_recipient(document, profile, |number| ids.recipient(group, number, now, random))
             }
             Command::SubmitRecipient { id } => self.submit_recipient(id, ids),
-            Command::OnVersion { id, version, .. } if !self.is_version(id, version, ids) => {
-                Err(Rejection::VersionChanged)
-            }
-            Command::OnVersion { decision, .. } => self.decide(*decision, group, now, ids),
+            Command::OnVersion { id, version, decision } => self.decide_on(id, version, *decision, (group, now, ids)),
             Command::ApproveRecipient { id } => self.approve_recipient(id, ids),
             Command::RejectRecipient { id, notes } => self.reject_recipient(id, notes, ids),
             Command::ChangeRecipient { id, standing, profile, bank_account_changed } => {
@@ -179,9 +176,19 @@ impl MerchantState {
         }
     }
 
-    /// False for an item that waits in another version than this one.
-    fn is_version(&self, id: ObjectId, version: u32, ids: &IdKey) -> bool {
-        self.version_of(id, ids).is_none_or(|current| current == version)
+    /// Decides on a version of an item. Errors: the item waits in another version; the first rule
+    /// that the decision breaks.
+    fn decide_on(
+        &self,
+        id: ObjectId,
+        version: u32,
+        decision: MerchantCommand,
+        (group, now, ids): (GroupNumber, Timestamp, &IdKey),
+    ) -> Result<Decision, Rejection> {
+        match self.version_of(id, ids) {
+            Some(current) if current != version => Err(Rejection::VersionChanged),
+            _ => self.decide(decision, group, now, ids),
+        }
     }
 
     /// Applies one of the merchant's own Records. From here on it must succeed.
