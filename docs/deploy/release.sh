@@ -35,7 +35,7 @@ cp "$program" "$files/$name/centavo"
 strip "$files/$name/centavo"
 cp README.md CHANGELOG.md LICENSE* "$files/$name/"
 cp -r docs/deploy/*.{service,timer,toml,yml,json,html,md,conf} docs/deploy/{centavo-setup,debian} "$files/$name/deploy/"
-# The pages that the README leads to; the program serves them at /docs too.
+# The pages that the README leads to.
 cp -r docs "$files/$name/"
 tar --create --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --directory "$files" "$name" |
   gzip --no-name > "$files/$name.tar.gz"
@@ -45,7 +45,7 @@ cargo deb --no-build --strip --locked --profile "$profile" --target "$target" --
 
 cargo cyclonedx --format json --target "$target" --override-filename "$name.cdx"
 mv "$name.cdx.json" "$files/"
-find ledger actors tests -name "$name.cdx.json" -delete
+find ledger actors crates tests -name "$name.cdx.json" -delete
 
 if [ "${CENTAVO_RELEASE_IMAGE:-}" != left-out ] && command -v buildah > /dev/null; then
   # Names are resolved by the program itself; webhooks over https trust these certificates.
