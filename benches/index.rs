@@ -8,7 +8,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actors::index::{Balances, Index, IndexKey, IndexOptions};
+use derived::index::{Balances, Index, IndexKey, IndexOptions};
 use ledger::event::{Event, SellerPart, Split, Terms};
 use ledger::fees::{Commission, PaymentMethod};
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};

@@ -17,7 +17,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actors::engine::Engine;
-use actors::read_model::{ChargeFilter, ChargeStatus};
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
@@ -31,6 +30,7 @@ use centavo::serve::{self, Running};
 use centavo::store_choice::Store;
 use centavo::verify;
 use clap::Parser;
+use derived::read_model::{ChargeFilter, ChargeStatus};
 use http_body_util::BodyExt;
 use ledger::event::{CardBrand, CardFace};
 use ledger::fees::PaymentMethod;

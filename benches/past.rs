@@ -12,7 +12,7 @@ use actors::engine::AdmissionLimits;
 use actors::engine::BalanceFileOptions;
 use actors::engine::IndexOptions;
 use actors::engine::{Engine, EngineOptions};
-use actors::extents::Extents;
+use derived::extents::Extents;
 use ledger::event::{Event, SellerPart, Split, Terms};
 use ledger::fees::{Commission, PaymentMethod};
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};

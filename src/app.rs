@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use actors::engine::Engine;
-use actors::seal::stocked_random_bytes;
+use derived::seal::stocked_random_bytes;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::DisputeWindows;
 use parking_lot::RwLock;

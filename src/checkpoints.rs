@@ -14,12 +14,12 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use actors::checkpoint::Checkpoint;
 use actors::engine::Engine;
-use actors::records::LoadError;
 use axum::body::Bytes;
 use axum::http::header::{CONTENT_TYPE, HOST};
 use axum::http::{Method, Request, Uri};
+use derived::checkpoint::Checkpoint;
+use derived::records::LoadError;
 use http_body_util::Full;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::gauge::Gauge;
@@ -268,7 +268,7 @@ async fn post(uri: &Uri, line: &[u8]) -> Result<(), SendError> {
 
 #[cfg(test)]
 mod tests {
-    use actors::checkpoint::SignedCheckpoint;
+    use derived::checkpoint::SignedCheckpoint;
     use ring::signature::{Ed25519KeyPair, KeyPair as _};
     use store::{BlockHash, Sequence};
 

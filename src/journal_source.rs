@@ -9,11 +9,11 @@ use std::time::Duration;
 
 use actors::backup::{BackupError, Frame, FrameReader, Frames, frames};
 use actors::engine::{BalanceFiles, BooksAsOf};
-use actors::extents::ExtentError;
-use actors::records::LoadError;
 use axum::body::Bytes;
 use axum::http::header::AUTHORIZATION;
 use axum::http::{Request, StatusCode};
+use derived::extents::ExtentError;
+use derived::records::LoadError;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use ledger::time::Timestamp;

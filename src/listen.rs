@@ -67,7 +67,7 @@ pub enum ListenFailure {
     Secret(#[from] SecretError),
     /// The operating system gives no random bytes.
     #[error(transparent)]
-    Random(#[from] actors::seal::SealError),
+    Random(#[from] derived::seal::SealError),
     /// The server refuses the request, or cannot be one.
     #[error(transparent)]
     Remote(#[from] RemoteError),

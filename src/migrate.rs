@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use actors::extents::Extents;
-use actors::heads::Heads;
 use actors::migration::{Compared, MigrationError, MigrationProgress, MovedValues, compare, copy};
-use actors::seal::{Keyring, SealError};
 use actors::verify::{VerifyError, VerifyProgress, verify};
+use derived::extents::Extents;
+use derived::heads::Heads;
+use derived::seal::{Keyring, SealError};
 use indicatif::ProgressBar;
 use store::{Part, StoreError};
 

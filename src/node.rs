@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use actors::cluster::{Move, Namesake, Namesakes, Placement};
 use actors::engine::{Engine, EngineOptions, OpenError, Role};
-use actors::extents::HOUSE;
+use derived::extents::HOUSE;
 use ledger::id::GroupNumber;
 use parking_lot::Mutex;
 use store::{Part, Partition, Picture, PostgresOptions, PostgresStore, Store, StoreError, now_ms};

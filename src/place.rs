@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::extents::{ExtentError, Extents};
+use derived::extents::{ExtentError, Extents};
 use store::place::{admit_reading, filling, moved, stamp_filling, stamp_moved, stamp_whole};
 use store::{Epoch, Head, Part, Partition, PostgresOptions, PostgresStore, SledOptions, SledStore, Store, StoreError};
 

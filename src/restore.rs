@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use actors::backup::{BackupError, BackupFolder, Restored, Tail, TailTaken, restore};
-use actors::extents::Extents;
+use derived::extents::Extents;
 use store::place::stamp_whole;
 use store::{Part, Remains, SledOptions, SledStore, Store as AnyStore, StoreError};
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::{EngineOptions, OpenError, check_store};
-use actors::extents::{ExtentError, Extents};
 use clap::Args as ClapArgs;
 use clap::builder::BoolishValueParser;
+use derived::extents::{ExtentError, Extents};
 use store::place::{admit_reading, stamp_filling};
 use store::{
     Epoch, OwnerWatch, Part, Partition, PostgresAddress, PostgresDemands, PostgresOptions, PostgresStore, Sequence,

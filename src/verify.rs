@@ -12,10 +12,10 @@ use std::sync::{Arc, Once};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use actors::checkpoint::{SignedCheckpoint, hex};
-use actors::extents::ExtentError;
-use actors::seal::Keyring;
 use actors::verify::{Promise, SealedParts, Verified, VerifyError, VerifyProgress, verify_against, without_gaps};
+use derived::checkpoint::{SignedCheckpoint, hex};
+use derived::extents::ExtentError;
+use derived::seal::Keyring;
 use indicatif::ProgressBar;
 use store::SledOptions;
 

@@ -18,8 +18,8 @@ use crate::clock::Clock;
 use crate::journal::{Inbox, Input, Journal, Permit, Reply};
 use crate::load::{self, LargeRecords};
 use crate::metrics::Metrics;
-use crate::read_model::ReadModel;
 use crate::resident::{Books, Effects, Envelope, Outcome, Resident};
+use derived::read_model::ReadModel;
 use store::{Part, Sequence};
 
 /// Reads an actor's state at a time and prepares the reply.

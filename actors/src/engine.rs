@@ -47,15 +47,15 @@ use crate::actor::Message;
 use crate::backup::{self, BackupError, Frame};
 use crate::clock::{Clock, StartCheck};
 use crate::directory::Directory;
-use crate::extents::{Extents, HOUSE};
 use crate::journal::{Admission, ClosedBy, Journal, Sender};
-use crate::merged;
 use crate::metrics::Metrics;
-use crate::outbox::{Outbox, OutboxSignal};
 use crate::rails::Rails;
-use crate::records::{self, LoadError, may_wait};
 use crate::resident::{Books, Envelope};
-use crate::seal::{Keyring, SealError, stocked_random_bytes};
+use derived::extents::{Extents, HOUSE};
+use derived::merged;
+use derived::outbox::{Outbox, OutboxSignal};
+use derived::records::{self, LoadError, may_wait};
+use derived::seal::{Keyring, SealError, stocked_random_bytes};
 use store::cut::{Cut, Position};
 use store::{Block, LongestWait, Monitor, Part, Partition, Sequence, Store, StoreError};
 
@@ -67,20 +67,20 @@ use new_ids::NewIds;
 use shard::{Shard, ShardOptions};
 use shards::Shards;
 
-pub use crate::balance_files::{
-    AnticipatedOn, AnticipatedSums, AsOf, BalanceFileOptions, BalanceFiles, BooksAsOf, SumOfKind, SumsAsOf, Told,
-};
 pub use crate::clock::{ClockReading, Doubt};
-pub use crate::index::IndexOptions;
 pub use crate::journal::{AdmissionLimits, Permit};
-pub use crate::read_model::{
-    ApiKeyRow, ChargeFilter, ChargeStatus, ListedSplit, ListedWebhookEvent, Listing, MerchantRow, RecipientRow,
-    SubscriptionRow, WaitingItem, WaitingKind, WebhookRow,
-};
 pub use crate::resident::{KeyLookup, Outcome};
 pub use balances::{Totals, TrialBalance};
 pub use card::{CardCharged, FirstAnswer, NewCardCharge};
 pub use cashout::{CashoutOrdered, NewCashout, TransactionLookup};
+pub use derived::balance_files::{
+    AnticipatedOn, AnticipatedSums, AsOf, BalanceFileOptions, BalanceFiles, BooksAsOf, SumOfKind, SumsAsOf, Told,
+};
+pub use derived::index::IndexOptions;
+pub use derived::read_model::{
+    ApiKeyRow, ChargeFilter, ChargeStatus, ListedSplit, ListedWebhookEvent, Listing, MerchantRow, RecipientRow,
+    SubscriptionRow, WaitingItem, WaitingKind, WebhookRow,
+};
 pub use doubt::SecondOperatorNeeded;
 pub(crate) use kept::PREFIX as KEPT_PREFIX;
 pub use opening::{OpenError, check_store};

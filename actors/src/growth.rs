@@ -14,9 +14,9 @@ use ledger::event::Event;
 use ledger::id::{Fingerprint, GroupNumber};
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
 
-use crate::extents::{ExtentError, Extents, HOUSE, OpenedAccounts};
-use crate::heads::Heads;
-use crate::records::LoadError;
+use derived::extents::{ExtentError, Extents, HOUSE, OpenedAccounts};
+use derived::heads::Heads;
+use derived::records::LoadError;
 use store::{Part, Partition, Sequence, StoreError};
 
 /// Groups that are left to the partitions before: a retry may come when its key was just forgotten,

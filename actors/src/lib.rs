@@ -23,52 +23,30 @@
 #![cfg_attr(not(feature = "testkit"), allow(dead_code, unreachable_pub, unused_imports))]
 
 pub mod backup;
-pub mod checkpoint;
 pub mod cluster;
 pub mod engine;
-pub mod extents;
 pub mod growth;
-pub mod heads;
 pub mod migration;
-pub mod names;
-pub mod outbox;
 pub mod rails;
-pub mod records;
-pub mod seal;
 pub mod verify;
 
-#[cfg(feature = "testkit")]
-pub mod index;
 #[cfg(feature = "testkit")]
 pub mod journal;
 #[cfg(feature = "testkit")]
 pub mod load;
 #[cfg(feature = "testkit")]
-pub mod read_model;
-#[cfg(feature = "testkit")]
 pub mod resident;
-#[cfg(feature = "testkit")]
-pub mod snapshots;
 #[cfg(feature = "testkit")]
 pub mod testkit;
 
-#[cfg(not(feature = "testkit"))]
-mod index;
 #[cfg(not(feature = "testkit"))]
 mod journal;
 #[cfg(not(feature = "testkit"))]
 mod load;
 #[cfg(not(feature = "testkit"))]
-mod read_model;
-#[cfg(not(feature = "testkit"))]
 mod resident;
-#[cfg(not(feature = "testkit"))]
-mod snapshots;
 
 mod actor;
-mod balance_files;
 mod clock;
 mod directory;
-mod dues;
-pub mod merged;
 mod metrics;

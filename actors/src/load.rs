@@ -10,10 +10,10 @@ use ledger::recipient::Credit;
 use ledger::record::Record;
 use parking_lot::Mutex;
 
-use crate::read_model::ReadModel;
-use crate::records::{LoadError, record};
 use crate::resident::{Books, Resident};
-use crate::snapshots;
+use derived::read_model::ReadModel;
+use derived::records::{LoadError, record};
+use derived::snapshots;
 use store::{Part, Sequence};
 
 /// The large Records that were read last. A charge with ten thousand splits is in the tail of ten

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 
 use crate::backup::durable_values;
 use crate::engine::KEPT_PREFIX;
-use crate::heads::{Heads, named};
-use crate::outbox;
+use derived::heads::{Heads, named};
+use derived::outbox;
 use store::cut::Position;
 use store::{Block, COMMON_PREFIXES, Head, Part, Partition, Sequence, StoreError};
 
@@ -270,7 +270,7 @@ mod tests {
 
     use super::*;
     use crate::backup::DurableValue;
-    use crate::extents::{Extent, Extents};
+    use derived::extents::{Extent, Extents};
     use ledger::id::GroupNumber;
     use store::place::{admit_reading, admit_serving, stamp_filling, stamp_moved, stamp_whole};
     use store::testkit::MemoryStore;

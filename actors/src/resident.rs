@@ -21,7 +21,7 @@ use ledger::section::{Section, Sectioned};
 use ledger::time::Timestamp;
 
 use crate::journal::{Permit, Submission};
-use crate::snapshots::{Kept, Receipt, Snapshot, StatePosition};
+use derived::snapshots::{Kept, Receipt, Snapshot, StatePosition};
 use store::Sequence;
 
 /// State machine of one owner: a merchant's or a recipient's.

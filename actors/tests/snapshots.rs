@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use actors::resident::{Books, Resident};
-use actors::snapshots::{self, Snapshot, StatePosition};
+use derived::snapshots::{self, Snapshot, StatePosition};
 use ledger::event::{CardBrand, CardFace};
 use ledger::fees::{PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, RecipientNumber};

@@ -1,9 +1,9 @@
 //! Parts of forms: the key that makes a form sent twice one request, parameters that may be empty,
 //! and the page to which a form leads.
 
-use actors::seal::stocked_random_bytes;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use derived::seal::stocked_random_bytes;
 use maud::{Markup, html};
 
 use crate::http::language::Language;

@@ -1,6 +1,6 @@
 //! Records on a page of the console: their facts in words, links to them, and their blocks.
 
-use actors::records::LoadError;
+use derived::records::LoadError;
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use maud::{Markup, html};

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use actors::checkpoint::hex;
+use derived::checkpoint::hex;
 use serde::Deserialize;
 use sha2::{Digest, Sha256};
 

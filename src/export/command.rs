@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use actors::backup::{BackupError, Frame, Frames};
-use actors::heads::Heads;
 use chrono::Utc;
+use derived::heads::Heads;
 use store::cut::{Cut, PassedBlocks};
 
 use super::exporter::{ExportError, Exporter};

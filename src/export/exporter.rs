@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::io;
 
 use actors::engine::Told;
-use actors::names::{HOUSE, Names};
 use chrono::NaiveDate;
+use derived::names::{HOUSE, Names};
 use ledger::account::Account;
 use ledger::entry::{Balance, Posting, Side};
 use ledger::event::{CardBrand, Event};

@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
 
-use actors::checkpoint::hex;
-use actors::seal::Keyring;
+use derived::checkpoint::hex;
+use derived::seal::Keyring;
 use ledger::id::ObjectId;
 use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};

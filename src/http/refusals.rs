@@ -1,7 +1,7 @@
 //! Refusals of the engine as problems: one table from rejections to problem codes.
 
 use actors::engine::Unavailable;
-use actors::records::LoadError;
+use derived::records::LoadError;
 use ledger::id::ObjectId;
 use ledger::money::Centavos;
 use ledger::rejection::Rejection;
@@ -36,8 +36,8 @@ impl From<LoadError> for Problem {
     }
 }
 
-impl From<actors::seal::SealError> for Problem {
-    fn from(error: actors::seal::SealError) -> Self {
+impl From<derived::seal::SealError> for Problem {
+    fn from(error: derived::seal::SealError) -> Self {
         Unavailable::from(error).into()
     }
 }

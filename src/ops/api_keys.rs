@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use actors::engine::ApiKeyRow;
-use actors::seal::random_bytes;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
+use derived::seal::random_bytes;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{ApiKey, MerchantCommand};
 use ledger::personal::SealedFor;

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use actors::engine::Engine;
-use actors::records::LoadError;
 use chrono::NaiveDate;
+use derived::records::LoadError;
 use ledger::event::{Event, HouseEntryTerms, PayoutBank};
 use ledger::fees::PaymentMethod;
 use ledger::house::HouseAccount;

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use actors::engine::Listed;
 use actors::engine::{SumOfKind, SumsAsOf, Totals};
-use actors::names::HOUSE;
 use axum::extract::State;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
+use derived::names::HOUSE;
 use ledger::account::Account;
 use ledger::entry::{Balance, Posting, Side};
 use ledger::id::{LedgerId, ObjectId};

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actors::checkpoint::hex;
 use actors::engine::Engine;
 use actors::engine::SumOfKind;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
+use derived::checkpoint::hex;
 use ledger::account::Account;
 use ledger::id::LedgerId;
 use ledger::period::Period;

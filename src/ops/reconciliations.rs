@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actors::checkpoint::hex;
 use actors::engine::Engine;
 use axum::body::Bytes;
 use axum::extract::State;
@@ -12,6 +11,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use chrono::NaiveDate;
+use derived::checkpoint::hex;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;

@@ -4,11 +4,11 @@
 use std::sync::Arc;
 
 use actors::engine::Engine;
-use actors::merged::newest_first;
-use actors::records::LoadError;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
+use derived::merged::newest_first;
+use derived::records::LoadError;
 use ledger::event::{Event, SettledLine, SettledObject};
 use ledger::id::ObjectId;
 use ledger::money::Centavos;

@@ -6,13 +6,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 use std::{collections::HashMap, sync::Arc};
 
-use actors::extents::HOUSE;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get};
 use axum::{Json, Router};
+use derived::extents::HOUSE;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use ledger::id::{IdKey, ObjectId};

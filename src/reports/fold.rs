@@ -3,8 +3,8 @@
 use std::io;
 
 use actors::engine::Told;
-use actors::names::Names;
 use chrono::NaiveDate;
+use derived::names::Names;
 use ledger::account::Account;
 use ledger::id::LedgerId;
 use ledger::record::Record;

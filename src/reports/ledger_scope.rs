@@ -1,6 +1,6 @@
 //! Ledgers that a report is of: all, one, or the platform as one.
 
-use actors::names::{HOUSE, Names};
+use derived::names::{HOUSE, Names};
 use ledger::account::Account;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 

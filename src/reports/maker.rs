@@ -4,8 +4,8 @@
 use std::io::{self, Write};
 
 use actors::engine::Told;
-use actors::names::Names;
 use chrono::NaiveDate;
+use derived::names::Names;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::record::{DecodeError, Record};
 use ledger::time::Timestamp;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use actors::names::Names;
 use chrono::NaiveDate;
+use derived::names::Names;
 use ledger::event::{CardBrand, SettledObject};
 use ledger::fees::PaymentMethod;
 use ledger::receivables::{Receivable, ReceivableAmounts, Receivables};

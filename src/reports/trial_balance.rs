@@ -6,7 +6,7 @@
 use std::io;
 
 use actors::engine::Told;
-use actors::names::Names;
+use derived::names::Names;
 use ledger::account::Account;
 use ledger::entry::Balance;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};

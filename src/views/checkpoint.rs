@@ -1,6 +1,6 @@
 //! Checkpoint as JSON: as it is answered, and as `verify --against` reads it.
 
-use actors::checkpoint::{Checkpoint, SignedCheckpoint, hex};
+use derived::checkpoint::{Checkpoint, SignedCheckpoint, hex};
 use serde::{Deserialize, Serialize};
 use store::{BlockHash, Partition, Sequence};
 use utoipa::ToSchema;

@@ -1,6 +1,6 @@
 //! Outcome of a try to deliver a webhook, as JSON.
 
-use actors::outbox::{Answer, Cause};
+use derived::outbox::{Answer, Cause};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -4,12 +4,12 @@
 use std::sync::Arc;
 
 use actors::engine::Engine;
-use actors::records::LoadError;
 use axum::body::Body;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
 use chrono::NaiveDate;
+use derived::records::LoadError;
 use ledger::entry::Entry;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, RecipientNumber};

@@ -1,7 +1,7 @@
 //! Outside names of ledgers: `M-…`, `R-…`, `P-…` and `P-house`.
 
 use actors::engine::Engine;
-use actors::names::HOUSE;
+use derived::names::HOUSE;
 use ledger::id::{LedgerId, ObjectId};
 
 use crate::views::recipient::recipient_id;

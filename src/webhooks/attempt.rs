@@ -4,10 +4,10 @@
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use actors::engine::{Engine, WebhookRow};
-use actors::outbox::{Answer, Cause};
 use axum::body::Bytes;
 use axum::http::header::{CONTENT_TYPE, HOST, USER_AGENT};
 use axum::http::{HeaderName, Request, StatusCode};
+use derived::outbox::{Answer, Cause};
 use http_body_util::Full;
 use ledger::id::ObjectId;
 use ledger::personal::SealedFor;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::{Engine, Hold, WebhookRow};
-use actors::outbox::{Answer, Cause, Progress, subject_digest};
+use derived::outbox::{Answer, Cause, Progress, subject_digest};
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::time::Timestamp;
 use store::Sequence;

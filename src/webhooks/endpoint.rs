@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use actors::outbox::{Answer, LastAnswer, Progress, Waiting};
+use derived::outbox::{Answer, LastAnswer, Progress, Waiting};
 use ledger::time::Timestamp;
 use minicbor::{Decode, Encode};
 
@@ -365,7 +365,7 @@ impl Endpoint {
 
 #[cfg(test)]
 mod tests {
-    use actors::outbox::Cause;
+    use derived::outbox::Cause;
 
     use super::*;
 

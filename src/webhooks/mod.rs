@@ -20,7 +20,7 @@ mod tries;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use actors::outbox::subject_digest;
+use derived::outbox::subject_digest;
 use ipnet::IpNet;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::time::Timestamp;

@@ -12,9 +12,9 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::outbox::Cause;
 use axum::body::Bytes;
 use axum::http::{Request, StatusCode};
+use derived::outbox::Cause;
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;

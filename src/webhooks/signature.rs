@@ -1,9 +1,9 @@
 //! Signatures of webhooks: `X-Service-Signature` (interface section 6), and beside it the headers
 //! of the Standard Webhooks specification, version 1.
 
-use actors::seal::{SealError, random_bytes};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use derived::seal::{SealError, random_bytes};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 

@@ -5,7 +5,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use actors::outbox::Answer;
+use derived::outbox::Answer;
 
 use super::EndpointId;
 

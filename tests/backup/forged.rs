@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use actors::backup::{Frame, FrameReader, write_magic};
-use actors::heads::Heads;
+use derived::heads::Heads;
 use ledger::event::Event;
 use ledger::id::LedgerId;
 use ledger::money::Centavos;

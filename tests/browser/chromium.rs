@@ -163,17 +163,6 @@ impl Browser {
         }
     }
 
-    /// Waits until a script of the page gives true.
-    pub(crate) async fn until(&self, script: &str) {
-        for _ in 0..600 {
-            if self.run(script).await == json!(true) {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-        panic!("{script} stays false in {}: {}", self.place().await, self.text().await);
-    }
-
     /// Clicks what a selector names, and waits for the page that follows.
     pub(crate) async fn click(&self, selector: &str) {
         self.mark().await;

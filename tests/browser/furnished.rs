@@ -133,7 +133,7 @@ impl Furnished {
             ("key", format!("/console/keys/{}", self.key_id)),
             ("queue-of-one", format!("/console/queue?merchant_id={id}")),
             ("charge", format!("/console/charges/{}", self.txid)),
-            ("dispute", format!("/console/charges/{}/dispute?amount=12,34&kind=med", self.txid)),
+            ("dispute", format!("/console/charges/{}/dispute?amount=12,34&kind=chargeback", self.txid)),
             ("months", "/console/periods".to_owned()),
             ("month-that-is-over", "/console/periods/2020-01".to_owned()),
             ("month", format!("/console/periods/{}", chrono::Utc::now().format("%Y-%m"))),

@@ -76,8 +76,37 @@ fn the_engine_knows_no_http_and_no_json() {
     }
 }
 
+/// Each crate of the product, and those of ours that it may import.
+const MAY_IMPORT: [(&str, &[&str]); 5] = [
+    ("ledger", &[]),
+    ("centavo-store", &[]),
+    ("centavo-derived", &["centavo-store", "ledger"]),
+    ("actors", &["centavo-derived", "centavo-store", "ledger"]),
+    ("centavo", &["actors", "centavo-derived", "centavo-store", "ledger"]),
+];
+
+#[test]
+fn crates_import_what_the_architecture_lets_them() {
+    let mut asked = std::process::Command::new(env!("CARGO"));
+    asked.args(["metadata", "--format-version", "1", "--no-deps", "--offline"]).current_dir(root());
+    let told = asked.output().unwrap();
+    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
+    let told: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
+    let is_product = |package: &serde_json::Value| package["name"] != "testkit";
+    let packages: Vec<_> = told["packages"].as_array().unwrap().iter().filter(|package| is_product(package)).collect();
+    assert_eq!(packages.len(), MAY_IMPORT.len(), "each crate has its line");
+    for package in packages {
+        let name = package["name"].as_str().unwrap();
+        let dependencies = package["dependencies"].as_array().unwrap().iter();
+        let ours = dependencies.filter(|dependency| dependency["kind"].is_null() && !dependency["path"].is_null());
+        let ours: BTreeSet<_> = ours.map(|dependency| dependency["name"].as_str().unwrap()).collect();
+        let (_, may) = MAY_IMPORT.iter().find(|(of, _)| *of == name).unwrap();
+        assert_eq!(ours, may.iter().copied().collect(), "{name}");
+    }
+}
+
 /// The sources of the product, crate by crate.
-const PRODUCT: [&str; 4] = ["ledger/src", "crates/store/src", "actors/src", "src"];
+const PRODUCT: [&str; 5] = ["ledger/src", "crates/store/src", "crates/derived/src", "actors/src", "src"];
 
 #[test]
 fn one_file_names_sled_one_folder_postgresql_and_one_file_holds_the_unsafe_code() {
@@ -149,7 +178,7 @@ fn files_named(section: &str) -> BTreeSet<String> {
 fn the_code_map_names_every_file_and_no_other() {
     let page = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
     let map = page.split("\n## Code map").nth(1).unwrap();
-    let headings = ["\n### ledger", "\n### store", "\n### actors", "\n### src"];
+    let headings = ["\n### ledger", "\n### store", "\n### derived", "\n### actors", "\n### src"];
     for (folder, heading) in PRODUCT.into_iter().zip(headings) {
         let section = map.split(heading).nth(1).unwrap().split("\n### ").next().unwrap();
         let prefix = format!("{folder}/");

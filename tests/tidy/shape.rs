@@ -9,12 +9,13 @@ use crate::imports::{circles, imports};
 use crate::{pages, sources, unwrapped};
 
 /// The crates, by the folder of their sources.
-const CRATES: [&str; 4] = ["ledger/src", "crates/store/src", "actors/src", "src"];
+const CRATES: [&str; 5] = ["ledger/src", "crates/store/src", "crates/derived/src", "actors/src", "src"];
 
 /// All folders of Rust sources.
-const FOLDERS: [&str; 10] = [
+const FOLDERS: [&str; 11] = [
     "ledger/src",
     "crates/store/src",
+    "crates/derived/src",
     "actors/src",
     "src",
     "tests",
@@ -57,7 +58,7 @@ fn rooms(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
     let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for (place, others) in imports(folder, &sources) {
         let from = room(&place);
-        if folder == "actors/src" || is_folder(&from) {
+        if folder == "actors/src" || folder == "crates/derived/src" || is_folder(&from) {
             let others = others.iter().map(|other| room(other)).filter(|other| *other != from && other != "lib");
             found.entry(from.clone()).or_default().extend(others.filter(|to| folder != "ledger/src" || is_folder(to)));
         }
@@ -119,6 +120,7 @@ fn names_of_the_inside(text: &str) -> Vec<&'static str> {
     let is_named = |module: &&str| {
         let grouped = code.split("actors::{").skip(1).filter_map(|behind| behind.split(';').next());
         code.contains(&format!("actors::{module}"))
+            || code.contains(&format!("derived::{module}"))
             || (*module == "read_model" && code.contains(".read_model()"))
             || grouped.into_iter().any(|group| names(group).any(|(_, name)| name == *module))
     };

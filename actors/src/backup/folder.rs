@@ -5,8 +5,8 @@ use std::io::{self, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::{BackupError, DurableValue, Frame, FrameReader, extents_among, write_magic};
-use crate::extents::{ExtentError, Extents};
-use crate::heads::{Heads, named};
+use derived::extents::{ExtentError, Extents};
+use derived::heads::{Heads, named};
 use store::cut::Position;
 use store::{Block, Head, Partition, Sequence, StoreError, create_private_folder, make_private, private_file};
 

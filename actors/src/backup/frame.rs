@@ -4,7 +4,7 @@ use std::io::{self, Read, Write};
 use std::path::PathBuf;
 
 use super::{BackupError, DurableValue, FORMAT};
-use crate::heads::Heads;
+use derived::heads::Heads;
 use store::{Block, BlockHash, Head, Partition, Sequence, StoreError};
 
 /// One frame of a backup.

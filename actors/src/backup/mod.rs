@@ -62,9 +62,9 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::extents::{ExtentError, Extents};
-use crate::heads::{Heads, named};
-use crate::merged;
+use derived::extents::{ExtentError, Extents};
+use derived::heads::{Heads, named};
+use derived::merged;
 use store::cut::{Cut, Position};
 use store::place::is_of_place;
 use store::{Block, KeyAndValue, Part, Partition, Remains, Sequence, Store, StoreError};
@@ -258,7 +258,7 @@ pub fn restore(
     }
     let tail = tail.map(|tail| append_tail(backup, &tail, &mut filled, &mut values)).transpose()?;
     for DurableValue { partition, key, value } in &values {
-        if key.starts_with(crate::outbox::PREFIX) {
+        if key.starts_with(derived::outbox::PREFIX) {
             filled.part(*partition)?.put_cursor(key, value)?;
         } else {
             store.insert_common(key, value)?;

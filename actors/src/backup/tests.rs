@@ -11,7 +11,7 @@ use proptest::prelude::*;
 use tempfile::TempDir;
 
 use super::*;
-use crate::extents::Extent;
+use derived::extents::Extent;
 use ledger::id::GroupNumber;
 use store::Durability;
 use store::testkit::{MemoryStore, Watch, Watched};

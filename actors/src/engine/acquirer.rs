@@ -19,8 +19,8 @@ use ledger::time::Timestamp;
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable};
 use crate::rails::{RailError, Rails, SettlementCursor, SettlementLine, SettlementPage};
-use crate::records::may_wait;
 use crate::resident::Outcome;
+use derived::records::may_wait;
 
 /// How many lines one Record has at most.
 const LINES_PER_RECORD: usize = 256;

@@ -11,9 +11,9 @@ use ledger::time::Timestamp;
 
 use super::Engine;
 use super::shard::Shard;
-use crate::balance_files::{AsOf, BooksAsOf, SumsAsOf};
-use crate::checkpoint::{Checkpoint, SignedCheckpoint};
-use crate::records::LoadError;
+use derived::balance_files::{AsOf, BooksAsOf, SumsAsOf};
+use derived::checkpoint::{Checkpoint, SignedCheckpoint};
+use derived::records::LoadError;
 use store::cut::{Cut, Position, head_hash};
 use store::{BlockHash, Partition, Sequence};
 

@@ -22,9 +22,9 @@ use super::asked::Asked;
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RECONCILED_AT_ONCE, TRY_AGAIN_AFTER_MS, Unavailable, read};
 use crate::rails::{Destination, PayoutAnswer, RailError, SendPayout};
-use crate::records::LoadError;
 use crate::resident::{Envelope, Outcome, UniqueLookup};
-use crate::seal::stocked_random_bytes;
+use derived::records::LoadError;
+use derived::seal::stocked_random_bytes;
 
 /// How long the institution may take before the caller is answered `in_processing`.
 const FIRST_ANSWER_MAX: Duration = Duration::from_millis(1_500);

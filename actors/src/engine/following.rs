@@ -13,9 +13,9 @@ use tokio::task::spawn_blocking;
 use super::shard::Shard;
 use super::shards::Role;
 use super::{Engine, OpenError};
-use crate::balance_files::BalanceFileOptions;
-use crate::read_model::FOLLOWED_MAX;
-use crate::records::LoadError;
+use derived::balance_files::BalanceFileOptions;
+use derived::read_model::FOLLOWED_MAX;
+use derived::records::LoadError;
 use store::{Part, Partition};
 
 /// State of the following of other nodes' partitions.

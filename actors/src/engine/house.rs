@@ -20,11 +20,11 @@ use ledger::withdrawal_return::ReturnCommand;
 use super::outcome::CommandContext;
 use super::shard::Shard;
 use super::{Engine, INSIDE_BYTES, Unavailable};
-use crate::balance_files::SumOfKind;
-use crate::checkpoint::digest_of;
-use crate::extents::HOUSE;
-use crate::records::{LoadError, may_wait};
 use crate::resident::Outcome;
+use derived::balance_files::SumOfKind;
+use derived::checkpoint::digest_of;
+use derived::extents::HOUSE;
+use derived::records::{LoadError, may_wait};
 use store::cut::Position;
 use store::{BlockHash, Partition, Sequence};
 

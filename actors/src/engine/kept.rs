@@ -3,7 +3,7 @@
 //! them; a migration takes them along. So only what can be made again may be kept here.
 
 use super::{Engine, Unavailable};
-use crate::records::{LoadError, may_wait};
+use derived::records::{LoadError, may_wait};
 
 /// Prefix of their keys.
 pub(crate) const PREFIX: &[u8] = b"kept/";

@@ -21,12 +21,12 @@ use super::shard::{Shard, ShardOptions, give_up, put_to_sleep};
 use super::shards::Shards;
 use super::{Engine, EngineOptions, INSIDE_BYTES, read};
 use crate::clock::{Clock, StartCheck};
-use crate::extents::{ExtentError, Extents};
 use crate::journal::{Admission, Journal, JournalParts};
 use crate::metrics::Metrics;
-use crate::records::LoadError;
-use crate::seal::{Keyring, SealError};
-use crate::snapshots;
+use derived::extents::{ExtentError, Extents};
+use derived::records::LoadError;
+use derived::seal::{Keyring, SealError};
+use derived::snapshots;
 use store::place::admit_serving;
 use store::{Part, Partition, Sequence, SledOptions, SledStore, Store, StoreError};
 

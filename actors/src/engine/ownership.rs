@@ -12,9 +12,9 @@ use super::shard::{Shard, ShardOptions, give_up, put_to_sleep};
 use super::shards::{Hold, Role};
 use super::{Engine, OpenError};
 use crate::actor::ActorContext;
-use crate::extents::{Extents, HOUSE};
 use crate::journal::Journal;
-use crate::read_model::ReadModel;
+use derived::extents::{Extents, HOUSE};
+use derived::read_model::ReadModel;
 use store::{Epoch, Part, Partition, Sequence, StoreError};
 
 /// How long a partition that is given up waits for the requests that hold it.

@@ -27,12 +27,12 @@ use ledger::withdrawal::Withdrawal;
 
 use super::shard::Shard;
 use super::{Engine, Unavailable};
-use crate::merged::{BookedRecord, newest_first, read_back};
-use crate::read_model::{
+use derived::merged::{BookedRecord, newest_first, read_back};
+use derived::read_model::{
     ApiKeyRow, CardRow, ChargeFilter, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent, Listing,
     MerchantRow, RecipientRow, SubscriptionRow, WaitingItem,
 };
-use crate::records::{LoadError, booked_records, may_wait};
+use derived::records::{LoadError, booked_records, may_wait};
 use store::cut::{Cut, Position};
 use store::{Block, Sequence};
 

@@ -22,12 +22,12 @@ use super::asked::{CashoutsUnderWay, ReturnsAsked};
 use super::outcome::CommandContext;
 use super::{IndexOptions, Unavailable};
 use crate::actor::ActorContext;
-use crate::balance_files::{BalanceFileOptions, BalanceFiles};
 use crate::directory::{Directory, EndWhenAlone, Life, OnLife, Supervisor};
-use crate::extents::Extents;
 use crate::journal::{Input, Submission};
-use crate::read_model::ReadModel;
-use crate::records::{self, LoadError, may_wait};
+use derived::balance_files::{BalanceFileOptions, BalanceFiles};
+use derived::extents::Extents;
+use derived::read_model::ReadModel;
+use derived::records::{self, LoadError, may_wait};
 use store::cut::Position;
 use store::{Epoch, Part, Sequence, StoreError};
 

@@ -13,9 +13,9 @@ use ledger::time::Timestamp;
 use super::outcome::{CommandContext, terms_opened_by};
 use super::{Engine, INSIDE_BYTES, Unavailable, read};
 use crate::rails::{CardToken, ChargeCard, ChargedCard};
-use crate::records::LoadError;
 use crate::resident::Outcome;
-use crate::seal::SealError;
+use derived::records::LoadError;
+use derived::seal::SealError;
 
 /// How many subscriptions of one merchant are charged at once.
 const BILLED_AT_ONCE: usize = 64;

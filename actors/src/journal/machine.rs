@@ -22,7 +22,7 @@ use ledger::record::Record;
 use ledger::time::Timestamp;
 
 use super::admission::Permit;
-use crate::snapshots::Snapshot;
+use derived::snapshots::Snapshot;
 use store::cut::Position;
 use store::{Block, BlockHash, Head, Partition, Sequence};
 

@@ -23,9 +23,9 @@ use tokio::sync::{Notify, oneshot};
 
 use crate::clock::Clock;
 use crate::metrics::Metrics;
-use crate::read_model::ReadModel;
-use crate::records::LoadError;
-use crate::snapshots;
+use derived::read_model::ReadModel;
+use derived::records::LoadError;
+use derived::snapshots;
 use store::priority;
 use store::{Block, Epoch, Head, Landed, Monitor, Part, Partition, Sequence, Store, StoreError, Tenure, WaitFor};
 

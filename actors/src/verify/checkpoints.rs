@@ -9,7 +9,7 @@ use ledger::record::Record;
 use ledger::time::{Month, Timestamp};
 
 use super::{Promise, VerifyError, broken};
-use crate::checkpoint::{Checkpoint, SignedCheckpoint, digest_of, hex};
+use derived::checkpoint::{Checkpoint, SignedCheckpoint, digest_of, hex};
 use store::{Block, Head, Partition, Sequence};
 
 /// Refuses a checkpoint of a chain that follows one that is not there, but for the first of each

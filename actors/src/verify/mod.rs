@@ -31,17 +31,17 @@
 //! bytes. It does not grow with the content of Records. It is that of the largest partition.
 
 mod checkpoints;
-mod derived;
+mod derived_data;
 mod states;
 mod summary;
 
 use std::fmt;
 
-use crate::checkpoint::SignedCheckpoint;
-use crate::extents::{ExtentError, Extents};
-use crate::heads::Heads;
-use crate::records::LoadError;
-use crate::seal::{Keyring, SealError};
+use derived::checkpoint::SignedCheckpoint;
+use derived::extents::{ExtentError, Extents};
+use derived::heads::Heads;
+use derived::records::LoadError;
+use derived::seal::{Keyring, SealError};
 use store::{Head, Part, Partition, Sequence, StoreError};
 
 use checkpoints::Against;
@@ -49,7 +49,7 @@ pub use checkpoints::without_gaps;
 use states::States;
 use summary::JournalSummary;
 
-pub use derived::DerivedParts;
+pub use derived_data::DerivedParts;
 
 /// Verifies a store as [`verify_against`] does, without checkpoints.
 pub fn verify(

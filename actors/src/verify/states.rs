@@ -14,7 +14,7 @@ use super::summary::{Concerning, JournalSummary};
 use super::{Promise, VerifyError, VerifyProgress, broken};
 use crate::load::LargeRecords;
 use crate::resident::{Books, Resident};
-use crate::snapshots::{self, Kept};
+use derived::snapshots::{self, Kept};
 use store::{Head, Part, Sequence};
 
 /// Counts of checked states.

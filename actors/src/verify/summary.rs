@@ -16,11 +16,11 @@ use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
 use ledger::time::Timestamp;
 
 use super::checkpoints::Against;
-use super::derived::{Derived, DerivedParts};
+use super::derived_data::{Derived, DerivedParts};
 use super::{Promise, SealedParts, VerifyError, VerifyProgress, broken};
-use crate::extents::Extents;
-use crate::names::Names;
-use crate::seal::{Keyring, SealedState};
+use derived::extents::Extents;
+use derived::names::Names;
+use derived::seal::{Keyring, SealedState};
 use store::{Block, Head, Part, Partition, Sequence};
 
 /// Summary of the journal for the check of the states.

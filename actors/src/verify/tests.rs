@@ -16,10 +16,10 @@ use ledger::record::{Decision, Idempotency, Record};
 use ledger::time::{Month, Timestamp};
 
 use super::*;
-use crate::checkpoint::{Checkpoint, digest_of};
-use crate::extents::Extent;
 use crate::resident::{Books, Resident};
-use crate::snapshots;
+use derived::checkpoint::{Checkpoint, digest_of};
+use derived::extents::Extent;
+use derived::snapshots;
 use store::Durability;
 use store::testkit::{MemoryStore, Watch, Watched};
 use store::{Block, BlockHash, Store};
@@ -491,7 +491,7 @@ fn a_snapshot_that_is_no_replay_is_found() {
                 let mut resident = Resident::<RecipientState>::new(RECIPIENT, GROUP, Arc::default());
                 scene.records.iter().zip(1..).for_each(|(record, at)| resident.replay(Sequence(at), record));
                 let unknown = LedgerId::Recipient(GROUP, RecipientNumber(2));
-                let snapshot = crate::snapshots::Snapshot { ledger: unknown, ..resident.snapshot() };
+                let snapshot = derived::snapshots::Snapshot { ledger: unknown, ..resident.snapshot() };
                 snapshots::write(&scene.store, &snapshot, Sequence(10)).unwrap();
             },
             "its Records through 0, found through 1",

@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use actors::engine::IndexOptions;
 use actors::journal::{Admission, AdmissionLimits, Input, Machine, Output, Sender, Submission};
-use actors::read_model::{KeyFound, ReadModel};
 use actors::resident::{Effects, Envelope, KeyLookup, Outcome, Resident};
-use actors::seal::Keyring;
+use derived::read_model::{KeyFound, ReadModel};
+use derived::seal::Keyring;
 use ledger::account::Account;
 use ledger::event::{CardBrand, CardFace};
 use ledger::fees::{PaymentMethod, Settings};

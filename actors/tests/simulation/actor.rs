@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 
 use actors::journal::{Input, Permit};
 use actors::resident::{Effects, Envelope, KeyLookup, Outcome, Resident};
-use actors::snapshots::{Kept, Snapshot};
+use derived::snapshots::{Kept, Snapshot};
 use ledger::id::{IdKey, LedgerId};
 use ledger::merchant::{MerchantCommand, MerchantState};
 use ledger::recipient::RecipientState;

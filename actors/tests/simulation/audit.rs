@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use actors::engine::Outcome;
-use actors::snapshots::{Kept, StatePosition};
+use derived::snapshots::{Kept, StatePosition};
 use ledger::account::Account;
 use ledger::event::Event;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, RecipientNumber};

@@ -10,11 +10,11 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use actors::engine::IndexOptions;
 use actors::load::{self, LargeRecords};
-use actors::read_model::{
+use actors::resident::{Books, Resident};
+use derived::read_model::{
     ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ReadModel, WaitingItem, WaitingKind,
 };
-use actors::resident::{Books, Resident};
-use actors::seal::Keyring;
+use derived::seal::Keyring;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::MerchantState;

@@ -14,7 +14,7 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use actors::journal::{Admission, AdmissionLimits, BLOCK_BYTES_MAX, ClosedBy, Input, Machine, Output, Permit};
 use actors::resident::{Effects, Envelope, Outcome};
-use actors::snapshots::{self, Kept, Snapshot};
+use derived::snapshots::{self, Kept, Snapshot};
 use ledger::event::Event;
 use ledger::id::{IdKey, LedgerId};
 use ledger::merchant::MerchantCommand;

@@ -32,12 +32,12 @@ pub struct SumsAsOf {
 
 impl SumsAsOf {
     /// Nothing, before the first Record.
-    pub(crate) fn of(through: Cut) -> Self {
+    pub fn of(through: Cut) -> Self {
         Self { through, is_balanced: true, kinds: Vec::new() }
     }
 
     /// Adds the sums of a partition.
-    pub(crate) fn add(&mut self, of_partition: Sums) {
+    pub fn add(&mut self, of_partition: Sums) {
         self.is_balanced &= of_partition.is_balanced;
         for kind in of_partition.kinds {
             let code = |kind: &SumOfKind| kind.account.code().0;

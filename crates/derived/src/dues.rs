@@ -17,7 +17,7 @@ use store::Sequence;
 
 /// The due times of all ledgers, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Dues {
+pub struct Dues {
     at: IdMap<LedgerId, Hint>,
     in_order: BTreeSet<(Timestamp, LedgerId)>,
     /// Ledgers whose owner is being asked: off the list, but not forgotten.
@@ -26,7 +26,7 @@ pub(crate) struct Dues {
 
 /// When a ledger needs attention.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
-pub(crate) struct Hint {
+pub struct Hint {
     /// When to look.
     #[n(0)]
     at: Option<Timestamp>,
@@ -38,7 +38,7 @@ pub(crate) struct Hint {
 impl Dues {
     /// Counts a published Record, for those ledgers that have not counted it yet. `owes` says
     /// whether a recipient has a debt; a debt is paid back from every credit.
-    pub(crate) fn count(
+    pub fn count(
         &mut self,
         sequence: Sequence,
         record: &Record,
@@ -110,18 +110,18 @@ impl Dues {
     }
 
     /// The earliest time at which somebody needs attention.
-    pub(crate) fn first(&self) -> Option<Timestamp> {
+    pub fn first(&self) -> Option<Timestamp> {
         self.in_order.first().map(|(at, _)| *at)
     }
 
     /// The earliest time after `now` at which somebody needs attention.
-    pub(crate) fn first_after(&self, now: Timestamp) -> Option<Timestamp> {
+    pub fn first_after(&self, now: Timestamp) -> Option<Timestamp> {
         self.in_order.iter().map(|(at, _)| *at).find(|at| *at > now)
     }
 
     /// Up to `most` ledgers that need attention at `now`. They are off the list until
     /// [`Dues::answered`], unless a new credit comes.
-    pub(crate) fn take_due(&mut self, now: Timestamp, most: usize) -> Vec<LedgerId> {
+    pub fn take_due(&mut self, now: Timestamp, most: usize) -> Vec<LedgerId> {
         let due: Vec<_> = self.in_order.iter().take_while(|(at, _)| *at <= now).take(most).copied().collect();
         for (at, ledger) in &due {
             self.in_order.remove(&(*at, *ledger));
@@ -135,7 +135,7 @@ impl Dues {
 
     /// Notes when an owner that was asked needs attention next. Records published since the
     /// question still count.
-    pub(crate) fn answered(&mut self, ledger: LedgerId, next_due: Option<Timestamp>) {
+    pub fn answered(&mut self, ledger: LedgerId, next_due: Option<Timestamp>) {
         self.asked.remove(&ledger);
         let hint = self.at.entry(ledger).or_default();
         let at = [next_due, hint.since.map(|(at, _)| at)].into_iter().flatten().min();
@@ -148,7 +148,7 @@ impl Dues {
 
     /// The due time to keep for a ledger. A ledger that is being asked is asked again after a
     /// restart.
-    pub(crate) fn hint(&self, ledger: LedgerId) -> Option<Hint> {
+    pub fn hint(&self, ledger: LedgerId) -> Option<Hint> {
         let hint = self.at.get(&ledger).cloned();
         if self.asked.contains(&ledger) {
             return Some(Hint { at: Some(Timestamp(0)), ..hint.unwrap_or_default() });
@@ -157,7 +157,7 @@ impl Dues {
     }
 
     /// Takes up what was kept of a ledger.
-    pub(crate) fn restore(&mut self, ledger: LedgerId, hint: Option<Hint>) {
+    pub fn restore(&mut self, ledger: LedgerId, hint: Option<Hint>) {
         if let Some(hint) = hint {
             self.reorder(ledger, None, hint.at);
             self.at.insert(ledger, hint);

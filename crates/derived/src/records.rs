@@ -31,7 +31,7 @@ pub enum LoadError {
 
 /// Does work that may have to wait for the disk. On a worker of the runtime, another thread becomes
 /// the worker meanwhile, so that no other task waits; on any other thread the work is just done.
-pub(crate) fn may_wait<T>(work: impl FnOnce() -> T) -> T {
+pub fn may_wait<T>(work: impl FnOnce() -> T) -> T {
     let has_workers = |runtime: &Handle| runtime.runtime_flavor() == RuntimeFlavor::MultiThread;
     match Handle::try_current() {
         Ok(runtime) if has_workers(&runtime) => tokio::task::block_in_place(work),

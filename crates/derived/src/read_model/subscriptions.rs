@@ -51,7 +51,7 @@ impl SubscriptionRow {
 
 impl ReadModel {
     /// A merchant's subscription; none when it has none of this id.
-    pub(crate) fn subscription(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<SubscriptionRow>, LoadError> {
+    pub fn subscription(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<SubscriptionRow>, LoadError> {
         let about = self.about(id)?;
         // The index may name Records about another object too: only the Record says whose it is.
         for (place, sequence) in about.iter().enumerate() {
@@ -72,7 +72,7 @@ impl ReadModel {
 
     /// How many subscriptions a merchant has had, and those on the page that begins `skip` from the
     /// newest.
-    pub(crate) fn subscriptions_page(
+    pub fn subscriptions_page(
         &self,
         merchant: LedgerId,
         skip: u64,
@@ -90,7 +90,7 @@ impl ReadModel {
 
     /// A page of a subscription's charges, `skip` from the newest: their number, and the Records
     /// that opened those on the page.
-    pub(crate) fn subscription_charges_page(
+    pub fn subscription_charges_page(
         &self,
         id: ObjectId,
         skip: u64,
@@ -102,7 +102,7 @@ impl ReadModel {
     }
 
     /// A card that a merchant stored; none when it has none of this id.
-    pub(crate) fn stored_card(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<CardRow>, LoadError> {
+    pub fn stored_card(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<CardRow>, LoadError> {
         for sequence in self.about(id)? {
             let record = self.record(sequence)?;
             let stored = record.events.iter().find_map(|event| match event {

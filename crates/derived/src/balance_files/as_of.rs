@@ -33,11 +33,11 @@ pub struct AsOf {
 
 /// Sums of all ledgers of a partition after a Record of the past.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Sums {
+pub struct Sums {
     /// Whether debits equal credits in every ledger.
-    pub(crate) is_balanced: bool,
+    pub is_balanced: bool,
     /// The sums by kind of account, in the order of the chart's codes.
-    pub(crate) kinds: Vec<SumOfKind>,
+    pub kinds: Vec<SumOfKind>,
 }
 
 /// Sum of the accounts of one kind over all ledgers.
@@ -245,7 +245,7 @@ impl AsOf {
     }
 
     /// The sums of all ledgers, in one pass. `told` gets how many accounts were read.
-    pub(crate) fn sums(&self, told: impl Fn(u64)) -> Result<Sums, LoadError> {
+    pub fn sums(&self, told: impl Fn(u64)) -> Result<Sums, LoadError> {
         let mut sums: BTreeMap<u16, (Balance, u64)> = BTreeMap::new();
         let (mut ledger, mut net, mut is_balanced) = (None, 0, true);
         for (read, row) in (1..).zip(self.rows()) {

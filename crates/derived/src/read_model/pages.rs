@@ -132,7 +132,7 @@ struct RecipientPart {
 }
 
 /// A page as verification sees it.
-pub(crate) struct KeptPage {
+pub struct KeptPage {
     /// It has the Records through this one.
     pub through: u64,
     /// The balances of its ledgers.
@@ -140,7 +140,7 @@ pub(crate) struct KeptPage {
 }
 
 /// The pages that are kept, in the order of their positions; none for one that cannot be read.
-pub(crate) fn kept(store: &Part) -> Result<Vec<Option<KeptPage>>, StoreError> {
+pub fn kept(store: &Part) -> Result<Vec<Option<KeptPage>>, StoreError> {
     let mut pages = Vec::new();
     for key in store.state_keys(PREFIX)? {
         let page = usable(store.state(&key))?.and_then(|bytes| decode(&bytes));
@@ -183,7 +183,7 @@ fn balances(kept: Vec<KeptBalance>) -> Balances {
 
 impl ReadModel {
     /// True when enough was folded since the pages were kept that they should be kept again.
-    pub(crate) fn wants_keeping(&self) -> bool {
+    pub fn wants_keeping(&self) -> bool {
         let folding = self.folding.lock();
         let since = self.published().0 - folding.kept_through;
         let (least, most) = (RECORDS_PER_KEEPING_MIN / self.share, RECORDS_PER_KEEPING_MAX / self.share);

@@ -246,26 +246,26 @@ impl Extents {
 /// Places of one partition's groups in its tables, so that a table is as long as the partition has
 /// groups. By default those of the only partition: a group's number is its place.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Places {
+pub struct Places {
     extents: Arc<Extents>,
     partition: Partition,
 }
 
 impl Places {
     /// Places of a partition.
-    pub(crate) fn new(extents: Arc<Extents>, partition: Partition) -> Self {
+    pub fn new(extents: Arc<Extents>, partition: Partition) -> Self {
         Self { extents, partition }
     }
 
     /// The place of a group, which is one of this partition's.
-    pub(crate) fn of(&self, group: GroupNumber) -> usize {
+    pub fn of(&self, group: GroupNumber) -> usize {
         let (partition, place) = self.extents.place_of(group);
         debug_assert_eq!(partition, self.partition, "{group:?} is in another partition");
         place as usize
     }
 
     /// The group at a place; none where the partition has none there.
-    pub(crate) fn group(&self, place: usize) -> Option<GroupNumber> {
+    pub fn group(&self, place: usize) -> Option<GroupNumber> {
         self.extents.group_at(self.partition, u32::try_from(place).ok()?)
     }
 }

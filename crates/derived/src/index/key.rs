@@ -22,7 +22,7 @@ pub struct IndexKey {
 
 /// Lists of a merchant's charges.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ChargeList {
+pub enum ChargeList {
     /// All that were opened.
     Opened,
     /// Paid or captured charges.
@@ -92,12 +92,12 @@ impl IndexKey {
 
     /// Ordinals of the merchant's Records that put splits on a recipient's statement, once for each
     /// split.
-    pub(crate) fn splits_listed(recipient: LedgerId) -> Self {
+    pub fn splits_listed(recipient: LedgerId) -> Self {
         Self::of_ledger(SPLITS_LISTED, recipient)
     }
 
     /// The same for splits that were taken off the statement again.
-    pub(crate) fn splits_removed(recipient: LedgerId) -> Self {
+    pub fn splits_removed(recipient: LedgerId) -> Self {
         Self::of_ledger(SPLITS_REMOVED, recipient)
     }
 
@@ -112,22 +112,22 @@ impl IndexKey {
     }
 
     /// Sequences of the Records that asked for a merchant's refunds.
-    pub(crate) fn refunds(merchant: LedgerId) -> Self {
+    pub fn refunds(merchant: LedgerId) -> Self {
         Self::of_ledger(REFUNDS, merchant)
     }
 
     /// Sequences of the Records that opened disputes on a merchant's charges.
-    pub(crate) fn disputes(merchant: LedgerId) -> Self {
+    pub fn disputes(merchant: LedgerId) -> Self {
         Self::of_ledger(DISPUTES, merchant)
     }
 
     /// Sequences of the Records that asked for a recipient's withdrawals.
-    pub(crate) fn withdrawals(recipient: LedgerId) -> Self {
+    pub fn withdrawals(recipient: LedgerId) -> Self {
         Self::of_ledger(WITHDRAWALS, recipient)
     }
 
     /// Sequences of the Records that end the acquirer's batches.
-    pub(crate) fn batches() -> Self {
+    pub fn batches() -> Self {
         Self::of_ledger(BATCHES, LedgerId::System)
     }
 
@@ -139,30 +139,30 @@ impl IndexKey {
     /// Sequences of the Records that booked captures in a later minute than they happened, by the
     /// minute in which a recipient's splits of them fall due. Very rarely a Record of another
     /// recipient or minute is among them.
-    pub(crate) fn late_splits(recipient: LedgerId, due: Minute) -> Self {
+    pub fn late_splits(recipient: LedgerId, due: Minute) -> Self {
         let Self { whose, .. } = Self::of_ledger(LATE_SPLITS, recipient);
         Self { kind: LATE_SPLITS, whose: mix(whose ^ mix(due.0.into())) }
     }
 
     /// Sequences of the Records that began a merchant's subscriptions.
-    pub(crate) fn subscriptions(merchant: LedgerId) -> Self {
+    pub fn subscriptions(merchant: LedgerId) -> Self {
         Self::of_ledger(SUBSCRIPTIONS, merchant)
     }
 
     /// Sequences of the Records that opened a subscription's charges. The id must be known to be a
     /// subscription's, as for an object.
-    pub(crate) fn subscription_charges(id: ObjectId) -> Self {
+    pub fn subscription_charges(id: ObjectId) -> Self {
         Self { kind: SUBSCRIPTION_CHARGES, whose: scattered(id) }
     }
 
     /// Sequences of a group's Records with webhook events, once for each event: the n-th is event
     /// number n.
-    pub(crate) fn webhook_events(group: GroupNumber) -> Self {
+    pub fn webhook_events(group: GroupNumber) -> Self {
         Self::of_ledger(WEBHOOK_EVENTS, LedgerId::Merchant(group))
     }
 
     /// Ordinals of the merchant's Records that opened its charges.
-    pub(crate) fn charges(group: GroupNumber, method: PaymentMethod, list: ChargeList) -> Self {
+    pub fn charges(group: GroupNumber, method: PaymentMethod, list: ChargeList) -> Self {
         let method = match method {
             PaymentMethod::Pix => 0,
             PaymentMethod::CreditCard => 1,

@@ -19,7 +19,7 @@ use store::{Part, Sequence, StoreError};
 
 /// Compares every balance file with the sums of the Records through its cut, and every receivables
 /// file with what is due then.
-pub(crate) struct BalanceFileCheck<'a> {
+pub struct BalanceFileCheck<'a> {
     store: &'a Part,
     /// The files not yet compared, in order, each with its bytes.
     files: VecDeque<(FileCut, u64)>,
@@ -35,7 +35,7 @@ pub(crate) struct BalanceFileCheck<'a> {
 
 impl<'a> BalanceFileCheck<'a> {
     /// Lists the files.
-    pub(crate) fn new(store: &'a Part) -> Result<Self, StoreError> {
+    pub fn new(store: &'a Part) -> Result<Self, StoreError> {
         let found = store.files()?.into_iter().filter_map(|(name, bytes)| Some((FileCut::of_file_name(&name)?, bytes)));
         let mut files: Vec<_> = found.collect();
         files.sort_unstable();
@@ -46,7 +46,7 @@ impl<'a> BalanceFileCheck<'a> {
     }
 
     /// Takes the next Record.
-    pub(crate) fn post(&mut self, at: Sequence, booked_at: Timestamp, record: &Record) {
+    pub fn post(&mut self, at: Sequence, booked_at: Timestamp, record: &Record) {
         self.carried.moved.carry(at, booked_at, record);
         (self.carried.through, self.carried.booked_at_ms) = (at, booked_at.0);
         if !self.receivables.is_empty() {
@@ -55,7 +55,7 @@ impl<'a> BalanceFileCheck<'a> {
     }
 
     /// Compares the receivables files that end with the Record taken last. Names one that differs.
-    pub(crate) fn compare_receivables(&mut self, at: Sequence) -> Result<Option<String>, StoreError> {
+    pub fn compare_receivables(&mut self, at: Sequence) -> Result<Option<String>, StoreError> {
         while let Some(cut) = self.receivables.front().copied().filter(|cut| cut.through <= at) {
             self.receivables.pop_front();
             let mut expected = self.due.kept();
@@ -81,13 +81,13 @@ impl<'a> BalanceFileCheck<'a> {
     }
 
     /// Whether a file ends with this Record.
-    pub(crate) fn is_due(&self, at: Sequence) -> bool {
+    pub fn is_due(&self, at: Sequence) -> bool {
         self.files.front().is_some_and(|(cut, _)| cut.through <= at)
     }
 
     /// Compares the file that ends with this Record, if there is one, with the balances of all
     /// accounts that were ever posted to, in any order. Names the file if it differs.
-    pub(crate) fn compare(
+    pub fn compare(
         &mut self,
         at: Sequence,
         balances: impl Iterator<Item = (LedgerId, Account, Balance)>,
@@ -139,7 +139,7 @@ impl<'a> BalanceFileCheck<'a> {
 
     /// Number of files that were whole; and of those that are damaged or cover Records that are not
     /// there.
-    pub(crate) fn finish(self) -> (u64, u64) {
+    pub fn finish(self) -> (u64, u64) {
         (self.whole, self.unusable + (self.files.len() + self.receivables.len()) as u64)
     }
 }

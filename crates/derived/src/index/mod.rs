@@ -53,8 +53,8 @@ use page_cache::{PageCache, RunFiles};
 use recent::{Recent, moves_money_of};
 use run::{Builder, Cover, Run, RunError, unzigzag};
 
-pub(crate) use check::RunCheck;
-pub(crate) use key::ChargeList;
+pub use check::RunCheck;
+pub use key::ChargeList;
 pub use key::{Balances, IndexKey};
 pub use lists::ListedNumber;
 
@@ -78,7 +78,7 @@ const RECORDS_PER_SHARED_RUN_MIN: u64 = 1_024;
 
 impl IndexOptions {
     /// The sizes for one of so many indexes of a process, which share the memory of one.
-    pub(crate) fn shared_by(self, indexes: u64) -> Self {
+    pub fn shared_by(self, indexes: u64) -> Self {
         let least = self.records_per_run.min(RECORDS_PER_SHARED_RUN_MIN);
         Self { records_per_run: (self.records_per_run / indexes.max(1)).max(least), ..self }
     }
@@ -97,7 +97,7 @@ const WAITING_WHILE_FAILING_MAX: usize = 32;
 /// How often runs are looked for again that another process merged meanwhile.
 const FOUND_AGAIN_MAX: usize = 8;
 /// How long an index of another process's runs may be used.
-pub(crate) const FOLLOWED_MAX: Duration = Duration::from_secs(30);
+pub const FOLLOWED_MAX: Duration = Duration::from_secs(30);
 /// How long a merged run is kept for processes that follow.
 const MERGED_KEPT: Duration = FOLLOWED_MAX.saturating_mul(4);
 /// Pause before a failed write is tried again.
@@ -186,7 +186,7 @@ impl Index {
 
     /// The index of a partition that another process writes: its runs as they are now. They are
     /// merged there, so it is to be opened again within [`FOLLOWED_MAX`].
-    pub(crate) fn following(store: Part, options: IndexOptions) -> Result<Self, LoadError> {
+    pub fn following(store: Part, options: IndexOptions) -> Result<Self, LoadError> {
         let shared = IndexShared::new(store, options, true);
         shared.find_runs()?;
         shared.keys.begin(shared.indexed_through() + 1);
@@ -194,12 +194,12 @@ impl Index {
     }
 
     /// The index of a partition that this process does not have: nothing is in it.
-    pub(crate) fn unread(store: Part, options: IndexOptions) -> Self {
+    pub fn unread(store: Part, options: IndexOptions) -> Self {
         Self { shared: IndexShared::new(store, options, true), threads: Vec::new() }
     }
 
     /// The Records through this one are in runs.
-    pub(crate) fn indexed_through(&self) -> Sequence {
+    pub fn indexed_through(&self) -> Sequence {
         Sequence(self.shared.indexed_through())
     }
 
@@ -264,7 +264,7 @@ impl Index {
     }
 
     /// The sequences of a list of sequences in `range`, lowest first.
-    pub(crate) fn sequences(&self, key: IndexKey, range: Range<u64>) -> Result<Vec<Sequence>, LoadError> {
+    pub fn sequences(&self, key: IndexKey, range: Range<u64>) -> Result<Vec<Sequence>, LoadError> {
         let found = self.shared.read(&[key], &[], i64::MIN, range.clone(), |lists| lists.numbers(range.clone()))?;
         Ok(found.into_iter().map(Sequence).collect())
     }
@@ -317,11 +317,7 @@ impl Index {
     }
 
     /// A merchant's balances after its last Record with an entry before each of these sequences.
-    pub(crate) fn balances_before(
-        &self,
-        group: GroupNumber,
-        sequences: &[Sequence],
-    ) -> Result<Vec<Balances>, LoadError> {
+    pub fn balances_before(&self, group: GroupNumber, sequences: &[Sequence]) -> Result<Vec<Balances>, LoadError> {
         let sequences: Vec<u64> = sequences.iter().map(|sequence| sequence.0).collect();
         self.shared.balances_before(group, &sequences, u64::MAX)
     }

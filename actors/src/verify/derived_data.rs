@@ -9,10 +9,10 @@ use ledger::record::Record;
 use ledger::time::Timestamp;
 
 use super::{Promise, VerifyError, broken};
-use crate::balance_files::BalanceFileCheck;
-use crate::index::RunCheck;
-use crate::names::Names;
-use crate::read_model::{self, KeptPage};
+use derived::balance_files::BalanceFileCheck;
+use derived::index::RunCheck;
+use derived::names::Names;
+use derived::read_model::{self, KeptPage};
 use store::{Part, Sequence, StoreError};
 
 /// Counts of whole and unusable parts. The next start makes the unusable ones again.

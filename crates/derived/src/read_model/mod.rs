@@ -40,11 +40,11 @@ use store::{Block, Head, Part, Sequence};
 use page_id::PageId;
 use registry::{Registry, concerns_registry};
 
-pub(crate) use crate::index::FOLLOWED_MAX;
+pub use crate::index::FOLLOWED_MAX;
 pub use listings::{
     ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent, Listing,
 };
-pub(crate) use pages::{KeptPage, kept};
+pub use pages::{KeptPage, kept};
 pub use rows::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
 pub use subscriptions::{CardRow, SubscriptionRow};
 pub use waiting::{WaitingItem, WaitingKind};
@@ -246,7 +246,7 @@ impl ReadModel {
 
     /// The read model of a partition that this process does not have: nothing is in it, and nothing
     /// was read.
-    pub(crate) fn unread(
+    pub fn unread(
         store: Part,
         extents: Arc<Extents>,
         keyring: Arc<Keyring>,
@@ -280,14 +280,14 @@ impl ReadModel {
 
     /// The same once it was read, for the process that writes the partition: see
     /// [`ReadModel::open`].
-    pub(crate) fn opened(self, progress: impl Fn(u64, u64)) -> Result<Self, LoadError> {
+    pub fn opened(self, progress: impl Fn(u64, u64)) -> Result<Self, LoadError> {
         let index = Index::open(self.store.clone(), self.options)?;
         self.read_with(index, progress)
     }
 
     /// The same as of now, for a process that reads what another one writes: see
     /// [`ReadModel::follow`].
-    pub(crate) fn followed(self) -> Result<Self, LoadError> {
+    pub fn followed(self) -> Result<Self, LoadError> {
         let index = Index::following(self.store.clone(), self.options)?;
         self.read_with(index, |_, _| ())
     }
@@ -300,7 +300,7 @@ impl ReadModel {
     }
 
     /// Folds what another process has written since, through its head.
-    pub(crate) fn follow(&self, head: Head) -> Result<(), LoadError> {
+    pub fn follow(&self, head: Head) -> Result<(), LoadError> {
         let from = self.published().plus(1);
         if from >= head.next {
             return Ok(());
@@ -313,7 +313,7 @@ impl ReadModel {
 
     /// Takes up the runs of the index that another process has written since, in place of those
     /// that it merged.
-    pub(crate) fn follow_index(&self) -> Result<(), LoadError> {
+    pub fn follow_index(&self) -> Result<(), LoadError> {
         let index = Index::following(self.store.clone(), self.options)?;
         // Read after the runs, so that all of these are folded.
         self.follow(self.store.head()?)?;
@@ -499,7 +499,7 @@ impl ReadModel {
     }
 
     /// Some of the drafts that are to be submitted; they are off the list once they have been.
-    pub(crate) fn drafts(&self, most: usize) -> Vec<(GroupNumber, ObjectId)> {
+    pub fn drafts(&self, most: usize) -> Vec<(GroupNumber, ObjectId)> {
         self.registry.read().drafts.iter().take(most).copied().collect()
     }
 
@@ -526,22 +526,22 @@ impl ReadModel {
     }
 
     /// The sandbox clock's offset.
-    pub(crate) fn clock_offset_ms(&self) -> i64 {
+    pub fn clock_offset_ms(&self) -> i64 {
         self.registry.read().clock_offset_ms
     }
 
     /// Number of the acquirer's last batch that is booked whole; 0 before the first one.
-    pub(crate) fn booked_batch(&self) -> u64 {
+    pub fn booked_batch(&self) -> u64 {
         self.registry.read().booked_batch
     }
 
     /// The months that were closed, in order, each with the Record that closed it.
-    pub(crate) fn closed_periods(&self) -> Vec<(Month, Sequence)> {
+    pub fn closed_periods(&self) -> Vec<(Month, Sequence)> {
         self.registry.read().closed.clone()
     }
 
     /// The ordinal of the house's last Record.
-    pub(crate) fn system_ordinal(&self) -> u64 {
+    pub fn system_ordinal(&self) -> u64 {
         self.ordinals.read().of(LedgerId::System)
     }
 
@@ -558,7 +558,7 @@ impl ReadModel {
 
     /// Every account of every ledger in order, and the sequence through which they are folded: one
     /// consistent cut.
-    pub(crate) fn trial_balance(&self) -> (Sequence, Vec<(LedgerId, Account, Balance)>) {
+    pub fn trial_balance(&self) -> (Sequence, Vec<(LedgerId, Account, Balance)>) {
         let books = self.books.read();
         let mut rows = Vec::new();
         for (ledger, balances) in &books.ledgers {
@@ -573,7 +573,7 @@ impl ReadModel {
     /// The accounts of all ledgers, group by group: up to `most` of them from the one at place
     /// `skip`, at one cut. The accounts before them are passed over a few ledgers at a time, so
     /// that publishing does not wait for all of them.
-    pub(crate) fn trial_balance_page(&self, mut skip: u64, most: usize) -> TrialBalancePage {
+    pub fn trial_balance_page(&self, mut skip: u64, most: usize) -> TrialBalancePage {
         let mut place = 0;
         loop {
             let books = self.books.read();
@@ -604,19 +604,19 @@ impl ReadModel {
     }
 
     /// The sums of the accounts of all ledgers by kind, each at the place of its code in the chart.
-    pub(crate) fn totals(&self) -> (Sequence, bool, Vec<Balance>) {
+    pub fn totals(&self) -> (Sequence, bool, Vec<Balance>) {
         let books = self.books.read();
         (books.through.unwrap_or(Sequence(0)), books.unbalanced.is_empty(), books.totals.clone())
     }
 
     /// The published sums for a checkpoint: through which Record, and the digest of the sums.
-    pub(crate) fn digest_of_totals(&self) -> (Sequence, [u8; 32]) {
+    pub fn digest_of_totals(&self) -> (Sequence, [u8; 32]) {
         let books = self.books.read();
         (books.through.unwrap_or(Sequence(0)), checkpoint::digest_of(&books.totals))
     }
 
     /// The due times of all ledgers.
-    pub(crate) fn dues(&self) -> &Mutex<Dues> {
+    pub fn dues(&self) -> &Mutex<Dues> {
         &self.dues
     }
 
@@ -629,7 +629,7 @@ impl ReadModel {
     }
 
     /// The latest time at which a published Record took effect.
-    pub(crate) fn clock_at(&self) -> Timestamp {
+    pub fn clock_at(&self) -> Timestamp {
         Timestamp(self.latest_ms.load(Ordering::Acquire).max(0))
     }
 }

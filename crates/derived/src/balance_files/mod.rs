@@ -41,11 +41,11 @@ use store::{Part, Partition, Sequence, StoreError, file_name_of, file_of};
 use file::{BalanceFile, FileCut, FileError, FileSource};
 use receivables::ReceivablesFile;
 
-pub(crate) use as_of::Sums;
+pub use as_of::Sums;
 pub use as_of::{AsOf, SumOfKind};
 pub use at_cut::{BooksAsOf, SumsAsOf};
 pub use carried::{AnticipatedOn, AnticipatedSums, Told};
-pub(crate) use check::BalanceFileCheck;
+pub use check::BalanceFileCheck;
 
 /// When balance files are made, beside each month's end.
 #[derive(Clone, Copy, Debug)]
@@ -154,7 +154,7 @@ impl BalanceFiles {
 
     /// Makes, in the background, the files that are missing: to be called every second or so with
     /// the last published Record and the latest time at which one took effect.
-    pub(crate) fn wake(&self, published: Sequence, latest: Timestamp) {
+    pub fn wake(&self, published: Sequence, latest: Timestamp) {
         if !self.shared.wants_file(published, latest) {
             return;
         }
@@ -186,19 +186,19 @@ impl BalanceFiles {
     }
 
     /// The sums of all ledgers after a published Record, to be read. For a thread that may wait.
-    pub(crate) fn sums_as_of(&self, through: Sequence) -> Result<SumsToRead, LoadError> {
+    pub fn sums_as_of(&self, through: Sequence) -> Result<SumsToRead, LoadError> {
         let nearest = self.shared.nearest(through)?;
         Ok(SumsToRead { shared: Arc::clone(&self.shared), nearest, through })
     }
 
     /// Reads; and once more when it comes upon a damaged page, after the file was made again. For a
     /// thread that may wait.
-    pub(crate) fn read<T>(&self, read: impl Fn() -> Result<T, LoadError>) -> Result<T, LoadError> {
+    pub fn read<T>(&self, read: impl Fn() -> Result<T, LoadError>) -> Result<T, LoadError> {
         self.shared.read(read)
     }
 
     /// The balances of the nearest file at or before a Record.
-    pub(crate) fn nearest(&self, through: Sequence) -> Result<AsOf, LoadError> {
+    pub fn nearest(&self, through: Sequence) -> Result<AsOf, LoadError> {
         self.shared.nearest(through)
     }
 
@@ -315,7 +315,7 @@ impl BalanceFiles {
 }
 
 /// Sums of all ledgers after a Record, which are not read yet: [`BalanceFiles::sums_as_of`].
-pub(crate) struct SumsToRead {
+pub struct SumsToRead {
     shared: Arc<Shared>,
     nearest: AsOf,
     through: Sequence,
@@ -327,13 +327,13 @@ impl SumsToRead {
     }
 
     /// How much is to be read: Records after the nearest file, and its accounts.
-    pub(crate) fn size(&self) -> u64 {
+    pub fn size(&self) -> u64 {
         self.records() + self.nearest.rows_in_file()
     }
 
     /// Reads them. `told` gets how much of [`SumsToRead::size`] was read. For a thread that may
     /// wait.
-    pub(crate) fn read(self, told: impl Fn(u64)) -> Result<Sums, LoadError> {
+    pub fn read(self, told: impl Fn(u64)) -> Result<Sums, LoadError> {
         let (begun, records, size) = (self.nearest.through(), self.records(), self.size());
         let nearest = Cell::new(Some(self.nearest));
         self.shared.read(|| {

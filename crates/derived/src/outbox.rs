@@ -35,7 +35,7 @@ impl OutboxSignal {
     /// Notes the groups of published Records that have webhook events for an endpoint, or whose
     /// keys changed; `listens` says whether a group has an endpoint. A move of the clock wakes the
     /// deliverer too: a try may be due.
-    pub(crate) fn note(&self, records: &[(Sequence, Arc<Record>)], listens: impl Fn(GroupNumber) -> bool) {
+    pub fn note(&self, records: &[(Sequence, Arc<Record>)], listens: impl Fn(GroupNumber) -> bool) {
         let has_events_of = |record: &Record| {
             let mut has_events_of = false;
             each_webhook_event(record, |_| has_events_of = true);
@@ -61,7 +61,7 @@ impl OutboxSignal {
     }
 
     /// Notes groups whose partition was taken or is given up.
-    pub(crate) fn note_groups(&self, groups: Vec<GroupNumber>) {
+    pub fn note_groups(&self, groups: Vec<GroupNumber>) {
         self.groups.lock().extend(groups);
         self.came.notify_one();
     }
@@ -237,7 +237,8 @@ pub struct Outbox {
 }
 
 impl Outbox {
-    pub(crate) fn new(store: Part) -> Self {
+    /// The progress that one partition keeps.
+    pub fn new(store: Part) -> Self {
         Self { store }
     }
 

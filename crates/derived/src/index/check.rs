@@ -15,7 +15,7 @@ use store::{Part, StoreError};
 /// Compares every run with the Records, which it gets one after the other from the first. A run
 /// must have the occurrences of its Records and no others, and the bytes that a writer makes of
 /// them. However large a run is, little of it is in memory.
-pub(crate) struct RunCheck<'a> {
+pub struct RunCheck<'a> {
     store: &'a Part,
     cache: PageCache,
     /// The runs not yet compared, in order: first and last Record, name, length.
@@ -29,7 +29,7 @@ pub(crate) struct RunCheck<'a> {
 
 /// A readable run that differs from the journal.
 #[derive(Debug)]
-pub(crate) struct RunDiffers {
+pub struct RunDiffers {
     /// The name of its file.
     pub name: String,
 }
@@ -39,7 +39,7 @@ const PAGES_MAX: usize = 64;
 
 impl<'a> RunCheck<'a> {
     /// Lists the runs.
-    pub(crate) fn new(store: &'a Part) -> Result<Self, StoreError> {
+    pub fn new(store: &'a Part) -> Result<Self, StoreError> {
         let files = store.files()?.into_iter().filter_map(|(name, bytes)| {
             let (first, last) = Cover::of_file_name(&name)?;
             Some((first, last, name, bytes))
@@ -60,7 +60,7 @@ impl<'a> RunCheck<'a> {
     }
 
     /// Takes the next Record. If a run ends with it and differs from the journal, names the run.
-    pub(crate) fn count(&mut self, sequence: u64, record: &Record) -> Result<Option<RunDiffers>, StoreError> {
+    pub fn count(&mut self, sequence: u64, record: &Record) -> Result<Option<RunDiffers>, StoreError> {
         let counted = &mut self.counted;
         each_occurrence(sequence, record, &mut self.balances, |key, occurrence| counted.add(key, occurrence));
         self.latest_ms = self.latest_ms.max(record.effective_at.0);
@@ -76,7 +76,7 @@ impl<'a> RunCheck<'a> {
 
     /// Number of runs that were whole; and of those that are damaged or cover Records that are not
     /// there.
-    pub(crate) fn finish(self) -> (u64, u64) {
+    pub fn finish(self) -> (u64, u64) {
         (self.whole, self.unusable + self.files.len() as u64)
     }
 

@@ -91,7 +91,7 @@ impl SignedCheckpoint {
 }
 
 /// Digest of the sums of all accounts by the code of their kind; each place of the list is a code.
-pub(crate) fn digest_of(totals: &[Balance]) -> [u8; 32] {
+pub fn digest_of(totals: &[Balance]) -> [u8; 32] {
     let mut text = String::new();
     for (code, sum) in totals.iter().enumerate().filter(|(_, sum)| **sum != Balance::default()) {
         writeln!(text, "{code} {} {}", sum.debits, sum.credits).expect("text grows");
@@ -100,20 +100,22 @@ pub(crate) fn digest_of(totals: &[Balance]) -> [u8; 32] {
 }
 
 /// The key that signs checkpoints.
-pub(crate) struct Signer(Ed25519KeyPair);
+pub struct Signer(Ed25519KeyPair);
 
 impl Signer {
-    pub(crate) fn new(seed: &[u8; 32]) -> Self {
+    /// The key of an Ed25519 seed.
+    pub fn new(seed: &[u8; 32]) -> Self {
         Self(Ed25519KeyPair::from_seed_unchecked(seed).expect("a seed has 32 bytes"))
     }
 
-    pub(crate) fn sign(&self, checkpoint: Checkpoint) -> SignedCheckpoint {
+    /// Signs the text of a checkpoint.
+    pub fn sign(&self, checkpoint: Checkpoint) -> SignedCheckpoint {
         let (public_key, signature) = self.sign_text(&checkpoint.text());
         SignedCheckpoint { checkpoint, public_key, signature }
     }
 
     /// The public key, and the signature of a text.
-    pub(crate) fn sign_text(&self, text: &str) -> ([u8; 32], [u8; 64]) {
+    pub fn sign_text(&self, text: &str) -> ([u8; 32], [u8; 64]) {
         let public_key = self.0.public_key().as_ref().try_into().expect("a key has 32 bytes");
         let signature = self.0.sign(text.as_bytes());
         (public_key, signature.as_ref().try_into().expect("a signature has 64 bytes"))

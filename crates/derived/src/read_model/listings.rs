@@ -70,7 +70,7 @@ pub enum Listing {
 
 impl Listing {
     /// Whose list it is.
-    pub(crate) fn ledger(self) -> LedgerId {
+    pub fn ledger(self) -> LedgerId {
         match self {
             Self::Splits(ledger) | Self::Statement(ledger) | Self::Cashouts(ledger) | Self::Refunds(ledger) => ledger,
         }
@@ -142,7 +142,7 @@ impl ReadModel {
     }
 
     /// A key that one Record of an owner may have, for ever.
-    pub(crate) fn find_unique(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound, LoadError> {
+    pub fn find_unique(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound, LoadError> {
         let looked_up_through = self.last_ordinal(owner)?;
         for sequence in self.index().with_key(key, Timestamp(i64::MIN))? {
             let record = self.record(sequence)?;
@@ -165,7 +165,7 @@ impl ReadModel {
 
     /// A page of a merchant's cashouts, `skip` from the newest: the number of cashouts in a range
     /// (see [`ReadModel::range`]), and the Records that created those on the page.
-    pub(crate) fn cashouts_page(
+    pub fn cashouts_page(
         &self,
         merchant: LedgerId,
         range: Range<u64>,
@@ -217,7 +217,7 @@ impl ReadModel {
     /// The Records that make a ledger's state, in order: its own from `own`, and those of others
     /// that change it from `foreign`. A foreign Record that is no more than a credit comes with
     /// that credit.
-    pub(crate) fn concerning(
+    pub fn concerning(
         &self,
         ledger: LedgerId,
         own: Range<u64>,
@@ -232,7 +232,7 @@ impl ReadModel {
 
     /// How many Records have an entry of a ledger, and the page of them that begins `skip` from the
     /// newest.
-    pub(crate) fn entries_page(
+    pub fn entries_page(
         &self,
         ledger: LedgerId,
         through: Sequence,
@@ -257,7 +257,7 @@ impl ReadModel {
     }
 
     /// The Records after `after`, through `through`, that have an entry of a ledger, in order.
-    pub(crate) fn entries_between(
+    pub fn entries_between(
         &self,
         ledger: LedgerId,
         after: Sequence,
@@ -294,7 +294,7 @@ impl ReadModel {
     /// The next splits of a recipient's statement, newest first, made by the merchant's Records of
     /// ordinals below `before`: about `count`, and where to go on; none at the end. Splits that are
     /// added or removed meanwhile do not shift them.
-    pub(crate) fn splits_before(
+    pub fn splits_before(
         &self,
         recipient: LedgerId,
         before: u64,
@@ -337,7 +337,7 @@ impl ReadModel {
 
     /// How many withdrawals a recipient asked for by Records before `before`, and the Records of a
     /// page of them that begins `skip` from the newest.
-    pub(crate) fn withdrawals_page(
+    pub fn withdrawals_page(
         &self,
         recipient: LedgerId,
         before: Sequence,
@@ -428,7 +428,7 @@ impl ReadModel {
 
     /// How many refunds a merchant asked for in a range (see [`ReadModel::range`]), and the newest
     /// of these Records, newest first.
-    pub(crate) fn newest_refunds(
+    pub fn newest_refunds(
         &self,
         merchant: LedgerId,
         range: Range<u64>,
@@ -440,14 +440,14 @@ impl ReadModel {
 
     /// A page of the acquirer's batches, `skip` from the newest: their number, and the Records that
     /// ended those on the page.
-    pub(crate) fn batches_page(&self, skip: u64, count: usize) -> Result<(u64, Vec<Sequence>), LoadError> {
+    pub fn batches_page(&self, skip: u64, count: usize) -> Result<(u64, Vec<Sequence>), LoadError> {
         let (total, listed) = self.index().page(&[IndexKey::batches()], &[], 0..u64::MAX, skip, count)?;
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
     /// A page of the disputes of a merchant's charges, `skip` from the newest: their number, and
     /// the Records that opened those on the page.
-    pub(crate) fn disputes_page(
+    pub fn disputes_page(
         &self,
         merchant: LedgerId,
         skip: u64,
@@ -458,13 +458,13 @@ impl ReadModel {
     }
 
     /// How many webhook events a group has in the Records before `end`.
-    pub(crate) fn webhook_event_count(&self, group: GroupNumber, end: Sequence) -> Result<u64, LoadError> {
+    pub fn webhook_event_count(&self, group: GroupNumber, end: Sequence) -> Result<u64, LoadError> {
         Ok(self.index().page(&[IndexKey::webhook_events(group)], &[], 0..end.0, 0, 0)?.0)
     }
 
     /// The webhook events of a group with these numbers, in order. Numbers that are not taken yet
     /// are left out.
-    pub(crate) fn webhook_events(
+    pub fn webhook_events(
         &self,
         group: GroupNumber,
         numbers: Range<u64>,
@@ -486,12 +486,7 @@ impl ReadModel {
     /// How many card splits of a recipient fell due in a minute, as the Records before `end` say:
     /// those captured so long before, whether that was booked at once or later, less what was
     /// anticipated.
-    pub(crate) fn splits_fallen_due(
-        &self,
-        recipient: LedgerId,
-        minute: Minute,
-        end: Sequence,
-    ) -> Result<u64, LoadError> {
+    pub fn splits_fallen_due(&self, recipient: LedgerId, minute: Minute, end: Sequence) -> Result<u64, LoadError> {
         let LedgerId::Recipient(group, number) = recipient else { return Ok(0) };
         let (list, merchant) = (IndexKey::splits_listed(recipient), LedgerId::Merchant(group));
         let captured_from = minute.start().plus_ms(-Timestamp(0).plus_days(SPLIT_SETTLEMENT_DAYS).0);

@@ -100,7 +100,7 @@ impl Heads {
     }
 
     /// Makes a head the end of its partition.
-    pub(crate) fn set(&mut self, partition: Partition, head: Head) {
+    pub fn set(&mut self, partition: Partition, head: Head) {
         let place = usize::from(partition.0);
         if self.0.len() <= place {
             self.0.resize(place + 1, Head::EMPTY);
@@ -110,7 +110,7 @@ impl Heads {
 }
 
 /// A Record in words: `sequence 7`, or `sequence 7 of partition 1`.
-pub(crate) fn named(at: Position) -> String {
+pub fn named(at: Position) -> String {
     match at {
         Position { partition: Partition(0), sequence } => format!("sequence {}", sequence.0),
         Position { partition, sequence } => format!("sequence {} of partition {}", sequence.0, partition.0),

@@ -38,7 +38,7 @@ const FORMAT: u8 = 1;
 
 /// State of sealed personal data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum SealedState {
+pub enum SealedState {
     /// The key of its month opens it.
     Opens,
     /// The key of its month was dropped.
@@ -116,7 +116,7 @@ impl Keyring {
     }
 
     /// Signs a checkpoint with a key that is derived from the master key.
-    pub(crate) fn sign(&self, checkpoint: Checkpoint) -> SignedCheckpoint {
+    pub fn sign(&self, checkpoint: Checkpoint) -> SignedCheckpoint {
         self.signer.sign(checkpoint)
     }
 
@@ -127,13 +127,7 @@ impl Keyring {
     }
 
     /// Seals personal data under the key of the month of `now`; see [`Sealed::version`].
-    pub(crate) fn seal(
-        &self,
-        sealed_for: SealedFor,
-        version: u32,
-        now: Timestamp,
-        plain: &[u8],
-    ) -> Result<Sealed, SealError> {
+    pub fn seal(&self, sealed_for: SealedFor, version: u32, now: Timestamp, plain: &[u8]) -> Result<Sealed, SealError> {
         let month = month_of(now);
         let key = match self.month_key(month)? {
             Some(key) => key,
@@ -144,7 +138,7 @@ impl Keyring {
 
     /// Makes the keys of the months of `now` and of a day later, so that sealing does not wait for
     /// the disk then. May wait for the disk itself.
-    pub(crate) fn prepare(&self, now: Timestamp) -> Result<(), SealError> {
+    pub fn prepare(&self, now: Timestamp) -> Result<(), SealError> {
         for month in months_soon(now) {
             if self.month_key(month)?.is_none() {
                 self.make_month_key(month)?;
@@ -161,14 +155,14 @@ impl Keyring {
 
     /// Opens personal data; none when its month's key was dropped, or when it is for something
     /// else.
-    pub(crate) fn open_sealed(&self, sealed_for: SealedFor, sealed: &Sealed) -> Option<Vec<u8>> {
+    pub fn open_sealed(&self, sealed_for: SealedFor, sealed: &Sealed) -> Option<Vec<u8>> {
         let key = self.month_key(sealed.month).ok().flatten()?;
         open(&key, &sealed_for.associated_data(sealed.version), &sealed.bytes)
     }
 
     /// Whether personal data opens, was erased or is damaged. Data with an unknown purpose counts
     /// as damaged.
-    pub(crate) fn inspect(&self, sealed_for: Option<SealedFor>, sealed: &Sealed) -> Result<SealedState, SealError> {
+    pub fn inspect(&self, sealed_for: Option<SealedFor>, sealed: &Sealed) -> Result<SealedState, SealError> {
         let Some(key) = self.month_key(sealed.month)? else { return Ok(SealedState::Erased) };
         let opened = sealed_for.map(|sealed_for| sealed_for.associated_data(sealed.version));
         let opened = opened.and_then(|associated| open(&key, &associated, &sealed.bytes));
@@ -233,7 +227,7 @@ impl Keyring {
     }
 
     /// The key that hides group numbers in ids.
-    pub(crate) fn id_key(&self) -> IdKey {
+    pub fn id_key(&self) -> IdKey {
         IdKey::new(self.fingerprint("ids", &[]).0)
     }
 

@@ -1,0 +1,18 @@
+//! What can be made again from the journal, and is kept so that nobody has to: the index, the read
+//! model, files of balances, snapshots of states, events that wait; and what seals and signs it.
+//!
+//! It knows Records and stores. Actors, order and replies are not here.
+
+pub mod balance_files;
+pub mod checkpoint;
+pub mod dues;
+pub mod extents;
+pub mod heads;
+pub mod index;
+pub mod merged;
+pub mod names;
+pub mod outbox;
+pub mod read_model;
+pub mod records;
+pub mod seal;
+pub mod snapshots;
