@@ -358,8 +358,8 @@ fn sent(place: &Path) -> Vec<PathBuf> {
     sent
 }
 
-/// Without a setting they stand in the data folder, and `verify` compares with them, also where some
-/// are missing between others: a place that was set for a while has those. `off` writes none.
+/// Without a setting they stand in the data folder, and `verify` compares with them, also where
+/// some are missing between others: a place that was set for a while has those. `off` writes none.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn checkpoints_are_on_by_default() {
     let folder = tempfile::tempdir().unwrap();

@@ -43,8 +43,8 @@ pub(super) struct Against {
 }
 
 impl Against {
-    /// The checkpoints of one partition. Refuses one that its key did not sign, and one whose key is
-    /// not that of the others.
+    /// The checkpoints of one partition. Refuses one that its key did not sign, and one whose key
+    /// is not that of the others.
     pub(super) fn new(checkpoints: &[SignedCheckpoint], partition: Partition) -> Result<Self, VerifyError> {
         let mut against = Self::default();
         for signed in checkpoints.iter().filter(|signed| signed.checkpoint.partition == partition) {

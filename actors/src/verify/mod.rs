@@ -61,8 +61,8 @@ pub fn verify(
 }
 
 /// Verifies all partitions of a store that nobody writes to. Their journals must be the ones of
-/// which the checkpoints tell; whether one is missing between others, [`without_gaps`] says. Without a key ring the sealed parts are counted and not
-/// opened. Calls `progress` as it goes on.
+/// which the checkpoints tell; whether one is missing between others, [`without_gaps`] says.
+/// Without a key ring the sealed parts are counted and not opened. Calls `progress` as it goes on.
 pub fn verify_against(
     parts: &[Part],
     keyring: Option<&Keyring>,
