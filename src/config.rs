@@ -205,7 +205,7 @@ pub struct ServeArgs {
     #[arg(long, env = "CENTAVO_LOG_FORMAT")]
     pub log_format: Option<LogFormat>,
     /// Which log lines are written: a level, or levels by module, as in info,centavo=debug
-    /// [default: info,ractor=warn; demo: warn].
+    /// [default: info,ractor=warn; demo: warn,centavo_store=error].
     #[arg(long, env = "CENTAVO_LOG", value_name = "FILTER", value_parser = log_filter)]
     pub log: Option<String>,
     /// Free space below which no command is taken, bytes [default: 68157440].

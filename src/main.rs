@@ -94,7 +94,8 @@ async fn run_server(args: ServeArgs) -> Done {
 async fn run_demo(args: DemoArgs) -> Done {
     let (charges, webhook) = (u64::from(args.charges), args.webhook.clone());
     let settings = args.settings()?;
-    start_logging(&settings, "warn")?;
+    // A wait of the store for the disk is no news in a text that is read as it comes.
+    start_logging(&settings, "warn,centavo_store=error")?;
     let (data, ops_token) = (settings.data.clone(), settings.ops_token.clone());
     let signals = Signals::listen()?;
     let running = serve::start(settings, opening_bar()).await?;
@@ -112,7 +113,11 @@ async fn run_demo(args: DemoArgs) -> Done {
             },
         }
     };
+    let verify = format!("centavo verify --data {}", guide.data.display());
     let code = stop(running, end).await;
+    terminal::say(&format!(
+        "Stopped. The books stay: `{verify}` checks every Record, the same demo goes on with them."
+    ));
     Ok(shown.map(|()| code)?)
 }
 

@@ -64,14 +64,16 @@ pub async fn show(running: &Running, guide: &Guide) -> Result<(), CallError> {
     stage.call_webhook(guide).await?;
     stage.show_next_steps(guide);
     say("");
-    say(&format!("Serving. Ctrl-C stops; then `centavo verify --data {}` checks every Record.", guide.data.display()));
+    say("Serving. Ctrl-C stops.");
     Ok(())
 }
 
 fn introduce(running: &Running, guide: &Guide) {
     let cores = available_parallelism().map_or(1, usize::from);
     let data = std::path::absolute(&guide.data).unwrap_or_else(|_| guide.data.clone());
+    let console = format!("http://{}/console", reachable(running.operations));
     let rows = [
+        ["console".to_owned(), format!("{console}, where operators sign in with their token")],
         ["mode", "sandbox: cards, banks and money are played, the books are real"].map(str::to_owned),
         ["store".to_owned(), format!("embedded and durable, at {}", data.display())],
         ["machine".to_owned(), format!("{cores} cores{}", if cfg!(debug_assertions) { ", a debug build" } else { "" })],

@@ -307,4 +307,8 @@ async fn a_demonstration_sends_its_webhooks_and_ends_with_commands_that_work() {
     let reference = demo.line("/reference").await;
     let page = reqwest::get(reference.trim()).await.unwrap().error_for_status().unwrap();
     assert!(page.text().await.unwrap().contains("/openapi.json"));
+    let first = demo.lines.lock().unwrap().iter().find(|line| line.starts_with("  ")).cloned().unwrap();
+    assert!(first.trim_start().starts_with("console") && first.contains("/console"), "{first}");
+    assert!(Command::new("kill").arg(demo.child.id().to_string()).status().unwrap().success());
+    demo.line("Stopped. The books stay").await;
 }

@@ -23,7 +23,7 @@ pub struct SplitHistory {
     /// Who pays: a sealed [`crate::personal::Payer`].
     pub payer: Option<Sealed>,
     /// When the splits came to be: a PIX charge's when it was created, a card charge's when it was
-    /// captured, as the acquirer says.
+    /// captured. It is when that was booked, which is the order of the statement.
     pub listed_at: Timestamp,
     recipient: LedgerId,
     came: Came,
@@ -39,8 +39,8 @@ enum Came {
     Never,
     /// By PIX, when the institution says so.
     Paid { sequence: u64, at: Timestamp },
-    /// By card; the splits fall due in this minute. A statement is in the order of the bookings.
-    Captured { sequence: u64, due: Minute, booked_at: Timestamp },
+    /// By card; the splits fall due in this minute.
+    Captured { sequence: u64, due: Minute },
 }
 
 /// What became of one split since.
@@ -110,8 +110,8 @@ impl SplitHistory {
         let (id, at, is_own) = (self.charge, record.effective_at, record.owner == self.recipient);
         match event {
             Event::CardCaptured { charge, splits_due, .. } if *charge == id => {
-                self.listed_at = record.takes_effect_at();
-                self.came = Came::Captured { sequence, due: *splits_due, booked_at: at };
+                self.listed_at = at;
+                self.came = Came::Captured { sequence, due: *splits_due };
             }
             Event::PixPaid { charge, .. } if *charge == id => {
                 self.came = Came::Paid { sequence, at: record.takes_effect_at() };
@@ -168,9 +168,7 @@ impl SplitHistory {
         match (self.anticipated(index), self.came) {
             (Some(anticipated), _) => Some(Place::Anticipated { ordinal: anticipated.ordinal }),
             (None, Came::Paid { sequence, .. }) => Some(Place::Paid { sequence }),
-            (None, Came::Captured { sequence, due, .. }) if due.is_due(now) => {
-                Some(Place::Due { sequence, minute: due })
-            }
+            (None, Came::Captured { sequence, due }) if due.is_due(now) => Some(Place::Due { sequence, minute: due }),
             _ => None,
         }
     }
@@ -189,8 +187,8 @@ impl SplitHistory {
     /// statement lists after it.
     pub fn is_over(&self, now: Timestamp) -> bool {
         match self.came {
-            // One that came late is due earlier than those that were booked before it.
-            Came::Captured { booked_at, .. } => booked_at.plus_days(SPLIT_SETTLEMENT_DAYS).minute().is_due(now),
+            // A statement is in the order of the bookings, and one that came late is due earlier.
+            Came::Captured { .. } => self.listed_at.plus_days(SPLIT_SETTLEMENT_DAYS).minute().is_due(now),
             _ => self.charge.created_at().plus_days(SPLIT_SETTLEMENT_DAYS) < now,
         }
     }
@@ -198,7 +196,7 @@ impl SplitHistory {
     /// A split of a captured card charge, for the recipient to decide about.
     pub fn card_split(&self, index: u32) -> Option<CardSplit> {
         let nominal = self.nominal(index)?;
-        let Came::Captured { sequence, due, .. } = self.came else { return None };
+        let Came::Captured { sequence, due } = self.came else { return None };
         Some(CardSplit { split: SplitKey { charge: self.charge, index }, sequence, due, nominal })
     }
 

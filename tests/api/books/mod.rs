@@ -276,7 +276,7 @@ async fn the_month_holds_every_event_of_the_accounting_manual() {
     for (path, statuses) in [
         ("/api/charges?per_page=100", &["pending", "CONCLUIDA", "RECUSADA", "cancelled"][..]),
         ("/api/cashout", &["processed", "failed"]),
-        ("/api/refunds", &["approved", "rejected"]),
+        ("/api/refunds", &["approved", "failed", "rejected"]),
         ("/api/disputes", &["accepted", "open", "released"]),
     ] {
         let list = merchant.get(path).await.expect(200);
