@@ -112,6 +112,7 @@ fn form(visit: &Visit) -> Markup {
                 (account("debit", words::DEBIT))
                 (account("credit", words::CREDIT))
                 (amount_and_reason(visit, ""))
+                label { input type="checkbox" name="reference_repeats" value="on"; " " (visit.say(words::REFERENCE_REPEATS)) }
                 label for="effective_date" { (visit.say(words::EFFECT_DAY)) }
                 input id="effective_date" name="effective_date" type="date";
                 p.actions { button.primary type="submit" { (visit.say(words::ASK_ENTRY)) } }
@@ -217,6 +218,7 @@ fn wanted(app: &App, visit: &Visit, form: &FormBody) -> Result<String, Problem> 
     let body = json!({
         "debit": debit, "credit": credit, "amount": amount,
         "reason": reason, "reference": reference, "effective_date": day,
+        "reference_repeats": given("reference_repeats").map(|_| true),
     });
     Ok(body.to_string())
 }

@@ -113,6 +113,7 @@ words! {
     WRITE_OFF_ENTRY = "Baixa de dívida", "Write-off of a debt";
     RETURN_ENTRY = "Devolução de saque", "Return of a withdrawal";
     REFERENCE = "Referência", "Reference";
+    REFERENCE_REPEATS = "O documento prova mais de um lançamento", "The document proves more than one entry";
     // Overview.
     HOLDS = "Tem", "Holds";
     OWES = "Deve", "Owes";

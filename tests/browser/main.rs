@@ -453,6 +453,8 @@ async fn an_operator_disputes_and_decides_on_many() {
         browser.write("#amount", "0,05").await;
         browser.write("#reason", "Tarifa").await;
         browser.write("#reference", "EXTRATO-9").await;
+        browser.tab_to("input[name=reference_repeats]").await;
+        browser.press(" ").await;
         browser.enter("section[aria-labelledby=ask] button").await;
         browser.has("waits for another operator").await;
         assert_eq!(browser.said().await, [""; 0]);
