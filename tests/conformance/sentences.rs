@@ -23,6 +23,8 @@ const TEXTS: &[(&str, &[&str])] = &[
     (
         "fields of an answer or of a body",
         &[
+            "debt {recipient_id, amount_cents, debt_cents}",
+            "debt {recipient_id, amount_cents, refund_id, payment_id}",
             "destination {bank_code, agencia, conta, type, legal_name, document_number}",
             "fees {mdr_1x, mdr_2_6x, mdr_7_12x, margin, pix, antifraud_cents, cashout_cents, anticipation {d2, d7, d15}}",
             "last_answer {status?, cause, at, duration_ms}",
@@ -58,7 +60,7 @@ const TEXTS: &[(&str, &[&str])] = &[
     ("a program that sets clocks, which no test starts", &["chronyc makestep"]),
     ("an assertion of beancount", &["balance … ~ 0 BRL"]),
     ("a case of a text table", &["given · when · then"]),
-    ("the order of the rooms", &["src → actors → ledger"]),
+    ("the order of the rooms", &["src → actors → derived → ledger"]),
     ("a place of an index", &["first 0, next 1"]),
     ("a signal that tests send", &["kill -9"]),
     ("a step of the state machine's table", &["store-card k"]),

@@ -137,7 +137,7 @@ fn the_settings_of_the_package_start_a_server() {
     let given = given.replace("/var/lib/centavo", &format!("{place}/data"));
     let all = given.replace("\n#", "\n").replace("\n ", "\n# ").replace(":8443", "127.0.0.1:0");
     assert!(!given.contains("\nsandbox") && all.contains("\nsandbox"), "{given}");
-    for (text, sources) in [(&given, 5), (&all, 9)] {
+    for (text, sources) in [(&given, 5), (&all, 10)] {
         let file = folder.path().join("centavo.toml");
         std::fs::write(&file, text).unwrap();
         let mut check = Command::new(centavo());
