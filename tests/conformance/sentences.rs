@@ -33,7 +33,7 @@ const TEXTS: &[(&str, &[&str])] = &[
             "rate_limits {card, other}",
         ],
     ),
-    ("a field and its value", &["enabled = false", "enabled = true", "settlement_date = today + target_days"]),
+    ("a field and its value", &["enabled = false", "enabled = true"]),
     ("a message of the interface", &["amount deve ser inteiro em centavos", "line N"]),
     (
         "a setting of PostgreSQL",
