@@ -193,7 +193,7 @@ impl From<SealError> for Unavailable {
 ///
 /// use actors::engine::{AdmissionLimits, BalanceFileOptions, Engine, EngineOptions};
 /// use actors::engine::{IndexOptions, Outcome};
-/// use actors::testkit::MemoryStore;
+/// use store::testkit::MemoryStore;
 /// use ledger::fees::Settings;
 /// use ledger::merchant::MerchantCommand;
 /// use ledger::personal::{MerchantProfile, SealedFor};

@@ -70,7 +70,7 @@ pub struct PartitionOwner {
 /// use std::time::Duration;
 ///
 /// use actors::cluster::{Move, Placement};
-/// use actors::store::{Epoch, NodeSeen, Partition, Picture};
+/// use store::{Epoch, NodeSeen, Partition, Picture};
 ///
 /// let mut picture = Picture::default().with_all([Partition(0)].into_iter());
 /// picture.nodes.push(NodeSeen {

@@ -18,7 +18,7 @@ const LABEL: &[u8] = b"centavo placement 1";
 ///
 /// ```
 /// use actors::cluster::weight;
-/// use actors::store::Partition;
+/// use store::Partition;
 ///
 /// assert_ne!(weight("10.0.0.1:8081", Partition(0)), weight("10.0.0.2:8081", Partition(0)));
 /// ```

@@ -140,7 +140,7 @@ struct Flight<A, I> {
 ///
 /// use actors::engine::AdmissionLimits;
 /// use actors::journal::{Admission, Input, Machine, Output, Sender, Submission};
-/// use actors::store::{Head, Partition};
+/// use store::{Head, Partition};
 /// use ledger::event::Event;
 /// use ledger::id::LedgerId;
 /// use ledger::record::Decision;

@@ -49,8 +49,8 @@ pub struct Extent {
 /// All extents of a store, in order.
 ///
 /// ```
-/// use actors::extents::Extents;
-/// use actors::store::Partition;
+/// use centavo_derived::extents::Extents;
+/// use store::Partition;
 /// use ledger::id::GroupNumber;
 ///
 /// // A journal of one partition, moved from one machine; groups from 1,000 on are in 64 others.
@@ -59,7 +59,7 @@ pub struct Extent {
 /// assert_eq!(extents.partition_of(GroupNumber(1_000)), Partition(1));
 /// assert_eq!(extents.place_of(GroupNumber(1_065)), (Partition(2), 1));
 /// assert_eq!(extents.partitions(), 65);
-/// # Ok::<(), actors::extents::ExtentError>(())
+/// # Ok::<(), centavo_derived::extents::ExtentError>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Extents {

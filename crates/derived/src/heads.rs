@@ -7,8 +7,8 @@ use store::{Block, BlockHash, Head, Part, Partition, Sequence, StoreError};
 /// blocks.
 ///
 /// ```
-/// use actors::heads::Heads;
-/// use actors::store::{Block, BlockHash, Partition, Sequence};
+/// use centavo_derived::heads::Heads;
+/// use store::{Block, BlockHash, Partition, Sequence};
 ///
 /// let mut heads = Heads::default();
 /// let (partition, first, previous) = (Partition(1), Sequence::FIRST, BlockHash::ZERO);
@@ -17,7 +17,7 @@ use store::{Block, BlockHash, Head, Part, Partition, Sequence, StoreError};
 /// heads.pass(&block)?;
 /// assert_eq!(heads.cut().to_string(), "0=0,1=1");
 /// assert!(heads.pass(&block).is_err(), "it is there already");
-/// # Ok::<(), actors::store::StoreError>(())
+/// # Ok::<(), store::StoreError>(())
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Heads(Vec<Head>);

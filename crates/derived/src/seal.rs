@@ -69,8 +69,8 @@ pub enum SealError {
 /// ```
 /// use std::sync::Arc;
 ///
-/// use actors::seal::{Keyring, SealError};
-/// use actors::testkit::MemoryStore;
+/// use centavo_derived::seal::{Keyring, SealError};
+/// use store::testkit::MemoryStore;
 /// use ledger::id::ObjectId;
 /// use ledger::personal::SealedFor;
 /// use ledger::time::Timestamp;

@@ -42,8 +42,8 @@ pub fn positions(block: &Block) -> impl Iterator<Item = (Position, &[u8])> {
 /// and balanced at every cut.
 ///
 /// ```
-/// use actors::cut::Cut;
-/// use actors::store::{Partition, Sequence};
+/// use centavo_store::cut::Cut;
+/// use centavo_store::{Partition, Sequence};
 ///
 /// let cut = Cut::new([42, 17].map(Sequence).to_vec());
 /// assert_eq!(cut.of(Partition(1)), Sequence(17));

@@ -76,8 +76,8 @@ pub(crate) const FILE_NAME_BYTES_MAX: usize = 64;
 /// is durable. An engine works with one partition through a [`Part`].
 ///
 /// ```
-/// use actors::store::{Block, Part, Partition, Sequence, StoreError};
-/// use actors::testkit::MemoryStore;
+/// use centavo_store::{Block, Part, Partition, Sequence, StoreError};
+/// use centavo_store::testkit::MemoryStore;
 ///
 /// let store = std::sync::Arc::new(MemoryStore::new());
 /// let part = Part::take(store.clone(), Partition(0))?;
@@ -376,7 +376,7 @@ impl std::fmt::Debug for BlockHash {
 /// Records that become durable together.
 ///
 /// ```
-/// use actors::store::{Block, BlockHash, Partition, Sequence};
+/// use centavo_store::{Block, BlockHash, Partition, Sequence};
 ///
 /// let block = Block {
 ///     partition: Partition(0),
