@@ -236,7 +236,6 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
         ),
     ),
     (POSTGRES, "centavo migrate", Elsewhere("tests/cluster/migration.rs", "\"migrate\"")),
-    ("docs/testing.md", "cargo test", Run("", &[(".ci/run ", "gates ")])),
     ("docs/testing.md", "CENTAVO_SIM_SEED", Run("", &[])),
     ("tests/conformance/README.md", "python3 -m venv", Elsewhere(".ci/run", "python3 -m venv")),
 ];
