@@ -174,8 +174,8 @@ pub struct ServeArgs {
     /// database share [default: sandbox in the data directory].
     #[arg(long, env = "CENTAVO_SANDBOX_DIR", value_name = "DIR")]
     pub sandbox_dir: Option<PathBuf>,
-    /// Serve a database that is behind what this process has seen of it, without what came after
-    /// these Records, as the refusal of the start names them. It counts once.
+    /// Serve a database that lost Records which this process has seen. The refusal of the start
+    /// names the last Records that are there: give them. It counts once.
     #[arg(long, value_name = "SEQUENCE|CUT", value_parser = last_records)]
     pub accept_loss_after: Option<LastRecords>,
     /// How many parts the journal of a new store has, each with an order of its own; a store that

@@ -47,7 +47,7 @@ fn cards() -> Routes {
         .merge(tagged(RECURRENCY.0, RECURRENCY.1, Routes::new().routes(routes!(cards::store))))
 }
 
-/// Heading of what recurs, and what it has.
+/// Heading of plans and subscriptions, and its text.
 const RECURRENCY: (&str, &str) = ("Plans and subscriptions", "Plans, subscriptions and stored cards.");
 
 /// The other routes of merchants.

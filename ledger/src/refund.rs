@@ -77,8 +77,8 @@ pub struct RefundMoney {
     pub gave_commission: bool,
     /// The debts that it made.
     pub take_backs: Vec<TakeBack>,
-    /// What recipients paid from what was pending, by the place of the split in the charge, unless
-    /// they anticipated the rest.
+    /// Centavos that recipients paid from pending splits, by the place of the split in the charge.
+    /// A split whose rest was anticipated has none.
     from_pending: BTreeMap<u32, Centavos>,
     /// What was written off of the debts, by the place of the split in the charge.
     written_off: BTreeMap<u32, Centavos>,

@@ -85,7 +85,7 @@ struct Things {
     split: Option<SplitsTold>,
     /// A debt of the recipient; with the recipient.
     #[schema(nullable = false)]
-    debt: Option<DebtTold>,
+    debt: Option<DebtView>,
     /// An anticipation's result.
     #[schema(nullable = false)]
     anticipation: Option<AnticipationTold>,
@@ -189,7 +189,7 @@ impl OutboxEvent {
 
     fn debt(&self, engine: &Engine, debt: &RecipientDebt) -> impl Serialize + use<> {
         let recipient = LedgerId::Recipient(self.group, debt.recipient);
-        DebtTold {
+        DebtView {
             recipient_id: recipient_id(engine, recipient).map(|id| id.uuid().to_string()),
             amount_cents: debt.amount.0,
             refund_id: debt.refund.map(|id| id.uuid().to_string()),
@@ -318,10 +318,10 @@ struct SplitsTold {
     available_at: String,
 }
 
-/// A debt of a recipient: what arose, or what was paid.
+/// A debt of a recipient that arose, or a payment of it.
 #[derive(Serialize, ToSchema)]
 #[schema(as = EventDebt)]
-struct DebtTold {
+struct DebtView {
     /// The recipient who owes it.
     #[schema(required, format = "uuid")]
     recipient_id: Option<String>,
