@@ -52,3 +52,21 @@ pub fn known_query(parts: &Parts) -> Result<(), Problem> {
     let of_page = QUERIES.iter().find(|(known, _)| *known == path);
     of_page.map_or(Ok(()), |(_, names)| only(&query(parts)?, &[names, &OF_ALL_PAGES[..]].concat()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::QUERIES;
+
+    /// A page without a line here would take any parameter.
+    #[test]
+    fn every_page_has_its_line() {
+        let without_session = ["/console/sign-in", "/console/assets/{name}", "/console/{*unknown}"];
+        let routes =
+            include_str!("routes.rs").split(".route(\"").skip(1).filter_map(|route| route.split_once("\", get("));
+        let pages: Vec<_> = routes.map(|(path, _)| path).filter(|path| path.starts_with("/console")).collect();
+        assert!(pages.len() > 25, "{pages:?}");
+        let missing = pages.iter().filter(|page| !QUERIES.iter().any(|(path, _)| path == *page));
+        let missing: Vec<_> = missing.filter(|page| !without_session.contains(*page)).collect();
+        assert!(missing.is_empty(), "{missing:?}");
+    }
+}
