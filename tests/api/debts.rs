@@ -11,6 +11,14 @@ async fn paid(merchant: &Merchant<'_>, recipient: &str, amount: i64) -> String {
     text(&merchant.paid_pix(&with_splits(pix("80.00"), &[(recipient, amount)])).await["txid"])
 }
 
+/// The same, when the recipient has withdrawn its part.
+async fn paid_out(world: &World, merchant: &Merchant<'_>, recipient: &str, amount: i64) -> String {
+    let txid = paid(merchant, recipient, amount).await;
+    let withdrawal = text(&merchant.withdraw(recipient).await.expect(201)["withdrawal_id"]);
+    world.approve(&withdrawal).await.expect(200);
+    txid
+}
+
 /// A card charge with one split; its txid.
 async fn captured(merchant: &Merchant<'_>, recipient: &str, amount: i64) -> String {
     let charge = with_splits(card(10_000, APPROVED), &[(recipient, amount)]);
@@ -94,9 +102,7 @@ async fn splits_that_pay_a_debt_tell_what_became_available() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
     let ana = merchant.recipient("Ana", 1).await;
-    let txid = paid(&merchant, &ana, 2_000).await;
-    let withdrawal = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
-    world.approve(&withdrawal).await.expect(200);
+    let txid = paid_out(&world, &merchant, &ana, 2_000).await;
     captured(&merchant, &ana, 3_000).await;
     take_back(&merchant, &txid, &ana, 2_000).await;
     assert_eq!(owed(&merchant, &ana).await, 2_000);
@@ -275,9 +281,7 @@ async fn a_payment_that_lets_a_recipient_pay_its_debt_repays_the_deficit_at_once
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
     let ana = merchant.recipient("Ana", 1).await;
-    let txid = paid(&merchant, &ana, 7_000).await;
-    let withdrawal = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
-    world.approve(&withdrawal).await.expect(200);
+    let txid = paid_out(&world, &merchant, &ana, 7_000).await;
     take_back(&merchant, &txid, &ana, 7_000).await;
     let [available, _, _, deficit] = merchant.balance().await;
     assert!(available == 0 && deficit > 0);
@@ -293,9 +297,7 @@ async fn events_tell_of_a_debt_when_it_arises_and_when_it_is_paid() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
     let ana = merchant.recipient("Ana", 1).await;
-    let txid = paid(&merchant, &ana, 2_000).await;
-    let withdrawal = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
-    world.approve(&withdrawal).await.expect(200);
+    let txid = paid_out(&world, &merchant, &ana, 2_000).await;
     let refund = take_back(&merchant, &txid, &ana, 2_000).await;
     paid(&merchant, &ana, 500).await;
     paid(&merchant, &ana, 1_600).await;
