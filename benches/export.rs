@@ -12,7 +12,6 @@ use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use centavo::http::timestamp::day_of;
 use chrono::{Days, Months, NaiveDate};
 use ledger::event::{Event, SellerPart, Split, Terms};
 use ledger::fees::{Commission, PaymentMethod, Settings};
@@ -25,6 +24,7 @@ use serde_json::{Value, json};
 use store::{Block, Part, Partition, SledOptions, SledStore};
 use testkit::callers::Callers;
 use testkit::server::{Launch, OPS_TOKEN, Server, centavo};
+use wire::timestamp::day_of;
 
 /// Records of a block.
 const BLOCK: usize = 512;

@@ -21,7 +21,6 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use centavo::config::{Args, Command as Asked, Settings};
-use centavo::folding::search_key;
 use centavo::http::api_key::ApiKeyText;
 use centavo::rails::sandbox;
 use centavo::routes;
@@ -46,6 +45,7 @@ use testkit::shop::{
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use tower::ServiceExt;
+use wire::case_folding::search_key;
 
 const MERCHANTS: usize = 100;
 /// Charges that are opened and then paid together.

@@ -27,12 +27,12 @@ use serde::de::DeserializeOwned;
 use store::cut::Cut;
 use store::{Partition, Sequence, SledOptions};
 use tracing_subscriber::EnvFilter;
+use wire::timestamp::day;
 
 use crate::checkpoints::{self, CheckpointSchedule, EVERY_MINUTES_DEFAULT, Place};
 use crate::export::{Chart, Format, Level, Request};
 use crate::http::credential::{OpsRoles, OpsTokens, OpsTokensError, Secret};
 use crate::http::rate_limits::RateLimitSettings;
-use crate::http::timestamp::day;
 use crate::http::tls::TlsFiles;
 use crate::listen::ListenArgs;
 use crate::network::{NetworkError, network};

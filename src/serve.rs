@@ -15,6 +15,7 @@ use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::{Notify, Semaphore, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
+use wire::case_folding::search_key;
 
 use crate::app::App;
 use crate::checkpoints::{self, CheckpointMeasures};
@@ -22,7 +23,6 @@ use crate::config::Settings;
 use crate::descriptors::{self, Connections};
 use crate::export::jobs::ExportJobs;
 use crate::export::reporting::Reporting;
-use crate::folding::search_key;
 use crate::http::credential::{OpsRoles, OpsTokens};
 use crate::http::guesses::Guesses;
 use crate::http::idempotency::RememberedAnswers;

@@ -18,6 +18,7 @@ use derived::extents::ExtentError;
 use derived::seal::Keyring;
 use indicatif::ProgressBar;
 use store::SledOptions;
+use wire::reais::reais;
 
 use crate::checkpoints;
 use crate::secrets::{SecretError, SecretSource, existing_master_key};
@@ -263,8 +264,8 @@ fn summary(place: &str, verified: &Verified, skipped: bool, took: Duration) -> V
                 unusable(derived.balance_files_unusable)
             ),
         ),
-        row("Debits", format!("R$ {}", terminal::reais(verified.debits))),
-        row("Credits", format!("R$ {}", terminal::reais(verified.credits))),
+        row("Debits", format!("R$ {}", reais(verified.debits))),
+        row("Credits", format!("R$ {}", reais(verified.credits))),
         row("Idempotency keys", count(verified.idempotency_keys)),
         row("Sealed parts", sealed(&verified.sealed, skipped)),
         row("Head", format!("sequence {last}, {:?}", verified.heads.hash())),

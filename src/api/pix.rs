@@ -15,6 +15,7 @@ use ledger::tax_id::DocumentKind;
 use ledger::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use wire::timestamp::with_milliseconds;
 
 use crate::api::charges::not_pending;
 use crate::api::payer::read_document;
@@ -26,7 +27,6 @@ use crate::http::json::{Checker, Raw, parse, parse_unread};
 use crate::http::keyed::{KeyedBody, KeyedCharge};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok, time};
-use crate::http::timestamp::with_milliseconds;
 use crate::rails::end_to_end_id;
 use crate::views::charge::{Breakdown, ChargeView, charge_status, pix_code};
 

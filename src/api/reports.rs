@@ -13,6 +13,7 @@ use serde::Deserialize;
 use store::Sequence;
 use store::cut::{Cut, Position};
 use utoipa::ToSchema;
+use wire::timestamp::begin_of;
 
 use crate::app::App;
 use crate::export::jobs::{Job, Made, NewJob};
@@ -24,7 +25,6 @@ use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, only, query};
 use crate::http::streamed::{BoxError, ReadPace, streamed};
-use crate::http::timestamp::begin_of;
 use crate::views::export_file::{
     begin, booked_before, cut_header, encoding, file, head_of, know_cards, know_group, request,
 };

@@ -25,6 +25,7 @@ use ledger::withdrawal::Withdrawal;
 use serde::Serialize;
 use store::Sequence;
 use utoipa::ToSchema;
+use wire::mask;
 
 use crate::api::splits::split_id;
 use crate::api::sub_recipients::find_own;
@@ -32,7 +33,6 @@ use crate::app::App;
 use crate::http::caller::{Caller, PathId};
 use crate::http::problem::{Problem, broken};
 use crate::http::reply::{Filter, List, Page, ok, query, time};
-use crate::mask;
 use crate::views::charge::payer;
 use crate::views::recipient::RecipientBalance;
 

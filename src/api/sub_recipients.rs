@@ -16,12 +16,13 @@ use ledger::record::Record;
 use ledger::rejection::Rejection;
 use serde::Serialize;
 use utoipa::ToSchema;
+use wire::case_folding::search_key;
+use wire::mask;
 
 use crate::api::registration;
 use crate::api::registration::{ChangeRequest, RegistrationRequest};
 use crate::api::splits::require_split;
 use crate::app::App;
-use crate::folding::search_key;
 use crate::http::body::JsonBody;
 use crate::http::caller::{Caller, PathId};
 use crate::http::idempotency::{KeyScope, decided, naming, recorded};
@@ -29,7 +30,6 @@ use crate::http::json::parse;
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem, broken};
 use crate::http::reply::{List, PageQuery, ok, time};
-use crate::mask;
 use crate::views::recipient::{
     RecipientBalance, RecipientView, document_type, find_recipient, known_recipient, open, status_name, view,
 };

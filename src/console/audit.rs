@@ -7,6 +7,7 @@ use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
 use maud::html;
+use wire::cut_text::record_name;
 
 use crate::app::App;
 use crate::console::page::{Screen, Section, Visit};
@@ -16,7 +17,6 @@ use crate::console::show;
 use crate::console::show::Head::Text;
 use crate::console::wire_words;
 use crate::console::words;
-use crate::http::cut::record_name;
 use crate::http::problem::Problem;
 use crate::http::reply::query;
 use crate::ops::audit;

@@ -12,6 +12,7 @@ use ledger::event::{Event, ReturnEntry};
 use ledger::record::Record;
 use maud::{Markup, html};
 use store::Sequence;
+use wire::cut_text::{cut_name, named_record, record_name};
 
 use crate::app::App;
 use crate::console::form::optional;
@@ -22,7 +23,7 @@ use crate::console::show;
 use crate::console::show::Head::{Amount, Text};
 use crate::console::words;
 use crate::http::caller::PathId;
-use crate::http::cut::{cut_name, named_record, record_name, requested_before};
+use crate::http::cut::requested_before;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::query;
 use crate::ops::books;

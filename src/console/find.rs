@@ -13,11 +13,11 @@ use ledger::dispute::Dispute;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::refund::Refund;
 use ledger::withdrawal::Withdrawal;
+use wire::cut_text::{named_record, record_name};
 
 use crate::app::App;
 use crate::console::page::Visit;
 use crate::console::words;
-use crate::http::cut::{named_record, record_name};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{query, single};
 use crate::ops::{books, merchants, queue};

@@ -13,6 +13,7 @@ use ledger::fees::{Fees, PaymentMethod};
 use ledger::id::{GroupNumber, LedgerId};
 use ledger::money::Rate;
 use maud::{Markup, html};
+use wire::mask;
 
 use crate::api::charges::filter;
 use crate::app::App;
@@ -30,7 +31,6 @@ use crate::http::caller::PathId;
 use crate::http::credential::Role;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::query;
-use crate::mask;
 use crate::ops::api_keys;
 use crate::ops::merchants::{SEARCHED_MAX, find, listed};
 use crate::views::recipient::{open, status_name};

@@ -9,6 +9,7 @@ use axum::response::{IntoResponse, Redirect, Response};
 use ledger::charge::Charge;
 use ledger::id::LedgerId;
 use maud::{Markup, html};
+use wire::cut_text::cut_name;
 
 use crate::app::App;
 use crate::console::page::{Screen, Section, Visit};
@@ -17,7 +18,7 @@ use crate::console::show;
 use crate::console::show::Head::{Amount, Text};
 use crate::console::wire_words;
 use crate::console::words;
-use crate::http::cut::{cut_name, requested_before};
+use crate::http::cut::requested_before;
 use crate::http::problem::Problem;
 use crate::http::reply::query;
 

@@ -10,6 +10,7 @@ use ledger::time::{Month, Timestamp};
 use maud::{Markup, html};
 use store::Sequence;
 use store::cut::{Cut, Position};
+use wire::cut_text::{cut_name, cut_of};
 
 use crate::app::App;
 use crate::console::keys::json_of;
@@ -24,7 +25,6 @@ use crate::console::wire_words;
 use crate::console::words;
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
-use crate::http::cut::{cut_name, cut_of};
 use crate::http::keyed::KeyedBody;
 use crate::http::language::Language;
 use crate::http::problem::Problem;

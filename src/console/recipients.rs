@@ -9,6 +9,7 @@ use axum::response::Response;
 use ledger::id::ObjectId;
 use ledger::withdrawal::Withdrawal;
 use maud::{Markup, html};
+use wire::mask;
 
 use crate::api::statement::{SplitRecord, statement};
 use crate::app::App;
@@ -23,7 +24,6 @@ use crate::console::words;
 use crate::http::caller::PathId;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::query;
-use crate::mask;
 use crate::views::recipient::{RecipientBalance, find_recipient, open, review_name, status_name};
 use crate::views::withdrawal::{DestinationView, WithdrawalView};
 

@@ -6,12 +6,12 @@ use ledger::time::Timestamp;
 use maud::{Markup, html};
 use store::cut::{Cut, Position, positions};
 use store::{Block, Sequence};
+use wire::cut_text::record_name;
 
 use crate::app::App;
 use crate::console::page::Visit;
 use crate::console::show;
 use crate::console::words;
-use crate::http::cut::record_name;
 use crate::http::language::Language;
 use crate::http::problem::Problem;
 

@@ -9,12 +9,12 @@ use ledger::id::{LedgerId, ObjectId};
 use ledger::personal::{MerchantProfile, SealedFor};
 use ledger::time::Timestamp;
 use maud::{Markup, html};
+use wire::timestamp::{PeriodLimit, local};
 
 use crate::console::words::{self, Word};
 use crate::http::language::Language;
 use crate::http::problem::Problem;
 use crate::http::reply::time;
-use crate::http::timestamp::{Named, local};
 use crate::views::ledger::ledger_name;
 use crate::views::recipient::{find_recipient, open, recipient_id};
 use crate::views::withdrawal::DestinationView;
@@ -69,7 +69,7 @@ pub fn moment(language: Language, at: Timestamp) -> Markup {
 
 /// A time that an answer of the interface has, as [`short_moment`] shows it.
 pub fn text_moment(language: Language, at: &str) -> Markup {
-    let parsed = Named::parse(at).map(|at| Timestamp(at.begin));
+    let parsed = PeriodLimit::parse(at).map(|at| Timestamp(at.begin));
     html! { @match parsed { Some(at) => (short_moment(language, at)), None => (at) } }
 }
 

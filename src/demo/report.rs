@@ -7,9 +7,10 @@ use ledger::account::Account;
 use ledger::entry::Balance;
 use ledger::id::{GroupNumber, LedgerId};
 use serde_json::Value;
+use wire::reais::reais;
 
 use super::{short_name, text};
-use crate::terminal::{aligned, count, reais};
+use crate::terminal::{aligned, count};
 
 /// A shell command that charges a card.
 pub(super) fn curl(address: SocketAddr, api_key: &str, body: &Value) -> String {

@@ -9,14 +9,15 @@ use actors::backup::{BackupError, Frame, Frames};
 use chrono::Utc;
 use derived::heads::Heads;
 use store::cut::{Cut, PassedBlocks};
+use wire::cut_text::cut_name;
+use wire::reais::reais;
+use wire::timestamp::{begin_of, day_of};
 
 use super::exporter::{ExportError, Exporter};
 use super::folder::Folder;
 use super::manifest::{Draft, ManifestError, are_over};
 use super::totals::Exported;
 use crate::config::ExportSettings;
-use crate::http::cut::cut_name;
-use crate::http::timestamp::{begin_of, day_of};
 use crate::journal_source::{JournalSource, JournalSourceFailure, admitted_cut};
 use crate::terminal::{self, advance};
 use crate::verify::quietly;
@@ -162,8 +163,8 @@ fn summary(out: &Path, made: &Made, seconds: f64) -> Vec<String> {
     let rows = [
         ["Cut", &format!("sequence {}", cut_name(cut))],
         ["Postings", &terminal::count(exported.rows)],
-        ["Debits", &format!("R$ {}", terminal::reais(exported.debits))],
-        ["Credits", &format!("R$ {}", terminal::reais(exported.credits))],
+        ["Debits", &format!("R$ {}", reais(exported.debits))],
+        ["Credits", &format!("R$ {}", reais(exported.credits))],
         ["Files", &terminal::count(*files as u64)],
         ["Taken from", source],
     ];

@@ -3,12 +3,11 @@
 use std::borrow::Cow;
 use std::io;
 
+use wire::csv_cell::{write_cell, write_text};
+use wire::timestamp::local;
+
 use super::columns::{COLUMNS, RowCell, WIDTH};
 use super::rows::plain;
-use crate::http::timestamp::local;
-
-pub(super) use crate::http::csv::write_cell;
-use crate::http::csv::write_text;
 
 /// Dialect of CSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,8 +58,9 @@ fn brazilian<'a>(cell: &'a RowCell<'_>) -> Cow<'a, str> {
 
 #[cfg(test)]
 mod tests {
+    use wire::timestamp::day;
+
     use super::*;
-    use crate::http::timestamp::day;
 
     #[test]
     fn a_cell_is_text_and_never_a_formula() {

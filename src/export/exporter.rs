@@ -16,6 +16,7 @@ use ledger::source;
 use ledger::time::Month;
 use store::Block;
 use store::cut::{Cut, Position, positions};
+use wire::timestamp::{day_of, with_milliseconds};
 
 use super::books::{AccountBooks, LedgerBooks, LedgerMovement, Line, first_of_month};
 use super::chart::{Chart, Level};
@@ -29,7 +30,6 @@ use super::rows::{self, ExportedRow};
 use super::totals::Exported;
 use super::xlsx::XlsxRows;
 use crate::before::{Before, BeforeError, PendingCards};
-use crate::http::timestamp::{day_of, with_milliseconds};
 
 /// Why an export did not come to its end.
 #[derive(Debug, thiserror::Error)]

@@ -6,7 +6,6 @@
 //! days, on this machine; the oldest go when there are too many. A job that the end of the process
 //! interrupts has failed, and is asked for again.
 
-use crate::http::cut::{CutView, by_partition};
 use std::collections::{BTreeMap, VecDeque};
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, Write};
@@ -15,6 +14,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread;
+use wire::cut_text::{CutView, by_partition};
 
 use derived::checkpoint::hex;
 use derived::seal::Keyring;

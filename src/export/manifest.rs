@@ -17,13 +17,13 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use store::BlockHash;
 use store::cut::Cut;
+use wire::cut_text::{CutView, by_partition};
+use wire::timestamp::day_of;
 
 use super::chart::{Chart, Level};
 use super::columns::{COLUMNS, SCHEMA};
 use super::request::{Format, Request};
 use super::totals::{AccountSums, AccountTotals, Exported};
-use crate::http::cut::{CutView, by_partition};
-use crate::http::timestamp::day_of;
 
 /// Suffix of the names of manifests.
 pub(super) const SUFFIX: &str = ".manifest.json";

@@ -7,10 +7,10 @@ use std::io;
 
 use chrono::NaiveDate;
 use ledger::entry::Side;
+use wire::csv_cell::write_cell;
 
 use super::books::{LedgerBooks, LedgerMovement, cleaned};
 use super::chart::{Chart, ChartRow, Level};
-use super::csv::write_cell;
 use super::destination::{Out, Part};
 use super::layout::{LayoutPlace, ValuePart};
 

@@ -9,11 +9,11 @@ use ledger::account::Account;
 use ledger::entry::Side;
 use ledger::id::LedgerId;
 use ledger::source::Source;
+use wire::timestamp::day_of;
 
 use super::books::{LedgerBooks, LedgerMovement, Line, cleaned};
 use super::columns::{COLUMNS, RowCell, WIDTH};
 use super::facts::{Arrangement, arrangement, due};
-use crate::http::timestamp::day_of;
 
 /// One posting. Partition, sequence, entry and line identify it for ever.
 pub(super) struct ExportedRow<'a> {

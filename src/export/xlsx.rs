@@ -5,10 +5,10 @@ use std::io::{self, Read, Seek};
 
 use chrono::{NaiveDate, NaiveDateTime};
 use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, Workbook, Worksheet, XlsxError};
+use wire::timestamp::local;
 
 use super::columns::{COLUMNS, RowCell, WIDTH};
 use super::destination::{Out, Part};
-use crate::http::timestamp::local;
 
 /// Rows of a sheet below the head: a sheet has at most 2^20.
 const SHEET_ROWS: u32 = (1 << 20) - 1;

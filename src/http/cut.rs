@@ -1,14 +1,12 @@
-//! Positions in the journals, as requests name them and answers tell them: a cut (the last Record
-//! that counts, by partition) and the partition of one Record.
+//! Positions in the journals, in queries of requests and headers of answers: a cut (the last Record
+//! that counts, by partition) and the partition of one Record. Their text elsewhere:
+//! [`wire::cut_text`].
 //!
 //! ```text
-//! "cut": {"0": 42, "1": 17}      in JSON
 //! X-Cut: 0=42,1=17               in headers, and in the query as at=0=42,1=17
 //! at=42                          in the query, where there is one partition
 //! sequence 42, partition 1       one Record
 //! ```
-
-use std::collections::BTreeMap;
 
 use axum::http::HeaderValue;
 use serde::Serialize;
@@ -20,30 +18,9 @@ use crate::http::json::Checker;
 use crate::http::problem::Problem;
 use crate::http::reply::{number, single};
 
-/// A cut as a member of JSON, `{"0": 42}`, in the order of the partitions. Its schema has their
-/// numbers as names.
-pub type CutView = BTreeMap<u16, u64>;
-
-/// The cut as a member of JSON.
-pub fn by_partition(cut: &Cut) -> CutView {
-    cut.iter().map(|at| (at.partition.0, at.sequence.0)).collect()
-}
-
-/// The cut that a member of JSON tells.
-pub fn cut_of(view: &CutView) -> Cut {
-    let positions =
-        view.iter().map(|(number, last)| Position { partition: Partition(*number), sequence: Sequence(*last) });
-    positions.fold(Cut::default(), |cut, at| cut.with(at))
-}
-
 /// The cut as a header, `0=42`, with commas between partitions.
 pub fn as_header(cut: &Cut) -> HeaderValue {
     HeaderValue::try_from(cut.to_string()).expect("digits, = and commas are visible ASCII")
-}
-
-/// A cut in an address or a text: `42` where there is one partition, or `0=42,1=17`.
-pub fn cut_name(cut: &Cut) -> String {
-    if cut.partitions() == 1 { cut.records().to_string() } else { cut.to_string() }
 }
 
 /// The published cut that a parameter names: `0=42,1=17`, or `42` where there is one partition.
@@ -103,20 +80,6 @@ pub fn next_before(rest: &Cut) -> Option<NextBefore> {
     (!rest.is_empty()).then(next)
 }
 
-/// Name of a Record in the addresses of the console: `42`, or `1=42` in partition 1.
-pub fn record_name(at: Position) -> String {
-    match at {
-        Position { partition: Partition(0), sequence } => sequence.0.to_string(),
-        at => at.to_string(),
-    }
-}
-
-/// The Record of such a name.
-pub fn named_record(name: &str) -> Option<Position> {
-    let (partition, sequence) = name.split_once('=').unwrap_or(("0", name));
-    Some(Position { partition: Partition(partition.parse().ok()?), sequence: Sequence(sequence.parse().ok()?) })
-}
-
 /// The Record that a path's number and the parameter `partition` name. Without the parameter it is
 /// of partition 0.
 pub fn requested_position(sequence: &str, pairs: &[(String, String)]) -> Result<Option<Position>, Problem> {
@@ -174,16 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_is_told_and_read_again() {
-        let two = cut(&[42, 17]);
-        assert_eq!(serde_json::to_string(&by_partition(&two)).unwrap(), r#"{"0":42,"1":17}"#);
-        assert_eq!(cut_of(&by_partition(&two)), two);
-        assert_eq!(as_header(&two), "0=42,1=17");
-        // Of more than ten partitions, too.
-        let many = cut(&(1..=12).collect::<Vec<_>>());
-        let told = serde_json::to_string(&by_partition(&many)).unwrap();
-        let names = told.split(['{', ',']).skip(1).map(|member| member.split('"').nth(1).unwrap());
-        assert!(names.eq((0..12).map(|number| number.to_string())), "{told}");
-        assert_eq!(cut_of(&serde_json::from_str(&told).unwrap()), many);
+    fn a_cut_is_a_header() {
+        assert_eq!(as_header(&cut(&[42, 17])), "0=42,1=17");
     }
 }

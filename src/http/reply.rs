@@ -19,10 +19,10 @@ use axum::response::{IntoResponse, Response};
 use ledger::time::Timestamp;
 use rust_decimal::Decimal;
 use serde::{Serialize, Serializer};
+use wire::timestamp::{PeriodLimit, with_milliseconds};
 
 use super::json::Checker;
 use super::problem::{Code, FieldError, Problem, failed};
-use super::timestamp::{Named, with_milliseconds};
 
 /// 201 with a body.
 pub fn created(body: impl Serialize) -> Response {
@@ -182,7 +182,7 @@ pub fn between(
         let text = single(pairs, name)?;
         Ok::<_, Problem>(text.and_then(|text| {
             let message = format!("{name} deve ser uma data (AAAA-MM-DD) ou um instante RFC 3339");
-            Named::parse(&with_offset(text)).or_else(|| check.refuse(name, "invalid_time", message))
+            PeriodLimit::parse(&with_offset(text)).or_else(|| check.refuse(name, "invalid_time", message))
         }))
     };
     let (from, to) = (named("from")?, named("to")?);

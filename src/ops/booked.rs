@@ -16,10 +16,10 @@ use ledger::money::Centavos;
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use store::cut::Cut;
+use wire::timestamp::{begin_of, day_of};
 
 use crate::http::problem::Problem;
 use crate::http::streamed::ReadPace;
-use crate::http::timestamp::{begin_of, day_of};
 use crate::reconcile::acquirer::{self, BookedBatch, PaidBatch};
 use crate::reconcile::pix::{BookedPayment, PixList};
 use crate::reconcile::statement::Movement;

@@ -18,15 +18,16 @@ use serde::Serialize;
 use store::cut::{Cut, Position};
 use tokio::sync::OwnedSemaphorePermit;
 use utoipa::ToSchema;
+use wire::cut_text::{CutView, by_partition, cut_name, cut_of};
+use wire::timestamp::{PeriodLimit, day};
 
 use crate::app::App;
 use crate::http::caller::PathId;
-use crate::http::cut::{self, CutView, by_partition, cut_name, cut_of};
+use crate::http::cut;
 use crate::http::json::Checker;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{List, Page, PageQuery, list_of, number, ok, only, query, single, time};
 use crate::http::streamed::{in_turn, streamed, turn, turn_in_time};
-use crate::http::timestamp::{Named, day};
 use crate::ops::merchants;
 use crate::ops::operator::Operator;
 use crate::views::ledger::ledger_name;
@@ -265,7 +266,7 @@ pub fn requested_cut(app: &App, pairs: &[(String, String)]) -> Result<Option<Cut
     let at = cut::requested(pairs, "at", &app.engine.published())?;
     let date = single(pairs, "date")?;
     let mut check = Checker::new();
-    let end = match date.map(|text| day(text).and_then(|_| Named::parse(text))) {
+    let end = match date.map(|text| day(text).and_then(|_| PeriodLimit::parse(text))) {
         Some(None) => check.refuse("date", "invalid_date", "date deve ser uma data (AAAA-MM-DD)"),
         Some(Some(named)) => Some(named.end),
         None => None,

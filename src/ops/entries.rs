@@ -20,6 +20,7 @@ use ledger::withdrawal_return::{ReturnCommand, ReturnRequest, WithdrawalReturn};
 use ledger::write_off::{WriteOff, WriteOffCommand, WriteOffTerms};
 use serde::Deserialize;
 use utoipa::ToSchema;
+use wire::timestamp::{PeriodLimit, business_day, day};
 
 use crate::app::App;
 use crate::http::caller::PathId;
@@ -28,7 +29,6 @@ use crate::http::json::{Checker, Raw, parse_exact};
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok};
-use crate::http::timestamp::{Named, business_day, day};
 use crate::ops::books;
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::seen::{Approval, IfMatch, unchanged};
@@ -277,7 +277,7 @@ async fn write_off(
 /// A day that is not after today, in days since 1970-01-01.
 fn past_day(check: &mut Checker, raw: Raw<'_>, now: Timestamp) -> Option<u32> {
     let text = check.text("effective_date", raw, 1..=10)?;
-    let Some(begin) = day(&text).and_then(|_| Named::parse(&text)) else {
+    let Some(begin) = day(&text).and_then(|_| PeriodLimit::parse(&text)) else {
         return check.refuse("effective_date", "invalid_date", "effective_date deve ser uma data (AAAA-MM-DD)");
     };
     let day = business_day(begin.begin);

@@ -8,6 +8,7 @@ use axum::response::{IntoResponse, Response};
 use ledger::record::Record;
 use store::BlockHash;
 use store::cut::{Cut, positions};
+use wire::timestamp::day_of;
 
 use crate::app::App;
 use crate::export::{ExportError, Exporter, Format, Out, PLATFORM, Request, Stream};
@@ -15,7 +16,6 @@ use crate::http::cut;
 use crate::http::problem::Problem;
 use crate::http::reply::{only, query, single};
 use crate::http::streamed::{BoxError, ReadPace, streamed, turn};
-use crate::http::timestamp::day_of;
 use crate::ops::books::find;
 use crate::ops::operator::Operator;
 use crate::views::export_file::{begin, cut_header, encoding, file, know_cards, know_group, know_named, request};

@@ -16,9 +16,9 @@ use ledger::tax_id;
 use rust_decimal::Decimal;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
+use wire::case_folding::search_key;
 
 use crate::app::App;
-use crate::folding::search_key;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
 use crate::http::idempotency::{KeyScope, SentKey, decided};
@@ -267,7 +267,7 @@ impl MerchantView {
         Self {
             id: row.id.uuid().to_string(),
             name: profile.name,
-            document: crate::mask::document(&profile.document),
+            document: wire::mask::document(&profile.document),
             city: Some(profile.city).filter(|city| !city.is_empty()),
             split_enabled: settings.split_enabled,
             cashout_enabled: settings.cashout_enabled,

@@ -15,10 +15,10 @@ use store::Sequence;
 use store::cut::Cut;
 use tokio::time::timeout;
 use utoipa::ToSchema;
+use wire::cut_text::{CutView, by_partition};
 
 use crate::app::App;
 use crate::http::caller::PathId;
-use crate::http::cut::{CutView, by_partition};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{ok, only, query};
 use crate::ops::books::{AccountRow, rows_of};

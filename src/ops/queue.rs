@@ -11,12 +11,12 @@ use ledger::personal::Sealed;
 use ledger::time::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
+use wire::mask;
 
 use crate::app::App;
 use crate::http::json::Checker;
 use crate::http::problem::Problem;
 use crate::http::reply::{ok, query, single, time};
-use crate::mask;
 use crate::ops::audit::OfMerchant;
 use crate::ops::operator::Operator;
 use crate::views::house_entry::{HouseEntryView, OperatorEntry};

@@ -17,6 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 use utoipa::ToSchema;
+use wire::timestamp::{day, day_of};
 
 use crate::app::App;
 use crate::http::body::{FileFormat, InstitutionFile};
@@ -27,7 +28,6 @@ use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, FieldError, Problem, failed};
 use crate::http::reply::{List, PageQuery, list_of, one_of, only, query, single, time};
 use crate::http::streamed::{in_turn, turn};
-use crate::http::timestamp::{day, day_of};
 use crate::ops::booked::{self, BankAccount};
 use crate::ops::operator::{Decider, Operator};
 use crate::reconcile::finding::{FileError, Finding, FindingKind, Reconciled, Settled};

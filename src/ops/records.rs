@@ -19,6 +19,7 @@ use serde_json::value::RawValue;
 use store::Sequence;
 use store::cut::{Cut, Position};
 use utoipa::ToSchema;
+use wire::timestamp::day_of;
 
 use crate::app::App;
 use crate::export::{Exporter, Format, Request, Stream};
@@ -26,7 +27,6 @@ use crate::http::caller::PathId;
 use crate::http::cut::{NextBefore, next_before, requested_before, requested_position};
 use crate::http::problem::{Code, Problem, failed};
 use crate::http::reply::{number, ok, only, query, time};
-use crate::http::timestamp::day_of;
 use crate::ops::operator::Operator;
 use crate::views::export_file::{know_cards, know_group};
 use crate::views::ledger::ledger_name;

@@ -14,9 +14,9 @@ use ledger::id::ObjectId;
 use ledger::money::{AMOUNT_MAX, Centavos};
 use serde::Deserialize;
 use serde_json::value::RawValue;
+use wire::timestamp::{begin_of, day_of};
 
 use super::finding::{FileError, Finding, FindingKind, Reconciled, Settled};
-use crate::http::timestamp::{begin_of, day_of};
 
 /// Payments of a file at most.
 pub const PAYMENTS_MAX: usize = 100_000;
@@ -455,9 +455,9 @@ mod tests {
     use ledger::time::Timestamp;
     use proptest::prelude::*;
     use serde_json::{Value, json};
+    use wire::timestamp::with_milliseconds;
 
     use super::*;
-    use crate::http::timestamp::with_milliseconds;
 
     /// A decimal of the crates reads more than an amount may be.
     #[test]

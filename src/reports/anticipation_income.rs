@@ -13,12 +13,12 @@ use chrono::NaiveDate;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId};
 use ledger::time::Timestamp;
+use wire::timestamp::day_of;
 
 use super::fold::{Ended, Fold, Posted};
 use super::openings::Openings;
 use super::table::{Cell, Column, Kind, Rows, column, count, sum};
 use crate::before::{Before, BeforeError};
-use crate::http::timestamp::day_of;
 
 const COLUMNS: &[Column] = &[
     column("anticipated_on", "Antecipado em", Kind::Day),

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 
 use actors::backup::{BackupError, Frame};
 use store::cut::Cut;
+use wire::cut_text::cut_name;
 
 use super::maker::{ReportError, ReportMade, ReportMaker};
 use crate::config::ReportSettings;
-use crate::http::cut::cut_name;
 use crate::journal_source::{JournalSource, JournalSourceFailure, admitted_cut};
 use crate::terminal::{self, advance};
 use crate::verify::quietly;

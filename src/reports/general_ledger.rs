@@ -8,12 +8,12 @@ use ledger::account::Account;
 use ledger::entry::{Entry, Side};
 use ledger::id::LedgerId;
 use ledger::source::{self, Source};
+use wire::timestamp::day_of;
 
 use super::fold::{Ended, Fold, Posted};
 use super::openings::Openings;
 use super::table::{Cell, Column, Kind, Rows, column, sum};
 use crate::export::cleaned;
-use crate::http::timestamp::day_of;
 
 const COLUMNS: &[Column] = &[
     column("date", "Data", Kind::Day),

@@ -5,11 +5,11 @@ use std::io;
 
 use ledger::entry::Side;
 use ledger::source;
+use wire::timestamp::day_of;
 
 use super::fold::{Ended, Fold, Posted};
 use super::general_ledger::ids;
 use super::table::{Cell, Column, Kind, Rows, column, sum};
-use crate::http::timestamp::day_of;
 
 const COLUMNS: &[Column] = &[
     column("date", "Data", Kind::Day),

@@ -11,6 +11,7 @@ use ledger::record::{DecodeError, Record};
 use ledger::time::Timestamp;
 use store::Block;
 use store::cut::{Cut, PassedBlocks, Position, positions};
+use wire::timestamp::day_of;
 
 use super::anticipation_income::AnticipationIncome;
 use super::daily_close::DailyClose;
@@ -29,7 +30,6 @@ use super::statement::StatementReport;
 use super::table::{Heading, Rows};
 use super::trial_balance::TrialBalanceReport;
 use crate::before::{Before, BeforeError};
-use crate::http::timestamp::day_of;
 
 /// Why a report did not come to its end.
 #[derive(Debug, thiserror::Error)]

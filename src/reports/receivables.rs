@@ -8,11 +8,11 @@ use derived::names::Names;
 use ledger::event::{CardBrand, SettledObject};
 use ledger::fees::PaymentMethod;
 use ledger::receivables::{Receivable, ReceivableAmounts, Receivables};
+use wire::timestamp::day_of;
 
 use super::fold::{Ended, Fold, Posted};
 use super::table::{Cell, Column, Kind, Rows, column, count, sum};
 use crate::before::{Before, BeforeError};
-use crate::http::timestamp::day_of;
 
 const COLUMNS: &[Column] = &[
     column("holder", "Titular", Kind::Text),

@@ -4,7 +4,7 @@ use chrono::NaiveDate;
 use clap::ValueEnum;
 use strum::IntoStaticStr;
 
-use crate::http::timestamp::begin_of;
+use wire::timestamp::begin_of;
 
 /// Report that can be asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum, IntoStaticStr)]
@@ -236,8 +236,9 @@ impl ReportRequest {
 
 #[cfg(test)]
 mod tests {
+    use wire::timestamp::day;
+
     use super::*;
-    use crate::http::timestamp::day;
 
     #[test]
     fn a_report_is_refused_what_it_does_not_take() {

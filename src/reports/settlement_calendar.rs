@@ -7,12 +7,12 @@ use std::io;
 use chrono::NaiveDate;
 use ledger::id::LedgerId;
 use ledger::receivables::Receivables;
+use wire::timestamp::day_of;
 
 use super::fold::{Ended, Fold, Posted};
 use super::receivables::bucket;
 use super::table::{Cell, Column, Kind, Rows, column, sum};
 use crate::before::{Before, BeforeError};
-use crate::http::timestamp::day_of;
 
 const COLUMNS: &[Column] = &[
     column("date", "Vencimento", Kind::Day),

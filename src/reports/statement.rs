@@ -7,12 +7,12 @@ use ledger::account::Account;
 use ledger::entry::Side;
 use ledger::id::LedgerId;
 use ledger::source;
+use wire::timestamp::day_of;
 
 use super::fold::{Ended, Fold, Posted};
 use super::general_ledger::ids;
 use super::openings::Openings;
 use super::table::{Cell, Column, Kind, Rows, column, sum};
-use crate::http::timestamp::day_of;
 
 const COLUMNS: &[Column] = &[
     column("date", "Data", Kind::Day),

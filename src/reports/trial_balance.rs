@@ -221,9 +221,9 @@ mod tests {
     use ledger::time::{Month, Timestamp};
     use proptest::prelude::*;
     use store::{Block, BlockHash, Partition, Sequence};
+    use wire::timestamp::day_of;
 
     use super::*;
-    use crate::http::timestamp::day_of;
     use crate::reports::maker::ReportMaker;
     use crate::reports::request::{Report, ReportFormat, ReportRequest};
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use crate::http::timestamp::with_microseconds;
+use wire::timestamp::with_microseconds;
 
 /// A cashout, as created and as listed.
 #[derive(Debug, Serialize, ToSchema)]

@@ -9,12 +9,12 @@ use ledger::personal::{MerchantProfile, Payer, Sealed, SealedFor};
 use rust_decimal::Decimal;
 use serde::Serialize;
 use utoipa::ToSchema;
+use wire::brcode::BrCode;
+use wire::case_folding::without_accents;
+use wire::mask;
 
-use crate::brcode::BrCode;
-use crate::folding::without_accents;
 use crate::http::problem::{Problem, failed};
 use crate::http::reply::{decimal, time};
-use crate::mask;
 use crate::views::recipient::recipient_id;
 
 /// `breakdown`, with charges that have splits (interface 2.4).

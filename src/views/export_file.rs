@@ -17,6 +17,7 @@ use ledger::record::Record;
 use ledger::time::Timestamp;
 use store::BlockHash;
 use store::cut::Cut;
+use wire::timestamp::{begin_of, day};
 
 use crate::export::{Exporter, Format, Request};
 use crate::http::cut::as_header;
@@ -25,7 +26,6 @@ use crate::http::json::Checker;
 use crate::http::problem::Problem;
 use crate::http::reply::single;
 use crate::http::streamed::BoxError;
-use crate::http::timestamp::{begin_of, day};
 
 /// What the query of an export asks for.
 pub fn request(pairs: &[(String, String)], ledger: Option<String>) -> Result<Request, Problem> {

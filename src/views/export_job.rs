@@ -11,15 +11,15 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use utoipa::ToSchema;
+use wire::cut_text::CutView;
+use wire::timestamp::with_milliseconds;
 
 use crate::app::App;
 use crate::export::jobs::{ExportJobs, Job, JobStatus, KEPT_MS, NewJob, Work, media_type_of};
 use crate::export::{FileMade, Format, read_by_duckdb};
-use crate::http::cut::CutView;
 use crate::http::json::{Checker, Raw};
 use crate::http::problem::{Code, Problem};
 use crate::http::streamed::streamed;
-use crate::http::timestamp::with_milliseconds;
 use crate::http::trace::spawn_blocking;
 
 /// Files that are downloaded at once, each by a thread.

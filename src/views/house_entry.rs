@@ -10,10 +10,10 @@ use ledger::withdrawal_return::{ReturnTerms, WithdrawalReturn};
 use ledger::write_off::{WriteOff, WriteOffTerms};
 use serde::Serialize;
 use utoipa::ToSchema;
+use wire::timestamp::date;
 
 use crate::http::problem::Problem;
 use crate::http::reply::time;
-use crate::http::timestamp::date;
 use crate::views::ledger::ledger_name;
 
 /// The group in the ids of entries of the house: no merchant's.

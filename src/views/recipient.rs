@@ -10,10 +10,10 @@ use ledger::personal::{RecipientProfile, Sealed};
 use ledger::record::Record;
 use serde::Serialize;
 use utoipa::ToSchema;
+use wire::mask;
 
 use crate::http::problem::{Problem, broken};
 use crate::http::reply::time;
-use crate::mask;
 use crate::views::registration;
 
 /// A recipient, in the list and after a decision.

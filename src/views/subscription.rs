@@ -5,9 +5,9 @@ use ledger::personal::{Payer, SealedFor};
 use ledger::recurrence::{SubscriptionStanding, SubscriptionStatus, UnpaidReason};
 use serde::Serialize;
 use utoipa::ToSchema;
+use wire::mask;
 
 use crate::http::reply::time;
-use crate::mask;
 use crate::views::charge::SplitView;
 
 /// A subscription.

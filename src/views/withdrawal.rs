@@ -6,10 +6,10 @@ use ledger::personal::{BankAccount, Sealed, SealedFor};
 use ledger::withdrawal::{RejectedBy, Withdrawal};
 use serde::Serialize;
 use utoipa::ToSchema;
+use wire::mask;
+use wire::timestamp::date;
 
 use crate::http::reply::time;
-use crate::http::timestamp::date;
-use crate::mask;
 use crate::views::recipient::{find_recipient, recipient_id, review_name};
 use crate::views::registration::account_type;
 

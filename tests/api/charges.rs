@@ -374,7 +374,7 @@ async fn the_institution_has_the_last_word() {
     let export = world.ops_get("/ops/export?ledger=all").await.text;
     let rows: Vec<Value> = export.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let row = rows.iter().find(|row| row["event"] == "pix_paid").unwrap();
-    assert_eq!(row["effective_date"], centavo::http::timestamp::day_of(paid_at.0).to_string(), "{row}");
+    assert_eq!(row["effective_date"], wire::timestamp::day_of(paid_at.0).to_string(), "{row}");
     assert_ne!(row["effective_date"], row["date"]);
     let record = world.ops_get(&read_at("/ops/records", place_told(row))).await.expect(200);
     assert_eq!(record["institution"]["id"], end_to_end_id);

@@ -1,10 +1,10 @@
 //! What the console reads for an operator, and the routes of `/ops` that have the same: books of
 //! the past, splits and anticipations, API keys, previews, health, what the find box leads to.
 
-use centavo::http::cut::by_partition;
 use reqwest::Method;
 use serde_json::{Value, json};
 use store::cut::Cut;
+use wire::cut_text::by_partition;
 
 use crate::console::{ANA, Browser, EVA, RUI, world_of_three};
 use crate::plans::{PLANS, plan};

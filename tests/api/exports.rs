@@ -3,13 +3,13 @@
 
 use centavo::config::{ExportSettings, JournalSettings};
 use centavo::export::{Chart, Format, Level, Request, command};
-use centavo::http::cut::by_partition;
 use centavo::reports::{Report, ReportFormat};
 use centavo::secrets::SecretSource;
 use reqwest::Method;
 use ring::signature::{ED25519, UnparsedPublicKey};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
+use wire::cut_text::by_partition;
 
 use crate::world::*;
 
@@ -133,7 +133,7 @@ async fn a_file_is_downloaded_in_ranges() {
 async fn manifests_follow_each_other() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
-    let today = |world: &World| centavo::http::timestamp::day_of(world.engine().now().0);
+    let today = |world: &World| wire::timestamp::day_of(world.engine().now().0);
     merchant.paid_pix(&pix("80.00")).await;
     let first = today(&world);
     world.advance(DAY).await;

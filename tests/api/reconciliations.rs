@@ -199,7 +199,7 @@ async fn a_statement_of_the_platforms_own_account_is_compared_with_the_houses_en
     merchant.post("/api/card", &with(&card(10_000, APPROVED), "/payment_type", json!("debit"))).await.expect(201);
     world.advance(8 * DAY).await;
     let [statement] = files(&world, "bank-settlement", "ofx").try_into().unwrap();
-    let day = centavo::http::timestamp::day_of(world.engine().now().0).pred_opt().unwrap().to_string();
+    let day = wire::timestamp::day_of(world.engine().now().0).pred_opt().unwrap().to_string();
     let entry = json!({"debit": "Assets:Bank:Own", "credit": "Assets:Bank:Settlement", "amount": 2_000,
         "reason": "Comissão", "reference": "TED-7", "effective_date": day});
     let id = text(&world.ops_post("/ops/entries", &entry).await.expect(201)["id"]);
@@ -224,7 +224,7 @@ async fn a_statement_of_the_platforms_own_account_is_compared_with_the_houses_en
     assert_eq!(other["account"], "pix");
     let effective = &world.ops_get("/ops/ledgers/P-house/entries").await.expect(200)["items"][0]["effective_at"];
     let effective = text(effective).parse::<chrono::DateTime<chrono::Utc>>().unwrap().timestamp_millis();
-    assert_eq!(centavo::http::timestamp::day_of(effective).to_string(), day);
+    assert_eq!(wire::timestamp::day_of(effective).to_string(), day);
 }
 
 /// A file that was compared is 409, also after a restart; the result is kept, and a new comparison
@@ -246,7 +246,7 @@ async fn results_are_kept_under_the_digest_of_the_file() {
     let second = world.reconcile(PIX, "", missing).await.expect(200);
     assert_eq!(second["differs"], 1);
     // The list of the day before has it: the payment is found by its txid, and its day differs.
-    let day = |days: i64| centavo::http::timestamp::day_of(world.engine().now().0 - days * DAY * 1000).to_string();
+    let day = |days: i64| wire::timestamp::day_of(world.engine().now().0 - days * DAY * 1000).to_string();
     let earlier = list.replace(&day(1), &day(2)).replace(&day(0), &day(1));
     let third = world.reconcile(PIX, "", earlier).await.expect(200);
     assert_eq!(counts(&third), [0, 0, 1, 0, 0, 0], "{third}");

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use actors::rails::{PayoutRail, PixRail, Rails};
 use centavo::config::{JournalSettings, MasterKeyArgs, ServeArgs, Settings};
 use centavo::http::credential::OpsTokens;
-pub(crate) use centavo::http::cut::record_name;
 use centavo::rails::sandbox::Institutions;
 use centavo::secrets::SecretSource;
 use centavo::serve::{self, Running};
@@ -21,6 +20,7 @@ use serde_json::{Value, json};
 use store::cut::{Cut, Position};
 use store::{Partition, Sequence};
 use tempfile::TempDir;
+pub(crate) use wire::cut_text::record_name;
 
 use crate::beside::{self, Both};
 use crate::description::Description;

@@ -69,20 +69,23 @@ fn the_law_depends_on_nothing_that_waits_or_looks_around() {
 }
 
 #[test]
-fn the_engine_knows_no_http_and_no_json() {
-    let engine = dependencies("actors/Cargo.toml");
-    for dependency in ["axum", "hyper", "hyper-util", "reqwest", "serde", "serde_json", "utoipa", "clap"] {
-        assert!(!engine.iter().any(|name| name == dependency), "the engine must not depend on {dependency}");
+fn engine_and_notation_know_no_http_and_no_json() {
+    for manifest in ["actors/Cargo.toml", "crates/wire/Cargo.toml"] {
+        let known = dependencies(manifest);
+        for dependency in ["axum", "hyper", "hyper-util", "reqwest", "serde", "serde_json", "utoipa", "clap"] {
+            assert!(!known.iter().any(|name| name == dependency), "{manifest} must not name {dependency}");
+        }
     }
 }
 
 /// Each crate of the product, and those of ours that it may import.
-const MAY_IMPORT: [(&str, &[&str]); 5] = [
+const MAY_IMPORT: [(&str, &[&str]); 6] = [
     ("ledger", &[]),
     ("centavo-store", &[]),
     ("centavo-derived", &["centavo-store", "ledger"]),
+    ("centavo-wire", &["centavo-store"]),
     ("actors", &["centavo-derived", "centavo-store", "ledger"]),
-    ("centavo", &["actors", "centavo-derived", "centavo-store", "ledger"]),
+    ("centavo", &["actors", "centavo-derived", "centavo-store", "centavo-wire", "ledger"]),
 ];
 
 #[test]
@@ -106,7 +109,8 @@ fn crates_import_what_the_architecture_lets_them() {
 }
 
 /// The sources of the product, crate by crate.
-const PRODUCT: [&str; 5] = ["ledger/src", "crates/store/src", "crates/derived/src", "actors/src", "src"];
+const PRODUCT: [&str; 6] =
+    ["ledger/src", "crates/store/src", "crates/derived/src", "crates/wire/src", "actors/src", "src"];
 
 #[test]
 fn one_file_names_sled_one_folder_postgresql_and_one_file_holds_the_unsafe_code() {
@@ -178,7 +182,7 @@ fn files_named(section: &str) -> BTreeSet<String> {
 fn the_code_map_names_every_file_and_no_other() {
     let page = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
     let map = page.split("\n## Code map").nth(1).unwrap();
-    let headings = ["\n### ledger", "\n### store", "\n### derived", "\n### actors", "\n### src"];
+    let headings = ["\n### ledger", "\n### store", "\n### derived", "\n### wire", "\n### actors", "\n### src"];
     for (folder, heading) in PRODUCT.into_iter().zip(headings) {
         let section = map.split(heading).nth(1).unwrap().split("\n### ").next().unwrap();
         let prefix = format!("{folder}/");
@@ -428,7 +432,8 @@ fn a_link_that_leads_nowhere_is_found() {
 /// The paths of this repository that a page names between backticks. One with a blank, `*` or `<`
 /// stands for several.
 fn paths_named(page: &str) -> Vec<&str> {
-    const FOLDERS: [&str; 8] = ["src/", "actors/", "ledger/", "tests/", "benches/", "docs/", "examples/", ".ci/"];
+    const FOLDERS: [&str; 9] =
+        ["src/", "crates/", "actors/", "ledger/", "tests/", "benches/", "docs/", "examples/", ".ci/"];
     let words = page.split('`').skip(1).step_by(2);
     let is_path = |word: &&str| FOLDERS.iter().any(|folder| word.starts_with(folder));
     words.filter(is_path).filter(|word| !word.contains([' ', '*', '<', '…'])).collect()

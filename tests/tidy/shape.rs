@@ -9,13 +9,15 @@ use crate::imports::{circles, imports};
 use crate::{pages, sources, unwrapped};
 
 /// The crates, by the folder of their sources.
-const CRATES: [&str; 5] = ["ledger/src", "crates/store/src", "crates/derived/src", "actors/src", "src"];
+const CRATES: [&str; 6] =
+    ["ledger/src", "crates/store/src", "crates/derived/src", "crates/wire/src", "actors/src", "src"];
 
 /// All folders of Rust sources.
-const FOLDERS: [&str; 11] = [
+const FOLDERS: [&str; 12] = [
     "ledger/src",
     "crates/store/src",
     "crates/derived/src",
+    "crates/wire/src",
     "actors/src",
     "src",
     "tests",

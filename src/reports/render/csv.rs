@@ -2,8 +2,9 @@
 
 use std::io::{self, Write};
 
+use wire::csv_cell::write_text;
+
 use super::words::shown;
-use crate::http::csv::write_text;
 use crate::reports::table::{Cell, Closing, Heading, Renderer};
 
 /// ReportDialect of a report's CSV.

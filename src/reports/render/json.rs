@@ -5,8 +5,8 @@ use std::io::{self, Write};
 
 use serde::Serialize;
 use serde_json::{Map, Value, json};
+use wire::cut_text::{CutView, by_partition};
 
-use crate::http::cut::{CutView, by_partition};
 use crate::reports::table::{Cell, Closing, Column, Heading, Kind, Renderer};
 
 /// A report that is being written.

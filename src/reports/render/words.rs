@@ -1,8 +1,9 @@
 //! Texts of a report for people: cells as they are read in Brazil, the heading, the footer.
 
-use crate::http::cut::cut_name;
+use wire::cut_text::cut_name;
+use wire::reais::reais;
+
 use crate::reports::table::{Cell, Closing, Heading};
-use crate::terminal::reais;
 
 /// A cell as it is read in Brazil: reais with a decimal comma, DD/MM/AAAA.
 pub(super) fn shown(cell: &Cell) -> String {

@@ -6,9 +6,9 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use centavo::http::timestamp::begin_of;
 use chrono::{DateTime, Datelike, Days, FixedOffset};
 use serde_json::Value;
+use wire::timestamp::begin_of;
 
 use super::reports::{chosen, differences, python, without};
 use super::{month, rows_of};

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 
 use centavo::config::{ExportSettings, JournalSettings, ReportSettings};
 use centavo::export::{Chart, Format, Level, Request, command as exports};
-use centavo::http::timestamp::day;
 use centavo::reports::{Report, ReportFormat, ReportRequest, command as reports};
 use centavo::secrets::SecretSource;
 use centavo::store_choice::Store;
@@ -14,6 +13,7 @@ use ledger::time::Timestamp;
 use serde_json::{Value, json};
 use store::Sequence;
 use store::cut::Cut;
+use wire::timestamp::day;
 
 use super::{files, mapped, month, rows_of, unlocked};
 use crate::world::{DAY, Merchant, OPS_TOKEN, World, bearer, pix, text};

@@ -176,7 +176,7 @@ async fn a_hundred_forgeries_of_exports_are_found() {
     month::play(&world).await;
     let rows = super::rows_of(&world.ops_get("/ops/export").await.text);
     let day = |part: usize| -> chrono::NaiveDate { text(&rows[part * (rows.len() - 1) / 3]["date"]).parse().unwrap() };
-    let (out, last) = (world.folder().join("forged"), centavo::http::timestamp::day_of(world.engine().now().0));
+    let (out, last) = (world.folder().join("forged"), wire::timestamp::day_of(world.engine().now().0));
     for (from, to) in [(None, day(1)), (day(1).succ_opt(), day(2)), (day(2).succ_opt(), last)] {
         let request = Request { from, to: Some(to), ..whole(Format::Csv) };
         run(&world.folder(), &out, request, Some(&world)).await.unwrap();

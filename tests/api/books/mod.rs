@@ -23,13 +23,14 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use wire::timestamp::day;
+
 use self::made::{M, P, R};
 use self::tools::{Balances, tools, with_included, without_zeros};
 use crate::beside::are_nodes;
 use crate::world::{self, OPS_TOKEN, World, first_of, place_told, read_at, store_in, text};
 use centavo::config::{ExportSettings, JournalSettings};
 use centavo::export::{Exporter, Folder, Format, Out, Part, Request, Stream, command};
-use centavo::http::timestamp::day;
 use centavo::secrets::SecretSource;
 use chrono::Datelike as _;
 use ledger::record::Record;

@@ -4,9 +4,9 @@
 use std::fs::OpenOptions;
 use std::io::Write as _;
 
-use centavo::http::timestamp::day_of;
 use reqwest::Method;
 use serde_json::{Map, Value, json};
+use wire::timestamp::day_of;
 
 use crate::world::{
     APPROVED, DAY, Merchant, REFUSED, SILENT, World, card, cnpj, cpf, individual, items, pix, text, with, with_splits,

@@ -8,10 +8,10 @@ use std::process::Command;
 
 use calamine::{Data, Reader, Xlsx, open_workbook_from_rs};
 use centavo::config::ReportSettings;
-use centavo::http::timestamp::day;
 use centavo::reports::{Report, ReportFormat, ReportRequest, command};
 use chrono::NaiveDate;
 use serde_json::{Value, json};
+use wire::timestamp::day;
 
 use super::tools::is_required;
 use super::{Told, cut_before_stop, month, parsed_csv, rows_of, told, without_ids};

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use centavo::export::{Format, Request};
-use centavo::http::timestamp::day;
 use centavo::reports::{Report, ReportFormat, ReportRequest};
 use chrono::{Days, NaiveDate};
+use wire::timestamp::day;
 
 use super::beginnings::{Asked, made};
 use super::{month, rows_of};

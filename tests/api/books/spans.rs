@@ -6,12 +6,12 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use centavo::export::{Chart, Exporter, Folder, Format, Level, Request, Stream};
-use centavo::http::timestamp::day;
 use chrono::NaiveDate;
 use ledger::record::Record;
 use serde_json::Value;
 use store::cut::Position;
 use store::{Partition, Sequence};
+use wire::timestamp::day;
 
 use super::made::{self, M, P, R};
 use super::mapped::CHART;

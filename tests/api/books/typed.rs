@@ -9,11 +9,11 @@ use std::process::Command;
 use axum::body::Bytes;
 use calamine::{Data, Reader, Xlsx, open_workbook_from_rs};
 use centavo::export::{Folder, Format, Request};
-use centavo::http::timestamp::{date, day, local, with_milliseconds};
 use chrono::{Datelike as _, Days, Months};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
 use serde_json::{Map, Value, json};
+use wire::timestamp::{date, day, local, with_milliseconds};
 
 use super::tools::is_required;
 use super::{Told, balances_at, made, made_in_one, platform_of, rows_made, run, told, whole};

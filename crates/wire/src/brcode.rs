@@ -4,7 +4,7 @@
 //! a two-digit length and a value, closed by a CRC-16/CCITT-FALSE over everything before it. It
 //! uses printable ASCII only: names lose their accents and all other characters.
 
-use crate::folding::without_accents;
+use crate::case_folding::without_accents;
 
 /// Content of a dynamic BR Code.
 #[derive(Debug, Clone, Copy)]

@@ -36,14 +36,14 @@ pub fn date(day: u32) -> String {
 /// Limit of a period as a caller names it, an instant or a day, in milliseconds since the Unix
 /// epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Named {
+pub struct PeriodLimit {
     /// An instant, rounded up to the millisecond, or the first millisecond of a day.
     pub begin: i64,
     /// The same instant, or the first millisecond of the next day.
     pub end: i64,
 }
 
-impl Named {
+impl PeriodLimit {
     /// Reads `2026-07-01T12:00:00.250Z` or `2026-07-01`; none when it is neither.
     pub fn parse(text: &str) -> Option<Self> {
         if let Ok(instant) = DateTime::parse_from_rfc3339(text) {
@@ -100,7 +100,7 @@ mod tests {
             ("2026-07-01T03:00:00.000Z", "2026-07-01"),
             ("2026-07-02T02:59:59.999Z", "2026-07-01"),
         ] {
-            let at = Named::parse(instant).unwrap().begin;
+            let at = PeriodLimit::parse(instant).unwrap().begin;
             assert_eq!(date(business_day(at)), expected, "{instant}");
         }
     }
@@ -121,8 +121,8 @@ mod tests {
 
     #[test]
     fn a_caller_names_an_instant_or_a_day() {
-        let instant = |at| Some(Named { begin: at, end: at });
-        let day = |begin| Some(Named { begin, end: begin + DAY_MILLISECONDS });
+        let instant = |at| Some(PeriodLimit { begin: at, end: at });
+        let day = |begin| Some(PeriodLimit { begin, end: begin + DAY_MILLISECONDS });
         for (text, expected) in [
             ("2026-07-01T12:00:00.250Z", instant(1_782_907_200_250)),
             ("2026-07-01T09:00:00.250-03:00", instant(1_782_907_200_250)),
@@ -137,14 +137,14 @@ mod tests {
             ("1782907200250", None),
             ("", None),
         ] {
-            assert_eq!(Named::parse(text), expected, "{text}");
+            assert_eq!(PeriodLimit::parse(text), expected, "{text}");
         }
     }
 
     #[test]
     fn a_day_begins_at_midnight_in_sao_paulo() {
         for text in ["2026-07-01", "2028-02-29", "1970-01-01"] {
-            let Named { begin, end } = Named::parse(text).unwrap();
+            let PeriodLimit { begin, end } = PeriodLimit::parse(text).unwrap();
             let day = day(text).unwrap();
             assert_eq!([begin, end - 1].map(day_of), [day; 2], "{text}");
             assert_eq!([begin - 1, end].map(day_of), [day.pred_opt().unwrap(), day.succ_opt().unwrap()], "{text}");
