@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use actors::engine::Engine;
+use books::export::jobs::ExportJobs;
 use derived::seal::stocked_random_bytes;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::DisputeWindows;
@@ -11,8 +12,6 @@ use parking_lot::RwLock;
 use tokio::sync::{Semaphore, watch};
 
 use crate::checkpoints::{CheckpointMeasures, CheckpointSchedule};
-use crate::export::jobs::ExportJobs;
-use crate::export::reporting::Reporting;
 use crate::http::credential::OpsTokens;
 use crate::http::guesses::Guesses;
 use crate::http::idempotency::RememberedAnswers;
@@ -26,6 +25,7 @@ use crate::node::Node;
 use crate::past_books::PastBooks;
 use crate::peers::others::OthersOverHttp;
 use crate::rails::sandbox::Institutions;
+use crate::report_limit::ReportLimit;
 use crate::webhooks::Webhooks;
 
 /// Shared state of the handlers.
@@ -75,7 +75,7 @@ pub struct App {
     /// Metrics of the checkpoints that are sent.
     pub checkpoint_measures: CheckpointMeasures,
     /// The reports that are being made.
-    pub reporting: Reporting,
+    pub reporting: ReportLimit,
     /// The metrics.
     pub exposition: Exposition,
     /// Delivery of webhooks: endpoints and their progress.

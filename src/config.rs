@@ -14,6 +14,8 @@ use std::time::Duration;
 
 use actors::engine::BalanceFileOptions;
 use actors::engine::IndexOptions;
+use books::export::{Chart, Format, Level, Request};
+use books::reports::{Report, ReportFormat, ReportRequest, WrongReport};
 use chrono::NaiveDate;
 use clap::builder::BoolishValueParser;
 use clap::error::{ContextKind, ContextValue};
@@ -30,7 +32,6 @@ use tracing_subscriber::EnvFilter;
 use wire::timestamp::day;
 
 use crate::checkpoints::{self, CheckpointSchedule, EVERY_MINUTES_DEFAULT, Place};
-use crate::export::{Chart, Format, Level, Request};
 use crate::http::credential::{OpsRoles, OpsTokens, OpsTokensError, Secret};
 use crate::http::rate_limits::RateLimitSettings;
 use crate::http::tls::TlsFiles;
@@ -38,7 +39,6 @@ use crate::listen::ListenArgs;
 use crate::network::{NetworkError, network};
 use crate::peers::{GivenPeerSettings, PeerSettings, PeerSettingsError};
 use crate::privacy;
-use crate::reports::{Report, ReportFormat, ReportRequest, WrongReport};
 use crate::secrets::{SecretSource, TwoSources};
 use crate::store_choice::{DatabaseArgs, Store, StoreArgs, StoreInFile, StoreSettingsError};
 use crate::trigger::TriggerArgs;

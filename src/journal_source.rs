@@ -12,6 +12,7 @@ use actors::engine::{BalanceFiles, BooksAsOf};
 use axum::body::Bytes;
 use axum::http::header::AUTHORIZATION;
 use axum::http::{Request, StatusCode};
+use books::opening_books::OpeningBooks;
 use derived::extents::ExtentError;
 use derived::records::LoadError;
 use http_body_util::{BodyExt, Full};
@@ -21,7 +22,6 @@ use store::cut::Cut;
 use store::{Part, Sequence, SledOptions, StoreError};
 use tokio::runtime::{Builder, Runtime};
 
-use crate::before::Before;
 use crate::config::JournalSettings;
 use crate::http::client;
 use crate::http::credential::Secret;
@@ -167,7 +167,7 @@ impl JournalSource {
         time: i64,
         at: Option<&Cut>,
         with_receivables: bool,
-    ) -> Result<Option<Before>, JournalSourceFailure> {
+    ) -> Result<Option<OpeningBooks>, JournalSourceFailure> {
         let time = Timestamp(time);
         let within = |partition| at.map_or(Sequence(u64::MAX), |at| at.of(partition));
         let of_partitions = match self {
@@ -201,7 +201,7 @@ impl JournalSource {
             }
         };
         let as_of = BooksAsOf::new(of_partitions);
-        Ok((!as_of.through().is_empty()).then(|| Before::new(as_of)))
+        Ok((!as_of.through().is_empty()).then(|| OpeningBooks::new(as_of)))
     }
 
     /// Its values and heads, its blocks from these Records on through those heads, and the end, as

@@ -1,13 +1,12 @@
-//! The product around the engine: HTTP interface, operators' interface, webhooks, exports, rails,
-//! command line and wiring.
+//! The product around the engine: HTTP interface, operators' interface, webhooks, rails, command
+//! line and wiring.
 //!
-//! It is the only crate of the workspace that knows HTTP and JSON. It turns requests into commands
+//! It is the only crate of the workspace that knows HTTP. It turns requests into commands
 //! of the engine, and the engine's results into responses. It decides nothing about money.
 
 pub mod api;
 pub mod app;
 pub mod backup;
-pub mod before;
 pub mod beside;
 pub mod cast;
 pub mod check;
@@ -37,15 +36,14 @@ pub mod peers;
 pub mod place;
 pub mod privacy;
 pub mod rails;
-pub mod reconcile;
 pub mod remote;
-pub mod reports;
+pub mod report;
+pub mod report_limit;
 pub mod restore;
 pub mod routes;
 pub mod runtime;
 pub mod secrets;
 pub mod serve;
-pub mod sorted_sums;
 pub mod store_choice;
 pub mod terminal;
 pub mod trigger;

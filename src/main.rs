@@ -11,7 +11,7 @@ use centavo::node::NodeFailure;
 use centavo::secrets::{self, SecretSource};
 use centavo::serve::ServingFailure;
 use centavo::{
-    backup, check, demo, export, follow, grow, listen, logging, migrate, privacy, reports, restore, runtime, serve,
+    backup, check, demo, export, follow, grow, listen, logging, migrate, privacy, report, restore, runtime, serve,
     terminal, trigger, verify, watchdog,
 };
 use clap::ArgMatches;
@@ -131,12 +131,12 @@ async fn run_backup(args: BackupArgs) -> Done {
 }
 
 async fn run_export(args: ExportArgs) -> Done {
-    export::command::run(args.settings()?).await?;
+    export::run(args.settings()?).await?;
     Ok(ExitCode::SUCCESS)
 }
 
 async fn run_report(args: ReportArgs) -> Done {
-    reports::command::run(args.settings()?).await?;
+    report::run(args.settings()?).await?;
     Ok(ExitCode::SUCCESS)
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use actors::engine::AdmissionLimits;
 use actors::engine::{Engine, EngineOptions, OpenError};
 use actors::rails::Rails;
+use books::export::jobs::ExportJobs;
 use parking_lot::RwLock;
 use prometheus_client::registry::Registry;
 use tokio::net::{TcpListener, TcpSocket};
@@ -21,8 +22,6 @@ use crate::app::App;
 use crate::checkpoints::{self, CheckpointMeasures};
 use crate::config::Settings;
 use crate::descriptors::{self, Connections};
-use crate::export::jobs::ExportJobs;
-use crate::export::reporting::Reporting;
 use crate::http::credential::{OpsRoles, OpsTokens};
 use crate::http::guesses::Guesses;
 use crate::http::idempotency::RememberedAnswers;
@@ -48,6 +47,7 @@ use crate::peers::others::OthersOverHttp;
 use crate::peers::token::PeerToken;
 use crate::peers::{self, Owners, PeerMeasures, PeerSettings, PeerTlsFiles};
 use crate::rails::sandbox::Institutions;
+use crate::report_limit::ReportLimit;
 use crate::secrets::{self, SecretError, SecretSource};
 use crate::store_choice::{self, Store};
 use crate::webhooks::{Webhooks, deliverer};
@@ -370,7 +370,7 @@ fn app(
         institutions,
         checkpoints: settings.checkpoints,
         checkpoint_measures,
-        reporting: Reporting::default(),
+        reporting: ReportLimit::default(),
         exposition: Exposition(registry),
         webhooks: Arc::new(webhooks),
         sessions: Arc::new(Sessions::default()),

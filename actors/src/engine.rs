@@ -480,7 +480,7 @@ impl Engine {
     /// The blocks from the ones on that hold these Records, one of each partition, in the order of
     /// booking, for a thread that may wait; see [`merged::blocks`]. Each is whole, its hash
     /// computed again, and its place in the chain checked.
-    pub fn blocks(&self, from: &Cut) -> impl Iterator<Item = Result<Block, LoadError>> + '_ {
+    pub fn blocks(&self, from: &Cut) -> impl Iterator<Item = Result<Block, LoadError>> + use<'_> {
         merged::blocks(self.parts(), from).map(|block| block.map_err(LoadError::from))
     }
 

@@ -7,6 +7,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
+use books::export::jobs::{Job, JobOutcome, NewJob};
+use books::export::{ExportTotals, Exporter, Out, Request, Stream};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::time::Timestamp;
 use serde::Deserialize;
@@ -16,8 +18,6 @@ use utoipa::ToSchema;
 use wire::timestamp::begin_of;
 
 use crate::app::App;
-use crate::export::jobs::{Job, Made, NewJob};
-use crate::export::{Exported, Exporter, Out, Request, Stream};
 use crate::http::caller::{Caller, PathId};
 use crate::http::idempotency::KeyScope;
 use crate::http::json::{Checker, Raw, parse};
@@ -112,7 +112,7 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
         let before = booked_before(engine, request.from)?;
         let last = after.map_or(Ok(through.clone()), |after| engine.last_booked_before(Timestamp(begin_of(after))))?;
         let (cut, head) = head_of(engine, last.up_to(&through))?;
-        Ok(Made { exported, cut, head, before })
+        Ok(JobOutcome { exported, cut, head, before })
     });
     take_on(&app, new, work, PATH).await
 }
@@ -168,7 +168,7 @@ fn write(
     request: &Request,
     mut exporter: Exporter,
     out: &mut dyn Out,
-) -> Result<Exported, BoxError> {
+) -> Result<ExportTotals, BoxError> {
     let merchant = LedgerId::Merchant(group);
     know_group(&app.engine, group, &mut exporter);
     let partition = app.engine.position_of(LedgerId::Merchant(group), Sequence::FIRST).partition;

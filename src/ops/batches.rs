@@ -5,6 +5,7 @@ use std::sync::Arc;
 use actors::engine::Listed;
 use axum::extract::State;
 use axum::response::Response;
+use books::reconcile::acquirer;
 use ledger::merchant::EndedBatch;
 use ledger::record::Record;
 use serde::Serialize;
@@ -15,7 +16,6 @@ use crate::app::App;
 use crate::http::problem::Problem;
 use crate::http::reply::{List, PageQuery, list_of, time};
 use crate::ops::operator::Operator;
-use crate::reconcile::acquirer;
 
 /// A batch of the acquirer that is booked whole.
 #[derive(Debug, Serialize, ToSchema)]

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
+use books::export::{ExportError, Exporter, Format, Out, PLATFORM, Request, Stream};
 use ledger::record::Record;
 use store::BlockHash;
 use store::cut::{Cut, positions};
 use wire::timestamp::day_of;
 
 use crate::app::App;
-use crate::export::{ExportError, Exporter, Format, Out, PLATFORM, Request, Stream};
 use crate::http::cut;
 use crate::http::problem::Problem;
 use crate::http::reply::{only, query, single};

@@ -6,6 +6,9 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
+use books::export::jobs::{Job, JobFile, JobOutcome, NewJob, Work, WorkError};
+use books::export::{Chart, ExportTotals, Exporter, Format, Level, Request, Stream};
+use books::reports::{Report, ReportError, ReportRequest};
 use ledger::id::{GroupNumber, ObjectId};
 use serde::Deserialize;
 use store::BlockHash;
@@ -13,8 +16,6 @@ use store::cut::Cut;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::export::jobs::{Job, JobFile, Made, NewJob, Work, WorkError};
-use crate::export::{Chart, Exported, Exporter, Format, Level, Request, Stream};
 use crate::http::caller::PathId;
 use crate::http::idempotency::KeyScope;
 use crate::http::json::{Checker, Raw, parse_exact};
@@ -24,7 +25,6 @@ use crate::http::reply::{All, ok, only, query, single};
 use crate::ops::export::{self, ledger_of};
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::reports;
-use crate::reports::{Report, ReportError, ReportRequest};
 use crate::views::export_file::{booked_before, request};
 use crate::views::export_job::{ExportJobView, download, manifest, pairs_of, take_on, unreadable};
 
@@ -139,8 +139,8 @@ fn report_job(
                 Err(error) => error,
             }
         })?;
-        Ok(Made {
-            exported: Exported::default(),
+        Ok(JobOutcome {
+            exported: ExportTotals::default(),
             cut: made.cut,
             head: BlockHash::ZERO,
             before: (Cut::default(), BlockHash::ZERO),
@@ -210,14 +210,14 @@ fn write(
     chart: Option<(Chart, Level)>,
     cut: &Cut,
     out: &mut dyn Write,
-) -> Result<Made, WorkError> {
+) -> Result<JobOutcome, WorkError> {
     let (mut out, mut exporter) = (Stream(out), Exporter::new(request.clone()).keeping_balances());
     if let Some((chart, level)) = chart {
         exporter = exporter.mapped(chart, level);
     }
     let before = booked_before(&app.engine, request.from)?;
     let (last, head) = export::write(app, request, cut, &mut exporter, &mut out)?;
-    Ok(Made { exported: exporter.finish(&mut out)?, cut: last, head, before })
+    Ok(JobOutcome { exported: exporter.finish(&mut out)?, cut: last, head, before })
 }
 
 /// The operators' exports that are kept, newest first.

@@ -8,7 +8,7 @@ pub mod audit;
 pub mod backup;
 pub mod batches;
 pub mod blocks;
-pub mod booked;
+pub mod booked_records;
 pub mod books;
 pub mod charges;
 pub mod checkpoint;

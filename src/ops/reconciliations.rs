@@ -10,6 +10,9 @@ use axum::extract::State;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
+use books::reconcile::booked_movements::{self, BankAccount};
+use books::reconcile::finding::{Comparison, FileError, Finding, FindingKind, SettledAmount};
+use books::reconcile::{acquirer, ofx, pix, statement};
 use chrono::NaiveDate;
 use derived::checkpoint::hex;
 use serde::de::Error as _;
@@ -28,10 +31,8 @@ use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, FieldError, Problem, failed};
 use crate::http::reply::{List, PageQuery, list_of, one_of, only, query, single, time};
 use crate::http::streamed::{in_turn, turn};
-use crate::ops::booked::{self, BankAccount};
+use crate::ops::booked_records::EngineRecords;
 use crate::ops::operator::{Decider, Operator};
-use crate::reconcile::finding::{FileError, Finding, FindingKind, Reconciled, Settled};
-use crate::reconcile::{acquirer, ofx, pix, statement};
 
 /// Findings of one answer; the counts count all.
 const FINDINGS_MAX: usize = 1_000;
@@ -557,7 +558,7 @@ struct Compared {
     compared: Option<(NaiveDate, NaiveDate)>,
     lines: usize,
     batches: usize,
-    reconciled: Reconciled,
+    reconciled: Comparison,
 }
 
 /// What only the comparison of a bank statement has.
@@ -570,23 +571,24 @@ struct BankPart {
 
 /// Reads a file and compares it with the books. Errors: the first wrong line of the file.
 fn compare(engine: &Arc<Engine>, file: &InstitutionFile, of: (BankAccount, Option<&str>)) -> Result<Compared, Problem> {
+    let records = EngineRecords::new(engine);
     match file.format {
         FileFormat::Csv => {
             let sent = acquirer::read(&file.bytes).map_err(unreadable)?;
             let mut named = BTreeMap::new();
             for line in &sent.lines {
                 if !named.contains_key(&line.batch) {
-                    named.insert(line.batch.clone(), booked::batch(engine, &line.batch)?);
+                    named.insert(line.batch.clone(), booked_movements::batch(&records, &line.batch)?);
                 }
             }
-            let paid = sent.days.map(|(from, to)| booked::batches(engine, from, to)).transpose()?;
+            let paid = sent.days.map(|(from, to)| booked_movements::batches(&records, from, to)).transpose()?;
             let reconciled = acquirer::compare(&sent, &named, &paid.unwrap_or_default());
             let (lines, batches, days) = (sent.lines.len(), named.len(), sent.days);
             Ok(Compared { kind: "acquirer", bank: None, days, compared: days, lines, batches, reconciled })
         }
         FileFormat::Json => {
             let list = pix::read(&file.bytes).map_err(unreadable)?;
-            let reconciled = pix::compare(&list, &booked::payments(engine, &list)?);
+            let reconciled = pix::compare(&list, &booked_movements::payments(&records, &list)?);
             let lines = list.payments.iter().map(|payment| 1 + payment.returns.len()).sum();
             let compared = list.compared();
             let days = compared.or(Some((day_of(list.from_ms), day_of(list.to_ms))));
@@ -613,7 +615,7 @@ fn compare_statement(
     if let Some(own) = own.filter(|own| acctid.is_none() && !ofx::is_same_account(own, &number)) {
         return Err(with_accounts(of_another_account(account, &own, &number), &accounts));
     }
-    let movements = booked::movements(engine, account, &statement)?;
+    let movements = booked_movements::movements(&EngineRecords::new(engine), account, &statement)?;
     let (reconciled, balances) = statement::compare(&statement, &movements);
     let compared = statement.compared();
     let bank = Some(BankPart { account, number, accounts, balances });
@@ -679,7 +681,7 @@ fn unreadable(FileError { line, defect }: FileError) -> Problem {
 impl Compared {
     fn result(self, sha256: String, (made_at, made_by): (String, String), sequence: u64) -> Reconciliation {
         let Self { kind, bank, days, compared, lines, batches, reconciled } = self;
-        let Reconciled { matched, undecided, findings } = reconciled;
+        let Comparison { matched, undecided, findings } = reconciled;
         let count = |kind| findings.iter().filter(|finding| finding.kind == kind).count();
         let texts = |days: Option<(NaiveDate, NaiveDate)>| days.map(|(from, to)| (from.to_string(), to.to_string()));
         let (from, to) = texts(days).unzip();
@@ -747,8 +749,8 @@ impl FileAccount {
 }
 
 impl SettledView {
-    fn of(settled: Settled) -> Self {
-        let (net, Settled { paid_on, gross, fee }) = (settled.net(), settled);
+    fn of(settled: SettledAmount) -> Self {
+        let (net, SettledAmount { paid_on, gross, fee }) = (settled.net(), settled);
         Self { paid_on: paid_on.to_string(), gross: gross.0, fee: fee.0, net: net.0 }
     }
 }

@@ -7,6 +7,7 @@ use actors::engine::Engine;
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
+use books::export::{Exporter, Format, Request, Stream};
 use derived::merged::newest_first;
 use derived::records::LoadError;
 use ledger::event::{Event, SettledLine, SettledObject};
@@ -22,7 +23,6 @@ use utoipa::ToSchema;
 use wire::timestamp::day_of;
 
 use crate::app::App;
-use crate::export::{Exporter, Format, Request, Stream};
 use crate::http::caller::PathId;
 use crate::http::cut::{NextBefore, next_before, requested_before, requested_position};
 use crate::http::problem::{Code, Problem, failed};

@@ -9,6 +9,9 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_T
 use axum::http::request::Parts;
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
+use books::export::PLATFORM;
+use books::opening_books::OpeningBooks;
+use books::reports::{Report, ReportFormat, ReportMaker, ReportRequest, ReportSummary, TaxIds, WrongReport};
 use ledger::time::Timestamp;
 use serde::Serialize;
 use serde_json::Value;
@@ -18,8 +21,6 @@ use wire::cut_text::CutView;
 use wire::timestamp::day;
 
 use crate::app::App;
-use crate::before::Before;
-use crate::export::PLATFORM;
 use crate::http::caller::PathId;
 use crate::http::cut::{self, as_header};
 use crate::http::gzip::Encoding;
@@ -30,7 +31,6 @@ use crate::http::streamed::{BoxError, ReadPace, streamed, turn};
 use crate::ops::books::find;
 use crate::ops::merchants::tax_id;
 use crate::ops::operator::Operator;
-use crate::reports::{Report, ReportFormat, ReportMade, ReportMaker, ReportRequest, TaxIds, WrongReport};
 use crate::views::ledger::ledger_name;
 
 /// A report as JSON: its rows, their sums, and the part of the journal that it is of.
@@ -228,7 +228,7 @@ fn make(
     app: &Arc<App>,
     of: (&ReportRequest, ReportFormat, Option<TaxIds>),
     cut: &Cut,
-) -> Result<(File, ReportMade), Problem> {
+) -> Result<(File, ReportSummary), Problem> {
     let mut file = tempfile::tempfile().map_err(|error| unmade(&error))?;
     let written = write(app, of, cut, &mut file);
     let made = written.map_err(|error| unmade(&error))?;
@@ -241,7 +241,7 @@ pub(super) fn write(
     (request, format, tax_ids): (&ReportRequest, ReportFormat, Option<TaxIds>),
     cut: &Cut,
     file: &mut dyn Write,
-) -> Result<ReportMade, BoxError> {
+) -> Result<ReportSummary, BoxError> {
     let mut out = BufWriter::new(file);
     let mut maker = ReportMaker::with_tax_ids(request.clone(), format, tax_ids, &mut out)?;
     let mut from = Cut::default();
@@ -251,7 +251,7 @@ pub(super) fn write(
             false => app.engine.balances_before(Timestamp(before), cut)?,
         };
         from = as_of.through();
-        maker.begin_at(Before::new(as_of))?;
+        maker.begin_at(OpeningBooks::new(as_of))?;
     }
     maker.read_through(cut);
     let mut pace = ReadPace::new(&app.engine);

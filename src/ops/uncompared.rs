@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use actors::engine::Engine;
+use books::reconcile::booked_movements::{self, BankAccount, DailyFile, FileDays};
 use chrono::NaiveDate;
 
 use crate::http::problem::Problem;
-use crate::ops::booked::{self, BankAccount, DailyFile, FileDays};
+use crate::ops::booked_records::EngineRecords;
 use crate::ops::reconciliations::KeptResult;
 
 /// How many days and batches of some days none of the results covers, by what is to be compared:
@@ -24,7 +25,8 @@ pub fn uncompared(
         let mut of_kind = results.iter().filter(|result| result.kind == kind && result.account.as_deref() == account);
         of_kind.any(|result| result.covers(day))
     };
-    let paid = booked::batches(engine, from, to)?;
+    let records = EngineRecords::new(engine);
+    let paid = booked_movements::batches(&records, from, to)?;
     let batches = paid.iter().filter(|batch| !is_covered("acquirer", None, batch.paid_on)).count();
     counts.insert("acquirer".to_owned(), batches as u64);
     let statements = BankAccount::ALL.map(DailyFile::Statement);
@@ -35,7 +37,7 @@ pub fn uncompared(
         DailyFile::Statement(account) => !is_covered("bank", Some(account.name()), *day),
         DailyFile::PixList => !is_covered("pix", None, *day),
     });
-    for (_, file) in booked::days_with_movements(engine, open.collect())? {
+    for (_, file) in booked_movements::days_with_movements(&records, open.collect())? {
         let name = match file {
             DailyFile::Statement(account) => account.house().account().kind_name(),
             DailyFile::PixList => "pix".to_owned(),

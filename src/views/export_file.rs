@@ -8,6 +8,7 @@ use axum::body::Body;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse, Response};
+use books::export::{Exporter, Format, Request};
 use chrono::NaiveDate;
 use derived::records::LoadError;
 use ledger::entry::Entry;
@@ -19,7 +20,6 @@ use store::BlockHash;
 use store::cut::Cut;
 use wire::timestamp::{begin_of, day};
 
-use crate::export::{Exporter, Format, Request};
 use crate::http::cut::as_header;
 use crate::http::gzip::Encoding;
 use crate::http::json::Checker;

@@ -8,6 +8,8 @@ use axum::http::header::{
 };
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
+use books::export::jobs::{ExportJobs, Job, JobStatus, KEPT_MS, NewJob, Work, media_type_of};
+use books::export::{ExportedFile, Format, read_by_duckdb};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use utoipa::ToSchema;
@@ -15,8 +17,6 @@ use wire::cut_text::CutView;
 use wire::timestamp::with_milliseconds;
 
 use crate::app::App;
-use crate::export::jobs::{ExportJobs, Job, JobStatus, KEPT_MS, NewJob, Work, media_type_of};
-use crate::export::{FileMade, Format, read_by_duckdb};
 use crate::http::json::{Checker, Raw};
 use crate::http::problem::{Code, Problem};
 use crate::http::streamed::streamed;
@@ -235,7 +235,7 @@ fn download_turn() -> Result<SemaphorePermit<'static>, Problem> {
     DOWNLOADS.try_acquire().map_err(|_| Problem::new(Code::Overloaded).retry_after(5).detail(detail))
 }
 
-fn done(job: &Job) -> Result<&FileMade, Problem> {
+fn done(job: &Job) -> Result<&ExportedFile, Problem> {
     match (&job.file, job.status) {
         (Some(file), JobStatus::Done) => Ok(file),
         _ => Err(Problem::new(Code::StateConflict).detail("The export is not done.")),
@@ -244,7 +244,7 @@ fn done(job: &Job) -> Result<&FileMade, Problem> {
 
 /// The file of a job, whole or the range that the request asks for; 409 while there is none.
 pub fn download(jobs: &ExportJobs, job: &Job, headers: &HeaderMap) -> Result<Response, Problem> {
-    let FileMade { path: name, bytes, sha256 } = done(job)?;
+    let ExportedFile { path: name, bytes, sha256 } = done(job)?;
     let bytes = *bytes;
     let turn = download_turn()?;
     let tag = format!("\"{sha256}\"");

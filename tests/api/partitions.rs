@@ -4,8 +4,8 @@
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use books::reports::{Report, ReportFormat, ReportRequest};
 use centavo::config::ReportSettings;
-use centavo::reports::{Report, ReportFormat, ReportRequest, command};
 use chrono::Duration;
 use serde_json::{Value, json};
 use store::Sequence;
@@ -330,7 +330,7 @@ async fn a_command_on_partitions_without_records_makes_the_report_of_the_server(
         let request = ReportRequest { report, ledger: None, account: None, from: None, to: None };
         let name = request.file_name(format);
         let settings = ReportSettings { journal, request, format, at: None, out: Some(out.clone()) };
-        command::run(settings).await.unwrap();
+        centavo::report::run(settings).await.unwrap();
         assert_eq!(std::fs::read_to_string(out.join(name)).unwrap(), served);
     }
 }

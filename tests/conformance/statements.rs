@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use centavo::reconcile::ofx;
+use books::reconcile::ofx;
 use serde_json::{Value, json};
 use testkit::server::{Launch, OPS_TOKEN, Server};
 

@@ -9,15 +9,23 @@ use crate::imports::{circles, imports};
 use crate::{pages, sources, unwrapped};
 
 /// The crates, by the folder of their sources.
-const CRATES: [&str; 6] =
-    ["ledger/src", "crates/store/src", "crates/derived/src", "crates/wire/src", "actors/src", "src"];
-
-/// All folders of Rust sources.
-const FOLDERS: [&str; 12] = [
+const CRATES: [&str; 7] = [
     "ledger/src",
     "crates/store/src",
     "crates/derived/src",
     "crates/wire/src",
+    "crates/books/src",
+    "actors/src",
+    "src",
+];
+
+/// All folders of Rust sources.
+const FOLDERS: [&str; 13] = [
+    "ledger/src",
+    "crates/store/src",
+    "crates/derived/src",
+    "crates/wire/src",
+    "crates/books/src",
     "actors/src",
     "src",
     "tests",

@@ -3,11 +3,12 @@
 
 use std::path::{Path, PathBuf};
 
+use books::export::{Chart, Format, Level, Request};
+use books::reports::{Report, ReportFormat, ReportRequest};
 use centavo::config::{ExportSettings, JournalSettings, ReportSettings};
-use centavo::export::{Chart, Format, Level, Request, command as exports};
-use centavo::reports::{Report, ReportFormat, ReportRequest, command as reports};
 use centavo::secrets::SecretSource;
 use centavo::store_choice::Store;
+use centavo::{export, report};
 use chrono::{Days, NaiveDate};
 use ledger::time::Timestamp;
 use serde_json::{Value, json};
@@ -67,13 +68,13 @@ pub(super) async fn made(data: &Path, server: Option<&World>, asked: &Asked) -> 
             Asked::Report(request, format, at) => {
                 let at = at.map(|at| Cut::new(vec![Sequence(at)]));
                 let settings = ReportSettings { journal, request, format, at, out: Some(folder.clone()) };
-                reports::run(settings).await.map_err(|error| error.to_string())
+                report::run(settings).await.map_err(|error| error.to_string())
             }
             Asked::Export(request, at) => {
                 let at = at.map(|at| Cut::new(vec![Sequence(at)]));
                 let chart = request.format.is_mapped().then(|| (Chart::parse(mapped::CHART).unwrap(), Level::Day));
                 let settings = ExportSettings { journal, request, at, out: folder.clone(), compress: false, chart };
-                exports::run(settings).await.map_err(|error| error.to_string())
+                export::run(settings).await.map_err(|error| error.to_string())
             }
         }
     };

@@ -1,7 +1,7 @@
 //! Records made by hand, also for what has no way from outside: every line of the accounting
 //! manual, and so every account.
 
-use centavo::export::{Exporter, Out, Request};
+use books::export::{Exporter, Out, Request};
 use ledger::account::Account::{self, *};
 use ledger::entry::{Entry, Posting, Side};
 use ledger::event::Event;

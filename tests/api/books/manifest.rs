@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use centavo::export::{Format, Request};
+use books::export::{Format, Request};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use centavo::export::{Chart, ExportError, Exporter, Folder, Format, Level, Request, Stream};
+use books::export::{Chart, ExportError, Exporter, Folder, Format, Level, Request, Stream};
 use ledger::record::Record;
 
 use super::{made, net, parsed_csv, rows_made, whole};
@@ -54,7 +54,7 @@ fn export(
     request: &Request,
     level: Level,
     records: &[(i64, Record)],
-    out: &mut dyn centavo::export::Out,
+    out: &mut dyn books::export::Out,
 ) -> Result<(), ExportError> {
     let mut exporter = Exporter::new(request.clone()).mapped(Chart::parse(CHART).unwrap(), level);
     for (at, (booked_at_ms, record)) in (1..).map(made::place).zip(records) {

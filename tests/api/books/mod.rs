@@ -23,6 +23,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use books::export::{Exporter, Folder, Format, Out, Part, Request, Stream};
 use wire::timestamp::day;
 
 use self::made::{M, P, R};
@@ -30,7 +31,6 @@ use self::tools::{Balances, tools, with_included, without_zeros};
 use crate::beside::are_nodes;
 use crate::world::{self, OPS_TOKEN, World, first_of, place_told, read_at, store_in, text};
 use centavo::config::{ExportSettings, JournalSettings};
-use centavo::export::{Exporter, Folder, Format, Out, Part, Request, Stream, command};
 use centavo::secrets::SecretSource;
 use chrono::Datelike as _;
 use ledger::record::Record;
@@ -936,7 +936,7 @@ async fn run_at(
         };
         let (request, out, at) = (request.clone(), out.to_path_buf(), at.clone());
         let settings = ExportSettings { journal, request, at, out, compress: false, chart: None };
-        command::run(settings).await.map_err(|error| error.to_string())
+        centavo::export::run(settings).await.map_err(|error| error.to_string())
     })
     .await
 }

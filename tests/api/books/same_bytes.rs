@@ -4,8 +4,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use centavo::export::{Format, Request};
-use centavo::reports::{Report, ReportFormat, ReportRequest};
+use books::export::{Format, Request};
+use books::reports::{Report, ReportFormat, ReportRequest};
 use chrono::{Days, NaiveDate};
 use wire::timestamp::day;
 

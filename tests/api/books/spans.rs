@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::Path;
 
-use centavo::export::{Chart, Exporter, Folder, Format, Level, Request, Stream};
+use books::export::{Chart, Exporter, Folder, Format, Level, Request, Stream};
 use chrono::NaiveDate;
 use ledger::record::Record;
 use serde_json::Value;

@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use books::export::{Format, Request};
 use chrono::{Days, Months, NaiveDate};
 use serde_json::Value;
 
@@ -10,7 +11,6 @@ use super::month;
 use super::tools::{Asked, Balances, python, tools, without_zeros};
 use super::{day, rows_of, run, whole};
 use crate::world::{World, text};
-use centavo::export::{Format, Request};
 
 /// The three statements of a ledger, debits minus credits by account.
 #[derive(Debug, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-use centavo::export::Format;
+use books::export::Format;
 use chrono::NaiveDate;
 
 /// Centavos by account; accounts at zero left out.

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::process::Command;
 
 use axum::body::Bytes;
+use books::export::{Folder, Format, Request};
 use calamine::{Data, Reader, Xlsx, open_workbook_from_rs};
-use centavo::export::{Folder, Format, Request};
 use chrono::{Datelike as _, Days, Months};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;

@@ -1,0 +1,714 @@
+//! Exporter: folds the Records of a journal, in order, into an export.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use chrono::NaiveDate;
+use derived::balance_files::Told;
+use derived::names::{HOUSE, Names};
+use ledger::account::Account;
+use ledger::entry::{Balance, Posting, Side};
+use ledger::event::{CardBrand, Event};
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::money::Centavos;
+use ledger::record::{DecodeError, Record};
+use ledger::source;
+use ledger::time::Month;
+use store::Block;
+use store::cut::{Cut, Position, positions};
+use wire::timestamp::{day_of, with_milliseconds};
+
+use super::chart::{Chart, Level};
+use super::csv_rows::{self, Dialect};
+use super::destination::{Out, Part};
+use super::ledger_books::{AccountBooks, LedgerBooks, LedgerMovement, Line, first_of_month};
+use super::mapped_entries::MappedEntries;
+use super::parquet::ParquetRows;
+use super::plain_text;
+use super::request::{Format, PLATFORM, Request};
+use super::rows::{self, ExportedRow};
+use super::totals::ExportTotals;
+use super::xlsx::XlsxRows;
+use crate::opening_books::{OpeningBooks, OpeningBooksError, PendingCards};
+
+/// Why an export did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ExportError {
+    /// The destination failed.
+    #[error(transparent)]
+    Write(#[from] io::Error),
+    /// A Record can't be read.
+    #[error("Record {at}: {error}")]
+    Decode {
+        /// Place of the Record.
+        at: Position,
+        /// The defect.
+        error: DecodeError,
+    },
+    /// The books before the first day can't be read.
+    #[error("the books before the first day: {0}")]
+    Before(OpeningBooksError),
+    /// Accounts have no code in the chart.
+    #[error("the chart has no code for: {}", .0.join(", "))]
+    NoCode(Vec<String>),
+    /// No Record names the ledger.
+    #[error(
+        "there is no ledger {0}; ledgers are named M-…, R-…, P-… and P-house, and {PLATFORM} is the whole platform"
+    )]
+    NoLedger(String),
+}
+
+/// Ledgers, and merchants with their names, that an export of rows keeps in memory: some 5 MB.
+const LEDGERS_MAX: usize = 2_048;
+
+/// Rows of a file that is no text.
+enum TypedRows {
+    Parquet(Box<ParquetRows>),
+    Xlsx(Box<XlsxRows>),
+}
+
+/// Folds the Records of a journal, in order, into an export.
+pub struct Exporter {
+    request: Request,
+    names: Names,
+    /// Merchants in the names.
+    merchants: usize,
+    /// The requested ledger, once a Record has named it.
+    asked: Option<LedgerId>,
+    ledgers: BTreeMap<LedgerId, LedgerBooks>,
+    /// Entries with the codes of another chart, where they are asked for.
+    mapped: Option<MappedEntries>,
+    /// A file that is no text, once it was begun.
+    typed: Option<TypedRows>,
+    keeps_balances: bool,
+    /// The last Records of the books that it began with.
+    counted: Cut,
+    /// Latest booking of a Record that belongs to the requested days, in milliseconds since the
+    /// Unix epoch.
+    through_ms: i64,
+    /// The months that were closed, each with the Record that closed it in its partition.
+    closed: Vec<(Month, Position)>,
+    /// Brands of the cards of pending charges.
+    cards: BTreeMap<ObjectId, CardBrand>,
+    /// The same of charges that were pending at its beginning, by the Record that opened each.
+    pending_cards: PendingCards,
+    has_begun: bool,
+    /// The last day so far.
+    through: Option<NaiveDate>,
+    exported: ExportTotals,
+    text: Vec<u8>,
+}
+
+impl Exporter {
+    /// An export that has no Records yet.
+    pub fn new(request: Request) -> Self {
+        // The house, and the platform as one ledger, are there from the beginning.
+        let is_known = request.is_of_platform() || request.ledger.as_deref() == Some(HOUSE);
+        Self {
+            asked: is_known.then_some(LedgerId::System),
+            request,
+            names: Names::default(),
+            merchants: 0,
+            ledgers: BTreeMap::new(),
+            mapped: None,
+            typed: None,
+            keeps_balances: false,
+            counted: Cut::default(),
+            through_ms: 0,
+            closed: Vec::new(),
+            cards: BTreeMap::new(),
+            pending_cards: PendingCards::new(),
+            has_begun: false,
+            through: None,
+            exported: ExportTotals::default(),
+            text: Vec::new(),
+        }
+    }
+
+    /// The same export, with the codes of another chart of accounts.
+    pub fn mapped(mut self, chart: Chart, level: Level) -> Self {
+        let ledger = self.request.ledger.clone().unwrap_or_default();
+        self.mapped = Some(MappedEntries::new(chart, level, ledger));
+        self
+    }
+
+    /// The same export, which gathers the totals of each account. It must get all Records, also
+    /// those before the first requested day, or the balances before it.
+    pub fn keeping_balances(mut self) -> Self {
+        self.keeps_balances = true;
+        self
+    }
+
+    /// Whether it needs the balances before its first day; see [`Exporter::keeping_balances`].
+    pub fn is_keeping_balances(&self) -> bool {
+        self.keeps_balances
+    }
+
+    /// Adds the id of a merchant or a recipient. Needed when the first Records are not exported.
+    pub fn know(&mut self, ledger: LedgerId, id: ObjectId) {
+        self.names.insert(ledger, id);
+        self.merchants += usize::from(matches!(ledger, LedgerId::Merchant(_)));
+        let Some(asked) = self.request.ledger.as_deref() else { return };
+        let shard = match ledger {
+            LedgerId::Merchant(group) => Some(LedgerId::Platform(group)),
+            _ => None,
+        };
+        let found = [Some(ledger), shard].into_iter().flatten().find(|ledger| self.names.of(*ledger) == asked);
+        self.asked = found.or(self.asked);
+    }
+
+    /// Whether the id of a ledger is known.
+    pub fn knows(&self, ledger: LedgerId) -> bool {
+        self.names.knows(ledger)
+    }
+
+    /// Forgets the names so far when there are many, where rows need no more than their own: they
+    /// must be told again, with [`Exporter::know`].
+    pub fn forget_some(&mut self) {
+        if self.merchants > LEDGERS_MAX && self.is_of_rows() {
+            (self.names, self.merchants) = (Names::default(), 0);
+        }
+    }
+
+    /// Whether its rows do not depend on those before them: the ledgers so far can be set aside.
+    fn is_of_rows(&self) -> bool {
+        self.mapped.is_none() && !self.request.format.is_plain_text()
+    }
+
+    /// Sets the ledgers so far aside when there are many: the rows that follow begin them again.
+    fn set_aside_some(&mut self) -> io::Result<()> {
+        if self.ledgers.len() > LEDGERS_MAX && self.is_of_rows() { self.set_aside() } else { Ok(()) }
+    }
+
+    /// Sets all ledgers aside; their totals are gathered, where they are wanted.
+    fn set_aside(&mut self) -> io::Result<()> {
+        let ledgers = std::mem::take(&mut self.ledgers);
+        if !self.keeps_balances {
+            return Ok(());
+        }
+        for LedgerBooks { name, accounts, .. } in ledgers.values() {
+            accounts.values().try_for_each(|account| self.exported.accounts.add(name, account))?;
+        }
+        Ok(())
+    }
+
+    /// Adds the months that were closed, each with the Record that closed it in its partition.
+    /// Needed when the first Records are not exported.
+    pub fn know_closed(&mut self, closed: Vec<(Month, Position)>) {
+        self.closed = closed;
+    }
+
+    /// The one ledger that is asked for; none before its id is known, or when several are.
+    pub fn asked(&self) -> Option<LedgerId> {
+        self.asked.filter(|_| !self.request.is_of_platform())
+    }
+
+    /// Adds the balance of an account before the first Record that is exported.
+    pub fn open_balance(&mut self, ledger: LedgerId, account: Account, balance: Balance) -> io::Result<()> {
+        if !self.takes(ledger) {
+            return Ok(());
+        }
+        self.set_aside_some()?;
+        let (shown, amount) = (self.shown(ledger), Centavos(0));
+        let posting = self.shown_posting(Posting { account, side: Side::Debit, amount });
+        let books = self.account(shown, &posting);
+        books.balance += balance.net();
+        books.opening = books.balance;
+        Ok(())
+    }
+
+    /// Begins with books before the first day. The next block is the one with the last Record of
+    /// these books.
+    pub fn begin_at(&mut self, before: &OpeningBooks) -> Result<(), ExportError> {
+        // Accounts have the names of ledgers that stand behind them.
+        for told in before.ledgers() {
+            if let Told::Ledger(ledger, id) = told.map_err(ExportError::Before)? {
+                self.know(ledger, id);
+            }
+        }
+        for told in before.ledgers() {
+            if let Told::Account(ledger, account, balance) = told.map_err(ExportError::Before)? {
+                self.open_balance(ledger, account, balance)?;
+            }
+        }
+        self.pending_cards = before.pending_cards().map_err(ExportError::Before)?;
+        self.know_closed(before.closed().map_err(ExportError::Before)?);
+        self.pass(before.booked_at_ms());
+        self.counted = before.through();
+        Ok(())
+    }
+
+    /// Whether the card of a charge is known.
+    pub fn knows_card(&self, charge: ObjectId) -> bool {
+        self.cards.contains_key(&charge)
+    }
+
+    /// Adds the cards of the charges that a Record opens, and forgets those that were refused.
+    /// Needed when the Records that open charges are not exported.
+    pub fn know_cards(&mut self, record: &Record) {
+        for event in &record.events {
+            match event {
+                Event::ChargeOpened { charge, card: Some(card), .. } => drop(self.cards.insert(*charge, card.brand)),
+                Event::CardRefused { charge, .. } => drop(self.cards.remove(charge)),
+                _ => {}
+            }
+        }
+    }
+
+    /// Brand of the card that a Record captured. A charge is captured once.
+    fn brand_of(&mut self, record: &Record) -> Option<CardBrand> {
+        let captured = record.events.iter().find_map(|event| match event {
+            Event::CardCaptured { charge, opened, brand, .. } => Some((charge, *opened, *brand)),
+            _ => None,
+        });
+        let (charge, opened, by_acquirer) = captured?;
+        let known = self.cards.remove(charge);
+        by_acquirer.or(known).or_else(|| self.pending_cards.remove(&(record.owner.group()?, opened)))
+    }
+
+    /// Exports the next block of the journal through `cut`. False when its day is after the last
+    /// requested one.
+    pub fn post_block(&mut self, block: &Block, cut: &Cut, out: &mut dyn Out) -> Result<bool, ExportError> {
+        let counted = self.counted.of(block.partition);
+        let records = positions(block).filter(|(at, _)| at.sequence > counted);
+        for (at, bytes) in records.take_while(|(at, _)| cut.contains(*at)) {
+            let record = Record::decode(bytes).map_err(|error| ExportError::Decode { at, error })?;
+            if !self.post(at, block.booked_at_ms, &record, out)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Exports the next Record of the journal. False when its day is after the last requested one.
+    pub fn post(&mut self, at: Position, booked_at_ms: i64, record: &Record, out: &mut dyn Out) -> io::Result<bool> {
+        for (ledger, id) in Names::opened_by(record) {
+            self.know(ledger, id);
+        }
+        self.know_cards(record);
+        let closed = record.events.iter().filter_map(|event| match event {
+            Event::PeriodClosed { month, .. } => Some((*month, at)),
+            _ => None,
+        });
+        self.closed.extend(closed);
+        let brand = self.brand_of(record);
+        let day = self.pass(booked_at_ms);
+        if self.request.to.is_some_and(|to| day > to) {
+            return Ok(false);
+        }
+        let is_before = self.request.from.is_some_and(|from| day < from);
+        if is_before && !self.request.format.is_plain_text() && !self.keeps_balances {
+            return Ok(true);
+        }
+        if !is_before {
+            self.begin(day, out)?;
+        }
+        self.set_aside_some()?;
+        let mut of_ledgers: BTreeMap<LedgerId, Vec<usize>> = BTreeMap::new();
+        for (place, entry) in record.entries.iter().enumerate().filter(|(_, entry)| self.takes(entry.ledger())) {
+            of_ledgers.entry(self.shown(entry.ledger())).or_default().push(place);
+        }
+        if is_before {
+            for (ledger, place) in of_ledgers.iter().flat_map(|(ledger, places)| places.iter().map(|of| (*ledger, *of)))
+            {
+                for posting in record.entries[place].postings() {
+                    let posting = self.shown_posting(*posting);
+                    self.account(ledger, &posting).open(&posting);
+                }
+            }
+        } else if !of_ledgers.is_empty() {
+            self.post_lines(at, (booked_at_ms, day), (record, brand), of_ledgers, out)?;
+        }
+        Ok(true)
+    }
+
+    /// Exports the lines of a Record, ledger by ledger; for each ledger the places of its entries.
+    fn post_lines(
+        &mut self,
+        at: Position,
+        (booked_at_ms, day): (i64, NaiveDate),
+        (record, brand): (&Record, Option<CardBrand>),
+        of_ledgers: BTreeMap<LedgerId, Vec<usize>>,
+        out: &mut dyn Out,
+    ) -> io::Result<()> {
+        let (effective_at, effective_day) = (record.takes_effect_at(), day_of(record.takes_effect_at().0));
+        let is_closed_by = |by: &Position| by.partition == at.partition && by.sequence < at.sequence;
+        let is_late = self.closed.iter().any(|(month, by)| effective_at.month() <= *month && is_closed_by(by));
+        let texts = [with_milliseconds(booked_at_ms), with_milliseconds(effective_at.0)];
+        let [date, effective_date, owner] = [day.to_string(), effective_day.to_string(), self.names.of(record.owner)];
+        let sources = source::of_entries(record);
+        for (ledger, places) in of_ledgers {
+            let mut lines = Vec::new();
+            for place in places {
+                for (line, posting) in (1..).zip(record.entries[place].postings()) {
+                    let posting = self.shown_posting(*posting);
+                    self.account(ledger, &posting).count(&posting);
+                    self.exported.count(&posting);
+                    lines.push(Line { entry: place + 1, line, source: &sources[place], posting });
+                }
+            }
+            let movement = LedgerMovement {
+                at,
+                booked_at_ms,
+                booked_at: &texts[0],
+                effective_at_ms: effective_at.0,
+                is_late,
+                effective_at: &texts[1],
+                day,
+                date: &date,
+                effective_day,
+                effective_date: &effective_date,
+                record,
+                brand,
+                owner: &owner,
+                lines,
+            };
+            self.render(ledger, &movement, out)?;
+        }
+        Ok(())
+    }
+
+    /// Notes that the journal reaches this time, and gives its day.
+    pub fn pass(&mut self, booked_at_ms: i64) -> NaiveDate {
+        let day = day_of(booked_at_ms);
+        self.through = self.through.max(Some(day));
+        if self.request.to.is_none_or(|to| day <= to) {
+            self.through_ms = self.through_ms.max(booked_at_ms);
+        }
+        day
+    }
+
+    /// Ends the export: writes the closing balances, and gives the totals.
+    pub fn finish(mut self, out: &mut dyn Out) -> Result<ExportTotals, ExportError> {
+        if let (Some(asked), None) = (&self.request.ledger, self.asked) {
+            return Err(ExportError::NoLedger(asked.clone()));
+        }
+        let last = self.request.to.into_iter().chain(self.through).min().max(self.request.from).unwrap_or_default();
+        self.begin(self.request.from.unwrap_or(last), out)?;
+        match self.typed.take() {
+            Some(TypedRows::Parquet(rows)) => rows.finish(out)?,
+            Some(TypedRows::Xlsx(rows)) => rows.finish(self.through_ms, out)?,
+            None => {}
+        }
+        if let Some(mapped) = &mut self.mapped {
+            mapped.finish(out)?;
+            let missing: Vec<_> = mapped.missing().cloned().collect();
+            if !missing.is_empty() {
+                return Err(ExportError::NoCode(missing));
+            }
+        }
+        if self.request.format.is_plain_text() {
+            for books in self.ledgers.values_mut() {
+                self.text.clear();
+                plain_text::close(self.request.format, books, last, &mut self.text);
+                out.write(books.part(), &self.text)?;
+            }
+        }
+        self.set_aside()?;
+        Ok(self.exported)
+    }
+
+    fn takes(&self, ledger: LedgerId) -> bool {
+        match ledger {
+            LedgerId::Platform(_) | LedgerId::System if self.request.is_of_platform() => true,
+            _ => self.request.ledger.is_none() || self.asked == Some(ledger),
+        }
+    }
+
+    /// The ledger under which an entry is shown: the platform may be shown as one.
+    fn shown(&self, ledger: LedgerId) -> LedgerId {
+        if self.request.is_of_platform() { LedgerId::System } else { ledger }
+    }
+
+    /// A posting as it is shown: the platform as one has one account of each kind.
+    fn shown_posting(&self, posting: Posting) -> Posting {
+        let kind = self.request.is_of_platform().then(|| Account::of_kind(posting.account.code().0)).flatten();
+        Posting { account: kind.unwrap_or(posting.account), ..posting }
+    }
+
+    /// The books of a ledger, and the names that their accounts have.
+    fn ledger(&mut self, ledger: LedgerId) -> (&mut LedgerBooks, &Names) {
+        let (names, is_of_platform) = (&self.names, self.request.is_of_platform());
+        let books = self.ledgers.entry(ledger).or_insert_with(|| LedgerBooks {
+            name: if is_of_platform { PLATFORM.to_owned() } else { names.of(ledger) },
+            accounts: BTreeMap::new(),
+            has_begun: false,
+            month: None,
+            tags: Vec::new(),
+        });
+        (books, names)
+    }
+
+    fn account(&mut self, ledger: LedgerId, posting: &Posting) -> &mut AccountBooks {
+        let group = ledger.group().unwrap_or(GroupNumber(0));
+        let is_of_platform = self.request.is_of_platform();
+        let (books, names) = self.ledger(ledger);
+        books.accounts.entry(posting.account).or_insert_with(|| AccountBooks {
+            name: match is_of_platform {
+                true => posting.account.kind_name(),
+                false => posting.account.name(group, |ledger| names.of(ledger)),
+            },
+            balance: 0,
+            opening: 0,
+            debits: 0,
+            credits: 0,
+            is_declared: false,
+        })
+    }
+
+    /// Writes the heads of the files and the balances brought forward, before the first row.
+    fn begin(&mut self, day: NaiveDate, out: &mut dyn Out) -> io::Result<()> {
+        if std::mem::replace(&mut self.has_begun, true) {
+            return Ok(());
+        }
+        match self.request.format {
+            Format::Jsonl => return out.write(Part::Rows, b""),
+            Format::Csv => return out.write(Part::Rows, csv_rows::head(Dialect::Plain).as_bytes()),
+            Format::CsvPtbr => return out.write(Part::Rows, csv_rows::head(Dialect::Brazilian).as_bytes()),
+            Format::Parquet => {
+                self.typed = Some(TypedRows::Parquet(ParquetRows::new()?.into()));
+                return out.write(Part::Rows, b"");
+            }
+            Format::Xlsx => {
+                self.typed = Some(TypedRows::Xlsx(XlsxRows::new()?.into()));
+                return out.write(Part::Rows, b"");
+            }
+            format if format.is_mapped() => return Ok(()),
+            _ => {}
+        }
+        if let Some(asked) = self.asked {
+            self.ledger(asked);
+        }
+        let Self { request, ledgers, text, .. } = self;
+        ledgers.values_mut().try_for_each(|books| begin_books(request, books, day, text, out))
+    }
+
+    fn render(&mut self, ledger: LedgerId, movement: &LedgerMovement<'_>, out: &mut dyn Out) -> io::Result<()> {
+        let Self { request, ledgers, text, mapped, typed, .. } = self;
+        let books = ledgers.get_mut(&ledger).expect("its accounts were looked at");
+        if let Some(mapped) = mapped {
+            return mapped.post(books, movement, out);
+        }
+        text.clear();
+        if !request.format.is_plain_text() {
+            for line in &movement.lines {
+                let row = ExportedRow::of(ledger, books, line.posting.account, movement, line);
+                match (request.format, &mut *typed) {
+                    (_, Some(TypedRows::Parquet(rows))) => rows.row(&row.cells(), out)?,
+                    (_, Some(TypedRows::Xlsx(rows))) => rows.row(&row.cells())?,
+                    (Format::Csv, None) => csv_rows::write(Dialect::Plain, &row.cells(), text)?,
+                    (Format::CsvPtbr, None) => csv_rows::write(Dialect::Brazilian, &row.cells(), text)?,
+                    (_, None) => rows::write_json(&row.cells(), text)?,
+                }
+            }
+            return out.write(Part::Rows, text);
+        }
+        begin_books(request, books, movement.day, text, out)?;
+        let month = first_of_month(movement.day);
+        if books.month.is_some_and(|before| before != month) {
+            plain_text::close(request.format, books, movement.day, text);
+            out.write(books.part(), text)?;
+            text.clear();
+        }
+        books.month = Some(month);
+        plain_text::transaction(request.format, books, movement, text);
+        out.write(books.part(), text)
+    }
+}
+
+/// Writes the head of a ledger's books, once.
+fn begin_books(
+    request: &Request,
+    books: &mut LedgerBooks,
+    day: NaiveDate,
+    text: &mut Vec<u8>,
+    out: &mut dyn Out,
+) -> io::Result<()> {
+    if std::mem::replace(&mut books.has_begun, true) {
+        return Ok(());
+    }
+    let before = request.from.and_then(|from| from.pred_opt());
+    plain_text::begin(request.format, books, before.unwrap_or(day), text);
+    out.write(Part::Begin(&books.name), text)?;
+    text.clear();
+    if let Some(before) = before {
+        plain_text::bring_forward(request.format, books, before, text);
+        if !text.is_empty() {
+            out.write(Part::Opening(&books.name), text)?;
+        }
+        text.clear();
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use derived::balance_files::{BalanceFileOptions, BalanceFiles, BooksAsOf};
+    use ledger::event::{CardFace, CashoutFailure, SellerPart, Terms};
+    use ledger::fees::{Commission, PaymentMethod};
+    use ledger::house::{HouseAccount, HouseEntryTerms};
+    use ledger::period::MonthEnd;
+    use ledger::record::Decision;
+    use store::{Head, Part, Partition, Sequence, SledOptions, SledStore};
+
+    use super::*;
+    use crate::export::Stream;
+
+    /// It keeps few merchants in memory, and their rows and totals are the same.
+    #[test]
+    fn few_ledgers_are_kept_for_rows() {
+        let request = Request { ledger: None, format: Format::Csv, from: None, to: None };
+        let at = Month::parse("2026-11").expect("a month").begin();
+        let export = |mut exporter: Exporter| {
+            let (mut out, mut kept) = (Stream(Vec::new()), 0);
+            let groups = (1..=2 * LEDGERS_MAX as u32).chain(1..=2).map(GroupNumber);
+            for (sequence, group) in (1..).zip(groups) {
+                exporter.forget_some();
+                let ledger = LedgerId::Merchant(group);
+                if !exporter.knows(ledger) {
+                    exporter.know(ledger, ObjectId(u128::from(group.0)));
+                }
+                let (id, failure) = (ObjectId(1), CashoutFailure::NotCarriedOut);
+                let event = Event::CashoutFailed { id, amount: Centavos(5), failure };
+                let record = Decision::of(event).into_record(ledger, sequence, at);
+                exporter.post(place(sequence), at.0, &record, &mut out).expect("memory");
+                kept = kept.max(exporter.ledgers.len()).max(exporter.merchants);
+            }
+            let totals = exporter.finish(&mut out).expect("memory").accounts;
+            let totals: io::Result<Vec<_>> = totals.iter().expect("a file").collect();
+            (String::from_utf8(out.0).expect("UTF-8"), kept, totals.expect("totals"))
+        };
+        let (rows, kept, totals) = export(Exporter::new(request.clone()));
+        assert!(rows.lines().count() > 2 * LEDGERS_MAX && totals.is_empty(), "{}", rows.lines().count());
+        assert!(kept <= LEDGERS_MAX + 2, "{kept}");
+        let (same, kept, totals) = export(Exporter::new(request).keeping_balances());
+        assert!(rows == same && kept <= LEDGERS_MAX + 2, "{kept}");
+        let mut of_rows: BTreeMap<(&str, &str), [i128; 2]> = BTreeMap::new();
+        for cells in rows.lines().skip(1).map(|row| row.split(',').collect::<Vec<_>>()) {
+            let of = of_rows.entry((cells[7], cells[10])).or_default();
+            of[0] += cells[11].parse::<i128>().expect("a debit");
+            of[1] += cells[12].parse::<i128>().expect("a credit");
+        }
+        let of_rows: Vec<_> = of_rows.into_iter().map(|((ledger, account), of)| (ledger, account, of)).collect();
+        let totals: Vec<_> = totals.iter().map(|of| (&*of.ledger, &*of.account, [of.debits, of.credits])).collect();
+        assert!(totals == of_rows && totals.len() >= 4 * LEDGERS_MAX, "{} {}", totals.len(), of_rows.len());
+    }
+
+    fn place(sequence: u64) -> Position {
+        Position { partition: Partition(0), sequence: Sequence(sequence) }
+    }
+
+    /// What takes effect in a month that was closed before it was booked is late.
+    #[test]
+    fn a_row_of_a_closed_month_is_late() {
+        let request = Request { ledger: None, format: Format::Jsonl, from: None, to: None };
+        let (mut exporter, mut out) = (Exporter::new(request), Stream(Vec::new()));
+        let month = Month::parse("2026-11").expect("a month");
+        let day = |of: Month| Some(of.begin().plus_days(3).day());
+        let entry = |effective_day| {
+            let (debit, credit) = (HouseAccount::BankPix, HouseAccount::Suspense);
+            let terms = HouseEntryTerms { debit, credit, amount: Centavos(5), reference: String::new(), effective_day };
+            Event::HouseEntryApproved { id: ObjectId(1), terms }
+        };
+        let end = MonthEnd { through: 0, head: [0; 32].into(), totals: [0; 32].into() };
+        let events =
+            [entry(day(month)), Event::PeriodClosed { month, end }, entry(day(month)), entry(day(month.next()))];
+        let booked_at = month.next().begin().plus_days(5);
+        for (sequence, event) in (1..).zip(events) {
+            let record = Decision::of(event).into_record(LedgerId::System, sequence, booked_at);
+            exporter.post(place(sequence), booked_at.0, &record, &mut out).expect("memory");
+        }
+        let text = String::from_utf8(out.0).expect("UTF-8");
+        let late: Vec<_> = text.lines().map(|line| line.contains(r#""late":"late""#)).collect();
+        assert_eq!(late, [false, false, true, true, false, false], "{text}");
+        assert_eq!(text.matches(r#""effective_date":"2026-11-04""#).count(), 4, "{text}");
+    }
+
+    /// A beginning at a balance file knows closed months and cards of pending charges.
+    #[test]
+    fn late_rows_and_cards_are_known_after_a_beginning_at_a_balance_file() {
+        let month = Month::parse("2026-11").expect("a month");
+        let card = CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa };
+        let terms = Terms {
+            amount: Centavos(10_000),
+            method: PaymentMethod::DebitCard,
+            installments: 1,
+            splits: Vec::new(),
+            commission: Commission::default(),
+            settlement_days: 0,
+            initial_fee: None,
+        };
+        let (charge, end) = (ObjectId(7), MonthEnd { through: 0, head: [0; 32].into(), totals: [0; 32].into() });
+        let seller = SellerPart { raised: terms.seller_net(), ..SellerPart::default() };
+        let (day, house, merchant) =
+            (month.begin().plus_days(3).day(), LedgerId::System, LedgerId::Merchant(GroupNumber(1)));
+        let debit = HouseAccount::BankPix;
+        let entry = HouseEntryTerms {
+            debit,
+            credit: HouseAccount::Suspense,
+            amount: Centavos(5),
+            reference: String::new(),
+            effective_day: Some(day),
+        };
+        let (due, settings) = (month.begin().plus_days(40).minute(), Default::default());
+        let events = [
+            (0, merchant, Event::MerchantOpened { id: ObjectId(1), settings }),
+            (0, merchant, Event::ChargeOpened { charge, terms: terms.clone(), card: Some(card), expires_at: None }),
+            (0, house, Event::PeriodClosed { month, end }),
+            (1, house, Event::HouseEntryApproved { id: ObjectId(1), terms: entry }),
+            (
+                1,
+                merchant,
+                Event::CardCaptured {
+                    charge,
+                    terms,
+                    acquirer_mdr: Centavos(9),
+                    seller,
+                    seller_due: due,
+                    splits_due: due,
+                    opened: 2,
+                    brand: None,
+                },
+            ),
+        ];
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SledStore::open(folder.path(), &SledOptions::default()).expect("a store");
+        let part = Part::take(Arc::new(store), Partition(0)).expect("its partition");
+        let first_day = month.next().begin().plus_days(5);
+        let mut ordinals = BTreeMap::new();
+        for (after, owner, event) in events {
+            let Head { next: first, hash: previous, .. } = part.head().expect("a head");
+            let ordinal = *ordinals.entry(owner).and_modify(|ordinal| *ordinal += 1).or_insert(1);
+            let (booked_at, mut bytes) = (first_day.plus_days(after), Vec::new());
+            Decision::of(event).into_record(owner, ordinal, booked_at).encode(&mut bytes);
+            let records = vec![bytes];
+            let block = Block { partition: Partition(0), first, booked_at_ms: booked_at.0, previous, records };
+            part.append(&block).expect("a durable block");
+        }
+        let options = BalanceFileOptions { records: 1, accounts: 1_000, ..BalanceFileOptions::default() };
+        let files = BalanceFiles::open(part.clone(), options).expect("files");
+        files.settle(Sequence(5)).expect("files");
+
+        let from = Some(day_of(first_day.plus_days(1).0));
+        let export = |through: u64| {
+            let request = Request { ledger: None, format: Format::Jsonl, from, to: None };
+            let (mut exporter, mut out) = (Exporter::new(request), Stream(Vec::new()));
+            let as_of = files.nearest_before(first_day.plus_days(1), Sequence(through)).expect("a file");
+            let first = as_of.through().max(Sequence::FIRST);
+            assert_eq!(as_of.through().0, through);
+            let as_of = BooksAsOf::new(vec![(Partition(0), as_of)]);
+            exporter.begin_at(&OpeningBooks::new(as_of)).expect("a beginning");
+            for block in part.blocks(first) {
+                exporter.post_block(&block.expect("a block"), &Cut::new(vec![Sequence(5)]), &mut out).expect("memory");
+            }
+            String::from_utf8(out.0).expect("UTF-8")
+        };
+        let whole = export(0);
+        assert!(whole.contains(r#""late":"late""#) && whole.contains(r#""brand":"visa""#), "{whole}");
+        for through in 1..=3 {
+            assert_eq!(export(through), whole, "from Record {through}");
+        }
+    }
+}

@@ -1,0 +1,206 @@
+//! Plain-text accounting: one transaction for the postings of a Record in a ledger, in the syntax
+//! of beancount, hledger and ledger.
+//!
+//! Those programs check the file when they read it. Every amount is written, with two decimals.
+//! beancount asserts all balances on the day after each month and after the last day; `~ 0 BRL`
+//! makes that exact, since beancount tolerates a centavo by default. hledger and ledger assert the
+//! running balance with every posting, and all balances at the end, so that a removed posting is
+//! noticed.
+//!
+//! Balances brought forward stand on the day before the first one, so that a program which asks for
+//! the span shows its movement alone. Each is a transaction of two postings against
+//! [`OPENING_ACCOUNT`], which comes to zero, and has a tag by which all can be left out.
+
+use chrono::{Months, NaiveDate};
+use ledger::entry::Side;
+use ledger::source::Source;
+
+use super::ledger_books::{AccountBooks, LedgerBooks, LedgerMovement, cleaned, first_of_month};
+use super::request::Format;
+
+/// Counter-account of balances brought forward; of no ledger's chart.
+const OPENING_ACCOUNT: &str = "Equity:OpeningBalances";
+/// Tag of balances brought forward, in hledger and ledger and in beancount.
+const OPENING_TAGS: [&str; 2] = ["brought_forward", "brought-forward"];
+
+/// Writes the head of a ledger's books, which begin on a day.
+pub(super) fn begin(format: Format, books: &LedgerBooks, day: NaiveDate, text: &mut Vec<u8>) {
+    let name = &books.name;
+    match format {
+        Format::Beancount => push(
+            text,
+            &format!(
+                ";; The books of {name}. Days are days in America/Sao_Paulo.\noption \"title\" \"{name}\"\noption \
+                 \"operating_currency\" \"BRL\"\n\n{day} commodity BRL\n"
+            ),
+        ),
+        _ => push(
+            text,
+            &format!(
+                "; The books of {name}. Days are days in America/Sao_Paulo.\ncommodity BRL\n    format 1000.00 BRL\n"
+            ),
+        ),
+    }
+}
+
+/// Writes the balances at the end of the day before the first one: every account so far is
+/// declared, also those at zero, so that months can follow each other in one file.
+pub(super) fn bring_forward(format: Format, books: &mut LedgerBooks, day: NaiveDate, text: &mut Vec<u8>) {
+    if books.accounts.is_empty() {
+        return;
+    }
+    for account in books.accounts.values_mut() {
+        declare(format, account, day, text);
+    }
+    let forward: Vec<_> = books.accounts.values().filter(|account| account.balance != 0).collect();
+    if forward.is_empty() {
+        return;
+    }
+    match format {
+        Format::Beancount => push(text, &format!("\n{day} open {OPENING_ACCOUNT} BRL\n")),
+        _ => push(text, &format!("\naccount {OPENING_ACCOUNT}\n")),
+    }
+    if format == Format::Ledger {
+        push(text, &format!("\ntag {}\n", OPENING_TAGS[0]));
+    }
+    let mut sum = 0;
+    for AccountBooks { name, balance, .. } in forward {
+        sum -= balance;
+        match format {
+            Format::Beancount => push(text, &format!("\n{day} * \"brought forward\" #{}\n", OPENING_TAGS[1])),
+            _ => push(text, &format!("\n{day} * brought forward\n    ; {}: {day}\n", OPENING_TAGS[0])),
+        }
+        push(text, &posting(format, name, *balance, *balance));
+        push(text, &posting(format, OPENING_ACCOUNT, -balance, sum));
+    }
+}
+
+/// Writes the transaction of a movement.
+pub(super) fn transaction(format: Format, books: &mut LedgerBooks, movement: &LedgerMovement<'_>, text: &mut Vec<u8>) {
+    let mut sources: Vec<&Source> = Vec::new();
+    for line in &movement.lines {
+        if !sources.contains(&line.source) {
+            sources.push(line.source);
+        }
+        let account = books.accounts.get_mut(&line.posting.account).expect("it was looked at");
+        declare(format, account, movement.day, text);
+    }
+    let mut metadata = vec![("sequence", movement.at.sequence.0.to_string()), ("owner", movement.owner.to_owned())];
+    if movement.at.partition.0 > 0 {
+        metadata.push(("partition", movement.at.partition.0.to_string()));
+    }
+    metadata.push(("effective_date", movement.effective_date.to_owned()));
+    metadata.extend(sources.iter().flat_map(|source| source.objects.clone()));
+    metadata.extend(movement.record.operator.clone().map(|operator| ("operator", operator)));
+    if format == Format::Ledger {
+        for (name, _) in &metadata {
+            if !books.tags.contains(name) {
+                books.tags.push(*name);
+                push(text, &format!("\ntag {name}\n"));
+            }
+        }
+    }
+    let events: Vec<_> = sources.iter().map(|source| source.event).collect();
+    let links = links(&movement.name(), &sources);
+    push(text, &head(format, movement.day, Some((&movement.name(), &links)), &events.join(" ")));
+    for (name, value) in metadata {
+        match (format, name) {
+            (Format::Beancount, "sequence" | "partition" | "effective_date") => {
+                push(text, &format!("  {name}: {value}\n"))
+            }
+            (Format::Beancount, _) => push(text, &format!("  {name}: \"{}\"\n", cleaned(&value))),
+            _ => push(text, &format!("    ; {name}: {}\n", cleaned(&value))),
+        }
+    }
+    for line in &movement.lines {
+        let account = books.accounts.get_mut(&line.posting.account).expect("it was looked at");
+        account.post(&line.posting);
+        let amount = i128::from(line.posting.amount.0);
+        let signed = if line.posting.side == Side::Debit { amount } else { -amount };
+        push(text, &posting(format, &account.name, signed, account.balance));
+    }
+}
+
+/// Asserts every balance at the end of the current month or of `last`, whichever comes first.
+pub(super) fn close(format: Format, books: &LedgerBooks, last: NaiveDate, text: &mut Vec<u8>) {
+    let next_month = books.month.and_then(|month| first_of_month(month).checked_add_months(Months::new(1)));
+    let next = [last.succ_opt(), next_month].into_iter().flatten().min().unwrap_or(last);
+    let accounts: Vec<_> = books.accounts.values().filter(|account| account.is_declared).collect();
+    if accounts.is_empty() {
+        return;
+    }
+    if format == Format::Beancount {
+        push(text, "\n");
+        for AccountBooks { name, balance, .. } in accounts {
+            push(text, &format!("{next} balance {name}  {} ~ 0 BRL\n", decimal(*balance)));
+        }
+        return;
+    }
+    push(text, &head(format, next.pred_opt().unwrap_or(next), None, "balances"));
+    for AccountBooks { name, balance, .. } in accounts {
+        push(text, &posting(format, name, 0, *balance));
+    }
+}
+
+/// Declares an account before its first use.
+fn declare(format: Format, account: &mut AccountBooks, day: NaiveDate, text: &mut Vec<u8>) {
+    if std::mem::replace(&mut account.is_declared, true) {
+        return;
+    }
+    match format {
+        Format::Beancount => push(text, &format!("\n{day} open {} BRL\n", account.name)),
+        _ => push(text, &format!("\naccount {}\n", account.name)),
+    }
+}
+
+/// The first line of a transaction; of a Record with its name and the links of beancount.
+fn head(format: Format, day: NaiveDate, record: Option<(&str, &str)>, narration: &str) -> String {
+    let (name, links) = record.unwrap_or_default();
+    match format {
+        Format::Beancount => format!("\n{day} * \"{narration}\"{links}\n"),
+        _ if name.is_empty() => format!("\n{day} * {narration}\n"),
+        _ => format!("\n{day} * ({name}) {narration}\n"),
+    }
+}
+
+/// Links of beancount: the Record and its charges. Programs that look for duplicates read links
+/// and no metadata.
+fn links(name: &str, sources: &[&Source]) -> String {
+    let ids = sources.iter().flat_map(|source| &source.objects);
+    let mut txids: Vec<_> = ids.filter(|(name, _)| *name == Source::OBJECTS[0]).map(|(_, id)| id).collect();
+    txids.sort();
+    txids.dedup();
+    let is_plain = |letter: char| letter.is_ascii_alphanumeric() || letter == '-';
+    let link = |id: &String| format!(" ^{}", id.replace(|letter| !is_plain(letter), "_"));
+    format!(" ^{name}{}", txids.into_iter().map(link).collect::<String>())
+}
+
+/// A posting, with the running balance where the format can assert it.
+fn posting(format: Format, account: &str, amount: i128, balance: i128) -> String {
+    match format {
+        Format::Beancount => format!("  {account}  {} BRL\n", decimal(amount)),
+        _ => format!("    {account}  {} BRL = {} BRL\n", decimal(amount), decimal(balance)),
+    }
+}
+
+/// Centavos as reais with two decimals: `-1234.50`.
+fn decimal(centavos: i128) -> String {
+    let (sign, size) = (if centavos < 0 { "-" } else { "" }, centavos.unsigned_abs());
+    format!("{sign}{}.{:02}", size / 100, size % 100)
+}
+
+fn push(text: &mut Vec<u8>, more: &str) {
+    text.extend_from_slice(more.as_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_amount_has_two_decimals_always() {
+        for (centavos, expected) in [(0, "0.00"), (5, "0.05"), (-5, "-0.05"), (100, "1.00"), (-123_450, "-1234.50")] {
+            assert_eq!(decimal(centavos), expected);
+        }
+    }
+}

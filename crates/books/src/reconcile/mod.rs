@@ -1,0 +1,12 @@
+//! Reconciliation: compares a file of another institution with the books, line by line. It books
+//! nothing. Readers of files and comparisons are pure; [`booked_movements`] asks its caller for
+//! Records.
+
+pub mod acquirer;
+pub mod booked_movements;
+pub mod finding;
+pub mod ofx;
+mod ofx_tokens;
+mod ofx_values;
+pub mod pix;
+pub mod statement;

@@ -1,0 +1,71 @@
+//! Late entries: postings that take effect in a month before that of their booking, for who closes
+//! a month or has closed it.
+
+use std::io;
+
+use ledger::entry::Side;
+use ledger::source;
+use wire::timestamp::day_of;
+
+use super::fold::{Fold, PostedRecord, ReportSpan};
+use super::general_ledger::ids;
+use super::table::{Cell, Column, Kind, Rows, column, sum};
+
+const COLUMNS: &[Column] = &[
+    column("date", "Data", Kind::Day),
+    column("sequence", "Sequência", Kind::Count),
+    column("effective_date", "Data efetiva", Kind::Day),
+    column("ledger", "Razão", Kind::Text),
+    column("account", "Conta", Kind::Text),
+    column("event", "Evento", Kind::Text),
+    column("ids", "Identificadores", Kind::Text),
+    sum("debit", "Débito"),
+    sum("credit", "Crédito"),
+    column("partition", "Partição", Kind::Count),
+];
+
+/// Fold of the late entries. It keeps nothing.
+#[derive(Default)]
+pub(super) struct LateEntries;
+
+impl Fold for LateEntries {
+    fn columns(&self) -> &'static [Column] {
+        COLUMNS
+    }
+
+    fn post(&mut self, posted: &PostedRecord<'_>, rows: &mut Rows<'_>) -> io::Result<()> {
+        let effective_at = posted.record.takes_effect_at();
+        if effective_at.month() >= posted.booked_at.month() {
+            return Ok(());
+        }
+        let sources = source::of_entries(posted.record);
+        for (entry, source) in posted.record.entries.iter().zip(&sources) {
+            if !posted.scope.takes(entry.ledger()) {
+                continue;
+            }
+            for posting in entry.postings() {
+                let of = posted.scope.shown(entry.ledger(), posting.account);
+                let (ledger, account) = posted.scope.names(of, posted.names);
+                let amount = i128::from(posting.amount.0);
+                let (debit, credit) = if posting.side == Side::Debit { (amount, 0) } else { (0, amount) };
+                rows.add(&[
+                    Cell::Day(posted.day),
+                    Cell::Count(posted.at.sequence.0),
+                    Cell::Day(day_of(effective_at.0)),
+                    Cell::Text(ledger),
+                    Cell::Text(account),
+                    Cell::text(source.event),
+                    Cell::Text(ids(source)),
+                    Cell::Centavos(debit),
+                    Cell::Centavos(credit),
+                    Cell::Count(posted.at.partition.0.into()),
+                ])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, _: &ReportSpan<'_>, _: &mut Rows<'_>) -> io::Result<()> {
+        Ok(())
+    }
+}

@@ -1,0 +1,248 @@
+//! Maker of reports: reads the Records of a journal in order, from the first one or from a balance
+//! file before the first day, and writes a report.
+
+use std::io::{self, Write};
+
+use chrono::NaiveDate;
+use derived::balance_files::Told;
+use derived::names::Names;
+use ledger::id::{LedgerId, ObjectId};
+use ledger::record::{DecodeError, Record};
+use ledger::time::Timestamp;
+use store::Block;
+use store::cut::{Cut, PassedBlocks, Position, positions};
+use wire::timestamp::day_of;
+
+use super::anticipation_income::AnticipationIncome;
+use super::daily_close::DailyClose;
+use super::fees::Fees;
+use super::fold::{Fold, PostedRecord, ReportSpan};
+use super::general_ledger::GeneralLedger;
+use super::late_entries::LateEntries;
+use super::ledger_scope::LedgerScope;
+use super::monthly_totals::{MonthlyTotals, TaxIds};
+use super::openings::Openings;
+use super::receivables::ReceivablesReport;
+use super::render;
+use super::request::{Report, ReportFormat, ReportRequest};
+use super::settlement_calendar::SettlementCalendar;
+use super::statement::StatementReport;
+use super::table::{Heading, Rows};
+use super::trial_balance::TrialBalanceReport;
+use crate::opening_books::{OpeningBooks, OpeningBooksError};
+
+/// Why a report did not come to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum ReportError {
+    /// The destination failed, or the format cannot hold the rows.
+    #[error(transparent)]
+    Write(#[from] io::Error),
+    /// A Record can't be read.
+    #[error("Record {at}: {error}")]
+    Decode {
+        /// Place of the Record.
+        at: Position,
+        /// The defect.
+        error: DecodeError,
+    },
+    /// The books before the first day can't be read.
+    #[error("the books before the first day: {0}")]
+    Before(OpeningBooksError),
+    /// No Record names the ledger.
+    #[error("there is no ledger {0}; ledgers are named M-…, R-…, P-… and P-house, and P-all is the whole platform")]
+    NoLedger(String),
+}
+
+/// A report that was written, and the part of the journal that it is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReportSummary {
+    /// The last Records that count.
+    pub cut: Cut,
+    /// Hash of the journal there, in hexadecimal digits.
+    pub head: String,
+    /// How many rows there are.
+    pub rows: u64,
+}
+
+/// Reads the blocks of a journal in order, and writes a report.
+pub struct ReportMaker<'a> {
+    request: ReportRequest,
+    /// The books before the first Record that is read.
+    before: Option<OpeningBooks>,
+    names: Names,
+    scope: LedgerScope,
+    fold: Box<dyn Fold>,
+    openings: Option<Openings>,
+    rows: Rows<'a>,
+    /// Day of the first Record that belongs to the days.
+    first_day: Option<NaiveDate>,
+    /// Day of the last block that was looked at, whatever the days.
+    through: Option<NaiveDate>,
+    reached: PassedBlocks,
+    booked_at_ms: i64,
+}
+
+impl<'a> ReportMaker<'a> {
+    /// Begins a report that was checked; its file goes to `out`.
+    pub fn new(request: ReportRequest, format: ReportFormat, out: &'a mut dyn Write) -> Result<Self, ReportError> {
+        Self::with_tax_ids(request, format, None, out)
+    }
+
+    /// Begins a report that has tax ids, if it is one of merchants.
+    pub fn with_tax_ids(
+        request: ReportRequest,
+        format: ReportFormat,
+        tax_ids: Option<TaxIds>,
+        out: &'a mut dyn Write,
+    ) -> Result<Self, ReportError> {
+        let fold = fold(&request, tax_ids);
+        Self::of_fold(request, format, fold, out)
+    }
+
+    /// Begins a report with its fold.
+    pub(super) fn of_fold(
+        request: ReportRequest,
+        format: ReportFormat,
+        fold: Box<dyn Fold>,
+        out: &'a mut dyn Write,
+    ) -> Result<Self, ReportError> {
+        let heading = Heading { request: &request, columns: fold.columns() };
+        let rows = Rows::new(heading.columns, render::renderer(format, &heading, out)?);
+        Ok(Self {
+            scope: LedgerScope::new(request.ledger.as_deref()),
+            request,
+            before: None,
+            names: Names::default(),
+            fold,
+            openings: Some(Openings::default()),
+            rows,
+            first_day: None,
+            through: None,
+            reached: PassedBlocks::default(),
+            booked_at_ms: 0,
+        })
+    }
+
+    /// Begins with books before [`ReportRequest::begins_before`]. The next block is the one that
+    /// has their last Record.
+    pub fn begin_at(&mut self, mut before: OpeningBooks) -> Result<(), ReportError> {
+        for told in before.ledgers() {
+            let told = told.map_err(ReportError::Before)?;
+            match told {
+                Told::Ledger(ledger, id) => self.learn(ledger, id),
+                Told::Account(ledger, account, balance)
+                    if self.scope.takes(ledger) && self.fold.opens(ledger, account) =>
+                {
+                    if let Some(openings) = &mut self.openings {
+                        openings.add(ledger, account, balance, &self.scope);
+                    }
+                }
+                _ => {}
+            }
+            self.fold.take(told, &self.scope)?;
+        }
+        self.fold.carry(&mut before).map_err(ReportError::Before)?;
+        self.reached = PassedBlocks::at(before.through());
+        self.before = Some(before);
+        Ok(())
+    }
+
+    /// Says through which Records the journal will be read: of each partition, also where none of
+    /// its blocks comes.
+    pub fn read_through(&mut self, cut: &Cut) {
+        self.reached.widen(cut);
+    }
+
+    /// Takes the next block of the journal through `cut`. False when no later Record is asked for.
+    pub fn post_block(&mut self, block: &Block, cut: &Cut) -> Result<bool, ReportError> {
+        let day = day_of(block.booked_at_ms);
+        if block.first > cut.of(block.partition) {
+            return Ok(!cut.is_within(self.reached.cut()));
+        }
+        // The journal goes on after the last day: that day is over.
+        self.through = Some(day);
+        if self.request.to.is_some_and(|to| day > to) {
+            return Ok(false);
+        }
+        let counted = self.reached.cut().of(block.partition);
+        let records = positions(block).filter(|(at, _)| at.sequence > counted);
+        for (at, bytes) in records.take_while(|(at, _)| cut.contains(*at)) {
+            let record = Record::decode(bytes).map_err(|error| ReportError::Decode { at, error })?;
+            self.post(at, (Timestamp(block.booked_at_ms), day), &record)?;
+        }
+        self.reached.pass(block, cut);
+        self.booked_at_ms = block.booked_at_ms;
+        Ok(!cut.is_within(self.reached.cut()))
+    }
+
+    fn learn(&mut self, ledger: LedgerId, id: ObjectId) {
+        if self.fold.uses_names() {
+            self.names.insert(ledger, id);
+        }
+        self.scope.learn(ledger, id);
+    }
+
+    fn post(&mut self, at: Position, (booked_at, day): (Timestamp, NaiveDate), record: &Record) -> io::Result<()> {
+        for (ledger, id) in Names::opened_by(record) {
+            self.learn(ledger, id);
+        }
+        let is_before = self.request.from.is_some_and(|from| day < from);
+        if is_before {
+            if let Some(openings) = &mut self.openings {
+                openings.post(record, &self.scope, |ledger, account| self.fold.opens(ledger, account));
+            }
+        } else {
+            self.begin(day)?;
+        }
+        let Self { names, scope, before, fold, rows, .. } = self;
+        let posted = PostedRecord { at, booked_at, day, record, names, scope, before: before.as_ref() };
+        match is_before {
+            true => fold.open(&posted),
+            false => fold.post(&posted, rows),
+        }
+    }
+
+    fn begin(&mut self, day: NaiveDate) -> io::Result<()> {
+        let Some(openings) = self.openings.take() else { return Ok(()) };
+        self.first_day = Some(day);
+        let (from, to) = self.days();
+        let begun = ReportSpan { from, to, names: &self.names, scope: &self.scope };
+        self.fold.begin(openings, &begun, &mut self.rows)
+    }
+
+    /// The first and the last day that the report is of.
+    fn days(&self) -> (NaiveDate, NaiveDate) {
+        let through = self.through.unwrap_or_default();
+        let to = self.request.to.unwrap_or(through).min(through).max(self.request.from.unwrap_or_default());
+        (self.request.from.or(self.first_day).unwrap_or(to), to)
+    }
+
+    /// Ends the report.
+    pub fn finish(mut self) -> Result<ReportSummary, ReportError> {
+        if let Some(missing) = self.scope.missing() {
+            return Err(ReportError::NoLedger(missing.to_owned()));
+        }
+        self.begin(self.request.from.or(self.through).unwrap_or_default())?;
+        let (from, to) = self.days();
+        let ended = ReportSpan { from, to, names: &self.names, scope: &self.scope };
+        self.fold.finish(&ended, &mut self.rows)?;
+        let head = format!("{:?}", self.reached.head());
+        let closing = self.rows.finish(self.reached.cut().clone(), head, self.booked_at_ms)?;
+        Ok(ReportSummary { cut: closing.cut, head: closing.head, rows: closing.rows })
+    }
+}
+
+fn fold(request: &ReportRequest, tax_ids: Option<TaxIds>) -> Box<dyn Fold> {
+    match request.report {
+        Report::TrialBalance => Box::new(TrialBalanceReport::new(request.from.is_none())),
+        Report::GeneralLedger => Box::new(GeneralLedger::new(request.account.clone())),
+        Report::DailyClose => Box::new(DailyClose::default()),
+        Report::Receivables => Box::new(ReceivablesReport::default()),
+        Report::SettlementCalendar => Box::new(SettlementCalendar::default()),
+        Report::Fees => Box::new(Fees::default()),
+        Report::AnticipationIncome => Box::new(AnticipationIncome::default()),
+        Report::MonthlyTotals => Box::new(MonthlyTotals::new(tax_ids)),
+        Report::LateEntries => Box::new(LateEntries),
+        Report::Statement => Box::new(StatementReport::default()),
+    }
+}

@@ -1,0 +1,123 @@
+//! Receivables by due date: what is due to whom at the end of a day, by arrangement and age.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use chrono::NaiveDate;
+use derived::names::Names;
+use ledger::event::{CardBrand, SettledObject};
+use ledger::fees::PaymentMethod;
+use ledger::receivables::{Receivable, ReceivableAmounts, Receivables};
+use wire::timestamp::day_of;
+
+use super::fold::{Fold, PostedRecord, ReportSpan};
+use super::table::{Cell, Column, Kind, Rows, column, count, sum};
+use crate::opening_books::{OpeningBooks, OpeningBooksError};
+
+const COLUMNS: &[Column] = &[
+    column("holder", "Titular", Kind::Text),
+    column("method", "Meio de pagamento", Kind::Text),
+    column("brand", "Bandeira", Kind::Text),
+    column("object", "Parcela", Kind::Text),
+    column("due_date", "Vencimento", Kind::Day),
+    column("bucket", "Prazo em dias", Kind::Text),
+    count("count", "Quantidade"),
+    sum("gross", "Bruto"),
+    sum("mdr", "MDR"),
+    sum("fees", "Outras tarifas"),
+    sum("anticipated", "Antecipado"),
+    sum("net", "Líquido"),
+];
+
+/// Fold of the receivables.
+#[derive(Default)]
+pub(super) struct ReceivablesReport(Receivables);
+
+/// Receivables that stand in one row.
+type Key = (String, &'static str, &'static str, String, NaiveDate);
+
+impl Fold for ReceivablesReport {
+    fn columns(&self) -> &'static [Column] {
+        COLUMNS
+    }
+
+    fn carry(&mut self, before: &mut OpeningBooks) -> Result<(), OpeningBooksError> {
+        self.0 = before.take_receivables();
+        Ok(())
+    }
+
+    fn post(&mut self, posted: &PostedRecord<'_>, _: &mut Rows<'_>) -> io::Result<()> {
+        self.0.post(posted.record);
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>, ended: &ReportSpan<'_>, rows: &mut Rows<'_>) -> io::Result<()> {
+        let mut sums: BTreeMap<Key, (u64, [i128; 5])> = BTreeMap::new();
+        for open in self.0.open().filter(|open| ended.scope.takes(open.holder)) {
+            let (count, amounts) = sums.entry(key(&open, ended.names)).or_default();
+            let ReceivableAmounts { gross, mdr, fees, anticipated, net } = open.amounts;
+            *count += 1;
+            for (sum, amount) in amounts.iter_mut().zip([gross, mdr, fees, anticipated, net]) {
+                *sum += i128::from(amount.0);
+            }
+        }
+        for ((holder, method, brand, object, due), (count, amounts)) in sums {
+            let [gross, mdr, fees, anticipated, net] = amounts.map(Cell::Centavos);
+            let bucket = Cell::text(bucket(ended.to, due));
+            let [method, brand] = [method, brand].map(Cell::text);
+            let (holder, object, due, count) =
+                (Cell::Text(holder), Cell::Text(object), Cell::Day(due), Cell::Count(count));
+            rows.add(&[holder, method, brand, object, due, bucket, count, gross, mdr, fees, anticipated, net])?;
+        }
+        Ok(())
+    }
+}
+
+fn key(open: &Receivable, names: &Names) -> Key {
+    let object = match open.object {
+        None => String::new(),
+        Some(SettledObject::Installment(number)) => number.to_string(),
+        Some(SettledObject::Refund(_)) => "refund".to_owned(),
+        Some(SettledObject::Dispute(_)) => "dispute".to_owned(),
+    };
+    let method = open.arrangement.method.map(PaymentMethod::name).unwrap_or_default();
+    let brand = open.arrangement.brand.map(CardBrand::name).unwrap_or_default();
+    (names.of(open.holder), method, brand, object, day_of(open.due.start().0))
+}
+
+/// The age class of a due date, in days after the day that the report is of.
+pub(super) fn bucket(today: NaiveDate, due: NaiveDate) -> &'static str {
+    match (due - today).num_days() {
+        ..0 => "overdue",
+        0..=1 => "0-1",
+        2..=7 => "2-7",
+        8..=30 => "8-30",
+        31..=60 => "31-60",
+        61.. => "61+",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_due_date_has_one_bucket() {
+        let today = NaiveDate::from_ymd_opt(2026, 7, 1).unwrap();
+        for (days, expected) in [
+            (-400, "overdue"),
+            (-1, "overdue"),
+            (0, "0-1"),
+            (1, "0-1"),
+            (2, "2-7"),
+            (7, "2-7"),
+            (8, "8-30"),
+            (30, "8-30"),
+            (31, "31-60"),
+            (60, "31-60"),
+            (61, "61+"),
+        ] {
+            assert_eq!(bucket(today, today + chrono::TimeDelta::days(days)), expected, "{days}");
+        }
+    }
+}
