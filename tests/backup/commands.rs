@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::AdmissionLimits;
@@ -123,7 +124,8 @@ pub(crate) fn fill(data: &Path, changes: u64) {
     std::thread::spawn(work).join().unwrap();
 }
 
-async fn change(data: &Path, changes: u64) {
+/// The engine of a stopped folder, as the commands open it.
+pub(crate) async fn open(data: &Path, store: &SledOptions) -> Arc<Engine> {
     let options = EngineOptions {
         sandbox: true,
         master_key: master_key(&SecretSource::Data, data).unwrap(),
@@ -136,7 +138,11 @@ async fn change(data: &Path, changes: u64) {
         partitions: std::num::NonZeroU16::MIN,
         start_gap_max: std::time::Duration::from_secs(7 * 86_400),
     };
-    let engine = Engine::open(data, &SledOptions::default(), options, |_, _| {}).await.unwrap();
+    Engine::open(data, store, options, |_, _| {}).await.unwrap()
+}
+
+async fn change(data: &Path, changes: u64) {
+    let engine = open(data, &SledOptions::default()).await;
     let (group, now) = (engine.new_group(None), engine.now());
     let id = engine.ids().object(group, now, 1);
     let sealed = |number: u64| {

@@ -8,6 +8,7 @@ mod callers;
 mod commands;
 mod forged;
 mod growing;
+mod memory;
 mod partitions;
 
 use std::io::{Read, Write};
