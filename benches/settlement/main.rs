@@ -16,6 +16,7 @@
 
 mod ceiling;
 mod charges;
+mod connections;
 mod disk;
 mod keyed;
 mod large;
@@ -126,7 +127,7 @@ fn main() {
     logging::start(LogFormat::Text, SERVE_FILTER).expect("a thread for the log");
     let mut report = Report::default();
     let facts = machine::facts(&plan.stores) + &machine::memory("before");
-    if plan.wants(&["1", "1b", "2", "3", "5", "13", "14", "15", "16"]) {
+    if plan.wants(&["1", "1b", "2", "3", "5", "13", "14", "15", "16", "17"]) {
         let fronts = plan.open(100);
         let served = plan.wants(&["1", "1b"]);
         let served: Vec<_> =
@@ -136,6 +137,7 @@ fn main() {
         for front in &fronts {
             open_loop::measure(&plan, &mut report, front);
             keyed::measure(&plan, &mut report, front);
+            connections::measure(&plan, &mut report, front);
         }
         ceiling::measure(&plan, &mut report, &fronts[0]);
         stop(fronts);
