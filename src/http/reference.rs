@@ -192,10 +192,10 @@ fn write_code(page: &mut String, code: &str) -> fmt::Result {
 }
 
 const VARIABLES: &str = "\
-CENTAVO=http://127.0.0.1:8080      # the merchants' listener
-CENTAVO_OPS=http://127.0.0.1:8081  # the operators' listener
-API_KEY=                           # from POST /ops/merchants/{id}/api-keys
-OPS_TOKEN=                         # as CENTAVO_OPS_TOKEN has it";
+export CENTAVO_URL=http://127.0.0.1:8080      # the merchants' listener
+export CENTAVO_API_KEY=                       # from POST /ops/merchants/{id}/api-keys
+export CENTAVO_OPS_URL=http://127.0.0.1:8081  # the operators' listener
+export CENTAVO_OPS_TOKEN=                     # from the file operator.token in the server's data directory";
 
 fn operations_of(document: &Value) -> Vec<Operation<'_>> {
     let paths = document["paths"].as_object().into_iter().flatten();
@@ -221,7 +221,10 @@ impl Operation<'_> {
 
     /// Names of the variables that hold the address of the listener and its credential.
     fn variables(&self) -> (&'static str, &'static str) {
-        if self.path.starts_with("/api/") { ("CENTAVO", "API_KEY") } else { ("CENTAVO_OPS", "OPS_TOKEN") }
+        match self.path.starts_with("/api/") {
+            true => ("CENTAVO_URL", "CENTAVO_API_KEY"),
+            false => ("CENTAVO_OPS_URL", "CENTAVO_OPS_TOKEN"),
+        }
     }
 
     /// The path, with examples as its parameters, and with the parameters of the query that it

@@ -185,8 +185,8 @@ async fn openapi_python_client_drops_nothing_and_its_clients_go_through_a_flow()
     }
     for script in [include_str!("clients.py"), include_str!("flow.py")] {
         let mut reader = python();
-        reader.args(["-c", script]).env("API", &server.public).env("OPS", &server.operations);
-        reader.env("OPS_TOKEN", OPS_TOKEN);
+        reader.args(["-c", script]).env("CENTAVO_URL", &server.public).env("CENTAVO_OPS_URL", &server.operations);
+        reader.env("CENTAVO_OPS_TOKEN", OPS_TOKEN);
         println!("{}", run(reader).await);
     }
     server.stop().unwrap();
@@ -272,8 +272,11 @@ async fn compile(folder: &Path, flow: &str, others: &[&str]) -> Judged {
 async fn compile_and_go(folder: &Path, flow: &str, others: &[&str], server: &Server) {
     println!("{}", compile(folder, flow, others).await.unwrap_or_else(|said| panic!("{said}")));
     let mut flow = tool::node("standardwebhooks").unwrap();
-    flow.current_dir(folder).arg("made/flow.js").env("API", &server.public).env("OPS", &server.operations);
-    flow.env("OPS_TOKEN", OPS_TOKEN);
+    flow.current_dir(folder)
+        .arg("made/flow.js")
+        .env("CENTAVO_URL", &server.public)
+        .env("CENTAVO_OPS_URL", &server.operations);
+    flow.env("CENTAVO_OPS_TOKEN", OPS_TOKEN);
     let said = run(flow).await;
     assert!(said.contains("the flow of a marketplace went through"), "{said}");
 }

@@ -45,8 +45,7 @@ for name in '' ops-; do
 done";
 
 /// The account of the first charge, whose recipient the example charges for.
-const ACCOUNT: &str = "source \"$ROOT\"/docs/guide/first-charge/account.sh
-export CENTAVO_API_KEY=$API_KEY CENTAVO_URL=$API";
+const ACCOUNT: &str = "source \"$ROOT\"/docs/guide/first-charge/account.sh";
 
 /// What the blocks find. `serve` and `demo` run until they answer, on free ports. `cargo run` is
 /// the program that is built; other words of cargo are written down, and looked at afterwards.
@@ -93,7 +92,7 @@ const JOB: (&str, &str) = (
     "\"to\": \"2026-11-30\"}'",
     "\"to\": \"2026-11-30\"}' | tee job
 ID=$(tr -d '\\r' < job | sed -n 's#^[Ll]ocation: .*/ops/exports/##p')
-until curl -o /dev/null -H \"Authorization: Bearer $CENTAVO_OPS_TOKEN\" \"$OPS/ops/exports/$ID/file\"; do sleep 1; done",
+until curl -o /dev/null -H \"Authorization: Bearer $CENTAVO_OPS_TOKEN\" \"$CENTAVO_OPS_URL/ops/exports/$ID/file\"; do sleep 1; done",
 );
 
 const CHART: &str = "for top in Assets Liabilities Income Expenses Equity; do
@@ -129,7 +128,7 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     ("docs/testing.md", "3 Separated(LosesAnswers)", Text),
     ("docs/testing.md", "WentBack: sales of merchant 0", Text),
     ("docs/operating.md", "cargo build --profile dist", Run("own operating", &[("target/dist/centavo", "centavo")])),
-    ("docs/operating.md", "curl -X POST localhost:8081/ops/merchants", Run("", &[])),
+    ("docs/operating.md", "curl -X POST \"$CENTAVO_OPS_URL/ops/merchants\"", Run("", &[])),
     (
         "docs/operating.md",
         "export CENTAVO_TLS_CERT",
@@ -162,21 +161,25 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     ("docs/reports.md", "centavo report", Run("", &[JULY])),
     ("docs/books.md", "centavo report", Run("", &[])),
     ("docs/books.md", "centavo export", Run("", &[])),
-    ("docs/books.md", "curl -sS localhost:8081/ops/periods/2026-11 -H \"Authorization: Bearer $ANA\"\n", MONTH_END),
-    ("docs/books.md", "curl -sS localhost:8081/ops/periods/2026-11/close", MONTH_END),
+    (
+        "docs/books.md",
+        "curl -sS \"$CENTAVO_OPS_URL/ops/periods/2026-11\" -H \"Authorization: Bearer $ANA\"\n",
+        MONTH_END,
+    ),
+    ("docs/books.md", "curl -sS \"$CENTAVO_OPS_URL/ops/periods/2026-11/close\"", MONTH_END),
     ("docs/pt-br/livros.md", "centavo report", Run("", &[])),
     ("docs/pt-br/livros.md", "centavo export", Run("", &[])),
     (
         "docs/pt-br/livros.md",
-        "curl -sS localhost:8081/ops/periods/2026-11 -H \"Authorization: Bearer $ANA\"\n",
+        "curl -sS \"$CENTAVO_OPS_URL/ops/periods/2026-11\" -H \"Authorization: Bearer $ANA\"\n",
         MONTH_END,
     ),
-    ("docs/pt-br/livros.md", "curl -sS localhost:8081/ops/periods/2026-11/close", MONTH_END),
+    ("docs/pt-br/livros.md", "curl -sS \"$CENTAVO_OPS_URL/ops/periods/2026-11/close\"", MONTH_END),
     ("docs/pt-br/inicio.md", "cargo run --release -- demo", Run("own inicio", &[])),
     ("docs/deploy/README.md", "tar xf centavo-", Elsewhere("tests/conformance/release.rs", "starts_with(\"tar xf\")")),
     (
         "docs/deploy/README.md",
-        "export OPS_TOKEN",
+        "export CENTAVO_OPS_TOKEN",
         NotRun("needs a container engine; release.rs runs the image by buildah, and deploy.rs checks the settings"),
     ),
     ("docs/deploy/README.md", "apt-get install", INSTALLATION),
@@ -212,7 +215,7 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     ("docs/internals/snapshots.md", "snapshot/<ledger>", Text),
     (
         "docs/runbook.md",
-        "curl -s -X POST \"$OPS/ops/clock/confirm",
+        "curl -s -X POST \"$CENTAVO_OPS_URL/ops/clock/confirm",
         Elsewhere("tests/time/ahead.rs", "/ops/clock/confirm"),
     ),
     ("docs/performance.md", "cargo bench", Run("", &[("benches/peers/postgres.sh 8 64 hot", PEER)])),
@@ -493,21 +496,16 @@ async fn the_commands_of_the_pages_run() {
     let address = |url: &str| url.strip_prefix("http://").unwrap().to_owned();
     let script = script(
         |page| page != POSTGRES,
-        &[
-            ("localhost:8081", &address(&server.operations)),
-            ("localhost:8080", &address(&server.public)),
-            ("Bearer …", &format!("Bearer {OPS_TOKEN}")),
-            ("M-…", &format!("M-{merchant}")),
-        ],
+        &[("Bearer …", &format!("Bearer {OPS_TOKEN}")), ("M-…", &format!("M-{merchant}"))],
     ) + "python3 -c \"$FORMATS\" data.damaged\n";
     let variables = [
         ("MERCHANT", &*merchant),
         ("KEY", key["api_key"].as_str().unwrap()),
         ("CHART", &chart),
         ("FORMATS", &formats),
-        ("API", &server.public),
-        ("OPS", &server.operations),
-        ("OPS_TOKEN", OPS_TOKEN),
+        ("CENTAVO_URL", &server.public),
+        ("CENTAVO_OPS_URL", &server.operations),
+        ("CENTAVO_OPS_TOKEN", OPS_TOKEN),
         ("CENTAVO_OPS_LISTEN", &address(&server.operations)),
     ];
     let said = run(script, folder.path(), &variables).await;

@@ -206,7 +206,8 @@ fn a_server_starts_with_the_settings_of_the_compose_file() {
 /// The container of the page without TLS: its settings and ports, without an engine.
 #[test]
 fn a_server_starts_with_the_settings_of_the_container() {
-    let block = blocks_of("docs/deploy/README.md").0.into_iter().find(|block| block.starts_with("export OPS_TOKEN"));
+    let block =
+        blocks_of("docs/deploy/README.md").0.into_iter().find(|block| block.starts_with("export CENTAVO_OPS_TOKEN"));
     let block = block.unwrap().replace("\\\n", " ");
     let words: Vec<_> = block.split_whitespace().collect();
     let after = |flag: &str| words.windows(2).filter(|pair| pair[0] == flag).map(|pair| pair[1]).collect::<Vec<_>>();
@@ -223,7 +224,7 @@ fn a_server_starts_with_the_settings_of_the_container() {
         let (name, value) = setting.split_once('=').unwrap();
         match (name, value) {
             ("CENTAVO_OPS_LISTEN", "0.0.0.0:8081") => check.env(name, "127.0.0.1:0"),
-            (_, "\"$OPS_TOKEN\"") => check.env(name, "ab".repeat(16)),
+            (_, "\"$CENTAVO_OPS_TOKEN\"") => check.env(name, "ab".repeat(16)),
             _ => check.env(name, value),
         };
     }

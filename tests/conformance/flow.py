@@ -42,12 +42,12 @@ def hear(event):
 receiver = HTTPServer(("127.0.0.1", 0), Receiver)
 threading.Thread(target=receiver.serve_forever, daemon=True).start()
 
-ops = OperatorsClient(base_url=os.environ["OPS"], token=os.environ["OPS_TOKEN"])
+ops = OperatorsClient(base_url=os.environ["CENTAVO_OPS_URL"], token=os.environ["CENTAVO_OPS_TOKEN"])
 opened = {"name": "Loja Exemplo", "document": "11222333000181", "split_enabled": True}
 merchant = create_merchant.sync(client=ops, body=operators.MerchantRequest.from_dict(opened))
 asked = operators.ApiKeyRequest(webhook_url=f"http://127.0.0.1:{receiver.server_port}/")
 key = create_api_key.sync(merchant.id, client=ops, body=asked)
-api = AuthenticatedClient(base_url=os.environ["API"], token=key.api_key)
+api = AuthenticatedClient(base_url=os.environ["CENTAVO_URL"], token=key.api_key)
 
 recipient = register_recipient.sync(client=api, body=models.RegistrationRequest.from_dict({
     "register_information": {

@@ -5,7 +5,7 @@ import { Receiver, check, merchant, order, payer, registration, run } from "./ho
 import * as operations from "./operations";
 import { client as operator } from "./operations/client.gen";
 
-const { API, OPS, OPS_TOKEN } = process.env as Record<string, string>;
+const { CENTAVO_URL: API, CENTAVO_OPS_URL: OPS, CENTAVO_OPS_TOKEN: OPS_TOKEN } = process.env as Record<string, string>;
 operator.setConfig({ baseUrl: OPS!, auth: OPS_TOKEN! });
 client.setConfig({ baseUrl: API! });
 

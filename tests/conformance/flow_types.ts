@@ -3,7 +3,7 @@ import type { paths, webhooks } from "./centavo";
 import { Receiver, check, merchant, order, payer, registration, run } from "./hour";
 import type { paths as operatorPaths } from "./operations";
 
-const { API, OPS, OPS_TOKEN } = process.env as Record<string, string>;
+const { CENTAVO_URL: API, CENTAVO_OPS_URL: OPS, CENTAVO_OPS_TOKEN: OPS_TOKEN } = process.env as Record<string, string>;
 
 type Json<T> = T extends { content: { "application/json": infer Body } } ? Body : never;
 type Body<Operation> = Operation extends { requestBody?: infer Given } ? Json<NonNullable<Given>> : never;

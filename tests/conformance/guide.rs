@@ -109,7 +109,10 @@ impl Workplace {
     fn said(&self, script: &str) -> String {
         let mut command = Command::new("bash");
         command.args(["-c", &format!("set -euo pipefail\n{script}")]).current_dir(self.folder.path());
-        command.env("API", &self.server.public).env("OPS", &self.server.operations).env("OPS_TOKEN", OPS_TOKEN);
+        command
+            .env("CENTAVO_URL", &self.server.public)
+            .env("CENTAVO_OPS_URL", &self.server.operations)
+            .env("CENTAVO_OPS_TOKEN", OPS_TOKEN);
         command.env("PYTHONDONTWRITEBYTECODE", "1");
         let port = self.port;
         command.env("WEBHOOK_URL", format!("http://127.0.0.1:{port}/")).env("WEBHOOK_PORT", port.to_string());
@@ -163,15 +166,15 @@ async fn the_page_of_the_first_charge_runs() {
 /// reader who takes a minute. The second run is slow, and an earlier webhook is sent again
 /// meanwhile.
 const AT_A_PACE: &str = r#"
-json "$OPS/ops/sandbox/clock" -H "Authorization: Bearer $OPS_TOKEN" -d '{"advance_seconds": 60}' >/dev/null
-EVENT=$(json "$API/api/events" -H "Authorization: Bearer $API_KEY" | jq -r '.items[-1].id')
-until [ "$(json "$API/api/events/$EVENT" -H "Authorization: Bearer $API_KEY" | jq '.deliveries[0].failed_tries')" -ge 2 ]
+json "$CENTAVO_OPS_URL/ops/sandbox/clock" -H "Authorization: Bearer $CENTAVO_OPS_TOKEN" -d '{"advance_seconds": 60}' >/dev/null
+EVENT=$(json "$CENTAVO_URL/api/events" -H "Authorization: Bearer $CENTAVO_API_KEY" | jq -r '.items[-1].id')
+until [ "$(json "$CENTAVO_URL/api/events/$EVENT" -H "Authorization: Bearer $CENTAVO_API_KEY" | jq '.deliveries[0].failed_tries')" -ge 2 ]
 do sleep 0.1; done
 echo "== later"
 python3 docs/guide/first-charge/first.py
 {
   until : <>"/dev/tcp/127.0.0.1/$WEBHOOK_PORT"; do sleep 0.01; done
-  json -X POST "$API/api/events/$EVENT/redeliver" -H "Authorization: Bearer $API_KEY"
+  json -X POST "$CENTAVO_URL/api/events/$EVENT/redeliver" -H "Authorization: Bearer $CENTAVO_API_KEY"
 } >/dev/null 2>&1 &
 echo "== slowly"
 cd docs/guide/first-charge
@@ -199,10 +202,10 @@ async fn the_program_of_the_first_charge_says_what_the_page_shows_at_any_pace() 
 
 /// In another folder than the server's, without a token.
 const ELSEWHERE: &str = r#"
-unset OPS_TOKEN
+unset CENTAVO_OPS_TOKEN
 mkdir elsewhere; cd elsewhere
 if source ../docs/guide/first-charge/account.sh 2>told; then echo "it went on"; exit 1; fi
-grep "^No token: $PWD/data/operator.token is not there. Go to the folder .* set OPS_TOKEN" told
+grep "^No token: $PWD/data/operator.token is not there. Go to the folder .* set CENTAVO_OPS_TOKEN" told
 test "$(wc -l <told)" = 1
 "#;
 
@@ -236,8 +239,8 @@ fn the_page_of_the_first_charge_shows_its_files() {
 async fn the_pages_that_follow_run() {
     let Some(place) = Workplace::new().await else { return };
     let first = blocks(FIRST, "bash")[..3].join("\n");
-    let opened =
-        place.said(&format!("{first}\nprintf '%s\\n' \"$API_KEY\" \"$WEBHOOK_SECRET\" \"$RECIPIENT\" >account"));
+    let opened = place
+        .said(&format!("{first}\nprintf '%s\\n' \"$CENTAVO_API_KEY\" \"$WEBHOOK_SECRET\" \"$RECIPIENT\" >account"));
     assert!(opened.contains("\"active\""), "{opened}");
     let functions: String = blocks(FIRST, "sh")[0]
         .lines()
@@ -245,7 +248,7 @@ async fn the_pages_that_follow_run() {
         .flat_map(|line| [line, "\n"])
         .collect();
     let account = format!(
-        "{}\n{{ read -r API_KEY; read -r WEBHOOK_SECRET; read -r RECIPIENT; }} <account\nexport API_KEY WEBHOOK_SECRET RECIPIENT\n",
+        "{}\n{{ read -r CENTAVO_API_KEY; read -r WEBHOOK_SECRET; read -r RECIPIENT; }} <account\nexport CENTAVO_API_KEY WEBHOOK_SECRET RECIPIENT\n",
         functions
     );
     if place.has_node {
@@ -311,7 +314,7 @@ async fn the_clients_wait_longer_each_time_and_as_long_as_an_answer_asks() {
         programs.push(format!("{}\n{PAUSES_IN_NODE}", place.compile(&["centavo"])));
     }
     for program in programs {
-        let said = place.said(&format!("export API={} API_KEY=x\n{program}", busy_server()));
+        let said = place.said(&format!("export CENTAVO_URL={} CENTAVO_API_KEY=x\n{program}", busy_server()));
         assert!(said.contains("pauses: 1 9 4\n"), "{said}");
     }
 }

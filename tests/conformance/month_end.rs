@@ -16,11 +16,11 @@ const RUI: &str = "token-of-rui-for-the-pages-32-characters";
 /// A merchant whose fees exceed its part of a charge: it owes 496 centavos.
 const DEFICIT: &str = r#"
 source "$ROOT/docs/guide/first-charge/account.sh"
-json "$API/api/card" -H "Authorization: Bearer $API_KEY" -d "{\"amount\": 10000,
+json "$CENTAVO_URL/api/card" -H "Authorization: Bearer $CENTAVO_API_KEY" -d "{\"amount\": 10000,
   \"customer\": {\"name\": \"Maria\", \"email\": \"maria@example.com\", \"document\": \"12345678909\"},
   \"credit_card\": {\"number\": \"4111111111111111\", \"holder_name\": \"M\", \"exp_month\": 12, \"exp_year\": 2039,
     \"cvv\": \"123\"}, \"splits\": [{\"sub_recipient_id\": \"$RECIPIENT\", \"amount\": 9999}]}" > /dev/null
-owed() { json "$API/api/balance" -H "Authorization: Bearer $API_KEY" | jq "\"$1 owes \\(.deficit)\""; }
+owed() { json "$CENTAVO_URL/api/balance" -H "Authorization: Bearer $CENTAVO_API_KEY" | jq "\"$1 owes \\(.deficit)\""; }
 owed before
 "#;
 
@@ -45,17 +45,19 @@ async fn a_debt_is_written_off_and_a_month_is_closed_as_the_pages_say() {
         .with("CENTAVO_WEBHOOK_ALLOW", "127.0.0.0/8");
     let server = Server::start(&launch).await.unwrap();
     let closing = |page, month| {
-        ["curl -sS localhost:8081/ops/periods/2026-11 ", "curl -sS localhost:8081/ops/periods/2026-11/close"]
-            .map(|begin| block(page, begin).replace("2026-11", month))
-            .concat()
+        [
+            "curl -sS \"$CENTAVO_OPS_URL/ops/periods/2026-11\" ",
+            "curl -sS \"$CENTAVO_OPS_URL/ops/periods/2026-11/close\"",
+        ]
+        .map(|begin| block(page, begin).replace("2026-11", month))
+        .concat()
     };
     let closed = [closing("docs/books.md", "2025-10"), closing("docs/pt-br/livros.md", "2025-11")].concat();
     let write_off = block("docs/operating.md", "ENTRY=").replace("M-…", "M-'$MERCHANT'");
     let script = format!("set -euo pipefail\n{DEFICIT}{write_off}owed after\n{closed}echo 'the end is reached'");
     let mut command = Command::new("bash");
-    let script = script.replace("localhost:8081", server.operations.strip_prefix("http://").unwrap());
     command.args(["-c", &script]).current_dir(folder.path()).env("ROOT", env!("CARGO_MANIFEST_DIR"));
-    command.env("API", &server.public).env("OPS", &server.operations).env("OPS_TOKEN", ANA);
+    command.env("CENTAVO_URL", &server.public).env("CENTAVO_OPS_URL", &server.operations).env("CENTAVO_OPS_TOKEN", ANA);
     command.env("ANA", ANA).env("RUI", RUI);
     let done = tokio::task::spawn_blocking(move || tool::run(command, Duration::from_secs(60))).await.unwrap();
     let said = done.unwrap_or_else(|said| panic!("{said}"));

@@ -82,15 +82,15 @@ start
 
 const MERCHANT: &str = r#"
 ready
-MERCHANT=$(operate "$OPS/ops/merchants" -H 'Content-Type: application/json' \
+MERCHANT=$(operate "$CENTAVO_OPS_URL/ops/merchants" -H 'Content-Type: application/json' \
   -d '{"name": "Loja", "document": "11222333000181", "split_enabled": true}' | jq -r .id)
-key() { operate -X POST "$OPS/ops/merchants/$MERCHANT/api-keys" -H 'Content-Type: application/json' -d '{}' | jq -r .id; }
+key() { operate -X POST "$CENTAVO_OPS_URL/ops/merchants/$MERCHANT/api-keys" -H 'Content-Type: application/json' -d '{}' | jq -r .id; }
 OLD=$(key) KEY=$(key)
 "#;
 
 /// The second machine follows the first one, before that is lost.
 const FOLLOWER: &str = r#"
-(as_owner "$PROGRAM" backup --follow "$OPS" --out "$COPY") > follower.log 2>&1 &
+(as_owner "$PROGRAM" backup --follow "$CENTAVO_OPS_URL" --out "$COPY") > follower.log 2>&1 &
 FOLLOWER=$!
 until grep -q 'Up to date' follower.log; do kill -0 "$FOLLOWER"; sleep 0.1; done
 stop
@@ -99,8 +99,8 @@ stop
 /// After all steps the books are those of the beginning, the keys are as they were left, and the
 /// server's user has all files.
 const END: &str = r#"
-operate "$OPS/ops/merchants/$MERCHANT" | jq -e '.name == "Loja"'
-! operate -X DELETE "$OPS/ops/api-keys/$OLD" -o /dev/null
+operate "$CENTAVO_OPS_URL/ops/merchants/$MERCHANT" | jq -e '.name == "Loja"'
+! operate -X DELETE "$CENTAVO_OPS_URL/ops/api-keys/$OLD" -o /dev/null
 stop
 diff <(find "$CENTAVO_DATA" "${BACKUP%/*}" ! -user "$OWNER") /dev/null
 echo "the end is reached"
@@ -169,7 +169,7 @@ async fn every_step_of_the_runbook_runs() {
         command.env(name, value);
     }
     command.env("CENTAVO_LISTEN", &public).env("CENTAVO_OPS_LISTEN", &operations);
-    command.env("API", format!("http://{public}")).env("OPS", format!("http://{operations}"));
+    command.env("CENTAVO_URL", format!("http://{public}")).env("CENTAVO_OPS_URL", format!("http://{operations}"));
     let done = tokio::task::spawn_blocking(move || tool::run(command, Duration::from_secs(300))).await.unwrap();
     let said = done.unwrap_or_else(|said| panic!("{said}"));
     println!("{said}");

@@ -93,8 +93,8 @@ fn unescaped(html: &str) -> String {
 
 /// Runs a program of samples, and looks at the statuses that begin its lines.
 async fn must_be_understood(mut command: Command, folder: &Path, server: &Server, key: &str, count: usize) {
-    command.current_dir(folder).env("CENTAVO", &server.public).env("CENTAVO_OPS", &server.operations);
-    command.env("API_KEY", key).env("OPS_TOKEN", OPS_TOKEN);
+    command.current_dir(folder).env("CENTAVO_URL", &server.public).env("CENTAVO_OPS_URL", &server.operations);
+    command.env("CENTAVO_API_KEY", key).env("CENTAVO_OPS_TOKEN", OPS_TOKEN);
     let done = tokio::task::spawn_blocking(move || tool::run(command, Duration::from_secs(300))).await.unwrap();
     let said = done.unwrap_or_else(|said| panic!("{said}"));
     let mut answered = 0;

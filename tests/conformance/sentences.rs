@@ -75,7 +75,7 @@ const TEXTS: &[(&str, &[&str])] = &[
     ),
     (
         "a setting of the reader's shell, which curl reads",
-        &["export API=https://localhost:8443 CURL_CA_BUNDLE=chain.pem"],
+        &["export CENTAVO_URL=https://localhost:8443 CURL_CA_BUNDLE=chain.pem"],
     ),
     ("what the package asks of systemd", &["try-restart --no-block"]),
     ("the clusters' tests restart their servers so (`tests/cluster`)", &["pg_ctl -m immediate restart"]),

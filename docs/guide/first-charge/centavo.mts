@@ -1,6 +1,6 @@
 import { createHmac, timingSafeEqual } from "node:crypto";
 
-const api = process.env.API!, apiKey = process.env.API_KEY!;
+const api = process.env.CENTAVO_URL!, apiKey = process.env.CENTAVO_API_KEY!;
 
 /** An answer of 400 or above. */
 export class Refused extends Error {

@@ -1,6 +1,6 @@
 import base64, hashlib, hmac, json, os, time, urllib.error, urllib.request
 
-API, KEY = os.environ["API"], os.environ["API_KEY"]
+API, KEY = os.environ["CENTAVO_URL"], os.environ["CENTAVO_API_KEY"]
 
 
 class Refused(Exception):
