@@ -13,11 +13,11 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::checkpoints::{CheckpointMeasures, CheckpointSchedule};
 use crate::http::credential::OpsTokens;
-use crate::http::guesses::Guesses;
+use crate::http::guards::rate_limit::RateLimits;
+use crate::http::guards::wrong_credentials::WrongCredentials;
 use crate::http::idempotency::RememberedAnswers;
 use crate::http::measures::Exposition;
 use crate::http::problem::Problem;
-use crate::http::rate_limits::RateLimits;
 use crate::http::session::Sessions;
 use crate::last_backup::LastBackup;
 use crate::last_uses::LastUses;
@@ -47,7 +47,7 @@ pub struct App {
     /// When each API key was last used.
     pub last_uses: LastUses,
     /// The wrong credentials that came.
-    pub guesses: Guesses,
+    pub wrong_credentials: WrongCredentials,
     /// Held while a merchant is opened or changed: one at a time.
     pub opening: tokio::sync::Mutex<()>,
     /// Taken while a backup is read: one at a time.

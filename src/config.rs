@@ -33,7 +33,7 @@ use wire::timestamp::day;
 
 use crate::checkpoints::{self, CheckpointSchedule, EVERY_MINUTES_DEFAULT, Place};
 use crate::http::credential::{OpsRoles, OpsTokens, OpsTokensError, Secret};
-use crate::http::rate_limits::RateLimitSettings;
+use crate::http::guards::rate_limit::RateLimitSettings;
 use crate::http::tls::TlsFiles;
 use crate::listen::ListenArgs;
 use crate::network::{NetworkError, network};

@@ -18,16 +18,16 @@ use utoipa::openapi::tag::TagBuilder;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-use crate::api::admission::Admission;
+use crate::api::authenticate::Authenticate;
 use crate::api::{
     anticipation, balance, card, cards, cashout, charges, disputes, events, pix, plans, refunds, reports, statement,
     sub_recipients, subscriptions, withdrawals,
 };
 use crate::app::App;
 use crate::console;
+use crate::http::guards::rate_limit::Policy;
 use crate::http::openapi::{self, Listener};
 use crate::http::outgoing::OneCopy;
-use crate::http::rate_limits::Policy;
 use crate::http::reading::on_waiting_thread;
 use crate::http::reference;
 use crate::ops::{
@@ -213,7 +213,8 @@ fn for_operators(in_sandbox: bool) -> Routes {
 
 /// The merchants' listener: their routes, and their description for programs and for people.
 pub fn public(app: &Arc<App>) -> Router {
-    let limited = |routes: Routes, policy| Router::from(routes).route_layer(Admission { app: Arc::clone(app), policy });
+    let limited =
+        |routes: Routes, policy| Router::from(routes).route_layer(Authenticate { app: Arc::clone(app), policy });
     let mut collected = cards().into_openapi();
     collected.merge(for_merchants(app.sandbox).into_openapi());
     let document = openapi::complete(collected, Listener::Merchants);

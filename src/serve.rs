@@ -23,16 +23,17 @@ use crate::checkpoints::{self, CheckpointMeasures};
 use crate::config::Settings;
 use crate::descriptors::{self, Connections};
 use crate::http::credential::{OpsRoles, OpsTokens};
-use crate::http::guesses::Guesses;
+use crate::http::guards::rate_limit::RateLimits;
+use crate::http::guards::shed::RequestLimits;
+use crate::http::guards::wrong_credentials::WrongCredentials;
 use crate::http::idempotency::RememberedAnswers;
 use crate::http::measures::{Exposition, Measures};
 use crate::http::middleware::Middleware;
 use crate::http::openapi::Listener as Side;
 use crate::http::outgoing::Backlog;
-use crate::http::rate_limits::RateLimits;
 use crate::http::session::Sessions;
 use crate::http::tls::{MutualTls, Tls, TlsError, TlsFiles};
-use crate::http::{measures, middleware, server};
+use crate::http::{measures, server};
 use crate::last_backup::LastBackup;
 use crate::last_uses::LastUses;
 use crate::logging;
@@ -344,8 +345,8 @@ fn app(
     let checkpoint_measures = CheckpointMeasures::default();
     checkpoint_measures.register(&mut registry);
     let export_jobs = ExportJobs::new(settings.data.join("exports"), engine.shared_keyring());
-    let guesses = Guesses::new(settings.rate_limits.is_some());
-    guesses.register(&mut registry);
+    let wrong_credentials = WrongCredentials::new(settings.rate_limits.is_some());
+    wrong_credentials.register(&mut registry);
     let reading_past = Arc::new(Semaphore::new(1));
     Ok(Arc::new(App {
         engine,
@@ -356,7 +357,7 @@ fn app(
         rate_limits: settings.rate_limits.map(RateLimits::new),
         disputes: settings.disputes,
         last_uses: LastUses::default(),
-        guesses,
+        wrong_credentials,
         opening: tokio::sync::Mutex::default(),
         backing_up: Arc::new(Semaphore::new(1)),
         last_backup,
@@ -467,7 +468,7 @@ impl Listening<'_> {
         let engine = Arc::clone(&self.app.engine);
         let is_current = Box::new(move || engine.is_current());
         let lapsed = self.lapsed.clone();
-        let limits = middleware::RequestLimits { most: IN_FLIGHT_MAX, is_current, lapsed };
+        let limits = RequestLimits { most: IN_FLIGHT_MAX, is_current, lapsed };
         let middleware = Middleware::new(limits, self.app.sandbox, self.measures.clone())?;
         Ok(Behind { router: middleware.clone().before(router), middleware })
     }
@@ -683,7 +684,7 @@ fn say_starting(
     let failed = |source| StartError::Listen { variable: OPS_LISTEN_VARIABLE, address: settings.ops_listen, source };
     let shared = listener.as_fd().try_clone_to_owned().map_err(failed)?;
     let shared = TcpListener::from_std(shared.into()).map_err(failed)?;
-    let limits = middleware::RequestLimits { most: STARTING_REQUESTS_MAX, is_current: Box::new(|| true), lapsed: None };
+    let limits = RequestLimits { most: STARTING_REQUESTS_MAX, is_current: Box::new(|| true), lapsed: None };
     let router = health::starting().layer(Middleware::new(limits, settings.sandbox, measures.clone())?);
     let served = server::Served { router, middleware: None, backlog: Arc::default(), tls };
     let limits = server::ServerLimits { connections_max: STARTING_REQUESTS_MAX, ..server::ServerLimits::default() };

@@ -3,8 +3,8 @@
 //! It knows the transport ([`crate::http`]) and the JSON views ([`crate::views`]). It knows nothing
 //! of the operators' API.
 
-pub mod admission;
 pub mod anticipation;
+pub mod authenticate;
 pub mod balance;
 pub mod card;
 pub mod card_brands;

@@ -15,7 +15,7 @@ use crate::console::form::{HOME, inside};
 use crate::console::page::{asked_language, other, plain_page, plain_refusal};
 use crate::console::posted::{Anonymous, PostedForm, known_scheme};
 use crate::console::words::{self, Word};
-use crate::http::guesses::Asked;
+use crate::http::guards::wrong_credentials::CredentialKind;
 use crate::http::language::Language;
 use crate::http::reply::{query, single};
 use crate::http::server::Peer;
@@ -51,7 +51,7 @@ pub async fn sign_in(State(app): State<Arc<App>>, request: Request) -> Response 
     }
     let opened_by = app.ops_tokens.read().opened_by(form.value("token"));
     let Some(opened_by) = opened_by else {
-        let _counted = app.guesses.note(Asked::OperatorToken, &headers, &extensions, None);
+        let _counted = app.wrong_credentials.note(CredentialKind::OperatorToken, &headers, &extensions, None);
         return page(language, StatusCode::UNAUTHORIZED, next, Some(words::TOKEN_WRONG));
     };
     app.sessions.was_right(peer);

@@ -11,8 +11,8 @@ use crate::http::problem::{Code, Problem};
 use crate::http::reply::only_known;
 
 /// The merchant whose live API key the request carries (interface section 5).
-/// [`crate::api::admission::Admission`] stands before every route that has a caller, and finds out
-/// who it is. A query with a parameter that the route does not take is refused here.
+/// [`crate::api::authenticate::Authenticate`] stands before every route that has a caller, and
+/// finds out who it is. A query with a parameter that the route does not take is refused here.
 #[derive(Clone, Copy, Debug)]
 pub struct Caller {
     /// Its account group.

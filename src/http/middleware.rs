@@ -16,16 +16,18 @@ use std::time::Instant;
 use axum::Router;
 use axum::body::Body;
 use axum::extract::MatchedPath;
-use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, HOST, TRANSFER_ENCODING, X_CONTENT_TYPE_OPTIONS};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri, Version};
+use axum::http::header::{CACHE_CONTROL, CONTENT_LENGTH, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use axum::response::{IntoResponse, Response};
 use tokio::runtime::Handle;
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Notify;
 use tower::{Layer, Service};
 
+use super::guards::request_head;
+use super::guards::shed::{self, RETRY_AFTER_SECONDS, RequestLimits, Shed};
 use super::measures::Measures;
 use super::names::with_ignored;
-use super::problem::{Code, FieldError, Problem};
+use super::problem::{Code, Problem};
 use super::trace::{RequestContext, TRACERESPONSE, TraceContext};
 
 /// The version of the interface that every response names.
@@ -35,7 +37,6 @@ const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const API_VERSION_HEADER: HeaderName = HeaderName::from_static("api-version");
 const X_SANDBOX: HeaderName = HeaderName::from_static("x-sandbox");
 const REQUEST_ID_LEN_MAX: usize = 128;
-const RETRY_AFTER_SECONDS: u32 = 1;
 
 /// Middleware of every route, as a tower layer.
 #[derive(Clone)]
@@ -43,26 +44,10 @@ pub struct Middleware(Arc<Shared>);
 
 struct Shared {
     sandbox: bool,
-    limits: RequestLimits,
-    in_flight: Arc<Semaphore>,
+    shed: Shed,
     ids: RequestIds,
     measures: Measures,
 }
-
-/// How many requests may be under way.
-pub struct RequestLimits {
-    /// At any time.
-    pub most: usize,
-    /// Whether this process may answer: no other one can have taken its store.
-    pub is_current: Box<dyn Fn() -> bool + Send + Sync>,
-    /// Told again and again while it is not: requests under way then get an answer. None where it
-    /// always is.
-    pub lapsed: Option<Arc<Notify>>,
-}
-
-/// Paths that are answered also when another process may have taken the store: they tell nothing of
-/// what is in it.
-const OF_THE_PROCESS: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 
 impl Middleware {
     /// Middleware with a limit of requests under way; it says in headers whether this is the
@@ -71,24 +56,14 @@ impl Middleware {
     /// Fails only when the system has no randomness for the ids.
     pub fn new(limits: RequestLimits, sandbox: bool, measures: Measures) -> Result<Self, getrandom::Error> {
         let ids = RequestIds { origin: getrandom::u64()?, next: AtomicU64::new(0) };
-        let in_flight = Arc::new(Semaphore::new(limits.most));
-        Ok(Middleware(Arc::new(Shared { sandbox, limits, in_flight, ids, measures })))
+        Ok(Middleware(Arc::new(Shared { sandbox, shed: Shed::new(limits), ids, measures })))
     }
 
     /// The answer to a request that is not let in: it is made before the request is routed, or its
     /// body read.
     pub fn turned_away<B>(&self, request: &Request<B>) -> Option<Response> {
-        let headers = request.headers();
-        let well_formed = fits(headers)
-            .and_then(|()| names_one_host(request.version(), headers))
-            .and_then(|()| is_framed_once(headers));
-        let problem = match well_formed {
-            Err(problem) => problem,
-            Ok(()) if !self.0.may_answer(request.uri().path()) => {
-                Problem::new(Code::StoreUnavailable).retry_after(RETRY_AFTER_SECONDS)
-            }
-            Ok(()) => return None,
-        };
+        let is_well_formed = request_head::check(request.version(), request.headers());
+        let problem = is_well_formed.and_then(|()| self.0.shed.check(request.uri().path())).err()?;
         let seen = Seen::by(request, self.0.ids.of(request.headers()));
         Some(self.0.told(seen, problem.into_response()))
     }
@@ -115,13 +90,9 @@ async fn unknown_address(uri: Uri) -> Problem {
 }
 
 impl Shared {
-    fn may_answer(&self, path: &str) -> bool {
-        (self.limits.is_current)() || OF_THE_PROCESS.contains(&path)
-    }
-
     /// Holds an answer back that may be out of date. A command may have been carried out.
     fn held_back(&self, seen: &Seen, response: Response) -> Response {
-        if self.may_answer(seen.uri.path()) {
+        if self.shed.may_answer(seen.uri.path()) {
             return response;
         }
         unanswered(&seen.method)
@@ -168,13 +139,12 @@ where
         let middleware = Arc::clone(&self.middleware.0);
         let seen = Seen::by(&request, middleware.ids.of(request.headers()));
         let context = seen.context.clone();
-        let permit = Arc::clone(&middleware.in_flight).try_acquire_owned().ok();
-        let admitted = permit.map(|permit| {
+        let admitted = middleware.shed.enter().map(|place| {
             let handling = catch_unwind(AssertUnwindSafe(|| self.inner.call(request)));
             handling.map(|handling| {
-                // It gives the permit back when it is done, whoever still waits for it.
+                // It gives the place back when it is done, whoever still waits for it.
                 DetachedHandler::new(context.around(async move {
-                    let _permit = permit;
+                    let _place = place;
                     with_ignored(handling).await
                 }))
             })
@@ -187,10 +157,10 @@ where
                         Err(_panicked) => Problem::new(Code::Internal).into_response(),
                     },
                     // The handler goes on without its caller.
-                    () = lapsed(middleware.limits.lapsed.as_deref()) => unanswered(&seen.method),
+                    () = lapsed(middleware.shed.lapsed()) => unanswered(&seen.method),
                 },
                 Some(Err(_panicked)) => Problem::new(Code::Internal).into_response(),
-                None => Problem::new(Code::Overloaded).retry_after(RETRY_AFTER_SECONDS).into_response(),
+                None => shed::refusal().into_response(),
             };
             let response = middleware.held_back(&seen, response);
             Ok(middleware.told(seen, response))
@@ -245,55 +215,6 @@ impl<T: Send + 'static> Drop for DetachedHandler<T> {
             runtime.spawn(handling);
         }
     }
-}
-
-/// Most bytes of the headers of a request. hyper, which reads them, has a limit of its own, above
-/// this one.
-pub const HEADERS_BYTES_MAX: usize = 64 * 1024;
-/// Most headers of a request. hyper has the same limit.
-const HEADERS_MAX: usize = 100;
-
-/// Refuses headers that are too large (RFC 6585, 5).
-fn fits(headers: &HeaderMap) -> Result<(), Problem> {
-    let bytes: usize = headers.iter().map(|(name, value)| name.as_str().len() + value.len()).sum();
-    if bytes <= HEADERS_BYTES_MAX && headers.len() <= HEADERS_MAX {
-        return Ok(());
-    }
-    let detail = format!("There are more than {HEADERS_MAX} headers, or more than {HEADERS_BYTES_MAX} bytes of them.");
-    Err(Problem::new(Code::HeadersTooLarge).detail(detail))
-}
-
-/// Refuses a request that does not say once, and in the characters of a name, which host it is for
-/// (RFC 9112, 3.2). Only HTTP/1.0 may leave it out.
-fn names_one_host(version: Version, headers: &HeaderMap) -> Result<(), Problem> {
-    let mut hosts = headers.get_all(HOST).iter();
-    let (code, message) = match (hosts.next(), hosts.next()) {
-        (None, _) if version < Version::HTTP_11 => return Ok(()),
-        (Some(host), None) if host.as_bytes().iter().all(is_in_host) => return Ok(()),
-        (None, _) => ("required", "Host é obrigatório"),
-        (Some(_), None) => ("not_a_host", "Host deve ser um nome ou endereço"),
-        (Some(_), Some(_)) => ("ambiguous", "Host só pode vir uma vez"),
-    };
-    let error = FieldError { field: "Host".to_owned(), code, message: message.into() };
-    let problem = Problem::new(Code::ValidationFailed).message(message).errors(vec![error]);
-    Err(problem.detail("A request must have exactly one Host header (RFC 9112, section 3.2)."))
-}
-
-/// Refuses a body whose transfer coding is anything but `chunked`, named once (RFC 9112, 6.1): two
-/// servers could disagree on where it ends.
-fn is_framed_once(headers: &HeaderMap) -> Result<(), Problem> {
-    let values = headers.get_all(TRANSFER_ENCODING).iter().map(HeaderValue::as_bytes).collect::<Vec<_>>().join(&b',');
-    if values.is_empty() || values.trim_ascii().eq_ignore_ascii_case(b"chunked") {
-        return Ok(());
-    }
-    let message = "Transfer-Encoding deve ser chunked, uma vez";
-    let error = FieldError { field: "Transfer-Encoding".to_owned(), code: "ambiguous", message: message.into() };
-    Err(Problem::new(Code::ValidationFailed).message(message).errors(vec![error]))
-}
-
-/// True for a character that the name of a host may have.
-fn is_in_host(byte: &u8) -> bool {
-    byte.is_ascii_alphanumeric() || b"-._~!$&'()*+,;=:[]%".contains(byte)
 }
 
 /// Part of a request that its response still needs.
@@ -383,6 +304,7 @@ mod tests {
     use tower::ServiceExt;
 
     use super::*;
+    use axum::http::Version;
 
     async fn explode() -> &'static str {
         panic!("a handler's mistake")

@@ -2,18 +2,17 @@
 //! API; those are in [`crate::api`] and [`crate::ops`].
 //!
 //! A request passes [`server`] (the connection, with [`outgoing`]), [`middleware`] (shared by every
-//! route), a credential, [`rate_limits`], [`body`] and [`json`] before a handler sees it. Every
-//! failure on the way is a [`problem::Problem`].
+//! route), the [`guards`], [`body`] and [`json`] before a handler sees it. Every failure on the way
+//! is a [`problem::Problem`].
 
 pub mod api_key;
 pub mod body;
 pub mod caller;
 pub mod client;
 mod connection;
-mod connections;
 pub mod credential;
 pub mod cut;
-pub mod guesses;
+pub mod guards;
 pub mod gzip;
 pub mod idempotency;
 pub mod json;
@@ -26,7 +25,6 @@ pub mod openapi;
 pub mod outgoing;
 pub mod pace;
 pub mod problem;
-pub mod rate_limits;
 pub mod reading;
 pub mod reference;
 pub mod refusals;

@@ -2,9 +2,10 @@
 //! good order.
 //!
 //! The head of a request must arrive within a time limit, the idle time before it included. The
-//! number of connections is bounded, in all and of one address ([`super::connections`]). A client
-//! that does not read is cut ([`super::outgoing`]). At shutdown no connection is accepted, idle
-//! connections are closed, and requests under way are answered as long as the drain lasts.
+//! number of connections is bounded, in all and of one address
+//! ([`super::guards::connection_limits`]). A client that does not read is cut
+//! ([`super::outgoing`]). At shutdown no connection is accepted, idle connections are closed, and
+//! requests under way are answered as long as the drain lasts.
 //!
 //! The loop is written by hand because `axum::serve` has neither these limits nor a deadline for
 //! the drain, and its connections cannot be cut one by one.
@@ -25,7 +26,7 @@ use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 
 use super::connection::{answer, asked, in_parts};
-use super::connections::{ConnectionPlace, ConnectionTable, NoPlace};
+use super::guards::connection_limits::{ConnectionPlace, ConnectionTable, NoPlace};
 use super::outgoing::Outgoing;
 
 pub use super::connection::{OverTls, Peer, Served, ServerLimits};

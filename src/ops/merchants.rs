@@ -21,11 +21,11 @@ use wire::case_folding::search_key;
 use crate::app::App;
 use crate::http::body::JsonBody;
 use crate::http::caller::PathId;
+use crate::http::guards::rate_limit::RateLimitSettings;
 use crate::http::idempotency::{KeyScope, SentKey, decided};
 use crate::http::json::{Checker, Raw, parse_exact, present};
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
-use crate::http::rate_limits::RateLimitSettings;
 use crate::http::reply::{List, Page, PageQuery, created, ok, time};
 use crate::ops::operator::{Admin, Operator};
 

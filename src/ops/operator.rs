@@ -12,7 +12,7 @@ use ledger::record::Requester;
 
 use crate::app::App;
 use crate::http::credential::Role;
-use crate::http::guesses::Asked;
+use crate::http::guards::wrong_credentials::CredentialKind;
 use crate::http::idempotency::Admitted;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::only_known;
@@ -63,7 +63,8 @@ impl FromRequestParts<Arc<App>> for Operator {
             }
             Err(unauthorized) => unauthorized,
         };
-        let answered = app.guesses.note(Asked::OperatorToken, &parts.headers, &parts.extensions, None);
+        let answered =
+            app.wrong_credentials.note(CredentialKind::OperatorToken, &parts.headers, &parts.extensions, None);
         Err(answered.problem(unauthorized).await)
     }
 }

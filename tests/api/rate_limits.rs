@@ -3,7 +3,7 @@
 
 use std::num::NonZeroU32;
 
-use centavo::http::rate_limits::RateLimitSettings;
+use centavo::http::guards::rate_limit::RateLimitSettings;
 use reqwest::Method;
 use serde_json::{Value, json};
 

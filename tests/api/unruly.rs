@@ -4,7 +4,7 @@
 use std::cell::Cell;
 use std::net::SocketAddr;
 
-use centavo::http::rate_limits::RateLimitSettings;
+use centavo::http::guards::rate_limit::RateLimitSettings;
 use reqwest::Method;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

@@ -15,8 +15,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-use super::problem::{Code, Problem};
-use super::server::Peer;
+use crate::http::problem::{Code, Problem};
+use crate::http::server::Peer;
 
 /// Wrong credentials that are answered at once, from one address in a minute.
 const AT_ONCE_MAX: u64 = 20;
@@ -33,14 +33,14 @@ const LOGGED_EVERY_MS: u64 = 1_000;
 
 /// Which credentials are asked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Asked {
+pub enum CredentialKind {
     /// An API key.
     ApiKey,
     /// An operator's token.
     OperatorToken,
 }
 
-impl Asked {
+impl CredentialKind {
     fn listener(self) -> &'static str {
         match self {
             Self::ApiKey => "merchants",
@@ -51,7 +51,7 @@ impl Asked {
 
 /// How a wrong credential is answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Answered {
+pub enum WrongCredentialAnswer {
     /// 401 at once.
     AtOnce,
     /// 401 after a while.
@@ -61,7 +61,7 @@ pub enum Answered {
 }
 
 /// Counters of wrong credentials, by address. Their memory is fixed: 128 KiB.
-pub struct Guesses {
+pub struct WrongCredentials {
     is_limited: bool,
     origin: Instant,
     hasher: RandomState,
@@ -72,7 +72,7 @@ pub struct Guesses {
     unlogged: AtomicU64,
 }
 
-impl Guesses {
+impl WrongCredentials {
     /// Nobody has guessed yet. Without a limit, wrong credentials are only counted and logged.
     pub fn new(is_limited: bool) -> Self {
         Self {
@@ -94,19 +94,25 @@ impl Guesses {
 
     /// Notes a request whose credential is missing or wrong, and says how it is answered. `key` is
     /// what may be said of the API key: the beginning of its id. A missing credential is no guess.
-    pub fn note(&self, asked: Asked, headers: &HeaderMap, extensions: &Extensions, key: Option<&str>) -> Answered {
+    pub fn note(
+        &self,
+        kind: CredentialKind,
+        headers: &HeaderMap,
+        extensions: &Extensions,
+        key: Option<&str>,
+    ) -> WrongCredentialAnswer {
         let peer = extensions.get::<Peer>();
-        self.counts.get_or_create(&[("listener", asked.listener())]).inc();
+        self.counts.get_or_create(&[("listener", kind.listener())]).inc();
         let now_ms = self.origin.elapsed().as_millis() as u64;
         if let Some(requests) = self.line(now_ms) {
             let address = peer.map(|Peer(address)| tracing::field::display(address));
-            let listener = asked.listener();
+            let listener = kind.listener();
             tracing::warn!(address, listener, key, requests, "credentials are missing or wrong");
         }
         let is_given = headers.contains_key(AUTHORIZATION) || headers.contains_key("token");
         match peer {
             Some(peer) if self.is_limited && is_given => self.count(*peer, now_ms),
-            _ => Answered::AtOnce,
+            _ => WrongCredentialAnswer::AtOnce,
         }
     }
 
@@ -121,24 +127,24 @@ impl Guesses {
     }
 
     /// Counts one more from an address, unless it is refused: who waits is always answered again.
-    fn count(&self, peer: Peer, now_ms: u64) -> Answered {
+    fn count(&self, peer: Peer, now_ms: u64) -> WrongCredentialAnswer {
         let place = &self.places[self.hasher.hash_one(peer) as usize % PLACES];
         let remembered = |until: u64| until.saturating_sub(now_ms).div_ceil(FORGOTTEN_AFTER_MS);
         let counted = place.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |until| {
             (remembered(until) < ANSWERED_MAX).then(|| until.max(now_ms) + FORGOTTEN_AFTER_MS)
         });
         match counted {
-            Ok(until) if remembered(until) < AT_ONCE_MAX => Answered::AtOnce,
-            Ok(_) => Answered::Slowly,
+            Ok(until) if remembered(until) < AT_ONCE_MAX => WrongCredentialAnswer::AtOnce,
+            Ok(_) => WrongCredentialAnswer::Slowly,
             Err(until) => {
                 let wait_ms = until.saturating_sub(now_ms + (ANSWERED_MAX - 1) * FORGOTTEN_AFTER_MS);
-                Answered::Refused(u32::try_from(wait_ms.div_ceil(1_000)).unwrap_or(u32::MAX).max(1))
+                WrongCredentialAnswer::Refused(u32::try_from(wait_ms.div_ceil(1_000)).unwrap_or(u32::MAX).max(1))
             }
         }
     }
 }
 
-impl Answered {
+impl WrongCredentialAnswer {
     /// The answer, when it is time for it.
     pub async fn problem(self, unauthorized: Problem) -> Problem {
         match self {
@@ -167,49 +173,56 @@ mod tests {
 
     #[test]
     fn an_address_is_slowed_down_then_refused_and_answered_again() {
-        let guesses = Guesses::new(true);
-        let answers: Vec<_> = (0..150).map(|_| guesses.count(peer(1), 5_000)).collect();
+        let wrong_credentials = WrongCredentials::new(true);
+        let answers: Vec<_> = (0..150).map(|_| wrong_credentials.count(peer(1), 5_000)).collect();
         let count = |answered| answers.iter().filter(|answer| **answer == answered).count();
-        assert_eq!([count(Answered::AtOnce), count(Answered::Slowly), count(Answered::Refused(1))], [20, 80, 50]);
+        assert_eq!(
+            [
+                count(WrongCredentialAnswer::AtOnce),
+                count(WrongCredentialAnswer::Slowly),
+                count(WrongCredentialAnswer::Refused(1))
+            ],
+            [20, 80, 50]
+        );
         assert!(answers.is_sorted_by_key(|answer| match answer {
-            Answered::AtOnce => 0,
-            Answered::Slowly => 1,
-            Answered::Refused(_) => 2,
+            WrongCredentialAnswer::AtOnce => 0,
+            WrongCredentialAnswer::Slowly => 1,
+            WrongCredentialAnswer::Refused(_) => 2,
         }));
         // When, and how one more is answered then.
         let cases = [
-            (5_599, Answered::Refused(1)),
-            (5_600, Answered::Slowly),
-            (5_601, Answered::Refused(1)),
-            (52_000, Answered::Slowly),
-            (56_000, Answered::AtOnce),
-            (1_000_000, Answered::AtOnce),
+            (5_599, WrongCredentialAnswer::Refused(1)),
+            (5_600, WrongCredentialAnswer::Slowly),
+            (5_601, WrongCredentialAnswer::Refused(1)),
+            (52_000, WrongCredentialAnswer::Slowly),
+            (56_000, WrongCredentialAnswer::AtOnce),
+            (1_000_000, WrongCredentialAnswer::AtOnce),
         ];
         for (now_ms, answered) in cases {
-            assert_eq!(guesses.count(peer(1), now_ms), answered, "at {now_ms}");
+            assert_eq!(wrong_credentials.count(peer(1), now_ms), answered, "at {now_ms}");
         }
     }
 
     #[test]
     fn addresses_are_counted_apart_in_memory_that_does_not_grow() {
-        let guesses = Guesses::new(true);
+        let wrong_credentials = WrongCredentials::new(true);
         let others = (2..=255).map(peer);
         let apart = others.filter(|other| {
-            let place = |peer: Peer| guesses.hasher.hash_one(peer) as usize % PLACES;
+            let place = |peer: Peer| wrong_credentials.hasher.hash_one(peer) as usize % PLACES;
             place(*other) != place(peer(1))
         });
         let apart: Vec<_> = apart.collect();
         (0..200).for_each(|_| {
-            guesses.count(peer(1), 0);
+            wrong_credentials.count(peer(1), 0);
         });
-        assert!(apart.iter().all(|other| guesses.count(*other, 0) == Answered::AtOnce));
-        assert_eq!(guesses.places.len(), PLACES);
+        assert!(apart.iter().all(|other| wrong_credentials.count(*other, 0) == WrongCredentialAnswer::AtOnce));
+        assert_eq!(wrong_credentials.places.len(), PLACES);
     }
 
     #[test]
     fn the_log_has_a_line_a_second_that_says_how_many() {
-        let guesses = Guesses::new(true);
-        let lines: Vec<_> = [0, 1, 2, 999, 1_001, 1_002, 5_000].map(|now_ms| guesses.line(now_ms)).into();
+        let wrong_credentials = WrongCredentials::new(true);
+        let lines: Vec<_> = [0, 1, 2, 999, 1_001, 1_002, 5_000].map(|now_ms| wrong_credentials.line(now_ms)).into();
         assert_eq!(lines, [Some(1), None, None, None, Some(4), None, Some(2)]);
     }
 
@@ -220,14 +233,14 @@ mod tests {
         let mut guessed = HeaderMap::new();
         guessed.insert("token", "test_x".parse().unwrap());
         for (is_limited, headers, last) in [
-            (true, &headers, Answered::AtOnce),
-            (false, &guessed, Answered::AtOnce),
-            (true, &guessed, Answered::Slowly),
+            (true, &headers, WrongCredentialAnswer::AtOnce),
+            (false, &guessed, WrongCredentialAnswer::AtOnce),
+            (true, &guessed, WrongCredentialAnswer::Slowly),
         ] {
-            let guesses = Guesses::new(is_limited);
-            let noted = || guesses.note(Asked::ApiKey, headers, &extensions, None);
+            let wrong_credentials = WrongCredentials::new(is_limited);
+            let noted = || wrong_credentials.note(CredentialKind::ApiKey, headers, &extensions, None);
             assert_eq!((0..50).fold(None, |_, _| Some(noted())), Some(last));
-            let counted = guesses.counts.get_or_create(&[("listener", "merchants")]).get();
+            let counted = wrong_credentials.counts.get_or_create(&[("listener", "merchants")]).get();
             assert_eq!(counted, 50);
         }
     }

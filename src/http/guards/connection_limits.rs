@@ -15,13 +15,13 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use super::connection::{Peer, ServerLimits};
+use crate::http::connection::{Peer, ServerLimits};
 
 /// Mark of a connection with a request under way, in place of the time since which it is idle.
 const BUSY: u64 = u64::MAX;
 
 /// The connections of a listener.
-pub(super) struct ConnectionTable {
+pub(in crate::http) struct ConnectionTable {
     most: usize,
     of_peer_max: usize,
     begun: Instant,
@@ -47,7 +47,7 @@ struct Connection {
 
 /// Why a new connection has no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum NoPlace {
+pub(in crate::http) enum NoPlace {
     /// All places are taken, and none of the connections is idle.
     Full,
     /// Its address has its share, all of them busy.
@@ -55,20 +55,20 @@ pub(super) enum NoPlace {
 }
 
 /// The place of a connection, which is free again when this is dropped.
-pub(super) struct ConnectionPlace {
+pub(in crate::http) struct ConnectionPlace {
     connections: Arc<ConnectionTable>,
     number: u64,
     connection: Arc<Connection>,
 }
 
 /// Guard of a request that is under way.
-pub(super) struct Busy {
+pub(in crate::http) struct Busy {
     connections: Arc<ConnectionTable>,
     connection: Arc<Connection>,
 }
 
 impl ConnectionTable {
-    pub(super) fn new(limits: &ServerLimits) -> Arc<Self> {
+    pub(in crate::http) fn new(limits: &ServerLimits) -> Arc<Self> {
         let ServerLimits { connections_max, connections_of_peer_max, .. } = *limits;
         Arc::new(Self {
             most: connections_max,
@@ -81,12 +81,12 @@ impl ConnectionTable {
     }
 
     /// Waits until a connection becomes idle, after all places were busy.
-    pub(super) async fn one_is_idle(&self) {
+    pub(in crate::http) async fn one_is_idle(&self) {
         self.idle.notified().await;
     }
 
     /// The place of a new connection, for which another one may end.
-    pub(super) fn enter(self: &Arc<Self>, peer: Peer) -> Result<ConnectionPlace, NoPlace> {
+    pub(in crate::http) fn enter(self: &Arc<Self>, peer: Peer) -> Result<ConnectionPlace, NoPlace> {
         self.try_enter(peer).or_else(|no_place| {
             // It is looked at again after the wish is known: one may have become idle meanwhile.
             self.is_waited_for.store(no_place == NoPlace::Full, Ordering::SeqCst);
@@ -144,18 +144,18 @@ impl Open {
 
 impl ConnectionPlace {
     /// A request of the connection is under way until the guard is dropped.
-    pub(super) fn begin(&self) -> Busy {
+    pub(in crate::http) fn begin(&self) -> Busy {
         self.connection.idle_since.store(BUSY, Ordering::SeqCst);
         Busy { connections: Arc::clone(&self.connections), connection: Arc::clone(&self.connection) }
     }
 
     /// Waits until the connection must end for another one.
-    pub(super) async fn ends(&self) {
+    pub(in crate::http) async fn ends(&self) {
         self.connection.ends.notified().await;
     }
 
     /// True while a request of the connection is under way.
-    pub(super) fn is_busy(&self) -> bool {
+    pub(in crate::http) fn is_busy(&self) -> bool {
         self.connection.idle_since.load(Ordering::SeqCst) == BUSY
     }
 }

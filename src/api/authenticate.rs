@@ -1,4 +1,4 @@
-//! Admission of a request to the merchants' routes: its API key first (401), then its rate limit
+//! Authenticate of a request to the merchants' routes: its API key first (401), then its rate limit
 //! (429).
 
 use std::future::Future;
@@ -17,9 +17,9 @@ use crate::app::App;
 use crate::http::api_key::ApiKeyText;
 use crate::http::caller::Caller;
 use crate::http::credential::api_key;
-use crate::http::guesses::{Answered, Asked};
+use crate::http::guards::rate_limit::Policy;
+use crate::http::guards::wrong_credentials::{CredentialKind, WrongCredentialAnswer};
 use crate::http::problem::{Code, Problem};
-use crate::http::rate_limits::Policy;
 
 /// The caller, and the id of the API key.
 pub fn authenticated(app: &App, headers: &HeaderMap) -> Result<(Caller, ObjectId), Problem> {
@@ -32,40 +32,40 @@ pub fn authenticated(app: &App, headers: &HeaderMap) -> Result<(Caller, ObjectId
 
 /// Notes a request without a valid API key. Of the key, the log has at most the begin of its id,
 /// which is its time.
-pub fn guessed(app: &App, headers: &HeaderMap, extensions: &Extensions) -> Answered {
+pub fn wrong_credential(app: &App, headers: &HeaderMap, extensions: &Extensions) -> WrongCredentialAnswer {
     let text = api_key(headers).ok();
     let id = text.and_then(|text| text.strip_prefix(ApiKeyText::prefix(app.sandbox))?.get(..8));
     let id = id.filter(|id| id.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    app.guesses.note(Asked::ApiKey, headers, extensions, id)
+    app.wrong_credentials.note(CredentialKind::ApiKey, headers, extensions, id)
 }
 
 /// The layer that lets a request through to its handler when its API key is live and has not asked
 /// too often: 401 comes before 429, and both before anything else is looked at. Says on every
 /// answer how often the key may still ask.
 #[derive(Clone)]
-pub struct Admission {
+pub struct Authenticate {
     /// Knows the keys.
     pub app: Arc<App>,
     /// Rate limit of the routes behind it.
     pub policy: Policy,
 }
 
-/// A service behind an [`Admission`].
+/// A service behind an [`Authenticate`].
 #[derive(Clone)]
-pub struct Admitting<S> {
-    admission: Admission,
+pub struct Authenticating<S> {
+    authenticate: Authenticate,
     inner: S,
 }
 
-impl<S> Layer<S> for Admission {
-    type Service = Admitting<S>;
+impl<S> Layer<S> for Authenticate {
+    type Service = Authenticating<S>;
 
-    fn layer(&self, inner: S) -> Admitting<S> {
-        Admitting { admission: self.clone(), inner }
+    fn layer(&self, inner: S) -> Authenticating<S> {
+        Authenticating { authenticate: self.clone(), inner }
     }
 }
 
-impl<S> Service<Request> for Admitting<S>
+impl<S> Service<Request> for Authenticating<S>
 where
     S: Service<Request, Response = Response>,
     S::Future: Send + 'static,
@@ -80,12 +80,12 @@ where
     }
 
     fn call(&mut self, mut request: Request) -> Self::Future {
-        let Admission { app, policy } = &self.admission;
+        let Authenticate { app, policy } = &self.authenticate;
         let policy = *policy;
         let (caller, key) = match authenticated(app, request.headers()) {
             Ok(known) => known,
             Err(unauthorized) => {
-                let answered = guessed(app, request.headers(), request.extensions());
+                let answered = wrong_credential(app, request.headers(), request.extensions());
                 return Box::pin(async move { Ok(answered.problem(unauthorized).await.into_response()) });
             }
         };
