@@ -22,6 +22,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{
     Arg, ArgGroup, ArgMatches, Args as ClapArgs, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum,
 };
+use clap_complete::Shell;
 use ipnet::IpNet;
 use ledger::merchant::DisputeWindows;
 use serde::Deserialize;
@@ -45,7 +46,7 @@ use crate::trigger::TriggerArgs;
 
 /// Command line as typed. The doc comments of the flags are the texts of `--help`.
 #[derive(Debug, Parser)]
-#[command(name = "centavo", version, about)]
+#[command(name = "centavo", version = env!("CENTAVO_VERSION"), about)]
 pub struct Args {
     /// The command.
     #[command(subcommand)]
@@ -56,7 +57,7 @@ pub struct Args {
 #[derive(Debug, Subcommand)]
 pub enum Command {
     /// Serve merchants and operators.
-    #[command(after_help = OTHER_VARIABLES)]
+    #[command(after_long_help = OTHER_VARIABLES)]
     Serve {
         /// Print the settings, where each comes from, and what is wrong with them; start nothing.
         #[arg(long)]
@@ -66,7 +67,7 @@ pub enum Command {
         args: ServeArgs,
     },
     /// Serve a sandbox and show what it can do.
-    #[command(after_help = OTHER_VARIABLES, mut_arg("sandbox", |arg| arg.hide(true)),
+    #[command(after_long_help = OTHER_VARIABLES, mut_arg("sandbox", |arg| arg.hide(true)),
               mut_arg("sandbox_dir", |arg| arg.hide(true)), mut_arg("rate_limit", |arg| arg.hide(true)),
               mut_arg("card_rate_limit", |arg| arg.hide(true)), mut_arg("other_rate_limit", |arg| arg.hide(true)))]
     Demo(DemoArgs),
@@ -74,24 +75,54 @@ pub enum Command {
     Listen(ListenArgs),
     /// Make a webhook event happen in a sandbox, with invented people.
     Trigger(TriggerArgs),
-    /// Write the books, or those of one ledger, as files for other programs, while the server runs
-    /// or not.
+    /// Write the books, or those of one ledger, as files for other programs.
+    ///
+    /// The server may be running.
     Export(ExportArgs),
     /// Make a report from a journal.
     Report(ReportArgs),
-    /// Copy what is new in the journal to a backup, while the server runs or not.
+    /// Copy what is new in the journal to a backup.
+    ///
+    /// The server may be running.
     Backup(BackupArgs),
     /// Make a data directory from a backup, and verify it.
     Restore(RestoreArgs),
-    /// Move the books from a data directory to a database, or back. No server may have them open. A
-    /// run that was cut off goes on when it is repeated.
+    /// Move the books from a data directory to a database, or back.
+    ///
+    /// No server may have them open. A run that was cut off goes on when it is repeated.
     Migrate(MigrateArgs),
-    /// Add partitions to a store, for the accounts that are opened from now on. No server may have
-    /// it open.
+    /// Add partitions to a store, for the accounts that are opened from now on.
+    ///
+    /// No server may have it open.
     Grow(GrowArgs),
     /// Check the journal of a data directory from its first Record to its last.
     Verify(VerifyArgs),
+    /// Print the script that completes commands and flags in a shell.
+    Completions {
+        /// The shell.
+        shell: Shell,
+    },
+    /// Write the manual pages, one a command, as centavo-serve.1.
+    Man {
+        /// The directory of the pages, made when there is none.
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
 }
+
+/// Settings that `-h` shows. It leaves the others to `--help`.
+const SETTINGS_OF_SHORT_HELP: [&str; 10] = [
+    "config",
+    "listen",
+    "ops_listen",
+    "data",
+    "sandbox",
+    "ops_token_file",
+    "master_key_file",
+    "key_file",
+    "url",
+    "ops_url",
+];
 
 /// Help text about the variables that have no flag.
 const OTHER_VARIABLES: &str = "\
@@ -176,7 +207,7 @@ pub struct ServeArgs {
     pub sandbox_dir: Option<PathBuf>,
     /// Serve a database that lost Records which this process has seen. The refusal of the start
     /// names the last Records that are there: give them. It counts once.
-    #[arg(long, value_name = "SEQUENCE|CUT", value_parser = last_records)]
+    #[arg(long, value_name = "SEQUENCE|CUT", value_parser = last_records, hide_short_help = true)]
     pub accept_loss_after: Option<LastRecords>,
     /// How many parts the journal of a new store has, each with an order of its own; a store that
     /// has a journal keeps what it has [default: 1, of nodes 16].
@@ -252,11 +283,25 @@ pub struct MasterKeyArgs {
     pub master_key_file: Option<PathBuf>,
 }
 
+/// The description of the program: its commands, and their flags with variables.
+pub fn program() -> clap::Command {
+    let is_rare = |arg: &Arg| {
+        let is_setting = arg.get_env().is_some() && !arg.is_hide_set();
+        is_setting && !SETTINGS_OF_SHORT_HELP.contains(&arg.get_id().as_str())
+    };
+    let shorter = |command: clap::Command| {
+        let has_more = command.get_arguments().any(is_rare);
+        let command = command.mut_args(|arg| if is_rare(&arg) { arg.hide_short_help(true) } else { arg });
+        if has_more { command.after_help("More settings: --help") } else { command }
+    };
+    Args::command().mut_subcommands(shorter)
+}
+
 /// The command line and the variables of the environment. An empty variable counts as one that is
 /// not set. Ends the process where they are wrong; the error names the variable or the flag that
 /// was written.
 pub fn read_arguments() -> (Args, ArgMatches) {
-    let command = with_handed_variables(without_empty_variables(Args::command()));
+    let command = with_handed_variables(without_empty_variables(program()));
     let read = command.clone().try_get_matches();
     let read = read.and_then(|matches| Args::from_arg_matches(&matches).map(|args| (args, matches)));
     let typed: Vec<String> = std::env::args().collect();
@@ -1512,7 +1557,7 @@ mod tests {
     #[test]
     fn help_names_every_variable_and_nothing_that_is_not_there() {
         let help = |command: &str| {
-            let mut program = Args::command();
+            let mut program = program();
             program.find_subcommand_mut(command).unwrap().render_long_help().to_string()
         };
         let serve = help("serve");
@@ -1532,6 +1577,16 @@ mod tests {
         assert!(demo.contains("CENTAVO_DATA") && demo.contains("CENTAVO_MASTER_KEY"), "{demo}");
         for ignored in ["CENTAVO_SANDBOX", "CENTAVO_RATE_LIMIT"] {
             assert!(!demo.contains(ignored), "a demonstration does not ask for {ignored}");
+        }
+    }
+
+    #[test]
+    fn short_help_fits_a_terminal() {
+        for command in program().get_subcommands_mut() {
+            let help = command.render_help().to_string();
+            assert!(help.lines().count() <= 40, "{}: {help}", command.get_name());
+            let has_more = command.render_long_help().to_string().lines().count() > 40;
+            assert!(!has_more || help.contains("--help"), "{}: {help}", command.get_name());
         }
     }
 

@@ -44,6 +44,7 @@ pub mod routes;
 pub mod runtime;
 pub mod secrets;
 pub mod serve;
+pub mod shell_help;
 pub mod store_choice;
 pub mod terminal;
 pub mod trigger;

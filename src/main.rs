@@ -1,6 +1,7 @@
 //! The `centavo` program: runs the command that its arguments name, and turns errors into exit
 //! codes.
 
+use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use centavo::config::{
@@ -12,9 +13,10 @@ use centavo::secrets::{self, SecretSource};
 use centavo::serve::ServingFailure;
 use centavo::{
     backup, check, demo, export, follow, grow, listen, logging, migrate, privacy, report, restore, runtime, serve,
-    terminal, trigger, verify, watchdog,
+    shell_help, terminal, trigger, verify, watchdog,
 };
 use clap::ArgMatches;
+use clap_complete::Shell;
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -52,6 +54,10 @@ async fn run() -> ExitCode {
         Command::Migrate(args) => run_migrate(args),
         Command::Grow(args) => run_grow(args),
         Command::Verify(args) => run_verify(args),
+        Command::Completions { shell } => print_completions(shell),
+        Command::Man { out } => {
+            shell_help::write_manual(config::program(), &out).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+        }
     };
     match done {
         Ok(code) => code,
@@ -159,6 +165,14 @@ fn run_verify(args: VerifyArgs) -> Done {
     let VerifyArgs { data, store, master_key, against } = args;
     verify::run(&data, &store.store()?, &master_key.source()?, against.as_deref())?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints to the standard output, which a reader may close early.
+fn print_completions(shell: Shell) -> Done {
+    match std::io::stdout().write_all(&shell_help::completions(config::program(), shell)) {
+        Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
+        _ => Ok(ExitCode::SUCCESS),
+    }
 }
 
 /// Signals to the process. They are listened to before the first answer: from then on SIGTERM

@@ -33,6 +33,12 @@ program=${CARGO_TARGET_DIR:-target}/$target/$profile/centavo
 mkdir -p "$files/$name/deploy"
 cp "$program" "$files/$name/centavo"
 strip "$files/$name/centavo"
+# Made by the program that is shipped.
+mkdir "$files/$name/completions"
+"$files/$name/centavo" man --out "$files/$name/man"
+for shell in bash:centavo.bash zsh:_centavo fish:centavo.fish; do
+  "$files/$name/centavo" completions "${shell%%:*}" > "$files/$name/completions/${shell##*:}"
+done
 cp README.md CHANGELOG.md LICENSE* "$files/$name/"
 cp -r docs/deploy/*.{service,timer,toml,yml,json,html,md,conf} docs/deploy/{centavo-setup,debian} "$files/$name/deploy/"
 # The pages that the README leads to.
@@ -40,7 +46,7 @@ cp -r docs "$files/$name/"
 tar --create --sort=name --mtime="@$SOURCE_DATE_EPOCH" --owner=0 --group=0 --numeric-owner --directory "$files" "$name" |
   gzip --no-name > "$files/$name.tar.gz"
 
-cp "$files/$name/centavo" "$files/centavo"
+cp -r "$files/$name"/{centavo,man,completions} "$files/"
 cargo deb --no-build --strip --locked --profile "$profile" --target "$target" --output "$files/"
 
 cargo cyclonedx --format json --target "$target" --override-filename "$name.cdx"
@@ -58,5 +64,5 @@ else
   echo "no image: buildah is missing, or it is left out"
 fi
 
-rm -r "${files:?}/$name" "$files/centavo"
+rm -r "${files:?}/$name" "$files"/{centavo,man,completions}
 (cd "$files" && sha256sum -- * > SHA256SUMS && cat SHA256SUMS)

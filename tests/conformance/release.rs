@@ -39,14 +39,17 @@ fn said(mut command: Command, arguments: &[&str]) -> String {
 }
 
 /// What the program in a folder says about its version, with nothing of the machine around it.
-fn version(program: &Path) -> String {
+/// Runs the program, which says its version and of which commit it is.
+fn names_its_commit(program: &Path) {
     let mut program = Command::new(program);
     program.env_clear();
-    said(program, &["--version"]).trim().to_owned()
-}
-
-fn expected() -> String {
-    format!("centavo {}", env!("CARGO_PKG_VERSION"))
+    let version = said(program, &["--version"]);
+    let commit = version.trim().strip_prefix(concat!("centavo ", env!("CARGO_PKG_VERSION"), " (commit "));
+    let commit = commit.and_then(|rest| rest.strip_suffix(')'));
+    assert!(
+        commit.is_some_and(|hash| hash.len() == 12 && hash.bytes().all(|digit| digit.is_ascii_hexdigit())),
+        "{version}"
+    );
 }
 
 #[test]
@@ -67,10 +70,11 @@ fn archive_and_package_have_the_program_and_its_files() {
         Command::new("tar"),
         &["xf", file(&folder, "-linux.tar.gz").to_str().unwrap(), "-C", to, "--strip-components=1"],
     );
-    assert_eq!(version(&place.path().join("centavo")), expected());
+    names_its_commit(&place.path().join("centavo"));
     println!("the program has {} bytes", std::fs::metadata(place.path().join("centavo")).unwrap().len());
     assert!(place.path().join("deploy/centavo.service").is_file() && place.path().join("LICENSE").is_file());
     assert!(place.path().join("docs/guide/first-charge.md").is_file(), "the pages that the README leads to");
+    assert!(place.path().join("man/centavo-serve.1").is_file() && place.path().join("completions/_centavo").is_file());
 
     // The page's one command for the archive.
     let block = blocks_of("docs/deploy/README.md").0.into_iter().find(|block| block.starts_with("tar xf")).unwrap();
@@ -84,12 +88,15 @@ fn archive_and_package_have_the_program_and_its_files() {
 
     let Some(unpack) = tool::program("dpkg-deb") else { return };
     said(unpack, &["-x", file(&folder, ".deb").to_str().unwrap(), to]);
-    assert_eq!(version(&place.path().join("usr/bin/centavo")), expected());
+    names_its_commit(&place.path().join("usr/bin/centavo"));
     for name in ["centavo.toml", "prometheus.yml", "debian/postinst"] {
         assert!(place.path().join("deploy").join(name).is_file(), "{name}");
     }
     for name in ["systemd/system/centavo.service", "systemd/system/centavo-backup.timer", "sysusers.d/centavo.conf"] {
         assert!(place.path().join("usr/lib").join(name).is_file(), "{name}");
+    }
+    for name in ["man/man1/centavo-serve.1.gz", "bash-completion/completions/centavo"] {
+        assert!(place.path().join("usr/share").join(name).is_file(), "{name}");
     }
     let about = said(Command::new("dpkg-deb"), &["-f", file(&folder, ".deb").to_str().unwrap(), "Depends"]);
     assert_eq!(about.trim(), "", "it needs no library");
@@ -213,7 +220,7 @@ centavo() {
 ask() { curl -sS --fail-with-body -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' "$@"; }
 serve() {
   centavo serve >> log 2>&1 & server=$!
-  for _ in $(seq 100); do curl -sf "$OPS/readyz" && return; sleep 0.2; done
+  for _ in $(seq 100); do curl -sf "$CENTAVO_OPS_URL/readyz" && return; sleep 0.2; done
   cat log; exit 1
 }
 # The program is the last of the processes that buildah starts, each below the one before.
@@ -224,13 +231,13 @@ last() {
 }
 stop() { kill "$(last "$server")" && wait "$server"; }
 mkdir data backup && chown 65532:65532 data backup && chmod 700 data backup
-OPS=http://127.0.0.1:$OPERATIONS
+CENTAVO_OPS_URL=http://127.0.0.1:$OPERATIONS
 serve
-merchant=$(ask "$OPS/ops/merchants" -d '{"name": "Loja", "document": "11222333000181", "split_enabled": true}' | jq -r .id)
+merchant=$(ask "$CENTAVO_OPS_URL/ops/merchants" -d '{"name": "Loja", "document": "11222333000181", "split_enabled": true}' | jq -r .id)
 (centavo backup --out /backup)
 stop
 serve
-ask "$OPS/ops/merchants/$merchant" | jq -e '.name == "Loja"'
+ask "$CENTAVO_OPS_URL/ops/merchants/$merchant" | jq -e '.name == "Loja"'
 stop
 test -z "$(find data backup ! -user 65532)"
 ls backup/keys
