@@ -22,7 +22,6 @@ use axum::body::Body;
 use axum::http::Request;
 use centavo::config::{Args, Command as Asked, Settings};
 use centavo::http::api_key::ApiKeyText;
-use centavo::rails::sandbox;
 use centavo::routes;
 use centavo::secrets::SecretSource;
 use centavo::serve::{self, Running};
@@ -38,6 +37,7 @@ use ledger::merchant::{MerchantCommand, MerchantState, SplitRequest};
 use ledger::money::Centavos;
 use ledger::personal::{Payer, SealedFor};
 use ledger::recipient::RecipientState;
+use rails::sandbox;
 use serde_json::{Value, json};
 use testkit::shop::{
     Shop, create_pix_charge, create_pix_charges, new_id, open_engine, open_merchant, open_shops, record,

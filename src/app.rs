@@ -9,6 +9,7 @@ use derived::seal::stocked_random_bytes;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::DisputeWindows;
 use parking_lot::RwLock;
+use rails::sandbox::Institutions;
 use tokio::sync::{Semaphore, watch};
 
 use crate::checkpoints::{CheckpointMeasures, CheckpointSchedule};
@@ -24,7 +25,6 @@ use crate::last_uses::LastUses;
 use crate::node::Node;
 use crate::past_books::PastBooks;
 use crate::peers::others::OthersOverHttp;
-use crate::rails::sandbox::Institutions;
 use crate::report_limit::ReportLimit;
 use crate::webhooks::Webhooks;
 

@@ -1,5 +1,5 @@
-//! The product around the engine: HTTP interface, operators' interface, webhooks, rails, command
-//! line and wiring.
+//! The product around the engine: HTTP interface, operators' interface, webhooks, command line and
+//! wiring.
 //!
 //! It is the only crate of the workspace that knows HTTP. It turns requests into commands
 //! of the engine, and the engine's results into responses. It decides nothing about money.
@@ -35,7 +35,6 @@ pub mod past_books;
 pub mod peers;
 pub mod place;
 pub mod privacy;
-pub mod rails;
 pub mod remote;
 pub mod report;
 pub mod report_limit;

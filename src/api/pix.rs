@@ -13,6 +13,7 @@ use ledger::money::Centavos;
 use ledger::personal::Payer;
 use ledger::tax_id::DocumentKind;
 use ledger::time::Timestamp;
+use rails::end_to_end_id;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wire::timestamp::with_milliseconds;
@@ -27,7 +28,6 @@ use crate::http::json::{Checker, Raw, parse, parse_unread};
 use crate::http::keyed::{KeyedBody, KeyedCharge};
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok, time};
-use crate::rails::end_to_end_id;
 use crate::views::charge::{Breakdown, ChargeView, charge_status, pix_code};
 
 /// A PIX charge, or a look-up, as sent.

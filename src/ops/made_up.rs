@@ -13,6 +13,7 @@ use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, MerchantOpening, Registered, SplitRequest};
 use ledger::money::Centavos;
 use ledger::personal::{BankAccount, MerchantProfile, Payer, RecipientProfile, SealedFor};
+use rails::end_to_end_id;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -24,7 +25,6 @@ use crate::http::keyed::KeyedBody;
 use crate::http::problem::Problem;
 use crate::http::reply::created;
 use crate::ops::operator::{Admin, Operator};
-use crate::rails::end_to_end_id;
 
 /// PIX charges that are made; the first ones are paid.
 const PIX_CHARGES: u64 = 12;

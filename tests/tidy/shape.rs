@@ -9,24 +9,26 @@ use crate::imports::{circles, imports};
 use crate::{pages, sources, unwrapped};
 
 /// The crates, by the folder of their sources.
-const CRATES: [&str; 7] = [
+const CRATES: [&str; 8] = [
     "ledger/src",
     "crates/store/src",
     "crates/derived/src",
     "crates/wire/src",
     "crates/books/src",
     "actors/src",
+    "crates/rails/src",
     "src",
 ];
 
 /// All folders of Rust sources.
-const FOLDERS: [&str; 13] = [
+const FOLDERS: [&str; 14] = [
     "ledger/src",
     "crates/store/src",
     "crates/derived/src",
     "crates/wire/src",
     "crates/books/src",
     "actors/src",
+    "crates/rails/src",
     "src",
     "tests",
     "benches",

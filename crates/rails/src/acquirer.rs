@@ -20,7 +20,7 @@ use ledger::money::Centavos;
 use ledger::record::RailStamp;
 use ledger::time::Timestamp;
 
-use super::acquirer_books::{AcquirerBooks, Capture, Returned, first_payment_after};
+use super::acquirer_books::{AcquirerBooks, Capture, TakeBack, first_payment_after};
 use super::bank_books::BankBooks;
 use super::folder_lock::ask;
 use super::refused_refunds::refused_refund;
@@ -72,7 +72,7 @@ impl SandboxAcquirer {
     fn take_back(&self, call: &Repay, is_dispute: bool) -> Call<'static, RailStamp> {
         let Repay { id, decided_at, charge, amount } = *call;
         ask(&self.books, NAME, move |books, patience| {
-            books.take_back(patience, Returned { id, charge, amount, is_dispute }, decided_at)?;
+            books.take_back(patience, TakeBack { id, charge, amount, is_dispute }, decided_at)?;
             Ok(RailStamp { id: nsu(id), at: decided_at })
         })
     }

@@ -16,9 +16,9 @@ use ledger::id::ObjectId;
 use ledger::money::Centavos;
 use ledger::record::RailStamp;
 use ledger::time::Timestamp;
+use wire::timestamp::day_of;
 
 use super::bank_books::{BankBooks, PIX_SENT, RETURNED, TRANSFER};
-use super::days::day_of;
 use super::end_to_end_id::end_to_end_id;
 use super::folder_lock::{FolderLock, Patience, ask};
 use super::lines::Lines;
@@ -37,10 +37,10 @@ struct PayoutBooks {
     /// The account from which transfers to PIX keys are paid, and those that the other lacks.
     pix: Arc<BankBooks>,
     is_shared: bool,
-    lock: FolderLock<CarriedOut>,
+    lock: FolderLock<TransferFile>,
 }
 
-struct CarriedOut {
+struct TransferFile {
     file: Lines,
     /// The account that each transfer left.
     left: BTreeMap<ObjectId, PayoutBank>,
@@ -110,7 +110,7 @@ impl PayoutBooks {
         call: &SendPayout,
         and: impl FnOnce(PayoutBank) -> io::Result<()>,
     ) -> io::Result<PayoutBank> {
-        let carry_out = |known: &mut CarriedOut| {
+        let carry_out = |known: &mut TransferFile| {
             let from = self.carry_out_once(patience, known, call)?;
             and(from)?;
             Ok((from, known.file.file()))
@@ -120,7 +120,12 @@ impl PayoutBooks {
         Ok(from)
     }
 
-    fn carry_out_once(&self, patience: Patience, known: &mut CarriedOut, call: &SendPayout) -> io::Result<PayoutBank> {
+    fn carry_out_once(
+        &self,
+        patience: Patience,
+        known: &mut TransferFile,
+        call: &SendPayout,
+    ) -> io::Result<PayoutBank> {
         let more = known.file.read_on()?;
         known.add(&more);
         if let Some(from) = known.left.get(&call.id) {
@@ -193,18 +198,18 @@ impl PayoutBooks {
     /// Reads the file, whose name is made durable before any line. A last line that a crash cut
     /// off, or of which the disk lacks a part, belongs to a transfer without an answer: it is
     /// removed, and written again.
-    fn read(&self) -> io::Result<CarriedOut> {
+    fn read(&self) -> io::Result<TransferFile> {
         let (file, lines) = Lines::open(&self.folder.join("payouts"), self.is_shared)?;
         for named in [Some(self.folder.as_path()), self.folder.parent()].into_iter().flatten() {
             File::open(named)?.sync_all()?;
         }
-        let mut known = CarriedOut { file, left: BTreeMap::new() };
+        let mut known = TransferFile { file, left: BTreeMap::new() };
         known.add(&lines);
         Ok(known)
     }
 }
 
-impl CarriedOut {
+impl TransferFile {
     fn add(&mut self, lines: &str) {
         self.left.extend(lines.lines().filter_map(transfer_of));
     }

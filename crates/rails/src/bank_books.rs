@@ -23,11 +23,11 @@ pub(super) struct BankBooks {
     folder: PathBuf,
     account: &'static str,
     is_shared: bool,
-    lock: FolderLock<Known>,
+    lock: FolderLock<FolderContents>,
 }
 
 /// What is known of the records.
-struct Known {
+struct FolderContents {
     /// The last day whose statement is written.
     closed_through: Option<NaiveDate>,
     /// The balance at its end, centavos.
@@ -50,7 +50,7 @@ struct Line {
     reference: String,
 }
 
-impl Known {
+impl FolderContents {
     /// The day under which something is booked: its own or, when the statement of that is written,
     /// the next one.
     fn open_day(&self, day: NaiveDate) -> NaiveDate {
@@ -178,7 +178,7 @@ impl BankBooks {
         )
     }
 
-    fn read(&self) -> io::Result<Known> {
+    fn read(&self) -> io::Result<FolderContents> {
         let closed = match read_to_string(self.folder.join("closed")) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
             closed => closed?,
@@ -187,7 +187,7 @@ impl BankBooks {
         let closed = closed.and_then(|(day, balance)| Some((day.parse().ok()?, balance.parse().ok()?)));
         let (closed_through, balance) = closed.map_or((None, 0), |(day, balance)| (Some(day), balance));
         let days = self.days_after(closed_through)?.into_iter().map(|day| Ok((day, self.open_day(day)?)));
-        Ok(Known { closed_through, balance, days: days.collect::<io::Result<_>>()? })
+        Ok(FolderContents { closed_through, balance, days: days.collect::<io::Result<_>>()? })
     }
 
     fn open_day(&self, day: NaiveDate) -> io::Result<OpenDay> {

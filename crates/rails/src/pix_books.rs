@@ -18,9 +18,9 @@ use ledger::money::Centavos;
 use ledger::record::RailStamp;
 use ledger::time::Timestamp;
 use serde_json::{Value, json};
+use wire::timestamp::{begin_of, day_of, with_milliseconds};
 
 use super::bank_books::{BankBooks, PIX_RECEIVED, PIX_RETURNED};
-use super::days::{begin_ms, day_of, instant};
 use super::end_to_end_id::end_to_end_id;
 use super::folder_lock::{FolderLock, Patience, ask};
 use super::lines::{Lines, read_lines, write_whole};
@@ -37,11 +37,11 @@ pub struct PixBooks {
     folder: PathBuf,
     bank: Arc<BankBooks>,
     is_shared: bool,
-    lock: FolderLock<Known>,
+    lock: FolderLock<FolderContents>,
 }
 
 /// What is known of the records.
-struct Known {
+struct FolderContents {
     returns: Lines,
     /// The returns that are on record.
     returned: BTreeSet<ObjectId>,
@@ -56,12 +56,12 @@ struct Known {
 /// payment, and booked none: who asks again gets the same one.
 #[derive(Default)]
 struct LatestPayments {
-    by_charge: BTreeMap<ObjectId, Paid>,
+    by_charge: BTreeMap<ObjectId, Payment>,
     in_order: VecDeque<ObjectId>,
 }
 
 impl LatestPayments {
-    fn add(&mut self, paid: Paid) {
+    fn add(&mut self, paid: Payment) {
         self.in_order.push_back(paid.charge);
         self.by_charge.insert(paid.charge, paid);
         if self.in_order.len() > REMEMBERED_MAX
@@ -72,7 +72,7 @@ impl LatestPayments {
     }
 }
 
-impl Known {
+impl FolderContents {
     fn add_returns(&mut self, lines: &str) {
         self.returned.extend(lines.lines().filter_map(return_of).map(|(_, returned)| returned.id));
     }
@@ -80,7 +80,7 @@ impl Known {
 
 /// A payment, as it is on record.
 #[derive(Clone)]
-struct Paid {
+struct Payment {
     charge: ObjectId,
     end_to_end_id: String,
     amount: i64,
@@ -88,7 +88,7 @@ struct Paid {
 }
 
 /// Something that was sent back, as it is on record.
-struct SentBack {
+struct PixReturn {
     id: ObjectId,
     amount: i64,
     at_ms: i64,
@@ -160,10 +160,10 @@ impl PixBooks {
                     turn.known.payments = Some((day, Lines::open_at_end(&path, self.is_shared)?));
                 }
                 let (_, payments) = turn.known.payments.as_mut().ok_or(io::ErrorKind::NotFound)?;
-                let at_ms = at.0.max(begin_ms(day));
+                let at_ms = at.0.max(begin_of(day));
                 payments.append(&format!("{} {end_to_end_id} {amount} {at_ms}\n", charge.uuid()))?;
                 let end_to_end_id = end_to_end_id.to_owned();
-                let paid = Paid { charge, end_to_end_id: end_to_end_id.clone(), amount: amount.0, at_ms };
+                let paid = Payment { charge, end_to_end_id: end_to_end_id.clone(), amount: amount.0, at_ms };
                 turn.known.latest.add(paid);
                 self.bank.book(patience, day, PIX_RECEIVED, &end_to_end_id, amount)?;
                 Ok(end_to_end_id)
@@ -192,7 +192,7 @@ impl PixBooks {
     }
 
     /// The first day with payments whose list is not written.
-    fn first_open_day(&self, known: &Known) -> io::Result<Option<NaiveDate>> {
+    fn first_open_day(&self, known: &FolderContents) -> io::Result<Option<NaiveDate>> {
         Ok(self.open_days(known.closed_through)?.first().copied())
     }
 
@@ -207,14 +207,14 @@ impl PixBooks {
         Ok(days)
     }
 
-    fn read(&self) -> io::Result<Known> {
+    fn read(&self) -> io::Result<FolderContents> {
         let closed_through = match std::fs::read_to_string(self.folder.join("closed")) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => None,
             closed => closed?.trim().parse().ok(),
         };
         let (returns, lines) = Lines::open(&self.folder.join(RETURNS), self.is_shared)?;
         let latest = LatestPayments::default();
-        let mut known = Known { returns, returned: BTreeSet::new(), closed_through, payments: None, latest };
+        let mut known = FolderContents { returns, returned: BTreeSet::new(), closed_through, payments: None, latest };
         known.add_returns(&lines);
         for day in self.open_days(closed_through)? {
             self.payments(day)?.into_iter().for_each(|paid| known.latest.add(paid));
@@ -245,13 +245,13 @@ impl PixBooks {
     }
 
     /// The payments of a day.
-    fn payments(&self, day: NaiveDate) -> io::Result<Vec<Paid>> {
+    fn payments(&self, day: NaiveDate) -> io::Result<Vec<Payment>> {
         Ok(read_lines(&self.folder.join(format!("{PAYMENTS}{day}")))?.lines().filter_map(payment_of).collect())
     }
 
     /// What was sent back, by charge.
-    fn returns(&self) -> io::Result<BTreeMap<ObjectId, Vec<SentBack>>> {
-        let mut returns: BTreeMap<ObjectId, Vec<SentBack>> = BTreeMap::new();
+    fn returns(&self) -> io::Result<BTreeMap<ObjectId, Vec<PixReturn>>> {
+        let mut returns: BTreeMap<ObjectId, Vec<PixReturn>> = BTreeMap::new();
         for (charge, returned) in read_lines(&self.folder.join(RETURNS))?.lines().filter_map(return_of) {
             returns.entry(charge).or_default().push(returned);
         }
@@ -260,37 +260,37 @@ impl PixBooks {
 }
 
 /// The list of a day, as `GET /pix` answers, a payment a line.
-fn list(day: NaiveDate, payments: &[Paid], returns: &BTreeMap<ObjectId, Vec<SentBack>>) -> String {
-    let from = begin_ms(day);
+fn list(day: NaiveDate, payments: &[Payment], returns: &BTreeMap<ObjectId, Vec<PixReturn>>) -> String {
+    let from = begin_of(day);
     let to = from + DAY_MS - 1;
     let listed: Vec<String> = payments.iter().map(|paid| payment_as_json(paid, returns).to_string()).collect();
-    let parameters = json!({"inicio": instant(from), "fim": instant(to), "paginacao": {
+    let parameters = json!({"inicio": with_milliseconds(from), "fim": with_milliseconds(to), "paginacao": {
         "paginaAtual": 0, "itensPorPagina": listed.len(), "quantidadeDePaginas": 1,
         "quantidadeTotalDeItens": listed.len()}});
     format!("{{\"parametros\": {parameters},\n\"pix\": [\n{}\n]}}\n", listed.join(",\n"))
 }
 
-fn payment_of(line: &str) -> Option<Paid> {
+fn payment_of(line: &str) -> Option<Payment> {
     let mut parts = line.split(' ');
     let charge = ObjectId::parse(parts.next()?)?;
     let end_to_end_id = parts.next()?.to_owned();
     let (amount, at_ms) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-    Some(Paid { charge, end_to_end_id, amount, at_ms })
+    Some(Payment { charge, end_to_end_id, amount, at_ms })
 }
 
-fn return_of(line: &str) -> Option<(ObjectId, SentBack)> {
+fn return_of(line: &str) -> Option<(ObjectId, PixReturn)> {
     let mut parts = line.split(' ');
     let (id, charge) = (ObjectId::parse(parts.next()?)?, ObjectId::parse(parts.next()?)?);
     let (amount, at_ms) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
-    Some((charge, SentBack { id, amount, at_ms, is_dispute: parts.next()? == "d" }))
+    Some((charge, PixReturn { id, amount, at_ms, is_dispute: parts.next()? == "d" }))
 }
 
-fn payment_as_json(paid: &Paid, returns: &BTreeMap<ObjectId, Vec<SentBack>>) -> Value {
+fn payment_as_json(paid: &Payment, returns: &BTreeMap<ObjectId, Vec<PixReturn>>) -> Value {
     let mut listed = json!({"endToEndId": paid.end_to_end_id, "txid": paid.charge.txid(), "valor": reais(paid.amount),
-        "horario": instant(paid.at_ms)});
+        "horario": with_milliseconds(paid.at_ms)});
     let returned = returns.get(&paid.charge).into_iter().flatten().map(|returned| {
         let rtr = return_id(returned.id, returned.at_ms);
-        let at = instant(returned.at_ms);
+        let at = with_milliseconds(returned.at_ms);
         let nature = if returned.is_dispute { "MED_FRAUDE" } else { "ORIGINAL" };
         json!({"id": returned.id.txid(), "rtrId": rtr, "valor": reais(returned.amount), "natureza": nature,
             "horario": {"solicitacao": at, "liquidacao": at}, "status": "DEVOLVIDO"})

@@ -9,10 +9,10 @@ use std::sync::Arc;
 
 use actors::rails::Rails;
 use ledger::time::Timestamp;
+use wire::timestamp::day_of;
 
 use super::acquirer::SandboxAcquirer;
 use super::bank_books::BankBooks;
-use super::days::day_of;
 use super::folder_lock::Patience;
 use super::payouts::SandboxPayouts;
 use super::pix_books::{PixBooks, SandboxPix};

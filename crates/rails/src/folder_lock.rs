@@ -89,7 +89,7 @@ impl<S> FolderLock<S> {
         if self.is_shared && lock.is_none() {
             *lock = Some(LockFile::open(self.folder.join(self.name))?);
         }
-        let mut held = lock.as_mut().map(|lock| Held::get(lock, patience)).transpose()?;
+        let mut held = lock.as_mut().map(|lock| HeldLock::get(lock, patience)).transpose()?;
         if let Some(held) = &mut held
             && held.was_announced()?
         {
@@ -153,9 +153,9 @@ fn number(file: &File) -> io::Result<u64> {
 }
 
 /// The lock, until it is dropped.
-struct Held<'a>(&'a mut LockFile);
+struct HeldLock<'a>(&'a mut LockFile);
 
-impl<'a> Held<'a> {
+impl<'a> HeldLock<'a> {
     fn get(lock: &'a mut LockFile, patience: Patience) -> io::Result<Self> {
         let begun = Instant::now();
         loop {
@@ -175,7 +175,7 @@ impl<'a> Held<'a> {
     }
 }
 
-impl Drop for Held<'_> {
+impl Drop for HeldLock<'_> {
     fn drop(&mut self) {
         if let Err(error) = self.0.file.unlock() {
             tracing::error!(%error, "the lock of a sandbox's institution cannot be given back");

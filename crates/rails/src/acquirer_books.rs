@@ -53,7 +53,7 @@ pub(super) struct Capture {
 
 /// Money that is taken back, for a refund or an accepted dispute.
 #[derive(Clone, Copy)]
-pub(super) struct Returned {
+pub(super) struct TakeBack {
     /// Id of the refund or dispute.
     pub(super) id: ObjectId,
     pub(super) charge: ObjectId,
@@ -65,7 +65,7 @@ pub(super) struct Returned {
 /// The records, read at the first call.
 pub(super) struct AcquirerBooks {
     files: Files,
-    lock: FolderLock<Known>,
+    lock: FolderLock<FolderContents>,
 }
 
 /// The files of the records.
@@ -77,7 +77,7 @@ struct Files {
 }
 
 /// What is known of the records.
-struct Known {
+struct FolderContents {
     /// The batches by day, in days since 1970-01-01, each with its number of lines; days without
     /// lines too.
     batches: BTreeMap<u32, u64>,
@@ -112,7 +112,7 @@ impl Returns {
     }
 }
 
-impl Known {
+impl FolderContents {
     /// The day under which something is recorded: the day on which it happened or, when a batch of
     /// a later day was made meanwhile, that day. So its first payment is still to come.
     fn unpaid_day(&self, at: Timestamp) -> u32 {
@@ -216,13 +216,13 @@ impl AcquirerBooks {
 
     /// Records that money is taken back, once. What is recorded later than it was decided stands
     /// under a day from that of the decision to that of the last batch.
-    pub(super) fn take_back(&self, patience: Patience, returned: Returned, decided_at: Timestamp) -> io::Result<()> {
+    pub(super) fn take_back(&self, patience: Patience, returned: TakeBack, decided_at: Timestamp) -> io::Result<()> {
         let files = &self.files;
         self.lock.turn(
             patience,
             || files.read(),
             |turn| {
-                let Returned { id, charge, amount, is_dispute } = returned;
+                let TakeBack { id, charge, amount, is_dispute } = returned;
                 let last = turn.known.unpaid_day(decided_at);
                 for day in business_day(decided_at.0)..=last {
                     let path = files.path("returns", day);
@@ -284,13 +284,13 @@ impl AcquirerBooks {
 }
 
 impl Files {
-    fn read(&self) -> io::Result<Known> {
+    fn read(&self) -> io::Result<FolderContents> {
         let mut batches = BTreeMap::new();
         for day in self.days("batch")? {
             let bytes = self.path("batch", day).metadata()?.len();
             batches.insert(day, bytes / LINE_BYTES);
         }
-        Ok(Known { batches, captures: None, returns: BTreeMap::new() })
+        Ok(FolderContents { batches, captures: None, returns: BTreeMap::new() })
     }
 
     fn path(&self, kind: &str, day: u32) -> PathBuf {
@@ -298,7 +298,7 @@ impl Files {
     }
 
     /// Appends a capture to the file of a day.
-    fn append_capture(&self, known: &mut Known, day: u32, capture: &Capture) -> io::Result<()> {
+    fn append_capture(&self, known: &mut FolderContents, day: u32, capture: &Capture) -> io::Result<()> {
         let Capture { charge, amount, mdr, installments, is_debit } = capture;
         if known.captures.as_ref().is_none_or(|(known, _)| *known != day) {
             known.captures = Some((day, Lines::open_at_end(&self.path("captures", day), self.is_shared)?));
@@ -320,7 +320,7 @@ impl Files {
     }
 
     /// The day after the last batch or, before the first one, the day of the first record.
-    fn first_unpaid(&self, known: &Known) -> io::Result<Option<u32>> {
+    fn first_unpaid(&self, known: &FolderContents) -> io::Result<Option<u32>> {
         if let Some((last, _)) = known.batches.last_key_value() {
             return Ok(Some(last + 1));
         }
@@ -378,7 +378,7 @@ impl Files {
     }
 
     /// What was taken back on a day.
-    fn returns(&self, day: u32) -> io::Result<Vec<Returned>> {
+    fn returns(&self, day: u32) -> io::Result<Vec<TakeBack>> {
         Ok(read_lines(&self.path("returns", day))?.lines().filter_map(returned_of).collect())
     }
 
@@ -421,8 +421,8 @@ fn installment(capture: &Capture, number: u8) -> SettlementLine {
 }
 
 /// A refund gives its part of the fee back; a dispute keeps it.
-fn taken_back(returned: &Returned, capture: Option<&Capture>) -> SettlementLine {
-    let Returned { id, charge, amount, is_dispute } = *returned;
+fn taken_back(returned: &TakeBack, capture: Option<&Capture>) -> SettlementLine {
+    let TakeBack { id, charge, amount, is_dispute } = *returned;
     let (object, fee) = match capture {
         _ if is_dispute => (SettledObject::Dispute(id), Centavos::ZERO),
         Some(capture) => (SettledObject::Refund(id), -capture.mdr.share(amount, capture.amount)),
@@ -442,9 +442,9 @@ fn capture_of(line: &str) -> Option<Capture> {
     })
 }
 
-fn returned_of(line: &str) -> Option<Returned> {
+fn returned_of(line: &str) -> Option<TakeBack> {
     let [id, charge, amount, kind] = parts(line)?;
-    Some(Returned {
+    Some(TakeBack {
         id: ObjectId::parse(id)?,
         charge: ObjectId::parse(charge)?,
         amount: centavos(amount)?,
@@ -598,7 +598,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let books = opened(folder.path());
         capture(&books, captured(id(MONDAY, 1), 10_000, 299, 1, true));
-        let returned = |number, amount, is_dispute| Returned {
+        let returned = |number, amount, is_dispute| TakeBack {
             id: id(MONDAY, number),
             charge: id(MONDAY, 1),
             amount: Centavos(amount),
