@@ -13,7 +13,7 @@ use rustix::fs::{Access, access};
 use store::PostgresDemands;
 
 use crate::checkpoints::{self, Place};
-use crate::config::{ConfigError, LogFormat, ServeArgs, Settings, names_in_file};
+use crate::config::{ConfigError, LogFormat, ServeArgs, Settings};
 use crate::http::tls::TlsFiles;
 use crate::peers::{PeerSettings, PeerTlsFiles};
 use crate::privacy;
@@ -22,6 +22,7 @@ use crate::serve::{
     LISTEN_VARIABLE, NO_MASTER_KEY, NO_RAIL, OPS_LISTEN_VARIABLE, PEER_LISTEN_VARIABLE, StartError, unencrypted,
     why_not,
 };
+use crate::settings_file::SettingsFile;
 use crate::store_choice::Store;
 use crate::terminal;
 
@@ -34,9 +35,8 @@ enum Defect {
 }
 
 /// Prints the settings and their defects. Gives whether a server would start with them.
-pub fn run(args: ServeArgs, matches: &ArgMatches) -> Result<bool, ConfigError> {
+pub fn run(args: ServeArgs, matches: &ArgMatches, in_file: Option<&SettingsFile>) -> Result<bool, ConfigError> {
     let file = args.config.clone();
-    let in_file = file.as_deref().map_or_else(|| Ok(Vec::new()), names_in_file)?;
     let settings = args.settings()?;
     let source = |name: &str| {
         let typed =
@@ -47,7 +47,9 @@ pub fn run(args: ServeArgs, matches: &ArgMatches) -> Result<bool, ConfigError> {
             (Some(ValueSource::EnvVariable), _) => variable,
             _ if name == "operators" => String::new(),
             _ if privacy::variable(&variable).is_some() => variable,
-            (_, Some(file)) if in_file.iter().any(|in_file| in_file == name) => file.display().to_string(),
+            (_, Some(file)) if in_file.is_some_and(|in_file| in_file.names().any(|in_file| in_file == name)) => {
+                file.display().to_string()
+            }
             _ => "default".to_owned(),
         }
     };

@@ -5,8 +5,6 @@
 //! that.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::num::{NonZeroU16, NonZeroU32};
 use std::path::{Path, PathBuf};
@@ -25,8 +23,6 @@ use clap::{
 use clap_complete::Shell;
 use ipnet::IpNet;
 use ledger::merchant::DisputeWindows;
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use store::cut::Cut;
 use store::{Partition, Sequence, SledOptions};
 use tracing_subscriber::EnvFilter;
@@ -41,7 +37,8 @@ use crate::network::{NetworkError, network};
 use crate::peers::{GivenPeerSettings, PeerSettings, PeerSettingsError};
 use crate::privacy;
 use crate::secrets::{SecretSource, TwoSources};
-use crate::store_choice::{DatabaseArgs, Store, StoreArgs, StoreInFile, StoreSettingsError};
+use crate::settings_file::{SettingsFile, SettingsFileError};
+use crate::store_choice::{DatabaseArgs, Store, StoreArgs, StoreSettingsError};
 use crate::trigger::TriggerArgs;
 
 /// Command line as typed. The doc comments of the flags are the texts of `--help`.
@@ -259,7 +256,8 @@ pub struct ServeArgs {
     #[arg(long, env = "CENTAVO_CHECKPOINTS_TO", value_name = "FOLDER|URL|off")]
     pub checkpoints_to: Option<String>,
     /// How often, minutes, from 1 to 10080 [default: 60].
-    #[arg(long, env = "CENTAVO_CHECKPOINTS_EVERY", value_name = "MINUTES")]
+    #[arg(long, env = "CENTAVO_CHECKPOINTS_EVERY", value_name = "MINUTES",
+          value_parser = clap::value_parser!(u32).range(1..=10_080))]
     pub checkpoints_every: Option<u32>,
     /// Bytes of a segment of the journal. For tests, which need many small ones.
     #[arg(long, env = "CENTAVO_SEGMENT_BYTES", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
@@ -281,6 +279,9 @@ pub struct MasterKeyArgs {
     /// A file of what CENTAVO_MASTER_KEY would hold, read at the start.
     #[arg(long, env = "CENTAVO_MASTER_KEY_FILE", value_name = "FILE")]
     pub master_key_file: Option<PathBuf>,
+    /// The text of the configuration file.
+    #[arg(skip)]
+    pub in_file: Option<Secret>,
 }
 
 /// The description of the program: its commands, and their flags with variables.
@@ -297,15 +298,71 @@ pub fn program() -> clap::Command {
     Args::command().mut_subcommands(shorter)
 }
 
-/// The command line and the variables of the environment. An empty variable counts as one that is
-/// not set. Ends the process where they are wrong; the error names the variable or the flag that
+/// The arguments of a command: flags, then variables, then the file that one of them names.
+pub struct Arguments {
+    /// The values.
+    pub args: Args,
+    /// Their sources.
+    pub matches: ArgMatches,
+    /// The file.
+    pub file: Option<SettingsFile>,
+}
+
+/// Why a command can't begin.
+#[derive(Debug)]
+pub enum ArgumentsError {
+    /// Flags or variables are wrong, or help was asked for.
+    Typed(clap::Error),
+    /// The file is wrong.
+    File(SettingsFileError),
+}
+
+impl From<clap::Error> for ArgumentsError {
+    fn from(error: clap::Error) -> Self {
+        Self::Typed(error)
+    }
+}
+
+impl From<SettingsFileError> for ArgumentsError {
+    fn from(error: SettingsFileError) -> Self {
+        Self::File(error)
+    }
+}
+
+/// The command line, the variables of the environment, and the file. An empty variable counts as
+/// one that is not set. Ends the process where flags or variables are wrong; the error names what
 /// was written.
-pub fn read_arguments() -> (Args, ArgMatches) {
-    let command = with_handed_variables(without_empty_variables(program()));
-    let read = command.clone().try_get_matches();
-    let read = read.and_then(|matches| Args::from_arg_matches(&matches).map(|args| (args, matches)));
+pub fn read_arguments() -> Result<Arguments, SettingsFileError> {
     let typed: Vec<String> = std::env::args().collect();
-    read.unwrap_or_else(|error| named_as_written(error, &command, &typed).exit())
+    let command = with_handed_variables(without_empty_variables(program()));
+    parse(command.clone(), &typed).map_err(|error| match error {
+        ArgumentsError::Typed(error) => named_as_written(error, &command, &typed).exit(),
+        ArgumentsError::File(error) => error,
+    })
+}
+
+fn parse(command: clap::Command, typed: &[String]) -> Result<Arguments, ArgumentsError> {
+    let matches = command.clone().try_get_matches_from(typed)?;
+    let (name, of_command) = matches.subcommand().unwrap_or(("", &matches));
+    let Some(path) = of_command.try_get_one::<PathBuf>("config").ok().flatten() else {
+        return Ok(Arguments { args: Args::from_arg_matches(&matches)?, matches, file: None });
+    };
+    let file = SettingsFile::read(path, command.find_subcommand("serve").unwrap_or(&command))?;
+    let master_key = file.master_key(of_command)?;
+    let mut below = Ok(());
+    let command = command.mut_subcommand(name, |command| {
+        file.below(command.clone(), of_command).unwrap_or_else(|error| {
+            below = Err(error);
+            command
+        })
+    });
+    below?;
+    let matches = command.try_get_matches_from(typed)?;
+    let mut args = Args::from_arg_matches(&matches)?;
+    if let Command::Serve { args, .. } | Command::Demo(DemoArgs { serve: args, .. }) = &mut args.command {
+        args.master_key.in_file = master_key;
+    }
+    Ok(Arguments { args, matches, file: Some(file) })
 }
 
 fn without_empty_variables(command: clap::Command) -> clap::Command {
@@ -346,16 +403,11 @@ fn named_as_written(mut error: clap::Error, command: &clap::Command, typed: &[St
 }
 
 impl MasterKeyArgs {
-    /// The place, for a command that reads no configuration file.
+    /// The place.
     pub fn source(&self) -> Result<SecretSource, ConfigError> {
-        self.source_or(None, None)
-    }
-
-    /// The place; the file's text or file count where no flag and no variable gives one.
-    fn source_or(&self, text: Option<Secret>, path: Option<PathBuf>) -> Result<SecretSource, ConfigError> {
         // It has no flag, because others can read the command line of a process.
-        let variable = privacy::variable("CENTAVO_MASTER_KEY");
-        Ok(SecretSource::first("CENTAVO_MASTER_KEY", [(variable, self.master_key_file.clone()), (text, path)])?)
+        let text = privacy::variable("CENTAVO_MASTER_KEY").or_else(|| self.in_file.clone());
+        Ok(SecretSource::given("CENTAVO_MASTER_KEY", text, self.master_key_file.clone())?)
     }
 }
 
@@ -575,8 +627,7 @@ pub struct VerifyArgs {
 }
 
 /// How lines of the log are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Deserialize)]
-#[serde(rename_all = "lowercase")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum LogFormat {
     /// For people.
     Text,
@@ -640,25 +691,6 @@ pub struct Settings {
 /// Why the settings are refused.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// The file is absent, or can't be read.
-    #[error("the configuration file {path} can't be read: {source}")]
-    Unreadable {
-        /// The file.
-        path: PathBuf,
-        /// The error of the operating system.
-        source: io::Error,
-    },
-    /// The file is not TOML, or has unknown names or wrong values. The message does not repeat the
-    /// text of the file, which may hold secrets.
-    #[error("the configuration file {path} is wrong{}: {message}", .line.map(|line| format!(" at line {line}")).unwrap_or_default())]
-    Malformed {
-        /// The file.
-        path: PathBuf,
-        /// The line, where it is known.
-        line: Option<usize>,
-        /// The defect.
-        message: String,
-    },
     /// The store can't be one.
     #[error(transparent)]
     Store(#[from] StoreSettingsError),
@@ -708,15 +740,6 @@ pub enum ConfigError {
         /// The last day.
         to: NaiveDate,
     },
-    /// A store has no such number of partitions.
-    #[error("CENTAVO_PARTITIONS is 1 to {0}")]
-    Partitions(u16),
-    /// The wait for a turn is out of range.
-    #[error("CENTAVO_TURN_WAIT_MS is 0 to 60000")]
-    TurnWait,
-    /// The gap before a start is out of range.
-    #[error("CENTAVO_START_GAP_DAYS is 1 to 3650")]
-    StartGap,
     /// Checkpoints can't be sent as they are to be.
     #[error("{variable} {defect}")]
     Checkpoints {
@@ -742,7 +765,7 @@ const DATA_DEFAULT: &str = "./data";
 const BALLAST_BYTES: u64 = 64 << 20;
 
 /// The listener for other processes, which has an address of its own.
-fn peers(
+fn peers_apart(
     given: GivenPeerSettings,
     is_database: bool,
     others: [SocketAddr; 2],
@@ -755,23 +778,7 @@ fn peers(
 }
 
 const START_GAP_DAYS: u16 = 7;
-
-fn start_gap(days: Option<u16>) -> Result<Duration, ConfigError> {
-    let days = days.unwrap_or(START_GAP_DAYS);
-    if !(1..=3650).contains(&days) {
-        return Err(ConfigError::StartGap);
-    }
-    Ok(Duration::from_secs(u64::from(days) * 86_400))
-}
-
 const TURN_WAIT_MS: u32 = 1_000;
-
-fn turn_wait(millis: Option<u32>) -> Result<Duration, ConfigError> {
-    match millis.unwrap_or(TURN_WAIT_MS) {
-        millis if millis <= 60_000 => Ok(Duration::from_millis(u64::from(millis))),
-        _ => Err(ConfigError::TurnWait),
-    }
-}
 
 /// The schedule of checkpoints; none when they are switched off.
 fn checkpoint_schedule(
@@ -780,10 +787,6 @@ fn checkpoint_schedule(
     data: &Path,
 ) -> Result<Option<CheckpointSchedule>, ConfigError> {
     let minutes = every.unwrap_or(EVERY_MINUTES_DEFAULT);
-    if !(1..=10_080).contains(&minutes) {
-        let defect = "must be from 1 to 10080".to_owned();
-        return Err(ConfigError::Checkpoints { variable: "CENTAVO_CHECKPOINTS_EVERY", defect });
-    }
     let wrong = |defect| ConfigError::Checkpoints { variable: "CENTAVO_CHECKPOINTS_TO", defect };
     let to = match to.as_deref() {
         None => Place::Own(data.join(checkpoints::FOLDER)),
@@ -794,95 +797,81 @@ fn checkpoint_schedule(
 }
 
 impl ServeArgs {
-    fn sled_options(&self, file: &File) -> SledOptions {
+    fn sled_options(&self) -> SledOptions {
         let sled = SledOptions::default();
         SledOptions {
             segment_bytes: self.segment_bytes.unwrap_or(sled.segment_bytes),
             segments_open_max: self.segments_open.unwrap_or(sled.segments_open_max),
-            reserve_bytes: self.disk_reserve_bytes.or(file.disk_reserve_bytes).unwrap_or(sled.reserve_bytes),
-            ballast_bytes: self.ballast_bytes.or(file.ballast_bytes).unwrap_or(BALLAST_BYTES),
+            reserve_bytes: self.disk_reserve_bytes.unwrap_or(sled.reserve_bytes),
+            ballast_bytes: self.ballast_bytes.unwrap_or(BALLAST_BYTES),
             ..sled
         }
     }
 
-    /// Reads the file, if one is named, and checks all settings.
+    /// Checks all settings.
     pub fn settings(mut self) -> Result<Settings, ConfigError> {
-        let mut file: File = self.config.as_deref().map_or_else(|| Ok(File::default()), parsed)?;
-        let given = self.take_peers(&mut file);
-        let data = self.data.take().or(file.data.take()).unwrap_or_else(|| PathBuf::from(DATA_DEFAULT));
-        let accepted = self.accept_loss_after.take().map(|LastRecords(records)| records);
-        let sled = self.sled_options(&file);
-        let store = self.store.store_or(file.take_store())?.seen_in(&data, accepted);
-        let listen = self.listen.or(address_of(file.listen)).unwrap_or(LISTEN_DEFAULT);
-        let ops_listen = self.ops_listen.or(address_of(file.ops_listen)).unwrap_or(OPS_LISTEN_DEFAULT);
+        let peers = self.take_peers();
+        let sled = self.sled_options();
+        let data = self.data.unwrap_or_else(|| PathBuf::from(DATA_DEFAULT));
+        let accepted = self.accept_loss_after.map(|LastRecords(records)| records);
+        let store = self.store.store()?.seen_in(&data, accepted);
+        let listen = self.listen.unwrap_or(LISTEN_DEFAULT);
+        let ops_listen = self.ops_listen.unwrap_or(OPS_LISTEN_DEFAULT);
         if listen == ops_listen && listen.port() != 0 {
             return Err(ConfigError::SharedAddress(listen));
         }
-        let peers = peers(given, store.is_postgres(), [listen, ops_listen])?;
+        let peers = peers_apart(peers, store.is_postgres(), [listen, ops_listen])?;
         let mut index = IndexOptions::default();
         index.records_per_run = self.records_per_run.unwrap_or(index.records_per_run);
         let mut balance_files = BalanceFileOptions::default();
         balance_files.records = self.records_per_balance_file.unwrap_or(balance_files.records);
-        let ops_token = ops_token_source((self.ops_token, self.ops_token_file), (file.ops_token, file.ops_token_file))?;
-        let ops_roles = self.ops_roles.or(file.ops_roles).map(|roles| roles.parse()).transpose()?;
-        let ops_roles: OpsRoles = ops_roles.unwrap_or_default();
+        let ops_token = SecretSource::given("CENTAVO_OPS_TOKEN", self.ops_token, self.ops_token_file)?;
+        let ops_roles: OpsRoles = self.ops_roles.map(|roles| roles.parse()).transpose()?.unwrap_or_default();
         if let SecretSource::Text(tokens) = &ops_token {
             let _they_can_be_used = tokens.reveal().parse::<OpsTokens>()?.with_roles(&ops_roles)?;
         }
-        let is_limited = self.rate_limit.or(file.rate_limit.map(Switch::is_on)).unwrap_or(true);
         let limits = RateLimitSettings::default();
-        let rate_limits = is_limited.then_some(RateLimitSettings {
-            card: self.card_rate_limit.or(file.card_rate_limit).unwrap_or(limits.card),
-            other: self.other_rate_limit.or(file.other_rate_limit).unwrap_or(limits.other),
+        let rate_limits = self.rate_limit.unwrap_or(true).then_some(RateLimitSettings {
+            card: self.card_rate_limit.unwrap_or(limits.card),
+            other: self.other_rate_limit.unwrap_or(limits.other),
         });
-        let is_node = peers.is_some();
-        let checkpoints_every = self.checkpoints_every.or(file.checkpoints_every);
-        let checkpoints = checkpoint_schedule(self.checkpoints_to.or(file.checkpoints_to), checkpoints_every, &data)?;
+        let start_gap_days = u64::from(self.start_gap_days.unwrap_or(START_GAP_DAYS));
         Ok(Settings {
             listen,
             ops_listen,
-            data,
             store,
             ops_token,
             ops_roles,
-            tls: tls_files(
-                ["CENTAVO_TLS_CERT", "CENTAVO_TLS_KEY"],
-                [self.tls_cert.or(file.tls_cert), self.tls_key.or(file.tls_key)],
-            )?,
-            ops_tls: tls_files(
-                ["CENTAVO_OPS_TLS_CERT", "CENTAVO_OPS_TLS_KEY"],
-                [self.ops_tls_cert.or(file.ops_tls_cert), self.ops_tls_key.or(file.ops_tls_key)],
-            )?,
+            tls: tls_files(["CENTAVO_TLS_CERT", "CENTAVO_TLS_KEY"], [self.tls_cert, self.tls_key])?,
+            ops_tls: tls_files(["CENTAVO_OPS_TLS_CERT", "CENTAVO_OPS_TLS_KEY"], [self.ops_tls_cert, self.ops_tls_key])?,
+            partitions: partitions(self.partitions, peers.is_some()),
             peers,
-            sandbox: self.sandbox.or(file.sandbox.map(Switch::is_on)).unwrap_or(false),
-            sandbox_dir: self.sandbox_dir.or(file.sandbox_dir),
-            partitions: partitions(self.partitions.or(file.partitions), is_node)?,
-            webhook_allow: networks(self.webhook_allow.or(file.webhook_allow).as_deref().unwrap_or_default())?,
+            sandbox: self.sandbox.unwrap_or(false),
+            sandbox_dir: self.sandbox_dir,
+            webhook_allow: networks(self.webhook_allow.as_deref().unwrap_or_default())?,
             rate_limits,
-            disputes: dispute_windows([self.chargeback_days.or(file.chargeback_days), self.med_days.or(file.med_days)]),
-            checkpoints,
-            log_format: self.log_format.or(file.log_format).unwrap_or(LogFormat::Text),
-            log: self.log.or(file.log.map(|Filter(filter)| filter)),
-            master_key: self.master_key.source_or(file.master_key, file.master_key_file)?,
-            turn_wait_max: turn_wait(self.turn_wait_ms.or(file.turn_wait_ms))?,
-            start_gap_max: start_gap(self.start_gap_days.or(file.start_gap_days))?,
+            disputes: dispute_windows([self.chargeback_days, self.med_days]),
+            checkpoints: checkpoint_schedule(self.checkpoints_to, self.checkpoints_every, &data)?,
+            data,
+            log_format: self.log_format.unwrap_or(LogFormat::Text),
+            log: self.log,
+            master_key: self.master_key.source()?,
+            turn_wait_max: Duration::from_millis(self.turn_wait_ms.unwrap_or(TURN_WAIT_MS).into()),
+            start_gap_max: Duration::from_secs(start_gap_days * 86_400),
             index,
             balance_files,
             sled,
         })
     }
-}
 
-impl ServeArgs {
     /// The settings of the peers' listener.
-    fn take_peers(&mut self, file: &mut File) -> GivenPeerSettings {
-        let path = |given: &mut Option<PathBuf>, in_file: &mut Option<PathBuf>| given.take().or(in_file.take());
+    fn take_peers(&mut self) -> GivenPeerSettings {
         GivenPeerSettings {
-            listen: self.peer_listen.or(address_of(file.peer_listen)),
-            address: self.peer_address.take().or(file.peer_address.take()),
-            certificates: path(&mut self.peer_tls_cert, &mut file.peer_tls_cert),
-            key: path(&mut self.peer_tls_key, &mut file.peer_tls_key),
-            authority: path(&mut self.peer_tls_ca, &mut file.peer_tls_ca),
+            listen: self.peer_listen,
+            address: self.peer_address.take(),
+            certificates: self.peer_tls_cert.take(),
+            key: self.peer_tls_key.take(),
+            authority: self.peer_tls_ca.take(),
         }
     }
 }
@@ -961,17 +950,14 @@ pub struct ReportSettings {
 }
 
 impl JournalArgs {
-    /// Reads the file, if one is named, and checks all settings.
+    /// Checks all settings.
     pub fn settings(self) -> Result<JournalSettings, ConfigError> {
-        let mut file: File = self.config.as_deref().map_or_else(|| Ok(File::default()), parsed)?;
-        let in_file = file.take_store();
-        let ops_token = ops_token_source((self.ops_token, self.ops_token_file), (file.ops_token, file.ops_token_file))?;
         Ok(JournalSettings {
-            data: self.data.or(file.data).unwrap_or_else(|| PathBuf::from(DATA_DEFAULT)),
-            ops_listen: self.ops_listen.or(address_of(file.ops_listen)).unwrap_or(OPS_LISTEN_DEFAULT),
-            ops_tls_cert: self.ops_tls_cert.or(file.ops_tls_cert),
-            store: self.store.store_or(in_file)?,
-            ops_token,
+            data: self.data.unwrap_or_else(|| PathBuf::from(DATA_DEFAULT)),
+            ops_listen: self.ops_listen.unwrap_or(OPS_LISTEN_DEFAULT),
+            ops_tls_cert: self.ops_tls_cert,
+            store: self.store.store()?,
+            ops_token: SecretSource::given("CENTAVO_OPS_TOKEN", self.ops_token, self.ops_token_file)?,
         })
     }
 }
@@ -1042,64 +1028,6 @@ impl DemoArgs {
     }
 }
 
-/// The TOML file.
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct File {
-    listen: Option<Address>,
-    ops_listen: Option<Address>,
-    data: Option<PathBuf>,
-    store: Option<Secret>,
-    store_file: Option<PathBuf>,
-    postgres_takeover_seconds: Option<u16>,
-    postgres_standby: Option<Switch>,
-    postgres_allow: Option<String>,
-    ops_token: Option<Secret>,
-    ops_token_file: Option<PathBuf>,
-    ops_roles: Option<String>,
-    master_key: Option<Secret>,
-    master_key_file: Option<PathBuf>,
-    tls_cert: Option<PathBuf>,
-    tls_key: Option<PathBuf>,
-    ops_tls_cert: Option<PathBuf>,
-    ops_tls_key: Option<PathBuf>,
-    peer_listen: Option<Address>,
-    peer_address: Option<String>,
-    peer_tls_cert: Option<PathBuf>,
-    peer_tls_key: Option<PathBuf>,
-    peer_tls_ca: Option<PathBuf>,
-    sandbox: Option<Switch>,
-    sandbox_dir: Option<PathBuf>,
-    partitions: Option<u16>,
-    webhook_allow: Option<String>,
-    rate_limit: Option<Switch>,
-    card_rate_limit: Option<NonZeroU32>,
-    other_rate_limit: Option<NonZeroU32>,
-    chargeback_days: Option<NonZeroU16>,
-    med_days: Option<NonZeroU16>,
-    log_format: Option<LogFormat>,
-    log: Option<Filter>,
-    disk_reserve_bytes: Option<u64>,
-    start_gap_days: Option<u16>,
-    turn_wait_ms: Option<u32>,
-    ballast_bytes: Option<u64>,
-    checkpoints_to: Option<String>,
-    checkpoints_every: Option<u32>,
-}
-
-impl File {
-    /// The settings of the store.
-    fn take_store(&mut self) -> StoreInFile {
-        StoreInFile {
-            store: self.store.take(),
-            store_file: self.store_file.take(),
-            takeover_seconds: self.postgres_takeover_seconds,
-            standby: self.postgres_standby.map(Switch::is_on),
-            allow: self.postgres_allow.take(),
-        }
-    }
-}
-
 /// The largest number of partitions that a store gets.
 pub(crate) const PARTITIONS_MAX: u16 = 64;
 
@@ -1115,109 +1043,9 @@ fn dispute_windows([chargeback_days, med_days]: [Option<NonZeroU16>; 2]) -> Disp
     }
 }
 
-fn partitions(asked: Option<u16>, is_node: bool) -> Result<NonZeroU16, ConfigError> {
-    let wrong = || ConfigError::Partitions(PARTITIONS_MAX);
-    NonZeroU16::new(asked.unwrap_or(if is_node { PARTITIONS_OF_NODES } else { 1 }))
-        .filter(|count| count.get() <= PARTITIONS_MAX)
-        .ok_or_else(wrong)
-}
-
-/// An address of the file, read by [`address`].
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(try_from = "String")]
-struct Address(SocketAddr);
-
-impl TryFrom<String> for Address {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        address(&text).map(Self)
-    }
-}
-
-fn address_of(address: Option<Address>) -> Option<SocketAddr> {
-    address.map(|Address(address)| address)
-}
-
-/// A log filter of the file, read by [`log_filter`].
-#[derive(Debug, Deserialize)]
-#[serde(try_from = "String")]
-struct Filter(String);
-
-impl TryFrom<String> for Filter {
-    type Error = String;
-
-    fn try_from(text: String) -> Result<Self, String> {
-        log_filter(&text).map(Self)
-    }
-}
-
-/// A switch of the file: `true` or `"on"`, `false` or `"off"`.
-#[derive(Debug, Clone, Copy, Deserialize)]
-#[serde(untagged)]
-enum Switch {
-    Boolean(bool),
-    Word(Word),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Word {
-    On,
-    Off,
-}
-
-impl Switch {
-    fn is_on(self) -> bool {
-        match self {
-            Switch::Boolean(is_on) => is_on,
-            Switch::Word(word) => word == Word::On,
-        }
-    }
-}
-
-/// The names of the settings that a file has.
-pub fn names_in_file(path: &Path) -> Result<Vec<String>, ConfigError> {
-    Ok(parsed::<toml::Table>(path)?.into_iter().map(|(name, _)| name).collect())
-}
-
-fn parsed<T: DeserializeOwned>(path: &Path) -> Result<T, ConfigError> {
-    let text = fs::read_to_string(path).map_err(|source| ConfigError::Unreadable { path: path.to_owned(), source })?;
-    toml::from_str(&text).map_err(|error| {
-        let line = error.span().map(|span| text[..span.start].matches('\n').count());
-        let key = line.and_then(|line| text.lines().nth(line)?.split_once('=')).map(|(key, _)| key.trim());
-        let message = plain(error.message());
-        let message = match key.filter(|key| !message.contains(key)) {
-            Some(key) => format!("{key}: {message}"),
-            None => message,
-        };
-        ConfigError::Malformed { path: path.to_owned(), line: line.map(|line| line + 1), message }
-    })
-}
-
-/// A message of the library that reads TOML, in the words of a person who writes the file.
-fn plain(message: &str) -> String {
-    let whole = |most: u64| format!("expected a whole number from 0 to {most}");
-    let words = [
-        ("expected a nonzero u32", format!("expected a whole number from 1 to {}", u32::MAX)),
-        ("expected u16", whole(u16::MAX.into())),
-        ("expected u32", whole(u32::MAX.into())),
-        ("expected u64", whole(i64::MAX.unsigned_abs())),
-        ("expected path string", "expected a path in quotation marks".to_owned()),
-        ("expected a string", "expected a text in quotation marks".to_owned()),
-        (
-            "data did not match any variant of untagged enum Switch",
-            "expected true, false, \"on\" or \"off\"".to_owned(),
-        ),
-    ];
-    words.iter().fold(message.to_owned(), |message, (theirs, ours)| message.replace(theirs, ours))
-}
-
-/// A secret's text and its file, as one layer of settings gives them.
-type SecretLayer = (Option<Secret>, Option<PathBuf>);
-
-fn ops_token_source(typed: SecretLayer, file: SecretLayer) -> Result<SecretSource, ConfigError> {
-    Ok(SecretSource::first("CENTAVO_OPS_TOKEN", [typed, file])?)
+fn partitions(asked: Option<u16>, is_node: bool) -> NonZeroU16 {
+    let usual = if is_node { PARTITIONS_OF_NODES } else { 1 };
+    NonZeroU16::new(asked.unwrap_or(usual)).unwrap_or(NonZeroU16::MIN)
 }
 
 fn tls_files(names: [&'static str; 2], paths: [Option<PathBuf>; 2]) -> Result<Option<TlsFiles>, ConfigError> {
@@ -1318,10 +1146,19 @@ mod tests {
         }
     }
 
-    fn with_file(toml: &str, flags: &[&str]) -> Result<Settings, ConfigError> {
+    fn with_file(toml: &str, flags: &[&str]) -> Result<Settings, String> {
         let mut file = tempfile::NamedTempFile::new().unwrap();
         file.write_all(toml.as_bytes()).unwrap();
-        ServeArgs { config: Some(file.path().to_owned()), ..serve(flags) }.settings()
+        let typed = ["centavo", "serve", "--config", file.path().to_str().unwrap()];
+        let typed: Vec<_> = typed.iter().chain(flags).map(|word| (*word).to_owned()).collect();
+        match parse(program(), &typed) {
+            Ok(Arguments { args: Args { command: Command::Serve { args, .. } }, .. }) => {
+                args.settings().map_err(|error| error.to_string())
+            }
+            Ok(other) => panic!("{:?}", other.args),
+            Err(ArgumentsError::File(error)) => Err(error.to_string()),
+            Err(ArgumentsError::Typed(error)) => panic!("{error}"),
+        }
     }
 
     #[test]
@@ -1390,7 +1227,7 @@ mod tests {
             let expected = expected.map(|(to, every)| CheckpointSchedule { to, every });
             assert_eq!(of(to, every).unwrap(), expected, "{to:?}");
         }
-        assert!(of(None, Some(0)).is_err() && of(None, Some(10_081)).is_err() && of(Some("ftp://a"), None).is_err());
+        assert!(of(Some("ftp://a"), None).is_err());
     }
 
     #[test]
@@ -1427,6 +1264,17 @@ mod tests {
             (settings.sandbox, settings.rate_limits.is_some(), settings.log_format),
             (false, true, LogFormat::Text)
         );
+    }
+
+    #[test]
+    fn a_flag_of_a_secret_comes_before_both_its_names_in_the_file() {
+        let token = "ana:one-token-of-ana-with-32-characters";
+        let toml = format!("ops_token = '{token}'\nmaster_key = '00'\nstore_file = 'database'");
+        let flags = ["--ops-token-file", "tokens", "--master-key-file", "key", "--store", "sled"];
+        let settings = with_file(&toml, &flags).unwrap();
+        assert_eq!(settings.ops_token, SecretSource::File("tokens".into()));
+        assert_eq!(settings.master_key, SecretSource::File("key".into()));
+        assert_eq!(settings.store.place(), "sled");
     }
 
     #[test]
@@ -1477,7 +1325,7 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_refused_by_name() {
-        let cases: [(&str, &[&str], &str); 25] = [
+        let cases: [(&str, &[&str], &str); 29] = [
             ("", &["--peer-listen", "127.0.0.1:9"], "CENTAVO_PEER_LISTEN wants a PostgreSQL store"),
             ("peer_tls_cert = 'a'", &[], "CENTAVO_PEER_TLS_CERT has no meaning without CENTAVO_PEER_LISTEN"),
             ("store = 'postgres://db/books'\npeer_listen = ':8082'", &[], "card numbers pass there"),
@@ -1497,7 +1345,7 @@ mod tests {
             ("", &["--store", "postgres://db:port/books"], "the address of the database (CENTAVO_STORE) is wrong"),
             ("store = 'postgresql://db/books'\npostgres_allow = 'all'", &[], "`all` is neither fsync_off nor"),
             ("store = 'a'\nstore_file = 'b'", &[], "CENTAVO_STORE and CENTAVO_STORE_FILE are both set"),
-            ("store = 'postgres://db/books'\npostgres_takeover_seconds = 301", &[], "is 1 to 300"),
+            ("store = 'postgres://db/books'\npostgres_takeover_seconds = 301", &[], "301 is not in 1..=300"),
             ("", &["--store", "sqlite"], "the store must be sled"),
             ("", &["--listen", "127.0.0.1:8081"], "can't share the address 127.0.0.1:8081"),
             ("", &["--ops-token", "one,two"], "each must be name:token"),
@@ -1508,20 +1356,21 @@ mod tests {
             ("listem = '127.0.0.1:1'", &[], "at line 1: unknown field `listem`"),
             ("sandbox = true\nlisten = 'here'", &[], "at line 2"),
             ("rate_limit = 'maybe'", &[], "at line 1: rate_limit: expected true, false, \"on\" or \"off\""),
-            ("card_rate_limit = 0", &[], "card_rate_limit: invalid value: integer `0`, expected a whole number from 1"),
-            (
-                "partitions = 70000",
-                &[],
-                "partitions: invalid value: integer `70000`, expected a whole number from 0 to 65535",
-            ),
-            ("data = 5", &[], "data: invalid type: integer `5`, expected a path in quotation marks"),
+            ("card_rate_limit = 0", &[], "card_rate_limit: expected a whole number: number would be zero"),
+            ("partitions = 70000", &[], "partitions: expected a whole number: 70000 is not in 1..=64"),
+            ("ops_token = 12345678901234567", &[], "at line 1: ops_token: expected a text in quotation marks"),
+            ("card_rate_limit = 1.6", &[], "card_rate_limit: expected a whole number"),
+            ("log_format = 'xml'", &[], "log_format: expected one of text, json"),
+            ("checkpoints_every = 10081", &[], "checkpoints_every: expected a whole number: 10081 is not in 1..=10080"),
+            ("data = 5", &[], "data: expected a text in quotation marks"),
         ];
         for (toml, flags, reason) in cases {
-            let error = with_file(toml, flags).unwrap_err().to_string();
+            let error = with_file(toml, flags).unwrap_err();
             assert!(error.contains(reason), "{error}");
         }
-        let missing = ServeArgs { config: Some(PathBuf::from("no/such/file.toml")), ..ServeArgs::default() };
-        assert!(missing.settings().unwrap_err().to_string().contains("no/such/file.toml can't be read"));
+        let missing = ["centavo", "serve", "--config", "no/such/file.toml"].map(str::to_owned);
+        let Err(ArgumentsError::File(error)) = parse(program(), &missing) else { panic!("there is no file") };
+        assert!(error.to_string().contains("no/such/file.toml can't be read"), "{error}");
     }
 
     #[test]
@@ -1562,7 +1411,7 @@ mod tests {
         };
         let serve = help("serve");
         // The file's names, as it lists them itself.
-        let error = with_file("nothing = 1", &[]).unwrap_err().to_string();
+        let error = with_file("nothing = 1", &[]).unwrap_err();
         let names: Vec<&str> = error.split('`').skip(3).step_by(2).collect();
         assert!(names.len() >= 13, "{error}");
         for name in names {
@@ -1621,7 +1470,8 @@ mod tests {
         file.write_all(b"data = '/srv/books'\nops_listen = '0.0.0.0:9001'\nops_token = 'ana:token-of-ana,rui:two'")
             .unwrap();
         let config = file.path().to_string_lossy().into_owned();
-        let args = Args::try_parse_from(["centavo", "backup", "--out", "/srv/backup", "--config", &config]).unwrap();
+        let typed = ["centavo", "backup", "--out", "/srv/backup", "--config", &config].map(str::to_owned);
+        let Ok(Arguments { args, .. }) = parse(program(), &typed) else { panic!("the settings are right") };
         let Command::Backup(args) = args.command else { panic!("{args:?}") };
         let settings = args.settings().unwrap();
         let BackupSettings { journal, out, .. } = settings;

@@ -47,7 +47,7 @@ pub enum GrowFailure {
 /// Adds partitions, and prints a summary.
 pub fn run(args: GrowArgs) -> Result<(), GrowFailure> {
     let GrowArgs { data, store, partitions } = args;
-    let wanted = NonZeroU16::new(partitions).ok_or(ConfigError::Partitions(PARTITIONS_MAX))?;
+    let wanted = NonZeroU16::new(partitions).unwrap_or(NonZeroU16::MIN);
     let location = match store.store()? {
         Store::Sled => Location::Folder(std::path::absolute(&data).unwrap_or(data)),
         Store::Postgres(options) => Location::Database(options),

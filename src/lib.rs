@@ -43,6 +43,7 @@ pub mod routes;
 pub mod runtime;
 pub mod secrets;
 pub mod serve;
+pub mod settings_file;
 pub mod shell_help;
 pub mod store_choice;
 pub mod terminal;

@@ -146,7 +146,7 @@ async fn outcome(forwarder: &Forwarder, event: &ReadEvent) -> String {
 
 /// A secret that a flag, a variable or a file gives.
 fn given(name: &'static str, text: Option<Secret>, file: Option<PathBuf>) -> Result<Option<Secret>, ListenFailure> {
-    match SecretSource::first(name, [(text, file), (None, None)])? {
+    match SecretSource::given(name, text, file)? {
         SecretSource::Data => Ok(None),
         source => Ok(source.read(Path::new(""), "")?),
     }

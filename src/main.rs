@@ -5,12 +5,13 @@ use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
 use centavo::config::{
-    self, BackupArgs, Command, DemoArgs, ExportArgs, GrowArgs, MigrateArgs, ReportArgs, RestoreArgs, ServeArgs,
-    Settings, VerifyArgs,
+    self, Arguments, BackupArgs, Command, DemoArgs, ExportArgs, GrowArgs, MigrateArgs, ReportArgs, RestoreArgs,
+    ServeArgs, Settings, VerifyArgs,
 };
 use centavo::node::NodeFailure;
 use centavo::secrets::{self, SecretSource};
 use centavo::serve::ServingFailure;
+use centavo::settings_file::SettingsFile;
 use centavo::{
     backup, check, demo, export, follow, grow, listen, logging, migrate, privacy, report, restore, runtime, serve,
     shell_help, terminal, trigger, verify, watchdog,
@@ -40,9 +41,15 @@ fn main() -> ExitCode {
 async fn run() -> ExitCode {
     // The data and its copies are for their owner alone; databases make their files themselves.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-    let (args, matches) = config::read_arguments();
+    let Arguments { args, matches, file } = match config::read_arguments() {
+        Ok(arguments) => arguments,
+        Err(error) => {
+            logging::complain(&format!("centavo: {error}"));
+            return ExitCode::FAILURE;
+        }
+    };
     let done = match args.command {
-        Command::Serve { check: true, args } => run_check(args, &matches),
+        Command::Serve { check: true, args } => run_check(args, &matches, file.as_ref()),
         Command::Serve { check: false, args } => run_server(args).await,
         Command::Demo(args) => run_demo(args).await,
         Command::Listen(args) => listen::run(args).await.map(|()| ExitCode::SUCCESS).map_err(Into::into),
@@ -71,9 +78,9 @@ async fn run() -> ExitCode {
 type Done = Result<ExitCode, Box<dyn std::error::Error>>;
 
 /// Prints the settings; fails when no server starts with them.
-fn run_check(args: ServeArgs, matches: &ArgMatches) -> Done {
+fn run_check(args: ServeArgs, matches: &ArgMatches, file: Option<&SettingsFile>) -> Done {
     let matches = matches.subcommand_matches("serve").unwrap_or(matches);
-    Ok(if check::run(args, matches)? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if check::run(args, matches, file)? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn run_server(args: ServeArgs) -> Done {

@@ -71,18 +71,15 @@ pub enum SecretError {
 }
 
 impl SecretSource {
-    /// The source that the first layer of settings with one names: command line, then file. `name`
-    /// is that of the setting, for the error when a layer gives both a text and a file.
-    pub fn first(name: &'static str, layers: [(Option<Secret>, Option<PathBuf>); 2]) -> Result<Self, TwoSources> {
-        for layer in layers {
-            match layer {
-                (Some(_), Some(_)) => return Err(TwoSources(name)),
-                (Some(text), None) => return Ok(Self::Text(text)),
-                (None, Some(path)) => return Ok(Self::File(path)),
-                (None, None) => {}
-            }
+    /// The source that settings name: a text or a file, but not both. `name` is that of the
+    /// setting, for the error.
+    pub fn given(name: &'static str, text: Option<Secret>, file: Option<PathBuf>) -> Result<Self, TwoSources> {
+        match (text, file) {
+            (Some(_), Some(_)) => Err(TwoSources(name)),
+            (Some(text), None) => Ok(Self::Text(text)),
+            (None, Some(path)) => Ok(Self::File(path)),
+            (None, None) => Ok(Self::Data),
         }
-        Ok(Self::Data)
     }
 
     /// The file that holds it; none where a setting holds the text.
@@ -227,18 +224,16 @@ mod tests {
     }
 
     #[test]
-    fn the_first_layer_that_gives_a_secret_decides() {
+    fn a_secret_is_a_text_or_a_file() {
         let file = || Some(PathBuf::from("/run/secret"));
         let cases = [
-            ([(None, None), (None, None)], Ok(SecretSource::Data)),
-            ([(None, None), (Some(text("b")), None)], Ok(SecretSource::Text(text("b")))),
-            ([(None, file()), (Some(text("b")), None)], Ok(SecretSource::File("/run/secret".into()))),
-            ([(Some(text("a")), None), (None, file())], Ok(SecretSource::Text(text("a")))),
-            ([(Some(text("a")), file()), (None, None)], Err(TwoSources("CENTAVO_X"))),
-            ([(None, None), (Some(text("b")), file())], Err(TwoSources("CENTAVO_X"))),
+            (None, None, Ok(SecretSource::Data)),
+            (Some(text("a")), None, Ok(SecretSource::Text(text("a")))),
+            (None, file(), Ok(SecretSource::File("/run/secret".into()))),
+            (Some(text("a")), file(), Err(TwoSources("CENTAVO_X"))),
         ];
-        for (layers, source) in cases {
-            assert_eq!(SecretSource::first("CENTAVO_X", layers), source);
+        for (text, file, source) in cases {
+            assert_eq!(SecretSource::given("CENTAVO_X", text, file), source);
         }
     }
 

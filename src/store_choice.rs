@@ -56,16 +56,6 @@ pub struct DatabaseArgs {
     pub postgres_allow: Option<String>,
 }
 
-/// The same settings, as the TOML file has them.
-#[derive(Debug, Default)]
-pub(crate) struct StoreInFile {
-    pub(crate) store: Option<Secret>,
-    pub(crate) store_file: Option<PathBuf>,
-    pub(crate) takeover_seconds: Option<u16>,
-    pub(crate) standby: Option<bool>,
-    pub(crate) allow: Option<String>,
-}
-
 /// Why the settings of the store are refused.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreSettingsError {
@@ -76,9 +66,6 @@ pub enum StoreSettingsError {
     /// password.
     #[error("the address of the database (CENTAVO_STORE) is wrong: {0}")]
     Address(String),
-    /// The takeover time is too long.
-    #[error("CENTAVO_POSTGRES_TAKEOVER_SECONDS is 1 to {0}")]
-    Takeover(u16),
     /// Something is to be accepted that has no such name.
     #[error("CENTAVO_POSTGRES_ALLOW: `{0}` is neither fsync_off nor full_page_writes_off")]
     Allow(String),
@@ -125,15 +112,9 @@ impl Store {
 }
 
 impl StoreArgs {
-    /// The store, for a command that reads no configuration file.
+    /// Checks the settings; sled, where they name no store.
     pub fn store(self) -> Result<Store, StoreSettingsError> {
-        self.store_or(StoreInFile::default())
-    }
-
-    /// The store; the file counts where no flag and no variable gives a setting.
-    pub(crate) fn store_or(self, file: StoreInFile) -> Result<Store, StoreSettingsError> {
-        let layers = [(self.store, self.store_file), (file.store, file.store_file)];
-        let named = match SecretSource::first("CENTAVO_STORE", layers)? {
+        let named = match SecretSource::given("CENTAVO_STORE", self.store, self.store_file)? {
             SecretSource::Data => return Ok(Store::Sled),
             source => source.read("".as_ref(), "")?.unwrap_or_else(|| Secret::from(String::new())),
         };
@@ -143,12 +124,7 @@ impl StoreArgs {
         if !is_address(named.reveal()) {
             return Err(StoreSettingsError::Unknown);
         }
-        let database = DatabaseArgs {
-            postgres_takeover_seconds: self.database.postgres_takeover_seconds.or(file.takeover_seconds),
-            postgres_standby: self.database.postgres_standby.or(file.standby),
-            postgres_allow: self.database.postgres_allow.or(file.allow),
-        };
-        Ok(Store::Postgres(Box::new(database.options(named.reveal())?)))
+        Ok(Store::Postgres(Box::new(self.database.options(named.reveal())?)))
     }
 }
 
@@ -162,9 +138,6 @@ impl DatabaseArgs {
     pub(crate) fn options(&self, address: &str) -> Result<PostgresOptions, StoreSettingsError> {
         let address = PostgresAddress::parse(address).map_err(StoreSettingsError::Address)?;
         let seconds = self.postgres_takeover_seconds;
-        if seconds.is_some_and(|seconds| !(1..=TAKEOVER_SECONDS_MAX).contains(&seconds)) {
-            return Err(StoreSettingsError::Takeover(TAKEOVER_SECONDS_MAX));
-        }
         let mut demands =
             PostgresDemands { standby: self.postgres_standby.unwrap_or(false), ..PostgresDemands::default() };
         let allowed = self.postgres_allow.as_deref().unwrap_or_default();
@@ -184,9 +157,6 @@ impl DatabaseArgs {
 
 /// Time between two tries to connect at the start.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(2);
-
-/// The longest takeover time, seconds.
-const TAKEOVER_SECONDS_MAX: u16 = 300;
 
 fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
     Ok(Secret::from(text.to_owned()))

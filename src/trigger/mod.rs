@@ -91,7 +91,7 @@ const MERCHANT: Flags = Flags { url: "--url", credential: "--key" };
 /// Makes the event happen, and prints each request and the event.
 pub async fn run(args: TriggerArgs) -> Result<(), TriggerFailure> {
     let TriggerArgs { event, key, url, ops_url, trust, ops_token, ops_token_file, data } = args;
-    let source = SecretSource::first("CENTAVO_OPS_TOKEN", [(ops_token, ops_token_file), (None, None)])?;
+    let source = SecretSource::given("CENTAVO_OPS_TOKEN", ops_token, ops_token_file)?;
     let token = secrets::first_ops_token(&source, &data)?.ok_or(TriggerFailure::NoToken)?;
     let operator = Remote::new(&ops_url, token, trust.as_ref(), OPERATOR)?;
     let merchant = |key| Remote::new(&url, key, trust.as_ref(), MERCHANT);

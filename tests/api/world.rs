@@ -694,7 +694,7 @@ fn on_database(args: ServeArgs, folder: &Path) -> ServeArgs {
         ..DatabaseArgs::default()
     };
     let store = StoreArgs { store_file: Some(file), database, ..StoreArgs::default() };
-    ServeArgs { store, master_key: MasterKeyArgs { master_key_file: Some(key) }, ..args }
+    ServeArgs { store, master_key: MasterKeyArgs { master_key_file: Some(key), ..MasterKeyArgs::default() }, ..args }
 }
 
 /// Makes the database of a folder, and gives its address.
