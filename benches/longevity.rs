@@ -20,7 +20,7 @@ use actors::engine::Engine;
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
-use centavo::config::{Args, Command as Asked, Settings};
+use centavo::config::{Args, Command as CashoutInquiryTimes, Settings};
 use centavo::http::api_key::ApiKeyText;
 use centavo::routes;
 use centavo::secrets::SecretSource;
@@ -444,7 +444,7 @@ async fn server(folder: &Path) -> Running {
     let fixed = ["centavo", "serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0"];
     let flags = ["--sandbox", "on", "--rate-limit", "off", "--data", &data];
     let settings: Settings = match Args::parse_from(fixed.into_iter().chain(flags)).command {
-        Asked::Serve { args, .. } => args.settings().expect("settings"),
+        CashoutInquiryTimes::Serve { args, .. } => args.settings().expect("settings"),
         _ => unreachable!("serve was asked for"),
     };
     serve::start(settings, |_, _| {}).await.expect("a server")

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use actors::backup::{BackupError, BackupRun, Frame, Taken};
+use actors::backup::{BackupError, BackupResult, BackupRun, Frame};
 
 use crate::config::BackupSettings;
 use crate::journal_source::{JournalSource, JournalSourceFailure};
@@ -43,13 +43,13 @@ fn panicked<T>(message: String) -> Result<T, BackupFailure> {
 }
 
 /// A backup that was made.
-struct Made {
-    taken: Taken,
+struct NewBackup {
+    taken: BackupResult,
     /// Where its journal was read.
     source: String,
 }
 
-fn make(settings: &BackupSettings) -> Result<Made, BackupFailure> {
+fn make(settings: &BackupSettings) -> Result<NewBackup, BackupFailure> {
     let journal = JournalSource::open(&settings.journal)?;
     let mut run = begin(&settings.out)?;
     let frames = journal.frames(&run.heads().next())?;
@@ -63,7 +63,7 @@ fn make(settings: &BackupSettings) -> Result<Made, BackupFailure> {
         }
         JournalSource::Database { .. } | JournalSource::Served { .. } => {}
     }
-    Ok(Made { taken, source: journal.to_string() })
+    Ok(NewBackup { taken, source: journal.to_string() })
 }
 
 pub(crate) fn begin(out: &Path) -> Result<BackupRun, BackupError> {
@@ -73,15 +73,18 @@ pub(crate) fn begin(out: &Path) -> Result<BackupRun, BackupError> {
     run
 }
 
-fn take(run: &mut BackupRun, frames: impl Iterator<Item = Result<Frame, BackupError>>) -> Result<Taken, BackupError> {
+fn take(
+    run: &mut BackupRun,
+    frames: impl Iterator<Item = Result<Frame, BackupError>>,
+) -> Result<BackupResult, BackupError> {
     let bar = terminal::bar("copying the journal", "Records");
     let taken = run.take(frames, &mut |done, total| advance(&bar, done, total));
     bar.finish_and_clear();
     taken
 }
 
-fn summary(out: &Path, made: &Made, seconds: f64) -> Vec<String> {
-    let Made { taken, source } = made;
+fn summary(out: &Path, made: &NewBackup, seconds: f64) -> Vec<String> {
+    let NewBackup { taken, source } = made;
     let (last, all) = (taken.heads.cut().name(), taken.heads.records());
     let rows = [
         ["Records".to_owned(), format!("{} new, {} in all", terminal::count(taken.records), terminal::count(all))],

@@ -88,8 +88,8 @@ fn follow(server: &Remote, out: &std::path::Path) -> Result<(), FollowFailure> {
                 is_silent = false;
                 run.merge()?;
             }
-            Err(Missed::Fatal(failure)) => return Err(failure),
-            Err(Missed::Silent(what)) => {
+            Err(StepFailure::Fatal(failure)) => return Err(failure),
+            Err(StepFailure::Silent(what)) => {
                 if !is_silent {
                     say(&format!("{what}. It is asked again every second."));
                 }
@@ -101,7 +101,7 @@ fn follow(server: &Remote, out: &std::path::Path) -> Result<(), FollowFailure> {
 }
 
 /// Why a step took nothing.
-enum Missed {
+enum StepFailure {
     /// The server did not answer, or not to the end.
     Silent(String),
     /// Another step would fail as well.
@@ -109,27 +109,27 @@ enum Missed {
 }
 
 /// Takes what is new; gives the number of Records.
-fn step(server: &Remote, run: &mut BackupRun) -> Result<u64, Missed> {
+fn step(server: &Remote, run: &mut BackupRun) -> Result<u64, StepFailure> {
     let runtime = Handle::current();
     let path = format!("/ops/backup?from={}&wait={WAIT_SECONDS}", run.heads().next().name());
-    let answer = runtime.block_on(server.open(&path)).map_err(|error| Missed::Silent(error.to_string()))?;
+    let answer = runtime.block_on(server.open(&path)).map_err(|error| StepFailure::Silent(error.to_string()))?;
     let status = answer.status();
     if status.is_client_error() && status != StatusCode::TOO_MANY_REQUESTS {
-        return Err(Missed::Fatal(FollowFailure::Refused(status)));
+        return Err(StepFailure::Fatal(FollowFailure::Refused(status)));
     }
     if !status.is_success() {
-        return Err(Missed::Silent(format!("{} answered {status}", server.url())));
+        return Err(StepFailure::Silent(format!("{} answered {status}", server.url())));
     }
     let sent = Sent { runtime, body: answer.into_body(), part: Bytes::new() };
     let name = PathBuf::from(format!("the answer of {}", server.url()));
-    let reader = FrameReader::new(sent, name).map_err(|error| Missed::Silent(error.to_string()))?;
+    let reader = FrameReader::new(sent, name).map_err(|error| StepFailure::Silent(error.to_string()))?;
     // An answer that breaks off is asked for again; what the copy itself refuses is not.
     let is_broken_off = Cell::new(false);
     let frames = sent_frames(reader).inspect(|frame| is_broken_off.set(is_broken_off.get() || frame.is_err()));
     match run.take(frames, &mut |_, _| {}) {
         Ok(taken) => Ok(taken.records),
-        Err(error) if is_broken_off.get() => Err(Missed::Silent(error.to_string())),
-        Err(error) => Err(Missed::Fatal(error.into())),
+        Err(error) if is_broken_off.get() => Err(StepFailure::Silent(error.to_string())),
+        Err(error) => Err(StepFailure::Fatal(error.into())),
     }
 }
 

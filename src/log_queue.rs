@@ -22,14 +22,14 @@ const TRY_AGAIN_AFTER: Duration = Duration::from_millis(10);
 /// Lines that wait to be written.
 #[derive(Debug)]
 pub struct LogQueue {
-    waiting: Mutex<Waiting>,
+    waiting: Mutex<WaitingLines>,
     changed: Condvar,
     bytes_max: usize,
     dropped: Counter,
 }
 
 #[derive(Debug, Default)]
-struct Waiting {
+struct WaitingLines {
     lines: VecDeque<Box<[u8]>>,
     /// Of these lines, and of the one that is being written.
     bytes: usize,

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use actors::migration::{Compared, MigrationError, MigrationProgress, MovedValues, compare, copy};
+use actors::migration::{MigrationError, MigrationProgress, MigrationResult, MovedValues, compare, copy};
 use actors::verify::{VerifyError, VerifyProgress, verify};
 use derived::extents::Extents;
 use derived::heads::Heads;
@@ -104,11 +104,11 @@ fn named(text: Option<Secret>, file: Option<PathBuf>) -> Result<String, SecretEr
 }
 
 /// Books that were moved.
-struct Moved {
+struct MovedBooks {
     to: String,
     source: Heads,
     target: Heads,
-    compared: Compared,
+    compared: MigrationResult,
     values: [usize; 3],
     /// Sealed parts that the key opened.
     opened: u64,
@@ -127,7 +127,12 @@ enum Beside {
     Elsewhere,
 }
 
-fn make(from: &Location, to: Location, beside: Option<&Path>, key: &SecretSource) -> Result<Moved, MigrateFailure> {
+fn make(
+    from: &Location,
+    to: Location,
+    beside: Option<&Path>,
+    key: &SecretSource,
+) -> Result<MovedBooks, MigrateFailure> {
     if from.name() == to.name() {
         return Err(MigrateFailure::SamePlace);
     }
@@ -157,7 +162,7 @@ fn move_all(
     to: Location,
     beside: Option<&Path>,
     key: [u8; 32],
-) -> Result<Moved, MigrateFailure> {
+) -> Result<MovedBooks, MigrateFailure> {
     let heads = Heads::of_parts(source)?;
     if heads.records() == 0 {
         return Err(MigrateFailure::Nothing(from.name()));
@@ -176,7 +181,7 @@ fn move_all(
     target.finish()?;
     let folder = folder.then(|| PathBuf::from(&to));
     let values = values.counts();
-    Ok(Moved { to, source: heads, target: there, compared, values, opened, beside, folder })
+    Ok(MovedBooks { to, source: heads, target: there, compared, values, opened, beside, folder })
 }
 
 fn copy_all(source: &[Part], target: &MoveTarget) -> Result<MovedValues, MigrateFailure> {
@@ -189,7 +194,7 @@ fn copy_all(source: &[Part], target: &MoveTarget) -> Result<MovedValues, Migrate
     Ok(copied?)
 }
 
-fn compare_all(source: &[Part], target: &MoveTarget) -> Result<Compared, MigrateFailure> {
+fn compare_all(source: &[Part], target: &MoveTarget) -> Result<MigrationResult, MigrateFailure> {
     terminal::say("Comparing the blocks of both, byte by byte");
     let bar = terminal::bar("comparing the blocks", "Records");
     let compared = compare(source, target.parts(), &mut |progress| show(&bar, progress));
@@ -232,8 +237,8 @@ fn copy_beside(from: &Location, target: &MoveTarget, beside: Option<&Path>) -> R
     Ok(Beside::Copied(names, if target.folder().is_some() { target.name().into() } else { there }))
 }
 
-fn summary(from: &str, moved: &Moved, seconds: f64) -> Vec<String> {
-    let Moved { to, source, target, compared, values: [common, cursors, kept], opened, beside, folder } = moved;
+fn summary(from: &str, moved: &MovedBooks, seconds: f64) -> Vec<String> {
+    let MovedBooks { to, source, target, compared, values: [common, cursors, kept], opened, beside, folder } = moved;
     let head = |heads: &Heads| format!("sequence {}, {:?}", heads.cut().name(), heads.hash());
     let count = |number: usize| terminal::count(number as u64);
     let (records, blocks) = (terminal::count(compared.heads.records()), terminal::count(compared.blocks));

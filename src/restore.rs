@@ -10,7 +10,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use actors::backup::{BackupError, BackupFolder, Restored, Tail, TailTaken, restore};
+use actors::backup::{BackupError, BackupFolder, RestoreResult, Tail, TailTaken, restore};
 use derived::extents::Extents;
 use store::place::stamp_whole;
 use store::{Part, Remains, SledOptions, SledStore, Store as AnyStore, StoreError};
@@ -71,7 +71,7 @@ pub fn run(mut args: RestoreArgs) -> Result<(), RestoreFailure> {
     Ok(verify::run(&args.data, &store, &master_key, None)?)
 }
 
-fn make(args: &RestoreArgs, store: &Store) -> Result<Restored, RestoreFailure> {
+fn make(args: &RestoreArgs, store: &Store) -> Result<RestoreResult, RestoreFailure> {
     let backup = BackupFolder::open(&args.from)?;
     if let Store::Postgres(options) = store {
         let not_empty = || RestoreFailure::DatabaseNotEmpty { place: store.place().to_owned() };
@@ -101,7 +101,11 @@ fn make(args: &RestoreArgs, store: &Store) -> Result<Restored, RestoreFailure> {
     restored
 }
 
-fn fill(backup: &BackupFolder, second: Option<&Second>, store: &Arc<dyn AnyStore>) -> Result<Restored, RestoreFailure> {
+fn fill(
+    backup: &BackupFolder,
+    second: Option<&Second>,
+    store: &Arc<dyn AnyStore>,
+) -> Result<RestoreResult, RestoreFailure> {
     let bar = terminal::bar("restoring the journal", "Records");
     let restored = restore(backup, second.map(Second::tail), store, &mut |done, total| {
         bar.set_length(total);
@@ -165,7 +169,7 @@ fn remove_cut_restore(unfinished: &Path) -> Result<(), BackupError> {
     }
 }
 
-fn summary(args: &RestoreArgs, store: &Store, restored: &Restored) -> Vec<String> {
+fn summary(args: &RestoreArgs, store: &Store, restored: &RestoreResult) -> Vec<String> {
     let last = restored.heads.cut().name();
     let place = if store.is_postgres() { store.place().to_owned() } else { args.data.display().to_string() };
     let mut lines = vec![format!("{place}: restored through sequence {last}")];

@@ -162,7 +162,7 @@ pub struct Running {
     tls: Vec<Arc<Tls>>,
     peer_tls: Option<Arc<MutualTls>>,
     shutdown: watch::Sender<bool>,
-    listeners: Vec<JoinHandle<server::Drained>>,
+    listeners: Vec<JoinHandle<server::DrainResult>>,
     schedule: JoinHandle<()>,
     /// Ends with the deliverer.
     deliverer: oneshot::Receiver<()>,
@@ -480,10 +480,11 @@ impl Listening<'_> {
         listener: TcpListener,
         Listener { address: (variable, address), tls, connections_max }: Listener,
         Behind { router, middleware }: Behind,
-    ) -> Result<(SocketAddr, JoinHandle<server::Drained>), StartError> {
+    ) -> Result<(SocketAddr, JoinHandle<server::DrainResult>), StartError> {
         let failed = |source| StartError::Listen { variable, address, source };
         let address = listener.local_addr().map_err(failed)?;
-        let served = server::Served { router, middleware: Some(middleware), backlog: Arc::clone(&self.backlog), tls };
+        let served =
+            server::ListenerService { router, middleware: Some(middleware), backlog: Arc::clone(&self.backlog), tls };
         let connections_of_peer_max = connections_max.div_ceil(2);
         let limits = server::ServerLimits { connections_max, connections_of_peer_max, ..Default::default() };
         Ok((address, tokio::spawn(server::run(listener, served, self.ending.clone(), limits))))
@@ -496,7 +497,7 @@ impl Listening<'_> {
         peering: Option<Peering>,
         connections_max: usize,
         [merchants, operators]: [Behind; 2],
-    ) -> Result<Option<(SocketAddr, JoinHandle<server::Drained>)>, StartError> {
+    ) -> Result<Option<(SocketAddr, JoinHandle<server::DrainResult>)>, StartError> {
         let Some(Peering { listen, socket, token, tls, client, .. }) = peering else { return Ok(None) };
         let failed = |source| StartError::Listen { variable: PEER_LISTEN_VARIABLE, address: listen, source };
         let listener = self::listen(socket, (PEER_LISTEN_VARIABLE, listen))?;
@@ -504,7 +505,7 @@ impl Listening<'_> {
         let process = self.app.node.as_ref().map(|node| node.process().to_owned()).unwrap_or_default();
         let router = peers::listener::routes(token, process, routes::peers(self.app), merchants, operators);
         let (backlog, tls) = (Arc::clone(&self.backlog), tls.map(|tls| Arc::clone(&tls.server)));
-        let served = server::Served { router, middleware: None, backlog, tls };
+        let served = server::ListenerService { router, middleware: None, backlog, tls };
         let limits = peers::listener::limits(connections_max);
         let serving = tokio::spawn(server::run(listener, served, self.ending.clone(), limits));
         if let Some(node) = &self.app.node {
@@ -686,7 +687,7 @@ fn say_starting(
     let shared = TcpListener::from_std(shared.into()).map_err(failed)?;
     let limits = RequestLimits { most: STARTING_REQUESTS_MAX, is_current: Box::new(|| true), lapsed: None };
     let router = health::starting().layer(Middleware::new(limits, settings.sandbox, measures.clone())?);
-    let served = server::Served { router, middleware: None, backlog: Arc::default(), tls };
+    let served = server::ListenerService { router, middleware: None, backlog: Arc::default(), tls };
     let limits = server::ServerLimits { connections_max: STARTING_REQUESTS_MAX, ..server::ServerLimits::default() };
     let (stop, stopped) = watch::channel(false);
     tokio::spawn(server::run(shared, served, stopped, limits));

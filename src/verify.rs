@@ -12,7 +12,9 @@ use std::sync::{Arc, Once};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use actors::verify::{Promise, SealedParts, Verified, VerifyError, VerifyProgress, verify_against, without_gaps};
+use actors::verify::{
+    Promise, SealedParts, VerificationResult, VerifyError, VerifyProgress, verify_against, without_gaps,
+};
 use derived::checkpoint::{SignedCheckpoint, hex};
 use derived::extents::ExtentError;
 use derived::seal::Keyring;
@@ -69,7 +71,7 @@ pub fn run(data: &Path, store: &Store, master_key: &SecretSource, against: Optio
         None if own.is_dir() => checkpoints_in(&own)?,
         None => Vec::new(),
     };
-    let Checked { verified, skipped, set_aside } = quietly(|| check(data, store, master_key, &checkpoints))
+    let CheckResult { verified, skipped, set_aside } = quietly(|| check(data, store, master_key, &checkpoints))
         .unwrap_or_else(|message| Err(VerifyFailure::Panicked(message)))
         .map_err(|failure| if against.is_none() { of_own(failure, own.clone()) } else { failure })?;
     let place = if store.is_postgres() { store.place().to_owned() } else { data.display().to_string() };
@@ -145,10 +147,10 @@ fn checkpoints_in(path: &Path) -> Result<Vec<SignedCheckpoint>, VerifyFailure> {
     Ok(checkpoints)
 }
 
-/// Result of a check.
+/// What `verify` prints.
 #[derive(Debug)]
-struct Checked {
-    verified: Verified,
+struct CheckResult {
+    verified: VerificationResult,
     /// The sealed parts were skipped for want of a key.
     skipped: bool,
     /// Damaged files that were made again.
@@ -161,7 +163,7 @@ fn check(
     store: &Store,
     master_key: &SecretSource,
     checkpoints: &[SignedCheckpoint],
-) -> Result<Checked, VerifyFailure> {
+) -> Result<CheckResult, VerifyFailure> {
     let parts = match store {
         Store::Sled => folder(data, &SledOptions { lock_wait: LOCK_WAIT, ..SledOptions::default() }),
         Store::Postgres(options) => snapshot(options),
@@ -194,7 +196,7 @@ fn check(
         bar.finish_and_clear();
     }
     let set_aside = parts[0].store().monitor().files_set_aside();
-    Ok(Checked { verified: verified?, skipped: keyring.is_none(), set_aside })
+    Ok(CheckResult { verified: verified?, skipped: keyring.is_none(), set_aside })
 }
 
 thread_local! {
@@ -229,7 +231,7 @@ pub(crate) fn quietly<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     done.map_err(|_| message)
 }
 
-fn summary(place: &str, verified: &Verified, skipped: bool, took: Duration) -> Vec<String> {
+fn summary(place: &str, verified: &VerificationResult, skipped: bool, took: Duration) -> Vec<String> {
     let row = |label: &str, text: String| [label.to_owned(), text];
     let count = terminal::count;
     let unusable = |unusable: u64| match unusable {

@@ -94,7 +94,7 @@ pub fn grow(
     if wanted == has {
         return Ok(Growth { extents: before, added: 0, records: 0 });
     }
-    let seen = Seen::of(parts, progress)?;
+    let seen = JournalFacts::of(parts, progress)?;
     let from = GroupNumber(seen.last.0.saturating_add(1 + SPARE_GROUPS));
     let added = u16::try_from(wanted - has).map_err(|_| ExtentError::TooMany)?;
     let extents = before.grown_after(seen.opened, from, added)?;
@@ -108,14 +108,14 @@ pub fn grow(
 }
 
 /// What the journal tells.
-struct Seen {
+struct JournalFacts {
     /// The last group that was given.
     last: GroupNumber,
     opened: OpenedAccounts,
     records: u64,
 }
 
-impl Seen {
+impl JournalFacts {
     fn of(parts: &[Part], progress: &mut dyn FnMut(u64, u64)) -> Result<Self, GrowthError> {
         let total = Heads::of_parts(parts)?.records();
         let newest = parts.iter().map(|part| part.head().map(|head| head.booked_at_ms));

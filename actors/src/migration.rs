@@ -75,7 +75,7 @@ pub struct MovedValues {
 
 /// What was copied and compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Compared {
+pub struct MigrationResult {
     /// The heads, which both have.
     pub heads: Heads,
     /// Blocks, each the same in both.
@@ -117,7 +117,7 @@ pub fn compare(
     source: &[Part],
     target: &[Part],
     progress: &mut dyn FnMut(MigrationProgress),
-) -> Result<Compared, MigrationError> {
+) -> Result<MigrationResult, MigrationError> {
     let heads = Heads::of_parts(source).map_err(MigrationError::Source)?;
     let there = Heads::of_parts(target).map_err(MigrationError::Target)?;
     if let Some((partition, ..)) = heads.first_difference(&there) {
@@ -146,7 +146,7 @@ pub fn compare(
     if last != heads {
         return Err(MigrationError::Differs("it has fewer blocks".to_owned()));
     }
-    Ok(Compared { heads, blocks })
+    Ok(MigrationResult { heads, blocks })
 }
 
 impl MovedValues {
@@ -311,11 +311,11 @@ mod tests {
         crate::backup::durable_values([store])
     }
 
-    fn migrate(source: &Part, target: &Part) -> Result<Compared, MigrationError> {
+    fn migrate(source: &Part, target: &Part) -> Result<MigrationResult, MigrationError> {
         migrate_all(std::slice::from_ref(source), std::slice::from_ref(target))
     }
 
-    fn migrate_all(source: &[Part], target: &[Part]) -> Result<Compared, MigrationError> {
+    fn migrate_all(source: &[Part], target: &[Part]) -> Result<MigrationResult, MigrationError> {
         let values = copy(source, target, &mut |_| {})?;
         let compared = compare(source, target, &mut |_| {})?;
         values.compare(target)?;

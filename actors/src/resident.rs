@@ -21,7 +21,7 @@ use ledger::section::{Section, Sectioned};
 use ledger::time::Timestamp;
 
 use crate::journal::{Permit, Submission};
-use derived::snapshots::{Kept, Receipt, Snapshot, StatePosition};
+use derived::snapshots::{Receipt, Snapshot, StatePosition, StoredSnapshot};
 use store::Sequence;
 
 /// State machine of one owner: a merchant's or a recipient's.
@@ -343,7 +343,7 @@ impl<B: Books> Resident<B> {
 
     /// Continues from a snapshot; false when it cannot be read and the state must be built from the
     /// journal alone.
-    pub fn restore(&mut self, kept: &Kept) -> bool {
+    pub fn restore(&mut self, kept: &StoredSnapshot) -> bool {
         let Ok(books) = B::from_sections(&kept.head, kept.sections()) else { return false };
         self.books = books;
         self.own = kept.position.own;

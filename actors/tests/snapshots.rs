@@ -22,7 +22,7 @@ use ledger::time::Timestamp;
 use parking_lot::Mutex;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
-use store::testkit::{self, MemoryStore, Watch, Watched};
+use store::testkit::{self, MemoryStore, Watch, WatchedStore};
 use store::{Durability, Part, Sequence};
 
 const GROUP: GroupNumber = GroupNumber(7);
@@ -295,7 +295,7 @@ type Step = (Vec<u8>, Option<Vec<u8>>);
 
 impl Steps {
     /// The store after a crash that the first `count` steps survived.
-    fn after_crash(&self, count: usize) -> Arc<Watched<Steps>> {
+    fn after_crash(&self, count: usize) -> Arc<WatchedStore<Steps>> {
         let survived = self.steps.lock()[..count].to_vec();
         let store = MemoryStore::new();
         let part = store.part();
@@ -305,7 +305,7 @@ impl Steps {
                 None => part.delete_state(key).unwrap(),
             }
         }
-        Arc::new(Watched { store, watch: Steps { steps: Mutex::new(survived) } })
+        Arc::new(WatchedStore { store, watch: Steps { steps: Mutex::new(survived) } })
     }
 }
 
@@ -407,8 +407,8 @@ fn states<B: Books>(ledger: LedgerId, history: &[Record]) -> Vec<B> {
 /// Lives through the turns. After each, what is kept is the replay of the Records through its
 /// position.
 fn live<B: Books>(ledger: LedgerId, history: &[Record], states: &[B], turns: &[Turn]) -> Result<(), TestCaseError> {
-    let mut steps_of = Arc::new(Watched::<Steps>::default());
-    let mut store = testkit::part(Arc::<Watched<Steps>>::clone(&steps_of));
+    let mut steps_of = Arc::new(WatchedStore::<Steps>::default());
+    let mut store = testkit::part(Arc::<WatchedStore<Steps>>::clone(&steps_of));
     let mut resident = Resident::<B>::new(ledger, GROUP, Arc::default());
     let (mut applied, mut survived) = (0, 0);
     let mut waiting: VecDeque<(Snapshot, Sequence)> = VecDeque::new();
@@ -435,7 +435,7 @@ fn live<B: Books>(ledger: LedgerId, history: &[Record], states: &[B], turns: &[T
                 let steps = steps_of.watch.steps.lock().len();
                 survived += (steps - survived) * percent / 100;
                 steps_of = steps_of.watch.after_crash(survived);
-                store = testkit::part(Arc::<Watched<Steps>>::clone(&steps_of));
+                store = testkit::part(Arc::<WatchedStore<Steps>>::clone(&steps_of));
                 resident = restored(&store, ledger);
                 replay(&mut resident, 1, &history[..applied]);
                 snapshots::sweep(&store, ledger).unwrap();

@@ -11,7 +11,7 @@ use crate::account::Account;
 use crate::entry::{Balance, Balances, Posting};
 use crate::id::RecipientNumber;
 use crate::money::Centavos;
-use crate::section::{Section, Touched};
+use crate::section::{Section, TouchedSections};
 
 /// A recipient's account takes about 12 bytes.
 const RECIPIENTS_PER_SECTION: u32 = 256;
@@ -42,7 +42,7 @@ pub struct Ledger {
     plain: Vec<(Account, Balance)>,
     /// Debts of recipients to their merchant.
     receivables: Balances,
-    touched: Touched,
+    touched: TouchedSections,
 }
 
 impl Ledger {

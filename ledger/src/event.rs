@@ -223,7 +223,7 @@ impl DebtPart {
 
 /// Amounts taken from the seller for one charge, in this order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
-pub struct Drawn {
+pub struct SellerDraw {
     /// From the pending money of the charge itself.
     #[n(0)]
     pub from_pending: Centavos,
@@ -235,7 +235,7 @@ pub struct Drawn {
     pub to_deficit: Centavos,
 }
 
-impl Drawn {
+impl SellerDraw {
     /// All of it.
     pub fn total(&self) -> Centavos {
         self.from_pending + self.from_available + self.to_deficit
@@ -846,7 +846,7 @@ pub enum Event {
         amount: Centavos,
         /// Where the money was taken from.
         #[n(4)]
-        drawn: Drawn,
+        drawn: SellerDraw,
         /// When the charge's own money falls due; none for PIX.
         #[n(5)]
         seller_due: Option<Minute>,
@@ -899,7 +899,7 @@ pub enum Event {
         commission: Commission,
         /// Where that was taken from.
         #[n(10)]
-        charged: Drawn,
+        charged: SellerDraw,
         /// The refunds of this charge for which commission is given back, without this one.
         #[n(11)]
         commission_through: Centavos,
@@ -938,7 +938,7 @@ pub enum Event {
         amount: Centavos,
         /// Where the money was taken from.
         #[n(4)]
-        drawn: Drawn,
+        drawn: SellerDraw,
         /// When the charge's own money falls due; none for PIX.
         #[n(5)]
         seller_due: Option<Minute>,

@@ -44,13 +44,13 @@ pub fn read<T: Object, R: Borrow<Record>, E>(
 /// Calls `name` for every object that an event is about, once each: a Record is found under each of
 /// them.
 pub fn each_in(event: &Event, name: impl FnMut(ObjectId)) {
-    facts::say(event, &mut Named(name));
+    facts::say(event, &mut ObjectCollector(name));
 }
 
 /// Takes the objects of facts.
-struct Named<F>(F);
+struct ObjectCollector<F>(F);
 
-impl<F: FnMut(ObjectId)> Facets for Named<F> {
+impl<F: FnMut(ObjectId)> Facets for ObjectCollector<F> {
     fn about(&mut self, id: ObjectId) {
         (self.0)(id);
     }

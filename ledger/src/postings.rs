@@ -12,15 +12,15 @@ use crate::id::LedgerId;
 pub fn entries(owner: LedgerId, events: &[Event]) -> Vec<Entry> {
     // The facts of the house post to no group.
     let group = owner.group().unwrap_or_default();
-    let mut posted = Posted(Books { owner, group, entries: Vec::new() });
+    let mut posted = EntryCollector(Books { owner, group, entries: Vec::new() });
     events.iter().for_each(|event| facts::say(event, &mut posted));
     posted.0.entries
 }
 
 /// Takes the entries of facts.
-struct Posted(Books);
+struct EntryCollector(Books);
 
-impl Facets for Posted {
+impl Facets for EntryCollector {
     fn entries(&mut self, post: impl FnOnce(&mut Books)) {
         post(&mut self.0);
     }

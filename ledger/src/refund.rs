@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::event::{Drawn, Event, GiveBack, Split, TakeBack};
+use crate::event::{Event, GiveBack, SellerDraw, Split, TakeBack};
 use crate::id::{LedgerId, ObjectId};
 use crate::money::Centavos;
 use crate::object::Object;
@@ -72,7 +72,7 @@ impl Object for Refund {
 pub struct RefundMoney {
     charge: ObjectId,
     /// The seller's accounts that gave it.
-    pub drawn: Drawn,
+    pub drawn: SellerDraw,
     /// True when it gave commission back.
     pub gave_commission: bool,
     /// The debts that it made.

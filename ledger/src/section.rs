@@ -43,17 +43,17 @@ pub trait Sectioned: Sized {
 /// Numbers of the touched sections of one kind, until a snapshot takes them. They are no part of a
 /// state's value: states that differ only in them are equal.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Touched(BTreeSet<u64>);
+pub(crate) struct TouchedSections(BTreeSet<u64>);
 
-impl PartialEq for Touched {
+impl PartialEq for TouchedSections {
     fn eq(&self, _other: &Self) -> bool {
         true
     }
 }
 
-impl Eq for Touched {}
+impl Eq for TouchedSections {}
 
-impl Touched {
+impl TouchedSections {
     pub(crate) fn touch(&mut self, number: u64) {
         self.0.insert(number);
     }
@@ -71,12 +71,12 @@ const ORDINALS_PER_SECTION: u64 = 64;
 pub(crate) struct Objects<T> {
     by_id: BTreeMap<ObjectId, (u64, T)>,
     by_section: BTreeSet<(u64, ObjectId)>,
-    touched: Touched,
+    touched: TouchedSections,
 }
 
 impl<T> Default for Objects<T> {
     fn default() -> Self {
-        Self { by_id: BTreeMap::new(), by_section: BTreeSet::new(), touched: Touched::default() }
+        Self { by_id: BTreeMap::new(), by_section: BTreeSet::new(), touched: TouchedSections::default() }
     }
 }
 
@@ -147,7 +147,7 @@ const MINUTES_PER_SECTION: u32 = 12 * 60;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
     by_minute: BTreeMap<Minute, Centavos>,
-    touched: Touched,
+    touched: TouchedSections,
 }
 
 impl Sums {

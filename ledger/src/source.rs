@@ -40,7 +40,7 @@ impl Source {
     ];
 
     fn of(event: &Event, place: usize, rail: Option<&RailStamp>) -> Self {
-        let mut named = Named::default();
+        let mut named = NameCollector::default();
         facts::say(event, &mut named);
         let mut objects = named.objects;
         objects.extend(rail.zip(named.act).map(|(rail, name)| (name, rail.id.clone())));
@@ -50,12 +50,12 @@ impl Source {
 
 /// Takes the outside names of a fact.
 #[derive(Default)]
-struct Named {
+struct NameCollector {
     objects: Vec<(&'static str, String)>,
     act: Option<&'static str>,
 }
 
-impl Facets for Named {
+impl Facets for NameCollector {
     fn objects(&mut self, ids: impl FnOnce() -> Vec<(&'static str, String)>) {
         self.objects = ids();
     }

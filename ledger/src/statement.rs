@@ -20,7 +20,7 @@ pub fn statement_lines(record: &Record) -> Vec<StatementLine> {
 /// Calls `tell` for each of [`statement_lines`], without a list of them.
 pub fn each_statement_line(record: &Record, tell: impl FnMut(StatementLine)) {
     let by_merchant = matches!(record.owner, LedgerId::Merchant(_));
-    let mut told = Told { at: record.takes_effect_at(), tell };
+    let mut told = LineCollector { at: record.takes_effect_at(), tell };
     // Of a recipient's facts, only the repayment of a debt moves its merchant's money.
     for event in record.events.iter().filter(|event| by_merchant || matches!(event, Event::ClawbackRecovered { .. })) {
         facts::say(event, &mut told);
@@ -28,12 +28,12 @@ pub fn each_statement_line(record: &Record, tell: impl FnMut(StatementLine)) {
 }
 
 /// Takes the statement lines of facts.
-struct Told<F> {
+struct LineCollector<F> {
     at: Timestamp,
     tell: F,
 }
 
-impl<F: FnMut(StatementLine)> Facets for Told<F> {
+impl<F: FnMut(StatementLine)> Facets for LineCollector<F> {
     fn lines(&mut self, write: impl FnOnce(&mut Lines<'_>)) {
         write(&mut Lines { at: self.at, tell: &mut self.tell });
     }

@@ -23,7 +23,7 @@ pub fn webhook_events(record: &Record) -> Vec<WebhookEvent> {
 /// Calls `tell` for each of [`webhook_events`], without a list of them.
 pub fn each_webhook_event(record: &Record, tell: impl FnMut(WebhookEvent)) {
     let recovered = record.events.iter().map(recovered).sum();
-    let mut told = Told { owner: record.owner, at: record.takes_effect_at(), recovered, tell };
+    let mut told = EventCollector { owner: record.owner, at: record.takes_effect_at(), recovered, tell };
     record.events.iter().for_each(|event| facts::say(event, &mut told));
 }
 
@@ -36,14 +36,14 @@ fn recovered(event: &Event) -> Centavos {
 }
 
 /// Takes the webhook events of facts.
-struct Told<F> {
+struct EventCollector<F> {
     owner: LedgerId,
     at: Timestamp,
     recovered: Centavos,
     tell: F,
 }
 
-impl<F: FnMut(WebhookEvent)> Facets for Told<F> {
+impl<F: FnMut(WebhookEvent)> Facets for EventCollector<F> {
     fn webhook_events(&mut self, write: impl FnOnce(&mut Outbox<'_>)) {
         write(&mut Outbox { owner: self.owner, at: self.at, recovered: self.recovered, tell: &mut self.tell });
     }

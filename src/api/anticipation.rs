@@ -170,7 +170,7 @@ impl Quote {
 }
 
 /// The checked request.
-struct Wanted {
+struct CheckedAnticipation {
     splits: Vec<SplitKey>,
     target_days: u8,
     expected_fee: Option<Centavos>,
@@ -233,7 +233,7 @@ pub async fn simulate(
 }
 
 impl AnticipationRequest<'_> {
-    fn check(&self) -> Result<Wanted, Problem> {
+    fn check(&self) -> Result<CheckedAnticipation, Problem> {
         let mut check = Checker::new();
         let ids = check.array("split_ids", self.split_ids, 1..=SPLITS_MAX, |check, id| check.text(ITSELF, id, 0..=100));
         let mut seen = HashSet::new();
@@ -250,7 +250,7 @@ impl AnticipationRequest<'_> {
         };
         let (ids, (target_days, expected_fee)) = check.finish_with(ids.zip(target_days.zip(expected_fee)))?;
         let splits = (0..).zip(&ids).map(|(index, id)| parse_split_id(id).ok_or_else(|| unknown(index)));
-        Ok(Wanted { splits: splits.collect::<Result<_, _>>()?, target_days, expected_fee })
+        Ok(CheckedAnticipation { splits: splits.collect::<Result<_, _>>()?, target_days, expected_fee })
     }
 }
 
@@ -263,14 +263,19 @@ fn unknown(index: usize) -> Problem {
 }
 
 /// The command, with all of the splits' history that does not change.
-fn command(app: &App, caller: Caller, recipient: LedgerId, wanted: &Wanted) -> Result<RecipientCommand, Problem> {
+fn command(
+    app: &App,
+    caller: Caller,
+    recipient: LedgerId,
+    wanted: &CheckedAnticipation,
+) -> Result<RecipientCommand, Problem> {
     let terms = terms(app, caller, wanted)?;
     let splits = card_splits(app, recipient, &wanted.splits)?;
     Ok(RecipientCommand::Anticipate { id: app.new_id(caller.group)?, splits, terms })
 }
 
 /// The days of an anticipation, and the caller's rate for them.
-fn terms(app: &App, caller: Caller, wanted: &Wanted) -> Result<AnticipationTerms, Problem> {
+fn terms(app: &App, caller: Caller, wanted: &CheckedAnticipation) -> Result<AnticipationTerms, Problem> {
     let fees = fees(app, caller)?;
     let rate = match wanted.target_days {
         2 => fees.anticipation_d2,

@@ -95,7 +95,7 @@ pub struct CardResponse {
 }
 
 /// A checked request.
-struct Checked {
+struct CheckedCard {
     amount: Centavos,
     method: PaymentMethod,
     installments: u8,
@@ -114,7 +114,7 @@ pub async fn charge(State(app): State<Arc<App>>, caller: Caller, sent: KeyedChar
     let (app, wire) = (&app, &wire);
     let execute = |admitted| async move {
         splits::admit(app, caller, wire.splits)?;
-        let Checked { amount, method, installments, splits, payer, card } = check(wire, app.engine.now())?;
+        let CheckedCard { amount, method, installments, splits, payer, card } = check(wire, app.engine.now())?;
         if app.engine.rails().is_none() {
             return Err(Problem::new(Code::RailNotConfigured));
         }
@@ -156,7 +156,7 @@ fn answer(charged: &CardCharged) -> Result<Response, Problem> {
     Ok(created(CardResponse { success: true, txid, status, card_status, breakdown: Breakdown::of(&charged.terms) }))
 }
 
-fn check(wire: &CardRequest<'_>, now: Timestamp) -> Result<Checked, Problem> {
+fn check(wire: &CardRequest<'_>, now: Timestamp) -> Result<CheckedCard, Problem> {
     let mut check = Checker::new();
     let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
     let payer = read_customer(&mut check, wire.customer);
@@ -169,7 +169,7 @@ fn check(wire: &CardRequest<'_>, now: Timestamp) -> Result<Checked, Problem> {
     let description = check.optional_prose("description", wire.description, 0..=120);
     let splits = splits::read(&mut check, wire.splits);
     let checked = (|| {
-        Some(Checked {
+        Some(CheckedCard {
             amount: Centavos(amount?),
             method: method?,
             installments: u8::try_from(installments?).ok()?,

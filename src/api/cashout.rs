@@ -60,7 +60,7 @@ pub struct CashoutRequest<'a> {
 const LISTED: u64 = 50;
 
 /// A checked request.
-struct Checked {
+struct CheckedCashout {
     amount: Centavos,
     destination: PixDestination,
     /// None when the caller gave none.
@@ -157,7 +157,7 @@ fn require_cashout(app: &App, caller: Caller) -> Result<Settings, Problem> {
     settings.filter(|settings| settings.cashout_enabled).ok_or_else(|| Problem::new(Code::CashoutNotEnabled))
 }
 
-fn check(wire: &CashoutRequest<'_>) -> Result<Checked, Problem> {
+fn check(wire: &CashoutRequest<'_>) -> Result<CheckedCashout, Problem> {
     let mut check = Checker::new();
     let amount = check.centavos("amount", wire.amount, 0..=AMOUNT_MAX.0);
     let kind = check.text("pix_key_type", wire.pix_key_type, 1..=20);
@@ -175,7 +175,7 @@ fn check(wire: &CashoutRequest<'_>) -> Result<Checked, Problem> {
     let transaction =
         check.optional(wire.merchant_transaction_id, |check, raw| check.uuid("merchant_transaction_id", raw));
     let checked = (|| {
-        Some(Checked {
+        Some(CheckedCashout {
             amount: Centavos(amount?),
             destination: PixDestination { kind: kind?, key: key?, info: info.map(std::borrow::Cow::into_owned) },
             transaction,

@@ -118,7 +118,7 @@ pub struct StatusResponse {
 }
 
 /// A checked request.
-struct Checked {
+struct CheckedPix {
     amount: Centavos,
     payer: Payer,
     expires_in_seconds: i64,
@@ -142,7 +142,7 @@ pub async fn create_or_look_up(
     let (app, wire) = (&app, &wire);
     let execute = |admitted| async move {
         splits::admit(app, caller, wire.splits)?;
-        let Checked { amount, payer, expires_in_seconds, splits } = check(wire)?;
+        let CheckedPix { amount, payer, expires_in_seconds, splits } = check(wire)?;
         if app.engine.rails().is_none() {
             return Err(Problem::new(Code::RailNotConfigured));
         }
@@ -255,7 +255,7 @@ fn answer(app: &App, opened: &PixOpened) -> Result<Response, Problem> {
     }))
 }
 
-fn check(wire: &PixRequest<'_>) -> Result<Checked, Problem> {
+fn check(wire: &PixRequest<'_>) -> Result<CheckedPix, Problem> {
     let mut check = Checker::new();
     let amount = reais(&mut check, wire.valor);
     let name = check.text("nome", wire.nome, 1..=140);
@@ -271,7 +271,7 @@ fn check(wire: &PixRequest<'_>) -> Result<Checked, Problem> {
     };
     let splits = splits::read(&mut check, wire.splits);
     let checked = (|| {
-        Some(Checked {
+        Some(CheckedPix {
             amount: Centavos(amount?),
             payer: Payer {
                 name: name?.into_owned(),

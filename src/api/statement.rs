@@ -165,7 +165,7 @@ struct Reader<'a> {
 }
 
 /// One split, and who has it.
-struct Found {
+struct FoundSplit {
     charge: Arc<SplitHistory>,
     index: u32,
     held: Option<Held>,
@@ -188,7 +188,7 @@ impl<'a> Reader<'a> {
         Ok(Self { app, recipient, standing, now, charge: None, withdrawals, read: HashMap::new() })
     }
 
-    fn find(&mut self, split: ListedSplit) -> Result<Found, Problem> {
+    fn find(&mut self, split: ListedSplit) -> Result<FoundSplit, Problem> {
         let known = self.charge.as_ref().filter(|(sequence, _)| *sequence == split.sequence);
         let charge = match known {
             Some((_, charge)) => Arc::clone(charge),
@@ -196,7 +196,7 @@ impl<'a> Reader<'a> {
         };
         self.charge = Some((split.sequence, Arc::clone(&charge)));
         let held = charge.place(split.index, self.now).map(|place| self.held(place)).transpose()?;
-        Ok(Found { charge, index: split.index, held })
+        Ok(FoundSplit { charge, index: split.index, held })
     }
 
     fn held(&mut self, place: Place) -> Result<Held, Problem> {
@@ -248,7 +248,7 @@ impl<'a> Reader<'a> {
     }
 
     /// A page of the statement; `skip` splits stand before it.
-    fn records(&mut self, found: &[Found], skip: u64) -> Result<Vec<SplitRecord>, Problem> {
+    fn records(&mut self, found: &[FoundSplit], skip: u64) -> Result<Vec<SplitRecord>, Problem> {
         let mut left: HashMap<Held, Centavos> = HashMap::new();
         for held in found.iter().filter_map(|split| split.held) {
             if !left.contains_key(&held)
@@ -300,7 +300,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    fn record(&mut self, found: &Found, amount: Centavos) -> Result<SplitRecord, Problem> {
+    fn record(&mut self, found: &FoundSplit, amount: Centavos) -> Result<SplitRecord, Problem> {
         let (charge, index) = (&found.charge, found.index);
         let (withdrawal, paid_at) = match found.held {
             Some(Held::Paid(number)) => {

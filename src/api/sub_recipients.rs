@@ -10,7 +10,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use ledger::entry::Balances;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
-use ledger::merchant::{MerchantCommand, MerchantState, RecipientStatus, Registered};
+use ledger::merchant::{MerchantCommand, MerchantState, RecipientStatus, RegistrationResult};
 use ledger::personal::{RecipientProfile, Sealed, SealedFor};
 use ledger::record::Record;
 use ledger::rejection::Rejection;
@@ -120,7 +120,7 @@ pub async fn register(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBo
 /// What a registration came to.
 enum RegistrationDone {
     /// A draft, with the profile that was sent.
-    Draft(Registered, Option<Sealed>),
+    Draft(RegistrationResult, Option<Sealed>),
     /// The recipient of this id had the document already, and stays as it is, whatever was sent.
     Before(ObjectId, Box<RecipientProfile>),
 }
@@ -128,13 +128,13 @@ enum RegistrationDone {
 impl RegistrationDone {
     /// The registration that a Record made; none when it made none.
     fn told_by(record: &Record) -> Option<Self> {
-        Registered::by(record).map(|done| Self::Draft(done, record.personal.clone()))
+        RegistrationResult::by(record).map(|done| Self::Draft(done, record.personal.clone()))
     }
 
     /// 201 for a new recipient, 200 for one that was registered before.
     fn answer(self, app: &App, caller: Caller) -> Result<(StatusCode, RegistrationResponse), Problem> {
         match self {
-            Self::Draft(Registered { number, again }, profile) => {
+            Self::Draft(RegistrationResult { number, again }, profile) => {
                 let row = app.engine.recipient_row(caller.group, number)?;
                 let profile = open(&app.engine, &row, profile.as_ref());
                 let body = RegistrationResponse::new(&row, RecipientStatus::Draft, profile, again, Vec::new());

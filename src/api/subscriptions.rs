@@ -57,7 +57,7 @@ pub struct SubscriptionRequest<'a> {
 }
 
 /// A checked request.
-struct Checked {
+struct CheckedSubscription {
     plan: ObjectId,
     method: PaymentMethod,
     card: Option<StoredCard>,
@@ -76,7 +76,7 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
     let (app, wire) = (&app, &wire);
     let execute = |admitted| async move {
         splits::admit(app, caller, wire.splits)?;
-        let Checked { plan, method, card, splits, customer } = check(app, caller, wire)?;
+        let CheckedSubscription { plan, method, card, splits, customer } = check(app, caller, wire)?;
         if app.engine.rails().is_none() {
             return Err(Problem::new(Code::RailNotConfigured));
         }
@@ -239,7 +239,7 @@ fn named(app: &App, caller: Caller, id: &str) -> Result<SubscriptionRow, Problem
     app.engine.subscription(caller.ledger(), id)?.ok_or_else(not_found)
 }
 
-fn check(app: &App, caller: Caller, wire: &SubscriptionRequest<'_>) -> Result<Checked, Problem> {
+fn check(app: &App, caller: Caller, wire: &SubscriptionRequest<'_>) -> Result<CheckedSubscription, Problem> {
     let mut check = Checker::new();
     let plan = check.uuid("plan_id", wire.plan_id);
     let customer = read_customer(&mut check, wire.customer);
@@ -258,7 +258,7 @@ fn check(app: &App, caller: Caller, wire: &SubscriptionRequest<'_>) -> Result<Ch
     let checked = (|| Some((ObjectId(plan?.as_u128()), method?, splits?, customer?)))();
     let (plan, method, splits, customer) = check.finish_with(checked)?;
     let card = token.map(|token| stored_card(app, caller, &token)).transpose()?;
-    Ok(Checked { plan, method, card, splits, customer })
+    Ok(CheckedSubscription { plan, method, card, splits, customer })
 }
 
 /// The account's stored card of this token.

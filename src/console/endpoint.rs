@@ -25,7 +25,7 @@ use crate::http::credential::Role;
 use crate::http::idempotency::SentKey;
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::Problem;
-use crate::http::session::Done;
+use crate::http::session::FormOutcome;
 use crate::ops::operator::Decider;
 use crate::ops::webhooks::{TryView, endpoint, redeliver_given_up, tries_of};
 use crate::ops::{api_keys, webhooks};
@@ -140,7 +140,7 @@ pub async fn send_all_again(
         let operator = Decider(visit.operator.clone());
         redeliver_given_up(State(Arc::clone(&app)), operator, PathId(id.clone()), sent).await
     };
-    visit.done(&app, sent.await, &format!("/console/keys/{id}"), Done::AllSentAgain)
+    visit.done(&app, sent.await, &format!("/console/keys/{id}"), FormOutcome::AllSentAgain)
 }
 
 /// Sets the address, as the route of `/ops` does.
@@ -157,7 +157,7 @@ pub async fn set_address(
         let key = SentKey::of_form_alone(form.value("key"), "/ops/api-keys/{id}/address");
         api_keys::change_once(&app, &operator.0, &id, &key, body.as_bytes()).await
     };
-    visit.done(&app, set.await, &format!("/console/keys/{id}"), Done::AddressSet)
+    visit.done(&app, set.await, &format!("/console/keys/{id}"), FormOutcome::AddressSet)
 }
 
 /// Makes a new webhook secret and shows it, as the route of `/ops` does.

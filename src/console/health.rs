@@ -40,7 +40,7 @@ fn screen(app: &App, visit: &Visit) -> Result<Screen, Problem> {
         Some(through) => html! { (show::count(visit.language, through)) },
         None => html! { "—" },
     };
-    let measured = Measured::of(app)?;
+    let measured = MetricsText::of(app)?;
     let pairs = vec![
         (visit.say(words::VERSION), html! { (env!("CARGO_PKG_VERSION")) }),
         (visit.say(words::HEAD), html! { @if !head.is_empty() { (cut_link(visit.language, &head)) } @else { "0" } }),
@@ -76,9 +76,9 @@ fn bytes(visit: &Visit, bytes: f64) -> Markup {
 }
 
 /// What the process has measured since its start, as its metrics have it.
-struct Measured(String);
+struct MetricsText(String);
 
-impl Measured {
+impl MetricsText {
     fn of(app: &App) -> Result<Self, Problem> {
         let mut text = String::new();
         let encoded = prometheus_client::encoding::text::encode(&mut text, &app.exposition.0);
@@ -140,7 +140,7 @@ mod tests {
         let text = "a_seconds_sum 3\na_seconds_bucket{le=\"0.001\"} 60\na_seconds_bucket{le=\"0.002\"} 98\n\
              a_seconds_bucket{le=\"0.004\"} 99\na_seconds_bucket{le=\"+Inf\"} 100\nab 7\n\
              centavo_permits_free{class=\"door\"} 5\ncentavo_permits_free{class=\"inside\"} 9\nempty_bucket{le=\"+Inf\"} 0\n";
-        let measured = Measured(text.to_owned());
+        let measured = MetricsText(text.to_owned());
         assert_eq!(measured.times("a_seconds"), "1.0 ms · 4.0 ms");
         assert_eq!(measured.times("empty"), "— · —");
         assert_eq!((measured.value("a"), measured.value("ab")), (None, Some(7.0)));

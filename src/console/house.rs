@@ -23,7 +23,7 @@ use crate::http::body::FormBody;
 use crate::http::credential::Role;
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
-use crate::http::session::Done;
+use crate::http::session::FormOutcome;
 use crate::ops::books;
 use crate::ops::entries;
 use crate::ops::operator::Decider;
@@ -190,7 +190,7 @@ pub async fn ask(State(app): State<Arc<App>>, PostedForm { visit, form }: Posted
         let sent = KeyedBody::of_form(form.value("key"), "/ops/entries", wanted(&app, &visit, &form)?);
         entries::request(State(Arc::clone(&app)), Decider(visit.operator.clone()), sent).await
     };
-    visit.done(&app, asked.await, "/console/house", Done::EntryAsked)
+    visit.done(&app, asked.await, "/console/house", FormOutcome::EntryAsked)
 }
 
 /// The body of the request that one of the forms stands for.

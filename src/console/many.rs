@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::console::form::optional;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::posted::PostedForm;
-use crate::console::queue::{Taken, follows_word, item_word, merchant_link, take, verdict_word};
+use crate::console::queue::{OperatorDecision, follows_word, item_word, merchant_link, take, verdict_word};
 use crate::console::show;
 use crate::console::words;
 use crate::http::body::FormBody;
@@ -132,8 +132,14 @@ async fn decided(app: &Arc<App>, visit: &Visit, form: &FormBody) -> Result<Scree
         let (id, version) = id.split_once('/').unwrap_or((id, ""));
         let Some(id) = ObjectId::parse(id).map(|id| id.uuid().to_string()) else { continue };
         let key = format!("{}-{id}", form.value("key"));
-        let taken =
-            Taken { kind, id: &id, version: version.parse().ok(), verdict, notes: form.value("notes"), key: &key };
+        let taken = OperatorDecision {
+            kind,
+            id: &id,
+            version: version.parse().ok(),
+            verdict,
+            notes: form.value("notes"),
+            key: &key,
+        };
         let ended = take(app, visit, &taken).await;
         ends.push((id, ended.err()));
     }

@@ -27,7 +27,7 @@ use crate::http::credential::Role;
 use crate::http::language::Language;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{query, single};
-use crate::http::session::{Done, secret_of};
+use crate::http::session::{FormOutcome, secret_of};
 use crate::ops::operator::Operator;
 use crate::ops::queue::is_shown;
 
@@ -116,7 +116,7 @@ pub struct Visit {
     /// How many things wait for a decision; none on a page of a process that does not know.
     waiting: Option<usize>,
     /// What the session's last form did, where this page says it.
-    done: Option<Done>,
+    done: Option<FormOutcome>,
     /// The form that this request sends; none where it sends none.
     sent: Option<SentForm>,
     /// The refused form that this page shows again; none on the pages that addresses have.
@@ -244,7 +244,7 @@ impl Visit {
 
     /// The answer to a form: it leads to the page that says, once, what the form did, or shows the
     /// problem that the form met. The path has no query.
-    pub fn done<T>(&self, app: &App, made: Result<T, Problem>, path: &str, what: Done) -> Response {
+    pub fn done<T>(&self, app: &App, made: Result<T, Problem>, path: &str, what: FormOutcome) -> Response {
         if let Err(problem) = made {
             return self.answer(Err(problem));
         }
@@ -258,7 +258,7 @@ impl Visit {
         html! {
             p.card role="status" {
                 (self.say(words::done(done)))
-                @if let Done::PixPaid(txid) = done {
+                @if let FormOutcome::PixPaid(txid) = done {
                     " " a href={"/console/charges/" (txid)} { (self.say(words::CHARGE)) }
                 }
             }

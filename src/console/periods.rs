@@ -29,7 +29,7 @@ use crate::http::keyed::KeyedBody;
 use crate::http::language::Language;
 use crate::http::problem::Problem;
 use crate::http::reply::query;
-use crate::http::session::Done;
+use crate::http::session::FormOutcome;
 use crate::ops::operator::Decider;
 use crate::ops::periods::{self, OpenItem, PeriodView};
 
@@ -229,6 +229,6 @@ pub async fn close(
     };
     let closed = closed.await;
     let is_closed = closed.as_ref().is_ok_and(|month| month["status"] == "closed");
-    let done = if is_closed { Done::MonthClosed } else { Done::CloseAsked };
+    let done = if is_closed { FormOutcome::MonthClosed } else { FormOutcome::CloseAsked };
     visit.done(&app, closed, &format!("/console/periods/{period}"), done)
 }

@@ -22,7 +22,7 @@ use crate::http::caller::PathId;
 use crate::http::credential::Role;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::query;
-use crate::http::session::Done;
+use crate::http::session::FormOutcome;
 use crate::ops::elsewhere::{self, Decision};
 use crate::ops::merchants;
 use crate::ops::preview::{self, Follows, Steps, Verdict};
@@ -233,9 +233,9 @@ fn facts(app: &App, visit: &Visit, item: &QueueItem) -> Markup {
     show::facts(pairs)
 }
 
-type Previewed = Result<Steps, Problem>;
+type PreviewResult = Result<Steps, Problem>;
 
-fn decision(app: &App, visit: &Visit, item: &QueueItem, verdict: Verdict, steps: &Previewed) -> Markup {
+fn decision(app: &App, visit: &Visit, item: &QueueItem, verdict: Verdict, steps: &PreviewResult) -> Markup {
     let (name, wants_notes) = (verdict.name(), verdict == Verdict::Reject && item.kind != "dispute");
     let heading = visit.say(verdict_word(item.kind, verdict));
     let mut room = POSTINGS_MAX;
@@ -299,18 +299,18 @@ pub async fn decide(
         let verdict = Verdict::named(form.value("decision")).ok_or_else(|| Problem::new(Code::ValidationFailed))?;
         let (kind, notes, key) = (form.value("kind"), form.value("notes"), form.value("key"));
         let version = form.value("version").parse().ok();
-        take(&app, &visit, &Taken { kind, id: &id, version, verdict, notes, key }).await
+        take(&app, &visit, &OperatorDecision { kind, id: &id, version, verdict, notes, key }).await
     };
     // The item is shown again, as it is now.
     let decided = decided.await.map_err(|problem| match problem.code() {
         Code::ItemChanged => problem.says(visit.say(words::ITEM_CHANGED)),
         _ => problem,
     });
-    visit.done(&app, decided, "/console/queue", Done::Decided)
+    visit.done(&app, decided, "/console/queue", FormOutcome::Decided)
 }
 
 /// A decision that an operator takes, as a form has it.
-pub struct Taken<'a> {
+pub struct OperatorDecision<'a> {
     /// The kind of the item, as the queue names it.
     pub kind: &'a str,
     /// The item's id.
@@ -326,7 +326,7 @@ pub struct Taken<'a> {
 }
 
 /// Takes a decision where the item's merchant is.
-pub async fn take(app: &Arc<App>, visit: &Visit, taken: &Taken<'_>) -> Result<(), Problem> {
+pub async fn take(app: &Arc<App>, visit: &Visit, taken: &OperatorDecision<'_>) -> Result<(), Problem> {
     visit.operator.require(Role::Decide)?;
     visit.sees(ObjectId::parse(taken.id).map(|id| app.engine.ids().group(id)))?;
     let decision = Decision {

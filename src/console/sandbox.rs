@@ -17,7 +17,7 @@ use crate::http::caller::PathId;
 use crate::http::credential::Role;
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
-use crate::http::session::Done;
+use crate::http::session::FormOutcome;
 use crate::ops::made_up;
 use crate::ops::operator::Admin;
 use crate::ops::sandbox::{advance_clock, pay_pix};
@@ -133,7 +133,7 @@ pub async fn pay(State(app): State<Arc<App>>, PostedForm { visit, form }: Posted
         let operator = Admin(visit.operator.clone());
         pay_pix(State(Arc::clone(&app)), operator, PathId(txid.clone()), sent).await
     };
-    visit.done(&app, paid.await, "/console/sandbox", Done::PixPaid(txid))
+    visit.done(&app, paid.await, "/console/sandbox", FormOutcome::PixPaid(txid))
 }
 
 /// Moves the clock, as the route of `/ops` does.
@@ -148,5 +148,5 @@ pub async fn advance(State(app): State<Arc<App>>, PostedForm { visit, form }: Po
         let sent = KeyedBody::of_form(form.value("key"), "/ops/sandbox/clock", body);
         advance_clock(State(Arc::clone(&app)), Admin(visit.operator.clone()), sent).await
     };
-    visit.done(&app, moved.await, "/console/sandbox", Done::ClockMoved)
+    visit.done(&app, moved.await, "/console/sandbox", FormOutcome::ClockMoved)
 }

@@ -24,7 +24,7 @@ use crate::http::caller::PathId;
 use crate::http::credential::Role;
 use crate::http::idempotency::SentKey;
 use crate::http::problem::{Code, Problem};
-use crate::http::session::Done;
+use crate::http::session::FormOutcome;
 use crate::ops::merchants;
 
 /// Rates in percent: the name of the field and where the JSON has it.
@@ -168,7 +168,7 @@ pub async fn change(
         let key = SentKey::of_form_alone(form.value("key"), "/ops/merchants/{id}");
         merchants::change_once(&app, &operator.0, &id, &key, body.to_string().as_bytes()).await
     };
-    visit.done(&app, changed.await, &format!("/console/merchants/{id}"), Done::MerchantChanged)
+    visit.done(&app, changed.await, &format!("/console/merchants/{id}"), FormOutcome::MerchantChanged)
 }
 
 /// The request that the form stands for, without the profile.

@@ -27,7 +27,7 @@ use crate::http::credential::Role;
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::query;
-use crate::http::session::Done;
+use crate::http::session::FormOutcome;
 use crate::ops::elsewhere::backlogs;
 use crate::ops::merchants::find;
 use crate::ops::operator::Decider;
@@ -251,9 +251,9 @@ pub fn of_records(
     })
 }
 
-type Delivered = (OutboxEvent, Vec<(ObjectId, DeliveryStatus)>);
+type EventDeliveries = (OutboxEvent, Vec<(ObjectId, DeliveryStatus)>);
 
-fn table(visit: &Visit, merchant: &str, rows: &[Delivered]) -> Markup {
+fn table(visit: &Visit, merchant: &str, rows: &[EventDeliveries]) -> Markup {
     let rows = html! {
         @for (event, statuses) in rows {
             @let kind = visit.say(wire_words::event(event.told.kind));
@@ -323,5 +323,10 @@ pub async fn send_again(
         Ok(_) => format!("/console/merchants/{}/events", form.value("merchant")),
         Err(_) => "/console/webhooks".to_owned(),
     };
-    visit.done(&app, redeliver(State(Arc::clone(&app)), operator, PathId(id), sent).await, &place, Done::SentAgain)
+    visit.done(
+        &app,
+        redeliver(State(Arc::clone(&app)), operator, PathId(id), sent).await,
+        &place,
+        FormOutcome::SentAgain,
+    )
 }

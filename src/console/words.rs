@@ -3,7 +3,7 @@
 use ledger::event::Event;
 
 use crate::http::language::Language;
-use crate::http::session::Done;
+use crate::http::session::FormOutcome;
 
 /// One text of the console in both languages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -396,18 +396,18 @@ words! {
 }
 
 /// What a form did, in words.
-pub fn done(done: &Done) -> Word {
+pub fn done(done: &FormOutcome) -> Word {
     match done {
-        Done::Decided => DECIDED,
-        Done::MerchantChanged => CHANGED,
-        Done::EntryAsked => ENTRY_ASKED,
-        Done::CloseAsked => CLOSE_ASKED,
-        Done::MonthClosed => MONTH_CLOSED,
-        Done::AddressSet => ADDRESS_SET,
-        Done::SentAgain => SENT_AGAIN,
-        Done::AllSentAgain => ALL_SENT_AGAIN,
-        Done::ClockMoved => CLOCK_MOVED,
-        Done::PixPaid(_) => PIX_PAID,
+        FormOutcome::Decided => DECIDED,
+        FormOutcome::MerchantChanged => CHANGED,
+        FormOutcome::EntryAsked => ENTRY_ASKED,
+        FormOutcome::CloseAsked => CLOSE_ASKED,
+        FormOutcome::MonthClosed => MONTH_CLOSED,
+        FormOutcome::AddressSet => ADDRESS_SET,
+        FormOutcome::SentAgain => SENT_AGAIN,
+        FormOutcome::AllSentAgain => ALL_SENT_AGAIN,
+        FormOutcome::ClockMoved => CLOCK_MOVED,
+        FormOutcome::PixPaid(_) => PIX_PAID,
     }
 }
 

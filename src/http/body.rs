@@ -368,12 +368,12 @@ impl Sender {
 #[derive(Debug)]
 struct BodyAdmission {
     limits: BodyLimits,
-    taken: Mutex<Taken>,
+    taken: Mutex<RoomInUse>,
 }
 
 /// Room in use. The maps have only callers that hold some.
 #[derive(Debug, Default)]
-struct Taken {
+struct RoomInUse {
     all: usize,
     by_merchant: HashMap<GroupNumber, usize>,
     by_address: HashMap<Peer, usize>,

@@ -39,7 +39,7 @@ pub struct OverTls;
 
 /// Router and settings of a listener.
 #[derive(Clone)]
-pub struct Served {
+pub struct ListenerService {
     /// The routes.
     pub router: Router,
     /// Middleware that refuses before the routes do; without it no request is refused.
@@ -50,9 +50,9 @@ pub struct Served {
     pub tls: Option<Arc<Tls>>,
 }
 
-impl From<Router> for Served {
+impl From<Router> for ListenerService {
     fn from(router: Router) -> Self {
-        Served { router, middleware: None, backlog: Arc::default(), tls: None }
+        ListenerService { router, middleware: None, backlog: Arc::default(), tls: None }
     }
 }
 
@@ -86,7 +86,7 @@ impl Default for ServerLimits {
 
 /// The answer to a request: at once when it is not let in, else by the router.
 pub(super) fn answer(
-    served: &Served,
+    served: &ListenerService,
     peer: Peer,
     mut request: Request<Incoming>,
 ) -> impl Future<Output = Result<Response, Infallible>> + Send + use<> {

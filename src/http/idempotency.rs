@@ -47,14 +47,14 @@ const KEY_LEN_MAX: usize = 255;
 const LOOK_UPS_MAX: usize = 8;
 
 /// Result of a request that may carry a key.
-pub enum Keyed<T> {
+pub enum KeyedResult<T> {
     /// The request was carried out now. It wrote the Record, or none.
     Executed(T, Option<Position>),
     /// The same request was carried out before, and wrote the Record, or none.
     Replayed(T, Option<Position>),
 }
 
-impl<T> Keyed<T> {
+impl<T> KeyedResult<T> {
     /// The answer, which names the request's Record, and is marked where it was given before.
     pub fn answer(self, render: impl FnOnce(T) -> Result<Response, Problem>) -> Result<Response, Problem> {
         match self {
@@ -268,7 +268,7 @@ impl Key<'_> {
         owner: LedgerId,
         replay: impl FnOnce(Arc<Record>) -> Result<T, Problem>,
         mut execute: impl FnMut(Admitted) -> F,
-    ) -> Result<Keyed<T>, Problem> {
+    ) -> Result<KeyedResult<T>, Problem> {
         self.run_after(owner, || Ok(()), replay, |(), admitted| execute(admitted)).await
     }
 
@@ -279,7 +279,7 @@ impl Key<'_> {
         owner: LedgerId,
         of: impl Fn(&Record) -> Option<T>,
         mut execute: impl FnMut(Admitted) -> F,
-    ) -> Result<Keyed<T>, Problem> {
+    ) -> Result<KeyedResult<T>, Problem> {
         let execute = |admitted| {
             let (outcome, of) = (execute(admitted), &of);
             async move { Ok(outcome.await?.typed(of)?) }
@@ -294,7 +294,7 @@ impl Key<'_> {
         owner: LedgerId,
         of: impl Fn(&Record) -> Option<T>,
         mut execute: impl FnMut(Admitted) -> F,
-    ) -> Result<Keyed<T>, Problem> {
+    ) -> Result<KeyedResult<T>, Problem> {
         let replay = |record: Arc<Record>| of(&record).ok_or_else(broken);
         let execute = |admitted| {
             let outcome = execute(admitted);
@@ -311,19 +311,19 @@ impl Key<'_> {
         mut before: impl FnMut() -> Result<B, Problem>,
         replay: impl FnOnce(Arc<Record>) -> Result<T, Problem>,
         mut execute: impl FnMut(B, Admitted) -> F,
-    ) -> Result<Keyed<T>, Problem> {
+    ) -> Result<KeyedResult<T>, Problem> {
         for _ in 0..LOOK_UPS_MAX {
             let seen = before()?;
             let key = match self.look_up(owner)? {
                 LookedUp::Used(sequence, record) => {
-                    return Ok(Keyed::Replayed(replay(record)?, Some(sequence)));
+                    return Ok(KeyedResult::Replayed(replay(record)?, Some(sequence)));
                 }
                 LookedUp::Fresh(key) => key,
             };
             let permit = self.permit().await?;
             let admitted = Admitted { key, permit: Arc::clone(&permit) };
             if let Some(outcome) = execute(seen, admitted).await? {
-                return Ok(Keyed::Executed(outcome, permit.requested_record()));
+                return Ok(KeyedResult::Executed(outcome, permit.requested_record()));
             }
         }
         Err(in_progress())
@@ -425,14 +425,14 @@ impl RememberedAnswers {
         idempotency: Idempotency,
         now: Timestamp,
         execute: impl FnOnce() -> Result<Value, Problem>,
-    ) -> Result<Keyed<Value>, Problem> {
+    ) -> Result<KeyedResult<Value>, Problem> {
         if let Some(answer) = self.begin(idempotency, now)? {
-            return Ok(Keyed::Replayed(answer, None));
+            return Ok(KeyedResult::Replayed(answer, None));
         }
         let mut under_way = UnderWay { answers: self, idempotency, answer: None };
         let answer = execute()?;
         under_way.answer = Some(answer.clone());
-        Ok(Keyed::Executed(answer, None))
+        Ok(KeyedResult::Executed(answer, None))
     }
 }
 
@@ -521,8 +521,8 @@ mod tests {
         let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| once(|| panic!("seeded"))));
         assert!(panicked.is_err());
         assert_eq!(once(|| Err(broken())).err().map(|problem| problem.code()), Some(Code::Internal));
-        assert!(matches!(once(|| Ok(Value::from(7))), Ok(Keyed::Executed(answer, None)) if answer == 7));
-        assert!(matches!(once(|| panic!("it was answered")), Ok(Keyed::Replayed(answer, None)) if answer == 7));
+        assert!(matches!(once(|| Ok(Value::from(7))), Ok(KeyedResult::Executed(answer, None)) if answer == 7));
+        assert!(matches!(once(|| panic!("it was answered")), Ok(KeyedResult::Replayed(answer, None)) if answer == 7));
     }
 
     #[test]

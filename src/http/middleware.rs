@@ -40,9 +40,9 @@ const REQUEST_ID_LEN_MAX: usize = 128;
 
 /// Middleware of every route, as a tower layer.
 #[derive(Clone)]
-pub struct Middleware(Arc<Shared>);
+pub struct Middleware(Arc<MiddlewareState>);
 
-struct Shared {
+struct MiddlewareState {
     sandbox: bool,
     shed: Shed,
     ids: RequestIds,
@@ -56,7 +56,7 @@ impl Middleware {
     /// Fails only when the system has no randomness for the ids.
     pub fn new(limits: RequestLimits, sandbox: bool, measures: Measures) -> Result<Self, getrandom::Error> {
         let ids = RequestIds { origin: getrandom::u64()?, next: AtomicU64::new(0) };
-        Ok(Middleware(Arc::new(Shared { sandbox, shed: Shed::new(limits), ids, measures })))
+        Ok(Middleware(Arc::new(MiddlewareState { sandbox, shed: Shed::new(limits), ids, measures })))
     }
 
     /// The answer to a request that is not let in: it is made before the request is routed, or its
@@ -64,7 +64,7 @@ impl Middleware {
     pub fn turned_away<B>(&self, request: &Request<B>) -> Option<Response> {
         let is_well_formed = request_head::check(request.version(), request.headers());
         let problem = is_well_formed.and_then(|()| self.0.shed.check(request.uri().path())).err()?;
-        let seen = Seen::by(request, self.0.ids.of(request.headers()));
+        let seen = RequestFacts::by(request, self.0.ids.of(request.headers()));
         Some(self.0.told(seen, problem.into_response()))
     }
 
@@ -89,9 +89,9 @@ async fn unknown_address(uri: Uri) -> Problem {
     Problem::new(Code::NotFound).message("Endereço com barra a mais").detail(detail)
 }
 
-impl Shared {
+impl MiddlewareState {
     /// Holds an answer back that may be out of date. A command may have been carried out.
-    fn held_back(&self, seen: &Seen, response: Response) -> Response {
+    fn held_back(&self, seen: &RequestFacts, response: Response) -> Response {
         if self.shed.may_answer(seen.uri.path()) {
             return response;
         }
@@ -99,7 +99,7 @@ impl Shared {
     }
 
     /// Writes an answer's problem, measures it and stamps it.
-    fn told(&self, seen: Seen, response: Response) -> Response {
+    fn told(&self, seen: RequestFacts, response: Response) -> Response {
         let (route, took) = (seen.matched.as_ref(), seen.since.elapsed());
         self.measures.answered(route, &seen.method, response.status(), took);
         seen.stamp(response, self.sandbox)
@@ -107,21 +107,21 @@ impl Shared {
 }
 
 impl<S> Layer<S> for Middleware {
-    type Service = Wrapped<S>;
+    type Service = MiddlewareService<S>;
 
-    fn layer(&self, inner: S) -> Wrapped<S> {
-        Wrapped { middleware: self.clone(), inner }
+    fn layer(&self, inner: S) -> MiddlewareService<S> {
+        MiddlewareService { middleware: self.clone(), inner }
     }
 }
 
 /// A service behind a [`Middleware`].
 #[derive(Clone)]
-pub struct Wrapped<S> {
+pub struct MiddlewareService<S> {
     middleware: Middleware,
     inner: S,
 }
 
-impl<S> Service<Request<Body>> for Wrapped<S>
+impl<S> Service<Request<Body>> for MiddlewareService<S>
 where
     S: Service<Request<Body>, Response = Response>,
     S::Future: Send + 'static,
@@ -137,7 +137,7 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let middleware = Arc::clone(&self.middleware.0);
-        let seen = Seen::by(&request, middleware.ids.of(request.headers()));
+        let seen = RequestFacts::by(&request, middleware.ids.of(request.headers()));
         let context = seen.context.clone();
         let admitted = middleware.shed.enter().map(|place| {
             let handling = catch_unwind(AssertUnwindSafe(|| self.inner.call(request)));
@@ -218,7 +218,7 @@ impl<T: Send + 'static> Drop for DetachedHandler<T> {
 }
 
 /// Part of a request that its response still needs.
-struct Seen {
+struct RequestFacts {
     context: RequestContext,
     method: Method,
     uri: Uri,
@@ -226,9 +226,9 @@ struct Seen {
     since: Instant,
 }
 
-impl Seen {
+impl RequestFacts {
     fn by<B>(request: &Request<B>, context: RequestContext) -> Self {
-        Seen {
+        RequestFacts {
             context,
             method: request.method().clone(),
             uri: request.uri().clone(),

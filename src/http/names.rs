@@ -299,17 +299,17 @@ impl<'a, V: Visitor<'a>> Visitor<'a> for Members<'_, 'a, V> {
     }
 
     fn visit_map<A: MapAccess<'a>>(self, members: A) -> Result<V::Value, A::Error> {
-        self.visitor.visit_map(Known { members, fields: self.fields, unknown: self.unknown })
+        self.visitor.visit_map(KnownNames { members, fields: self.fields, unknown: self.unknown })
     }
 }
 
-struct Known<'u, 'a, A> {
+struct KnownNames<'u, 'a, A> {
     members: A,
     fields: &'static [&'static str],
     unknown: &'u mut Vec<Unknown<'a>>,
 }
 
-impl<'a, A: MapAccess<'a>> MapAccess<'a> for Known<'_, 'a, A> {
+impl<'a, A: MapAccess<'a>> MapAccess<'a> for KnownNames<'_, 'a, A> {
     type Error = A::Error;
 
     fn next_key_seed<K: DeserializeSeed<'a>>(&mut self, seed: K) -> Result<Option<K::Value>, A::Error> {

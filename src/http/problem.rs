@@ -446,7 +446,7 @@ impl Problem {
 
     /// The body, for the request with this path and this id.
     pub fn render(&self, instance: &str, request_id: &str) -> Vec<u8> {
-        let rendered = Rendered { parts: &self.0, instance, request_id };
+        let rendered = RenderedProblem { parts: &self.0, instance, request_id };
         serde_json::to_vec(&rendered).expect("a problem has only string keys and plain values")
     }
 }
@@ -497,13 +497,13 @@ impl IntoResponse for Problem {
     }
 }
 
-struct Rendered<'a> {
+struct RenderedProblem<'a> {
     parts: &'a Parts,
     instance: &'a str,
     request_id: &'a str,
 }
 
-impl Serialize for Rendered<'_> {
+impl Serialize for RenderedProblem<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let row = self.parts.code.row();
         let mut map = serializer.serialize_map(None)?;

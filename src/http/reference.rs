@@ -53,9 +53,9 @@ fn problem_html(code: Code) -> String {
          <ul><li><a href=\"{INDEX_PATH}\">Reference</a></ul></nav><main><h1>{title}</h1>\
          <table><tr><th scope=row>code<td><code>{code}</code><tr><th scope=row>status<td>{number} {reason}\
          <tr><th scope=row>message<td lang=pt-BR>{message}</table><p>{advice}</p></main></body></html>",
-        title = Escaped(title),
+        title = EscapedText(title),
         number = status.as_u16(),
-        message = Escaped(message),
+        message = EscapedText(message),
         advice = Prose(advice(status)),
     )
 }
@@ -132,7 +132,7 @@ impl<'a> Reference<'a> {
         write!(page, "<link rel=stylesheet href=\"{STYLE_PATH}\"></head><body><nav aria-label=Pages>")?;
         write!(page, "<p class=home><a href=\"{INDEX_PATH}\">{}</a></p><ul>", Text(&info["title"]))?;
         for tag in self.tags() {
-            write!(page, "<li><a href=\"{}\">{}</a>", Escaped(&path_of(tag)), Text(&tag["name"]))?;
+            write!(page, "<li><a href=\"{}\">{}</a>", EscapedText(&path_of(tag)), Text(&tag["name"]))?;
             if shown == Some(tag) {
                 write!(page, "<ul>")?;
                 for operation in self.of(tag) {
@@ -154,12 +154,12 @@ impl<'a> Reference<'a> {
         write!(page, "<p>The samples read these variables of the environment:</p>")?;
         write_code(page, VARIABLES)?;
         for tag in self.tags() {
-            write!(page, "<h2><a href=\"{}\">{}</a></h2>", Escaped(&path_of(tag)), Text(&tag["name"]))?;
+            write!(page, "<h2><a href=\"{}\">{}</a></h2>", EscapedText(&path_of(tag)), Text(&tag["name"]))?;
             write_prose(page, &tag["description"])?;
             write!(page, "<table>")?;
             for operation in self.of(tag) {
-                let (method, path) = (operation.method.to_uppercase(), Escaped(operation.path));
-                let link = format!("{}#{}", Escaped(&path_of(tag)), operation.anchor());
+                let (method, path) = (operation.method.to_uppercase(), EscapedText(operation.path));
+                let link = format!("{}#{}", EscapedText(&path_of(tag)), operation.anchor());
                 let summary = Text(&operation.described["summary"]);
                 write!(page, "<tr><th scope=row>{method} {path}<td><a href=\"{link}\">{summary}</a>")?;
             }
@@ -188,7 +188,7 @@ struct Operation<'a> {
 
 /// Code that a keyboard can scroll.
 fn write_code(page: &mut String, code: &str) -> fmt::Result {
-    write!(page, "<pre tabindex=0>{}</pre>", Escaped(code))
+    write!(page, "<pre tabindex=0>{}</pre>", EscapedText(code))
 }
 
 const VARIABLES: &str = "\
@@ -355,7 +355,7 @@ fn write_operation(page: &mut String, operation: &Operation<'_>, schemas: &Value
     let described = operation.described;
     let method = operation.method.to_uppercase();
     write!(page, "<section id=\"{}\"><h2>{}</h2>", operation.anchor(), Text(&described["summary"]))?;
-    write!(page, "<p><b class=method>{method}</b> <code>{}</code></p>", Escaped(operation.path))?;
+    write!(page, "<p><b class=method>{method}</b> <code>{}</code></p>", EscapedText(operation.path))?;
     write_prose(page, &described["description"])?;
     if operation.parameters().next().is_some() {
         write!(page, "<h3>Parameters</h3><table>")?;
@@ -390,7 +390,7 @@ fn write_operation(page: &mut String, operation: &Operation<'_>, schemas: &Value
             problems.push((status, response));
             continue;
         }
-        write!(page, "<p><b>{}</b> {}</p>", Escaped(status), Text(&response["description"]))?;
+        write!(page, "<p><b>{}</b> {}</p>", EscapedText(status), Text(&response["description"]))?;
         for media in response["content"].as_object().into_iter().flat_map(|content| content.values()) {
             write_fields(page, &media["schema"], schemas, 0)?;
             if let Some(example) = media.get("example").filter(|example| example.is_object()) {
@@ -404,7 +404,7 @@ fn write_operation(page: &mut String, operation: &Operation<'_>, schemas: &Value
         write!(
             page,
             "<tr><th scope=row>{}<td>{}<td>{}",
-            Escaped(status),
+            EscapedText(status),
             Text(&response["description"]),
             Prose(&codes)
         )?;
@@ -443,7 +443,7 @@ fn write_fields(page: &mut String, schema: &Value, schemas: &Value, nesting: usi
 fn write_row(page: &mut String, name: &Value, kind: &str, required: bool, description: &Value) -> fmt::Result {
     let need = if required { "required" } else { "" };
     let prose = description.as_str().unwrap_or_default();
-    write!(page, "<tr><th scope=row>{}<td>{}<td class=need>{need}<td>{}", Text(name), Escaped(kind), Prose(prose))
+    write!(page, "<tr><th scope=row>{}<td>{}<td class=need>{need}<td>{}", Text(name), EscapedText(kind), Prose(prose))
 }
 
 /// The schema of an object, or of the objects of a list, behind references and choices.
@@ -509,7 +509,7 @@ fn write_prose(page: &mut String, prose: &Value) -> fmt::Result {
 }
 
 /// Text without meaning to a browser.
-struct Escaped<'a>(&'a str);
+struct EscapedText<'a>(&'a str);
 
 /// A JSON string, escaped; nothing for anything else.
 struct Text<'a>(&'a Value);
@@ -517,7 +517,7 @@ struct Text<'a>(&'a Value);
 /// Text in which code stands between backticks.
 struct Prose<'a>(&'a str);
 
-impl Display for Escaped<'_> {
+impl Display for EscapedText<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.chars().try_for_each(|letter| match letter {
             '<' => formatter.write_str("&lt;"),
@@ -540,8 +540,8 @@ impl Display for Prose<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (place, part) in self.0.split('`').enumerate() {
             match place % 2 {
-                0 => write!(formatter, "{}", Escaped(part))?,
-                _ => write!(formatter, "<code>{}</code>", Escaped(part))?,
+                0 => write!(formatter, "{}", EscapedText(part))?,
+                _ => write!(formatter, "<code>{}</code>", EscapedText(part))?,
             }
         }
         Ok(())

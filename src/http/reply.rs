@@ -82,16 +82,16 @@ fn in_parts<T: Serialize>(
     }
     let others = items.map(|item| item.map(|item| [b",", item.as_slice()].concat()));
     let parts = iter::once(Ok(begin)).chain(others).chain(iter::once(Ok(end.into_bytes())));
-    Ok(([(CONTENT_TYPE, "application/json")], Body::new(Parted(parts))).into_response())
+    Ok(([(CONTENT_TYPE, "application/json")], Body::new(PartedBody(parts))).into_response())
 }
 
 /// Bytes of a list that are made before the answer begins.
 const AT_ONCE: usize = 1 << 20;
 
 /// A body in parts, each made when it is asked for.
-struct Parted<I>(I);
+struct PartedBody<I>(I);
 
-impl<I: Iterator<Item = Result<Vec<u8>, Problem>> + Unpin> hyper::body::Body for Parted<I> {
+impl<I: Iterator<Item = Result<Vec<u8>, Problem>> + Unpin> hyper::body::Body for PartedBody<I> {
     type Data = Bytes;
     type Error = io::Error;
 

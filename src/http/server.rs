@@ -29,11 +29,11 @@ use super::connection::{answer, asked, in_parts};
 use super::guards::connection_limits::{ConnectionPlace, ConnectionTable, NoPlace};
 use super::outgoing::Outgoing;
 
-pub use super::connection::{OverTls, Peer, Served, ServerLimits};
+pub use super::connection::{ListenerService, OverTls, Peer, ServerLimits};
 
 /// How the connections ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Drained {
+pub struct DrainResult {
     /// Connections that were still busy when the drain was over, and were cut.
     pub cut: usize,
 }
@@ -41,10 +41,10 @@ pub struct Drained {
 /// Serves a router on a listener until `shutdown` is true, or its sender is gone.
 pub async fn run(
     listener: TcpListener,
-    served: impl Into<Served>,
+    served: impl Into<ListenerService>,
     mut shutdown: watch::Receiver<bool>,
     limits: ServerLimits,
-) -> Drained {
+) -> DrainResult {
     let served = served.into();
     let connections = ConnectionTable::new(&limits);
     let mut serving = JoinSet::new();
@@ -75,7 +75,7 @@ pub async fn run(
     let ended = timeout(limits.drain_max, async { while serving.join_next().await.is_some() {} }).await;
     let cut = if ended.is_ok() { 0 } else { serving.len() };
     serving.shutdown().await;
-    Drained { cut }
+    DrainResult { cut }
 }
 
 /// Serves a connection: after the handshake, where the listener speaks TLS.
@@ -83,7 +83,7 @@ async fn connected(
     stream: TcpStream,
     peer: Peer,
     place: ConnectionPlace,
-    served: Served,
+    served: ListenerService,
     mut shutdown: watch::Receiver<bool>,
     limits: ServerLimits,
 ) {
@@ -112,7 +112,7 @@ async fn serve(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     peer: Peer,
     place: ConnectionPlace,
-    served: Served,
+    served: ListenerService,
     mut shutdown: watch::Receiver<bool>,
     limits: ServerLimits,
 ) {
@@ -181,7 +181,7 @@ mod tests {
         entered: Arc<Notify>,
         release: Arc<Notify>,
         shutdown: watch::Sender<bool>,
-        running: JoinHandle<Drained>,
+        running: JoinHandle<DrainResult>,
         backlog: Arc<Backlog>,
     }
 
@@ -213,7 +213,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let (shutdown, watched) = watch::channel(false);
-        let served = super::Served { router, middleware: None, backlog: Arc::clone(&backlog), tls: None };
+        let served = super::ListenerService { router, middleware: None, backlog: Arc::clone(&backlog), tls: None };
         let running = tokio::spawn(run(listener, served, watched, limits));
         Started { address, entered, release, shutdown, running, backlog }
     }
@@ -281,7 +281,7 @@ mod tests {
         served.release.notify_one();
         let answer = read_until(&busy, "slow").await;
         assert!(answer.contains("connection: close"), "{answer}");
-        assert_eq!(served.running.await.unwrap(), Drained { cut: 0 });
+        assert_eq!(served.running.await.unwrap(), DrainResult { cut: 0 });
     }
 
     #[tokio::test]
@@ -291,7 +291,7 @@ mod tests {
         request(&busy, "/slow").await;
         served.entered.notified().await;
         drop(served.shutdown);
-        assert_eq!(served.running.await.unwrap(), Drained { cut: 1 });
+        assert_eq!(served.running.await.unwrap(), DrainResult { cut: 1 });
         assert!(is_closed(&busy).await);
     }
 

@@ -55,7 +55,7 @@ const ADDRESSES_MAX: usize = 10_000;
 
 /// What a form did, as the next page says it, once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Done {
+pub enum FormOutcome {
     /// A decision was taken.
     Decided,
     /// A merchant was changed.
@@ -88,7 +88,7 @@ pub struct Session {
     /// The language that the operator chose; none while the browser's preference counts.
     pub language: Option<Language>,
     /// What the last form did, and the path of the page that says it.
-    done: Option<(String, Done)>,
+    done: Option<(String, FormOutcome)>,
     began: Instant,
     used: Instant,
     /// Requests for which it was adopted; none where it began here.
@@ -101,7 +101,7 @@ pub struct LentSession {
     opened_by: OpenedBy,
     form_token: String,
     language: Option<Language>,
-    done: Option<(String, Done)>,
+    done: Option<(String, FormOutcome)>,
 }
 
 /// A session of another process, kept while this lives.
@@ -160,14 +160,14 @@ impl Sessions {
     }
 
     /// Keeps what a form did until the page of this path says it.
-    pub fn keep_done(&self, secret: &str, path: &str, done: Done) {
+    pub fn keep_done(&self, secret: &str, path: &str, done: FormOutcome) {
         if let Some(session) = self.open.lock().get_mut(&digest(secret)) {
             session.done = Some((path.to_owned(), done));
         }
     }
 
     /// What a form did that the page of this path says; none when it was said before.
-    pub fn take_done(&self, secret: &str, path: &str) -> Option<Done> {
+    pub fn take_done(&self, secret: &str, path: &str) -> Option<FormOutcome> {
         let mut open = self.open.lock();
         let done = &mut open.get_mut(&digest(secret))?.done;
         done.take_if(|(of, _)| of == path).map(|(_, done)| done)
@@ -347,7 +347,7 @@ mod tests {
         let [one, other] = [(); 2].map(|()| guest.adopt(&secret, lent.clone(), now));
         assert_eq!(guest.find(&secret, now).unwrap().form_token, home.find(&secret, now).unwrap().form_token);
         guest.choose(&secret, Language::English);
-        guest.keep_done(&secret, "/console/queue", Done::Decided);
+        guest.keep_done(&secret, "/console/queue", FormOutcome::Decided);
         drop(other);
         home.take_back(&secret, &lent, one.present().unwrap());
         drop(one);
@@ -355,9 +355,9 @@ mod tests {
         assert_eq!(home.find(&secret, now).unwrap().language, Some(Language::English));
 
         let lent = home.lend(&secret, now).unwrap();
-        home.keep_done(&secret, "/console", Done::ClockMoved);
+        home.keep_done(&secret, "/console", FormOutcome::ClockMoved);
         home.take_back(&secret, &lent, LentSession { done: None, ..lent.clone() });
-        assert_eq!(home.take_done(&secret, "/console"), Some(Done::ClockMoved), "done meanwhile");
+        assert_eq!(home.take_done(&secret, "/console"), Some(FormOutcome::ClockMoved), "done meanwhile");
         home.end(&secret);
         home.take_back(&secret, &lent, lent.clone());
         assert!(home.find(&secret, now).is_none() && home.lend(&secret, now).is_none());
@@ -415,10 +415,10 @@ mod tests {
     fn what_a_form_did_is_said_once_and_on_its_page() {
         let (sessions, now) = (Sessions::default(), Instant::now());
         let [one, other] = [(); 2].map(|()| sessions.begin(ana(), None, now).unwrap());
-        sessions.keep_done(&one, "/console/queue", Done::Decided);
+        sessions.keep_done(&one, "/console/queue", FormOutcome::Decided);
         assert_eq!(sessions.take_done(&one, "/console"), None);
         assert_eq!(sessions.take_done(&other, "/console/queue"), None);
-        assert_eq!(sessions.take_done(&one, "/console/queue"), Some(Done::Decided));
+        assert_eq!(sessions.take_done(&one, "/console/queue"), Some(FormOutcome::Decided));
         assert_eq!(sessions.take_done(&one, "/console/queue"), None);
     }
 }

@@ -52,7 +52,7 @@ pub enum TlsError {
 }
 
 /// A certificate chain and its key, as they were read.
-pub struct Loaded {
+pub struct LoadedCertificate {
     config: Arc<ServerConfig>,
     /// End of the first certificate's validity, seconds since 1970.
     pub expires_at: i64,
@@ -60,13 +60,13 @@ pub struct Loaded {
 
 impl TlsFiles {
     /// Reads both files, and checks that they belong together.
-    pub fn load(&self) -> Result<Loaded, TlsError> {
+    pub fn load(&self) -> Result<LoadedCertificate, TlsError> {
         self.load_for(None)
     }
 
     /// Reads both files; with `authority` clients must show a certificate that one of that file
     /// signed.
-    pub fn load_for(&self, authority: Option<&PathBuf>) -> Result<Loaded, TlsError> {
+    pub fn load_for(&self, authority: Option<&PathBuf>) -> Result<LoadedCertificate, TlsError> {
         let chain = chain(&self.certificates)?;
         let unusable = |what: String| TlsError::Unusable { path: self.certificates.clone(), what };
         let key = PrivateKeyDer::from_pem_file(&self.key)
@@ -83,7 +83,7 @@ impl TlsFiles {
             .and_then(|config| config.with_client_cert_verifier(verifier).with_single_cert(chain, key));
         let mut config = config.map_err(|error| unusable(format!("{error} (key: {})", self.key.display())))?;
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        Ok(Loaded { config: Arc::new(config), expires_at })
+        Ok(LoadedCertificate { config: Arc::new(config), expires_at })
     }
 }
 

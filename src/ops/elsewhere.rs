@@ -56,14 +56,14 @@ pub struct Decision {
 
 /// An item whose decision is previewed.
 #[derive(Debug, Serialize, Deserialize)]
-struct Previewed {
+struct PreviewedItem {
     id: String,
     verdict: Verdict,
 }
 
 /// A problem of another node, as it is sent.
 #[derive(Serialize, Deserialize)]
-struct Refused {
+struct SentProblem {
     code: String,
     message: String,
     detail: String,
@@ -124,7 +124,7 @@ pub async fn steps(app: &Arc<App>, id: ObjectId, verdict: Verdict) -> Result<Ste
     let Some(others) = app.others.as_ref().filter(|_| !app.engine.serves(group)) else {
         return steps_here(app, id, verdict).await.map_err(moved);
     };
-    let body = serde_json::to_vec(&Previewed { id: id.uuid().to_string(), verdict }).map_err(failed)?;
+    let body = serde_json::to_vec(&PreviewedItem { id: id.uuid().to_string(), verdict }).map_err(failed)?;
     let partition = app.engine.extents().partition_of(group);
     let (status, said) = others.ask_for(partition, &format!("/peers/previews/{}", group.0), &body).await?;
     if status != StatusCode::OK {
@@ -224,7 +224,7 @@ fn moved(problem: Problem) -> Problem {
 
 /// The problem that another node met.
 fn refused(said: &[u8]) -> Problem {
-    let Ok(Refused { code, message, detail }) = serde_json::from_slice(said) else {
+    let Ok(SentProblem { code, message, detail }) = serde_json::from_slice(said) else {
         return failed("another node answered nothing that can be read");
     };
     Problem::new(Code::named(&code).unwrap_or(Code::Internal)).message(message).detail(detail)
@@ -262,7 +262,7 @@ async fn decided_here(State(app): State<Arc<App>>, Path(group): Path<u32>, body:
 }
 
 async fn previewed_here(State(app): State<Arc<App>>, Path(group): Path<u32>, body: Bytes) -> Response {
-    let Ok(Previewed { id, verdict }) = serde_json::from_slice(&body) else {
+    let Ok(PreviewedItem { id, verdict }) = serde_json::from_slice(&body) else {
         return StatusCode::BAD_REQUEST.into_response();
     };
     let Some(id) = ObjectId::parse(&id) else { return StatusCode::BAD_REQUEST.into_response() };

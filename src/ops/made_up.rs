@@ -10,7 +10,7 @@ use axum::response::Response;
 use ledger::event::{CardBrand, CardFace};
 use ledger::fees::{PaymentMethod, Settings};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::merchant::{MerchantCommand, MerchantOpening, Registered, SplitRequest};
+use ledger::merchant::{MerchantCommand, MerchantOpening, RegistrationResult, SplitRequest};
 use ledger::money::Centavos;
 use ledger::personal::{BankAccount, MerchantProfile, Payer, RecipientProfile, SealedFor};
 use rails::end_to_end_id;
@@ -146,8 +146,8 @@ async fn register(app: &App, group: GroupNumber, recipient: &cast::Recipient) ->
     let profile = RecipientProfile { name, document, bank: Some(bank), ..RecipientProfile::default() };
     let profile = app.engine.keyring().seal_profile(SealedFor::recipient(digest), None, app.engine.now(), &profile)?;
     let command = MerchantCommand::RegisterRecipient { random: app.random()? as u16, document: digest, profile };
-    let registered = app.engine.command(group, command, permit(app)?).await?.typed(Registered::by)?;
-    let Registered { number, .. } = recorded(registered)?.ok_or_else(in_progress)?;
+    let registered = app.engine.command(group, command, permit(app)?).await?.typed(RegistrationResult::by)?;
+    let RegistrationResult { number, .. } = recorded(registered)?.ok_or_else(in_progress)?;
     Ok(app.engine.recipient_row(group, number)?.id)
 }
 

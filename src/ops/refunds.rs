@@ -11,7 +11,7 @@ use ledger::refund::Refund;
 use crate::api::charges::paid_charge;
 use crate::app::App;
 use crate::http::caller::PathId;
-use crate::http::idempotency::{Key, KeyScope, Keyed, decided};
+use crate::http::idempotency::{Key, KeyScope, KeyedResult, decided};
 use crate::http::json::parse_exact;
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
@@ -77,7 +77,7 @@ pub(super) async fn decide(
     id: ObjectId,
     key: Key<'_>,
     command: impl Fn() -> Result<MerchantCommand, Problem>,
-) -> Result<Keyed<()>, Problem> {
+) -> Result<KeyedResult<()>, Problem> {
     let (command, group) = (&command, app.engine.ids().group(id));
     let execute = |admitted| async move {
         let outcome = app.engine.command_and_repay(group, command()?, operator.context(admitted)).await?;

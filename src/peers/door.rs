@@ -24,7 +24,7 @@ use store::Partition;
 use tokio::time::{Instant, sleep};
 use tower::{Layer, Service};
 
-use super::forward::{Hop, PeerClient, Sendable, Sent, return_session, returned_session};
+use super::forward::{ForwardOutcome, Hop, PeerClient, Sendable, return_session, returned_session};
 use super::refusals::{Refusals, Unmet};
 use super::target::{Destination, target};
 use super::{Hold, Owner, Owners};
@@ -89,21 +89,21 @@ impl Door {
 }
 
 impl<S> Layer<S> for Door {
-    type Service = Guarded<S>;
+    type Service = DoorService<S>;
 
-    fn layer(&self, inner: S) -> Guarded<S> {
-        Guarded { door: self.clone(), inner }
+    fn layer(&self, inner: S) -> DoorService<S> {
+        DoorService { door: self.clone(), inner }
     }
 }
 
 /// A service behind a [`Door`].
 #[derive(Clone)]
-pub struct Guarded<S> {
+pub struct DoorService<S> {
     door: Door,
     inner: S,
 }
 
-impl<S> Service<Request<Body>> for Guarded<S>
+impl<S> Service<Request<Body>> for DoorService<S>
 where
     S: Service<Request<Body>, Response = Response, Error = Infallible> + Clone + Send + 'static,
     S::Future: Send + 'static,
@@ -125,14 +125,14 @@ where
 }
 
 /// A request that may be answered here or elsewhere.
-struct Asked {
+struct RoutedRequest {
     parts: Parts,
     arriving: Body,
     /// The whole body, once another process was tried.
     whole: Option<Arc<WholeBody>>,
 }
 
-impl Asked {
+impl RoutedRequest {
     /// Takes the body in, so that it can be sent, also more than once.
     async fn gather(&mut self, listener: Listener, target: Destination) -> Result<(), Problem> {
         if self.whole.is_some() {
@@ -165,7 +165,7 @@ impl Asked {
 }
 
 /// Where a request was answered, or is to be.
-enum Reached {
+enum AnswerPlace {
     /// Here, where its partition is held.
     Here(HeldHere),
     /// By another process; or by none, after a while.
@@ -192,13 +192,13 @@ impl Inside {
         // opened, and only a body may name it. The console begins at the house.
         let told = hop.as_ref().filter(|_| !is_of_console || lent.is_some()).map(|hop| hop.partition);
         let partition = target.partition(&*self.owners, &parts.headers).map(|found| told.unwrap_or(found));
-        let mut asked = Asked { parts, arriving, whole: None };
+        let mut asked = RoutedRequest { parts, arriving, whole: None };
         let Some(partition) = partition else { return called(inner, asked).await };
         let secret = secret_of(&asked.parts.headers).filter(|_| is_of_console);
         let begins_at = if is_of_console && lent.is_none() { self.owners.house() } else { partition };
         let hold = match self.reach(begins_at, &mut asked, target, hop.is_some(), None).await {
-            Reached::Here(hold) => hold,
-            Reached::Answered(answer) => return answer,
+            AnswerPlace::Here(hold) => hold,
+            AnswerPlace::Answered(answer) => return answer,
         };
         if target == Destination::House && begins_at == self.owners.house() && partition == begins_at {
             return self.answer_of_all(inner, asked, hold, secret).await;
@@ -215,8 +215,8 @@ impl Inside {
         let session = session.and_then(|secret| self.sessions.lend(secret, std::time::Instant::now()));
         let Some(session) = session else { return self.held(inner, asked, hold).await };
         match self.reach(partition, &mut asked, target, false, Some(&session)).await {
-            Reached::Here(hold) => self.held(inner, asked, hold).await,
-            Reached::Answered(mut answer) => {
+            AnswerPlace::Here(hold) => self.held(inner, asked, hold).await,
+            AnswerPlace::Answered(mut answer) => {
                 let returned = returned_session(answer.headers_mut());
                 if let (Some(secret), Some(returned)) = (&secret, returned) {
                     self.sessions.take_back(secret, &session, returned);
@@ -229,7 +229,13 @@ impl Inside {
     /// Answers as the owner of the house. What changes something of a merchant whom only the body
     /// names, and who is another process's, is sent there: the routes say so before they do
     /// anything.
-    async fn answer_of_all<S>(&self, inner: S, mut asked: Asked, hold: HeldHere, secret: Option<String>) -> Response
+    async fn answer_of_all<S>(
+        &self,
+        inner: S,
+        mut asked: RoutedRequest,
+        hold: HeldHere,
+        secret: Option<String>,
+    ) -> Response
     where
         S: Service<Request<Body>, Response = Response, Error = Infallible> + Clone,
     {
@@ -263,14 +269,14 @@ impl Inside {
         match self.reach(needed, &mut again, Destination::House, false, session.as_ref()).await {
             // It came here meanwhile, and nothing was done yet. One more time is enough: who asks
             // again asks as long as it likes.
-            Reached::Here(hold) => {
+            AnswerPlace::Here(hold) => {
                 let answer = self.held(routes, again, hold).await;
                 match needed_partition(&answer) {
                     None => answer,
                     Some(needed) => self.refused(Unmet::Moving(needed)),
                 }
             }
-            Reached::Answered(mut answer) => {
+            AnswerPlace::Answered(mut answer) => {
                 let returned = returned_session(answer.headers_mut());
                 if let (Some(secret), Some(lent), Some(returned)) = (&secret, &session, returned) {
                     self.sessions.take_back(secret, lent, returned);
@@ -285,47 +291,47 @@ impl Inside {
     async fn reach(
         &self,
         partition: Partition,
-        asked: &mut Asked,
+        asked: &mut RoutedRequest,
         target: Destination,
         only_here: bool,
         session: Option<&LentSession>,
-    ) -> Reached {
+    ) -> AnswerPlace {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let owner = self.owners.owner(partition);
             if owner == Owner::Here
                 && let Some(hold) = self.owners.hold(partition)
             {
-                return Reached::Here(HeldHere { partition, hold });
+                return AnswerPlace::Here(HeldHere { partition, hold });
             }
             if only_here {
-                return Reached::Answered(Problem::new(Code::Misdirected).into_response());
+                return AnswerPlace::Answered(Problem::new(Code::Misdirected).into_response());
             }
             if let Owner::At(address) = &owner {
                 if let Err(refused) = asked.gather(self.listener, target).await {
-                    return Reached::Answered(refused.into_response());
+                    return AnswerPlace::Answered(refused.into_response());
                 }
                 let body = asked.whole.as_ref().map(|whole| whole.bytes.clone()).unwrap_or_default();
                 let hop =
                     Hop { session: session.cloned(), ..Hop::of(self.listener, partition, &asked.parts.extensions) };
                 let request = Sendable { parts: &asked.parts, body, hop };
                 match self.client.send(address, request, deadline, self.moved_away(partition, &owner)).await {
-                    Sent::Answered(answer) if answer.status() != StatusCode::MISDIRECTED_REQUEST => {
-                        return Reached::Answered(answer);
+                    ForwardOutcome::Answered(answer) if answer.status() != StatusCode::MISDIRECTED_REQUEST => {
+                        return AnswerPlace::Answered(answer);
                     }
-                    Sent::Lost => return Reached::Answered(unanswered(&asked.parts.method)),
-                    Sent::Answered(_) | Sent::Not => {}
+                    ForwardOutcome::Lost => return AnswerPlace::Answered(unanswered(&asked.parts.method)),
+                    ForwardOutcome::Answered(_) | ForwardOutcome::Not => {}
                 }
             }
             if Instant::now() + PAUSE >= deadline {
-                return Reached::Answered(self.refused(Unmet::WithoutOwner(partition)));
+                return AnswerPlace::Answered(self.refused(Unmet::WithoutOwner(partition)));
             }
             sleep(PAUSE).await;
         }
     }
 
     /// The answer of the routes; none leaves when the partition is not held any more.
-    async fn held<S>(&self, inner: S, asked: Asked, held: HeldHere) -> Response
+    async fn held<S>(&self, inner: S, asked: RoutedRequest, held: HeldHere) -> Response
     where
         S: Service<Request<Body>, Response = Response, Error = Infallible>,
     {
@@ -368,7 +374,7 @@ fn is_of_console(parts: &Parts) -> bool {
     path == "/console" || path.starts_with("/console/")
 }
 
-async fn called<S>(mut inner: S, asked: Asked) -> Response
+async fn called<S>(mut inner: S, asked: RoutedRequest) -> Response
 where
     S: Service<Request<Body>, Response = Response, Error = Infallible>,
 {

@@ -180,7 +180,7 @@ fn remove_of_connection(headers: &mut HeaderMap) {
 
 /// What became of a request to another process.
 #[derive(Debug)]
-pub enum Sent {
+pub enum ForwardOutcome {
     /// It was answered.
     Answered(Response<Body>),
     /// Nothing of it was sent, so it may be sent again.
@@ -273,14 +273,14 @@ impl PeerClient {
         request: Sendable<'_>,
         deadline: Instant,
         abandoned: impl Future<Output = ()>,
-    ) -> Sent {
+    ) -> ForwardOutcome {
         let began = Instant::now();
         let sent = self.sent(address, request, deadline, abandoned).await;
         let outcome = match &sent {
-            Sent::Not => "not_sent",
-            Sent::Lost => "lost",
-            Sent::Answered(answer) if answer.status() == StatusCode::MISDIRECTED_REQUEST => "misdirected",
-            Sent::Answered(answer) => match answer.status().as_u16() / 100 {
+            ForwardOutcome::Not => "not_sent",
+            ForwardOutcome::Lost => "lost",
+            ForwardOutcome::Answered(answer) if answer.status() == StatusCode::MISDIRECTED_REQUEST => "misdirected",
+            ForwardOutcome::Answered(answer) => match answer.status().as_u16() / 100 {
                 2 => "2xx",
                 3 => "3xx",
                 4 => "4xx",
@@ -298,30 +298,32 @@ impl PeerClient {
         Sendable { parts, body, hop }: Sendable<'_>,
         deadline: Instant,
         abandoned: impl Future<Output = ()>,
-    ) -> Sent {
+    ) -> ForwardOutcome {
         let pool = Arc::clone(self.pools.lock().entry(address.to_owned()).or_default());
-        let Ok(Ok(room)) = timeout_at(deadline, Arc::clone(&pool.room).acquire_owned()).await else { return Sent::Not };
+        let Ok(Ok(room)) = timeout_at(deadline, Arc::clone(&pool.room).acquire_owned()).await else {
+            return ForwardOutcome::Not;
+        };
         let path = parts.uri.path_and_query().map_or("/", |path| path.as_str());
-        let Ok(uri) = path.parse::<Uri>() else { return Sent::Not };
+        let Ok(uri) = path.parse::<Uri>() else { return ForwardOutcome::Not };
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = parts.method.clone();
         *request.uri_mut() = uri;
         *request.headers_mut() = hop.headers(&parts.headers, &self.token);
-        let Some(mut connection) = self.connection(address, &pool, deadline).await else { return Sent::Not };
+        let Some(mut connection) = self.connection(address, &pool, deadline).await else { return ForwardOutcome::Not };
         let answer = tokio::select! {
             biased;
             answer = connection.try_send_request(request) => answer,
-            () = abandoned => return Sent::Lost,
+            () = abandoned => return ForwardOutcome::Lost,
         };
         match answer {
             Ok(answer) => {
                 pool.note_answer(address);
-                Sent::Answered(streamed(answer, Used { connection, pool, _room: room }))
+                ForwardOutcome::Answered(streamed(answer, ConnectionInUse { connection, pool, _room: room }))
             }
             Err(mut error) => {
                 // The request comes back where nothing of it was written.
-                let sent = error.take_message().map_or(Sent::Lost, |_unsent| Sent::Not);
-                if matches!(sent, Sent::Lost) {
+                let sent = error.take_message().map_or(ForwardOutcome::Lost, |_unsent| ForwardOutcome::Not);
+                if matches!(sent, ForwardOutcome::Lost) {
                     pool.note_silence(address, error.error());
                 }
                 sent
@@ -404,7 +406,7 @@ async fn spoken(stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static) ->
 }
 
 /// An answer whose body keeps its connection until it ends.
-fn streamed(answer: Response<Incoming>, used: Used) -> Response<Body> {
+fn streamed(answer: Response<Incoming>, used: ConnectionInUse) -> Response<Body> {
     let (mut parts, body) = answer.into_parts();
     let length = parts.headers.get(CONTENT_LENGTH).cloned();
     remove_of_connection(&mut parts.headers);
@@ -419,7 +421,7 @@ fn streamed(answer: Response<Incoming>, used: Used) -> Response<Body> {
 }
 
 /// A connection with a request.
-struct Used {
+struct ConnectionInUse {
     connection: Connection,
     pool: Arc<Pool>,
     _room: OwnedSemaphorePermit,
@@ -427,13 +429,13 @@ struct Used {
 
 struct AnswerBody {
     body: Incoming,
-    used: Option<Used>,
+    used: Option<ConnectionInUse>,
 }
 
 impl AnswerBody {
     /// Gives the connection back. One whose answer is not read to its end is closed instead.
     fn ended(&mut self) {
-        if let Some(Used { connection, pool, .. }) = self.used.take()
+        if let Some(ConnectionInUse { connection, pool, .. }) = self.used.take()
             && !connection.is_closed()
         {
             pool.keep(connection);

@@ -25,7 +25,7 @@ use store::Partition;
 use tokio::time::{Instant, sleep};
 
 use super::door::{PATIENCE, PAUSE};
-use super::forward::{Hop, PeerClient, Sendable, Sent};
+use super::forward::{ForwardOutcome, Hop, PeerClient, Sendable};
 use super::{Owner, Owners};
 use crate::http::openapi::Listener;
 
@@ -125,12 +125,12 @@ impl OthersOverHttp {
         let request = Sendable { parts: &parts, body: body.into(), hop };
         // The answer comes, or the connection ends with the other process.
         match self.client.send(address, request, Instant::now() + PATIENCE, std::future::pending()).await {
-            Sent::Answered(answer) => {
+            ForwardOutcome::Answered(answer) => {
                 let (status, body) = (answer.status(), answer.into_body());
                 Ok((status, to_bytes(body, ANSWER_MAX).await.map_err(|_| Unavailable::OutcomeUnknown)?))
             }
-            Sent::Lost => Err(Unavailable::OutcomeUnknown),
-            Sent::Not => Err(Unavailable::StoreUnavailable),
+            ForwardOutcome::Lost => Err(Unavailable::OutcomeUnknown),
+            ForwardOutcome::Not => Err(Unavailable::StoreUnavailable),
         }
     }
 }

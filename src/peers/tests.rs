@@ -38,8 +38,8 @@ use crate::http::measures::Measures;
 use crate::http::middleware::Middleware;
 use crate::http::openapi::Listener;
 use crate::http::problem::Problem;
-use crate::http::server::{self, OverTls, Peer, Served};
-use crate::http::session::{COOKIE_NAME, Done, Sessions, secret_of};
+use crate::http::server::{self, ListenerService, OverTls, Peer};
+use crate::http::session::{COOKIE_NAME, FormOutcome, Sessions, secret_of};
 use crate::http::tls::{MutualTls, TlsFiles};
 
 const KEY: [u8; 32] = [7; 32];
@@ -197,7 +197,7 @@ async fn visited(State(handling): State<Arc<Handling>>, headers: HeaderMap) -> R
     let secret = secret_of(&headers).unwrap_or_default();
     let found = handling.sessions.find(&secret, Instant::now());
     handling.sessions.choose(&secret, Language::English);
-    handling.sessions.keep_done(&secret, "/console/queue", Done::Decided);
+    handling.sessions.keep_done(&secret, "/console/queue", FormOutcome::Decided);
     let form_token = found.as_ref().map(|session| session.form_token.clone());
     Json(json!({ "by": handling.name, "name": found.map(|session| session.opened_by.name), "form": form_token }))
         .into_response()
@@ -211,7 +211,7 @@ struct Node {
     merchants: SocketAddr,
     operators: SocketAddr,
     peers: SocketAddr,
-    running: Vec<JoinHandle<server::Drained>>,
+    running: Vec<JoinHandle<server::DrainResult>>,
     _serving: watch::Sender<bool>,
 }
 
@@ -264,14 +264,14 @@ async fn node(name: &'static str, key: [u8; 32], tls: Option<Arc<MutualTls>>) ->
     let operators = behind(Listener::Operators, of_operators);
     let (serving, ending) = watch::channel(false);
     let mut running = Vec::new();
-    let mut listen = async |served: Served, limits| {
+    let mut listen = async |served: ListenerService, limits| {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         running.push(tokio::spawn(server::run(listener, served, ending.clone(), limits)));
         address
     };
     let outside = server::ServerLimits::default();
-    let peers = Served {
+    let peers = ListenerService {
         tls: tls.map(|tls| Arc::clone(&tls.server)),
         ..routes(token, name.to_owned(), Router::new(), merchants.clone(), operators.clone()).into()
     };
@@ -642,7 +642,7 @@ async fn a_session_goes_with_its_requests_and_comes_back() {
         let session = home.find(&secret, now).unwrap();
         assert_eq!(told, json!({ "by": "second", "name": ana.name, "form": session.form_token }));
         assert_eq!(session.language, Some(Language::English), "what changed is known at home");
-        assert_eq!(home.take_done(&secret, "/console/queue"), Some(Done::Decided));
+        assert_eq!(home.take_done(&secret, "/console/queue"), Some(FormOutcome::Decided));
         assert!(guest.find(&secret, now).is_none(), "it stays for one request");
     }
     // Without a session nothing is sent on; a cookie alone opens nothing elsewhere.

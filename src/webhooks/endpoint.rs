@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use derived::outbox::{Answer, LastAnswer, Progress, Waiting};
+use derived::outbox::{Answer, LastAnswer, Progress, WaitingDelivery};
 use ledger::time::Timestamp;
 use minicbor::{Decode, Encode};
 
@@ -74,7 +74,7 @@ pub(super) struct Endpoint {
     through: u64,
     /// Number of the first event that is for this endpoint.
     first: u64,
-    waiting: BTreeMap<u64, Waiting>,
+    waiting: BTreeMap<u64, WaitingDelivery>,
     /// Subject and number of the events that wait in order: the first of each subject may be tried.
     in_order: BTreeSet<(u64, u64)>,
     /// Events that may be tried and are not under way, by the time of their try.
@@ -184,7 +184,7 @@ impl Endpoint {
     /// Adds the next event of the journal.
     pub(super) fn add(&mut self, number: u64, subject: u64, told_at: Timestamp, now: Timestamp) {
         self.through = number;
-        self.insert(Waiting { number, tries: 0, next_at: now, again: false, subject, told_at });
+        self.insert(WaitingDelivery { number, tries: 0, next_at: now, again: false, subject, told_at });
     }
 
     /// Adds an event that the merchant asked for again. It is tried at once, and waits for no
@@ -195,9 +195,9 @@ impl Endpoint {
             return true;
         }
         let again = match self.waiting.get(&number) {
-            Some(waiting) => Waiting { tries: 0, next_at: now, ..*waiting },
+            Some(waiting) => WaitingDelivery { tries: 0, next_at: now, ..*waiting },
             None if self.waiting.len() >= WAITING_MAX => return false,
-            None => Waiting { number, tries: 0, next_at: now, again: true, subject, told_at },
+            None => WaitingDelivery { number, tries: 0, next_at: now, again: true, subject, told_at },
         };
         self.given_up.retain(|given_up| *given_up != number);
         self.insert(again);
@@ -205,7 +205,7 @@ impl Endpoint {
     }
 
     /// Adds an event to those that wait, or changes one of them.
-    fn insert(&mut self, waiting: Waiting) {
+    fn insert(&mut self, waiting: WaitingDelivery) {
         if let Some(before) = self.waiting.insert(waiting.number, waiting) {
             self.turns.remove(&(before.next_at, before.number));
         }
@@ -217,14 +217,14 @@ impl Endpoint {
     }
 
     /// Schedules the try of an event, if it may be tried.
-    fn offer(&mut self, waiting: &Waiting) {
+    fn offer(&mut self, waiting: &WaitingDelivery) {
         if self.may_be_tried(waiting) && !self.under_way.contains(&waiting.number) {
             self.turns.insert((waiting.next_at, waiting.number));
         }
     }
 
     /// The first event about one thing may be tried, and any event that was asked for again.
-    fn may_be_tried(&self, waiting: &Waiting) -> bool {
+    fn may_be_tried(&self, waiting: &WaitingDelivery) -> bool {
         waiting.again || self.first_about(waiting.subject) == Some(waiting.number)
     }
 
@@ -293,7 +293,7 @@ impl Endpoint {
         self.under_way.remove(&number);
         self.at_once = 1;
         if let Some(waiting) = self.waiting.get(&number).copied() {
-            self.insert(Waiting { next_at: until, ..waiting });
+            self.insert(WaitingDelivery { next_at: until, ..waiting });
         }
     }
 

@@ -88,10 +88,10 @@ const ADDRESSES_KEPT: Duration = Duration::from_secs(5);
 /// Addresses of one endpoint for the tries of the next seconds, so that many tries at once share
 /// one look-up.
 #[derive(Debug, Default)]
-pub(super) struct Addresses(tokio::sync::Mutex<Option<Found>>);
+pub(super) struct Addresses(tokio::sync::Mutex<Option<ResolvedAddresses>>);
 
 #[derive(Debug)]
-struct Found {
+struct ResolvedAddresses {
     target: Target,
     at: Instant,
     addresses: Vec<SocketAddr>,
@@ -125,12 +125,12 @@ impl Guard {
     /// The addresses of a target that may be called; those of the last look-up, if it is recent.
     pub(super) async fn look_up_once(&self, target: &Target, kept: &Addresses) -> Result<Vec<SocketAddr>, Refusal> {
         let mut kept = kept.0.lock().await;
-        let is_fresh = |found: &&Found| found.target == *target && found.at.elapsed() < ADDRESSES_KEPT;
+        let is_fresh = |found: &&ResolvedAddresses| found.target == *target && found.at.elapsed() < ADDRESSES_KEPT;
         if let Some(found) = kept.as_ref().filter(is_fresh) {
             return Ok(found.addresses.clone());
         }
         let addresses = self.look_up(target).await?;
-        *kept = Some(Found { target: target.clone(), at: Instant::now(), addresses: addresses.clone() });
+        *kept = Some(ResolvedAddresses { target: target.clone(), at: Instant::now(), addresses: addresses.clone() });
         Ok(addresses)
     }
 

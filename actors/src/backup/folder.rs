@@ -167,7 +167,7 @@ pub(super) const READ_BYTES: usize = 1 << 18;
 
 /// Result of a run: what it added, and the size of the backup.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Taken {
+pub struct BackupResult {
     /// Records that are new.
     pub records: u64,
     /// Bytes that are new.
@@ -221,7 +221,7 @@ impl BackupRun {
         &mut self,
         frames: impl Iterator<Item = Result<Frame, BackupError>>,
         progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<Taken, BackupError> {
+    ) -> Result<BackupResult, BackupError> {
         let taken = self.copy(frames, progress);
         match &taken {
             Ok((taken, files)) => {
@@ -244,7 +244,7 @@ impl BackupRun {
         &self,
         mut frames: impl Iterator<Item = Result<Frame, BackupError>>,
         progress: &mut dyn FnMut(u64, u64),
-    ) -> Result<(Taken, u32), BackupError> {
+    ) -> Result<(BackupResult, u32), BackupError> {
         let mut next_frame = || frames.next().unwrap_or(Err(BackupError::Source("it breaks off")));
         let mut values = Vec::new();
         let through = loop {
@@ -282,7 +282,7 @@ impl BackupRun {
         }
         let (finished, bytes) = writer.finish(&through)?;
         let (files, bytes_in_all) = self.complete(&values, &through, &finished)?;
-        Ok((Taken { records, bytes, bytes_in_all, heads: through }, files))
+        Ok((BackupResult { records, bytes, bytes_in_all, heads: through }, files))
     }
 
     /// Makes the new files count, which are on the disk under names that do not; gives how many

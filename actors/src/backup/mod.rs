@@ -69,7 +69,7 @@ use store::cut::{Cut, Position};
 use store::place::is_of_place;
 use store::{Block, KeyAndValue, Part, Partition, Remains, Sequence, Store, StoreError};
 
-pub use folder::{BackupFolder, BackupRun, Taken};
+pub use folder::{BackupFolder, BackupResult, BackupRun};
 pub use frame::{Frame, FrameReader, write_magic};
 
 /// The format that is written and read.
@@ -216,9 +216,9 @@ pub enum Tail<'a> {
     Folder(&'a [Part], &'a Remains),
 }
 
-/// Result of a restore.
+/// Heads of a restored store, and what its tail gave.
 #[derive(Debug)]
-pub struct Restored {
+pub struct RestoreResult {
     /// The heads of the store now.
     pub heads: Heads,
     /// Records taken from the tail.
@@ -244,8 +244,8 @@ pub fn restore(
     tail: Option<Tail<'_>>,
     store: &Arc<dyn Store>,
     progress: &mut dyn FnMut(u64, u64),
-) -> Result<Restored, BackupError> {
-    let mut filled = Filled { store, parts: Vec::new(), heads: Heads::default() };
+) -> Result<RestoreResult, BackupError> {
+    let mut filled = FillingStore { store, parts: Vec::new(), heads: Heads::default() };
     filled.admit(&partitions_of(backup.values(), backup.heads())?)?;
     let mut values = backup.values().to_vec();
     let total = backup.heads().records();
@@ -269,7 +269,7 @@ pub fn restore(
         filled.part(partition)?;
     }
     filled.parts.iter().flatten().try_for_each(Part::release)?;
-    Ok(Restored { heads: filled.heads, tail })
+    Ok(RestoreResult { heads: filled.heads, tail })
 }
 
 /// Partitions that the stored extents name, and partitions with blocks.
@@ -284,14 +284,14 @@ fn extents_among(values: &[DurableValue]) -> Result<Extents, ExtentError> {
 }
 
 /// A store that is being filled.
-struct Filled<'a> {
+struct FillingStore<'a> {
     store: &'a Arc<dyn Store>,
     /// The partitions that were taken, by number.
     parts: Vec<Option<Part>>,
     heads: Heads,
 }
 
-impl Filled<'_> {
+impl FillingStore<'_> {
     /// Refuses more partitions than the store can have.
     fn admit(&self, partitions: &BTreeSet<Partition>) -> Result<(), BackupError> {
         let (found, most) = (partitions.len(), self.store.partitions_max());
@@ -324,7 +324,7 @@ impl Filled<'_> {
 fn append_tail(
     backup: &BackupFolder,
     tail: &Tail<'_>,
-    filled: &mut Filled<'_>,
+    filled: &mut FillingStore<'_>,
     values: &mut Vec<DurableValue>,
 ) -> Result<TailTaken, BackupError> {
     let begin = filled.heads.clone();
@@ -370,7 +370,7 @@ fn append_tail(
 fn append_logged(
     backup: &BackupFolder,
     tail: &Tail<'_>,
-    filled: &mut Filled<'_>,
+    filled: &mut FillingStore<'_>,
     stopped: &mut Option<BackupError>,
 ) -> Result<(), BackupError> {
     for block in tail.logged() {

@@ -14,7 +14,7 @@ use super::*;
 use derived::extents::Extent;
 use ledger::id::GroupNumber;
 use store::Durability;
-use store::testkit::{MemoryStore, Watch, Watched};
+use store::testkit::{MemoryStore, Watch, WatchedStore};
 use store::{BlockHash, Head, SledOptions, SledStore};
 
 /// A store and its partitions.
@@ -99,14 +99,14 @@ fn three_in(store: MemoryStore, word: &str, blocks: u32) -> Journals {
     journals
 }
 
-fn run(journals: &Journals, folder: &Path, file_bytes_max: u64) -> Result<Taken, BackupError> {
+fn run(journals: &Journals, folder: &Path, file_bytes_max: u64) -> Result<BackupResult, BackupError> {
     let mut run = BackupRun::begin(folder, &mut |_, _| {})?;
     run.file_bytes_max = file_bytes_max;
     let from = run.heads().next();
     run.take(frames(&journals.0, &from)?, &mut |_, _| {})
 }
 
-fn restored(folder: &Path, tail: Option<Tail<'_>>) -> Result<(Journals, Restored), BackupError> {
+fn restored(folder: &Path, tail: Option<Tail<'_>>) -> Result<(Journals, RestoreResult), BackupError> {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
     let restored = restore(&BackupFolder::open(folder)?, tail, &store, &mut |_, _| {})?;
     Ok((Journals::of(&store), restored))
@@ -607,7 +607,7 @@ fn damage_in_one_partition_of_a_second_copy_ends_that_partition_alone() {
         extend_in(&journals, partition, "a", 3);
     }
     let watch = DamageAt(Partition(0), Sequence(7));
-    let damaged: Arc<dyn Store> = Arc::new(Watched { store: memory, watch });
+    let damaged: Arc<dyn Store> = Arc::new(WatchedStore { store: memory, watch });
     let parts = Extents::parts_of(&damaged).unwrap();
     let (again, told) = restored(folder.path(), Some(Tail::Store(&parts))).unwrap();
     let told = told.tail.unwrap();

@@ -42,19 +42,19 @@ pub(super) struct AcquirerBatches {
     net: Centavos,
     /// Objects for which the open batch had a line, some 50 bytes each.
     settled: BTreeSet<(ObjectId, SettledObject)>,
-    unexplained: Unexplained,
+    unexplained: UnexplainedLines,
 }
 
 /// Lines of the open batch whose charges were never captured, or that were settled before.
 #[derive(Default)]
-struct Unexplained {
+struct UnexplainedLines {
     count: u64,
     net: Centavos,
     /// The first of them.
     lines: Vec<SettledLine>,
 }
 
-impl Unexplained {
+impl UnexplainedLines {
     fn add(&mut self, line: &SettlementLine) {
         let SettlementLine { charge, object, gross, fee } = *line;
         let line = SettledLine { charge, object, gross, fee, booked_fee: Centavos::ZERO };
@@ -80,7 +80,7 @@ impl AcquirerBatches {
             lines_of: BTreeMap::new(),
             net: Centavos::ZERO,
             settled: BTreeSet::new(),
-            unexplained: Unexplained::default(),
+            unexplained: UnexplainedLines::default(),
         }
     }
 }

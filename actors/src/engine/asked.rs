@@ -16,11 +16,11 @@ pub(super) struct CashoutsUnderWay {
     /// Cashouts that are being sent for the first time while their caller waits. The sender is
     /// dropped when that is over.
     pub(super) first_tries: Mutex<HashMap<ObjectId, watch::Receiver<()>>>,
-    pub(super) asked: Arc<Mutex<BTreeMap<ObjectId, Asked>>>,
+    pub(super) asked: Arc<Mutex<BTreeMap<ObjectId, CashoutInquiryTimes>>>,
 }
 
 /// When the institution was asked last about a cashout that still waits.
-pub(super) struct Asked {
+pub(super) struct CashoutInquiryTimes {
     pub(super) at: Timestamp,
     /// False when the institution answered that it is carrying the transfer out.
     pub(super) is_unknown: bool,

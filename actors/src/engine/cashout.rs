@@ -18,7 +18,7 @@ use ledger::personal::{PixDestination, SealedFor};
 use ledger::record::{RailStamp, Record};
 use ledger::time::Timestamp;
 
-use super::asked::Asked;
+use super::asked::CashoutInquiryTimes;
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RECONCILED_AT_ONCE, TRY_AGAIN_AFTER_MS, Unavailable, read};
 use crate::rails::{Destination, PayoutAnswer, RailError, SendPayout};
@@ -80,7 +80,7 @@ impl CashoutOrdered {
 }
 
 /// Result of a question about a cashout.
-enum Found {
+enum CashoutInquiry {
     Ended(CashoutOutcome, Option<RailStamp>),
     /// The journal has its outcome.
     EndedBefore,
@@ -143,7 +143,7 @@ impl Engine {
         let transfer = SendPayout { id, amount: ordered.net, to, ordered_at: id.created_at() };
         let answer = tokio::time::timeout(FIRST_ANSWER_MAX, rails.payout.send(transfer)).await;
         let answer = answer.unwrap_or(Err(RailError::NoAnswer));
-        if let Found::Ended(ended, stamp) = found(answer, CashoutFailure::NotTaken) {
+        if let CashoutInquiry::Ended(ended, stamp) = found(answer, CashoutFailure::NotTaken) {
             let is_denied = ended == CashoutOutcome::Failed(CashoutFailure::NotTaken);
             let command = MerchantCommand::SettleCashout { id, outcome: ended };
             let settled = self.command(group, command, CommandContext::of_rail(stamp, permit)).await?;
@@ -191,43 +191,48 @@ impl Engine {
         self.shard(group).cashouts.first_try_over(id).await;
         let found = self.find_cashout(id, open, now).await.unwrap_or_else(|error| {
             tracing::error!(%error, cashout = ?id, "where a cashout goes could not be read");
-            Found::Unknown
+            CashoutInquiry::Unknown
         });
-        let is_unknown = matches!(found, Found::Unknown);
+        let is_unknown = matches!(found, CashoutInquiry::Unknown);
         let has_ended = match found {
-            Found::Ended(outcome, stamp) => {
+            CashoutInquiry::Ended(outcome, stamp) => {
                 let permit = self.admission.take(INSIDE_BYTES).await;
                 let command = MerchantCommand::SettleCashout { id, outcome };
                 self.command(group, command, CommandContext::of_rail(stamp, permit)).await.is_ok()
             }
-            Found::EndedBefore => true,
-            Found::UnderWay | Found::Unknown => false,
+            CashoutInquiry::EndedBefore => true,
+            CashoutInquiry::UnderWay | CashoutInquiry::Unknown => false,
         };
         let shard = self.shard(group);
         let mut asked = shard.cashouts.asked.lock();
         if has_ended {
             asked.remove(&id);
         } else {
-            asked.insert(id, Asked { at: now, is_unknown });
+            asked.insert(id, CashoutInquiryTimes { at: now, is_unknown });
         }
     }
 
     /// Outcome of a cashout. If the institution never had it, it is ordered again under the same
     /// id, once the first order cannot turn up there any more.
-    async fn find_cashout(&self, id: ObjectId, open: &OpenCashout, now: Timestamp) -> Result<Found, LoadError> {
-        let Some(rails) = &self.rails else { return Ok(Found::Unknown) };
+    async fn find_cashout(
+        &self,
+        id: ObjectId,
+        open: &OpenCashout,
+        now: Timestamp,
+    ) -> Result<CashoutInquiry, LoadError> {
+        let Some(rails) = &self.rails else { return Ok(CashoutInquiry::Unknown) };
         let mut destination: Option<PixDestination> = None;
         let shard = self.shard_with(id);
         for sequence in shard.read_model().about(id)? {
             let record = shard.record(sequence)?;
             if has_ended(&record, id) {
-                return Ok(Found::EndedBefore);
+                return Ok(CashoutInquiry::EndedBefore);
             }
             if created(&record, id).is_some() {
                 destination = self.keyring.open_personal(&record);
             }
         }
-        let Some(destination) = destination else { return Ok(Found::Unknown) };
+        let Some(destination) = destination else { return Ok(CashoutInquiry::Unknown) };
         let (amount, to) = (open.net(), Destination::PixKey(destination));
         let transfer = SendPayout { id, amount, to, ordered_at: id.created_at() };
         let answer = tokio::time::timeout(RAIL_ANSWER_MAX, rails.payout.find(transfer.clone(), now)).await;
@@ -235,7 +240,7 @@ impl Engine {
         if answer == Ok(PayoutAnswer::NotTaken) {
             let horizon_ms = i64::try_from(rails.payout.horizon().as_millis()).unwrap_or(i64::MAX);
             if now.0.saturating_sub(open.attention_at.0) < horizon_ms {
-                return Ok(Found::Unknown);
+                return Ok(CashoutInquiry::Unknown);
             }
             let sent = tokio::time::timeout(RAIL_ANSWER_MAX, rails.payout.send(transfer)).await;
             answer = sent.unwrap_or(Err(RailError::NoAnswer));
@@ -246,18 +251,18 @@ impl Engine {
 
 /// Evaluates an answer to an order or, past the horizon, to a question. `failure` names the end of
 /// a transfer that the institution did not take.
-fn found(answer: Result<PayoutAnswer, RailError>, failure: CashoutFailure) -> Found {
+fn found(answer: Result<PayoutAnswer, RailError>, failure: CashoutFailure) -> CashoutInquiry {
     match answer {
         Ok(PayoutAnswer::Processed { transfer_id, end_to_end_id, at, from }) => {
             let stamp = RailStamp { id: transfer_id.clone(), at };
-            Found::Ended(CashoutOutcome::Processed { transfer_id, end_to_end_id, bank: from }, Some(stamp))
+            CashoutInquiry::Ended(CashoutOutcome::Processed { transfer_id, end_to_end_id, bank: from }, Some(stamp))
         }
         Ok(PayoutAnswer::Failed { .. } | PayoutAnswer::Returned { .. }) => {
-            Found::Ended(CashoutOutcome::Failed(CashoutFailure::NotCarriedOut), None)
+            CashoutInquiry::Ended(CashoutOutcome::Failed(CashoutFailure::NotCarriedOut), None)
         }
-        Ok(PayoutAnswer::NotTaken) => Found::Ended(CashoutOutcome::Failed(failure), None),
-        Ok(PayoutAnswer::Taken { .. }) => Found::UnderWay,
-        Err(RailError::NoAnswer) => Found::Unknown,
+        Ok(PayoutAnswer::NotTaken) => CashoutInquiry::Ended(CashoutOutcome::Failed(failure), None),
+        Ok(PayoutAnswer::Taken { .. }) => CashoutInquiry::UnderWay,
+        Err(RailError::NoAnswer) => CashoutInquiry::Unknown,
     }
 }
 

@@ -18,11 +18,11 @@ const RANDOM_BITS: u64 = (1 << 42) - 1;
 /// Makes ids and remembers those of the current millisecond.
 #[derive(Default)]
 pub(super) struct NewIds {
-    given: Mutex<Given>,
+    given: Mutex<GivenIds>,
 }
 
 #[derive(Default)]
-struct Given {
+struct GivenIds {
     at: Timestamp,
     random: HashSet<u64>,
 }
@@ -34,7 +34,7 @@ impl NewIds {
     pub(super) fn begin_after(&self, before: Timestamp) {
         let (mut given, begin) = (self.given.lock(), before.plus_ms(1));
         if given.at < begin {
-            *given = Given { at: begin, random: HashSet::new() };
+            *given = GivenIds { at: begin, random: HashSet::new() };
         }
     }
 
@@ -51,7 +51,7 @@ impl NewIds {
         // Within the lock: a time that was read earlier might belong to a forgotten millisecond.
         let now = now();
         if given.at < now {
-            *given = Given { at: now, random: HashSet::new() };
+            *given = GivenIds { at: now, random: HashSet::new() };
         }
         loop {
             let bits = random()? & RANDOM_BITS;

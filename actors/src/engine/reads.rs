@@ -111,7 +111,7 @@ impl<T> Iterator for RecordsWith<T> {
 }
 
 /// A Record of the audit trail, and what it says there.
-type Audited = Result<(Position, Record, AuditedFact), Unavailable>;
+type AuditedRecord = Result<(Position, Record, AuditedFact), Unavailable>;
 
 /// What a Record says that brought it into a list.
 type Reading<T> = fn(&Record) -> Option<T>;
@@ -600,7 +600,7 @@ impl Engine {
         group: Option<GroupNumber>,
         skip: u64,
         count: usize,
-    ) -> Result<Listed<impl Iterator<Item = Audited> + use<>>, LoadError> {
+    ) -> Result<Listed<impl Iterator<Item = AuditedRecord> + use<>>, LoadError> {
         let shards = match group {
             Some(group) => vec![self.shard(group)],
             None => self.shards.all(),

@@ -28,7 +28,7 @@ pub enum Role {
 
 /// Guard of a request on the partition that it is about.
 #[derive(Clone, Debug)]
-pub struct Hold(Arc<Standing>);
+pub struct Hold(Arc<TenureState>);
 
 impl Hold {
     /// Whether the node had the partition all the time since the hold began.
@@ -39,11 +39,11 @@ impl Hold {
 
 /// Whether one tenure of a partition lasts. Holds are its copies.
 #[derive(Debug)]
-struct Standing {
+struct TenureState {
     stands: AtomicBool,
 }
 
-impl Standing {
+impl TenureState {
     fn new() -> Arc<Self> {
         Arc::new(Self { stands: AtomicBool::new(true) })
     }
@@ -56,20 +56,20 @@ const COUNTED_EVERY: Duration = Duration::from_millis(5);
 pub(super) struct Shards {
     slots: Vec<RwLock<Slot>>,
     /// Stands while no partition is lost from sight.
-    all: RwLock<Arc<Standing>>,
+    all: RwLock<Arc<TenureState>>,
 }
 
 struct Slot {
     role: Role,
     shard: Arc<Shard>,
-    standing: Arc<Standing>,
+    standing: Arc<TenureState>,
 }
 
 impl Shards {
     /// Slots of partitions that the node does not have.
     pub(super) fn absent(shards: Vec<Arc<Shard>>) -> Self {
-        let slot = |shard| RwLock::new(Slot { role: Role::Absent, shard, standing: Standing::new() });
-        Self { slots: shards.into_iter().map(slot).collect(), all: RwLock::new(Standing::new()) }
+        let slot = |shard| RwLock::new(Slot { role: Role::Absent, shard, standing: TenureState::new() });
+        Self { slots: shards.into_iter().map(slot).collect(), all: RwLock::new(TenureState::new()) }
     }
 
     fn slot(&self, partition: Partition) -> &RwLock<Slot> {
@@ -143,10 +143,10 @@ impl Shards {
     fn replace(&self, slot: &mut Slot, role: Role, shard: Arc<Shard>) {
         if role == Role::Absent {
             // Before anybody can read that nothing is there.
-            let before = std::mem::replace(&mut *self.all.write(), Standing::new());
+            let before = std::mem::replace(&mut *self.all.write(), TenureState::new());
             before.stands.store(false, Ordering::Release);
         }
-        *slot = Slot { role, shard, standing: Standing::new() };
+        *slot = Slot { role, shard, standing: TenureState::new() };
     }
 
     /// A hold on all partitions; none while the node neither serves nor follows one of them. It

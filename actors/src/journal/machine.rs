@@ -123,7 +123,7 @@ enum Item<A, I> {
 }
 
 /// Durable Records, in order.
-type Published = Vec<(Sequence, Arc<Record>)>;
+type PublishedRecords = Vec<(Sequence, Arc<Record>)>;
 
 /// A block that is being made durable, and what follows it. The permits go back when it is done.
 struct Flight<A, I> {
@@ -291,7 +291,7 @@ impl<A, I: Clone> Machine<A, I> {
     /// One delivery for each foreign owner that is awake, in the order of its first Record.
     fn deliveries(&self, records: &[(Sequence, Arc<Record>)]) -> impl Iterator<Item = Output<A, I>> + use<A, I> {
         let mut places: IdMap<LedgerId, usize> = IdMap::default();
-        let mut foreign: Vec<(I, Published)> = Vec::new();
+        let mut foreign: Vec<(I, PublishedRecords)> = Vec::new();
         for (sequence, record) in records {
             for ledger in record.told() {
                 let place = match places.get(&ledger) {

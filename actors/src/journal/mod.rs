@@ -27,7 +27,9 @@ use derived::read_model::ReadModel;
 use derived::records::LoadError;
 use derived::snapshots;
 use store::priority;
-use store::{Block, Epoch, Head, Landed, Monitor, Part, Partition, Sequence, Store, StoreError, Tenure, WaitFor};
+use store::{
+    AppendOutcome, Block, Epoch, Head, Monitor, Part, Partition, Sequence, Store, StoreError, Tenure, WaitFor,
+};
 
 pub use admission::{Admission, AdmissionLimits, ClosedBy, Permit, Sender};
 pub use machine::{BLOCK_BYTES_MAX, COMMIT_BYTES_MAX, Input, Machine, Output, Submission};
@@ -302,12 +304,12 @@ fn commit(
     for ((place, block), landed) in handed_out.drain(..).zip(landed) {
         let partition = block.partition;
         match landed {
-            Landed::Durable(hash) => {
+            AppendOutcome::Durable(hash) => {
                 parts.metrics.block_written(&block);
                 keeper.machines.written(place, hash);
             }
-            Landed::Fenced => end(keeper, place, StoreError::Fenced { partition })?,
-            Landed::Unknown => end(keeper, place, StoreError::Unknown { partition })?,
+            AppendOutcome::Fenced => end(keeper, place, StoreError::Fenced { partition })?,
+            AppendOutcome::Unknown => end(keeper, place, StoreError::Unknown { partition })?,
         }
     }
     Ok(())

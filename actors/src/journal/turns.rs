@@ -54,7 +54,7 @@ impl Turns {
         if let Some(held) = self.try_take(place) {
             return self.begun(place, held);
         }
-        let _waiting = Waiting::one_of(self);
+        let _waiting = WaitingTurn::one_of(self);
         let held = Arc::clone(&self.free).acquire_owned().await.expect("turns are never closed");
         self.begun(place, held)
     }
@@ -95,16 +95,16 @@ impl Drop for Turn {
 }
 
 /// Guard of a command that waits.
-struct Waiting<'a>(&'a Turns);
+struct WaitingTurn<'a>(&'a Turns);
 
-impl<'a> Waiting<'a> {
+impl<'a> WaitingTurn<'a> {
     fn one_of(turns: &'a Turns) -> Self {
         turns.waiting.fetch_add(1, Ordering::Relaxed);
         Self(turns)
     }
 }
 
-impl Drop for Waiting<'_> {
+impl Drop for WaitingTurn<'_> {
     fn drop(&mut self) {
         self.0.waiting.fetch_sub(1, Ordering::Relaxed);
     }

@@ -21,7 +21,7 @@
 //! the snapshot's two positions, and, at the head, with the books.
 //!
 //! It changes no Record, no key and no snapshot, and stops at the first promise that is broken,
-//! which [`Broken`] names.
+//! which [`BrokenPromise`] names.
 //!
 //! # Memory
 //! It grows with the accounts of all ledgers, with eight bytes for each Record and owner whose
@@ -56,7 +56,7 @@ pub fn verify(
     parts: &[Part],
     keyring: Option<&Keyring>,
     progress: &mut dyn FnMut(VerifyProgress),
-) -> Result<Verified, VerifyError> {
+) -> Result<VerificationResult, VerifyError> {
     verify_against(parts, keyring, &[], progress)
 }
 
@@ -68,10 +68,10 @@ pub fn verify_against(
     keyring: Option<&Keyring>,
     checkpoints: &[SignedCheckpoint],
     progress: &mut dyn FnMut(VerifyProgress),
-) -> Result<Verified, VerifyError> {
+) -> Result<VerificationResult, VerifyError> {
     let heads = Heads::of_parts(parts)?;
     let extents = parts.first().map(|part| Extents::of(&**part.store())).transpose()?.unwrap_or_default();
-    let mut verified = Verified::of(heads.clone());
+    let mut verified = VerificationResult::of(heads.clone());
     let unknown = checkpoints.iter().find(|one| parts.iter().all(|part| part.partition() != one.checkpoint.partition));
     if let Some(SignedCheckpoint { checkpoint, .. }) = unknown {
         let (at, found) = (checkpoint.sequence, format!("a store with {} partitions", parts.len()));
@@ -122,9 +122,9 @@ pub enum VerifyProgress {
     States(u64, u64),
 }
 
-/// Result of a verification.
+/// Counts of a verified journal, and its sums.
 #[derive(Clone, Debug)]
-pub struct Verified {
+pub struct VerificationResult {
     /// Records in the journal.
     pub records: u64,
     /// Blocks in the journal.
@@ -151,7 +151,7 @@ pub struct Verified {
     pub size_bytes: u64,
 }
 
-impl Verified {
+impl VerificationResult {
     /// Journals of which nothing was counted yet.
     fn of(heads: Heads) -> Self {
         Self {
@@ -222,7 +222,7 @@ pub enum VerifyError {
     Extents(#[from] ExtentError),
     /// A promise is broken.
     #[error(transparent)]
-    Broken(Box<Broken>),
+    Broken(Box<BrokenPromise>),
     /// The same in another partition than 0.
     #[error("partition {}: {error}", partition.0)]
     OfPartition {
@@ -258,7 +258,7 @@ impl VerifyError {
     "{}{ledger}: {promise}: expected {expected}, found {found}",
     sequence.map(|sequence| format!("sequence {}, ", sequence.0)).unwrap_or_default()
 )]
-pub struct Broken {
+pub struct BrokenPromise {
     /// The broken promise.
     pub promise: Promise,
     /// The Record after which it is broken; none for a state.
@@ -351,7 +351,7 @@ fn broken(
     found: impl fmt::Display,
 ) -> VerifyError {
     let (expected, found) = (expected.to_string(), found.to_string());
-    VerifyError::Broken(Box::new(Broken { promise, sequence, ledger, expected, found }))
+    VerifyError::Broken(Box::new(BrokenPromise { promise, sequence, ledger, expected, found }))
 }
 
 #[cfg(test)]

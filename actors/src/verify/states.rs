@@ -10,11 +10,11 @@ use ledger::id::LedgerId;
 use ledger::merchant::MerchantState;
 use ledger::recipient::RecipientState;
 
-use super::summary::{Concerning, JournalSummary};
+use super::summary::{JournalSummary, OwnerRecords};
 use super::{Promise, VerifyError, VerifyProgress, broken};
 use crate::load::LargeRecords;
 use crate::resident::{Books, Resident};
-use derived::snapshots::{self, Kept};
+use derived::snapshots::{self, StoredSnapshot};
 use store::{Head, Part, Sequence};
 
 /// Counts of checked states.
@@ -71,7 +71,7 @@ struct Replays<'a> {
 
 impl Replays<'_> {
     fn check<B: Books>(&mut self, ledger: LedgerId, has_snapshot: bool) -> Result<(), VerifyError> {
-        let nothing = Concerning::default();
+        let nothing = OwnerRecords::default();
         let records = self.journal.concerning.get(&ledger).unwrap_or(&nothing);
         let mut resident = Resident::<B>::new(ledger, ledger.group().unwrap_or_default(), Arc::default());
         let (mut own_from, mut told_from) = (0, 0);
@@ -93,7 +93,7 @@ impl Replays<'_> {
 
     /// The snapshot and the state in it; none when it is not usable. Error: it is ahead of the
     /// journal.
-    fn snapshot<B: Books>(&self, ledger: LedgerId) -> Result<Option<(Kept, B)>, VerifyError> {
+    fn snapshot<B: Books>(&self, ledger: LedgerId) -> Result<Option<(StoredSnapshot, B)>, VerifyError> {
         let Some(kept) = snapshots::load(self.store, ledger)? else { return Ok(None) };
         let last = self.head.next.0 - 1;
         let position = kept.own_through.0.max(kept.position.foreign);
@@ -120,7 +120,7 @@ impl Replays<'_> {
         Ok(())
     }
 
-    fn compare<B: Books>(&self, resident: &Resident<B>, kept: &Kept, books: &B) -> Result<(), VerifyError> {
+    fn compare<B: Books>(&self, resident: &Resident<B>, kept: &StoredSnapshot, books: &B) -> Result<(), VerifyError> {
         let ledger = resident.ledger();
         let differs = |expected: String, found: String| {
             let at = kept.own_through.0.max(kept.position.foreign);

@@ -35,12 +35,12 @@ pub(super) struct JournalSummary {
     pub(super) derived: DerivedParts,
     pub(super) books: HashMap<Option<GroupNumber>, GroupBooks>,
     /// The Records that change each owner's state.
-    pub(super) concerning: BTreeMap<LedgerId, Concerning>,
+    pub(super) concerning: BTreeMap<LedgerId, OwnerRecords>,
 }
 
 /// The Records that change one owner's state, each list in order.
 #[derive(Default)]
-pub(super) struct Concerning {
+pub(super) struct OwnerRecords {
     /// The sequences of its own Records.
     pub(super) own: Vec<u64>,
     /// The sequences of Records of others that concern it.

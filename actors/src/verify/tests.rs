@@ -21,7 +21,7 @@ use derived::checkpoint::{Checkpoint, digest_of};
 use derived::extents::Extent;
 use derived::snapshots;
 use store::Durability;
-use store::testkit::{MemoryStore, Watch, Watched};
+use store::testkit::{MemoryStore, Watch, WatchedStore};
 use store::{Block, BlockHash, Store};
 
 const GROUP: GroupNumber = GroupNumber(1);
@@ -66,12 +66,12 @@ impl Scene {
     }
 
     /// Writes the Records in blocks of up to three, with a valid chain, and verifies.
-    fn verify(&self) -> Result<Verified, VerifyError> {
+    fn verify(&self) -> Result<VerificationResult, VerifyError> {
         let encoded: Vec<Vec<u8>> = self.records.iter().map(encoded).collect();
         self.verify_bytes(&encoded)
     }
 
-    fn verify_bytes(&self, encoded: &[Vec<u8>]) -> Result<Verified, VerifyError> {
+    fn verify_bytes(&self, encoded: &[Vec<u8>]) -> Result<VerificationResult, VerifyError> {
         for records in encoded.chunks(3) {
             let head = self.store.head().unwrap();
             let booked_at_ms = head.booked_at_ms.max(0) + 1;
@@ -208,11 +208,11 @@ fn verify(
     store: &Part,
     keyring: Option<&Keyring>,
     progress: &mut dyn FnMut(VerifyProgress),
-) -> Result<Verified, VerifyError> {
+) -> Result<VerificationResult, VerifyError> {
     super::verify(std::slice::from_ref(store), keyring, progress)
 }
 
-fn outcome(verified: Result<Verified, VerifyError>) -> Result<Verified, Broken> {
+fn outcome(verified: Result<VerificationResult, VerifyError>) -> Result<VerificationResult, BrokenPromise> {
     verified.map_err(|error| match error {
         VerifyError::Broken(broken) => *broken,
         other => panic!("{other}"),
@@ -537,7 +537,7 @@ fn checkpoints(scene: &Scene) -> Vec<SignedCheckpoint> {
     made
 }
 
-fn against(scene: &Scene, told: &[SignedCheckpoint]) -> Result<Verified, Broken> {
+fn against(scene: &Scene, told: &[SignedCheckpoint]) -> Result<VerificationResult, BrokenPromise> {
     let verified = without_gaps(told);
     outcome(verified.and_then(|()| verify_against(&scene.parts, Some(&scene.keyring), told, &mut |_| {})))
 }
@@ -761,7 +761,7 @@ impl Watch for DamageInThird {
 
 #[test]
 fn a_damaged_block_of_the_third_partition_is_found_there() {
-    let scene = Scene::of_three_in(Arc::new(Watched { store: MemoryStore::new(), watch: DamageInThird }));
+    let scene = Scene::of_three_in(Arc::new(WatchedStore { store: MemoryStore::new(), watch: DamageInThird }));
     fill_others(&scene);
     let error = scene.verify().unwrap_err().to_string();
     assert!(error.starts_with("partition 2: memory: damaged at sequence 4"), "{error}");

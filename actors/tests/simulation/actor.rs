@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicU64;
 
 use actors::journal::{Input, Permit};
 use actors::resident::{Effects, Envelope, KeyLookup, Outcome, Resident};
-use derived::snapshots::{Kept, Snapshot};
+use derived::snapshots::{Snapshot, StoredSnapshot};
 use ledger::id::{IdKey, LedgerId};
 use ledger::merchant::{MerchantCommand, MerchantState};
 use ledger::recipient::RecipientState;
@@ -144,7 +144,7 @@ impl Core {
         }
     }
 
-    pub(crate) fn restore(&mut self, kept: &Kept) -> bool {
+    pub(crate) fn restore(&mut self, kept: &StoredSnapshot) -> bool {
         match self {
             Self::Merchant(resident) => resident.restore(kept),
             Self::Recipient(resident) => resident.restore(kept),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use actors::engine::Outcome;
-use derived::snapshots::{Kept, StatePosition};
+use derived::snapshots::{StatePosition, StoredSnapshot};
 use ledger::account::Account;
 use ledger::event::Event;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, RecipientNumber};
@@ -210,7 +210,7 @@ impl Audit {
 
     /// A snapshot holds only what is durable; continued to the end of the journal, it is the replay
     /// from nothing.
-    pub(crate) fn check_snapshot(&self, ledger: LedgerId, kept: &Kept) -> Result<(), String> {
+    pub(crate) fn check_snapshot(&self, ledger: LedgerId, kept: &StoredSnapshot) -> Result<(), String> {
         let StatePosition { own, foreign } = kept.position;
         ensure(own <= self.ordinal(ledger), || {
             format!("a snapshot of {ledger:?} at own Record {own} is kept before that is durable")

@@ -15,7 +15,7 @@ use ledger::id::LedgerId;
 use ledger::record::Decision;
 use ledger::time::Timestamp;
 use store::testkit::{MemoryStore, PowerCut};
-use store::{Block, Landed, Part, Partition, Sequence, Store, Tenure};
+use store::{AppendOutcome, Block, Part, Partition, Sequence, Store, Tenure};
 
 use crate::audit::ensure;
 use crate::chance::Chance;
@@ -208,16 +208,16 @@ impl World {
         if self.defect == Some(Defect::MixesHashes) && landed.len() > 1 {
             landed.swap(0, 1);
         }
-        if landed.contains(&Landed::Fenced) && landed.iter().any(|one| *one != Landed::Fenced) {
+        if landed.contains(&AppendOutcome::Fenced) && landed.iter().any(|one| *one != AppendOutcome::Fenced) {
             self.saw.fenced_beside_durable += 1;
         }
         for ((place, block), landed) in blocks.into_iter().zip(landed) {
             match landed {
-                Landed::Durable(hash) => self.machines.written(place, hash),
-                Landed::Fenced if self.defect == Some(Defect::AcknowledgesFenced) => {
+                AppendOutcome::Durable(hash) => self.machines.written(place, hash),
+                AppendOutcome::Fenced if self.defect == Some(Defect::AcknowledgesFenced) => {
                     self.machines.written(place, block.hash());
                 }
-                Landed::Fenced => {
+                AppendOutcome::Fenced => {
                     let is_taken = self.books[place].taken_at.is_some();
                     ensure(is_taken, || format!("partition {place} is refused, and nobody took it"))?;
                     let with = if self.defect == Some(Defect::EndsAllWithOne) {
@@ -230,7 +230,7 @@ impl World {
                     }
                     self.books[place].has_ended = true;
                 }
-                Landed::Unknown => return Err("this store always knows".into()),
+                AppendOutcome::Unknown => return Err("this store always knows".into()),
             }
         }
         let more = self.carry_out()?;

@@ -23,7 +23,7 @@ use ledger::recipient::RecipientState;
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
 use ledger::statement::{StatementAccount, statement_lines};
 use parking_lot::Mutex;
-use store::testkit::{self, MemoryStore, Watch, Watched};
+use store::testkit::{self, MemoryStore, Watch, WatchedStore};
 use store::{Durability, Sequence};
 
 use crate::audit::{Audit, ensure};
@@ -36,7 +36,7 @@ const OPTIONS: IndexOptions = IndexOptions { records_per_run: 8, runs_merged: 3 
 
 pub(crate) struct Readers {
     read_model: ReadModel,
-    store: Arc<Watched<Meddling>>,
+    store: Arc<WatchedStore<Meddling>>,
     /// Blocks that were published and that it was not told of yet.
     behind: Mutex<VecDeque<Published>>,
     defect: Option<Defect>,
@@ -45,9 +45,9 @@ pub(crate) struct Readers {
 impl Readers {
     /// Start of a new process from the pages and runs of the last one.
     pub(crate) fn open(store: &MemoryStore, defect: Option<Defect>) -> Result<Arc<Self>, String> {
-        let store = Arc::new(Watched { store: store.clone(), watch: Meddling::default() });
+        let store = Arc::new(WatchedStore { store: store.clone(), watch: Meddling::default() });
         let keyring = Keyring::open([7; 32], Arc::new(MemoryStore::new())).map_err(|error| error.to_string())?;
-        let shared = testkit::part(Arc::<Watched<Meddling>>::clone(&store));
+        let shared = testkit::part(Arc::<WatchedStore<Meddling>>::clone(&store));
         let (keyring, outbox) = (Arc::new(keyring), Arc::default());
         let read_model = ReadModel::open(shared, Arc::default(), keyring, str::to_owned, OPTIONS, outbox, |_, _| {});
         let read_model = read_model.map_err(told)?;
@@ -161,7 +161,7 @@ impl Readers {
 
     /// A state that is built from what the index says is the one that all Records make, each read.
     fn check_state<B: Books>(&self, audit: &Audit, ledger: LedgerId) -> Result<(), String> {
-        let store = testkit::part(Arc::<Watched<Meddling>>::clone(&self.store));
+        let store = testkit::part(Arc::<WatchedStore<Meddling>>::clone(&self.store));
         let (large, through) = (LargeRecords::default(), self.read_model.published());
         let built = load::resident::<B>(&store, &self.read_model, &large, ledger, through, Arc::default());
         let mut read = Resident::<B>::new(ledger, ledger.group().unwrap_or_default(), Arc::default());

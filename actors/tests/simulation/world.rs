@@ -14,13 +14,13 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use actors::journal::{Admission, AdmissionLimits, BLOCK_BYTES_MAX, ClosedBy, Input, Machine, Output, Permit};
 use actors::resident::{Effects, Envelope, Outcome};
-use derived::snapshots::{self, Kept, Snapshot};
+use derived::snapshots::{self, Snapshot, StoredSnapshot};
 use ledger::event::Event;
 use ledger::id::{IdKey, LedgerId};
 use ledger::merchant::MerchantCommand;
 use ledger::record::{Record, Requester};
 use ledger::time::Timestamp;
-use store::testkit::{Damage, MemoryStore, PowerCut, Reached};
+use store::testkit::{AppendStep, Damage, MemoryStore, PowerCut};
 use store::{Block, Partition, Sequence, Store, StoreError};
 
 use crate::actor::{Actor, Answer, Ask, Core, Inbox, Message, Outgoing, Reply, Request, Stage};
@@ -215,7 +215,7 @@ pub(crate) struct World {
     /// The sequence that the Record submitted last will have.
     submitted: u64,
     /// Every snapshot that was ever kept.
-    snapshots: Vec<(LedgerId, Kept)>,
+    snapshots: Vec<(LedgerId, StoredSnapshot)>,
 }
 
 /// Runs one seed to its end.
@@ -539,7 +539,7 @@ impl World {
     /// The block that was handed out is durable.
     fn land(&mut self) -> Result<(), String> {
         let Some(block) = self.handed_out.take() else { return Ok(()) };
-        if self.store.append_until(&block, Reached::Block).map_err(|error| error.to_string())? {
+        if self.store.append_until(&block, AppendStep::Block).map_err(|error| error.to_string())? {
             self.coverage.saw("folder of the journal closed");
         }
         self.audit.append(&block)?;
@@ -730,10 +730,11 @@ impl World {
     }
 
     /// Mostly the one that is kept; sometimes one that was kept before, or none.
-    fn choose_snapshot(&mut self, ledger: LedgerId, newest: Option<&Kept>) -> Option<Kept> {
+    fn choose_snapshot(&mut self, ledger: LedgerId, newest: Option<&StoredSnapshot>) -> Option<StoredSnapshot> {
         let newest = newest?;
-        let is_older =
-            |kept: &Kept| kept.position.own + kept.position.foreign < newest.position.own + newest.position.foreign;
+        let is_older = |kept: &StoredSnapshot| {
+            kept.position.own + kept.position.foreign < newest.position.own + newest.position.foreign
+        };
         let of_ledger = self.snapshots.iter().filter(|(of, kept)| *of == ledger && is_older(kept));
         let older: Vec<_> = of_ledger.map(|(_, kept)| kept.clone()).collect();
         match self.chance.below(10) {
@@ -999,18 +1000,18 @@ impl World {
         if in_landing {
             self.coverage.saw("crash between the outputs of a landing");
         }
-        let reached = [Reached::NextSegment, Reached::ClosingLine, Reached::Block, Reached::Block];
+        let reached = [AppendStep::NextSegment, AppendStep::ClosingLine, AppendStep::Block, AppendStep::Block];
         match (self.handed_out.take(), self.chance.pick(&reached)) {
             (Some(block), Some(reached)) if self.chance.percent(80) => {
                 let rolls = self.store.append_until(&block, reached).map_err(|error| error.to_string())?;
                 match reached {
-                    Reached::Block => {
+                    AppendStep::Block => {
                         self.coverage.saw("crash with a block in flight that survived");
                         self.audit.append(&block)?;
                     }
-                    Reached::NextSegment if rolls => self.coverage.saw("crash when the next segment was made"),
-                    Reached::ClosingLine if rolls => self.coverage.saw("crash when the closing line was written"),
-                    Reached::NextSegment | Reached::ClosingLine => {
+                    AppendStep::NextSegment if rolls => self.coverage.saw("crash when the next segment was made"),
+                    AppendStep::ClosingLine if rolls => self.coverage.saw("crash when the closing line was written"),
+                    AppendStep::NextSegment | AppendStep::ClosingLine => {
                         self.coverage.saw("crash with a block in flight that was lost");
                     }
                 }

@@ -108,8 +108,8 @@ impl Runs {
         Ok(())
     }
 
-    fn merged(&self) -> io::Result<Merged<'_>> {
-        let mut merged = Merged { runs: Vec::new(), next: BinaryHeap::new() };
+    fn merged(&self) -> io::Result<MergedRows<'_>> {
+        let mut merged = MergedRows { runs: Vec::new(), next: BinaryHeap::new() };
         let Some(file) = &self.file else { return Ok(merged) };
         let begins = [0].into_iter().chain(self.ends.iter().copied());
         for (place, (begin, end)) in begins.zip(&self.ends).enumerate() {
@@ -185,13 +185,13 @@ fn read(run: &mut BufReader<Section<'_>>) -> io::Result<Option<Row>> {
 }
 
 /// The rows of all runs, in their order.
-struct Merged<'a> {
+struct MergedRows<'a> {
     runs: Vec<BufReader<Section<'a>>>,
     /// The next row of each run, with the place of the run.
     next: BinaryHeap<std::cmp::Reverse<(Vec<u8>, usize, Sums)>>,
 }
 
-impl Merged<'_> {
+impl MergedRows<'_> {
     fn advance(&mut self, place: usize) -> io::Result<()> {
         if let Some((key, sums)) = read(&mut self.runs[place])? {
             self.next.push(std::cmp::Reverse((key, place, sums)));
@@ -204,7 +204,7 @@ impl Merged<'_> {
     }
 }
 
-impl Iterator for Merged<'_> {
+impl Iterator for MergedRows<'_> {
     type Item = io::Result<Row>;
 
     fn next(&mut self) -> Option<Self::Item> {
@@ -222,7 +222,7 @@ impl Iterator for Merged<'_> {
 /// Keys in their order, with their sums.
 pub(crate) struct SortedRows<'a> {
     held: std::iter::Peekable<btree_map::Iter<'a, Vec<u8>, Sums>>,
-    runs: Merged<'a>,
+    runs: MergedRows<'a>,
 }
 
 impl Iterator for SortedRows<'_> {

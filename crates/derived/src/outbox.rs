@@ -98,7 +98,7 @@ pub struct Progress {
     pub through: u64,
     /// Events that wait, in the order of their numbers.
     #[n(2)]
-    pub waiting: Vec<Waiting>,
+    pub waiting: Vec<WaitingDelivery>,
     /// Events that were given up, oldest first; the oldest of many are forgotten.
     #[n(3)]
     pub given_up: Vec<u64>,
@@ -201,7 +201,7 @@ impl Cause {
 
 /// A webhook event that waits to be delivered to one endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct Waiting {
+pub struct WaitingDelivery {
     /// Its number in the group.
     #[n(0)]
     pub number: u64,
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn progress_is_kept_apart_for_each_key_and_survives() {
         let outbox = Outbox::new(MemoryStore::new().part());
-        let waiting = vec![Waiting {
+        let waiting = vec![WaitingDelivery {
             number: 7,
             tries: 3,
             next_at: Timestamp(1_800_000_000_000),
@@ -297,7 +297,7 @@ mod tests {
     /// Written down so that a change of the format does not pass unnoticed.
     #[test]
     fn the_bytes_of_progress_stay_as_they_are() {
-        let waiting = vec![Waiting {
+        let waiting = vec![WaitingDelivery {
             number: 2,
             tries: 1,
             next_at: Timestamp(5),

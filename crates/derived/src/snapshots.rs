@@ -106,7 +106,7 @@ pub struct Receipt {
 
 /// A snapshot as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Kept {
+pub struct StoredSnapshot {
     /// The position of the state.
     pub position: StatePosition,
     /// Its owner's Records through this sequence are in it, and none after it.
@@ -116,7 +116,7 @@ pub struct Kept {
     sections: Vec<(Section, Vec<u8>)>,
 }
 
-impl Kept {
+impl StoredSnapshot {
     /// The encodings of all sections, in order.
     pub fn sections(&self) -> impl Iterator<Item = (Section, &[u8])> {
         self.sections.iter().map(|(section, bytes)| (*section, bytes.as_slice()))
@@ -124,7 +124,7 @@ impl Kept {
 }
 
 /// Reads an actor's snapshot; none when there is none that can be used.
-pub fn load(store: &Part, ledger: LedgerId) -> Result<Option<Kept>, StoreError> {
+pub fn load(store: &Part, ledger: LedgerId) -> Result<Option<StoredSnapshot>, StoreError> {
     let FoundManifest::Manifest(manifest) = found(store, ledger)? else { return Ok(None) };
     let mut sections = Vec::new();
     for (page, bucket) in &manifest.buckets {
@@ -136,7 +136,7 @@ pub fn load(store: &Part, ledger: LedgerId) -> Result<Option<Kept>, StoreError> 
         }
     }
     let (position, own_through) = (manifest.position(), Sequence(manifest.own_through));
-    Ok(Some(Kept { position, own_through, head: manifest.head, sections }))
+    Ok(Some(StoredSnapshot { position, own_through, head: manifest.head, sections }))
 }
 
 /// The ledgers that have a snapshot.
@@ -235,7 +235,7 @@ pub fn write(store: &Part, snapshot: &Snapshot, own_through: Sequence) -> Result
         buckets.clear();
     }
     let generation = kept.map_or(0, |(_, generation)| generation) + 1;
-    let mut rewriting = Rewriting { store, ledger, generation, replaced: Vec::new() };
+    let mut rewriting = SnapshotRewrite { store, ledger, generation, replaced: Vec::new() };
     let touched: Vec<_> = snapshot.sections.iter().collect();
     for touched in touched.chunk_by(|(one, _), (next, _)| page_of(**one) == page_of(**next)) {
         let page = page_of(*touched[0].0);
@@ -261,7 +261,7 @@ pub fn write(store: &Part, snapshot: &Snapshot, own_through: Sequence) -> Result
 }
 
 /// The part of a write that comes before the manifest.
-struct Rewriting<'a> {
+struct SnapshotRewrite<'a> {
     store: &'a Part,
     ledger: LedgerId,
     generation: u64,
@@ -269,7 +269,7 @@ struct Rewriting<'a> {
     replaced: Vec<Vec<u8>>,
 }
 
-impl Rewriting<'_> {
+impl SnapshotRewrite<'_> {
     /// Writes the touched sections of a page, and gives the place of the page's stamps, if there
     /// are any.
     fn rewrite(

@@ -36,8 +36,9 @@ use super::space;
 use super::state_area::StateArea;
 use super::write_behind::WriteBehind;
 use super::{
-    Block, COMMON_PREFIXES, Database, Durability, Epoch, Head, KeyAndValue, Landed, Partition, Sequence, SledOptions,
-    Store, StoreError, StoredRecord, Tenure, admit_common_key, admit_file_name, admit_state_key, check_sync,
+    AppendOutcome, Block, COMMON_PREFIXES, Database, Durability, Epoch, Head, KeyAndValue, Partition, Sequence,
+    SledOptions, Store, StoreError, StoredRecord, Tenure, admit_common_key, admit_file_name, admit_state_key,
+    check_sync,
 };
 
 /// A store in a folder of this machine.
@@ -144,7 +145,7 @@ impl SledStore {
         write().inspect_err(|_| self.monitor.derived_failed())
     }
 
-    fn append_one(&self, tenure: Tenure, block: &Block) -> Result<Landed, StoreError> {
+    fn append_one(&self, tenure: Tenure, block: &Block) -> Result<AppendOutcome, StoreError> {
         let epochs = self.epochs.read();
         let _appending = self.appending.lock();
         let refused = self.head(block.partition)?.admit(block);
@@ -152,11 +153,11 @@ impl SledStore {
             && let Some(there) = self.blocks(block.partition, block.first).next().transpose()?
             && there == *block
         {
-            return Ok(Landed::Durable(there.hash()));
+            return Ok(AppendOutcome::Durable(there.hash()));
         }
         let now = epochs.get(&tenure.partition).copied().unwrap_or_default();
         if block.partition != tenure.partition || tenure.admit(now).is_err() {
-            return Ok(Landed::Fenced);
+            return Ok(AppendOutcome::Fenced);
         }
         refused?;
         if block.first == Sequence::FIRST && self.heads.read().len() >= anchor::PARTITIONS_MAX {
@@ -169,7 +170,7 @@ impl SledStore {
             self.anchor.hand_over(block.partition, head)
         })?;
         self.heads.write().insert(block.partition, head);
-        Ok(Landed::Durable(hash))
+        Ok(AppendOutcome::Durable(hash))
     }
 
     /// Refuses an owner whose tenure has ended; while the guard is held, nobody takes a partition.
@@ -203,7 +204,7 @@ impl Store for SledStore {
         Ok(Some(Tenure { partition, epoch }))
     }
 
-    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<Landed>, StoreError> {
+    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<AppendOutcome>, StoreError> {
         blocks.iter().map(|(tenure, block)| self.append_one(*tenure, block)).collect()
     }
 

@@ -162,7 +162,7 @@ pub trait Store: Send + Sync + 'static {
     /// the same block again. After an error of the machine the store refuses to write in this
     /// process: a failed flush may have dropped pages that it could not write, so a second flush
     /// would report them as durable. The process ends, and a new one reads the disk anew.
-    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<Landed>, StoreError>;
+    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<AppendOutcome>, StoreError>;
 
     /// The end of the durable journal of one partition.
     fn head(&self, partition: Partition) -> Result<Head, StoreError>;
@@ -325,7 +325,7 @@ impl Tenure {
 
 /// Outcome of a block that was handed in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Landed {
+pub enum AppendOutcome {
     /// It is durable, and this is its hash.
     Durable(BlockHash),
     /// Another owner took the partition before: it will never be in the journal.

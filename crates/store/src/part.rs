@@ -5,8 +5,8 @@ use std::io::{self, Write};
 use std::sync::Arc;
 
 use super::{
-    Block, BlockHash, Durability, Epoch, Head, Landed, Monitor, Partition, Sequence, Store, StoreError, StoredRecord,
-    Tenure,
+    AppendOutcome, Block, BlockHash, Durability, Epoch, Head, Monitor, Partition, Sequence, Store, StoreError,
+    StoredRecord, Tenure,
 };
 
 /// A partition of a store, and the tenure with which it is written. Copies share the tenure; once
@@ -82,9 +82,9 @@ impl Part {
     pub fn append(&self, block: &Block) -> Result<BlockHash, StoreError> {
         let landed = self.store.append(&[(self.tenure, block)])?;
         match landed.first() {
-            Some(Landed::Durable(hash)) => Ok(*hash),
-            Some(Landed::Fenced) => Err(StoreError::Fenced { partition: self.tenure.partition }),
-            Some(Landed::Unknown) | None => Err(StoreError::Unknown { partition: self.tenure.partition }),
+            Some(AppendOutcome::Durable(hash)) => Ok(*hash),
+            Some(AppendOutcome::Fenced) => Err(StoreError::Fenced { partition: self.tenure.partition }),
+            Some(AppendOutcome::Unknown) | None => Err(StoreError::Unknown { partition: self.tenure.partition }),
         }
     }
 

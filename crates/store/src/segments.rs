@@ -381,7 +381,7 @@ impl SegmentsShared {
             None => self.place.make(number + 1)?,
         };
         current.flush()?;
-        let closing = Closing { spans: current.spans()? };
+        let closing = SegmentClosing { spans: current.spans()? };
         self.place.files.put(&closing_name(number), &closing.to_bytes())?;
         let mut row = self.row.write();
         let closed = row.closed_after_last(number, closing.spans, Some(current));
@@ -597,7 +597,7 @@ impl Place {
                 Some(closing) => (closing, None),
                 None => {
                     let segment = self.open(number)?;
-                    (Closing { spans: segment.spans()? }, Some(Arc::new(segment)))
+                    (SegmentClosing { spans: segment.spans()? }, Some(Arc::new(segment)))
                 }
             };
             self.check_border(&row, number, &closing.spans)?;
@@ -682,14 +682,14 @@ impl Place {
     fn restore_closing(&self, row: &Row, number: u32) -> Result<(), StoreError> {
         let line = self.closing_path(number);
         tracing::warn!(line = %line.display(), "this closing line was lost or damaged and is written anew from its segment");
-        let closing = Closing { spans: row.closed[number as usize - 1].spans.clone() };
+        let closing = SegmentClosing { spans: row.closed[number as usize - 1].spans.clone() };
         self.files.put(&closing_name(number), &closing.to_bytes())
     }
 
     /// The closing line of a segment, if it is there and whole.
-    fn closing(&self, number: u32) -> Result<Option<Closing>, StoreError> {
+    fn closing(&self, number: u32) -> Result<Option<SegmentClosing>, StoreError> {
         let Some(bytes) = self.files.part(&closing_name(number), 0, CLOSING_BYTES_MAX)? else { return Ok(None) };
-        match Closing::parse(&bytes) {
+        match SegmentClosing::parse(&bytes) {
             Ok(closing) => Ok(Some(closing)),
             Err(None) => Ok(None),
             Err(Some(found)) => {
@@ -732,11 +732,11 @@ impl Place {
 /// hash of the last block, and when the first and the last block were booked. The last four bytes
 /// are, in this format and every later one, the CRC32C of all before them.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Closing {
+struct SegmentClosing {
     spans: BTreeMap<Partition, Span>,
 }
 
-impl Closing {
+impl SegmentClosing {
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![CLOSING_FORMAT];
         for (partition, span) in &self.spans {
@@ -754,7 +754,7 @@ impl Closing {
     }
 
     /// The line; or, as an error, the newer format in which it is written, if it is not damaged.
-    fn parse(bytes: &[u8]) -> Result<Closing, Option<u8>> {
+    fn parse(bytes: &[u8]) -> Result<SegmentClosing, Option<u8>> {
         let (covered, checksum) = bytes.split_last_chunk::<CHECKSUM_BYTES>().ok_or(None)?;
         if checksum_of(b"", covered) != *checksum {
             return Err(None);
@@ -773,7 +773,7 @@ impl Closing {
             spans.insert(partition, Span { first, previous, first_booked_at_ms, head });
             rest = behind;
         }
-        if rest.is_empty() { Ok(Closing { spans }) } else { Err(None) }
+        if rest.is_empty() { Ok(SegmentClosing { spans }) } else { Err(None) }
     }
 }
 
@@ -799,14 +799,14 @@ mod tests {
     fn the_bytes_of_a_closing_line_stay_as_they_are() {
         let head = Head { next: Sequence(42), hash: BlockHash([2; 32]), booked_at_ms: 1_700_000_000_000 };
         let span = Span { first: Sequence(7), previous: BlockHash([1; 32]), first_booked_at_ms: -5, head };
-        let closing = Closing { spans: BTreeMap::from([(Partition(3), span)]) };
+        let closing = SegmentClosing { spans: BTreeMap::from([(Partition(3), span)]) };
         let bytes = closing.to_bytes();
         assert_eq!((bytes.len(), checksum_of(b"format", &bytes)), (103, [176, 69, 65, 111]));
-        assert_eq!(Closing::parse(&bytes), Ok(closing));
+        assert_eq!(SegmentClosing::parse(&bytes), Ok(closing));
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            assert_eq!(Closing::parse(&flipped), Err(None), "bit {bit}");
+            assert_eq!(SegmentClosing::parse(&flipped), Err(None), "bit {bit}");
         }
     }
 }

@@ -99,7 +99,7 @@ pub(super) struct Database {
     database: Option<Db>,
     path: PathBuf,
     /// Held while something is inserted or removed: there is one writer at a time.
-    written: Mutex<Written>,
+    written: Mutex<InsertedBytes>,
     /// Held while it is flushed.
     flushing: Mutex<()>,
     unflushed_bytes_max: u64,
@@ -133,7 +133,7 @@ const CHANGE_BYTES: usize = 128;
 
 /// Bytes that were inserted into a database since it was opened.
 #[derive(Debug, Default)]
-struct Written {
+struct InsertedBytes {
     all: u64,
     /// Bytes that are durable.
     flushed: u64,
@@ -309,9 +309,9 @@ static WAITING: Mutex<Option<WaitingCalls>> = Mutex::new(None);
 const WAIT_PATIENCE: Duration = Duration::from_secs(1);
 
 /// Ends the watch when it is dropped.
-struct Watched(u64);
+struct WatchGuard(u64);
 
-impl Drop for Watched {
+impl Drop for WatchGuard {
     fn drop(&mut self) {
         let call = WAITING.lock().as_mut().and_then(|waiting| waiting.calls.remove(&self.0));
         // Its values must not be dropped under the lock.
@@ -319,16 +319,16 @@ impl Drop for Watched {
     }
 }
 
-fn watch(database: Db) -> Watched {
+fn watch(database: Db) -> WatchGuard {
     let mut waiting = WAITING.lock();
     if waiting.is_none() {
         let looking = std::thread::Builder::new().name("journal watch".to_owned()).spawn(look_after);
         *waiting = looking.ok().map(|_| WaitingCalls::default());
     }
-    let Some(waiting) = waiting.as_mut() else { return Watched(0) };
+    let Some(waiting) = waiting.as_mut() else { return WatchGuard(0) };
     waiting.next += 1;
     waiting.calls.insert(waiting.next, (Instant::now(), database));
-    Watched(waiting.next)
+    WatchGuard(waiting.next)
 }
 
 fn look_after() {

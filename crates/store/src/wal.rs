@@ -41,7 +41,7 @@ pub(super) struct WriteAheadLog {
     /// Bytes of a file that are filled, and its largest size unless one block is larger.
     bytes_max: usize,
     writing: Mutex<Writing>,
-    settling: Mutex<Settling>,
+    settling: Mutex<SettlingFile>,
     settled: Condvar,
 }
 
@@ -63,7 +63,7 @@ struct Writing {
 
 /// Whether the file that is not written now has blocks that the database may not have on the disk.
 #[derive(Debug, Default)]
-struct Settling {
+struct SettlingFile {
     is_needed: bool,
     has_failed: bool,
 }

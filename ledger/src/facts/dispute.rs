@@ -2,7 +2,7 @@
 //! bank or released.
 
 use crate::account::Account;
-use crate::event::Drawn;
+use crate::event::SellerDraw;
 use crate::facts::facets::{AuditedFact, Facets, uuid};
 use crate::facts::refund::{about, draw, drawn_from_claims, drawn_from_merchant};
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
@@ -19,7 +19,7 @@ pub(super) fn opened(
     id: ObjectId,
     charge: ObjectId,
     amount: Centavos,
-    drawn: &Drawn,
+    drawn: &SellerDraw,
     seller_due: Option<Minute>,
 ) {
     about(to, id, charge);
@@ -63,7 +63,7 @@ pub(super) fn accepted(to: &mut impl Facets, id: ObjectId, charge: ObjectId, met
 }
 
 /// Money of a dispute that goes back to the seller.
-pub(super) struct Released {
+pub(super) struct ReleasedMoney {
     pub(super) id: ObjectId,
     pub(super) charge: ObjectId,
     pub(super) amount: Centavos,
@@ -76,8 +76,8 @@ pub(super) struct Released {
 }
 
 /// It was released: the money goes back to where it was drawn from.
-pub(super) fn released(to: &mut impl Facets, dispute: Released) {
-    let Released { id, charge, amount, to_pending, to_available, seller_due, is_rest } = dispute;
+pub(super) fn released(to: &mut impl Facets, dispute: ReleasedMoney) {
+    let ReleasedMoney { id, charge, amount, to_pending, to_available, seller_due, is_rest } = dispute;
     about(to, id, charge);
     to.objects(|| vec![uuid("dispute", id), ("txid", charge.txid())]);
     // Of a dispute that is accepted in part, its acceptance tells.

@@ -149,7 +149,7 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::DisputeReleased { id, charge, amount, to_pending, seller_due, to_available, accepted } => {
             dispute::released(
                 to,
-                dispute::Released {
+                dispute::ReleasedMoney {
                     id: *id,
                     charge: *charge,
                     amount: *amount,

@@ -3,7 +3,7 @@
 
 use crate::account::Account;
 use crate::entry::Draft;
-use crate::event::{Drawn, Split, TakeBack};
+use crate::event::{SellerDraw, Split, TakeBack};
 use crate::facts::charge::by_recipient;
 use crate::facts::facets::{AuditedFact, Books, Effect, Facets, Lines, uuid};
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
@@ -37,7 +37,7 @@ pub(super) struct Approved<'a> {
     pub(super) charge: ObjectId,
     pub(super) amount: Centavos,
     /// The seller's money that bears it.
-    pub(super) drawn: &'a Drawn,
+    pub(super) drawn: &'a SellerDraw,
     /// When the charge's own money falls due; none for PIX.
     pub(super) seller_due: Option<Minute>,
     /// The commission that is given back, and whether to Pending.
@@ -112,7 +112,7 @@ pub(super) fn draw(
     lines: &mut Lines<'_>,
     kind: StatementLineKind,
     source: ObjectId,
-    drawn: &Drawn,
+    drawn: &SellerDraw,
     seller_due: Option<Minute>,
 ) {
     let due = seller_due.map_or(lines.at, Minute::start);
@@ -123,7 +123,7 @@ pub(super) fn draw(
 }
 
 /// The merchant's side of an amount that is taken for one charge.
-pub(super) fn drawn_from_merchant(merchant: &mut Draft, drawn: &Drawn) {
+pub(super) fn drawn_from_merchant(merchant: &mut Draft, drawn: &SellerDraw) {
     merchant
         .credit(Account::Pending, drawn.from_pending)
         .credit(Account::Available, drawn.from_available)
@@ -131,14 +131,14 @@ pub(super) fn drawn_from_merchant(merchant: &mut Draft, drawn: &Drawn) {
 }
 
 /// The platform's side of an amount that is taken from the merchant for one charge.
-pub(super) fn drawn_from_claims(platform: &mut Draft, drawn: &Drawn) {
+pub(super) fn drawn_from_claims(platform: &mut Draft, drawn: &SellerDraw) {
     platform
         .debit(Account::MerchantPending, drawn.from_pending)
         .debit(Account::MerchantAvailable, drawn.from_available)
         .debit(Account::MerchantDeficit, drawn.to_deficit);
 }
 
-fn columns(books: &mut Books, amount: Centavos, drawn: &Drawn, take_backs: &[TakeBack]) {
+fn columns(books: &mut Books, amount: Centavos, drawn: &SellerDraw, take_backs: &[TakeBack]) {
     let owed: Vec<_> = take_backs.iter().map(|part| Split { recipient: part.recipient, amount: part.amount }).collect();
     let owed = by_recipient(&owed);
     let mut merchant = books.merchant(5 + owed.len());

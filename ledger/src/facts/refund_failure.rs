@@ -1,7 +1,7 @@
 //! Facets of a refund that its rail refused: the reverse of its approval.
 
 use crate::account::Account;
-use crate::event::{Drawn, Event, GiveBack};
+use crate::event::{Event, GiveBack, SellerDraw};
 use crate::facts::facets::{Books, Effect, Facets, uuid};
 use crate::facts::refund::{about, draw, drawn_from_claims, drawn_from_merchant};
 use crate::facts::statement_line::{StatementAccount, StatementLineKind};
@@ -83,7 +83,7 @@ fn returned(books: &mut Books, amount: Centavos, [to_pending, to_available]: [Ce
     books.post(platform);
 }
 
-fn commission_charged(books: &mut Books, commission: &Commission, charged: &Drawn) {
+fn commission_charged(books: &mut Books, commission: &Commission, charged: &SellerDraw) {
     let mut merchant = books.merchant(7);
     merchant
         .debit(Account::FeeMdr, commission.mdr)

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
-use crate::event::{Drawn, Event, GiveBack, Split};
+use crate::event::{Event, GiveBack, SellerDraw, Split};
 use crate::fees::PaymentMethod;
 use crate::id::{ObjectId, RecipientNumber};
 use crate::money::Centavos;
@@ -45,12 +45,12 @@ pub(super) struct Adjusted {
     pub(super) commission_through: Centavos,
     /// Take-backs of its splits, by recipient.
     #[n(8)]
-    pub(super) taken: BTreeMap<RecipientNumber, Taken>,
+    pub(super) taken: BTreeMap<RecipientNumber, RecipientTakeBack>,
 }
 
 /// Take-back of one recipient's splits of a charge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Encode, Decode)]
-pub(super) struct Taken {
+pub(super) struct RecipientTakeBack {
     /// By refunds that wait for their decision.
     #[n(0)]
     pub(super) asked: Centavos,
@@ -76,11 +76,11 @@ impl Adjusted {
         self.free(amount) + self.asked
     }
 
-    fn take(&mut self, parts: &[Split], change: impl Fn(&mut Taken, Centavos)) {
+    fn take(&mut self, parts: &[Split], change: impl Fn(&mut RecipientTakeBack, Centavos)) {
         for part in parts {
             let taken = self.taken.entry(part.recipient).or_default();
             change(taken, part.amount);
-            if *taken == Taken::default() {
+            if *taken == RecipientTakeBack::default() {
                 self.taken.remove(&part.recipient);
             }
         }
@@ -117,7 +117,7 @@ pub(super) enum Open {
         amount: Centavos,
         /// The accounts that the held money came from.
         #[n(2)]
-        drawn: Drawn,
+        drawn: SellerDraw,
     },
     /// Money that goes back to the payer.
     #[n(2)]
@@ -326,7 +326,7 @@ impl Adjustments {
         id: ObjectId,
         (charge, window_ends): (ObjectId, Timestamp),
         amount: Centavos,
-        drawn: Drawn,
+        drawn: SellerDraw,
     ) {
         self.touch(charge, ordinal, window_ends);
         self.insert(id, ordinal, Open::Dispute { charge, amount, drawn });

@@ -10,7 +10,7 @@ use crate::event::Event;
 use crate::id::ObjectId;
 use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
-use crate::section::{Section, Touched};
+use crate::section::{Section, TouchedSections};
 use crate::time::Timestamp;
 
 /// An API key as its merchant keeps it: the digest, never the key.
@@ -132,7 +132,7 @@ impl MerchantState {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ApiKeys {
     by_id: BTreeMap<ObjectId, ApiKey>,
-    touched: Touched,
+    touched: TouchedSections,
 }
 
 impl ApiKeys {

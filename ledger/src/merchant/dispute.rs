@@ -5,7 +5,7 @@
 use super::MerchantState;
 use super::adjustments::{Open, Repayment};
 use super::refund::{ChargeFacts, drawn, is_pending};
-use crate::event::{DisputeKind, Drawn, Event};
+use crate::event::{DisputeKind, Event, SellerDraw};
 use crate::id::ObjectId;
 use crate::money::Centavos;
 use crate::personal::Sealed;
@@ -102,7 +102,7 @@ impl MerchantState {
     fn released(
         &self,
         (id, facts): (ObjectId, &ChargeFacts),
-        held: &Drawn,
+        held: &SellerDraw,
         accepted: Centavos,
         now: Timestamp,
     ) -> Vec<Event> {

@@ -41,7 +41,7 @@ use api_keys::ApiKeys;
 use plans::Plans;
 use sub_recipients::Recipients;
 use subscriptions::Subscriptions;
-use waiting::Waiting;
+use waiting::WaitingObjects;
 
 pub use acquirer::{BookBatch, EndedBatch};
 pub use adjustments::{Repayment, RepaymentKind};
@@ -54,7 +54,7 @@ pub use opening::MerchantOpening;
 pub use plans::Plan;
 pub use refund::{CARD_WINDOW_DAYS, ChargeFacts, DisputeWindows, PIX_WINDOW_DAYS, RequestRefund};
 pub use refund_failure::FailRefund;
-pub use sub_recipients::{BankReview, Recipient, RecipientStatus, Registered};
+pub use sub_recipients::{BankReview, Recipient, RecipientStatus, RegistrationResult};
 pub use subscriptions::{Subscribe, Subscription, SubscriptionChange};
 
 /// State of a merchant: all that its decisions need. It grows with recipients, keys, plans,
@@ -88,8 +88,8 @@ pub struct MerchantState {
     profile: Sealed,
     keys: ApiKeys,
     recipients: Recipients,
-    open_charges: Waiting<OpenCharge>,
-    cashouts: Waiting<OpenCashout>,
+    open_charges: WaitingObjects<OpenCharge>,
+    cashouts: WaitingObjects<OpenCashout>,
     plans: Plans,
     subscriptions: Subscriptions,
     ledger: Ledger,

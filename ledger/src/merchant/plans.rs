@@ -12,7 +12,7 @@ use crate::id::ObjectId;
 use crate::record::{Decision, Record};
 use crate::recurrence::PlanTerms;
 use crate::rejection::Rejection;
-use crate::section::{Section, Touched};
+use crate::section::{Section, TouchedSections};
 
 /// A plan with an initial fee takes about 100 bytes.
 const PLANS_PER_SECTION: usize = 32;
@@ -80,7 +80,7 @@ pub(super) struct Plans {
     list: Vec<Plan>,
     by_id: BTreeMap<ObjectId, usize>,
     by_tag: BTreeMap<String, usize>,
-    touched: Touched,
+    touched: TouchedSections,
 }
 
 impl Plans {

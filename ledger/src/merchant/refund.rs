@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::adjustments::{Adjusted, Open, Repayment, RepaymentKind};
 use super::{MerchantState, SplitRequest};
-use crate::event::{Drawn, Event, PaidBack, Split, TakeBack, Terms};
+use crate::event::{Event, PaidBack, SellerDraw, Split, TakeBack, Terms};
 use crate::fees::{Commission, PaymentMethod};
 use crate::id::{IdKey, ObjectId, RecipientNumber};
 use crate::money::Centavos;
@@ -167,7 +167,7 @@ impl MerchantState {
         if take_back.iter().map(|part| part.split.amount).sum::<Centavos>() > amount {
             return Err(Rejection::TakeBackExceedsRefund);
         }
-        for Wanted { split, nominal, index } in &take_back {
+        for TakeBackPart { split, nominal, index } in &take_back {
             let taken = adjusted.taken.get(&split.recipient).copied().unwrap_or_default();
             if taken.asked + taken.approved + split.amount > *nominal {
                 return Err(Rejection::TakeBackExceedsSplit { index: *index });
@@ -282,7 +282,7 @@ impl MerchantState {
     }
 
     /// Takes an amount drawn from a charge's own Pending out of its due minute.
-    pub(super) fn draw_pending(&mut self, seller_due: Option<Minute>, drawn: &Drawn) {
+    pub(super) fn draw_pending(&mut self, seller_due: Option<Minute>, drawn: &SellerDraw) {
         if let Some(due) = seller_due.filter(|_| drawn.from_pending.is_positive()) {
             self.pending.take(due, drawn.from_pending);
         }
@@ -319,12 +319,12 @@ impl MerchantState {
     }
 
     /// The parts to take back, one for each recipient, in the order of first mention.
-    fn of_splits(&self, terms: &Terms, requests: &[SplitRequest], ids: &IdKey) -> Result<Vec<Wanted>, Rejection> {
+    fn of_splits(&self, terms: &Terms, requests: &[SplitRequest], ids: &IdKey) -> Result<Vec<TakeBackPart>, Rejection> {
         let mut nominal: BTreeMap<RecipientNumber, Centavos> = BTreeMap::new();
         for split in terms.splits.iter().filter(|_| !requests.is_empty()) {
             *nominal.entry(split.recipient).or_default() += split.amount;
         }
-        let (mut wanted, mut places): (Vec<Wanted>, _) = (Vec::new(), BTreeMap::new());
+        let (mut wanted, mut places): (Vec<TakeBackPart>, _) = (Vec::new(), BTreeMap::new());
         for (index, request) in requests.iter().enumerate() {
             let found = self.find_recipient(request.recipient, ids).map(|(number, _)| number);
             let found = found.and_then(|number| nominal.get(&number).map(|nominal| (number, *nominal)));
@@ -333,7 +333,7 @@ impl MerchantState {
                 Some(known) => known.split.amount += request.amount,
                 None => {
                     places.insert(recipient, wanted.len());
-                    wanted.push(Wanted { split: Split { recipient, amount: request.amount }, nominal, index });
+                    wanted.push(TakeBackPart { split: Split { recipient, amount: request.amount }, nominal, index });
                 }
             }
         }
@@ -362,7 +362,7 @@ impl MerchantState {
 }
 
 /// The part that a refund takes back of one recipient.
-struct Wanted {
+struct TakeBackPart {
     split: Split,
     /// Sum of the recipient's splits of the charge.
     nominal: Centavos,
@@ -372,10 +372,10 @@ struct Wanted {
 
 /// The accounts that give a refunded or disputed amount: the charge's own Pending, never another
 /// charge's; then Available; what is missing becomes a Deficit.
-pub(super) fn drawn(amount: Centavos, pending: Centavos, available: Centavos) -> Drawn {
+pub(super) fn drawn(amount: Centavos, pending: Centavos, available: Centavos) -> SellerDraw {
     let from_pending = amount.min(pending);
     let from_available = (amount - from_pending).min(available);
-    Drawn { from_pending, from_available, to_deficit: amount - from_pending - from_available }
+    SellerDraw { from_pending, from_available, to_deficit: amount - from_pending - from_available }
 }
 
 /// True while the charge's own money is pending.
@@ -386,7 +386,7 @@ pub(super) fn is_pending(facts: &ChargeFacts, now: Timestamp) -> bool {
 /// The debts that a refund makes, split by split: a recipient's first splits first. Money that is
 /// paid back first undoes what the refund drew from Available and Deficit; the rest goes to the
 /// charge's Pending.
-fn take_backs(facts: &ChargeFacts, adjusted: &Adjusted, parts: &[Split], drawn: Drawn) -> Vec<TakeBack> {
+fn take_backs(facts: &ChargeFacts, adjusted: &Adjusted, parts: &[Split], drawn: SellerDraw) -> Vec<TakeBack> {
     let mut shortfall = drawn.from_available + drawn.to_deficit;
     let named: BTreeMap<_, Vec<_>> = parts.iter().map(|part| (part.recipient, Vec::new())).collect();
     let splits = (0..).zip(&facts.terms.splits).fold(named, |mut named, (index, split)| {

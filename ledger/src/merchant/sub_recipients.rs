@@ -11,7 +11,7 @@ use crate::id::{Fingerprint, IdKey, ObjectId, RecipientNumber};
 use crate::personal::Sealed;
 use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
-use crate::section::{Section, Touched};
+use crate::section::{Section, TouchedSections};
 
 /// A registration with an address and a bank account takes about 350 bytes, sealed.
 const RECIPIENTS_PER_SECTION: usize = 16;
@@ -48,14 +48,14 @@ pub enum BankReview {
 
 /// What a registration did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Registered {
+pub struct RegistrationResult {
     /// The recipient's number.
     pub number: RecipientNumber,
     /// True for one that was rejected before and registers again.
     pub again: bool,
 }
 
-impl Registered {
+impl RegistrationResult {
     /// The registration that a Record made; none when it made none.
     pub fn by(record: &Record) -> Option<Self> {
         record.events.iter().find_map(|event| match event {
@@ -216,7 +216,7 @@ pub(super) struct Recipients {
     /// Number n stands at n − 1.
     list: Vec<Recipient>,
     by_document: BTreeMap<Fingerprint, RecipientNumber>,
-    touched: Touched,
+    touched: TouchedSections,
 }
 
 impl Recipients {

@@ -19,7 +19,7 @@ use crate::personal::Sealed;
 use crate::record::Decision;
 use crate::recurrence::{CycleOutcome, PlanTerms, StoredCard, SubscriptionStanding, SubscriptionTerms, UnpaidReason};
 use crate::rejection::Rejection;
-use crate::section::{Section, Touched};
+use crate::section::{Section, TouchedSections};
 use crate::time::Timestamp;
 
 /// Shortest and longest life of a cycle's PIX code, days. In between it lives until the next
@@ -207,7 +207,7 @@ pub(super) struct Subscriptions {
     due: BTreeSet<(Timestamp, ObjectId)>,
     by_charge: BTreeMap<ObjectId, ObjectId>,
     by_section: BTreeSet<(u64, ObjectId)>,
-    touched: Touched,
+    touched: TouchedSections,
 }
 
 /// Subscriptions that were begun one after the other share a section. One without splits takes

@@ -7,7 +7,7 @@ use minicbor::decode::Error;
 use minicbor::{Decode, Encode};
 
 use crate::id::{IdMap, ObjectId};
-use crate::section::{Section, Touched};
+use crate::section::{Section, TouchedSections};
 use crate::time::Timestamp;
 
 /// Objects that were opened one after the other share a section: most of them are closed together
@@ -25,20 +25,20 @@ pub(super) trait Waits {
 
 /// The objects of one kind that wait, with the lists that find them.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Waiting<T> {
+pub(super) struct WaitingObjects<T> {
     by_id: IdMap<ObjectId, T>,
-    sections: BTreeMap<u64, Kept>,
+    sections: BTreeMap<u64, SectionIds>,
     /// The sections by the time at which the first rail of each is to be asked.
     attention: BTreeSet<(Timestamp, u64)>,
-    touched: Touched,
+    touched: TouchedSections,
 }
 
 /// The objects of a section: ids, in order, and the time from which the rail of each is to be
 /// asked.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Kept(Vec<(ObjectId, Timestamp)>);
+struct SectionIds(Vec<(ObjectId, Timestamp)>);
 
-impl Kept {
+impl SectionIds {
     fn first_attention(&self) -> Option<Timestamp> {
         self.0.iter().map(|(_, at)| *at).min()
     }
@@ -57,18 +57,18 @@ impl Kept {
     }
 }
 
-impl<T> Default for Waiting<T> {
+impl<T> Default for WaitingObjects<T> {
     fn default() -> Self {
         Self {
             by_id: IdMap::default(),
             sections: BTreeMap::new(),
             attention: BTreeSet::new(),
-            touched: Touched::default(),
+            touched: TouchedSections::default(),
         }
     }
 }
 
-impl<T: Waits + Encode<()> + for<'b> Decode<'b, ()>> Waiting<T> {
+impl<T: Waits + Encode<()> + for<'b> Decode<'b, ()>> WaitingObjects<T> {
     pub(super) fn by_id(&self) -> &IdMap<ObjectId, T> {
         &self.by_id
     }
@@ -126,7 +126,7 @@ impl<T: Waits + Encode<()> + for<'b> Decode<'b, ()>> Waiting<T> {
         self.by_id.insert(id, one);
     }
 
-    fn change_section(&mut self, number: u64, change: impl FnOnce(&mut Kept)) {
+    fn change_section(&mut self, number: u64, change: impl FnOnce(&mut SectionIds)) {
         let kept = self.sections.entry(number).or_default();
         let before = kept.first_attention();
         change(kept);

@@ -11,7 +11,7 @@ use minicbor::{Decode, Encode};
 use crate::event::{DebtPart, PaidBack, SplitKey, TakeBack};
 use crate::id::ObjectId;
 use crate::money::Centavos;
-use crate::section::{Section, Touched};
+use crate::section::{Section, TouchedSections};
 use crate::time::Minute;
 
 /// A debt takes up to 80 bytes.
@@ -52,7 +52,7 @@ pub(super) struct Debts {
     /// By number, in the order in which they were raised.
     open: BTreeMap<u64, Debt>,
     raised: u64,
-    touched: Touched,
+    touched: TouchedSections,
 }
 
 impl Debts {

@@ -8,7 +8,7 @@ use minicbor::decode::Error;
 use crate::event::SplitKey;
 use crate::id::ObjectId;
 use crate::money::Centavos;
-use crate::section::{Section, Touched};
+use crate::section::{Section, TouchedSections};
 use crate::time::Minute;
 
 /// The splits of one charge fall due together: an hour of a busy shop is a few kilobytes.
@@ -27,7 +27,7 @@ pub(super) struct Exception {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Exceptions {
     by_due: BTreeMap<(Minute, SplitKey), Exception>,
-    touched: Touched,
+    touched: TouchedSections,
 }
 
 impl Exceptions {

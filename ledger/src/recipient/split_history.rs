@@ -27,7 +27,7 @@ pub struct SplitHistory {
     pub listed_at: Timestamp,
     recipient: LedgerId,
     came: Came,
-    changed: BTreeMap<u32, Changed>,
+    changed: BTreeMap<u32, SplitChanges>,
 }
 
 /// How a charge's money came.
@@ -45,7 +45,7 @@ enum Came {
 
 /// What became of one split since.
 #[derive(Default)]
-struct Changed {
+struct SplitChanges {
     /// Taken back while it was pending.
     taken: Centavos,
     anticipated: Option<Anticipated>,
@@ -157,7 +157,7 @@ impl SplitHistory {
     pub fn left(&self, index: u32) -> Option<Centavos> {
         let nominal = self.nominal(index)?;
         Some(match self.changed.get(&index) {
-            Some(Changed { anticipated: Some(anticipated), .. }) => anticipated.net,
+            Some(SplitChanges { anticipated: Some(anticipated), .. }) => anticipated.net,
             Some(changed) => nominal - changed.taken,
             None => nominal,
         })

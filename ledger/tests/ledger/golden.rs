@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use crate::world::bytes;
 use ledger::event::{
-    AnticipatedSplit, Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DebtPart, DisputeKind, Drawn, Due,
-    Event, GiveBack, PaidBack, PayoutBank, ReturnEntry, SellerPart, SettledLine, SettledObject, Settlement, Span,
+    AnticipatedSplit, Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DebtPart, DisputeKind, Due, Event,
+    GiveBack, PaidBack, PayoutBank, ReturnEntry, SellerDraw, SellerPart, SettledLine, SettledObject, Settlement, Span,
     Split, SplitKey, TakeBack, Terms,
 };
 use ledger::fees::{Commission, Fees, Options, PaymentMethod, Settings};
@@ -1079,8 +1079,8 @@ fn settled_lines() -> Vec<SettledLine> {
     ]
 }
 
-fn drawn_of(from_pending: i64, from_available: i64, to_deficit: i64) -> Drawn {
-    Drawn {
+fn drawn_of(from_pending: i64, from_available: i64, to_deficit: i64) -> SellerDraw {
+    SellerDraw {
         from_pending: Centavos(from_pending),
         from_available: Centavos(from_available),
         to_deficit: Centavos(to_deficit),

@@ -1,7 +1,7 @@
 //! Webhook events of each Record.
 
 use crate::world::World;
-use ledger::event::{AnticipatedSplit, CashoutFailure, DisputeKind, Drawn, Event, SplitKey};
+use ledger::event::{AnticipatedSplit, CashoutFailure, DisputeKind, Event, SellerDraw, SplitKey};
 use ledger::fees::{Commission, PaymentMethod};
 use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{PreviousSecret, SECRET_OVERLAP_MS};
@@ -69,7 +69,7 @@ fn what_moves_money_out_is_told() {
     let (id, charge) = (ObjectId(7), ObjectId(9));
     let (merchant, ana) = (LedgerId::Merchant(GroupNumber(1)), LedgerId::Recipient(GroupNumber(1), RecipientNumber(2)));
     let number = RecipientNumber(2);
-    let (amount, notes, drawn) = (Centavos(500), || "x".to_owned(), Drawn::default());
+    let (amount, notes, drawn) = (Centavos(500), || "x".to_owned(), SellerDraw::default());
     let split = |index| AnticipatedSplit {
         split: SplitKey { charge, index },
         due: Minute(5),
@@ -156,7 +156,7 @@ fn what_moves_money_out_is_told() {
                 to_available: amount,
                 give_backs: vec![],
                 commission: Commission::default(),
-                charged: Drawn::default(),
+                charged: SellerDraw::default(),
                 commission_through: Centavos(0),
             },
             "refund.failed",

@@ -8,8 +8,8 @@ use ledger::account::Account;
 use ledger::asked_entry::{EntryCommand, Ruling};
 use ledger::entry::Side;
 use ledger::event::{
-    Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DisputeKind, Drawn, Event, PayoutBank, SettledLine,
-    SettledObject, SplitKey, TakeBack, Terms,
+    Batch, CardBrand, CardFace, CardRefusal, CashoutFailure, Cut, DisputeKind, Event, PayoutBank, SellerDraw,
+    SettledLine, SettledObject, SplitKey, TakeBack, Terms,
 };
 use ledger::fees::{Commission, PaymentMethod, Settings};
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientNumber};
@@ -397,7 +397,7 @@ impl World {
             charge,
             method,
             amount: Centavos::ZERO,
-            drawn: Drawn::default(),
+            drawn: SellerDraw::default(),
             seller_due: dues.map(|(due, _)| due),
             commission: Commission::default(),
             commission_pending: false,

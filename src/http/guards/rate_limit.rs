@@ -94,12 +94,12 @@ pub struct RateLimits {
     origin: Instant,
     settings: RateLimitSettings,
     requests: Mutex<Windows<(Policy, ObjectId)>>,
-    refused: Mutex<Refused>,
+    refused: Mutex<RefusedCards>,
 }
 
 /// The refused tries of cards within the last minute.
 #[derive(Default)]
-struct Refused {
+struct RefusedCards {
     of_cards: Windows<Fingerprint>,
     of_keys: Windows<ObjectId>,
     /// First charges of subscriptions, by API key. The schedule makes them, so that their outcome
@@ -173,7 +173,7 @@ impl RateLimits {
     }
 }
 
-impl Refused {
+impl RefusedCards {
     fn count(&mut self, card: Fingerprint, key: Option<ObjectId>, now_ms: u64) {
         self.of_cards.count(card, now_ms);
         key.into_iter().for_each(|key| self.of_keys.count(key, now_ms));

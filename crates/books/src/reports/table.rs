@@ -77,7 +77,7 @@ pub(super) struct Heading<'a> {
 
 /// What stands below the rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Closing {
+pub(super) struct TableFooter {
     /// The last Records that count.
     pub(super) cut: Cut,
     /// Hash of the journal there, in hexadecimal digits.
@@ -95,7 +95,7 @@ pub(super) trait Renderer {
     /// Writes the next row.
     fn row(&mut self, cells: &[Cell]) -> io::Result<()>;
     /// Writes what is left.
-    fn finish(self: Box<Self>, closing: &Closing) -> io::Result<()>;
+    fn finish(self: Box<Self>, closing: &TableFooter) -> io::Result<()>;
 }
 
 /// Destination of the rows of a report: counts them and adds them up.
@@ -126,10 +126,10 @@ impl<'a> Rows<'a> {
     }
 
     /// Writes what is left, and gives it.
-    pub(super) fn finish(self, cut: Cut, head: String, booked_at_ms: i64) -> io::Result<Closing> {
+    pub(super) fn finish(self, cut: Cut, head: String, booked_at_ms: i64) -> io::Result<TableFooter> {
         let totals = self.columns.iter().zip(self.totals);
         let totals = totals.map(|(column, total)| column.is_summed.then_some(total)).collect();
-        let closing = Closing { cut, head, booked_at_ms, rows: self.count, totals };
+        let closing = TableFooter { cut, head, booked_at_ms, rows: self.count, totals };
         self.renderer.finish(&closing)?;
         Ok(closing)
     }

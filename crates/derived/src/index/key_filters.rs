@@ -18,12 +18,12 @@ const FILTERS_MAX: usize = 8;
 
 /// The filters, oldest first.
 pub(super) struct KeyFilters {
-    kept: RwLock<Kept>,
+    kept: RwLock<FilterSet>,
     /// Keys of each filter.
     keys_each: usize,
 }
 
-struct Kept {
+struct FilterSet {
     /// All keys of the Records from this sequence on are in the filters.
     since: u64,
     filters: VecDeque<Arc<KeyFilter>>,
@@ -46,7 +46,7 @@ pub(super) struct KeyWriter {
 
 impl KeyFilters {
     pub(super) fn new(keys_each: usize) -> Self {
-        Self { kept: RwLock::new(Kept { since: u64::MAX, filters: VecDeque::new() }), keys_each }
+        Self { kept: RwLock::new(FilterSet { since: u64::MAX, filters: VecDeque::new() }), keys_each }
     }
 
     /// Records are counted from this one on: those before it are in runs.

@@ -112,7 +112,7 @@ pub struct Index {
 struct IndexShared {
     store: Part,
     options: IndexOptions,
-    state: RwLock<Unwritten>,
+    state: RwLock<UnwrittenRuns>,
     /// In order, without a gap. Replaced only while `state` is locked for writing: who holds that
     /// lock sees both as of one moment.
     runs: RwLock<Arc<Vec<Arc<Run>>>>,
@@ -146,7 +146,7 @@ impl IndexWork {
 }
 
 #[derive(Default)]
-struct Unwritten {
+struct UnwrittenRuns {
     /// Full ranges after the runs that are being written, in order.
     full: VecDeque<Arc<Recent>>,
     /// The Records after those ranges.
@@ -220,7 +220,7 @@ impl Index {
         let is_full = {
             let mut state = self.shared.state.write();
             let unwritten = self.shared.indexed_through() + 1;
-            let Unwritten { recent, balances, keys, .. } = &mut *state;
+            let UnwrittenRuns { recent, balances, keys, .. } = &mut *state;
             balances.extend(unknown);
             for (sequence, record) in records {
                 let keep = |key| keys.add(&self.shared.keys, key, sequence.0, unwritten);

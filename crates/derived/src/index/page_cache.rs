@@ -21,7 +21,7 @@ pub(super) struct PageCache {
 
 #[derive(Default)]
 struct Shard {
-    pages: IdMap<PageKey, Known>,
+    pages: IdMap<PageKey, CachedPages>,
     /// Order of eviction (clock algorithm): a page that was used since it was last looked at stays.
     order: VecDeque<PageKey>,
 }
@@ -29,7 +29,7 @@ struct Shard {
 /// The number of a run in this process, and the place of a page in its file.
 type PageKey = (u64, u32);
 
-struct Known {
+struct CachedPages {
     bytes: Arc<[u8]>,
     is_used: bool,
 }
@@ -60,7 +60,7 @@ impl PageCache {
 
     pub(super) fn put(&self, key: PageKey, bytes: Arc<[u8]>) {
         let mut shard = self.shard(key).lock();
-        if shard.pages.insert(key, Known { bytes, is_used: false }).is_none() {
+        if shard.pages.insert(key, CachedPages { bytes, is_used: false }).is_none() {
             shard.order.push_back(key);
         }
         while shard.pages.len() > self.shard_pages_max {

@@ -78,7 +78,7 @@ impl Listing {
 }
 
 /// A Record by its ordinal: its sequence, and the places of some of its splits.
-type Made = (u64, (Sequence, Vec<u32>));
+type RecordSplits = (u64, (Sequence, Vec<u32>));
 
 /// One line of a merchant's account statement: where its Record is, and which of the Record's
 /// statement lines it is.
@@ -319,7 +319,7 @@ impl ReadModel {
         group: GroupNumber,
         number: RecipientNumber,
         ordinals: &[u64],
-    ) -> Result<Vec<Made>, LoadError> {
+    ) -> Result<Vec<RecordSplits>, LoadError> {
         let sequences = self.index().own(LedgerId::Merchant(group), ordinals)?;
         let mut made = Vec::with_capacity(ordinals.len());
         for (ordinal, sequence) in ordinals.iter().zip(sequences) {

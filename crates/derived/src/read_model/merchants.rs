@@ -32,10 +32,10 @@ pub(super) struct Merchants {
 struct Slot {
     /// The merchant; empty when it changed since it was packed.
     packed: Box<[u8]>,
-    unpacked: OnceLock<Box<Unpacked>>,
+    unpacked: OnceLock<Box<UnpackedMerchant>>,
 }
 
-struct Unpacked {
+struct UnpackedMerchant {
     row: MerchantRow,
     /// Whether it was asked for since the last look.
     is_wanted: AtomicBool,
@@ -154,8 +154,8 @@ impl Slot {
     }
 }
 
-fn unpacked(row: MerchantRow) -> Box<Unpacked> {
-    Box::new(Unpacked { row, is_wanted: AtomicBool::new(true) })
+fn unpacked(row: MerchantRow) -> Box<UnpackedMerchant> {
+    Box::new(UnpackedMerchant { row, is_wanted: AtomicBool::new(true) })
 }
 
 #[cfg(test)]

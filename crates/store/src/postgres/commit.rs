@@ -16,7 +16,7 @@ use tokio_postgres::error::SqlState;
 
 use super::lease::Lease;
 use super::link::{Line, Link};
-use crate::{Block, BlockHash, Epoch, Head, Landed, Partition, Sequence, StoreError, Tenure, chunk};
+use crate::{AppendOutcome, Block, BlockHash, Epoch, Head, Partition, Sequence, StoreError, Tenure, chunk};
 
 /// Writes a block and its chunks, if the epoch is the partition's, and the block follows the last
 /// one. Tells whether each was so.
@@ -116,10 +116,10 @@ impl Attempt {
         Ok(if is_owner { Attempt::Refused(head(link, block.partition).await?) } else { Attempt::Fenced })
     }
 
-    fn landed(self, line: &Line, block: &Block, hash: BlockHash) -> Result<Landed, StoreError> {
+    fn landed(self, line: &Line, block: &Block, hash: BlockHash) -> Result<AppendOutcome, StoreError> {
         match self {
-            Attempt::Won | Attempt::Found => Ok(Landed::Durable(hash)),
-            Attempt::Fenced => Ok(Landed::Fenced),
+            Attempt::Won | Attempt::Found => Ok(AppendOutcome::Durable(hash)),
+            Attempt::Fenced => Ok(AppendOutcome::Fenced),
             Attempt::Refused(head) => {
                 head.admit(block)?;
                 // The head is the one that it names, and yet it was not written.
@@ -153,7 +153,7 @@ pub(super) async fn append(
     line: &Line,
     troubles: &CommitTroubles,
     blocks: &[(Tenure, &Block)],
-) -> Result<Vec<Landed>, StoreError> {
+) -> Result<Vec<AppendOutcome>, StoreError> {
     // What a store can't keep is refused first; the place in the journal is for the database.
     for (_, block) in blocks {
         Head { next: block.first, hash: block.previous, booked_at_ms: block.booked_at_ms }.admit(block)?;
@@ -175,11 +175,11 @@ async fn append_one(
     troubles: &CommitTroubles,
     tenure: Tenure,
     block: &Block,
-) -> Result<Landed, StoreError> {
+) -> Result<AppendOutcome, StoreError> {
     let (hash, booked_at_ms) = (block.hash(), block.booked_at_ms);
     if block.partition != tenure.partition || tenure.epoch == Epoch::NONE {
         let there = line.until(None, async |link| hash_at(link, block).await).await?;
-        return Ok(if there == Some(hash) { Landed::Durable(hash) } else { Landed::Fenced });
+        return Ok(if there == Some(hash) { AppendOutcome::Durable(hash) } else { AppendOutcome::Fenced });
     }
     let chunks = chunk::cut(block, hash);
     let keys: Vec<_> = chunks.iter().map(|(key, _)| key.to_bytes()).collect();
@@ -204,7 +204,7 @@ async fn append_several(
     line: &Line,
     troubles: &CommitTroubles,
     blocks: &[(Tenure, &Block)],
-) -> Result<Vec<Landed>, StoreError> {
+) -> Result<Vec<AppendOutcome>, StoreError> {
     let hashes: Vec<BlockHash> = blocks.iter().map(|(_, block)| block.hash()).collect();
     let chunks = blocks.iter().zip(&hashes).flat_map(|((_, block), hash)| {
         let chunks = chunk::cut(block, *hash).into_iter();

@@ -61,7 +61,7 @@ pub struct PostgresDemands {
 }
 
 /// What a beat saw of the database.
-pub(super) struct Beaten {
+pub(super) struct BeatResult {
     pub(super) system: Option<String>,
     pub(super) timeline: u32,
     pub(super) heads: SeenHeads,
@@ -228,7 +228,7 @@ impl Lease {
 
     /// One beat. Fails when the database loses acknowledged writes. Gives the state of the
     /// database, where that may be read.
-    pub(super) async fn beat(&self, line: &Line) -> Result<Option<Beaten>, StoreError> {
+    pub(super) async fn beat(&self, line: &Line) -> Result<Option<BeatResult>, StoreError> {
         let sent_ms = now_ms();
         let is_leaving = self.is_leaving.load(Ordering::Acquire);
         let address = self.address.as_ref().filter(|_| self.has_joined.load(Ordering::Acquire));
@@ -242,7 +242,7 @@ impl Lease {
                 let epochs = link.rows(EPOCHS, &[]).await?;
                 let told_ms = wall_ms();
                 let system = link.system().map(str::to_owned);
-                let beaten = Beaten { system, timeline: link.timeline(), heads: heads_of(link).await? };
+                let beaten = BeatResult { system, timeline: link.timeline(), heads: heads_of(link).await? };
                 Ok((settings, epochs, asked_ms, told_ms, beaten))
             })
             .await?;
@@ -314,7 +314,7 @@ impl Tenures {
 /// A look at a partition from outside, again and again, until its owner is gone.
 #[derive(Debug, Default)]
 pub struct OwnerWatch {
-    seen: Option<Seen>,
+    seen: Option<OwnerBeat>,
     looked_ms: i64,
     /// The beat that stood still, if the last look proved that.
     gone: Option<i64>,
@@ -322,7 +322,7 @@ pub struct OwnerWatch {
 
 /// The owner of a partition and its beat, unchanged since a time of this machine's clock.
 #[derive(Debug)]
-struct Seen {
+struct OwnerBeat {
     epoch: Epoch,
     owner: String,
     beat: Option<i64>,
@@ -382,9 +382,9 @@ impl OwnerWatch {
                 Ok(is_gone.then_some(epoch))
             }
             _ => {
-                let is_same = |seen: &Seen| (seen.epoch, &seen.owner) == (epoch, &owner) && seen.beat < beat;
+                let is_same = |seen: &OwnerBeat| (seen.epoch, &seen.owner) == (epoch, &owner) && seen.beat < beat;
                 let is_living = self.seen.as_ref().is_some_and(is_same);
-                self.seen = Some(Seen { epoch, owner, beat, since_ms: self.looked_ms, is_living });
+                self.seen = Some(OwnerBeat { epoch, owner, beat, since_ms: self.looked_ms, is_living });
                 Ok(None)
             }
         }

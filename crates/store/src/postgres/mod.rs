@@ -52,8 +52,8 @@ use self::recent::RecentBlocks;
 use self::seen::SeenFile;
 use self::state_area::{Area, StateWrites};
 use super::{
-    Block, Durability, Epoch, Head, KeyAndValue, Landed, Monitor, Partition, Sequence, Store, StoreError, StoredRecord,
-    Tenure, admit_common_key, admit_file_name, admit_state_key,
+    AppendOutcome, Block, Durability, Epoch, Head, KeyAndValue, Monitor, Partition, Sequence, Store, StoreError,
+    StoredRecord, Tenure, admit_common_key, admit_file_name, admit_state_key,
 };
 
 pub use self::address::PostgresAddress;
@@ -448,19 +448,19 @@ impl Store for PostgresStore {
         self.parts.lease.ahead_ms()
     }
 
-    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<Landed>, StoreError> {
+    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<AppendOutcome>, StoreError> {
         let StoreParts { commits, troubles, .. } = &*self.parts;
         // What this process gave up it writes no more, also while nobody else has it.
         let admitted: Vec<_> = blocks.iter().map(|(tenure, block)| (self.parts.held(*tenure), *block)).collect();
         let landed = self.parts.wait_for_commit(commit::append(commits, troubles, &admitted))?;
         for ((tenure, block), landed) in blocks.iter().zip(&landed) {
             match landed {
-                Landed::Durable(_) => self.parts.recent.lock().note(block),
-                Landed::Fenced => {
+                AppendOutcome::Durable(_) => self.parts.recent.lock().note(block),
+                AppendOutcome::Fenced => {
                     troubles.fenced.fetch_add(1, Ordering::Relaxed);
                     self.parts.fenced(*tenure);
                 }
-                Landed::Unknown => {}
+                AppendOutcome::Unknown => {}
             }
         }
         Ok(landed)

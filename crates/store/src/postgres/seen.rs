@@ -32,7 +32,7 @@ pub(super) type SeenHeads = BTreeMap<Partition, (Sequence, BlockHash)>;
 
 /// Where a database stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Seen {
+pub(super) struct DatabaseStanding {
     /// Identifier of the cluster; none where it may not be read.
     pub(super) system: Option<String>,
     pub(super) timeline: u32,
@@ -45,7 +45,7 @@ pub(super) struct Seen {
 #[derive(Debug)]
 pub(super) struct SeenFile {
     folder: PathBuf,
-    written: Mutex<Seen>,
+    written: Mutex<DatabaseStanding>,
 }
 
 impl SeenFile {
@@ -53,10 +53,10 @@ impl SeenFile {
     pub(super) fn open(folder: &Path) -> Result<Self, StoreError> {
         let path = folder.join(FILE);
         let seen = match std::fs::read_to_string(&path) {
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Seen::default(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => DatabaseStanding::default(),
             text => {
                 let text = text.map_err(|source| machine(&path, source))?;
-                Seen::parse(&text).ok_or_else(|| StoreError::Damaged {
+                DatabaseStanding::parse(&text).ok_or_else(|| StoreError::Damaged {
                     folder: path,
                     sequence: None,
                     detail: "it does not say what was seen of the database; without it that is not known".to_owned(),
@@ -69,7 +69,7 @@ impl SeenFile {
     /// Notes where the database stands now, if that changed. A failure stops nothing.
     pub(super) fn note(&self, system: Option<String>, timeline: u32, heads: SeenHeads) {
         let mut written = self.written.lock();
-        let now = Seen { system, timeline, heads, accepted: written.accepted.clone() };
+        let now = DatabaseStanding { system, timeline, heads, accepted: written.accepted.clone() };
         if now == *written {
             return;
         }
@@ -79,7 +79,7 @@ impl SeenFile {
         }
     }
 
-    fn write(&self, seen: &Seen) -> Result<(), StoreError> {
+    fn write(&self, seen: &DatabaseStanding) -> Result<(), StoreError> {
         Files::open(create_folder(&self.folder)?)?.put(FILE, seen.to_text().as_bytes())
     }
 
@@ -92,7 +92,7 @@ impl SeenFile {
         accepted: Option<&BTreeMap<Partition, Sequence>>,
     ) -> Result<(), StoreError> {
         let seen = self.written.lock().clone();
-        let found = Seen {
+        let found = DatabaseStanding {
             system: link.system().map(str::to_owned),
             timeline: link.timeline(),
             heads: heads_of(link).await.map_err(|error| line.failed(error))?,
@@ -141,7 +141,7 @@ impl SeenFile {
     }
 }
 
-impl Seen {
+impl DatabaseStanding {
     fn to_text(&self) -> String {
         let mut text = format!("{BEGIN}\n");
         let mut add = |line: String| {
@@ -252,16 +252,16 @@ mod tests {
     fn what_was_seen_is_read_as_it_was_written() {
         let heads = [(0, 55_927, 1), (3, 17, 0xfe)];
         let head = |(partition, next, byte)| (Partition(partition), (Sequence(next), BlockHash([byte; 32])));
-        let seen = Seen {
+        let seen = DatabaseStanding {
             system: Some("7301234567890123456".to_owned()),
             timeline: 2,
             heads: heads.into_iter().map(head).collect(),
             accepted: Some("0=54959".to_owned()),
         };
-        assert_eq!(Seen::parse(&seen.to_text()), Some(seen.clone()));
+        assert_eq!(DatabaseStanding::parse(&seen.to_text()), Some(seen.clone()));
         assert_eq!(seen.place(), "on timeline 2, its last Records 0=55926,3=16");
         for wrong in ["", "centavo database 2\n", "centavo database 1\nhead 0 1 ab", "centavo database 1\nelse"] {
-            assert_eq!(Seen::parse(wrong), None, "{wrong}");
+            assert_eq!(DatabaseStanding::parse(wrong), None, "{wrong}");
         }
     }
 }

@@ -254,7 +254,7 @@ fn a_partition_goes_from_one_process_to_another_and_back() {
     assert!(former.is_current() && !former.is_superseded(), "it was not taken against its will");
     let other = Block { partition: Partition(1), ..block(&kept, 3) };
     let both = [(kept.tenure(), &other), (part.tenure(), &late)];
-    assert!(matches!(former.append(&both).unwrap()[..], [Landed::Durable(_), Landed::Fenced]));
+    assert!(matches!(former.append(&both).unwrap()[..], [AppendOutcome::Durable(_), AppendOutcome::Fenced]));
     assert!(!former.is_superseded());
     assert_eq!(taken.state(b"key").unwrap(), Some(b"last".to_vec()));
     taken.append(&block(&taken, 4)).unwrap();

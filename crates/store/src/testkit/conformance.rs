@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 
 use crate::{
-    Block, BlockHash, FILE_NAME_BYTES_MAX, Head, Landed, Part, Partition, STATE_KEY_BYTES_MAX, Sequence, Store,
+    AppendOutcome, Block, BlockHash, FILE_NAME_BYTES_MAX, Head, Part, Partition, STATE_KEY_BYTES_MAX, Sequence, Store,
     StoreError, StoredRecord,
 };
 
@@ -300,20 +300,23 @@ fn blocks_of_several_partitions_in_one_call(open: &dyn Fn() -> Part) {
     let mut last = Vec::new();
     for round in 0..3 {
         let blocks: Vec<Block> = parts.iter().zip(0..).map(|(part, seed)| block(part, round * 100 + seed)).collect();
-        assert_eq!(append(&blocks), blocks.iter().map(|block| Landed::Durable(block.hash())).collect::<Vec<_>>());
+        assert_eq!(
+            append(&blocks),
+            blocks.iter().map(|block| AppendOutcome::Durable(block.hash())).collect::<Vec<_>>()
+        );
         last = blocks;
     }
     // Of these, each has its own outcome: new, durable already, fenced, new, fenced, new.
     let mut blocks: Vec<Block> = parts.iter().zip(900..).map(|(part, seed)| block(part, seed)).collect();
     blocks[1] = last[1].clone();
     let taken = [2, 4].map(|number| Part::take(Arc::clone(&store), Partition(number)).unwrap());
-    let durable = |block: &Block| Landed::Durable(block.hash());
+    let durable = |block: &Block| AppendOutcome::Durable(block.hash());
     let expected = [
         durable(&blocks[0]),
         durable(&blocks[1]),
-        Landed::Fenced,
+        AppendOutcome::Fenced,
         durable(&blocks[3]),
-        Landed::Fenced,
+        AppendOutcome::Fenced,
         durable(&blocks[5]),
     ];
     assert_eq!(append(&blocks), expected);

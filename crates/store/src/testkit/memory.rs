@@ -16,7 +16,7 @@ use parking_lot::{Condvar, Mutex};
 
 use crate::anchor::{self, Anchored};
 use crate::{
-    Block, Durability, Epoch, Head, KeyAndValue, Landed, Monitor, Part, Partition, Sequence, Store, StoreError,
+    AppendOutcome, Block, Durability, Epoch, Head, KeyAndValue, Monitor, Part, Partition, Sequence, Store, StoreError,
     StoredRecord, Tenure, admit_common_key, admit_file_name, admit_state_key, damaged,
 };
 
@@ -76,7 +76,7 @@ impl MemoryStore {
 
     /// Appends a block; a power cut at this moment lets only its first steps happen. True if a full
     /// folder is closed for it.
-    pub fn append_until(&self, block: &Block, reached: Reached) -> Result<bool, StoreError> {
+    pub fn append_until(&self, block: &Block, reached: AppendStep) -> Result<bool, StoreError> {
         self.write(|disk| disk.append(block, reached))?
     }
 
@@ -210,7 +210,7 @@ impl Store for MemoryStore {
         })
     }
 
-    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<Landed>, StoreError> {
+    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<AppendOutcome>, StoreError> {
         let mut hangs = self.hanging.hangs.lock();
         while *hangs {
             self.hanging.ended.wait(&mut hangs);
@@ -370,7 +370,7 @@ pub struct PowerCut {
 
 /// How far an append has come: a full segment is closed before the first block goes into the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Reached {
+pub enum AppendStep {
     /// The next segment is made.
     NextSegment,
     /// The closing line of the full segment is written.
@@ -422,27 +422,27 @@ struct Disk {
 const FILES_UNDONE_MAX: usize = 32;
 
 impl Disk {
-    fn append(&mut self, block: &Block, reached: Reached) -> Result<bool, StoreError> {
+    fn append(&mut self, block: &Block, reached: AppendStep) -> Result<bool, StoreError> {
         let journal = self.journals.entry(block.partition).or_default();
         journal.head.admit(block)?;
         let rolls = journal.append(block, reached, self.segment_blocks_max.unwrap_or(usize::MAX));
-        if reached == Reached::Block {
+        if reached == AppendStep::Block {
             self.anchor.hand_over(block.partition, journal.head);
         }
         Ok(rolls)
     }
 
     /// A block of the owner of its partition; or one that is there already, whoever hands it in.
-    fn append_one(&mut self, tenure: Tenure, block: &Block) -> Result<Landed, StoreError> {
+    fn append_one(&mut self, tenure: Tenure, block: &Block) -> Result<AppendOutcome, StoreError> {
         let there = self.journals.get(&block.partition).and_then(|journal| journal.block_with(block.first));
         if there.is_some_and(|there| **there == *block) {
-            return Ok(Landed::Durable(block.hash()));
+            return Ok(AppendOutcome::Durable(block.hash()));
         }
         if block.partition != tenure.partition || tenure.admit(self.epoch(tenure.partition)).is_err() {
-            return Ok(Landed::Fenced);
+            return Ok(AppendOutcome::Fenced);
         }
-        self.append(block, Reached::Block)?;
-        Ok(Landed::Durable(block.hash()))
+        self.append(block, AppendStep::Block)?;
+        Ok(AppendOutcome::Durable(block.hash()))
     }
 
     fn epoch(&self, partition: Partition) -> Epoch {
@@ -641,17 +641,17 @@ impl StoredBlocks {
         is_missing
     }
 
-    fn append(&mut self, block: &Block, reached: Reached, blocks_max: usize) -> bool {
+    fn append(&mut self, block: &Block, reached: AppendStep, blocks_max: usize) -> bool {
         let rolls = self.segments[self.current()].blocks.len() >= blocks_max;
         if rolls {
             self.make_next();
-            if reached == Reached::NextSegment {
+            if reached == AppendStep::NextSegment {
                 return rolls;
             }
             let current = self.current();
             self.segments[current].closed = Some(self.head);
         }
-        if reached == Reached::Block {
+        if reached == AppendStep::Block {
             let current = self.current();
             self.segments[current].blocks.insert(block.first, Arc::new(block.clone()));
             self.head = Head::after(block, block.hash());
@@ -814,7 +814,7 @@ mod tests {
     #[test]
     fn a_roll_may_be_cut_between_any_two_steps() {
         for (reached, segments, blocks) in
-            [(Reached::NextSegment, 2, 3), (Reached::ClosingLine, 2, 3), (Reached::Block, 2, 4)]
+            [(AppendStep::NextSegment, 2, 3), (AppendStep::ClosingLine, 2, 3), (AppendStep::Block, 2, 4)]
         {
             let store = store_of(3);
             let block = conformance::block_after(store.head(Partition(0)).unwrap(), vec![vec![3]]);

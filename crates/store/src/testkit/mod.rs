@@ -16,8 +16,8 @@ use std::sync::Arc;
 
 use crate::{Epoch, Part, Partition, Store, Tenure};
 
-pub use self::memory::{Damage, MemoryStore, PowerCut, Reached};
-pub use self::watched::{Watch, Watched};
+pub use self::memory::{AppendStep, Damage, MemoryStore, PowerCut};
+pub use self::watched::{Watch, WatchedStore};
 
 /// Partition 0 of a store, in the tenure of its owner. Takes it if nobody has yet.
 #[must_use]

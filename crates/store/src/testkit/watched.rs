@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::MemoryStore;
 use crate::{
-    Block, Durability, Epoch, Head, KeyAndValue, Landed, Monitor, Partition, Sequence, Store, StoreError, StoredRecord,
-    Tenure,
+    AppendOutcome, Block, Durability, Epoch, Head, KeyAndValue, Monitor, Partition, Sequence, Store, StoreError,
+    StoredRecord, Tenure,
 };
 
 /// Watcher of the state area.
@@ -22,14 +22,14 @@ pub trait Watch: Send + Sync + 'static {
 
 /// A store in memory, and the watcher of its state area.
 #[derive(Debug, Default)]
-pub struct Watched<W> {
+pub struct WatchedStore<W> {
     /// The store.
     pub store: MemoryStore,
     /// The watcher.
     pub watch: W,
 }
 
-impl<W: Watch> Store for Watched<W> {
+impl<W: Watch> Store for WatchedStore<W> {
     fn epoch(&self, partition: Partition) -> Result<Epoch, StoreError> {
         self.store.epoch(partition)
     }
@@ -38,7 +38,7 @@ impl<W: Watch> Store for Watched<W> {
         self.store.take(partition, seen)
     }
 
-    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<Landed>, StoreError> {
+    fn append(&self, blocks: &[(Tenure, &Block)]) -> Result<Vec<AppendOutcome>, StoreError> {
         self.store.append(blocks)
     }
 

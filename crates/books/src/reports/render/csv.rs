@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use wire::csv_cell::write_text;
 
 use super::words::shown;
-use crate::reports::table::{Cell, Closing, Heading, Renderer};
+use crate::reports::table::{Cell, Heading, Renderer, TableFooter};
 
 /// ReportDialect of a report's CSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,7 @@ impl Renderer for CsvTable<'_> {
         self.out.write_all(&self.line)
     }
 
-    fn finish(self: Box<Self>, _: &Closing) -> io::Result<()> {
+    fn finish(self: Box<Self>, _: &TableFooter) -> io::Result<()> {
         Ok(())
     }
 }

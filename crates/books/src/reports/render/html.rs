@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use maud::{DOCTYPE, PreEscaped, html};
 
 use super::words::{cut, shown, subject, totals};
-use crate::reports::table::{Cell, Closing, Heading, Kind, Renderer};
+use crate::reports::table::{Cell, Heading, Kind, Renderer, TableFooter};
 
 const STYLE: &str = "@page{size:A4 landscape;margin:12mm}\
 body{font:13px/1.4 system-ui,sans-serif;margin:2em;color:#111;background:#fff}\
@@ -70,7 +70,7 @@ impl Renderer for HtmlTable<'_> {
         self.out.write_all(b"\n")
     }
 
-    fn finish(self: Box<Self>, closing: &Closing) -> io::Result<()> {
+    fn finish(self: Box<Self>, closing: &TableFooter) -> io::Result<()> {
         let counts: Vec<_> = self.kinds.iter().map(|kind| *kind == Kind::Count).collect();
         let foot = self.line(&totals(&counts, closing));
         let cut = html! { footer { (cut(closing)) } }.into_string();

@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use wire::cut_text::{CutView, by_partition};
 
-use crate::reports::table::{Cell, Closing, Column, Heading, Kind, Renderer};
+use crate::reports::table::{Cell, Column, Heading, Kind, Renderer, TableFooter};
 
 /// A report that is being written.
 pub(super) struct JsonTable<'a> {
@@ -48,7 +48,7 @@ impl Renderer for JsonTable<'_> {
         Ok(())
     }
 
-    fn finish(self: Box<Self>, closing: &Closing) -> io::Result<()> {
+    fn finish(self: Box<Self>, closing: &TableFooter) -> io::Result<()> {
         let sums = self.columns.iter().zip(&closing.totals);
         let totals: Map<String, Value> =
             sums.filter_map(|(column, total)| Some((column.name.to_owned(), number((*total)?)))).collect();
@@ -105,7 +105,7 @@ mod tests {
     #[test]
     fn a_cut_has_the_order_of_its_partitions() {
         let cut = Cut::new((1..=12).map(Sequence).collect());
-        let closing = Closing { cut, head: String::new(), booked_at_ms: 0, rows: 0, totals: Vec::new() };
+        let closing = TableFooter { cut, head: String::new(), booked_at_ms: 0, rows: 0, totals: Vec::new() };
         let mut out = Vec::new();
         Box::new(JsonTable { columns: &[], out: &mut out, has_rows: false }).finish(&closing).unwrap();
         let told = String::from_utf8(out).unwrap();

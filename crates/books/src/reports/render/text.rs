@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use super::words::{cut, shown, subject, totals};
-use crate::reports::table::{Cell, Closing, Heading, Kind, Renderer};
+use crate::reports::table::{Cell, Heading, Kind, Renderer, TableFooter};
 
 /// A report that is being gathered.
 pub(super) struct TextTable<'a> {
@@ -32,7 +32,7 @@ impl Renderer for TextTable<'_> {
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>, closing: &Closing) -> io::Result<()> {
+    fn finish(mut self: Box<Self>, closing: &TableFooter) -> io::Result<()> {
         let counts: Vec<_> = self.kinds.iter().map(|kind| *kind == Kind::Count).collect();
         if closing.totals.iter().any(Option::is_some) {
             self.lines.push(totals(&counts, closing));

@@ -3,7 +3,7 @@
 use wire::cut_text::cut_name;
 use wire::reais::reais;
 
-use crate::reports::table::{Cell, Closing, Heading};
+use crate::reports::table::{Cell, Heading, TableFooter};
 
 /// A cell as it is read in Brazil: reais with a decimal comma, DD/MM/AAAA.
 pub(super) fn shown(cell: &Cell) -> String {
@@ -18,7 +18,7 @@ pub(super) fn shown(cell: &Cell) -> String {
 }
 
 /// The totals as a row; empty where a sum has no meaning.
-pub(super) fn totals(heading_kinds: &[bool], closing: &Closing) -> Vec<String> {
+pub(super) fn totals(heading_kinds: &[bool], closing: &TableFooter) -> Vec<String> {
     let cells = heading_kinds.iter().zip(&closing.totals).map(|(is_count, total)| match total {
         None => String::new(),
         Some(total) if *is_count => total.to_string(),
@@ -46,6 +46,6 @@ pub(super) fn subject(heading: &Heading<'_>) -> String {
 }
 
 /// The cut of a report, and the hash of the journal there.
-pub(super) fn cut(closing: &Closing) -> String {
+pub(super) fn cut(closing: &TableFooter) -> String {
     format!("Registros até a sequência {}; bloco {}", cut_name(&closing.cut), closing.head)
 }

@@ -6,7 +6,7 @@ use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, Workbook, XlsxError}
 
 use super::words::{cut, subject};
 use crate::export::serial_day;
-use crate::reports::table::{Cell, Closing, Column, Heading, Kind, Renderer};
+use crate::reports::table::{Cell, Column, Heading, Kind, Renderer, TableFooter};
 
 /// Rows of a sheet below the head: a sheet has at most 2^20.
 const SHEET_ROWS: u32 = (1 << 20) - 1;
@@ -82,7 +82,7 @@ impl<'a> XlsxTable<'a> {
         Ok(())
     }
 
-    fn about(&mut self, closing: &Closing) -> Result<(), XlsxError> {
+    fn about(&mut self, closing: &TableFooter) -> Result<(), XlsxError> {
         let sheet = self.workbook.add_worksheet_with_constant_memory()?;
         sheet.set_name("Cut")?;
         sheet.write_string(0, 0, &self.title)?.write_string(1, 0, cut(closing))?;
@@ -107,7 +107,7 @@ impl Renderer for XlsxTable<'_> {
         self.write(cells).map_err(io::Error::other)
     }
 
-    fn finish(mut self: Box<Self>, closing: &Closing) -> io::Result<()> {
+    fn finish(mut self: Box<Self>, closing: &TableFooter) -> io::Result<()> {
         self.about(closing).map_err(io::Error::other)?;
         let mut file = tempfile::tempfile()?;
         self.workbook.save_to_writer(io::BufWriter::new(&mut file)).map_err(io::Error::other)?;
