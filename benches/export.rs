@@ -1,7 +1,7 @@
 //! Benchmark of exports and of books of the past, from a running server by HTTP: postings a second
 //! of each format and the memory for them, a month with nothing and with many months before it, the
 //! trial balance of all merchants, charges beside an endless export, and the command with a file a
-//! ledger. It prints figures and judges nothing. As-of figures without HTTP: `benches/past.rs`.
+//! ledger. It prints figures and judges nothing.
 //!
 //! `cargo bench --bench export` is small, to try it. The figures of `docs/performance.md` want
 //! `-- --postings 1000000 --merchants 10000 --months 12 --seconds 20 --rounds 5`, and for the
@@ -176,8 +176,7 @@ async fn main() {
     let launch = Launch::on(&data)
         .with("CENTAVO_MASTER_KEY", "07".repeat(32))
         .with("CENTAVO_SEGMENT_BYTES", (256_u64 << 20).to_string())
-        .with("CENTAVO_RECORDS_PER_RUN", "65536")
-        .with("CENTAVO_RECORDS_PER_BALANCE_FILE", (1_u64 << 20).to_string());
+        .with("CENTAVO_RECORDS_PER_RUN", "65536");
     let begun = Instant::now();
     let server = started(&launch).await;
     println!("the server serves after {:.1} s", begun.elapsed().as_secs_f64());

@@ -23,7 +23,6 @@ use crate::http::session::Sessions;
 use crate::last_backup::LastBackup;
 use crate::last_uses::LastUses;
 use crate::node::Node;
-use crate::past_books::PastBooks;
 use crate::peers::others::OthersOverHttp;
 use crate::report_limit::ReportLimit;
 use crate::webhooks::Webhooks;
@@ -58,8 +57,6 @@ pub struct App {
     pub exporting: Arc<Semaphore>,
     /// One permit: one answer about books of the past at a time.
     pub reading_past: Arc<Semaphore>,
-    /// Sums of books of the past, and the jobs that read them.
-    pub past_books: PastBooks,
     /// Exports that are made in the background.
     pub export_jobs: ExportJobs,
     /// Taken while a file is compared with the books: one at a time.

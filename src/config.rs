@@ -10,7 +10,6 @@ use std::num::{NonZeroU16, NonZeroU32};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use actors::engine::BalanceFileOptions;
 use actors::engine::IndexOptions;
 use books::export::{Chart, Format, Level, Request};
 use books::reports::{Report, ReportFormat, ReportRequest, WrongReport};
@@ -268,9 +267,6 @@ pub struct ServeArgs {
     /// Records of a run of the index. For tests, which need many small ones.
     #[arg(long, env = "CENTAVO_RECORDS_PER_RUN", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
     pub records_per_run: Option<u64>,
-    /// Records after which a balance file is made. For tests, which need many small ones.
-    #[arg(long, env = "CENTAVO_RECORDS_PER_BALANCE_FILE", hide = true, value_parser = clap::value_parser!(u64).range(1..))]
-    pub records_per_balance_file: Option<u64>,
 }
 
 /// Place of the master key, for the commands that open what it encrypts.
@@ -678,8 +674,6 @@ pub struct Settings {
     pub master_key: SecretSource,
     /// Options of the index.
     pub index: IndexOptions,
-    /// When balance files are made.
-    pub balance_files: BalanceFileOptions,
     /// How long after the last Record a live start needs no word of operators.
     pub start_gap_max: Duration,
     /// How long a merchant's command waits for its turn.
@@ -823,8 +817,6 @@ impl ServeArgs {
         let peers = peers_apart(peers, store.is_postgres(), [listen, ops_listen])?;
         let mut index = IndexOptions::default();
         index.records_per_run = self.records_per_run.unwrap_or(index.records_per_run);
-        let mut balance_files = BalanceFileOptions::default();
-        balance_files.records = self.records_per_balance_file.unwrap_or(balance_files.records);
         let ops_token = SecretSource::given("CENTAVO_OPS_TOKEN", self.ops_token, self.ops_token_file)?;
         let ops_roles: OpsRoles = self.ops_roles.map(|roles| roles.parse()).transpose()?.unwrap_or_default();
         if let SecretSource::Text(tokens) = &ops_token {
@@ -859,7 +851,6 @@ impl ServeArgs {
             turn_wait_max: Duration::from_millis(self.turn_wait_ms.unwrap_or(TURN_WAIT_MS).into()),
             start_gap_max: Duration::from_secs(start_gap_days * 86_400),
             index,
-            balance_files,
             sled,
         })
     }

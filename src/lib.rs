@@ -31,7 +31,6 @@ pub mod new_folder;
 pub mod node;
 pub mod ops;
 pub mod partition_measures;
-pub mod past_books;
 pub mod peers;
 pub mod place;
 pub mod privacy;

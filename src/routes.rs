@@ -32,9 +32,9 @@ use crate::http::reading::on_waiting_thread;
 use crate::http::reference;
 use crate::ops::{
     api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, clock, cluster,
-    disputes as disputes_review, elsewhere, entries, export, exports, health, made_up, merchants, past, periods,
-    preview, queue, recipients as all_recipients, reconciliations, records, refunds as refunds_review,
-    reports as made_reports, sandbox, sub_recipients as review, webhooks, withdrawals as outflow,
+    disputes as disputes_review, elsewhere, entries, export, exports, health, made_up, merchants, periods, preview,
+    queue, recipients as all_recipients, reconciliations, records, refunds as refunds_review, reports as made_reports,
+    sandbox, sub_recipients as review, webhooks, withdrawals as outflow,
 };
 use crate::peers::others;
 
@@ -121,7 +121,6 @@ fn for_merchants(in_sandbox: bool) -> Routes {
 fn books_of_operators() -> Routes {
     Routes::new()
         .routes(routes!(books::trial_balance))
-        .routes(routes!(past::past))
         .routes(routes!(books::accounts))
         .routes(routes!(books::entries))
         .routes(routes!(checkpoint::get))

@@ -41,7 +41,6 @@ use crate::logging;
 use crate::node::{JoinError, Node, NodeFailure};
 use crate::ops::health;
 use crate::partition_measures::PartitionMeasures;
-use crate::past_books::PastBooks;
 use crate::peers::door::{Door, DoorParts};
 use crate::peers::forward::PeerClient;
 use crate::peers::listener::Behind;
@@ -288,7 +287,6 @@ fn engine_options(settings: &Settings, rails: Option<Rails>) -> Result<EngineOpt
         rails,
         fold_name: search_key,
         index: settings.index,
-        balance_files: settings.balance_files,
         partitions: settings.partitions,
         start_gap_max: settings.start_gap_max,
     })
@@ -347,7 +345,6 @@ fn app(
     let export_jobs = ExportJobs::new(settings.data.join("exports"), engine.shared_keyring());
     let wrong_credentials = WrongCredentials::new(settings.rate_limits.is_some());
     wrong_credentials.register(&mut registry);
-    let reading_past = Arc::new(Semaphore::new(1));
     Ok(Arc::new(App {
         engine,
         node,
@@ -362,8 +359,7 @@ fn app(
         backing_up: Arc::new(Semaphore::new(1)),
         last_backup,
         exporting: Arc::new(Semaphore::new(1)),
-        past_books: PastBooks::new(Arc::clone(&reading_past)),
-        reading_past,
+        reading_past: Arc::new(Semaphore::new(1)),
         export_jobs,
         reconciling: Arc::new(Semaphore::new(1)),
         event_waits: Semaphore::new(EVENT_WAITS_MAX),

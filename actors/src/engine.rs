@@ -74,7 +74,7 @@ pub use balances::{Totals, TrialBalance};
 pub use card::{CardCharged, FirstAnswer, NewCardCharge};
 pub use cashout::{CashoutOrdered, NewCashout, TransactionLookup};
 pub use derived::balance_files::{
-    AnticipatedOn, AnticipatedSums, AsOf, BalanceFileOptions, BalanceFiles, BooksAsOf, SumOfKind, SumsAsOf, Told,
+    AnticipatedOn, AnticipatedSums, AsOf, BalanceFiles, BooksAsOf, SumOfKind, SumsAsOf, Told,
 };
 pub use derived::index::IndexOptions;
 pub use derived::read_model::{
@@ -107,8 +107,6 @@ pub struct EngineOptions {
     pub fold_name: fn(&str) -> String,
     /// How the index is cut into runs.
     pub index: IndexOptions,
-    /// When balance files are made.
-    pub balance_files: BalanceFileOptions,
     /// How many partitions a store gets that has none yet.
     pub partitions: NonZeroU16,
     /// How long after the last Record a live start needs no word of operators.
@@ -191,7 +189,7 @@ impl From<SealError> for Unavailable {
 /// use std::sync::Arc;
 /// use std::time::Duration;
 ///
-/// use actors::engine::{AdmissionLimits, BalanceFileOptions, Engine, EngineOptions};
+/// use actors::engine::{AdmissionLimits, Engine, EngineOptions};
 /// use actors::engine::{IndexOptions, Outcome};
 /// use store::testkit::MemoryStore;
 /// use ledger::fees::Settings;
@@ -208,7 +206,6 @@ impl From<SealError> for Unavailable {
 ///     rails: None,
 ///     fold_name: str::to_lowercase,
 ///     index: IndexOptions::default(),
-///     balance_files: BalanceFileOptions::default(),
 ///     partitions: NonZeroU16::MIN,
 ///     start_gap_max: Duration::from_secs(7 * 86_400),
 /// };

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::AdmissionLimits;
-use actors::engine::BalanceFileOptions;
 use actors::engine::IndexOptions;
 use actors::engine::Outcome;
 use actors::engine::{CommandContext, Engine, EngineOptions, NewCashout};
@@ -256,7 +255,6 @@ async fn open(store: &MemoryStore, payout: Institution) -> Arc<Engine> {
         rails: Some(Rails { payout: Box::new(payout), card: Box::new(Unused), pix: Box::new(Unused) }),
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
-        balance_files: BalanceFileOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
         start_gap_max: std::time::Duration::from_secs(7 * 86_400),
     };

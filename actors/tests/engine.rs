@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 
 use actors::backup::durable_values;
 use actors::engine::AdmissionLimits;
-use actors::engine::BalanceFileOptions;
 use actors::engine::IndexOptions;
 use actors::engine::{ChargeFilter, Outcome};
 use actors::engine::{Engine, EngineOptions, NOT_READY_AFTER, OpenError, Role, Unavailable};
@@ -38,7 +37,6 @@ fn options(sandbox: bool) -> EngineOptions {
         rails: None,
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
-        balance_files: BalanceFileOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
         start_gap_max: std::time::Duration::from_secs(7 * 86_400),
     }

@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use actors::engine::AdmissionLimits;
-use actors::engine::BalanceFileOptions;
 use actors::engine::IndexOptions;
 use actors::engine::Outcome;
 use actors::engine::{Engine, EngineOptions};
@@ -178,7 +177,6 @@ async fn open(acquirer: &Acquirer) -> Arc<Engine> {
         rails: Some(Rails { payout: Box::new(Unused), card, pix: Box::new(Unused) }),
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
-        balance_files: BalanceFileOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
         start_gap_max: std::time::Duration::from_secs(7 * 86_400),
     };

@@ -170,7 +170,7 @@ async fn ledger_screen(app: &App, visit: &Visit, name: &str, parts: &Parts) -> R
         .collect();
     let body = html! {
         p { code { (name) } @if let Some(cut) = &cut { " · " (visit.say(words::THROUGH_RECORD)) " " (cut_link(visit.language, cut)) } }
-        (cut_form(visit, &given, &[])?)
+        (day_form(visit, &given, &[])?)
         section.card aria-labelledby="accounts" {
             h2 id="accounts" { (visit.say(words::BALANCE)) }
             (balance_table_of(visit, accounts.collect(), sum))
@@ -191,18 +191,14 @@ async fn ledger_screen(app: &App, visit: &Visit, name: &str, parts: &Parts) -> R
     Ok(Screen { section: Section::Journal, title, body })
 }
 
-/// The form that asks for the books of the past, with the parameters that it keeps.
-pub fn cut_form(visit: &Visit, given: &[(String, String)], kept: &[&'static str]) -> Result<Markup, Problem> {
-    let (at, date) = (optional(given, "at")?, optional(given, "date")?);
+/// The form that asks for the books of a day, with the parameters that it keeps.
+pub fn day_form(visit: &Visit, given: &[(String, String)], kept: &[&'static str]) -> Result<Markup, Problem> {
+    let date = optional(given, "date")?;
     Ok(html! {
         form.filters {
             (visit.scope.field())
             @for name in kept {
                 @if let Some(value) = optional(given, name)? { input type="hidden" name=(name) value=(value); }
-            }
-            div {
-                label for="at" { (visit.say(words::AFTER_RECORD)) }
-                input id="at" name="at" inputmode="numeric" maxlength="19" value=[at] autocomplete="off";
             }
             div {
                 label for="date" { (visit.say(words::AT_END_OF)) }

@@ -10,7 +10,8 @@ use ledger::time::{Month, Timestamp};
 use maud::{Markup, html};
 use store::Sequence;
 use store::cut::{Cut, Position};
-use wire::cut_text::{cut_name, cut_of};
+use wire::cut_text::cut_of;
+use wire::timestamp::day_of;
 
 use crate::app::App;
 use crate::console::keys::json_of;
@@ -104,7 +105,7 @@ async fn screen(app: &Arc<App>, visit: &Visit, period: &str) -> Result<Screen, P
         section.card aria-labelledby="open" {
             h2 id="open" { (visit.say(words::OPEN_ITEMS)) }
             @if period.open.is_empty() { p { (visit.say(words::OPEN_NOTHING)) } } @else {
-                (show::scrolled(visit.say(words::OPEN_ITEMS), open_items(visit, cut(&period), &period.open)))
+                (show::scrolled(visit.say(words::OPEN_ITEMS), open_items(visit, month, &period.open)))
             }
         }
         @if period.status != "closed" { (closing(visit, &period, is_over)) }
@@ -160,17 +161,17 @@ fn facts(app: &App, visit: &Visit, month: Month, period: &PeriodView) -> Vec<(&'
     pairs
 }
 
-fn open_items(visit: &Visit, cut: Option<Cut>, items: &[OpenItem]) -> Markup {
-    let named = |item: &OpenItem| match (item.kind, &cut) {
-        ("waiting", _) => html! { a href={"/console/queue?kind=" (item.name)} { (visit.say(kind_word(&item.name))) } },
-        ("unanswered", _) => html! { (visit.say(words::CHARGES)) },
-        ("unreconciled", _) | ("uncompared", _) if !item.name.contains(':') => {
+fn open_items(visit: &Visit, month: Month, items: &[OpenItem]) -> Markup {
+    let last_day = day_of(month.next().begin().0 - 1);
+    let named = |item: &OpenItem| match item.kind {
+        "waiting" => html! { a href={"/console/queue?kind=" (item.name)} { (visit.say(kind_word(&item.name))) } },
+        "unanswered" => html! { (visit.say(words::CHARGES)) },
+        "unreconciled" | "uncompared" if !item.name.contains(':') => {
             html! { (visit.say(wire_words::file_kind(&item.name))) }
         }
-        (_, Some(cut)) => {
-            html! { a href={"/console/trial-balance?account=" (item.name) "&at=" (cut_name(cut))} { (show::breakable(&item.name)) } }
+        _ => {
+            html! { a href={"/console/trial-balance?account=" (item.name) "&date=" (last_day)} { (show::breakable(&item.name)) } }
         }
-        _ => show::breakable(&item.name),
     };
     let rows = html! {
         @for item in items {

@@ -1,5 +1,5 @@
-//! Trial balance: the sums of all ledgers by account, or the accounts ledger by ledger; now, after
-//! a Record, or at the end of a day. An account leads to the ledgers that have it, and a ledger to
+//! Trial balance: the sums of all ledgers by account, or the accounts ledger by ledger; now, or at
+//! the end of a day. An account leads to the ledgers that have it, and a ledger to
 //! its postings. The sums are those of `GET /ops/trial-balance`.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use ledger::entry::Balance;
 use maud::{Markup, html};
 
 use crate::app::App;
-use crate::console::books::{balance_table, cut_form};
+use crate::console::books::{balance_table, day_form};
 use crate::console::form::optional;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::paging::{pager, part};
@@ -45,7 +45,7 @@ async fn screen(app: &Arc<App>, visit: &Visit, parts: &Parts) -> Result<Screen, 
     let page = part(&given, ACCOUNTS_A_PAGE)?;
     let asked = TrialBalanceQuery { ledger: None, by_account, account, cut, level: usize::MAX, page };
     let balance = read_patiently(app, asked).await?;
-    let kept = kept_cut(&given);
+    let kept = kept_day(&given);
     let by = |by: &str, heading, is_current: bool| {
         html! { a.button href={"/console/trial-balance?by=" (by) (kept)} aria-current=[is_current.then_some("page")] { (visit.say(heading)) } }
     };
@@ -56,7 +56,7 @@ async fn screen(app: &Arc<App>, visit: &Visit, parts: &Parts) -> Result<Screen, 
             (by("ledger", words::BY_LEDGER, !by_account && name.is_none()))
             a.button href="/console/periods" { (visit.say(words::MONTHS)) }
         }
-        (cut_form(visit, &given, &["by", "account"])?)
+        (day_form(visit, &given, &["by", "account"])?)
         section.card aria-label=(visit.say(words::TRIAL_BALANCE)) {
             @if let Some(name) = &name { p { (visit.say(words::LEDGERS_WITH)) " " strong { (show::breakable(name)) } } }
             (state(visit, &balance))
@@ -69,10 +69,9 @@ async fn screen(app: &Arc<App>, visit: &Visit, parts: &Parts) -> Result<Screen, 
     Ok(Screen { section: Section::TrialBalance, title: visit.say(words::TRIAL_BALANCE).to_owned(), body })
 }
 
-/// The parameter of the cut, as a link goes on with it.
-fn kept_cut(given: &[(String, String)]) -> String {
-    let is_kept = |(name, _): &&(String, String)| name == "at" || name == "date";
-    let kept = given.iter().filter(is_kept).map(|(name, value)| {
+/// The parameter of the day, as a link goes on with it.
+fn kept_day(given: &[(String, String)]) -> String {
+    let kept = given.iter().filter(|(name, _)| name == "date").map(|(name, value)| {
         let value: String = form_urlencoded::byte_serialize(value.as_bytes()).collect();
         format!("&{name}={value}")
     });

@@ -257,7 +257,6 @@ words! {
     BY_ACCOUNT = "Por conta", "By account";
     BY_LEDGER = "Por razão", "By ledger";
     LEDGERS_WITH = "Razões com a conta", "Ledgers with the account";
-    AFTER_RECORD = "Depois do Record", "After Record";
     AT_END_OF = "No fim do dia", "At the end of the day";
     BEFORE_BLOCK = "Blocos anteriores", "Earlier blocks";
     NEWEST = "Mais novos", "Newest";

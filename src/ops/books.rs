@@ -9,6 +9,7 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
 use derived::names::HOUSE;
+use derived::records::LoadError;
 use ledger::account::Account;
 use ledger::entry::{Balance, Posting, Side};
 use ledger::id::{LedgerId, ObjectId};
@@ -23,7 +24,6 @@ use wire::timestamp::{PeriodLimit, day};
 
 use crate::app::App;
 use crate::http::caller::PathId;
-use crate::http::cut;
 use crate::http::json::Checker;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{List, Page, PageQuery, list_of, number, ok, only, query, single, time};
@@ -111,13 +111,12 @@ const ACCOUNT_CODES_MAX: u16 = 999;
 /// The trial balance: the accounts of all ledgers, ledger by ledger; or the sums of the accounts of
 /// each name over all ledgers.
 ///
-/// With `at` or `date` it tells what the books were: after a Record, or at the end of a day in
-/// America/Sao_Paulo, by the time of booking. `ledger` shows the accounts of one ledger, and
-/// `level` sums accounts by the first parts of their names. `account` shows the ledgers that have
-/// an account of this name. `format=csv` streams all accounts.
+/// With `date` it has the books at the end of a day in America/Sao_Paulo, by the time of booking.
+/// `ledger` shows the accounts of one ledger, and `level` sums accounts by the first parts of their
+/// names. `account` shows the ledgers that have an account of this name. `format=csv` streams all
+/// accounts.
 #[utoipa::path(get, path = "/ops/trial-balance", operation_id = "get_trial_balance",
     params(("by" = Option<String>, Query, pattern = "^(ledger|account)$", description = "`ledger` when absent; `account` for the sums over all ledgers by the account's name without ids, which fit one page."),
-        ("at" = Option<String>, Query, description = "The last Records that count, `0=42` with commas between partitions, or `42` where there is one."),
         ("date" = Option<String>, Query, format = Date, example = "2026-11-30", description = "The last day that counts."),
         ("ledger" = Option<String>, Query, pattern = "^(P-house|[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$", description = "One ledger; all of them when absent."),
         ("level" = Option<u64>, Query, minimum = 1, maximum = 9, description = "Parts of the names by which accounts are summed; with `ledger` or `by=account`."),
@@ -127,7 +126,7 @@ const ACCOUNT_CODES_MAX: u16 = 999;
     responses((status = 200, content((TrialBalance = "application/json"), (String = "text/csv"))), (status = 400), (status = 404)))]
 pub async fn trial_balance(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
     let pairs = query(&parts)?;
-    only(&pairs, &["by", "at", "date", "ledger", "level", "account", "format", "page", "per_page"])?;
+    only(&pairs, &["by", "date", "ledger", "level", "account", "format", "page", "per_page"])?;
     let (asked, as_csv) = asked(&app, &pairs)?;
     if as_csv {
         return csv(&app, asked.cut).await;
@@ -144,7 +143,7 @@ pub struct TrialBalanceQuery {
     pub by_account: bool,
     /// Only accounts of this kind, ledger by ledger.
     pub account: Option<Account>,
-    /// The last Records that count; all that are published when absent.
+    /// The last Records of the day that it is of; all that are published when absent.
     pub cut: Option<Cut>,
     /// Parts of the names by which accounts are summed.
     pub level: usize,
@@ -206,17 +205,10 @@ pub async fn read(app: &Arc<App>, asked: TrialBalanceQuery) -> Result<TrialBalan
     read_in_turn(app, asked, turn).await
 }
 
-/// The trial balance that is asked for, however long it takes: the sums of the past come from
-/// their job.
+/// The trial balance that is asked for, as soon as no other books of the past are read.
 pub async fn read_patiently(app: &Arc<App>, asked: TrialBalanceQuery) -> Result<TrialBalance, Problem> {
     if !asked.is_of_the_past() {
         return read_now(app, asked);
-    }
-    if let (None, Some(cut)) = (asked.ledger, &asked.cut) {
-        let sums = app.past_books.sums(&app.engine, cut).await?;
-        if asked.by_account {
-            return Ok(by_kind(of_the_past(&sums), (asked.level, asked.page)));
-        }
     }
     read_in_turn(app, asked, turn_in_time(&app.reading_past).await).await
 }
@@ -237,7 +229,7 @@ fn read_now(app: &App, asked: TrialBalanceQuery) -> Result<TrialBalance, Problem
     }
     Ok(match (by_account, cut) {
         (true, None) => by_kind(app.engine.totals(), (level, page)),
-        (true, Some(cut)) => by_kind(of_the_past(&*app.past_books.read(&app.engine, &cut)?), (level, page)),
+        (true, Some(cut)) => by_kind(of_the_past(app.engine.sums_as_of(&cut)?), (level, page)),
         (false, None) if account.is_none() => by_ledger(app, page),
         (false, cut) => by_ledger_as_of(app, &cut.unwrap_or_else(|| app.engine.published()), account, page)?,
     })
@@ -250,36 +242,23 @@ impl TrialBalanceQuery {
     }
 }
 
-/// The rows of sums of the past.
-pub(super) fn rows_of(sums: &SumsAsOf) -> Vec<AccountRow> {
-    sums.kinds.iter().map(|kind| AccountRow::new(None, kind.account.kind_name(), kind.balance)).collect()
-}
-
 /// Sums of the past as the read model gives those of the present.
-fn of_the_past(sums: &SumsAsOf) -> Totals {
+fn of_the_past(sums: SumsAsOf) -> Totals {
     let kinds = sums.kinds.iter().map(|SumOfKind { account, balance, .. }| (*account, *balance));
-    Totals { through: sums.through.clone(), is_balanced: sums.is_balanced, kinds: kinds.collect() }
+    Totals { is_balanced: sums.is_balanced, kinds: kinds.collect(), through: sums.through }
 }
 
-/// The cut of the past whose books are asked for, if they are.
+/// The last Records of the day whose books are asked for, if they are.
 pub fn requested_cut(app: &App, pairs: &[(String, String)]) -> Result<Option<Cut>, Problem> {
-    let at = cut::requested(pairs, "at", &app.engine.published())?;
-    let date = single(pairs, "date")?;
+    let Some(date) = single(pairs, "date")? else { return Ok(None) };
     let mut check = Checker::new();
-    let end = match date.map(|text| day(text).and_then(|_| PeriodLimit::parse(text))) {
-        Some(None) => check.refuse("date", "invalid_date", "date deve ser uma data (AAAA-MM-DD)"),
-        Some(Some(named)) => Some(named.end),
-        None => None,
-    };
-    if at.is_some() && date.is_some() {
-        check.refuse::<()>("date", "ambiguous", "date e at não podem vir juntos");
-    }
-    check.finish_with(Some(()))?;
-    let through = end.map(|end| app.engine.last_booked_before(Timestamp(end))).transpose()?;
-    Ok(at.or(through))
+    let named = day(date).and_then(|_| PeriodLimit::parse(date));
+    let named = named.or_else(|| check.refuse("date", "invalid_date", "date deve ser uma data (AAAA-MM-DD)"));
+    let end = check.finish_with(named)?.end;
+    Ok(Some(app.engine.last_booked_before(Timestamp(end))?))
 }
 
-/// The accounts of one ledger, now or as of a Record.
+/// The accounts of one ledger, now or at a cut.
 fn of_ledger(
     app: &App,
     ledger: LedgerId,
@@ -316,16 +295,17 @@ fn by_ledger(app: &App, page: Page) -> TrialBalance {
 
 fn by_ledger_as_of(app: &App, cut: &Cut, wanted: Option<Account>, page: Page) -> Result<TrialBalance, Problem> {
     let is_wanted = |account: Account| wanted.is_none_or(|wanted| wanted.code().0 == account.code().0);
-    let sums = app.past_books.read(&app.engine, cut)?;
-    let total = sums.kinds.iter().filter(|kind| is_wanted(kind.account)).map(|kind| kind.count).sum();
-    let as_of = app.engine.balances_as_of(cut)?;
-    let found = as_of.rows().filter(|row| row.as_ref().map_or(true, |(_, account, _)| is_wanted(*account)));
     let skip = usize::try_from(page.skip()).unwrap_or(usize::MAX);
-    let rows = found.skip(skip).take(page.count()).map(|row| {
-        let (ledger, account, balance) = row?;
-        Ok(account_row(app, ledger, account, balance))
-    });
-    Ok(TrialBalance::of(&sums.through, sums.is_balanced, rows.collect::<Result<_, Problem>>()?, total, page))
+    Ok(app.engine.read_as_of(cut, |books| {
+        let sums = books.sums()?;
+        let total = sums.kinds.iter().filter(|kind| is_wanted(kind.account)).map(|kind| kind.count).sum();
+        let found = books.rows().filter(|row| row.as_ref().map_or(true, |(_, account, _)| is_wanted(*account)));
+        let rows = found.skip(skip).take(page.count()).map(|row| {
+            let (ledger, account, balance) = row?;
+            Ok(account_row(app, ledger, account, balance))
+        });
+        Ok(TrialBalance::of(&sums.through, sums.is_balanced, rows.collect::<Result<_, LoadError>>()?, total, page))
+    })?)
 }
 
 fn by_kind(totals: Totals, (level, page): (usize, Page)) -> TrialBalance {

@@ -23,7 +23,6 @@ pub mod health;
 pub mod made_up;
 pub mod merchants;
 pub mod operator;
-pub mod past;
 pub mod periods;
 pub mod preview;
 pub mod queue;

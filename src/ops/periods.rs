@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use actors::engine::Engine;
-use actors::engine::SumOfKind;
+use actors::engine::{BooksAsOf, Engine, SumOfKind};
 use axum::extract::State;
 use axum::http::request::Parts;
 use axum::response::Response;
@@ -239,8 +238,9 @@ fn open_items(
     (begin, end): (Timestamp, Timestamp),
 ) -> Result<Vec<OpenItem>, Problem> {
     let mut open = Vec::new();
-    let as_of = engine.balances_as_of(through)?;
-    for SumOfKind { account, balance, .. } in as_of.sums()?.kinds {
+    let read = |books: &BooksAsOf| Ok((books.sums()?.kinds, books.unanswered_cards()?));
+    let (kinds, unanswered) = engine.read_as_of(through, read)?;
+    for SumOfKind { account, balance, .. } in kinds {
         let net = balance.net();
         let kind = match account {
             Account::Suspense if net != 0 => "suspense",
@@ -257,7 +257,6 @@ fn open_items(
         };
         open.push(OpenItem { kind, name: account.kind_name(), balance: Some(net), count: None });
     }
-    let unanswered = as_of.unanswered_cards()?;
     if unanswered > 0 {
         let name = "charge".to_owned();
         open.push(OpenItem { kind: "unanswered", name, balance: None, count: Some(unanswered) });

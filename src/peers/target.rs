@@ -129,7 +129,6 @@ pub const OF_THE_HOUSE: &[&str] = &[
     "/ops/sandbox/clock",
     "/ops/sandbox/data",
     "/ops/trial-balance",
-    "/ops/trial-balance/{cut}",
     "/ops/webhooks",
 ];
 

@@ -69,6 +69,33 @@ async fn a_month_is_closed_on_its_page_by_two_operators() {
     assert_eq!(rui.get(&scope).await.status, 404, "one merchant has no months");
 }
 
+/// An account that is open at a month's end leads to its balances at the end of the month's last
+/// day: what is booked later does not count there.
+#[tokio::test]
+async fn an_open_account_leads_to_the_books_of_the_months_last_day() {
+    let world = World::sandbox().await;
+    let browser = Browser::signed_in(&world, OPS_TOKEN).await;
+    let unexplained = async |amount: i64, reference: &str| {
+        let entry = json!({"debit": "Assets:Bank:Pix", "credit": "Liabilities:Suspense", "amount": amount,
+            "reason": "Depósito", "reference": reference});
+        let asked = world.ops_post("/ops/entries", &entry).await.expect(201);
+        let path = format!("/ops/entries/{}/approve", text(&asked["id"]));
+        world.second_ops_post(&path, &[], &json!({})).await.expect(200);
+    };
+    unexplained(70_000, "EXTRATO-1").await;
+    let now = world.advance(0).await;
+    let end = next_month(now);
+    world.advance_to(end + Duration::days(1)).await;
+    unexplained(1_100, "EXTRATO-2").await;
+    let last_day = local(end - Duration::seconds(1)).format("%Y-%m-%d");
+    let link = format!("/console/trial-balance?account=Liabilities:Suspense&date={last_day}");
+    let month = browser.page(&format!("/console/periods/{}", local(now).format("%Y-%m"))).await;
+    month.has(&[&format!("href=\"{}\"", link.replace('&', "&amp;"))]);
+    let then = browser.page(&link).await;
+    then.has(&["700.00"]);
+    assert!(!then.html.contains("711.00"), "{}", then.html);
+}
+
 #[tokio::test]
 async fn an_entry_of_an_operator_says_who_asked_who_approved_and_why() {
     let world = world_of_three().await;

@@ -1,12 +1,12 @@
-//! What the console reads for an operator, and the routes of `/ops` that have the same: books of
-//! the past, splits and anticipations, API keys, previews, health, what the find box leads to.
+//! What the console reads for an operator, and the routes of `/ops` that have the same: books of a
+//! day, splits and anticipations, API keys, previews, health, what the find box leads to.
 
 use reqwest::Method;
 use serde_json::{Value, json};
 use store::cut::Cut;
-use wire::cut_text::by_partition;
 
 use crate::console::{ANA, Browser, EVA, RUI, world_of_three};
+use crate::past::local;
 use crate::plans::{PLANS, plan};
 use crate::world::*;
 
@@ -20,11 +20,6 @@ pub(crate) fn column(centavos: &Value) -> String {
     let reais = (shown / 100).to_string();
     let groups: Vec<_> = reais.as_bytes().rchunks(3).rev().map(|group| std::str::from_utf8(group).unwrap()).collect();
     format!("{sign}{}.{:02}", groups.join(","), shown % 100)
-}
-
-/// A text as links have it.
-fn encoded(text: &str) -> String {
-    form_urlencoded::byte_serialize(text.as_bytes()).collect()
 }
 
 /// What a page shows of a cut: a link to the last Record where there is one partition.
@@ -54,20 +49,23 @@ pub(crate) async fn rows(browser: &Browser, path: &str) -> Vec<Vec<String>> {
     file.lines().map(cells).collect()
 }
 
+/// A day in São Paulo, as the parameter `date` has it.
+fn day_of(at: chrono::DateTime<chrono::Utc>) -> String {
+    local(at).format("%Y-%m-%d").to_string()
+}
+
 #[tokio::test]
-async fn the_trial_balance_of_the_console_is_that_of_the_route_now_and_in_the_past() {
+async fn the_trial_balance_of_the_console_is_that_of_the_route_now_and_of_a_day() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
     merchant.paid_pix(&pix("1234.56")).await;
-    let cut = world.cut().await;
-    let past = cut.name();
+    let (past, cut) = (day_of(world.advance(0).await), world.cut().await);
+    world.advance(86_400).await;
     merchant.paid_pix(&pix("10.00")).await;
     let browser = Browser::signed_in(&world, OPS_TOKEN).await;
-    let today = text(&world.ops_post("/ops/sandbox/clock", &json!({"advance_seconds": 0})).await.expect(200)["now"]);
-    let today = today[..10].to_owned();
-    for cut in [String::new(), format!("&at={past}"), format!("&date={today}")] {
-        let route = world.ops_get(&format!("/ops/trial-balance?by=account{cut}")).await.expect(200);
-        let page = rows(&browser, &format!("/console/trial-balance?by=account{cut}")).await;
+    for day in [String::new(), format!("&date={past}")] {
+        let route = world.ops_get(&format!("/ops/trial-balance?by=account{day}")).await.expect(200);
+        let page = rows(&browser, &format!("/console/trial-balance?by=account{day}")).await;
         let expected: Vec<Vec<String>> = route["accounts"]
             .as_array()
             .unwrap()
@@ -78,43 +76,14 @@ async fn the_trial_balance_of_the_console_is_that_of_the_route_now_and_in_the_pa
             })
             .collect();
         assert!(expected.len() > 5, "{expected:?}");
-        assert_eq!(page[1..=expected.len()], expected, "{cut}");
+        assert_eq!(page[1..=expected.len()], expected, "{day}");
     }
-    let shown = browser.page(&format!("/console/trial-balance?at={past}")).await;
-    shown.has(&[&shown_cut(&cut), "1,234.56", &format!("&amp;at={}", encoded(&past))]);
+    let shown = browser.page(&format!("/console/trial-balance?date={past}")).await;
+    shown.has(&[&shown_cut(&cut), "1,234.56", &format!("&amp;date={past}"), &format!("value=\"{past}\"")]);
     assert!(!shown.html.contains("1,244.56"), "what came after does not count");
-    browser.page("/console/trial-balance?by=ledger&at=&date=").await.has(&["Loja Azul"]);
-    for wrong in ["at=0", "at=99999999", "date=x", "at=1&date=2026-01-01", "account=Nothing"] {
+    browser.page("/console/trial-balance?by=ledger&date=").await.has(&["Loja Azul"]);
+    for wrong in ["at=1", "date=x", "account=Nothing"] {
         assert_eq!(browser.get(&format!("/console/trial-balance?{wrong}")).await.status, 400, "{wrong}");
-    }
-}
-
-#[tokio::test]
-async fn books_of_the_past_are_read_in_the_background_and_kept() {
-    let world = world_of_three().await;
-    world.merchant().await.paid_pix(&pix("1234.56")).await;
-    let cut = world.cut().await;
-    let past = cut.name();
-    let held = std::sync::Arc::clone(&world.app().reading_past).acquire_owned().await.unwrap();
-    let queued = world.ops_get(&format!("/ops/trial-balance/{past}")).await;
-    assert_eq!(queued.header("retry-after"), Some("1"));
-    assert_eq!(queued.expect(202), json!({"cut": by_partition(&cut), "status": "queued"}));
-    drop(held);
-    let done = loop {
-        let answer = world.ops_get(&format!("/ops/trial-balance/{past}")).await;
-        if answer.status == 200 {
-            break answer.body;
-        }
-    };
-    let waited = world.ops_get(&format!("/ops/trial-balance?by=account&at={past}")).await.expect(200);
-    assert_eq!(
-        (&done["status"], &done["balanced"], &done["accounts"]),
-        (&json!("done"), &json!(true), &waited["accounts"])
-    );
-    let _held = std::sync::Arc::clone(&world.app().reading_past).acquire_owned().await.unwrap();
-    assert_eq!(world.ops_get(&format!("/ops/trial-balance/{past}")).await.expect(200), done, "kept by its cut");
-    for wrong in ["0", "x", "99999999"] {
-        world.ops_get(&format!("/ops/trial-balance/{wrong}")).await.refused(404, "not_found");
     }
 }
 
@@ -123,24 +92,24 @@ async fn a_ledger_is_shown_as_it_was() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
     merchant.paid_pix(&pix("1234.56")).await;
-    let cut = world.cut().await;
-    let past = cut.name();
+    let (past, cut) = (day_of(world.advance(0).await), world.cut().await);
+    world.advance(86_400).await;
     merchant.paid_pix(&pix("10.00")).await;
     let browser = Browser::signed_in(&world, OPS_TOKEN).await;
     let path = format!("/console/ledgers/{}", merchant.ledger());
     browser.page(&path).await.has(&["1,244.56", "10.00"]);
-    let then = browser.page(&format!("{path}?at={past}&date=")).await;
+    let then = browser.page(&format!("{path}?date={past}")).await;
     then.has(&["1,234.56", &shown_cut(&cut), &format!("value=\"{past}\"")]);
     assert!(!then.html.contains("1,244.56") && !then.html.contains(">10.00<"), "{}", then.html);
-    let route = world.ops_get(&format!("/ops/trial-balance?ledger={}&at={past}", merchant.ledger())).await.expect(200);
-    let shown = rows(&browser, &format!("{path}?at={past}")).await;
-    for (row, expected) in shown[1..].iter().zip(route["accounts"].as_array().unwrap()) {
+    let route = world.ops_get(&format!("/ops/trial-balance?ledger={}&date={past}", merchant.ledger())).await;
+    let shown = rows(&browser, &format!("{path}?date={past}")).await;
+    for (row, expected) in shown[1..].iter().zip(route.expect(200)["accounts"].as_array().unwrap()) {
         let amounts = ["debits", "credits", "balance"].map(|name| column(&expected[name]));
         assert_eq!(*row, [vec![text(&expected["account"])], amounts.to_vec()].concat());
     }
-    let link = format!("/console/ledgers/{}?at={}#entries", merchant.ledger(), encoded(&past));
-    browser.page(&format!("/console/trial-balance?by=ledger&at={past}")).await.has(&[&format!("href=\"{link}\"")]);
-    assert_eq!(browser.get(&format!("{path}?at=0")).await.status, 400);
+    let link = format!("/console/ledgers/{}?date={past}#entries", merchant.ledger());
+    browser.page(&format!("/console/trial-balance?by=ledger&date={past}")).await.has(&[&format!("href=\"{link}\"")]);
+    assert_eq!(browser.get(&format!("{path}?at=1")).await.status, 400);
 }
 
 #[tokio::test]
@@ -149,7 +118,8 @@ async fn an_account_leads_to_its_ledgers_and_a_ledger_to_its_postings() {
     let merchant = world.merchant().await;
     let other = world.open(json!({"name": "Loja Verde", "document": cnpj(2)})).await;
     merchant.paid_pix(&pix("10.00")).await;
-    let past = world.cut().await.name();
+    let past = day_of(world.advance(0).await);
+    world.advance(86_400).await;
     other.paid_pix(&pix("20.00")).await;
     let browser = Browser::signed_in(&world, OPS_TOKEN).await;
     let account = "Income:Sales:Pix";
@@ -159,7 +129,7 @@ async fn an_account_leads_to_its_ledgers_and_a_ledger_to_its_postings() {
     let postings = format!("/console/ledgers/{}#entries", merchant.ledger());
     page.has(&["Loja Azul", "Loja Verde", &postings]);
     assert!(!page.html.contains("/console/ledgers/P-"), "{}", page.html);
-    let then = browser.page(&format!("{link}&at={past}")).await;
+    let then = browser.page(&format!("{link}&date={past}")).await;
     assert!(then.html.contains("Loja Azul") && !then.html.contains("Loja Verde"), "{}", then.html);
     browser.page(postings.split('#').next().unwrap()).await.has(&["id=\"entries\"", "Income:<wbr>Sales:<wbr>Pix"]);
 

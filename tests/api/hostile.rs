@@ -232,9 +232,8 @@ fn hostile_paths(operation: &Operation) -> Vec<(String, Vec<u8>)> {
     let path = operation.path_of(UNKNOWN);
     if operation.kind().is_some() {
         // A Record has a number.
-        let is_good = |segment: &&str| {
-            matches!(operation.kind(), Some("records" | "journal" | "trial-balance")) && segment.parse::<u64>().is_ok()
-        };
+        let is_good =
+            |segment: &&str| matches!(operation.kind(), Some("records" | "journal")) && segment.parse::<u64>().is_ok();
         let texts = SEGMENTS.split_whitespace().filter(|segment| !is_good(segment)).chain([""]);
         targets.extend(texts.map(|segment| operation.path_of(segment).into_bytes()));
         targets.extend([1_000, 20_000].map(|length| operation.path_of(&"a".repeat(length)).into_bytes()));
@@ -379,8 +378,7 @@ async fn one_of_each(owner: &Merchant<'_>, operations: &[Operation]) -> Vec<(Str
     let mut ids: Vec<(String, String)> = Vec::new();
     for operation in operations {
         // The number of a Record is no secret of a merchant.
-        let Some(kind) = operation.kind().filter(|kind| !matches!(*kind, "records" | "journal" | "trial-balance"))
-        else {
+        let Some(kind) = operation.kind().filter(|kind| !matches!(*kind, "records" | "journal")) else {
             continue;
         };
         if ids.iter().all(|(known, _)| known != kind) {

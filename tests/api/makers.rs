@@ -128,10 +128,6 @@ pub(crate) async fn make(merchant: &Merchant<'_>, operation: &Operation) -> Stri
         "recipients" => merchant.recipient("Ana Prado", next()).await,
         "api-keys" | "endpoints" => merchant.key_id.clone(),
         "ledgers" => merchant.ledger(),
-        "trial-balance" => {
-            paid_pix(merchant).await;
-            merchant.world.cut().await.name()
-        }
         "records" | "journal" => {
             paid_pix(merchant).await;
             record_in_path(merchant.world.last().await)

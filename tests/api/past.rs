@@ -1,10 +1,9 @@
-//! Books of the past: trial balances as of a Record or a day, and the closing of months.
+//! Books of the past: trial balances of a day, and the closing of months.
 
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Datelike, Duration, FixedOffset, Utc};
 use serde_json::{Value, json};
-use store::cut::Cut;
 
 use crate::world::*;
 
@@ -44,11 +43,14 @@ async fn shown(world: &World, query: &str) -> (Value, Sums) {
 
 #[tokio::test]
 async fn a_damaged_balance_file_is_made_again_and_read_at_once() {
-    let world = World::with_settings(|settings| settings.balance_files.records = 5).await;
+    let world = World::sandbox().await;
     let merchant = world.merchant().await;
     for amount in [1_000, 2_000, 3_000] {
         merchant.post("/api/card", &card(amount, APPROVED)).await.expect(201);
     }
+    let now = world.advance(0).await;
+    world.advance_to(next_month(now) + Duration::days(1)).await;
+    merchant.post("/api/card", &card(4_000, APPROVED)).await.expect(201);
     world.engine().settle_balance_files().unwrap();
     let entries = std::fs::read_dir(world.folder().join("files")).unwrap().map(|entry| entry.unwrap().path());
     let is_balances = |path: &std::path::PathBuf| path.file_name().unwrap().to_str().unwrap().starts_with("balances1-");
@@ -60,9 +62,10 @@ async fn a_damaged_balance_file_is_made_again_and_read_at_once() {
         std::fs::write(&file, damaged).unwrap();
     };
     let is_whole = || std::fs::read(&file).unwrap() == whole;
-    let of_ledger = format!("/ops/trial-balance?at={}&ledger={}", world.cut().await.name(), merchant.ledger());
+    let today = local(world.advance(0).await).format("%Y-%m-%d");
+    let of_ledger = format!("/ops/trial-balance?date={today}&ledger={}", merchant.ledger());
     let cut = world.engine().published();
-    let sums = || world.engine().sums_as_of(&cut, |_, _| ());
+    let sums = || world.engine().sums_as_of(&cut);
     let before = (world.ops_get(&of_ledger).await.expect(200), sums().unwrap());
     damage();
     assert_eq!(world.ops_get(&of_ledger).await.expect(200), before.0);
@@ -83,8 +86,8 @@ pub(crate) fn next_month(at: DateTime<Utc>) -> DateTime<Utc> {
 }
 
 #[tokio::test]
-async fn books_of_the_past_are_those_of_the_rows_through_it() {
-    let world = World::with_settings(|settings| settings.balance_files.records = 5).await;
+async fn books_of_a_day_are_those_of_the_rows_through_it() {
+    let world = World::sandbox().await;
     let merchant = world.merchant().await;
     let ana = merchant.recipient("Ana", 1).await;
     for day in 0..5 {
@@ -93,30 +96,28 @@ async fn books_of_the_past_are_those_of_the_rows_through_it() {
         world.advance(9 * 86_400).await;
     }
     world.engine().settle_balance_files().unwrap();
-    let (all, last) = (rows(&world).await, world.cut().await);
-    let through = |last: Cut| all.iter().filter(move |row| last.contains(place_told(row)));
-    for count in 1..=last.records() {
-        let at = &first_of(&last, count);
-        let expected = sums(through(at.clone()), ["debit", "credit"]);
-        let (read, found) = shown(&world, &format!("at={}", at.name())).await;
-        assert_eq!((&cut_told(&read), &read["balanced"]), (at, &json!(true)));
-        assert_eq!(found, expected, "as of {at}");
-        let ledger = merchant.ledger();
-        let (_, found) = shown(&world, &format!("at={}&ledger={ledger}", at.name())).await;
-        let own = expected.clone().into_iter().filter(|((of, _), _)| *of == ledger).collect();
-        assert_eq!(found, own, "{ledger} as of {at}");
-    }
+    let all = rows(&world).await;
+    let through = |day: &str| {
+        let before = all.iter().filter(|row| row["date"].as_str().unwrap() <= day);
+        sums(before, ["debit", "credit"])
+    };
     let days: std::collections::BTreeSet<String> = all.iter().map(|row| text(&row["date"])).collect();
     assert!(days.len() > 5, "{days:?}");
     for day in &days {
-        let before = all.iter().filter(|row| row["date"].as_str().unwrap() <= day.as_str());
-        assert_eq!(shown(&world, &format!("date={day}")).await.1, sums(before, ["debit", "credit"]), "{day}");
+        let expected = through(day);
+        let (read, found) = shown(&world, &format!("date={day}")).await;
+        assert_eq!((&read["balanced"], &found), (&json!(true), &expected), "{day}");
+        let ledger = merchant.ledger();
+        let (_, found) = shown(&world, &format!("date={day}&ledger={ledger}")).await;
+        let own = expected.into_iter().filter(|((of, _), _)| *of == ledger).collect();
+        assert_eq!(found, own, "{ledger} at the end of {day}");
     }
     assert!(shown(&world, "date=2020-01-01").await.1.is_empty());
 
-    let csv = world.ops_get(&format!("/ops/trial-balance?format=csv&at={}", last.name())).await;
+    let middle = days.iter().nth(days.len() / 2).unwrap();
+    let csv = world.ops_get(&format!("/ops/trial-balance?format=csv&date={middle}")).await;
     assert_eq!(csv.header("content-type"), Some("text/csv; charset=utf-8; header=present"));
-    let expected = sums(through(last.clone()), ["debit", "credit"]);
+    let expected = through(middle);
     let lines: Vec<_> = csv.text.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>()).collect();
     assert_eq!(lines.len(), expected.len());
     for line in lines {
@@ -126,22 +127,12 @@ async fn books_of_the_past_are_those_of_the_rows_through_it() {
     let (_, groups) = shown(&world, &format!("level=1&ledger={}", merchant.ledger())).await;
     let names: Vec<_> = groups.keys().map(|(_, account)| account.as_str()).collect();
     assert_eq!(names, ["Assets", "Expenses", "Income"]);
-    let half = first_of(&last, last.records() / 2);
-    let by_kind = world.ops_get(&format!("/ops/trial-balance?by=account&at={}", half.name())).await.expect(200);
+    let by_kind = world.ops_get(&format!("/ops/trial-balance?by=account&date={middle}")).await.expect(200);
     let total = |of: &Sums| of.values().map(|[debits, _]| debits).sum::<i64>();
     let kinds = by_kind["accounts"].as_array().unwrap();
     let debits: i64 = kinds.iter().map(|row| row["debits"].as_i64().unwrap()).sum();
-    assert_eq!(debits, total(&sums(through(half.clone()), ["debit", "credit"])));
-    for wrong in [
-        "at=0".to_owned(),
-        format!("at={}", last.next().name()),
-        "date=2026-13-01".to_owned(),
-        "date=2026-01-01&at=1".to_owned(),
-        "level=2".to_owned(),
-        "format=xml".to_owned(),
-        "format=csv&by=account".to_owned(),
-        "until=3".to_owned(),
-    ] {
+    assert_eq!(debits, total(&through(middle)));
+    for wrong in ["at=1", "date=2026-13-01", "level=2", "format=xml", "format=csv&by=account", "until=3"] {
         world.ops_get(&format!("/ops/trial-balance?{wrong}")).await.refused(400, "validation_failed");
     }
     world.ops_get("/ops/trial-balance?ledger=M-1").await.refused(404, "not_found");

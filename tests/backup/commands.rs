@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::AdmissionLimits;
-use actors::engine::BalanceFileOptions;
 use actors::engine::IndexOptions;
 use actors::engine::{Engine, EngineOptions};
 use centavo::secrets::{SecretSource, master_key};
@@ -134,7 +133,6 @@ pub(crate) async fn open(data: &Path, store: &SledOptions) -> Arc<Engine> {
         rails: None,
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
-        balance_files: BalanceFileOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
         start_gap_max: std::time::Duration::from_secs(7 * 86_400),
     };

@@ -146,7 +146,10 @@ impl Furnished {
             ("ledger-of-recipient", format!("/console/ledgers/R-{}", self.recipient)),
             ("trial-balance", "/console/trial-balance".to_owned()),
             ("trial-balance-by-ledger", "/console/trial-balance?by=ledger".to_owned()),
-            ("trial-balance-of-the-past", "/console/trial-balance?by=ledger&at=9".to_owned()),
+            (
+                "trial-balance-of-the-past",
+                format!("/console/trial-balance?by=ledger&date={}", chrono::Utc::now().format("%Y-%m-%d")),
+            ),
             ("ledgers-of-an-account", "/console/trial-balance?account=Income:Sales:Pix".to_owned()),
             ("journal", "/console/journal".to_owned()),
             ("merchants", "/console/merchants".to_owned()),

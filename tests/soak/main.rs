@@ -56,15 +56,10 @@ async fn soak(data: &Path) -> Result<(), String> {
     let asked: Option<f64> = std::env::var("CENTAVO_SOAK_MINUTES").ok().map(|text| text.parse().expect("minutes"));
     let minutes = asked.unwrap_or(MINUTES_DEFAULT);
     let rate = setting("CENTAVO_SOAK_RATE").unwrap_or(120).max(1);
-    // No balance file is made: each one that is read stays open for a while, up to the store's 64.
     // Small segments, few of them open: all files that may be open are open before the warm-up
     // ends.
-    let small = [
-        ("CENTAVO_RECORDS_PER_RUN", "5000"),
-        ("CENTAVO_SEGMENT_BYTES", "50000"),
-        ("CENTAVO_SEGMENTS_OPEN", "3"),
-        ("CENTAVO_RECORDS_PER_BALANCE_FILE", "1000000"),
-    ];
+    let small =
+        [("CENTAVO_RECORDS_PER_RUN", "5000"), ("CENTAVO_SEGMENT_BYTES", "50000"), ("CENTAVO_SEGMENTS_OPEN", "3")];
     let launch = small.iter().fold(Launch::on(data), |launch, (name, value)| launch.with(name, *value));
     let server = Server::start(&launch).await?;
     let mut merchants = [Callers::open(&server).await?, Callers::open(&server).await?, Callers::open(&server).await?];

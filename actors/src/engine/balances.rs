@@ -162,19 +162,26 @@ impl Engine {
         self.books(through, |shard, through| shard.balance_files.nearest_with_receivables(time, through))
     }
 
-    /// The sums of all ledgers at a published cut. `told` gets how much was read, and of how much
-    /// in all.
-    pub fn sums_as_of(&self, through: &Cut, told: impl Fn(u64, u64)) -> Result<SumsAsOf, LoadError> {
-        let mut sums = SumsAsOf::of(through.up_to(&self.published()));
-        let to_read = self.of_each(&sums.through, |shard, through| shard.balance_files.sums_as_of(through))?;
-        let size: u64 = to_read.iter().map(|(_, to_read)| to_read.size()).sum();
-        let mut before = 0;
-        for (_, to_read) in to_read {
-            let end = before + to_read.size();
-            sums.add(to_read.read(|read| told(before + read, size))?);
-            before = end;
+    /// Reads the balances of all ledgers at a published cut; and once more when it comes upon a
+    /// damaged page of a balance file, after the file was made again.
+    pub fn read_as_of<T>(
+        &self,
+        through: &Cut,
+        read: impl Fn(&BooksAsOf) -> Result<T, LoadError>,
+    ) -> Result<T, LoadError> {
+        let read = || read(&self.balances_as_of(through)?);
+        match read() {
+            Err(LoadError::DamagedBalances) => {
+                self.shards.all().iter().try_for_each(|shard| shard.balance_files.mend())?;
+                read()
+            }
+            read => read,
         }
-        Ok(sums)
+    }
+
+    /// The sums of all ledgers at a published cut.
+    pub fn sums_as_of(&self, through: &Cut) -> Result<SumsAsOf, LoadError> {
+        self.read_as_of(through, BooksAsOf::sums)
     }
 
     /// The balances of one ledger at a published cut.

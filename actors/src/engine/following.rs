@@ -13,7 +13,6 @@ use tokio::task::spawn_blocking;
 use super::shard::Shard;
 use super::shards::Role;
 use super::{Engine, OpenError};
-use derived::balance_files::BalanceFileOptions;
 use derived::read_model::FOLLOWED_MAX;
 use derived::records::LoadError;
 use store::{Part, Partition};
@@ -35,7 +34,7 @@ impl Engine {
             let unread = self.unread(&part);
             let read_model = spawn_blocking(move || unread.followed()).await.expect("opening does not panic")?;
             let context = self.context(self.journal.of(part.tenure()), part, Arc::new(read_model));
-            let shard = Shard::open(context, &self.extents, BalanceFileOptions::default()).await?;
+            let shard = Shard::open(context, &self.extents).await?;
             self.shards.put_unless_owned(partition, Role::Follower, shard);
             following.indexes_at.get_or_insert_with(Instant::now);
         }

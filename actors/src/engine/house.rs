@@ -175,7 +175,7 @@ impl Shard {
         let block = if through < Sequence::FIRST { None } else { self.part().blocks(through).next().transpose()? };
         let head = block.map_or(BlockHash::ZERO, |block| block.hash());
         let mut totals = Vec::new();
-        for SumOfKind { account, balance, .. } in self.balance_files.sums_as_of(through)?.read(|_| ())?.kinds {
+        for SumOfKind { account, balance, .. } in self.balance_files.sums_as_of(through)?.kinds {
             let code = usize::from(account.code().0);
             totals.resize(totals.len().max(code + 1), Balance::default());
             totals[code] = balance;

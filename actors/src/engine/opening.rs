@@ -150,12 +150,7 @@ impl Engine {
             runtime: Handle::current(),
         });
         let extents = Arc::new(extents);
-        let shard_options = ShardOptions {
-            fold_name: options.fold_name,
-            index: options.index,
-            balance_files: options.balance_files,
-            is_sandbox: sandbox,
-        };
+        let shard_options = ShardOptions { fold_name: options.fold_name, index: options.index, is_sandbox: sandbox };
         let ids = keyring.id_key();
         let mut opened = Self {
             reading: extents.reading(&store),

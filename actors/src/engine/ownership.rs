@@ -66,7 +66,7 @@ impl Engine {
         let journal = self.journal.begin(part.clone(), Arc::clone(&read_model), head);
         let groups = read_model.groups();
         let context = self.context(journal, part, read_model);
-        let shard = Shard::open(context, &self.extents, self.shard_options.balance_files).await?;
+        let shard = Shard::open(context, &self.extents).await?;
         self.shards.put(partition, Role::Owner, shard);
         self.outbox_signal.note_groups(groups);
         Ok(())
@@ -136,7 +136,7 @@ impl Engine {
     pub(super) async fn absent(&self, partition: Partition) -> Result<Arc<Shard>, StoreError> {
         let part = Part::reading(Arc::clone(&self.store), partition);
         let (read_model, journal) = (Arc::new(self.unread(&part)), self.journal.of(part.tenure()));
-        Shard::open(self.context(journal, part, read_model), &self.extents, self.shard_options.balance_files).await
+        Shard::open(self.context(journal, part, read_model), &self.extents).await
     }
 
     pub(super) fn context(&self, journal: Journal, store: Part, read_model: Arc<ReadModel>) -> Arc<ActorContext> {

@@ -24,7 +24,7 @@ use super::{IndexOptions, Unavailable};
 use crate::actor::ActorContext;
 use crate::directory::{Directory, EndWhenAlone, Life, OnLife, Supervisor};
 use crate::journal::{Input, Submission};
-use derived::balance_files::{BalanceFileOptions, BalanceFiles};
+use derived::balance_files::BalanceFiles;
 use derived::extents::Extents;
 use derived::read_model::ReadModel;
 use derived::records::{self, LoadError, may_wait};
@@ -38,7 +38,6 @@ const SLEEP_MAX: Duration = Duration::from_secs(20);
 pub(super) struct ShardOptions {
     pub(super) fold_name: fn(&str) -> String,
     pub(super) index: IndexOptions,
-    pub(super) balance_files: BalanceFileOptions,
     pub(super) is_sandbox: bool,
 }
 
@@ -60,15 +59,10 @@ pub(super) struct Shard {
 
 impl Shard {
     /// The shard of a partition that was taken, with every actor asleep.
-    pub(super) async fn open(
-        context: Arc<ActorContext>,
-        extents: &Extents,
-        balance_files: BalanceFileOptions,
-    ) -> Result<Arc<Self>, StoreError> {
+    pub(super) async fn open(context: Arc<ActorContext>, extents: &Extents) -> Result<Arc<Self>, StoreError> {
         let store = context.store.clone();
         let is_owned = store.tenure().epoch != Epoch::NONE;
-        let balance_files =
-            if is_owned { BalanceFiles::open(store, balance_files) } else { BalanceFiles::reading(store) }?;
+        let balance_files = if is_owned { BalanceFiles::open(store) } else { BalanceFiles::reading(store) }?;
         let groups = context.read_model.groups().into_iter();
         // Group 0 is the house's.
         let first_place = u32::from(extents.place_of(GroupNumber(0)).0 == context.store.partition());

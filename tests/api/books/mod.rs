@@ -32,6 +32,7 @@ use crate::beside::are_nodes;
 use crate::world::{self, OPS_TOKEN, World, first_of, place_told, read_at, store_in, text};
 use centavo::config::{ExportSettings, JournalSettings};
 use centavo::secrets::SecretSource;
+use centavo::views::ledger::ledger_name;
 use chrono::Datelike as _;
 use ledger::record::Record;
 use ledger::source;
@@ -74,10 +75,10 @@ async fn the_programs_come_to_the_balances_that_the_server_tells() {
 }
 
 /// The widened month: each ledger, the platform as one, each month alone, and the books as of some
-/// Records, by the programs; as of a hundred Records against a fold of the rows.
+/// Records, by the programs; as of a hundred Records, the engine's against a fold of the rows.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_programs_agree_on_the_widened_month_alone_and_as_of_any_record() {
-    let world = World::with_settings(|settings| settings.balance_files.records = 97).await;
+    let world = World::sandbox().await;
     let merchant = month::play_wide(&world).await;
     world.check_books().await;
     world.engine().settle_balance_files().unwrap();
@@ -94,7 +95,7 @@ async fn the_programs_agree_on_the_widened_month_alone_and_as_of_any_record() {
     };
     for _ in 0..100 {
         let at = first_of(&last, random(last.records()));
-        assert_eq!(balances_at(&world, &format!("at={}", at.name())).await, folded(&rows, &at), "as of {at}");
+        assert_eq!(balances_as_of(&world, &at), folded(&rows, &at), "as of {at}");
     }
     let first = day(&text(&rows[0]["date"])).unwrap();
     let end = day(&text(&rows[rows.len() - 1]["date"])).unwrap();
@@ -120,8 +121,8 @@ async fn the_programs_agree_on_the_widened_month_alone_and_as_of_any_record() {
             let request = Request { from: Some(*month), to: Some(to), ..whole(tool.format) };
             let alone = out.join(month.to_string());
             run(&data, &alone, request.clone(), Some(&world)).await.unwrap();
-            let closing = balances_at(&world, &format!("date={}", to.min(end))).await;
-            let opening = balances_at(&world, &format!("date={}", *month - chrono::Days::new(1))).await;
+            let closing = balances_of_day(&world, to.min(end)).await;
+            let opening = balances_of_day(&world, *month - chrono::Days::new(1)).await;
             for (ledger, moved) in typed::difference(&closing, &opening) {
                 let main = alone.join(request.dated(&ledger)).join(format!("main.{}", tool.format.name()));
                 let sums = tool.sums(&main, tools::Asked::MovedSince(*month));
@@ -153,17 +154,27 @@ fn agrees(tool: tools::Tool, folder: &Path, balances: &Balances) {
     assert_eq!(tool.balances(&main), *balances, "{tool:?}, {main:?}");
 }
 
-/// The balances of a trial balance as of a Record or a day, without zeros.
-async fn balances_at(world: &World, query: &str) -> Told {
-    let csv = world.ops_get(&format!("/ops/trial-balance?format=csv&{query}")).await.text;
+/// The balances of the trial balance of a day, without zeros.
+async fn balances_of_day(world: &World, day: chrono::NaiveDate) -> Told {
+    let csv = world.ops_get(&format!("/ops/trial-balance?format=csv&date={day}")).await.text;
+    let cells = csv.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
+    told_of(cells.map(|cells| (cells[0].to_owned(), cells[1].to_owned(), cells[4].parse().unwrap())))
+}
+
+/// The balances of the engine as of a Record, without zeros.
+fn balances_as_of(world: &World, at: &Cut) -> Told {
+    let (engine, books) = (world.engine(), world.engine().balances_as_of(at).unwrap());
+    told_of(books.rows().map(Result::unwrap).map(|(ledger, account, balance)| {
+        let account = account.name(ledger.group().unwrap_or_default(), |other| ledger_name(engine, other));
+        (ledger_name(engine, ledger), account, balance.net())
+    }))
+}
+
+fn told_of(rows: impl Iterator<Item = (String, String, i128)>) -> Told {
     let mut told = Told::new();
-    for line in csv.lines().skip(1) {
-        let cells: Vec<_> = line.split(',').collect();
-        let balance: i128 = cells[4].parse().unwrap();
-        told.entry(cells[0].to_owned()).or_default().insert(cells[1].to_owned(), balance);
+    for (ledger, account, balance) in rows.filter(|(.., balance)| *balance != 0) {
+        told.entry(ledger).or_default().insert(account, balance);
     }
-    told.values_mut().for_each(|balances| balances.retain(|_, balance| *balance != 0));
-    told.retain(|_, balances| !balances.is_empty());
     told
 }
 

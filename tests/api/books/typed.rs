@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 use wire::timestamp::{date, day, local, with_milliseconds};
 
 use super::tools::is_required;
-use super::{Told, balances_at, made, made_in_one, platform_of, rows_made, run, told, whole};
+use super::{Told, balances_of_day, made, made_in_one, platform_of, rows_made, run, told, whole};
 use crate::world::{World, text};
 
 /// The rows of a file, in the form of JSON lines.
@@ -138,8 +138,8 @@ async fn python_reads_the_same_books_from_every_file_of_rows() {
     for month in months {
         let last = month + Months::new(1) - Days::new(1);
         let [before, after] = [month - Days::new(1), last.min(days[1])];
-        let before = balances_at(&world, &format!("date={before}")).await;
-        let moved = difference(&balances_at(&world, &format!("date={after}")).await, &before);
+        let before = balances_of_day(&world, before).await;
+        let moved = difference(&balances_of_day(&world, after).await, &before);
         asked.push((None, Some(month), Some(last), moved));
     }
     for (place, (ledger, from, to, expected)) in asked.into_iter().enumerate() {

@@ -1,7 +1,7 @@
 //! Books of some merchants as a server shows them, page by page, for comparison with its later
 //! answers.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use reqwest::Client;
 use serde_json::Value;
@@ -14,8 +14,8 @@ use crate::server::{OPS_TOKEN, Server};
 pub struct Books {
     /// The last Record in them.
     pub cut: u64,
-    /// The trial balance, now and in the past, every balance, and pages of every ledger, statement
-    /// and list.
+    /// The trial balance, now and at the end of each day, every balance, and pages of every ledger,
+    /// statement and list.
     pages: BTreeMap<Page, Value>,
     /// Every charge.
     charges: Vec<(Page, Value)>,
@@ -41,15 +41,9 @@ impl Books {
     /// Reads all that a server says.
     pub async fn read(server: &Server, merchants: &[Callers]) -> Result<Self, String> {
         let client = client();
-        let last = last_of_each(&client, server).await?;
-        let mut books = Self { cut: last.values().sum(), pages: BTreeMap::new(), charges: Vec::new() };
+        let cut = cut(&client, server).await?;
+        let mut books = Self { cut, pages: BTreeMap::new(), charges: Vec::new() };
         books.read_pages(&client, server, Page::of_operators("/ops/trial-balance")).await?;
-        for tenth in 1..10 {
-            let part = |last: u64| (last * tenth / 10).max(1).min(last);
-            let at: Vec<_> = last.iter().map(|(partition, last)| format!("{partition}={}", part(*last))).collect();
-            let past = format!("/ops/trial-balance?at={}", at.join(","));
-            books.read_pages(&client, server, Page::of_operators(past)).await?;
-        }
         for callers in merchants {
             let (merchant, recipients) = (&callers.merchant, &callers.recipients);
             let owners = [format!("M-{merchant}"), format!("P-{merchant}")];
@@ -70,6 +64,12 @@ impl Books {
                 let body = page.read(&client, server).await?.must_be_there(&page)?;
                 books.charges.push((page, body));
             }
+        }
+        let days = books.charges.iter().filter_map(|(_, charge)| charge["created_at"].as_str()?.get(..10));
+        let days: BTreeSet<_> = days.map(str::to_owned).collect();
+        for day in days {
+            let past = Page::of_operators(format!("/ops/trial-balance?date={day}"));
+            books.read_pages(&client, server, past).await?;
         }
         Ok(books)
     }
@@ -142,14 +142,10 @@ impl Answer {
 
 /// How many Records a server has published.
 pub async fn cut(client: &Client, server: &Server) -> Result<u64, String> {
-    Ok(last_of_each(client, server).await?.values().sum())
-}
-
-/// The last Record of each partition.
-async fn last_of_each(client: &Client, server: &Server) -> Result<BTreeMap<u16, u64>, String> {
     let page = Page::of_operators("/ops/trial-balance");
     let body = page.read(client, server).await?.must_be_there(&page)?;
-    serde_json::from_value(body["cut"].clone()).map_err(|error| format!("no cut in {body}: {error}"))
+    let last: Result<BTreeMap<u16, u64>, _> = serde_json::from_value(body["cut"].clone());
+    Ok(last.map_err(|error| format!("no cut in {body}: {error}"))?.values().sum())
 }
 
 /// The first place where two bodies differ.

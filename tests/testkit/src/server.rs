@@ -20,9 +20,6 @@ const SEGMENT_BYTES: &str = "300000";
 /// Records after which the index writes a run, so that every test writes several and merges them.
 const RECORDS_PER_RUN: &str = "250";
 
-/// Records after which a balance file is made, so that every test makes several.
-const RECORDS_PER_BALANCE_FILE: &str = "100";
-
 /// The ballast, small enough to be copied often.
 const BALLAST_BYTES: &str = "100000";
 
@@ -70,7 +67,6 @@ impl<'a> Launch<'a> {
         let small = [
             ("CENTAVO_SEGMENT_BYTES", SEGMENT_BYTES),
             ("CENTAVO_RECORDS_PER_RUN", RECORDS_PER_RUN),
-            ("CENTAVO_RECORDS_PER_BALANCE_FILE", RECORDS_PER_BALANCE_FILE),
             ("CENTAVO_BALLAST_BYTES", BALLAST_BYTES),
         ];
         small.into_iter().fold(Self::as_shipped(data), |launch, (name, value)| launch.with(name, value))

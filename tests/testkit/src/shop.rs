@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::engine::AdmissionLimits;
-use actors::engine::BalanceFileOptions;
 use actors::engine::IndexOptions;
 use actors::engine::Outcome;
 use actors::engine::{Engine, EngineOptions};
@@ -28,7 +27,6 @@ pub async fn open_engine(folder: &Path, rails: Rails, fold_name: fn(&str) -> Str
         rails: Some(rails),
         fold_name,
         index: IndexOptions::default(),
-        balance_files: BalanceFileOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
         start_gap_max: std::time::Duration::from_secs(7 * 86_400),
     };

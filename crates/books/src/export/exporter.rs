@@ -545,7 +545,7 @@ fn begin_books(
 mod tests {
     use std::sync::Arc;
 
-    use derived::balance_files::{BalanceFileOptions, BalanceFiles, BooksAsOf};
+    use derived::balance_files::{AsOf, BalanceFiles, BooksAsOf};
     use ledger::event::{CardFace, CashoutFailure, SellerPart, Terms};
     use ledger::fees::{Commission, PaymentMethod};
     use ledger::house::{HouseAccount, HouseEntryTerms};
@@ -687,15 +687,15 @@ mod tests {
             let block = Block { partition: Partition(0), first, booked_at_ms: booked_at.0, previous, records };
             part.append(&block).expect("a durable block");
         }
-        let options = BalanceFileOptions { records: 1, accounts: 1_000, ..BalanceFileOptions::default() };
-        let files = BalanceFiles::open(part.clone(), options).expect("files");
-        files.settle(Sequence(5)).expect("files");
+        let files = BalanceFiles::open(part.clone()).expect("files");
 
         let from = Some(day_of(first_day.plus_days(1).0));
         let export = |through: u64| {
             let request = Request { ledger: None, format: Format::Jsonl, from, to: None };
             let (mut exporter, mut out) = (Exporter::new(request), Stream(Vec::new()));
-            let as_of = files.nearest_before(first_day.plus_days(1), Sequence(through)).expect("a file");
+            let mut file = tempfile::tempfile().expect("a file");
+            files.as_of(Sequence(through)).expect("balances").write(&mut file).expect("a balance file");
+            let as_of = AsOf::of_file(file).expect("a balance file");
             let first = as_of.through().max(Sequence::FIRST);
             assert_eq!(as_of.through().0, through);
             let as_of = BooksAsOf::new(vec![(Partition(0), as_of)]);

@@ -51,9 +51,6 @@ pub struct SumOfKind {
     pub count: u64,
 }
 
-/// Rows between two reports of progress.
-const TOLD_EVERY: u64 = 1_024;
-
 impl AsOf {
     /// The balances of a file; those before the first Record without one.
     pub(super) fn of(file: Option<BalanceFile>) -> Self {
@@ -104,22 +101,14 @@ impl AsOf {
         Ok(())
     }
 
-    /// Adds the Records through `last`, which is durable, and stops earlier at the end of a block
-    /// when it holds `held` changes. `told` gets the last Record that was added, block by block.
-    pub(super) fn catch_up(
-        &mut self,
-        store: &Part,
-        last: Sequence,
-        held: usize,
-        told: impl Fn(Sequence),
-    ) -> Result<(), LoadError> {
+    /// Adds the Records through `last`, which is durable.
+    pub(super) fn catch_up(&mut self, store: &Part, last: Sequence) -> Result<(), LoadError> {
         if self.through >= last {
             return Ok(());
         }
         for block in store.blocks(self.through.plus(1)) {
             self.post(&block?, last)?;
-            told(self.through);
-            if self.through >= last || self.changed() >= held {
+            if self.through >= last {
                 break;
             }
         }
@@ -244,11 +233,11 @@ impl AsOf {
         Ok(all)
     }
 
-    /// The sums of all ledgers, in one pass. `told` gets how many accounts were read.
-    pub fn sums(&self, told: impl Fn(u64)) -> Result<Sums, LoadError> {
+    /// The sums of all ledgers, in one pass.
+    pub fn sums(&self) -> Result<Sums, LoadError> {
         let mut sums: BTreeMap<u16, (Balance, u64)> = BTreeMap::new();
         let (mut ledger, mut net, mut is_balanced) = (None, 0, true);
-        for (read, row) in (1..).zip(self.rows()) {
+        for row in self.rows() {
             let (of, account, balance) = row?;
             if ledger != Some(of) {
                 is_balanced &= net == 0;
@@ -258,9 +247,6 @@ impl AsOf {
             let (sum, count) = sums.entry(account.code().0).or_default();
             sum.add(balance);
             *count += 1;
-            if u64::is_multiple_of(read, TOLD_EVERY) {
-                told(read);
-            }
         }
         let kinds = sums.into_iter().filter_map(|(code, (balance, count))| {
             Some(SumOfKind { account: Account::of_kind(code)?, balance, count })
@@ -273,18 +259,8 @@ impl AsOf {
         self.sorted_rows().try_for_each(|row| row.map(drop))
     }
 
-    /// How many rows the file has.
-    pub(super) fn rows_in_file(&self) -> u64 {
-        self.file.as_ref().map_or(0, BalanceFile::count)
-    }
-
     pub(super) fn cut(&self) -> FileCut {
         FileCut { through: self.through, booked_at_ms: self.booked_at_ms }
-    }
-
-    /// How many rows were changed after the file.
-    pub(super) fn changed(&self) -> usize {
-        self.moved.0.len()
     }
 }
 

@@ -31,13 +31,8 @@ pub struct SumsAsOf {
 }
 
 impl SumsAsOf {
-    /// Nothing, before the first Record.
-    pub fn of(through: Cut) -> Self {
-        Self { through, is_balanced: true, kinds: Vec::new() }
-    }
-
     /// Adds the sums of a partition.
-    pub fn add(&mut self, of_partition: Sums) {
+    fn add(&mut self, of_partition: Sums) {
         self.is_balanced &= of_partition.is_balanced;
         for kind in of_partition.kinds {
             let code = |kind: &SumOfKind| kind.account.code().0;
@@ -139,9 +134,9 @@ impl BooksAsOf {
 
     /// The sums of all ledgers, in one pass.
     pub fn sums(&self) -> Result<SumsAsOf, LoadError> {
-        let mut sums = SumsAsOf::of(self.through());
+        let mut sums = SumsAsOf { through: self.through(), is_balanced: true, kinds: Vec::new() };
         for as_of in self.parts() {
-            sums.add(as_of.sums(|_| ())?);
+            sums.add(as_of.sums()?);
         }
         Ok(sums)
     }

@@ -167,7 +167,6 @@ impl FileSource {
 pub(super) struct BalanceFile {
     source: FileSource,
     cut: FileCut,
-    count: u64,
     fences: Vec<Fence>,
     /// Set when a page turns out to be damaged.
     is_damaged: Arc<AtomicBool>,
@@ -199,16 +198,11 @@ impl BalanceFile {
             return Err(FileError::Damaged);
         }
         let fences = end[..length as usize].chunks_exact(FENCE_BYTES).map(Fence::parse).collect();
-        Ok(Self { source, cut, count: word(2), fences, is_damaged })
+        Ok(Self { source, cut, fences, is_damaged })
     }
 
     pub(super) fn cut(&self) -> FileCut {
         self.cut
-    }
-
-    /// How many rows it has.
-    pub(super) fn count(&self) -> u64 {
-        self.count
     }
 
     /// The rows from a place on.

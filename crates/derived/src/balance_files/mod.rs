@@ -1,12 +1,11 @@
-//! Balance files: the balances of all ledgers at each month's end and every so many Records, kept
-//! so that books as of the past need not be folded from the first Record. They also have what an
-//! export or a report that begins there needs besides: see [`Told`]. What is due to whom stands in
-//! a receivables file beside each.
+//! Balance files: the balances of all ledgers at each month's end, kept so that books of the past
+//! need not be folded from the first Record. They also have what an export or a report that begins
+//! there needs besides: see [`Told`]. What is due to whom stands in a receivables file beside each.
 //!
 //! Balances as of a Record are those of the nearest file before it, and the Records after that
-//! file. A thread in the background makes the files from the journal. They are derived: the files
-//! of a store that has none are made again in one pass, and a damaged one is made again when
-//! somebody comes upon it. `verify` compares each with the journal.
+//! file, which are a month's at most. A thread in the background makes the files from the journal.
+//! They are derived: the files of a store that has none are made again in one pass, and a damaged
+//! one is made again when somebody comes upon it. `verify` compares each with the journal.
 //!
 //! Months are those of America/Sao_Paulo, by the time of booking, which never goes back.
 
@@ -19,7 +18,6 @@ mod receivables;
 #[cfg(test)]
 mod tests;
 
-use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{DirEntry, File};
 use std::io::Write;
@@ -47,27 +45,10 @@ pub use at_cut::{BooksAsOf, SumsAsOf};
 pub use carried::{AnticipatedOn, AnticipatedSums, Told};
 pub use check::BalanceFileCheck;
 
-/// When balance files are made, beside each month's end.
-#[derive(Clone, Copy, Debug)]
-pub struct BalanceFileOptions {
-    /// After this many Records.
-    pub records: u64,
-    /// After changes of this many accounts.
-    pub accounts: usize,
-    /// Changed accounts that a reader of the Records after a file holds, some 100 bytes each: when
-    /// there are more, it makes a file and goes on from there.
-    pub held: usize,
-    /// Receivables and charges that are followed at most, which bounds the memory of whoever makes
-    /// a receivables file and of whoever begins at one: some 150 bytes each. No receivables file is
-    /// made once there are more.
-    pub receivables: usize,
-}
-
-impl Default for BalanceFileOptions {
-    fn default() -> Self {
-        Self { records: 1 << 20, accounts: 1 << 19, held: 1 << 18, receivables: 1 << 20 }
-    }
-}
+/// Receivables and charges that are followed at most, which bounds the memory of the thread that
+/// makes a receivables file and of a report that begins at one: some 150 bytes each. No receivables
+/// file is made once there are more.
+const RECEIVABLES_MAX: usize = 1 << 20;
 
 /// The balance files of a store, and the thread that makes them.
 pub struct BalanceFiles {
@@ -77,7 +58,7 @@ pub struct BalanceFiles {
 
 struct Shared {
     store: Part,
-    options: BalanceFileOptions,
+    receivables_max: usize,
     known: Mutex<Known>,
     /// Held while files are made: two threads would write the same one.
     making: Mutex<()>,
@@ -125,16 +106,16 @@ impl KeptFile {
 
 impl BalanceFiles {
     /// The files of a store.
-    pub fn open(store: Part, options: BalanceFileOptions) -> Result<Self, StoreError> {
-        Self::of(store, options, false)
+    pub fn open(store: Part) -> Result<Self, StoreError> {
+        Self::of(store, RECEIVABLES_MAX, false)
     }
 
     /// The files of a store that is only read.
     pub fn reading(store: Part) -> Result<Self, StoreError> {
-        Self::of(store, BalanceFileOptions::default(), true)
+        Self::of(store, RECEIVABLES_MAX, true)
     }
 
-    fn of(store: Part, options: BalanceFileOptions, is_reading: bool) -> Result<Self, StoreError> {
+    fn of(store: Part, receivables_max: usize, is_reading: bool) -> Result<Self, StoreError> {
         let found = store
             .files()?
             .into_iter()
@@ -143,7 +124,7 @@ impl BalanceFiles {
         let known = Mutex::new(Known { files, receivables, ..Known::default() });
         let shared = Arc::new(Shared {
             store,
-            options,
+            receivables_max,
             known,
             making: Mutex::default(),
             is_ending: AtomicBool::new(false),
@@ -182,19 +163,36 @@ impl BalanceFiles {
     /// The balances after a published Record; those before the first one for 0. For a thread that
     /// may wait: it reads the Records after the nearest file.
     pub fn as_of(&self, through: Sequence) -> Result<AsOf, LoadError> {
-        self.shared.caught_up(self.shared.nearest(through)?, through, |_| ())
+        let mut as_of = self.shared.nearest(through)?;
+        as_of.catch_up(&self.shared.store, through)?;
+        Ok(as_of)
     }
 
-    /// The sums of all ledgers after a published Record, to be read. For a thread that may wait.
-    pub fn sums_as_of(&self, through: Sequence) -> Result<SumsToRead, LoadError> {
-        let nearest = self.shared.nearest(through)?;
-        Ok(SumsToRead { shared: Arc::clone(&self.shared), nearest, through })
+    /// The sums of all ledgers after a published Record. For a thread that may wait.
+    pub fn sums_as_of(&self, through: Sequence) -> Result<Sums, LoadError> {
+        self.read(|| self.as_of(through)?.sums())
     }
 
     /// Reads; and once more when it comes upon a damaged page, after the file was made again. For a
     /// thread that may wait.
     pub fn read<T>(&self, read: impl Fn() -> Result<T, LoadError>) -> Result<T, LoadError> {
-        self.shared.read(read)
+        match read() {
+            Err(LoadError::DamagedBalances) => {
+                self.mend()?;
+                read()
+            }
+            read => read,
+        }
+    }
+
+    /// Makes the files again that a reader found damaged. Of files that are only read, the one
+    /// before a damaged file counts from then on. For a thread that may wait.
+    pub fn mend(&self) -> Result<(), LoadError> {
+        if self.shared.is_reading {
+            return Ok(());
+        }
+        let _alone = self.shared.making.lock();
+        self.shared.make_lost()
     }
 
     /// The balances of the nearest file at or before a Record.
@@ -314,38 +312,6 @@ impl BalanceFiles {
     }
 }
 
-/// Sums of all ledgers after a Record, which are not read yet: [`BalanceFiles::sums_as_of`].
-pub struct SumsToRead {
-    shared: Arc<Shared>,
-    nearest: AsOf,
-    through: Sequence,
-}
-
-impl SumsToRead {
-    fn records(&self) -> u64 {
-        self.through.0 - self.nearest.through().0
-    }
-
-    /// How much is to be read: Records after the nearest file, and its accounts.
-    pub fn size(&self) -> u64 {
-        self.records() + self.nearest.rows_in_file()
-    }
-
-    /// Reads them. `told` gets how much of [`SumsToRead::size`] was read. For a thread that may
-    /// wait.
-    pub fn read(self, told: impl Fn(u64)) -> Result<Sums, LoadError> {
-        let (begun, records, size) = (self.nearest.through(), self.records(), self.size());
-        let nearest = Cell::new(Some(self.nearest));
-        self.shared.read(|| {
-            told(0);
-            let nearest = nearest.take().map_or_else(|| self.shared.nearest(self.through), Ok)?;
-            let as_of = self.shared.caught_up(nearest, self.through, |at| told(at.0.saturating_sub(begun.0)))?;
-            // The Records may have brought more accounts than were in the file.
-            as_of.sums(|read| told(size.min(records + read)))
-        })
-    }
-}
-
 impl Drop for BalanceFiles {
     fn drop(&mut self) {
         self.shared.is_ending.store(true, Ordering::Relaxed);
@@ -361,36 +327,7 @@ impl Shared {
         let last = known.files.keys().next_back().map_or(0, |cut| cut.through.0);
         let is_new_month = published.0 > last && known.looked_at != Some(latest.month());
         let is_one_damaged = known.files.values().any(|file| file.is_damaged.load(Ordering::Relaxed));
-        is_new_month
-            || published.0 >= last + self.options.records
-            || !known.lost.is_empty()
-            || is_one_damaged
-            || known.lacking_receivables().next().is_some()
-    }
-
-    /// The balances after a later Record. `told` gets the last Record that was added.
-    fn caught_up(&self, mut as_of: AsOf, through: Sequence, told: impl Fn(Sequence)) -> Result<AsOf, LoadError> {
-        let mut held = if self.is_reading { usize::MAX } else { self.options.held };
-        // Each round adds Records or ends it.
-        loop {
-            as_of.catch_up(&self.store, through, held, &told)?;
-            if as_of.through >= through {
-                return Ok(as_of);
-            }
-            let Some(_alone) = self.making.try_lock() else {
-                // Another thread makes files now: a few more changes are held meanwhile.
-                held = as_of.changed().saturating_add(self.options.held);
-                continue;
-            };
-            let is_there = self.known.lock().files.contains_key(&as_of.cut());
-            match if is_there { self.nearest(as_of.through) } else { self.keep(&as_of) } {
-                Ok(kept) => (as_of, held) = (kept, self.options.held),
-                Err(error) => {
-                    tracing::warn!(%error, "a balance file could not be made; books as of the past take more memory");
-                    held = usize::MAX;
-                }
-            }
-        }
+        is_new_month || !known.lost.is_empty() || is_one_damaged || known.lacking_receivables().next().is_some()
     }
 
     /// Makes the files that are missing through a published Record.
@@ -405,16 +342,11 @@ impl Shared {
                 break;
             }
             let ends_month = month(as_of.booked_at_ms) != month(block.booked_at_ms);
-            let is_full =
-                as_of.through.0 - kept_at.0 >= self.options.records || as_of.changed() >= self.options.accounts;
-            if as_of.through > kept_at && (ends_month || is_full) {
+            if as_of.through > kept_at && ends_month {
                 as_of = self.keep(&as_of)?;
                 kept_at = as_of.through;
             }
             as_of.post(&block, Sequence(block.next().0 - 1))?;
-        }
-        if as_of.through.0 - kept_at.0 >= self.options.records {
-            self.keep(&as_of)?;
         }
         self.make_receivables()
     }
@@ -429,26 +361,11 @@ impl Shared {
         damaged.into_iter().try_for_each(|cut| self.lose(cut))?;
         while let Some(cut) = { self.known.lock().lost.pop() } {
             let mut as_of = self.nearest(Sequence(cut.through.0 - 1))?;
-            as_of.catch_up(&self.store, cut.through, usize::MAX, |_| ())?;
+            as_of.catch_up(&self.store, cut.through)?;
             self.keep(&as_of)?;
             tracing::info!(through = cut.through.0, "the damaged balance file was made again");
         }
         Ok(())
-    }
-
-    /// Reads; and once more when it comes upon a damaged page, after the file was made again. Of
-    /// files that are only read, the one before it counts then.
-    fn read<T>(&self, read: impl Fn() -> Result<T, LoadError>) -> Result<T, LoadError> {
-        match read() {
-            Err(LoadError::DamagedBalances) => {
-                if !self.is_reading {
-                    let _alone = self.making.lock();
-                    self.make_lost()?;
-                }
-                read()
-            }
-            read => read,
-        }
     }
 
     /// Makes the receivables files that are missing beside balance files, in one pass over the
@@ -469,7 +386,7 @@ impl Shared {
                 due.post(&record);
             }
             through = Sequence(block.next().0 - 1);
-            if due.len() > self.options.receivables {
+            if due.len() > self.receivables_max {
                 tracing::info!(through = through.0, "too much is due to keep it; reports of receivables read more");
                 self.known.lock().is_too_much_due = true;
                 break;
