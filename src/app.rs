@@ -23,7 +23,7 @@ use crate::http::session::Sessions;
 use crate::last_backup::LastBackup;
 use crate::last_uses::LastUses;
 use crate::node::Node;
-use crate::peers::others::OthersOverHttp;
+use crate::peers::work_requests::OthersOverHttp;
 use crate::report_limit::ReportLimit;
 use crate::webhooks::Webhooks;
 

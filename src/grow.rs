@@ -10,8 +10,8 @@ use std::sync::Arc;
 use actors::growth::{Growth, GrowthError, grow};
 use store::{Part, StoreError};
 
+use crate::books_location::{Location, PlaceFailure, release};
 use crate::config::{ConfigError, GrowArgs, PARTITIONS_MAX};
-use crate::place::{Location, PlaceFailure, release};
 use crate::store_choice::{Store, StoreSettingsError};
 use crate::terminal::{self, advance};
 use crate::verify::quietly;

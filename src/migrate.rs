@@ -18,10 +18,10 @@ use derived::seal::{Keyring, SealError};
 use indicatif::ProgressBar;
 use store::{Part, StoreError};
 
-use crate::beside;
+use crate::books_location::{Location, MoveTarget, PlaceFailure, leave, release};
 use crate::config::{ConfigError, MigrateArgs};
+use crate::folder_files;
 use crate::http::credential::Secret;
-use crate::place::{Location, MoveTarget, PlaceFailure, leave, release};
 use crate::secrets::{MASTER_KEY_FILE, SecretError, SecretSource, existing_master_key};
 use crate::store_choice::StoreSettingsError;
 use crate::terminal::{self, advance};
@@ -140,7 +140,7 @@ fn make(
         return Err(MigrateFailure::UselessBeside);
     }
     if let (Some(from), Some(beside)) = (from.folder(), beside) {
-        let found = beside::in_the_way(from, beside).map_err(|source| StoreError::machine(beside, source))?;
+        let found = folder_files::in_the_way(from, beside).map_err(|source| StoreError::machine(beside, source))?;
         if let Some(path) = found {
             return Err(MigrateFailure::InTheWay { path });
         }
@@ -226,14 +226,14 @@ fn copy_beside(from: &Location, target: &MoveTarget, beside: Option<&Path>) -> R
         (Some(here), Some(there), _) => (here.to_owned(), there),
         (Some(here), None, Some(beside)) => (here.to_owned(), beside.to_owned()),
         (None, Some(there), Some(beside)) => (beside.to_owned(), there),
-        (Some(here), None, None) => return Ok(Beside::StayIn(here.to_owned(), beside::found(here))),
+        (Some(here), None, None) => return Ok(Beside::StayIn(here.to_owned(), folder_files::found(here))),
         (None, _, _) => return Ok(Beside::Elsewhere),
     };
     if target.folder().is_some() {
         // What an earlier run copied may be out of date.
-        beside::remove(&there).map_err(|source| StoreError::machine(&there, source))?;
+        folder_files::remove(&there).map_err(|source| StoreError::machine(&there, source))?;
     }
-    let names = beside::copy(&here, &there).map_err(|source| StoreError::machine(&there, source))?;
+    let names = folder_files::copy(&here, &there).map_err(|source| StoreError::machine(&there, source))?;
     Ok(Beside::Copied(names, if target.folder().is_some() { target.name().into() } else { there }))
 }
 

@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use actors::backup::{BackupError, BackupFolder, RestoreResult, Tail, TailTaken, restore};
 use derived::extents::Extents;
-use store::place::stamp_whole;
+use store::place_stamps::stamp_whole;
 use store::{Part, Remains, SledOptions, SledStore, Store as AnyStore, StoreError};
 
 use crate::config::{ConfigError, RestoreArgs};

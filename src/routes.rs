@@ -32,11 +32,11 @@ use crate::http::reading::on_waiting_thread;
 use crate::http::reference;
 use crate::ops::{
     api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, clock, cluster,
-    disputes as disputes_review, elsewhere, entries, export, exports, health, made_up, merchants, periods, preview,
+    disputes as disputes_review, entries, export, exports, health, made_up, merchants, other_nodes, periods, preview,
     queue, recipients as all_recipients, reconciliations, records, refunds as refunds_review, reports as made_reports,
     sandbox, sub_recipients as review, webhooks, withdrawals as outflow,
 };
-use crate::peers::others;
+use crate::peers::work_requests;
 
 type Routes = OpenApiRouter<Arc<App>>;
 
@@ -236,7 +236,7 @@ pub fn operations(app: &Arc<App>) -> Router {
 
 /// What only the other nodes ask, beside the routes of both listeners.
 pub fn peers(app: &Arc<App>) -> Router {
-    others::routes(Arc::clone(&app.engine)).merge(elsewhere::routes(app))
+    work_requests::routes(Arc::clone(&app.engine)).merge(other_nodes::routes(app))
 }
 
 /// The routes that describe a listener.

@@ -9,7 +9,7 @@ use actors::engine::{EngineOptions, OpenError, check_store};
 use clap::Args as ClapArgs;
 use clap::builder::BoolishValueParser;
 use derived::extents::{ExtentError, Extents};
-use store::place::{admit_reading, stamp_filling};
+use store::place_stamps::{admit_reading, stamp_filling};
 use store::{
     Epoch, OwnerWatch, Part, Partition, PostgresAddress, PostgresDemands, PostgresOptions, PostgresStore, Sequence,
     SledOptions, SledStore, StoreError, TAKEOVER,

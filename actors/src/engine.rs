@@ -3,7 +3,6 @@
 //! of their own.
 
 mod acquirer;
-mod asked;
 mod balances;
 mod card;
 mod cashout;
@@ -11,10 +10,10 @@ mod debts;
 mod doubt;
 mod following;
 mod house;
-mod kept;
+mod inquiry_times;
 mod new_ids;
 mod opening;
-mod others;
+mod other_processes;
 mod outcome;
 mod ownership;
 mod pix;
@@ -24,6 +23,7 @@ mod refund;
 mod schedule;
 mod shard;
 mod shards;
+mod side_values;
 mod space;
 mod subscription;
 mod withdrawal;
@@ -82,14 +82,14 @@ pub use derived::read_model::{
     SubscriptionRow, WaitingItem, WaitingKind, WebhookRow,
 };
 pub use doubt::SecondOperatorNeeded;
-pub(crate) use kept::PREFIX as KEPT_PREFIX;
 pub use opening::{OpenError, check_store};
-pub use others::{AskedElsewhere, Others};
+pub use other_processes::{AskedElsewhere, Others};
 pub use outcome::CommandContext;
 pub use ownership::PartitionHere;
 pub use pix::{NewPixCharge, PixEnded, PixOpened, PixPayment};
 pub use reads::{Listed, NewestCharges, Objects, Records, RecordsWith};
 pub use shards::{Hold, Role};
+pub(crate) use side_values::PREFIX as KEPT_PREFIX;
 
 /// How the engine is set up.
 pub struct EngineOptions {

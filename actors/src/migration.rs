@@ -207,7 +207,7 @@ impl MovedValues {
 
     fn write_common(&self, target: &Part) -> Result<(), StoreError> {
         for (key, _) in target.store().commons()? {
-            if !self.common.contains_key(&key) && !store::place::is_of_place(&key) {
+            if !self.common.contains_key(&key) && !store::place_stamps::is_of_place(&key) {
                 target.store().remove_common(&key)?;
             }
         }
@@ -272,7 +272,7 @@ mod tests {
     use crate::backup::DurableValue;
     use derived::extents::{Extent, Extents};
     use ledger::id::GroupNumber;
-    use store::place::{admit_reading, admit_serving, stamp_filling, stamp_moved, stamp_whole};
+    use store::place_stamps::{admit_reading, admit_serving, stamp_filling, stamp_moved, stamp_whole};
     use store::testkit::MemoryStore;
     use store::{BlockHash, SledOptions, SledStore, Store};
 

@@ -14,7 +14,7 @@ use crate::app::App;
 use crate::console::keys::{admin, json_of, revoke_form, shown_secret};
 use crate::console::merchants::last_used;
 use crate::console::page::{Screen, Section, Visit};
-use crate::console::posted::PostedForm;
+use crate::console::sent_form::PostedForm;
 use crate::console::show;
 use crate::console::show::Head::Text;
 use crate::console::webhooks::{answer, at_endpoint};

@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::console::books::balance_table;
 use crate::console::form::centavos;
 use crate::console::page::{Screen, Section, Visit};
-use crate::console::posted::PostedForm;
+use crate::console::sent_form::PostedForm;
 use crate::console::show;
 use crate::console::show::Head::{Amount, Text};
 use crate::console::words;

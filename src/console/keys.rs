@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::app::App;
 use crate::console::page::{Screen, Section, Visit};
-use crate::console::posted::PostedForm;
+use crate::console::sent_form::PostedForm;
 use crate::console::show;
 use crate::console::words::{self, Word};
 use crate::http::caller::PathId;

@@ -13,15 +13,15 @@ use maud::{Markup, html};
 use crate::app::App;
 use crate::console::form::optional;
 use crate::console::page::{Screen, Section, Visit};
-use crate::console::posted::PostedForm;
 use crate::console::queue::{OperatorDecision, follows_word, item_word, merchant_link, take, verdict_word};
+use crate::console::sent_form::PostedForm;
 use crate::console::show;
 use crate::console::words;
 use crate::http::body::FormBody;
 use crate::http::credential::Role;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::query;
-use crate::ops::elsewhere;
+use crate::ops::other_nodes;
 use crate::ops::preview::Verdict;
 use crate::ops::queue::{QueueItem, kind_name, view, waiting};
 
@@ -44,7 +44,7 @@ async fn screen(app: &Arc<App>, visit: &Visit, parts: &Parts) -> Result<Screen, 
     let items = chosen(app, visit, &pairs)?;
     let mut shown = Vec::new();
     for item in &items {
-        shown.push((view(app, item)?, elsewhere::steps(app, item.id, verdict).await));
+        shown.push((view(app, item)?, other_nodes::steps(app, item.id, verdict).await));
     }
     let wants_notes = verdict == Verdict::Reject && items.iter().any(|item| kind_name(item) != "dispute");
     let heading = visit.say(verdict_word("", verdict));

@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::console::form::optional;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::paging::{self, pager_named, part};
-use crate::console::posted::PostedForm;
+use crate::console::sent_form::PostedForm;
 use crate::console::show;
 use crate::console::show::Head::{Amount, Text};
 use crate::console::wire_words;
@@ -23,8 +23,8 @@ use crate::http::credential::Role;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::query;
 use crate::http::session::FormOutcome;
-use crate::ops::elsewhere::{self, Decision};
 use crate::ops::merchants;
+use crate::ops::other_nodes::{self, Decision};
 use crate::ops::preview::{self, Follows, Steps, Verdict};
 use crate::ops::queue::{KINDS, QueueItem, is_shown, kind_name, view, waiting};
 
@@ -338,5 +338,5 @@ pub async fn take(app: &Arc<App>, visit: &Visit, taken: &OperatorDecision<'_>) -
         notes: taken.notes.to_owned(),
         key: taken.key.to_owned(),
     };
-    elsewhere::decide(app, decision).await
+    other_nodes::decide(app, decision).await
 }

@@ -2,7 +2,7 @@
 //!
 //! Everything but the sign-in and the assets needs a session. Handlers that show take a
 //! [`Visit`](super::page::Visit). Handlers that change something take a
-//! [`PostedForm`](super::posted::PostedForm), which also checks where the form came from.
+//! [`PostedForm`](super::sent_form::PostedForm), which also checks where the form came from.
 
 use std::sync::Arc;
 

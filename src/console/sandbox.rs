@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::app::App;
 use crate::console::keys::{admin, json_of};
 use crate::console::page::{Screen, Section, Visit};
-use crate::console::posted::PostedForm;
+use crate::console::sent_form::PostedForm;
 use crate::console::show;
 use crate::console::words;
 use crate::http::caller::PathId;

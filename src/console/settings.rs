@@ -16,7 +16,7 @@ use crate::console::form::centavos;
 use crate::console::keys::admin;
 use crate::console::merchants::{MDR_BASES, SPLIT_GUARDS};
 use crate::console::page::{Screen, Section, Visit};
-use crate::console::posted::PostedForm;
+use crate::console::sent_form::PostedForm;
 use crate::console::show;
 use crate::console::words::{self, Word};
 use crate::http::body::FormBody;

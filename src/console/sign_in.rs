@@ -13,7 +13,7 @@ use maud::{Markup, html};
 use crate::app::App;
 use crate::console::form::{HOME, inside};
 use crate::console::page::{asked_language, other, plain_page, plain_refusal};
-use crate::console::posted::{Anonymous, PostedForm, known_scheme};
+use crate::console::sent_form::{Anonymous, PostedForm, known_scheme};
 use crate::console::words::{self, Word};
 use crate::http::guards::wrong_credentials::CredentialKind;
 use crate::http::language::Language;

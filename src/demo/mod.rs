@@ -25,8 +25,8 @@ use tokio::task::JoinSet;
 
 use self::client::Client;
 use crate::app::App;
-use crate::cast;
 use crate::http::credential::Secret;
+use crate::invented_parties;
 use crate::network::reachable;
 use crate::serve::Running;
 use crate::terminal;
@@ -97,7 +97,7 @@ struct Stage<'a> {
     webhook_key: [String; 2],
     /// Calls the operators' listener.
     operations: Client,
-    /// Ids of the recipients, in the order of [`cast::RECIPIENTS`].
+    /// Ids of the recipients, in the order of [`invented_parties::RECIPIENTS`].
     recipients: Vec<String>,
     year: i32,
 }
@@ -115,7 +115,8 @@ impl<'a> Stage<'a> {
         let id = match found {
             Some(group) => app.engine.merchant(group, |row| row.id.uuid().to_string()).unwrap_or_default(),
             None => {
-                let opened = operations.expect(Method::POST, "/ops/merchants", Some(&cast::merchant())).await?;
+                let opened =
+                    operations.expect(Method::POST, "/ops/merchants", Some(&invented_parties::merchant())).await?;
                 text(&opened, "id").to_owned()
             }
         };
@@ -125,8 +126,8 @@ impl<'a> Stage<'a> {
         let webhook_key = ["id", "webhook_secret"].map(|member| text(&key, member).to_owned());
         let merchant = Client::new(running.public, &api_key)?;
         let mut recipients = Vec::new();
-        for recipient in &cast::RECIPIENTS {
-            let body = cast::registration(recipient.name, recipient.document);
+        for recipient in &invented_parties::RECIPIENTS {
+            let body = invented_parties::registration(recipient.name, recipient.document);
             let registered = merchant.expect(Method::POST, "/api/sub-recipients", Some(&body)).await?;
             let recipient_id = text(&registered, "id").to_owned();
             if text(&registered, "status") != "active" {
@@ -154,7 +155,7 @@ impl<'a> Stage<'a> {
         say("");
         say("Charge a card yourself, R$ 100,00 with a part for each of the three:");
         say("");
-        let body = cast::card(0, 10_000, &self.recipients, self.year);
+        let body = invented_parties::card(0, 10_000, &self.recipients, self.year);
         say(&report::curl(reachable(self.running.public), &self.api_key, &body));
         say("");
     }
@@ -192,7 +193,10 @@ impl<'a> Stage<'a> {
 
     /// Makes a PIX charge and has the sandbox pay it: its money is available at once.
     async fn pay_pix(&self) -> Result<(), CallError> {
-        let charge = self.merchant.expect(Method::POST, "/api/pix", Some(&cast::pix(8_000, &self.recipients))).await?;
+        let charge = self
+            .merchant
+            .expect(Method::POST, "/api/pix", Some(&invented_parties::pix(8_000, &self.recipients)))
+            .await?;
         let path = format!("/api/sandbox/pix/{}/pay", text(&charge, "txid"));
         self.merchant.expect(Method::POST, &path, None).await?;
         say("A PIX charge of R$ 80,00 was paid: its splits are available at once.");
@@ -237,17 +241,18 @@ impl<'a> Stage<'a> {
         say("");
         report::trial_balance(self.group, &rows).iter().for_each(|line| say(&format!("  {line}")));
         say("");
-        say(&format!("{}: {}", cast::MERCHANT, report::balance(&balance)));
+        say(&format!("{}: {}", invented_parties::MERCHANT, report::balance(&balance)));
         say("");
-        let name = cast::RECIPIENTS[0].name;
+        let name = invented_parties::RECIPIENTS[0].name;
         report::statement(name, &statement).iter().for_each(|line| say(line));
         Ok(())
     }
 }
 
 fn introduce_cast(id: &str, recipients: &[String]) {
-    let mut rows = vec![[cast::MERCHANT.to_owned(), format!("M-{id}"), "keeps the rest, less fees".to_owned()]];
-    for (recipient, id) in cast::RECIPIENTS.iter().zip(recipients) {
+    let mut rows =
+        vec![[invented_parties::MERCHANT.to_owned(), format!("M-{id}"), "keeps the rest, less fees".to_owned()]];
+    for (recipient, id) in invented_parties::RECIPIENTS.iter().zip(recipients) {
         let part = format!("gets {} % of every charge, approved", recipient.percent);
         rows.push([recipient.name.to_owned(), format!("R-{id}"), part]);
     }
@@ -260,7 +265,7 @@ fn find_merchant(app: &App) -> Option<GroupNumber> {
         let sealed = app.engine.merchant(*group, |row| row.profiles.current().cloned()).flatten();
         let profile: Option<MerchantProfile> =
             sealed.and_then(|sealed| app.engine.keyring().open_value(SealedFor::merchant(*group), &sealed));
-        profile.is_some_and(|profile| profile.document == cast::MERCHANT_DOCUMENT)
+        profile.is_some_and(|profile| profile.document == invented_parties::MERCHANT_DOCUMENT)
     };
     app.engine.groups().into_iter().filter(is_ours).min()
 }
@@ -280,7 +285,7 @@ async fn call_often(
         if number >= charges {
             return Ok(answers);
         }
-        let body = cast::card(number, cast::amount(number), &recipients, year);
+        let body = invented_parties::card(number, invented_parties::amount(number), &recipients, year);
         let begun = Instant::now();
         let (status, _) = client.call(Method::POST, "/api/card", Some(&body)).await?;
         if status == StatusCode::CREATED {
@@ -351,7 +356,7 @@ fn short_name(ledger: LedgerId) -> String {
         LedgerId::Merchant(_) => "M-Loja".to_owned(),
         LedgerId::Recipient(_, number) => {
             let place = (number.0 as usize).checked_sub(1);
-            let known = place.and_then(|place| cast::RECIPIENTS.get(place));
+            let known = place.and_then(|place| invented_parties::RECIPIENTS.get(place));
             known.map_or(format!("R-{}", number.0), |recipient| format!("R-{}", last(recipient.name)))
         }
         LedgerId::Platform(_) => "P-Loja".to_owned(),

@@ -23,9 +23,9 @@ use crate::http::json::{Checker, Raw, or_empty, parse_exact};
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok};
+use crate::ops::item_version::{Approval, IfMatch, on_version};
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::refunds::decide;
-use crate::ops::seen::{Approval, IfMatch, on_version};
 use crate::views::dispute::DisputeView;
 
 /// A dispute, as a payer's bank tells it.

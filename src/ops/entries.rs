@@ -30,8 +30,8 @@ use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::{created, ok};
 use crate::ops::books;
+use crate::ops::item_version::{Approval, IfMatch, unchanged};
 use crate::ops::operator::{Decider, Operator};
-use crate::ops::seen::{Approval, IfMatch, unchanged};
 use crate::ops::sub_recipients::Notes;
 use crate::views::house_entry::{HOUSE_GROUP, HouseEntryView, OperatorEntry, debt_accounts};
 

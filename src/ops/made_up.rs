@@ -18,12 +18,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::cast;
 use crate::http::idempotency::{KeyScope, decided, in_progress, recorded};
 use crate::http::json::parse_unread_exact;
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::Problem;
 use crate::http::reply::created;
+use crate::invented_parties;
 use crate::ops::operator::{Admin, Operator};
 
 /// PIX charges that are made; the first ones are paid.
@@ -68,8 +68,8 @@ pub async fn make_up(
     let execute = |admitted| async move {
         let group = app.engine.new_group(fingerprint);
         let profile = MerchantProfile {
-            name: cast::MERCHANT.to_owned(),
-            document: cast::MERCHANT_DOCUMENT.to_owned(),
+            name: invented_parties::MERCHANT.to_owned(),
+            document: invented_parties::MERCHANT_DOCUMENT.to_owned(),
             city: "São Paulo".to_owned(),
         };
         let command = MerchantCommand::Open {
@@ -91,9 +91,9 @@ pub async fn make_up(
 /// Gives a new merchant its recipients and charges.
 async fn furnish(app: &App, operator: &Operator, group: GroupNumber) -> Result<(), Problem> {
     let mut recipients = Vec::new();
-    for (place, recipient) in cast::RECIPIENTS.iter().enumerate() {
+    for (place, recipient) in invented_parties::RECIPIENTS.iter().enumerate() {
         let id = register(app, group, recipient).await?;
-        if place + 1 < cast::RECIPIENTS.len() {
+        if place + 1 < invented_parties::RECIPIENTS.len() {
             let approve = MerchantCommand::ApproveRecipient { id };
             recorded(app.engine.command(group, approve, operator.context(permit(app)?)).await?)?;
             recipients.push((id, recipient.percent));
@@ -103,7 +103,7 @@ async fn furnish(app: &App, operator: &Operator, group: GroupNumber) -> Result<(
         }
     }
     for number in 0..PIX_CHARGES {
-        let (amount, charge) = (cast::amount(number), app.new_id(group)?);
+        let (amount, charge) = (invented_parties::amount(number), app.new_id(group)?);
         let payer = app.engine.keyring().seal_value(SealedFor::payer(charge), app.engine.now(), &payer())?;
         let expires_at = charge.created_at().plus_days(1);
         let (amount, splits) = (Centavos(amount), splits(amount, &recipients));
@@ -115,7 +115,7 @@ async fn furnish(app: &App, operator: &Operator, group: GroupNumber) -> Result<(
     }
     for number in 0..CARD_CHARGES {
         let is_refused = number + 1 == CARD_CHARGES;
-        let wanted = card(cast::amount(number), &recipients, is_refused);
+        let wanted = card(invented_parties::amount(number), &recipients, is_refused);
         recorded(app.engine.charge_card(group, wanted, permit(app)?.into()).await?)?;
     }
     Ok(())
@@ -131,13 +131,13 @@ fn permit(app: &App) -> Result<Arc<Permit>, Problem> {
     Ok(app.engine.permit(COMMAND_BYTES)?)
 }
 
-async fn register(app: &App, group: GroupNumber, recipient: &cast::Recipient) -> Result<ObjectId, Problem> {
+async fn register(app: &App, group: GroupNumber, recipient: &invented_parties::Recipient) -> Result<ObjectId, Problem> {
     let (name, document) = (recipient.name.to_owned(), recipient.document.to_owned());
     let bank = BankAccount {
-        bank_code: cast::BANK.to_owned(),
-        agencia: cast::BRANCH.to_owned(),
+        bank_code: invented_parties::BANK.to_owned(),
+        agencia: invented_parties::BRANCH.to_owned(),
         conta: "56789".to_owned(),
-        conta_dv: Some(cast::account_digit("56789")),
+        conta_dv: Some(invented_parties::account_digit("56789")),
         legal_name: Some(name.clone()),
         document: document.clone(),
         ..BankAccount::default()
@@ -166,8 +166,8 @@ fn splits(amount: i64, recipients: &[(ObjectId, i64)]) -> Vec<SplitRequest> {
 
 fn card(amount: i64, recipients: &[(ObjectId, i64)], is_refused: bool) -> NewCardCharge {
     let (number, bin, last4) = match is_refused {
-        true => (cast::REFUSED_CARD, 400_000, 2),
-        false => (cast::APPROVED_CARD, 411_111, 1_111),
+        true => (invented_parties::REFUSED_CARD, 400_000, 2),
+        false => (invented_parties::APPROVED_CARD, 411_111, 1_111),
     };
     NewCardCharge {
         amount: Centavos(amount),

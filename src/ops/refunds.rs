@@ -16,8 +16,8 @@ use crate::http::json::parse_exact;
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
+use crate::ops::item_version::{Approval, IfMatch, on_version, with_item};
 use crate::ops::operator::{Decider, Operator};
-use crate::ops::seen::{Approval, IfMatch, on_version, with_item};
 use crate::ops::sub_recipients::Notes;
 use crate::views::refund::RefundView;
 

@@ -17,8 +17,8 @@ use crate::http::json::{Checker, Raw, parse_exact};
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
+use crate::ops::item_version::{Approval, IfMatch, on_version, with_item};
 use crate::ops::operator::{Decider, Operator};
-use crate::ops::seen::{Approval, IfMatch, on_version, with_item};
 use crate::views::recipient::{RecipientView, find_recipient, known_recipient, view, view_at_decision};
 
 /// Why something is refused.

@@ -15,8 +15,8 @@ use crate::http::json::parse_exact;
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
+use crate::ops::item_version::{Approval, IfMatch, unchanged};
 use crate::ops::operator::{Decider, Operator};
-use crate::ops::seen::{Approval, IfMatch, unchanged};
 use crate::ops::sub_recipients::Notes;
 use crate::views::withdrawal::ReviewedWithdrawal;
 

@@ -12,13 +12,13 @@ pub mod forward;
 mod greeting;
 pub mod listener;
 mod measures;
-pub mod others;
 mod refusals;
 mod settings;
 pub mod target;
 #[cfg(test)]
 mod tests;
 pub mod token;
+pub mod work_requests;
 
 use std::pin::Pin;
 

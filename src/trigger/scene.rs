@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::TriggerFailure;
-use crate::cast;
 use crate::http::credential::Secret;
+use crate::invented_parties;
 use crate::remote::{Remote, RemoteError};
 use crate::terminal::say;
 
@@ -42,7 +42,7 @@ enum Payment {
 
 /// Opens an account that may split and cash out; gives its API key.
 pub(super) async fn open_account(operator: &Remote) -> Done<Secret> {
-    let body = json!({ "name": cast::MERCHANT, "document": cast::MERCHANT_DOCUMENT, "city": "São Paulo",
+    let body = json!({ "name": invented_parties::MERCHANT, "document": invented_parties::MERCHANT_DOCUMENT, "city": "São Paulo",
         "split_enabled": true, "cashout_enabled": true });
     let id = text(&post(operator, "/ops/merchants", &body).await?, "/ops/merchants", "id")?;
     let path = format!("/ops/merchants/{id}/api-keys");
@@ -119,12 +119,13 @@ impl Scene {
     }
 
     async fn charge_card(&self, recipients: &[String]) -> Done<String> {
-        self.ask("/api/card", &with_part(cast::card(0, AMOUNT, &[], expiry_year()), recipients), "txid").await
+        self.ask("/api/card", &with_part(invented_parties::card(0, AMOUNT, &[], expiry_year()), recipients), "txid")
+            .await
     }
 
     async fn charge_refused_card(&self) -> Done<()> {
-        let mut body = cast::card(0, AMOUNT, &[], expiry_year());
-        body["credit_card"] = cast::credit_card(cast::REFUSED_CARD, expiry_year());
+        let mut body = invented_parties::card(0, AMOUNT, &[], expiry_year());
+        body["credit_card"] = invented_parties::credit_card(invented_parties::REFUSED_CARD, expiry_year());
         match self.ask("/api/card", &body, "txid").await {
             Err(TriggerFailure::Remote(RemoteError::Refused { status: StatusCode::PAYMENT_REQUIRED, .. })) => Ok(()),
             other => other.map(drop),
@@ -132,7 +133,7 @@ impl Scene {
     }
 
     async fn open_pix(&self, recipients: &[String]) -> Done<String> {
-        self.ask("/api/pix", &with_part(cast::pix(AMOUNT, &[]), recipients), "txid").await
+        self.ask("/api/pix", &with_part(invented_parties::pix(AMOUNT, &[]), recipients), "txid").await
     }
 
     async fn pay_pix(&self, recipients: &[String]) -> Done<String> {
@@ -167,8 +168,9 @@ impl Scene {
 
     /// Registers a person as a recipient, and decides on the registration.
     async fn recipient(&self, verb: &str) -> Done<String> {
-        let document = cast::cpf(getrandom::u32()?);
-        let id = self.ask("/api/sub-recipients", &cast::registration("Ana Exemplo", &document), "id").await?;
+        let document = invented_parties::cpf(getrandom::u32()?);
+        let id =
+            self.ask("/api/sub-recipients", &invented_parties::registration("Ana Exemplo", &document), "id").await?;
         self.decide(&format!("/ops/sub-recipients/{id}"), verb).await?;
         Ok(id)
     }
@@ -176,7 +178,7 @@ impl Scene {
     async fn change_bank_account(&self, verb: Option<&str>) -> Done<()> {
         let id = self.recipient("approve").await?;
         let (path, body) =
-            (format!("/api/sub-recipients/{id}"), json!({ "bank_account": cast::bank_account("98765") }));
+            (format!("/api/sub-recipients/{id}"), json!({ "bank_account": invented_parties::bank_account("98765") }));
         said(&self.merchant, Method::PATCH, &path, Some(&body)).await?;
         match verb {
             Some(verb) => self.decide(&format!("/ops/sub-recipients/{id}"), verb).await,
@@ -223,10 +225,9 @@ impl Scene {
         let tag = format!("Mensal {:08x}", getrandom::u32()?);
         let plan = json!({ "tag": tag, "amount": AMOUNT, "billingCycle": "MONTHLY", "totalBillingCycles": cycles });
         let plan = self.ask("/api/recurrency/plans", &plan, "id").await?;
-        let mut body = json!({ "plan_id": plan, "customer": cast::customer(0), "payment_method": "pix" });
+        let mut body = json!({ "plan_id": plan, "customer": invented_parties::customer(0), "payment_method": "pix" });
         if let Payment::Card(number) = payment {
-            let card =
-                json!({ "credit_card": cast::credit_card(number, expiry_year()), "customer": cast::customer(0) });
+            let card = json!({ "credit_card": invented_parties::credit_card(number, expiry_year()), "customer": invented_parties::customer(0) });
             body["payment_method"] = json!("credit_card");
             body["card_token"] = json!(self.ask("/api/cards", &card, "card_token").await?);
         }
@@ -248,7 +249,7 @@ impl Scene {
     }
 
     async fn subscription_of_a_refused_card(&self, seconds: u64) -> Done<()> {
-        self.subscribe(Payment::Card(cast::REFUSED_CARD), 2).await?;
+        self.subscribe(Payment::Card(invented_parties::REFUSED_CARD), 2).await?;
         self.advance(seconds).await
     }
 

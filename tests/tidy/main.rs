@@ -176,8 +176,8 @@ fn posts_of(text: &str) -> BTreeSet<String> {
 fn forms_of_the_console_have_the_keys_of_routes_that_there_are() {
     let posts: BTreeSet<String> = sources("src/ops").iter().flat_map(|(_, text)| posts_of(text)).collect();
     // Decisions of its forms are handed on there.
-    let elsewhere = sources("src/ops").into_iter().filter(|(place, _)| place.ends_with("elsewhere.rs"));
-    let console: Vec<_> = sources("src/console").into_iter().chain(elsewhere).collect();
+    let of_nodes = sources("src/ops").into_iter().filter(|(place, _)| place.ends_with("other_nodes.rs"));
+    let console: Vec<_> = sources("src/console").into_iter().chain(of_nodes).collect();
     let all = |calls: &[&str]| -> BTreeSet<String> {
         let found = console.iter().flat_map(|(_, text)| calls.iter().flat_map(move |call| paths_of_calls(text, call)));
         found.collect()

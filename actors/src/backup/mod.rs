@@ -66,7 +66,7 @@ use derived::extents::{ExtentError, Extents};
 use derived::heads::{Heads, named};
 use derived::merged;
 use store::cut::{Cut, Position};
-use store::place::is_of_place;
+use store::place_stamps::is_of_place;
 use store::{Block, KeyAndValue, Part, Partition, Remains, Sequence, Store, StoreError};
 
 pub use folder::{BackupFolder, BackupResult, BackupRun};

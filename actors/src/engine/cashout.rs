@@ -18,7 +18,7 @@ use ledger::personal::{PixDestination, SealedFor};
 use ledger::record::{RailStamp, Record};
 use ledger::time::Timestamp;
 
-use super::asked::CashoutInquiryTimes;
+use super::inquiry_times::CashoutInquiryTimes;
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RECONCILED_AT_ONCE, TRY_AGAIN_AFTER_MS, Unavailable, read};
 use crate::rails::{Destination, PayoutAnswer, RailError, SendPayout};

@@ -27,7 +27,7 @@ use derived::extents::{ExtentError, Extents};
 use derived::records::LoadError;
 use derived::seal::{Keyring, SealError};
 use derived::snapshots;
-use store::place::admit_serving;
+use store::place_stamps::admit_serving;
 use store::{Part, Partition, Sequence, SledOptions, SledStore, Store, StoreError};
 
 /// Why the engine does not open.

@@ -18,7 +18,7 @@ use ractor::{Actor, ActorRef};
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::task::spawn_blocking;
 
-use super::asked::{CashoutsUnderWay, ReturnsAsked};
+use super::inquiry_times::{CashoutsUnderWay, ReturnsAsked};
 use super::outcome::CommandContext;
 use super::{IndexOptions, Unavailable};
 use crate::actor::ActorContext;

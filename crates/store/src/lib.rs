@@ -20,7 +20,7 @@ mod files;
 mod monitor;
 mod options;
 mod part;
-pub mod place;
+pub mod place_stamps;
 mod postgres;
 pub mod priority;
 mod salvage;

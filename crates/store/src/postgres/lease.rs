@@ -27,8 +27,8 @@ use parking_lot::Mutex;
 use rustix::time::{ClockId, clock_gettime};
 
 use super::PostgresOptions;
+use super::database_seen::{SeenHeads, heads_of};
 use super::link::{Line, Link};
-use super::seen::{SeenHeads, heads_of};
 use crate::{Epoch, Partition, StoreError, Tenure};
 
 /// Beats in one takeover time.

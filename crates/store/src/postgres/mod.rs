@@ -19,6 +19,7 @@
 
 mod address;
 mod commit;
+mod database_seen;
 mod files;
 mod hosts;
 mod lease;
@@ -27,7 +28,6 @@ mod nodes;
 mod reading;
 mod recent;
 mod schema;
-mod seen;
 mod state_area;
 #[cfg(test)]
 mod tests;
@@ -49,7 +49,7 @@ use self::lease::Lease;
 use self::link::{Connector, Line, Link, NO_ANSWER};
 use self::reading::Blocks;
 use self::recent::RecentBlocks;
-use self::seen::SeenFile;
+use self::database_seen::SeenFile;
 use self::state_area::{Area, StateWrites};
 use super::{
     AppendOutcome, Block, Durability, Epoch, Head, KeyAndValue, Monitor, Partition, Sequence, Store, StoreError,

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use derived::extents::{ExtentError, Extents};
-use store::place::{admit_reading, filling, moved, stamp_filling, stamp_moved, stamp_whole};
+use store::place_stamps::{admit_reading, filling, moved, stamp_filling, stamp_moved, stamp_whole};
 use store::{Epoch, Head, Part, Partition, PostgresOptions, PostgresStore, SledOptions, SledStore, Store, StoreError};
 
 use crate::new_folder::{give_name, is_free, unfinished};

@@ -7,7 +7,7 @@
 //! POST /peers/clock/{milliseconds}               the sandbox clock is moved forward
 //! ```
 //!
-//! What handlers ask has its routes in [`crate::ops::elsewhere`].
+//! What handlers ask has its routes in [`crate::ops::other_nodes`].
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};

@@ -28,9 +28,9 @@ use crate::http::caller::PathId;
 use crate::http::credential::Role;
 use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem, failed};
+use crate::ops::item_version::IfMatch;
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::preview::{self, Follows, Steps, Verdict};
-use crate::ops::seen::IfMatch;
 use crate::ops::{disputes, entries, queue, refunds, sub_recipients, withdrawals};
 use crate::webhooks::{EndpointBehind, sort_behind};
 
