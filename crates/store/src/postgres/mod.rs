@@ -45,11 +45,11 @@ use tokio::runtime::{Builder, Handle, Runtime, RuntimeFlavor};
 use tokio::task::block_in_place;
 
 use self::commit::CommitTroubles;
+use self::database_seen::SeenFile;
 use self::lease::Lease;
 use self::link::{Connector, Line, Link, NO_ANSWER};
 use self::reading::Blocks;
 use self::recent::RecentBlocks;
-use self::database_seen::SeenFile;
 use self::state_area::{Area, StateWrites};
 use super::{
     AppendOutcome, Block, Durability, Epoch, Head, KeyAndValue, Monitor, Partition, Sequence, Store, StoreError,
