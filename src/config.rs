@@ -95,7 +95,7 @@ pub enum Command {
     Verify(VerifyArgs),
     /// Print the script that completes commands and flags in a shell.
     Completions {
-        /// The shell.
+        /// Which shell is to read the script.
         shell: Shell,
     },
     /// Write the manual pages, one a command, as centavo-serve.1.
@@ -296,11 +296,11 @@ pub fn program() -> clap::Command {
 
 /// The arguments of a command: flags, then variables, then the file that one of them names.
 pub struct Arguments {
-    /// The values.
+    /// Values of the command and its flags.
     pub args: Args,
-    /// Their sources.
+    /// The same, with the source of each value.
     pub matches: ArgMatches,
-    /// The file.
+    /// The configuration file, if one is named.
     pub file: Option<SettingsFile>,
 }
 
@@ -399,7 +399,7 @@ fn named_as_written(mut error: clap::Error, command: &clap::Command, typed: &[St
 }
 
 impl MasterKeyArgs {
-    /// The place.
+    /// Where the key is: a variable, a file that is named, or the data directory.
     pub fn source(&self) -> Result<SecretSource, ConfigError> {
         // It has no flag, because others can read the command line of a process.
         let text = privacy::variable("CENTAVO_MASTER_KEY").or_else(|| self.in_file.clone());
