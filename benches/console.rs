@@ -22,7 +22,7 @@ use ledger::id::GroupNumber;
 use ledger::merchant::MerchantCommand;
 use reqwest::Client;
 use reqwest::redirect::Policy;
-use testkit::shop::{create_pix_charges, open_merchant, open_shops, record, register_recipient};
+use testkit::shop::{CHARGED, create_pix_charges, open_merchant, open_shops, record, register_recipient};
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 
@@ -146,7 +146,7 @@ async fn fill(engine: &Arc<Engine>, merchants: u64, charges: u64) -> Vec<String>
             paying.join_next().await.expect("one of them").expect("a payment");
         }
         let (engine, group, charge) = (Arc::clone(engine), *group, *charge);
-        let command = MerchantCommand::ConfirmPix { charge, end_to_end_id: "E".repeat(32) };
+        let command = MerchantCommand::ConfirmPix { charge, amount: CHARGED, end_to_end_id: "E".repeat(32) };
         paying.spawn(async move { record(&engine, group, command).await });
     }
     paying.join_all().await;

@@ -99,7 +99,7 @@ fn record(sequence: u64) -> Record {
             brand: None,
         }
     } else {
-        Event::ChargeOpened { charge, terms, card: None, expires_at: None }
+        Event::ChargeOpened { charge, terms, card: None, expires_at: None, rail: None }
     };
     let merchant = LedgerId::Merchant(group);
     let mut record =

@@ -40,7 +40,7 @@ use ledger::recipient::RecipientState;
 use rails::sandbox;
 use serde_json::{Value, json};
 use testkit::shop::{
-    Shop, create_pix_charge, create_pix_charges, new_id, open_engine, open_merchant, open_shops, record,
+    CHARGED, Shop, create_pix_charge, create_pix_charges, new_id, open_engine, open_merchant, open_shops, record,
 };
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
@@ -152,7 +152,8 @@ async fn fill(folder: &Path, records: u64) {
             tokio::spawn(async move {
                 for (group, charge) in part {
                     let end_to_end_id = "E0000000020260701120012345678901".to_owned();
-                    record(&engine, group, MerchantCommand::ConfirmPix { charge, end_to_end_id }).await;
+                    record(&engine, group, MerchantCommand::ConfirmPix { charge, amount: CHARGED, end_to_end_id })
+                        .await;
                 }
             })
         });
@@ -396,7 +397,7 @@ async fn settle_and_read(engine: Arc<Engine>, routes: Router, group: GroupNumber
     let shop = Shop { group, recipients: recipients.expect("a merchant") };
     let end_to_end_id = "E0000000020260701120012345678901".to_owned();
     let charge = create_pix_charge(&engine, &shop).await;
-    record(&engine, group, MerchantCommand::ConfirmPix { charge, end_to_end_id }).await;
+    record(&engine, group, MerchantCommand::ConfirmPix { charge, amount: CHARGED, end_to_end_id }).await;
     let statement = format!("/api/dashboard/sub-recipients/{}/splits", shop.recipients[0].uuid());
     for path in [&*statement, "/api/balance"] {
         call(&routes, &key, "GET", path, None).await;

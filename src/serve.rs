@@ -174,12 +174,12 @@ pub struct Running {
 pub async fn start(settings: Settings, progress: impl Fn(u64, u64) + Send + 'static) -> Result<Running, StartError> {
     let opened = settings.sandbox.then(|| Institutions::open(&settings.sandbox_folder(), settings.shares_sandbox()));
     let (institutions, rails) = opened.unzip();
-    run(rails, institutions.map(Arc::new), settings, progress).await
+    run(rails.unwrap_or_default(), institutions.map(Arc::new), settings, progress).await
 }
 
 /// Begins to serve as [`start`] does, with the given rails instead of those that the settings name.
 pub async fn start_with(
-    rails: Option<Rails>,
+    rails: Rails,
     settings: Settings,
     progress: impl Fn(u64, u64) + Send + 'static,
 ) -> Result<Running, StartError> {
@@ -209,12 +209,12 @@ async fn open_engine(
 }
 
 async fn run(
-    rails: Option<Rails>,
+    rails: Rails,
     institutions: Option<Arc<Institutions>>,
     settings: Settings,
     progress: impl Fn(u64, u64) + Send + 'static,
 ) -> Result<Running, StartError> {
-    let has_rail = rails.is_some();
+    let has_rail = rails.has_any();
     let ops_token = settings.ops_token.clone();
     let ops_roles = settings.ops_roles.clone();
     let ops_tokens = read_ops_tokens(&ops_token, &ops_roles, &settings.data)?;
@@ -278,7 +278,7 @@ async fn run(
     })
 }
 
-fn engine_options(settings: &Settings, rails: Option<Rails>) -> Result<EngineOptions, StartError> {
+fn engine_options(settings: &Settings, rails: Rails) -> Result<EngineOptions, StartError> {
     Ok(EngineOptions {
         sandbox: settings.sandbox,
         master_key: master_key(settings)?,

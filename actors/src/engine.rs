@@ -49,7 +49,7 @@ use crate::clock::{Clock, StartCheck};
 use crate::directory::Directory;
 use crate::journal::{Admission, ClosedBy, Journal, Sender};
 use crate::metrics::Metrics;
-use crate::rails::Rails;
+use crate::rails::{CardRail, PayoutRail, Rails};
 use crate::resident::{Books, Envelope};
 use derived::extents::{Extents, HOUSE};
 use derived::merged;
@@ -86,7 +86,7 @@ pub use opening::{OpenError, check_store};
 pub use other_processes::{AskedElsewhere, Others};
 pub use outcome::CommandContext;
 pub use ownership::PartitionHere;
-pub use pix::{NewPixCharge, PixEnded, PixOpened, PixPayment};
+pub use pix::{NewPixCharge, PixEnded, PixOpened, PixPayment, PixRegistration};
 pub use reads::{Listed, NewestCharges, Objects, Records, RecordsWith};
 pub use shards::{Hold, Role};
 pub(crate) use side_values::PREFIX as KEPT_PREFIX;
@@ -102,7 +102,7 @@ pub struct EngineOptions {
     /// An actor that was not used for this long goes to sleep.
     pub idle: Duration,
     /// The rails; none where charges are not possible.
-    pub rails: Option<Rails>,
+    pub rails: Rails,
     /// Prepares names for search.
     pub fold_name: fn(&str) -> String,
     /// How the index is cut into runs.
@@ -140,6 +140,9 @@ pub enum Unavailable {
     /// No rail is configured: nothing was sent.
     #[error("no rail is configured")]
     NoRail,
+    /// Nothing could be sent to the rail. The same request may be made again.
+    #[error("the rail can't be reached")]
+    RailUnavailable,
     /// The journal or a key could not be read; the log holds the cause.
     #[error("the journal or a key could not be read")]
     Unreadable,
@@ -242,7 +245,7 @@ pub struct Engine {
     keyring: Arc<Keyring>,
     ids: IdKey,
     new_ids: NewIds,
-    rails: Option<Rails>,
+    rails: Rails,
     /// Held while due things are booked: they are booked in order, also while the sandbox clock is
     /// stepped.
     falling_due: AsyncMutex<AcquirerBatches>,
@@ -559,14 +562,19 @@ impl Engine {
         self.new_ids.draw(&self.ids, group, || self.now(), random)
     }
 
-    /// The rails; an error where none are configured.
-    fn require_rails(&self) -> Result<&Rails, Unavailable> {
-        self.rails.as_ref().ok_or(Unavailable::NoRail)
+    /// The rails.
+    pub fn rails(&self) -> &Rails {
+        &self.rails
     }
 
-    /// The rails, where there are any.
-    pub fn rails(&self) -> Option<&Rails> {
-        self.rails.as_ref()
+    /// The card acquirer; an error where none is configured.
+    fn card_rail(&self) -> Result<&dyn CardRail, Unavailable> {
+        self.rails.card.as_deref().ok_or(Unavailable::NoRail)
+    }
+
+    /// The institution that sends money out; an error where none is configured.
+    fn payout_rail(&self) -> Result<&dyn PayoutRail, Unavailable> {
+        self.rails.payout.as_deref().ok_or(Unavailable::NoRail)
     }
 
     /// Metrics of the engine.

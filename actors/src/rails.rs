@@ -8,8 +8,10 @@
 //! schedule may already have asked about the id. So a denial must close the id at the rail, and a
 //! later call with that id does nothing. `testkit::rails` checks this of any rail.
 
-use std::future::Future;
+use std::collections::BTreeMap;
+use std::future::{Future, ready};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use ledger::event::{Batch, CardBrand, CardRefusal, PayoutBank, SettledObject};
@@ -17,8 +19,8 @@ use ledger::fees::PaymentMethod;
 use ledger::id::ObjectId;
 use ledger::merchant::OpenCharge;
 use ledger::money::Centavos;
-use ledger::personal::{BankAccount, PixDestination};
-use ledger::record::RailStamp;
+use ledger::personal::{BankAccount, Payer, PixDestination};
+use ledger::record::{RailName, RailStamp};
 use ledger::time::Timestamp;
 use zeroize::Zeroize;
 
@@ -28,7 +30,12 @@ pub type Call<'a, T> = Pin<Box<dyn Future<Output = Result<T, RailError>> + Send 
 /// Why a rail's answer is not known. An unknown answer is never taken for a refusal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RailError {
-    /// No answer in time.
+    /// Nothing was sent: no connection, or the login failed. The same call may be made again at
+    /// once.
+    #[error("the rail can't be reached")]
+    NotSent,
+    /// It was sent, or may have been; there is no answer that can be relied on: none in time, a
+    /// connection that broke, or words that the adapter does not know.
     #[error("the rail did not answer")]
     NoAnswer,
 }
@@ -207,6 +214,9 @@ pub struct Repay {
     pub decided_at: Timestamp,
     /// The charge that was paid.
     pub charge: ObjectId,
+    /// The rail's own id of the payment that goes back: a PIX payment's end-to-end id, an
+    /// acquirer's id of a capture.
+    pub payment: String,
     /// How much, centavos.
     pub amount: Centavos,
 }
@@ -216,6 +226,8 @@ pub struct Repay {
 pub enum RepayAnswer {
     /// It gave the money back, or surely will.
     Repaid(RailStamp),
+    /// It is at it, and may still refuse: ask again later.
+    UnderWay,
     /// It will not, whenever it is ordered again: no money has moved.
     Refused {
         /// Why, in its words.
@@ -229,19 +241,87 @@ pub enum PixFate {
     /// Unpaid, and from now on it cannot be paid.
     Cancelled,
     /// Paid before.
-    Paid {
-        /// The payment's end-to-end id.
-        end_to_end_id: String,
-        /// When the payer paid.
-        paid_at: Timestamp,
+    Paid(PixReceipt),
+}
+
+/// A PIX charge that is registered at its institution.
+#[derive(Clone, Debug)]
+pub struct OpenPix {
+    /// Our id: the txid, 32 hexadecimal digits. The institution is idempotent on it.
+    pub charge: ObjectId,
+    /// Total, centavos.
+    pub amount: Centavos,
+    /// When its code expires.
+    pub expires_at: Timestamp,
+    /// Who pays.
+    pub payer: Payer,
+}
+
+/// The PIX institution's answer when a charge is registered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PixOpening {
+    /// It has the charge.
+    Registered {
+        /// The copy-and-paste payload that a payer's bank reads (`pixCopiaECola`).
+        code: String,
     },
+    /// It will not have it, whenever it is asked again.
+    Refused {
+        /// Why, in its words.
+        reason: String,
+    },
+}
+
+/// Payments that an institution received in a span of time, page by page.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PixSpan {
+    /// Start, by the institution's clock.
+    pub from: Timestamp,
+    /// End.
+    pub until: Timestamp,
+    /// The page, from 0.
+    pub page: u32,
+}
+
+/// A payment that the institution received.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PixReceipt {
+    /// The payment's end-to-end id.
+    pub end_to_end_id: String,
+    /// The txid that the payer's bank named; none for a payment to the key alone.
+    pub txid: Option<String>,
+    /// How much, centavos.
+    pub amount: Centavos,
+    /// When it was received.
+    pub paid_at: Timestamp,
+}
+
+/// A page of payments.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PixReceipts {
+    /// In the institution's order.
+    pub payments: Vec<PixReceipt>,
+    /// True when another page follows.
+    pub has_more: bool,
 }
 
 /// The PIX institution.
 pub trait PixRail: Send + Sync + 'static {
     /// Location of the charge's dynamic BR Code, from which a payer's bank fetches it, without a
-    /// scheme.
-    fn location(&self, charge: ObjectId) -> String;
+    /// scheme. None where each charge is registered with [`PixRail::open`], which gives its code.
+    fn location(&self, charge: ObjectId) -> Option<String>;
+
+    /// Registers a charge, so that it can be paid. It may be ordered again, and answers the same.
+    /// Not called where [`PixRail::location`] gives a location.
+    fn open(&self, _call: OpenPix) -> Call<'_, PixOpening> {
+        Box::pin(ready(Err(RailError::NotSent)))
+    }
+
+    /// The payments of a span. One that was listed once is listed in each later answer about its
+    /// time. A sandbox's institution lists none: its payments are booked as they are made.
+    fn received(&self, _span: PixSpan) -> Call<'_, PixReceipts> {
+        Box::pin(ready(Ok(PixReceipts::default())))
+    }
 
     /// Ends a code.
     fn cancel(&self, charge: ObjectId) -> Call<'_, PixFate>;
@@ -341,11 +421,59 @@ pub trait PayoutRail: Send + Sync + 'static {
 }
 
 /// The rails of an installation.
+#[derive(Default)]
 pub struct Rails {
-    /// Transfers out.
-    pub payout: Box<dyn PayoutRail>,
-    /// The card acquirer.
-    pub card: Box<dyn CardRail>,
-    /// The PIX institution.
-    pub pix: Box<dyn PixRail>,
+    /// Transfers out; none where payouts are answered with 503.
+    pub payout: Option<Box<dyn PayoutRail>>,
+    /// The card acquirer; none where card charges are answered with 503.
+    pub card: Option<Box<dyn CardRail>>,
+    /// The PIX institutions.
+    pub pix: PixRails,
+}
+
+impl Rails {
+    /// True with a rail of any kind.
+    pub fn has_any(&self) -> bool {
+        self.payout.is_some() || self.card.is_some() || self.pix.current().is_some()
+    }
+}
+
+/// The PIX institutions of an installation: one for new charges, and those of earlier charges.
+#[derive(Default)]
+pub struct PixRails {
+    by_name: BTreeMap<Option<RailName>, Arc<dyn PixRail>>,
+    /// That of new charges.
+    current: Option<Option<RailName>>,
+}
+
+impl PixRails {
+    /// The institution of a sandbox, which has no name.
+    pub fn sandbox(rail: Arc<dyn PixRail>) -> Self {
+        Self { by_name: BTreeMap::from([(None, rail)]), current: Some(None) }
+    }
+
+    /// Institutions by their names. `current` is that of new charges; none where PIX charges are
+    /// answered with 503.
+    pub fn named(by_name: BTreeMap<RailName, Arc<dyn PixRail>>, current: Option<RailName>) -> Self {
+        Self {
+            by_name: by_name.into_iter().map(|(name, rail)| (Some(name), rail)).collect(),
+            current: current.map(Some),
+        }
+    }
+
+    /// The institution of new charges, with its name.
+    pub fn current(&self) -> Option<(Option<&RailName>, &Arc<dyn PixRail>)> {
+        let name = self.current.as_ref()?;
+        Some((name.as_ref(), self.by_name.get(name)?))
+    }
+
+    /// The institution of this name; a sandbox's has none.
+    pub fn get(&self, name: Option<&RailName>) -> Option<&Arc<dyn PixRail>> {
+        self.by_name.get(&name.cloned())
+    }
+
+    /// All of them that have a name.
+    pub fn named_ones(&self) -> impl Iterator<Item = (&RailName, &Arc<dyn PixRail>)> {
+        self.by_name.iter().filter_map(|(name, rail)| Some((name.as_ref()?, rail)))
+    }
 }

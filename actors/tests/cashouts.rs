@@ -11,18 +11,14 @@ use actors::engine::AdmissionLimits;
 use actors::engine::IndexOptions;
 use actors::engine::Outcome;
 use actors::engine::{CommandContext, Engine, EngineOptions, NewCashout};
-use actors::rails::{
-    Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, Destination, PayoutAnswer, PayoutRail,
-    PixFate, PixRail, RailError, Rails, Repay, RepayAnswer, SendPayout, SettlementCursor, SettlementPage,
-};
+use actors::rails::{Call, Destination, PayoutAnswer, PayoutRail, RailError, Rails, SendPayout};
 use actors::verify::verify;
 use ledger::event::{CashoutFailure, Event, PayoutBank};
 use ledger::fees::Settings;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::merchant::{MerchantCommand, OpenCharge};
+use ledger::merchant::MerchantCommand;
 use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, Payer, PixDestination, PixKeyKind, SealedFor};
-use ledger::record::RailStamp;
 use ledger::record::Record;
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
@@ -200,59 +196,13 @@ impl PayoutRail for Institution {
     }
 }
 
-struct Unused;
-
-impl CardRail for Unused {
-    fn charge(&self, _: ChargeCard) -> Call<'_, CardAnswer> {
-        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
-    }
-
-    fn close<'a>(&'a self, _: ObjectId, _: &'a OpenCharge) -> Call<'a, CardFate> {
-        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
-    }
-
-    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, RailStamp> {
-        Box::pin(std::future::ready(Ok(RailStamp { id: "r-1".to_owned(), at: Timestamp(1_000) })))
-    }
-
-    fn settlements(&self, _after: SettlementCursor, _now: Timestamp) -> Call<'_, Option<SettlementPage>> {
-        Box::pin(std::future::ready(Ok(None)))
-    }
-
-    fn repay(&self, _: Repay) -> Call<'_, RepayAnswer> {
-        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
-    }
-
-    fn tokenize(&self, _: CardSecrets) -> Call<'_, CardToken> {
-        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
-    }
-}
-
-impl PixRail for Unused {
-    fn location(&self, _: ObjectId) -> String {
-        String::new()
-    }
-
-    fn cancel(&self, _: ObjectId) -> Call<'_, PixFate> {
-        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
-    }
-
-    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, RailStamp> {
-        Box::pin(std::future::ready(Ok(RailStamp { id: "r-1".to_owned(), at: Timestamp(1_000) })))
-    }
-
-    fn repay(&self, _: Repay) -> Call<'_, RepayAnswer> {
-        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
-    }
-}
-
 async fn open(store: &MemoryStore, payout: Institution) -> Arc<Engine> {
     let options = EngineOptions {
         sandbox: true,
         master_key: [7; 32],
         admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
-        rails: Some(Rails { payout: Box::new(payout), card: Box::new(Unused), pix: Box::new(Unused) }),
+        rails: Rails { payout: Some(Box::new(payout)), ..Rails::default() },
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
@@ -279,9 +229,14 @@ async fn open_shop(engine: &Engine, available: i64) -> GroupNumber {
     let (amount, payer) =
         (Centavos(available), engine.keyring().seal_value(SealedFor::payer(charge), now, &Payer::default()).unwrap());
     let expires_at = now.plus_days(1);
-    record(engine, group, MerchantCommand::OpenPix { charge, amount, splits: Vec::new(), expires_at, payer }).await;
+    record(
+        engine,
+        group,
+        MerchantCommand::OpenPix { charge, amount, splits: Vec::new(), expires_at, payer, rail: None },
+    )
+    .await;
     let end_to_end_id = "E0000000020260701120012345678901".to_owned();
-    record(engine, group, MerchantCommand::ConfirmPix { charge, end_to_end_id }).await;
+    record(engine, group, MerchantCommand::ConfirmPix { charge, amount, end_to_end_id }).await;
     group
 }
 

@@ -34,7 +34,7 @@ fn options(sandbox: bool) -> EngineOptions {
         master_key: [7; 32],
         admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
-        rails: None,
+        rails: actors::rails::Rails::default(),
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
@@ -69,11 +69,17 @@ async fn settle(engine: &Engine, group: GroupNumber, recipient: ObjectId, random
     let charge = engine.ids().object(group, now, random);
     let splits = vec![SplitRequest { recipient, amount: Centavos(400) }];
     let payer = engine.keyring().seal_value(SealedFor::payer(charge), now, &Payer::default()).unwrap();
-    let opened =
-        MerchantCommand::OpenPix { charge, amount: Centavos(1_000), splits, expires_at: now.plus_days(1), payer };
+    let opened = MerchantCommand::OpenPix {
+        charge,
+        amount: Centavos(1_000),
+        splits,
+        expires_at: now.plus_days(1),
+        payer,
+        rail: None,
+    };
     record(engine, group, opened).await;
     let end_to_end_id = "E0000000020260701120012345678901".to_owned();
-    record(engine, group, MerchantCommand::ConfirmPix { charge, end_to_end_id }).await;
+    record(engine, group, MerchantCommand::ConfirmPix { charge, amount: Centavos(1_000), end_to_end_id }).await;
 }
 
 async fn available(engine: &Engine, group: GroupNumber) -> (i64, i64) {

@@ -179,7 +179,7 @@ fn sections_stay_a_small_part_of_the_work() {
         let terms =
             Terms { amount, method, installments: 1, splits, commission, settlement_days: 30, initial_fee: None };
         let expires_at = Some(BEGIN.plus_days(30));
-        Event::ChargeOpened { charge: id(number), terms, card: None, expires_at }
+        Event::ChargeOpened { charge: id(number), terms, card: None, expires_at, rail: None }
     };
     let store = MemoryStore::new().part();
     let (mut ordinal, mut bytes, mut count) = (0, 0, 0);
@@ -212,7 +212,7 @@ async fn open(folder: &Path) -> Arc<Engine> {
         master_key: [7; 32],
         admission: AdmissionLimits::default(),
         idle: Duration::from_secs(600),
-        rails: None,
+        rails: actors::rails::Rails::default(),
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
@@ -263,9 +263,10 @@ async fn a_charge_with_ten_thousand_splits() {
     let (charge, amount) = (engine.ids().object(group, now, 2), Centavos(total + 100_000));
     let payer = engine.keyring().seal_value(SealedFor::payer(charge), now, &Payer::default()).unwrap();
     let expires_at = now.plus_days(1);
-    record(&engine, group, MerchantCommand::OpenPix { charge, amount, splits, expires_at, payer }, 4 << 20).await;
+    record(&engine, group, MerchantCommand::OpenPix { charge, amount, splits, expires_at, payer, rail: None }, 4 << 20)
+        .await;
     let end_to_end_id = "E0000000020260701120012345678901".to_owned();
-    record(&engine, group, MerchantCommand::ConfirmPix { charge, end_to_end_id }, 4 << 20).await;
+    record(&engine, group, MerchantCommand::ConfirmPix { charge, amount, end_to_end_id }, 4 << 20).await;
     println!("opened and paid: {:?}", begun.elapsed());
     let begun = Instant::now();
     assert_available(&engine, group, RECIPIENTS).await;

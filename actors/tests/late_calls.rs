@@ -12,9 +12,8 @@ use actors::engine::IndexOptions;
 use actors::engine::Outcome;
 use actors::engine::{Engine, EngineOptions};
 use actors::rails::{
-    Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, ChargedCard, PayoutAnswer, PayoutRail,
-    PixFate, PixRail, RailError, Rails, Repay, RepayAnswer, SendPayout, SettlementCursor, SettlementLine,
-    SettlementPage,
+    Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, ChargedCard, RailError, Rails, Repay,
+    RepayAnswer, SettlementCursor, SettlementLine, SettlementPage,
 };
 use actors::testkit::rails;
 use ledger::account::Account;
@@ -132,41 +131,6 @@ impl CardRail for Acquirer {
     }
 }
 
-/// Rails that nobody calls here.
-struct Unused;
-
-impl PixRail for Unused {
-    fn location(&self, _: ObjectId) -> String {
-        String::new()
-    }
-
-    fn cancel(&self, _: ObjectId) -> Call<'_, PixFate> {
-        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
-    }
-
-    fn accept_dispute(&self, _dispute: Repay) -> Call<'_, RailStamp> {
-        Box::pin(std::future::ready(Ok(stamp())))
-    }
-
-    fn repay(&self, _: Repay) -> Call<'_, RepayAnswer> {
-        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
-    }
-}
-
-impl PayoutRail for Unused {
-    fn send(&self, _: SendPayout) -> Call<'_, PayoutAnswer> {
-        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
-    }
-
-    fn find(&self, _: SendPayout, _: Timestamp) -> Call<'_, PayoutAnswer> {
-        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
-    }
-
-    fn horizon(&self) -> Duration {
-        Duration::ZERO
-    }
-}
-
 async fn open(acquirer: &Acquirer) -> Arc<Engine> {
     let card = Box::new(acquirer.clone());
     let options = EngineOptions {
@@ -174,7 +138,7 @@ async fn open(acquirer: &Acquirer) -> Arc<Engine> {
         master_key: [7; 32],
         admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
-        rails: Some(Rails { payout: Box::new(Unused), card, pix: Box::new(Unused) }),
+        rails: Rails { card: Some(card), ..Rails::default() },
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
@@ -381,6 +345,6 @@ async fn an_acquirer_that_closes_ids_conforms() {
         settlement_days: 30,
         initial_fee: None,
     };
-    let open = OpenCharge { terms, attention_at: Timestamp(0), card: Some(FACE), opened: 1 };
+    let open = OpenCharge { terms, attention_at: Timestamp(0), card: Some(FACE), opened: 1, rail: None };
     rails::card(&acquirer, call, &open, [ObjectId(1), ObjectId(2)]).await;
 }

@@ -61,9 +61,16 @@ fn golden_history() -> Vec<Record> {
         let amount = Centavos(10_000 + number as i64);
         if number % 3 == 0 {
             let expires_at = BEGIN.plus_days(1 + number as u16 % 3);
-            commands.push(MerchantCommand::OpenPix { charge, amount, splits: splits(1_500), expires_at, payer });
+            commands.push(MerchantCommand::OpenPix {
+                charge,
+                amount,
+                splits: splits(1_500),
+                expires_at,
+                payer,
+                rail: None,
+            });
             if number % 2 == 0 {
-                commands.push(MerchantCommand::ConfirmPix { charge, end_to_end_id: format!("E{number}") });
+                commands.push(MerchantCommand::ConfirmPix { charge, amount, end_to_end_id: format!("E{number}") });
             }
         } else {
             let card = CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa };

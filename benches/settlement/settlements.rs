@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use actors::engine::Engine;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::MerchantCommand;
-use testkit::shop::{Shop, create_pix_charges, open_shops, record};
+use testkit::shop::{CHARGED, Shop, create_pix_charges, open_shops, record};
 
 use crate::charges::add_hot;
 use crate::load::Measured;
@@ -113,7 +113,12 @@ pub(crate) async fn settle(
                     break;
                 }
                 let end_to_end_id = "E0000000020260701120012345678901".to_owned();
-                record(&engine, *group, MerchantCommand::ConfirmPix { charge: *charge, end_to_end_id }).await;
+                record(
+                    &engine,
+                    *group,
+                    MerchantCommand::ConfirmPix { charge: *charge, amount: CHARGED, end_to_end_id },
+                )
+                .await;
                 micros.push(sent.elapsed().as_micros() as u64);
             }
             micros

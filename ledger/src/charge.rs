@@ -6,7 +6,7 @@ use crate::id::ObjectId;
 use crate::money::Centavos;
 use crate::object::Object;
 use crate::personal::Sealed;
-use crate::record::Record;
+use crate::record::{RailName, Record};
 use crate::time::Timestamp;
 
 /// Status of a charge.
@@ -67,14 +67,18 @@ pub struct Charge {
     pub first_outcome: ChargeOutcome,
     /// Sum of its approved refunds that did not fail, centavos.
     pub refunded: Centavos,
-    /// True when its PIX code was paid after it had ended.
+    /// True when its PIX code was paid in a way that nobody asked for.
     pub was_paid_late: bool,
+    /// The institution of a PIX charge; none in a sandbox, and for cards.
+    pub rail: Option<RailName>,
+    /// The copy-and-paste payload of a PIX charge that an institution has registered.
+    pub code: Option<String>,
 }
 
 impl Object for Charge {
     fn made_by(record: &Record) -> Option<Self> {
         record.events.iter().find_map(|event| match event {
-            Event::ChargeOpened { charge, terms, card, expires_at } => Some(Self {
+            Event::ChargeOpened { charge, terms, card, expires_at, rail } => Some(Self {
                 id: *charge,
                 terms: terms.clone(),
                 card: card.clone(),
@@ -85,6 +89,8 @@ impl Object for Charge {
                 first_outcome: ChargeOutcome::Pending,
                 refunded: Centavos::ZERO,
                 was_paid_late: false,
+                rail: rail.clone(),
+                code: None,
             }),
             _ => None,
         })
@@ -103,6 +109,7 @@ impl Object for Charge {
                     self.card.iter_mut().for_each(|card| card.brand = *brand);
                 }
                 Event::LatePixReceived { charge, .. } if *charge == self.id => self.was_paid_late = true,
+                Event::PixRegistered { charge, code } if *charge == self.id => self.code = Some(code.clone()),
                 _ => {}
             }
         }

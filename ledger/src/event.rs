@@ -8,6 +8,7 @@ use strum::IntoStaticStr;
 use crate::fees::{Commission, PaymentMethod, Settings};
 use crate::id::{Fingerprint, ObjectId, RecipientNumber};
 use crate::money::{Centavos, Rate};
+use crate::record::RailName;
 use crate::recurrence::{CycleOutcome, PlanTerms, SubscriptionStanding, SubscriptionTerms};
 use crate::time::{Minute, Month, Timestamp};
 
@@ -458,6 +459,9 @@ pub enum Event {
         /// When a PIX code expires; none for cards.
         #[n(3)]
         expires_at: Option<Timestamp>,
+        /// The institution of a PIX charge; none in a sandbox, and for cards.
+        #[n(4)]
+        rail: Option<RailName>,
     },
     /// Merchant: the acquirer captured the charge.
     #[n(10)]
@@ -992,7 +996,8 @@ pub enum Event {
         #[n(6)]
         accepted: Option<Centavos>,
     },
-    /// Merchant: the payer paid a code that had ended. The money is the payer's.
+    /// Merchant: a payer paid what nobody asks for: a code that had ended or was paid before, or
+    /// another amount than its charge's. The money is the payer's.
     #[n(40)]
     LatePixReceived {
         /// The charge's id.
@@ -1004,6 +1009,12 @@ pub enum Event {
         /// End-to-end id of the payment.
         #[n(2)]
         end_to_end_id: String,
+        /// Id of its repayment; none for that of the charge.
+        #[n(3)]
+        id: Option<ObjectId>,
+        /// Keyed digest of account and end-to-end id.
+        #[n(4)]
+        key: Option<Fingerprint>,
     },
     /// Merchant: the acquirer, or the PIX institution, knows that a dispute was accepted.
     #[n(41)]
@@ -1318,6 +1329,16 @@ pub enum Event {
         /// The one before signs until then.
         #[n(2)]
         previous_until: Timestamp,
+    },
+    /// Merchant: the PIX institution has the charge.
+    #[n(72)]
+    PixRegistered {
+        /// The charge's id: its txid.
+        #[n(0)]
+        charge: ObjectId,
+        /// The copy-and-paste payload, by the institution.
+        #[n(1)]
+        code: String,
     },
     /// System: an operator read the tax ids of merchants, in a report.
     #[n(80)]

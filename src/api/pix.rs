@@ -3,7 +3,8 @@
 
 use std::sync::Arc;
 
-use actors::engine::{CommandContext, NewPixCharge, Outcome, PixOpened, PixPayment};
+use actors::engine::{CommandContext, NewPixCharge, Outcome, PixOpened, PixPayment, PixRegistration};
+use actors::rails::PixReceipt;
 use axum::extract::State;
 use axum::response::Response;
 use ledger::charge::{Charge, ChargeOutcome};
@@ -143,14 +144,15 @@ pub async fn create_or_look_up(
     let execute = |admitted| async move {
         splits::admit(app, caller, wire.splits)?;
         let CheckedPix { amount, payer, expires_in_seconds, splits } = check(wire)?;
-        if app.engine.rails().is_none() {
+        if app.engine.rails().pix.current().is_none() {
             return Err(Problem::new(Code::RailNotConfigured));
         }
         let wanted = NewPixCharge { amount, splits, payer, expires_in_seconds };
         Ok(app.engine.open_pix(caller.group, wanted, caller.context(admitted)).await?)
     };
     let opened = key.run_typed(caller.ledger(), PixOpened::of, execute).await?;
-    opened.answer(|opened| answer(app, &opened))
+    let code = code_of(app, caller, opened.outcome()).await?;
+    opened.answer(|opened| Ok(answer(&opened, code)))
 }
 
 /// Plays the payer: pays a pending PIX charge. One that is cancelled is paid too late: 409, and the
@@ -180,22 +182,23 @@ pub async fn pay(app: &App, charge: &Charge, context: CommandContext) -> Result<
     if charge.card.is_some() {
         return Err(Problem::new(Code::ChargeNotFound));
     }
-    let (group, at) = (app.engine.ids().group(charge.id), app.engine.now());
-    let mut end_to_end_id = end_to_end_id(at, app.random()?);
-    // The institution has a payment before we hear of it. A second one changes nothing.
-    let is_first = match charge.outcome {
-        ChargeOutcome::Pending => true,
-        ChargeOutcome::Cancelled => !charge.was_paid_late,
-        _ => false,
+    let too_late = || {
+        let detail = "The charge is cancelled: the payment came too late and goes back to the payer.";
+        Err(not_pending(charge).detail(detail))
     };
-    if is_first {
-        end_to_end_id = note_payment(app, charge, end_to_end_id, at).await;
+    match charge.outcome {
+        ChargeOutcome::Pending => {}
+        ChargeOutcome::Cancelled if charge.was_paid_late => return too_late(),
+        ChargeOutcome::Cancelled => {}
+        _ => return Err(not_pending(charge)),
     }
-    match app.engine.receive_pix(group, charge.id, end_to_end_id, context).await? {
-        Outcome::Recorded(PixPayment::TooLate(cancelled)) => {
-            let detail = "The charge is cancelled: the payment came too late and goes back to the payer.";
-            Err(not_pending(&cancelled).detail(detail))
-        }
+    // The institution has a payment before we hear of it.
+    let (group, at) = (app.engine.ids().group(charge.id), app.engine.now());
+    let (txid, amount) = (Some(charge.id.txid()), charge.terms.amount);
+    let end_to_end_id = note_payment(app, charge, end_to_end_id(at, app.random()?), at).await;
+    let payment = PixReceipt { end_to_end_id, txid, amount, paid_at: at };
+    match app.engine.receive_pix(group, charge.id, payment, context).await? {
+        Outcome::Recorded(PixPayment::Unordered(_)) => too_late(),
         outcome => decided(outcome),
     }
 }
@@ -238,11 +241,23 @@ fn look_up(app: &App, caller: Caller, wire: &PixRequest<'_>) -> Result<Response,
     }))
 }
 
-fn answer(app: &App, opened: &PixOpened) -> Result<Response, Problem> {
+/// The copy-and-paste code of a charge that was opened, which its institution may have to register
+/// first.
+async fn code_of(app: &App, caller: Caller, opened: &PixOpened) -> Result<String, Problem> {
+    if opened.registers.is_none() {
+        let code = pix_code(&app.engine, opened.charge, opened.terms.amount, opened.ordinal)?;
+        return code.ok_or_else(|| Problem::new(Code::RailNotConfigured));
+    }
+    match app.engine.register_pix(caller.group, opened).await? {
+        PixRegistration::Registered { code } => Ok(code),
+        PixRegistration::Refused { reason } => Err(Problem::new(Code::RailRefused).detail(reason)),
+        PixRegistration::Ended => Err(Problem::new(Code::ChargeNotPending)),
+    }
+}
+
+fn answer(opened: &PixOpened, code: String) -> Response {
     let (charge, amount) = (opened.charge, opened.terms.amount);
-    let no_rail = || Problem::new(Code::RailNotConfigured);
-    let code = pix_code(&app.engine, charge, amount, opened.ordinal)?.ok_or_else(no_rail)?;
-    Ok(created(PixResponse {
+    created(PixResponse {
         success: true,
         txid: charge.txid(),
         pix_copia_e_cola: code,
@@ -252,7 +267,7 @@ fn answer(app: &App, opened: &PixOpened) -> Result<Response, Problem> {
         expires_at: time(opened.expires_at),
         created_at: with_milliseconds(charge.created_at().0),
         breakdown: Breakdown::of(&opened.terms),
-    }))
+    })
 }
 
 fn check(wire: &PixRequest<'_>) -> Result<CheckedPix, Problem> {

@@ -77,7 +77,7 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
     let execute = |admitted| async move {
         splits::admit(app, caller, wire.splits)?;
         let CheckedSubscription { plan, method, card, splits, customer } = check(app, caller, wire)?;
-        if app.engine.rails().is_none() {
+        if app.engine.rails().card.is_none() {
             return Err(Problem::new(Code::RailNotConfigured));
         }
         let stored =

@@ -55,6 +55,13 @@ pub enum KeyedResult<T> {
 }
 
 impl<T> KeyedResult<T> {
+    /// What came of the request.
+    pub fn outcome(&self) -> &T {
+        match self {
+            Self::Executed(outcome, _) | Self::Replayed(outcome, _) => outcome,
+        }
+    }
+
     /// The answer, which names the request's Record, and is marked where it was given before.
     pub fn answer(self, render: impl FnOnce(T) -> Result<Response, Problem>) -> Result<Response, Problem> {
         match self {

@@ -138,8 +138,10 @@ pub enum Code {
     HeadersTooLarge,
     /// The service failed; nothing of the request is kept.
     Internal,
-    /// The payment institution surely did not take the transfer.
+    /// The payment institution surely did not take the transfer, or can't be reached.
     RailUnavailable,
+    /// The payment institution refuses to register the charge, which is cancelled.
+    RailRefused,
     /// The service has more to do than it can hold.
     Overloaded,
     /// The disk is short of space: nothing is written until there is more.
@@ -285,6 +287,9 @@ impl Code {
                 "Relógio do servidor em dúvida; consultas continuam disponíveis",
             ),
             Code::StoreUnavailable => row(S::SERVICE_UNAVAILABLE, "Store unavailable", "Banco de dados indisponível"),
+            Code::RailRefused => {
+                row(S::UNPROCESSABLE_ENTITY, "Rail refused", "A instituição de pagamento recusou a cobrança")
+            }
             Code::RailNotConfigured => {
                 row(S::SERVICE_UNAVAILABLE, "Rail not configured", "Nenhuma instituição de pagamento configurada")
             }

@@ -20,6 +20,7 @@ impl From<Unavailable> for Problem {
             Unavailable::StoreUnavailable => Problem::new(Code::StoreUnavailable).retry_after(1),
             Unavailable::Elsewhere(partition) => Problem::elsewhere(partition),
             Unavailable::NoRail => Problem::new(Code::RailNotConfigured),
+            Unavailable::RailUnavailable => Problem::new(Code::RailUnavailable).retry_after(5),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use actors::engine::Permit;
 use actors::engine::{NewCardCharge, Outcome};
-use actors::rails::CardSecrets;
+use actors::rails::{CardSecrets, PixReceipt};
 use axum::extract::State;
 use axum::response::Response;
 use ledger::event::{CardBrand, CardFace};
@@ -107,10 +107,12 @@ async fn furnish(app: &App, operator: &Operator, group: GroupNumber) -> Result<(
         let payer = app.engine.keyring().seal_value(SealedFor::payer(charge), app.engine.now(), &payer())?;
         let expires_at = charge.created_at().plus_days(1);
         let (amount, splits) = (Centavos(amount), splits(amount, &recipients));
-        send(app, group, MerchantCommand::OpenPix { charge, amount, splits, expires_at, payer }).await?;
+        send(app, group, MerchantCommand::OpenPix { charge, amount, splits, expires_at, payer, rail: None }).await?;
         if number < PIX_PAID {
-            let end_to_end_id = end_to_end_id(app.engine.now(), app.random()?);
-            recorded(app.engine.receive_pix(group, charge, end_to_end_id, permit(app)?.into()).await?)?;
+            let paid_at = app.engine.now();
+            let (end_to_end_id, txid) = (end_to_end_id(paid_at, app.random()?), Some(charge.txid()));
+            let payment = PixReceipt { end_to_end_id, txid, amount, paid_at };
+            recorded(app.engine.receive_pix(group, charge, payment, permit(app)?.into()).await?)?;
         }
     }
     for number in 0..CARD_CHARGES {

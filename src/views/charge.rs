@@ -100,6 +100,7 @@ impl ChargeView {
             card: card.as_ref().map(CardView::of),
             pix_copia_e_cola: match card {
                 Some(_) => None,
+                None if charge.rail.is_some() => charge.code.clone(),
                 None => pix_code(engine, *id, terms.amount, charge.ordinal)?,
             },
             expires_at: charge.expires_at.map(time),
@@ -120,16 +121,16 @@ pub fn payer(engine: &Engine, charge: ObjectId, sealed: Option<&Sealed>) -> Paye
     sealed.and_then(|sealed| engine.keyring().open_value(SealedFor::payer(charge), sealed)).unwrap_or_default()
 }
 
-/// The copy-and-paste code of a PIX charge, with the merchant's name and city as of the Record of
-/// this ordinal: a code that was given out stays as it is. None where there are no rails.
+/// The copy-and-paste code of a sandbox's PIX charge, with the merchant's name and city as of the Record of
+/// this ordinal: a code that was given out stays as it is. None outside of a sandbox.
 pub fn pix_code(engine: &Engine, charge: ObjectId, amount: Centavos, ordinal: u64) -> Result<Option<String>, Problem> {
-    let Some(rails) = engine.rails() else { return Ok(None) };
+    let Some(location) = engine.rails().pix.get(None).and_then(|rail| rail.location(charge)) else { return Ok(None) };
     let group = engine.ids().group(charge);
     let profile = engine.merchant(group, |row| row.profiles.at(ordinal).cloned()).flatten();
     let profile: MerchantProfile =
         profile.and_then(|sealed| engine.keyring().open_value(SealedFor::merchant(group), &sealed)).unwrap_or_default();
     let code = BrCode {
-        location: &rails.pix.location(charge),
+        location: &location,
         amount_centavos: amount.0,
         merchant_name: expressible_or(&profile.name, "CENTAVO"),
         merchant_city: expressible_or(&profile.city, "SAO PAULO"),
@@ -174,7 +175,7 @@ pub struct ChargeView {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub card: Option<CardView>,
-    /// The copy-and-paste payload; PIX only.
+    /// The copy-and-paste payload; PIX only, once the institution has registered the charge.
     #[serde(rename = "pixCopiaECola", skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub pix_copia_e_cola: Option<String>,

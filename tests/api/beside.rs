@@ -115,7 +115,7 @@ pub(crate) async fn start(
         let address = addresses[at].clone();
         settings.peers = Some(PeerSettings { listen: address.parse().unwrap(), address, tls: None });
         match &rails {
-            Some(rails) => serve::start_with(Some(rails()), settings, |_, _| {}).await,
+            Some(rails) => serve::start_with(rails(), settings, |_, _| {}).await,
             None => serve::start(settings, |_, _| {}).await,
         }
     };
@@ -158,7 +158,7 @@ async fn settled(first: &Running, other: &Running) {
 pub(crate) struct Both<T>(pub(crate) Arc<T>);
 
 impl<T: PixRail> PixRail for Both<T> {
-    fn location(&self, charge: ObjectId) -> String {
+    fn location(&self, charge: ObjectId) -> Option<String> {
         self.0.location(charge)
     }
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, VecDeque};
 use std::future::ready;
 use std::sync::{Arc, Mutex};
 
-use actors::rails::{Call, PixFate, PixRail, RailError, Repay, RepayAnswer};
+use actors::rails::{Call, PixFate, PixRail, PixReceipt, RailError, Repay, RepayAnswer};
 use chrono::{SecondsFormat, TimeDelta};
 use ledger::id::ObjectId;
 use ledger::record::RailStamp;
@@ -320,8 +320,8 @@ impl Institution {
 }
 
 impl PixRail for Institution {
-    fn location(&self, charge: ObjectId) -> String {
-        format!("institution.example/{}", charge.txid())
+    fn location(&self, charge: ObjectId) -> Option<String> {
+        Some(format!("institution.example/{}", charge.txid()))
     }
 
     fn cancel(&self, _charge: ObjectId) -> Call<'_, PixFate> {
@@ -363,7 +363,10 @@ async fn the_institution_has_the_last_word() {
     let path = format!("/api/charges/{txid}/cancel");
     let end_to_end_id = "E0000000020260701120012345678901";
     let paid_at = world.engine().now().plus_ms(-2 * DAY * 1000);
-    institution.will_say(Ok(PixFate::Paid { end_to_end_id: end_to_end_id.to_owned(), paid_at }));
+    let amount = ledger::money::Centavos(8_000);
+    let (end_to_end_id_there, of) = (end_to_end_id.to_owned(), Some(txid.clone()));
+    let payment = PixReceipt { end_to_end_id: end_to_end_id_there, txid: of, amount, paid_at };
+    institution.will_say(Ok(PixFate::Paid(payment)));
     for _ in 0..2 {
         let refused = merchant.post_keyed(&path, "two", &body).await.refused(409, "charge_not_pending");
         assert_eq!([&refused["txid"], &refused["charge_status"]], [&json!(txid), &json!("CONCLUIDA")]);

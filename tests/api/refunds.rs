@@ -394,8 +394,8 @@ impl Institution {
 }
 
 impl PixRail for Institution {
-    fn location(&self, charge: ObjectId) -> String {
-        format!("institution.example/{}", charge.txid())
+    fn location(&self, charge: ObjectId) -> Option<String> {
+        Some(format!("institution.example/{}", charge.txid()))
     }
 
     fn cancel(&self, _charge: ObjectId) -> Call<'_, PixFate> {
@@ -444,8 +444,8 @@ async fn a_silent_rail_is_told_again_under_the_same_id() {
 struct Abyss;
 
 impl PixRail for Abyss {
-    fn location(&self, charge: ObjectId) -> String {
-        format!("institution.example/{}", charge.txid())
+    fn location(&self, charge: ObjectId) -> Option<String> {
+        Some(format!("institution.example/{}", charge.txid()))
     }
 
     fn cancel(&self, _charge: ObjectId) -> Call<'_, PixFate> {

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use actors::rails::{PayoutRail, PixRail, Rails};
+use actors::rails::{PayoutRail, PixRail, PixRails, Rails};
 use centavo::config::{JournalSettings, MasterKeyArgs, ServeArgs, Settings};
 use centavo::http::credential::OpsTokens;
 use centavo::secrets::SecretSource;
@@ -97,13 +97,14 @@ impl World {
     /// A sandbox whose PIX institution is the test's own.
     pub(crate) async fn with_institution(pix: impl PixRail) -> Self {
         let pix = Arc::new(pix);
-        Self::with_rails(move |rails| Rails { pix: Box::new(Both(Arc::clone(&pix))), ..rails }).await
+        Self::with_rails(move |rails| Rails { pix: PixRails::sandbox(Arc::clone(&pix) as Arc<dyn PixRail>), ..rails })
+            .await
     }
 
     /// A sandbox whose transfers out go through the test's own institution.
     pub(crate) async fn with_payouts(payout: impl PayoutRail) -> Self {
         let payout = Arc::new(payout);
-        Self::with_rails(move |rails| Rails { payout: Box::new(Both(Arc::clone(&payout))), ..rails }).await
+        Self::with_rails(move |rails| Rails { payout: Some(Box::new(Both(Arc::clone(&payout)))), ..rails }).await
     }
 
     async fn with_rails(change: impl Fn(Rails) -> Rails) -> Self {
@@ -149,7 +150,7 @@ impl World {
         } else {
             let settings = changed(folder.path());
             let running = match rails {
-                Some(rails) => serve::start_with(Some(rails()), settings, |_, _| {}).await,
+                Some(rails) => serve::start_with(rails(), settings, |_, _| {}).await,
                 None => serve::start(settings, |_, _| {}).await,
             };
             (running.unwrap(), None)

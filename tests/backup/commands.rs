@@ -130,7 +130,7 @@ pub(crate) async fn open(data: &Path, store: &SledOptions) -> Arc<Engine> {
         master_key: master_key(&SecretSource::Data, data).unwrap(),
         admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
-        rails: None,
+        rails: actors::rails::Rails::default(),
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
         partitions: std::num::NonZeroU16::MIN,

@@ -42,10 +42,10 @@ async fn charge(data: &Path) {
         let payer = Payer { name: format!("{number:0NAME_BYTES$}"), ..Payer::default() };
         let payer = engine.keyring().seal_value(SealedFor::payer(charge), now, &payer).unwrap();
         let (amount, expires_at) = (Centavos(10_000), now.plus_days(1));
-        let opened = MerchantCommand::OpenPix { charge, amount, splits: shop.splits(), expires_at, payer };
+        let opened = MerchantCommand::OpenPix { charge, amount, splits: shop.splits(), expires_at, payer, rail: None };
         record(&engine, shop.group, opened).await;
         let end_to_end_id = format!("E{number:031}");
-        record(&engine, shop.group, MerchantCommand::ConfirmPix { charge, end_to_end_id }).await;
+        record(&engine, shop.group, MerchantCommand::ConfirmPix { charge, amount, end_to_end_id }).await;
     }
     engine.stop().await;
 }

@@ -18,7 +18,7 @@ use ledger::time::Timestamp;
 
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable};
-use crate::rails::{RailError, Rails, SettlementCursor, SettlementLine, SettlementPage};
+use crate::rails::{CardRail, RailError, SettlementCursor, SettlementLine, SettlementPage};
 use crate::resident::Outcome;
 use derived::records::may_wait;
 
@@ -88,13 +88,13 @@ impl AcquirerBatches {
 impl Engine {
     /// Books the batches that the acquirer has paid by `now`, if it is time to ask.
     pub(super) async fn book_batches(&self, batches: &mut AcquirerBatches, now: Timestamp) {
-        let Some(rails) = &self.rails else { return };
+        let Ok(rail) = self.card_rail() else { return };
         // It names charges of all merchants.
         if now < batches.ask_at || !self.serves_house() || !self.has_all() {
             return;
         }
-        batches.ask_at = match self.book_pages(rails, batches, now).await {
-            Ok(()) => rails.card.settles_next(now),
+        batches.ask_at = match self.book_pages(rail, batches, now).await {
+            Ok(()) => rail.settles_next(now),
             Err(error) => {
                 tracing::warn!(%error, "the acquirer's batches could not be booked; it is asked again");
                 *batches = AcquirerBatches::booked_through(batches.read.batch);
@@ -103,9 +103,14 @@ impl Engine {
         };
     }
 
-    async fn book_pages(&self, rails: &Rails, batches: &mut AcquirerBatches, now: Timestamp) -> Result<(), BatchError> {
+    async fn book_pages(
+        &self,
+        rail: &dyn CardRail,
+        batches: &mut AcquirerBatches,
+        now: Timestamp,
+    ) -> Result<(), BatchError> {
         loop {
-            let asked = tokio::time::timeout(RAIL_ANSWER_MAX, rails.card.settlements(batches.read, now)).await;
+            let asked = tokio::time::timeout(RAIL_ANSWER_MAX, rail.settlements(batches.read, now)).await;
             let Some(page) = asked.unwrap_or(Err(RailError::NoAnswer))? else { return Ok(()) };
             self.book_page(page, batches).await?;
         }

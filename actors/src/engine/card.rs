@@ -89,7 +89,7 @@ impl Engine {
         wanted: NewCardCharge,
         context: CommandContext,
     ) -> Result<Outcome<CardCharged>, Unavailable> {
-        self.require_rails()?;
+        self.card_rail()?;
         let charge = self.new_id(group)?;
         let NewCardCharge { amount, method, installments, splits, face, payer, card } = wanted;
         let payer = self.keyring.seal_value(SealedFor::payer(charge), self.now(), &payer)?;
@@ -127,17 +127,15 @@ impl Engine {
         call: ChargeCard,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
-        let (charge, rails) = (call.charge, self.require_rails()?);
+        let (charge, rail) = (call.charge, self.card_rail()?);
         let is_late = charge.created_at().plus_ms(CALL_STARTS_WITHIN_MS) <= self.now();
         let answer = match is_late {
             true => Err(RailError::NoAnswer),
-            false => {
-                tokio::time::timeout(CARD_ANSWER_MAX, rails.card.charge(call)).await.unwrap_or(Err(RailError::NoAnswer))
-            }
+            false => tokio::time::timeout(CARD_ANSWER_MAX, rail.charge(call)).await.unwrap_or(Err(RailError::NoAnswer)),
         };
         let (command, stamp) = match answer {
             Ok(answer) => answered(charge, answer),
-            Err(RailError::NoAnswer) => (MerchantCommand::LeaveUnanswered { charge }, None),
+            Err(RailError::NotSent | RailError::NoAnswer) => (MerchantCommand::LeaveUnanswered { charge }, None),
         };
         self.command(group, command, CommandContext::of_rail(stamp, permit)).await
     }
@@ -145,7 +143,7 @@ impl Engine {
     /// Has the acquirer keep a card. Gives the acquirer's token, sealed for the `card_token` of
     /// this id.
     pub async fn tokenize(&self, id: ObjectId, card: CardSecrets) -> Result<Vec<u8>, Unavailable> {
-        let token = tokio::time::timeout(RAIL_ANSWER_MAX, self.require_rails()?.card.tokenize(card)).await;
+        let token = tokio::time::timeout(RAIL_ANSWER_MAX, self.card_rail()?.tokenize(card)).await;
         let CardToken(token) = token.unwrap_or(Err(RailError::NoAnswer)).map_err(|_| Unavailable::OutcomeUnknown)?;
         self.keyring.seal_secret(SealedFor::card_token(id), token.as_bytes()).map_err(|_| Unavailable::OutcomeUnknown)
     }
@@ -157,11 +155,11 @@ impl Engine {
         charge: ObjectId,
         open: &OpenCharge,
     ) -> Result<(MerchantCommand, Option<RailStamp>), Unavailable> {
-        let found = tokio::time::timeout(RAIL_ANSWER_MAX, self.require_rails()?.card.close(charge, open)).await;
+        let found = tokio::time::timeout(RAIL_ANSWER_MAX, self.card_rail()?.close(charge, open)).await;
         match found.unwrap_or(Err(RailError::NoAnswer)) {
             Ok(CardFate::Answered(answer)) => Ok(answered(charge, answer)),
             Ok(CardFate::Closed) => Ok((MerchantCommand::RefuseCard { charge, refusal: CardRefusal::Failed }, None)),
-            Err(RailError::NoAnswer) => Err(Unavailable::OutcomeUnknown),
+            Err(RailError::NotSent | RailError::NoAnswer) => Err(Unavailable::OutcomeUnknown),
         }
     }
 

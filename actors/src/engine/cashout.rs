@@ -122,7 +122,7 @@ impl Engine {
         wanted: NewCashout,
         CommandContext { key, requester, permit }: CommandContext,
     ) -> Result<Outcome<CashoutOrdered>, Unavailable> {
-        let rails = self.require_rails()?;
+        let rail = self.payout_rail()?;
         let (id, now) = (self.new_id(group)?, self.now());
         let NewCashout { amount, destination, transaction } = wanted;
         let (transaction_key, looked_up_through) = (transaction.key, transaction.looked_up_through);
@@ -141,7 +141,7 @@ impl Engine {
         };
         let to = Destination::PixKey(destination);
         let transfer = SendPayout { id, amount: ordered.net, to, ordered_at: id.created_at() };
-        let answer = tokio::time::timeout(FIRST_ANSWER_MAX, rails.payout.send(transfer)).await;
+        let answer = tokio::time::timeout(FIRST_ANSWER_MAX, rail.send(transfer)).await;
         let answer = answer.unwrap_or(Err(RailError::NoAnswer));
         if let CashoutInquiry::Ended(ended, stamp) = found(answer, CashoutFailure::NotTaken) {
             let is_denied = ended == CashoutOutcome::Failed(CashoutFailure::NotTaken);
@@ -169,7 +169,7 @@ impl Engine {
     /// Asks the institution what became of a merchant's cashouts, about each at most every
     /// [`TRY_AGAIN_AFTER_MS`]. Gives true when there may be more to ask about.
     pub(super) async fn ask_about_cashouts(&self, group: GroupNumber, now: Timestamp) -> bool {
-        if self.rails.is_none() {
+        if self.rails.payout.is_none() {
             return false;
         }
         let asked = Arc::clone(&self.shard(group).cashouts.asked);
@@ -220,7 +220,7 @@ impl Engine {
         open: &OpenCashout,
         now: Timestamp,
     ) -> Result<CashoutInquiry, LoadError> {
-        let Some(rails) = &self.rails else { return Ok(CashoutInquiry::Unknown) };
+        let Ok(rail) = self.payout_rail() else { return Ok(CashoutInquiry::Unknown) };
         let mut destination: Option<PixDestination> = None;
         let shard = self.shard_with(id);
         for sequence in shard.read_model().about(id)? {
@@ -235,14 +235,14 @@ impl Engine {
         let Some(destination) = destination else { return Ok(CashoutInquiry::Unknown) };
         let (amount, to) = (open.net(), Destination::PixKey(destination));
         let transfer = SendPayout { id, amount, to, ordered_at: id.created_at() };
-        let answer = tokio::time::timeout(RAIL_ANSWER_MAX, rails.payout.find(transfer.clone(), now)).await;
+        let answer = tokio::time::timeout(RAIL_ANSWER_MAX, rail.find(transfer.clone(), now)).await;
         let mut answer = answer.unwrap_or(Err(RailError::NoAnswer));
         if answer == Ok(PayoutAnswer::NotTaken) {
-            let horizon_ms = i64::try_from(rails.payout.horizon().as_millis()).unwrap_or(i64::MAX);
+            let horizon_ms = i64::try_from(rail.horizon().as_millis()).unwrap_or(i64::MAX);
             if now.0.saturating_sub(open.attention_at.0) < horizon_ms {
                 return Ok(CashoutInquiry::Unknown);
             }
-            let sent = tokio::time::timeout(RAIL_ANSWER_MAX, rails.payout.send(transfer)).await;
+            let sent = tokio::time::timeout(RAIL_ANSWER_MAX, rail.send(transfer)).await;
             answer = sent.unwrap_or(Err(RailError::NoAnswer));
         }
         Ok(found(answer, CashoutFailure::NotCarriedOut))
@@ -262,7 +262,7 @@ fn found(answer: Result<PayoutAnswer, RailError>, failure: CashoutFailure) -> Ca
         }
         Ok(PayoutAnswer::NotTaken) => CashoutInquiry::Ended(CashoutOutcome::Failed(failure), None),
         Ok(PayoutAnswer::Taken { .. }) => CashoutInquiry::UnderWay,
-        Err(RailError::NoAnswer) => CashoutInquiry::Unknown,
+        Err(RailError::NotSent | RailError::NoAnswer) => CashoutInquiry::Unknown,
     }
 }
 

@@ -1,22 +1,22 @@
-//! PIX charges (interface 2.3, 2.5): opened, paid, or ended before a payment. A payment that comes
-//! after the end goes back to the payer.
+//! PIX charges (interface 2.3, 2.5): opened, registered at an institution, paid, or ended before a
+//! payment. A payment that no charge waits for goes back to its payer.
 
 use std::sync::Arc;
 
 use ledger::charge::{Charge, ChargeOutcome};
-use ledger::event::Terms;
-use ledger::id::{GroupNumber, ObjectId};
-use ledger::merchant::{MerchantCommand, SplitRequest};
+use ledger::event::{Event, Terms};
+use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
+use ledger::merchant::{MerchantCommand, Repayment, SplitRequest, UnorderedPix};
 use ledger::money::Centavos;
-use ledger::personal::{Payer, SealedFor};
-use ledger::record::{RailStamp, Record};
+use ledger::personal::{Payer, Sealed, SealedFor};
+use ledger::record::{RailName, RailStamp, Record, Requester};
 use ledger::rejection::Rejection;
 use ledger::time::Timestamp;
 
 use super::outcome::{CommandContext, terms_opened_by};
-use super::{Engine, RAIL_ANSWER_MAX, Unavailable};
-use crate::rails::{PixFate, RailError};
-use crate::resident::Outcome;
+use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable};
+use crate::rails::{OpenPix, PixFate, PixOpening, PixReceipt, RailError};
+use crate::resident::{Envelope, Outcome, UniqueLookup};
 
 /// A PIX charge, as a merchant asks for it.
 #[derive(Debug)]
@@ -42,14 +42,38 @@ pub struct PixOpened {
     pub expires_at: Timestamp,
     /// The ordinal of the merchant's Record that opened it: its code names the merchant as of then.
     pub ordinal: u64,
+    /// The institution that registers it, and the sealed payer; none in a sandbox.
+    pub registers: Option<(RailName, Option<Sealed>)>,
 }
 
 impl PixOpened {
     /// The charge that a Record opens; none when it opens no PIX charge.
     pub fn of(record: &Record) -> Option<Self> {
         let (charge, terms, expires_at) = terms_opened_by(record)?;
-        Some(Self { charge, terms: terms.clone(), expires_at: expires_at?, ordinal: record.ordinal })
+        let rail = record.events.iter().find_map(|event| match event {
+            Event::ChargeOpened { rail, .. } => rail.clone(),
+            _ => None,
+        });
+        let registers = rail.map(|rail| (rail, record.personal.clone()));
+        Some(Self { charge, terms: terms.clone(), expires_at: expires_at?, ordinal: record.ordinal, registers })
     }
+}
+
+/// Outcome of the registration of a PIX charge.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum PixRegistration {
+    /// It has a code.
+    Registered {
+        /// The copy-and-paste payload.
+        code: String,
+    },
+    /// The institution refuses it: the charge is cancelled.
+    Refused {
+        /// Why, in the institution's words.
+        reason: String,
+    },
+    /// It ended before it was registered.
+    Ended,
 }
 
 /// Outcome of the cancellation or expiry of a PIX charge.
@@ -61,30 +85,66 @@ pub enum PixEnded {
     NotPending,
 }
 
-/// Outcome of a payment of a PIX charge.
+/// Outcome of a payment that names a PIX charge.
 #[derive(Clone, Debug)]
 pub enum PixPayment {
-    /// The charge is paid.
+    /// The charge is paid, by this payment.
     Booked,
-    /// This charge was cancelled before: the money goes back to the payer.
-    TooLate(Box<Charge>),
+    /// The charge does not wait for it: the money goes back to the payer.
+    Unordered(Box<Charge>),
 }
 
 impl Engine {
-    /// Opens a PIX charge. Its code can be paid until it expires or is cancelled.
+    /// Opens a PIX charge. Its code can be paid until it expires or is cancelled, once it has one:
+    /// see [`Engine::register_pix`].
     pub async fn open_pix(
         &self,
         group: GroupNumber,
         wanted: NewPixCharge,
         context: CommandContext,
     ) -> Result<Outcome<PixOpened>, Unavailable> {
-        self.require_rails()?;
-        let (charge, now) = (self.new_id(group)?, self.now());
+        let (rail, _) = self.rails.pix.current().ok_or(Unavailable::NoRail)?;
+        let (charge, now, rail) = (self.new_id(group)?, self.now(), rail.cloned());
         let NewPixCharge { amount, splits, payer, expires_in_seconds } = wanted;
         let payer = self.keyring.seal_value(SealedFor::payer(charge), now, &payer)?;
         let expires_at = charge.created_at().plus_ms(expires_in_seconds * 1000);
-        let command = MerchantCommand::OpenPix { charge, amount, splits, expires_at, payer };
+        let command = MerchantCommand::OpenPix { charge, amount, splits, expires_at, payer, rail };
         self.command(group, command, context).await?.typed(PixOpened::of)
+    }
+
+    /// Registers a charge of a named institution there. It may be asked for again until the charge
+    /// has ended, and answers the same.
+    pub async fn register_pix(&self, group: GroupNumber, opened: &PixOpened) -> Result<PixRegistration, Unavailable> {
+        let (name, payer) = opened.registers.as_ref().ok_or(Unavailable::NoRail)?;
+        let charge = opened.charge;
+        if let Some(known) = self.object::<Charge>(charge)? {
+            match known.code {
+                Some(code) => return Ok(PixRegistration::Registered { code }),
+                None if known.outcome != ChargeOutcome::Pending => return Ok(PixRegistration::Ended),
+                None => {}
+            }
+        }
+        let rail = self.rails.pix.get(Some(name)).ok_or(Unavailable::NoRail)?;
+        let payer = payer.as_ref().and_then(|sealed| self.keyring.open_value(SealedFor::payer(charge), sealed));
+        let (amount, expires_at) = (opened.terms.amount, opened.expires_at);
+        let call = OpenPix { charge, amount, expires_at, payer: payer.unwrap_or_default() };
+        let opening = tokio::time::timeout(RAIL_ANSWER_MAX, rail.open(call)).await;
+        let (command, registration) = match opening.unwrap_or(Err(RailError::NoAnswer)) {
+            Ok(PixOpening::Registered { code }) => {
+                let command = MerchantCommand::RegisterPix { charge, code: code.clone() };
+                (command, PixRegistration::Registered { code })
+            }
+            Ok(PixOpening::Refused { reason }) => {
+                (MerchantCommand::CancelPix { charge }, PixRegistration::Refused { reason })
+            }
+            Err(RailError::NotSent) => return Err(Unavailable::RailUnavailable),
+            Err(RailError::NoAnswer) => return Err(Unavailable::OutcomeUnknown),
+        };
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        Ok(match self.command(group, command, permit).await? {
+            Outcome::Refused(_) => PixRegistration::Ended,
+            _ => registration,
+        })
     }
 
     /// Cancels a pending PIX charge. The institution is asked first: a payment that was faster is
@@ -93,65 +153,107 @@ impl Engine {
         &self,
         group: GroupNumber,
         charge: ObjectId,
-        mut context: CommandContext,
+        context: CommandContext,
     ) -> Result<Outcome<PixEnded>, Unavailable> {
-        let (command, stamp) = self.end_pix(charge).await?;
-        let is_cancellation = matches!(command, MerchantCommand::CancelPix { .. });
-        if !is_cancellation {
-            context = CommandContext::of_rail(stamp, context.permit);
-        }
-        Ok(match self.command(group, command, context).await? {
-            Outcome::Recorded(_) if is_cancellation => Outcome::Recorded(PixEnded::Cancelled),
-            Outcome::Recorded(_) | Outcome::Unchanged | Outcome::Refused(Rejection::ChargeNotPending) => {
-                Outcome::Recorded(PixEnded::NotPending)
-            }
-            Outcome::Refused(rejection) => Outcome::Refused(rejection),
-            Outcome::KeyTaken => Outcome::KeyTaken,
-        })
+        let known = self.object::<Charge>(charge)?.ok_or_else(|| Unavailable::contradicting("a PIX charge"))?;
+        self.end_pix(group, charge, known.rail.as_ref(), context).await
     }
 
-    /// Books a payer's payment of a PIX charge. A code is paid once: a second late payment changes
-    /// nothing. Only the Record of a payment in time carries the caller's key.
+    /// Has the institution end a code, and books what it says.
+    pub(super) async fn end_pix(
+        &self,
+        group: GroupNumber,
+        charge: ObjectId,
+        rail: Option<&RailName>,
+        context: CommandContext,
+    ) -> Result<Outcome<PixEnded>, Unavailable> {
+        let rail = self.rails.pix.get(rail).ok_or(Unavailable::NoRail)?;
+        let fate = tokio::time::timeout(RAIL_ANSWER_MAX, rail.cancel(charge)).await;
+        match fate.unwrap_or(Err(RailError::NoAnswer)).map_err(|_| Unavailable::OutcomeUnknown)? {
+            PixFate::Cancelled => {
+                let outcome = self.command(group, MerchantCommand::CancelPix { charge }, context).await?;
+                Ok(match outcome {
+                    Outcome::Refused(Rejection::ChargeNotPending) => Outcome::Recorded(PixEnded::NotPending),
+                    outcome => outcome.typed(|_| Some(PixEnded::Cancelled))?,
+                })
+            }
+            PixFate::Paid(payment) => {
+                let context = CommandContext::from(context.permit);
+                let paid = self.receive_pix(group, charge, payment, context).await?;
+                Ok(match paid {
+                    Outcome::Recorded(_) | Outcome::Unchanged => Outcome::Recorded(PixEnded::NotPending),
+                    Outcome::Refused(rejection) => Outcome::Refused(rejection),
+                    Outcome::KeyTaken => Outcome::KeyTaken,
+                })
+            }
+        }
+    }
+
+    /// Books a payment that names a charge of this group. A payment that the charge does not wait
+    /// for is booked as the payer's, and sent back. A payment that is booked already changes
+    /// nothing: an end-to-end id counts once for ever.
     pub async fn receive_pix(
         &self,
         group: GroupNumber,
         charge: ObjectId,
-        end_to_end_id: String,
+        payment: PixReceipt,
         context: CommandContext,
     ) -> Result<Outcome<PixPayment>, Unavailable> {
-        let (requester, permit) = (context.requester.clone(), Arc::clone(&context.permit));
-        let command = MerchantCommand::ConfirmPix { charge, end_to_end_id: end_to_end_id.clone() };
-        let outcome = self.command(group, command, context).await?;
+        let PixReceipt { end_to_end_id, amount, paid_at, .. } = payment;
+        let CommandContext { key, requester, permit } = context;
+        let stamp = RailStamp { id: end_to_end_id.clone(), at: paid_at };
+        let requester = requester.or(Some(Requester::Rail(stamp)));
+        let of_payment = |key| CommandContext { key, requester: requester.clone(), permit: Arc::clone(&permit) };
+        let command = MerchantCommand::ConfirmPix { charge, amount, end_to_end_id: end_to_end_id.clone() };
+        let outcome = self.command(group, command, of_payment(key)).await?;
         if !matches!(outcome, Outcome::Refused(Rejection::ChargeNotPending)) {
             return outcome.typed(|_| Some(PixPayment::Booked));
         }
-        let Some(charge) = self.object::<Charge>(charge)? else { return outcome.typed(|_| None) };
-        if charge.outcome != ChargeOutcome::Cancelled {
-            return outcome.typed(|_| None);
-        }
-        if !charge.was_paid_late {
-            let (id, amount) = (charge.id, charge.terms.amount);
-            let command = MerchantCommand::ReceiveLatePix { charge: id, amount, end_to_end_id };
-            let context = CommandContext { key: None, requester, permit };
-            let late = self.command_and_repay(group, command, context).await?;
-            if let Outcome::Refused(rejection) = late {
-                return Ok(Outcome::Refused(rejection));
+        let Some(known) = self.object::<Charge>(charge)? else { return outcome.typed(|_| None) };
+        match &known.outcome {
+            ChargeOutcome::Paid { end_to_end_id: Some(paid), .. } if *paid == end_to_end_id => {
+                return Ok(Outcome::Recorded(PixPayment::Booked));
             }
+            // A Record that ended the charge is not published yet: it is asked again.
+            ChargeOutcome::Pending if known.terms.amount == amount => return Err(Unavailable::OutcomeUnknown),
+            _ => {}
         }
-        Ok(Outcome::Recorded(PixPayment::TooLate(Box::new(charge))))
+        let received = |id, key| UnorderedPix { id, charge, amount, end_to_end_id: end_to_end_id.clone(), key };
+        match self.receive_unordered(group, &end_to_end_id, received, of_payment(None)).await? {
+            Outcome::Refused(rejection) => Ok(Outcome::Refused(rejection)),
+            _ => Ok(Outcome::Recorded(PixPayment::Unordered(Box::new(known)))),
+        }
     }
 
-    /// Has the institution end a code. Gives the command that its answer calls for, and what it
-    /// says of a payment.
-    pub(super) async fn end_pix(&self, charge: ObjectId) -> Result<(MerchantCommand, Option<RailStamp>), Unavailable> {
-        let fate = tokio::time::timeout(RAIL_ANSWER_MAX, self.require_rails()?.pix.cancel(charge)).await;
-        match fate.unwrap_or(Err(RailError::NoAnswer)) {
-            Ok(PixFate::Cancelled) => Ok((MerchantCommand::CancelPix { charge }, None)),
-            Ok(PixFate::Paid { end_to_end_id, paid_at }) => {
-                let stamp = RailStamp { id: end_to_end_id.clone(), at: paid_at };
-                Ok((MerchantCommand::ConfirmPix { charge, end_to_end_id }, Some(stamp)))
+    /// Books a payment that no charge waits for, unless it is booked already, and orders its
+    /// repayment.
+    async fn receive_unordered(
+        &self,
+        group: GroupNumber,
+        end_to_end_id: &str,
+        received: impl Fn(ObjectId, Fingerprint) -> UnorderedPix,
+        context: CommandContext,
+    ) -> Result<Outcome, Unavailable> {
+        let key = self.keyring.fingerprint("pix-end-to-end", &[&group.0.to_be_bytes(), end_to_end_id.as_bytes()]);
+        let ledger = LedgerId::Merchant(group);
+        loop {
+            let found = self.shard(group).read_model().find_unique(ledger, key)?;
+            if found.sequence.is_some() {
+                return Ok(Outcome::Unchanged);
             }
-            Err(RailError::NoAnswer) => Err(Unavailable::OutcomeUnknown),
+            let unique = Some(UniqueLookup { key, looked_up_through: found.looked_up_through });
+            let command = MerchantCommand::ReceiveUnorderedPix(Box::new(received(self.new_id(group)?, key)));
+            let CommandContext { requester, permit, .. } = context.clone();
+            let envelope = Envelope { command, key: None, unique, requester, permit: Arc::clone(&permit) };
+            let outcome = self.send(&self.serving_shard(group)?.merchants, ledger, envelope).await?;
+            match outcome {
+                Outcome::KeyTaken => {}
+                Outcome::Recorded(record) => {
+                    self.order_repayments(group, Repayment::decided_by(&record), &permit).await;
+                    return Ok(Outcome::Recorded(record));
+                }
+                outcome => return Ok(outcome),
+            }
         }
     }
 }

@@ -15,9 +15,9 @@ use super::{Engine, Unavailable};
 const UNNUMBERED: u64 = 0;
 
 impl Engine {
-    /// The account that a withdrawal's transfer would leave now; none without rails.
+    /// The account that a withdrawal's transfer would leave now; none without an institution.
     pub fn pays_withdrawal_from(&self, amount: Centavos) -> Option<PayoutBank> {
-        self.rails.as_ref().map(|rails| rails.payout.pays_withdrawal_from(amount))
+        self.payout_rail().ok().map(|rail| rail.pays_withdrawal_from(amount))
     }
 
     /// The Record that a merchant's command would write now, or why it would be refused. It has no

@@ -6,9 +6,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use derived::records::{LoadError, may_wait};
 use futures_util::future::join_all;
+use ledger::event::Event;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::{FailRefund, MerchantCommand, Repayment, RepaymentKind};
+use ledger::record::RailName;
 
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable};
@@ -31,11 +34,21 @@ impl Engine {
         let permit = Arc::clone(&context.permit);
         let outcome = self.command(group, command, context).await?;
         if let Outcome::Recorded(record) = &outcome {
-            for (id, repayment) in Repayment::decided_by(record) {
-                self.repay(group, id, &repayment, REPAY_ANSWER_MAX, Arc::clone(&permit)).await;
-            }
+            self.order_repayments(group, Repayment::decided_by(record), &permit).await;
         }
         Ok(outcome)
+    }
+
+    /// Orders repayments that were decided a moment ago from their rails.
+    pub(super) async fn order_repayments(
+        &self,
+        group: GroupNumber,
+        repayments: impl Iterator<Item = (ObjectId, Repayment)>,
+        permit: &Arc<Permit>,
+    ) {
+        for (id, repayment) in repayments {
+            self.repay(group, id, &repayment, REPAY_ANSWER_MAX, Arc::clone(permit)).await;
+        }
     }
 
     /// Orders repayments from the rails; gives how many were confirmed.
@@ -57,15 +70,27 @@ impl Engine {
         patience: Duration,
         permit: Arc<Permit>,
     ) -> bool {
-        let Some(rails) = &self.rails else { return false };
         let Repayment { charge, method, amount, kind, since } = *repayment;
-        let call = Repay { id, decided_at: since, charge, amount };
+        let (payment, rail) = match self.payment_of(id, charge) {
+            Ok(Some(payment)) => payment,
+            Ok(None) => return false,
+            Err(error) => {
+                tracing::error!(%error, id = %id.uuid(), "the payment that goes back can't be read");
+                return false;
+            }
+        };
+        let call = Repay { id, decided_at: since, charge, payment, amount };
         let answer = async {
-            match (method.is_card(), kind) {
-                (true, RepaymentKind::Sent) => rails.card.repay(call).await,
-                (true, RepaymentKind::Taken) => rails.card.accept_dispute(call).await.map(RepayAnswer::Repaid),
-                (false, RepaymentKind::Sent) => rails.pix.repay(call).await,
-                (false, RepaymentKind::Taken) => rails.pix.accept_dispute(call).await.map(RepayAnswer::Repaid),
+            match (self.card_rail(), self.rails.pix.get(rail.as_ref()), kind) {
+                (Ok(card), _, RepaymentKind::Sent) if method.is_card() => card.repay(call).await,
+                (Ok(card), _, RepaymentKind::Taken) if method.is_card() => {
+                    card.accept_dispute(call).await.map(RepayAnswer::Repaid)
+                }
+                (_, Some(pix), RepaymentKind::Sent) if !method.is_card() => pix.repay(call).await,
+                (_, Some(pix), RepaymentKind::Taken) if !method.is_card() => {
+                    pix.accept_dispute(call).await.map(RepayAnswer::Repaid)
+                }
+                _ => Err(RailError::NotSent),
             }
         };
         match tokio::time::timeout(patience, answer).await.unwrap_or(Err(RailError::NoAnswer)) {
@@ -77,8 +102,34 @@ impl Engine {
                 let failed = self.fail_refund((group, charge), id, reason, permit).await;
                 failed.inspect_err(|error| tracing::error!(%error, id = %id.uuid(), "a refund cannot fail")).is_ok()
             }
-            Err(RailError::NoAnswer) => false,
+            Ok(RepayAnswer::UnderWay) | Err(RailError::NotSent | RailError::NoAnswer) => false,
         }
+    }
+
+    /// The rail's id of the payment that a repayment gives back, and the name of its institution;
+    /// none where the charge has no payment.
+    fn payment_of(&self, id: ObjectId, charge: ObjectId) -> Result<Option<(String, Option<RailName>)>, LoadError> {
+        let shard = self.shard_with(charge);
+        let (mut payment, mut unordered, mut rail) = (None, None, None);
+        may_wait(|| {
+            for sequence in shard.read_model().about(charge)? {
+                let record = shard.record(sequence)?;
+                for event in &record.events {
+                    match event {
+                        Event::ChargeOpened { rail: name, .. } => rail.clone_from(name),
+                        Event::PixPaid { end_to_end_id, .. } => payment = Some(end_to_end_id.clone()),
+                        Event::CardCaptured { .. } => {
+                            payment = Some(record.rail.as_ref().map(|rail| rail.id.clone()).unwrap_or_default());
+                        }
+                        Event::LatePixReceived { end_to_end_id, id: own, .. } if own.unwrap_or(charge) == id => {
+                            unordered = Some(end_to_end_id.clone());
+                        }
+                        _ => {}
+                    }
+                }
+            }
+            Ok(unordered.or(payment).map(|payment| (payment, rail)))
+        })
     }
 
     /// Takes a refund back that its rail refused. Error also for a payment that came too late: its

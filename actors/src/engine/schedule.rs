@@ -87,7 +87,7 @@ impl Engine {
         self.submit_drafts().await;
         let mut looks = 0;
         loop {
-            let batch = (self.rails.is_some() && self.serves_house()).then_some(batches.ask_at);
+            let batch = (self.rails.card.is_some() && self.serves_house()).then_some(batches.ask_at);
             let now = self.now();
             let due = if looks < LOOKS_AT_ONE_TIME { self.first_due() } else { self.first_due_after(now) };
             let Some(due) = due.into_iter().chain(batch).min().filter(|due| *due <= target) else { break };
@@ -210,16 +210,18 @@ impl Engine {
     /// Asks the rail of one charge, by our id, what became of it. Gives true when that is settled;
     /// no answer changes nothing.
     async fn reconcile(&self, group: GroupNumber, charge: ObjectId, open: &OpenCharge) -> bool {
-        let found =
-            if open.terms.method.is_card() { self.end_card(charge, open).await } else { self.end_pix(charge).await };
-        let Ok((command, stamp)) = found else { return false };
+        if !open.terms.method.is_card() {
+            let permit = self.admission.take(INSIDE_BYTES).await;
+            return self.end_pix(group, charge, open.rail.as_ref(), CommandContext::from(permit)).await.is_ok();
+        }
+        let Ok((command, stamp)) = self.end_card(charge, open).await else { return false };
         let permit = self.admission.take(INSIDE_BYTES).await;
         self.command(group, command, CommandContext::of_rail(stamp, permit)).await.is_ok()
     }
 
     /// Sends drafts to the acquirer for analysis: with a rail, they become pending.
     async fn submit_drafts(&self) {
-        if self.rails.is_none() {
+        if !self.rails.has_any() {
             return;
         }
         for (group, id) in self.shards.owned().iter().flat_map(|shard| shard.read_model().drafts(DRAFTS_AT_ONCE)) {

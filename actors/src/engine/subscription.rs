@@ -56,7 +56,7 @@ impl Engine {
         let merchant = LedgerId::Merchant(group);
         let (due, next_due) =
             read(&self.shard(group).merchants, merchant, look, self.admission.take(INSIDE_BYTES).await).await?;
-        if due.is_empty() || self.rails.is_none() {
+        if due.is_empty() || self.rails.card.is_none() {
             return Ok((next_due, false));
         }
         let billed = join_all(due.into_iter().map(|due| self.bill(group, due))).await;

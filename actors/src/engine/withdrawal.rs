@@ -16,7 +16,7 @@ use super::card::CARD_ANSWER_MAX;
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, TRY_AGAIN_AFTER_MS, Unavailable, read};
 use crate::journal::Permit;
-use crate::rails::{Call, Destination, PayoutAnswer, Rails, SendPayout};
+use crate::rails::{Call, Destination, PayoutAnswer, PayoutRail, SendPayout};
 use crate::resident::Outcome;
 
 /// A silent institution is asked less and less often, but at least this often, milliseconds.
@@ -36,12 +36,12 @@ impl Engine {
         (id, amount, destination): (ObjectId, Centavos, Sealed),
         context: CommandContext,
     ) -> Result<Outcome, Unavailable> {
-        let (rails, permit) = (self.require_rails()?, Arc::clone(&context.permit));
+        let (rail, permit) = (self.payout_rail()?, Arc::clone(&context.permit));
         let command = RecipientCommand::ApproveWithdrawal { id };
         let approved = self.command_recipient(recipient, command, context).await?;
         if let Outcome::Recorded(record) = &approved {
             let outcome = match self.transfer((id, amount, &destination), record.effective_at) {
-                Some(call) => settled(in_time(CARD_ANSWER_MAX, rails.payout.send(call)).await),
+                Some(call) => settled(in_time(CARD_ANSWER_MAX, rail.send(call)).await),
                 None => Some((TransferOutcome::Refused { notes: NO_ACCOUNT.to_owned() }, None)),
             };
             if let Some((outcome, stamp)) = outcome {
@@ -65,10 +65,10 @@ impl Engine {
         };
         let (next_due, waiting, returnable) =
             read(&self.shard_of(recipient).recipients, recipient, look, permit).await?;
-        let Some(rails) = &self.rails else { return Ok(next_due) };
-        let returns_at = self.ask_about_returns(rails, recipient, &returnable, now).await?;
+        let Ok(rail) = self.payout_rail() else { return Ok(next_due) };
+        let returns_at = self.ask_about_returns(rail, recipient, &returnable, now).await?;
         let next_due = match waiting {
-            Some(withdrawal) => self.finish(rails, recipient, withdrawal, now).await?,
+            Some(withdrawal) => self.finish(rail, recipient, withdrawal, now).await?,
             None => next_due,
         };
         Ok(next_due.into_iter().chain(returns_at).min())
@@ -77,13 +77,13 @@ impl Engine {
     /// Asks about a transfer that is not settled, and tells when to look again.
     async fn finish(
         &self,
-        rails: &Rails,
+        rail: &dyn PayoutRail,
         recipient: LedgerId,
         withdrawal: OpenWithdrawal,
         now: Timestamp,
     ) -> Result<Option<Timestamp>, Unavailable> {
         let approved_at = withdrawal.approved_at.unwrap_or(now);
-        let Some((outcome, stamp)) = self.ask_about(rails, &withdrawal, now).await else {
+        let Some((outcome, stamp)) = self.ask_about(rail, &withdrawal, now).await else {
             let wait_ms = ((now.0 - approved_at.0) / 8).clamp(TRY_AGAIN_AFTER_MS, ASK_EVERY_MAX_MS);
             return Ok(Some(now.plus_ms(wait_ms)));
         };
@@ -99,7 +99,7 @@ impl Engine {
     /// the next one's time comes. An institution that does not answer is asked again.
     async fn ask_about_returns(
         &self,
-        rails: &Rails,
+        rail: &dyn PayoutRail,
         recipient: LedgerId,
         returnable: &[Returnable],
         now: Timestamp,
@@ -110,7 +110,7 @@ impl Engine {
             let approved_at = withdrawal.approved_at.unwrap_or(now);
             let call = self.transfer_of(withdrawal, approved_at);
             let Some(call) = call else { continue };
-            let found = in_time(RAIL_ANSWER_MAX, rails.payout.find(call, now)).await;
+            let found = in_time(RAIL_ANSWER_MAX, rail.find(call, now)).await;
             let back = match &found {
                 Some(PayoutAnswer::Returned { reason, stamp, to }) => Some((reason, Some(*to), Some(stamp.clone()))),
                 Some(PayoutAnswer::Failed { reason }) => Some((reason, None, None)),
@@ -133,7 +133,7 @@ impl Engine {
     /// transfer, it is sent again once it cannot turn up any more.
     async fn ask_about(
         &self,
-        rails: &Rails,
+        rail: &dyn PayoutRail,
         withdrawal: &OpenWithdrawal,
         now: Timestamp,
     ) -> Option<(TransferOutcome, Option<RailStamp>)> {
@@ -142,13 +142,13 @@ impl Engine {
             tracing::error!(withdrawal = %withdrawal.id.uuid(), "a transfer cannot be asked about: there is no account");
             return None;
         };
-        let found = in_time(RAIL_ANSWER_MAX, rails.payout.find(call.clone(), now)).await;
+        let found = in_time(RAIL_ANSWER_MAX, rail.find(call.clone(), now)).await;
         if found != Some(PayoutAnswer::NotTaken) {
             return settled(found);
         }
-        let horizon_ms = i64::try_from(rails.payout.horizon().as_millis()).unwrap_or(i64::MAX);
+        let horizon_ms = i64::try_from(rail.horizon().as_millis()).unwrap_or(i64::MAX);
         let is_known = approved_at.plus_ms(horizon_ms) <= now;
-        if is_known { settled(in_time(RAIL_ANSWER_MAX, rails.payout.send(call)).await) } else { None }
+        if is_known { settled(in_time(RAIL_ANSWER_MAX, rail.send(call)).await) } else { None }
     }
 
     fn transfer_of(&self, withdrawal: &OpenWithdrawal, ordered_at: Timestamp) -> Option<SendPayout> {

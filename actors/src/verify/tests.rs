@@ -151,8 +151,9 @@ fn records(keyring: &Keyring) -> Vec<Record> {
             splits: split(1_000),
             expires_at: begin.plus_days(1),
             payer: seal(SealedFor::payer(id(4)), "José"),
+            rail: None,
         },
-        MerchantCommand::ConfirmPix { charge: id(4), end_to_end_id: "E1".to_owned() },
+        MerchantCommand::ConfirmPix { charge: id(4), amount: Centavos(8_000), end_to_end_id: "E1".to_owned() },
     ];
     for command in commands {
         let decision = state.decide(command, GROUP, begin, &ids).unwrap();

@@ -341,8 +341,8 @@ impl World {
                 let (expires_at, end_to_end_id) =
                     (self.now.plus_days(1), "E0000000020260701120012345678901".to_owned());
                 [
-                    MerchantCommand::OpenPix { charge, amount, splits, expires_at, payer },
-                    MerchantCommand::ConfirmPix { charge, end_to_end_id },
+                    MerchantCommand::OpenPix { charge, amount, splits, expires_at, payer, rail: None },
+                    MerchantCommand::ConfirmPix { charge, amount, end_to_end_id },
                 ]
             }
         }

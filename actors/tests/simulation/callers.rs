@@ -411,18 +411,18 @@ fn plan_closing(group: &Group, chance: &mut Chance) -> Option<Action> {
     let tries_max = if chance.percent(12) { u32::MAX } else { 0 };
     let fits = |charge: &Charge| charge.is_known && charge.closing.is_none() && charge.tries <= tries_max;
     let open = group.charges.iter().filter(|(_, charge)| fits(charge));
-    let open: Vec<_> = open.map(|(id, charge)| (*id, charge.is_card)).collect();
+    let open: Vec<_> = open.map(|(id, charge)| (*id, charge.is_card, charge.amount)).collect();
     close(&open, chance)
 }
 
-fn close(open: &[(ObjectId, bool)], chance: &mut Chance) -> Option<Action> {
-    let (charge, is_card) = chance.pick(open)?;
+fn close(open: &[(ObjectId, bool, i64)], chance: &mut Chance) -> Option<Action> {
+    let (charge, is_card, amount) = chance.pick(open)?;
     Some(match (is_card, chance.below(10)) {
         (true, 0) => Action::Refuse { charge },
         (true, 1) => Action::LeaveUnanswered { charge },
         (true, _) => Action::Capture { charge },
         (false, 0 | 1) => Action::Cancel { charge },
-        (false, _) => Action::Confirm { charge },
+        (false, _) => Action::Confirm { charge, amount },
     })
 }
 
@@ -494,8 +494,11 @@ fn command(action: &Action, charge: ObjectId, world: &mut World) -> MerchantComm
             splits: orders(splits),
             expires_at: world.now.plus_days(1),
             payer: small(),
+            rail: None,
         },
-        Action::Confirm { charge } => MerchantCommand::ConfirmPix { charge: *charge, end_to_end_id: "E".repeat(32) },
+        Action::Confirm { charge, amount } => {
+            MerchantCommand::ConfirmPix { charge: *charge, amount: Centavos(*amount), end_to_end_id: "E".repeat(32) }
+        }
         Action::Cancel { charge } => MerchantCommand::CancelPix { charge: *charge },
         Action::Read(_) => unreachable!("a read is no command"),
     }

@@ -24,7 +24,7 @@ pub(crate) enum Action {
     Refuse { charge: ObjectId },
     LeaveUnanswered { charge: ObjectId },
     OpenPix { amount: i64, splits: Vec<(ObjectId, i64)> },
-    Confirm { charge: ObjectId },
+    Confirm { charge: ObjectId, amount: i64 },
     Cancel { charge: ObjectId },
     Read(LedgerId),
 }
@@ -39,7 +39,7 @@ pub(crate) enum Closing {
 #[derive(Clone, Debug)]
 pub(crate) struct Charge {
     pub(crate) is_card: bool,
-    amount: i64,
+    pub(crate) amount: i64,
     installments: u8,
     splits: Vec<(ObjectId, i64)>,
     /// True once a caller has learned that it exists.
@@ -82,7 +82,7 @@ impl Group {
             Action::OpenPix { amount, splits } => {
                 self.charges.insert(charge, Charge::asked(false, *amount, 1, splits));
             }
-            Action::Capture { charge } | Action::Confirm { charge } => self.try_closing(*charge, Closing::Paid),
+            Action::Capture { charge } | Action::Confirm { charge, .. } => self.try_closing(*charge, Closing::Paid),
             Action::Refuse { charge } => self.try_closing(*charge, Closing::Refused),
             Action::Cancel { charge } => self.try_closing(*charge, Closing::Cancelled),
             Action::Approve { recipient } | Action::Reject { recipient } => {
@@ -138,7 +138,7 @@ impl Group {
                     true
                 }
                 (Action::Capture { charge }, Event::CardCaptured { charge: closed, .. })
-                | (Action::Confirm { charge }, Event::PixPaid { charge: closed, .. }) => {
+                | (Action::Confirm { charge, .. }, Event::PixPaid { charge: closed, .. }) => {
                     self.close(*charge, *closed, Closing::Paid)?
                 }
                 (Action::Refuse { charge }, Event::CardRefused { charge: closed, .. }) => {
@@ -189,7 +189,7 @@ impl Group {
                 Action::Capture { charge }
                 | Action::Refuse { charge }
                 | Action::LeaveUnanswered { charge }
-                | Action::Confirm { charge }
+                | Action::Confirm { charge, .. }
                 | Action::Cancel { charge },
                 Rejection::ChargeNotPending,
             ) => {

@@ -70,7 +70,7 @@ impl SandboxAcquirer {
     }
 
     fn take_back(&self, call: &Repay, is_dispute: bool) -> Call<'static, RailStamp> {
-        let Repay { id, decided_at, charge, amount } = *call;
+        let Repay { id, decided_at, charge, amount, .. } = *call;
         ask(&self.books, NAME, move |books, patience| {
             books.take_back(patience, TakeBack { id, charge, amount, is_dispute }, decided_at)?;
             Ok(RailStamp { id: nsu(id), at: decided_at })
@@ -223,7 +223,7 @@ mod tests {
                 initial_fee: None,
             };
             let card = Some(CardFace { bin, last4, brand: CardBrand::Other });
-            let open = OpenCharge { terms, attention_at: Timestamp(0), card, opened: 1 };
+            let open = OpenCharge { terms, attention_at: Timestamp(0), card, opened: 1, rail: None };
             conformance::card(&acquirer, call, &open, [ObjectId(turn), ObjectId(100 + turn)]).await;
         }
     }

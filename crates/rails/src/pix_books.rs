@@ -10,7 +10,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use actors::rails::{Call, PixFate, PixRail, RailError, Repay, RepayAnswer};
+use actors::rails::{Call, PixFate, PixRail, PixReceipt, RailError, Repay, RepayAnswer};
 use chrono::NaiveDate;
 use futures_util::TryFutureExt;
 use ledger::id::ObjectId;
@@ -124,9 +124,13 @@ impl PixBooks {
             || self.read(),
             |turn| {
                 let paid = turn.known.latest.by_charge.get(&charge);
-                Ok(paid.map_or(PixFate::Cancelled, |paid| PixFate::Paid {
-                    end_to_end_id: paid.end_to_end_id.clone(),
-                    paid_at: Timestamp(paid.at_ms),
+                Ok(paid.map_or(PixFate::Cancelled, |paid| {
+                    PixFate::Paid(PixReceipt {
+                        end_to_end_id: paid.end_to_end_id.clone(),
+                        txid: Some(paid.charge.txid()),
+                        amount: Centavos(paid.amount),
+                        paid_at: Timestamp(paid.at_ms),
+                    })
                 }))
             },
         )
@@ -224,7 +228,7 @@ impl PixBooks {
 
     /// Records that money was sent back, or taken for a dispute, once.
     fn send_back(&self, patience: Patience, call: &Repay, is_dispute: bool) -> io::Result<()> {
-        let Repay { id, decided_at, charge, amount } = call;
+        let Repay { id, decided_at, charge, amount, .. } = call;
         self.lock.turn(
             patience,
             || self.read(),
@@ -327,8 +331,8 @@ impl SandboxPix {
 }
 
 impl PixRail for SandboxPix {
-    fn location(&self, charge: ObjectId) -> String {
-        format!("sandbox.centavo.invalid/pix/v2/{}", charge.txid())
+    fn location(&self, charge: ObjectId) -> Option<String> {
+        Some(format!("sandbox.centavo.invalid/pix/v2/{}", charge.txid()))
     }
 
     /// Cancels the code, unless it is paid.

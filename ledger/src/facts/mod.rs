@@ -73,8 +73,10 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
             pix::paid(to, *charge, terms, seller, end_to_end_id);
         }
         Event::PixCancelled { charge, recipients, .. } => pix::cancelled(to, *charge, recipients),
-        Event::LatePixReceived { charge, amount, end_to_end_id } => {
-            pix::received_late(to, *charge, *amount, end_to_end_id);
+        Event::PixRegistered { charge, .. } => to.about(*charge),
+        Event::LatePixReceived { charge, amount, end_to_end_id, id, key } => {
+            key.iter().for_each(|key| to.uses_up(*key));
+            pix::received_unordered(to, (id.unwrap_or(*charge), *charge), *amount, end_to_end_id);
         }
         Event::Matured { dues, .. } => maturity::matured(to, dues),
         Event::AcquirerSettled { batch, lines } => acquirer::settled(to, batch, lines),
@@ -198,7 +200,10 @@ impl Event {
             }
             Self::PixPaid { .. } => ["PIX pago", "PIX paid"],
             Self::PixCancelled { .. } => ["PIX cancelado ou vencido", "PIX cancelled or expired"],
-            Self::LatePixReceived { .. } => ["PIX pago depois do fim", "PIX paid after its end"],
+            Self::LatePixReceived { .. } => {
+                ["PIX sem pedido: volta a quem pagou", "PIX that nobody asked for: it goes back"]
+            }
+            Self::PixRegistered { .. } => ["Registrada na instituição", "Registered at the institution"],
             Self::RefundRequested { .. } => ["Devolução pedida", "Refund asked for"],
             Self::RefundApproved { .. } => ["Devolução aprovada", "Refund approved"],
             Self::RefundRejected { .. } => ["Devolução recusada", "Refund rejected"],

@@ -2,10 +2,10 @@
 
 use crate::account::Account;
 use crate::event::{SellerPart, Terms};
-use crate::facts::charge;
 use crate::facts::facets::{AuditedFact, Effect, Facets};
 use crate::facts::statement_line::StatementAccount;
 use crate::facts::webhook_event::{WebhookEventKind, WebhookObject};
+use crate::facts::{charge, refund};
 use crate::id::{ObjectId, RecipientNumber};
 use crate::money::Centavos;
 
@@ -46,9 +46,14 @@ pub(super) fn cancelled(to: &mut impl Facets, charge: ObjectId, recipients: &[Re
     to.tell(WebhookEventKind::ChargeCancelled, WebhookObject::Charge(charge));
 }
 
-/// The payer paid a code that had ended: the money is the payer's.
-pub(super) fn received_late(to: &mut impl Facets, charge: ObjectId, amount: Centavos, end_to_end_id: &str) {
-    to.about(charge);
+/// A payment that nobody asked for: the money is the payer's.
+pub(super) fn received_unordered(
+    to: &mut impl Facets,
+    (id, charge): (ObjectId, ObjectId),
+    amount: Centavos,
+    end_to_end_id: &str,
+) {
+    refund::about(to, id, charge);
     to.audited(|| AuditedFact::of("pay", "charge", charge));
     to.objects(|| vec![("txid", charge.txid()), ("end_to_end_id", end_to_end_id.to_owned())]);
     to.entries(|books| {

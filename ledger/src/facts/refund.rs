@@ -80,10 +80,10 @@ pub(super) fn approved(to: &mut impl Facets, refund: Approved<'_>) {
     });
 }
 
-/// The rail sent a refund or a late payment back to the payer.
+/// The rail sent a refund, or a payment that nobody asked for, back to the payer.
 pub(super) fn repaid(to: &mut impl Facets, id: ObjectId, charge: ObjectId, method: PaymentMethod, amount: Centavos) {
     about(to, id, charge);
-    // A late payment has no refund: its id is the charge's.
+    // A payment that nobody asked for has no refund.
     to.objects(|| {
         let refund = (id != charge).then(|| uuid("refund", id));
         refund.into_iter().chain([("txid", charge.txid())]).collect()

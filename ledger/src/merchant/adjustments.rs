@@ -142,7 +142,7 @@ impl Open {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
 pub enum RepaymentKind {
-    /// We order the rail to send it: of a refund, or of a charge that was paid too late.
+    /// We order the rail to send it: of a refund, or of a payment that nobody asked for.
     #[n(0)]
     Sent,
     /// The rail takes it from us once we say that it may: of an accepted dispute.
@@ -171,8 +171,8 @@ pub struct Repayment {
 }
 
 impl Repayment {
-    /// The repayments that a Record decides, by id: of a refund, of a dispute, or of a charge that
-    /// was paid too late.
+    /// The repayments that a Record decides, by id: of a refund, of a dispute, or of a payment that
+    /// nobody asked for.
     pub fn decided_by(record: &Record) -> impl Iterator<Item = (ObjectId, Self)> + '_ {
         record.events.iter().filter_map(|event| Self::of(event, record.effective_at))
     }
@@ -187,9 +187,9 @@ impl Repayment {
                 let (charge, method, amount) = (*charge, *method, *amount);
                 Some((*id, Self { charge, method, amount, kind: RepaymentKind::Taken, since }))
             }
-            Event::LatePixReceived { charge, amount, .. } => {
+            Event::LatePixReceived { charge, amount, id, .. } => {
                 let (method, kind) = (PaymentMethod::Pix, RepaymentKind::Sent);
-                Some((*charge, Self { charge: *charge, method, amount: *amount, kind, since }))
+                Some((id.unwrap_or(*charge), Self { charge: *charge, method, amount: *amount, kind, since }))
             }
             _ => None,
         }
@@ -384,17 +384,17 @@ impl Adjustments {
         }
     }
 
-    /// Keeps the repayment of a PIX payment that came too late. Its charge is remembered through
-    /// `window_ends`, so that the same payment is not booked again.
-    pub(super) fn receive_late(
+    /// Keeps the repayment of a PIX payment that nobody asked for. Its charge is remembered through
+    /// `window_ends`.
+    pub(super) fn receive_unordered(
         &mut self,
         ordinal: u64,
         repayment: Option<(ObjectId, Repayment)>,
         window_ends: Timestamp,
     ) {
-        let Some((_, repayment)) = repayment else { return };
+        let Some((id, repayment)) = repayment else { return };
         self.touch(repayment.charge, ordinal, window_ends);
-        self.insert(repayment.charge, ordinal, Open::Repayment(repayment));
+        self.insert(id, ordinal, Open::Repayment(repayment));
     }
 
     /// Ends a repayment: the rail has sent it.

@@ -14,7 +14,7 @@ use crate::time::{Minute, Timestamp};
 impl MerchantState {
     /// The intent, which is durable before the acquirer is called.
     pub(super) fn open_card(charge: ObjectId, terms: Terms, card: CardFace, payer: Sealed) -> Decision {
-        let opened = Event::ChargeOpened { charge, terms, card: Some(card), expires_at: None };
+        let opened = Event::ChargeOpened { charge, terms, card: Some(card), expires_at: None, rail: None };
         Decision { events: vec![opened], personal: Some(payer) }
     }
 

@@ -9,7 +9,7 @@ use crate::event::{CardFace, SellerPart, Split, Terms};
 use crate::fees::{Commission, PaymentMethod};
 use crate::id::{IdKey, IdMap, ObjectId};
 use crate::money::Centavos;
-use crate::record::Record;
+use crate::record::{RailName, Record};
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
 
@@ -38,6 +38,9 @@ pub struct OpenCharge {
     /// The ordinal of the merchant's Record that opened it.
     #[n(3)]
     pub opened: u64,
+    /// The institution of a PIX charge; none in a sandbox, and for cards.
+    #[n(4)]
+    pub rail: Option<RailName>,
 }
 
 impl Waits for OpenCharge {
@@ -137,10 +140,11 @@ impl MerchantState {
         terms: &Terms,
         card: Option<&CardFace>,
         expires_at: Option<Timestamp>,
+        rail: Option<&RailName>,
         record: &Record,
     ) {
         let attention_at = expires_at.unwrap_or(record.effective_at.plus_ms(RECONCILE_AFTER_MS));
-        let (terms, card, opened) = (terms.clone(), card.cloned(), record.ordinal);
-        self.open_charges.insert(charge, OpenCharge { terms, attention_at, card, opened });
+        let (terms, card, opened, rail) = (terms.clone(), card.cloned(), record.ordinal, rail.cloned());
+        self.open_charges.insert(charge, OpenCharge { terms, attention_at, card, opened, rail });
     }
 }

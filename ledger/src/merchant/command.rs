@@ -5,7 +5,7 @@ use super::acquirer::BookBatch;
 use super::cashout::CashoutOutcome;
 use super::charge::SplitRequest;
 use super::dispute::OpenDispute;
-use super::refund::{ChargeFacts, RequestRefund};
+use super::refund::{ChargeFacts, RequestRefund, UnorderedPix};
 use super::refund_failure::FailRefund;
 use super::subscriptions::{Subscribe, SubscriptionChange};
 use crate::event::{CardBrand, CardFace, CardRefusal};
@@ -13,6 +13,7 @@ use crate::fees::{PaymentMethod, Settings};
 use crate::id::{Fingerprint, ObjectId};
 use crate::money::Centavos;
 use crate::personal::Sealed;
+use crate::record::RailName;
 use crate::recurrence::PlanTerms;
 use crate::time::Timestamp;
 use crate::write_off::WriteOffCommand;
@@ -167,11 +168,22 @@ pub enum MerchantCommand {
         expires_at: Timestamp,
         /// The payer.
         payer: Sealed,
+        /// The institution that registers it; none in a sandbox.
+        rail: Option<RailName>,
+    },
+    /// The institution has registered a PIX charge.
+    RegisterPix {
+        /// Id of the charge.
+        charge: ObjectId,
+        /// The copy-and-paste payload.
+        code: String,
     },
     /// The payer paid a PIX charge.
     ConfirmPix {
         /// Id of the charge.
         charge: ObjectId,
+        /// How much was paid, centavos.
+        amount: Centavos,
         /// End-to-end id of the payment.
         end_to_end_id: String,
     },
@@ -201,15 +213,8 @@ pub enum MerchantCommand {
         /// Its answer.
         outcome: CashoutOutcome,
     },
-    /// The payer paid a PIX charge that had ended.
-    ReceiveLatePix {
-        /// Id of the charge.
-        charge: ObjectId,
-        /// The amount, centavos.
-        amount: Centavos,
-        /// End-to-end id of the payment.
-        end_to_end_id: String,
-    },
+    /// A payer paid what nobody asks for.
+    ReceiveUnorderedPix(Box<UnorderedPix>),
     /// Ask for a refund (interface 2.11).
     RequestRefund(Box<RequestRefund>),
     /// Approve a refund.
@@ -226,10 +231,10 @@ pub enum MerchantCommand {
         /// The reason, for whoever asked.
         notes: String,
     },
-    /// The rail sent a refund or a late payment back to the payer, or knows that a dispute was
-    /// accepted.
+    /// The rail sent a refund or a payment that nobody asked for back to the payer, or knows that
+    /// a dispute was accepted.
     ConfirmRepayment {
-        /// Id of the refund or dispute; a late payment has its charge's id.
+        /// Id of the refund, dispute or repayment.
         id: ObjectId,
     },
     /// The rail refused to carry out an approved refund.

@@ -52,7 +52,7 @@ pub use command::MerchantCommand;
 pub use dispute::OpenDispute;
 pub use opening::MerchantOpening;
 pub use plans::Plan;
-pub use refund::{CARD_WINDOW_DAYS, ChargeFacts, DisputeWindows, PIX_WINDOW_DAYS, RequestRefund};
+pub use refund::{CARD_WINDOW_DAYS, ChargeFacts, DisputeWindows, PIX_WINDOW_DAYS, RequestRefund, UnorderedPix};
 pub use refund_failure::FailRefund;
 pub use sub_recipients::{BankReview, Recipient, RecipientStatus, RegistrationResult};
 pub use subscriptions::{Subscribe, Subscription, SubscriptionChange};
@@ -144,11 +144,12 @@ impl MerchantState {
             }
             Command::RefuseCard { charge, refusal } => self.refuse_card(charge, refusal),
             Command::LeaveUnanswered { charge } => self.leave_unanswered(charge),
-            Command::OpenPix { charge, amount, splits, expires_at, payer } => {
+            Command::OpenPix { charge, amount, splits, expires_at, payer, rail } => {
                 let terms = self.terms(amount, PaymentMethod::Pix, 1, &splits, ids);
-                terms.map(|terms| Self::open_pix(charge, terms, expires_at, payer))
+                terms.map(|terms| Self::open_pix(charge, terms, expires_at, payer, rail))
             }
-            Command::ConfirmPix { charge, end_to_end_id } => self.confirm_pix(charge, end_to_end_id),
+            Command::RegisterPix { charge, code } => self.register_pix(charge, code),
+            Command::ConfirmPix { charge, amount, end_to_end_id } => self.confirm_pix(charge, amount, end_to_end_id),
             Command::CancelPix { charge } => self.cancel_pix(charge),
             Command::CreatePlan { id, plan } => self.create_plan(id, plan),
             Command::DisablePlan { id } => self.disable_plan(id),
@@ -160,9 +161,7 @@ impl MerchantState {
                 self.create_cashout(id, (transaction, transaction_key), amount, destination)
             }
             Command::SettleCashout { id, outcome } => self.settle_cashout(id, outcome),
-            Command::ReceiveLatePix { charge, amount, end_to_end_id } => {
-                self.receive_late_pix(charge, amount, end_to_end_id)
-            }
+            Command::ReceiveUnorderedPix(received) => self.receive_unordered_pix(*received),
             Command::RequestRefund(wanted) => self.request_refund(*wanted, now, ids),
             Command::ApproveRefund { id, facts } => self.approve_refund(id, &facts, now),
             Command::RejectRefund { id, notes } => self.reject_refund(id, notes),
@@ -305,8 +304,8 @@ impl MerchantState {
             Event::RecipientSubmitted { number } => self.recipients.set_status(*number, RecipientStatus::Pending),
             Event::RecipientApproved { number } => self.recipients.set_status(*number, RecipientStatus::Active),
             Event::RecipientRejected { number, .. } => self.recipients.set_status(*number, RecipientStatus::Rejected),
-            Event::ChargeOpened { charge, terms, card, expires_at } => {
-                self.keep_open(*charge, terms, card.as_ref(), *expires_at, record);
+            Event::ChargeOpened { charge, terms, card, expires_at, rail } => {
+                self.keep_open(*charge, terms, card.as_ref(), *expires_at, rail.as_ref(), record);
             }
             Event::CardCaptured { charge, seller, seller_due, .. } => self.apply_capture(*charge, seller, *seller_due),
             Event::CardRefused { charge, .. } | Event::PixPaid { charge, .. } | Event::PixCancelled { charge, .. } => {
@@ -346,6 +345,7 @@ impl MerchantState {
             // Only accounts move, or nothing does.
             Event::DeficitRecovered { .. }
             | Event::CardUnanswered { .. }
+            | Event::PixRegistered { .. }
             | Event::CardStored { .. }
             | Event::ClockMoved { .. }
             | Event::PersonalDataRead { .. }

@@ -3,21 +3,44 @@
 use super::MerchantState;
 use crate::event::{Event, Terms};
 use crate::id::ObjectId;
+use crate::money::Centavos;
 use crate::personal::Sealed;
-use crate::record::Decision;
+use crate::record::{Decision, RailName};
 use crate::recurrence::CycleOutcome;
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
 
 impl MerchantState {
-    pub(super) fn open_pix(charge: ObjectId, terms: Terms, expires_at: Timestamp, payer: Sealed) -> Decision {
-        let opened = Event::ChargeOpened { charge, terms, card: None, expires_at: Some(expires_at) };
+    pub(super) fn open_pix(
+        charge: ObjectId,
+        terms: Terms,
+        expires_at: Timestamp,
+        payer: Sealed,
+        rail: Option<RailName>,
+    ) -> Decision {
+        let opened = Event::ChargeOpened { charge, terms, card: None, expires_at: Some(expires_at), rail };
         Decision { events: vec![opened], personal: Some(payer) }
     }
 
-    /// PIX settles at once, the splits with it. A rise of Available first repays the Deficit.
-    pub(super) fn confirm_pix(&self, charge: ObjectId, end_to_end_id: String) -> Result<Decision, Rejection> {
+    /// The institution has the charge: its code can be paid. A charge that has ended meanwhile
+    /// needs no code.
+    pub(super) fn register_pix(&self, charge: ObjectId, code: String) -> Result<Decision, Rejection> {
+        self.open_charge(charge, false)?;
+        Ok(Decision::of(Event::PixRegistered { charge, code }))
+    }
+
+    /// PIX settles at once, the splits with it. A rise of Available first repays the Deficit. No
+    /// charge waits for a payment of another amount.
+    pub(super) fn confirm_pix(
+        &self,
+        charge: ObjectId,
+        amount: Centavos,
+        end_to_end_id: String,
+    ) -> Result<Decision, Rejection> {
         let open = self.open_charge(charge, false)?;
+        if amount != open.terms.amount {
+            return Err(Rejection::ChargeNotPending);
+        }
         let (terms, opened) = (open.terms.clone(), open.opened);
         let seller = self.seller_part(terms.seller_net());
         let mut events = vec![Event::PixPaid { charge, terms, seller, end_to_end_id, opened }];

@@ -8,7 +8,7 @@ use super::adjustments::{Adjusted, Open, Repayment, RepaymentKind};
 use super::{MerchantState, SplitRequest};
 use crate::event::{Event, PaidBack, SellerDraw, Split, TakeBack, Terms};
 use crate::fees::{Commission, PaymentMethod};
-use crate::id::{IdKey, ObjectId, RecipientNumber};
+use crate::id::{Fingerprint, IdKey, ObjectId, RecipientNumber};
 use crate::money::Centavos;
 use crate::personal::Sealed;
 use crate::record::{Decision, Record};
@@ -139,6 +139,22 @@ pub struct RequestRefund {
     pub reason: Option<Sealed>,
 }
 
+/// A PIX payment that no charge waits for: its charge ended or was paid before, or has another
+/// amount.
+#[derive(Clone, Debug)]
+pub struct UnorderedPix {
+    /// Id of its repayment.
+    pub id: ObjectId,
+    /// The charge that it names.
+    pub charge: ObjectId,
+    /// The amount, centavos.
+    pub amount: Centavos,
+    /// End-to-end id of the payment.
+    pub end_to_end_id: String,
+    /// Keyed digest of account and end-to-end id, which counts once for ever.
+    pub key: Fingerprint,
+}
+
 impl MerchantState {
     /// Eligibility comes before the amount (decisions, Cashout and refunds); a recipient without a
     /// split in the charge is bad input and comes before both.
@@ -238,25 +254,18 @@ impl MerchantState {
         })
     }
 
-    /// A code was paid after it had ended: the money goes back. Hearing of the same payment again
-    /// changes nothing.
-    pub(super) fn receive_late_pix(
-        &self,
-        charge: ObjectId,
-        amount: Centavos,
-        end_to_end_id: String,
-    ) -> Result<Decision, Rejection> {
-        if self.open_charges.get(charge).is_some() {
-            return self.confirm_pix(charge, end_to_end_id);
+    /// A payment that nobody asked for goes back. One that its charge waits for is no such payment.
+    pub(super) fn receive_unordered_pix(&self, received: UnorderedPix) -> Result<Decision, Rejection> {
+        let UnorderedPix { id, charge, amount, end_to_end_id, key } = received;
+        if self.open_charges.get(charge).is_some_and(|open| open.terms.amount == amount) {
+            return self.confirm_pix(charge, amount, end_to_end_id);
         }
-        if self.adjustments.charge(charge).is_some() {
-            return Ok(Decision::default());
-        }
-        Ok(Decision::of(Event::LatePixReceived { charge, amount, end_to_end_id }))
+        let (id, key) = (Some(id), Some(key));
+        Ok(Decision::of(Event::LatePixReceived { charge, amount, end_to_end_id, id, key }))
     }
 
     /// Repayments to payers that are due by `now`, oldest first, each under the id of its refund,
-    /// of its dispute, or of the charge that was paid too late.
+    /// of its dispute, or of its own for a payment that nobody asked for.
     pub fn repayments(&self, now: Timestamp) -> impl Iterator<Item = (ObjectId, Repayment)> {
         self.adjustments.repayments(now)
     }
@@ -278,7 +287,7 @@ impl MerchantState {
     pub(super) fn apply_late_pix(&mut self, event: &Event, record: &Record) {
         let (repayment, window_ends) =
             (Repayment::of(event, record.effective_at), record.effective_at.plus_days(PIX_WINDOW_DAYS));
-        self.adjustments.receive_late(record.ordinal, repayment, window_ends);
+        self.adjustments.receive_unordered(record.ordinal, repayment, window_ends);
     }
 
     /// Takes an amount drawn from a charge's own Pending out of its due minute.

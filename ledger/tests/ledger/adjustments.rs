@@ -171,7 +171,7 @@ fn what_can_no_longer_change_is_forgotten() {
         (&["open-pix p 10000", "pay p", "refund r p 10", "reject-refund r", "wait 91d", "set pix 1"], 0),
         (&["open-pix p 10000", "pay p", "dispute d p 10", "release d p", "wait 91d", "set pix 1"], 0),
         (&["open-pix p 10000", "pay p", "dispute d p 10", "accept d p", "wait 91d", "send d"], 0),
-        (&["open-pix p 10000", "cancel p", "pay-late p 10000", "send p", "wait 91d", "set pix 1"], 0),
+        (&["open-pix p 10000", "cancel p", "pay-late p 10000", "send late", "wait 91d", "set pix 1"], 0),
         // What is open stays.
         (&["open-pix p 10000", "pay p", "refund r p 10", "wait 91d", "set pix 1"], 2),
         (&["open-pix p 10000", "pay p", "refund r p 10", "approve-refund r p", "wait 91d", "set pix 1"], 2),

@@ -212,7 +212,8 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         brand: None,
     };
     let drawn = SellerPart { raised: Centavos::ZERO, from_available: Centavos(297), to_deficit: Centavos(199) };
-    let opened = |terms: Terms, card, expires_at| Event::ChargeOpened { charge: id(3), terms, card, expires_at };
+    let opened =
+        |terms: Terms, card, expires_at| Event::ChargeOpened { charge: id(3), terms, card, expires_at, rail: None };
     let pix_paid = |terms: Terms| Event::PixPaid {
         charge: id(3),
         seller: raised(&terms),
@@ -997,6 +998,8 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     charge: id(3),
                     amount: Centavos(10_000),
                     end_to_end_id: "E0000000020260101120000000000002".to_owned(),
+                    id: None,
+                    key: None,
                 },
             ),
         ),

@@ -226,7 +226,7 @@ const LESSONS: &[(&str, &[&str], &[&str])] = &[
         &["open-card c 10000 1x", "capture c", "dispute d c 10000"],
         &["release d c"],
     ),
-    ("A PIX is paid too late, and sent back", &["open-pix p 8000", "cancel p"], &["pay-late p 8000", "send p"]),
+    ("A PIX is paid too late, and sent back", &["open-pix p 8000", "cancel p"], &["pay-late p 8000", "send late"]),
     (
         "A recurring cycle of 4990 with an initial fee of 2000, captured",
         &["plan p gold 4990 MONTHLY 12 fee=2000x1", "subscribe s p card", "bill s c"],

@@ -203,7 +203,7 @@ fn what_moves_money_out_is_told() {
             "",
         ),
         (merchant, Event::PayerRepaid { id, charge, method: PaymentMethod::Pix, amount }, ""),
-        (merchant, Event::LatePixReceived { charge, amount, end_to_end_id: notes() }, ""),
+        (merchant, Event::LatePixReceived { charge, amount, end_to_end_id: notes(), id: Some(id), key: None }, ""),
     ];
     for (owner, event, expected) in cases {
         let mut record = Decision::default().into_record(owner, 1, Timestamp(1_800_000_000_000));

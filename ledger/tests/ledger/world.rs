@@ -16,7 +16,7 @@ use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientN
 use ledger::invariants::GroupBooks;
 use ledger::merchant::{
     BookBatch, CashoutOutcome, ChargeFacts, FailRefund, MerchantCommand, MerchantState, OpenDispute, Recipient,
-    RecipientStatus, RepaymentKind, RequestRefund, SplitRequest, Subscribe, SubscriptionChange,
+    RecipientStatus, RepaymentKind, RequestRefund, SplitRequest, Subscribe, SubscriptionChange, UnorderedPix,
 };
 use ledger::money::{Centavos, Rate};
 use ledger::object::{self, Object};
@@ -511,6 +511,7 @@ impl World {
                 splits: self.splits(splits),
                 expires_at: self.now.plus_days(1),
                 payer: sealed("payer"),
+                rail: None,
             },
             ("capture", [name]) => {
                 let charge = self.id(name);
@@ -537,8 +538,15 @@ impl World {
                 first_line: 0,
                 lines: lines.iter().filter_map(|line| self.settled(line)).collect(),
             })),
-            ("pay", [name]) => MerchantCommand::ConfirmPix {
+            ("pay", [name]) => {
+                let charge = self.id(name);
+                let amount = self.merchant.open_charges().get(&charge).map_or(Centavos::ZERO, |open| open.terms.amount);
+                let end_to_end_id = "E0000000020260101120000000000001".to_owned();
+                MerchantCommand::ConfirmPix { charge, amount, end_to_end_id }
+            }
+            ("pay", [name, amount]) => MerchantCommand::ConfirmPix {
                 charge: self.id(name),
+                amount: centavos(amount),
                 end_to_end_id: "E0000000020260101120000000000001".to_owned(),
             },
             ("cancel", [name]) => MerchantCommand::CancelPix { charge: self.id(name) },
@@ -637,11 +645,13 @@ impl World {
             ("release", [name, charge]) => self
                 .facts(charge)
                 .map(|facts| MerchantCommand::ReleaseDispute { id: self.id(name), facts: Box::new(facts) }),
-            ("pay-late", [charge, amount]) => Some(MerchantCommand::ReceiveLatePix {
+            ("pay-late", [charge, amount]) => Some(MerchantCommand::ReceiveUnorderedPix(Box::new(UnorderedPix {
                 charge: self.id(charge),
+                id: self.name("late"),
                 amount: centavos(amount),
                 end_to_end_id: "E0000000020260101120000000000002".to_owned(),
-            }),
+                key: Fingerprint::default(),
+            }))),
             ("on-version", [version, name, verb, rest @ ..]) => {
                 let decision = match self.adjustment(verb, rest) {
                     Some(decision) => decision?,

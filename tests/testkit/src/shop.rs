@@ -17,6 +17,9 @@ use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, Payer, RecipientProfile, SealedFor};
 use store::SledOptions;
 
+/// Total of each charge, centavos.
+pub const CHARGED: Centavos = Centavos(10_000);
+
 /// An engine on a folder, in the sandbox, with these rails and this folding of names.
 pub async fn open_engine(folder: &Path, rails: Rails, fold_name: fn(&str) -> String) -> Arc<Engine> {
     let options = EngineOptions {
@@ -24,7 +27,7 @@ pub async fn open_engine(folder: &Path, rails: Rails, fold_name: fn(&str) -> Str
         master_key: [7; 32],
         admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
-        rails: Some(rails),
+        rails,
         fold_name,
         index: IndexOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
@@ -114,8 +117,9 @@ pub async fn create_pix_charge(engine: &Engine, shop: &Shop) -> ObjectId {
     let payer = Payer { name: "Pedro da Silva".into(), document: "12345678909".into(), ..Payer::default() };
     let (now, charge) = (engine.now(), new_id(engine, shop.group));
     let command = MerchantCommand::OpenPix {
+        rail: None,
         charge,
-        amount: Centavos(10_000),
+        amount: CHARGED,
         splits: shop.splits(),
         expires_at: now.plus_days(1),
         payer: engine.keyring().seal_value(SealedFor::payer(charge), now, &payer).expect("sealing"),

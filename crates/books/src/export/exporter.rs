@@ -655,7 +655,11 @@ mod tests {
         let (due, settings) = (month.begin().plus_days(40).minute(), Default::default());
         let events = [
             (0, merchant, Event::MerchantOpened { id: ObjectId(1), settings }),
-            (0, merchant, Event::ChargeOpened { charge, terms: terms.clone(), card: Some(card), expires_at: None }),
+            (
+                0,
+                merchant,
+                Event::ChargeOpened { charge, terms: terms.clone(), card: Some(card), expires_at: None, rail: None },
+            ),
             (0, house, Event::PeriodClosed { month, end }),
             (1, house, Event::HouseEntryApproved { id: ObjectId(1), terms: entry }),
             (

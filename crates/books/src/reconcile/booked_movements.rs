@@ -133,7 +133,7 @@ fn payment_of<B: BookedRecords>(books: &B, charge: ObjectId) -> Result<Option<(S
                     let paid = BookedPayment { charge, amount: terms.amount, at_ms, sent_back: BTreeMap::new() };
                     payment = Some((end_to_end_id.clone(), paid));
                 }
-                Event::LatePixReceived { charge: of, amount, end_to_end_id } if *of == charge => {
+                Event::LatePixReceived { charge: of, amount, end_to_end_id, .. } if *of == charge => {
                     let paid = BookedPayment { charge, amount: *amount, at_ms, sent_back: BTreeMap::new() };
                     payment = Some((end_to_end_id.clone(), paid));
                 }
@@ -337,7 +337,7 @@ fn on_pix(event: &Event, day: NaiveDate) -> Option<Movement> {
         Event::PixPaid { charge, terms, end_to_end_id, .. } => {
             of_charge("pix", charge, charge, vec![end_to_end_id.clone()], terms.amount)
         }
-        Event::LatePixReceived { charge, amount, end_to_end_id } => {
+        Event::LatePixReceived { charge, amount, end_to_end_id, .. } => {
             of_charge("pix", charge, charge, vec![end_to_end_id.clone()], *amount)
         }
         event => {
@@ -468,7 +468,7 @@ mod tests {
 
     fn late_pix(charge: u128) -> Event {
         let (charge, amount) = (ObjectId(charge), Centavos(500));
-        Event::LatePixReceived { charge, amount, end_to_end_id: format!("E{}", charge.txid()) }
+        Event::LatePixReceived { charge, amount, end_to_end_id: format!("E{}", charge.txid()), id: None, key: None }
     }
 
     fn house_entry(debit: HouseAccount) -> Event {

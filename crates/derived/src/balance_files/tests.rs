@@ -288,8 +288,8 @@ fn carried(group: u32, ordinal: u64, kind: u8, at: Timestamp) -> Record {
                 document: Fingerprint::default(),
             },
         ),
-        2 => (owner, Event::ChargeOpened { charge, terms, card: Some(card), expires_at: None }),
-        3 => (owner, Event::ChargeOpened { charge, terms, card: None, expires_at: Some(at) }),
+        2 => (owner, Event::ChargeOpened { charge, terms, card: Some(card), expires_at: None, rail: None }),
+        3 => (owner, Event::ChargeOpened { charge, terms, card: None, expires_at: Some(at), rail: None }),
         4 => (owner, Event::PixCancelled { charge, recipients: Vec::new(), opened }),
         5 => (owner, Event::CardRefused { charge, refusal: CardRefusal::Failed, opened, method: terms.method }),
         6 => return paid(group, opened, 1),
@@ -399,7 +399,7 @@ fn due(group: u32, ordinal: u64, kind: u8, at: Timestamp) -> Record {
     let minute = |days: u16| at_charge.plus_days(days).minute();
     let (seller_due, split) = (minute(5), SplitKey { charge, index: 0 });
     let (owner, event) = match kind {
-        0 => (merchant, Event::ChargeOpened { charge, terms, card: Some(face), expires_at: None }),
+        0 => (merchant, Event::ChargeOpened { charge, terms, card: Some(face), expires_at: None, rail: None }),
         1..=3 => {
             let seller = SellerPart { raised: terms.seller_net(), ..SellerPart::default() };
             let (acquirer_mdr, splits_due) = (Centavos(29), minute(30));

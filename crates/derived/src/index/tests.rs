@@ -56,7 +56,7 @@ impl Script {
         let (group, event) = if is_opening {
             self.open.push((group, charge, terms.clone(), ordinal));
             let expires_at = (terms.method == PaymentMethod::Pix).then_some(Timestamp(9_000_000));
-            (group, Event::ChargeOpened { charge, terms, card: None, expires_at })
+            (group, Event::ChargeOpened { charge, terms, card: None, expires_at, rail: None })
         } else {
             let (group, charge, terms, opened) = self.open.swap_remove(usize::from(which) % self.open.len());
             let seller = SellerPart { raised: terms.seller_net(), ..SellerPart::default() };
