@@ -589,12 +589,24 @@ async fn keep_schedule(app: Arc<App>) {
     drop(app);
     while_the_schedule_runs.spawn(async move { renewing.renew_snapshots().await });
     while_the_schedule_runs.spawn(async move { watching.watch_space().await });
-    let watching = Arc::clone(&engine);
+    let (watching, taking_in) = (Arc::clone(&engine), Arc::clone(&engine));
     while_the_schedule_runs.spawn(async move { watching.watch_clock().await });
+    while_the_schedule_runs.spawn(keep_taking_in(taking_in));
     loop {
         let watched = Arc::clone(&engine);
         let ended = JoinSet::from_iter([async move { watched.run_schedule().await }]).join_next().await;
         tracing::error!(?ended, "the schedule failed, and begins again");
+    }
+}
+
+/// Takes in the payments of named PIX institutions, and begins again after a panic.
+async fn keep_taking_in(engine: Arc<Engine>) {
+    let run = || {
+        let engine = Arc::clone(&engine);
+        JoinSet::from_iter([async move { engine.run_pix_intake().await }])
+    };
+    while run().join_next().await.is_some_and(|ended| ended.is_err()) {
+        tracing::error!("the intake of PIX payments failed, and begins again");
     }
 }
 

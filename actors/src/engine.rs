@@ -17,6 +17,7 @@ mod other_processes;
 mod outcome;
 mod ownership;
 mod pix;
+mod pix_intake;
 mod preview;
 mod reads;
 mod refund;
@@ -63,6 +64,7 @@ use acquirer::AcquirerBatches;
 use doubt::AskedFirst;
 use following::Following;
 use new_ids::NewIds;
+use pix_intake::Bells;
 
 use shard::{Shard, ShardOptions};
 use shards::Shards;
@@ -198,6 +200,7 @@ impl From<SealError> for Unavailable {
 /// use ledger::fees::Settings;
 /// use ledger::merchant::MerchantCommand;
 /// use ledger::personal::{MerchantProfile, SealedFor};
+/// use actors::rails::Rails;
 ///
 /// # #[tokio::main]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -206,7 +209,7 @@ impl From<SealError> for Unavailable {
 ///     master_key: [7; 32],
 ///     admission: AdmissionLimits::default(),
 ///     idle: Duration::from_secs(60),
-///     rails: None,
+///     rails: Rails::default(),
 ///     fold_name: str::to_lowercase,
 ///     index: IndexOptions::default(),
 ///     partitions: NonZeroU16::MIN,
@@ -246,6 +249,7 @@ pub struct Engine {
     ids: IdKey,
     new_ids: NewIds,
     rails: Rails,
+    bells: Bells,
     /// Held while due things are booked: they are booked in order, also while the sandbox clock is
     /// stepped.
     falling_due: AsyncMutex<AcquirerBatches>,

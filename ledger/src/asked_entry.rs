@@ -115,7 +115,11 @@ impl<T: EntryTerms> Object for AskedEntry<T> {
     fn made_by(record: &Record) -> Option<Self> {
         let (id, terms, reason) = record.events.iter().find_map(T::requested)?;
         let (reason, requested_by) = (reason.clone(), record.operator.clone().unwrap_or_default());
-        Some(Self { id, owner: record.owner, terms, reason, requested_by, decision: EntryDecision::Pending })
+        let decision = EntryDecision::Pending;
+        let mut made = Self { id, owner: record.owner, terms, reason, requested_by, decision };
+        // What no operator asked for is booked by the Record that asks for it.
+        made.follow(record);
+        Some(made)
     }
 
     fn id(&self) -> ObjectId {

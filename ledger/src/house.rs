@@ -3,12 +3,15 @@
 
 use crate::asked_entry::{AskedEntry, EntryCommand, EntryDecision, EntryTerms};
 use crate::event::Event;
-use crate::id::ObjectId;
+use crate::id::{GroupNumber, ObjectId};
 use crate::record::Decision;
 use crate::rejection::Rejection;
 use crate::time::{Month, Timestamp};
 
 pub use crate::terms::{HouseAccount, HouseEntryTerms};
+
+/// Number of the ids of the house's entries. Groups of merchants are numbered from 1.
+pub const HOUSE_GROUP: GroupNumber = GroupNumber(0);
 
 /// Command of an operator about the house ledger.
 pub type HouseCommand = EntryCommand<HouseEntryTerms>;

@@ -8,7 +8,7 @@ use axum::extract::State;
 use axum::response::Response;
 use ledger::asked_entry::{EntryCommand, Ruling};
 use ledger::event::PayoutBank;
-use ledger::house::{HouseAccount, HouseCommand, HouseEntry, HouseEntryTerms};
+use ledger::house::{HOUSE_GROUP, HouseAccount, HouseCommand, HouseEntry, HouseEntryTerms};
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
 use ledger::money::{AMOUNT_MAX, Centavos};
@@ -33,7 +33,7 @@ use crate::ops::books;
 use crate::ops::item_version::{Approval, IfMatch, unchanged};
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::sub_recipients::Notes;
-use crate::views::house_entry::{HOUSE_GROUP, HouseEntryView, OperatorEntry, debt_accounts};
+use crate::views::house_entry::{HouseEntryView, OperatorEntry, debt_accounts};
 
 /// The kind of an entry that says that a withdrawal came back.
 pub const WITHDRAWAL_RETURNED: &str = "withdrawal_returned";

@@ -4,8 +4,8 @@
 use actors::engine::Engine;
 use ledger::account::Account;
 use ledger::asked_entry::{AskedEntry, EntryDecision};
-use ledger::house::{HouseEntry, HouseEntryTerms};
-use ledger::id::{GroupNumber, LedgerId, ObjectId, RecipientNumber};
+use ledger::house::{HOUSE_GROUP, HouseEntry, HouseEntryTerms};
+use ledger::id::{LedgerId, ObjectId, RecipientNumber};
 use ledger::withdrawal_return::{ReturnTerms, WithdrawalReturn};
 use ledger::write_off::{WriteOff, WriteOffTerms};
 use serde::Serialize;
@@ -15,9 +15,6 @@ use wire::timestamp::date;
 use crate::http::problem::Problem;
 use crate::http::reply::time;
 use crate::views::ledger::ledger_name;
-
-/// The group in the ids of entries of the house: no merchant's.
-pub const HOUSE_GROUP: GroupNumber = GroupNumber(0);
 
 /// An entry of an operator, as it stands.
 pub enum OperatorEntry {

@@ -186,7 +186,7 @@ impl Shard {
 }
 
 /// The first entry with a reference that was not rejected.
-fn first_with_reference(house: &Shard, reference: &str) -> Result<Option<ObjectId>, LoadError> {
+pub(super) fn first_with_reference(house: &Shard, reference: &str) -> Result<Option<ObjectId>, LoadError> {
     may_wait(|| {
         for sequence in house.read_model().about(HouseEntryTerms::reference_id(reference))? {
             let asked =

@@ -17,6 +17,7 @@ use tokio::task::spawn_blocking;
 
 use super::acquirer::AcquirerBatches;
 use super::new_ids::NewIds;
+use super::pix_intake::Bells;
 use super::shard::{Shard, ShardOptions, give_up, put_to_sleep};
 use super::shards::Shards;
 use super::{Engine, EngineOptions, INSIDE_BYTES, read};
@@ -169,6 +170,7 @@ impl Engine {
             keyring,
             ids,
             new_ids: NewIds::default(),
+            bells: Bells::of(&options.rails.pix),
             rails: options.rails,
             falling_due: AsyncMutex::new(AcquirerBatches::booked_through(0)),
             idle: options.idle,

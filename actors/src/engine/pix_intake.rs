@@ -1,0 +1,256 @@
+//! Intake of PIX payments: a named institution's list of payments is read every 10 s, and at once
+//! when its bell rings. Nothing else is believed of a payment.
+//!
+//! A look begins where the one before ended, less an overlap: an institution may list a payment
+//! late. What is booked already changes nothing, since an end-to-end id counts once for ever.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use ledger::charge::Charge;
+use ledger::event::Event;
+use ledger::house::{HOUSE_GROUP, HouseAccount, HouseEntryTerms};
+use ledger::id::ObjectId;
+use ledger::record::{Decision, RailName, RailStamp};
+use ledger::time::Timestamp;
+use tokio::sync::Notify;
+use tokio::time::Instant;
+
+use super::house::first_with_reference;
+use super::outcome::CommandContext;
+use super::{Engine, INSIDE_BYTES, Unavailable};
+use crate::rails::{PixRail, PixRails, PixReceipt, PixSpan, RailError};
+use crate::resident::Outcome;
+
+/// How often an institution's list is read where no bell rings.
+const LOOK_EVERY: Duration = Duration::from_secs(10);
+/// How long a look waits after the one before, bell or not.
+const REST: Duration = Duration::from_secs(1);
+/// How long an institution may take for a page.
+const PAGE_MAX: Duration = Duration::from_secs(30);
+/// How far back a look reads before the end of the one before, milliseconds.
+const OVERLAP_MS: i64 = 30_000;
+/// The same of a wide look: of the first one, and of one every [`WIDE_EVERY`].
+const WIDE_OVERLAP_MS: i64 = 600_000;
+/// How often a look is a wide one.
+const WIDE_EVERY: Duration = Duration::from_secs(120);
+/// How far back the very first look at an institution reads: the longest life of a code,
+/// milliseconds.
+const FIRST_LOOK_MS: i64 = 30 * DAY_MS;
+/// The longest span of one question, milliseconds.
+const DAY_MS: i64 = 86_400_000;
+/// How old a payment without a known charge is before it goes to suspense, milliseconds. It is
+/// listed by a wide look until then.
+const SUSPENSE_AFTER_MS: i64 = 120_000;
+/// How often the end of the last look is written to the store, milliseconds.
+const KEEP_EVERY_MS: i64 = 60_000;
+/// How long after its last day as the institution of new charges an institution is still needed:
+/// the longest life of a code, and the time in which a payment can be sent back.
+const NEEDED_MS: i64 = 120 * DAY_MS;
+
+/// The bells of the named institutions.
+pub(super) struct Bells(BTreeMap<RailName, Notify>);
+
+impl Bells {
+    pub(super) fn of(rails: &PixRails) -> Self {
+        Self(rails.named_ones().map(|(name, _)| (name.clone(), Notify::new())).collect())
+    }
+}
+
+/// How far the list of an institution was read.
+struct Reading {
+    /// Everything before was read; none before the first look.
+    through: Option<Timestamp>,
+    /// What the store says of it.
+    kept: Option<Timestamp>,
+    /// The last wide look.
+    wide_at: Option<Instant>,
+    /// The payments of the last looks that are booked, by end-to-end id.
+    booked: BTreeMap<String, Timestamp>,
+}
+
+impl Engine {
+    /// Has the list of an institution read soon: it says that there is something new. True where
+    /// there is an institution of this name.
+    pub fn ring(&self, rail: &RailName) -> bool {
+        self.bells.0.get(rail).inspect(|bell| bell.notify_one()).is_some()
+    }
+
+    /// The institutions that charges of the last 120 days name, and that are not among the rails.
+    /// Notes that the institution of new charges is one of them from now on.
+    pub fn missing_rails(&self) -> Result<Vec<RailName>, Unavailable> {
+        let now = self.now();
+        let mut missing = Vec::new();
+        for name in self.kept_names(USED)? {
+            let used_at = self.kept(&name)?.and_then(|bytes| bytes.try_into().ok()).map_or(0, i64::from_be_bytes);
+            let rail = name.strip_prefix(USED).and_then(RailName::parse);
+            let is_needed = used_at.saturating_add(NEEDED_MS) > now.0;
+            missing.extend(rail.filter(|rail| is_needed && self.rails.pix.get(Some(rail)).is_none()));
+        }
+        self.note_rail_used(now)?;
+        Ok(missing)
+    }
+
+    fn note_rail_used(&self, now: Timestamp) -> Result<(), Unavailable> {
+        if let Some((Some(current), _)) = self.rails.pix.current() {
+            self.keep(&format!("{USED}{current}"), &now.0.to_be_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// Reads the lists of all named institutions. Runs until it is dropped.
+    pub async fn run_pix_intake(&self) {
+        join_all(self.rails.pix.named_ones().map(|(name, rail)| self.take_in(name, rail))).await;
+    }
+
+    async fn take_in(&self, name: &RailName, rail: &Arc<dyn PixRail>) {
+        let mut reading = Reading { through: None, kept: None, wide_at: None, booked: BTreeMap::new() };
+        let mut is_silent = false;
+        loop {
+            if self.serves_house() && self.has_all() && !self.admission.is_closed() {
+                let failed = self.look(name, rail, &mut reading).await.err();
+                match &failed {
+                    None if is_silent => tracing::info!(rail = %name, "the institution's payments are read again"),
+                    Some(error) if !is_silent => {
+                        tracing::warn!(rail = %name, %error, "the institution's payments can't be read now");
+                    }
+                    _ => {}
+                }
+                is_silent = failed.is_some();
+            }
+            let Some(bell) = self.bells.0.get(name) else { return };
+            tokio::time::sleep(REST).await;
+            let _bell_or_time = tokio::time::timeout(LOOK_EVERY - REST, bell.notified()).await;
+        }
+    }
+
+    /// Reads the list once, and books what is new.
+    async fn look(&self, name: &RailName, rail: &Arc<dyn PixRail>, reading: &mut Reading) -> Result<(), IntakeError> {
+        let now = self.now();
+        let kept_name = format!("{READ}{name}");
+        if reading.through.is_none() {
+            let kept = self.kept(&kept_name).map_err(Unavailable::from)?;
+            reading.kept =
+                kept.and_then(|bytes| bytes.try_into().ok()).map(|bytes| Timestamp(i64::from_be_bytes(bytes)));
+        }
+        let is_wide = reading.wide_at.is_none_or(|at| at.elapsed() >= WIDE_EVERY);
+        let overlap = if is_wide { WIDE_OVERLAP_MS } else { OVERLAP_MS };
+        let through = reading.through.or(reading.kept).unwrap_or(now.plus_ms(-FIRST_LOOK_MS));
+        let mut from = through.plus_ms(-overlap);
+        while from < now {
+            let until = from.plus_ms(DAY_MS).min(now);
+            self.read_span(name, rail, (from, until), reading).await?;
+            from = until;
+        }
+        reading.through = Some(now);
+        if is_wide {
+            reading.wide_at = Some(Instant::now());
+            let oldest = now.plus_ms(-2 * WIDE_OVERLAP_MS);
+            reading.booked.retain(|_, paid_at| *paid_at >= oldest);
+        }
+        if reading.kept.is_none_or(|kept| kept.plus_ms(KEEP_EVERY_MS) <= now) {
+            self.keep(&kept_name, &now.0.to_be_bytes()).map_err(Unavailable::from)?;
+            self.note_rail_used(now)?;
+            reading.kept = Some(now);
+        }
+        Ok(())
+    }
+
+    /// Reads the payments of a span, page by page. The others are booked although one can't be; the
+    /// first error is given.
+    async fn read_span(
+        &self,
+        name: &RailName,
+        rail: &Arc<dyn PixRail>,
+        (from, until): (Timestamp, Timestamp),
+        reading: &mut Reading,
+    ) -> Result<(), IntakeError> {
+        let mut failed = None;
+        for page in 0.. {
+            let asked = tokio::time::timeout(PAGE_MAX, rail.received(PixSpan { from, until, page })).await;
+            let receipts = asked.unwrap_or(Err(RailError::NoAnswer))?;
+            for payment in receipts.payments {
+                if reading.booked.contains_key(&payment.end_to_end_id) {
+                    continue;
+                }
+                let (end_to_end_id, paid_at) = (payment.end_to_end_id.clone(), payment.paid_at);
+                match self.take_payment(name, payment).await {
+                    Ok(true) => drop(reading.booked.insert(end_to_end_id, paid_at)),
+                    Ok(false) => {}
+                    Err(error) => drop(failed.get_or_insert(error)),
+                }
+            }
+            if !receipts.has_more {
+                break;
+            }
+        }
+        failed.map_or(Ok(()), |error| Err(error.into()))
+    }
+
+    /// Books a payment, or passes over one that is booked. False when it has to wait: it names no
+    /// known charge, and is not old enough for suspense.
+    async fn take_payment(&self, rail: &RailName, payment: PixReceipt) -> Result<bool, Unavailable> {
+        let id = payment.txid.as_deref().and_then(ObjectId::parse);
+        let charge = id.map(|id| self.object::<Charge>(id)).transpose()?.flatten();
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        match charge.filter(|charge| charge.rail.as_ref() == Some(rail)) {
+            Some(charge) => {
+                let group = self.ids().group(charge.id);
+                match self.receive_pix(group, charge.id, payment, CommandContext::from(permit)).await? {
+                    Outcome::Refused(rejection) => {
+                        tracing::error!(?rejection, charge = charge.id.txid(), "a PIX payment is not booked");
+                        Err(Unavailable::contradicting("a PIX payment"))
+                    }
+                    _ => Ok(true),
+                }
+            }
+            None if payment.paid_at.plus_ms(SUSPENSE_AFTER_MS) > self.now() => Ok(false),
+            None => self.keep_in_suspense(payment).await.map(|()| true),
+        }
+    }
+
+    /// Books a payment that names no charge: the money is at the bank, and in suspense until an
+    /// operator has found out whose it is. Its reference is the end-to-end id.
+    async fn keep_in_suspense(&self, payment: PixReceipt) -> Result<(), Unavailable> {
+        let house = self.house_shard();
+        let _one_at_a_time = house.house.lock().await;
+        let PixReceipt { end_to_end_id, txid, amount, paid_at } = payment;
+        if first_with_reference(&house, &end_to_end_id)?.is_some() {
+            return Ok(());
+        }
+        let id = self.new_id(HOUSE_GROUP)?;
+        let reason = txid.map_or("PIX sem txid".to_owned(), |txid| format!("PIX sem cobrança conhecida, txid {txid}"));
+        let terms = HouseEntryTerms {
+            debit: HouseAccount::BankPix,
+            credit: HouseAccount::Suspense,
+            amount,
+            reference: end_to_end_id.clone(),
+            effective_day: None,
+        };
+        tracing::warn!(end_to_end_id, %amount, reason, "a PIX payment names no charge: it is in suspense");
+        let events = vec![
+            Event::HouseEntryRequested { id, terms: terms.clone(), reason },
+            Event::HouseEntryApproved { id, terms },
+        ];
+        let stamp = RailStamp { id: end_to_end_id, at: paid_at };
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        let context = CommandContext::of_rail(Some(stamp), permit);
+        self.record_of_house(|| Decision { events, personal: None }, context).await.map(drop)
+    }
+}
+
+/// Names of what the store keeps of an institution: how far its list was read, and when it was last
+/// that of new charges. Both are milliseconds.
+const READ: &str = "pix-read/";
+const USED: &str = "pix-used/";
+
+/// Why a look at an institution's list came to no end.
+#[derive(Debug, thiserror::Error)]
+enum IntakeError {
+    #[error(transparent)]
+    Rail(#[from] RailError),
+    #[error(transparent)]
+    Unavailable(#[from] Unavailable),
+}
