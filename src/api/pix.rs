@@ -199,6 +199,7 @@ pub async fn pay(app: &App, charge: &Charge, context: CommandContext) -> Result<
     let payment = PixReceipt { end_to_end_id, txid, amount, paid_at: at };
     match app.engine.receive_pix(group, charge.id, payment, context).await? {
         Outcome::Recorded(PixPayment::Unordered(_)) => too_late(),
+        Outcome::Recorded(PixPayment::BookedBefore) => Err(Problem::new(Code::ChargeNotPending)),
         outcome => decided(outcome),
     }
 }

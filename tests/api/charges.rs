@@ -363,7 +363,7 @@ async fn the_institution_has_the_last_word() {
     let path = format!("/api/charges/{txid}/cancel");
     let end_to_end_id = "E0000000020260701120012345678901";
     let paid_at = world.engine().now().plus_ms(-2 * DAY * 1000);
-    let amount = ledger::money::Centavos(8_000);
+    let amount = ledger::money::Centavos(1_000);
     let (end_to_end_id_there, of) = (end_to_end_id.to_owned(), Some(txid.clone()));
     let payment = PixReceipt { end_to_end_id: end_to_end_id_there, txid: of, amount, paid_at };
     institution.will_say(Ok(PixFate::Paid(payment)));

@@ -88,8 +88,10 @@ pub enum PixEnded {
 /// Outcome of a payment that names a PIX charge.
 #[derive(Clone, Debug)]
 pub enum PixPayment {
-    /// The charge is paid, by this payment.
+    /// The charge is paid now, by this payment.
     Booked,
+    /// The charge was paid before, by this payment.
+    BookedBefore,
     /// The charge does not wait for it: the money goes back to the payer.
     Unordered(Box<Charge>),
 }
@@ -178,8 +180,12 @@ impl Engine {
                 })
             }
             PixFate::Paid(payment) => {
-                let context = CommandContext::from(context.permit);
-                let paid = self.receive_pix(group, charge, payment, context).await?;
+                let of_rail = || CommandContext::from(Arc::clone(&context.permit));
+                let paid = self.receive_pix(group, charge, payment, of_rail()).await?;
+                if let Outcome::Recorded(PixPayment::Unordered(_)) = &paid {
+                    // Another amount than the charge's: nobody can pay the code any more.
+                    self.command(group, MerchantCommand::CancelPix { charge }, of_rail()).await?;
+                }
                 Ok(match paid {
                     Outcome::Recorded(_) | Outcome::Unchanged => Outcome::Recorded(PixEnded::NotPending),
                     Outcome::Refused(rejection) => Outcome::Refused(rejection),
@@ -212,7 +218,7 @@ impl Engine {
         let Some(known) = self.object::<Charge>(charge)? else { return outcome.typed(|_| None) };
         match &known.outcome {
             ChargeOutcome::Paid { end_to_end_id: Some(paid), .. } if *paid == end_to_end_id => {
-                return Ok(Outcome::Recorded(PixPayment::Booked));
+                return Ok(Outcome::Recorded(PixPayment::BookedBefore));
             }
             // A Record that ended the charge is not published yet: it is asked again.
             ChargeOutcome::Pending if known.terms.amount == amount => return Err(Unavailable::OutcomeUnknown),

@@ -16,7 +16,7 @@ use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::money::{Centavos, Rate};
 use ledger::period::MonthEnd;
 use ledger::personal::Sealed;
-use ledger::record::{Decision, DecodeError, Idempotency, RailStamp, Record};
+use ledger::record::{Decision, DecodeError, Idempotency, RailName, RailStamp, Record};
 use ledger::recurrence::{
     BillingCycle, CycleCounts, CycleOutcome, CycleRetry, InitialFee, PlanTerms, StoredCard, SubscriptionStanding,
     SubscriptionStatus, SubscriptionTerms, UnpaidReason,
@@ -1001,6 +1001,39 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     id: None,
                     key: None,
                 },
+            ),
+        ),
+        (
+            "late-pix-received-under-an-id",
+            one(
+                merchant,
+                Event::LatePixReceived {
+                    charge: id(3),
+                    amount: Centavos(10_000),
+                    end_to_end_id: "E0000000020260101120000000000002".to_owned(),
+                    id: Some(id(7)),
+                    key: Some(Fingerprint([9; 16])),
+                },
+            ),
+        ),
+        (
+            "charge-opened-pix-at-an-institution",
+            one(
+                merchant,
+                Event::ChargeOpened {
+                    charge: id(3),
+                    terms: pix_terms(),
+                    card: None,
+                    expires_at: Some(Timestamp(1_767_355_200_000)),
+                    rail: RailName::parse("itau"),
+                },
+            ),
+        ),
+        (
+            "pix-registered",
+            one(
+                merchant,
+                Event::PixRegistered { charge: id(3), code: "00020101021226850014br.gov.bcb.pix".to_owned() },
             ),
         ),
     ]

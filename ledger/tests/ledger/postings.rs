@@ -293,7 +293,7 @@ fn every_event_of_a_merchant_has_its_lesson() {
     let missing: Vec<_> = all.difference(&shown).map(String::as_str).collect();
     assert_eq!(
         missing,
-        ["AcquirerBatchBooked", "ClockMoved", "MerchantOpened", "PersonalDataRead"],
+        ["AcquirerBatchBooked", "ClockMoved", "MerchantOpened", "PersonalDataRead", "PixRegistered"],
         "these are no merchant's, or open every other lesson"
     );
 }

@@ -115,36 +115,41 @@ pub fn payments<B: BookedRecords>(books: &B, list: &PixList) -> Result<BTreeMap<
     charges.extend(named);
     let mut booked = BTreeMap::new();
     for charge in charges {
-        booked.extend(payment_of(books, charge)?);
+        booked.extend(payments_of(books, charge)?);
     }
     Ok(booked)
 }
 
-/// The payment of a charge, with what was sent back of it.
-fn payment_of<B: BookedRecords>(books: &B, charge: ObjectId) -> Result<Option<(String, BookedPayment)>, B::Error> {
-    let mut payment: Option<(String, BookedPayment)> = None;
-    let mut sent_back = BTreeMap::new();
+/// The payments that name a charge, with what was sent back of each, by end-to-end id. A repayment
+/// under no payment's own id is a refund: it gives back of the one that paid the charge.
+fn payments_of<B: BookedRecords>(books: &B, charge: ObjectId) -> Result<Vec<(String, BookedPayment)>, B::Error> {
+    let mut payments: Vec<(Option<ObjectId>, String, BookedPayment)> = Vec::new();
     for record in books.of_charge(charge)? {
         let record = record?;
         let at_ms = record.takes_effect_at().0;
+        let paid = |amount| BookedPayment { charge, amount, at_ms, sent_back: BTreeMap::new() };
         for event in &record.events {
             match event {
                 Event::PixPaid { charge: of, terms, end_to_end_id, .. } if *of == charge => {
-                    let paid = BookedPayment { charge, amount: terms.amount, at_ms, sent_back: BTreeMap::new() };
-                    payment = Some((end_to_end_id.clone(), paid));
+                    payments.push((None, end_to_end_id.clone(), paid(terms.amount)));
                 }
-                Event::LatePixReceived { charge: of, amount, end_to_end_id, .. } if *of == charge => {
-                    let paid = BookedPayment { charge, amount: *amount, at_ms, sent_back: BTreeMap::new() };
-                    payment = Some((end_to_end_id.clone(), paid));
+                Event::LatePixReceived { charge: of, amount, end_to_end_id, id, .. } if *of == charge => {
+                    payments.push((Some(id.unwrap_or(charge)), end_to_end_id.clone(), paid(*amount)));
                 }
                 event => {
-                    let of_charge = sent_back_by(event).filter(|(_, of, _)| *of == charge);
-                    sent_back.extend(of_charge.map(|(id, _, amount)| (id, (amount, at_ms))));
+                    let Some((id, _, amount)) = sent_back_by(event).filter(|(_, of, _)| *of == charge) else {
+                        continue;
+                    };
+                    let own = payments.iter().position(|(own, ..)| *own == Some(id));
+                    let place = own.or_else(|| payments.iter().position(|(own, ..)| own.is_none()));
+                    if let Some((_, _, payment)) = place.and_then(|place| payments.get_mut(place)) {
+                        payment.sent_back.insert(id, (amount, at_ms));
+                    }
                 }
             }
         }
     }
-    Ok(payment.map(|(id, paid)| (id, BookedPayment { sent_back, ..paid })))
+    Ok(payments.into_iter().map(|(_, id, payment)| (id, payment)).collect())
 }
 
 /// The id under which PIX money was sent back, the charge, and how much.
@@ -494,13 +499,19 @@ mod tests {
     }
 
     #[test]
-    fn a_payment_has_what_was_sent_back_of_it() {
+    fn each_payment_of_a_charge_has_what_was_sent_back_of_it() {
         let mut books = RecordsInMemory::default();
         let charge = ObjectId(1);
         books.book(day(7, 1), late_pix(1));
+        let (id, end_to_end_id) = (Some(ObjectId(3)), "E2".to_owned());
         let (method, amount) = (PaymentMethod::Pix, Centavos(500));
-        books.book(day(7, 2), Event::PayerRepaid { id: ObjectId(2), charge, method, amount });
-        let (_, payment) = payment_of(&books, charge).expect("memory").expect("a payment");
-        assert_eq!(payment.sent_back, [(ObjectId(2), (amount, begin_of(day(7, 2)) + 1))].into());
+        books.book(day(7, 1), Event::LatePixReceived { charge, amount, end_to_end_id, id, key: None });
+        for (day_of, id) in [(2, charge), (3, ObjectId(3))] {
+            books.book(day(7, day_of), Event::PayerRepaid { id, charge, method, amount });
+        }
+        let payments = payments_of(&books, charge).expect("memory");
+        let sent_back: Vec<_> = payments.iter().map(|(_, payment)| payment.sent_back.clone()).collect();
+        let once = |id, day_of| BTreeMap::from([(id, (amount, begin_of(day(7, day_of)) + 1))]);
+        assert_eq!(sent_back, [once(charge, 2), once(ObjectId(3), 3)]);
     }
 }

@@ -1,0 +1,382 @@
+//! PIX at a named institution that fails in every way: a charge is registered once, a payment is
+//! booked once, and money that no charge waits for goes back, whatever is lost on the way.
+
+#![allow(clippy::unwrap_used)]
+
+use std::collections::{BTreeMap, VecDeque};
+use std::num::NonZeroU16;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::engine::{
+    AdmissionLimits, CommandContext, Engine, EngineOptions, IndexOptions, NewPixCharge, Outcome, PixEnded, PixOpened,
+    PixPayment, PixRegistration, Unavailable,
+};
+use actors::rails::{
+    Call, OpenPix, PixFate, PixOpening, PixRail, PixRails, PixReceipt, PixReceipts, PixSpan, RailError, Rails, Repay,
+    RepayAnswer,
+};
+use actors::verify::verify;
+use ledger::account::Account;
+use ledger::charge::{Charge, ChargeOutcome};
+use ledger::event::Event;
+use ledger::fees::Settings;
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::merchant::MerchantCommand;
+use ledger::money::Centavos;
+use ledger::personal::{MerchantProfile, Payer, SealedFor};
+use ledger::record::{RailName, RailStamp, Record};
+use ledger::time::Timestamp;
+use parking_lot::Mutex;
+use store::Store;
+use store::testkit::MemoryStore;
+
+/// The institution's records: they survive the process that calls it.
+#[derive(Default)]
+struct Book {
+    /// What it will say instead, one a call.
+    will_say: VecDeque<RailError>,
+    refuses: bool,
+    registered: BTreeMap<ObjectId, Centavos>,
+    cancelled: Vec<ObjectId>,
+    payments: Vec<PixReceipt>,
+    /// Returns by our id: the payment, and how much.
+    returned: BTreeMap<ObjectId, (String, Centavos)>,
+    /// Repayments are under way so many times before they are done.
+    under_way: u32,
+    looks: u32,
+}
+
+#[derive(Clone, Default)]
+struct Institution(Arc<Mutex<Book>>);
+
+impl Institution {
+    fn answer<T: Send + 'static>(&self, work: impl FnOnce(&mut Book) -> T) -> Call<'static, T> {
+        let mut book = self.0.lock();
+        let answer = match book.will_say.pop_front() {
+            // What never reached it did nothing; a lost answer did.
+            Some(RailError::NotSent) => Err(RailError::NotSent),
+            Some(RailError::NoAnswer) => {
+                work(&mut book);
+                Err(RailError::NoAnswer)
+            }
+            None => Ok(work(&mut book)),
+        };
+        Box::pin(std::future::ready(answer))
+    }
+
+    fn pays(&self, txid: Option<&str>, amount: i64, number: u64, paid_at: Timestamp) -> String {
+        let end_to_end_id = format!("E00000000202611281200{number:011}");
+        let receipt = PixReceipt {
+            end_to_end_id: end_to_end_id.clone(),
+            txid: txid.map(str::to_owned),
+            amount: Centavos(amount),
+            paid_at,
+        };
+        self.0.lock().payments.push(receipt);
+        end_to_end_id
+    }
+}
+
+impl PixRail for Institution {
+    fn location(&self, _: ObjectId) -> Option<String> {
+        None
+    }
+
+    fn open(&self, call: OpenPix) -> Call<'_, PixOpening> {
+        self.answer(move |book| {
+            if book.refuses {
+                return PixOpening::Refused { reason: "chave inválida".to_owned() };
+            }
+            book.registered.insert(call.charge, call.amount);
+            PixOpening::Registered { code: format!("code of {}", call.charge.txid()) }
+        })
+    }
+
+    fn received(&self, span: PixSpan) -> Call<'_, PixReceipts> {
+        self.answer(move |book| {
+            book.looks += 1;
+            let of_span = |paid: &&PixReceipt| span.from <= paid.paid_at && paid.paid_at <= span.until;
+            let all: Vec<_> = book.payments.iter().filter(of_span).cloned().collect();
+            // Pages of two.
+            let page = usize::try_from(span.page).unwrap();
+            let payments = all.chunks(2).nth(page).unwrap_or_default().to_vec();
+            PixReceipts { payments, has_more: all.len() > 2 * (page + 1) }
+        })
+    }
+
+    fn cancel(&self, charge: ObjectId) -> Call<'_, PixFate> {
+        self.answer(move |book| {
+            let txid = charge.txid();
+            match book.payments.iter().find(|paid| paid.txid.as_deref() == Some(txid.as_str())) {
+                Some(paid) => PixFate::Paid(paid.clone()),
+                None => {
+                    book.cancelled.push(charge);
+                    PixFate::Cancelled
+                }
+            }
+        })
+    }
+
+    fn repay(&self, call: Repay) -> Call<'_, RepayAnswer> {
+        self.answer(move |book| {
+            book.returned.insert(call.id, (call.payment, call.amount));
+            if book.under_way > 0 {
+                book.under_way -= 1;
+                return RepayAnswer::UnderWay;
+            }
+            RepayAnswer::Repaid(RailStamp { id: format!("D{}", call.id.txid()), at: call.decided_at })
+        })
+    }
+
+    fn accept_dispute(&self, _: Repay) -> Call<'_, RailStamp> {
+        self.answer(|_| RailStamp { id: "D".to_owned(), at: Timestamp(0) })
+    }
+}
+
+fn name(text: &str) -> RailName {
+    RailName::parse(text).unwrap()
+}
+
+fn rails(institution: &Institution, text: &str) -> Rails {
+    let rail: Arc<dyn PixRail> = Arc::new(institution.clone());
+    Rails { pix: PixRails::named(BTreeMap::from([(name(text), rail)]), Some(name(text))), ..Rails::default() }
+}
+
+async fn open(store: &MemoryStore, rails: Rails) -> Arc<Engine> {
+    let options = EngineOptions {
+        sandbox: true,
+        master_key: [7; 32],
+        admission: AdmissionLimits::default(),
+        idle: Duration::from_secs(60),
+        rails,
+        fold_name: str::to_lowercase,
+        index: IndexOptions::default(),
+        partitions: NonZeroU16::MIN,
+        start_gap_max: Duration::from_secs(7 * 86_400),
+    };
+    Engine::open_store(Arc::new(store.clone()) as Arc<dyn Store>, options, |_, _| {}).await.unwrap()
+}
+
+async fn open_shop(engine: &Engine) -> GroupNumber {
+    let (group, now) = (engine.new_group(None), engine.now());
+    let mut settings = Settings::default();
+    settings.fees.pix = ledger::money::Rate::basis_points(0);
+    let profile = engine.keyring().seal_value(SealedFor::merchant(group), now, &MerchantProfile::default()).unwrap();
+    let id = engine.ids().object(group, now, 1);
+    let outcome =
+        engine.command(group, MerchantCommand::Open { id, settings, profile }, engine.permit(1_024).unwrap()).await;
+    assert!(matches!(outcome.unwrap(), Outcome::Recorded(_)));
+    group
+}
+
+fn context(engine: &Engine) -> CommandContext {
+    CommandContext { key: None, requester: None, permit: engine.permit(1_024).unwrap() }
+}
+
+async fn open_charge(engine: &Engine, group: GroupNumber) -> PixOpened {
+    let payer = Payer { name: "Maria".to_owned(), ..Payer::default() };
+    let wanted = NewPixCharge { amount: Centavos(8_000), splits: Vec::new(), payer, expires_in_seconds: 3_600 };
+    match engine.open_pix(group, wanted, context(engine)).await.unwrap() {
+        Outcome::Recorded(opened) => opened,
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn registered(engine: &Engine, group: GroupNumber) -> ObjectId {
+    let opened = open_charge(engine, group).await;
+    let registration = engine.register_pix(group, &opened).await.unwrap();
+    let code = format!("code of {}", opened.charge.txid());
+    assert_eq!(registration, PixRegistration::Registered { code: code.clone() });
+    assert_eq!(charge(engine, opened.charge).code, Some(code));
+    opened.charge
+}
+
+fn charge(engine: &Engine, id: ObjectId) -> Charge {
+    engine.object(id).unwrap().unwrap()
+}
+
+fn records(engine: &Engine, id: ObjectId) -> Vec<Record> {
+    engine.history(id).unwrap().map(|record| record.unwrap().1).collect()
+}
+
+/// Names of the facts about a charge.
+fn facts(engine: &Engine, id: ObjectId) -> Vec<&'static str> {
+    records(engine, id).iter().flat_map(|record| record.events.iter().map(Event::name)).collect()
+}
+
+/// The merchant's available money, what is owed to payers, what is in suspense, what is at the bank.
+async fn money(engine: &Engine, group: GroupNumber) -> [i64; 4] {
+    let available = engine.read_merchant(group, |books, _| books.available().0).await.unwrap();
+    let of = |ledger, account| {
+        let balances = engine.published_accounts(ledger);
+        balances.get(&account).map_or(0, |balance| balance.net() as i64)
+    };
+    let platform = LedgerId::Platform(group);
+    let bank = of(platform, Account::BankPix) + of(LedgerId::System, Account::BankPix);
+    [available, of(platform, Account::PayersRefunds), of(LedgerId::System, Account::Suspense), bank]
+}
+
+/// Waits until what is wanted is so, ringing the bell.
+async fn until(engine: &Engine, what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    for _ in 0..200 {
+        engine.ring(&name("itau"));
+        if is_so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("{what}");
+}
+
+/// Runs the intake beside what a test does.
+fn take_in(engine: &Arc<Engine>) -> tokio::task::JoinHandle<()> {
+    let engine = Arc::clone(engine);
+    tokio::spawn(async move { engine.run_pix_intake().await })
+}
+
+#[tokio::test]
+async fn a_charge_is_registered_before_it_has_a_code() {
+    let (store, institution) = (MemoryStore::new(), Institution::default());
+    let engine = open(&store, rails(&institution, "itau")).await;
+    let group = open_shop(&engine).await;
+    let opened = open_charge(&engine, group).await;
+    assert_eq!(opened.registers.as_ref().unwrap().0, name("itau"));
+    let is_unknown = |error: Unavailable| matches!(error, Unavailable::OutcomeUnknown);
+    let is_unsent = |error: Unavailable| matches!(error, Unavailable::RailUnavailable);
+    institution.0.lock().will_say = VecDeque::from([RailError::NotSent, RailError::NoAnswer]);
+    assert!(is_unsent(engine.register_pix(group, &opened).await.unwrap_err()));
+    assert!(is_unknown(engine.register_pix(group, &opened).await.unwrap_err()));
+    assert_eq!((charge(&engine, opened.charge).code, facts(&engine, opened.charge).len()), (None, 1));
+    for _ in 0..2 {
+        let registration = engine.register_pix(group, &opened).await.unwrap();
+        assert_eq!(registration, PixRegistration::Registered { code: format!("code of {}", opened.charge.txid()) });
+    }
+    assert_eq!(facts(&engine, opened.charge), ["charge_opened", "pix_registered"]);
+    // A charge that the institution refuses ends.
+    institution.0.lock().refuses = true;
+    let refused = open_charge(&engine, group).await;
+    let registration = engine.register_pix(group, &refused).await.unwrap();
+    assert_eq!(registration, PixRegistration::Refused { reason: "chave inválida".to_owned() });
+    assert_eq!(charge(&engine, refused.charge).outcome, ChargeOutcome::Cancelled);
+    assert_eq!(engine.register_pix(group, &refused).await.unwrap(), PixRegistration::Ended);
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn a_listed_payment_is_booked_once() {
+    let (store, institution) = (MemoryStore::new(), Institution::default());
+    let engine = open(&store, rails(&institution, "itau")).await;
+    let group = open_shop(&engine).await;
+    let mut charges = Vec::new();
+    for _ in 0..5 {
+        charges.push(registered(&engine, group).await);
+    }
+    let intake = take_in(&engine);
+    for (number, charge) in (0..).zip(&charges) {
+        institution.pays(Some(&charge.txid()), 8_000, number, engine.now());
+    }
+    // An institution that is silent for a while loses nothing.
+    institution.0.lock().will_say = VecDeque::from([RailError::NotSent, RailError::NoAnswer]);
+    until(&engine, "five payments are booked", async || money(&engine, group).await == [40_000, 0, 0, 40_000]).await;
+    intake.abort();
+    engine.stop().await;
+    // The next process reads the list again.
+    let engine = open(&store, rails(&institution, "itau")).await;
+    let intake = take_in(&engine);
+    let looks = institution.0.lock().looks;
+    until(&engine, "it looks", async || institution.0.lock().looks > looks + 1).await;
+    assert_eq!(money(&engine, group).await, [40_000, 0, 0, 40_000]);
+    for charge in &charges {
+        assert_eq!(facts(&engine, *charge), ["charge_opened", "pix_registered", "pix_paid"]);
+    }
+    let paid = &records(&engine, charges[0])[2];
+    let payment = institution.0.lock().payments[0].clone();
+    assert_eq!(paid.rail, Some(RailStamp { id: payment.end_to_end_id, at: payment.paid_at }));
+    intake.abort();
+    verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn a_payment_that_no_charge_waits_for_goes_back() {
+    let (store, institution) = (MemoryStore::new(), Institution::default());
+    let engine = open(&store, rails(&institution, "itau")).await;
+    let group = open_shop(&engine).await;
+    let [paid, other_amount, cancelled] =
+        [registered(&engine, group).await, registered(&engine, group).await, registered(&engine, group).await];
+    let ended = engine.cancel_pix(group, cancelled, context(&engine)).await.unwrap();
+    assert!(matches!(ended, Outcome::Recorded(PixEnded::Cancelled)));
+    assert_eq!(institution.0.lock().cancelled, [cancelled]);
+    let now = engine.now();
+    institution.0.lock().under_way = 2;
+    institution.pays(Some(&paid.txid()), 8_000, 1, now);
+    let second = institution.pays(Some(&paid.txid()), 8_000, 2, now);
+    let less = institution.pays(Some(&other_amount.txid()), 7_999, 3, now);
+    let late = institution.pays(Some(&cancelled.txid()), 8_000, 4, now);
+    let intake = take_in(&engine);
+    until(&engine, "all are booked", async || institution.0.lock().returned.len() == 3).await;
+    until(&engine, "all are sent back", async || {
+        engine.advance_clock(Duration::from_secs(10), engine.permit(0).unwrap()).await.unwrap();
+        money(&engine, group).await == [8_000, 0, 0, 8_000]
+    })
+    .await;
+    let returned: Vec<_> = institution.0.lock().returned.values().cloned().collect();
+    for wanted in [(second, Centavos(8_000)), (less, Centavos(7_999)), (late, Centavos(8_000))] {
+        assert_eq!(returned.iter().filter(|one| **one == wanted).count(), 1, "{returned:?}");
+    }
+    assert_eq!(charge(&engine, other_amount).outcome, ChargeOutcome::Pending, "it can still be paid");
+    assert_eq!(
+        facts(&engine, paid),
+        ["charge_opened", "pix_registered", "pix_paid", "late_pix_received", "payer_repaid"]
+    );
+    // Heard of again, by the list and by the question at the end of a code.
+    let payment = institution.0.lock().payments[1].clone();
+    let again = engine.receive_pix(group, paid, payment, context(&engine)).await.unwrap();
+    assert!(matches!(again, Outcome::Recorded(PixPayment::Unordered(_))));
+    assert_eq!(facts(&engine, paid).len(), 5);
+    intake.abort();
+    verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn a_payment_without_a_charge_is_in_suspense() {
+    let (store, institution) = (MemoryStore::new(), Institution::default());
+    let engine = open(&store, rails(&institution, "itau")).await;
+    let group = open_shop(&engine).await;
+    let old = engine.now().plus_ms(-180_000);
+    institution.pays(None, 1_234, 1, old);
+    institution.pays(Some("someonesowntxid00000000000"), 1_000, 2, old);
+    // A charge of ours that it cannot know.
+    institution.pays(Some(&engine.ids().object(group, old, 99).txid()), 66, 3, old);
+    institution.pays(None, 700, 4, engine.now());
+    let intake = take_in(&engine);
+    until(&engine, "the old ones are in suspense", async || money(&engine, group).await == [0, 0, -2_300, 2_300]).await;
+    let looks = institution.0.lock().looks;
+    until(&engine, "it looks", async || institution.0.lock().looks > looks + 2).await;
+    assert_eq!(money(&engine, group).await, [0, 0, -2_300, 2_300], "a young one waits for its charge");
+    intake.abort();
+    engine.stop().await;
+    let engine = open(&store, rails(&institution, "itau")).await;
+    let intake = take_in(&engine);
+    engine.advance_clock(Duration::from_secs(300), engine.permit(0).unwrap()).await.unwrap();
+    until(&engine, "all are in suspense", async || money(&engine, group).await == [0, 0, -3_000, 3_000]).await;
+    intake.abort();
+    verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn an_institution_that_charges_name_is_needed() {
+    let (store, institution) = (MemoryStore::new(), Institution::default());
+    let engine = open(&store, rails(&institution, "itau")).await;
+    assert_eq!(engine.missing_rails().unwrap(), []);
+    engine.stop().await;
+    let engine = open(&store, rails(&institution, "efi")).await;
+    assert_eq!(engine.missing_rails().unwrap(), [name("itau")]);
+    engine.advance_clock(Duration::from_secs(121 * 86_400), engine.permit(0).unwrap()).await.unwrap();
+    assert_eq!(engine.missing_rails().unwrap(), []);
+    assert!(!engine.ring(&name("itau")) && engine.ring(&name("efi")));
+    engine.stop().await;
+}
