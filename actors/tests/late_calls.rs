@@ -345,6 +345,13 @@ async fn an_acquirer_that_closes_ids_conforms() {
         settlement_days: 30,
         initial_fee: None,
     };
-    let open = OpenCharge { terms, attention_at: Timestamp(0), card: Some(FACE), opened: 1, rail: None };
+    let open = OpenCharge {
+        terms,
+        attention_at: Timestamp(0),
+        card: Some(FACE),
+        opened: 1,
+        rail: None,
+        registers_until: None,
+    };
     rails::card(&acquirer, call, &open, [ObjectId(1), ObjectId(2)]).await;
 }

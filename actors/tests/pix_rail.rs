@@ -263,6 +263,35 @@ async fn a_charge_is_registered_before_it_has_a_code() {
     engine.stop().await;
 }
 
+async fn advance(engine: &Engine, seconds: u64) {
+    engine.advance_clock(Duration::from_secs(seconds), engine.permit(0).unwrap()).await.unwrap();
+}
+
+#[tokio::test]
+async fn what_its_caller_left_is_registered_later_and_ends_in_its_time() {
+    let (store, institution) = (MemoryStore::new(), Institution::default());
+    let engine = open(&store, rails(&institution, "itau")).await;
+    let group = open_shop(&engine).await;
+    let [left, asked] = [open_charge(&engine, group).await.charge, registered(&engine, group).await];
+    advance(&engine, 29).await;
+    assert_eq!(charge(&engine, left).code, None);
+    institution.0.lock().will_say = VecDeque::from([RailError::NoAnswer]);
+    advance(&engine, 2).await;
+    advance(&engine, 6).await;
+    assert_eq!(charge(&engine, left).code, Some(format!("code of {}", left.txid())));
+    assert_eq!(facts(&engine, left), ["charge_opened", "pix_registered"]);
+    engine.stop().await;
+    let engine = open(&store, rails(&institution, "itau")).await;
+    advance(&engine, 3_550).await;
+    assert_eq!(institution.0.lock().cancelled, []);
+    advance(&engine, 60).await;
+    assert_eq!(institution.0.lock().cancelled.len(), 2);
+    for ended in [left, asked] {
+        assert_eq!(charge(&engine, ended).outcome, ChargeOutcome::Cancelled);
+    }
+    engine.stop().await;
+}
+
 #[tokio::test]
 async fn a_listed_payment_is_booked_once() {
     let (store, institution) = (MemoryStore::new(), Institution::default());
@@ -317,7 +346,7 @@ async fn a_payment_that_no_charge_waits_for_goes_back() {
     let intake = take_in(&engine);
     until(&engine, "all are booked", async || institution.0.lock().returned.len() == 3).await;
     until(&engine, "all are sent back", async || {
-        engine.advance_clock(Duration::from_secs(10), engine.permit(0).unwrap()).await.unwrap();
+        advance(&engine, 10).await;
         money(&engine, group).await == [8_000, 0, 0, 8_000]
     })
     .await;
@@ -360,7 +389,7 @@ async fn a_payment_without_a_charge_is_in_suspense() {
     engine.stop().await;
     let engine = open(&store, rails(&institution, "itau")).await;
     let intake = take_in(&engine);
-    engine.advance_clock(Duration::from_secs(300), engine.permit(0).unwrap()).await.unwrap();
+    advance(&engine, 300).await;
     until(&engine, "all are in suspense", async || money(&engine, group).await == [0, 0, -3_000, 3_000]).await;
     intake.abort();
     verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
@@ -375,7 +404,7 @@ async fn an_institution_that_charges_name_is_needed() {
     engine.stop().await;
     let engine = open(&store, rails(&institution, "efi")).await;
     assert_eq!(engine.missing_rails().unwrap(), [name("itau")]);
-    engine.advance_clock(Duration::from_secs(121 * 86_400), engine.permit(0).unwrap()).await.unwrap();
+    advance(&engine, 121 * 86_400).await;
     assert_eq!(engine.missing_rails().unwrap(), []);
     assert!(!engine.ring(&name("itau")) && engine.ring(&name("efi")));
     engine.stop().await;

@@ -77,7 +77,9 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
     let execute = |admitted| async move {
         splits::admit(app, caller, wire.splits)?;
         let CheckedSubscription { plan, method, card, splits, customer } = check(app, caller, wire)?;
-        if app.engine.rails().card.is_none() {
+        let rails = app.engine.rails();
+        let has_rail = if card.is_some() { rails.card.is_some() } else { rails.pix.current().is_some() };
+        if !has_rail {
             return Err(Problem::new(Code::RailNotConfigured));
         }
         let stored =

@@ -17,6 +17,7 @@ use super::outcome::{CommandContext, terms_opened_by};
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable};
 use crate::rails::{OpenPix, PixFate, PixOpening, PixReceipt, RailError};
 use crate::resident::{Envelope, Outcome, UniqueLookup};
+use derived::records::may_wait;
 
 /// A PIX charge, as a merchant asks for it.
 #[derive(Debug)]
@@ -147,6 +148,18 @@ impl Engine {
             Outcome::Refused(_) => PixRegistration::Ended,
             _ => registration,
         })
+    }
+
+    /// Registers a charge whose opening was left without an answer.
+    pub(super) async fn register_again(&self, group: GroupNumber, charge: ObjectId) -> Result<(), Unavailable> {
+        let shard = self.shard_with(charge);
+        let mut records = may_wait(|| shard.read_model().about(charge))?.into_iter();
+        let opened = records.find_map(|sequence| {
+            let record = may_wait(|| shard.record(sequence));
+            record.map(|record| PixOpened::of(&record).filter(|opened| opened.charge == charge)).transpose()
+        });
+        let opened = opened.ok_or_else(|| Unavailable::contradicting("a PIX charge"))??;
+        self.register_pix(group, &opened).await.map(drop)
     }
 
     /// Cancels a pending PIX charge. The institution is asked first: a payment that was faster is

@@ -11,7 +11,7 @@ use ledger::record::Requester;
 use ledger::time::Timestamp;
 
 use super::outcome::{CommandContext, terms_opened_by};
-use super::{Engine, INSIDE_BYTES, Unavailable, read};
+use super::{Engine, INSIDE_BYTES, PixOpened, Unavailable, read};
 use crate::rails::{CardToken, ChargeCard, ChargedCard};
 use crate::resident::Outcome;
 use derived::records::LoadError;
@@ -56,7 +56,7 @@ impl Engine {
         let merchant = LedgerId::Merchant(group);
         let (due, next_due) =
             read(&self.shard(group).merchants, merchant, look, self.admission.take(INSIDE_BYTES).await).await?;
-        if due.is_empty() || self.rails.card.is_none() {
+        if due.is_empty() || !self.rails.has_any() {
             return Ok((next_due, false));
         }
         let billed = join_all(due.into_iter().map(|due| self.bill(group, due))).await;
@@ -99,12 +99,18 @@ impl Engine {
                 Some(ChargedCard::Kept(CardToken(token.ok_or(NotBilled::Token)?)))
             }
         };
+        let pix = self.rails.pix.current();
+        let has_rail = if card.is_some() { self.rails.card.is_some() } else { pix.is_some() };
+        if !has_rail {
+            return Ok(false);
+        }
+        let rail = pix.and_then(|(name, _)| name.cloned());
         let now = self.now();
         let customer: Payer = self.keyring.open_value(SealedFor::customer(due.id), &row.customer).unwrap_or_default();
         let charge = self.new_id(group)?;
         let payer = Payer { description: Some(due.tag), ..customer };
         let payer = self.keyring.seal_value(SealedFor::payer(charge), now, &payer)?;
-        let command = MerchantCommand::BillSubscription { id: due.id, charge, payer };
+        let command = MerchantCommand::BillSubscription { id: due.id, charge, payer, rail };
         let permit = self.admission.take(INSIDE_BYTES).await;
         let Outcome::Recorded(record) = self.command(group, command, permit).await? else {
             return Ok(false);
@@ -114,6 +120,8 @@ impl Engine {
             let call = ChargeCard { charge, amount, installments: 1, method: PaymentMethod::CreditCard, card };
             let permit = self.admission.take(INSIDE_BYTES).await;
             self.ask_acquirer(group, call, permit).await?;
+        } else if let Some(opened) = PixOpened::of(&record).filter(|opened| opened.registers.is_some()) {
+            let _tried_again_by_the_schedule = self.register_pix(group, &opened).await;
         }
         Ok(true)
     }

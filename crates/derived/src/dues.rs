@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use ledger::event::Event;
 use ledger::id::{IdMap, IdSet, LedgerId};
-use ledger::merchant::RECONCILE_AFTER_MS;
+use ledger::merchant::OpenCharge;
 use ledger::recipient::first_asked_at;
 use ledger::record::Record;
 use ledger::recurrence::SubscriptionStanding;
@@ -48,8 +48,8 @@ impl Dues {
         let Some(group) = record.owner.group() else { return };
         for event in &record.events {
             match event {
-                Event::ChargeOpened { expires_at, .. } => {
-                    let at = expires_at.unwrap_or(record.effective_at.plus_ms(RECONCILE_AFTER_MS));
+                Event::ChargeOpened { expires_at, rail, .. } => {
+                    let at = OpenCharge::first_attention(record.effective_at, *expires_at, rail.is_some());
                     self.lower(record.owner, at, sequence, &is_new);
                 }
                 Event::CardCaptured { terms, seller_due, splits_due, .. } => {

@@ -223,7 +223,8 @@ mod tests {
                 initial_fee: None,
             };
             let card = Some(CardFace { bin, last4, brand: CardBrand::Other });
-            let open = OpenCharge { terms, attention_at: Timestamp(0), card, opened: 1, rail: None };
+            let open =
+                OpenCharge { terms, attention_at: Timestamp(0), card, opened: 1, rail: None, registers_until: None };
             conformance::card(&acquirer, call, &open, [ObjectId(turn), ObjectId(100 + turn)]).await;
         }
     }

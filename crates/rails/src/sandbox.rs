@@ -195,7 +195,7 @@ mod tests {
             initial_fee: None,
         };
         let card = Some(CardFace { bin: 411_111, last4: 1111, brand: CardBrand::Other });
-        OpenCharge { terms, attention_at: Timestamp(0), card, opened: 1, rail: None }
+        OpenCharge { terms, attention_at: Timestamp(0), card, opened: 1, rail: None, registers_until: None }
     }
 
     fn transfer(id: ObjectId, to: Destination) -> SendPayout {

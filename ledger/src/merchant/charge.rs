@@ -28,8 +28,8 @@ pub struct OpenCharge {
     /// Amount, splits and fees: what it moves once paid.
     #[n(0)]
     pub terms: Terms,
-    /// Its rail is asked from this time on: expiry of a PIX code, 60 s after the intent of a card
-    /// charge.
+    /// Its rail is asked from this time on: see [`OpenCharge::first_attention`]; expiry of a PIX
+    /// code that is registered.
     #[n(1)]
     pub attention_at: Timestamp,
     /// The card; none for PIX.
@@ -41,6 +41,10 @@ pub struct OpenCharge {
     /// The institution of a PIX charge; none in a sandbox, and for cards.
     #[n(4)]
     pub rail: Option<RailName>,
+    /// When the code expires of a PIX charge that its institution has still to register; none of
+    /// any other charge.
+    #[n(5)]
+    pub registers_until: Option<Timestamp>,
 }
 
 impl Waits for OpenCharge {
@@ -55,6 +59,20 @@ impl Waits for OpenCharge {
 
 /// How long a card charge may wait for its acquirer before a reconciliation asks, milliseconds.
 pub const RECONCILE_AFTER_MS: i64 = 60_000;
+
+/// How long the request that opened a PIX charge may take to register it, before the schedule does,
+/// milliseconds.
+const REGISTER_AFTER_MS: i64 = 30_000;
+
+impl OpenCharge {
+    /// When its rail is first asked about a charge that is opened at `opened_at`: 60 s after a card
+    /// charge; at the expiry of a PIX code, or 30 s after its opening where an institution
+    /// registers it.
+    pub fn first_attention(opened_at: Timestamp, expires_at: Option<Timestamp>, registers: bool) -> Timestamp {
+        let expires_at = expires_at.unwrap_or(opened_at.plus_ms(RECONCILE_AFTER_MS));
+        if registers { expires_at.min(opened_at.plus_ms(REGISTER_AFTER_MS)) } else { expires_at }
+    }
+}
 
 impl MerchantState {
     /// The charges that wait for their outcome, by txid.
@@ -143,8 +161,16 @@ impl MerchantState {
         rail: Option<&RailName>,
         record: &Record,
     ) {
-        let attention_at = expires_at.unwrap_or(record.effective_at.plus_ms(RECONCILE_AFTER_MS));
+        let attention_at = OpenCharge::first_attention(record.effective_at, expires_at, rail.is_some());
+        let registers_until = expires_at.filter(|_| rail.is_some());
         let (terms, card, opened, rail) = (terms.clone(), card.cloned(), record.ordinal, rail.cloned());
-        self.open_charges.insert(charge, OpenCharge { terms, attention_at, card, opened, rail });
+        self.open_charges.insert(charge, OpenCharge { terms, attention_at, card, opened, rail, registers_until });
+    }
+
+    /// Keeps a PIX charge that its institution has registered until its code expires.
+    pub(super) fn keep_registered(&mut self, charge: ObjectId) {
+        let Some(open) = self.open_charges.get(charge).cloned() else { return };
+        let attention_at = open.registers_until.unwrap_or(open.attention_at);
+        self.open_charges.insert(charge, OpenCharge { attention_at, registers_until: None, ..open });
     }
 }

@@ -294,6 +294,8 @@ pub enum MerchantCommand {
         charge: ObjectId,
         /// The payer.
         payer: Sealed,
+        /// The institution that registers a PIX charge; none in a sandbox.
+        rail: Option<RailName>,
     },
     /// Pause, resume or cancel a subscription.
     ChangeSubscription {

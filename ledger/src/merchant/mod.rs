@@ -155,7 +155,9 @@ impl MerchantState {
             Command::DisablePlan { id } => self.disable_plan(id),
             Command::StoreCard { id, face, token, customer } => Ok(Self::store_card(id, face, token, customer)),
             Command::Subscribe(wanted) => self.subscribe(wanted, now, ids),
-            Command::BillSubscription { id, charge, payer } => self.bill_subscription(id, charge, payer, now),
+            Command::BillSubscription { id, charge, payer, rail } => {
+                self.bill_subscription(id, charge, payer, rail, now)
+            }
             Command::ChangeSubscription { id, change } => self.change_subscription(id, change, now),
             Command::CreateCashout { id, transaction, transaction_key, amount, destination } => {
                 self.create_cashout(id, (transaction, transaction_key), amount, destination)
@@ -307,6 +309,7 @@ impl MerchantState {
             Event::ChargeOpened { charge, terms, card, expires_at, rail } => {
                 self.keep_open(*charge, terms, card.as_ref(), *expires_at, rail.as_ref(), record);
             }
+            Event::PixRegistered { charge, .. } => self.keep_registered(*charge),
             Event::CardCaptured { charge, seller, seller_due, .. } => self.apply_capture(*charge, seller, *seller_due),
             Event::CardRefused { charge, .. } | Event::PixPaid { charge, .. } | Event::PixCancelled { charge, .. } => {
                 self.open_charges.remove(*charge);
@@ -345,7 +348,6 @@ impl MerchantState {
             // Only accounts move, or nothing does.
             Event::DeficitRecovered { .. }
             | Event::CardUnanswered { .. }
-            | Event::PixRegistered { .. }
             | Event::CardStored { .. }
             | Event::ClockMoved { .. }
             | Event::PersonalDataRead { .. }

@@ -16,7 +16,7 @@ use crate::fees::PaymentMethod;
 use crate::id::{IdKey, ObjectId};
 use crate::merchant::RecipientStatus;
 use crate::personal::Sealed;
-use crate::record::Decision;
+use crate::record::{Decision, RailName};
 use crate::recurrence::{CycleOutcome, PlanTerms, StoredCard, SubscriptionStanding, SubscriptionTerms, UnpaidReason};
 use crate::rejection::Rejection;
 use crate::section::{Section, TouchedSections};
@@ -101,6 +101,7 @@ impl MerchantState {
         id: ObjectId,
         charge: ObjectId,
         payer: Sealed,
+        rail: Option<RailName>,
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
         let Some(Subscription { terms, standing, .. }) = self.subscriptions.by_id.get(&id) else {
@@ -125,7 +126,8 @@ impl MerchantState {
         let (shortest, longest) = (now.plus_days(PIX_DAYS.0), now.plus_days(PIX_DAYS.1));
         let expires_at = card.is_none().then(|| next.max(shortest).min(longest));
         let standing = SubscriptionStanding { open: Some(charge), ..standing };
-        let opened = Event::ChargeOpened { charge, terms: charged, card, expires_at, rail: None };
+        let rail = rail.filter(|_| card.is_none());
+        let opened = Event::ChargeOpened { charge, terms: charged, card, expires_at, rail };
         let billed = Event::SubscriptionBilled { id, charge, standing };
         Ok(Decision { events: vec![opened, billed], personal: Some(payer) })
     }

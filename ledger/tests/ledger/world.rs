@@ -591,6 +591,7 @@ impl World {
                 })
             }
             ("bill", [name, charge]) => MerchantCommand::BillSubscription {
+                rail: None,
                 id: self.id(name),
                 charge: self.name(charge),
                 payer: sealed("payer"),
