@@ -19,6 +19,8 @@ mod ownership;
 mod pix;
 mod pix_intake;
 mod preview;
+mod rail_line;
+mod rail_queue;
 mod reads;
 mod refund;
 mod schedule;
@@ -39,7 +41,7 @@ use ledger::entry::Balances;
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, MerchantState};
 use ledger::recipient::{RecipientCommand, RecipientState};
-use ledger::record::Record;
+use ledger::record::{RailName, Record};
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
@@ -50,7 +52,7 @@ use crate::clock::{Clock, StartCheck};
 use crate::directory::Directory;
 use crate::journal::{Admission, ClosedBy, Journal, Sender};
 use crate::metrics::Metrics;
-use crate::rails::{CardRail, PayoutRail, Rails};
+use crate::rails::{CardRail, PayoutRail, PixRail, Rails};
 use crate::resident::{Books, Envelope};
 use derived::extents::{Extents, HOUSE};
 use derived::merged;
@@ -65,6 +67,8 @@ use doubt::AskedFirst;
 use following::Following;
 use new_ids::NewIds;
 use pix_intake::Bells;
+use rail_line::{Breakers, RailLine};
+use rail_queue::RailQueue;
 
 use shard::{Shard, ShardOptions};
 use shards::Shards;
@@ -250,6 +254,8 @@ pub struct Engine {
     new_ids: NewIds,
     rails: Rails,
     bells: Bells,
+    breakers: Breakers,
+    rail_queue: RailQueue,
     /// Held while due things are booked: they are booked in order, also while the sandbox clock is
     /// stepped.
     falling_due: AsyncMutex<AcquirerBatches>,
@@ -572,13 +578,22 @@ impl Engine {
     }
 
     /// The card acquirer; an error where none is configured.
-    fn card_rail(&self) -> Result<&dyn CardRail, Unavailable> {
-        self.rails.card.as_deref().ok_or(Unavailable::NoRail)
+    fn card_rail(&self) -> Result<RailLine<'_, dyn CardRail>, Unavailable> {
+        let rail = self.rails.card.as_deref().ok_or(Unavailable::NoRail)?;
+        Ok(RailLine { rail, breaker: &self.breakers.card })
     }
 
     /// The institution that sends money out; an error where none is configured.
-    fn payout_rail(&self) -> Result<&dyn PayoutRail, Unavailable> {
-        self.rails.payout.as_deref().ok_or(Unavailable::NoRail)
+    fn payout_rail(&self) -> Result<RailLine<'_, dyn PayoutRail>, Unavailable> {
+        let rail = self.rails.payout.as_deref().ok_or(Unavailable::NoRail)?;
+        Ok(RailLine { rail, breaker: &self.breakers.payout })
+    }
+
+    /// The PIX institution of this name, which a sandbox's has not; an error where it is not
+    /// configured.
+    fn pix_rail(&self, name: Option<&RailName>) -> Result<RailLine<'_, dyn PixRail>, Unavailable> {
+        let rail = self.rails.pix.get(name).map(Arc::as_ref).ok_or(Unavailable::NoRail)?;
+        Ok(RailLine { rail, breaker: self.breakers.pix(name) })
     }
 
     /// Metrics of the engine.

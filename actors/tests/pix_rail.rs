@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU16;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use actors::engine::{
@@ -21,8 +22,8 @@ use ledger::account::Account;
 use ledger::charge::{Charge, ChargeOutcome};
 use ledger::event::Event;
 use ledger::fees::Settings;
-use ledger::id::{GroupNumber, LedgerId, ObjectId};
-use ledger::merchant::MerchantCommand;
+use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
+use ledger::merchant::{MerchantCommand, MerchantState, RecipientStatus};
 use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, Payer, SealedFor};
 use ledger::record::{RailName, RailStamp, Record};
@@ -144,8 +145,13 @@ fn rails(institution: &Institution, text: &str) -> Rails {
 }
 
 async fn open(store: &MemoryStore, rails: Rails) -> Arc<Engine> {
+    open_engine(store, rails, true).await
+}
+
+/// An engine on a clock that can be moved, or a live one.
+async fn open_engine(store: &MemoryStore, rails: Rails, sandbox: bool) -> Arc<Engine> {
     let options = EngineOptions {
-        sandbox: true,
+        sandbox,
         master_key: [7; 32],
         admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
@@ -160,7 +166,7 @@ async fn open(store: &MemoryStore, rails: Rails) -> Arc<Engine> {
 
 async fn open_shop(engine: &Engine) -> GroupNumber {
     let (group, now) = (engine.new_group(None), engine.now());
-    let mut settings = Settings::default();
+    let mut settings = Settings { split_enabled: true, ..Settings::default() };
     settings.fees.pix = ledger::money::Rate::basis_points(0);
     let profile = engine.keyring().seal_value(SealedFor::merchant(group), now, &MerchantProfile::default()).unwrap();
     let id = engine.ids().object(group, now, 1);
@@ -175,8 +181,12 @@ fn context(engine: &Engine) -> CommandContext {
 }
 
 async fn open_charge(engine: &Engine, group: GroupNumber) -> PixOpened {
+    open_charge_for(engine, group, 3_600).await
+}
+
+async fn open_charge_for(engine: &Engine, group: GroupNumber, expires_in_seconds: i64) -> PixOpened {
     let payer = Payer { name: "Maria".to_owned(), ..Payer::default() };
-    let wanted = NewPixCharge { amount: Centavos(8_000), splits: Vec::new(), payer, expires_in_seconds: 3_600 };
+    let wanted = NewPixCharge { amount: Centavos(8_000), splits: Vec::new(), payer, expires_in_seconds };
     match engine.open_pix(group, wanted, context(engine)).await.unwrap() {
         Outcome::Recorded(opened) => opened,
         other => panic!("{other:?}"),
@@ -394,6 +404,91 @@ async fn a_payment_without_a_charge_is_in_suspense() {
     intake.abort();
     verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
     engine.stop().await;
+}
+
+async fn wait_until(mut is_so: impl AsyncFnMut() -> bool) {
+    for _ in 0..600 {
+        if is_so().await {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    panic!("waited for a minute");
+}
+
+/// An institution that is asked and never answers, and counts whose patience ended.
+#[derive(Default)]
+struct Silence {
+    asked: AtomicUsize,
+    given_up: AtomicUsize,
+}
+
+struct GivenUp<'a>(&'a AtomicUsize);
+
+impl Drop for GivenUp<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl PixRail for Silence {
+    fn location(&self, _: ObjectId) -> Option<String> {
+        None
+    }
+
+    fn cancel(&self, _: ObjectId) -> Call<'_, PixFate> {
+        self.asked.fetch_add(1, Ordering::SeqCst);
+        let given_up = GivenUp(&self.given_up);
+        Box::pin(async move {
+            let _until_dropped = given_up;
+            std::future::pending().await
+        })
+    }
+
+    fn repay(&self, _: Repay) -> Call<'_, RepayAnswer> {
+        Box::pin(std::future::pending())
+    }
+
+    fn accept_dispute(&self, _: Repay) -> Call<'_, RailStamp> {
+        Box::pin(std::future::pending())
+    }
+}
+
+/// Drafts are submitted by the same sweep that finds codes which have expired.
+#[tokio::test]
+async fn nothing_that_falls_due_waits_for_a_silent_institution() {
+    let mut was_held_up = true;
+    // A machine that stands still for ten seconds is no fault: it may do so once or twice.
+    for _ in 0..3 {
+        let (store, silence) = (MemoryStore::new(), Arc::new(Silence::default()));
+        let rail: Arc<dyn PixRail> = Arc::clone(&silence) as Arc<dyn PixRail>;
+        let pix = PixRails::named(BTreeMap::from([(name("itau"), rail)]), Some(name("itau")));
+        let engine = open_engine(&store, Rails { pix, ..Rails::default() }, false).await;
+        for _ in 0..3 {
+            let group = open_shop(&engine).await;
+            open_charge_for(&engine, group, 1).await;
+        }
+        let schedule = Arc::clone(&engine);
+        let schedule = tokio::spawn(async move { schedule.run_schedule().await });
+        wait_until(async || silence.asked.load(Ordering::SeqCst) >= 3).await;
+        let group = open_shop(&engine).await;
+        let profile = engine.keyring().seal_value(SealedFor::merchant(group), engine.now(), &0_u8).unwrap();
+        let draft = MerchantCommand::RegisterRecipient { random: 1, document: Fingerprint([1; 16]), profile };
+        let outcome = engine.command(group, draft, engine.permit(1_024).unwrap()).await.unwrap();
+        assert!(matches!(outcome, Outcome::Recorded(_)), "{outcome:?}");
+        wait_until(async || {
+            let status = |books: &MerchantState, _| books.recipients()[0].status;
+            engine.read_merchant(group, status).await.unwrap() == RecipientStatus::Pending
+        })
+        .await;
+        was_held_up = silence.given_up.load(Ordering::SeqCst) > 0;
+        schedule.abort();
+        engine.stop().await;
+        if !was_held_up {
+            break;
+        }
+    }
+    assert!(!was_held_up, "a sweep waited until the engine gave up on a call");
 }
 
 #[tokio::test]

@@ -17,6 +17,7 @@ use ledger::record::Decision;
 use ledger::time::Timestamp;
 
 use super::outcome::CommandContext;
+use super::rail_line::RailLine;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable};
 use crate::rails::{CardRail, RailError, SettlementCursor, SettlementLine, SettlementPage};
 use crate::resident::Outcome;
@@ -93,8 +94,8 @@ impl Engine {
         if now < batches.ask_at || !self.serves_house() || !self.has_all() {
             return;
         }
-        batches.ask_at = match self.book_pages(rail, batches, now).await {
-            Ok(()) => rail.settles_next(now),
+        batches.ask_at = match self.book_pages(&rail, batches, now).await {
+            Ok(()) => rail.rail.settles_next(now),
             Err(error) => {
                 tracing::warn!(%error, "the acquirer's batches could not be booked; it is asked again");
                 *batches = AcquirerBatches::booked_through(batches.read.batch);
@@ -105,13 +106,14 @@ impl Engine {
 
     async fn book_pages(
         &self,
-        rail: &dyn CardRail,
+        rail: &RailLine<'_, dyn CardRail>,
         batches: &mut AcquirerBatches,
         now: Timestamp,
     ) -> Result<(), BatchError> {
         loop {
-            let asked = tokio::time::timeout(RAIL_ANSWER_MAX, rail.settlements(batches.read, now)).await;
-            let Some(page) = asked.unwrap_or(Err(RailError::NoAnswer))? else { return Ok(()) };
+            let read = batches.read;
+            let asked = rail.call(RAIL_ANSWER_MAX, |rail| rail.settlements(read, now)).await?;
+            let Some(page) = asked else { return Ok(()) };
             self.book_page(page, batches).await?;
         }
     }

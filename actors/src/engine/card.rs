@@ -89,7 +89,7 @@ impl Engine {
         wanted: NewCardCharge,
         context: CommandContext,
     ) -> Result<Outcome<CardCharged>, Unavailable> {
-        self.card_rail()?;
+        self.card_rail()?.require_answers()?;
         let charge = self.new_id(group)?;
         let NewCardCharge { amount, method, installments, splits, face, payer, card } = wanted;
         let payer = self.keyring.seal_value(SealedFor::payer(charge), self.now(), &payer)?;
@@ -131,7 +131,7 @@ impl Engine {
         let is_late = charge.created_at().plus_ms(CALL_STARTS_WITHIN_MS) <= self.now();
         let answer = match is_late {
             true => Err(RailError::NoAnswer),
-            false => tokio::time::timeout(CARD_ANSWER_MAX, rail.charge(call)).await.unwrap_or(Err(RailError::NoAnswer)),
+            false => rail.call(CARD_ANSWER_MAX, |rail| rail.charge(call)).await,
         };
         let (command, stamp) = match answer {
             Ok(answer) => answered(charge, answer),
@@ -143,8 +143,8 @@ impl Engine {
     /// Has the acquirer keep a card. Gives the acquirer's token, sealed for the `card_token` of
     /// this id.
     pub async fn tokenize(&self, id: ObjectId, card: CardSecrets) -> Result<Vec<u8>, Unavailable> {
-        let token = tokio::time::timeout(RAIL_ANSWER_MAX, self.card_rail()?.tokenize(card)).await;
-        let CardToken(token) = token.unwrap_or(Err(RailError::NoAnswer)).map_err(|_| Unavailable::OutcomeUnknown)?;
+        let token = self.card_rail()?.call(RAIL_ANSWER_MAX, |rail| rail.tokenize(card)).await;
+        let CardToken(token) = token.map_err(|_| Unavailable::OutcomeUnknown)?;
         self.keyring.seal_secret(SealedFor::card_token(id), token.as_bytes()).map_err(|_| Unavailable::OutcomeUnknown)
     }
 
@@ -155,8 +155,8 @@ impl Engine {
         charge: ObjectId,
         open: &OpenCharge,
     ) -> Result<(MerchantCommand, Option<RailStamp>), Unavailable> {
-        let found = tokio::time::timeout(RAIL_ANSWER_MAX, self.card_rail()?.close(charge, open)).await;
-        match found.unwrap_or(Err(RailError::NoAnswer)) {
+        let line = self.card_rail()?;
+        match line.call(RAIL_ANSWER_MAX, |rail| rail.close(charge, open)).await {
             Ok(CardFate::Answered(answer)) => Ok(answered(charge, answer)),
             Ok(CardFate::Closed) => Ok((MerchantCommand::RefuseCard { charge, refusal: CardRefusal::Failed }, None)),
             Err(RailError::NotSent | RailError::NoAnswer) => Err(Unavailable::OutcomeUnknown),

@@ -123,6 +123,7 @@ impl Engine {
         CommandContext { key, requester, permit }: CommandContext,
     ) -> Result<Outcome<CashoutOrdered>, Unavailable> {
         let rail = self.payout_rail()?;
+        rail.require_answers()?;
         let (id, now) = (self.new_id(group)?, self.now());
         let NewCashout { amount, destination, transaction } = wanted;
         let (transaction_key, looked_up_through) = (transaction.key, transaction.looked_up_through);
@@ -141,8 +142,7 @@ impl Engine {
         };
         let to = Destination::PixKey(destination);
         let transfer = SendPayout { id, amount: ordered.net, to, ordered_at: id.created_at() };
-        let answer = tokio::time::timeout(FIRST_ANSWER_MAX, rail.send(transfer)).await;
-        let answer = answer.unwrap_or(Err(RailError::NoAnswer));
+        let answer = rail.call(FIRST_ANSWER_MAX, |rail| rail.send(transfer)).await;
         if let CashoutInquiry::Ended(ended, stamp) = found(answer, CashoutFailure::NotTaken) {
             let is_denied = ended == CashoutOutcome::Failed(CashoutFailure::NotTaken);
             let command = MerchantCommand::SettleCashout { id, outcome: ended };
@@ -235,15 +235,13 @@ impl Engine {
         let Some(destination) = destination else { return Ok(CashoutInquiry::Unknown) };
         let (amount, to) = (open.net(), Destination::PixKey(destination));
         let transfer = SendPayout { id, amount, to, ordered_at: id.created_at() };
-        let answer = tokio::time::timeout(RAIL_ANSWER_MAX, rail.find(transfer.clone(), now)).await;
-        let mut answer = answer.unwrap_or(Err(RailError::NoAnswer));
+        let mut answer = rail.call(RAIL_ANSWER_MAX, |rail| rail.find(transfer.clone(), now)).await;
         if answer == Ok(PayoutAnswer::NotTaken) {
-            let horizon_ms = i64::try_from(rail.horizon().as_millis()).unwrap_or(i64::MAX);
+            let horizon_ms = i64::try_from(rail.rail.horizon().as_millis()).unwrap_or(i64::MAX);
             if now.0.saturating_sub(open.attention_at.0) < horizon_ms {
                 return Ok(CashoutInquiry::Unknown);
             }
-            let sent = tokio::time::timeout(RAIL_ANSWER_MAX, rail.send(transfer)).await;
-            answer = sent.unwrap_or(Err(RailError::NoAnswer));
+            answer = rail.call(RAIL_ANSWER_MAX, |rail| rail.send(transfer)).await;
         }
         Ok(found(answer, CashoutFailure::NotCarriedOut))
     }

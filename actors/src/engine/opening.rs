@@ -18,6 +18,8 @@ use tokio::task::spawn_blocking;
 use super::acquirer::AcquirerBatches;
 use super::new_ids::NewIds;
 use super::pix_intake::Bells;
+use super::rail_line::Breakers;
+use super::rail_queue::RailQueue;
 use super::shard::{Shard, ShardOptions, give_up, put_to_sleep};
 use super::shards::Shards;
 use super::{Engine, EngineOptions, INSIDE_BYTES, read};
@@ -171,6 +173,8 @@ impl Engine {
             ids,
             new_ids: NewIds::default(),
             bells: Bells::of(&options.rails.pix),
+            breakers: Breakers::of(&options.rails.pix, sandbox),
+            rail_queue: RailQueue::default(),
             rails: options.rails,
             falling_due: AsyncMutex::new(AcquirerBatches::booked_through(0)),
             idle: options.idle,

@@ -107,6 +107,7 @@ impl Engine {
         context: CommandContext,
     ) -> Result<Outcome<PixOpened>, Unavailable> {
         let (rail, _) = self.rails.pix.current().ok_or(Unavailable::NoRail)?;
+        self.pix_rail(rail)?.require_answers()?;
         let (charge, now, rail) = (self.new_id(group)?, self.now(), rail.cloned());
         let NewPixCharge { amount, splits, payer, expires_in_seconds } = wanted;
         let payer = self.keyring.seal_value(SealedFor::payer(charge), now, &payer)?;
@@ -127,12 +128,11 @@ impl Engine {
                 None => {}
             }
         }
-        let rail = self.rails.pix.get(Some(name)).ok_or(Unavailable::NoRail)?;
+        let rail = self.pix_rail(Some(name))?;
         let payer = payer.as_ref().and_then(|sealed| self.keyring.open_value(SealedFor::payer(charge), sealed));
         let (amount, expires_at) = (opened.terms.amount, opened.expires_at);
         let call = OpenPix { charge, amount, expires_at, payer: payer.unwrap_or_default() };
-        let opening = tokio::time::timeout(RAIL_ANSWER_MAX, rail.open(call)).await;
-        let (command, registration) = match opening.unwrap_or(Err(RailError::NoAnswer)) {
+        let (command, registration) = match rail.call(RAIL_ANSWER_MAX, |rail| rail.open(call)).await {
             Ok(PixOpening::Registered { code }) => {
                 let command = MerchantCommand::RegisterPix { charge, code: code.clone() };
                 (command, PixRegistration::Registered { code })
@@ -182,9 +182,8 @@ impl Engine {
         rail: Option<&RailName>,
         context: CommandContext,
     ) -> Result<Outcome<PixEnded>, Unavailable> {
-        let rail = self.rails.pix.get(rail).ok_or(Unavailable::NoRail)?;
-        let fate = tokio::time::timeout(RAIL_ANSWER_MAX, rail.cancel(charge)).await;
-        match fate.unwrap_or(Err(RailError::NoAnswer)).map_err(|_| Unavailable::OutcomeUnknown)? {
+        let fate = self.pix_rail(rail)?.call(RAIL_ANSWER_MAX, |rail| rail.cancel(charge)).await;
+        match fate.map_err(|_| Unavailable::OutcomeUnknown)? {
             PixFate::Cancelled => {
                 let outcome = self.command(group, MerchantCommand::CancelPix { charge }, context).await?;
                 Ok(match outcome {

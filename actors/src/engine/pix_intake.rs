@@ -5,7 +5,6 @@
 //! late. What is booked already changes nothing, since an end-to-end id counts once for ever.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -20,6 +19,7 @@ use tokio::time::Instant;
 
 use super::house::first_with_reference;
 use super::outcome::CommandContext;
+use super::rail_line::RailLine;
 use super::{Engine, INSIDE_BYTES, Unavailable};
 use crate::rails::{PixRail, PixRails, PixReceipt, PixSpan, RailError};
 use crate::resident::Outcome;
@@ -102,15 +102,15 @@ impl Engine {
 
     /// Reads the lists of all named institutions. Runs until it is dropped.
     pub async fn run_pix_intake(&self) {
-        join_all(self.rails.pix.named_ones().map(|(name, rail)| self.take_in(name, rail))).await;
+        join_all(self.rails.pix.named_ones().map(|(name, _)| self.take_in(name))).await;
     }
 
-    async fn take_in(&self, name: &RailName, rail: &Arc<dyn PixRail>) {
+    async fn take_in(&self, name: &RailName) {
         let mut reading = Reading { through: None, kept: None, wide_at: None, booked: BTreeMap::new() };
         let mut is_silent = false;
         loop {
             if self.serves_house() && self.has_all() && !self.admission.is_closed() {
-                let failed = self.look(name, rail, &mut reading).await.err();
+                let failed = self.look(name, &mut reading).await.err();
                 match &failed {
                     None if is_silent => tracing::info!(rail = %name, "the institution's payments are read again"),
                     Some(error) if !is_silent => {
@@ -127,8 +127,8 @@ impl Engine {
     }
 
     /// Reads the list once, and books what is new.
-    async fn look(&self, name: &RailName, rail: &Arc<dyn PixRail>, reading: &mut Reading) -> Result<(), IntakeError> {
-        let now = self.now();
+    async fn look(&self, name: &RailName, reading: &mut Reading) -> Result<(), IntakeError> {
+        let (now, rail) = (self.now(), self.pix_rail(Some(name))?);
         let kept_name = format!("{READ}{name}");
         if reading.through.is_none() {
             let kept = self.kept(&kept_name).map_err(Unavailable::from)?;
@@ -141,7 +141,7 @@ impl Engine {
         let mut from = through.plus_ms(-overlap);
         while from < now {
             let until = from.plus_ms(DAY_MS).min(now);
-            self.read_span(name, rail, (from, until), reading).await?;
+            self.read_span(name, &rail, (from, until), reading).await?;
             from = until;
         }
         reading.through = Some(now);
@@ -163,14 +163,13 @@ impl Engine {
     async fn read_span(
         &self,
         name: &RailName,
-        rail: &Arc<dyn PixRail>,
+        rail: &RailLine<'_, dyn PixRail>,
         (from, until): (Timestamp, Timestamp),
         reading: &mut Reading,
     ) -> Result<(), IntakeError> {
         let mut failed = None;
         for page in 0.. {
-            let asked = tokio::time::timeout(PAGE_MAX, rail.received(PixSpan { from, until, page })).await;
-            let receipts = asked.unwrap_or(Err(RailError::NoAnswer))?;
+            let receipts = rail.call(PAGE_MAX, |rail| rail.received(PixSpan { from, until, page })).await?;
             for payment in receipts.payments {
                 if reading.booked.contains_key(&payment.end_to_end_id) {
                     continue;

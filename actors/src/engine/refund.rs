@@ -80,20 +80,21 @@ impl Engine {
             }
         };
         let call = Repay { id, decided_at: since, charge, payment, amount };
-        let answer = async {
-            match (self.card_rail(), self.rails.pix.get(rail.as_ref()), kind) {
-                (Ok(card), _, RepaymentKind::Sent) if method.is_card() => card.repay(call).await,
-                (Ok(card), _, RepaymentKind::Taken) if method.is_card() => {
-                    card.accept_dispute(call).await.map(RepayAnswer::Repaid)
-                }
-                (_, Some(pix), RepaymentKind::Sent) if !method.is_card() => pix.repay(call).await,
-                (_, Some(pix), RepaymentKind::Taken) if !method.is_card() => {
-                    pix.accept_dispute(call).await.map(RepayAnswer::Repaid)
-                }
-                _ => Err(RailError::NotSent),
+        let is_sent = kind == RepaymentKind::Sent;
+        let answer = if method.is_card() {
+            let Ok(line) = self.card_rail() else { return false };
+            match is_sent {
+                true => line.call(patience, |rail| rail.repay(call)).await,
+                false => line.call(patience, |rail| rail.accept_dispute(call)).await.map(RepayAnswer::Repaid),
+            }
+        } else {
+            let Ok(line) = self.pix_rail(rail.as_ref()) else { return false };
+            match is_sent {
+                true => line.call(patience, |rail| rail.repay(call)).await,
+                false => line.call(patience, |rail| rail.accept_dispute(call)).await.map(RepayAnswer::Repaid),
             }
         };
-        match tokio::time::timeout(patience, answer).await.unwrap_or(Err(RailError::NoAnswer)) {
+        match answer {
             Ok(RepayAnswer::Repaid(stamp)) => {
                 let context = CommandContext::of_rail(Some(stamp), permit);
                 self.command(group, MerchantCommand::ConfirmRepayment { id }, context).await.is_ok()

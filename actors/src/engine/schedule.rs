@@ -10,6 +10,7 @@ use futures_util::future::join_all;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, MerchantState, OpenCharge};
+use ledger::recipient::RecipientState;
 use ledger::record::{Decision, Record};
 use ledger::time::Timestamp;
 
@@ -26,9 +27,13 @@ const LOOKS_AT_ONE_TIME: u32 = 16;
 const DRAFTS_AT_ONCE: usize = 256;
 
 impl Engine {
-    /// Looks every second for what is due, submits drafts, and puts idle actors to sleep. Runs
-    /// until it is dropped.
+    /// Looks every second for what is due, submits drafts, and puts idle actors to sleep; asks the
+    /// rails beside that. Runs until it is dropped.
     pub async fn run_schedule(&self) {
+        tokio::join!(self.sweep(), self.ask_rails());
+    }
+
+    async fn sweep(&self) {
         loop {
             tokio::time::sleep(Duration::from_secs(1)).await;
             self.clock.follow(self.store.ahead_ms());
@@ -141,7 +146,7 @@ impl Engine {
             if due.is_empty() {
                 return;
             }
-            join_all(due.into_iter().map(|ledger| self.attend(ledger, now))).await;
+            join_all(due.into_iter().map(|ledger| self.attend_or_queue(ledger, now))).await;
         }
     }
 
@@ -156,9 +161,50 @@ impl Engine {
         shards.iter().filter_map(|shard| shard.read_model().dues().lock().first_after(now)).min()
     }
 
+    /// Attends to a ledger. One that has something to ask a rail about books what is due and waits
+    /// in the queue of the rails.
+    async fn attend_or_queue(&self, ledger: LedgerId, now: Timestamp) {
+        if !self.shard_options.is_sandbox && self.rails.has_any() {
+            match self.book_due(ledger).await {
+                Ok((next_due, false)) => {
+                    let later = |at| if at <= now { now.plus_ms(TRY_AGAIN_AFTER_MS) } else { at };
+                    self.answer_due(ledger, next_due.map(later));
+                }
+                Ok((_, true)) => self.rail_queue.add(ledger),
+                Err(_) => self.answer_due(ledger, Some(now.plus_ms(TRY_AGAIN_AFTER_MS))),
+            }
+        } else {
+            self.attend(ledger, now).await;
+        }
+    }
+
+    /// Has the owner of one ledger book what is due. Gives when it needs attention next, and
+    /// whether there is something to ask a rail about now.
+    async fn book_due(&self, ledger: LedgerId) -> Result<(Option<Timestamp>, bool), Unavailable> {
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        match ledger {
+            LedgerId::Merchant(group) => {
+                let look = |books: &MerchantState, now| (books.next_due(), books.asks_rails(now));
+                read(&self.shard(group).merchants, ledger, look, permit).await
+            }
+            LedgerId::Recipient(..) => {
+                let look = |books: &RecipientState, now| {
+                    (books.next_due(), books.to_send(now).is_some() || !books.returnable().is_empty())
+                };
+                read(&self.shard_of(ledger).recipients, ledger, look, permit).await
+            }
+            LedgerId::Platform(_) | LedgerId::System => Ok((None, false)),
+        }
+    }
+
+    /// Notes when a ledger that was due needs attention next.
+    fn answer_due(&self, ledger: LedgerId, next_due: Option<Timestamp>) {
+        self.shard_of(ledger).read_model().dues().lock().answered(ledger, next_due);
+    }
+
     /// Has the owner of one ledger book what is due, asks the rails about items that waited too
     /// long, and notes when to look again.
-    async fn attend(&self, ledger: LedgerId, now: Timestamp) {
+    pub(super) async fn attend(&self, ledger: LedgerId, now: Timestamp) {
         let permit = self.admission.take(INSIDE_BYTES).await;
         let attended = match ledger {
             LedgerId::Recipient(..) => {
@@ -176,7 +222,7 @@ impl Engine {
             }
             Err(_) => Some(now.plus_ms(TRY_AGAIN_AFTER_MS)),
         };
-        self.shard_of(ledger).read_model().dues().lock().answered(ledger, next_due);
+        self.answer_due(ledger, next_due);
     }
 
     /// Books what is due of a merchant, then asks the rails about its repayments, charges and

@@ -14,9 +14,10 @@ use ledger::time::Timestamp;
 
 use super::card::CARD_ANSWER_MAX;
 use super::outcome::CommandContext;
+use super::rail_line::RailLine;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, TRY_AGAIN_AFTER_MS, Unavailable, read};
 use crate::journal::Permit;
-use crate::rails::{Call, Destination, PayoutAnswer, PayoutRail, SendPayout};
+use crate::rails::{Destination, PayoutAnswer, PayoutRail, SendPayout};
 use crate::resident::Outcome;
 
 /// A silent institution is asked less and less often, but at least this often, milliseconds.
@@ -41,7 +42,7 @@ impl Engine {
         let approved = self.command_recipient(recipient, command, context).await?;
         if let Outcome::Recorded(record) = &approved {
             let outcome = match self.transfer((id, amount, &destination), record.effective_at) {
-                Some(call) => settled(in_time(CARD_ANSWER_MAX, rail.send(call)).await),
+                Some(call) => settled(rail.call(CARD_ANSWER_MAX, |rail| rail.send(call)).await.ok()),
                 None => Some((TransferOutcome::Refused { notes: NO_ACCOUNT.to_owned() }, None)),
             };
             if let Some((outcome, stamp)) = outcome {
@@ -66,9 +67,9 @@ impl Engine {
         let (next_due, waiting, returnable) =
             read(&self.shard_of(recipient).recipients, recipient, look, permit).await?;
         let Ok(rail) = self.payout_rail() else { return Ok(next_due) };
-        let returns_at = self.ask_about_returns(rail, recipient, &returnable, now).await?;
+        let returns_at = self.ask_about_returns(&rail, recipient, &returnable, now).await?;
         let next_due = match waiting {
-            Some(withdrawal) => self.finish(rail, recipient, withdrawal, now).await?,
+            Some(withdrawal) => self.finish(&rail, recipient, withdrawal, now).await?,
             None => next_due,
         };
         Ok(next_due.into_iter().chain(returns_at).min())
@@ -77,7 +78,7 @@ impl Engine {
     /// Asks about a transfer that is not settled, and tells when to look again.
     async fn finish(
         &self,
-        rail: &dyn PayoutRail,
+        rail: &RailLine<'_, dyn PayoutRail>,
         recipient: LedgerId,
         withdrawal: OpenWithdrawal,
         now: Timestamp,
@@ -99,7 +100,7 @@ impl Engine {
     /// the next one's time comes. An institution that does not answer is asked again.
     async fn ask_about_returns(
         &self,
-        rail: &dyn PayoutRail,
+        rail: &RailLine<'_, dyn PayoutRail>,
         recipient: LedgerId,
         returnable: &[Returnable],
         now: Timestamp,
@@ -110,7 +111,7 @@ impl Engine {
             let approved_at = withdrawal.approved_at.unwrap_or(now);
             let call = self.transfer_of(withdrawal, approved_at);
             let Some(call) = call else { continue };
-            let found = in_time(RAIL_ANSWER_MAX, rail.find(call, now)).await;
+            let found = rail.call(RAIL_ANSWER_MAX, |rail| rail.find(call, now)).await.ok();
             let back = match &found {
                 Some(PayoutAnswer::Returned { reason, stamp, to }) => Some((reason, Some(*to), Some(stamp.clone()))),
                 Some(PayoutAnswer::Failed { reason }) => Some((reason, None, None)),
@@ -133,7 +134,7 @@ impl Engine {
     /// transfer, it is sent again once it cannot turn up any more.
     async fn ask_about(
         &self,
-        rail: &dyn PayoutRail,
+        rail: &RailLine<'_, dyn PayoutRail>,
         withdrawal: &OpenWithdrawal,
         now: Timestamp,
     ) -> Option<(TransferOutcome, Option<RailStamp>)> {
@@ -142,13 +143,13 @@ impl Engine {
             tracing::error!(withdrawal = %withdrawal.id.uuid(), "a transfer cannot be asked about: there is no account");
             return None;
         };
-        let found = in_time(RAIL_ANSWER_MAX, rail.find(call.clone(), now)).await;
+        let found = rail.call(RAIL_ANSWER_MAX, |rail| rail.find(call.clone(), now)).await.ok();
         if found != Some(PayoutAnswer::NotTaken) {
             return settled(found);
         }
-        let horizon_ms = i64::try_from(rail.horizon().as_millis()).unwrap_or(i64::MAX);
+        let horizon_ms = i64::try_from(rail.rail.horizon().as_millis()).unwrap_or(i64::MAX);
         let is_known = approved_at.plus_ms(horizon_ms) <= now;
-        if is_known { settled(in_time(RAIL_ANSWER_MAX, rail.send(call)).await) } else { None }
+        if is_known { settled(rail.call(RAIL_ANSWER_MAX, |rail| rail.send(call)).await.ok()) } else { None }
     }
 
     fn transfer_of(&self, withdrawal: &OpenWithdrawal, ordered_at: Timestamp) -> Option<SendPayout> {
@@ -165,11 +166,6 @@ impl Engine {
         let account: BankAccount = self.keyring.open_value(SealedFor::account(id), destination)?;
         Some(SendPayout { id, amount, to: Destination::Account(account), ordered_at })
     }
-}
-
-/// The answer of a call that may take so long; none when it is not known.
-async fn in_time(most: std::time::Duration, call: Call<'_, PayoutAnswer>) -> Option<PayoutAnswer> {
-    tokio::time::timeout(most, call).await.ok()?.ok()
 }
 
 fn settled(answer: Option<PayoutAnswer>) -> Option<(TransferOutcome, Option<RailStamp>)> {

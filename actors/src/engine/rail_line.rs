@@ -1,0 +1,184 @@
+//! Line to a rail: every call of the engine goes through it. It bounds the time of a call, and has a
+//! breaker: 20 calls in a row without an answer open it. While it is open nothing is sent, but for
+//! one call in 5 s that tests it; the first answer closes it.
+
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
+
+use ledger::record::RailName;
+use parking_lot::Mutex;
+
+use super::Unavailable;
+use crate::rails::{Call, PixRails, RailError};
+
+/// Calls in a row without an answer that open the breaker.
+const UNANSWERED_MAX: u32 = 20;
+/// How often a call tests a rail whose breaker is open.
+const TESTED_EVERY: Duration = Duration::from_secs(5);
+
+/// Breaker of one rail.
+pub(super) struct Breaker(Option<Mutex<BreakerState>>);
+
+struct BreakerState {
+    unanswered: u32,
+    tested_at: Instant,
+}
+
+impl BreakerState {
+    fn is_open(&self) -> bool {
+        self.unanswered >= UNANSWERED_MAX
+    }
+
+    fn is_test_due(&self) -> bool {
+        self.tested_at.elapsed() >= TESTED_EVERY
+    }
+}
+
+impl Breaker {
+    /// A closed breaker. That of a sandbox never opens: its clock is not that of its rails.
+    pub(super) fn new(is_sandbox: bool) -> Self {
+        let closed = BreakerState { unanswered: 0, tested_at: Instant::now() };
+        Self((!is_sandbox).then(|| Mutex::new(closed)))
+    }
+
+    /// Whether a call would be sent now.
+    fn would_admit(&self) -> bool {
+        self.0.as_ref().is_none_or(|state| {
+            let state = state.lock();
+            !state.is_open() || state.is_test_due()
+        })
+    }
+
+    /// Whether a call may be sent. One that tests the rail is the only one for a while.
+    fn admit(&self) -> bool {
+        self.0.as_ref().is_none_or(|state| {
+            let mut state = state.lock();
+            if !state.is_open() {
+                return true;
+            }
+            let is_test_due = state.is_test_due();
+            if is_test_due {
+                state.tested_at = Instant::now();
+            }
+            is_test_due
+        })
+    }
+
+    fn note(&self, is_answered: bool) {
+        let Some(state) = &self.0 else { return };
+        let mut state = state.lock();
+        let was_open = state.is_open();
+        state.unanswered = if is_answered { 0 } else { state.unanswered.saturating_add(1) };
+        match (was_open, state.is_open()) {
+            (false, true) => {
+                state.tested_at = Instant::now();
+                tracing::warn!(calls = UNANSWERED_MAX, "a rail does not answer: new charges of it are refused");
+            }
+            (true, false) => tracing::info!("a rail answers again"),
+            _ => {}
+        }
+    }
+}
+
+/// The breakers of all rails.
+pub(super) struct Breakers {
+    pub(super) card: Breaker,
+    pub(super) payout: Breaker,
+    by_name: BTreeMap<RailName, Breaker>,
+    /// That of a sandbox's PIX institution.
+    unnamed: Breaker,
+}
+
+impl Breakers {
+    pub(super) fn of(pix: &PixRails, is_sandbox: bool) -> Self {
+        let breaker = || Breaker::new(is_sandbox);
+        let by_name = pix.named_ones().map(|(name, _)| (name.clone(), breaker())).collect();
+        Self { card: breaker(), payout: breaker(), by_name, unnamed: breaker() }
+    }
+
+    /// That of the PIX institution of this name.
+    pub(super) fn pix(&self, name: Option<&RailName>) -> &Breaker {
+        name.and_then(|name| self.by_name.get(name)).unwrap_or(&self.unnamed)
+    }
+}
+
+/// A rail with its breaker.
+pub(super) struct RailLine<'a, R: ?Sized> {
+    pub(super) rail: &'a R,
+    pub(super) breaker: &'a Breaker,
+}
+
+impl<'a, R: ?Sized> RailLine<'a, R> {
+    /// Makes a call that may take so long.
+    pub(super) async fn call<T>(
+        &self,
+        most: Duration,
+        call: impl FnOnce(&'a R) -> Call<'a, T>,
+    ) -> Result<T, RailError> {
+        if !self.breaker.admit() {
+            return Err(RailError::NotSent);
+        }
+        let answer = tokio::time::timeout(most, call(self.rail)).await.unwrap_or(Err(RailError::NoAnswer));
+        self.breaker.note(answer.is_ok());
+        answer
+    }
+
+    /// Refuses something new for a rail whose breaker is open, before anything of it is written.
+    pub(super) fn require_answers(&self) -> Result<(), Unavailable> {
+        if self.breaker.would_admit() { Ok(()) } else { Err(Unavailable::RailUnavailable) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::ready;
+
+    use super::*;
+
+    const MOST: Duration = Duration::from_secs(1);
+
+    async fn ask(breaker: &Breaker, answer: Result<(), RailError>) -> Result<(), RailError> {
+        RailLine { rail: &(), breaker }.call(MOST, |()| Box::pin(ready(answer))).await
+    }
+
+    #[tokio::test]
+    async fn a_rail_without_answers_is_left_alone_until_it_answers() {
+        let breaker = Breaker::new(false);
+        for unanswered in [RailError::NotSent, RailError::NoAnswer].into_iter().cycle().take(19) {
+            assert_eq!(ask(&breaker, Err(unanswered)).await, Err(unanswered));
+        }
+        // An answer in between begins the count anew.
+        assert_eq!(ask(&breaker, Ok(())).await, Ok(()));
+        for _ in 0..20 {
+            assert!(breaker.would_admit());
+            assert_eq!(ask(&breaker, Err(RailError::NoAnswer)).await, Err(RailError::NoAnswer));
+        }
+        assert_eq!(ask(&breaker, Ok(())).await, Err(RailError::NotSent), "nothing is sent");
+        let line = RailLine { rail: &(), breaker: &breaker };
+        assert!(matches!(line.require_answers(), Err(Unavailable::RailUnavailable)));
+        let test_is_due = || breaker.0.as_ref().unwrap().lock().tested_at -= TESTED_EVERY;
+        test_is_due();
+        assert_eq!(ask(&breaker, Err(RailError::NoAnswer)).await, Err(RailError::NoAnswer), "one tests it");
+        assert_eq!(ask(&breaker, Ok(())).await, Err(RailError::NotSent));
+        test_is_due();
+        assert!(line.require_answers().is_ok());
+        assert_eq!(ask(&breaker, Ok(())).await, Ok(()));
+        assert_eq!(ask(&breaker, Ok(())).await, Ok(()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_call_ends_in_its_time() {
+        let (breaker, begun) = (Breaker::new(false), tokio::time::Instant::now());
+        let line = RailLine { rail: &(), breaker: &breaker };
+        let answer = line.call::<()>(MOST, |()| Box::pin(std::future::pending())).await;
+        assert_eq!((answer, begun.elapsed()), (Err(RailError::NoAnswer), MOST));
+    }
+
+    #[tokio::test]
+    async fn a_sandbox_is_always_asked() {
+        let breaker = Breaker::new(true);
+        for _ in 0..100 {
+            assert_eq!(ask(&breaker, Err(RailError::NoAnswer)).await, Err(RailError::NoAnswer));
+        }
+    }
+}
