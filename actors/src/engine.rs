@@ -31,6 +31,7 @@ mod space;
 mod subscription;
 mod withdrawal;
 
+use std::collections::BTreeMap;
 use std::num::NonZeroU16;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, OnceLock};
@@ -256,6 +257,8 @@ pub struct Engine {
     bells: Bells,
     breakers: Breakers,
     rail_queue: RailQueue,
+    /// Since when the oldest charge of each merchant that has one waits for its rail's answer.
+    oldest_unknown: Mutex<BTreeMap<GroupNumber, Timestamp>>,
     /// Held while due things are booked: they are booked in order, also while the sandbox clock is
     /// stepped.
     falling_due: AsyncMutex<AcquirerBatches>,

@@ -18,9 +18,9 @@ use ledger::personal::{PixDestination, SealedFor};
 use ledger::record::{RailStamp, Record};
 use ledger::time::Timestamp;
 
-use super::inquiry_times::CashoutInquiryTimes;
+use super::inquiry_times::{CashoutInquiryTimes, wait_ms};
 use super::outcome::CommandContext;
-use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RECONCILED_AT_ONCE, TRY_AGAIN_AFTER_MS, Unavailable, read};
+use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, RECONCILED_AT_ONCE, Unavailable, read};
 use crate::rails::{Destination, PayoutAnswer, RailError, SendPayout};
 use crate::resident::{Envelope, Outcome, UniqueLookup};
 use derived::records::LoadError;
@@ -166,8 +166,8 @@ impl Engine {
         Ok(Some(ordered))
     }
 
-    /// Asks the institution what became of a merchant's cashouts, about each at most every
-    /// [`TRY_AGAIN_AFTER_MS`]. Gives true when there may be more to ask about.
+    /// Asks the institution what became of a merchant's cashouts, about each at most
+    /// every 5 s, and less often the longer it waits. Gives true when there may be more to ask about.
     pub(super) async fn ask_about_cashouts(&self, group: GroupNumber, now: Timestamp) -> bool {
         if self.rails.payout.is_none() {
             return false;
@@ -175,8 +175,10 @@ impl Engine {
         let asked = Arc::clone(&self.shard(group).cashouts.asked);
         let look = move |books: &MerchantState, _: Timestamp| {
             let asked = asked.lock();
-            let is_time = |id: &ObjectId| asked.get(id).is_none_or(|asked| asked.at.plus_ms(TRY_AGAIN_AFTER_MS) <= now);
-            let waiting = books.cashouts_needing_attention(now).filter(|(id, _)| is_time(id));
+            let is_time = |id: &ObjectId, since| {
+                asked.get(id).is_none_or(|asked| asked.at.plus_ms(wait_ms(since, asked.at)) <= now)
+            };
+            let waiting = books.cashouts_needing_attention(now).filter(|(id, open)| is_time(id, open.attention_at));
             waiting.take(RECONCILED_AT_ONCE).map(|(id, open)| (id, open.clone())).collect::<Vec<_>>()
         };
         let permit = self.admission.take(INSIDE_BYTES).await;

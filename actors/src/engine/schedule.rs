@@ -234,19 +234,27 @@ impl Engine {
         now: Timestamp,
         permit: Arc<Permit>,
     ) -> Result<(Option<Timestamp>, bool), Unavailable> {
+        let inquiries = self.shard(group).inquiries.clone();
         let look = move |books: &MerchantState, now: Timestamp| {
-            let waiting = books.needing_attention(now).take(RECONCILED_AT_ONCE);
-            let waiting = waiting.map(|(id, charge)| (id, charge.clone()));
-            let repayments = books.repayments(now).take(RECONCILED_AT_ONCE);
-            (waiting.collect::<Vec<_>>(), repayments.collect::<Vec<_>>())
+            let waiting =
+                books.needing_attention(now).filter(|(id, open)| inquiries.is_time(*id, open.attention_at, now));
+            let waiting = waiting.map(|(id, charge)| (id, charge.clone())).take(RECONCILED_AT_ONCE);
+            let repayments = books.repayments(now).filter(|(id, one)| inquiries.is_time(*id, one.since, now));
+            let oldest = books.needing_attention(now).map(|(_, open)| open.attention_at).next();
+            (waiting.collect::<Vec<_>>(), repayments.take(RECONCILED_AT_ONCE).collect::<Vec<_>>(), oldest)
         };
-        let (waiting, repayments) = read(&self.shard(group).merchants, LedgerId::Merchant(group), look, permit).await?;
+        let (waiting, repayments, oldest) =
+            read(&self.shard(group).merchants, LedgerId::Merchant(group), look, permit).await?;
         let repaid = self.repay_all(group, &repayments).await;
-        let asked = waiting.iter().map(|(charge, open)| self.reconcile(group, *charge, open));
+        let asked = waiting.iter().map(|(charge, open)| async move {
+            let is_settled = self.reconcile(group, *charge, open).await;
+            self.shard(group).inquiries.note(*charge, now, is_settled);
+            is_settled
+        });
         let settled = join_all(asked).await.into_iter().filter(|settled| *settled).count();
         let may_have_more_cashouts = self.ask_about_cashouts(group, now).await;
         let billed = self.bill_due(group).await;
-        self.note_oldest_unknown(&waiting, now);
+        self.note_oldest_unknown(group, oldest, now);
         // A merchant whose subscriptions could not be read is due at once.
         let (next_due, has_billed) = billed.unwrap_or((Some(now), false));
         let has_more = settled == RECONCILED_AT_ONCE || repaid == RECONCILED_AT_ONCE;
@@ -279,11 +287,15 @@ impl Engine {
         }
     }
 
-    /// Measures how long the oldest card charge or cashout has waited for an answer.
-    fn note_oldest_unknown(&self, waiting: &[(ObjectId, OpenCharge)], now: Timestamp) {
-        let cards = waiting.iter().filter(|(_, open)| open.terms.method.is_card()).map(|(id, _)| id.created_at());
+    /// Measures how long the oldest charge or cashout of all merchants has waited for an answer.
+    fn note_oldest_unknown(&self, group: GroupNumber, of_group: Option<Timestamp>, now: Timestamp) {
+        let mut of_all = self.oldest_unknown.lock();
+        match of_group {
+            Some(oldest) => drop(of_all.insert(group, oldest)),
+            None => drop(of_all.remove(&group)),
+        }
         let cashouts = self.shards.owned().into_iter().filter_map(|shard| shard.cashouts.oldest_unknown());
-        let oldest = cards.chain(cashouts).min();
+        let oldest = of_all.values().copied().chain(cashouts).min();
         let age_ms = oldest.map_or(0, |oldest| (now.0 - oldest.0).max(0));
         self.metrics.oldest_unknown_seconds.set(age_ms / 1000);
     }

@@ -18,7 +18,7 @@ use ractor::{Actor, ActorRef};
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
 use tokio::task::spawn_blocking;
 
-use super::inquiry_times::{CashoutsUnderWay, ReturnsAsked};
+use super::inquiry_times::{CashoutsUnderWay, Inquiries, ReturnsAsked};
 use super::outcome::CommandContext;
 use super::{IndexOptions, Unavailable};
 use crate::actor::ActorContext;
@@ -50,6 +50,7 @@ pub(super) struct Shard {
     pub(super) balance_files: BalanceFiles,
     pub(super) cashouts: CashoutsUnderWay,
     pub(super) returns_asked: ReturnsAsked,
+    pub(super) inquiries: Inquiries,
     /// The next place that a new group takes among those of this partition.
     next_place: Mutex<u32>,
     system_ordinal: Mutex<u64>,
@@ -77,6 +78,7 @@ impl Shard {
             balance_files,
             cashouts: CashoutsUnderWay::default(),
             returns_asked: ReturnsAsked::default(),
+            inquiries: Inquiries::default(),
             next_place: Mutex::new(next_place),
             system_ordinal: Mutex::new(system_ordinal),
             house: AsyncMutex::default(),

@@ -13,15 +13,13 @@ use ledger::record::RailStamp;
 use ledger::time::Timestamp;
 
 use super::card::CARD_ANSWER_MAX;
+use super::inquiry_times::{ASK_EVERY_MAX_MS, wait_ms};
 use super::outcome::CommandContext;
 use super::rail_line::RailLine;
-use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, TRY_AGAIN_AFTER_MS, Unavailable, read};
+use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable, read};
 use crate::journal::Permit;
 use crate::rails::{Destination, PayoutAnswer, PayoutRail, SendPayout};
 use crate::resident::Outcome;
-
-/// A silent institution is asked less and less often, but at least this often, milliseconds.
-const ASK_EVERY_MAX_MS: i64 = 60 * 60 * 1000;
 
 /// Notes of a withdrawal whose transfer the institution surely does not have.
 const NOT_TAKEN: &str = "A instituição de pagamento não aceitou a transferência";
@@ -85,8 +83,7 @@ impl Engine {
     ) -> Result<Option<Timestamp>, Unavailable> {
         let approved_at = withdrawal.approved_at.unwrap_or(now);
         let Some((outcome, stamp)) = self.ask_about(rail, &withdrawal, now).await else {
-            let wait_ms = ((now.0 - approved_at.0) / 8).clamp(TRY_AGAIN_AFTER_MS, ASK_EVERY_MAX_MS);
-            return Ok(Some(now.plus_ms(wait_ms)));
+            return Ok(Some(now.plus_ms(wait_ms(approved_at, now))));
         };
         let command = RecipientCommand::SettleWithdrawal { id: withdrawal.id, outcome };
         let permit = self.admission.take(INSIDE_BYTES).await;

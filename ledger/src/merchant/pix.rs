@@ -22,11 +22,11 @@ impl MerchantState {
         Decision { events: vec![opened], personal: Some(payer) }
     }
 
-    /// The institution has the charge: its code can be paid. A charge that has ended meanwhile
-    /// needs no code.
+    /// The institution has the charge: its code can be paid. Hearing of it again changes nothing; a
+    /// charge that has ended meanwhile needs no code.
     pub(super) fn register_pix(&self, charge: ObjectId, code: String) -> Result<Decision, Rejection> {
-        self.open_charge(charge, false)?;
-        Ok(Decision::of(Event::PixRegistered { charge, code }))
+        let registers = self.open_charge(charge, false)?.registers_until.is_some();
+        Ok(if registers { Decision::of(Event::PixRegistered { charge, code }) } else { Decision::default() })
     }
 
     /// PIX settles at once, the splits with it. A rise of Available first repays the Deficit. No
