@@ -1,16 +1,18 @@
-//! Rails to the outside: the sandbox's acquirer, PIX institution, payout institution and bank. No
-//! rail to the real world exists yet.
+//! Rails to the outside: adapters for institutions, and the sandbox's acquirer, PIX institution,
+//! payout institution and bank.
 //!
 //! The traits of rails are the engine's (`actors::rails`); here they are implemented. It may import
-//! `actors`, `ledger`, and `wire` for the text of days and instants. Institutions keep records of
-//! their own, in files, as if they were other companies: they know nothing of the journal, of HTTP,
-//! or of how the books are written.
+//! `actors`, `ledger`, and `wire` for the text of days and instants. The sandbox's institutions
+//! keep records of their own, in files, as if they were other companies: they know nothing of the
+//! journal, of HTTP, or of how the books are written. Adapters keep no records, and are clients of
+//! HTTP alone.
 //!
-//! Begin with [`sandbox`], which puts the institutions of a sandbox together. An adapter for a real
-//! institution is a file beside `acquirer.rs` or `payouts.rs`.
+//! Begin with [`sandbox`], which puts the institutions of a sandbox together, or with [`api_pix`],
+//! the adapter for institutions that receive PIX payments.
 
 mod acquirer;
 mod acquirer_books;
+pub mod api_pix;
 mod bank_books;
 mod end_to_end_id;
 mod folder_lock;

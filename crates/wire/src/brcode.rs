@@ -79,6 +79,22 @@ impl BrCode<'_> {
     }
 }
 
+/// The longest BR Code, characters.
+const CODE_LEN_MAX: usize = 512;
+
+/// Whether a text that another institution gave is a BR Code: at most 512 characters, none of them
+/// a control character, with the right checksum.
+pub fn is_sound(text: &str) -> bool {
+    let ends = text.len().checked_sub(4).and_then(|end| text.split_at_checked(end));
+    ends.is_some_and(|(content, digits)| {
+        text.chars().count() <= CODE_LEN_MAX
+            && !text.contains(char::is_control)
+            && content.starts_with("000201")
+            && content.ends_with("6304")
+            && digits.eq_ignore_ascii_case(&format!("{:04X}", checksum(content.as_bytes())))
+    })
+}
+
 fn field(payload: &mut String, id: &str, value: &str) {
     header(payload, id, value.len());
     payload.push_str(value);
@@ -154,6 +170,33 @@ mod tests {
     #[test]
     fn the_checksum_is_ccitt_false() {
         assert_eq!(checksum(b"123456789"), 0x29B1);
+    }
+
+    #[test]
+    fn codes_of_other_institutions_are_checked() {
+        let sound = example().payload().unwrap();
+        let coded = |content: &str| format!("{content}{:04X}", checksum(content.as_bytes()));
+        let (fits, too_long) =
+            (coded(&format!("000201{}6304", "a".repeat(498))), coded(&format!("000201{}6304", "a".repeat(499))));
+        for text in [PUBLISHED, &PUBLISHED.replace("64E4", "64e4"), &sound, &fits] {
+            assert!(is_sound(text), "{text}");
+        }
+        let cut = &sound[..sound.len() - 1];
+        let accents = coded("000201Açúcar6304");
+        assert!(is_sound(&accents));
+        for text in [
+            "",
+            "é",
+            "6304",
+            cut,
+            &too_long,
+            &format!(" {sound}"),
+            &format!("{sound}\n"),
+            &PUBLISHED.replace("64E4", "+4E4"),
+        ] {
+            assert!(!is_sound(text), "{text}");
+        }
+        assert!(!is_sound(&sound.replacen("123.45", "923.45", 1)));
     }
 
     #[test]

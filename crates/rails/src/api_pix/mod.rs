@@ -1,0 +1,118 @@
+//! An institution that speaks the Central Bank's API Pix (2.9), in the dialects of five: charges,
+//! received payments, returns.
+//!
+//! It holds no state but a token, and promises this: an order is sent once in a call, or a second
+//! time after the institution has said that it has none under our id; only its own word about our
+//! id is an outcome, and all else is [`RailError::NoAnswer`]; [`RailError::NotSent`] means that
+//! nothing of the order has left.
+//!
+//! Begin with `charges.rs`. What the institutions do differently is one table, `dialects.rs`; the
+//! words that decide about money are another, `words.rs`.
+
+mod address;
+mod calls;
+mod charges;
+mod client;
+mod credentials;
+mod dialects;
+mod error;
+mod messages;
+mod receipts;
+mod returns;
+mod settings;
+mod token;
+mod words;
+
+use actors::rails::{Call, OpenPix, PixFate, PixOpening, PixRail, PixReceipts, PixSpan, RailError, Repay, RepayAnswer};
+use form_urlencoded::byte_serialize;
+use hyper::Method;
+use ledger::id::ObjectId;
+use ledger::record::RailStamp;
+use serde_json::json;
+
+use calls::Calls;
+use credentials::Credentials;
+pub use dialects::{Dialect, Login};
+pub use error::ApiPixError;
+use settings::Institution;
+pub use settings::{ApiPixPaths, ApiPixSettings};
+
+/// An institution that speaks API Pix.
+pub struct ApiPix {
+    settings: ApiPixSettings,
+    calls: Calls,
+}
+
+/// Secrets are in it.
+impl std::fmt::Debug for ApiPix {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ApiPix").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+/// Checks the settings and reads their files. Nothing is sent.
+pub fn open(settings: &ApiPixSettings) -> Result<ApiPix, ApiPixError> {
+    let calls = Calls::new(Institution::of(settings)?, Credentials::read(settings)?);
+    Ok(ApiPix { settings: settings.clone(), calls })
+}
+
+impl ApiPix {
+    /// Reads certificate and secret again, for calls from now on. When that fails, the present ones
+    /// stay.
+    pub async fn reload(&self) -> Result<(), ApiPixError> {
+        let credentials = Credentials::read(&self.settings)?;
+        self.calls.exchange_credentials(credentials).await;
+        Ok(())
+    }
+
+    /// End of the client certificate's validity, seconds since 1970; none without a certificate.
+    pub fn certificate_expires_at(&self) -> Option<i64> {
+        self.calls.credentials().certificate_expires_at
+    }
+
+    /// Names the address at which the institution rings when a payment arrives. It may be named
+    /// again.
+    pub async fn register_callback(&self, address: &str) -> Result<(), RailError> {
+        let institution = &self.calls.institution;
+        let key: String = byte_serialize(institution.key.as_bytes()).collect();
+        let path = format!("{}/{key}", institution.webhook);
+        let body = json!({ "webhookUrl": address });
+        let mut answer = self.calls.order(Method::PUT, &path, &body).await?;
+        if answer.status.as_u16() == 401 {
+            answer = self.calls.order(Method::PUT, &path, &body).await?;
+        }
+        if answer.status.is_success() {
+            return Ok(());
+        }
+        let defect = format!("it answers {}: {}", answer.status.as_u16(), messages::reason(&answer));
+        self.calls.complain(&institution.webhook, &defect);
+        Err(RailError::NoAnswer)
+    }
+}
+
+impl PixRail for ApiPix {
+    /// Its codes come from [`PixRail::open`].
+    fn location(&self, _charge: ObjectId) -> Option<String> {
+        None
+    }
+
+    fn open(&self, call: OpenPix) -> Call<'_, PixOpening> {
+        Box::pin(async move { charges::open(&self.calls, &call).await })
+    }
+
+    fn received(&self, span: PixSpan) -> Call<'_, PixReceipts> {
+        Box::pin(receipts::received(&self.calls, span))
+    }
+
+    fn cancel(&self, charge: ObjectId) -> Call<'_, PixFate> {
+        Box::pin(charges::cancel(&self.calls, charge))
+    }
+
+    fn repay(&self, call: Repay) -> Call<'_, RepayAnswer> {
+        Box::pin(async move { returns::repay(&self.calls, &call).await })
+    }
+
+    fn accept_dispute(&self, dispute: Repay) -> Call<'_, RailStamp> {
+        Box::pin(async move { returns::accept_dispute(&self.calls, &dispute).await })
+    }
+}

@@ -1,0 +1,129 @@
+//! Returns (`devolucao`): ours, and those that the payer's institution asked for (MED).
+
+use actors::rails::{RailError, Repay, RepayAnswer};
+use hyper::Method;
+use ledger::record::RailStamp;
+use serde_json::json;
+
+use super::calls::{Calls, Found};
+use super::client::Answer;
+use super::messages::{Return, ReturnsOfPayment, amount, amount_text, is_message_id, reason, shortened};
+use super::words::{RETURN_REFUSALS, ReturnStatus, is_of_dispute, return_status};
+
+/// How often an order is sent in one call.
+const SENDS: usize = 2;
+/// Characters of a reason.
+const REASON_LEN_MAX: usize = 300;
+
+/// Orders a return under our id. An answer that is not known, and a refused repeat, are asked for.
+pub(super) async fn repay(calls: &Calls, call: &Repay) -> Result<RepayAnswer, RailError> {
+    let payment = payment_path(calls, call)?;
+    let path = format!("{payment}/devolucao/{}", call.id.txid());
+    let body = json!({ "valor": amount_text(call.amount).ok_or(RailError::NoAnswer)? });
+    for send in 0..SENDS {
+        let answer = match calls.order(Method::PUT, &path, &body).await {
+            Err(RailError::NotSent) if send == 0 => return Err(RailError::NotSent),
+            answer => answer.ok(),
+        };
+        let refusal = answer.as_ref().filter(|answer| answer.says(RETURN_REFUSALS)).map(reason);
+        let taken = answer.filter(|answer| matches!(answer.status.as_u16(), 200 | 201));
+        match taken.map(|answer| read(&answer)) {
+            Some(Ok(taken)) => return outcome(calls, &path, &taken, call),
+            Some(Err(defect)) => calls.complain(&path, &defect),
+            None => {}
+        }
+        match calls.find(&path, calls.institution.preset.no_return).await {
+            Ok(Found::It(answer)) => {
+                let found = read(&answer).map_err(|defect| {
+                    calls.complain(&path, &defect);
+                    RailError::NoAnswer
+                })?;
+                return outcome(calls, &path, &found, call);
+            }
+            Ok(Found::None) => {
+                if let Some(reason) = refusal {
+                    return Ok(RepayAnswer::Refused { reason });
+                }
+            }
+            Err(_) => return Err(RailError::NoAnswer),
+        }
+    }
+    calls.complain(&path, "it neither takes nor refuses the return");
+    Err(RailError::NoAnswer)
+}
+
+/// Looks for the return that the institution made itself. Until it has, nothing is known.
+pub(super) async fn accept_dispute(calls: &Calls, dispute: &Repay) -> Result<RailStamp, RailError> {
+    let path = payment_path(calls, dispute)?;
+    let answer = calls.get(&path, &[]).await?;
+    let unknown = |defect: &str| {
+        calls.complain(&path, defect);
+        Err(RailError::NoAnswer)
+    };
+    if answer.status.as_u16() != 200 {
+        return unknown(&format!("its answer {} is none that is known", answer.status.as_u16()));
+    }
+    let payment: ReturnsOfPayment = match answer.read() {
+        Ok(payment) => payment,
+        Err(defect) => return unknown(&defect),
+    };
+    if payment.end_to_end_id != dispute.payment {
+        return unknown("endToEndId is another one");
+    }
+    let is_it = |of: &Return| {
+        of.natureza.as_deref().is_some_and(is_of_dispute)
+            && return_status(&of.status) == Some(ReturnStatus::Done)
+            && amount(&of.valor) == Some(dispute.amount)
+    };
+    let made = payment.devolucoes.unwrap_or_default().into_iter().find(is_it);
+    match made.as_ref().map(stamp) {
+        Some(Ok(stamp)) => Ok(stamp),
+        Some(Err(defect)) => unknown(defect),
+        None => Err(RailError::NoAnswer),
+    }
+}
+
+fn payment_path(calls: &Calls, call: &Repay) -> Result<String, RailError> {
+    if is_message_id(&call.payment) {
+        return Ok(format!("{}/{}", calls.institution.pix, call.payment));
+    }
+    calls.complain(&calls.institution.pix, "the payment has no end-to-end id of 32 letters and digits");
+    Err(RailError::NoAnswer)
+}
+
+fn read(answer: &Answer) -> Result<Return, String> {
+    answer.read()
+}
+
+/// What became of a return, which must be ours.
+fn outcome(calls: &Calls, path: &str, found: &Return, call: &Repay) -> Result<RepayAnswer, RailError> {
+    let unknown = |defect: &str| {
+        calls.complain(path, defect);
+        Err(RailError::NoAnswer)
+    };
+    if found.id != call.id.txid() {
+        return unknown("id is another one");
+    }
+    if amount(&found.valor) != Some(call.amount) {
+        return unknown("valor is not the amount");
+    }
+    match return_status(&found.status) {
+        Some(ReturnStatus::Done) => match stamp(found) {
+            Ok(stamp) => Ok(RepayAnswer::Repaid(stamp)),
+            Err(defect) => unknown(defect),
+        },
+        Some(ReturnStatus::UnderWay) => Ok(RepayAnswer::UnderWay),
+        Some(ReturnStatus::Refused) => {
+            let reason = found.motivo.as_deref().map(|reason| shortened(reason, REASON_LEN_MAX));
+            let reason = reason.filter(|reason| !reason.is_empty()).unwrap_or_else(|| found.status.clone());
+            Ok(RepayAnswer::Refused { reason })
+        }
+        None => unknown("status is a word that is not known"),
+    }
+}
+
+fn stamp(made: &Return) -> Result<RailStamp, &'static str> {
+    let id = made.return_id.clone().filter(|id| is_message_id(id)).ok_or("rtrId has not 32 letters and digits")?;
+    let at = made.horario.as_ref().and_then(|times| times.at()).ok_or("horario has no instant with a zone")?;
+    Ok(RailStamp { id, at })
+}
