@@ -908,10 +908,10 @@ pub enum Event {
         #[n(11)]
         commission_through: Centavos,
     },
-    /// Merchant: the rail sent a refund or a late payment back to the payer.
+    /// Merchant: the rail sent a refund, or a payment that nobody asked for, back to the payer.
     #[n(36)]
     PayerRepaid {
-        /// The refund, or the charge that was paid too late.
+        /// The refund, or the repayment of the payment.
         #[n(0)]
         id: ObjectId,
         /// The charge's id.
@@ -923,6 +923,9 @@ pub enum Event {
         /// How much.
         #[n(3)]
         amount: Centavos,
+        /// True of a payment that nobody asked for.
+        #[cbor(n(4), skip_if = "is_false")]
+        is_unordered: bool,
     },
     /// Merchant: a payer's bank wants a charge back; the money is held. Personal part:
     /// [`crate::personal::FreeText`].
@@ -1347,6 +1350,10 @@ pub enum Event {
         #[n(0)]
         what: String,
     },
+}
+
+fn is_false(flag: &bool) -> bool {
+    !flag
 }
 
 impl Event {

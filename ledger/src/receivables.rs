@@ -314,7 +314,7 @@ impl Receivables {
                     self.owe(group, (line.charge, line.object), (None, Minute::default()), amounts);
                 }
             }
-            Event::PayerRepaid { id, charge, method, amount } if method.is_card() => {
+            Event::PayerRepaid { id, charge, method, amount, .. } if method.is_card() => {
                 self.take_back(group, (*charge, SettledObject::Refund(*id)), record, *method, *amount);
             }
             Event::DisputeAccepted { id, charge, method, amount } if method.is_card() => {

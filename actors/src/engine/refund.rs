@@ -82,7 +82,7 @@ impl Engine {
             }
         };
         let call = Repay { id, decided_at: since, charge, payment, amount };
-        let is_sent = kind == RepaymentKind::Sent;
+        let is_sent = kind != RepaymentKind::Taken;
         let answer = if method.is_card() {
             let Ok(line) = self.card_rail() else { return false };
             match is_sent {

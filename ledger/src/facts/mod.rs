@@ -140,7 +140,9 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
             },
         ),
         Event::RefundFailed { .. } => refund_failure::failed(to, event),
-        Event::PayerRepaid { id, charge, method, amount } => refund::repaid(to, *id, *charge, *method, *amount),
+        Event::PayerRepaid { id, charge, method, amount, is_unordered } => {
+            refund::repaid(to, [*id, *charge], *method, *amount, *is_unordered);
+        }
         Event::DisputeOpened { id, charge, amount, drawn, seller_due, .. } => {
             dispute::opened(to, *id, *charge, *amount, drawn, *seller_due);
         }

@@ -81,11 +81,16 @@ pub(super) fn approved(to: &mut impl Facets, refund: Approved<'_>) {
 }
 
 /// The rail sent a refund, or a payment that nobody asked for, back to the payer.
-pub(super) fn repaid(to: &mut impl Facets, id: ObjectId, charge: ObjectId, method: PaymentMethod, amount: Centavos) {
+pub(super) fn repaid(
+    to: &mut impl Facets,
+    [id, charge]: [ObjectId; 2],
+    method: PaymentMethod,
+    amount: Centavos,
+    is_unordered: bool,
+) {
     about(to, id, charge);
-    // A payment that nobody asked for has no refund.
     to.objects(|| {
-        let refund = (id != charge).then(|| uuid("refund", id));
+        let refund = (!is_unordered && id != charge).then(|| uuid("refund", id));
         refund.into_iter().chain([("txid", charge.txid())]).collect()
     });
     to.act("return");

@@ -142,12 +142,15 @@ impl Open {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 #[cbor(index_only)]
 pub enum RepaymentKind {
-    /// We order the rail to send it: of a refund, or of a payment that nobody asked for.
+    /// We order the rail to send it: of a refund.
     #[n(0)]
     Sent,
     /// The rail takes it from us once we say that it may: of an accepted dispute.
     #[n(1)]
     Taken,
+    /// We order the rail to send it: of a payment that nobody asked for.
+    #[n(2)]
+    Unordered,
 }
 
 /// Money that goes back to a payer: decided, and not yet confirmed by the rail.
@@ -188,7 +191,7 @@ impl Repayment {
                 Some((*id, Self { charge, method, amount, kind: RepaymentKind::Taken, since }))
             }
             Event::LatePixReceived { charge, amount, id, .. } => {
-                let (method, kind) = (PaymentMethod::Pix, RepaymentKind::Sent);
+                let (method, kind) = (PaymentMethod::Pix, RepaymentKind::Unordered);
                 Some((id.unwrap_or(*charge), Self { charge: *charge, method, amount: *amount, kind, since }))
             }
             _ => None,

@@ -249,7 +249,8 @@ impl MerchantState {
         let Some(Open::Repayment(repayment)) = self.adjustments.open(id) else { return Decision::default() };
         let Repayment { kind, charge, method, amount, .. } = *repayment;
         Decision::of(match kind {
-            RepaymentKind::Sent => Event::PayerRepaid { id, charge, method, amount },
+            RepaymentKind::Sent => Event::PayerRepaid { id, charge, method, amount, is_unordered: false },
+            RepaymentKind::Unordered => Event::PayerRepaid { id, charge, method, amount, is_unordered: true },
             RepaymentKind::Taken => Event::AcceptanceConfirmed { id, charge },
         })
     }

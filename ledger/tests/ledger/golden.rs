@@ -889,6 +889,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     charge: id(3),
                     method: PaymentMethod::CreditCard,
                     amount: Centavos(4_000),
+                    is_unordered: false,
                 },
             ),
         ),
@@ -896,7 +897,13 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             "late-pix-repaid",
             one(
                 merchant,
-                Event::PayerRepaid { id: id(3), charge: id(3), method: PaymentMethod::Pix, amount: Centavos(10_000) },
+                Event::PayerRepaid {
+                    id: id(3),
+                    charge: id(3),
+                    method: PaymentMethod::Pix,
+                    amount: Centavos(10_000),
+                    is_unordered: false,
+                },
             ),
         ),
         (
@@ -1013,6 +1020,19 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     end_to_end_id: "E0000000020260101120000000000002".to_owned(),
                     id: Some(id(7)),
                     key: Some(Fingerprint([9; 16])),
+                },
+            ),
+        ),
+        (
+            "payer-repaid-unordered",
+            one(
+                merchant,
+                Event::PayerRepaid {
+                    id: id(7),
+                    charge: id(3),
+                    method: PaymentMethod::Pix,
+                    amount: Centavos(10_000),
+                    is_unordered: true,
                 },
             ),
         ),

@@ -202,7 +202,7 @@ fn what_moves_money_out_is_told() {
             },
             "",
         ),
-        (merchant, Event::PayerRepaid { id, charge, method: PaymentMethod::Pix, amount }, ""),
+        (merchant, Event::PayerRepaid { id, charge, method: PaymentMethod::Pix, amount, is_unordered: false }, ""),
         (merchant, Event::LatePixReceived { charge, amount, end_to_end_id: notes(), id: Some(id), key: None }, ""),
     ];
     for (owner, event, expected) in cases {

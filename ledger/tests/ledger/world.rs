@@ -778,7 +778,7 @@ impl World {
         let held = i128::from(state.reserved_for_disputes().0);
         assert_eq!(balance(merchant, Account::ReservedDispute), held, "what is held for disputes");
         let unsent =
-            state.repayments(Timestamp(i64::MAX)).filter(|(_, repayment)| repayment.kind == RepaymentKind::Sent);
+            state.repayments(Timestamp(i64::MAX)).filter(|(_, repayment)| repayment.kind != RepaymentKind::Taken);
         let unsent = unsent.map(|(_, repayment)| i128::from(repayment.amount.0)).sum::<i128>();
         assert_eq!(balance(LedgerId::Platform(GROUP), Account::PayersRefunds), -unsent, "what is owed to payers");
         let reserved = i128::from(state.reserved_cashout().0);

@@ -155,7 +155,7 @@ fn payments_of<B: BookedRecords>(books: &B, charge: ObjectId) -> Result<Vec<(Str
 /// The id under which PIX money was sent back, the charge, and how much.
 fn sent_back_by(event: &Event) -> Option<(ObjectId, ObjectId, Centavos)> {
     match event {
-        Event::PayerRepaid { id, charge, method: PaymentMethod::Pix, amount }
+        Event::PayerRepaid { id, charge, method: PaymentMethod::Pix, amount, .. }
         | Event::DisputeAccepted { id, charge, method: PaymentMethod::Pix, amount } => Some((*id, *charge, *amount)),
         _ => None,
     }
@@ -507,7 +507,7 @@ mod tests {
         let (method, amount) = (PaymentMethod::Pix, Centavos(500));
         books.book(day(7, 1), Event::LatePixReceived { charge, amount, end_to_end_id, id, key: None });
         for (day_of, id) in [(2, charge), (3, ObjectId(3))] {
-            books.book(day(7, day_of), Event::PayerRepaid { id, charge, method, amount });
+            books.book(day(7, day_of), Event::PayerRepaid { id, charge, method, amount, is_unordered: true });
         }
         let payments = payments_of(&books, charge).expect("memory");
         let sent_back: Vec<_> = payments.iter().map(|(_, payment)| payment.sent_back.clone()).collect();

@@ -427,7 +427,7 @@ fn due(group: u32, ordinal: u64, kind: u8, at: Timestamp) -> Record {
         }
         _ => {
             let (id, amount) = (ObjectId(ordinal.into()), Centavos(300));
-            (merchant, Event::PayerRepaid { id, charge, method, amount })
+            (merchant, Event::PayerRepaid { id, charge, method, amount, is_unordered: false })
         }
     };
     Decision::of(event).into_record(owner, ordinal, at)
