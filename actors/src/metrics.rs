@@ -9,6 +9,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
+use ledger::record::RailName;
+use ledger::time::Timestamp;
 use store::Block;
 
 /// The engine's metrics, and the registry that the door adds its own to.
@@ -42,6 +44,8 @@ pub struct Metrics {
     pub due_lag_seconds: Gauge,
     /// Age of the oldest rail call whose outcome is unknown, seconds.
     pub oldest_unknown_seconds: Gauge,
+    /// When the list of payments of a PIX institution was last read whole, seconds since 1970.
+    pix_read_at: Family<[(&'static str, String); 1], Gauge>,
     /// Sequence of the last published Record.
     pub published: Gauge<i64>,
 }
@@ -72,6 +76,7 @@ impl Default for Metrics {
             clock_ahead_seconds: Gauge::default(),
             due_lag_seconds: Gauge::default(),
             oldest_unknown_seconds: Gauge::default(),
+            pix_read_at: Family::default(),
             published: Gauge::default(),
         }
     }
@@ -118,6 +123,11 @@ impl Metrics {
             "Age of the oldest rail call without an outcome",
             self.oldest_unknown_seconds.clone(),
         );
+        registry.register(
+            "pix_read_timestamp_seconds",
+            "Last time that an institution's list of PIX payments was read whole",
+            self.pix_read_at.clone(),
+        );
     }
 
     /// Blocks were made durable together.
@@ -149,6 +159,11 @@ impl Metrics {
     /// How often something derived could not be written.
     pub(crate) fn set_derived_failures(&self, failures: u64) {
         self.derived_failures.inner().fetch_max(failures, Ordering::Relaxed);
+    }
+
+    /// The list of payments of an institution was read whole.
+    pub(crate) fn pix_read(&self, rail: &RailName, at: Timestamp) {
+        self.pix_read_at.get_or_create(&[("rail", rail.to_string())]).set(at.0 / 1_000);
     }
 
     /// The number of actors of a kind has changed by this.

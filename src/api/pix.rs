@@ -192,10 +192,12 @@ pub async fn pay(app: &App, charge: &Charge, context: CommandContext) -> Result<
         ChargeOutcome::Cancelled => {}
         _ => return Err(not_pending(charge)),
     }
-    // The institution has a payment before we hear of it.
+    // The institution has a payment before we hear of it. A charge has one payment, however often
+    // it is played.
     let (group, at) = (app.engine.ids().group(charge.id), app.engine.now());
     let (txid, amount) = (Some(charge.id.txid()), charge.terms.amount);
-    let end_to_end_id = note_payment(app, charge, end_to_end_id(at, app.random()?), at).await;
+    let of_charge = end_to_end_id(charge.id.created_at(), charge.id.0 as u64);
+    let end_to_end_id = note_payment(app, charge, of_charge, at).await;
     let payment = PixReceipt { end_to_end_id, txid, amount, paid_at: at };
     match app.engine.receive_pix(group, charge.id, payment, context).await? {
         Outcome::Recorded(PixPayment::Unordered(_)) => too_late(),

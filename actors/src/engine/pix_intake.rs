@@ -145,6 +145,7 @@ impl Engine {
             from = until;
         }
         reading.through = Some(now);
+        self.metrics.pix_read(name, now);
         if is_wide {
             reading.wide_at = Some(Instant::now());
             let oldest = now.plus_ms(-2 * WIDE_OVERLAP_MS);
