@@ -4,7 +4,7 @@
 use std::fs;
 use std::net::{SocketAddr, TcpListener};
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use chrono::{DateTime, Utc};
 use clap::ArgMatches;
@@ -15,12 +15,14 @@ use store::PostgresDemands;
 use crate::checkpoints::{self, Place};
 use crate::config::{ConfigError, LogFormat, ServeArgs, Settings};
 use crate::http::tls::TlsFiles;
+use crate::named_rails::NamedRails;
+use crate::named_rails::settings::BellSettings;
 use crate::peers::{PeerSettings, PeerTlsFiles};
 use crate::privacy;
-use crate::secrets::{MASTER_KEY_FILE, OPS_TOKEN_FILE, SecretSource, existing_master_key, ops_tokens_if_any};
+use crate::secrets::{self, MASTER_KEY_FILE, OPS_TOKEN_FILE, SecretSource, existing_master_key, ops_tokens_if_any};
 use crate::serve::{
-    LISTEN_VARIABLE, NO_MASTER_KEY, NO_RAIL, OPS_LISTEN_VARIABLE, PEER_LISTEN_VARIABLE, StartError, unencrypted,
-    why_not,
+    LISTEN_VARIABLE, NO_MASTER_KEY, OPS_LISTEN_VARIABLE, PEER_LISTEN_VARIABLE, RAILS_LISTEN_VARIABLE, StartError,
+    unencrypted, unserved, why_not,
 };
 use crate::settings_file::SettingsFile;
 use crate::store_choice::Store;
@@ -102,6 +104,8 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         ("ops_tls_cert", certificate(settings.ops_tls.as_ref())),
         ("ops_tls_key", key(settings.ops_tls.as_ref())),
         ("peer_listen", settings.peers.as_ref().map_or_else(|| "none".to_owned(), |peers| peers.listen.to_string())),
+        ("rails", rails(settings)),
+        ("rails_listen", settings.bells.as_ref().map_or_else(|| "none".to_owned(), |bells| bells.listen.to_string())),
         ("sandbox", switch(settings.sandbox)),
         ("sandbox_dir", settings.sandbox_dir.clone().unwrap_or_else(|| data.join("sandbox")).display().to_string()),
         ("webhook_allow", if networks.is_empty() { "none".to_owned() } else { networks.join(",") }),
@@ -136,6 +140,7 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         let authority = tls.as_ref().map(|tls| tls.authority.display().to_string());
         rows.push(("peer_tls_ca", authority.unwrap_or_else(|| "none".to_owned())));
     }
+    rows.extend(settings.bells.as_ref().map(values_of_bells).into_iter().flatten());
     if let Store::Postgres(options) = &settings.store {
         let PostgresDemands { standby, allows_fsync_off, allows_full_page_writes_off } = options.demands;
         let allowed = [(allows_fsync_off, "fsync_off"), (allows_full_page_writes_off, "full_page_writes_off")];
@@ -145,6 +150,25 @@ fn values(settings: &Settings) -> Vec<(&'static str, String)> {
         rows.push(("postgres_allow", if allowed.is_empty() { "none".to_owned() } else { allowed.join(",") }));
     }
     rows
+}
+
+/// The settings of the listener on which institutions ring.
+fn values_of_bells(bells: &BellSettings) -> [(&'static str, String); 4] {
+    let file = |path: &Option<PathBuf>| path.as_ref().map_or("none".to_owned(), |path| path.display().to_string());
+    [
+        ("rails_tls_cert", certificate(bells.tls.as_ref())),
+        ("rails_tls_key", key(bells.tls.as_ref())),
+        ("rails_tls_client_ca", file(&bells.client_authority)),
+        ("rails_path_secret_file", file(&bells.path_secret)),
+    ]
+}
+
+/// The institution of new charges, and the names of all.
+fn rails(settings: &Settings) -> String {
+    let Some(rails) = &settings.rails else { return "none".to_owned() };
+    let pix = rails.pix.as_ref().map_or("none".to_owned(), ToString::to_string);
+    let all: Vec<_> = rails.by_name.keys().map(ToString::to_string).collect();
+    format!("pix={pix} (of {})", all.join(","))
 }
 
 /// The place of checkpoints. What a URL has behind its host may be a secret.
@@ -179,13 +203,8 @@ fn roles(settings: &Settings) -> String {
 }
 
 fn defects(settings: &Settings) -> Vec<Defect> {
-    let mut defects = Vec::new();
+    let mut defects = taken_addresses(settings);
     let peers = settings.peers.as_ref();
-    let listen = peers.map(|peers| (PEER_LISTEN_VARIABLE, peers.listen));
-    let listeners = [(LISTEN_VARIABLE, settings.listen), (OPS_LISTEN_VARIABLE, settings.ops_listen)];
-    for (variable, address) in listeners.into_iter().chain(listen) {
-        defects.extend(not_free(variable, address).map(Defect::Error));
-    }
     defects.extend(unwritable("data directory", &settings.data).map(Defect::Error));
     let institutions = settings.sandbox_dir.as_ref().filter(|_| settings.sandbox);
     let institutions = institutions.and_then(|folder| unwritable("directory of the sandbox", folder));
@@ -213,7 +232,8 @@ fn defects(settings: &Settings) -> Vec<Defect> {
     }
     defects.extend(readable_by_others(settings).map(Defect::Warning));
     if !settings.sandbox {
-        defects.push(Defect::Warning(NO_RAIL.to_owned()));
+        let has_pix = settings.rails.as_ref().is_some_and(|rails| rails.pix.is_some());
+        defects.extend(unserved([false, has_pix, false]).map(Defect::Warning));
         if settings.data.join("sandbox").is_dir() {
             let data = settings.data.display();
             let text = format!("{data} has served a sandbox: if something was booked there, it does not open without");
@@ -232,6 +252,7 @@ fn defects(settings: &Settings) -> Vec<Defect> {
             None => {}
         }
     }
+    defects.extend(of_rails(settings));
     if let Some(PeerTlsFiles { own, authority }) = peers.and_then(|peers| peers.tls.as_ref()) {
         match own.load_for(Some(authority)) {
             Err(error) => defects.push(Defect::Error(error.to_string())),
@@ -249,6 +270,34 @@ fn defects(settings: &Settings) -> Vec<Defect> {
     defects
 }
 
+/// The listeners that can't be opened at their addresses.
+fn taken_addresses(settings: &Settings) -> Vec<Defect> {
+    let peers = settings.peers.as_ref().map(|peers| (PEER_LISTEN_VARIABLE, peers.listen));
+    let bells = settings.bells.as_ref().map(|bells| (RAILS_LISTEN_VARIABLE, bells.listen));
+    let listeners = [(LISTEN_VARIABLE, settings.listen), (OPS_LISTEN_VARIABLE, settings.ops_listen)];
+    let all = listeners.into_iter().chain(peers).chain(bells);
+    all.filter_map(|(variable, address)| not_free(variable, address)).map(Defect::Error).collect()
+}
+
+/// The defects of institutions, and of the listener on which they ring.
+fn of_rails(settings: &Settings) -> Vec<Defect> {
+    let mut defects = Vec::new();
+    match NamedRails::open(settings.rails.as_ref()) {
+        Err(error) => defects.push(Defect::Error(error.to_string())),
+        Ok(rails) => defects.extend(rails.ends().filter_map(|(name, end)| expiry(&format!("rail.{name}"), end))),
+    }
+    let Some(BellSettings { listen, tls, client_authority, path_secret }) = &settings.bells else { return defects };
+    defects.extend(unencrypted(RAILS_LISTEN_VARIABLE, *listen, tls.is_some()).map(Defect::Warning));
+    match tls.as_ref().map(|files| files.load_for(client_authority.as_ref())) {
+        Some(Err(error)) => defects.push(Defect::Error(error.to_string())),
+        Some(Ok(loaded)) => defects.extend(expiry(RAILS_LISTEN_VARIABLE, loaded.expires_at)),
+        None => {}
+    }
+    let secret = path_secret.as_ref().and_then(|path| secrets::path_secret(path).err());
+    defects.extend(secret.map(|error| Defect::Error(error.to_string())));
+    defects
+}
+
 /// The files of secrets and of private keys that others than their owner may read.
 fn readable_by_others(settings: &Settings) -> impl Iterator<Item = String> {
     let files = [
@@ -256,6 +305,7 @@ fn readable_by_others(settings: &Settings) -> impl Iterator<Item = String> {
         settings.master_key.path(&settings.data, MASTER_KEY_FILE),
         settings.tls.as_ref().map(|files| files.key.clone()),
         settings.ops_tls.as_ref().map(|files| files.key.clone()),
+        settings.bells.as_ref().and_then(|bells| bells.tls.as_ref()).map(|files| files.key.clone()),
     ];
     files.into_iter().flatten().filter_map(|path| {
         let mode = fs::metadata(&path).map_or(0, |metadata| metadata.permissions().mode());

@@ -27,6 +27,7 @@ pub mod listen;
 pub mod log_queue;
 pub mod logging;
 pub mod migrate;
+pub mod named_rails;
 pub mod network;
 pub mod new_folder;
 pub mod node;

@@ -96,8 +96,8 @@ async fn run_server(args: ServeArgs) -> Done {
         }
     };
     watchdog::guard(&running.app.engine)?;
-    let peers = running.peers.map(tracing::field::display);
-    tracing::info!(public = %running.public, operations = %running.operations, peers, sandbox = running.app.sandbox, "serving");
+    let [peers, rails] = [running.peers, running.bells].map(|address| address.map(tracing::field::display));
+    tracing::info!(public = %running.public, operations = %running.operations, peers, rails, sandbox = running.app.sandbox, "serving");
     watchdog::tell_manager(NotifyState::Ready);
     let end = until_told_to_stop(&running, signals).await;
     Ok(stop(running, end).await)
@@ -211,12 +211,12 @@ enum End {
     Failed(ServingFailure),
 }
 
-/// Waits for the end. SIGHUP reads the operators' tokens and the certificates again.
+/// Waits for the end. SIGHUP reads tokens, secrets and certificates again.
 async fn until_told_to_stop(running: &serve::Running, mut signals: Signals) -> End {
     loop {
         return tokio::select! {
             _ = signals.hangup.recv() => {
-                running.reload();
+                running.reload().await;
                 continue;
             }
             _ = signals.terminate.recv() => End::Asked,

@@ -6,7 +6,7 @@
 
 use std::fs;
 use std::io::{self, ErrorKind, Write as _};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use crate::http::credential::{OpsTokens, OpsTokensError, Secret};
@@ -65,9 +65,35 @@ pub enum SecretError {
     /// The master key is not one, or is missing beside data that it encrypts.
     #[error("the master key: {0}")]
     MasterKey(String),
+    /// The secret in the paths of callbacks can't be used.
+    #[error("the file {path} of the secret in the paths of callbacks: {defect}")]
+    PathSecret {
+        /// The file.
+        path: PathBuf,
+        /// The defect.
+        defect: &'static str,
+    },
     /// The operating system gives no random bytes.
     #[error("the operating system gives no random bytes: {0}")]
     Random(#[from] getrandom::Error),
+}
+
+/// The secret with which the paths of callbacks begin: 32 to 128 letters, digits, `-` and `_`, in a
+/// file that only its owner reads.
+pub fn path_secret(path: &Path) -> Result<Secret, SecretError> {
+    let unreadable = |source| SecretError::Unreadable { path: path.to_owned(), source };
+    let wrong = |defect| SecretError::PathSecret { path: path.to_owned(), defect };
+    if fs::metadata(path).map_err(unreadable)?.permissions().mode() & 0o077 != 0 {
+        return Err(wrong("others than its owner may read it; its mode must be 0600 or 0400"));
+    }
+    let bytes = fs::read(path).map_err(unreadable)?;
+    let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_".contains(byte);
+    match std::str::from_utf8(bytes.trim_ascii()) {
+        Ok(text) if (32..=128).contains(&text.len()) && text.bytes().all(|byte| is_plain(&byte)) => {
+            Ok(Secret::from(text.to_owned()))
+        }
+        _ => Err(wrong("it must have 32 to 128 letters, digits, - and _ (`openssl rand -hex 32` makes one)")),
+    }
 }
 
 impl SecretSource {
@@ -215,8 +241,6 @@ fn unhex(text: &str) -> Option<[u8; 32]> {
 
 #[cfg(test)]
 mod tests {
-    use std::os::unix::fs::PermissionsExt;
-
     use super::*;
 
     fn text(text: &str) -> Secret {
@@ -235,6 +259,35 @@ mod tests {
         for (text, file, source) in cases {
             assert_eq!(SecretSource::given("CENTAVO_X", text, file), source);
         }
+    }
+
+    #[test]
+    fn a_secret_in_paths_is_long_plain_and_its_owners_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let read = |content: &[u8], mode| {
+            let path = folder.path().join("path-secret");
+            fs::write(&path, content).unwrap();
+            fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+            path_secret(&path).map(|secret| secret.reveal().to_owned()).map_err(|error| error.to_string())
+        };
+        let good = "a0-_".repeat(8);
+        assert_eq!(read(format!("{good}\n").as_bytes(), 0o600), Ok(good.clone()));
+        assert_eq!(read(good.as_bytes(), 0o400), Ok(good.clone()));
+        let padded = format!("{good}/x");
+        for (content, mode, defect) in [
+            (good.as_bytes(), 0o640, "others than its owner"),
+            (good.as_bytes(), 0o604, "others than its owner"),
+            (&good.as_bytes()[1..], 0o600, "32 to 128 letters"),
+            ("a".repeat(129).as_bytes(), 0o600, "32 to 128 letters"),
+            (padded.as_bytes(), 0o600, "32 to 128 letters"),
+            (&[0xff; 40], 0o600, "32 to 128 letters"),
+            (b"", 0o600, "32 to 128 letters"),
+        ] {
+            let error = read(content, mode).unwrap_err();
+            assert!(error.contains(defect) && error.contains("path-secret") && !error.contains(&good), "{error}");
+            fs::remove_file(folder.path().join("path-secret")).unwrap();
+        }
+        assert!(path_secret(&folder.path().join("absent")).unwrap_err().to_string().contains("absent"));
     }
 
     #[test]

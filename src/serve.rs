@@ -3,14 +3,16 @@
 
 use std::net::SocketAddr;
 use std::os::fd::AsFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use actors::engine::AdmissionLimits;
-use actors::engine::{Engine, EngineOptions, OpenError};
+use actors::engine::{Engine, EngineOptions, OpenError, Unavailable};
 use actors::rails::Rails;
+use axum::Router;
 use books::export::jobs::ExportJobs;
+use ledger::record::RailName;
 use parking_lot::RwLock;
 use prometheus_client::registry::Registry;
 use rails::sandbox::Institutions;
@@ -38,6 +40,9 @@ use crate::http::{measures, server};
 use crate::last_backup::LastBackup;
 use crate::last_uses::LastUses;
 use crate::logging;
+use crate::named_rails::listener::{Bells, PathSecret};
+use crate::named_rails::settings::BellSettings;
+use crate::named_rails::{NamedRailFailure, NamedRails};
 use crate::node::{JoinError, Node, NodeFailure};
 use crate::ops::health;
 use crate::partition_measures::PartitionMeasures;
@@ -83,6 +88,18 @@ pub enum StartError {
         /// The defect.
         source: TlsError,
     },
+    /// An institution can't be called.
+    #[error(transparent)]
+    Rail(#[from] NamedRailFailure),
+    /// Charges name institutions that are not configured.
+    #[error(
+        "charges of the last 120 days name {}: add the tables to the configuration file again, or their payments \
+         are not found", tables(.0)
+    )]
+    MissingRails(Vec<RailName>),
+    /// The books can't be asked which institutions charges name.
+    #[error("the institutions that charges name can't be read: {0}")]
+    RailsUnknown(Unavailable),
     /// This process can't be a node beside the others.
     #[error(transparent)]
     Join(#[from] JoinError),
@@ -95,6 +112,11 @@ pub enum StartError {
     /// The operating system gives no random bytes.
     #[error("the operating system gives no random bytes: {0}")]
     Random(#[from] getrandom::Error),
+}
+
+fn tables(names: &[RailName]) -> String {
+    let tables: Vec<_> = names.iter().map(|name| format!("[rail.{name}]")).collect();
+    tables.join(" and ")
 }
 
 /// The error of an address, with advice to the operator.
@@ -111,6 +133,8 @@ pub(crate) fn why_not(source: &std::io::Error) -> String {
 pub(crate) const LISTEN_VARIABLE: &str = "CENTAVO_LISTEN";
 pub(crate) const OPS_LISTEN_VARIABLE: &str = "CENTAVO_OPS_LISTEN";
 pub(crate) const PEER_LISTEN_VARIABLE: &str = "CENTAVO_PEER_LISTEN";
+pub(crate) const RAILS_LISTEN_VARIABLE: &str = "CENTAVO_RAILS_LISTEN";
+const RAILS_TLS_VARIABLE: &str = "CENTAVO_RAILS_TLS_CERT";
 const PEER_TLS_VARIABLE: &str = "CENTAVO_PEER_TLS_CERT";
 const TLS_VARIABLE: &str = "CENTAVO_TLS_CERT";
 const OPS_TLS_VARIABLE: &str = "CENTAVO_OPS_TLS_CERT";
@@ -155,11 +179,9 @@ pub struct Running {
     pub operations: SocketAddr,
     /// Address of the peers' listener, where there is one.
     pub peers: Option<SocketAddr>,
-    ops_token: SecretSource,
-    ops_roles: OpsRoles,
-    data: PathBuf,
-    tls: Vec<Arc<Tls>>,
-    peer_tls: Option<Arc<MutualTls>>,
+    /// Address of the listener on which institutions ring, where there is one.
+    pub bells: Option<SocketAddr>,
+    sources: ReloadSources,
     shutdown: watch::Sender<bool>,
     listeners: Vec<JoinHandle<server::DrainResult>>,
     schedule: JoinHandle<()>,
@@ -174,7 +196,10 @@ pub struct Running {
 pub async fn start(settings: Settings, progress: impl Fn(u64, u64) + Send + 'static) -> Result<Running, StartError> {
     let opened = settings.sandbox.then(|| Institutions::open(&settings.sandbox_folder(), settings.shares_sandbox()));
     let (institutions, rails) = opened.unzip();
-    run(rails.unwrap_or_default(), institutions.map(Arc::new), settings, progress).await
+    let named = NamedRails::open(settings.rails.as_ref())?;
+    let current = || settings.rails.as_ref().and_then(|rails| rails.pix.clone());
+    let rails = rails.unwrap_or_else(|| named.rails(current()));
+    run(rails, institutions.map(Arc::new), named, settings, progress).await
 }
 
 /// Begins to serve as [`start`] does, with the given rails instead of those that the settings name.
@@ -183,7 +208,7 @@ pub async fn start_with(
     settings: Settings,
     progress: impl Fn(u64, u64) + Send + 'static,
 ) -> Result<Running, StartError> {
-    run(rails, None, settings, progress).await
+    run(rails, None, NamedRails::default(), settings, progress).await
 }
 
 /// Opens the engine: on the data folder, on a database once this process has it, or as a node of a
@@ -211,71 +236,62 @@ async fn open_engine(
 async fn run(
     rails: Rails,
     institutions: Option<Arc<Institutions>>,
+    named: NamedRails,
     settings: Settings,
     progress: impl Fn(u64, u64) + Send + 'static,
 ) -> Result<Running, StartError> {
-    let has_rail = rails.has_any();
-    let ops_token = settings.ops_token.clone();
-    let ops_roles = settings.ops_roles.clone();
-    let ops_tokens = read_ops_tokens(&ops_token, &ops_roles, &settings.data)?;
+    let lacking = unserved([rails.card.is_some(), rails.pix.current().is_some(), rails.payout.is_some()]);
+    let bells = Bells::of(rails.pix.named_ones().map(|(name, _)| name));
+    let mut sources = ReloadSources::of(&settings, named);
+    let ops_tokens = sources.ops_tokens()?;
     let options = engine_options(&settings, rails)?;
     let measures = Measures::default();
     let peering = Peering::open_any(&settings, &options.master_key, &measures)?;
-    let peer_tls = peering.as_ref().and_then(|peering| peering.tls.clone());
+    let ringing = Ringing::open_any(settings.bells.clone(), &measures)?;
     let [public_tls, ops_tls] = [
         open_tls("merchants", TLS_VARIABLE, settings.tls.clone(), &measures)?,
         open_tls("operators", OPS_TLS_VARIABLE, settings.ops_tls.clone(), &measures)?,
     ];
-    let tls: Vec<_> = [&public_tls, &ops_tls].into_iter().flatten().cloned().collect();
+    sources.of_listeners([&public_tls, &ops_tls], ringing.as_ref(), peering.as_ref());
     let addresses = [(LISTEN_VARIABLE, settings.listen), (OPS_LISTEN_VARIABLE, settings.ops_listen)];
     let sockets = [bind(addresses[0])?, bind(addresses[1])?];
     let [public, operations] = sockets;
     let operations = listen(operations, addresses[1])?;
     let starting = say_starting(&operations, ops_tls.clone(), &settings, &measures)?;
     let (engine, node) = open_engine(&settings, peering.as_ref(), options, progress).await?;
+    refuse_missing(&engine, settings.sandbox || node.is_some()).await?;
     let connections = descriptors::raise();
     let backlog = Arc::new(Backlog::default());
-    let (data, is_shared) = (settings.data.clone(), settings.store.is_postgres());
+    let is_shared = settings.store.is_postgres();
     let (shutdown, ending) = watch::channel(false);
     let peer_measures = peering.as_ref().map(|peering| peering.measures.clone()).unwrap_or_default();
     let others = peering.as_ref().zip(node.clone()).map(|(peering, node)| peering.others(node));
     let node_of_app = node.clone();
     let beside = Beside { ops_tokens, institutions, ending: ending.clone(), peer_measures, node: node_of_app, others };
-    let app = app(engine, settings, beside, &connections, &measures, &backlog)?;
+    let mut registry = Registry::default();
+    bells.register(&mut registry);
+    sources.rails.register(&mut registry);
+    let app = app(engine, settings, beside, &connections, &measures, &backlog, registry)?;
     let lapsed = is_shared.then(|| lapses(&app.engine));
     let listening = Listening { app: &app, measures, backlog, ending: ending.clone(), lapsed };
     let merchants = Listener { address: addresses[0], tls: public_tls, connections_max: connections.public };
     let operators = Listener { address: addresses[1], tls: ops_tls, connections_max: connections.operations };
-    warn_of(has_rail, [&merchants, &operators]);
+    warn_of(lacking, [&merchants, &operators], ringing.as_ref());
     let door = peering.as_ref().zip(node.clone()).map(|(peering, node)| peering.door(&app, node));
     let of_merchants = listening.behind(Side::Merchants, routes::public(&app), door.as_ref())?;
     let of_operators = listening.behind(Side::Operators, routes::operations(&app), door.as_ref())?;
     let both = [of_merchants.clone(), of_operators.clone()];
     let (peers, of_peers) = listening.serve_peers(peering, connections.operations, both).await?.unzip();
     let public = listen(public, addresses[0])?;
-    let (public, merchants) = listening.serve(public, merchants, of_merchants)?;
+    let (public, merchants) = listening.serve(public, merchants, of_merchants.served())?;
     drop(starting);
-    let (operations, operators) = listening.serve(operations, operators, of_operators)?;
-    let schedule = tokio::spawn(keep_schedule(Arc::clone(&app)));
+    let (operations, operators) = listening.serve(operations, operators, of_operators.served())?;
+    let (bells, of_bells) = listening.serve_bells(ringing, &bells, connections.operations)?.unzip();
+    let schedule = tokio::spawn(keep_schedule(Arc::clone(&app), sources.rails.clone()));
     let deliverer = deliver(&app, ending)?;
-    let listeners = [merchants, operators].into_iter().chain(of_peers).collect();
+    let listeners = [merchants, operators].into_iter().chain(of_peers).chain(of_bells).collect();
     let node = node.map(|node| (tokio::spawn(Arc::clone(&node).run()), node));
-    Ok(Running {
-        app,
-        public,
-        operations,
-        peers,
-        ops_token,
-        ops_roles,
-        data,
-        tls,
-        peer_tls,
-        shutdown,
-        listeners,
-        schedule,
-        deliverer,
-        node,
-    })
+    Ok(Running { app, public, operations, peers, bells, sources, shutdown, listeners, schedule, deliverer, node })
 }
 
 fn engine_options(settings: &Settings, rails: Rails) -> Result<EngineOptions, StartError> {
@@ -301,13 +317,71 @@ fn master_key(settings: &Settings) -> Result<[u8; 32], StartError> {
     Ok(secrets::master_key(&settings.master_key, &settings.data)?)
 }
 
-/// Reads the operators' tokens, or makes one; logs where that is, since nobody has typed it.
-fn read_ops_tokens(source: &SecretSource, roles: &OpsRoles, data: &Path) -> Result<OpsTokens, SecretError> {
-    let (tokens, made) = secrets::ops_tokens(source, data)?;
-    if let Some(path) = made {
-        tracing::info!(path = %path.display(), "no CENTAVO_OPS_TOKEN was given: a token for operators was made");
+/// Refuses a start without institutions that charges name. A sandbox has none, and of nodes none
+/// has all of the books.
+async fn refuse_missing(engine: &Engine, is_exempt: bool) -> Result<(), StartError> {
+    if is_exempt {
+        return Ok(());
     }
-    Ok(tokens.with_roles(roles)?)
+    let missing = engine.missing_rails().map_err(StartError::RailsUnknown);
+    let refused = missing.and_then(|missing| match missing.is_empty() {
+        true => Ok(()),
+        false => Err(StartError::MissingRails(missing)),
+    });
+    if refused.is_err() {
+        engine.stop().await;
+    }
+    refused
+}
+
+/// Files and secrets that SIGHUP reads again.
+struct ReloadSources {
+    ops_token: SecretSource,
+    ops_roles: OpsRoles,
+    data: PathBuf,
+    tls: Vec<Arc<Tls>>,
+    peer_tls: Option<Arc<MutualTls>>,
+    rails: NamedRails,
+    path_secret: Option<(PathBuf, Arc<PathSecret>)>,
+}
+
+impl ReloadSources {
+    fn of(settings: &Settings, rails: NamedRails) -> Self {
+        let (ops_token, ops_roles, data) =
+            (settings.ops_token.clone(), settings.ops_roles.clone(), settings.data.clone());
+        Self { ops_token, ops_roles, data, tls: Vec::new(), peer_tls: None, rails, path_secret: None }
+    }
+
+    /// Adds what the listeners have read.
+    fn of_listeners(&mut self, tls: [&Option<Arc<Tls>>; 2], ringing: Option<&Ringing>, peering: Option<&Peering>) {
+        self.tls = tls.into_iter().flatten().chain(ringing.and_then(|ringing| ringing.tls.as_ref())).cloned().collect();
+        self.peer_tls = peering.and_then(|peering| peering.tls.clone());
+        self.path_secret = ringing.and_then(|ringing| ringing.path_secret.clone());
+    }
+
+    /// Reads the operators' tokens, or makes one; logs where that is, since nobody has typed it.
+    fn ops_tokens(&self) -> Result<OpsTokens, SecretError> {
+        let (tokens, made) = secrets::ops_tokens(&self.ops_token, &self.data)?;
+        if let Some(path) = made {
+            tracing::info!(path = %path.display(), "no CENTAVO_OPS_TOKEN was given: a token for operators was made");
+        }
+        Ok(tokens.with_roles(&self.ops_roles)?)
+    }
+
+    /// Reads all of them but the operators' tokens. Where that fails, the present ones stay.
+    async fn reload(&self) {
+        self.tls.iter().for_each(|tls| tls.reload());
+        self.peer_tls.iter().for_each(|tls| tls.reload());
+        self.rails.reload().await;
+        let Some((path, secret)) = &self.path_secret else { return };
+        match secrets::path_secret(path) {
+            Ok(read) => {
+                secret.exchange(read);
+                tracing::info!("the secret in the paths of callbacks was read again");
+            }
+            Err(error) => tracing::error!(%error, "the secret in the paths of callbacks stays as it was"),
+        }
+    }
 }
 
 /// What the handlers have beside the engine.
@@ -328,8 +402,8 @@ fn app(
     connections: &Connections,
     measures: &Measures,
     backlog: &Backlog,
+    mut registry: Registry,
 ) -> Result<Arc<App>, StartError> {
-    let mut registry = Registry::default();
     engine.metrics().register(&mut registry, !settings.store.is_postgres());
     measures.register(&mut registry);
     measures::register_process(&mut registry);
@@ -434,6 +508,31 @@ impl Peering {
     }
 }
 
+/// Parts of the listener of callbacks, before the engine is open.
+struct Ringing {
+    listen: SocketAddr,
+    socket: TcpSocket,
+    tls: Option<Arc<Tls>>,
+    /// The secret of the paths, and its file.
+    path_secret: Option<(PathBuf, Arc<PathSecret>)>,
+}
+
+impl Ringing {
+    /// Binds the listener, and reads its certificates and the secret of its paths; none where there
+    /// is no such listener.
+    fn open_any(settings: Option<BellSettings>, measures: &Measures) -> Result<Option<Self>, StartError> {
+        let Some(BellSettings { listen, tls, client_authority, path_secret }) = settings else { return Ok(None) };
+        let opened = tls.map(|files| Tls::open_for(files, client_authority, measures.certificate_expiry("rails")));
+        let tls = opened.transpose().map_err(|source| StartError::Tls { variable: RAILS_TLS_VARIABLE, source })?;
+        let path_secret = match path_secret {
+            Some(path) => Some((path.clone(), Arc::new(PathSecret::new(secrets::path_secret(&path)?)))),
+            None => None,
+        };
+        let socket = bind((RAILS_LISTEN_VARIABLE, listen))?;
+        Ok(Some(Self { listen, socket, tls: tls.map(Arc::new), path_secret }))
+    }
+}
+
 fn open_tls(
     listener: &'static str,
     variable: &'static str,
@@ -475,15 +574,30 @@ impl Listening<'_> {
         &self,
         listener: TcpListener,
         Listener { address: (variable, address), tls, connections_max }: Listener,
-        Behind { router, middleware }: Behind,
+        (router, middleware): (Router, Option<Middleware>),
     ) -> Result<(SocketAddr, JoinHandle<server::DrainResult>), StartError> {
         let failed = |source| StartError::Listen { variable, address, source };
         let address = listener.local_addr().map_err(failed)?;
-        let served =
-            server::ListenerService { router, middleware: Some(middleware), backlog: Arc::clone(&self.backlog), tls };
+        let served = server::ListenerService { router, middleware, backlog: Arc::clone(&self.backlog), tls };
         let connections_of_peer_max = connections_max.div_ceil(2);
         let limits = server::ServerLimits { connections_max, connections_of_peer_max, ..Default::default() };
         Ok((address, tokio::spawn(server::run(listener, served, self.ending.clone(), limits))))
+    }
+
+    /// Serves the listener on which institutions ring, if there is one. It has no middleware, whose
+    /// log and metrics name paths.
+    fn serve_bells(
+        &self,
+        ringing: Option<Ringing>,
+        bells: &Bells,
+        connections_max: usize,
+    ) -> Result<Option<(SocketAddr, JoinHandle<server::DrainResult>)>, StartError> {
+        let Some(Ringing { listen, socket, tls, path_secret }) = ringing else { return Ok(None) };
+        let address = (RAILS_LISTEN_VARIABLE, listen);
+        let engine = Arc::clone(&self.app.engine);
+        let router = bells.routes(path_secret.map(|(_, secret)| secret), move |name| _ = engine.ring(name));
+        let listener = self::listen(socket, address)?;
+        self.serve(listener, Listener { address, tls, connections_max }, (router, None)).map(Some)
     }
 
     /// Serves the other processes, if there are any, with the routes of both listeners, and joins
@@ -511,13 +625,15 @@ impl Listening<'_> {
     }
 }
 
-/// Warns of a server without rails, and of listeners without TLS that other machines can reach.
-fn warn_of(has_rail: bool, listeners: [&Listener; 2]) {
-    if !has_rail {
-        tracing::warn!("{NO_RAIL}; CENTAVO_SANDBOX=1 plays them");
+/// Warns of a server that lacks rails, and of listeners without TLS that other machines can reach.
+fn warn_of(lacking: Option<String>, listeners: [&Listener; 2], ringing: Option<&Ringing>) {
+    if let Some(lacking) = lacking {
+        tracing::warn!("{lacking}");
     }
-    for Listener { address: (variable, address), tls, .. } in listeners {
-        if let Some(warning) = unencrypted(variable, *address, tls.is_some()) {
+    let listeners = listeners.map(|Listener { address: (variable, address), tls, .. }| (*variable, *address, tls));
+    let ringing = ringing.map(|Ringing { listen, tls, .. }| (RAILS_LISTEN_VARIABLE, *listen, tls));
+    for (variable, address, tls) in listeners.into_iter().chain(ringing) {
+        if let Some(warning) = unencrypted(variable, address, tls.is_some()) {
             tracing::warn!("{warning}");
         }
     }
@@ -527,13 +643,32 @@ fn warn_of(has_rail: bool, listeners: [&Listener; 2]) {
 pub(crate) const NO_MASTER_KEY: &str = "a database needs a master key that every process is given: set CENTAVO_MASTER_KEY or \
      CENTAVO_MASTER_KEY_FILE (`openssl rand -hex 32` makes one)";
 
-/// What a server without rails does.
-pub(crate) const NO_RAIL: &str =
-    "no rail is configured: every charge and payout will be answered with 503 rail_not_configured";
+/// What a server answers that lacks rails for card charges, PIX charges or payouts; none where it
+/// has them all.
+pub(crate) fn unserved(has: [bool; 3]) -> Option<String> {
+    let kinds = ["card charges", "PIX charges", "payouts"].into_iter().zip(has);
+    let lacking: Vec<_> = kinds.filter_map(|(kind, is_served)| (!is_served).then_some(kind)).collect();
+    match lacking.len() {
+        0 => None,
+        3 => Some(
+            "no rail is configured: every charge and payout will be answered with 503 rail_not_configured; \
+             CENTAVO_SANDBOX=1 plays them"
+                .to_owned(),
+        ),
+        _ => Some(format!(
+            "no rail is configured for {}: they will be answered with 503 rail_not_configured",
+            lacking.join(" and ")
+        )),
+    }
+}
 
 /// The warning of a listener that other machines can reach, and that does not speak TLS.
 pub(crate) fn unencrypted(variable: &str, address: SocketAddr, has_tls: bool) -> Option<String> {
-    let certificate = if variable == LISTEN_VARIABLE { TLS_VARIABLE } else { OPS_TLS_VARIABLE };
+    let certificate = match variable {
+        LISTEN_VARIABLE => TLS_VARIABLE,
+        RAILS_LISTEN_VARIABLE => RAILS_TLS_VARIABLE,
+        _ => OPS_TLS_VARIABLE,
+    };
     (!has_tls && !address.ip().is_loopback()).then(|| {
         format!(
             "{variable}: {address} can be reached from other machines, and nothing is encrypted there: set {certificate}, \
@@ -576,12 +711,13 @@ async fn close_days(app: Arc<App>) {
 }
 
 /// Runs the engine's schedule, and begins it again after a panic. Renews snapshots, and watches the
-/// free space and the wall clock meanwhile.
-async fn keep_schedule(app: Arc<App>) {
+/// free space and the wall clock meanwhile, and names its addresses to the institutions.
+async fn keep_schedule(app: Arc<App>, rails: NamedRails) {
     let engine = Arc::clone(&app.engine);
     let (renewing, watching) = (Arc::clone(&engine), Arc::clone(&engine));
     let mut while_the_schedule_runs = JoinSet::new();
     while_the_schedule_runs.spawn(close_days(Arc::clone(&app)));
+    while_the_schedule_runs.spawn(rails.register_callbacks());
     if let Some(schedule) = app.checkpoints.clone() {
         let (engine, measures) = (Arc::clone(&app.engine), app.checkpoint_measures.clone());
         while_the_schedule_runs.spawn(checkpoints::keep_sending(engine, schedule, measures));
@@ -644,12 +780,11 @@ impl Running {
         if engine.is_superseded() { ServingFailure::Superseded } else { failure }
     }
 
-    /// Reads the operators' tokens, where they are in a file, and the certificates again. When that
-    /// fails, the present ones stay.
-    pub fn reload(&self) {
-        self.tls.iter().for_each(|tls| tls.reload());
-        self.peer_tls.iter().for_each(|tls| tls.reload());
-        match read_ops_tokens(&self.ops_token, &self.ops_roles, &self.data) {
+    /// Reads the certificates and secrets again, of the listeners and of the institutions, and the
+    /// operators' tokens where they are in a file. When that fails, the present ones stay.
+    pub async fn reload(&self) {
+        self.sources.reload().await;
+        match self.sources.ops_tokens() {
             Ok(tokens) => {
                 *self.app.ops_tokens.write() = tokens;
                 tracing::info!(operators = ?*self.app.ops_tokens.read(), "the operators' tokens were read again");

@@ -1,8 +1,9 @@
 //! TOML file of settings. Its names are those of the flags, with underscores for hyphens. A value
 //! counts where neither the command line nor a variable has one.
 //!
-//! The values become defaults of the flags, so they are read and checked as flags are. What is
-//! wrong is named with its line; the text of the file is not repeated, since it may hold secrets.
+//! The values become defaults of the flags, so they are read and checked as flags are. Only the
+//! tables of institutions have no flags ([`crate::named_rails::settings`]). What is wrong is named
+//! with its line; the text of the file is not repeated, since it may hold secrets.
 
 use std::any::TypeId;
 use std::error::Error;
@@ -14,6 +15,7 @@ use clap::{Arg, ArgMatches, Command};
 use toml::{Spanned, Value};
 
 use crate::http::credential::Secret;
+use crate::named_rails::settings::{self, NamedRailSettings};
 use crate::privacy;
 
 /// Why a file is refused.
@@ -47,6 +49,7 @@ const MASTER_KEY: &str = "master_key";
 pub struct SettingsFile {
     path: PathBuf,
     values: Vec<FileValue>,
+    rails: Option<NamedRailSettings>,
 }
 
 struct FileValue {
@@ -70,13 +73,18 @@ impl SettingsFile {
             let line = line_at(name.span().start);
             FileValue { name: name.into_inner(), value: value.into_inner(), line }
         });
-        let file = Self { path: path.to_owned(), values: values.collect() };
+        let rails = settings::of_file(path.to_owned(), &text, line_at).map_err(|defect| {
+            let line = Some(line_at(defect.at));
+            SettingsFileError::Malformed { path: path.to_owned(), line, message: defect.message }
+        })?;
+        let file = Self { path: path.to_owned(), values: values.collect(), rails };
         let known: Vec<_> =
             serve.get_arguments().filter(|arg| is_in_files(arg)).map(|arg| arg.get_id().as_str()).collect();
-        match file.values.iter().find(|value| value.name != MASTER_KEY && !known.contains(&value.name.as_str())) {
+        let known: Vec<_> = known.into_iter().chain([MASTER_KEY]).chain(settings::TABLES).collect();
+        match file.values.iter().find(|value| !known.contains(&value.name.as_str())) {
             None => Ok(file),
             Some(unknown) => {
-                let known: Vec<_> = known.iter().chain([&MASTER_KEY]).map(|name| format!("`{name}`")).collect();
+                let known: Vec<_> = known.iter().map(|name| format!("`{name}`")).collect();
                 Err(file
                     .wrong(unknown, format!("unknown field `{}`, expected one of {}", unknown.name, known.join(", "))))
             }
@@ -86,6 +94,11 @@ impl SettingsFile {
     /// The names of the settings that it has.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.values.iter().map(|value| value.name.as_str())
+    }
+
+    /// The institutions that it names; none where it names none.
+    pub fn rails(&self) -> Option<NamedRailSettings> {
+        self.rails.clone()
     }
 
     /// The text of the master key, where neither a flag nor a variable has the key.

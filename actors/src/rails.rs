@@ -434,7 +434,7 @@ pub struct Rails {
 impl Rails {
     /// True with a rail of any kind.
     pub fn has_any(&self) -> bool {
-        self.payout.is_some() || self.card.is_some() || self.pix.current().is_some()
+        self.payout.is_some() || self.card.is_some() || !self.pix.by_name.is_empty()
     }
 }
 

@@ -268,31 +268,17 @@ impl<State: Sync> FromRequest<State> for FormBody {
 /// Takes in a body. Its frames are copied into one buffer, however small they are, unless there is
 /// only one. `shape` looks at JSON while it arrives.
 async fn arrived(
-    mut body: axum::body::Body,
+    body: axum::body::Body,
     bytes_max: usize,
     pace: Pace,
     share: &mut Share,
     mut shape: Option<Shape>,
 ) -> Result<SensitiveBytes, Problem> {
-    if body.size_hint().lower() > bytes_max as u64 {
-        return Err(too_large(bytes_max));
-    }
-    let begun = Instant::now();
-    let mut deadline = Deadline::begin(pace, begun);
+    let mut arrival = Arrival::begin(body, bytes_max, pace)?;
     let mut taken = Zeroizing::new(Vec::new());
-    loop {
-        let data = match timeout_at(deadline.at().min(begun + ARRIVAL_MAX), body.frame()).await {
-            Err(_) => return Err(Problem::new(Code::RequestTimeout)),
-            Ok(None) => return Ok(SensitiveBytes(std::mem::take(&mut *taken).into())),
-            Ok(Some(Err(_))) => return Err(Problem::new(Code::IncompleteBody)),
-            Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
-        };
-        deadline.moved(data.len(), Instant::now());
-        let length = taken.len() + data.len();
-        if length > bytes_max {
-            return Err(too_large(bytes_max));
-        }
-        if taken.is_empty() && body.is_end_stream() && length <= LARGE_BYTES {
+    while let Some(data) = arrival.part().await? {
+        let length = arrival.length;
+        if taken.is_empty() && arrival.body.is_end_stream() && length <= LARGE_BYTES {
             share.grow_to(length)?;
             return Ok(SensitiveBytes(data));
         }
@@ -308,6 +294,48 @@ async fn arrived(
         if let Some(shape) = &mut shape {
             shape.see(&data)?;
         }
+    }
+    Ok(SensitiveBytes(std::mem::take(&mut *taken).into()))
+}
+
+/// Reads a body of at most `bytes_max` bytes to its end, and keeps nothing of it. It is refused as
+/// a [`Body`] is.
+pub async fn dropped(body: axum::body::Body, bytes_max: usize) -> Result<(), Problem> {
+    let mut arrival = Arrival::begin(body, bytes_max, ARRIVAL)?;
+    while arrival.part().await?.is_some() {}
+    Ok(())
+}
+
+/// A body while it arrives: no larger than it may be, and no slower.
+struct Arrival {
+    body: axum::body::Body,
+    bytes_max: usize,
+    /// Bytes that have arrived.
+    length: usize,
+    begun: Instant,
+    deadline: Deadline,
+}
+
+impl Arrival {
+    fn begin(body: axum::body::Body, bytes_max: usize, pace: Pace) -> Result<Self, Problem> {
+        if body.size_hint().lower() > bytes_max as u64 {
+            return Err(too_large(bytes_max));
+        }
+        let begun = Instant::now();
+        Ok(Self { body, bytes_max, length: 0, begun, deadline: Deadline::begin(pace, begun) })
+    }
+
+    /// The bytes that arrive next; none at the end.
+    async fn part(&mut self) -> Result<Option<Bytes>, Problem> {
+        let data = match timeout_at(self.deadline.at().min(self.begun + ARRIVAL_MAX), self.body.frame()).await {
+            Err(_) => return Err(Problem::new(Code::RequestTimeout)),
+            Ok(None) => return Ok(None),
+            Ok(Some(Err(_))) => return Err(Problem::new(Code::IncompleteBody)),
+            Ok(Some(Ok(frame))) => frame.into_data().unwrap_or_default(),
+        };
+        self.deadline.moved(data.len(), Instant::now());
+        self.length += data.len();
+        if self.length > self.bytes_max { Err(too_large(self.bytes_max)) } else { Ok(Some(data)) }
     }
 }
 

@@ -169,7 +169,8 @@ impl Tls {
         Self::open_for(files, None, expires_at)
     }
 
-    fn open_for(files: TlsFiles, authority: Option<PathBuf>, expires_at: Gauge) -> Result<Self, TlsError> {
+    /// The same; with `authority` clients must show a certificate that one of that file signed.
+    pub fn open_for(files: TlsFiles, authority: Option<PathBuf>, expires_at: Gauge) -> Result<Self, TlsError> {
         let loaded = files.load_for(authority.as_ref())?;
         expires_at.set(loaded.expires_at);
         Ok(Self { files, authority, config: RwLock::new(loaded.config), expires_at })

@@ -1,6 +1,6 @@
 //! Request context for the log: the request's id, and the trace of its caller (W3C Trace Context).
-//! It is not sent on: no rail of this program is reached over HTTP, and a webhook follows from a
-//! Record, which does not carry the trace.
+//! It is not sent on: institutions get no trace, and a webhook follows from a Record, which does
+//! not carry the trace.
 //!
 //! It is a task-local. The whole task of the handler has it, also after the caller has hung up.
 //! Threads and tasks that a handler starts have it when they are started through

@@ -28,6 +28,13 @@ pub struct Behind {
     pub middleware: Middleware,
 }
 
+impl Behind {
+    /// The same, for a listener of its own.
+    pub fn served(self) -> (Router, Option<Middleware>) {
+        (self.router, Some(self.middleware))
+    }
+}
+
 /// How much the peers' listener takes on.
 pub fn limits(connections_max: usize) -> ServerLimits {
     // A process gives a connection up long before, so no request meets the end of one.

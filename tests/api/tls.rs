@@ -74,11 +74,11 @@ async fn a_charge_goes_over_tls_and_a_new_certificate_is_taken_while_serving() {
     // A file that is no certificate changes nothing.
     let certificate = std::fs::read(&files.certificates).unwrap();
     std::fs::write(&files.certificates, "nothing").unwrap();
-    running.reload();
+    running.reload().await;
     std::fs::write(&files.certificates, certificate).unwrap();
     assert_eq!(call(&files, running.public, "/api/balance", &key, None).await.0, 200);
     let renewed = certify(folder.path(), "second.test");
-    running.reload();
+    running.reload().await;
     assert_eq!(trust(&renewed.certificates).unwrap().name.as_deref(), Some("second.test"));
     assert_eq!(call(&renewed, running.public, "/api/pix", &key, Some(charge)).await.0, 201);
     running.stop().await;

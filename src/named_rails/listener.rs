@@ -1,0 +1,224 @@
+//! Listener of callbacks: an institution says there that something has happened.
+//!
+//! A callback is only a bell. Its body is read to its end and dropped; nothing in it is believed.
+//! It makes the engine read the institution's list at once, which it otherwise does every 10
+//! seconds. The listener serves no route of merchants and none of operators.
+//!
+//! The caller shows a client certificate, which TLS demands before a request is read, or names a
+//! secret at the beginning of the path. Everything else is 404 with an empty body. Paths are not
+//! logged, since they may hold the secret.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::Request;
+use axum::http::{Method, StatusCode};
+use ledger::record::RailName;
+use parking_lot::RwLock;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+use subtle::ConstantTimeEq;
+
+use crate::http::body;
+use crate::http::credential::Secret;
+
+/// Most bytes of a callback's body.
+const BODY_BYTES_MAX: usize = 1024 * 1024;
+
+/// Bells of the named institutions.
+#[derive(Clone, Debug, Default)]
+pub struct Bells {
+    names: Arc<[RailName]>,
+    rung: Family<[(&'static str, String); 1], Counter>,
+}
+
+impl Bells {
+    /// One bell an institution.
+    pub fn of<'a>(names: impl Iterator<Item = &'a RailName>) -> Self {
+        let bells = Self { names: names.cloned().collect(), rung: Family::default() };
+        bells.names.iter().for_each(|name| drop(bells.rung.get_or_create(&[("rail", name.to_string())])));
+        bells
+    }
+
+    /// Registers what is measured under the prefix `centavo_`.
+    pub fn register(&self, registry: &mut Registry) {
+        let help = "Callbacks of an institution, each of which makes its list be read";
+        registry.sub_registry_with_prefix("centavo").register("rail_bells", help, self.rung.clone());
+    }
+
+    /// Routes of the listener. `secret` is the beginning of each path, where there is one; `ring`
+    /// makes an institution's list be read.
+    pub fn routes(
+        &self,
+        secret: Option<Arc<PathSecret>>,
+        ring: impl Fn(&RailName) + Clone + Send + Sync + 'static,
+    ) -> Router {
+        let bells = self.clone();
+        Router::new().fallback(move |request: Request| {
+            let (bells, secret, ring) = (bells.clone(), secret.clone(), ring.clone());
+            async move {
+                let secret = secret.as_ref().map(|secret| secret.present());
+                answered(request, &bells, secret.as_ref(), ring).await.err().unwrap_or(StatusCode::OK)
+            }
+        })
+    }
+}
+
+async fn answered(
+    request: Request<Body>,
+    bells: &Bells,
+    secret: Option<&Secret>,
+    ring: impl Fn(&RailName),
+) -> Result<(), StatusCode> {
+    let rung = rung_by(request.uri().path(), secret, &bells.names).filter(|_| request.method() == Method::POST);
+    let rung = rung.ok_or(StatusCode::NOT_FOUND)?;
+    let dropped = body::dropped(request.into_body(), BODY_BYTES_MAX).await;
+    dropped.map_err(|problem| problem.status())?;
+    for name in rung {
+        bells.rung.get_or_create(&[("rail", name.to_string())]).inc();
+        ring(name);
+    }
+    Ok(())
+}
+
+/// The institutions that a path rings: `/pix` all of them, `/NAME/pix` one, both behind the secret
+/// where there is one. API Pix adds `/pix` to the address that is registered. None for all other
+/// paths.
+fn rung_by<'a>(path: &str, secret: Option<&Secret>, names: &'a [RailName]) -> Option<&'a [RailName]> {
+    let mut rest = path.strip_prefix('/')?;
+    if let Some(secret) = secret {
+        let (first, behind) = rest.split_once('/')?;
+        if !bool::from(first.as_bytes().ct_eq(secret.reveal().as_bytes())) {
+            return None;
+        }
+        rest = behind;
+    }
+    let before = rest.strip_suffix('/').unwrap_or(rest).strip_suffix("pix")?;
+    if before.is_empty() {
+        return Some(names);
+    }
+    let named = before.strip_suffix('/')?;
+    let place = names.iter().position(|name| name.as_str() == named)?;
+    Some(&names[place..=place])
+}
+
+/// The secret at the beginning of each path, which can be exchanged while the listener serves.
+#[derive(Debug)]
+pub struct PathSecret(RwLock<Secret>);
+
+impl PathSecret {
+    /// The secret of a file.
+    pub fn new(secret: Secret) -> Self {
+        Self(RwLock::new(secret))
+    }
+
+    /// Exchanges it, for requests from now on.
+    pub fn exchange(&self, secret: Secret) {
+        *self.0.write() = secret;
+    }
+
+    fn present(&self) -> Secret {
+        self.0.read().clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use parking_lot::Mutex;
+    use tower::ServiceExt;
+
+    use super::*;
+
+    fn names() -> Vec<RailName> {
+        ["efi", "itau", "pix"].map(|name| RailName::parse(name).unwrap()).to_vec()
+    }
+
+    #[test]
+    fn a_path_rings_all_institutions_or_one() {
+        let secret = Secret::from("a-secret".to_owned());
+        for (path, open, behind_secret) in [
+            ("/pix", Some("efi itau pix"), None),
+            ("/pix/", Some("efi itau pix"), None),
+            ("/itau/pix", Some("itau"), None),
+            ("/itau/pix/", Some("itau"), None),
+            ("/pix/pix", Some("pix"), None),
+            ("/a-secret/pix", None, Some("efi itau pix")),
+            ("/a-secret/pix/", None, Some("efi itau pix")),
+            ("/a-secret/itau/pix", None, Some("itau")),
+            ("/a-secret/itau/pix/", None, Some("itau")),
+            ("/a-secreT/pix", None, None),
+            ("/a-secre/pix", None, None),
+            ("/a-secret-/pix", None, None),
+            ("/itau/a-secret/pix", None, None),
+            ("/a-secret", None, None),
+            ("/a-secret/", None, None),
+            ("/bb/pix", None, None),
+            ("/a-secret/bb/pix", None, None),
+            ("//pix", None, None),
+            ("/pix//", None, None),
+            ("/a-secret//pix", None, None),
+            ("/itaupix", None, None),
+            ("/itau//pix", None, None),
+            ("/PIX", None, None),
+            ("/itau", None, None),
+            ("/", None, None),
+            ("*", None, None),
+            ("", None, None),
+        ] {
+            let names = names();
+            let rung = |secret| {
+                let rung = rung_by(path, secret, &names);
+                rung.map(|rung| rung.iter().map(RailName::as_str).collect::<Vec<_>>().join(" "))
+            };
+            assert_eq!((rung(None).as_deref(), rung(Some(&secret)).as_deref()), (open, behind_secret), "{path}");
+        }
+    }
+
+    async fn called(method: &str, path: &str, body: impl Into<Body>) -> (u16, usize, Vec<String>) {
+        let rung = Arc::new(Mutex::new(Vec::new()));
+        let bells = Bells::of(names().iter());
+        let seen = Arc::clone(&rung);
+        let router = bells.routes(None, move |name| seen.lock().push(name.to_string()));
+        let request = Request::builder().method(method).uri(path).body(body.into()).unwrap();
+        let answer = router.oneshot(request).await.unwrap();
+        let status = answer.status().as_u16();
+        let bytes = axum::body::to_bytes(answer.into_body(), 1).await.unwrap().len();
+        let counted =
+            bells.names.iter().filter(|name| bells.rung.get_or_create(&[("rail", name.to_string())]).get() == 1);
+        let counted: Vec<_> = counted.map(ToString::to_string).collect();
+        assert_eq!(*rung.lock(), counted);
+        (status, bytes, counted)
+    }
+
+    #[tokio::test]
+    async fn any_body_rings_within_the_limit_and_each_answer_is_empty() {
+        let itau = || vec!["itau".to_owned()];
+        let part = || Ok::<_, std::io::Error>(vec![b'x'; BODY_BYTES_MAX]);
+        let two = Body::from_stream(futures_util::stream::iter([part(), part()]));
+        let broken = Body::from_stream(futures_util::stream::iter([part(), Err(std::io::Error::other("cut"))]));
+        for (method, body, status, rung) in [
+            ("POST", Body::from(r#"{"pix":[{"endToEndId":"E1","valor":"1.00"}]}"#), 200, itau()),
+            ("POST", Body::empty(), 200, itau()),
+            ("POST", Body::from(vec![0xff; BODY_BYTES_MAX]), 200, itau()),
+            ("POST", Body::from(vec![0xff; BODY_BYTES_MAX + 1]), 413, Vec::new()),
+            ("POST", two, 413, Vec::new()),
+            ("POST", broken, 400, Vec::new()),
+            ("GET", Body::empty(), 404, Vec::new()),
+            ("PUT", Body::empty(), 404, Vec::new()),
+        ] {
+            assert_eq!(called(method, "/itau/pix", body).await, (status, 0, rung), "{method}");
+        }
+        assert_eq!(called("POST", "/api/pix?ring=/itau/pix", "").await, (404, 0, Vec::new()));
+        assert_eq!(called("POST", "/pix?ignorar=/pix", "").await.2.len(), 3, "a query does not count");
+    }
+
+    #[test]
+    fn the_secret_is_exchanged_and_not_debugged() {
+        let secret = PathSecret::new(Secret::from("first".to_owned()));
+        secret.exchange(Secret::from("second".to_owned()));
+        assert_eq!(secret.present().reveal(), "second");
+        assert!(!format!("{secret:?}").contains("second"));
+    }
+}

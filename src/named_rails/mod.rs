@@ -1,0 +1,124 @@
+//! Institutions that have names: the settings file has them ([`settings`]), they are opened here,
+//! and they call back at a listener of their own ([`listener`]).
+
+pub mod listener;
+pub mod settings;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use actors::rails::{PixRail, PixRails, Rails};
+use ledger::record::RailName;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use rails::api_pix::{self, ApiPix, ApiPixError};
+use tokio::task::JoinSet;
+
+use settings::{NamedRail, NamedRailSettings};
+
+/// Why an institution can't be called.
+#[derive(Debug, thiserror::Error)]
+#[error("the configuration file {} is wrong at line {line}: rail.{name}.{source}", file.display())]
+pub struct NamedRailFailure {
+    /// The settings file.
+    file: PathBuf,
+    /// Line of its table.
+    line: usize,
+    /// Its name.
+    name: RailName,
+    /// The setting and its defect.
+    source: ApiPixError,
+}
+
+/// The adapters of the named institutions.
+#[derive(Clone, Default)]
+pub struct NamedRails {
+    by_name: Arc<BTreeMap<RailName, Adapter>>,
+    expiry: Family<[(&'static str, String); 1], Gauge>,
+}
+
+struct Adapter {
+    api_pix: Arc<ApiPix>,
+    /// The address at which it rings.
+    callback_url: Option<String>,
+}
+
+impl NamedRails {
+    /// Reads the certificates and secrets of all institutions. Calls none.
+    pub fn open(settings: Option<&NamedRailSettings>) -> Result<Self, NamedRailFailure> {
+        let Some(NamedRailSettings { file, by_name, .. }) = settings else { return Ok(Self::default()) };
+        let opened = by_name.iter().map(|(name, NamedRail { line, callback_url, adapter })| {
+            let failed = |source| NamedRailFailure { file: file.clone(), line: *line, name: name.clone(), source };
+            let api_pix = Arc::new(api_pix::open(adapter).map_err(failed)?);
+            Ok((name.clone(), Adapter { api_pix, callback_url: callback_url.clone() }))
+        });
+        let opened = Self { by_name: Arc::new(opened.collect::<Result<_, _>>()?), expiry: Family::default() };
+        opened.note_ends();
+        Ok(opened)
+    }
+
+    /// The same for the engine. `pix` is the institution of new charges.
+    pub fn rails(&self, pix: Option<RailName>) -> Rails {
+        let by_name = self.by_name.iter();
+        let by_name = by_name.map(|(name, adapter)| (name.clone(), Arc::clone(&adapter.api_pix) as Arc<dyn PixRail>));
+        Rails { pix: PixRails::named(by_name.collect(), pix), ..Rails::default() }
+    }
+
+    /// Registers what is measured under the prefix `centavo_`.
+    pub fn register(&self, registry: &mut Registry) {
+        let help = "When the client certificate for an institution ends, since 1970";
+        let expiry = self.expiry.clone();
+        registry.sub_registry_with_prefix("centavo").register("rail_tls_expiry_timestamp_seconds", help, expiry);
+    }
+
+    /// The end of each client certificate, seconds since 1970.
+    pub fn ends(&self) -> impl Iterator<Item = (&RailName, i64)> {
+        let all = self.by_name.iter();
+        all.filter_map(|(name, Adapter { api_pix, .. })| Some((name, api_pix.certificate_expires_at()?)))
+    }
+
+    /// Reads the certificates and secrets again. Where that fails, the present ones stay.
+    pub async fn reload(&self) {
+        for (rail, Adapter { api_pix, .. }) in self.by_name.iter() {
+            match api_pix.reload().await {
+                Ok(()) => tracing::info!(%rail, "the institution's certificate and secret were read again"),
+                Err(error) => {
+                    tracing::error!(%rail, %error, "the institution's certificate and secret stay as they were");
+                }
+            }
+        }
+        self.note_ends();
+    }
+
+    fn note_ends(&self) {
+        for (name, end) in self.ends() {
+            self.expiry.get_or_create(&[("rail", name.to_string())]).set(end);
+        }
+    }
+
+    /// Names the addresses at which the institutions ring to them. One that does not take it is
+    /// asked again every 10 minutes.
+    pub async fn register_callbacks(self) {
+        let mut registering = JoinSet::new();
+        for (rail, Adapter { api_pix, callback_url }) in self.by_name.iter() {
+            if let Some(url) = callback_url.clone() {
+                registering.spawn(register_callback(rail.clone(), Arc::clone(api_pix), url));
+            }
+        }
+        while registering.join_next().await.is_some() {}
+    }
+}
+
+/// How long after a failure an institution is asked again to take the address of callbacks.
+const REGISTER_AGAIN: Duration = Duration::from_secs(600);
+
+async fn register_callback(rail: RailName, api_pix: Arc<ApiPix>, url: String) {
+    while let Err(error) = api_pix.register_callback(&url).await {
+        tracing::warn!(%rail, %error, "the institution has not taken the address of callbacks; it is asked again");
+        tokio::time::sleep(REGISTER_AGAIN).await;
+    }
+    tracing::info!(%rail, "the institution has taken the address of callbacks");
+}

@@ -1,0 +1,307 @@
+//! Settings of institutions with names: the tables `[rails]` and `[rail.NAME]` of the settings
+//! file, which no flag and no variable can give, and the settings of the listener of callbacks.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::path::PathBuf;
+
+use axum::http::Uri;
+use ledger::record::RailName;
+use rails::api_pix::ApiPixSettings;
+use serde::Deserialize;
+use toml::Spanned;
+use toml::de::{DeTable, DeValue, Deserializer};
+
+use crate::http::tls::TlsFiles;
+
+/// Institutions of an installation, as the settings file names them.
+#[derive(Debug, Clone)]
+pub struct NamedRailSettings {
+    /// The settings file.
+    pub file: PathBuf,
+    /// Line of the first of its tables.
+    pub line: usize,
+    /// The institution of new PIX charges; none where they are answered with 503.
+    pub pix: Option<RailName>,
+    /// The institutions: the one of new charges, and those of earlier ones.
+    pub by_name: BTreeMap<RailName, NamedRail>,
+}
+
+/// A table `[rail.NAME]`.
+#[derive(Debug, Clone)]
+pub struct NamedRail {
+    /// Its line.
+    pub line: usize,
+    /// The address at which it rings, which is registered with it at the start. It adds `/pix`.
+    pub callback_url: Option<String>,
+    /// Settings of its adapter. `api_pix` is the only kind so far.
+    pub adapter: ApiPixSettings,
+}
+
+/// What is wrong with a table. The message has names of fields, and no values.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct TableDefect {
+    /// Place in the text of the file, bytes from its beginning.
+    pub(crate) at: usize,
+    /// The field and its defect.
+    pub(crate) message: String,
+}
+
+/// Names of the tables in the file.
+pub(crate) const TABLES: [&str; 2] = ["rails", "rail"];
+
+/// The kinds of calls that have no adapter yet.
+const KINDS_TO_COME: [&str; 2] = ["card", "payout"];
+
+const KIND_EXPECTED: &str = "expected \"api_pix\", the only kind so far";
+const NAME_EXPECTED: &str = "a name is 1 to 16 small letters, digits and _, and begins with a letter";
+
+/// The institutions of a settings file; none where it names none. `line_at` gives the line of a
+/// place in its text.
+pub(crate) fn of_file(
+    file: PathBuf,
+    text: &str,
+    line_at: impl Fn(usize) -> usize,
+) -> Result<Option<NamedRailSettings>, TableDefect> {
+    // The whole text was parsed before.
+    let Ok(table) = DeTable::parse(text) else { return Ok(None) };
+    let mut tables = table.into_inner();
+    let [current, named] = TABLES.map(|name| tables.remove_entry(name));
+    let begins = current.iter().chain(&named).map(|(name, _)| name.span().start).min();
+    let Some(at) = begins else { return Ok(None) };
+    let named = named.map(|(_, value)| fields(value, "rail")).transpose()?.unwrap_or_default();
+    let by_name: BTreeMap<_, _> = named.into_iter().map(|field| one(field, &line_at)).collect::<Result<_, _>>()?;
+    let current = current.map(|(_, value)| fields(value, "rails")).transpose()?.unwrap_or_default();
+    let mut pix = None;
+    for Field { name, value, at } in current {
+        match name.as_str() {
+            "pix" => pix = Some(known(value, &by_name)?),
+            kind if KINDS_TO_COME.contains(&kind) => {
+                let message = format!("rails.{kind}: not supported yet; pix is the only kind so far");
+                return Err(TableDefect { at, message });
+            }
+            _ => return Err(TableDefect { at, message: format!("rails: unknown field `{name}`, expected `pix`") }),
+        }
+    }
+    Ok(Some(NamedRailSettings { file, line: line_at(at), pix, by_name }))
+}
+
+/// A field of a table, with the place of its name.
+struct Field<'a> {
+    name: String,
+    value: Spanned<DeValue<'a>>,
+    at: usize,
+}
+
+/// The fields of a table.
+fn fields<'a>(value: Spanned<DeValue<'a>>, name: &str) -> Result<Vec<Field<'a>>, TableDefect> {
+    let at = value.span().start;
+    let DeValue::Table(table) = value.into_inner() else {
+        return Err(TableDefect { at, message: format!("{name}: expected a table") });
+    };
+    let field = |(name, value): (Spanned<_>, _)| {
+        let at = name.span().start;
+        Field { name: std::borrow::Cow::into_owned(name.into_inner()), value, at }
+    };
+    Ok(table.into_iter().map(field).collect())
+}
+
+/// The name of an institution that has a table.
+fn known(value: Spanned<DeValue<'_>>, by_name: &BTreeMap<RailName, NamedRail>) -> Result<RailName, TableDefect> {
+    let at = value.span().start;
+    let wrong = |message: String| TableDefect { at, message: format!("rails.pix: {message}") };
+    let name = value.get_ref().as_str().and_then(RailName::parse).ok_or_else(|| wrong(NAME_EXPECTED.to_owned()))?;
+    if by_name.contains_key(&name) {
+        return Ok(name);
+    }
+    Err(wrong(format!("there is no table [rail.{name}]")))
+}
+
+/// The institution of one table `[rail.NAME]`.
+fn one(field: Field<'_>, line_at: impl Fn(usize) -> usize) -> Result<(RailName, NamedRail), TableDefect> {
+    let Field { name, value, at } = field;
+    let name = RailName::parse(&name).ok_or_else(|| TableDefect { at, message: format!("rail: {NAME_EXPECTED}") })?;
+    let (table, span) = (format!("rail.{name}"), value.span());
+    let mut fields = fields(value, &table)?;
+    let mut take = |name: &str| {
+        let place = fields.iter().position(|field| field.name == name);
+        place.map(|place| fields.swap_remove(place))
+    };
+    let (kind, callback_url) = (take("kind"), take("callback_url"));
+    let (is_known, of_kind) = match &kind {
+        Some(field) => (field.value.get_ref().as_str() == Some("api_pix"), field.value.span().start),
+        None => (false, at),
+    };
+    if !is_known {
+        return Err(TableDefect { at: of_kind, message: format!("{table}.kind: {KIND_EXPECTED}") });
+    }
+    let callback_url = callback_url.map(|field| address(&field, &table)).transpose()?;
+    let adapter = adapter(fields, span, &table).map_err(|defect| TableDefect { at: defect.at.max(at), ..defect })?;
+    Ok((name, NamedRail { line: line_at(at), callback_url, adapter }))
+}
+
+/// The address at which an institution rings: `https`, with a host, without a slash at the end.
+fn address(field: &Field<'_>, table: &str) -> Result<String, TableDefect> {
+    let text = field.value.get_ref().as_str().filter(|text| !text.ends_with('/'));
+    let uri = text.and_then(|text| text.parse::<Uri>().ok());
+    let is_sound = uri.is_some_and(|uri| uri.scheme_str() == Some("https") && uri.host().is_some());
+    let at = field.value.span().start;
+    let message = format!("{table}.callback_url: expected https://HOST and a path without a slash at its end");
+    text.filter(|_| is_sound).map(str::to_owned).ok_or(TableDefect { at, message })
+}
+
+/// The settings of an adapter.
+fn adapter(fields: Vec<Field<'_>>, span: Range<usize>, table: &str) -> Result<ApiPixSettings, TableDefect> {
+    let places: Vec<_> = fields.iter().map(|field| (field.name.clone(), field.at..field.value.span().end)).collect();
+    let entries = fields.into_iter().map(|field| (Spanned::new(field.at..field.at, field.name.into()), field.value));
+    let entries: DeTable<'_> = entries.collect();
+    ApiPixSettings::deserialize(Deserializer::from(Spanned::new(span, entries))).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        let field = places.iter().find(|(_, place)| place.contains(&at)).map(|(name, _)| name.as_str());
+        let message = without_values(error.message());
+        let is_named = field.is_none_or(|field| message.contains(&format!("`{field}`")));
+        let of = if is_named { table.to_owned() } else { format!("{table}.{}", field.unwrap_or_default()) };
+        TableDefect { at, message: format!("{of}: {message}") }
+    })
+}
+
+/// A message of the reader of a table, without the value that it may repeat.
+fn without_values(message: &str) -> String {
+    let names_a_field = ["unknown field", "missing field", "duplicate field"];
+    if names_a_field.iter().any(|begin| message.starts_with(begin)) {
+        return message.to_owned();
+    }
+    match message.rsplit_once(", expected ") {
+        Some((_, expected)) => format!("expected {expected}"),
+        None => "the value is wrong".to_owned(),
+    }
+}
+
+/// Settings of the listener on which institutions ring.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BellSettings {
+    /// Address of the listener.
+    pub listen: SocketAddr,
+    /// Its certificate; plain HTTP without one.
+    pub tls: Option<TlsFiles>,
+    /// Certificates of the authorities of which callers must show one; PEM.
+    pub client_authority: Option<PathBuf>,
+    /// File of the secret with which each path begins.
+    pub path_secret: Option<PathBuf>,
+}
+
+/// Why the settings of institutions are refused.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NamedRailsError {
+    /// A setting has no meaning without a listener.
+    #[error("{0} has no meaning without CENTAVO_RAILS_LISTEN")]
+    NoListener(&'static str),
+    /// Nobody rings.
+    #[error("CENTAVO_RAILS_LISTEN has no meaning without an institution: a table [rail.NAME] of the settings file")]
+    NoRail,
+    /// An institution would ring where nothing listens.
+    #[error("{} at line {line}: rail.{name}.callback_url has no meaning without CENTAVO_RAILS_LISTEN", file.display())]
+    NobodyListens {
+        /// The settings file.
+        file: PathBuf,
+        /// Line of the institution's table.
+        line: usize,
+        /// Its name.
+        name: RailName,
+    },
+    /// Anybody could ring.
+    #[error(
+        "CENTAVO_RAILS_LISTEN: anybody could call there: set CENTAVO_RAILS_TLS_CLIENT_CA, the authority of the \
+         institution's client certificate, or CENTAVO_RAILS_PATH_SECRET_FILE where it shows none"
+    )]
+    Unguarded,
+    /// Client certificates are asked for in TLS alone.
+    #[error("CENTAVO_RAILS_TLS_CLIENT_CA has no meaning without CENTAVO_RAILS_TLS_CERT and CENTAVO_RAILS_TLS_KEY")]
+    NoTls,
+    /// The listener would share the address of another one.
+    #[error("the rails' listener can't share the address {0}")]
+    SharedAddress(SocketAddr),
+    /// Institutions that move money stand beside those that play it.
+    #[error(
+        "{} at line {line}: a sandbox plays the institutions, so CENTAVO_SANDBOX and the tables [rails] and \
+         [rail.NAME] exclude each other", file.display()
+    )]
+    Sandbox {
+        /// The settings file.
+        file: PathBuf,
+        /// Line of its first table.
+        line: usize,
+    },
+    /// Nodes would all ask the institutions.
+    #[error(
+        "{} at line {line}: the institutions of [rails] and [rail.NAME] serve one process so far; \
+         CENTAVO_PEER_LISTEN makes this one of several", file.display()
+    )]
+    Nodes {
+        /// The settings file.
+        file: PathBuf,
+        /// Line of its first table.
+        line: usize,
+    },
+}
+
+/// The settings of the listener as they are given.
+#[derive(Debug, Default)]
+pub(crate) struct GivenBellSettings {
+    pub(crate) listen: Option<SocketAddr>,
+    pub(crate) tls: Option<TlsFiles>,
+    pub(crate) client_authority: Option<PathBuf>,
+    pub(crate) path_secret: Option<PathBuf>,
+}
+
+impl GivenBellSettings {
+    /// Checks the settings; none where there is no listener. `others` are the addresses of the
+    /// other listeners.
+    pub(crate) fn checked(
+        self,
+        has_rails: bool,
+        others: &[SocketAddr],
+    ) -> Result<Option<BellSettings>, NamedRailsError> {
+        let Self { listen, tls, client_authority, path_secret } = self;
+        let Some(listen) = listen else {
+            let given = [
+                ("CENTAVO_RAILS_TLS_CERT", tls.is_some()),
+                ("CENTAVO_RAILS_TLS_CLIENT_CA", client_authority.is_some()),
+                ("CENTAVO_RAILS_PATH_SECRET_FILE", path_secret.is_some()),
+            ];
+            let useless = given.into_iter().find_map(|(variable, is_given)| is_given.then_some(variable));
+            return useless.map_or(Ok(None), |variable| Err(NamedRailsError::NoListener(variable)));
+        };
+        if client_authority.is_some() && tls.is_none() {
+            return Err(NamedRailsError::NoTls);
+        }
+        if client_authority.is_none() && path_secret.is_none() {
+            return Err(NamedRailsError::Unguarded);
+        }
+        if !has_rails {
+            return Err(NamedRailsError::NoRail);
+        }
+        if listen.port() != 0 && others.contains(&listen) {
+            return Err(NamedRailsError::SharedAddress(listen));
+        }
+        Ok(Some(BellSettings { listen, tls, client_authority, path_secret }))
+    }
+}
+
+impl NamedRailSettings {
+    /// Refuses institutions beside a sandbox, in a process that is one of several, and those that
+    /// would ring where nothing listens.
+    pub(crate) fn fit(&self, is_sandbox: bool, is_node: bool, listens: bool) -> Result<(), NamedRailsError> {
+        let (file, line) = (self.file.clone(), self.line);
+        let unheard = self.by_name.iter().find(|(_, rail)| !listens && rail.callback_url.is_some());
+        match (is_sandbox, is_node, unheard) {
+            (true, ..) => Err(NamedRailsError::Sandbox { file, line }),
+            (false, true, _) => Err(NamedRailsError::Nodes { file, line }),
+            (false, false, Some((name, NamedRail { line, .. }))) => {
+                Err(NamedRailsError::NobodyListens { file, line: *line, name: name.clone() })
+            }
+            (false, false, None) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,110 @@
+//! Institutions of the settings file: the start with them and without, and what is read again.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use centavo::config::Settings;
+use centavo::named_rails::settings::{NamedRail, NamedRailSettings};
+use centavo::serve::{self, Running, StartError};
+use ledger::record::RailName;
+use rcgen::{CertificateParams, KeyPair, date_time_ymd};
+use reqwest::Client;
+
+use crate::world::settings;
+
+fn itau() -> RailName {
+    RailName::parse("itau").unwrap()
+}
+
+/// The institution `itau`, with a client certificate in a folder, as a settings file would have it.
+/// Nothing listens at its address.
+fn rails(folder: &Path, pix: Option<RailName>) -> Option<NamedRailSettings> {
+    let path = |name: &str| folder.join(name).display().to_string();
+    let adapter = format!(
+        "dialect = 'bacen'\nurl = 'https://127.0.0.1:9'\nclient_id = 'shop'\nkey = 'shop@example.com'\n\
+         client_secret_file = '{}'\ncertificate_file = '{}'\nkey_file = '{}'",
+        path("secret"),
+        path("chain.pem"),
+        path("key.pem")
+    );
+    let rail = NamedRail { line: 7, callback_url: None, adapter: toml::from_str(&adapter).unwrap() };
+    let by_name = BTreeMap::from([(itau(), rail)]);
+    Some(NamedRailSettings { file: folder.join("centavo.toml"), line: 5, pix, by_name })
+}
+
+/// Writes the secret, and a certificate that ends with a year.
+fn certify(folder: &Path, year: i32) {
+    let key = KeyPair::generate().unwrap();
+    let mut params = CertificateParams::new(vec!["shop.test".to_owned()]).unwrap();
+    params.not_after = date_time_ymd(year, 12, 31);
+    let certificate = params.self_signed(&key).unwrap();
+    for (name, text) in
+        [("secret", "tesouro".to_owned()), ("chain.pem", certificate.pem()), ("key.pem", key.serialize_pem())]
+    {
+        let path = folder.join(name);
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    }
+}
+
+async fn started(folder: &Path, rails: Option<NamedRailSettings>) -> Result<Running, StartError> {
+    let settings = Settings { rails, ..settings(&folder.join("data"), false) };
+    serve::start(settings, |_, _| {}).await
+}
+
+/// The year in which the client certificate ends, as the metrics say.
+async fn end_in_metrics(running: &Running) -> i64 {
+    let client = Client::builder().no_proxy().build().unwrap();
+    let metrics =
+        client.get(format!("http://{}/metrics", running.operations)).send().await.unwrap().text().await.unwrap();
+    let sample = "centavo_rail_tls_expiry_timestamp_seconds{rail=\"itau\"} ";
+    let seconds: i64 = metrics.lines().find_map(|line| line.strip_prefix(sample)).unwrap().parse().unwrap();
+    1970 + seconds / (365 * 86_400 + 21_600)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_start_without_an_institution_that_charges_may_name_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    certify(folder.path(), 2050);
+    let running = started(folder.path(), rails(folder.path(), Some(itau()))).await.unwrap();
+    assert!(running.app.engine.ring(&itau()));
+    running.stop().await;
+    let refused = started(folder.path(), None).await.err().unwrap().to_string();
+    assert!(refused.contains("[rail.itau]") && refused.contains("120 days"), "{refused}");
+    // The table alone is enough: new charges may go elsewhere.
+    let running = started(folder.path(), rails(folder.path(), None)).await.unwrap();
+    assert!(running.app.engine.ring(&itau()));
+    running.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_certificate_for_an_institution_is_measured_and_read_again() {
+    let folder = tempfile::tempdir().unwrap();
+    certify(folder.path(), 2050);
+    let running = started(folder.path(), rails(folder.path(), Some(itau()))).await.unwrap();
+    assert_eq!(end_in_metrics(&running).await, 2050);
+    // A certificate that can't be used changes nothing.
+    certify(folder.path(), 2060);
+    let key = folder.path().join("key.pem");
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
+    running.reload().await;
+    assert_eq!(end_in_metrics(&running).await, 2050);
+    std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o600)).unwrap();
+    running.reload().await;
+    assert_eq!(end_in_metrics(&running).await, 2060);
+    running.stop().await;
+}
+
+#[tokio::test]
+async fn files_that_cannot_be_used_refuse_the_start_with_the_place_of_their_table() {
+    let folder = tempfile::tempdir().unwrap();
+    certify(folder.path(), 2050);
+    let secret = folder.path().join("secret");
+    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o640)).unwrap();
+    let refused = started(folder.path(), rails(folder.path(), Some(itau()))).await.err().unwrap().to_string();
+    for told in ["centavo.toml is wrong at line 7: rail.itau.client_secret_file", "secret", "0600"] {
+        assert!(refused.contains(told), "{refused}");
+    }
+    assert!(!refused.contains("tesouro"), "{refused}");
+}
