@@ -1,11 +1,13 @@
 //! Test equipment of the tests from outside, and of the benchmarks: the real binary on a data
 //! folder, callers with a log of their own, the books as the server shows them; an engine with
-//! merchants.
+//! merchants; an institution that speaks API Pix.
 
 #![allow(clippy::unwrap_used, reason = "where a test has nothing to unwrap it has failed, and says where")]
 
+pub mod api_pix_player;
 pub mod books;
 pub mod callers;
+pub mod played_http;
 pub mod server;
 pub mod shop;
 

@@ -1,0 +1,174 @@
+//! Answers that say nothing, cuts after each byte, redirects.
+
+use actors::rails::{PixFate, PixOpening, PixRail, PixSpan, RailError, RepayAnswer};
+use serde_json::json;
+use testkit::api_pix_player::Player;
+use testkit::played_http::Oddity;
+
+use crate::proxy::{Cut, Proxy};
+use crate::{World, answer, charge, id, now, repay};
+
+/// Each of these says nothing, whatever was asked. None of them names our charge or return.
+fn says_nothing() -> Vec<(&'static str, Vec<u8>)> {
+    let problem = |word: &str, status: u16| {
+        json!({ "type": format!("https://pix.bcb.gov.br/api/v2/error/{word}"), "title": "t", "status": status })
+            .to_string()
+    };
+    let none = problem("CobNaoEncontrado", 404);
+    let with_length = |status: &str, length: usize, body: &str| {
+        format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
+            .into_bytes()
+    };
+    let large = format!("{{\"a\":\"{}\"}}", "x".repeat(10_000_000));
+    vec![
+        ("408", answer("408 Timeout", "application/problem+json", &none)),
+        ("429", answer("429 Slow", "application/problem+json", &none)),
+        ("500", answer("500 Error", "application/problem+json", &none)),
+        ("502 HTML", answer("502 Bad Gateway", "text/html", "<html>")),
+        ("503 whose body says 404", answer("503 Unavailable", "application/problem+json", &none)),
+        ("504", answer("504 Timeout", "application/json", "")),
+        ("404 HTML", answer("404 Not Found", "text/html", "<html>Not found</html>")),
+        ("404 of a gateway", answer("404 Not Found", "application/json", "{\"message\":\"no Route matched\"}")),
+        (
+            "404 with another type",
+            answer("404 Not Found", "application/problem+json", &problem("RecNaoEncontrada", 404)),
+        ),
+        ("404 as text", answer("404 Not Found", "text/plain", &none)),
+        (
+            "404 without a media type",
+            format!("HTTP/1.1 404 No\r\ncontent-length: {}\r\n\r\n{none}", none.len()).into_bytes(),
+        ),
+        ("404 in another charset", answer("404 Not Found", "application/problem+json; charset=iso-8859-1", &none)),
+        ("404 cut", answer("404 Not Found", "application/problem+json", &none[..none.len() - 1])),
+        ("410", answer("410 Gone", "application/problem+json", &none)),
+        ("400 with that word", answer("400 Bad", "application/problem+json", &none)),
+        ("200 with that word", answer("200 OK", "application/problem+json", &none)),
+        ("200 empty", answer("200 OK", "application/json", "")),
+        ("200 without a length", b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"txid\"".to_vec()),
+        ("200 HTML", answer("200 OK", "text/html", "<html>")),
+        ("200 half", with_length("200 OK", 900, "{\"txid\":")),
+        ("200 another shape", answer("200 OK", "application/json", "[]")),
+        ("201 null", answer("201 Created", "application/json", "null")),
+        ("202", answer("202 Accepted", "application/json", "{}")),
+        ("204", b"HTTP/1.1 204 No Content\r\n\r\n".to_vec()),
+        ("10 MB", answer("200 OK", "application/json", &large)),
+        ("10 MB 404", answer("404 Not Found", "application/problem+json", &large)),
+        ("304", b"HTTP/1.1 304 Not Modified\r\n\r\n".to_vec()),
+        ("no HTTP", b"SSH-2.0-OpenSSH_9.2\r\n".to_vec()),
+        ("nothing", Vec::new()),
+    ]
+}
+
+#[tokio::test]
+async fn an_answer_that_says_nothing_ends_nothing() {
+    let world = World::new("bacen").await;
+    let payment = world.paid(1).await;
+    let span = PixSpan { from: now().plus_ms(-60_000), until: now().plus_ms(60_000), page: 0 };
+    for (name, bytes) in says_nothing() {
+        for method in ["PUT", "PATCH", "GET"] {
+            world.player.is_odd(method, "/api/v2/", 99, Oddity::Says(bytes.clone()));
+        }
+        assert_eq!(world.rail.open(charge(2)).await, Err(RailError::NoAnswer), "open: {name}");
+        assert_eq!(world.rail.cancel(id(2)).await, Err(RailError::NoAnswer), "cancel: {name}");
+        assert_eq!(world.rail.repay(repay(2, &payment)).await, Err(RailError::NoAnswer), "repay: {name}");
+        assert_eq!(world.rail.received(span).await, Err(RailError::NoAnswer), "received: {name}");
+        assert_eq!(world.rail.accept_dispute(repay(2, &payment)).await, Err(RailError::NoAnswer), "dispute: {name}");
+        world.player.stage().odd.clear();
+    }
+    assert_eq!(world.player.requests("PUT", "/devolucao/").len(), says_nothing().len(), "none is sent a second time");
+    assert_eq!(world.player.returns_done().len(), 0);
+}
+
+/// The order alone is answered with nothing, and was carried out or not: the look afterwards says
+/// which.
+#[tokio::test]
+async fn an_order_with_a_useless_answer_is_carried_out_once() {
+    let world = World::new("bacen").await;
+    for (number, (name, bytes)) in (100..).zip(says_nothing()) {
+        let oddity = match number % 2 {
+            0 => Oddity::Says(bytes),
+            _ => Oddity::CarriesOutAndSays(bytes),
+        };
+        for (method, path) in [("PUT", "/cob/"), ("PUT", "/devolucao/"), ("PATCH", "/cob/")] {
+            world.player.is_odd(method, path, 1, oddity.clone());
+        }
+        let opened = world.rail.open(charge(number)).await;
+        assert!(matches!(opened, Ok(PixOpening::Registered { .. })), "{name}: {opened:?}");
+        assert_eq!(world.player.records().charges[&id(number).txid()].orders, 1, "{name}");
+        let payment = world.player.pay(Some(&id(number).txid()), "10.50");
+        let repaid = world.rail.repay(repay(number, &payment)).await;
+        assert!(matches!(repaid, Ok(RepayAnswer::Repaid(_))), "{name}: {repaid:?}");
+        let fate = world.rail.cancel(id(number)).await;
+        assert!(matches!(fate, Ok(PixFate::Paid(_))), "{name}: {fate:?}");
+        world.player.stage().odd.clear();
+    }
+    assert_eq!(world.player.returns_done().len(), says_nothing().len());
+}
+
+/// A redirect is no answer, and the host that it names sees no connection.
+#[tokio::test]
+async fn redirects_are_not_followed() {
+    let (world, other) = (World::new("bacen").await, Player::start("bacen").await);
+    let payment = world.paid(1).await;
+    for status in ["300", "301", "302", "303", "307", "308"] {
+        let head = format!("{status} Elsewhere\r\nlocation: http://{}/api/v2/cob/{}", other.address, id(2).txid());
+        let bytes = answer(&head, "application/json", "{}");
+        for method in ["PUT", "PATCH", "GET"] {
+            world.player.is_odd(method, "/api/v2/", 99, Oddity::Says(bytes.clone()));
+        }
+        assert_eq!(world.rail.open(charge(2)).await, Err(RailError::NoAnswer), "{status}");
+        assert_eq!(world.rail.cancel(id(2)).await, Err(RailError::NoAnswer), "{status}");
+        assert_eq!(world.rail.repay(repay(2, &payment)).await, Err(RailError::NoAnswer), "{status}");
+        world.player.stage().odd.clear();
+    }
+    assert_eq!(other.stage().connections, 0);
+}
+
+/// Wherever request or answer is cut, the charge and the return are there once, or nothing is known
+/// and a later call finds out.
+#[tokio::test]
+async fn cuts_after_each_byte_lose_nothing_and_repeat_nothing() {
+    let world = World::new("bacen").await;
+    world.paid(1).await;
+    let cuts = (0..500).step_by(7).map(Cut::Request).chain((0..1_100).step_by(13).map(Cut::Answer));
+    for (number, cut) in (1_000..).zip(cuts) {
+        let proxy = Proxy::before(world.player.address, cut).await;
+        let rail = world.rail_at(&format!("http://{}", proxy.address));
+        let opened = rail.open(charge(number)).await;
+        assert!(matches!(opened, Ok(PixOpening::Registered { .. })), "{cut:?}: {opened:?}");
+        assert_eq!(world.player.records().charges[&id(number).txid()].orders, 1, "{cut:?}");
+        let payment = world.player.pay(Some(&id(number).txid()), "10.50");
+        let proxy = Proxy::before(world.player.address, cut).await;
+        let rail = world.rail_at(&format!("http://{}", proxy.address));
+        let repaid = rail.repay(repay(number, &payment)).await;
+        assert!(matches!(repaid, Ok(RepayAnswer::Repaid(_))), "{cut:?}: {repaid:?}");
+    }
+    let returns = world.player.returns_done().len();
+    assert_eq!(returns, (0..500).step_by(7).count() + (0..1_100).step_by(13).count());
+    assert_eq!(world.player.records().violations, [""; 0]);
+}
+
+/// A call that nobody waits for ends, and leaves nothing behind that later ones wait for.
+#[tokio::test]
+async fn a_silent_institution_holds_up_no_other_call() {
+    let world = World::new("bacen").await;
+    world.player.is_odd("PUT", "/cob/", 1, Oddity::IsSilent);
+    world.player.is_odd("POST", "/oauth/token", 1, Oddity::IsSilent);
+    for _ in 0..2 {
+        let call = tokio::time::timeout(std::time::Duration::from_millis(200), world.rail.open(charge(1)));
+        assert!(call.await.is_err(), "it is silent");
+    }
+    world.opened(1).await;
+    assert_eq!(world.player.records().charges[&id(1).txid()].orders, 2, "the engine orders it again");
+}
+
+#[tokio::test]
+async fn an_institution_that_cannot_be_reached_got_nothing() {
+    let world = World::new("bacen").await;
+    world.opened(1).await;
+    let nowhere = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let rail = world.rail_at(&format!("http://{nowhere}"));
+    assert_eq!(rail.open(charge(2)).await, Err(RailError::NotSent));
+    assert_eq!(rail.cancel(id(1)).await, Err(RailError::NotSent));
+    assert_eq!(rail.repay(repay(2, &"E".repeat(32))).await, Err(RailError::NotSent));
+}
