@@ -6,7 +6,10 @@ use ledger::id::ObjectId;
 use ledger::merchant::OpenCharge;
 use ledger::time::Timestamp;
 
-use crate::rails::{CardAnswer, CardFate, CardRail, ChargeCard, PayoutAnswer, PayoutRail, SendPayout};
+use crate::rails::{
+    CardAnswer, CardFate, CardRail, ChargeCard, OpenPix, PayoutAnswer, PayoutRail, PixFate, PixOpening, PixRail,
+    PixSpan, Repay, SendPayout,
+};
 
 /// Checks an acquirer. `call` charges a card under any id, `open` is the same charge as it
 /// waits, and the ids are new to the acquirer.
@@ -44,4 +47,37 @@ pub async fn payout(rail: &dyn PayoutRail, call: &SendPayout, now: Timestamp) ->
     }
     assert_eq!(rail.find(call.clone(), now).await, Ok(found), "an order that comes again changes nothing");
     first
+}
+
+/// Checks a PIX institution that registers charges. `call` opens a charge under any id, and the ids
+/// are new to it. `pay` has a payer pay a charge, and gives an order to return all of the payment.
+/// The payment lies within `span`.
+pub async fn pix(
+    rail: &dyn PixRail,
+    call: impl Fn(ObjectId) -> OpenPix,
+    pay: impl Fn(ObjectId) -> Repay,
+    ids: [ObjectId; 2],
+    span: PixSpan,
+) {
+    let [removed, paid] = ids;
+    let first = rail.open(call(removed)).await.expect("the institution registers a charge");
+    assert!(matches!(first, PixOpening::Registered { .. }), "{first:?}");
+    assert_eq!(rail.open(call(removed)).await, Ok(first), "a charge that is ordered twice has one code");
+    for _ in 0..2 {
+        assert_eq!(rail.cancel(removed).await, Ok(PixFate::Cancelled), "a charge that nobody paid");
+        let late = rail.open(call(removed)).await;
+        assert!(!matches!(late, Ok(PixOpening::Registered { .. })), "a charge that comes after its end: {late:?}");
+    }
+    rail.open(call(paid)).await.expect("the institution registers a charge");
+    let order = pay(paid);
+    let fate = rail.cancel(paid).await;
+    let Ok(PixFate::Paid(receipt)) = &fate else { panic!("{fate:?} for a charge that was paid") };
+    assert_eq!(rail.cancel(paid).await, fate, "a charge that was paid stays paid");
+    let returned = rail.repay(order.clone()).await.expect("the institution answers a return");
+    assert_eq!(rail.repay(order).await, Ok(returned), "a return that is ordered twice is made once");
+    for _ in 0..2 {
+        let list = rail.received(span).await.expect("the institution lists payments");
+        let listed = list.payments.iter().filter(|payment| payment.end_to_end_id == receipt.end_to_end_id);
+        assert_eq!(listed.collect::<Vec<_>>(), [receipt], "a payment is listed in each answer, once");
+    }
 }

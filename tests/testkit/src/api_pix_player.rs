@@ -298,7 +298,7 @@ impl Player {
     }
 }
 
-/// A refusal.
+/// Why a request is not carried out.
 struct Refusal {
     status: u16,
     word: &'static str,

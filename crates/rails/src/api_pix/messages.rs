@@ -52,7 +52,7 @@ pub(super) struct Payment {
     pub(super) horario: String,
 }
 
-/// A payment's returns.
+/// What has gone back of a payment.
 #[derive(Deserialize)]
 pub(super) struct ReturnsOfPayment {
     #[serde(rename = "endToEndId")]

@@ -9,6 +9,7 @@ mod orders;
 mod proxy;
 mod receipts;
 mod returns;
+mod strangers;
 mod tls;
 mod tokens;
 

@@ -1,11 +1,13 @@
 //! Charges: registered and removed, whatever happens to the answers.
 
-use actors::rails::{PixFate, PixOpening, PixRail, RailError};
+use actors::rails::{OpenPix, PixFate, PixOpening, PixRail, PixSpan, RailError};
+use actors::testkit::rails as testkit_of_actors;
+use ledger::id::ObjectId;
 use ledger::money::Centavos;
 use serde_json::json;
 use testkit::played_http::Oddity;
 
-use crate::{World, answer, charge, edits, id};
+use crate::{World, answer, charge, edits, id, now, repay};
 
 #[tokio::test]
 async fn a_charge_is_registered_with_what_is_known_of_the_payer() {
@@ -33,6 +35,20 @@ async fn a_charge_is_registered_with_what_is_known_of_the_payer() {
     assert_eq!(company["calendario"]["expiracao"], 1, "a charge that is late expires at once");
     assert_eq!(nameless.get("devedor"), None);
     assert_eq!(records.violations, [""; 0]);
+}
+
+/// The rules that every institution is held to.
+#[tokio::test]
+async fn it_is_an_institution_as_the_engine_wants_one() {
+    for refuses_repeats in [false, true] {
+        let world = World::new("sicredi").await;
+        world.player.records().refuses_repeats = refuses_repeats;
+        let pay = |id: ObjectId| repay(3, &world.player.pay(Some(&id.txid()), "10.50"));
+        let call = |charge_id| OpenPix { charge: charge_id, ..charge(1) };
+        let span = PixSpan { from: now().plus_ms(-60_000), until: now().plus_ms(60_000), page: 0 };
+        testkit_of_actors::pix(&world.rail, call, pay, [id(1), id(2)], span).await;
+        assert_eq!(world.player.returns_done().len(), 1);
+    }
 }
 
 #[tokio::test]
