@@ -7,6 +7,7 @@
 mod acquirer;
 mod all_merchants;
 mod anticipation;
+mod api_pix;
 mod audit;
 mod balance;
 mod beside;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
+use std::process::Command;
 
 use centavo::config::Settings;
 use centavo::named_rails::settings::{NamedRail, NamedRailSettings};
@@ -107,4 +108,49 @@ async fn files_that_cannot_be_used_refuse_the_start_with_the_place_of_their_tabl
         assert!(refused.contains(told), "{refused}");
     }
     assert!(!refused.contains("tesouro"), "{refused}");
+}
+
+/// Runs `serve --check` with a settings file; gives its exit code and all that it printed.
+fn checked(folder: &Path, toml: &str) -> (Option<i32>, String) {
+    let file = folder.join("centavo.toml");
+    std::fs::write(&file, toml).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_centavo"));
+    command.env_clear().args(["serve", "--check", "--config"]).arg(&file);
+    let output = command.output().unwrap();
+    let said = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8(said).unwrap())
+}
+
+#[test]
+fn a_check_shows_the_institutions_and_finds_their_defects() {
+    let folder = tempfile::tempdir().unwrap();
+    certify(folder.path(), 2050);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let toml = |secret: &str| {
+        format!(
+            "data = '{}'\nlisten = '127.0.0.1:0'\nops_listen = '127.0.0.1:0'\nrails_listen = '127.0.0.1:0'\n\
+             rails_path_secret_file = '{}'\n[rails]\npix = 'itau'\n[rail.itau]\nkind = 'api_pix'\n\
+             dialect = 'efi'\nclient_id = 'shop'\nkey = 'k'\nclient_secret_file = '{}'\n",
+            path("data"),
+            path("path-secret"),
+            path(secret)
+        )
+    };
+    let secret = |text: &str| {
+        std::fs::write(folder.path().join("path-secret"), text).unwrap();
+        let private = std::fs::Permissions::from_mode(0o600);
+        std::fs::set_permissions(folder.path().join("path-secret"), private).unwrap();
+    };
+    secret("the-secret-of-the-paths-with-32-characters");
+    let (code, said) = checked(folder.path(), &toml("secret"));
+    assert_eq!(code, Some(0), "{said}");
+    for shown in ["pix=itau (of itau)", "rails_listen", "no rail is configured for card charges and payouts"] {
+        assert!(said.contains(shown), "{shown} in {said}");
+    }
+    assert!(!said.contains("the-secret-of"), "{said}");
+    let (code, said) = checked(folder.path(), &toml("absent"));
+    assert!(code == Some(1) && said.contains("at line 8: rail.itau.client_secret_file"), "{said}");
+    secret("tesouro");
+    let (code, said) = checked(folder.path(), &toml("secret"));
+    assert!(code == Some(1) && said.contains("32 to 128") && !said.contains("tesouro"), "{said}");
 }
