@@ -12,7 +12,7 @@ use actors::engine::{Engine, EngineOptions, OpenError, Unavailable};
 use actors::rails::Rails;
 use axum::Router;
 use books::export::jobs::ExportJobs;
-use ledger::record::RailName;
+use ledger::rail_name::RailName;
 use parking_lot::RwLock;
 use prometheus_client::registry::Registry;
 use rails::sandbox::Institutions;

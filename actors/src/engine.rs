@@ -41,8 +41,9 @@ use std::time::{Duration, Instant};
 use ledger::entry::Balances;
 use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, MerchantState};
+use ledger::rail_name::RailName;
 use ledger::recipient::{RecipientCommand, RecipientState};
-use ledger::record::{RailName, Record};
+use ledger::record::Record;
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
 use tokio::sync::{Mutex as AsyncMutex, oneshot};
@@ -575,7 +576,7 @@ impl Engine {
         self.new_ids.draw(&self.ids, group, || self.now(), random)
     }
 
-    /// The rails.
+    /// What of the outside world is configured.
     pub fn rails(&self) -> &Rails {
         &self.rails
     }

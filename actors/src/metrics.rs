@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::Registry;
 
-use ledger::record::RailName;
+use ledger::rail_name::RailName;
 use ledger::time::Timestamp;
 use store::Block;
 

@@ -20,7 +20,8 @@ use ledger::id::ObjectId;
 use ledger::merchant::OpenCharge;
 use ledger::money::Centavos;
 use ledger::personal::{BankAccount, Payer, PixDestination};
-use ledger::record::{RailName, RailStamp};
+use ledger::rail_name::RailName;
+use ledger::record::RailStamp;
 use ledger::time::Timestamp;
 use zeroize::Zeroize;
 
@@ -277,7 +278,7 @@ pub enum PixOpening {
 pub struct PixSpan {
     /// Start, by the institution's clock.
     pub from: Timestamp,
-    /// End.
+    /// End, by the same clock.
     pub until: Timestamp,
     /// The page, from 0.
     pub page: u32,

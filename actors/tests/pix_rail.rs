@@ -26,7 +26,8 @@ use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, MerchantState, RecipientStatus};
 use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, Payer, SealedFor};
-use ledger::record::{RailName, RailStamp, Record};
+use ledger::rail_name::RailName;
+use ledger::record::{RailStamp, Record};
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
 use store::Store;
@@ -215,7 +216,8 @@ fn facts(engine: &Engine, id: ObjectId) -> Vec<&'static str> {
     records(engine, id).iter().flat_map(|record| record.events.iter().map(Event::name)).collect()
 }
 
-/// The merchant's available money, what is owed to payers, what is in suspense, what is at the bank.
+/// The merchant's available money, what is owed to payers, what is in suspense, what is at the
+/// bank.
 async fn money(engine: &Engine, group: GroupNumber) -> [i64; 4] {
     let available = engine.read_merchant(group, |books, _| books.available().0).await.unwrap();
     let of = |ledger, account| {

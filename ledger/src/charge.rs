@@ -6,7 +6,8 @@ use crate::id::ObjectId;
 use crate::money::Centavos;
 use crate::object::Object;
 use crate::personal::Sealed;
-use crate::record::{RailName, Record};
+use crate::rail_name::RailName;
+use crate::record::Record;
 use crate::time::Timestamp;
 
 /// Status of a charge.

@@ -51,6 +51,7 @@ pub mod object;
 pub mod period;
 pub mod personal;
 pub mod postings;
+pub mod rail_name;
 pub mod receivable_sums;
 pub mod receivables;
 pub mod recipient;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use actors::rails::{PixRail, PixRails, Rails};
-use ledger::record::RailName;
+use ledger::rail_name::RailName;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;

@@ -7,7 +7,7 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use axum::http::Uri;
-use ledger::record::RailName;
+use ledger::rail_name::RailName;
 use rails::api_pix::ApiPixSettings;
 use serde::Deserialize;
 use toml::Spanned;

@@ -121,8 +121,8 @@ pub fn payer(engine: &Engine, charge: ObjectId, sealed: Option<&Sealed>) -> Paye
     sealed.and_then(|sealed| engine.keyring().open_value(SealedFor::payer(charge), sealed)).unwrap_or_default()
 }
 
-/// The copy-and-paste code of a sandbox's PIX charge, with the merchant's name and city as of the Record of
-/// this ordinal: a code that was given out stays as it is. None outside of a sandbox.
+/// The copy-and-paste code of a sandbox's PIX charge, with the merchant's name and city as of the
+/// Record of this ordinal: a code that was given out stays as it is. None outside of a sandbox.
 pub fn pix_code(engine: &Engine, charge: ObjectId, amount: Centavos, ordinal: u64) -> Result<Option<String>, Problem> {
     let Some(location) = engine.rails().pix.get(None).and_then(|rail| rail.location(charge)) else { return Ok(None) };
     let group = engine.ids().group(charge);

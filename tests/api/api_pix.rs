@@ -16,7 +16,7 @@ use centavo::config::Settings;
 use centavo::named_rails::settings::{BellSettings, NamedRail, NamedRailSettings};
 use centavo::serve::{self, Running};
 use chrono::{SecondsFormat, Utc};
-use ledger::record::RailName;
+use ledger::rail_name::RailName;
 use parking_lot::Mutex;
 use reqwest::Client;
 use serde_json::{Value, json};

@@ -48,6 +48,7 @@ mod overload;
 mod partitions;
 mod past;
 mod pix;
+mod pix_at_institution;
 mod plans;
 mod queue;
 mod rails_listener;

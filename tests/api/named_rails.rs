@@ -8,7 +8,7 @@ use std::process::Command;
 use centavo::config::Settings;
 use centavo::named_rails::settings::{NamedRail, NamedRailSettings};
 use centavo::serve::{self, Running, StartError};
-use ledger::record::RailName;
+use ledger::rail_name::RailName;
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use reqwest::Client;
 

@@ -119,6 +119,12 @@ impl World {
         Self::start(tempfile::tempdir().unwrap(), false).await
     }
 
+    /// A live server of one process on a folder, also where the other tests have two nodes.
+    pub(crate) async fn alone(folder: TempDir, change: impl FnOnce(Settings) -> Settings) -> Self {
+        let settings = change(settings(folder.path(), false));
+        Self::of(serve::start(settings, |_, _| {}).await.unwrap(), None, folder).await
+    }
+
     /// A sandbox with other settings than the tests' own.
     pub(crate) async fn with_settings(change: impl Fn(&mut Settings)) -> Self {
         Self::begin(tempfile::tempdir().unwrap(), true, change, NO_RAILS).await
@@ -155,6 +161,10 @@ impl World {
             };
             (running.unwrap(), None)
         };
+        Self::of(running, other, folder).await
+    }
+
+    async fn of(running: Running, other: Option<Running>, folder: TempDir) -> Self {
         let client = Client::builder().no_proxy().build().unwrap();
         let description = Description::of(&client, [running.public, running.operations], running.app.sandbox).await;
         Self { running, other, client, description, folder }

@@ -8,6 +8,7 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod api_pix;
 mod audit;
 mod card_brands;
 mod clients;

@@ -166,8 +166,8 @@ impl Engine {
         Ok(Some(ordered))
     }
 
-    /// Asks the institution what became of a merchant's cashouts, about each at most
-    /// every 5 s, and less often the longer it waits. Gives true when there may be more to ask about.
+    /// Asks the institution what became of a merchant's cashouts, about each at most every 5 s, and
+    /// less often the longer it waits. Gives true when there may be more to ask about.
     pub(super) async fn ask_about_cashouts(&self, group: GroupNumber, now: Timestamp) -> bool {
         if self.rails.payout.is_none() {
             return false;

@@ -9,7 +9,8 @@ use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, Repayment, SplitRequest, UnorderedPix};
 use ledger::money::Centavos;
 use ledger::personal::{Payer, Sealed, SealedFor};
-use ledger::record::{RailName, RailStamp, Record, Requester};
+use ledger::rail_name::RailName;
+use ledger::record::{RailStamp, Record, Requester};
 use ledger::rejection::Rejection;
 use ledger::time::Timestamp;
 

@@ -1,11 +1,11 @@
-//! Line to a rail: every call of the engine goes through it. It bounds the time of a call, and has a
-//! breaker: 20 calls in a row without an answer open it. While it is open nothing is sent, but for
-//! one call in 5 s that tests it; the first answer closes it.
+//! Line to a rail: every call of the engine goes through it. It bounds the time of a call, and has
+//! a breaker: 20 calls in a row without an answer open it. While it is open nothing is sent, but
+//! for one call in 5 s that tests it; the first answer closes it.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use ledger::record::RailName;
+use ledger::rail_name::RailName;
 use parking_lot::Mutex;
 
 use super::Unavailable;

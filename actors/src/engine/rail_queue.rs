@@ -1,6 +1,6 @@
 //! Queue of ledgers with something to ask a rail about: outside of the sweep, so that nothing that
-//! falls due waits for a rail. Of a sandbox nothing is queued: its clock goes on when its rails have
-//! answered.
+//! falls due waits for a rail. Of a sandbox nothing is queued: its clock goes on when its rails
+//! have answered.
 
 use std::collections::HashSet;
 

@@ -11,7 +11,7 @@ use futures_util::future::join_all;
 use ledger::event::Event;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::{FailRefund, MerchantCommand, Repayment, RepaymentKind};
-use ledger::record::RailName;
+use ledger::rail_name::RailName;
 
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable};

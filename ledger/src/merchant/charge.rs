@@ -9,7 +9,8 @@ use crate::event::{CardFace, SellerPart, Split, Terms};
 use crate::fees::{Commission, PaymentMethod};
 use crate::id::{IdKey, IdMap, ObjectId};
 use crate::money::Centavos;
-use crate::record::{RailName, Record};
+use crate::rail_name::RailName;
+use crate::record::Record;
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
 

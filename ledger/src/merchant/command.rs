@@ -13,7 +13,7 @@ use crate::fees::{PaymentMethod, Settings};
 use crate::id::{Fingerprint, ObjectId};
 use crate::money::Centavos;
 use crate::personal::Sealed;
-use crate::record::RailName;
+use crate::rail_name::RailName;
 use crate::recurrence::PlanTerms;
 use crate::time::Timestamp;
 use crate::write_off::WriteOffCommand;

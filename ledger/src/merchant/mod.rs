@@ -144,10 +144,9 @@ impl MerchantState {
             }
             Command::RefuseCard { charge, refusal } => self.refuse_card(charge, refusal),
             Command::LeaveUnanswered { charge } => self.leave_unanswered(charge),
-            Command::OpenPix { charge, amount, splits, expires_at, payer, rail } => {
-                let terms = self.terms(amount, PaymentMethod::Pix, 1, &splits, ids);
-                terms.map(|terms| Self::open_pix(charge, terms, expires_at, payer, rail))
-            }
+            Command::OpenPix { charge, amount, splits, expires_at, payer, rail } => self
+                .terms(amount, PaymentMethod::Pix, 1, &splits, ids)
+                .map(|terms| Self::open_pix(charge, terms, expires_at, payer, rail)),
             Command::RegisterPix { charge, code } => self.register_pix(charge, code),
             Command::ConfirmPix { charge, amount, end_to_end_id } => self.confirm_pix(charge, amount, end_to_end_id),
             Command::CancelPix { charge } => self.cancel_pix(charge),
@@ -156,7 +155,7 @@ impl MerchantState {
             Command::StoreCard { id, face, token, customer } => Ok(Self::store_card(id, face, token, customer)),
             Command::Subscribe(wanted) => self.subscribe(wanted, now, ids),
             Command::BillSubscription { id, charge, payer, rail } => {
-                self.bill_subscription(id, charge, payer, rail, now)
+                self.bill_subscription(id, charge, (payer, rail), now)
             }
             Command::ChangeSubscription { id, change } => self.change_subscription(id, change, now),
             Command::CreateCashout { id, transaction, transaction_key, amount, destination } => {
@@ -192,8 +191,8 @@ impl MerchantState {
         }
     }
 
-    /// Whether there is something to ask a rail about at `now`: a charge, a cashout, a repayment, or
-    /// a subscription to charge.
+    /// Whether there is something to ask a rail about at `now`: a charge, a cashout, a repayment,
+    /// or a subscription to charge.
     pub fn asks_rails(&self, now: Timestamp) -> bool {
         self.needing_attention(now).next().is_some()
             || self.cashouts_needing_attention(now).next().is_some()

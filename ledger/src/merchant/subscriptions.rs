@@ -16,7 +16,8 @@ use crate::fees::PaymentMethod;
 use crate::id::{IdKey, ObjectId};
 use crate::merchant::RecipientStatus;
 use crate::personal::Sealed;
-use crate::record::{Decision, RailName};
+use crate::rail_name::RailName;
+use crate::record::Decision;
 use crate::recurrence::{CycleOutcome, PlanTerms, StoredCard, SubscriptionStanding, SubscriptionTerms, UnpaidReason};
 use crate::rejection::Rejection;
 use crate::section::{Section, TouchedSections};
@@ -100,8 +101,7 @@ impl MerchantState {
         &self,
         id: ObjectId,
         charge: ObjectId,
-        payer: Sealed,
-        rail: Option<RailName>,
+        (payer, rail): (Sealed, Option<RailName>),
         now: Timestamp,
     ) -> Result<Decision, Rejection> {
         let Some(Subscription { terms, standing, .. }) = self.subscriptions.by_id.get(&id) else {

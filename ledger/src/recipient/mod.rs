@@ -155,9 +155,12 @@ pub struct AnticipationTerms {
 /// #     },
 /// #     MerchantCommand::ApproveRecipient { id },
 /// #     MerchantCommand::OpenPix {
-/// #         charge, amount: Centavos(10_000), splits, expires_at, payer: Sealed::default(), rail: None,
+/// #         charge, amount: Centavos(10_000), splits, expires_at, payer: Sealed::default(),
+/// #         rail: None,
 /// #     },
-/// #     MerchantCommand::ConfirmPix { charge, amount: Centavos(10_000), end_to_end_id: "E1".to_owned() },
+/// #     MerchantCommand::ConfirmPix {
+/// #         charge, amount: Centavos(10_000), end_to_end_id: "E1".to_owned(),
+/// #     },
 /// # ] {
 /// #     let decision = merchant.decide(command, group, now, &ids).unwrap();
 /// #     let ordinal = records.len() as u64 + 1;

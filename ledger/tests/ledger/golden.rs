@@ -16,7 +16,8 @@ use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::money::{Centavos, Rate};
 use ledger::period::MonthEnd;
 use ledger::personal::Sealed;
-use ledger::record::{Decision, DecodeError, Idempotency, RailName, RailStamp, Record};
+use ledger::rail_name::RailName;
+use ledger::record::{Decision, DecodeError, Idempotency, RailStamp, Record};
 use ledger::recurrence::{
     BillingCycle, CycleCounts, CycleOutcome, CycleRetry, InitialFee, PlanTerms, StoredCard, SubscriptionStanding,
     SubscriptionStatus, SubscriptionTerms, UnpaidReason,
