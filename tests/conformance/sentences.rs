@@ -16,6 +16,7 @@ use crate::tool;
 
 /// Code that looks like a command and is none, or none that can be looked at here, and why.
 const TEXTS: &[(&str, &[&str])] = &[
+    ("scopes of a token at an institution", &["cob.read cob.write pix.read pix.write webhook.read webhook.write"]),
     (
         "the first line of a text that is signed, or the label of a hash",
         &["centavo checkpoint 2", "centavo manifest 1", "centavo placement 1", "previous <64 hexadecimal digits>"],

@@ -517,8 +517,7 @@ fn written(records: &Records, txid: &str) -> Value {
     body["revisao"] = json!(0);
     body["status"] = json!(charge.status);
     body["location"] = json!(location);
-    body["loc"] =
-        json!({ "id": 1, "location": location, "tipoCob": "cob", "criacao": instant_text(charge.created_at) });
+    body["loc"] = json!({ "id": 1, "location": location, "tipoCob": "cob", "criacao": instant_text(charge.created_at), "txid": txid });
     body["pixCopiaECola"] = json!(code.payload().unwrap());
     let paid: Vec<_> =
         records.payments.iter().filter(|of| of.txid.as_deref() == Some(txid)).map(payment_text).collect();
