@@ -7,7 +7,6 @@
 mod acquirer;
 mod all_merchants;
 mod anticipation;
-mod api_pix;
 mod audit;
 mod balance;
 mod beside;

@@ -2,10 +2,10 @@
 //! operators are answered, and what the institution has in its records.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use centavo::config::Settings;
-use centavo::named_rails::settings::{NamedRail, NamedRailSettings};
+use centavo::named_rails::settings::{BellSettings, NamedRail, NamedRailSettings};
 use ledger::rail_name::RailName;
 use serde_json::{Value, json};
 use testkit::api_pix_player::{CLIENT_SECRET, Player};
@@ -13,29 +13,38 @@ use testkit::played_http::Oddity;
 
 use crate::world::*;
 
-fn itau() -> RailName {
-    RailName::parse("itau").unwrap()
+/// The secret at the beginning of the path of a callback.
+const SECRET: &str = "the-secret-of-the-paths-with-32-characters";
+
+fn private(folder: &Path, name: &str, text: &str) -> PathBuf {
+    let path = folder.join(name);
+    std::fs::write(&path, text).unwrap();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).unwrap();
+    path
 }
 
 /// The institution `itau`, as a settings file would have it.
 fn rails(folder: &Path, player: &Player) -> Option<NamedRailSettings> {
-    let secret = folder.join("secret");
-    std::fs::write(&secret, CLIENT_SECRET).unwrap();
-    std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o600)).unwrap();
-    let adapter = serde_json::from_value(player.settings(&secret)).unwrap();
-    let by_name = [(itau(), NamedRail { line: 2, callback_url: None, adapter })].into();
-    Some(NamedRailSettings { file: folder.join("centavo.toml"), line: 1, pix: Some(itau()), by_name })
+    let itau = RailName::parse("itau").unwrap();
+    let adapter = serde_json::from_value(player.settings(&private(folder, "secret", CLIENT_SECRET))).unwrap();
+    let callback_url = Some(format!("https://pay.example.com/{SECRET}/itau"));
+    let by_name = [(itau.clone(), NamedRail { line: 2, callback_url, adapter })].into();
+    Some(NamedRailSettings { file: folder.join("centavo.toml"), line: 1, pix: Some(itau), by_name })
 }
 
 async fn live(folder: tempfile::TempDir, player: &Player) -> World {
-    let rails = rails(folder.path(), player);
-    World::alone(folder, |settings| Settings { rails, ..settings }).await
+    let (rails, path_secret) = (rails(folder.path(), player), Some(private(folder.path(), "path-secret", SECRET)));
+    let listen = "127.0.0.1:0".parse().unwrap();
+    let bells = Some(BellSettings { listen, tls: None, client_authority: None, path_secret });
+    World::alone(folder, |settings| Settings { rails, bells, ..settings }).await
 }
 
 /// Waits until something is so, with the institution's bell ringing.
 async fn until(world: &World, what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    let bell = format!("/{SECRET}/itau/pix");
     for _ in 0..600 {
-        world.engine().ring(&itau());
+        // Nothing in its body is believed.
+        assert_eq!(world.ring(&bell, &json!({"pix": [{"valor": "9.99"}]})).await, 200);
         if is_so().await {
             return;
         }
@@ -106,6 +115,9 @@ async fn a_charge_is_paid_refunded_and_what_nobody_asked_for_goes_back() {
         until(&world, "both are back", async || player.returns_done().len() == 3).await;
         until(&world, "both are booked", async || booked(&world).await == [5_450, 0, 0]).await;
         assert_eq!(charge(&merchant, &ended).await["status"], "cancelled");
+        merchant.post("/api/card", &card(1_000, APPROVED)).await.refused(503, "rail_not_configured");
+        let address = format!("https://pay.example.com/{SECRET}/itau");
+        assert_eq!(player.records().webhooks.values().collect::<Vec<_>>(), [&address]);
         assert_eq!(at_the_institution(&player), 5_450);
         assert_eq!(player.records().violations, Vec::<String>::new());
         world.check_books().await;

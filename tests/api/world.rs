@@ -125,6 +125,12 @@ impl World {
         Self::of(serve::start(settings, |_, _| {}).await.unwrap(), None, folder).await
     }
 
+    /// Calls the listener of callbacks; gives the status.
+    pub(crate) async fn ring(&self, path: &str, body: &Value) -> u16 {
+        let address = self.running.bells.expect("a listener of callbacks");
+        self.client.post(format!("http://{address}{path}")).json(body).send().await.unwrap().status().as_u16()
+    }
+
     /// A sandbox with other settings than the tests' own.
     pub(crate) async fn with_settings(change: impl Fn(&mut Settings)) -> Self {
         Self::begin(tempfile::tempdir().unwrap(), true, change, NO_RAILS).await
