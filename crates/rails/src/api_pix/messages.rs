@@ -190,13 +190,28 @@ mod tests {
 
     #[test]
     fn amounts_are_read_exactly_or_not_at_all() {
-        let cases = [("0.01", 1), ("10.50", 1_050), ("0000000010.50", -1), ("9999999999.99", AMOUNT_MAX), ("0.00", 0)];
+        let cases =
+            [("0.01", 1), ("10.50", 1_050), ("0000000010.50", 1_050), ("9999999999.99", AMOUNT_MAX), ("0.00", 0)];
         for (text, centavos) in cases {
             let expected = Some(Centavos(centavos)).filter(|centavos| centavos.0 >= 0);
             assert_eq!(amount(text), expected, "{text}");
         }
-        for text in ["", "1", "1.5", "1.505", "10,50", "1e3", ".50", "1.", "-1.00", "+1.00", " 1.00", "1.00 ", "١.00"]
-        {
+        for text in [
+            "",
+            "1",
+            "1.5",
+            "1.505",
+            "00000000010.50",
+            "10,50",
+            "1e3",
+            ".50",
+            "1.",
+            "-1.00",
+            "+1.00",
+            " 1.00",
+            "1.00 ",
+            "١.00",
+        ] {
             assert_eq!(amount(text), None, "{text}");
         }
         assert_eq!(amount_text(Centavos(1)).as_deref(), Some("0.01"));
