@@ -32,6 +32,11 @@ impl Inquiries {
         self.0.lock().get(&id).is_none_or(|at| at.plus_ms(wait_ms(since, *at)) <= now)
     }
 
+    /// Forgets questions of an hour ago or more: the next one is due in any case.
+    pub(super) fn forget_due(&self, now: Timestamp) {
+        self.0.lock().retain(|_, at| at.plus_ms(ASK_EVERY_MAX_MS) > now);
+    }
+
     /// Notes that a rail was asked at `now`, and whether that has ended it.
     pub(super) fn note(&self, id: ObjectId, now: Timestamp, has_ended: bool) {
         let mut asked = self.0.lock();

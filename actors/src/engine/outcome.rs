@@ -7,7 +7,6 @@ use std::sync::Arc;
 use ledger::event::{Event, Terms};
 use ledger::id::ObjectId;
 use ledger::record::{RailStamp, Record, Requester};
-use ledger::time::Timestamp;
 
 use super::Unavailable;
 use crate::journal::Permit;
@@ -53,10 +52,10 @@ impl From<Arc<Permit>> for CommandContext {
     }
 }
 
-/// The charge that a Record opens: its id, its terms, and when its PIX code expires.
-pub(super) fn terms_opened_by(record: &Record) -> Option<(ObjectId, &Terms, Option<Timestamp>)> {
+/// The charge that a Record opens: its id and its terms.
+pub(super) fn terms_opened_by(record: &Record) -> Option<(ObjectId, &Terms)> {
     record.events.iter().find_map(|event| match event {
-        Event::ChargeOpened { charge, terms, expires_at, .. } => Some((*charge, terms, *expires_at)),
+        Event::ChargeOpened { charge, terms, .. } => Some((*charge, terms)),
         _ => None,
     })
 }

@@ -14,7 +14,7 @@ use ledger::record::{RailStamp, Record, Requester};
 use ledger::rejection::Rejection;
 use ledger::time::Timestamp;
 
-use super::outcome::{CommandContext, terms_opened_by};
+use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable};
 use crate::rails::{OpenPix, PixFate, PixOpening, PixReceipt, RailError};
 use crate::resident::{Envelope, Outcome, UniqueLookup};
@@ -51,13 +51,16 @@ pub struct PixOpened {
 impl PixOpened {
     /// The charge that a Record opens; none when it opens no PIX charge.
     pub fn of(record: &Record) -> Option<Self> {
-        let (charge, terms, expires_at) = terms_opened_by(record)?;
-        let rail = record.events.iter().find_map(|event| match event {
-            Event::ChargeOpened { rail, .. } => rail.clone(),
+        record.events.iter().find_map(|event| match event {
+            Event::ChargeOpened { charge, terms, expires_at: Some(expires_at), rail, .. } => Some(Self {
+                charge: *charge,
+                terms: terms.clone(),
+                expires_at: *expires_at,
+                ordinal: record.ordinal,
+                registers: rail.clone().map(|rail| (rail, record.personal.clone())),
+            }),
             _ => None,
-        });
-        let registers = rail.map(|rail| (rail, record.personal.clone()));
-        Some(Self { charge, terms: terms.clone(), expires_at: expires_at?, ordinal: record.ordinal, registers })
+        })
     }
 }
 
@@ -153,13 +156,14 @@ impl Engine {
 
     /// Registers a charge whose opening was left without an answer.
     pub(super) async fn register_again(&self, group: GroupNumber, charge: ObjectId) -> Result<(), Unavailable> {
-        let shard = self.shard_with(charge);
-        let mut records = may_wait(|| shard.read_model().about(charge))?.into_iter();
-        let opened = records.find_map(|sequence| {
-            let record = may_wait(|| shard.record(sequence));
-            record.map(|record| PixOpened::of(&record).filter(|opened| opened.charge == charge)).transpose()
-        });
-        let opened = opened.ok_or_else(|| Unavailable::contradicting("a PIX charge"))??;
+        let opened = may_wait(|| {
+            self.history(charge)?
+                .find_map(|found| {
+                    found.map(|(_, record)| PixOpened::of(&record).filter(|opened| opened.charge == charge)).transpose()
+                })
+                .transpose()
+        })?;
+        let opened = opened.ok_or_else(|| Unavailable::contradicting("a PIX charge"))?;
         self.register_pix(group, &opened).await.map(drop)
     }
 

@@ -215,6 +215,7 @@ impl Engine {
     /// Books a payment that names no charge: the money is at the bank, and in suspense until an
     /// operator has found out whose it is. Its reference is the end-to-end id.
     async fn keep_in_suspense(&self, payment: PixReceipt) -> Result<(), Unavailable> {
+        let permit = self.admission.take(INSIDE_BYTES).await;
         let house = self.house_shard();
         let _one_at_a_time = house.house.lock().await;
         let PixReceipt { end_to_end_id, txid, amount, paid_at } = payment;
@@ -236,7 +237,6 @@ impl Engine {
             Event::HouseEntryApproved { id, terms },
         ];
         let stamp = RailStamp { id: end_to_end_id, at: paid_at };
-        let permit = self.admission.take(INSIDE_BYTES).await;
         let context = CommandContext::of_rail(Some(stamp), permit);
         self.record_of_house(|| Decision { events, personal: None }, context).await.map(drop)
     }

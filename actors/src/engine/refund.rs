@@ -115,11 +115,10 @@ impl Engine {
     /// The rail's id of the payment that a repayment gives back, and the name of its institution;
     /// none where the charge has no payment.
     fn payment_of(&self, id: ObjectId, charge: ObjectId) -> Result<Option<(String, Option<RailName>)>, LoadError> {
-        let shard = self.shard_with(charge);
         let (mut payment, mut unordered, mut rail) = (None, None, None);
         may_wait(|| {
-            for sequence in shard.read_model().about(charge)? {
-                let record = shard.record(sequence)?;
+            for found in self.history(charge)? {
+                let (_, record) = found?;
                 for event in &record.events {
                     match event {
                         Event::ChargeOpened { charge: of, rail: name, .. } if *of == charge => rail.clone_from(name),

@@ -47,6 +47,7 @@ impl Engine {
             for shard in self.shards.owned() {
                 let read_model = shard.read_model();
                 read_model.rest();
+                shard.inquiries.forget_due(self.now());
                 shard.balance_files.wake(shard.published(), read_model.clock_at());
                 if !self.admission.is_closed() && read_model.wants_keeping() {
                     shard.keep_read_model().await;

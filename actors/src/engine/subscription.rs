@@ -115,7 +115,7 @@ impl Engine {
         let Outcome::Recorded(record) = self.command(group, command, permit).await? else {
             return Ok(false);
         };
-        if let (Some((_, terms, _)), Some(card)) = (terms_opened_by(&record), card) {
+        if let (Some((_, terms)), Some(card)) = (terms_opened_by(&record), card) {
             let amount = terms.amount;
             let call = ChargeCard { charge, amount, installments: 1, method: PaymentMethod::CreditCard, card };
             let permit = self.admission.take(INSIDE_BYTES).await;

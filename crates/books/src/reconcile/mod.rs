@@ -1,6 +1,6 @@
 //! Reconciliation: compares a file of another institution with the books, line by line. It books
-//! nothing. Readers of files and comparisons are pure; [`booked_movements`] asks its caller for
-//! Records.
+//! nothing. Readers of files and comparisons are pure; [`booked_movements`] asks its caller for the
+//! Records that it needs.
 
 pub mod acquirer;
 pub mod booked_movements;
