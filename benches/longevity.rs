@@ -259,6 +259,7 @@ async fn credit(folder: &Path, splits: u64) {
                     splits,
                     card: CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa },
                     payer,
+                    rail: None,
                 };
                 record(&engine, group, open).await;
                 let acquirer_mdr = Centavos(200);

@@ -163,12 +163,11 @@ fn values_of_bells(bells: &BellSettings) -> [(&'static str, String); 4] {
     ]
 }
 
-/// The institution of new charges, and the names of all.
+/// The rails of new orders, and the names of all.
 fn rails(settings: &Settings) -> String {
     let Some(rails) = &settings.rails else { return "none".to_owned() };
-    let pix = rails.pix.as_ref().map_or("none".to_owned(), ToString::to_string);
     let all: Vec<_> = rails.by_name.keys().map(ToString::to_string).collect();
-    format!("pix={pix} (of {})", all.join(","))
+    format!("{} (of {})", rails.current, all.join(","))
 }
 
 /// The place of checkpoints. What a URL has behind its host may be a secret.
@@ -232,8 +231,9 @@ fn defects(settings: &Settings) -> Vec<Defect> {
     }
     defects.extend(readable_by_others(settings).map(Defect::Warning));
     if !settings.sandbox {
-        let has_pix = settings.rails.as_ref().is_some_and(|rails| rails.pix.is_some());
-        defects.extend(unserved([false, has_pix, false]).map(Defect::Warning));
+        let rails = settings.rails.as_ref().map(|rails| rails.current.clone()).unwrap_or_default();
+        let has = [rails.card, rails.pix, rails.payout].map(|rail| rail.is_some());
+        defects.extend(unserved(has).map(Defect::Warning));
         if settings.data.join("sandbox").is_dir() {
             let data = settings.data.display();
             let text = format!("{data} has served a sandbox: if something was booked there, it does not open without");

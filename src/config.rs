@@ -141,8 +141,8 @@ const SETTINGS_OF_SHORT_HELP: [&str; 10] = [
 /// Help text about the tables of the file, which have no flags and no variables.
 const TABLES_OF_FILE: &str = "\
 Tables of the TOML file alone:
-  [rails]      the institution of new charges, by its name: pix = \"NAME\"
-  [rail.NAME]  an institution, of kind = \"api_pix\"; its settings: docs/rails/README.md";
+  [rails]      the rails of new orders, by name: card, pix, payout = \"NAME\"
+  [rail.NAME]  a rail, of kind = \"api_pix\"; its settings: docs/rails/README.md";
 
 /// Help text about the variables that have no flag.
 const OTHER_VARIABLES: &str = "\
@@ -1370,7 +1370,7 @@ mod tests {
         let toml = format!("{listener}[rails]\npix = 'itau'\n{}{}", table("bb"), table("itau"));
         let settings = with_file(&toml, &[]).unwrap();
         let rails = settings.rails.unwrap();
-        assert_eq!(rails.pix.unwrap().as_str(), "itau");
+        assert_eq!(rails.current.pix.unwrap().as_str(), "itau");
         let lines: Vec<_> = rails.by_name.iter().map(|(name, rail)| (name.as_str(), rail.line)).collect();
         assert_eq!((rails.line, lines), (3, vec![("bb", 5), ("itau", 13)]));
         let bells = settings.bells.unwrap();
@@ -1381,9 +1381,9 @@ mod tests {
         let urls: Vec<_> = rails.by_name.values().map(|rail| rail.callback_url.as_deref()).collect();
         assert_eq!(urls, [Some("https://pay.example.com:8443/secret/bb")]);
         // Those of earlier charges alone, and other spellings of TOML.
-        assert!(with_file(&table("bb"), &[]).unwrap().rails.unwrap().pix.is_none());
+        assert!(with_file(&table("bb"), &[]).unwrap().rails.unwrap().current.pix.is_none());
         let inline = "rail.b_2 = {kind = 'api_pix', dialect = 'efi', client_id = 'a', key = 'k'}\nrails.pix = 'b_2'";
-        assert_eq!(with_file(inline, &[]).unwrap().rails.unwrap().pix.unwrap().as_str(), "b_2");
+        assert_eq!(with_file(inline, &[]).unwrap().rails.unwrap().current.pix.unwrap().as_str(), "b_2");
         assert!(with_file("data = '/srv'", &[]).unwrap().rails.is_none());
         assert!(with_file("[rails]", &[]).unwrap().rails.unwrap().by_name.is_empty());
         let demo = ["demo", "--rails-listen", "127.0.0.1:9"];
@@ -1400,16 +1400,22 @@ mod tests {
             ("[rails]\npix = 'itau'".to_owned(), "at line 2: rails.pix: there is no table [rail.itau]"),
             ("[rails]\npix = 'It au'".to_owned(), "at line 2: rails.pix: a name is 1 to 16 small letters"),
             ("[rails]\npix = 7".to_owned(), "at line 2: rails.pix: a name is"),
-            ("\n[rails]\ncard = 'adyen'".to_owned(), "at line 3: rails.card: not supported yet; pix is the only kind"),
-            ("[rails]\npayout = 'efi'".to_owned(), "rails.payout: not supported yet; pix is the only kind"),
-            ("[rails]\npics = 'efi'".to_owned(), "at line 2: rails: unknown field `pics`, expected `pix`"),
+            ("\n[rails]\ncard = 'adyen'".to_owned(), "at line 3: rails.card: there is no table [rail.adyen]"),
+            (
+                format!("[rails]\npayout = 'bb'\n{}", table("bb")),
+                "at line 2: rails.payout: the kind of [rail.bb] can't be the payout rail",
+            ),
+            ("[rails]\npics = 'efi'".to_owned(), "at line 2: rails: unknown field `pics`, expected `card`"),
             ("rails = 'itau'".to_owned(), "at line 1: rails: expected a table"),
             ("rail = 'itau'".to_owned(), "at line 1: rail: expected a table"),
             ("rail.itau = 'tesouro'".to_owned(), "at line 1: rail.itau: expected a table"),
             ("[[rail.itau]]\nkind = 'api_pix'".to_owned(), "rail.itau: expected a table"),
             ("[rail.Itau]\nkind = 'api_pix'".to_owned(), "at line 1: rail: a name is 1 to 16 small letters"),
-            ("[rail.itau]\nkey = 'k'".to_owned(), "at line 1: rail.itau.kind: expected \"api_pix\""),
-            ("[rail.itau]\nkey = 'k'\nkind = 'tesouro'".to_owned(), "at line 3: rail.itau.kind: expected \"api_pix\""),
+            ("[rail.itau]\nkey = 'k'".to_owned(), "at line 1: rail.itau.kind: expected one of api_pix"),
+            (
+                "[rail.itau]\nkey = 'k'\nkind = 'tesouro'".to_owned(),
+                "at line 3: rail.itau.kind: expected one of api_pix",
+            ),
             ("[rail.itau]\nkind = 'api_pix'".to_owned(), "at line 1: rail.itau: missing field `dialect`"),
             (one("client_secret = 'tesouro'"), "at line 9: rail.itau: unknown field `client_secret`"),
             (one("scope = 7"), "at line 9: rail.itau.scope: expected "),

@@ -197,7 +197,7 @@ pub async fn start(settings: Settings, progress: impl Fn(u64, u64) + Send + 'sta
     let opened = settings.sandbox.then(|| Institutions::open(&settings.sandbox_folder(), settings.shares_sandbox()));
     let (institutions, rails) = opened.unzip();
     let named = NamedRails::open(settings.rails.as_ref())?;
-    let current = || settings.rails.as_ref().and_then(|rails| rails.pix.clone());
+    let current = || settings.rails.as_ref().map(|rails| rails.current.clone()).unwrap_or_default();
     let rails = rails.unwrap_or_else(|| named.rails(current()));
     run(rails, institutions.map(Arc::new), named, settings, progress).await
 }
@@ -240,7 +240,8 @@ async fn run(
     settings: Settings,
     progress: impl Fn(u64, u64) + Send + 'static,
 ) -> Result<Running, StartError> {
-    let lacking = unserved([rails.card.is_some(), rails.pix.current().is_some(), rails.payout.is_some()]);
+    let lacking =
+        unserved([rails.card.current().is_some(), rails.pix.current().is_some(), rails.payout.current().is_some()]);
     let bells = Bells::of(rails.pix.named_ones().map(|(name, _)| name));
     let mut sources = ReloadSources::of(&settings, named);
     let ops_tokens = sources.ops_tokens()?;

@@ -29,6 +29,7 @@ mod shards;
 mod side_values;
 mod space;
 mod subscription;
+mod used_rails;
 mod withdrawal;
 
 use std::collections::BTreeMap;
@@ -576,28 +577,37 @@ impl Engine {
         self.new_ids.draw(&self.ids, group, || self.now(), random)
     }
 
+    /// The acquirer of new card charges, with its name; an error where there is none.
+    fn current_card_rail(&self) -> Result<(Option<RailName>, RailLine<'_, dyn CardRail>), Unavailable> {
+        let (name, _) = self.rails.card.current().ok_or(Unavailable::NoRail)?;
+        Ok((name.cloned(), self.card_rail(name)?))
+    }
+
+    /// The same for transfers out.
+    fn current_payout_rail(&self) -> Result<(Option<RailName>, RailLine<'_, dyn PayoutRail>), Unavailable> {
+        let (name, _) = self.rails.payout.current().ok_or(Unavailable::NoRail)?;
+        Ok((name.cloned(), self.payout_rail(name)?))
+    }
+
     /// What of the outside world is configured.
     pub fn rails(&self) -> &Rails {
         &self.rails
     }
 
-    /// The card acquirer; an error where none is configured.
-    fn card_rail(&self) -> Result<RailLine<'_, dyn CardRail>, Unavailable> {
-        let rail = self.rails.card.as_deref().ok_or(Unavailable::NoRail)?;
-        Ok(RailLine { rail, breaker: &self.breakers.card })
-    }
-
-    /// The institution that sends money out; an error where none is configured.
-    fn payout_rail(&self) -> Result<RailLine<'_, dyn PayoutRail>, Unavailable> {
-        let rail = self.rails.payout.as_deref().ok_or(Unavailable::NoRail)?;
-        Ok(RailLine { rail, breaker: &self.breakers.payout })
-    }
-
-    /// The PIX institution of this name, which a sandbox's has not; an error where it is not
+    /// The card acquirer of this name, which a sandbox's has not; an error where it is not
     /// configured.
+    fn card_rail(&self, name: Option<&RailName>) -> Result<RailLine<'_, dyn CardRail>, Unavailable> {
+        self.breakers.card.line(&self.rails.card, name)
+    }
+
+    /// The same of an institution that sends money out.
+    fn payout_rail(&self, name: Option<&RailName>) -> Result<RailLine<'_, dyn PayoutRail>, Unavailable> {
+        self.breakers.payout.line(&self.rails.payout, name)
+    }
+
+    /// The same of a PIX institution.
     fn pix_rail(&self, name: Option<&RailName>) -> Result<RailLine<'_, dyn PixRail>, Unavailable> {
-        let rail = self.rails.pix.get(name).map(Arc::as_ref).ok_or(Unavailable::NoRail)?;
-        Ok(RailLine { rail, breaker: self.breakers.pix(name) })
+        self.breakers.pix.line(&self.rails.pix, name)
     }
 
     /// Metrics of the engine.

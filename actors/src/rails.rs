@@ -220,6 +220,8 @@ pub struct Repay {
     pub payment: String,
     /// How much, centavos.
     pub amount: Centavos,
+    /// True when it may have been ordered before.
+    pub is_repeat: bool,
 }
 
 /// A rail's answer when it is ordered to give money back.
@@ -419,62 +421,79 @@ pub trait PayoutRail: Send + Sync + 'static {
 
     /// How long after it was ordered a transfer may still turn up at the institution.
     fn horizon(&self) -> Duration;
+
+    /// Whether a transfer that was first ordered at this time may be ordered again under its id:
+    /// false where the institution might carry it out twice. Then it is only asked for.
+    fn may_send_again(&self, _first_ordered_at: Timestamp, _now: Timestamp) -> bool {
+        true
+    }
 }
 
 /// The rails of an installation.
 #[derive(Default)]
 pub struct Rails {
-    /// Transfers out; none where payouts are answered with 503.
-    pub payout: Option<Box<dyn PayoutRail>>,
-    /// The card acquirer; none where card charges are answered with 503.
-    pub card: Option<Box<dyn CardRail>>,
-    /// The PIX institutions.
-    pub pix: PixRails,
+    /// Transfers out.
+    pub payout: NamedRails<dyn PayoutRail>,
+    /// Card acquirers.
+    pub card: NamedRails<dyn CardRail>,
+    /// PIX institutions.
+    pub pix: NamedRails<dyn PixRail>,
 }
 
 impl Rails {
     /// True with a rail of any kind.
     pub fn has_any(&self) -> bool {
-        self.payout.is_some() || self.card.is_some() || !self.pix.by_name.is_empty()
+        self.payout.has_any() || self.card.has_any() || self.pix.has_any()
     }
 }
 
-/// The PIX institutions of an installation: one for new charges, and those of earlier charges.
-#[derive(Default)]
-pub struct PixRails {
-    by_name: BTreeMap<Option<RailName>, Arc<dyn PixRail>>,
-    /// That of new charges.
-    current: Option<Option<RailName>>,
+/// The rails of one kind: one for new orders, and those of earlier orders. An order's Record has
+/// the name of its rail; the rail of a sandbox has no name.
+pub struct NamedRails<R: ?Sized> {
+    sandbox: Option<Arc<R>>,
+    by_name: BTreeMap<RailName, Arc<R>>,
+    /// That of new orders.
+    current: Option<RailName>,
 }
 
-impl PixRails {
-    /// The institution of a sandbox, which has no name.
-    pub fn sandbox(rail: Arc<dyn PixRail>) -> Self {
-        Self { by_name: BTreeMap::from([(None, rail)]), current: Some(None) }
+impl<R: ?Sized> Default for NamedRails<R> {
+    fn default() -> Self {
+        Self { sandbox: None, by_name: BTreeMap::new(), current: None }
+    }
+}
+
+impl<R: ?Sized> NamedRails<R> {
+    /// The rail of a sandbox.
+    pub fn sandbox(rail: Arc<R>) -> Self {
+        Self { sandbox: Some(rail), ..Self::default() }
     }
 
-    /// Institutions by their names. `current` is that of new charges; none where PIX charges are
-    /// answered with 503.
-    pub fn named(by_name: BTreeMap<RailName, Arc<dyn PixRail>>, current: Option<RailName>) -> Self {
-        Self {
-            by_name: by_name.into_iter().map(|(name, rail)| (Some(name), rail)).collect(),
-            current: current.map(Some),
+    /// Rails by their names. `current` is that of new orders; none where they are answered with
+    /// 503.
+    pub fn named(by_name: BTreeMap<RailName, Arc<R>>, current: Option<RailName>) -> Self {
+        Self { sandbox: None, by_name, current }
+    }
+
+    /// The rail of new orders, with its name.
+    pub fn current(&self) -> Option<(Option<&RailName>, &Arc<R>)> {
+        match &self.sandbox {
+            Some(rail) => Some((None, rail)),
+            None => self.by_name.get_key_value(self.current.as_ref()?).map(|(name, rail)| (Some(name), rail)),
         }
     }
 
-    /// The institution of new charges, with its name.
-    pub fn current(&self) -> Option<(Option<&RailName>, &Arc<dyn PixRail>)> {
-        let name = self.current.as_ref()?;
-        Some((name.as_ref(), self.by_name.get(name)?))
-    }
-
-    /// The institution of this name; a sandbox's has none.
-    pub fn get(&self, name: Option<&RailName>) -> Option<&Arc<dyn PixRail>> {
-        self.by_name.get(&name.cloned())
+    /// The rail of this name; a sandbox's has none.
+    pub fn get(&self, name: Option<&RailName>) -> Option<&Arc<R>> {
+        name.map_or(self.sandbox.as_ref(), |name| self.by_name.get(name))
     }
 
     /// All of them that have a name.
-    pub fn named_ones(&self) -> impl Iterator<Item = (&RailName, &Arc<dyn PixRail>)> {
-        self.by_name.iter().filter_map(|(name, rail)| Some((name.as_ref()?, rail)))
+    pub fn named_ones(&self) -> impl Iterator<Item = (&RailName, &Arc<R>)> {
+        self.by_name.iter()
+    }
+
+    /// True with at least one rail.
+    pub fn has_any(&self) -> bool {
+        self.sandbox.is_some() || !self.by_name.is_empty()
     }
 }

@@ -592,7 +592,16 @@ mod tests {
             let (amount, method, payer) = (Centavos(10_000), PaymentMethod::CreditCard, Sealed::default());
             self.command(
                 at,
-                MerchantCommand::OpenCard { charge, amount, method, installments: 1, splits: Vec::new(), card, payer },
+                MerchantCommand::OpenCard {
+                    charge,
+                    amount,
+                    method,
+                    installments: 1,
+                    splits: Vec::new(),
+                    card,
+                    payer,
+                    rail: None,
+                },
             );
             self.command(
                 at,

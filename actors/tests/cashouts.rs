@@ -11,7 +11,7 @@ use actors::engine::AdmissionLimits;
 use actors::engine::IndexOptions;
 use actors::engine::Outcome;
 use actors::engine::{CommandContext, Engine, EngineOptions, NewCashout};
-use actors::rails::{Call, Destination, PayoutAnswer, PayoutRail, RailError, Rails, SendPayout};
+use actors::rails::{Call, Destination, NamedRails, PayoutAnswer, PayoutRail, RailError, Rails, SendPayout};
 use actors::verify::verify;
 use ledger::event::{CashoutFailure, Event, PayoutBank};
 use ledger::fees::Settings;
@@ -202,7 +202,7 @@ async fn open(store: &MemoryStore, payout: Institution) -> Arc<Engine> {
         master_key: [7; 32],
         admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
-        rails: Rails { payout: Some(Box::new(payout)), ..Rails::default() },
+        rails: Rails { payout: NamedRails::sandbox(Arc::new(payout)), ..Rails::default() },
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
         partitions: std::num::NonZeroU16::MIN,

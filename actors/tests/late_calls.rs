@@ -12,8 +12,8 @@ use actors::engine::IndexOptions;
 use actors::engine::Outcome;
 use actors::engine::{Engine, EngineOptions};
 use actors::rails::{
-    Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, ChargedCard, RailError, Rails, Repay,
-    RepayAnswer, SettlementCursor, SettlementLine, SettlementPage,
+    Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, ChargedCard, NamedRails, RailError,
+    Rails, Repay, RepayAnswer, SettlementCursor, SettlementLine, SettlementPage,
 };
 use actors::testkit::rails;
 use ledger::account::Account;
@@ -132,13 +132,12 @@ impl CardRail for Acquirer {
 }
 
 async fn open(acquirer: &Acquirer) -> Arc<Engine> {
-    let card = Box::new(acquirer.clone());
     let options = EngineOptions {
         sandbox: true,
         master_key: [7; 32],
         admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
-        rails: Rails { card: Some(card), ..Rails::default() },
+        rails: Rails { card: NamedRails::sandbox(Arc::new(acquirer.clone())), ..Rails::default() },
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
@@ -168,6 +167,7 @@ async fn open_charge(engine: &Engine) -> (GroupNumber, ObjectId) {
         splits: Vec::new(),
         card: FACE,
         payer: engine.keyring().seal_value(SealedFor::payer(charge), now, &Payer::default()).unwrap(),
+        rail: None,
     };
     record(engine, group, opened).await;
     (group, charge)
@@ -203,7 +203,7 @@ async fn a_call_that_arrives_after_the_reconciliation_charges_nobody() {
     let (group, charge) = open_charge(&engine).await;
     let caller = {
         let (engine, permit) = (Arc::clone(&engine), engine.permit(1_024).unwrap());
-        tokio::spawn(async move { engine.ask_acquirer(group, call(charge), permit).await.unwrap() })
+        tokio::spawn(async move { engine.ask_acquirer(group, call(charge), None, permit).await.unwrap() })
     };
     acquirer.sent.notified().await;
     advance(&engine, 61).await;
@@ -225,7 +225,7 @@ async fn a_call_that_comes_late_is_not_made() {
     advance(&engine, 30).await;
     acquirer.arrivals.add_permits(1);
     let permit = engine.permit(1_024).unwrap();
-    let outcome = engine.ask_acquirer(group, call(charge), permit).await.unwrap();
+    let outcome = engine.ask_acquirer(group, call(charge), None, permit).await.unwrap();
     let Outcome::Recorded(record) = outcome else { panic!("{outcome:?}") };
     assert_eq!(record.events, [Event::CardUnanswered { charge }]);
     assert_eq!(acquirer.desk.lock().unwrap().sent, 0);
@@ -247,7 +247,7 @@ async fn a_batch_that_is_interrupted_is_read_again_and_booked_once() {
     let (first, second) = (open_charge(&engine).await, open_charge(&engine).await);
     for (group, charge) in [first, second] {
         acquirer.arrivals.add_permits(1);
-        engine.ask_acquirer(group, call(charge), engine.permit(1_024).unwrap()).await.unwrap();
+        engine.ask_acquirer(group, call(charge), None, engine.permit(1_024).unwrap()).await.unwrap();
     }
     let line =
         |charge, object, gross, fee| SettlementLine { charge, object, gross: Centavos(gross), fee: Centavos(fee) };
@@ -292,7 +292,7 @@ async fn money_for_a_charge_that_nobody_captured_is_in_suspense() {
     advance(&engine, 1).await;
     assert_eq!(suspense().await, [0, 0], "a charge without an outcome makes its batch wait");
     acquirer.arrivals.add_permits(1);
-    engine.ask_acquirer(group, call(charge), engine.permit(1_024).unwrap()).await.unwrap();
+    engine.ask_acquirer(group, call(charge), None, engine.permit(1_024).unwrap()).await.unwrap();
     advance(&engine, 60).await;
     assert_eq!(suspense().await, [4_900, -4_900]);
     assert_eq!(at_bank(&engine, group).await, 9_701);
@@ -309,7 +309,7 @@ async fn money_that_comes_twice_is_in_suspense() {
     let engine = open(&acquirer).await;
     let (group, charge) = open_charge(&engine).await;
     acquirer.arrivals.add_permits(1);
-    engine.ask_acquirer(group, call(charge), engine.permit(1_024).unwrap()).await.unwrap();
+    engine.ask_acquirer(group, call(charge), None, engine.permit(1_024).unwrap()).await.unwrap();
     let line = |object, gross, fee| SettlementLine { charge, object, gross: Centavos(gross), fee: Centavos(fee) };
     let paid = line(SettledObject::Installment(1), 10_000, 299);
     let refund = line(SettledObject::Refund(ObjectId(5)), -1_000, 0);

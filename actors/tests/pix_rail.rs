@@ -14,7 +14,7 @@ use actors::engine::{
     PixPayment, PixRegistration, Unavailable,
 };
 use actors::rails::{
-    Call, OpenPix, PixFate, PixOpening, PixRail, PixRails, PixReceipt, PixReceipts, PixSpan, RailError, Rails, Repay,
+    Call, NamedRails, OpenPix, PixFate, PixOpening, PixRail, PixReceipt, PixReceipts, PixSpan, RailError, Rails, Repay,
     RepayAnswer,
 };
 use actors::verify::verify;
@@ -142,7 +142,7 @@ fn name(text: &str) -> RailName {
 
 fn rails(institution: &Institution, text: &str) -> Rails {
     let rail: Arc<dyn PixRail> = Arc::new(institution.clone());
-    Rails { pix: PixRails::named(BTreeMap::from([(name(text), rail)]), Some(name(text))), ..Rails::default() }
+    Rails { pix: NamedRails::named(BTreeMap::from([(name(text), rail)]), Some(name(text))), ..Rails::default() }
 }
 
 async fn open(store: &MemoryStore, rails: Rails) -> Arc<Engine> {
@@ -464,7 +464,7 @@ async fn nothing_that_falls_due_waits_for_a_silent_institution() {
     for _ in 0..3 {
         let (store, silence) = (MemoryStore::new(), Arc::new(Silence::default()));
         let rail: Arc<dyn PixRail> = Arc::clone(&silence) as Arc<dyn PixRail>;
-        let pix = PixRails::named(BTreeMap::from([(name("itau"), rail)]), Some(name("itau")));
+        let pix = NamedRails::named(BTreeMap::from([(name("itau"), rail)]), Some(name("itau")));
         let engine = open_engine(&store, Rails { pix, ..Rails::default() }, false).await;
         for _ in 0..3 {
             let group = open_shop(&engine).await;

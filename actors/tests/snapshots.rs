@@ -76,7 +76,16 @@ fn golden_history() -> Vec<Record> {
             let card = CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa };
             let (method, installments) = (PaymentMethod::CreditCard, 1);
             let splits = splits(2_500);
-            commands.push(MerchantCommand::OpenCard { charge, amount, method, installments, splits, card, payer });
+            commands.push(MerchantCommand::OpenCard {
+                charge,
+                amount,
+                method,
+                installments,
+                splits,
+                card,
+                payer,
+                rail: None,
+            });
             if number % 4 != 0 {
                 commands.push(MerchantCommand::CaptureCard {
                     charge,
@@ -364,7 +373,16 @@ fn long_history() -> Vec<Record> {
         let (charge, payer) = (ids.object(GROUP, now, number), Sealed::default());
         let card = CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa };
         let (method, installments, amount) = (PaymentMethod::CreditCard, 1, Centavos(5_000));
-        let open = MerchantCommand::OpenCard { charge, amount, method, installments, splits: Vec::new(), card, payer };
+        let open = MerchantCommand::OpenCard {
+            charge,
+            amount,
+            method,
+            installments,
+            splits: Vec::new(),
+            card,
+            payer,
+            rail: None,
+        };
         let mut commands = vec![open];
         opened.push(charge);
         if let Some(charge) = opened.get((number as usize).wrapping_sub(70)).filter(|_| number % 5 > 0) {

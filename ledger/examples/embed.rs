@@ -34,6 +34,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             splits: vec![SplitRequest { recipient, amount: Centavos(3_500) }],
             card: CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa },
             payer: Sealed::default(),
+            rail: None,
         },
         Command::CaptureCard { charge, acquirer_mdr: Centavos(299), captured_at: None, brand: None },
     ];

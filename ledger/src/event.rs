@@ -617,6 +617,9 @@ pub enum Event {
         /// The withdrawal's id.
         #[n(0)]
         id: ObjectId,
+        /// The rail that it goes to; none in a sandbox.
+        #[n(1)]
+        rail: Option<RailName>,
     },
     /// Recipient: the rail took the transfer. The splits are paid.
     #[n(22)]
@@ -758,6 +761,9 @@ pub enum Event {
         /// The platform's fee, part of the amount.
         #[n(4)]
         fee: Centavos,
+        /// The rail that it goes to; none in a sandbox.
+        #[n(5)]
+        rail: Option<RailName>,
     },
     /// Merchant: the institution carried the transfer out.
     #[n(31)]
@@ -1149,6 +1155,9 @@ pub enum Event {
         /// The acquirer's token for it, sealed under the master key.
         #[cbor(n(2), with = "minicbor::bytes")]
         token: Vec<u8>,
+        /// The acquirer; none in a sandbox.
+        #[n(3)]
+        rail: Option<RailName>,
     },
     /// Merchant: a subscription began. Personal part: [`crate::personal::Payer`].
     #[n(53)]

@@ -92,7 +92,7 @@ impl Object for Withdrawal {
     fn follow(&mut self, record: &Record) {
         for event in &record.events {
             match event {
-                Event::WithdrawalApproved { id } if *id == self.id => self.approved_at = Some(record.effective_at),
+                Event::WithdrawalApproved { id, .. } if *id == self.id => self.approved_at = Some(record.effective_at),
                 Event::WithdrawalPaid { id, bank, .. } if *id == self.id => {
                     self.paid_at = Some(record.takes_effect_at());
                     self.payment = Some(WithdrawalPayment { effective_at: record.takes_effect_at(), bank: *bank });

@@ -115,7 +115,7 @@ pub async fn charge(State(app): State<Arc<App>>, caller: Caller, sent: KeyedChar
     let execute = |admitted| async move {
         splits::admit(app, caller, wire.splits)?;
         let CheckedCard { amount, method, installments, splits, payer, card } = check(wire, app.engine.now())?;
-        if app.engine.rails().card.is_none() {
+        if app.engine.rails().card.current().is_none() {
             return Err(Problem::new(Code::RailNotConfigured));
         }
         let limited = app

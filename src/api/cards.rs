@@ -77,11 +77,13 @@ pub async fn store(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody)
         }
         let face = face(&card.number);
         let id = app.new_id(caller.group)?;
+        let (token, rail) = app.engine.tokenize(id, card).await?;
         let command = MerchantCommand::StoreCard {
             id,
             face,
-            token: app.engine.tokenize(id, card).await?,
+            token,
             customer: app.engine.keyring().seal_value(SealedFor::customer(id), now, &customer)?,
+            rail,
         };
         Ok(app.engine.command(caller.group, command, caller.context(admitted)).await?)
     };

@@ -79,7 +79,7 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
     let execute = |transaction: TransactionLookup, admitted| async move {
         let settings = require_cashout(app, caller)?;
         let checked = checked.as_ref().map_err(Clone::clone)?;
-        if app.engine.rails().payout.is_none() {
+        if app.engine.rails().payout.current().is_none() {
             return Err(Problem::new(Code::RailNotConfigured));
         }
         let minimum = settings.cashout_minimum();

@@ -78,7 +78,7 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
         splits::admit(app, caller, wire.splits)?;
         let CheckedSubscription { plan, method, card, splits, customer } = check(app, caller, wire)?;
         let rails = app.engine.rails();
-        let has_rail = if card.is_some() { rails.card.is_some() } else { rails.pix.current().is_some() };
+        let has_rail = if card.is_some() { rails.card.current().is_some() } else { rails.pix.current().is_some() };
         if !has_rail {
             return Err(Problem::new(Code::RailNotConfigured));
         }

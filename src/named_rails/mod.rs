@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::rails::{PixRail, PixRails, Rails};
+use actors::rails::{self as rail, CardRail, PayoutRail, PixRail, Rails};
 use ledger::rail_name::RailName;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
@@ -17,7 +17,7 @@ use prometheus_client::registry::Registry;
 use rails::api_pix::{self, ApiPix, ApiPixError};
 use tokio::task::JoinSet;
 
-use settings::{NamedRail, NamedRailSettings};
+use settings::{AdapterSettings, CurrentRails, NamedRail, NamedRailSettings};
 
 /// Why an institution can't be called.
 #[derive(Debug, thiserror::Error)]
@@ -36,14 +36,57 @@ pub struct NamedRailFailure {
 /// The adapters of the named institutions.
 #[derive(Clone, Default)]
 pub struct NamedRails {
-    by_name: Arc<BTreeMap<RailName, Adapter>>,
+    by_name: Arc<BTreeMap<RailName, Opened>>,
     expiry: Family<[(&'static str, String); 1], Gauge>,
 }
 
-struct Adapter {
-    api_pix: Arc<ApiPix>,
+struct Opened {
+    adapter: Adapter,
     /// The address at which it rings.
     callback_url: Option<String>,
+}
+
+/// An adapter, by its kind.
+enum Adapter {
+    ApiPix(Arc<ApiPix>),
+}
+
+impl Adapter {
+    fn open(settings: &AdapterSettings) -> Result<Self, ApiPixError> {
+        Ok(match settings {
+            AdapterSettings::ApiPix(settings) => Self::ApiPix(Arc::new(api_pix::open(settings)?)),
+        })
+    }
+
+    fn card(&self) -> Option<Arc<dyn CardRail>> {
+        match self {
+            Self::ApiPix(_) => None,
+        }
+    }
+
+    fn payout(&self) -> Option<Arc<dyn PayoutRail>> {
+        match self {
+            Self::ApiPix(_) => None,
+        }
+    }
+
+    fn pix(&self) -> Option<Arc<dyn PixRail>> {
+        match self {
+            Self::ApiPix(adapter) => Some(Arc::clone(adapter) as Arc<dyn PixRail>),
+        }
+    }
+
+    fn certificate_expires_at(&self) -> Option<i64> {
+        match self {
+            Self::ApiPix(adapter) => adapter.certificate_expires_at(),
+        }
+    }
+
+    async fn reload(&self) -> Result<(), ApiPixError> {
+        match self {
+            Self::ApiPix(adapter) => adapter.reload().await,
+        }
+    }
 }
 
 impl NamedRails {
@@ -52,19 +95,30 @@ impl NamedRails {
         let Some(NamedRailSettings { file, by_name, .. }) = settings else { return Ok(Self::default()) };
         let opened = by_name.iter().map(|(name, NamedRail { line, callback_url, adapter })| {
             let failed = |source| NamedRailFailure { file: file.clone(), line: *line, name: name.clone(), source };
-            let api_pix = Arc::new(api_pix::open(adapter).map_err(failed)?);
-            Ok((name.clone(), Adapter { api_pix, callback_url: callback_url.clone() }))
+            let adapter = Adapter::open(adapter).map_err(failed)?;
+            Ok((name.clone(), Opened { adapter, callback_url: callback_url.clone() }))
         });
         let opened = Self { by_name: Arc::new(opened.collect::<Result<_, _>>()?), expiry: Family::default() };
         opened.note_ends();
         Ok(opened)
     }
 
-    /// The same for the engine. `pix` is the institution of new charges.
-    pub fn rails(&self, pix: Option<RailName>) -> Rails {
-        let by_name = self.by_name.iter();
-        let by_name = by_name.map(|(name, adapter)| (name.clone(), Arc::clone(&adapter.api_pix) as Arc<dyn PixRail>));
-        Rails { pix: PixRails::named(by_name.collect(), pix), ..Rails::default() }
+    /// The same for the engine. Of the acquirers only the current one is used: an installation has
+    /// one.
+    pub fn rails(&self, current: CurrentRails) -> Rails {
+        let CurrentRails { card, pix, payout } = current;
+        let mut acquirers = self.of_kind(Adapter::card);
+        acquirers.retain(|name, _| Some(name) == card.as_ref());
+        Rails {
+            card: rail::NamedRails::named(acquirers, card),
+            pix: rail::NamedRails::named(self.of_kind(Adapter::pix), pix),
+            payout: rail::NamedRails::named(self.of_kind(Adapter::payout), payout),
+        }
+    }
+
+    fn of_kind<T>(&self, rail: impl Fn(&Adapter) -> Option<T>) -> BTreeMap<RailName, T> {
+        let rails = self.by_name.iter().filter_map(|(name, opened)| Some((name.clone(), rail(&opened.adapter)?)));
+        rails.collect()
     }
 
     /// Registers what is measured under the prefix `centavo_`.
@@ -77,13 +131,13 @@ impl NamedRails {
     /// The end of each client certificate, seconds since 1970.
     pub fn ends(&self) -> impl Iterator<Item = (&RailName, i64)> {
         let all = self.by_name.iter();
-        all.filter_map(|(name, Adapter { api_pix, .. })| Some((name, api_pix.certificate_expires_at()?)))
+        all.filter_map(|(name, Opened { adapter, .. })| Some((name, adapter.certificate_expires_at()?)))
     }
 
     /// Reads the certificates and secrets again. Where that fails, the present ones stay.
     pub async fn reload(&self) {
-        for (rail, Adapter { api_pix, .. }) in self.by_name.iter() {
-            match api_pix.reload().await {
+        for (rail, Opened { adapter, .. }) in self.by_name.iter() {
+            match adapter.reload().await {
                 Ok(()) => tracing::info!(%rail, "the institution's certificate and secret were read again"),
                 Err(error) => {
                     tracing::error!(%rail, %error, "the institution's certificate and secret stay as they were");
@@ -103,8 +157,8 @@ impl NamedRails {
     /// asked again every 10 minutes.
     pub async fn register_callbacks(self) {
         let mut registering = JoinSet::new();
-        for (rail, Adapter { api_pix, callback_url }) in self.by_name.iter() {
-            if let Some(url) = callback_url.clone() {
+        for (rail, Opened { adapter, callback_url }) in self.by_name.iter() {
+            if let (Adapter::ApiPix(api_pix), Some(url)) = (adapter, callback_url.clone()) {
                 registering.spawn(register_callback(rail.clone(), Arc::clone(api_pix), url));
             }
         }

@@ -22,10 +22,39 @@ pub struct NamedRailSettings {
     pub file: PathBuf,
     /// Line of the first of its tables.
     pub line: usize,
-    /// The institution of new PIX charges; none where they are answered with 503.
-    pub pix: Option<RailName>,
-    /// The institutions: the one of new charges, and those of earlier ones.
+    /// The rails of new orders.
+    pub current: CurrentRails,
+    /// The rails: those of new orders, and those of earlier ones.
     pub by_name: BTreeMap<RailName, NamedRail>,
+}
+
+/// The rails of new orders, by name; none where orders of their kind are answered with 503.
+#[derive(Debug, Clone, Default)]
+pub struct CurrentRails {
+    /// The acquirer of card charges.
+    pub card: Option<RailName>,
+    /// The institution of PIX charges.
+    pub pix: Option<RailName>,
+    /// The institution that sends transfers.
+    pub payout: Option<RailName>,
+}
+
+impl CurrentRails {
+    /// The fields of the table `[rails]`, with their names.
+    fn fields(&mut self) -> [(&'static str, &mut Option<RailName>); 3] {
+        [("card", &mut self.card), ("pix", &mut self.pix), ("payout", &mut self.payout)]
+    }
+}
+
+impl std::fmt::Display for CurrentRails {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut all = self.clone();
+        let [card, pix, payout] = all.fields().map(|(field, name)| match name {
+            Some(name) => format!("{field}={name}"),
+            None => format!("{field}=none"),
+        });
+        write!(f, "{card} {pix} {payout}")
+    }
 }
 
 /// A table `[rail.NAME]`.
@@ -35,9 +64,28 @@ pub struct NamedRail {
     pub line: usize,
     /// The address at which it rings, which is registered with it at the start. It adds `/pix`.
     pub callback_url: Option<String>,
-    /// Settings of its adapter. `api_pix` is the only kind so far.
-    pub adapter: ApiPixSettings,
+    /// Settings of its adapter.
+    pub adapter: AdapterSettings,
 }
+
+/// Settings of an adapter, by its kind.
+#[derive(Debug, Clone)]
+pub enum AdapterSettings {
+    /// An institution that speaks API Pix.
+    ApiPix(ApiPixSettings),
+}
+
+impl AdapterSettings {
+    /// Whether it can be that field of `[rails]`.
+    fn serves(&self, field: &str) -> bool {
+        match self {
+            Self::ApiPix(_) => field == "pix",
+        }
+    }
+}
+
+/// The kinds of adapters, as the settings file names them.
+const KINDS: [&str; 1] = ["api_pix"];
 
 /// What is wrong with a table. The message has names of fields, and no values.
 #[derive(Debug, PartialEq, Eq)]
@@ -51,10 +99,6 @@ pub(crate) struct TableDefect {
 /// Names of the tables in the file.
 pub(crate) const TABLES: [&str; 2] = ["rails", "rail"];
 
-/// The kinds of calls that have no adapter yet.
-const KINDS_TO_COME: [&str; 2] = ["card", "payout"];
-
-const KIND_EXPECTED: &str = "expected \"api_pix\", the only kind so far";
 const NAME_EXPECTED: &str = "a name is 1 to 16 small letters, digits and _, and begins with a letter";
 
 /// The institutions of a settings file; none where it names none. `line_at` gives the line of a
@@ -73,18 +117,14 @@ pub(crate) fn of_file(
     let named = named.map(|(_, value)| fields(value, "rail")).transpose()?.unwrap_or_default();
     let by_name: BTreeMap<_, _> = named.into_iter().map(|field| one(field, &line_at)).collect::<Result<_, _>>()?;
     let current = current.map(|(_, value)| fields(value, "rails")).transpose()?.unwrap_or_default();
-    let mut pix = None;
+    let mut rails = CurrentRails::default();
     for Field { name, value, at } in current {
-        match name.as_str() {
-            "pix" => pix = Some(known(value, &by_name)?),
-            kind if KINDS_TO_COME.contains(&kind) => {
-                let message = format!("rails.{kind}: not supported yet; pix is the only kind so far");
-                return Err(TableDefect { at, message });
-            }
-            _ => return Err(TableDefect { at, message: format!("rails: unknown field `{name}`, expected `pix`") }),
-        }
+        let field = rails.fields().into_iter().find(|(field, _)| *field == name);
+        let unknown = || format!("rails: unknown field `{name}`, expected `card`, `pix` or `payout`");
+        let (field, rail) = field.ok_or_else(|| TableDefect { at, message: unknown() })?;
+        *rail = Some(known(value, field, &by_name)?);
     }
-    Ok(Some(NamedRailSettings { file, line: line_at(at), pix, by_name }))
+    Ok(Some(NamedRailSettings { file, line: line_at(at), current: rails, by_name }))
 }
 
 /// A field of a table, with the place of its name.
@@ -107,15 +147,20 @@ fn fields<'a>(value: Spanned<DeValue<'a>>, name: &str) -> Result<Vec<Field<'a>>,
     Ok(table.into_iter().map(field).collect())
 }
 
-/// The name of an institution that has a table.
-fn known(value: Spanned<DeValue<'_>>, by_name: &BTreeMap<RailName, NamedRail>) -> Result<RailName, TableDefect> {
+/// The name of a rail that has a table, and can be this field of `[rails]`.
+fn known(
+    value: Spanned<DeValue<'_>>,
+    field: &str,
+    by_name: &BTreeMap<RailName, NamedRail>,
+) -> Result<RailName, TableDefect> {
     let at = value.span().start;
-    let wrong = |message: String| TableDefect { at, message: format!("rails.pix: {message}") };
+    let wrong = |message: String| TableDefect { at, message: format!("rails.{field}: {message}") };
     let name = value.get_ref().as_str().and_then(RailName::parse).ok_or_else(|| wrong(NAME_EXPECTED.to_owned()))?;
-    if by_name.contains_key(&name) {
-        return Ok(name);
+    match by_name.get(&name) {
+        Some(rail) if rail.adapter.serves(field) => Ok(name),
+        Some(_) => Err(wrong(format!("the kind of [rail.{name}] can't be the {field} rail"))),
+        None => Err(wrong(format!("there is no table [rail.{name}]"))),
     }
-    Err(wrong(format!("there is no table [rail.{name}]")))
 }
 
 /// The institution of one table `[rail.NAME]`.
@@ -129,15 +174,15 @@ fn one(field: Field<'_>, line_at: impl Fn(usize) -> usize) -> Result<(RailName, 
         place.map(|place| fields.swap_remove(place))
     };
     let (kind, callback_url) = (take("kind"), take("callback_url"));
-    let (is_known, of_kind) = match &kind {
-        Some(field) => (field.value.get_ref().as_str() == Some("api_pix"), field.value.span().start),
-        None => (false, at),
-    };
-    if !is_known {
-        return Err(TableDefect { at: of_kind, message: format!("{table}.kind: {KIND_EXPECTED}") });
-    }
     let callback_url = callback_url.map(|field| address(&field, &table)).transpose()?;
-    let adapter = adapter(fields, span, &table).map_err(|defect| TableDefect { at: defect.at.max(at), ..defect })?;
+    let placed = |defect: TableDefect| TableDefect { at: defect.at.max(at), ..defect };
+    let adapter = match kind.as_ref().and_then(|field| field.value.get_ref().as_str()) {
+        Some("api_pix") => AdapterSettings::ApiPix(adapter(fields, span, &table).map_err(placed)?),
+        _ => {
+            let at = kind.map_or(at, |field| field.value.span().start);
+            return Err(TableDefect { at, message: format!("{table}.kind: expected one of {}", KINDS.join(", ")) });
+        }
+    };
     Ok((name, NamedRail { line: line_at(at), callback_url, adapter }))
 }
 
@@ -152,11 +197,15 @@ fn address(field: &Field<'_>, table: &str) -> Result<String, TableDefect> {
 }
 
 /// The settings of an adapter.
-fn adapter(fields: Vec<Field<'_>>, span: Range<usize>, table: &str) -> Result<ApiPixSettings, TableDefect> {
+fn adapter<T: for<'de> Deserialize<'de>>(
+    fields: Vec<Field<'_>>,
+    span: Range<usize>,
+    table: &str,
+) -> Result<T, TableDefect> {
     let places: Vec<_> = fields.iter().map(|field| (field.name.clone(), field.at..field.value.span().end)).collect();
     let entries = fields.into_iter().map(|field| (Spanned::new(field.at..field.at, field.name.into()), field.value));
     let entries: DeTable<'_> = entries.collect();
-    ApiPixSettings::deserialize(Deserializer::from(Spanned::new(span, entries))).map_err(|error| {
+    T::deserialize(Deserializer::from(Spanned::new(span, entries))).map_err(|error| {
         let at = error.span().map_or(0, |span| span.start);
         let field = places.iter().find(|(_, place)| place.contains(&at)).map(|(name, _)| name.as_str());
         let message = without_values(error.message());

@@ -242,7 +242,10 @@ async fn of_withdrawal(app: &App, item: &WaitingItem, amount: Centavos, verdict:
         Verdict::Approve => {
             let bank = app.engine.pays_withdrawal_from(amount).unwrap_or(PayoutBank::Settlement);
             let outcome = TransferOutcome::Taken { transfer_id: String::new(), bank };
-            vec![RecipientCommand::ApproveWithdrawal { id }, RecipientCommand::SettleWithdrawal { id, outcome }]
+            vec![
+                RecipientCommand::ApproveWithdrawal { id, rail: None },
+                RecipientCommand::SettleWithdrawal { id, outcome },
+            ]
         }
         Verdict::Reject => vec![RecipientCommand::RejectWithdrawal { id, notes: String::new() }],
     };

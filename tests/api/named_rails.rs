@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 
 use centavo::config::Settings;
-use centavo::named_rails::settings::{NamedRail, NamedRailSettings};
+use centavo::named_rails::settings::{AdapterSettings, CurrentRails, NamedRail, NamedRailSettings};
 use centavo::serve::{self, Running, StartError};
 use ledger::rail_name::RailName;
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
@@ -29,9 +29,15 @@ fn rails(folder: &Path, pix: Option<RailName>) -> Option<NamedRailSettings> {
         path("chain.pem"),
         path("key.pem")
     );
-    let rail = NamedRail { line: 7, callback_url: None, adapter: toml::from_str(&adapter).unwrap() };
+    let adapter = AdapterSettings::ApiPix(toml::from_str(&adapter).unwrap());
+    let rail = NamedRail { line: 7, callback_url: None, adapter };
     let by_name = BTreeMap::from([(itau(), rail)]);
-    Some(NamedRailSettings { file: folder.join("centavo.toml"), line: 5, pix, by_name })
+    Some(NamedRailSettings {
+        file: folder.join("centavo.toml"),
+        line: 5,
+        current: CurrentRails { pix, ..CurrentRails::default() },
+        by_name,
+    })
 }
 
 /// Writes the secret, and a certificate that ends with a year.

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use centavo::config::Settings;
-use centavo::named_rails::settings::{BellSettings, NamedRail, NamedRailSettings};
+use centavo::named_rails::settings::{AdapterSettings, BellSettings, CurrentRails, NamedRail, NamedRailSettings};
 use ledger::rail_name::RailName;
 use serde_json::{Value, json};
 use testkit::api_pix_player::{CLIENT_SECRET, Player};
@@ -26,10 +26,16 @@ fn private(folder: &Path, name: &str, text: &str) -> PathBuf {
 /// The institution `itau`, as a settings file would have it.
 fn rails(folder: &Path, player: &Player) -> Option<NamedRailSettings> {
     let itau = RailName::parse("itau").unwrap();
-    let adapter = serde_json::from_value(player.settings(&private(folder, "secret", CLIENT_SECRET))).unwrap();
+    let adapter = player.settings(&private(folder, "secret", CLIENT_SECRET));
+    let adapter = AdapterSettings::ApiPix(serde_json::from_value(adapter).unwrap());
     let callback_url = Some(format!("https://pay.example.com/{SECRET}/itau"));
     let by_name = [(itau.clone(), NamedRail { line: 2, callback_url, adapter })].into();
-    Some(NamedRailSettings { file: folder.join("centavo.toml"), line: 1, pix: Some(itau), by_name })
+    Some(NamedRailSettings {
+        file: folder.join("centavo.toml"),
+        line: 1,
+        current: CurrentRails { pix: Some(itau), ..CurrentRails::default() },
+        by_name,
+    })
 }
 
 async fn live(folder: tempfile::TempDir, player: &Player) -> World {

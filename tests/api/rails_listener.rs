@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use actors::rails::{Call, OpenPix, PixFate, PixOpening, PixRail, PixRails, PixReceipts, PixSpan, RailError, Rails};
+use actors::rails::{Call, NamedRails, OpenPix, PixFate, PixOpening, PixRail, PixReceipts, PixSpan, RailError, Rails};
 use actors::rails::{Repay, RepayAnswer};
 use centavo::config::Settings;
 use centavo::http::tls::TlsFiles;
@@ -81,7 +81,7 @@ impl Live {
         let names = ["efi", "itau"].map(|name| RailName::parse(name).unwrap());
         let institutions = senders.map(|sender| Arc::new(Institution(sender)) as Arc<dyn PixRail>);
         let by_name: BTreeMap<_, _> = names.iter().cloned().zip(institutions).collect();
-        let rails = Rails { pix: PixRails::named(by_name, Some(names[1].clone())), ..Rails::default() };
+        let rails = Rails { pix: NamedRails::named(by_name, Some(names[1].clone())), ..Rails::default() };
         let running = serve::start_with(rails, settings, |_, _| {}).await.unwrap();
         let bells = running.bells.unwrap();
         Self { running, bells, looks, folder }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
 
-use actors::rails::{PayoutRail, PixRail, PixRails, Rails};
+use actors::rails::{NamedRails, PayoutRail, PixRail, Rails};
 use centavo::config::{JournalSettings, MasterKeyArgs, ServeArgs, Settings};
 use centavo::http::credential::OpsTokens;
 use centavo::secrets::SecretSource;
@@ -97,14 +97,18 @@ impl World {
     /// A sandbox whose PIX institution is the test's own.
     pub(crate) async fn with_institution(pix: impl PixRail) -> Self {
         let pix = Arc::new(pix);
-        Self::with_rails(move |rails| Rails { pix: PixRails::sandbox(Arc::clone(&pix) as Arc<dyn PixRail>), ..rails })
+        Self::with_rails(move |rails| Rails { pix: NamedRails::sandbox(Arc::clone(&pix) as Arc<dyn PixRail>), ..rails })
             .await
     }
 
     /// A sandbox whose transfers out go through the test's own institution.
     pub(crate) async fn with_payouts(payout: impl PayoutRail) -> Self {
         let payout = Arc::new(payout);
-        Self::with_rails(move |rails| Rails { payout: Some(Box::new(Both(Arc::clone(&payout)))), ..rails }).await
+        Self::with_rails(move |rails| Rails {
+            payout: NamedRails::sandbox(Arc::new(Both(Arc::clone(&payout)))),
+            ..rails
+        })
+        .await
     }
 
     async fn with_rails(change: impl Fn(Rails) -> Rails) -> Self {

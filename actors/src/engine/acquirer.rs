@@ -89,7 +89,7 @@ impl AcquirerBatches {
 impl Engine {
     /// Books the batches that the acquirer has paid by `now`, if it is time to ask.
     pub(super) async fn book_batches(&self, batches: &mut AcquirerBatches, now: Timestamp) {
-        let Ok(rail) = self.card_rail() else { return };
+        let Ok((_, rail)) = self.current_card_rail() else { return };
         // It names charges of all merchants.
         if now < batches.ask_at || !self.serves_house() || !self.has_all() {
             return;

@@ -12,6 +12,7 @@ use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::{MerchantCommand, OpenCharge, RECONCILE_AFTER_MS, SplitRequest};
 use ledger::money::Centavos;
 use ledger::personal::{Payer, SealedFor};
+use ledger::rail_name::RailName;
 use ledger::record::{RailStamp, Record};
 
 use super::outcome::{CommandContext, terms_opened_by};
@@ -89,19 +90,29 @@ impl Engine {
         wanted: NewCardCharge,
         context: CommandContext,
     ) -> Result<Outcome<CardCharged>, Unavailable> {
-        self.card_rail()?.require_answers()?;
+        let (name, acquirer) = self.current_card_rail()?;
+        acquirer.require_answers()?;
         let charge = self.new_id(group)?;
         let NewCardCharge { amount, method, installments, splits, face, payer, card } = wanted;
         let payer = self.keyring.seal_value(SealedFor::payer(charge), self.now(), &payer)?;
-        let command = MerchantCommand::OpenCard { charge, amount, method, installments, splits, card: face, payer };
+        let command = MerchantCommand::OpenCard {
+            charge,
+            amount,
+            method,
+            installments,
+            splits,
+            card: face,
+            payer,
+            rail: name.clone(),
+        };
         let permit = Arc::clone(&context.permit);
         let opened = match self.command(group, command, context).await? {
             Outcome::Recorded(record) => record,
             refused => return refused.typed(|_| None),
         };
         let card = ChargedCard::Given(card);
-        let outcome =
-            self.ask_acquirer(group, ChargeCard { charge, amount, installments, method, card }, permit).await?;
+        let call = ChargeCard { charge, amount, installments, method, card };
+        let outcome = self.ask_acquirer(group, call, name.as_ref(), permit).await?;
         let answer = match outcome {
             Outcome::Recorded(record) => ChargeOutcome::told_by(&record, charge).as_ref().and_then(FirstAnswer::of),
             // The order is booked: what cannot be read now is no refusal.
@@ -125,9 +136,10 @@ impl Engine {
         &self,
         group: GroupNumber,
         call: ChargeCard,
+        rail: Option<&RailName>,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
-        let (charge, rail) = (call.charge, self.card_rail()?);
+        let (charge, rail) = (call.charge, self.card_rail(rail)?);
         let is_late = charge.created_at().plus_ms(CALL_STARTS_WITHIN_MS) <= self.now();
         let answer = match is_late {
             true => Err(RailError::NoAnswer),
@@ -141,11 +153,13 @@ impl Engine {
     }
 
     /// Has the acquirer keep a card. Gives the acquirer's token, sealed for the `card_token` of
-    /// this id.
-    pub async fn tokenize(&self, id: ObjectId, card: CardSecrets) -> Result<Vec<u8>, Unavailable> {
-        let token = self.card_rail()?.call(RAIL_ANSWER_MAX, |rail| rail.tokenize(card)).await;
+    /// this id, and its name, which a sandbox's has not.
+    pub async fn tokenize(&self, id: ObjectId, card: CardSecrets) -> Result<(Vec<u8>, Option<RailName>), Unavailable> {
+        let (name, rail) = self.current_card_rail()?;
+        let token = rail.call(RAIL_ANSWER_MAX, |rail| rail.tokenize(card)).await;
         let CardToken(token) = token.map_err(|_| Unavailable::OutcomeUnknown)?;
-        self.keyring.seal_secret(SealedFor::card_token(id), token.as_bytes()).map_err(|_| Unavailable::OutcomeUnknown)
+        let sealed = self.keyring.seal_secret(SealedFor::card_token(id), token.as_bytes());
+        Ok((sealed.map_err(|_| Unavailable::OutcomeUnknown)?, name))
     }
 
     /// Has the acquirer say what became of a charge, or close it. Gives the command that its answer
@@ -155,7 +169,7 @@ impl Engine {
         charge: ObjectId,
         open: &OpenCharge,
     ) -> Result<(MerchantCommand, Option<RailStamp>), Unavailable> {
-        let line = self.card_rail()?;
+        let line = self.card_rail(open.rail.as_ref())?;
         match line.call(RAIL_ANSWER_MAX, |rail| rail.close(charge, open)).await {
             Ok(CardFate::Answered(answer)) => Ok(answered(charge, answer)),
             Ok(CardFate::Closed) => Ok((MerchantCommand::RefuseCard { charge, refusal: CardRefusal::Failed }, None)),

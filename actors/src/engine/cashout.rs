@@ -15,6 +15,7 @@ use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{CashoutOutcome, MerchantCommand, MerchantState, OpenCashout};
 use ledger::money::Centavos;
 use ledger::personal::{PixDestination, SealedFor};
+use ledger::rail_name::RailName;
 use ledger::record::{RailStamp, Record};
 use ledger::time::Timestamp;
 
@@ -122,7 +123,7 @@ impl Engine {
         wanted: NewCashout,
         CommandContext { key, requester, permit }: CommandContext,
     ) -> Result<Outcome<CashoutOrdered>, Unavailable> {
-        let rail = self.payout_rail()?;
+        let (name, rail) = self.current_payout_rail()?;
         rail.require_answers()?;
         let (id, now) = (self.new_id(group)?, self.now());
         let NewCashout { amount, destination, transaction } = wanted;
@@ -133,7 +134,14 @@ impl Engine {
         let shard = self.shard(group);
         let _first_try = shard.cashouts.first_try(id);
         let transaction = transaction.id;
-        let command = MerchantCommand::CreateCashout { id, transaction, transaction_key, amount, destination: sealed };
+        let command = MerchantCommand::CreateCashout {
+            id,
+            transaction,
+            transaction_key,
+            amount,
+            destination: sealed,
+            rail: name,
+        };
         let envelope = Envelope { command, key, unique, requester, permit: Arc::clone(&permit) };
         let outcome = self.send(&self.serving_shard(group)?.merchants, LedgerId::Merchant(group), envelope).await?;
         let mut ordered = match outcome.typed(CashoutOrdered::of)? {
@@ -169,7 +177,7 @@ impl Engine {
     /// Asks the institution what became of a merchant's cashouts, about each at most every 5 s, and
     /// less often the longer it waits. Gives true when there may be more to ask about.
     pub(super) async fn ask_about_cashouts(&self, group: GroupNumber, now: Timestamp) -> bool {
-        if self.rails.payout.is_none() {
+        if !self.rails.payout.has_any() {
             return false;
         }
         let asked = Arc::clone(&self.shard(group).cashouts.asked);
@@ -222,19 +230,19 @@ impl Engine {
         open: &OpenCashout,
         now: Timestamp,
     ) -> Result<CashoutInquiry, LoadError> {
-        let Ok(rail) = self.payout_rail() else { return Ok(CashoutInquiry::Unknown) };
-        let mut destination: Option<PixDestination> = None;
+        let (mut destination, mut name): (Option<PixDestination>, _) = (None, None);
         let shard = self.shard_with(id);
         for sequence in shard.read_model().about(id)? {
             let record = shard.record(sequence)?;
             if has_ended(&record, id) {
                 return Ok(CashoutInquiry::EndedBefore);
             }
-            if created(&record, id).is_some() {
-                destination = self.keyring.open_personal(&record);
+            if let Some(rail) = created(&record, id) {
+                (destination, name) = (self.keyring.open_personal(&record), rail.cloned());
             }
         }
         let Some(destination) = destination else { return Ok(CashoutInquiry::Unknown) };
+        let Ok(rail) = self.payout_rail(name.as_ref()) else { return Ok(CashoutInquiry::Unknown) };
         let (amount, to) = (open.net(), Destination::PixKey(destination));
         let transfer = SendPayout { id, amount, to, ordered_at: id.created_at() };
         let mut answer = rail.call(RAIL_ANSWER_MAX, |rail| rail.find(transfer.clone(), now)).await;
@@ -266,10 +274,11 @@ fn found(answer: Result<PayoutAnswer, RailError>, failure: CashoutFailure) -> Ca
     }
 }
 
-/// The net amount of the cashout that a Record creates, centavos.
-fn created(record: &Record, cashout: ObjectId) -> Option<Centavos> {
+/// The rail of the cashout that a Record creates; a sandbox's has no name. None when the Record does
+/// not create it.
+fn created(record: &Record, cashout: ObjectId) -> Option<Option<&RailName>> {
     record.events.iter().find_map(|event| match event {
-        Event::CashoutCreated { id, amount, fee, .. } if *id == cashout => Some(*amount - *fee),
+        Event::CashoutCreated { id, rail, .. } if *id == cashout => Some(rail.as_ref()),
         _ => None,
     })
 }

@@ -173,7 +173,7 @@ impl Engine {
             ids,
             new_ids: NewIds::default(),
             bells: Bells::of(&options.rails.pix),
-            breakers: Breakers::of(&options.rails.pix, sandbox),
+            breakers: Breakers::of(&options.rails, sandbox),
             rail_queue: RailQueue::default(),
             oldest_unknown: Mutex::default(),
             rails: options.rails,

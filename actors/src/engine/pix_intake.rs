@@ -22,7 +22,7 @@ use super::house::first_with_reference;
 use super::outcome::CommandContext;
 use super::rail_line::RailLine;
 use super::{Engine, INSIDE_BYTES, Unavailable};
-use crate::rails::{PixRail, PixRails, PixReceipt, PixSpan, RailError};
+use crate::rails::{NamedRails, PixRail, PixReceipt, PixSpan, RailError};
 use crate::resident::Outcome;
 
 /// How often an institution's list is read where no bell rings.
@@ -47,15 +47,11 @@ const DAY_MS: i64 = 86_400_000;
 const SUSPENSE_AFTER_MS: i64 = 120_000;
 /// How often the end of the last look is written to the store, milliseconds.
 const KEEP_EVERY_MS: i64 = 60_000;
-/// How long after its last day as the institution of new charges an institution is still needed:
-/// the longest life of a code, and the time in which a payment can be sent back.
-const NEEDED_MS: i64 = 120 * DAY_MS;
-
 /// The bells of the named institutions.
 pub(super) struct Bells(BTreeMap<RailName, Notify>);
 
 impl Bells {
-    pub(super) fn of(rails: &PixRails) -> Self {
+    pub(super) fn of(rails: &NamedRails<dyn PixRail>) -> Self {
         Self(rails.named_ones().map(|(name, _)| (name.clone(), Notify::new())).collect())
     }
 }
@@ -79,29 +75,8 @@ impl Engine {
         self.bells.0.get(rail).inspect(|bell| bell.notify_one()).is_some()
     }
 
-    /// The institutions that charges of the last 120 days name, and that are not among the rails.
-    /// Notes that the institution of new charges is one of them from now on.
-    pub fn missing_rails(&self) -> Result<Vec<RailName>, Unavailable> {
-        let now = self.now();
-        let mut missing = Vec::new();
-        for name in self.kept_names(USED)? {
-            let used_at = self.kept(&name)?.and_then(|bytes| bytes.try_into().ok()).map_or(0, i64::from_be_bytes);
-            let rail = name.strip_prefix(USED).and_then(RailName::parse);
-            let is_needed = used_at.saturating_add(NEEDED_MS) > now.0;
-            missing.extend(rail.filter(|rail| is_needed && self.rails.pix.get(Some(rail)).is_none()));
-        }
-        self.note_rail_used(now)?;
-        Ok(missing)
-    }
-
-    fn note_rail_used(&self, now: Timestamp) -> Result<(), Unavailable> {
-        if let Some((Some(current), _)) = self.rails.pix.current() {
-            self.keep(&format!("{USED}{current}"), &now.0.to_be_bytes())?;
-        }
-        Ok(())
-    }
-
-    /// Reads the lists of all named institutions. Runs until it is dropped.
+    /// Reads the lists of all institutions that new charges go to, or went to. Runs until it is
+    /// dropped.
     pub async fn run_pix_intake(&self) {
         join_all(self.rails.pix.named_ones().map(|(name, _)| self.take_in(name))).await;
     }
@@ -111,7 +86,7 @@ impl Engine {
         let mut is_silent = false;
         loop {
             if self.serves_house() && self.has_all() && !self.admission.is_closed() {
-                let failed = self.look(name, &mut reading).await.err();
+                let failed = self.look_at(name, &mut reading).await.err();
                 match &failed {
                     None if is_silent => tracing::info!(rail = %name, "the institution's payments are read again"),
                     Some(error) if !is_silent => {
@@ -125,6 +100,11 @@ impl Engine {
             tokio::time::sleep(REST).await;
             let _bell_or_time = tokio::time::timeout(LOOK_EVERY - REST, bell.notified()).await;
         }
+    }
+
+    /// Reads the list once, if it is one of charges.
+    async fn look_at(&self, name: &RailName, reading: &mut Reading) -> Result<(), IntakeError> {
+        if self.receives_pix(name)? { self.look(name, reading).await } else { Ok(()) }
     }
 
     /// Reads the list once, and books what is new.
@@ -154,7 +134,7 @@ impl Engine {
         }
         if reading.kept.is_none_or(|kept| kept.plus_ms(KEEP_EVERY_MS) <= now) {
             self.keep(&kept_name, &now.0.to_be_bytes()).map_err(Unavailable::from)?;
-            self.note_rail_used(now)?;
+            self.note_rails_used(now)?;
             reading.kept = Some(now);
         }
         Ok(())
@@ -242,10 +222,9 @@ impl Engine {
     }
 }
 
-/// Names of what the store keeps of an institution: how far its list was read, and when it was last
-/// that of new charges. Both are milliseconds.
+/// Beginning of the names under which the store keeps how far an institution's list was read,
+/// milliseconds.
 const READ: &str = "pix-read/";
-const USED: &str = "pix-used/";
 
 /// Why a look at an institution's list came to no end.
 #[derive(Debug, thiserror::Error)]

@@ -17,7 +17,7 @@ const UNNUMBERED: u64 = 0;
 impl Engine {
     /// The account that a withdrawal's transfer would leave now; none without an institution.
     pub fn pays_withdrawal_from(&self, amount: Centavos) -> Option<PayoutBank> {
-        self.payout_rail().ok().map(|line| line.rail.pays_withdrawal_from(amount))
+        self.rails.payout.current().map(|(_, rail)| rail.pays_withdrawal_from(amount))
     }
 
     /// The Record that a merchant's command would write now, or why it would be refused. It has no

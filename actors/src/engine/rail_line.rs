@@ -9,7 +9,7 @@ use ledger::rail_name::RailName;
 use parking_lot::Mutex;
 
 use super::Unavailable;
-use crate::rails::{Call, PixRails, RailError};
+use crate::rails::{Call, NamedRails, RailError, Rails};
 
 /// Calls in a row without an answer that open the breaker.
 const UNANSWERED_MAX: u32 = 20;
@@ -82,23 +82,42 @@ impl Breaker {
 
 /// The breakers of all rails.
 pub(super) struct Breakers {
-    pub(super) card: Breaker,
-    pub(super) payout: Breaker,
-    by_name: BTreeMap<RailName, Breaker>,
-    /// That of a sandbox's PIX institution.
-    unnamed: Breaker,
+    pub(super) card: NamedBreakers,
+    pub(super) payout: NamedBreakers,
+    pub(super) pix: NamedBreakers,
 }
 
 impl Breakers {
-    pub(super) fn of(pix: &PixRails, is_sandbox: bool) -> Self {
-        let breaker = || Breaker::new(is_sandbox);
-        let by_name = pix.named_ones().map(|(name, _)| (name.clone(), breaker())).collect();
-        Self { card: breaker(), payout: breaker(), by_name, unnamed: breaker() }
+    pub(super) fn of(rails: &Rails, is_sandbox: bool) -> Self {
+        Self {
+            card: NamedBreakers::of(&rails.card, is_sandbox),
+            payout: NamedBreakers::of(&rails.payout, is_sandbox),
+            pix: NamedBreakers::of(&rails.pix, is_sandbox),
+        }
+    }
+}
+
+/// The breakers of the rails of one kind.
+pub(super) struct NamedBreakers {
+    by_name: BTreeMap<RailName, Breaker>,
+    sandbox: Breaker,
+}
+
+impl NamedBreakers {
+    fn of<R: ?Sized>(rails: &NamedRails<R>, is_sandbox: bool) -> Self {
+        let by_name = rails.named_ones().map(|(name, _)| (name.clone(), Breaker::new(is_sandbox)));
+        Self { by_name: by_name.collect(), sandbox: Breaker::new(is_sandbox) }
     }
 
-    /// That of the PIX institution of this name.
-    pub(super) fn pix(&self, name: Option<&RailName>) -> &Breaker {
-        name.and_then(|name| self.by_name.get(name)).unwrap_or(&self.unnamed)
+    /// The line to the rail of this name, which a sandbox's has not; an error where it is not
+    /// configured.
+    pub(super) fn line<'a, R: ?Sized>(
+        &'a self,
+        rails: &'a NamedRails<R>,
+        name: Option<&RailName>,
+    ) -> Result<RailLine<'a, R>, Unavailable> {
+        let rail = rails.get(name).ok_or(Unavailable::NoRail)?;
+        Ok(RailLine { rail, breaker: name.and_then(|name| self.by_name.get(name)).unwrap_or(&self.sandbox) })
     }
 }
 

@@ -22,6 +22,14 @@ use crate::resident::Outcome;
 /// How long the caller of a decision waits for the rail; the schedule asks again.
 const REPAY_ANSWER_MAX: Duration = Duration::from_millis(1_500);
 
+/// Whether a repayment is ordered by its decision, or by the schedule, which does not know whether
+/// it was ordered before.
+#[derive(Clone, Copy)]
+enum Order {
+    First,
+    Again,
+}
+
 impl Engine {
     /// Sends a command that may decide to give money back; if it does, orders the repayment from
     /// the rail.
@@ -47,7 +55,7 @@ impl Engine {
         permit: &Arc<Permit>,
     ) {
         for (id, repayment) in repayments {
-            self.repay(group, id, &repayment, REPAY_ANSWER_MAX, Arc::clone(permit)).await;
+            self.repay(group, id, &repayment, Order::First, Arc::clone(permit)).await;
         }
     }
 
@@ -55,7 +63,7 @@ impl Engine {
     pub(super) async fn repay_all(&self, group: GroupNumber, repayments: &[(ObjectId, Repayment)]) -> usize {
         let told = repayments.iter().map(|(id, repayment)| async move {
             let permit = self.admission.take(INSIDE_BYTES).await;
-            let has_ended = self.repay(group, *id, repayment, RAIL_ANSWER_MAX, permit).await;
+            let has_ended = self.repay(group, *id, repayment, Order::Again, permit).await;
             self.shard(group).inquiries.note(*id, self.now(), has_ended);
             has_ended
         });
@@ -69,7 +77,7 @@ impl Engine {
         group: GroupNumber,
         id: ObjectId,
         repayment: &Repayment,
-        patience: Duration,
+        order: Order,
         permit: Arc<Permit>,
     ) -> bool {
         let Repayment { charge, method, amount, kind, since } = *repayment;
@@ -81,10 +89,14 @@ impl Engine {
                 return false;
             }
         };
-        let call = Repay { id, decided_at: since, charge, payment, amount };
+        let (is_repeat, patience) = match order {
+            Order::First => (false, REPAY_ANSWER_MAX),
+            Order::Again => (true, RAIL_ANSWER_MAX),
+        };
+        let call = Repay { id, decided_at: since, charge, payment, amount, is_repeat };
         let is_sent = kind != RepaymentKind::Taken;
         let answer = if method.is_card() {
-            let Ok(line) = self.card_rail() else { return false };
+            let Ok(line) = self.card_rail(rail.as_ref()) else { return false };
             match is_sent {
                 true => line.call(patience, |rail| rail.repay(call)).await,
                 false => line.call(patience, |rail| rail.accept_dispute(call)).await.map(RepayAnswer::Repaid),

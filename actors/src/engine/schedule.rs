@@ -93,7 +93,7 @@ impl Engine {
         self.submit_drafts().await;
         let mut looks = 0;
         loop {
-            let batch = (self.rails.card.is_some() && self.serves_house()).then_some(batches.ask_at);
+            let batch = (self.rails.card.has_any() && self.serves_house()).then_some(batches.ask_at);
             let now = self.now();
             let due = if looks < LOOKS_AT_ONE_TIME { self.first_due() } else { self.first_due_after(now) };
             let Some(due) = due.into_iter().chain(batch).min().filter(|due| *due <= target) else { break };

@@ -89,28 +89,26 @@ impl Engine {
     async fn bill(&self, group: GroupNumber, due: Due) -> Result<bool, NotBilled> {
         let merchant = LedgerId::Merchant(group);
         let row = self.shard(group).read_model().subscription(merchant, due.id)?.ok_or(NotBilled::Missing)?;
-        let card = match &row.terms.card {
-            None => None,
+        let pix = || self.rails.pix.current().map(|(name, _)| name.cloned());
+        let (card, rail) = match &row.terms.card {
+            None => (None, pix()),
             Some(card) => {
                 let stored =
                     self.shard(group).read_model().stored_card(merchant, card.id)?.ok_or(NotBilled::Missing)?;
                 let token = self.keyring.open_secret(SealedFor::card_token(card.id), &stored.token);
                 let token = token.and_then(|token| String::from_utf8(token).ok());
-                Some(ChargedCard::Kept(CardToken(token.ok_or(NotBilled::Token)?)))
+                let has_rail = self.rails.card.get(stored.rail.as_ref()).is_some();
+                let card = ChargedCard::Kept(CardToken(token.ok_or(NotBilled::Token)?));
+                (Some(card), has_rail.then_some(stored.rail))
             }
         };
-        let pix = self.rails.pix.current();
-        let has_rail = if card.is_some() { self.rails.card.is_some() } else { pix.is_some() };
-        if !has_rail {
-            return Ok(false);
-        }
-        let rail = pix.and_then(|(name, _)| name.cloned());
+        let Some(rail) = rail else { return Ok(false) };
         let now = self.now();
         let customer: Payer = self.keyring.open_value(SealedFor::customer(due.id), &row.customer).unwrap_or_default();
         let charge = self.new_id(group)?;
         let payer = Payer { description: Some(due.tag), ..customer };
         let payer = self.keyring.seal_value(SealedFor::payer(charge), now, &payer)?;
-        let command = MerchantCommand::BillSubscription { id: due.id, charge, payer, rail };
+        let command = MerchantCommand::BillSubscription { id: due.id, charge, payer, rail: rail.clone() };
         let permit = self.admission.take(INSIDE_BYTES).await;
         let Outcome::Recorded(record) = self.command(group, command, permit).await? else {
             return Ok(false);
@@ -119,7 +117,7 @@ impl Engine {
             let amount = terms.amount;
             let call = ChargeCard { charge, amount, installments: 1, method: PaymentMethod::CreditCard, card };
             let permit = self.admission.take(INSIDE_BYTES).await;
-            self.ask_acquirer(group, call, permit).await?;
+            self.ask_acquirer(group, call, rail.as_ref(), permit).await?;
         } else if let Some(opened) = PixOpened::of(&record).filter(|opened| opened.registers.is_some()) {
             let _tried_again_by_the_schedule = self.register_pix(group, &opened).await;
         }

@@ -15,10 +15,9 @@ use ledger::time::Timestamp;
 use super::card::CARD_ANSWER_MAX;
 use super::inquiry_times::{ASK_EVERY_MAX_MS, wait_ms};
 use super::outcome::CommandContext;
-use super::rail_line::RailLine;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable, read};
 use crate::journal::Permit;
-use crate::rails::{Destination, PayoutAnswer, PayoutRail, SendPayout};
+use crate::rails::{Destination, PayoutAnswer, SendPayout};
 use crate::resident::Outcome;
 
 /// Notes of a withdrawal whose transfer the institution surely does not have.
@@ -35,8 +34,9 @@ impl Engine {
         (id, amount, destination): (ObjectId, Centavos, Sealed),
         context: CommandContext,
     ) -> Result<Outcome, Unavailable> {
-        let (rail, permit) = (self.payout_rail()?, Arc::clone(&context.permit));
-        let command = RecipientCommand::ApproveWithdrawal { id };
+        let (name, rail) = self.current_payout_rail()?;
+        let permit = Arc::clone(&context.permit);
+        let command = RecipientCommand::ApproveWithdrawal { id, rail: name };
         let approved = self.command_recipient(recipient, command, context).await?;
         if let Outcome::Recorded(record) = &approved {
             let outcome = match self.transfer((id, amount, &destination), record.effective_at) {
@@ -64,10 +64,12 @@ impl Engine {
         };
         let (next_due, waiting, returnable) =
             read(&self.shard_of(recipient).recipients, recipient, look, permit).await?;
-        let Ok(rail) = self.payout_rail() else { return Ok(next_due) };
-        let returns_at = self.ask_about_returns(&rail, recipient, &returnable, now).await?;
+        if !self.rails.payout.has_any() {
+            return Ok(next_due);
+        }
+        let returns_at = self.ask_about_returns(recipient, &returnable, now).await?;
         let next_due = match waiting {
-            Some(withdrawal) => self.finish(&rail, recipient, withdrawal, now).await?,
+            Some(withdrawal) => self.finish(recipient, withdrawal, now).await?,
             None => next_due,
         };
         Ok(next_due.into_iter().chain(returns_at).min())
@@ -76,13 +78,12 @@ impl Engine {
     /// Asks about a transfer that is not settled, and tells when to look again.
     async fn finish(
         &self,
-        rail: &RailLine<'_, dyn PayoutRail>,
         recipient: LedgerId,
         withdrawal: OpenWithdrawal,
         now: Timestamp,
     ) -> Result<Option<Timestamp>, Unavailable> {
         let approved_at = withdrawal.approved_at.unwrap_or(now);
-        let Some((outcome, stamp)) = self.ask_about(rail, &withdrawal, now).await else {
+        let Some((outcome, stamp)) = self.ask_about(&withdrawal, now).await else {
             return Ok(Some(now.plus_ms(wait_ms(approved_at, now))));
         };
         let command = RecipientCommand::SettleWithdrawal { id: withdrawal.id, outcome };
@@ -97,7 +98,6 @@ impl Engine {
     /// the next one's time comes. An institution that does not answer is asked again.
     async fn ask_about_returns(
         &self,
-        rail: &RailLine<'_, dyn PayoutRail>,
         recipient: LedgerId,
         returnable: &[Returnable],
         now: Timestamp,
@@ -106,8 +106,8 @@ impl Engine {
         let mut answered = Vec::with_capacity(due.len());
         for withdrawal in &due {
             let approved_at = withdrawal.approved_at.unwrap_or(now);
-            let call = self.transfer_of(withdrawal, approved_at);
-            let Some(call) = call else { continue };
+            let Some(call) = self.transfer_of(withdrawal, approved_at) else { continue };
+            let Ok(rail) = self.payout_rail(withdrawal.rail.as_ref()) else { continue };
             let found = rail.call(RAIL_ANSWER_MAX, |rail| rail.find(call, now)).await.ok();
             let back = match &found {
                 Some(PayoutAnswer::Returned { reason, stamp, to }) => Some((reason, Some(*to), Some(stamp.clone()))),
@@ -131,7 +131,6 @@ impl Engine {
     /// transfer, it is sent again once it cannot turn up any more.
     async fn ask_about(
         &self,
-        rail: &RailLine<'_, dyn PayoutRail>,
         withdrawal: &OpenWithdrawal,
         now: Timestamp,
     ) -> Option<(TransferOutcome, Option<RailStamp>)> {
@@ -140,6 +139,7 @@ impl Engine {
             tracing::error!(withdrawal = %withdrawal.id.uuid(), "a transfer cannot be asked about: there is no account");
             return None;
         };
+        let rail = self.payout_rail(withdrawal.rail.as_ref()).ok()?;
         let found = rail.call(RAIL_ANSWER_MAX, |rail| rail.find(call.clone(), now)).await.ok();
         if found != Some(PayoutAnswer::NotTaken) {
             return settled(found);

@@ -143,6 +143,7 @@ fn records(keyring: &Keyring) -> Vec<Record> {
             splits: split(3_500),
             card: CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa },
             payer: seal(SealedFor::payer(id(3)), "Maria"),
+            rail: None,
         },
         MerchantCommand::CaptureCard { charge: id(3), acquirer_mdr: Centavos(299), captured_at: None, brand: None },
         MerchantCommand::OpenPix {

@@ -328,7 +328,7 @@ impl World {
                 let (method, installments) = (PaymentMethod::CreditCard, 1);
                 let card = CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa };
                 [
-                    MerchantCommand::OpenCard { charge, amount, method, installments, splits, card, payer },
+                    MerchantCommand::OpenCard { charge, amount, method, installments, splits, card, payer, rail: None },
                     MerchantCommand::CaptureCard {
                         charge,
                         acquirer_mdr: Centavos(200),

@@ -480,6 +480,7 @@ fn command(action: &Action, charge: ObjectId, world: &mut World) -> MerchantComm
             splits: orders(splits),
             card: CardFace { bin: 400_000, last4: 2, brand: CardBrand::Visa },
             payer: sealed(*large),
+            rail: None,
         },
         Action::Capture { charge } => {
             MerchantCommand::CaptureCard { charge: *charge, acquirer_mdr: Centavos(3), captured_at: None, brand: None }

@@ -7,7 +7,7 @@ use std::io;
 use std::path::Path;
 use std::sync::Arc;
 
-use actors::rails::{PixRails, Rails};
+use actors::rails::{NamedRails, Rails};
 use ledger::time::Timestamp;
 use wire::timestamp::day_of;
 
@@ -36,9 +36,9 @@ impl Institutions {
         let pix = PixBooks::new(folder.join("pix"), Arc::clone(&pix_account), is_shared);
         let pix = Arc::new(pix);
         let rails = Rails {
-            card: Some(Box::new(SandboxAcquirer::new(folder, Arc::clone(&settlement), is_shared))),
-            pix: PixRails::sandbox(Arc::new(SandboxPix(Arc::clone(&pix)))),
-            payout: Some(Box::new(SandboxPayouts::new(
+            card: NamedRails::sandbox(Arc::new(SandboxAcquirer::new(folder, Arc::clone(&settlement), is_shared))),
+            pix: NamedRails::sandbox(Arc::new(SandboxPix(Arc::clone(&pix)))),
+            payout: NamedRails::sandbox(Arc::new(SandboxPayouts::new(
                 folder,
                 Arc::clone(&settlement),
                 Arc::clone(&pix_account),
@@ -158,7 +158,7 @@ mod tests {
         fn settled(&self, which: usize, through: Timestamp) -> BTreeMap<(ObjectId, SettledObject), u32> {
             let runtime = Builder::new_current_thread().build().unwrap();
             let (mut after, mut found) = (SettlementCursor::default(), BTreeMap::new());
-            let card = self.processes[which].1.card.as_ref().unwrap();
+            let card = self.processes[which].1.card.get(None).unwrap();
             while let Some(page) = runtime.block_on(card.settlements(after, through)).unwrap() {
                 after.lines += page.lines.len() as u64;
                 if page.is_last {
@@ -214,11 +214,13 @@ mod tests {
         two.race(ROUNDS, |number, which, rails, runtime| {
             if which == 0 {
                 let after = SettlementCursor { batch: u64::MAX, lines: 0 };
-                runtime.block_on(rails.card.as_ref().unwrap().settlements(after, noon(number as i64))).unwrap();
+                runtime.block_on(rails.card.get(None).unwrap().settlements(after, noon(number as i64))).unwrap();
             } else {
                 for more in 0..5 {
                     runtime
-                        .block_on(rails.card.as_ref().unwrap().charge(charge(id(number as i64 - 1, number * 5 + more))))
+                        .block_on(
+                            rails.card.get(None).unwrap().charge(charge(id(number as i64 - 1, number * 5 + more))),
+                        )
                         .unwrap();
                 }
             }
@@ -236,17 +238,17 @@ mod tests {
         let open = open();
         // Both know of no batch; the first one makes some.
         for which in [0, 1] {
-            let first = two.processes[which].1.card.as_ref().unwrap().charge(charge(id(0, 1_000_000 + which as u64)));
+            let first = two.processes[which].1.card.get(None).unwrap().charge(charge(id(0, 1_000_000 + which as u64)));
             Builder::new_current_thread().build().unwrap().block_on(first).unwrap();
         }
         two.settled(0, noon(2));
         let told = two.race(ROUNDS, |number, which, rails, runtime| {
             // In turns, as either may be the later one.
             let told = if (which as u64 + number).is_multiple_of(2) {
-                runtime.block_on(rails.card.as_ref().unwrap().charge(charge(id(0, number)))).unwrap()
+                runtime.block_on(rails.card.get(None).unwrap().charge(charge(id(0, number)))).unwrap()
             } else {
                 let CardFate::Answered(answer) =
-                    runtime.block_on(rails.card.as_ref().unwrap().close(id(0, number), &open)).unwrap()
+                    runtime.block_on(rails.card.get(None).unwrap().close(id(0, number), &open)).unwrap()
                 else {
                     panic!("the sandbox closes nothing")
                 };
@@ -262,7 +264,7 @@ mod tests {
         // A third time each, when what is on record is paid.
         two.settled(1, noon(7));
         for number in 0..ROUNDS {
-            let late = two.processes[number as usize % 2].1.card.as_ref().unwrap().charge(charge(id(0, number)));
+            let late = two.processes[number as usize % 2].1.card.get(None).unwrap().charge(charge(id(0, number)));
             assert!(Builder::new_current_thread().build().unwrap().block_on(late).is_ok());
         }
         for which in [0, 1] {
@@ -279,8 +281,8 @@ mod tests {
         let [one, other] = two.race(ROUNDS, |number, _, rails, runtime| {
             let account = transfer(id(0, 2 * number), Destination::Account(BankAccount::default()));
             let pix = transfer(id(0, 2 * number + 1), key());
-            let account = runtime.block_on(rails.payout.as_ref().unwrap().send(account)).unwrap();
-            [account, runtime.block_on(rails.payout.as_ref().unwrap().find(pix, noon(0))).unwrap()]
+            let account = runtime.block_on(rails.payout.get(None).unwrap().send(account)).unwrap();
+            [account, runtime.block_on(rails.payout.get(None).unwrap().find(pix, noon(0))).unwrap()]
         });
         assert_eq!(one, other);
         assert!(one.iter().flatten().all(|answer| matches!(answer, PayoutAnswer::Processed { .. })));
@@ -304,7 +306,7 @@ mod tests {
         for day in [1, 2, 3] {
             two.race(ROUNDS / 10, |number, _, rails, runtime| {
                 let answer = runtime
-                    .block_on(rails.payout.as_ref().unwrap().find(transfer(id(0, number), to()), noon(day)))
+                    .block_on(rails.payout.get(None).unwrap().find(transfer(id(0, number), to()), noon(day)))
                     .unwrap();
                 assert!(matches!(answer, PayoutAnswer::Returned { .. }));
             });
@@ -324,9 +326,10 @@ mod tests {
             charge: id(0, 2 * number + 1),
             payment: String::new(),
             amount: Centavos(100),
+            is_repeat: true,
         };
         let ordered = |rails: &Rails, runtime: &Runtime, number| {
-            runtime.block_on(rails.card.as_ref().unwrap().repay(repay(number, 0))).unwrap();
+            runtime.block_on(rails.card.get(None).unwrap().repay(repay(number, 0))).unwrap();
             runtime.block_on(rails.pix.get(None).unwrap().repay(repay(number, 0))).unwrap();
         };
         two.race(ROUNDS, |number, _, rails, runtime| ordered(rails, runtime, number));
@@ -403,10 +406,10 @@ mod tests {
         let runtime = Builder::new_current_thread().build().unwrap();
         let send = |which: usize, number| {
             let call = transfer(id(0, number), Destination::Account(BankAccount::default()));
-            runtime.block_on(two.processes[which].1.payout.as_ref().unwrap().send(call)).unwrap();
+            runtime.block_on(two.processes[which].1.payout.get(None).unwrap().send(call)).unwrap();
         };
         let capture = |which: usize, number| {
-            runtime.block_on(two.processes[which].1.card.as_ref().unwrap().charge(charge(id(0, number)))).unwrap();
+            runtime.block_on(two.processes[which].1.card.get(None).unwrap().charge(charge(id(0, number)))).unwrap();
         };
         for which in [0, 1] {
             send(which, which as u64);
@@ -433,7 +436,7 @@ mod tests {
     #[tokio::test]
     async fn a_call_waits_for_the_lock_elsewhere() {
         let two = Two::new();
-        let card = two.processes[0].1.card.as_ref().unwrap();
+        let card = two.processes[0].1.card.get(None).unwrap();
         card.charge(charge(id(0, 1))).await.unwrap();
         let lock = OpenOptions::new().write(true).open(two.path("acquirer/lock")).unwrap();
         lock.lock().unwrap();

@@ -97,7 +97,7 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
             anticipation::anticipated(to, splits, &Anticipation::new(*id, splits, *target_days, *rate));
         }
         Event::WithdrawalRequested { id, amount, .. } => withdrawal::requested(to, *id, *amount),
-        Event::WithdrawalApproved { id } => withdrawal::approved(to, *id),
+        Event::WithdrawalApproved { id, .. } => withdrawal::approved(to, *id),
         Event::WithdrawalPaid { id, amount, transfer_id, bank, .. } => {
             withdrawal::paid(to, *id, *amount, transfer_id, *bank);
         }

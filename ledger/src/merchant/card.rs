@@ -6,6 +6,7 @@ use crate::fees::SPLIT_SETTLEMENT_DAYS;
 use crate::id::ObjectId;
 use crate::money::Centavos;
 use crate::personal::Sealed;
+use crate::rail_name::RailName;
 use crate::record::Decision;
 use crate::recurrence::CycleOutcome;
 use crate::rejection::Rejection;
@@ -13,8 +14,14 @@ use crate::time::{Minute, Timestamp};
 
 impl MerchantState {
     /// The intent, which is durable before the acquirer is called.
-    pub(super) fn open_card(charge: ObjectId, terms: Terms, card: CardFace, payer: Sealed) -> Decision {
-        let opened = Event::ChargeOpened { charge, terms, card: Some(card), expires_at: None, rail: None };
+    pub(super) fn open_card(
+        charge: ObjectId,
+        terms: Terms,
+        card: CardFace,
+        payer: Sealed,
+        rail: Option<RailName>,
+    ) -> Decision {
+        let opened = Event::ChargeOpened { charge, terms, card: Some(card), expires_at: None, rail };
         Decision { events: vec![opened], personal: Some(payer) }
     }
 
@@ -56,11 +63,6 @@ impl MerchantState {
     pub(super) fn leave_unanswered(&self, charge: ObjectId) -> Result<Decision, Rejection> {
         self.open_charge(charge, true)?;
         Ok(Decision::of(Event::CardUnanswered { charge }))
-    }
-
-    /// Keeps the acquirer's token for a card under the `card_token`, for subscriptions.
-    pub(super) fn store_card(id: ObjectId, face: CardFace, token: Vec<u8>, customer: Sealed) -> Decision {
-        Decision { events: vec![Event::CardStored { id, face, token }], personal: Some(customer) }
     }
 
     /// The seller's part of a captured charge falls due later.

@@ -9,6 +9,7 @@ use crate::event::{CashoutFailure, Event, PayoutBank};
 use crate::id::{Fingerprint, ObjectId};
 use crate::money::Centavos;
 use crate::personal::Sealed;
+use crate::rail_name::RailName;
 use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
@@ -78,9 +79,10 @@ impl MerchantState {
         (transaction, transaction_key): ([u8; 16], Fingerprint),
         amount: Centavos,
         destination: Sealed,
+        rail: Option<RailName>,
     ) -> Result<Decision, Rejection> {
         let fee = self.cashout_fee(amount)?;
-        let created = Event::CashoutCreated { id, transaction, transaction_key, amount, fee };
+        let created = Event::CashoutCreated { id, transaction, transaction_key, amount, fee, rail };
         Ok(Decision { events: vec![created], personal: Some(destination) })
     }
 

@@ -70,8 +70,11 @@ impl OpenCharge {
     /// charge; at the expiry of a PIX code, or 30 s after its opening where an institution
     /// registers it.
     pub fn first_attention(opened_at: Timestamp, expires_at: Option<Timestamp>, registers: bool) -> Timestamp {
-        let expires_at = expires_at.unwrap_or(opened_at.plus_ms(RECONCILE_AFTER_MS));
-        if registers { expires_at.min(opened_at.plus_ms(REGISTER_AFTER_MS)) } else { expires_at }
+        match expires_at {
+            Some(expires_at) if registers => expires_at.min(opened_at.plus_ms(REGISTER_AFTER_MS)),
+            Some(expires_at) => expires_at,
+            None => opened_at.plus_ms(RECONCILE_AFTER_MS),
+        }
     }
 }
 

@@ -132,6 +132,8 @@ pub enum MerchantCommand {
         card: CardFace,
         /// The payer.
         payer: Sealed,
+        /// The acquirer; none in a sandbox.
+        rail: Option<RailName>,
     },
     /// The acquirer captured a card charge.
     CaptureCard {
@@ -205,6 +207,8 @@ pub enum MerchantCommand {
         amount: Centavos,
         /// The receiver.
         destination: Sealed,
+        /// The institution that sends it; none in a sandbox.
+        rail: Option<RailName>,
     },
     /// The institution answered to a cashout.
     SettleCashout {
@@ -283,6 +287,8 @@ pub enum MerchantCommand {
         token: Vec<u8>,
         /// The customer who owns it.
         customer: Sealed,
+        /// The acquirer; none in a sandbox.
+        rail: Option<RailName>,
     },
     /// Begin a subscription of a plan.
     Subscribe(Subscribe),

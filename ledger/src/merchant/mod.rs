@@ -135,9 +135,9 @@ impl MerchantState {
             Command::ChangeRecipient { id, standing, profile, bank_account_changed } => {
                 self.change_recipient(id, &standing, profile, bank_account_changed, ids)
             }
-            Command::OpenCard { charge, amount, method, installments, splits, card, payer } => {
+            Command::OpenCard { charge, amount, method, installments, splits, card, payer, rail } => {
                 let terms = self.terms(amount, method, installments, &splits, ids);
-                terms.map(|terms| Self::open_card(charge, terms, card, payer))
+                terms.map(|terms| Self::open_card(charge, terms, card, payer, rail))
             }
             Command::CaptureCard { charge, acquirer_mdr, captured_at, brand } => {
                 self.capture_card(charge, acquirer_mdr, captured_at.unwrap_or(now), brand, now)
@@ -152,14 +152,17 @@ impl MerchantState {
             Command::CancelPix { charge } => self.cancel_pix(charge),
             Command::CreatePlan { id, plan } => self.create_plan(id, plan),
             Command::DisablePlan { id } => self.disable_plan(id),
-            Command::StoreCard { id, face, token, customer } => Ok(Self::store_card(id, face, token, customer)),
+            Command::StoreCard { id, face, token, customer, rail } => {
+                let stored = Event::CardStored { id, face, token, rail };
+                Ok(Decision { events: vec![stored], personal: Some(customer) })
+            }
             Command::Subscribe(wanted) => self.subscribe(wanted, now, ids),
             Command::BillSubscription { id, charge, payer, rail } => {
                 self.bill_subscription(id, charge, (payer, rail), now)
             }
             Command::ChangeSubscription { id, change } => self.change_subscription(id, change, now),
-            Command::CreateCashout { id, transaction, transaction_key, amount, destination } => {
-                self.create_cashout(id, (transaction, transaction_key), amount, destination)
+            Command::CreateCashout { id, transaction, transaction_key, amount, destination, rail } => {
+                self.create_cashout(id, (transaction, transaction_key), amount, destination, rail)
             }
             Command::SettleCashout { id, outcome } => self.settle_cashout(id, outcome),
             Command::ReceiveUnorderedPix(received) => self.receive_unordered_pix(*received),

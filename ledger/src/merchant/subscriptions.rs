@@ -126,7 +126,6 @@ impl MerchantState {
         let (shortest, longest) = (now.plus_days(PIX_DAYS.0), now.plus_days(PIX_DAYS.1));
         let expires_at = card.is_none().then(|| next.max(shortest).min(longest));
         let standing = SubscriptionStanding { open: Some(charge), ..standing };
-        let rail = rail.filter(|_| card.is_none());
         let opened = Event::ChargeOpened { charge, terms: charged, card, expires_at, rail };
         let billed = Event::SubscriptionBilled { id, charge, standing };
         Ok(Decision { events: vec![opened, billed], personal: Some(payer) })

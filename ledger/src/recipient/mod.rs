@@ -24,6 +24,7 @@ use crate::event::{Cut, Event, GiveBack, PaidBack, PayoutBank, Settlement, Split
 use crate::id::{LedgerId, ObjectId, RecipientNumber};
 use crate::money::{Centavos, Rate};
 use crate::personal::Sealed;
+use crate::rail_name::RailName;
 use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
 use crate::section::Sums;
@@ -69,6 +70,8 @@ pub enum RecipientCommand {
     ApproveWithdrawal {
         /// Id of the withdrawal.
         id: ObjectId,
+        /// The institution that sends it; none in a sandbox.
+        rail: Option<RailName>,
     },
     /// An administrator rejects the pending withdrawal.
     RejectWithdrawal {
@@ -235,9 +238,9 @@ impl RecipientState {
     pub fn decide(&self, command: RecipientCommand, now: Timestamp, cut: Cut) -> Result<Decision, Rejection> {
         match command {
             RecipientCommand::Withdraw { id, destination } => self.withdraw(id, destination, cut),
-            RecipientCommand::ApproveWithdrawal { id } => {
+            RecipientCommand::ApproveWithdrawal { id, rail } => {
                 self.undecided(id)?;
-                Ok(Decision::of(Event::WithdrawalApproved { id }))
+                Ok(Decision::of(Event::WithdrawalApproved { id, rail }))
             }
             RecipientCommand::RejectWithdrawal { id, notes } => Ok(self.rejected(self.undecided(id)?, notes)),
             RecipientCommand::SettleWithdrawal { id, outcome } => self.settle_withdrawal(id, outcome, now),
@@ -396,9 +399,10 @@ impl RecipientState {
                     approved_at: None,
                     destination: record.personal.clone().unwrap_or_default(),
                     bank: None,
+                    rail: None,
                 });
             }
-            Event::WithdrawalApproved { .. } => self.outflow.approve(record.effective_at),
+            Event::WithdrawalApproved { rail, .. } => self.outflow.approve(record.effective_at, rail.clone()),
             Event::WithdrawalPaid { returnable_until, bank, .. } => {
                 self.outflow.pay(record.effective_at, *returnable_until, *bank);
             }

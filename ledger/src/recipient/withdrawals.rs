@@ -8,6 +8,7 @@ use crate::event::{Cut, Event, PayoutBank, Settlement, Span};
 use crate::id::ObjectId;
 use crate::money::Centavos;
 use crate::personal::Sealed;
+use crate::rail_name::RailName;
 use crate::record::Decision;
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
@@ -56,6 +57,9 @@ pub struct OpenWithdrawal {
     /// The account that the money left, once it was paid.
     #[n(7)]
     pub bank: Option<PayoutBank>,
+    /// The institution that sends it, once it was approved; none in a sandbox.
+    #[n(8)]
+    pub rail: Option<RailName>,
 }
 
 /// A withdrawal that was paid and may still come back from the bank.
@@ -165,9 +169,9 @@ impl Outflow {
         self.withdrawal = Some(withdrawal);
     }
 
-    pub(super) fn approve(&mut self, at: Timestamp) {
+    pub(super) fn approve(&mut self, at: Timestamp, rail: Option<RailName>) {
         if let Some(withdrawal) = &mut self.withdrawal {
-            withdrawal.approved_at = Some(at);
+            (withdrawal.approved_at, withdrawal.rail) = (Some(at), rail);
         }
     }
 

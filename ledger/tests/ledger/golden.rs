@@ -532,6 +532,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                     transaction_key: Fingerprint([0x22; 16]),
                     amount: Centavos(3_000),
                     fee: Centavos(100),
+                    rail: None,
                 },
             ))),
         ),
@@ -601,7 +602,10 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 },
             )),
         ),
-        ("withdrawal-approved", by_operator(asked(one(recipient, Event::WithdrawalApproved { id: id(5) })))),
+        (
+            "withdrawal-approved",
+            by_operator(asked(one(recipient, Event::WithdrawalApproved { id: id(5), rail: None }))),
+        ),
         (
             "withdrawal-paid",
             one(
@@ -771,7 +775,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             "card-stored",
             with_person(asked(one(
                 merchant,
-                Event::CardStored { id: id(6), face: stored_face.clone(), token: vec![0xEF; 48] },
+                Event::CardStored { id: id(6), face: stored_face.clone(), token: vec![0xEF; 48], rail: None },
             ))),
         ),
         (

@@ -222,7 +222,7 @@ fn command(
             };
             let (id, notes) = (pending.id, String::new());
             Some(match (pending.approved_at, well) {
-                (None, true) => RecipientCommand::ApproveWithdrawal { id },
+                (None, true) => RecipientCommand::ApproveWithdrawal { id, rail: None },
                 (None, false) => RecipientCommand::RejectWithdrawal { id, notes },
                 (Some(_), true) => {
                     let outcome = TransferOutcome::Taken { transfer_id: String::new(), bank: PayoutBank::Pix };

@@ -81,7 +81,7 @@ fn what_moves_money_out_is_told() {
         (merchant, Event::BankAccountChanged { number, active: false }, ""),
         (merchant, Event::BankAccountApproved { number }, "recipient.bank_account_approved 2"),
         (merchant, Event::BankAccountRejected { number, notes: notes() }, "recipient.bank_account_rejected 2"),
-        (ana, Event::WithdrawalApproved { id }, ""),
+        (ana, Event::WithdrawalApproved { id, rail: None }, ""),
         (
             ana,
             Event::WithdrawalPaid { id, amount, transfer_id: notes(), returnable_until: Timestamp(0), bank: None },

@@ -256,7 +256,7 @@ impl World {
     fn recipient_command(&mut self, verb: &str, number: RecipientNumber, rest: &[&str]) -> RecipientCommand {
         match (verb, rest) {
             ("withdraw", [name]) => RecipientCommand::Withdraw { id: self.name(name), destination: Sealed::default() },
-            ("approve-withdrawal", [name]) => RecipientCommand::ApproveWithdrawal { id: self.id(name) },
+            ("approve-withdrawal", [name]) => RecipientCommand::ApproveWithdrawal { id: self.id(name), rail: None },
             ("reject-withdrawal", [name]) => {
                 RecipientCommand::RejectWithdrawal { id: self.id(name), notes: "another account".to_owned() }
             }
@@ -504,6 +504,7 @@ impl World {
                 splits: self.splits(splits),
                 card: FACE,
                 payer: sealed("payer"),
+                rail: None,
             },
             ("open-pix", [name, amount, splits @ ..]) => MerchantCommand::OpenPix {
                 charge: self.name(name),
@@ -556,6 +557,7 @@ impl World {
                 transaction_key: Fingerprint([6; 16]),
                 amount: centavos(amount),
                 destination: sealed("destination"),
+                rail: None,
             },
             ("carried-out" | "not-carried-out" | "not-taken", [name]) => MerchantCommand::SettleCashout {
                 id: self.id(name),
@@ -578,6 +580,7 @@ impl World {
                 face: FACE,
                 token: b"token".to_vec(),
                 customer: sealed("customer"),
+                rail: None,
             },
             ("subscribe", [name, plan, kind, splits @ ..]) => {
                 let is_card = *kind == "card";

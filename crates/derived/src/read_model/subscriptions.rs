@@ -4,6 +4,7 @@
 use ledger::event::{CardFace, Event};
 use ledger::id::{LedgerId, ObjectId};
 use ledger::personal::Sealed;
+use ledger::rail_name::RailName;
 use ledger::record::Record;
 use ledger::recurrence::{SubscriptionStanding, SubscriptionTerms};
 
@@ -32,6 +33,8 @@ pub struct CardRow {
     pub face: CardFace,
     /// The acquirer's token for it, sealed under the master key.
     pub token: Vec<u8>,
+    /// The acquirer; none in a sandbox.
+    pub rail: Option<RailName>,
 }
 
 impl SubscriptionRow {
@@ -106,8 +109,8 @@ impl ReadModel {
         for sequence in self.about(id)? {
             let record = self.record(sequence)?;
             let stored = record.events.iter().find_map(|event| match event {
-                Event::CardStored { id: stored, face, token } if *stored == id && record.owner == merchant => {
-                    Some(CardRow { face: face.clone(), token: token.clone() })
+                Event::CardStored { id: stored, face, token, rail } if *stored == id && record.owner == merchant => {
+                    Some(CardRow { face: face.clone(), token: token.clone(), rail: rail.clone() })
                 }
                 _ => None,
             });

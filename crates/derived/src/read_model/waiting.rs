@@ -138,7 +138,7 @@ impl WaitingSet {
                 let destination = record.personal.clone().unwrap_or_default();
                 self.put(about, *id, WaitingKind::Withdrawal { amount: *amount, destination });
             }
-            (Event::WithdrawalApproved { id }, _) => {
+            (Event::WithdrawalApproved { id, .. }, _) => {
                 if let Some(WaitingKind::Withdrawal { amount, destination }) =
                     self.by_ledger.get(&(about, *id)).cloned()
                 {

@@ -111,6 +111,7 @@ fn repay(number: u64, payment: &str) -> Repay {
         charge: id(number),
         payment: payment.to_owned(),
         amount: Centavos(1_050),
+        is_repeat: true,
     }
 }
 
