@@ -14,7 +14,8 @@ use ledger::rail_name::RailName;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
-use rails::api_pix::{self, ApiPix, ApiPixError};
+use rails::SettingsError;
+use rails::api_pix::{self, ApiPix};
 use tokio::task::JoinSet;
 
 use settings::{AdapterSettings, CurrentRails, NamedRail, NamedRailSettings};
@@ -30,7 +31,7 @@ pub struct NamedRailFailure {
     /// Its name.
     name: RailName,
     /// The setting and its defect.
-    source: ApiPixError,
+    source: SettingsError,
 }
 
 /// The adapters of the named institutions.
@@ -52,7 +53,7 @@ enum Adapter {
 }
 
 impl Adapter {
-    fn open(settings: &AdapterSettings) -> Result<Self, ApiPixError> {
+    fn open(settings: &AdapterSettings) -> Result<Self, SettingsError> {
         Ok(match settings {
             AdapterSettings::ApiPix(settings) => Self::ApiPix(Arc::new(api_pix::open(settings)?)),
         })
@@ -82,7 +83,7 @@ impl Adapter {
         }
     }
 
-    async fn reload(&self) -> Result<(), ApiPixError> {
+    async fn reload(&self) -> Result<(), SettingsError> {
         match self {
             Self::ApiPix(adapter) => adapter.reload().await,
         }

@@ -14,6 +14,7 @@ mod acquirer;
 mod acquirer_books;
 pub mod api_pix;
 mod bank_books;
+mod client;
 mod end_to_end_id;
 mod folder_lock;
 mod lines;
@@ -23,4 +24,5 @@ mod refused_refunds;
 pub mod sandbox;
 mod settlement_days;
 
+pub use client::SettingsError;
 pub use end_to_end_id::end_to_end_id;

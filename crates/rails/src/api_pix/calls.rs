@@ -11,11 +11,10 @@ use hyper::{Method, StatusCode};
 use parking_lot::RwLock;
 use serde_json::Value;
 
-use super::client::{ANSWER_MAX, Answer, Body, Outgoing, send};
-use super::credentials::Credentials;
+use crate::client::{ANSWER_MAX, Answer, Body, Credentials, Outgoing, Word, send};
+
 use super::settings::Institution;
 use super::token::Tokens;
-use super::words::Word;
 
 /// The institution, with what is shown to it.
 pub(super) struct Calls {

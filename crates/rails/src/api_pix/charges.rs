@@ -10,9 +10,11 @@ use ledger::time::Timestamp;
 use serde_json::{Value, json};
 use wire::brcode;
 
+use crate::client::Answer;
+use crate::client::values::{amount, amount_text, shortened};
+
 use super::calls::{Calls, Found};
-use super::client::Answer;
-use super::messages::{Charge, amount, amount_text, reason, shortened};
+use super::messages::{Charge, reason};
 use super::receipts::receipt;
 use super::words::{CHARGE_REFUSALS, ChargeStatus, REMOVED_BY_RECEIVER, charge_status};
 

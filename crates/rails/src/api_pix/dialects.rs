@@ -2,7 +2,7 @@
 //! settings override each value of it
 //! but the words.
 
-use super::words::{Word, problem};
+use crate::client::{Word, problem};
 
 /// An institution's way to speak API Pix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]

@@ -9,13 +9,9 @@
 //! Begin with `charges.rs`. What the institutions do differently is one table, `dialects.rs`; the
 //! words that decide about money are another, `words.rs`.
 
-mod address;
 mod calls;
 mod charges;
-mod client;
-mod credentials;
 mod dialects;
-mod error;
 mod messages;
 mod receipts;
 mod returns;
@@ -30,10 +26,10 @@ use ledger::id::ObjectId;
 use ledger::record::RailStamp;
 use serde_json::json;
 
+use crate::client::{Credentials, SettingsError};
+
 use calls::Calls;
-use credentials::Credentials;
 pub use dialects::{Dialect, Login};
-pub use error::ApiPixError;
 use settings::Institution;
 pub use settings::{ApiPixPaths, ApiPixSettings};
 
@@ -51,16 +47,16 @@ impl std::fmt::Debug for ApiPix {
 }
 
 /// Checks the settings and reads their files. Nothing is sent.
-pub fn open(settings: &ApiPixSettings) -> Result<ApiPix, ApiPixError> {
-    let calls = Calls::new(Institution::of(settings)?, Credentials::read(settings)?);
+pub fn open(settings: &ApiPixSettings) -> Result<ApiPix, SettingsError> {
+    let calls = Calls::new(Institution::of(settings)?, Credentials::read(&settings.credential_files())?);
     Ok(ApiPix { settings: settings.clone(), calls })
 }
 
 impl ApiPix {
     /// Reads certificate and secret again, for calls from now on. When that fails, the present ones
     /// stay.
-    pub async fn reload(&self) -> Result<(), ApiPixError> {
-        let credentials = Credentials::read(&self.settings)?;
+    pub async fn reload(&self) -> Result<(), SettingsError> {
+        let credentials = Credentials::read(&self.settings.credential_files())?;
         self.calls.exchange_credentials(credentials).await;
         Ok(())
     }

@@ -5,8 +5,10 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use wire::timestamp::with_milliseconds;
 
+use crate::client::values::{amount, instant, is_message_id, is_txid, whole};
+
 use super::calls::Calls;
-use super::messages::{Page, Payment, amount, instant, is_message_id, is_txid, whole};
+use super::messages::{Page, Payment};
 
 /// Payments of a page, as asked for. An answer's size is bounded all the same.
 const PAGE_ITEMS: u32 = 1_000;

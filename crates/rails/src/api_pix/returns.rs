@@ -5,9 +5,11 @@ use hyper::Method;
 use ledger::record::RailStamp;
 use serde_json::json;
 
+use crate::client::Answer;
+use crate::client::values::{amount, amount_text, is_message_id, shortened};
+
 use super::calls::{Calls, Found};
-use super::client::Answer;
-use super::messages::{Return, ReturnsOfPayment, amount, amount_text, is_message_id, reason, shortened};
+use super::messages::{Return, ReturnsOfPayment, reason};
 use super::words::{RETURN_REFUSALS, ReturnStatus, is_of_dispute, return_status};
 
 /// How often an order is sent in one call.

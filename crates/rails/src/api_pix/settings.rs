@@ -3,16 +3,13 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs;
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use hyper::header::{HeaderMap, HeaderName, HeaderValue};
-use zeroize::Zeroizing;
 
-use super::address::Address;
+use crate::client::{Address, CredentialFiles, SettingsError};
+
 use super::dialects::{Dialect, Login, Preset, TokenAddress};
-use super::error::ApiPixError;
 
 /// Settings of an institution that speaks API Pix. What is absent is the dialect's.
 #[derive(Clone, serde::Deserialize)]
@@ -65,6 +62,17 @@ pub struct ApiPixPaths {
     pub webhook: Option<String>,
 }
 
+impl ApiPixSettings {
+    pub(super) fn credential_files(&self) -> CredentialFiles<'_> {
+        CredentialFiles {
+            secret: self.client_secret_file.as_deref().map(|path| ("client_secret_file", path)),
+            certificate: self.certificate_file.as_deref(),
+            key: self.key_file.as_deref(),
+            authorities: self.ca_file.as_deref(),
+        }
+    }
+}
+
 /// Keys, headers and parameters may be secret or personal.
 impl fmt::Debug for ApiPixSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -95,9 +103,9 @@ const KEY_LEN_MAX: usize = 77;
 
 impl Institution {
     /// Checks the settings, without their files.
-    pub(super) fn of(settings: &ApiPixSettings) -> Result<Self, ApiPixError> {
+    pub(super) fn of(settings: &ApiPixSettings) -> Result<Self, SettingsError> {
         let preset = settings.dialect.preset();
-        let absent = |setting, defect: &str| ApiPixError::setting(setting, defect);
+        let absent = |setting, defect: &str| SettingsError::setting(setting, defect);
         let url = settings.url.as_deref().or(preset.url).ok_or_else(|| absent("url", "this dialect needs it"))?;
         let api = Address::parse("url", url)?;
         let token = match (&settings.token_url, preset.token) {
@@ -148,11 +156,12 @@ impl Institution {
 const OWN_HEADERS: [&str; 7] =
     ["authorization", "host", "content-type", "content-length", "transfer-encoding", "connection", "accept"];
 
-fn headers(settings: &ApiPixSettings, preset: &Preset) -> Result<HeaderMap, ApiPixError> {
+fn headers(settings: &ApiPixSettings, preset: &Preset) -> Result<HeaderMap, SettingsError> {
     let mut headers = HeaderMap::new();
     let mut add = |name: &str, value: &str| {
         let parsed = (HeaderName::try_from(name).ok()).zip(HeaderValue::try_from(value).ok());
-        let (header, mut value) = parsed.ok_or_else(|| ApiPixError::setting("headers", format!("{name:?} is none")))?;
+        let (header, mut value) =
+            parsed.ok_or_else(|| SettingsError::setting("headers", format!("{name:?} is none")))?;
         value.set_sensitive(true);
         headers.insert(header, value);
         Ok(())
@@ -166,34 +175,17 @@ fn headers(settings: &ApiPixSettings, preset: &Preset) -> Result<HeaderMap, ApiP
     }
     for (name, value) in &settings.headers {
         if OWN_HEADERS.iter().any(|own| own.eq_ignore_ascii_case(name)) {
-            return Err(ApiPixError::setting("headers", format!("{name:?} is written by Centavo itself")));
+            return Err(SettingsError::setting("headers", format!("{name:?} is written by Centavo itself")));
         }
         add(name, value)?;
     }
     Ok(headers)
 }
 
-fn path(setting: &'static str, path: &str) -> Result<String, ApiPixError> {
+fn path(setting: &'static str, path: &str) -> Result<String, SettingsError> {
     let is_sound = path.starts_with('/')
         && !path.ends_with('/')
         && path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/-._~".contains(&byte));
-    let wrong = || ApiPixError::setting(setting, "it begins with a slash, ends with none, and is plain ASCII");
+    let wrong = || SettingsError::setting(setting, "it begins with a slash, ends with none, and is plain ASCII");
     is_sound.then(|| path.to_owned()).ok_or_else(wrong)
-}
-
-/// Bytes of a file of secrets.
-const FILE_BYTES_MAX: u64 = 256 * 1024;
-
-/// Reads a file that only its owner may read.
-pub(super) fn read_private(setting: &'static str, path: &Path) -> Result<Zeroizing<Vec<u8>>, ApiPixError> {
-    let wrong = |defect: &dyn fmt::Display| ApiPixError::file(setting, path, defect);
-    let metadata = fs::metadata(path).map_err(|error| wrong(&error))?;
-    let mode = metadata.permissions().mode() & 0o777;
-    if !matches!(mode, 0o600 | 0o400) {
-        return Err(wrong(&format!("its mode is {mode:04o}; it must be 0600 or 0400")));
-    }
-    if metadata.len() > FILE_BYTES_MAX {
-        return Err(wrong(&"it is too large"));
-    }
-    fs::read(path).map(Zeroizing::new).map_err(|error| wrong(&error))
 }

@@ -14,10 +14,10 @@ use serde_json::Value;
 use tokio::sync::Mutex;
 use zeroize::Zeroizing;
 
-use super::client::{Answer, Body, Outgoing, send};
-use super::credentials::Credentials;
+use crate::client::values::whole;
+use crate::client::{Answer, Body, Credentials, Outgoing, send};
+
 use super::dialects::Login;
-use super::messages::whole;
 use super::settings::Institution;
 
 /// How long before its end a token is not used any more.

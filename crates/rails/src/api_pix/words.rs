@@ -1,6 +1,8 @@
 //! Words of the Central Bank's document that decide about money. What is not here says nothing: a
 //! new word of an enumeration is no error, and no answer either.
 
+use crate::client::{Word, problem};
+
 /// What a charge's record is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ChargeStatus {
@@ -53,23 +55,6 @@ pub(super) fn return_status(word: &str) -> Option<ReturnStatus> {
 /// True for the `natureza` of a return that we did not order.
 pub(super) fn is_of_dispute(natureza: &str) -> bool {
     natureza.starts_with(DISPUTE)
-}
-
-/// An answer by its status and a word of its body. A proxy's page with the same status says
-/// nothing.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Word {
-    /// HTTP status.
-    pub(super) status: u16,
-    /// The member of the body with the word.
-    pub(super) member: &'static str,
-    /// The word; of an address, its last segment.
-    pub(super) word: &'static str,
-}
-
-/// A word of the document's table of errors, which is the end of a problem's `type`.
-pub(super) const fn problem(status: u16, word: &'static str) -> Word {
-    Word { status, member: "type", word }
 }
 
 /// Refusals of a charge that is registered.

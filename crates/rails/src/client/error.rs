@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 /// Why an institution cannot be used as it is set. No message repeats a secret.
 #[derive(Debug, thiserror::Error)]
-pub enum ApiPixError {
+pub enum SettingsError {
     /// A setting is absent or wrong.
     #[error("{setting}: {defect}")]
     Setting {
@@ -26,12 +26,12 @@ pub enum ApiPixError {
     },
 }
 
-impl ApiPixError {
-    pub(super) fn setting(setting: &'static str, defect: impl Into<String>) -> Self {
+impl SettingsError {
+    pub(crate) fn setting(setting: &'static str, defect: impl Into<String>) -> Self {
         Self::Setting { setting, defect: defect.into() }
     }
 
-    pub(super) fn file(setting: &'static str, path: &Path, defect: impl fmt::Display) -> Self {
+    pub(crate) fn file(setting: &'static str, path: &Path, defect: impl fmt::Display) -> Self {
         Self::File { setting, path: path.to_owned(), defect: defect.to_string() }
     }
 }

@@ -2,6 +2,11 @@
 //! follows no redirect, so that neither an order nor the client's certificate reaches a host that
 //! no setting names.
 
+mod address;
+mod credentials;
+mod error;
+pub(crate) mod values;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,42 +27,43 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 
-use super::address::Address;
-use super::words::Word;
+pub(crate) use address::Address;
+pub(crate) use credentials::{CredentialFiles, Credentials};
+pub use error::SettingsError;
 
 /// How long a connection and its TLS may take.
 const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// How long an answer may take, to its last byte.
-pub(super) const ANSWER_MAX: Duration = Duration::from_secs(60);
+pub(crate) const ANSWER_MAX: Duration = Duration::from_secs(60);
 /// Bytes of an answer's body.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 /// A request, without what the client adds.
-pub(super) struct Outgoing {
-    pub(super) method: Method,
+pub(crate) struct Outgoing {
+    pub(crate) method: Method,
     /// Path at the address, with the query.
-    pub(super) path: String,
-    pub(super) headers: HeaderMap,
-    pub(super) body: Option<Body>,
+    pub(crate) path: String,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Option<Body>,
 }
 
 /// A body with its media type.
-pub(super) struct Body {
-    pub(super) media_type: &'static str,
-    pub(super) bytes: Bytes,
+pub(crate) struct Body {
+    pub(crate) media_type: &'static str,
+    pub(crate) bytes: Bytes,
 }
 
 /// An answer that came whole.
-pub(super) struct Answer {
+pub(crate) struct Answer {
     /// The status line's; a `status` in the body counts for nothing.
-    pub(super) status: StatusCode,
+    pub(crate) status: StatusCode,
     media: Result<(), &'static str>,
     body: Bytes,
 }
 
 impl Answer {
     /// The body as JSON of a shape. The error says what is wrong, without the text.
-    pub(super) fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, String> {
+    pub(crate) fn read<'a, T: Deserialize<'a>>(&'a self) -> Result<T, String> {
         self.media?;
         serde_json::from_slice(&self.body).map_err(|error| match error.classify() {
             serde_json::error::Category::Data => format!("a field is absent or wrong ({})", shape_of(&error)),
@@ -66,7 +72,7 @@ impl Answer {
     }
 
     /// Whether it says one of the words.
-    pub(super) fn says(&self, words: &[Word]) -> bool {
+    pub(crate) fn says(&self, words: &[Word]) -> bool {
         let mut words = words.iter().filter(|word| self.status.as_u16() == word.status).peekable();
         let body: BTreeMap<String, Value> = match words.peek() {
             Some(_) => self.read().unwrap_or_default(),
@@ -79,6 +85,23 @@ impl Answer {
     }
 }
 
+/// An answer by its status and a word of its body. A proxy's page with the same status says
+/// nothing.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Word {
+    /// HTTP status.
+    pub(crate) status: u16,
+    /// The member of the body with the word.
+    pub(crate) member: &'static str,
+    /// The word; of an address, its last segment.
+    pub(crate) word: &'static str,
+}
+
+/// A word that is the end of a problem document's `type`.
+pub(crate) const fn problem(status: u16, word: &'static str) -> Word {
+    Word { status, member: "type", word }
+}
+
 /// What serde says of a field, without the value that it quotes.
 fn shape_of(error: &serde_json::Error) -> String {
     let text = error.to_string();
@@ -88,7 +111,7 @@ fn shape_of(error: &serde_json::Error) -> String {
 
 /// Sends a request once. [`RailError::NotSent`] means that no byte of it was written.
 /// The answer must be whole `within` a time.
-pub(super) async fn send(
+pub(crate) async fn send(
     address: &Address,
     tls: &Arc<ClientConfig>,
     outgoing: Outgoing,

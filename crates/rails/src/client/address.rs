@@ -6,26 +6,26 @@ use hyper::Uri;
 use hyper::header::HeaderValue;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use super::error::ApiPixError;
+use super::error::SettingsError;
 
 /// A host and a path at it.
 #[derive(Clone, Debug)]
-pub(super) struct Address {
+pub(crate) struct Address {
     /// Name or IP address, without brackets.
-    pub(super) host: String,
-    pub(super) port: u16,
+    pub(crate) host: String,
+    pub(crate) port: u16,
     /// The header `Host`.
-    pub(super) authority: HeaderValue,
+    pub(crate) authority: HeaderValue,
     /// The name that the host's certificate must have; none without TLS.
-    pub(super) tls_name: Option<ServerName<'static>>,
+    pub(crate) tls_name: Option<ServerName<'static>>,
     /// Without a slash at the end.
-    pub(super) path: String,
+    pub(crate) path: String,
 }
 
 impl Address {
     /// Reads `https://host[:port][/path]`; `http` is for loopback alone.
-    pub(super) fn parse(setting: &'static str, text: &str) -> Result<Self, ApiPixError> {
-        let wrong = |defect: &str| ApiPixError::setting(setting, defect);
+    pub(crate) fn parse(setting: &'static str, text: &str) -> Result<Self, SettingsError> {
+        let wrong = |defect: &str| SettingsError::setting(setting, defect);
         let uri: Uri = text.parse().map_err(|_| wrong("it is no address"))?;
         let authority = uri.authority().ok_or_else(|| wrong("it has no host"))?;
         if authority.as_str().contains('@') || uri.query().is_some() || text.contains('#') {
@@ -51,11 +51,11 @@ impl Address {
     }
 
     /// Another path at the same host.
-    pub(super) fn at(&self, path: &str) -> Self {
+    pub(crate) fn at(&self, path: &str) -> Self {
         Self { path: path.to_owned(), ..self.clone() }
     }
 
-    pub(super) fn is_tls(&self) -> bool {
+    pub(crate) fn is_tls(&self) -> bool {
         self.tls_name.is_some()
     }
 }
