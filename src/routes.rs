@@ -33,8 +33,8 @@ use crate::http::reference;
 use crate::ops::{
     api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, clock, cluster,
     disputes as disputes_review, entries, export, exports, health, made_up, merchants, other_nodes, periods, preview,
-    queue, recipients as all_recipients, reconciliations, records, refunds as refunds_review, reports as made_reports,
-    sandbox, sub_recipients as review, webhooks, withdrawals as outflow,
+    queue, rail_items, recipients as all_recipients, reconciliations, records, refunds as refunds_review,
+    reports as made_reports, sandbox, sub_recipients as review, webhooks, withdrawals as outflow,
 };
 use crate::peers::work_requests;
 
@@ -168,6 +168,7 @@ fn for_operators(in_sandbox: bool) -> Routes {
         .routes(routes!(disputes_review::open))
         .routes(routes!(disputes_review::accept))
         .routes(routes!(disputes_review::release))
+        .routes(routes!(rail_items::settle))
         .routes(routes!(entries::request))
         .routes(routes!(entries::get))
         .routes(routes!(entries::approve))

@@ -21,6 +21,7 @@ mod pix_intake;
 mod preview;
 mod rail_line;
 mod rail_queue;
+mod rail_word;
 mod reads;
 mod refund;
 mod schedule;

@@ -19,7 +19,9 @@ use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::MerchantCommand;
 use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, Payer, PixDestination, PixKeyKind, SealedFor};
-use ledger::record::Record;
+use ledger::rail_word::RailWord;
+use ledger::record::{Record, Requester};
+use ledger::rejection::Rejection;
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
 use store::Store;
@@ -104,6 +106,15 @@ struct Institution {
     book: Arc<Mutex<Book>>,
     cut: Option<Arc<Cut>>,
     held: Option<Arc<Held>>,
+    /// Carries a transfer out again when it is ordered again.
+    repeats: bool,
+}
+
+impl Institution {
+    /// One that always answers.
+    fn of(book: &Arc<Mutex<Book>>) -> Self {
+        Self { book: Arc::clone(book), cut: None, held: None, repeats: false }
+    }
 }
 
 impl Institution {
@@ -194,6 +205,10 @@ impl PayoutRail for Institution {
     fn horizon(&self) -> Duration {
         Duration::from_secs(30)
     }
+
+    fn may_send_again(&self, _: Timestamp, _: Timestamp) -> bool {
+        !self.repeats
+    }
 }
 
 async fn open(store: &MemoryStore, payout: Institution) -> Arc<Engine> {
@@ -280,7 +295,7 @@ async fn first_process(script: Script, book: &Arc<Mutex<Book>>, at: u32) -> (Mem
         left: Mutex::default(),
         is_cut: Notify::new(),
     });
-    let engine = open(&store, Institution { book: Arc::clone(book), cut: Some(Arc::clone(&cut)), held: None }).await;
+    let engine = open(&store, Institution { cut: Some(Arc::clone(&cut)), ..Institution::of(book) }).await;
     assert_eq!(open_shop(&engine, SHOP).await, GROUP);
     let life = async {
         cash_out(&engine, GROUP, script, 7).await;
@@ -306,7 +321,7 @@ async fn wherever_the_process_is_cut_off_a_cashout_has_the_outcome_that_the_inst
             let book = Arc::new(Mutex::new(Book::default()));
             let (store, was_cut) = first_process(script, &book, at).await;
             cuts += u32::from(was_cut);
-            let engine = open(&store, Institution { book: Arc::clone(&book), cut: None, held: None }).await;
+            let engine = open(&store, Institution::of(&book)).await;
             advance(&engine, 0).await;
             advance(&engine, 120).await;
             let is_processed = only_outcome(&engine, &book.lock(), &format!("{script:?} {at}"));
@@ -332,6 +347,10 @@ fn only_outcome(engine: &Arc<Engine>, book: &Book, case: &str) -> bool {
     let is_carried_out = book.carried_out == [id];
     assert!(is_carried_out || book.carried_out.is_empty(), "{case}: {:?}", book.carried_out);
     assert!(book.ordered.keys().chain(book.asked.keys()).all(|known| *known == id), "{case}");
+    let is_retry = |event: &Event| matches!(event, Event::RailTried { .. });
+    let orders = book.ordered.get(&id).copied().unwrap_or_default();
+    assert!(orders <= 1 + events.iter().filter(|event| is_retry(event)).count() as u32, "{case}: {orders} orders");
+    let events: Vec<_> = events.iter().filter(|event| !is_retry(event)).collect();
     let is_processed = match &events[1..] {
         [Event::CashoutProcessed { .. }] => true,
         [Event::CashoutFailed { .. }] => false,
@@ -344,7 +363,7 @@ fn only_outcome(engine: &Arc<Engine>, book: &Book, case: &str) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn only_a_caller_who_waits_is_told_that_it_was_not_taken() {
     let book = Arc::new(Mutex::new(Book::default()));
-    let engine = open(&MemoryStore::new(), Institution { book: Arc::clone(&book), cut: None, held: None }).await;
+    let engine = open(&MemoryStore::new(), Institution::of(&book)).await;
     let group = open_shop(&engine, SHOP).await;
     let refused = cash_out(&engine, group, Script::Refuse, 1).await;
     let failure = |id| {
@@ -364,7 +383,7 @@ async fn only_a_caller_who_waits_is_told_that_it_was_not_taken() {
 async fn the_schedule_does_not_overtake_a_first_try() {
     let book = Arc::new(Mutex::new(Book::default()));
     let held = Arc::new(Held::default());
-    let institution = Institution { book: Arc::clone(&book), cut: None, held: Some(Arc::clone(&held)) };
+    let institution = Institution { held: Some(Arc::clone(&held)), ..Institution::of(&book) };
     let engine = open(&MemoryStore::new(), institution).await;
     let group = open_shop(&engine, SHOP).await;
     let caller = {
@@ -401,7 +420,7 @@ async fn silent_transfers_hold_up_no_other_and_are_asked_about_every_five_second
     const SILENT: u64 = 150;
     let book = Arc::new(Mutex::new(Book::default()));
     let store = MemoryStore::new();
-    let engine = open(&store, Institution { book: Arc::clone(&book), cut: None, held: None }).await;
+    let engine = open(&store, Institution::of(&book)).await;
     let group = open_shop(&engine, 1_000_000).await;
     for number in 0..SILENT {
         cash_out(&engine, group, Script::Silence, number).await;
@@ -425,7 +444,70 @@ async fn silent_transfers_hold_up_no_other_and_are_asked_about_every_five_second
     engine.stop().await;
     let verified = verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
     assert!(verified.snapshots > 0, "the cashouts that wait are in a snapshot");
-    let again = open(&store, Institution { book: Arc::clone(&book), cut: None, held: None }).await;
+    let again = open(&store, Institution::of(&book)).await;
     assert_eq!(money(&again, group).await, before);
     again.stop().await;
+}
+
+/// What a Record says of a cashout after its creation, by the names of its facts.
+fn facts(engine: &Arc<Engine>, id: ObjectId) -> Vec<&'static str> {
+    records(engine, id).iter().skip(1).flat_map(|record| record.events.iter().map(Event::name)).collect()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_second_order_is_a_record_first_and_the_horizon_counts_from_it() {
+    let book = Arc::new(Mutex::new(Book::default()));
+    let engine = open(&MemoryStore::new(), Institution::of(&book)).await;
+    let group = open_shop(&engine, SHOP).await;
+    let id = cash_out(&engine, group, Script::LoseOrder, 1).await;
+    advance(&engine, 29).await;
+    assert_eq!((book.lock().ordered[&id], facts(&engine, id)), (1, vec![]));
+    advance(&engine, 40).await;
+    assert_eq!(book.lock().ordered[&id], 2);
+    assert_eq!(facts(&engine, id), ["rail_tried", "cashout_processed"]);
+    engine.stop().await;
+}
+
+/// The word of an operator on a cashout.
+async fn say(engine: &Arc<Engine>, id: ObjectId, operator: &str, happened: bool, reference: &str) -> Outcome {
+    let requester = Some(Requester::Operator(operator.to_owned()));
+    let context = CommandContext { key: None, requester, permit: engine.permit(1_024).unwrap() };
+    let word = RailWord { happened, reference: reference.to_owned() };
+    engine.say_rail_word(id, word, "o banco confirmou".to_owned(), context).await.unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_operators_end_what_may_not_be_ordered_twice() {
+    let (book, store) = (Arc::new(Mutex::new(Book::default())), MemoryStore::new());
+    let engine = open(&store, Institution { repeats: true, ..Institution::of(&book) }).await;
+    let group = open_shop(&engine, SHOP).await;
+    let [lost, sent] =
+        [cash_out(&engine, group, Script::LoseOrder, 1).await, cash_out(&engine, group, Script::Silence, 2).await];
+    advance(&engine, 3_500).await;
+    assert_eq!(book.lock().ordered[&lost], 1, "it would be carried out twice");
+    let early = say(&engine, lost, "ana", false, "P-1").await;
+    assert!(matches!(early, Outcome::Refused(Rejection::OutcomeNotUnknown)), "{early:?}");
+    advance(&engine, 200).await;
+    assert!(matches!(say(&engine, lost, "ana", false, "P-1").await, Outcome::Recorded(_)));
+    assert_eq!(engine.asked_rail_word(lost).unwrap().unwrap().by, "ana");
+    let again = say(&engine, lost, "ana", false, "P-1").await;
+    assert!(matches!(again, Outcome::Refused(Rejection::SecondOperatorNeeded)), "{again:?}");
+    // Another word is a first word.
+    assert!(matches!(say(&engine, lost, "bia", true, "P-1").await, Outcome::Recorded(_)));
+    assert!(matches!(say(&engine, lost, "caio", true, "P-2").await, Outcome::Recorded(_)));
+    assert_eq!(money(&engine, group).await, (SHOP - 2_000, 2_000));
+    assert!(matches!(say(&engine, lost, "bia", false, "P-1").await, Outcome::Recorded(_)));
+    assert!(matches!(say(&engine, lost, "caio", false, "P-1").await, Outcome::Recorded(_)));
+    let words = ["rail_word_asked"; 4];
+    assert_eq!(facts(&engine, lost), [&words[..], &["cashout_failed", "rail_word_given"]].concat());
+    assert_eq!(money(&engine, group).await, (SHOP - 1_000, 1_000));
+    for operator in ["ana", "bia"] {
+        assert!(matches!(say(&engine, sent, operator, true, "E1").await, Outcome::Recorded(_)));
+    }
+    assert_eq!(facts(&engine, sent), ["rail_word_asked", "cashout_processed", "rail_word_given"]);
+    assert_eq!(money(&engine, group).await, (SHOP - 1_000, 0));
+    let over = say(&engine, sent, "caio", false, "P-3").await;
+    assert!(matches!(over, Outcome::Refused(Rejection::OutcomeNotUnknown)), "{over:?}");
+    engine.stop().await;
+    verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
 }

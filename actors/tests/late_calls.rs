@@ -7,10 +7,7 @@ use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use actors::engine::AdmissionLimits;
-use actors::engine::IndexOptions;
-use actors::engine::Outcome;
-use actors::engine::{Engine, EngineOptions};
+use actors::engine::{AdmissionLimits, CommandContext, Engine, EngineOptions, IndexOptions, Outcome, WaitingKind};
 use actors::rails::{
     Call, CardAnswer, CardFate, CardRail, CardSecrets, CardToken, ChargeCard, ChargedCard, NamedRails, RailError,
     Rails, Repay, RepayAnswer, SettlementCursor, SettlementLine, SettlementPage,
@@ -23,7 +20,8 @@ use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, OpenCharge};
 use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, Payer, SealedFor};
-use ledger::record::RailStamp;
+use ledger::rail_word::RailWord;
+use ledger::record::{RailStamp, Requester};
 use ledger::time::Timestamp;
 use store::testkit::MemoryStore;
 use tokio::sync::{Notify, Semaphore};
@@ -47,6 +45,8 @@ struct Desk {
     batches: Vec<Vec<SettlementLine>>,
     /// After so many lines it is silent once.
     silent_after: Option<u64>,
+    /// It does not say what became of a charge.
+    is_mute: bool,
 }
 
 impl Acquirer {
@@ -93,6 +93,9 @@ impl CardRail for Acquirer {
     }
 
     fn close<'a>(&'a self, charge: ObjectId, _: &'a OpenCharge) -> Call<'a, CardFate> {
+        if self.desk.lock().unwrap().is_mute {
+            return Box::pin(std::future::ready(Err(RailError::NoAnswer)));
+        }
         let fate = match self.captures(charge) {
             true => {
                 CardFate::Answered(CardAnswer::Captured { acquirer_mdr: Centavos(299), brand: None, stamp: stamp() })
@@ -324,6 +327,38 @@ async fn money_that_comes_twice_is_in_suspense() {
     assert_eq!(at_bank(&engine, group).await, 9_701 - 1_000);
     assert_eq!(suspense(&engine).await, [2 * 9_701 - 1_000, -2 * 9_701 + 1_000]);
     engine.stop().await;
+}
+
+/// A charge that the acquirer never tells of holds up its batches, until two operators end it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_operators_end_a_charge_that_holds_up_the_batches() {
+    for happened in [true, false] {
+        let acquirer = Acquirer::new();
+        let engine = open(&acquirer).await;
+        let (group, charge) = open_charge(&engine).await;
+        {
+            let mut desk = acquirer.desk.lock().unwrap();
+            let (gross, fee) = (AMOUNT, Centavos(299));
+            desk.batches = vec![vec![SettlementLine { charge, object: SettledObject::Installment(1), gross, fee }]];
+            desk.is_mute = true;
+        }
+        advance(&engine, 4_000).await;
+        let waits = || engine.queue(|item| matches!(item.what, WaitingKind::Rail { .. }), 10).1;
+        assert_eq!(waits().iter().map(|item| item.id).collect::<Vec<_>>(), [charge]);
+        assert_eq!((at_bank(&engine, group).await, suspense(&engine).await), (0, [0, 0]));
+        for operator in ["ana", "bia"] {
+            let requester = Some(Requester::Operator(operator.to_owned()));
+            let context = CommandContext { key: None, requester, permit: engine.permit(1_024).unwrap() };
+            let word = RailWord { happened, reference: "NSU-17".to_owned() };
+            let said = engine.say_rail_word(charge, word, "extrato".to_owned(), context).await.unwrap();
+            assert!(matches!(said, Outcome::Recorded(_)), "{said:?}");
+        }
+        assert!(waits().is_empty());
+        advance(&engine, 120).await;
+        let booked = (at_bank(&engine, group).await, suspense(&engine).await);
+        assert_eq!(booked, if happened { (9_701, [0, 0]) } else { (0, [9_701, -9_701]) }, "{happened}");
+        engine.stop().await;
+    }
 }
 
 /// Balances of the house ledger: its money at the bank, and its suspense.

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use actors::engine::{
     AdmissionLimits, CommandContext, Engine, EngineOptions, IndexOptions, NewPixCharge, Outcome, PixEnded, PixOpened,
-    PixPayment, PixRegistration, Unavailable,
+    PixPayment, PixRegistration, Unavailable, WaitingKind,
 };
 use actors::rails::{
     Call, NamedRails, OpenPix, PixFate, PixOpening, PixRail, PixReceipt, PixReceipts, PixSpan, RailError, Rails, Repay,
@@ -27,7 +27,8 @@ use ledger::merchant::{MerchantCommand, MerchantState, RecipientStatus};
 use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, Payer, SealedFor};
 use ledger::rail_name::RailName;
-use ledger::record::{RailStamp, Record};
+use ledger::rail_word::RailWord;
+use ledger::record::{RailStamp, Record, Requester};
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
 use store::Store;
@@ -44,6 +45,8 @@ struct Book {
     payments: Vec<PixReceipt>,
     /// Returns by our id: the payment, and how much.
     returned: BTreeMap<ObjectId, (String, Centavos)>,
+    /// It will not send money back.
+    refuses_repayments: bool,
     /// Repayments are under way so many times before they are done.
     under_way: u32,
     looks: u32,
@@ -122,6 +125,9 @@ impl PixRail for Institution {
 
     fn repay(&self, call: Repay) -> Call<'_, RepayAnswer> {
         self.answer(move |book| {
+            if book.refuses_repayments {
+                return RepayAnswer::Refused { reason: "conta encerrada".to_owned() };
+            }
             book.returned.insert(call.id, (call.payment, call.amount));
             if book.under_way > 0 {
                 book.under_way -= 1;
@@ -376,6 +382,39 @@ async fn a_payment_that_no_charge_waits_for_goes_back() {
     let again = engine.receive_pix(group, paid, payment, context(&engine)).await.unwrap();
     assert!(matches!(again, Outcome::Recorded(PixPayment::Unordered(_))));
     assert_eq!(facts(&engine, paid).len(), 5);
+    intake.abort();
+    verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
+    engine.stop().await;
+}
+
+#[tokio::test]
+async fn money_that_cannot_go_back_stays_owed_and_is_an_operators() {
+    let (store, institution) = (MemoryStore::new(), Institution::default());
+    let engine = open(&store, rails(&institution, "itau")).await;
+    let group = open_shop(&engine).await;
+    let paid = registered(&engine, group).await;
+    let now = engine.now();
+    institution.0.lock().refuses_repayments = true;
+    institution.pays(Some(&paid.txid()), 8_000, 1, now);
+    institution.pays(Some(&paid.txid()), 8_000, 2, now);
+    let intake = take_in(&engine);
+    let waits = || engine.queue(|item| matches!(item.what, WaitingKind::Rail { .. }), 10).1;
+    until(&engine, "it is an operator's", async || waits().len() == 1).await;
+    let item = waits().remove(0);
+    assert_eq!(item.what, WaitingKind::Rail { charge: paid, amount: Centavos(8_000) });
+    // Of the 16,000 at the bank, 8,000 are the payer's; the rail is not asked again.
+    assert_eq!(money(&engine, group).await[3], 16_000);
+    institution.0.lock().refuses_repayments = false;
+    advance(&engine, 7_200).await;
+    assert!(institution.0.lock().returned.is_empty());
+    for operator in ["ana", "bia"] {
+        let requester = Some(Requester::Operator(operator.to_owned()));
+        let context = CommandContext { requester, ..context(&engine) };
+        let word = RailWord { happened: true, reference: "TED-118".to_owned() };
+        let said = engine.say_rail_word(item.id, word, "devolvido por TED".to_owned(), context).await.unwrap();
+        assert!(matches!(said, Outcome::Recorded(_)), "{said:?}");
+    }
+    assert_eq!((waits().len(), money(&engine, group).await), (0, [8_000, 0, 0, 8_000]));
     intake.abort();
     verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();
     engine.stop().await;

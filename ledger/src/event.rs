@@ -1352,6 +1352,68 @@ pub enum Event {
         #[n(1)]
         code: String,
     },
+    /// Merchant or recipient: a transfer is ordered once more from its rail, under the same id.
+    #[n(73)]
+    RailTried {
+        /// The cashout or withdrawal.
+        #[n(0)]
+        id: ObjectId,
+        /// How many times it is ordered with this one, from 2.
+        #[n(1)]
+        attempt: u32,
+    },
+    /// Merchant or recipient: an operator said what became of an order that its rail left unknown.
+    #[n(74)]
+    RailWordAsked {
+        /// The charge, cashout, withdrawal, refund, dispute or repayment.
+        #[n(0)]
+        id: ObjectId,
+        /// Whether money has moved as it was ordered.
+        #[n(1)]
+        happened: bool,
+        /// Reference of the document that proves it.
+        #[n(2)]
+        reference: String,
+        /// Why, in the operator's words.
+        #[n(3)]
+        reason: String,
+    },
+    /// Merchant or recipient: another operator said the same; the events before end the order.
+    #[n(75)]
+    RailWordGiven {
+        /// The order.
+        #[n(0)]
+        id: ObjectId,
+        /// Whether money has moved as it was ordered.
+        #[n(1)]
+        happened: bool,
+        /// Reference of the document that proves it.
+        #[n(2)]
+        reference: String,
+        /// Why, in the operator's words.
+        #[n(3)]
+        reason: String,
+        /// The operator who said it first.
+        #[n(4)]
+        asked_by: String,
+    },
+    /// Merchant: a rail refuses to send a payment back that nobody asked for. The money stays owed
+    /// to the payer.
+    #[n(76)]
+    PayerNotRepaid {
+        /// The repayment.
+        #[n(0)]
+        id: ObjectId,
+        /// The charge that the payment named.
+        #[n(1)]
+        charge: ObjectId,
+        /// How much, centavos.
+        #[n(2)]
+        amount: Centavos,
+        /// Why, in the words of the rail or of an operator.
+        #[n(3)]
+        reason: String,
+    },
     /// System: an operator read the tax ids of merchants, in a report.
     #[n(80)]
     PersonalDataRead {

@@ -52,6 +52,7 @@ pub mod period;
 pub mod personal;
 pub mod postings;
 pub mod rail_name;
+pub mod rail_word;
 pub mod receivable_sums;
 pub mod receivables;
 pub mod recipient;

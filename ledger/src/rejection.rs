@@ -42,6 +42,9 @@ pub enum Rejection {
     /// again.
     #[error("the sub-recipient was changed meanwhile")]
     RecipientChangedMeanwhile,
+    /// No such order, or its rail has not left it unknown for an hour.
+    #[error("no rail has left the outcome unknown for an hour")]
+    OutcomeNotUnknown,
     /// No such charge, or no longer pending.
     #[error("the charge is not pending")]
     ChargeNotPending,

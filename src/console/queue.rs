@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::ObjectId;
 use maud::{Markup, html};
+use serde_json::json;
 
 use crate::app::App;
 use crate::console::form::optional;
@@ -20,13 +21,16 @@ use crate::console::wire_words;
 use crate::console::words::{self, Word};
 use crate::http::caller::PathId;
 use crate::http::credential::Role;
+use crate::http::keyed::KeyedBody;
 use crate::http::problem::{Code, Problem};
 use crate::http::reply::query;
 use crate::http::session::FormOutcome;
 use crate::ops::merchants;
+use crate::ops::operator::Decider;
 use crate::ops::other_nodes::{self, Decision};
 use crate::ops::preview::{self, Follows, Steps, Verdict};
 use crate::ops::queue::{KINDS, QueueItem, is_shown, kind_name, view, waiting};
+use crate::ops::rail_items;
 
 /// Items of the list on a page.
 const ITEMS_A_PAGE: u64 = 50;
@@ -90,7 +94,7 @@ fn table(app: &App, visit: &Visit, items: &[QueueItem]) -> Markup {
             tr {
                 @if choose.is_some() {
                     td {
-                        @if item.kind != "payout" {
+                        @if is_approved(item) {
                             input type="checkbox" name="id" value=(item.id) aria-label={(visit.say(words::CHOOSE)) " " (item.id)};
                         }
                     }
@@ -112,6 +116,57 @@ pub fn merchant_link(app: &App, visit: &Visit, id: Option<&str>) -> Markup {
     let group = merchants::find(app, id).ok();
     let name = group.map(|group| show::owner_name(&app.engine, visit.language, ledger::id::LedgerId::Merchant(group)));
     html! { @if let Some(name) = name { a href={"/console/merchants/" (id)} { bdi { (name) } } } }
+}
+
+/// Whether an item is approved or rejected. What a rail left unknown is not.
+fn is_approved(item: &QueueItem) -> bool {
+    !matches!(item.kind, "payout" | "rail")
+}
+
+/// What a rail left unknown: an operator says what became of it, and another one says the same.
+fn settlement(visit: &Visit, item: &QueueItem) -> Markup {
+    let is_own = item.requested_by.as_deref() == Some(visit.operator.name.as_str());
+    html! {
+        section.card aria-labelledby="settle" {
+            h2 id="settle" { (visit.say(words::SETTLE_BY_WORD)) }
+            p { (visit.say(words::SETTLE_WHAT)) }
+            @if is_own { p.warning { (visit.say(words::SECOND_OPERATOR)) } }
+            @if visit.may(Role::Decide) && !is_own {
+                form method="post" action={"/console/queue/" (item.id) "/settle"} {
+                    (visit.form_fields())
+                    label for="outcome" { (visit.say(words::WHAT_BECAME)) }
+                    select id="outcome" name="outcome" required {
+                        option value="" {}
+                        @for (name, word) in [("happened", words::HAPPENED), ("did_not_happen", words::DID_NOT_HAPPEN)] {
+                            option value=(name) selected[item.outcome == Some(name)] { (visit.say(word)) }
+                        }
+                    }
+                    label for="reference" { (visit.say(words::REFERENCE)) }
+                    input id="reference" name="reference" required maxlength="100" autocomplete="off" value=[&item.reference];
+                    label for="reason" { (visit.say(words::NOTES)) }
+                    textarea id="reason" name="reason" rows="2" maxlength="500" required {}
+                    p.actions { button.primary type="submit" { (visit.say(words::SETTLE_BY_WORD)) } }
+                }
+            }
+        }
+    }
+}
+
+/// Takes an operator's word, as the route of `/ops` does.
+pub async fn settle(
+    State(app): State<Arc<App>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
+    let settled = async {
+        visit.operator.require(Role::Decide)?;
+        visit.sees(ObjectId::parse(&id).map(|id| app.engine.ids().group(id)))?;
+        let [outcome, reference, reason] = ["outcome", "reference", "reason"].map(|name| form.value(name));
+        let body = json!({ "outcome": outcome, "reference": reference, "reason": reason }).to_string();
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/rail-items/{id}/settle", body);
+        rail_items::settle(State(Arc::clone(&app)), Decider(visit.operator.clone()), PathId(id), sent).await
+    };
+    visit.done(&app, settled.await, "/console/queue", FormOutcome::Decided)
 }
 
 /// The name of an item: that of a recipient, or what an operator says of an entry.
@@ -148,6 +203,7 @@ pub fn kind_word(kind: &str) -> Word {
         "refund" => words::REFUND,
         "dispute" => words::DISPUTE,
         "entry" => words::OPERATOR_ENTRY,
+        "rail" => words::RAIL_ITEM,
         _ => words::PAYOUT,
     }
 }
@@ -163,7 +219,7 @@ async fn item_screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Probl
     visit.sees(found.ledger.group())?;
     let item = view(app, &found)?;
     let mut decisions = Vec::new();
-    if item.kind != "payout" {
+    if is_approved(&item) {
         for verdict in [Verdict::Approve, Verdict::Reject] {
             decisions.push((verdict, preview::steps(app, &found, verdict).await));
         }
@@ -174,7 +230,7 @@ async fn item_screen(app: &App, visit: &Visit, id: &str) -> Result<Screen, Probl
     };
     let body = html! {
         section.card aria-label=(visit.say(words::WHAT)) { (facts(app, visit, &item)) }
-        @if decisions.is_empty() { p.card { (visit.say(words::NOBODY_DECIDES)) } }
+        @if !is_approved(&item) { (settlement(visit, &item)) }
         @for (verdict, steps) in &decisions { (decision(app, visit, &item, *verdict, steps)) }
     };
     Ok(Screen { section: Section::Queue, title, body })

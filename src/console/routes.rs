@@ -52,6 +52,7 @@ pub fn all(app: &Arc<App>) -> Router {
         .route("/console/queue", get(queue::list))
         .route("/console/queue/many", get(many::confirm).post(many::decide))
         .route("/console/queue/{id}", get(queue::item).post(queue::decide))
+        .route("/console/queue/{id}/settle", post(queue::settle))
         .route("/console/webhooks", get(webhooks::list))
         .route("/console/webhooks/{id}", get(webhooks::event))
         .route("/console/webhooks/{id}/redeliver", post(webhooks::send_again))

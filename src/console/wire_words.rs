@@ -106,6 +106,7 @@ pub fn waiting_status(name: &str) -> Word {
         "pending" => word("pendente", "pending"),
         "open" => word("aberta", "open"),
         "in_processing" => word("em processamento", "being carried out"),
+        "waiting_second" => word("espera outro operador", "waits for another operator"),
         _ => OTHER,
     }
 }

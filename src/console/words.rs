@@ -197,7 +197,12 @@ words! {
     WITHDRAWAL = "Saque", "Withdrawal";
     PAYOUT = "Transferência sem resposta", "Transfer without an answer";
     WAITS_NO_MORE = "Isto não espera mais: alguém já decidiu.", "This does not wait any more: somebody decided.";
-    NOBODY_DECIDES = "A instituição ainda não respondeu. Não há o que decidir; ela é consultada até responder.", "The institution has not answered yet. There is nothing to decide; it is asked until it answers.";
+    RAIL_ITEM = "Desfecho desconhecido", "Unknown outcome";
+    SETTLE_BY_WORD = "Dizer o desfecho", "Say the outcome";
+    SETTLE_WHAT = "A instituição não disse o que aconteceu e continua sendo consultada. Depois de uma hora, dois operadores podem dizer, com a mesma referência.", "The institution has not said what became of it, and goes on being asked. After an hour, two operators may say it, with the same reference.";
+    WHAT_BECAME = "O que aconteceu", "What became of it";
+    HAPPENED = "aconteceu: o dinheiro saiu ou entrou", "it happened: the money moved";
+    DID_NOT_HAPPEN = "não aconteceu, e não vai acontecer", "it did not happen, and will not";
     REVIEW = "Análise", "Review";
     REVIEW_REGISTRATION = "cadastro", "registration";
     REVIEW_ACCOUNT = "conta bancária", "bank account";

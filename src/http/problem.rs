@@ -73,6 +73,8 @@ pub enum Code {
     ItemChanged,
     /// The operator who asked for an entry of the house ledger may not approve it.
     SecondOperatorNeeded,
+    /// No rail has left the outcome of this order unknown for an hour.
+    OutcomeNotUnknown,
     /// More would be written off than is owed.
     ExceedsDebt,
     /// A write-off of this debt waits for its decision.
@@ -212,6 +214,9 @@ impl Code {
             Code::AlreadyDecided => row(S::CONFLICT, "Already decided", "Já decidido"),
             Code::ItemChanged => row(S::CONFLICT, "Changed meanwhile", "Mudou desde que foi visto"),
             Code::SecondOperatorNeeded => row(S::CONFLICT, "Second operator needed", "Outro operador precisa aprovar"),
+            Code::OutcomeNotUnknown => {
+                row(S::CONFLICT, "Outcome not unknown", "O desfecho não está desconhecido há uma hora")
+            }
             Code::ExceedsDebt => row(S::CONFLICT, "Exceeds debt", "A baixa é maior que a dívida"),
             Code::WriteOffPending => row(S::CONFLICT, "Write-off pending", "Já há uma baixa pendente desta dívida"),
             Code::WithdrawalNotPaid => {

@@ -93,6 +93,7 @@ impl From<Rejection> for Problem {
             Rejection::WithdrawalNotPaid | Rejection::ReturnWaits | Rejection::ReturnedBeforePaid => {
                 of_return(&rejection)
             }
+            Rejection::OutcomeNotUnknown => Problem::new(Code::OutcomeNotUnknown),
             Rejection::SecondOperatorNeeded => Problem::new(Code::SecondOperatorNeeded),
             Rejection::WithdrawalAlreadyDecided => Problem::new(Code::AlreadyDecided),
             Rejection::WithdrawalPending => Problem::new(Code::WithdrawalPending),

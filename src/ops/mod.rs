@@ -27,6 +27,7 @@ pub mod other_nodes;
 pub mod periods;
 pub mod preview;
 pub mod queue;
+pub mod rail_items;
 pub mod recipients;
 pub mod reconciliations;
 pub mod records;

@@ -164,8 +164,8 @@ pub async fn steps(app: &App, item: &WaitingItem, verdict: Verdict) -> Result<St
     let command = match (&item.what, verdict) {
         (WaitingKind::Withdrawal { amount, .. }, _) => return of_withdrawal(app, item, *amount, verdict).await,
         (WaitingKind::HouseEntry { .. }, _) => return of_entry(app, item, verdict).await,
-        (WaitingKind::Payout { .. }, _) => {
-            let detail = "The institution has not answered yet; there is nothing to decide.";
+        (WaitingKind::Payout { .. } | WaitingKind::Rail { .. }, _) => {
+            let detail = "Its rail has not answered; operators settle it (POST /ops/rail-items/{id}/settle).";
             return Err(Problem::new(Code::StateConflict).detail(detail));
         }
         (WaitingKind::Recipient | WaitingKind::BankAccount, Verdict::Approve) => {

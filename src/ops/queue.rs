@@ -8,6 +8,7 @@ use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::id::ObjectId;
 use ledger::personal::Sealed;
+use ledger::rail_word::AskedRailWord;
 use ledger::time::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -19,6 +20,7 @@ use crate::http::problem::Problem;
 use crate::http::reply::{ok, query, single, time};
 use crate::ops::audit::OfMerchant;
 use crate::ops::operator::Operator;
+use crate::ops::rail_items::{asked, outcome_name};
 use crate::views::house_entry::{HouseEntryView, OperatorEntry};
 use crate::views::recipient::{known_recipient, open, recipient_id, status_name};
 use crate::views::withdrawal::DestinationView;
@@ -38,9 +40,10 @@ pub struct Queue {
 /// One thing to decide on.
 #[derive(Debug, Serialize, ToSchema)]
 pub struct QueueItem {
-    /// `recipient`, `withdrawal`, `refund`, `dispute`, `entry` of an operator, or `payout`:
-    /// money whose institution has not answered for ten minutes.
-    #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout|entry)$")]
+    /// `recipient`, `withdrawal`, `refund`, `dispute`, `entry` of an operator, `payout`: a transfer
+    /// whose institution has not answered for ten minutes, or `rail`: a charge or repayment that
+    /// its rail has left unknown for an hour, or a repayment that it refuses.
+    #[schema(pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail)$")]
     pub kind: &'static str,
     /// Of what is to be decided on.
     #[schema(format = "uuid")]
@@ -59,11 +62,12 @@ pub struct QueueItem {
     pub amount: Option<i64>,
     /// When it was asked for.
     pub created_at: String,
-    /// Where it stands: a recipient is `draft` or `pending`, a dispute `open`, a transfer
-    /// `in_processing`, all else `pending`.
-    #[schema(pattern = "^(draft|pending|open|in_processing)$")]
+    /// Where it stands: a recipient is `draft` or `pending`, a dispute `open`, a transfer or what a
+    /// rail left unknown `in_processing`, or `waiting_second` once an operator has said what became
+    /// of it, all else `pending`.
+    #[schema(pattern = "^(draft|pending|open|in_processing|waiting_second)$")]
     pub status: &'static str,
-    /// The charge's txid; refunds and disputes.
+    /// The charge's txid; refunds, disputes, and what a rail left unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub payment_id: Option<String>,
@@ -104,7 +108,8 @@ pub struct QueueItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub destination: Option<DestinationView>,
-    /// The operator who asked for it; entries.
+    /// The operator who asked for it, or who said what became of it; entries, transfers, and what a
+    /// rail left unknown.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "ana")]
     pub requested_by: Option<String>,
@@ -116,14 +121,18 @@ pub struct QueueItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "Assets:Bank:Settlement")]
     pub credit: Option<String>,
-    /// Why, as the operator who asked for it said; entries.
+    /// Why, as that operator said.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "Comissão de novembro")]
     pub reason: Option<String>,
-    /// Reference of the document that proves it; entries.
+    /// Reference of the document that proves it, as that operator said.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "EXTRATO-2026-11-30-17")]
     pub reference: Option<String>,
+    /// What that operator said: `happened` or `did_not_happen`; what a rail left unknown.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, pattern = "^(happened|did_not_happen)$")]
+    pub outcome: Option<&'static str>,
     /// The withdrawal that came back; entries that say so.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, format = "uuid")]
@@ -139,7 +148,7 @@ pub struct QueueItem {
 pub struct OfKind(Option<&'static str>);
 
 /// The kinds of what waits, as the query names them.
-pub const KINDS: [&str; 6] = ["recipient", "withdrawal", "refund", "dispute", "payout", "entry"];
+pub const KINDS: [&str; 7] = ["recipient", "withdrawal", "refund", "dispute", "payout", "entry", "rail"];
 
 /// A transfer is shown when its outcome has been unknown for this long, milliseconds.
 const PAYOUT_AGE_MS: i64 = 10 * 60_000;
@@ -162,7 +171,7 @@ impl<S: Sync> FromRequestParts<S> for OfKind {
 /// What waits for a decision, oldest first.
 #[utoipa::path(get, path = "/ops/queue", operation_id = "get_queue",
     params(("merchant_id" = Option<String>, Query, format = "uuid", description = "Only of this merchant."),
-        ("kind" = Option<String>, Query, pattern = "^(recipient|withdrawal|refund|dispute|payout|entry)$", description = "Only of this kind.")),
+        ("kind" = Option<String>, Query, pattern = "^(recipient|withdrawal|refund|dispute|payout|entry|rail)$", description = "Only of this kind.")),
     responses((status = 200, body = Queue), (status = 404)))]
 pub async fn get(
     State(app): State<Arc<App>>,
@@ -188,9 +197,9 @@ pub fn is_shown(item: &WaitingItem, now: Timestamp) -> bool {
     is_late || !matches!(item.what, WaitingKind::Payout { .. })
 }
 
-/// Whether somebody decides on an item: nobody does on a transfer.
+/// Whether an item is approved or rejected: what a rail left unknown is not, but settled.
 pub fn is_decided_on(item: &WaitingItem) -> bool {
-    !matches!(item.what, WaitingKind::Payout { .. })
+    !matches!(item.what, WaitingKind::Payout { .. } | WaitingKind::Rail { .. })
 }
 
 /// The version of an item: of a recipient, that of its profile; of a refund, as the ledger counts
@@ -214,10 +223,20 @@ pub fn kind_name(item: &WaitingItem) -> &'static str {
         WaitingKind::Dispute { .. } => "dispute",
         WaitingKind::Payout { .. } => "payout",
         WaitingKind::HouseEntry { .. } => "entry",
+        WaitingKind::Rail { .. } => "rail",
     }
 }
 
 impl QueueItem {
+    /// Takes in what an operator said of what a rail left unknown.
+    fn say_unknown(&mut self, asked: Option<AskedRailWord>) {
+        self.status = if asked.is_some() { "waiting_second" } else { "in_processing" };
+        if let Some(AskedRailWord { word, reason, by }) = asked {
+            self.outcome = Some(outcome_name(word.happened));
+            (self.requested_by, self.reason, self.reference) = (Some(by), Some(reason), Some(word.reference));
+        }
+    }
+
     /// Takes in what operators said of an entry.
     fn say_entry(&mut self, entry: HouseEntryView) {
         self.requested_by = Some(entry.requested_by);
@@ -262,6 +281,7 @@ fn plain_view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
         credit: None,
         reason: None,
         reference: None,
+        outcome: None,
         withdrawal: None,
         effective_date: None,
     })
@@ -291,7 +311,12 @@ pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
         WaitingKind::Payout { amount, destination } => {
             view.amount = Some(amount.0);
             view.destination = destination.as_ref().and_then(open_account);
-            view.status = "in_processing";
+            view.say_unknown(asked(app, item.id)?);
+        }
+        WaitingKind::Rail { charge, amount } => {
+            view.amount = Some(amount.0);
+            view.payment_id = Some(charge.txid());
+            view.say_unknown(asked(app, item.id)?);
         }
         WaitingKind::HouseEntry { amount } => {
             view.amount = Some(amount.0);

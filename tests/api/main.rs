@@ -50,6 +50,7 @@ mod pix;
 mod pix_at_institution;
 mod plans;
 mod queue;
+mod rail_items;
 mod rails_listener;
 mod rate_limits;
 mod reconciliations;

@@ -247,9 +247,14 @@ impl Engine {
         let transfer = SendPayout { id, amount, to, ordered_at: id.created_at() };
         let mut answer = rail.call(RAIL_ANSWER_MAX, |rail| rail.find(transfer.clone(), now)).await;
         if answer == Ok(PayoutAnswer::NotTaken) {
-            let horizon_ms = i64::try_from(rail.rail.horizon().as_millis()).unwrap_or(i64::MAX);
-            if now.0.saturating_sub(open.attention_at.0) < horizon_ms {
+            if !rail.may_order_again(id.created_at(), open.attention_at, now) {
                 return Ok(CashoutInquiry::Unknown);
+            }
+            let permit = self.admission.take(INSIDE_BYTES).await;
+            match self.command(self.ids().group(id), MerchantCommand::TryCashout { id }, permit).await {
+                Ok(Outcome::Recorded(_)) => {}
+                Ok(_) => return Ok(CashoutInquiry::EndedBefore),
+                Err(_) => return Ok(CashoutInquiry::Unknown),
             }
             answer = rail.call(RAIL_ANSWER_MAX, |rail| rail.send(transfer)).await;
         }
@@ -274,8 +279,8 @@ fn found(answer: Result<PayoutAnswer, RailError>, failure: CashoutFailure) -> Ca
     }
 }
 
-/// The rail of the cashout that a Record creates; a sandbox's has no name. None when the Record does
-/// not create it.
+/// The rail of the cashout that a Record creates, which a sandbox's has no name for; none when the
+/// Record does not create it.
 fn created(record: &Record, cashout: ObjectId) -> Option<Option<&RailName>> {
     record.events.iter().find_map(|event| match event {
         Event::CashoutCreated { id, rail, .. } if *id == cashout => Some(rail.as_ref()),

@@ -202,7 +202,7 @@ pub(super) fn first_with_reference(house: &Shard, reference: &str) -> Result<Opt
 }
 
 /// The operator who asks; nobody for a command of the service itself.
-fn operator_of(context: &CommandContext) -> &str {
+pub(super) fn operator_of(context: &CommandContext) -> &str {
     match &context.requester {
         Some(Requester::Operator(name)) => name.as_str(),
         Some(Requester::ApiKey(_) | Requester::Rail(_)) | None => "",

@@ -5,6 +5,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use ledger::id::{LedgerId, ObjectId};
+use ledger::money::Centavos;
+use ledger::rail_word::UNKNOWN_FOR_MS;
 use ledger::recipient::{OpenWithdrawal, Returnable};
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
@@ -21,29 +23,54 @@ pub(super) fn wait_ms(since: Timestamp, asked_at: Timestamp) -> i64 {
     ((asked_at.0 - since.0) / 8).clamp(TRY_AGAIN_AFTER_MS, ASK_EVERY_MAX_MS)
 }
 
+/// The last question about an open charge or repayment.
+#[derive(Clone, Copy)]
+pub(super) struct Inquiry {
+    /// The charge.
+    pub(super) charge: ObjectId,
+    /// Of the charge or repayment, centavos.
+    pub(super) amount: Centavos,
+    /// Since when it is open.
+    pub(super) since: Timestamp,
+    /// When the rail was asked.
+    pub(super) at: Timestamp,
+}
+
 /// When rails were last asked about charges and repayments that are still open. After a restart
 /// they are asked again.
 #[derive(Clone, Default)]
-pub(super) struct Inquiries(Arc<Mutex<HashMap<ObjectId, Timestamp>>>);
+pub(super) struct Inquiries(Arc<Mutex<HashMap<ObjectId, Inquiry>>>);
 
 impl Inquiries {
     /// Whether it is time to ask about something that is open since `since`.
     pub(super) fn is_time(&self, id: ObjectId, since: Timestamp, now: Timestamp) -> bool {
-        self.0.lock().get(&id).is_none_or(|at| at.plus_ms(wait_ms(since, *at)) <= now)
+        self.0.lock().get(&id).is_none_or(|asked| asked.at.plus_ms(wait_ms(since, asked.at)) <= now)
     }
 
-    /// Forgets questions of an hour ago or more: the next one is due in any case.
+    /// Forgets questions of two hours ago or more: what is still open was asked about since.
     pub(super) fn forget_due(&self, now: Timestamp) {
-        self.0.lock().retain(|_, at| at.plus_ms(ASK_EVERY_MAX_MS) > now);
+        self.0.lock().retain(|_, asked| asked.at.plus_ms(2 * ASK_EVERY_MAX_MS) > now);
     }
 
-    /// Notes that a rail was asked at `now`, and whether that has ended it.
-    pub(super) fn note(&self, id: ObjectId, now: Timestamp, has_ended: bool) {
+    /// What rails have left unknown for an hour.
+    pub(super) fn unknown(&self, now: Timestamp) -> Vec<(ObjectId, Inquiry)> {
+        let asked = self.0.lock();
+        let is_old = |asked: &Inquiry| asked.since.plus_ms(UNKNOWN_FOR_MS) <= now;
+        asked.iter().filter(|(_, asked)| is_old(asked)).map(|(id, asked)| (*id, *asked)).collect()
+    }
+
+    /// Forgets what has ended.
+    pub(super) fn forget(&self, id: ObjectId) {
+        self.0.lock().remove(&id);
+    }
+
+    /// Notes that a rail was asked, and whether that has ended it.
+    pub(super) fn note(&self, id: ObjectId, asked_now: Inquiry, has_ended: bool) {
         let mut asked = self.0.lock();
         if has_ended {
             asked.remove(&id)
         } else {
-            asked.insert(id, now)
+            asked.insert(id, asked_now)
         };
     }
 }

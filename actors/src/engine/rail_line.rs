@@ -6,10 +6,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use ledger::rail_name::RailName;
+use ledger::time::Timestamp;
 use parking_lot::Mutex;
 
 use super::Unavailable;
-use crate::rails::{Call, NamedRails, RailError, Rails};
+use crate::rails::{Call, NamedRails, PayoutRail, RailError, Rails};
 
 /// Calls in a row without an answer that open the breaker.
 const UNANSWERED_MAX: u32 = 20;
@@ -145,6 +146,15 @@ impl<'a, R: ?Sized> RailLine<'a, R> {
     /// Refuses something new for a rail whose breaker is open, before anything of it is written.
     pub(super) fn require_answers(&self) -> Result<(), Unavailable> {
         if self.breaker.would_admit() { Ok(()) } else { Err(Unavailable::RailUnavailable) }
+    }
+}
+
+impl RailLine<'_, dyn PayoutRail> {
+    /// Whether a transfer that the institution says it does not have may be ordered once more: the
+    /// last order can't turn up there any more, and a repeat is not carried out twice.
+    pub(super) fn may_order_again(&self, first: Timestamp, last: Timestamp, now: Timestamp) -> bool {
+        let horizon_ms = i64::try_from(self.rail.horizon().as_millis()).unwrap_or(i64::MAX);
+        now.0.saturating_sub(last.0) >= horizon_ms && self.rail.may_send_again(first, now)
     }
 }
 

@@ -25,12 +25,13 @@ use ledger::time::{Minute, Timestamp};
 use ledger::webhook_events::{WebhookEvent, webhook_events};
 use ledger::withdrawal::Withdrawal;
 
+use super::inquiry_times::Inquiry;
 use super::shard::Shard;
 use super::{Engine, Unavailable};
 use derived::merged::{BookedRecord, newest_first, read_back};
 use derived::read_model::{
     ApiKeyRow, CardRow, ChargeFilter, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent, Listing,
-    MerchantRow, RecipientRow, SubscriptionRow, WaitingItem,
+    MerchantRow, RecipientRow, SubscriptionRow, WaitingItem, WaitingKind,
 };
 use derived::records::{LoadError, booked_records, may_wait};
 use store::cut::{Cut, Position};
@@ -214,6 +215,8 @@ impl Engine {
             let (count, items) = shard.read_model().waiting(&is_wanted, most);
             wanted += count;
             oldest.extend(items);
+            let unknown = self.left_unknown(&shard).into_iter().filter(|item| is_wanted(item));
+            oldest.extend(unknown.inspect(|_| wanted += 1));
         }
         // An id begins with the time of its making.
         oldest.sort_by_key(|item| item.id);
@@ -221,12 +224,24 @@ impl Engine {
         (wanted, oldest)
     }
 
+    /// The charges and repayments of a partition that rails have left unknown for an hour.
+    fn left_unknown(&self, shard: &Shard) -> Vec<WaitingItem> {
+        let item = |(id, Inquiry { charge, amount, .. }): (ObjectId, Inquiry)| {
+            let ledger = LedgerId::Merchant(self.ids().group(charge));
+            WaitingItem { id, ledger, what: WaitingKind::Rail { charge, amount } }
+        };
+        shard.inquiries.unknown(self.now()).into_iter().map(item).collect()
+    }
+
     /// How many of the things that wait for an operator are of each kind;
     /// none for what does not count.
     pub fn queue_counts<K: Ord>(&self, kind: impl Fn(&WaitingItem) -> Option<K>) -> BTreeMap<K, usize> {
         let mut counts = BTreeMap::new();
-        for (kind, count) in self.shards.all().iter().flat_map(|shard| shard.read_model().waiting_by(&kind)) {
-            *counts.entry(kind).or_default() += count;
+        for shard in self.shards.all() {
+            let unknown = self.left_unknown(&shard).into_iter().filter_map(|item| kind(&item)).map(|kind| (kind, 1));
+            for (kind, count) in shard.read_model().waiting_by(&kind).into_iter().chain(unknown) {
+                *counts.entry(kind).or_default() += count;
+            }
         }
         counts
     }

@@ -13,6 +13,7 @@ use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::{FailRefund, MerchantCommand, Repayment, RepaymentKind};
 use ledger::rail_name::RailName;
 
+use super::inquiry_times::Inquiry;
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable};
 use crate::journal::Permit;
@@ -25,7 +26,7 @@ const REPAY_ANSWER_MAX: Duration = Duration::from_millis(1_500);
 /// Whether a repayment is ordered by its decision, or by the schedule, which does not know whether
 /// it was ordered before.
 #[derive(Clone, Copy)]
-enum Order {
+enum Turn {
     First,
     Again,
 }
@@ -55,7 +56,7 @@ impl Engine {
         permit: &Arc<Permit>,
     ) {
         for (id, repayment) in repayments {
-            self.repay(group, id, &repayment, Order::First, Arc::clone(permit)).await;
+            self.repay(group, id, &repayment, Turn::First, Arc::clone(permit)).await;
         }
     }
 
@@ -63,8 +64,10 @@ impl Engine {
     pub(super) async fn repay_all(&self, group: GroupNumber, repayments: &[(ObjectId, Repayment)]) -> usize {
         let told = repayments.iter().map(|(id, repayment)| async move {
             let permit = self.admission.take(INSIDE_BYTES).await;
-            let has_ended = self.repay(group, *id, repayment, Order::Again, permit).await;
-            self.shard(group).inquiries.note(*id, self.now(), has_ended);
+            let has_ended = self.repay(group, *id, repayment, Turn::Again, permit).await;
+            let Repayment { charge, amount, since, .. } = *repayment;
+            let asked = Inquiry { charge, amount, since, at: self.now() };
+            self.shard(group).inquiries.note(*id, asked, has_ended);
             has_ended
         });
         join_all(told).await.into_iter().filter(|sent| *sent).count()
@@ -77,10 +80,10 @@ impl Engine {
         group: GroupNumber,
         id: ObjectId,
         repayment: &Repayment,
-        order: Order,
+        turn: Turn,
         permit: Arc<Permit>,
     ) -> bool {
-        let Repayment { charge, method, amount, kind, since } = *repayment;
+        let Repayment { charge, method, amount, kind, since, .. } = *repayment;
         let (payment, rail) = match self.payment_of(id, charge) {
             Ok(Some(payment)) => payment,
             Ok(None) => return false,
@@ -89,9 +92,9 @@ impl Engine {
                 return false;
             }
         };
-        let (is_repeat, patience) = match order {
-            Order::First => (false, REPAY_ANSWER_MAX),
-            Order::Again => (true, RAIL_ANSWER_MAX),
+        let (is_repeat, patience) = match turn {
+            Turn::First => (false, REPAY_ANSWER_MAX),
+            Turn::Again => (true, RAIL_ANSWER_MAX),
         };
         let call = Repay { id, decided_at: since, charge, payment, amount, is_repeat };
         let is_sent = kind != RepaymentKind::Taken;
@@ -114,11 +117,14 @@ impl Engine {
                 self.command(group, MerchantCommand::ConfirmRepayment { id }, context).await.is_ok()
             }
             Ok(RepayAnswer::Refused { reason }) => {
-                let failed = self.fail_refund((group, charge), id, reason.clone(), permit).await;
-                let told = |error: &Unavailable| {
-                    tracing::error!(%error, id = %id.uuid(), reason, "a rail refuses a repayment that can't fail; it is asked again");
-                };
-                failed.inspect_err(told).is_ok()
+                tracing::warn!(id = %id.uuid(), reason, "a rail refuses to give money back");
+                match self.refuse_repayment((group, charge), id, (kind, reason), permit).await {
+                    Ok(has_ended) => has_ended,
+                    Err(error) => {
+                        tracing::error!(%error, id = %id.uuid(), "a refused repayment can't be booked; it is ordered again");
+                        false
+                    }
+                }
             }
             Ok(RepayAnswer::UnderWay) | Err(RailError::NotSent | RailError::NoAnswer) => false,
         }
@@ -140,6 +146,10 @@ impl Engine {
                         Event::CardCaptured { charge: of, .. } if *of == charge => {
                             payment = Some(record.rail.as_ref().map(|rail| rail.id.clone()).unwrap_or_default());
                         }
+                        // A capture by the word of operators has no stamp of the acquirer.
+                        Event::RailWordGiven { id: of, happened: true, reference, .. } if *of == charge => {
+                            payment = Some(reference.clone());
+                        }
                         Event::LatePixReceived { charge: of, end_to_end_id, id: own, .. }
                             if *of == charge && own.unwrap_or(charge) == id =>
                         {
@@ -153,18 +163,33 @@ impl Engine {
         })
     }
 
-    /// Takes a refund back that its rail refused. Error also for a payment that came too late: its
-    /// money is nobody else's, so the rail is asked again.
-    async fn fail_refund(
+    /// Books that a rail refuses a repayment. A refund is taken back; a payment that nobody asked
+    /// for stays owed to its payer, and is an operator's. Gives false for an accepted dispute,
+    /// which no rail can refuse.
+    async fn refuse_repayment(
         &self,
         (group, charge): (GroupNumber, ObjectId),
         id: ObjectId,
-        notes: String,
+        (kind, reason): (RepaymentKind, String),
         permit: Arc<Permit>,
-    ) -> Result<(), Unavailable> {
+    ) -> Result<bool, Unavailable> {
+        let command = match kind {
+            RepaymentKind::Sent => MerchantCommand::FailRefund(Box::new(self.failed_refund(charge, id, reason)?)),
+            RepaymentKind::Unordered => MerchantCommand::RefuseRepayment { id, reason },
+            RepaymentKind::Taken => return Ok(false),
+        };
+        self.command(group, command, permit).await.map(|_| true)
+    }
+
+    /// A refund that is taken back.
+    pub(super) fn failed_refund(
+        &self,
+        charge: ObjectId,
+        id: ObjectId,
+        notes: String,
+    ) -> Result<FailRefund, Unavailable> {
         let found = self.charge_facts(charge)?.zip(self.refund_money(id, charge)?);
-        let (facts, money) = found.ok_or_else(|| Unavailable::contradicting("a refund that a rail refused"))?;
-        let failed = FailRefund { id, facts, money, notes };
-        self.command(group, MerchantCommand::FailRefund(Box::new(failed)), permit).await.map(drop)
+        let (facts, money) = found.ok_or_else(|| Unavailable::contradicting("a refund that did not happen"))?;
+        Ok(FailRefund { id, facts, money, notes })
     }
 }

@@ -15,6 +15,7 @@ use ledger::record::{Decision, Record};
 use ledger::time::Timestamp;
 
 use super::acquirer::AcquirerBatches;
+use super::inquiry_times::Inquiry;
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RECONCILED_AT_ONCE, TRY_AGAIN_AFTER_MS, Unavailable, read};
 use crate::journal::Permit;
@@ -249,7 +250,8 @@ impl Engine {
         let repaid = self.repay_all(group, &repayments).await;
         let asked = waiting.iter().map(|(charge, open)| async move {
             let is_settled = self.reconcile(group, *charge, open).await;
-            self.shard(group).inquiries.note(*charge, now, is_settled);
+            let asked = Inquiry { charge: *charge, amount: open.terms.amount, since: open.attention_at, at: now };
+            self.shard(group).inquiries.note(*charge, asked, is_settled);
             is_settled
         });
         let settled = join_all(asked).await.into_iter().filter(|settled| *settled).count();

@@ -83,7 +83,7 @@ impl Engine {
         now: Timestamp,
     ) -> Result<Option<Timestamp>, Unavailable> {
         let approved_at = withdrawal.approved_at.unwrap_or(now);
-        let Some((outcome, stamp)) = self.ask_about(&withdrawal, now).await else {
+        let Some((outcome, stamp)) = self.ask_about(recipient, &withdrawal, now).await else {
             return Ok(Some(now.plus_ms(wait_ms(approved_at, now))));
         };
         let command = RecipientCommand::SettleWithdrawal { id: withdrawal.id, outcome };
@@ -131,6 +131,7 @@ impl Engine {
     /// transfer, it is sent again once it cannot turn up any more.
     async fn ask_about(
         &self,
+        recipient: LedgerId,
         withdrawal: &OpenWithdrawal,
         now: Timestamp,
     ) -> Option<(TransferOutcome, Option<RailStamp>)> {
@@ -144,9 +145,14 @@ impl Engine {
         if found != Some(PayoutAnswer::NotTaken) {
             return settled(found);
         }
-        let horizon_ms = i64::try_from(rail.rail.horizon().as_millis()).unwrap_or(i64::MAX);
-        let is_known = approved_at.plus_ms(horizon_ms) <= now;
-        if is_known { settled(rail.call(RAIL_ANSWER_MAX, |rail| rail.send(call)).await.ok()) } else { None }
+        if !rail.may_order_again(approved_at, withdrawal.ordered_at().unwrap_or(approved_at), now) {
+            return None;
+        }
+        let (permit, again) =
+            (self.admission.take(INSIDE_BYTES).await, RecipientCommand::TryWithdrawal { id: withdrawal.id });
+        let tried = self.command_recipient(recipient, again, permit).await;
+        let is_open = matches!(tried, Ok(Outcome::Recorded(_)));
+        if is_open { settled(rail.call(RAIL_ANSWER_MAX, |rail| rail.send(call)).await.ok()) } else { None }
     }
 
     fn transfer_of(&self, withdrawal: &OpenWithdrawal, ordered_at: Timestamp) -> Option<SendPayout> {

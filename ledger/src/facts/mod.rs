@@ -16,6 +16,7 @@ mod house;
 mod maturity;
 mod period;
 mod pix;
+mod rail;
 mod recipient;
 mod refund;
 mod refund_failure;
@@ -74,6 +75,10 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         }
         Event::PixCancelled { charge, recipients, .. } => pix::cancelled(to, *charge, recipients),
         Event::PixRegistered { charge, .. } => to.about(*charge),
+        Event::RailTried { id, .. } => to.about(*id),
+        Event::RailWordAsked { id, reason, .. } => rail::word_asked(to, *id, reason),
+        Event::RailWordGiven { id, happened, reason, .. } => rail::word_given(to, *id, *happened, reason),
+        Event::PayerNotRepaid { id, charge, .. } => rail::not_repaid(to, *id, *charge),
         Event::LatePixReceived { charge, amount, end_to_end_id, id, key } => {
             key.iter().for_each(|key| to.uses_up(*key));
             pix::received_unordered(to, (id.unwrap_or(*charge), *charge), *amount, end_to_end_id);
@@ -206,6 +211,14 @@ impl Event {
                 ["PIX sem pedido: volta a quem pagou", "PIX that nobody asked for: it goes back"]
             }
             Self::PixRegistered { .. } => ["Registrada na instituição", "Registered at the institution"],
+            Self::RailTried { .. } => ["Ordem enviada de novo, com a mesma id", "Ordered again under the same id"],
+            Self::RailWordAsked { .. } => {
+                ["Operador diz o desfecho, falta outro", "An operator says the outcome, another one must too"]
+            }
+            Self::RailWordGiven { .. } => ["Desfecho dito por dois operadores", "Outcome said by two operators"],
+            Self::PayerNotRepaid { .. } => {
+                ["Valor não voltou a quem pagou: recusado", "Money did not go back to the payer: refused"]
+            }
             Self::RefundRequested { .. } => ["Devolução pedida", "Refund asked for"],
             Self::RefundApproved { .. } => ["Devolução aprovada", "Refund approved"],
             Self::RefundRejected { .. } => ["Devolução recusada", "Refund rejected"],

@@ -128,6 +128,10 @@ fn is_zero(changes: &u32) -> bool {
     *changes == 0
 }
 
+fn is_false(flag: &bool) -> bool {
+    !flag
+}
+
 impl Open {
     /// The charge that it is about.
     pub(super) fn charge(&self) -> ObjectId {
@@ -171,6 +175,9 @@ pub struct Repayment {
     /// When it was decided; the rail is asked from this time on.
     #[n(4)]
     pub since: Timestamp,
+    /// True when the rail refuses it: the rail is not asked again.
+    #[cbor(n(5), skip_if = "is_false")]
+    pub is_refused: bool,
 }
 
 impl Repayment {
@@ -184,15 +191,18 @@ impl Repayment {
         match event {
             Event::RefundApproved { id, charge, method, amount, .. } => {
                 let (charge, method, amount) = (*charge, *method, *amount);
-                Some((*id, Self { charge, method, amount, kind: RepaymentKind::Sent, since }))
+                Some((*id, Self { charge, method, amount, kind: RepaymentKind::Sent, since, is_refused: false }))
             }
             Event::DisputeAccepted { id, charge, method, amount } => {
                 let (charge, method, amount) = (*charge, *method, *amount);
-                Some((*id, Self { charge, method, amount, kind: RepaymentKind::Taken, since }))
+                Some((*id, Self { charge, method, amount, kind: RepaymentKind::Taken, since, is_refused: false }))
             }
             Event::LatePixReceived { charge, amount, id, .. } => {
                 let (method, kind) = (PaymentMethod::Pix, RepaymentKind::Unordered);
-                Some((id.unwrap_or(*charge), Self { charge: *charge, method, amount: *amount, kind, since }))
+                Some((
+                    id.unwrap_or(*charge),
+                    Self { charge: *charge, method, amount: *amount, kind, since, is_refused: false },
+                ))
             }
             _ => None,
         }
@@ -400,6 +410,18 @@ impl Adjustments {
         self.insert(id, ordinal, Open::Repayment(repayment));
     }
 
+    /// Keeps a repayment that its rail refuses.
+    pub(super) fn refuse(&mut self, id: ObjectId) {
+        if let Some(Open::Repayment(repayment)) = self.open.get(id) {
+            self.attention.remove(&(repayment.since, id));
+        }
+        self.open.change(id, |open| {
+            if let Open::Repayment(repayment) = open {
+                repayment.is_refused = true;
+            }
+        });
+    }
+
     /// Ends a repayment: the rail has sent it.
     pub(super) fn sent(&mut self, id: ObjectId) {
         self.remove(id);
@@ -484,7 +506,7 @@ impl Adjustments {
     }
 
     fn index_open(&mut self, id: ObjectId, open: &Open) {
-        if let Open::Repayment(repayment) = open {
+        if let Open::Repayment(repayment @ Repayment { is_refused: false, .. }) = open {
             self.attention.insert((repayment.since, id));
         }
     }

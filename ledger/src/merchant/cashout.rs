@@ -39,12 +39,19 @@ pub struct OpenCashout {
     /// The platform's fee, part of the amount.
     #[n(1)]
     pub fee: Centavos,
-    /// The institution is asked about it from this time on: its creation.
+    /// The institution is asked about it from this time on: when it was last ordered.
     #[n(2)]
     pub attention_at: Timestamp,
     /// The ordinal of the merchant's Record that created it.
     #[n(3)]
     pub opened: u64,
+    /// How many times it was ordered again.
+    #[cbor(n(4), skip_if = "is_zero")]
+    pub retries: u32,
+}
+
+fn is_zero(retries: &u32) -> bool {
+    *retries == 0
 }
 
 impl OpenCashout {
@@ -86,10 +93,22 @@ impl MerchantState {
         Ok(Decision { events: vec![created], personal: Some(destination) })
     }
 
+    /// The cashout is ordered once more.
+    pub(super) fn try_cashout(&self, id: ObjectId) -> Result<Decision, Rejection> {
+        let open = self.cashouts.get(id).ok_or(Rejection::CashoutNotInProcessing)?;
+        Ok(Decision::of(Event::RailTried { id, attempt: open.retries + 2 }))
+    }
+
+    pub(super) fn note_cashout_tried(&mut self, id: ObjectId, attempt: u32, at: Timestamp) {
+        if let Some(open) = self.cashouts.get(id).cloned() {
+            self.cashouts.insert(id, OpenCashout { attention_at: at, retries: attempt - 1, ..open });
+        }
+    }
+
     /// Keeps a cashout until the institution has said what became of it.
     pub(super) fn hold_cashout(&mut self, id: ObjectId, amount: Centavos, fee: Centavos, record: &Record) {
         let (attention_at, opened) = (record.effective_at, record.ordinal);
-        self.cashouts.insert(id, OpenCashout { amount, fee, attention_at, opened });
+        self.cashouts.insert(id, OpenCashout { amount, fee, attention_at, opened, retries: 0 });
     }
 
     /// The fee of a cashout that may be created now.

@@ -14,6 +14,7 @@ use crate::id::{Fingerprint, ObjectId};
 use crate::money::Centavos;
 use crate::personal::Sealed;
 use crate::rail_name::RailName;
+use crate::rail_word::SayRailWord;
 use crate::recurrence::PlanTerms;
 use crate::time::Timestamp;
 use crate::write_off::WriteOffCommand;
@@ -241,6 +242,20 @@ pub enum MerchantCommand {
         /// Id of the refund, dispute or repayment.
         id: ObjectId,
     },
+    /// The rail refuses to send a payment back that nobody asked for.
+    RefuseRepayment {
+        /// The repayment.
+        id: ObjectId,
+        /// Why, in the rail's words.
+        reason: String,
+    },
+    /// A cashout is to be ordered once more from its rail.
+    TryCashout {
+        /// The cashout.
+        id: ObjectId,
+    },
+    /// An operator says what became of an order that its rail left unknown.
+    SayRailWord(Box<SayRailWord>),
     /// The rail refused to carry out an approved refund.
     FailRefund(Box<FailRefund>),
     /// A payer's bank wants a charge back.

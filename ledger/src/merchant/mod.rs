@@ -15,6 +15,7 @@ mod maturity;
 mod opening;
 mod pix;
 mod plans;
+mod rail_word;
 mod refund;
 mod refund_failure;
 mod sections;
@@ -52,6 +53,7 @@ pub use command::MerchantCommand;
 pub use dispute::OpenDispute;
 pub use opening::MerchantOpening;
 pub use plans::Plan;
+pub use rail_word::WaitingOrder;
 pub use refund::{CARD_WINDOW_DAYS, ChargeFacts, DisputeWindows, PIX_WINDOW_DAYS, RequestRefund, UnorderedPix};
 pub use refund_failure::FailRefund;
 pub use sub_recipients::{BankReview, Recipient, RecipientStatus, RegistrationResult};
@@ -170,6 +172,9 @@ impl MerchantState {
             Command::ApproveRefund { id, facts } => self.approve_refund(id, &facts, now),
             Command::RejectRefund { id, notes } => self.reject_refund(id, notes),
             Command::ConfirmRepayment { id } => Ok(self.repaid(id)),
+            Command::RefuseRepayment { id, reason } => self.not_repaid(id, reason),
+            Command::TryCashout { id } => self.try_cashout(id),
+            Command::SayRailWord(said) => self.say_rail_word(*said, now),
             Command::FailRefund(failed) => Ok(self.fail_refund(*failed, now)),
             Command::OpenDispute(reported) => self.open_dispute(*reported, now),
             Command::BookBatch(batch) => Ok(self.book_batch(*batch)),
@@ -347,6 +352,8 @@ impl MerchantState {
             Event::RefundApproved { .. } => self.apply_refund(event, record),
             Event::RefundFailed { .. } => self.apply_failed_refund(event),
             Event::PayerRepaid { id, .. } | Event::AcceptanceConfirmed { id, .. } => self.adjustments.sent(*id),
+            Event::PayerNotRepaid { id, .. } => self.adjustments.refuse(*id),
+            Event::RailTried { id, attempt } => self.note_cashout_tried(*id, *attempt, record.effective_at),
             Event::LatePixReceived { .. } => self.apply_late_pix(event, record),
             Event::DisputeOpened { .. } => self.apply_dispute(event, record),
             Event::DisputeAccepted { .. } => self.apply_acceptance(event, record),
@@ -360,6 +367,8 @@ impl MerchantState {
             Event::DeficitRecovered { .. }
             | Event::CardUnanswered { .. }
             | Event::CardStored { .. }
+            | Event::RailWordAsked { .. }
+            | Event::RailWordGiven { .. }
             | Event::ClockMoved { .. }
             | Event::PersonalDataRead { .. }
             | Event::AcquirerBatchBooked { .. }

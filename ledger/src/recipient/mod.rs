@@ -25,6 +25,7 @@ use crate::id::{LedgerId, ObjectId, RecipientNumber};
 use crate::money::{Centavos, Rate};
 use crate::personal::Sealed;
 use crate::rail_name::RailName;
+use crate::rail_word::SayRailWord;
 use crate::record::{Decision, Record};
 use crate::rejection::Rejection;
 use crate::section::Sums;
@@ -80,6 +81,13 @@ pub enum RecipientCommand {
         /// The reason, for whoever asked.
         notes: String,
     },
+    /// The transfer of an approved withdrawal is to be ordered once more.
+    TryWithdrawal {
+        /// Id of the withdrawal.
+        id: ObjectId,
+    },
+    /// An operator says what became of a transfer that the institution left unknown.
+    SayRailWord(Box<SayRailWord>),
     /// The institution answered to the transfer of an approved withdrawal.
     SettleWithdrawal {
         /// Id of the withdrawal.
@@ -243,6 +251,8 @@ impl RecipientState {
                 Ok(Decision::of(Event::WithdrawalApproved { id, rail }))
             }
             RecipientCommand::RejectWithdrawal { id, notes } => Ok(self.rejected(self.undecided(id)?, notes)),
+            RecipientCommand::TryWithdrawal { id } => self.try_withdrawal(id),
+            RecipientCommand::SayRailWord(said) => self.say_rail_word(*said, now),
             RecipientCommand::SettleWithdrawal { id, outcome } => self.settle_withdrawal(id, outcome, now),
             RecipientCommand::ReturnWithdrawal { id, notes, to } => self.returned(id, notes, to),
             RecipientCommand::EnterReturn { command, closed } => {
@@ -400,9 +410,12 @@ impl RecipientState {
                     destination: record.personal.clone().unwrap_or_default(),
                     bank: None,
                     rail: None,
+                    tried_at: None,
+                    retries: 0,
                 });
             }
             Event::WithdrawalApproved { rail, .. } => self.outflow.approve(record.effective_at, rail.clone()),
+            Event::RailTried { attempt, .. } => self.outflow.try_again(*attempt, record.effective_at),
             Event::WithdrawalPaid { returnable_until, bank, .. } => {
                 self.outflow.pay(record.effective_at, *returnable_until, *bank);
             }

@@ -9,6 +9,7 @@ use crate::id::ObjectId;
 use crate::money::Centavos;
 use crate::personal::Sealed;
 use crate::rail_name::RailName;
+use crate::rail_word::SayRailWord;
 use crate::record::Decision;
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
@@ -60,6 +61,23 @@ pub struct OpenWithdrawal {
     /// The institution that sends it, once it was approved; none in a sandbox.
     #[n(8)]
     pub rail: Option<RailName>,
+    /// When it was last ordered, if that was not only at the approval.
+    #[n(9)]
+    pub tried_at: Option<Timestamp>,
+    /// How many times it was ordered again.
+    #[cbor(n(10), skip_if = "is_zero")]
+    pub retries: u32,
+}
+
+fn is_zero(retries: &u32) -> bool {
+    *retries == 0
+}
+
+impl OpenWithdrawal {
+    /// When it was last ordered; none before its approval.
+    pub fn ordered_at(&self) -> Option<Timestamp> {
+        self.tried_at.or(self.approved_at)
+    }
 }
 
 /// A withdrawal that was paid and may still come back from the bank.
@@ -175,6 +193,13 @@ impl Outflow {
         }
     }
 
+    /// The transfer of the withdrawal is ordered once more.
+    pub(super) fn try_again(&mut self, attempt: u32, at: Timestamp) {
+        if let Some(withdrawal) = &mut self.withdrawal {
+            (withdrawal.tried_at, withdrawal.retries) = (Some(at), attempt - 1);
+        }
+    }
+
     /// The splits of a withdrawal are available again.
     pub(super) fn put_back(&mut self, spans: &[Span], consumed: Centavos, settlements: &[Settlement]) {
         self.holes = joined(self.holes.iter().chain(spans).copied().collect());
@@ -250,6 +275,28 @@ impl RecipientState {
         let bank = to.or(bank);
         let event = Event::WithdrawalReturned { id, amount, spans, consumed, notes, settlements, bank, entry: None };
         Ok(self.with_recovery(event, amount))
+    }
+
+    /// The transfer of an approved withdrawal is ordered once more.
+    pub(super) fn try_withdrawal(&self, id: ObjectId) -> Result<Decision, Rejection> {
+        let open = self.outflow.withdrawal.as_ref().filter(|open| open.id == id && open.approved_at.is_some());
+        let open = open.ok_or(Rejection::WithdrawalAlreadyDecided)?;
+        Ok(Decision::of(Event::RailTried { id, attempt: open.retries + 2 }))
+    }
+
+    /// The first word of an operator is noted; the second one ends the withdrawal.
+    pub(super) fn say_rail_word(&self, said: SayRailWord, now: Timestamp) -> Result<Decision, Rejection> {
+        let open = self.outflow.withdrawal.as_ref().filter(|open| open.id == said.id);
+        let ordered_at = open.and_then(OpenWithdrawal::ordered_at).ok_or(Rejection::OutcomeNotUnknown)?;
+        SayRailWord::check_age(ordered_at, now)?;
+        let Some(asked_by) = said.asked_by.clone() else { return Ok(Decision::of(said.asked())) };
+        let outcome = match said.word.happened {
+            true => TransferOutcome::Taken { transfer_id: said.word.reference.clone(), bank: said.bank },
+            false => TransferOutcome::Refused { notes: said.reason.clone() },
+        };
+        let mut decision = self.settle_withdrawal(said.id, outcome, now)?;
+        decision.events.push(said.given(asked_by));
+        Ok(decision)
     }
 
     pub(super) fn rejected(&self, withdrawal: &OpenWithdrawal, notes: String) -> Decision {

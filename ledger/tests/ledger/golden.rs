@@ -1061,6 +1061,58 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 Event::PixRegistered { charge: id(3), code: "00020101021226850014br.gov.bcb.pix".to_owned() },
             ),
         ),
+        (
+            "withdrawal-approved-to-a-rail",
+            by_operator(one(recipient, Event::WithdrawalApproved { id: id(5), rail: RailName::parse("efi") })),
+        ),
+        ("rail-tried", one(merchant, Event::RailTried { id: id(5), attempt: 2 })),
+        (
+            "rail-word-asked",
+            by_operator(one(
+                merchant,
+                Event::RailWordAsked {
+                    id: id(5),
+                    happened: false,
+                    reference: "PROTOCOLO-118".to_owned(),
+                    reason: "o banco confirmou".to_owned(),
+                },
+            )),
+        ),
+        (
+            "rail-word-given",
+            by_operator(
+                Decision {
+                    events: vec![
+                        Event::CashoutFailed {
+                            id: id(5),
+                            amount: Centavos(3_000),
+                            failure: CashoutFailure::NotCarriedOut,
+                        },
+                        Event::RailWordGiven {
+                            id: id(5),
+                            happened: false,
+                            reference: "PROTOCOLO-118".to_owned(),
+                            reason: "o banco confirmou".to_owned(),
+                            asked_by: "ana".to_owned(),
+                        },
+                    ],
+                    personal: None,
+                }
+                .into_record(merchant, 42, Timestamp(1_767_268_830_501)),
+            ),
+        ),
+        (
+            "payer-not-repaid",
+            one(
+                merchant,
+                Event::PayerNotRepaid {
+                    id: id(5),
+                    charge: id(3),
+                    amount: Centavos(8_000),
+                    reason: "conta encerrada".to_owned(),
+                },
+            ),
+        ),
     ]
 }
 

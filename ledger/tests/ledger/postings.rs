@@ -293,7 +293,17 @@ fn every_event_of_a_merchant_has_its_lesson() {
     let missing: Vec<_> = all.difference(&shown).map(String::as_str).collect();
     assert_eq!(
         missing,
-        ["AcquirerBatchBooked", "ClockMoved", "MerchantOpened", "PersonalDataRead", "PixRegistered"],
+        [
+            "AcquirerBatchBooked",
+            "ClockMoved",
+            "MerchantOpened",
+            "PayerNotRepaid",
+            "PersonalDataRead",
+            "PixRegistered",
+            "RailTried",
+            "RailWordAsked",
+            "RailWordGiven"
+        ],
         "these are no merchant's, or open every other lesson"
     );
 }

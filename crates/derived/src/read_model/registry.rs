@@ -204,6 +204,8 @@ pub(super) fn concerns_registry(event: &Event) -> bool {
             | Event::RefundApproved { .. }
             | Event::RefundRejected { .. }
             | Event::RefundFailed { .. }
+            | Event::PayerNotRepaid { .. }
+            | Event::PayerRepaid { is_unordered: true, .. }
             | Event::DisputeOpened { .. }
             | Event::DisputeAccepted { .. }
             | Event::DisputeReleased { .. }

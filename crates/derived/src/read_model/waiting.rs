@@ -83,6 +83,17 @@ pub enum WaitingKind {
         #[n(0)]
         amount: Centavos,
     },
+    /// A rail has left the outcome of an order unknown for an hour, or refuses to send a payment
+    /// back that nobody asked for.
+    #[n(7)]
+    Rail {
+        /// The charge.
+        #[n(0)]
+        charge: ObjectId,
+        /// How much.
+        #[n(1)]
+        amount: Centavos,
+    },
 }
 
 impl WaitingKind {
@@ -159,6 +170,9 @@ impl WaitingSet {
             (Event::WriteOffRequested { id, amount, .. } | Event::WithdrawalReturnRequested { id, amount, .. }, _) => {
                 self.put(about, *id, WaitingKind::HouseEntry { amount: *amount });
             }
+            (Event::PayerNotRepaid { id, charge, amount, .. }, _) => {
+                self.put(about, *id, WaitingKind::Rail { charge: *charge, amount: *amount });
+            }
             (Event::DisputeOpened { id, charge, amount, exceeds, .. }, _) => {
                 self.put(about, *id, WaitingKind::Dispute { charge: *charge, amount: *amount, exceeds: *exceeds });
                 self.note_dispute(about, *id, *charge, true);
@@ -174,6 +188,7 @@ impl WaitingSet {
                 | Event::CashoutFailed { id, .. }
                 | Event::RefundApproved { id, .. }
                 | Event::RefundRejected { id, .. }
+                | Event::PayerRepaid { id, .. }
                 | Event::HouseEntryApproved { id, .. }
                 | Event::HouseEntryRejected { id, .. }
                 | Event::WriteOffRejected { id, .. }

@@ -1,0 +1,76 @@
+//! Orders that two operators end, because their rail left the outcome unknown: the first word is a
+//! Record, and the second one, the same from another operator, ends the order.
+
+use ledger::event::PayoutBank;
+use ledger::id::{LedgerId, ObjectId};
+use ledger::merchant::{MerchantCommand, MerchantState, RepaymentKind, WaitingOrder};
+use ledger::rail_word::{AskedRailWord, RailWord, SayRailWord};
+use ledger::recipient::RecipientCommand;
+use ledger::rejection::Rejection;
+use ledger::withdrawal::Withdrawal;
+
+use super::house::operator_of;
+use super::outcome::CommandContext;
+use super::{Engine, Unavailable};
+use crate::resident::Outcome;
+use derived::records::may_wait;
+
+impl Engine {
+    /// Takes the word of an operator on an order. The Record of the outcome has the event that asks
+    /// for a second operator, or the order's end.
+    pub async fn say_rail_word(
+        &self,
+        id: ObjectId,
+        word: RailWord,
+        reason: String,
+        context: CommandContext,
+    ) -> Result<Outcome, Unavailable> {
+        let shard = self.serving_shard(self.ids().group(id))?;
+        let _one_at_a_time = shard.house.lock().await;
+        let asked = self.asked_rail_word(id)?.filter(|asked| asked.word == word);
+        if asked.as_ref().is_some_and(|asked| asked.by == operator_of(&context)) {
+            return Ok(Outcome::Refused(Rejection::SecondOperatorNeeded));
+        }
+        let bank = PayoutBank::Pix;
+        let mut said = SayRailWord { id, word, reason, asked_by: asked.map(|asked| asked.by), bank, refund: None };
+        let outcome = match self.object::<Withdrawal>(id)? {
+            Some(withdrawal) => {
+                said.bank = self.pays_withdrawal_from(withdrawal.amount).unwrap_or(PayoutBank::Settlement);
+                let command = RecipientCommand::SayRailWord(Box::new(said));
+                self.command_recipient(withdrawal.recipient, command, context).await?
+            }
+            None => self.say_of_merchant(said, context).await?,
+        };
+        if matches!(outcome, Outcome::Recorded(_)) && self.asked_rail_word(id)?.is_none() {
+            shard.inquiries.forget(id);
+        }
+        Ok(outcome)
+    }
+
+    async fn say_of_merchant(&self, mut said: SayRailWord, context: CommandContext) -> Result<Outcome, Unavailable> {
+        let (id, group) = (said.id, self.ids().group(said.id));
+        let order = self.read_merchant(group, move |books: &MerchantState, _| books.waiting_order(id)).await?;
+        match order {
+            Some(WaitingOrder::Repayment(repayment))
+                if repayment.kind == RepaymentKind::Sent && !said.word.happened =>
+            {
+                said.refund = Some(Box::new(self.failed_refund(repayment.charge, id, said.reason.clone())?));
+            }
+            _ => {}
+        }
+        self.command(group, MerchantCommand::SayRailWord(Box::new(said)), context).await
+    }
+
+    /// The word on an order that waits for a second operator.
+    pub fn asked_rail_word(&self, id: ObjectId) -> Result<Option<AskedRailWord>, Unavailable> {
+        Ok(may_wait(|| {
+            self.history(id)?
+                .try_fold(None, |before, found| found.map(|(_, record)| AskedRailWord::after(before, id, &record)))
+        })?)
+    }
+
+    /// The ledger of an order, whatever it is; none when there is none of this id.
+    pub fn owner_of_order(&self, id: ObjectId) -> Result<Option<LedgerId>, Unavailable> {
+        Ok(may_wait(|| self.history(id)?.next().transpose().map(|first| first.map(|(_, record)| record.owner)))?)
+    }
+}

@@ -1,0 +1,106 @@
+//! Orders that operators end in place of a rail: charges, cashouts and repayments.
+
+use super::adjustments::{Open, Repayment, RepaymentKind};
+use super::cashout::CashoutOutcome;
+use super::{MerchantState, RECONCILE_AFTER_MS};
+use crate::event::{CardRefusal, CashoutFailure, Event};
+use crate::id::ObjectId;
+use crate::money::Centavos;
+use crate::rail_word::SayRailWord;
+use crate::record::Decision;
+use crate::rejection::Rejection;
+use crate::time::Timestamp;
+
+/// An order of a merchant that waits for its rail.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WaitingOrder {
+    /// A charge.
+    Charge {
+        /// True for a card.
+        is_card: bool,
+    },
+    /// A cashout.
+    Cashout,
+    /// Money that goes back to a payer.
+    Repayment(Repayment),
+}
+
+impl MerchantState {
+    /// The order of this id that waits for its rail; none when it has ended.
+    pub fn waiting_order(&self, id: ObjectId) -> Option<WaitingOrder> {
+        if let Some(open) = self.open_charges.get(id) {
+            return Some(WaitingOrder::Charge { is_card: open.terms.method.is_card() });
+        }
+        if self.cashouts.get(id).is_some() {
+            return Some(WaitingOrder::Cashout);
+        }
+        match self.adjustments.open(id) {
+            Some(Open::Repayment(repayment)) => Some(WaitingOrder::Repayment(*repayment)),
+            _ => None,
+        }
+    }
+
+    /// The first word is noted; the second one ends the order. A capture by word has no fee of the
+    /// acquirer: the batch that settles it brings the fee.
+    pub(super) fn say_rail_word(&self, said: SayRailWord, now: Timestamp) -> Result<Decision, Rejection> {
+        SayRailWord::check_age(self.unknown_since(said.id).ok_or(Rejection::OutcomeNotUnknown)?, now)?;
+        let Some(asked_by) = said.asked_by.clone() else { return Ok(Decision::of(said.asked())) };
+        let mut decision = self.ended_by_word(&said, now)?;
+        decision.events.push(said.given(asked_by));
+        Ok(decision)
+    }
+
+    /// When the rail was last to know the order.
+    fn unknown_since(&self, id: ObjectId) -> Option<Timestamp> {
+        Some(match self.waiting_order(id)? {
+            WaitingOrder::Charge { is_card: true } => id.created_at().plus_ms(RECONCILE_AFTER_MS),
+            WaitingOrder::Charge { is_card: false } => self.open_charges.get(id)?.attention_at,
+            WaitingOrder::Cashout => self.cashouts.get(id)?.attention_at,
+            WaitingOrder::Repayment(repayment) => repayment.since,
+        })
+    }
+
+    fn ended_by_word(&self, said: &SayRailWord, now: Timestamp) -> Result<Decision, Rejection> {
+        let SayRailWord { id, word, .. } = said;
+        let (id, reference) = (*id, || word.reference.clone());
+        match (self.waiting_order(id).ok_or(Rejection::OutcomeNotUnknown)?, word.happened) {
+            (WaitingOrder::Charge { is_card: true }, true) => {
+                self.capture_card(id, Centavos::ZERO, id.created_at(), None, now)
+            }
+            (WaitingOrder::Charge { is_card: true }, false) => self.refuse_card(id, CardRefusal::Failed),
+            (WaitingOrder::Charge { is_card: false }, true) => {
+                let amount = self.open_charge(id, false)?.terms.amount;
+                self.confirm_pix(id, amount, reference())
+            }
+            (WaitingOrder::Charge { is_card: false }, false) => self.cancel_pix(id),
+            (WaitingOrder::Cashout, true) => {
+                let (transfer_id, end_to_end_id) = (reference(), reference());
+                self.settle_cashout(id, CashoutOutcome::Processed { transfer_id, end_to_end_id, bank: said.bank })
+            }
+            (WaitingOrder::Cashout, false) => {
+                self.settle_cashout(id, CashoutOutcome::Failed(CashoutFailure::NotCarriedOut))
+            }
+            (WaitingOrder::Repayment(_), true) => Ok(self.repaid(id)),
+            (WaitingOrder::Repayment(repayment), false) => match (repayment.kind, &said.refund) {
+                (RepaymentKind::Sent, Some(refund)) => Ok(self.fail_refund((**refund).clone(), now)),
+                (RepaymentKind::Unordered, _) => self.not_repaid(id, said.reason.clone()),
+                _ => Err(Rejection::OutcomeNotUnknown),
+            },
+        }
+    }
+
+    /// The rail refuses to send a payment back that nobody asked for: the money stays owed to the
+    /// payer, and the rail is not asked again.
+    pub(super) fn not_repaid(&self, id: ObjectId, reason: String) -> Result<Decision, Rejection> {
+        match self.adjustments.open(id) {
+            Some(Open::Repayment(Repayment {
+                kind: RepaymentKind::Unordered,
+                is_refused: false,
+                charge,
+                amount,
+                ..
+            })) => Ok(Decision::of(Event::PayerNotRepaid { id, charge: *charge, amount: *amount, reason })),
+            _ => Err(Rejection::OutcomeNotUnknown),
+        }
+    }
+}

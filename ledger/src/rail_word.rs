@@ -1,0 +1,85 @@
+//! Word of two operators on an order whose rail left its outcome unknown for an hour: one operator
+//! says what the bank or acquirer confirmed on paper, and another one says the same. It ends the
+//! order as the rail's own answer would.
+
+use crate::event::{Event, PayoutBank};
+use crate::id::ObjectId;
+use crate::merchant::FailRefund;
+use crate::record::Record;
+use crate::rejection::Rejection;
+use crate::time::Timestamp;
+
+/// How long an outcome has to be unknown before operators may end it, milliseconds.
+pub const UNKNOWN_FOR_MS: i64 = 60 * 60 * 1000;
+
+/// What an operator says of an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RailWord {
+    /// Whether money has moved as it was ordered.
+    pub happened: bool,
+    /// Reference of the document that proves it; the end-to-end id where a PIX payment or transfer
+    /// happened.
+    pub reference: String,
+}
+
+/// The word of an operator, as a command.
+#[derive(Clone, Debug)]
+pub struct SayRailWord {
+    /// The order: a charge, cashout, withdrawal, refund, dispute or repayment.
+    pub id: ObjectId,
+    /// The word.
+    pub word: RailWord,
+    /// Why, in the operator's words.
+    pub reason: String,
+    /// The operator who said the same before; none where this is the first word.
+    pub asked_by: Option<String>,
+    /// The account that a transfer left.
+    pub bank: PayoutBank,
+    /// The refund that did not happen, if it is one.
+    pub refund: Option<Box<FailRefund>>,
+}
+
+impl SayRailWord {
+    /// The event of the first word.
+    pub(crate) fn asked(self) -> Event {
+        let Self { id, word: RailWord { happened, reference }, reason, .. } = self;
+        Event::RailWordAsked { id, happened, reference, reason }
+    }
+
+    /// The event of the second word, which stands behind those of the order's end.
+    pub(crate) fn given(self, asked_by: String) -> Event {
+        let Self { id, word: RailWord { happened, reference }, reason, .. } = self;
+        Event::RailWordGiven { id, happened, reference, reason, asked_by }
+    }
+
+    /// Refuses an order that is not old enough. `since` is when its rail was last to know it.
+    pub(crate) fn check_age(since: Timestamp, now: Timestamp) -> Result<(), Rejection> {
+        if since.plus_ms(UNKNOWN_FOR_MS) <= now { Ok(()) } else { Err(Rejection::OutcomeNotUnknown) }
+    }
+}
+
+/// The word that waits for a second operator.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AskedRailWord {
+    /// The word.
+    pub word: RailWord,
+    /// Why, in the operator's words.
+    pub reason: String,
+    /// Who said it.
+    pub by: String,
+}
+
+impl AskedRailWord {
+    /// The word that waits after a Record about an order, given the one that waited before.
+    pub fn after(before: Option<Self>, id: ObjectId, record: &Record) -> Option<Self> {
+        record.events.iter().fold(before, |before, event| match event {
+            Event::RailWordAsked { id: of, happened, reference, reason } if *of == id => Some(Self {
+                word: RailWord { happened: *happened, reference: reference.clone() },
+                reason: reason.clone(),
+                by: record.operator.clone().unwrap_or_default(),
+            }),
+            Event::RailWordGiven { id: of, .. } if *of == id => None,
+            _ => before,
+        })
+    }
+}

@@ -1,0 +1,90 @@
+//! Orders whose rail left the outcome unknown: two operators end them.
+
+use std::time::Duration;
+
+use actors::rails::{Call, PayoutAnswer, PayoutRail, RailError, SendPayout};
+use ledger::time::Timestamp;
+use serde_json::{Value, json};
+
+use crate::world::{World, items, pix, text, with_splits};
+
+/// An institution that never answers.
+struct Silent;
+
+impl PayoutRail for Silent {
+    fn send(&self, _: SendPayout) -> Call<'_, PayoutAnswer> {
+        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    }
+
+    fn find(&self, _: SendPayout, _: Timestamp) -> Call<'_, PayoutAnswer> {
+        Box::pin(std::future::ready(Err(RailError::NoAnswer)))
+    }
+
+    fn horizon(&self) -> Duration {
+        Duration::from_secs(600)
+    }
+}
+
+const END_TO_END_ID: &str = "E0000000020261128120012345678901";
+
+fn word(outcome: &str, reference: &str) -> Value {
+    json!({"outcome": outcome, "reference": reference, "reason": "O banco confirmou por escrito"})
+}
+
+#[tokio::test]
+async fn two_operators_say_what_became_of_a_cashout() {
+    let world = World::with_payouts(Silent).await;
+    let merchant = world.merchant().await;
+    merchant.paid_pix(&pix("100.00")).await;
+    let body = json!({"amount": 1_000, "pix_key": "ana@loja.com.br", "pix_key_type": "email"});
+    let id = text(&merchant.post("/api/cashout", &body).await.expect(201)["id"]);
+    let settle = format!("/ops/rail-items/{id}/settle");
+    world.ops_post(&settle, &word("happened", END_TO_END_ID)).await.refused(409, "outcome_not_unknown");
+    world.advance(3_700).await;
+    for (wrong, field) in [
+        (word("perhaps", "P-1"), "outcome"),
+        (word("happened", "P-1"), "reference"),
+        (word("did_not_happen", ""), "reference"),
+        (json!({"outcome": "happened", "reference": END_TO_END_ID}), "reason"),
+    ] {
+        let refused = world.ops_post(&settle, &wrong).await.refused(400, "validation_failed");
+        assert_eq!(refused["errors"][0]["field"], field, "{refused}");
+    }
+    let unknown = "/ops/rail-items/00000000-0000-8000-8000-000000000000/settle";
+    world.ops_post(unknown, &word("did_not_happen", "P-1")).await.refused(404, "not_found");
+    let first = world.ops_post(&settle, &word("happened", END_TO_END_ID)).await.expect(202);
+    assert_eq!([&first["status"], &first["requested_by"]], ["waiting_second", "operator"]);
+    let queued = items(&world.ops_get("/ops/queue?kind=payout").await.expect(200))[0].clone();
+    assert_eq!([&queued["id"], &queued["status"]], [&*id, "waiting_second"]);
+    assert_eq!([&queued["outcome"], &queued["reference"]], ["happened", END_TO_END_ID]);
+    world.ops_post(&settle, &word("happened", END_TO_END_ID)).await.refused(409, "second_operator_needed");
+    let world = world.restarted().await;
+    let key = [("idempotency-key", "word-1")];
+    let settled = world.second_ops_post(&settle, &key, &word("happened", END_TO_END_ID)).await.expect(200);
+    assert_eq!([&settled["status"], &settled["settled_by"]], ["settled", "second"]);
+    assert_eq!(world.second_ops_post(&settle, &key, &word("happened", END_TO_END_ID)).await.expect(200), settled);
+    world.second_ops_post(&settle, &[], &word("happened", END_TO_END_ID)).await.refused(409, "outcome_not_unknown");
+    assert!(items(&world.ops_get("/ops/queue").await.expect(200)).is_empty());
+    world.check_books().await;
+    let audit = world.ops_get("/ops/audit?kind=rail_item").await.expect(200);
+    let rows: Vec<_> = items(&audit).iter().map(|row| [text(&row["action"]), text(&row["operator"])]).collect();
+    assert_eq!(rows, [["confirm", "second"], ["request", "operator"]]);
+}
+
+#[tokio::test]
+async fn two_operators_say_that_a_withdrawal_did_not_go() {
+    let world = World::with_payouts(Silent).await;
+    let merchant = world.merchant().await;
+    let ana = merchant.recipient("Ana", 1).await;
+    merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
+    let id = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
+    world.approve(&id).await.expect(200);
+    world.advance(3_700).await;
+    let settle = format!("/ops/rail-items/{id}/settle");
+    world.ops_post(&settle, &word("did_not_happen", "P-1")).await.expect(202);
+    world.second_ops_post(&settle, &[], &word("did_not_happen", "P-1")).await.expect(200);
+    assert_eq!(merchant.recipient_money(&ana).await, [1_000, 0, 0, 0]);
+    let shown = &merchant.withdrawals(&ana).await[0];
+    assert_eq!([&shown["status"], &shown["notes"]], ["rejected", "O banco confirmou por escrito"]);
+    world.check_books().await;
+}
