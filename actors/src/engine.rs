@@ -11,6 +11,7 @@ mod doubt;
 mod following;
 mod house;
 mod inquiry_times;
+mod late_answers;
 mod new_ids;
 mod opening;
 mod other_processes;
@@ -69,6 +70,7 @@ use store::{Block, LongestWait, Monitor, Part, Partition, Sequence, Store, Store
 use acquirer::AcquirerBatches;
 use doubt::AskedFirst;
 use following::Following;
+use late_answers::LateAnswers;
 use new_ids::NewIds;
 use pix_intake::Bells;
 use rail_line::{Breakers, RailLine};
@@ -260,6 +262,7 @@ pub struct Engine {
     bells: Bells,
     breakers: Breakers,
     rail_queue: RailQueue,
+    late_answers: LateAnswers,
     /// Since when the oldest charge of each merchant that has one waits for its rail's answer.
     oldest_unknown: Mutex<BTreeMap<GroupNumber, Timestamp>>,
     /// Held while due things are booked: they are booked in order, also while the sandbox clock is

@@ -143,6 +143,12 @@ pub trait CardRail: Send + Sync + 'static {
     /// charged.
     fn charge(&self, call: ChargeCard) -> Call<'_, CardAnswer>;
 
+    /// How long the caller of a charge waits for its answer before it hears `pending`. A call of a
+    /// named acquirer goes on to its end, and its outcome is booked.
+    fn answers_within(&self) -> Duration {
+        Duration::from_millis(1_500)
+    }
+
     /// Has the acquirer keep a card; gives its token. Nothing is charged.
     fn tokenize(&self, card: CardSecrets) -> Call<'_, CardToken>;
 
@@ -401,6 +407,30 @@ pub enum PayoutAnswer {
     },
 }
 
+/// A transfer that an institution had carried out, and whose money has come back whole.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReturnedPayout {
+    /// Our id of the transfer.
+    pub id: ObjectId,
+    /// How much came back, centavos.
+    pub amount: Centavos,
+    /// Why, in the institution's words.
+    pub reason: String,
+    /// Its id of the return, and when the money came back.
+    pub stamp: RailStamp,
+    /// The account that the money came back to.
+    pub to: PayoutBank,
+}
+
+/// A page of returned transfers.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ReturnedPayouts {
+    /// In the institution's order.
+    pub transfers: Vec<ReturnedPayout>,
+    /// True when another page follows.
+    pub has_more: bool,
+}
+
 /// The institution that sends money out. It must be idempotent on our id. A transfer that is
 /// ordered twice is carried out once. A transfer that failed, or was not taken, is not carried out
 /// when it is ordered again. So a late order does no harm after the schedule has ordered the same
@@ -412,6 +442,13 @@ pub trait PayoutRail: Send + Sync + 'static {
     /// Outcome of an ordered transfer, at `now`. `NotTaken` counts only after
     /// [`PayoutRail::horizon`].
     fn find(&self, call: SendPayout, now: Timestamp) -> Call<'_, PayoutAnswer>;
+
+    /// The transfers whose money came back in a span of time. One that was listed once is listed in
+    /// each later answer about its time. None where an institution has no such list: withdrawals
+    /// are asked about one by one.
+    fn returned(&self, _span: PixSpan) -> Call<'_, ReturnedPayouts> {
+        Box::pin(ready(Ok(ReturnedPayouts::default())))
+    }
 
     /// The account from which a withdrawal of this amount would be paid now, for a preview. The
     /// answer to the order says which one it was.

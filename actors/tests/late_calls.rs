@@ -20,6 +20,7 @@ use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, OpenCharge};
 use ledger::money::Centavos;
 use ledger::personal::{MerchantProfile, Payer, SealedFor};
+use ledger::rail_name::RailName;
 use ledger::rail_word::RailWord;
 use ledger::record::{RailStamp, Requester};
 use ledger::time::Timestamp;
@@ -135,12 +136,16 @@ impl CardRail for Acquirer {
 }
 
 async fn open(acquirer: &Acquirer) -> Arc<Engine> {
+    open_with(NamedRails::sandbox(Arc::new(acquirer.clone())), true).await
+}
+
+async fn open_with(card: NamedRails<dyn CardRail>, sandbox: bool) -> Arc<Engine> {
     let options = EngineOptions {
-        sandbox: true,
+        sandbox,
         master_key: [7; 32],
         admission: AdmissionLimits::default(),
         idle: Duration::from_secs(60),
-        rails: Rails { card: NamedRails::sandbox(Arc::new(acquirer.clone())), ..Rails::default() },
+        rails: Rails { card, ..Rails::default() },
         fold_name: str::to_lowercase,
         index: IndexOptions::default(),
         partitions: std::num::NonZeroU16::MIN,
@@ -217,6 +222,29 @@ async fn a_call_that_arrives_after_the_reconciliation_charges_nobody() {
     drop(caller.await.unwrap());
     assert!(!acquirer.captures(charge), "the books say that it was refused");
     assert!(engine.read_merchant(group, |books, _| books.open_charges().is_empty()).await.unwrap());
+    engine.stop().await;
+}
+
+/// The caller hears that the charge is pending; the call to a named acquirer goes on.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_answer_that_comes_after_the_caller_has_gone_is_booked() {
+    let (acquirer, name) = (Acquirer::new(), RailName::parse("adyen").unwrap());
+    let rail: Arc<dyn CardRail> = Arc::new(acquirer.clone());
+    let engine = open_with(NamedRails::named([(name.clone(), rail)].into(), Some(name.clone())), false).await;
+    let schedule = Arc::clone(&engine);
+    let schedule = tokio::spawn(async move { schedule.run_schedule().await });
+    let (group, charge) = open_charge(&engine).await;
+    let permit = engine.permit(1_024).unwrap();
+    let outcome = engine.ask_acquirer(group, call(charge), Some(&name), permit).await.unwrap();
+    let Outcome::Recorded(record) = outcome else { panic!("{outcome:?}") };
+    assert_eq!(record.events, [Event::CardUnanswered { charge }]);
+    acquirer.arrivals.add_permits(1);
+    while outcomes(&engine, charge).len() < 2 {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(matches!(outcomes(&engine, charge)[1], Event::CardCaptured { .. }));
+    assert_eq!(acquirer.desk.lock().unwrap().sent, 1);
+    schedule.abort();
     engine.stop().await;
 }
 

@@ -15,14 +15,15 @@ use ledger::personal::{Payer, SealedFor};
 use ledger::rail_name::RailName;
 use ledger::record::{RailStamp, Record};
 
+use super::late_answers::LateCall;
 use super::outcome::{CommandContext, terms_opened_by};
 use super::{Engine, RAIL_ANSWER_MAX, Unavailable};
 use crate::journal::Permit;
 use crate::rails::{CardAnswer, CardFate, CardSecrets, CardToken, ChargeCard, ChargedCard, RailError};
 use crate::resident::Outcome;
 
-/// How long the acquirer may take before the caller is answered `pending`.
-pub(super) const CARD_ANSWER_MAX: Duration = Duration::from_millis(1_500);
+/// How long a call of a named acquirer may take, its caller gone or not.
+const CARD_CALL_MAX: Duration = Duration::from_secs(60);
 /// How long after its id was made a charge may be taken to the acquirer, milliseconds: well before
 /// the reconciliation closes it. A charge that comes later was held up, and is left to the
 /// reconciliation.
@@ -139,17 +140,41 @@ impl Engine {
         rail: Option<&RailName>,
         permit: Arc<Permit>,
     ) -> Result<Outcome, Unavailable> {
-        let (charge, rail) = (call.charge, self.card_rail(rail)?);
+        let charge = call.charge;
         let is_late = charge.created_at().plus_ms(CALL_STARTS_WITHIN_MS) <= self.now();
         let answer = match is_late {
             true => Err(RailError::NoAnswer),
-            false => rail.call(CARD_ANSWER_MAX, |rail| rail.charge(call)).await,
+            false => self.call_acquirer(group, call, rail).await,
         };
         let (command, stamp) = match answer {
             Ok(answer) => answered(charge, answer),
             Err(RailError::NotSent | RailError::NoAnswer) => (MerchantCommand::LeaveUnanswered { charge }, None),
         };
         self.command(group, command, CommandContext::of_rail(stamp, permit)).await
+    }
+
+    /// Calls the acquirer, and waits as long as its callers do. A sandbox's call ends then; that of
+    /// a named acquirer goes on, and the schedule books its answer.
+    async fn call_acquirer(
+        &self,
+        group: GroupNumber,
+        call: ChargeCard,
+        name: Option<&RailName>,
+    ) -> Result<CardAnswer, RailError> {
+        let rail = self.rails.card.get(name).ok_or(RailError::NotSent)?;
+        let line = self.card_rail(name).map_err(|_| RailError::NotSent)?;
+        if name.is_none() {
+            return line.call(rail.answers_within(), |rail| rail.charge(call)).await;
+        }
+        let (charge, breaker, called) = (call.charge, line.breaker.clone(), Arc::clone(rail));
+        let mut under_way = tokio::spawn(async move { breaker.call(CARD_CALL_MAX, || called.charge(call)).await });
+        match tokio::time::timeout(rail.answers_within(), &mut under_way).await {
+            Ok(answer) => answer.unwrap_or(Err(RailError::NoAnswer)),
+            Err(_) => {
+                let _ended_with_the_schedule = self.late_answers.sender.send(LateCall { group, charge, under_way });
+                Err(RailError::NoAnswer)
+            }
+        }
     }
 
     /// Has the acquirer keep a card. Gives the acquirer's token, sealed for the `card_token` of
@@ -184,7 +209,8 @@ impl Engine {
     }
 }
 
-fn answered(charge: ObjectId, answer: CardAnswer) -> (MerchantCommand, Option<RailStamp>) {
+/// The command that an answer calls for, and what the acquirer says of a capture.
+pub(super) fn answered(charge: ObjectId, answer: CardAnswer) -> (MerchantCommand, Option<RailStamp>) {
     match answer {
         CardAnswer::Captured { acquirer_mdr, brand, stamp } => {
             let captured_at = Some(stamp.at);

@@ -27,8 +27,8 @@ use crate::resident::{Envelope, Outcome, UniqueLookup};
 use derived::records::LoadError;
 use derived::seal::stocked_random_bytes;
 
-/// How long the institution may take before the caller is answered `in_processing`.
-const FIRST_ANSWER_MAX: Duration = Duration::from_millis(1_500);
+/// How long the institution may take before the caller is answered that the transfer is under way.
+pub(super) const FIRST_ANSWER_MAX: Duration = Duration::from_millis(1_500);
 
 /// A cashout, as a merchant asks for it.
 #[derive(Clone, Debug)]

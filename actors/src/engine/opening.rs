@@ -16,6 +16,7 @@ use tokio::sync::Mutex as AsyncMutex;
 use tokio::task::spawn_blocking;
 
 use super::acquirer::AcquirerBatches;
+use super::late_answers::LateAnswers;
 use super::new_ids::NewIds;
 use super::pix_intake::Bells;
 use super::rail_line::Breakers;
@@ -175,6 +176,7 @@ impl Engine {
             bells: Bells::of(&options.rails.pix),
             breakers: Breakers::of(&options.rails, sandbox),
             rail_queue: RailQueue::default(),
+            late_answers: LateAnswers::default(),
             oldest_unknown: Mutex::default(),
             rails: options.rails,
             falling_due: AsyncMutex::new(AcquirerBatches::booked_through(0)),

@@ -1,13 +1,16 @@
-//! Line to a rail: every call of the engine goes through it. It bounds the time of a call, and has
-//! a breaker: 20 calls in a row without an answer open it. While it is open nothing is sent, but
-//! for one call in 5 s that tests it; the first answer closes it.
+//! Line to a rail: every call of the engine goes through it. It bounds the time of a call and the
+//! number of calls in flight, and has a breaker: 20 calls in a row without an answer open it. While
+//! it is open nothing is sent, but for one call in 5 s that tests it; the first answer closes it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ledger::rail_name::RailName;
 use ledger::time::Timestamp;
 use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+use tokio::time::timeout_at;
 
 use super::Unavailable;
 use crate::rails::{Call, NamedRails, PayoutRail, RailError, Rails};
@@ -17,8 +20,18 @@ const UNANSWERED_MAX: u32 = 20;
 /// How often a call tests a rail whose breaker is open.
 const TESTED_EVERY: Duration = Duration::from_secs(5);
 
-/// Breaker of one rail.
-pub(super) struct Breaker(Option<Mutex<BreakerState>>);
+/// Calls of one rail that may be under way at once. More of them wait within their time.
+const IN_FLIGHT_MAX: usize = 1_024;
+
+/// Breaker of one rail, and its limit of calls in flight. Those of a sandbox let everything pass:
+/// its clock is not that of its rails.
+#[derive(Clone)]
+pub(super) struct Breaker(Option<Arc<LiveBreaker>>);
+
+struct LiveBreaker {
+    state: Mutex<BreakerState>,
+    in_flight: Semaphore,
+}
 
 struct BreakerState {
     unanswered: u32,
@@ -36,24 +49,47 @@ impl BreakerState {
 }
 
 impl Breaker {
-    /// A closed breaker. That of a sandbox never opens: its clock is not that of its rails.
+    /// A closed breaker. That of a sandbox never opens.
     pub(super) fn new(is_sandbox: bool) -> Self {
         let closed = BreakerState { unanswered: 0, tested_at: Instant::now() };
-        Self((!is_sandbox).then(|| Mutex::new(closed)))
+        let live = || LiveBreaker { state: Mutex::new(closed), in_flight: Semaphore::new(IN_FLIGHT_MAX) };
+        Self((!is_sandbox).then(|| Arc::new(live())))
     }
 
     /// Whether a call would be sent now.
     fn would_admit(&self) -> bool {
-        self.0.as_ref().is_none_or(|state| {
-            let state = state.lock();
-            !state.is_open() || state.is_test_due()
+        self.0.as_ref().is_none_or(|live| {
+            let state = live.state.lock();
+            live.in_flight.available_permits() > 0 && (!state.is_open() || state.is_test_due())
         })
+    }
+
+    /// Makes a call that may take so long, the wait for others included.
+    pub(super) async fn call<T, F: Future<Output = Result<T, RailError>>>(
+        &self,
+        most: Duration,
+        call: impl FnOnce() -> F,
+    ) -> Result<T, RailError> {
+        let until = tokio::time::Instant::now() + most;
+        let _one_of_few = match &self.0 {
+            Some(live) => match timeout_at(until, live.in_flight.acquire()).await {
+                Ok(Ok(permit)) => Some(permit),
+                _ => return Err(RailError::NotSent),
+            },
+            None => None,
+        };
+        if !self.admit() {
+            return Err(RailError::NotSent);
+        }
+        let answer = timeout_at(until, call()).await.unwrap_or(Err(RailError::NoAnswer));
+        self.note(answer.is_ok());
+        answer
     }
 
     /// Whether a call may be sent. One that tests the rail is the only one for a while.
     fn admit(&self) -> bool {
-        self.0.as_ref().is_none_or(|state| {
-            let mut state = state.lock();
+        self.0.as_ref().is_none_or(|live| {
+            let mut state = live.state.lock();
             if !state.is_open() {
                 return true;
             }
@@ -66,8 +102,8 @@ impl Breaker {
     }
 
     fn note(&self, is_answered: bool) {
-        let Some(state) = &self.0 else { return };
-        let mut state = state.lock();
+        let Some(live) = &self.0 else { return };
+        let mut state = live.state.lock();
         let was_open = state.is_open();
         state.unanswered = if is_answered { 0 } else { state.unanswered.saturating_add(1) };
         match (was_open, state.is_open()) {
@@ -135,12 +171,7 @@ impl<'a, R: ?Sized> RailLine<'a, R> {
         most: Duration,
         call: impl FnOnce(&'a R) -> Call<'a, T>,
     ) -> Result<T, RailError> {
-        if !self.breaker.admit() {
-            return Err(RailError::NotSent);
-        }
-        let answer = tokio::time::timeout(most, call(self.rail)).await.unwrap_or(Err(RailError::NoAnswer));
-        self.breaker.note(answer.is_ok());
-        answer
+        self.breaker.call(most, || call(self.rail)).await
     }
 
     /// Refuses something new for a rail whose breaker is open, before anything of it is written.
@@ -161,6 +192,8 @@ impl RailLine<'_, dyn PayoutRail> {
 #[cfg(test)]
 mod tests {
     use std::future::ready;
+
+    use futures_util::FutureExt;
 
     use super::*;
 
@@ -185,7 +218,7 @@ mod tests {
         assert_eq!(ask(&breaker, Ok(())).await, Err(RailError::NotSent), "nothing is sent");
         let line = RailLine { rail: &(), breaker: &breaker };
         assert!(matches!(line.require_answers(), Err(Unavailable::RailUnavailable)));
-        let test_is_due = || breaker.0.as_ref().unwrap().lock().tested_at -= TESTED_EVERY;
+        let test_is_due = || breaker.0.as_ref().unwrap().state.lock().tested_at -= TESTED_EVERY;
         test_is_due();
         assert_eq!(ask(&breaker, Err(RailError::NoAnswer)).await, Err(RailError::NoAnswer), "one tests it");
         assert_eq!(ask(&breaker, Ok(())).await, Err(RailError::NotSent));
@@ -200,6 +233,23 @@ mod tests {
         let line = RailLine { rail: &(), breaker: &Breaker::new(false) };
         let answer = line.call::<()>(Duration::from_millis(1), |()| Box::pin(std::future::pending())).await;
         assert_eq!(answer, Err(RailError::NoAnswer));
+    }
+
+    #[tokio::test]
+    async fn few_calls_are_under_way_at_once() {
+        let breaker = Breaker::new(false);
+        let rail = &();
+        let silent = || async {
+            RailLine { rail, breaker: &breaker }.call::<()>(MOST, |()| Box::pin(std::future::pending())).await
+        };
+        let mut under_way = Vec::from_iter((0..IN_FLIGHT_MAX).map(|_| Box::pin(silent())));
+        under_way.iter_mut().for_each(|call| assert!(call.now_or_never().is_none()));
+        assert!(!breaker.would_admit(), "new orders are refused");
+        let line = RailLine { rail, breaker: &breaker };
+        let one_more = line.call(Duration::from_millis(1), |()| Box::pin(ready(Ok(()))));
+        assert_eq!(one_more.await, Err(RailError::NotSent));
+        drop(under_way);
+        assert_eq!(ask(&breaker, Ok(())).await, Ok(()));
     }
 
     #[tokio::test]

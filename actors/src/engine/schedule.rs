@@ -29,9 +29,9 @@ const DRAFTS_AT_ONCE: usize = 256;
 
 impl Engine {
     /// Looks every second for what is due, submits drafts, and puts idle actors to sleep; asks the
-    /// rails beside that. Runs until it is dropped.
+    /// rails and books their late answers beside that. Runs until it is dropped.
     pub async fn run_schedule(&self) {
-        tokio::join!(self.sweep(), self.ask_rails());
+        tokio::join!(self.sweep(), self.ask_rails(), self.book_late_answers());
     }
 
     async fn sweep(&self) {

@@ -12,7 +12,7 @@ use ledger::recipient::{OpenWithdrawal, RecipientCommand, RecipientState, Return
 use ledger::record::RailStamp;
 use ledger::time::Timestamp;
 
-use super::card::CARD_ANSWER_MAX;
+use super::cashout::FIRST_ANSWER_MAX;
 use super::inquiry_times::{ASK_EVERY_MAX_MS, wait_ms};
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES, RAIL_ANSWER_MAX, Unavailable, read};
@@ -40,7 +40,7 @@ impl Engine {
         let approved = self.command_recipient(recipient, command, context).await?;
         if let Outcome::Recorded(record) = &approved {
             let outcome = match self.transfer((id, amount, &destination), record.effective_at) {
-                Some(call) => settled(rail.call(CARD_ANSWER_MAX, |rail| rail.send(call)).await.ok()),
+                Some(call) => settled(rail.call(FIRST_ANSWER_MAX, |rail| rail.send(call)).await.ok()),
                 None => Some((TransferOutcome::Refused { notes: NO_ACCOUNT.to_owned() }, None)),
             };
             if let Some((outcome, stamp)) = outcome {

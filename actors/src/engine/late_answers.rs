@@ -1,0 +1,54 @@
+//! Answers of acquirers that come after the caller of a charge has heard `pending`: the call goes
+//! on to its end, and its outcome is booked, whoever has gone.
+
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use ledger::id::{GroupNumber, ObjectId};
+use tokio::sync::{Mutex as AsyncMutex, mpsc};
+use tokio::task::JoinHandle;
+
+use super::card::answered;
+use super::outcome::CommandContext;
+use super::{Engine, INSIDE_BYTES};
+use crate::rails::{CardAnswer, RailError};
+
+/// A call of a charge that is under way.
+pub(super) struct LateCall {
+    pub(super) group: GroupNumber,
+    pub(super) charge: ObjectId,
+    pub(super) under_way: JoinHandle<Result<CardAnswer, RailError>>,
+}
+
+/// The calls whose callers have gone.
+pub(super) struct LateAnswers {
+    pub(super) sender: mpsc::UnboundedSender<LateCall>,
+    receiver: AsyncMutex<mpsc::UnboundedReceiver<LateCall>>,
+}
+
+impl Default for LateAnswers {
+    fn default() -> Self {
+        let (sender, receiver) = mpsc::unbounded_channel();
+        Self { sender, receiver: AsyncMutex::new(receiver) }
+    }
+}
+
+impl Engine {
+    /// Books late answers as they come. A call without an answer is left to the reconciliation.
+    /// Runs until it is dropped.
+    pub(super) async fn book_late_answers(&self) {
+        let mut receiver = self.late_answers.receiver.lock().await;
+        let mut ended = FuturesUnordered::new();
+        loop {
+            tokio::select! {
+                Some(LateCall { group, charge, under_way }) = receiver.recv() => ended.push(async move {
+                    let Ok(Ok(answer)) = under_way.await else { return };
+                    let (command, stamp) = answered(charge, answer);
+                    let permit = self.admission.take(INSIDE_BYTES).await;
+                    // What can't be booked now is found by the reconciliation.
+                    drop(self.command(group, command, CommandContext::of_rail(stamp, permit)).await);
+                }),
+                Some(()) = ended.next(), if !ended.is_empty() => {}
+            }
+        }
+    }
+}
