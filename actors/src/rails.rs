@@ -431,6 +431,15 @@ pub struct ReturnedPayouts {
     pub has_more: bool,
 }
 
+/// Why a rail cannot pay to a bank account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnpayableAccount {
+    /// The field of the account that is absent or does not fit, by its name on the wire.
+    pub field: &'static str,
+    /// The defect, as the caller reads it.
+    pub reason: &'static str,
+}
+
 /// The institution that sends money out. It must be idempotent on our id. A transfer that is
 /// ordered twice is carried out once. A transfer that failed, or was not taken, is not carried out
 /// when it is ordered again. So a late order does no harm after the schedule has ordered the same
@@ -454,6 +463,12 @@ pub trait PayoutRail: Send + Sync + 'static {
     /// answer to the order says which one it was.
     fn pays_withdrawal_from(&self, _amount: Centavos) -> PayoutBank {
         PayoutBank::Settlement
+    }
+
+    /// Whether it can pay to a bank account at all. Asked when an account is registered, with its
+    /// holder's name.
+    fn can_pay(&self, _account: &BankAccount) -> Result<(), UnpayableAccount> {
+        Ok(())
     }
 
     /// How long after it was ordered a transfer may still turn up at the institution.

@@ -2,7 +2,9 @@
 //! key, so dropping a key erases the people of that month and leaves the books. The ledger carries
 //! sealed bytes and never opens them.
 
-use minicbor::{Decode, Encode};
+use minicbor::data::Type;
+use minicbor::encode::{self, Write};
+use minicbor::{Decode, Decoder, Encode, Encoder, decode};
 use strum::{IntoStaticStr, VariantArray};
 
 use crate::id::{Fingerprint, GroupNumber, ObjectId};
@@ -182,6 +184,18 @@ pub struct RecipientProfile {
     pub bank: Option<BankAccount>,
 }
 
+impl RecipientProfile {
+    /// The bank account as money is sent to it, with its holder's name: the registered name where
+    /// none was given and the account is the recipient's own.
+    pub fn receiving_account(&self) -> Option<BankAccount> {
+        let mut account = self.bank.clone()?;
+        if account.legal_name.is_none() && account.document == self.document && !self.name.is_empty() {
+            account.legal_name = Some(self.name.clone());
+        }
+        Some(account)
+    }
+}
+
 /// A postal address.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct Address {
@@ -216,15 +230,16 @@ pub struct Phone {
     pub number: String,
 }
 
-/// Where a withdrawal goes: a bank account, and whose it is.
+/// Where a withdrawal goes: a bank account, and whose it is. It has a `bank_code`, an `ispb`, or
+/// both.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
 pub struct BankAccount {
-    /// 3 digits (COMPE).
+    /// 3 digits (COMPE); none of an institution that is named by its ISPB alone.
     #[n(0)]
-    pub bank_code: String,
-    /// Number of the branch, without check digit.
+    pub bank_code: Option<String>,
+    /// Number of the branch, without check digit; none of an account without branch.
     #[n(1)]
-    pub agencia: String,
+    pub agencia: Option<String>,
     /// Branch check digit.
     #[n(2)]
     pub agencia_dv: Option<String>,
@@ -234,15 +249,68 @@ pub struct BankAccount {
     /// Account check digit.
     #[n(4)]
     pub conta_dv: Option<String>,
-    /// True for `conta_poupanca`, false for `conta_corrente`.
+    /// What the account is.
     #[n(5)]
-    pub savings: bool,
+    pub kind: AccountKind,
     /// Holder's name.
     #[n(6)]
     pub legal_name: Option<String>,
     /// Holder's CPF or CNPJ, without punctuation.
     #[n(7)]
     pub document: String,
+    /// ISPB, by which the payment systems know the institution: 8 digits and capital letters.
+    #[n(8)]
+    pub ispb: Option<String>,
+}
+
+/// What a bank account is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, IntoStaticStr, VariantArray)]
+#[strum(serialize_all = "snake_case")]
+pub enum AccountKind {
+    /// Checking account.
+    #[default]
+    ContaCorrente,
+    /// Savings account.
+    ContaPoupanca,
+    /// Prepaid account of a payment institution.
+    ContaPagamento,
+}
+
+impl AccountKind {
+    /// Its name on the wire.
+    pub fn name(self) -> &'static str {
+        self.into()
+    }
+
+    /// The kind of this name.
+    pub fn named(name: &str) -> Option<Self> {
+        Self::VARIANTS.iter().copied().find(|kind| kind.name() == name)
+    }
+}
+
+/// The first two are the truth values that stood here when there were no more: whether it is a
+/// savings account.
+impl<C> Encode<C> for AccountKind {
+    fn encode<W: Write>(&self, e: &mut Encoder<W>, _ctx: &mut C) -> Result<(), encode::Error<W::Error>> {
+        match self {
+            Self::ContaCorrente => e.bool(false)?,
+            Self::ContaPoupanca => e.bool(true)?,
+            Self::ContaPagamento => e.u8(2)?,
+        };
+        Ok(())
+    }
+}
+
+impl<'b, C> Decode<'b, C> for AccountKind {
+    fn decode(d: &mut Decoder<'b>, _ctx: &mut C) -> Result<Self, decode::Error> {
+        if d.datatype()? == Type::Bool {
+            return Ok(if d.bool()? { Self::ContaPoupanca } else { Self::ContaCorrente });
+        }
+        match d.u8()? {
+            2 => Ok(Self::ContaPagamento),
+            other => Err(decode::Error::unknown_variant(i64::from(other))),
+        }
+    }
 }
 
 /// Receiver of a cashout (interface 2.6).
@@ -295,4 +363,65 @@ pub struct FreeText {
     /// The text.
     #[n(0)]
     pub text: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The account as it was before it could have an ISPB.
+    #[derive(Encode)]
+    struct FormerAccount {
+        #[n(0)]
+        bank_code: String,
+        #[n(1)]
+        agencia: String,
+        #[n(2)]
+        agencia_dv: Option<String>,
+        #[n(3)]
+        conta: String,
+        #[n(4)]
+        conta_dv: Option<String>,
+        #[n(5)]
+        savings: bool,
+        #[n(6)]
+        legal_name: Option<String>,
+        #[n(7)]
+        document: String,
+    }
+
+    #[test]
+    fn accounts_of_before_are_read_and_written_alike() {
+        for (savings, kind) in [(false, AccountKind::ContaCorrente), (true, AccountKind::ContaPoupanca)] {
+            let former = FormerAccount {
+                bank_code: "341".to_owned(),
+                agencia: "1234".to_owned(),
+                agencia_dv: Some("X".to_owned()),
+                conta: "56789".to_owned(),
+                conta_dv: None,
+                savings,
+                legal_name: None,
+                document: "52998224725".to_owned(),
+            };
+            let bytes = minicbor::to_vec(&former).unwrap();
+            let account: BankAccount = minicbor::decode(&bytes).unwrap();
+            assert_eq!((account.bank_code.as_deref(), account.agencia.as_deref()), (Some("341"), Some("1234")));
+            assert_eq!((account.kind, account.ispb.clone()), (kind, None));
+            assert_eq!(minicbor::to_vec(&account).unwrap(), bytes);
+        }
+    }
+
+    #[test]
+    fn an_account_with_an_ispb_alone_keeps_all_it_has() {
+        let account = BankAccount {
+            ispb: Some("18236120".to_owned()),
+            conta: "1".to_owned(),
+            kind: AccountKind::ContaPagamento,
+            ..BankAccount::default()
+        };
+        let bytes = minicbor::to_vec(&account).unwrap();
+        assert_eq!(minicbor::decode::<BankAccount>(&bytes).unwrap(), account);
+        assert_eq!(AccountKind::named("conta_pagamento"), Some(AccountKind::ContaPagamento));
+        assert_eq!(AccountKind::named("conta"), None);
+    }
 }

@@ -1,9 +1,11 @@
 //! A recipient's registration as JSON (interface 2.7): read, checked, written again, and merged
 //! with a change.
 
+use actors::engine::Engine;
+use actors::rails::UnpayableAccount;
 use chrono::{DateTime, Datelike, Days, NaiveDate};
 use ledger::money::AMOUNT_MAX;
-use ledger::personal::{Address, BankAccount, Phone, RecipientProfile};
+use ledger::personal::{AccountKind, Address, BankAccount, Phone, RecipientProfile};
 use ledger::tax_id::DocumentKind;
 use ledger::time::Timestamp;
 use serde::Deserialize;
@@ -14,7 +16,7 @@ use crate::api::payer::{email, read_document};
 use crate::api::places::{is_area_code, is_state};
 use crate::http::json::{Checker, ITSELF, Raw, parse};
 use crate::http::problem::{Problem, failed};
-use crate::views::registration::{CHECKING, Registration, SAVINGS};
+use crate::views::registration::Registration;
 
 /// A registration, as sent.
 #[derive(Deserialize, ToSchema)]
@@ -157,11 +159,15 @@ pub struct PhoneRequest<'a> {
 #[derive(Deserialize, ToSchema)]
 #[serde(bound(deserialize = "'de: 'a"))]
 pub struct BankAccountRequest<'a> {
-    /// 3 digits.
-    #[schema(value_type = String, pattern = "^\\d{3}$")]
+    /// 3 digits, neither `000` nor `999`; required without `ispb`.
+    #[schema(value_type = Option<String>, pattern = "^\\d{3}$")]
     bank_code: Raw<'a>,
-    /// Number of the branch; its check digit may stand behind a hyphen.
-    #[schema(value_type = String, pattern = "^\\d{1,10}(-[0-9A-Za-z]{1,2})?$")]
+    /// ISPB of the institution, with its zeros: 8 digits and capital letters; required without
+    /// `bank_code`.
+    #[schema(value_type = Option<String>, pattern = "^[0-9A-Z]{8}$")]
+    ispb: Raw<'a>,
+    /// Number of the branch; its check digit may stand behind a hyphen. Required without `ispb`.
+    #[schema(value_type = Option<String>, pattern = "^\\d{1,10}(-[0-9A-Za-z]{1,2})?$")]
     agencia: Raw<'a>,
     /// Branch check digit.
     #[schema(value_type = Option<String>, pattern = "^[0-9A-Za-z]{1,2}$")]
@@ -169,12 +175,12 @@ pub struct BankAccountRequest<'a> {
     /// Number of the account; its check digit may stand behind a hyphen.
     #[schema(value_type = String, pattern = "^\\d{1,20}(-[0-9A-Za-z]{1,2})?$")]
     conta: Raw<'a>,
-    /// Account check digit.
+    /// Account check digit. Account and check digit have at most 20 characters together.
     #[schema(value_type = Option<String>, pattern = "^[0-9A-Za-z]{1,2}$")]
     conta_dv: Raw<'a>,
-    /// `conta_corrente` (default) or `conta_poupanca`.
+    /// `conta_corrente` (default), `conta_poupanca` or `conta_pagamento`.
     #[serde(rename = "type")]
-    #[schema(value_type = Option<String>, pattern = "^conta_(corrente|poupanca)$")]
+    #[schema(value_type = Option<String>, pattern = "^conta_(corrente|poupanca|pagamento)$")]
     kind: Raw<'a>,
     /// Holder's name.
     #[schema(value_type = Option<String>, min_length = 1, max_length = 140)]
@@ -263,6 +269,17 @@ pub fn check(wire: &RegistrationRequest<'_>, now: Timestamp) -> Result<Recipient
     });
     let checked = profile.zip(bank).map(|(profile, bank)| RecipientProfile { bank: Some(bank), ..profile });
     check.finish_with(checked)
+}
+
+/// Refuses a bank account that the rail of transfers cannot pay to.
+pub fn check_payable(engine: &Engine, profile: &RecipientProfile) -> Result<(), Problem> {
+    let rail = engine.rails().payout.current();
+    let Some((account, (_, rail))) = profile.receiving_account().zip(rail) else { return Ok(()) };
+    let mut check = Checker::new();
+    if let Err(UnpayableAccount { field, reason }) = rail.can_pay(&account) {
+        check.within("bank_account", |check| check.refuse::<()>(field, "unpayable", reason));
+    }
+    check.finish()
 }
 
 fn read_individual(check: &mut Checker, info: &RegisterInformation<'_>, now: Timestamp) -> Option<RecipientProfile> {
@@ -427,14 +444,57 @@ fn read_numbered(
     }
 }
 
+/// Characters of an account with its check digit.
+const ACCOUNT_LEN_MAX: usize = 20;
+
+/// The institution of an account: its code, its ISPB or both.
+fn read_institution(check: &mut Checker, bank: &BankAccountRequest<'_>) -> (Option<String>, Option<String>) {
+    let ispb = check.optional(bank.ispb, |check, raw| {
+        let text = check.text("ispb", raw, 1..=20)?;
+        let is_ispb = text.len() == 8 && text.bytes().all(|byte| byte.is_ascii_digit() || byte.is_ascii_uppercase());
+        if is_ispb {
+            return Some(text.into_owned());
+        }
+        if text.len() < 8 && text.bytes().all(|byte| byte.is_ascii_digit()) {
+            let form = "ispb deve ter 8 caracteres, com os zeros à esquerda: 208 escreve-se 00000208";
+            return check.refuse("ispb", "zeros_missing", form);
+        }
+        check.refuse("ispb", "invalid_ispb", "ispb deve ter 8 caracteres, dígitos ou letras maiúsculas")
+    });
+    if bank.bank_code.is_none() && bank.ispb.is_some() {
+        return (None, ispb);
+    }
+    let bank_code = check.digits("bank_code", bank.bank_code, 3..=3).filter(|code| {
+        let names_a_bank = !matches!(code.as_ref(), "000" | "999");
+        if !names_a_bank {
+            check.refuse::<()>("bank_code", "invalid_bank_code", "bank_code não pode ser 000 nem 999");
+        }
+        names_a_bank
+    });
+    (bank_code.map(std::borrow::Cow::into_owned), ispb)
+}
+
 fn read_bank(check: &mut Checker, bank: &BankAccountRequest<'_>, holder: &str) -> Option<BankAccount> {
-    let bank_code = check.digits("bank_code", bank.bank_code, 3..=3);
-    let branch = read_numbered(check, ("agencia", bank.agencia), ("agencia_dv", bank.agencia_dv), 10);
-    let account = read_numbered(check, ("conta", bank.conta), ("conta_dv", bank.conta_dv), 20);
-    let savings = match check.optional_text("type", bank.kind, 1..=20).as_deref() {
-        None | Some(CHECKING) => Some(false),
-        Some(SAVINGS) => Some(true),
-        Some(_) => check.refuse("type", "unknown_value", "type deve ser conta_corrente ou conta_poupanca"),
+    let (bank_code, ispb) = read_institution(check, bank);
+    let agencia = ("agencia", bank.agencia);
+    let branch = match bank.agencia.or(bank.agencia_dv) {
+        None if bank.ispb.is_some() => Some((None, None)),
+        _ => read_numbered(check, agencia, ("agencia_dv", bank.agencia_dv), 10).map(|(number, dv)| (Some(number), dv)),
+    };
+    let account = read_numbered(check, ("conta", bank.conta), ("conta_dv", bank.conta_dv), ACCOUNT_LEN_MAX);
+    let account = account.filter(|(conta, dv)| {
+        let fits = conta.len() + dv.as_ref().map_or(0, String::len) <= ACCOUNT_LEN_MAX;
+        if !fits {
+            check.refuse::<()>("conta", "too_long", "conta e conta_dv devem ter juntos até 20 caracteres");
+        }
+        fits
+    });
+    let kind = match check.optional_text("type", bank.kind, 1..=20).as_deref() {
+        None => Some(AccountKind::default()),
+        Some(name) => AccountKind::named(name).or_else(|| {
+            let words = "type deve ser conta_corrente, conta_poupanca ou conta_pagamento";
+            check.refuse("type", "unknown_value", words)
+        }),
     };
     let legal_name = check.optional_text("legal_name", bank.legal_name, 1..=140);
     let document = check.optional(bank.document_number, |check, raw| {
@@ -447,12 +507,13 @@ fn read_bank(check: &mut Checker, bank: &BankAccountRequest<'_>, holder: &str) -
     });
     let ((agencia, agencia_dv), (conta, conta_dv)) = (branch?, account?);
     Some(BankAccount {
-        bank_code: bank_code?.into_owned(),
+        bank_code,
+        ispb,
         agencia,
         agencia_dv,
         conta,
         conta_dv,
-        savings: savings?,
+        kind: kind?,
         legal_name: legal_name.map(std::borrow::Cow::into_owned),
         document: document.unwrap_or_else(|| holder.to_owned()),
     })

@@ -87,6 +87,7 @@ pub async fn register(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBo
     let execute = |admitted| async move {
         require_split(app, caller)?;
         let profile = registration::check(wire, app.engine.now())?;
+        registration::check_payable(&app.engine, &profile)?;
         let document = document_digest(app, caller.group, &profile.document);
         let standing = move |books: &MerchantState, _| {
             books.recipient_by_document(document).map(|recipient| (recipient.id, recipient.profile.clone()))
@@ -210,11 +211,15 @@ pub async fn change(
         let bank = profile.bank.clone();
         let sealed_for = SealedFor::recipient(document_digest(&app, caller.group, &profile.document));
         let profile = registration::merged(&wire, profile, app.engine.now())?;
+        let bank_account_changed = profile.bank != bank;
+        if bank_account_changed {
+            registration::check_payable(&app.engine, &profile)?;
+        }
         let command = MerchantCommand::ChangeRecipient {
             id: row.id,
             standing: standing.clone(),
             profile: app.engine.keyring().seal_profile(sealed_for, Some(standing), app.engine.now(), &profile)?,
-            bank_account_changed: profile.bank != bank,
+            bank_account_changed,
         };
         match app.engine.command(caller.group, command, caller.context(Arc::clone(&permit))).await? {
             // Another change came between: this one is merged into what that one left.

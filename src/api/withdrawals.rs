@@ -89,7 +89,7 @@ fn destination(app: &App, row: &RecipientRow, withdrawal: ObjectId) -> Result<Se
     let profile: Option<RecipientProfile> =
         row.profiles.current().and_then(|sealed| app.engine.keyring().open_value(row.sealed_for(), sealed));
     let erased = || Problem::new(Code::StateConflict).detail("The recipient's personal data was erased.");
-    let account = profile.and_then(|profile| profile.bank).ok_or_else(erased)?;
+    let account = profile.and_then(|profile| profile.receiving_account()).ok_or_else(erased)?;
     Ok(app.engine.keyring().seal_value(SealedFor::account(withdrawal), app.engine.now(), &account)?)
 }
 

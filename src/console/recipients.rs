@@ -62,7 +62,7 @@ async fn screen(app: &Arc<App>, visit: &Visit, id: &str, parts: &Parts) -> Resul
         let review = html! { (visit.say(wire_words::recipient_status(review_name(review)))) " " (show::short_moment(visit.language, since)) };
         pairs.push((visit.say(words::REVIEW_ACCOUNT), review));
     }
-    if let Some(account) = profile.bank.clone().map(DestinationView::of) {
+    if let Some(account) = profile.receiving_account().map(DestinationView::of) {
         pairs.push((visit.say(words::DESTINATION), show::bank_account(&account)));
     }
     let body = html! {

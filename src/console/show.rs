@@ -253,7 +253,8 @@ pub fn breakable(name: &str) -> Markup {
 /// A bank account in one line, masked.
 pub fn bank_account(account: &DestinationView) -> Markup {
     html! {
-        (account.bank_code) " · " (account.agencia) " · " (account.conta) " · "
+        @for part in [&account.bank_code, &account.ispb, &account.agencia].into_iter().flatten() { (part) " · " }
+        (account.conta) " · "
         bdi { (account.legal_name.as_deref().unwrap_or_default()) } " " span.dim { (account.document_number) }
     }
 }

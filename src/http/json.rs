@@ -392,6 +392,11 @@ impl Checker {
         }
     }
 
+    /// Checks of fields of an object that was read before.
+    pub fn within<U>(&mut self, name: &'static str, check: impl FnOnce(&mut Self) -> Option<U>) -> Option<U> {
+        self.under(Segment::Name(name), check)
+    }
+
     /// A required array, its count of elements within a range; each element checks itself as
     /// [`ITSELF`].
     ///

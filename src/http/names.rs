@@ -230,6 +230,7 @@ const OTHERS_NAMES: &[(&str, &[&str])] = &[
     ("state", &["uf", "federalunit"]),
     ("zip_code", &["cep", "postalcode"]),
     ("bank_code", &["bank", "banco", "codigobanco"]),
+    ("ispb", &["bankispb", "ispbcode", "codigoispb"]),
     ("agencia", &["branch", "branchnumber", "agency", "routingnumber"]),
     ("agencia_dv", &["branchcheckdigit", "agencydigit"]),
     ("conta", &["account", "accountnumber"]),

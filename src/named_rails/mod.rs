@@ -16,6 +16,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use rails::SettingsError;
 use rails::api_pix::{self, ApiPix};
+use rails::efi::{self, Efi};
 use tokio::task::JoinSet;
 
 use settings::{AdapterSettings, CurrentRails, NamedRail, NamedRailSettings};
@@ -50,42 +51,48 @@ struct Opened {
 /// An adapter, by its kind.
 enum Adapter {
     ApiPix(Arc<ApiPix>),
+    Efi(Arc<Efi>),
 }
 
 impl Adapter {
     fn open(settings: &AdapterSettings) -> Result<Self, SettingsError> {
         Ok(match settings {
             AdapterSettings::ApiPix(settings) => Self::ApiPix(Arc::new(api_pix::open(settings)?)),
+            AdapterSettings::Efi(settings) => Self::Efi(Arc::new(efi::open(settings)?)),
         })
     }
 
     fn card(&self) -> Option<Arc<dyn CardRail>> {
         match self {
-            Self::ApiPix(_) => None,
+            Self::ApiPix(_) | Self::Efi(_) => None,
         }
     }
 
     fn payout(&self) -> Option<Arc<dyn PayoutRail>> {
         match self {
             Self::ApiPix(_) => None,
+            Self::Efi(adapter) => Some(Arc::clone(adapter) as Arc<dyn PayoutRail>),
         }
     }
 
     fn pix(&self) -> Option<Arc<dyn PixRail>> {
         match self {
             Self::ApiPix(adapter) => Some(Arc::clone(adapter) as Arc<dyn PixRail>),
+            Self::Efi(_) => None,
         }
     }
 
     fn certificate_expires_at(&self) -> Option<i64> {
         match self {
             Self::ApiPix(adapter) => adapter.certificate_expires_at(),
+            Self::Efi(adapter) => adapter.certificate_expires_at(),
         }
     }
 
     async fn reload(&self) -> Result<(), SettingsError> {
         match self {
             Self::ApiPix(adapter) => adapter.reload().await,
+            Self::Efi(adapter) => adapter.reload().await,
         }
     }
 }

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use axum::http::Uri;
 use ledger::rail_name::RailName;
 use rails::api_pix::ApiPixSettings;
+use rails::efi::EfiSettings;
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
@@ -73,6 +74,8 @@ pub struct NamedRail {
 pub enum AdapterSettings {
     /// An institution that speaks API Pix.
     ApiPix(ApiPixSettings),
+    /// Pay-outs by Efí.
+    Efi(EfiSettings),
 }
 
 impl AdapterSettings {
@@ -80,12 +83,13 @@ impl AdapterSettings {
     fn serves(&self, field: &str) -> bool {
         match self {
             Self::ApiPix(_) => field == "pix",
+            Self::Efi(_) => field == "payout",
         }
     }
 }
 
 /// The kinds of adapters, as the settings file names them.
-const KINDS: [&str; 1] = ["api_pix"];
+const KINDS: [&str; 2] = ["api_pix", "efi"];
 
 /// What is wrong with a table. The message has names of fields, and no values.
 #[derive(Debug, PartialEq, Eq)]
@@ -178,6 +182,7 @@ fn one(field: Field<'_>, line_at: impl Fn(usize) -> usize) -> Result<(RailName, 
     let placed = |defect: TableDefect| TableDefect { at: defect.at.max(at), ..defect };
     let adapter = match kind.as_ref().and_then(|field| field.value.get_ref().as_str()) {
         Some("api_pix") => AdapterSettings::ApiPix(adapter(fields, span, &table).map_err(placed)?),
+        Some("efi") => AdapterSettings::Efi(adapter(fields, span, &table).map_err(placed)?),
         _ => {
             let at = kind.map_or(at, |field| field.value.span().start);
             return Err(TableDefect { at, message: format!("{table}.kind: expected one of {}", KINDS.join(", ")) });

@@ -136,8 +136,8 @@ fn permit(app: &App) -> Result<Arc<Permit>, Problem> {
 async fn register(app: &App, group: GroupNumber, recipient: &invented_parties::Recipient) -> Result<ObjectId, Problem> {
     let (name, document) = (recipient.name.to_owned(), recipient.document.to_owned());
     let bank = BankAccount {
-        bank_code: invented_parties::BANK.to_owned(),
-        agencia: invented_parties::BRANCH.to_owned(),
+        bank_code: Some(invented_parties::BANK.to_owned()),
+        agencia: Some(invented_parties::BRANCH.to_owned()),
         conta: "56789".to_owned(),
         conta_dv: Some(invented_parties::account_digit("56789")),
         legal_name: Some(name.clone()),

@@ -299,7 +299,7 @@ pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
             view.created_at = time(changed_at.unwrap_or(row.created_at));
             view.status = changed_at.map_or(status_name(row.status), |_| "pending");
             view.review = Some(if changed_at.is_some() { "bank_account" } else { "registration" });
-            view.destination = profile.bank.map(DestinationView::of);
+            view.destination = profile.receiving_account().map(DestinationView::of);
             view.document = Some(mask::document(&profile.document));
             view.name = Some(profile.name);
             view.recipient_id = None;

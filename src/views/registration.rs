@@ -143,12 +143,15 @@ pub struct PhoneView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = BankAccount)]
 pub struct BankAccountView {
-    /// 3 digits.
-    #[schema(example = "341")]
-    bank_code: String,
-    /// Number of the branch.
-    #[schema(example = "1234")]
-    agencia: String,
+    /// 3 digits; null when the institution is named by its ISPB alone.
+    #[schema(required, example = "341")]
+    bank_code: Option<String>,
+    /// ISPB of the institution.
+    #[schema(required, example = "60701190")]
+    ispb: Option<String>,
+    /// Number of the branch; null of an account without branch.
+    #[schema(required, example = "1234")]
+    agencia: Option<String>,
     /// Branch check digit.
     #[schema(required, example = "X")]
     agencia_dv: Option<String>,
@@ -158,9 +161,9 @@ pub struct BankAccountView {
     /// Account check digit.
     #[schema(required, example = "7")]
     conta_dv: Option<String>,
-    /// `conta_corrente` or `conta_poupanca`.
+    /// `conta_corrente`, `conta_poupanca` or `conta_pagamento`.
     #[serde(rename = "type")]
-    #[schema(pattern = "^(conta_corrente|conta_poupanca)$")]
+    #[schema(pattern = "^(conta_corrente|conta_poupanca|conta_pagamento)$")]
     kind: &'static str,
     /// Holder's name.
     #[schema(required, example = "Ana Prado")]
@@ -204,11 +207,12 @@ impl Registration {
             },
             bank_account: profile.bank.map(|bank| BankAccountView {
                 bank_code: bank.bank_code,
+                ispb: bank.ispb,
                 agencia: bank.agencia,
                 agencia_dv: bank.agencia_dv,
                 conta: bank.conta,
                 conta_dv: bank.conta_dv,
-                kind: account_type(bank.savings),
+                kind: bank.kind.name(),
                 legal_name: bank.legal_name,
                 document_number: document(&bank.document),
             }),
@@ -229,11 +233,6 @@ pub fn differing(sent: RecipientProfile, standing: RecipientProfile) -> Result<V
     Ok(bank.into_iter().chain(names).collect())
 }
 
-/// The type of a bank account, as told.
-pub fn account_type(savings: bool) -> &'static str {
-    if savings { SAVINGS } else { CHECKING }
-}
-
 impl AddressView {
     fn of(address: Address) -> Self {
         let Address { street, number, neighborhood, city, state, zip_code } = address;
@@ -250,11 +249,6 @@ impl AddressView {
 fn phones(phones: Vec<Phone>) -> Vec<PhoneView> {
     phones.into_iter().map(|phone| PhoneView { ddd: phone.ddd, number: phone.number }).collect()
 }
-
-/// Wire name of a checking account.
-pub const CHECKING: &str = "conta_corrente";
-/// Wire name of a savings account.
-pub const SAVINGS: &str = "conta_poupanca";
 
 /// True for a CNPJ.
 pub fn is_corporation(document: &str) -> bool {

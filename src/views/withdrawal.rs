@@ -11,7 +11,6 @@ use wire::timestamp::date;
 
 use crate::http::reply::time;
 use crate::views::recipient::{find_recipient, recipient_id, review_name};
-use crate::views::registration::account_type;
 
 /// A withdrawal, as read.
 #[derive(Debug, Serialize, ToSchema)]
@@ -49,18 +48,21 @@ pub struct WithdrawalView {
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = WithdrawalDestination)]
 pub struct DestinationView {
-    /// 3 digits.
-    #[schema(example = "341")]
-    pub bank_code: String,
-    /// Number of the branch.
-    #[schema(example = "1234")]
-    pub agencia: String,
+    /// 3 digits; null when the institution is named by its ISPB alone.
+    #[schema(required, example = "341")]
+    pub bank_code: Option<String>,
+    /// ISPB of the institution.
+    #[schema(required, example = "60701190")]
+    pub ispb: Option<String>,
+    /// Number of the branch; null of an account without branch.
+    #[schema(required, example = "1234")]
+    pub agencia: Option<String>,
     /// Account: its last digits, at most four and at most half of it.
     #[schema(example = "***89")]
     pub conta: String,
-    /// `conta_corrente` or `conta_poupanca`.
+    /// `conta_corrente`, `conta_poupanca` or `conta_pagamento`.
     #[serde(rename = "type")]
-    #[schema(pattern = "^(conta_corrente|conta_poupanca)$")]
+    #[schema(pattern = "^(conta_corrente|conta_poupanca|conta_pagamento)$")]
     pub kind: &'static str,
     /// Holder's name.
     #[schema(required, example = "Ana Prado")]
@@ -75,9 +77,10 @@ impl DestinationView {
     pub fn of(account: BankAccount) -> Self {
         Self {
             conta: mask::account(&account.conta),
-            kind: account_type(account.savings),
+            kind: account.kind.name(),
             document_number: mask::document(&account.document),
             bank_code: account.bank_code,
+            ispb: account.ispb,
             agencia: account.agencia,
             legal_name: account.legal_name,
         }

@@ -156,7 +156,7 @@ impl OutboxEvent {
             // Only an active recipient's bank account changes, and the recipient stays active.
             status: if kind == WebhookEventKind::RecipientRejected { "rejected" } else { "active" },
             document_type: document_type(&profile.document),
-            bank_account: profile.bank.filter(|_| !is_registration).map(DestinationView::of),
+            bank_account: profile.receiving_account().filter(|_| !is_registration).map(DestinationView::of),
             name: profile.name,
         })
     }

@@ -8,7 +8,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actors::cluster::weight;
-use actors::rails::{Call, PayoutAnswer, PayoutRail, PixFate, PixRail, Rails, Repay, RepayAnswer, SendPayout};
+use actors::rails::{
+    Call, PayoutAnswer, PayoutRail, PixFate, PixRail, Rails, Repay, RepayAnswer, SendPayout, UnpayableAccount,
+};
 use centavo::config::Settings;
 use centavo::node::Node;
 use centavo::peers::{Owner, Owners, PeerSettings};
@@ -16,6 +18,7 @@ use centavo::serve::{self, Running, StartError};
 use ledger::event::PayoutBank;
 use ledger::id::ObjectId;
 use ledger::money::Centavos;
+use ledger::personal::BankAccount;
 use ledger::record::RailStamp;
 use ledger::time::Timestamp;
 use store::Partition;
@@ -186,6 +189,14 @@ impl<T: PayoutRail> PayoutRail for Both<T> {
 
     fn pays_withdrawal_from(&self, amount: Centavos) -> PayoutBank {
         self.0.pays_withdrawal_from(amount)
+    }
+
+    fn can_pay(&self, account: &BankAccount) -> Result<(), UnpayableAccount> {
+        self.0.can_pay(account)
+    }
+
+    fn may_send_again(&self, first_ordered_at: Timestamp, now: Timestamp) -> bool {
+        self.0.may_send_again(first_ordered_at, now)
     }
 
     fn horizon(&self) -> Duration {

@@ -46,6 +46,7 @@ mod operations;
 mod overload;
 mod partitions;
 mod past;
+mod payouts_at_efi;
 mod pix;
 mod pix_at_institution;
 mod plans;

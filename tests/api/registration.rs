@@ -39,6 +39,7 @@ async fn the_full_record_shows_what_was_registered() {
                 (zip, json!("01002000")),
                 ("/register_information/document_number", json!("***.456.789-**")),
                 ("/bank_account/document_number", json!("**.222.333/0001-**")),
+                ("/bank_account/ispb", Value::Null),
             ],
         ),
         (
@@ -50,6 +51,7 @@ async fn the_full_record_shows_what_was_registered() {
                 ("/bank_account/agencia_dv", Value::Null),
                 ("/bank_account/type", json!("conta_corrente")),
                 ("/bank_account/legal_name", Value::Null),
+                ("/bank_account/ispb", Value::Null),
                 ("/bank_account/document_number", json!(format!("***.{}.{}-**", &cpf(1)[3..6], &cpf(1)[6..9]))),
             ],
         ),
@@ -61,6 +63,7 @@ async fn the_full_record_shows_what_was_registered() {
                 (partner_document, json!("***.456.789-**")),
                 ("/bank_account/document_number", json!("**.345.678/0001-**")),
                 ("/bank_account/conta_dv", Value::Null),
+                ("/bank_account/ispb", Value::Null),
             ],
         ),
     ];
@@ -276,8 +279,20 @@ async fn formats_are_as_the_interface_says() {
         (
             &person,
             "/bank_account/bank_code",
-            &[json!("001"), json!("999")],
-            &[json!("1"), json!("0001"), json!("34A"), json!(341), Value::Null],
+            &[json!("001"), json!("998")],
+            &[json!("1"), json!("0001"), json!("34A"), json!(341), json!("000"), json!("999"), Value::Null],
+        ),
+        (
+            &person,
+            "/bank_account/ispb",
+            &[json!("00000208"), json!("60701190"), json!("AB12CD34"), Value::Null],
+            &[json!("208"), json!(208), json!("0000020"), json!("000000208"), json!("ab12cd34"), json!("0000-208")],
+        ),
+        (
+            &person,
+            "/bank_account/type",
+            &[json!("conta_corrente"), json!("conta_poupanca"), json!("conta_pagamento")],
+            &[json!("pagamento"), json!("CONTA_PAGAMENTO"), json!(1)],
         ),
         (
             &person,
@@ -294,8 +309,8 @@ async fn formats_are_as_the_interface_says() {
         (
             &person,
             "/bank_account/conta",
-            &[json!("56789"), json!("56789-7"), json!("56.789-7")],
-            &[json!("56789-1"), json!("-0"), json!("5678A"), json!("")],
+            &[json!("56789"), json!("56789-7"), json!("56.789-7"), json!("1234567890123456789")],
+            &[json!("56789-1"), json!("-0"), json!("5678A"), json!(""), json!("12345678901234567890")],
         ),
         (
             &person,
@@ -633,4 +648,43 @@ fn modulo_10(number: &str) -> String {
     let sum: u32 =
         digits.zip([2, 1].into_iter().cycle()).map(|(digit, weight)| digit * weight / 10 + digit * weight % 10).sum();
     ((10 - sum % 10) % 10).to_string()
+}
+
+/// An institution without a code of three digits is named by its ISPB; then it needs no branch.
+#[tokio::test]
+async fn an_account_is_named_by_an_ispb_beside_or_instead_of_a_code() {
+    let world = World::sandbox().await;
+    let merchant = world.merchant().await;
+    let with_account = |number, account: Value| with(&individual("Ana", &cpf(number)), "/bank_account", account);
+    let register = async |body: &Value| merchant.post(PATH, body).await;
+    let account = json!({"ispb": "18236120", "conta": "56789", "type": "conta_pagamento"});
+    let id = text(&register(&with_account(1, account)).await.expect(201)["id"]);
+    let shown = merchant.get(&format!("{PATH}/{id}")).await.expect(200)["bank_account"].clone();
+    let told = ["bank_code", "agencia", "ispb", "type"].map(|name| shown[name].clone());
+    assert_eq!(told, [Value::Null, Value::Null, json!("18236120"), json!("conta_pagamento")]);
+    // A change adds to what stands, and takes the ISPB away only where a code takes its place.
+    let patch = async |account: Value| merchant.patch(&format!("{PATH}/{id}"), &json!({"bank_account": account})).await;
+    let refused = patch(json!({"ispb": null})).await.refused(400, "validation_failed");
+    let fields: Vec<_> = items_of(&refused["errors"], "field");
+    assert_eq!(fields, ["bank_account.bank_code", "bank_account.agencia"]);
+    let both = patch(json!({"bank_code": "260", "agencia": "1"})).await.expect(200)["bank_account"].clone();
+    assert_eq!((&both["bank_code"], &both["ispb"]), (&json!("260"), &json!("18236120")));
+    let code = patch(json!({"ispb": null})).await.expect(200)["bank_account"].clone();
+    assert_eq!((&code["bank_code"], &code["ispb"], &code["type"]), (&json!("260"), &Value::Null, &shown["type"]));
+    let cases = [
+        (json!({"ispb": "208", "conta": "1"}), "bank_account.ispb", "zeros_missing"),
+        (json!({"ispb": "18.236.120", "conta": "1"}), "bank_account.ispb", "invalid_ispb"),
+        (json!({"ispb": "18236120", "agencia_dv": "1", "conta": "1"}), "bank_account.agencia", "required"),
+        (json!({"bank_code": "999", "ispb": "18236120", "conta": "1"}), "bank_account.bank_code", "invalid_bank_code"),
+        (json!({"ispb": "18236120", "conta": "1".repeat(20), "conta_dv": "1"}), "bank_account.conta", "too_long"),
+    ];
+    for (account, field, code) in cases {
+        let refused = register(&with_account(2, account)).await.refused(400, "validation_failed");
+        let error = &refused["errors"][0];
+        assert_eq!((&error["field"], &error["code"]), (&json!(field), &json!(code)), "{refused}");
+    }
+}
+
+fn items_of(list: &Value, name: &str) -> Vec<String> {
+    list.as_array().unwrap().iter().map(|item| text(&item[name])).collect()
 }

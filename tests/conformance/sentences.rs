@@ -26,7 +26,7 @@ const TEXTS: &[(&str, &[&str])] = &[
         &[
             "debt {recipient_id, amount_cents, debt_cents}",
             "debt {recipient_id, amount_cents, refund_id, payment_id}",
-            "destination {bank_code, agencia, conta, type, legal_name, document_number}",
+            "destination {bank_code, ispb, agencia, conta, type, legal_name, document_number}",
             "fees {mdr_1x, mdr_2_6x, mdr_7_12x, margin, pix, antifraud_cents, cashout_cents, anticipation {d2, d7, d15}}",
             "last_answer {status?, cause, at, duration_ms}",
             "options {split_guard, mdr_base, refund_commission, card_settlement_days}",

@@ -8,13 +8,14 @@
 //! HTTP alone.
 //!
 //! Begin with [`sandbox`], which puts the institutions of a sandbox together, or with [`api_pix`],
-//! the adapter for institutions that receive PIX payments.
+//! the adapter for institutions that receive PIX payments. [`efi`] sends transfers.
 
 mod acquirer;
 mod acquirer_books;
 pub mod api_pix;
 mod bank_books;
 mod client;
+pub mod efi;
 mod end_to_end_id;
 mod folder_lock;
 mod lines;

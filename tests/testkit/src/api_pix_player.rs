@@ -17,6 +17,7 @@ use tokio::task::JoinHandle;
 use tokio_rustls::rustls::ServerConfig;
 use wire::brcode::BrCode;
 
+use crate::efi_player::{self, PlayedPayouts};
 use crate::played_http::{Odd, Oddity, Reply, Request, Stage, serve};
 
 /// The client's id at the player.
@@ -153,6 +154,8 @@ pub struct PlayedPayment {
 pub struct Records {
     pub charges: BTreeMap<String, PlayedCharge>,
     pub payments: Vec<PlayedPayment>,
+    /// Transfers out, of the dialect that has them.
+    pub payouts: PlayedPayouts,
     /// Callback addresses by key.
     pub webhooks: BTreeMap<String, String>,
     /// A charge or return that is ordered again is refused, not answered the same.
@@ -206,6 +209,7 @@ impl Player {
         let records = Records {
             charges: BTreeMap::new(),
             payments: Vec::new(),
+            payouts: PlayedPayouts::default(),
             webhooks: BTreeMap::new(),
             refuses_repeats: false,
             return_status: "DEVOLVIDO",
@@ -299,15 +303,15 @@ impl Player {
 }
 
 /// Why a request is not carried out.
-struct Refusal {
+pub(crate) struct Refusal {
     status: u16,
     word: &'static str,
     why: String,
 }
 
-type Outcome = Result<Reply, Refusal>;
+pub(crate) type Outcome = Result<Reply, Refusal>;
 
-fn refuse<T>(status: u16, word: &'static str, why: impl Into<String>) -> Result<T, Refusal> {
+pub(crate) fn refuse<T>(status: u16, word: &'static str, why: impl Into<String>) -> Result<T, Refusal> {
     Err(Refusal { status, word, why: why.into() })
 }
 
@@ -326,6 +330,8 @@ fn answer(rules: Rules, records: &mut Records, request: &Request) -> Reply {
             ("efi", 404, "PixDevolucaoNaoEncontrada") => {
                 (400, json!({ "nome": "devolucao_nao_encontrada", "mensagem": why }))
             }
+            // The words of its own part of the API are no problem documents.
+            ("efi", _, word) if word.contains('_') => (status, json!({ "nome": word, "mensagem": why })),
             _ => {
                 let kind = format!("https://pix.bcb.gov.br/api/v2/error/{word}");
                 let violations = json!([{ "razao": why, "propriedade": "pedido" }]);
@@ -403,6 +409,11 @@ fn route(rules: Rules, records: &mut Records, request: &Request) -> Outcome {
     if request.path == rules.pix && method == "GET" {
         return list_payments(records, request);
     }
+    if rules.dialect == "efi"
+        && let Some(outcome) = efi_player::route(&mut records.payouts, request)
+    {
+        return outcome;
+    }
     let parts: Vec<_> = under(rules.pix).map(|rest| rest.split('/').collect()).unwrap_or_default();
     match (method, parts.as_slice()) {
         ("GET", [payment]) => get_payment(records, payment),
@@ -413,23 +424,23 @@ fn route(rules: Rules, records: &mut Records, request: &Request) -> Outcome {
     }
 }
 
-fn is_id(text: &str, lengths: std::ops::RangeInclusive<usize>) -> bool {
+pub(crate) fn is_id(text: &str, lengths: std::ops::RangeInclusive<usize>) -> bool {
     lengths.contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
 }
 
 /// Centavos of an amount as the document writes it.
-fn centavos(value: &Value) -> Option<u64> {
+pub(crate) fn centavos(value: &Value) -> Option<u64> {
     let (reais, centavos) = value.as_str()?.split_once('.')?;
     let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let is_sound = reais.len() <= 10 && centavos.len() == 2 && is_digits(reais) && is_digits(centavos);
     is_sound.then(|| format!("{reais}{centavos}").parse().ok()).flatten()
 }
 
-fn has_only(value: &Value, names: &[&str]) -> bool {
+pub(crate) fn has_only(value: &Value, names: &[&str]) -> bool {
     value.as_object().is_some_and(|members| members.keys().all(|name| names.contains(&name.as_str())))
 }
 
-fn is_text(value: &Value, len_max: usize) -> bool {
+pub(crate) fn is_text(value: &Value, len_max: usize) -> bool {
     value.is_null() || value.as_str().is_some_and(|text| text.chars().count() <= len_max)
 }
 
@@ -501,7 +512,7 @@ fn get_charge(records: &Records, txid: &str) -> Outcome {
     Ok(Reply::json(200, &written(records, txid)))
 }
 
-fn instant_text(at: DateTime<Utc>) -> String {
+pub(crate) fn instant_text(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 

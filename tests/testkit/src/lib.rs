@@ -7,6 +7,7 @@
 pub mod api_pix_player;
 pub mod books;
 pub mod callers;
+pub mod efi_player;
 pub mod played_http;
 pub mod server;
 pub mod shop;

@@ -11,20 +11,20 @@ use hyper::{Method, StatusCode};
 use parking_lot::RwLock;
 use serde_json::Value;
 
-use crate::client::{ANSWER_MAX, Answer, Body, Credentials, Outgoing, Word, send};
+use crate::client::{ANSWER_MAX, Answer, Body, Credentials, Outgoing, SettingsError, Word, send};
 
-use super::settings::Institution;
+use super::settings::{ApiPixSettings, Institution};
 use super::token::Tokens;
 
 /// The institution, with what is shown to it.
-pub(super) struct Calls {
+pub(crate) struct Calls {
     pub(super) institution: Institution,
     credentials: RwLock<Arc<Credentials>>,
     tokens: Tokens,
 }
 
 /// What the institution has under an id of ours.
-pub(super) enum Found {
+pub(crate) enum Found {
     /// Its answer, with status 200.
     It(Answer),
     /// It says itself that it has none.
@@ -32,23 +32,33 @@ pub(super) enum Found {
 }
 
 impl Calls {
-    pub(super) fn new(institution: Institution, credentials: Credentials) -> Self {
-        Self { institution, credentials: RwLock::new(Arc::new(credentials)), tokens: Tokens::default() }
+    /// Checks the settings and reads their files. Nothing is sent.
+    pub(crate) fn open(settings: &ApiPixSettings) -> Result<Self, SettingsError> {
+        let credentials = RwLock::new(Arc::new(Credentials::read(&settings.credential_files())?));
+        Ok(Self { institution: Institution::of(settings)?, credentials, tokens: Tokens::default() })
     }
 
-    pub(super) fn credentials(&self) -> Arc<Credentials> {
-        Arc::clone(&self.credentials.read())
-    }
-
-    /// Shows others from now on, and asks for a new token with them.
-    pub(super) async fn exchange_credentials(&self, credentials: Credentials) {
-        *self.credentials.write() = Arc::new(credentials);
+    /// Reads certificate and secret again, for calls from now on, which ask for a new token. When
+    /// that fails, the present ones stay.
+    pub(crate) async fn reload(&self, settings: &ApiPixSettings) -> Result<(), SettingsError> {
+        *self.credentials.write() = Arc::new(Credentials::read(&settings.credential_files())?);
         self.tokens.clear().await;
+        Ok(())
+    }
+
+    /// End of the client certificate's validity, seconds since 1970; none without a certificate.
+    pub(crate) fn certificate_expires_at(&self) -> Option<i64> {
+        self.credentials.read().certificate_expires_at
+    }
+
+    /// Our PIX key at the institution.
+    pub(crate) fn key(&self) -> &str {
+        &self.institution.key
     }
 
     /// Sends an order once. A token that it refuses is forgotten; the order is not sent again.
     /// [`RailError::NotSent`] also where no token is given.
-    pub(super) async fn order(&self, method: Method, path: &str, body: &Value) -> Result<Answer, RailError> {
+    pub(crate) async fn order(&self, method: Method, path: &str, body: &Value) -> Result<Answer, RailError> {
         self.call(method, path, &[], Some(body)).await
     }
 
@@ -63,7 +73,7 @@ impl Calls {
 
     /// What it has under an id of ours. `none` are the answers for nothing; all others but 200 are
     /// no answer.
-    pub(super) async fn find(&self, path: &str, none: &[Word]) -> Result<Found, RailError> {
+    pub(crate) async fn find(&self, path: &str, none: &[Word]) -> Result<Found, RailError> {
         let answer = self.get(path, &[]).await?;
         if answer.status == StatusCode::OK {
             return Ok(Found::It(answer));
@@ -76,7 +86,7 @@ impl Calls {
     }
 
     /// Logs why an answer is not believed.
-    pub(super) fn complain(&self, path: &str, defect: &str) {
+    pub(crate) fn complain(&self, path: &str, defect: &str) {
         tracing::warn!(host = %self.institution.api.host, path, defect, "an institution's answer is not believed");
     }
 
@@ -87,7 +97,7 @@ impl Calls {
         query: &[(&str, String)],
         body: Option<&Value>,
     ) -> Result<Answer, RailError> {
-        let credentials = self.credentials();
+        let credentials = Arc::clone(&self.credentials.read());
         let token = self.tokens.get(&self.institution, &credentials).await?;
         let mut headers = self.institution.headers.clone();
         headers.insert(AUTHORIZATION, token.header.clone());

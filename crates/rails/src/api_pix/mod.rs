@@ -26,11 +26,10 @@ use ledger::id::ObjectId;
 use ledger::record::RailStamp;
 use serde_json::json;
 
-use crate::client::{Credentials, SettingsError};
+use crate::client::SettingsError;
 
-use calls::Calls;
+pub(crate) use calls::{Calls, Found};
 pub use dialects::{Dialect, Login};
-use settings::Institution;
 pub use settings::{ApiPixPaths, ApiPixSettings};
 
 /// An institution that speaks API Pix.
@@ -48,22 +47,19 @@ impl std::fmt::Debug for ApiPix {
 
 /// Checks the settings and reads their files. Nothing is sent.
 pub fn open(settings: &ApiPixSettings) -> Result<ApiPix, SettingsError> {
-    let calls = Calls::new(Institution::of(settings)?, Credentials::read(&settings.credential_files())?);
-    Ok(ApiPix { settings: settings.clone(), calls })
+    Ok(ApiPix { settings: settings.clone(), calls: Calls::open(settings)? })
 }
 
 impl ApiPix {
     /// Reads certificate and secret again, for calls from now on. When that fails, the present ones
     /// stay.
     pub async fn reload(&self) -> Result<(), SettingsError> {
-        let credentials = Credentials::read(&self.settings.credential_files())?;
-        self.calls.exchange_credentials(credentials).await;
-        Ok(())
+        self.calls.reload(&self.settings).await
     }
 
     /// End of the client certificate's validity, seconds since 1970; none without a certificate.
     pub fn certificate_expires_at(&self) -> Option<i64> {
-        self.calls.credentials().certificate_expires_at
+        self.calls.certificate_expires_at()
     }
 
     /// Names the address at which the institution rings when a payment arrives. It may be named

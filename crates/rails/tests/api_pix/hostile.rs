@@ -8,13 +8,14 @@ use testkit::played_http::Oddity;
 use crate::proxy::{Cut, Proxy};
 use crate::{World, answer, charge, id, now, repay};
 
-/// Each of these says nothing, whatever was asked. None of them names our charge or return.
-fn says_nothing() -> Vec<(&'static str, Vec<u8>)> {
+/// Each of these says nothing, whatever was asked. None of them names our charge, return or
+/// transfer. `none_word` is the institution's word for nothing.
+pub(crate) fn says_nothing(none_word: &str) -> Vec<(&'static str, Vec<u8>)> {
     let problem = |word: &str, status: u16| {
         json!({ "type": format!("https://pix.bcb.gov.br/api/v2/error/{word}"), "title": "t", "status": status })
             .to_string()
     };
-    let none = problem("CobNaoEncontrado", 404);
+    let none = problem(none_word, 404);
     let with_length = |status: &str, length: usize, body: &str| {
         format!("HTTP/1.1 {status}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}")
             .into_bytes()
@@ -64,7 +65,7 @@ async fn an_answer_that_says_nothing_ends_nothing() {
     let world = World::new("bacen").await;
     let payment = world.paid(1).await;
     let span = PixSpan { from: now().plus_ms(-60_000), until: now().plus_ms(60_000), page: 0 };
-    for (name, bytes) in says_nothing() {
+    for (name, bytes) in says_nothing("CobNaoEncontrado") {
         for method in ["PUT", "PATCH", "GET"] {
             world.player.is_odd(method, "/api/v2/", 99, Oddity::Says(bytes.clone()));
         }
@@ -75,7 +76,11 @@ async fn an_answer_that_says_nothing_ends_nothing() {
         assert_eq!(world.rail.accept_dispute(repay(2, &payment)).await, Err(RailError::NoAnswer), "dispute: {name}");
         world.player.stage().odd.clear();
     }
-    assert_eq!(world.player.requests("PUT", "/devolucao/").len(), says_nothing().len(), "none is sent a second time");
+    assert_eq!(
+        world.player.requests("PUT", "/devolucao/").len(),
+        says_nothing("CobNaoEncontrado").len(),
+        "none is sent a second time"
+    );
     assert_eq!(world.player.returns_done().len(), 0);
 }
 
@@ -84,7 +89,7 @@ async fn an_answer_that_says_nothing_ends_nothing() {
 #[tokio::test]
 async fn an_order_with_a_useless_answer_is_carried_out_once() {
     let world = World::new("bacen").await;
-    for (number, (name, bytes)) in (100..).zip(says_nothing()) {
+    for (number, (name, bytes)) in (100..).zip(says_nothing("CobNaoEncontrado")) {
         let oddity = match number % 2 {
             0 => Oddity::Says(bytes),
             _ => Oddity::CarriesOutAndSays(bytes),
@@ -102,7 +107,7 @@ async fn an_order_with_a_useless_answer_is_carried_out_once() {
         assert!(matches!(fate, Ok(PixFate::Paid(_))), "{name}: {fate:?}");
         world.player.stage().odd.clear();
     }
-    assert_eq!(world.player.returns_done().len(), says_nothing().len());
+    assert_eq!(world.player.returns_done().len(), says_nothing("CobNaoEncontrado").len());
 }
 
 /// A redirect is no answer, and the host that it names sees no connection.

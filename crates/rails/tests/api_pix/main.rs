@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod dialects;
+mod efi_payouts;
 mod hostile;
 mod orders;
 mod proxy;

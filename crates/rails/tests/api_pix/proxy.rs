@@ -27,13 +27,21 @@ impl Drop for Proxy {
 impl Proxy {
     /// Cuts the first connection; the others pass.
     pub(crate) async fn before(target: SocketAddr, cut: Cut) -> Self {
+        Self::before_nth(target, cut, 0).await
+    }
+
+    /// Cuts the second connection; the others pass.
+    pub(crate) async fn before_second(target: SocketAddr, cut: Cut) -> Self {
+        Self::before_nth(target, cut, 1).await
+    }
+
+    async fn before_nth(target: SocketAddr, cut: Cut, nth: usize) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let task = tokio::spawn(async move {
-            let mut cuts = Some(cut);
-            loop {
+            for number in 0.. {
                 let (near, _) = listener.accept().await.unwrap();
-                let cut = cuts.take();
+                let cut = (number == nth).then_some(cut);
                 tokio::spawn(async move {
                     let far = TcpStream::connect(target).await.unwrap();
                     let ((from_near, to_near), (from_far, to_far)) = (near.into_split(), far.into_split());

@@ -1,0 +1,116 @@
+//! Settings of pay-outs by Efí, as an operator writes them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+
+use ledger::event::PayoutBank;
+
+use crate::api_pix::{ApiPixPaths, ApiPixSettings, Dialect};
+use crate::client::SettingsError;
+
+/// Settings of pay-outs by Efí. Without addresses they are those of its production.
+#[derive(Clone, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EfiSettings {
+    /// Address of the API: `https`, or `http` on loopback.
+    pub url: Option<String>,
+    /// Address at which tokens are asked for.
+    pub token_url: Option<String>,
+    /// The client's id at Efí.
+    pub client_id: String,
+    /// File of the client's secret: one line, mode 0600 or 0400.
+    pub client_secret_file: PathBuf,
+    /// File of the client's certificate chain, PEM, mode 0600 or 0400.
+    pub certificate_file: Option<PathBuf>,
+    /// File of the certificate's key, PEM, mode 0600 or 0400.
+    pub key_file: Option<PathBuf>,
+    /// File of the certificates that are trusted instead of the operating system's, PEM.
+    pub ca_file: Option<PathBuf>,
+    /// The PIX key of the account that pays (`pagador.chave`).
+    pub key: String,
+    /// The account of the books that the money leaves.
+    #[serde(default)]
+    pub pays_from: PaysFrom,
+    /// What Efí does with a second order of an id.
+    #[serde(default)]
+    pub repeats: Repeats,
+    /// How long after its order a transfer may still turn up, seconds: 10 minutes by default.
+    #[serde(default = "horizon_s")]
+    pub horizon_s: u32,
+}
+
+/// Keys and addresses may be personal.
+impl fmt::Debug for EfiSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EfiSettings").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// An account of the books that money is paid from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PaysFrom {
+    /// The account that receives PIX payments: `Assets:Bank:Pix`.
+    #[default]
+    Pix,
+    /// The account that the acquirer pays to: `Assets:Bank:Settlement`.
+    Settlement,
+}
+
+impl PaysFrom {
+    pub(super) fn bank(self) -> PayoutBank {
+        match self {
+            Self::Pix => PayoutBank::Pix,
+            Self::Settlement => PayoutBank::Settlement,
+        }
+    }
+}
+
+/// What an institution does with a second order of an id. It is to be proved in its test
+/// environment before anything is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Repeats {
+    /// It refuses the order, as Efí documents (`id_envio_duplicado`).
+    #[default]
+    Refused,
+    /// It answers as before, and carries nothing out.
+    Same,
+    /// It may carry the transfer out again: then nothing is ordered a second time.
+    Again,
+}
+
+/// A transfer may turn up for this long, seconds.
+fn horizon_s() -> u32 {
+    600
+}
+
+/// A shorter horizon than a call may take would order again what is still on its way, seconds.
+const HORIZON_S_MIN: u32 = 120;
+
+impl EfiSettings {
+    /// The settings of the institution in API Pix, of which pay-outs are an addition.
+    pub(super) fn checked(&self) -> Result<ApiPixSettings, SettingsError> {
+        if self.horizon_s < HORIZON_S_MIN {
+            return Err(SettingsError::setting("horizon_s", "it is at least 120"));
+        }
+        Ok(ApiPixSettings {
+            dialect: Dialect::Efi,
+            url: self.url.clone(),
+            token_url: self.token_url.clone(),
+            token_auth: None,
+            client_id: self.client_id.clone(),
+            client_secret_file: Some(self.client_secret_file.clone()),
+            certificate_file: self.certificate_file.clone(),
+            key_file: self.key_file.clone(),
+            ca_file: self.ca_file.clone(),
+            key: self.key.clone(),
+            scope: None,
+            account: None,
+            headers: BTreeMap::new(),
+            query: BTreeMap::new(),
+            paths: ApiPixPaths::default(),
+        })
+    }
+}

@@ -1,0 +1,53 @@
+//! Transfers: ordered, and looked up by our id. The two have other versions in their paths.
+
+use actors::rails::{PayoutAnswer, RailError, SendPayout};
+use hyper::Method;
+use ledger::event::PayoutBank;
+
+use super::messages::{order, outcome, reason};
+use super::words::{NO_TRANSFER, REFUSALS};
+use crate::api_pix::{Calls, Found};
+
+/// Path of orders, `/{idEnvio}` follows.
+const ORDERS: &str = "/v3/gn/pix";
+/// Path of transfers by our id, `/{idEnvio}` follows.
+const BY_ID: &str = "/v2/gn/pix/enviados/id-envio";
+
+/// Orders a transfer, once. An answer that is not known, a refusal and a refused repeat are asked
+/// for: only a refusal that Efí repeats by having none under the id is one.
+pub(super) async fn send(calls: &Calls, call: &SendPayout, from: PayoutBank) -> Result<PayoutAnswer, RailError> {
+    let path = format!("{ORDERS}/{}", call.id.txid());
+    let body = match order(call, calls.key()) {
+        Ok(body) => body,
+        Err(reason) => return Ok(PayoutAnswer::Failed { reason }),
+    };
+    let answer = match calls.order(Method::PUT, &path, &body).await {
+        Err(RailError::NotSent) => return Err(RailError::NotSent),
+        answer => answer.ok(),
+    };
+    let refusal = answer.as_ref().filter(|answer| answer.says(REFUSALS)).map(reason);
+    if let Some(taken) = answer.filter(|answer| matches!(answer.status.as_u16(), 200 | 201)) {
+        match outcome(&taken, call, from) {
+            Ok(outcome) => return Ok(outcome),
+            Err(defect) => calls.complain(&path, &defect),
+        }
+    }
+    match (find(calls, call, from).await, refusal) {
+        (Ok(PayoutAnswer::NotTaken), Some(reason)) => Ok(PayoutAnswer::Failed { reason }),
+        // It may still be on its way.
+        (Ok(PayoutAnswer::NotTaken) | Err(_), _) => Err(RailError::NoAnswer),
+        (Ok(found), _) => Ok(found),
+    }
+}
+
+/// What became of a transfer. [`PayoutAnswer::NotTaken`] where Efí says itself that it has none.
+pub(super) async fn find(calls: &Calls, call: &SendPayout, from: PayoutBank) -> Result<PayoutAnswer, RailError> {
+    let path = format!("{BY_ID}/{}", call.id.txid());
+    match calls.find(&path, NO_TRANSFER).await? {
+        Found::None => Ok(PayoutAnswer::NotTaken),
+        Found::It(answer) => outcome(&answer, call, from).map_err(|defect| {
+            calls.complain(&path, &defect);
+            RailError::NoAnswer
+        }),
+    }
+}
