@@ -178,6 +178,7 @@ fn one(field: Field<'_>, line_at: impl Fn(usize) -> usize) -> Result<(RailName, 
         place.map(|place| fields.swap_remove(place))
     };
     let (kind, callback_url) = (take("kind"), take("callback_url"));
+    let callback_at = callback_url.as_ref().map(|field| field.at);
     let callback_url = callback_url.map(|field| address(&field, &table)).transpose()?;
     let placed = |defect: TableDefect| TableDefect { at: defect.at.max(at), ..defect };
     let adapter = match kind.as_ref().and_then(|field| field.value.get_ref().as_str()) {
@@ -188,6 +189,10 @@ fn one(field: Field<'_>, line_at: impl Fn(usize) -> usize) -> Result<(RailName, 
             return Err(TableDefect { at, message: format!("{table}.kind: expected one of {}", KINDS.join(", ")) });
         }
     };
+    if let (AdapterSettings::Efi(_), Some(at)) = (&adapter, callback_at) {
+        let message = format!("{table}.callback_url: transfers are asked about; the table of the API Pix has it");
+        return Err(TableDefect { at, message });
+    }
     Ok((name, NamedRail { line: line_at(at), callback_url, adapter }))
 }
 

@@ -160,3 +160,36 @@ fn a_check_shows_the_institutions_and_finds_their_defects() {
     let (code, said) = checked(folder.path(), &toml("secret"));
     assert!(code == Some(1) && said.contains("32 to 128") && !said.contains("tesouro"), "{said}");
 }
+
+/// A payout rail of its own table, which cannot be the rail of PIX charges and is not called back.
+#[test]
+fn a_check_shows_the_payout_rail() {
+    let folder = tempfile::tempdir().unwrap();
+    certify(folder.path(), 2050);
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let toml = |rails: &str, more: &str| {
+        format!(
+            "data = '{}'\nlisten = '127.0.0.1:0'\nops_listen = '127.0.0.1:0'\n[rails]\n{rails} = 'envios'\n\
+             [rail.envios]\nkind = 'efi'\nclient_id = 'shop'\nkey = 'k'\nclient_secret_file = '{}'\n\
+             certificate_file = '{}'\nkey_file = '{}'\n{more}",
+            path("data"),
+            path("secret"),
+            path("chain.pem"),
+            path("key.pem")
+        )
+    };
+    let (code, said) = checked(folder.path(), &toml("payout", "repeats = 'again'\npays_from = 'settlement'\n"));
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains("payout=envios"), "{said}");
+    let cases = [
+        ("pix", "", "rails.pix: the kind of [rail.envios] can't be the pix rail"),
+        ("payout", "repeats = 'maybe'\n", "rail.envios.repeats: expected"),
+        ("payout", "dialect = 'efi'\n", "rail.envios: unknown field `dialect`"),
+        ("payout", "horizon_s = 60\n", "rail.envios.horizon_s: it is at least 120"),
+        ("payout", "callback_url = 'https://pay.example.com/efi'\n", "rail.envios.callback_url: transfers are asked"),
+    ];
+    for (rails, more, defect) in cases {
+        let (code, said) = checked(folder.path(), &toml(rails, more));
+        assert!(code == Some(1) && said.contains(defect), "{defect} in {said}");
+    }
+}

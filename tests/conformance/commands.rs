@@ -219,6 +219,7 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     ("docs/rails/README.md", "[rail.sicoob]", Text),
     ("docs/rails/README.md", "[rail.sicredi]", Text),
     ("docs/rails/README.md", "[rail.efi]", Text),
+    ("docs/rails/README.md", "[rail.envios]", Text),
     ("docs/rails/README.md", "rails_listen", Text),
     ("docs/rails/README.md", "callback_url", Text),
     ("docs/rails/going-live.md", "install -d -o centavo", NotRun("needs the certificate that an institution gives")),

@@ -14,6 +14,7 @@ mod card_brands;
 mod clients;
 mod commands;
 mod deploy;
+mod efi;
 mod guide;
 mod install;
 mod metrics;

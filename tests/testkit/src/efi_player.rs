@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, Duration, Utc};
 use serde_json::{Value, json};
 
 use crate::api_pix_player::{KEY, Outcome, centavos, has_only, instant_text, is_id, is_text, refuse};
@@ -47,6 +47,8 @@ pub struct PlayedPayouts {
     pub repeats: Repeats,
     /// The status of a transfer when it is ordered; under way without one.
     pub first_status: Option<&'static str>,
+    /// Transfers of a page at most.
+    pub page_items: Option<usize>,
 }
 
 impl PlayedPayouts {
@@ -55,19 +57,22 @@ impl PlayedPayouts {
         self.by_id.get_mut(id).expect("a transfer that there is").status = status;
     }
 
-    /// The receiver's bank sends money of a transfer back.
-    pub fn come_back(&mut self, id: &str, amount: &str, status: &str) {
+    /// The receiver's bank sends money of a transfer back, a minute after its order; without a
+    /// status it is back.
+    pub fn come_back(&mut self, id: &str, amount: &str, status: Option<&str>) {
         let transfer = self.by_id.get_mut(id).expect("a transfer that there is");
         let number = transfer.returns.len();
-        transfer.returns.push(json!({
-            "rtrId": format!("D{}{number:03}", &transfer.end_to_end_id[1..29]),
-            "valor": amount,
-            "horario": {
-                "solicitacao": "2026-11-29T12:00:00.000Z",
-                "liquidacao": format!("2026-11-29T12:00:01.{number:03}Z"),
-            },
-            "status": status,
-        }));
+        let return_id = format!("D{}{number:03}", &transfer.end_to_end_id[1..29]);
+        let at = instant_text(transfer.at + Duration::milliseconds(60_000 + number as i64));
+        transfer.returns.push(match status {
+            None => json!({ "rtrId": return_id, "valor": amount, "horario": at }),
+            Some(status) => json!({
+                "rtrId": return_id,
+                "valor": amount,
+                "horario": { "solicitacao": instant_text(transfer.at), "liquidacao": at },
+                "status": status,
+            }),
+        });
     }
 
     /// Sum of the transfers that were carried out or are under way, centavos.
@@ -86,7 +91,7 @@ pub(crate) fn route(payouts: &mut PlayedPayouts, request: &Request) -> Option<Ou
     if let Some(id) = under("/v2/gn/pix/enviados/id-envio/").filter(|_| request.method == "GET") {
         return Some(look_up(payouts, &id));
     }
-    None
+    (request.path == "/v2/gn/pix/enviados" && request.method == "GET").then(|| list(payouts, request))
 }
 
 fn is_digits(value: &Value, lengths: std::ops::RangeInclusive<usize>) -> bool {
@@ -178,9 +183,14 @@ fn ordered(id: &str, transfer: &PlayedPayout) -> Value {
 }
 
 fn look_up(payouts: &PlayedPayouts, id: &str) -> Outcome {
-    let Some(transfer) = payouts.by_id.get(id) else {
-        return refuse(404, "PixEnviadoNaoEncontrado", "no such transfer");
-    };
+    match payouts.by_id.get(id) {
+        Some(transfer) => Ok(Reply::json(200, &looked_up(id, transfer))),
+        None => refuse(404, "PixEnviadoNaoEncontrado", "no such transfer"),
+    }
+}
+
+/// A transfer as a look-up is answered, and as it stands in the list.
+fn looked_up(id: &str, transfer: &PlayedPayout) -> Value {
     let mut body = json!({
         "endToEndId": transfer.end_to_end_id,
         "idEnvio": id,
@@ -191,10 +201,44 @@ fn look_up(payouts: &PlayedPayouts, id: &str) -> Outcome {
         "favorecido": { "identificacao": { "nome": "Fulano de Tal", "cpf": "***.456.789-**" } },
     });
     if transfer.status == "REALIZADO" {
-        body["horario"]["liquidacao"] = json!(instant_text(transfer.at + chrono::Duration::seconds(1)));
+        body["horario"]["liquidacao"] = json!(instant_text(transfer.at + Duration::seconds(1)));
     }
     if !transfer.returns.is_empty() {
         body["devolucoes"] = json!(transfer.returns);
     }
-    Ok(Reply::json(200, &body))
+    body
+}
+
+/// Transfers of a span of time, by the time of their order.
+fn list(payouts: &PlayedPayouts, request: &Request) -> Outcome {
+    let wrong = |why: &str| refuse(400, "PixConsultaInvalida", why);
+    let instant = |name: &str| request.parameter(name).and_then(|text| DateTime::parse_from_rfc3339(text).ok());
+    let number = |name: &str| request.parameter(name).map_or(Some(None), |text| text.parse::<usize>().ok().map(Some));
+    let (Some(from), Some(until)) = (instant("inicio"), instant("fim")) else {
+        return wrong("inicio or fim is no instant with a zone");
+    };
+    let (Some(page), Some(items)) = (number("paginacao.paginaAtual"), number("paginacao.itensPorPagina")) else {
+        return wrong("a page that is none");
+    };
+    let (page, items) = (page.unwrap_or(0), items.unwrap_or(100).min(payouts.page_items.unwrap_or(1_000)));
+    let with_returns = request.parameter("devolucaoPresente") == Some("true");
+    let found = payouts.by_id.iter().filter(|(_, of)| of.at >= from && of.at <= until);
+    let found: Vec<_> = found.filter(|(_, of)| !with_returns || !of.returns.is_empty()).collect();
+    let of_page = found.iter().skip(page * items).take(items).map(|(id, of)| looked_up(id, of));
+    Ok(Reply::json(
+        200,
+        &json!({
+            "parametros": {
+                "inicio": request.parameter("inicio"),
+                "fim": request.parameter("fim"),
+                "paginacao": {
+                    "paginaAtual": page,
+                    "itensPorPagina": items,
+                    "quantidadeDePaginas": found.len().div_ceil(items).max(1),
+                    "quantidadeTotalDeItens": found.len(),
+                },
+            },
+            "pix": of_page.collect::<Vec<_>>(),
+        }),
+    ))
 }

@@ -9,6 +9,7 @@ pub mod books;
 pub mod callers;
 pub mod efi_player;
 pub mod played_http;
+pub mod played_tls;
 pub mod server;
 pub mod shop;
 

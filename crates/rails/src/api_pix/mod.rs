@@ -30,6 +30,7 @@ use crate::client::SettingsError;
 
 pub(crate) use calls::{Calls, Found};
 pub use dialects::{Dialect, Login};
+pub(crate) use receipts::page;
 pub use settings::{ApiPixPaths, ApiPixSettings};
 
 /// An institution that speaks API Pix.

@@ -18,19 +18,35 @@ const PAGES_MAX: u64 = 1_000;
 /// Words in place of a txid where there is none.
 const NO_TXID: [&str; 2] = ["", "***"];
 
-/// A page of the payments of a span. One that cannot be read makes the whole page no answer: it may
-/// be money.
+/// A page of the payments of a span.
 pub(super) async fn received(calls: &Calls, span: PixSpan) -> Result<PixReceipts, RailError> {
-    let query = [
+    let read = |text: &RawValue| {
+        let payment = serde_json::from_str::<Payment>(text.get()).map_err(|_| "a field is absent or wrong".to_owned());
+        payment.and_then(|payment| receipt(&payment))
+    };
+    let (payments, has_more) = page(calls, &calls.institution.pix, &[], span, read).await?;
+    Ok(PixReceipts { payments, has_more })
+}
+
+/// A page of a list of a span, with more filters. An item that cannot be read makes the whole page
+/// no answer: it may be money. True when another page follows.
+pub(crate) async fn page<T>(
+    calls: &Calls,
+    path: &str,
+    filters: &[(&'static str, String)],
+    span: PixSpan,
+    read: impl Fn(&RawValue) -> Result<T, String>,
+) -> Result<(Vec<T>, bool), RailError> {
+    let mut query = vec![
         ("inicio", with_milliseconds(span.from.0)),
         ("fim", with_milliseconds(span.until.0)),
         ("paginacao.paginaAtual", span.page.to_string()),
         ("paginacao.itensPorPagina", PAGE_ITEMS.to_string()),
     ];
-    let path = &calls.institution.pix;
+    query.extend_from_slice(filters);
     let answer = calls.get(path, &query).await?;
     let page = match answer.status.as_u16() {
-        200 => answer.read::<Page<'_>>().and_then(|page| receipts(&page, span.page)),
+        200 => answer.read::<Page<'_>>().and_then(|page| items(&page, span.page, read)),
         status => Err(format!("its answer {status} is none that is known")),
     };
     page.map_err(|defect| {
@@ -39,7 +55,11 @@ pub(super) async fn received(calls: &Calls, span: PixSpan) -> Result<PixReceipts
     })
 }
 
-fn receipts(page: &Page<'_>, asked: u32) -> Result<PixReceipts, String> {
+fn items<T>(
+    page: &Page<'_>,
+    asked: u32,
+    read: impl Fn(&RawValue) -> Result<T, String>,
+) -> Result<(Vec<T>, bool), String> {
     let pagination = &page.parametros.paginacao;
     if pagination.page.as_ref().is_some_and(|page| whole(page) != Some(asked.into())) {
         return Err("paginaAtual is not the page that was asked for".to_owned());
@@ -54,13 +74,10 @@ fn receipts(page: &Page<'_>, asked: u32) -> Result<PixReceipts, String> {
     if items.is_empty() && (has_more || (page.pix.is_none() && !is_empty)) {
         return Err("a page without payments is not the end of the list".to_owned());
     }
-    let read = |(number, text): (usize, &&RawValue)| {
-        let payment = serde_json::from_str::<Payment>(text.get()).map_err(|_| "a field is absent or wrong".to_owned());
-        payment
-            .and_then(|payment| receipt(&payment))
-            .map_err(|defect| format!("payment {number}{}: {defect}", id_of(text)))
+    let numbered = |(number, text): (usize, &&RawValue)| {
+        read(text).map_err(|defect| format!("payment {number}{}: {defect}", id_of(text)))
     };
-    Ok(PixReceipts { payments: (1..).zip(items).map(read).collect::<Result<_, _>>()?, has_more })
+    Ok(((1..).zip(items).map(numbered).collect::<Result<_, _>>()?, has_more))
 }
 
 /// The end-to-end id of a payment that cannot be read, in brackets; nothing where it has none.

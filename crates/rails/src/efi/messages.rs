@@ -1,7 +1,8 @@
 //! Messages of Efí's pay-outs, as far as they are read and written here.
 
-use actors::rails::{Destination, PayoutAnswer, SendPayout, UnpayableAccount};
+use actors::rails::{Destination, PayoutAnswer, ReturnedPayout, SendPayout, UnpayableAccount};
 use ledger::event::PayoutBank;
+use ledger::id::ObjectId;
 use ledger::money::Centavos;
 use ledger::personal::{AccountKind, BankAccount};
 use ledger::record::RailStamp;
@@ -118,9 +119,27 @@ struct Return {
     #[serde(rename = "rtrId")]
     return_id: Option<String>,
     valor: String,
-    status: String,
+    /// Absent where all that is listed is back.
+    status: Option<String>,
     motivo: Option<String>,
-    horario: Option<Times>,
+    horario: Option<ReturnTime>,
+}
+
+/// When money came back: one instant, or the times of a transfer.
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum ReturnTime {
+    At(String),
+    Times(Times),
+}
+
+impl ReturnTime {
+    fn at(&self) -> Option<Timestamp> {
+        match self {
+            Self::At(text) => instant(text),
+            Self::Times(times) => times.settled_at(),
+        }
+    }
 }
 
 #[derive(Deserialize)]
@@ -172,8 +191,8 @@ pub(super) fn outcome(answer: &Answer, call: &SendPayout, from: PayoutBank) -> R
         let at = times.ordered_at().ok_or("horario.solicitacao is no instant with a zone")?;
         return Ok(PayoutAnswer::Taken { transfer_id: end_to_end_id, at, from });
     }
-    if let Some(returned) = returned(&transfer, call.amount, from)? {
-        return Ok(returned);
+    if let Some((reason, stamp)) = returned(&transfer, call.amount)? {
+        return Ok(PayoutAnswer::Returned { reason, stamp, to: from });
     }
     let at = times.settled_at().ok_or("horario has no instant with a zone")?;
     Ok(PayoutAnswer::Processed { transfer_id: end_to_end_id.clone(), end_to_end_id, at, from })
@@ -181,12 +200,13 @@ pub(super) fn outcome(answer: &Answer, call: &SendPayout, from: PayoutBank) -> R
 
 /// The return of a transfer whose money is back whole, in one piece or in several. It is that of
 /// the last piece. A part of the money is no return.
-fn returned(transfer: &Transfer, sent: Centavos, to: PayoutBank) -> Result<Option<PayoutAnswer>, String> {
+fn returned(transfer: &Transfer, sent: Centavos) -> Result<Option<(String, RailStamp)>, String> {
     let mut sum = Centavos(0);
     let mut last: Option<(Timestamp, &str, &Return)> = None;
-    for piece in transfer.devolucoes.iter().flatten().filter(|piece| piece.status == RETURNED) {
+    let is_back = |piece: &&Return| piece.status.as_deref().is_none_or(|status| status == RETURNED);
+    for piece in transfer.devolucoes.iter().flatten().filter(is_back) {
         let piece_amount = amount(&piece.valor).ok_or("devolucoes.valor is no amount")?;
-        let at = piece.horario.as_ref().and_then(Times::settled_at);
+        let at = piece.horario.as_ref().and_then(ReturnTime::at);
         let at = at.ok_or("devolucoes.horario has no instant with a zone")?;
         let id = piece.return_id.as_deref().filter(|id| is_message_id(id));
         let id = id.ok_or("devolucoes.rtrId has not 32 letters and digits")?;
@@ -198,8 +218,7 @@ fn returned(transfer: &Transfer, sent: Centavos, to: PayoutBank) -> Result<Optio
     match last {
         Some(_) if sum > sent => Err("more came back than was sent".to_owned()),
         Some((at, id, piece)) if sum == sent => {
-            let reason = reason_of(piece.motivo.as_deref(), &piece.status);
-            Ok(Some(PayoutAnswer::Returned { reason, stamp: RailStamp { id: id.to_owned(), at }, to }))
+            Ok(Some((reason_of(piece.motivo.as_deref(), RETURNED), RailStamp { id: id.to_owned(), at })))
         }
         _ => Ok(None),
     }
@@ -209,4 +228,24 @@ fn returned(transfer: &Transfer, sent: Centavos, to: PayoutBank) -> Result<Optio
 fn reason_of(said: Option<&str>, word: &str) -> String {
     let said = said.map(|said| shortened(said, REASON_LEN_MAX)).filter(|said| !said.is_empty());
     said.unwrap_or_else(|| word.to_owned())
+}
+
+/// The return of a transfer in Efí's list; none of one that is not ours, and of one whose money is
+/// not back whole.
+pub(super) fn returned_payout(text: &str, to: PayoutBank) -> Result<Option<ReturnedPayout>, String> {
+    #[derive(Deserialize)]
+    struct Id {
+        #[serde(rename = "idEnvio")]
+        id: Option<String>,
+    }
+    let wrong = |_| "a field is absent or wrong".to_owned();
+    let id = serde_json::from_str::<Id>(text).map_err(wrong)?.id.unwrap_or_default();
+    let Some(id) = ObjectId::parse(&id).filter(|ours| ours.txid() == id) else { return Ok(None) };
+    let transfer: Transfer = serde_json::from_str(text).map_err(wrong)?;
+    if transfer_status(&transfer.status) != Some(TransferStatus::Done) {
+        return Ok(None);
+    }
+    let amount = amount(&transfer.valor).ok_or("valor is no amount")?;
+    let returned = returned(&transfer, amount)?;
+    Ok(returned.map(|(reason, stamp)| ReturnedPayout { id, amount, reason, stamp, to }))
 }

@@ -17,7 +17,7 @@ mod words;
 
 use std::time::Duration;
 
-use actors::rails::{Call, PayoutAnswer, PayoutRail, SendPayout, UnpayableAccount};
+use actors::rails::{Call, PayoutAnswer, PayoutRail, PixSpan, ReturnedPayouts, SendPayout, UnpayableAccount};
 use ledger::event::PayoutBank;
 use ledger::money::Centavos;
 use ledger::personal::BankAccount;
@@ -69,6 +69,10 @@ impl PayoutRail for Efi {
 
     fn find(&self, call: SendPayout, _now: Timestamp) -> Call<'_, PayoutAnswer> {
         Box::pin(async move { transfers::find(&self.calls, &call, self.pays_from()).await })
+    }
+
+    fn returned(&self, span: PixSpan) -> Call<'_, ReturnedPayouts> {
+        Box::pin(transfers::returned(&self.calls, span, self.pays_from()))
     }
 
     fn pays_withdrawal_from(&self, _amount: Centavos) -> PayoutBank {

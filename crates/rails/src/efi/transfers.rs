@@ -1,15 +1,17 @@
 //! Transfers: ordered, and looked up by our id. The two have other versions in their paths.
 
-use actors::rails::{PayoutAnswer, RailError, SendPayout};
+use actors::rails::{PayoutAnswer, PixSpan, RailError, ReturnedPayouts, SendPayout};
 use hyper::Method;
 use ledger::event::PayoutBank;
 
-use super::messages::{order, outcome, reason};
+use super::messages::{order, outcome, reason, returned_payout};
 use super::words::{NO_TRANSFER, REFUSALS};
-use crate::api_pix::{Calls, Found};
+use crate::api_pix::{Calls, Found, page};
 
 /// Path of orders, `/{idEnvio}` follows.
 const ORDERS: &str = "/v3/gn/pix";
+/// Path of the list of transfers.
+const LIST: &str = "/v2/gn/pix/enviados";
 /// Path of transfers by our id, `/{idEnvio}` follows.
 const BY_ID: &str = "/v2/gn/pix/enviados/id-envio";
 
@@ -50,4 +52,18 @@ pub(super) async fn find(calls: &Calls, call: &SendPayout, from: PayoutBank) -> 
             RailError::NoAnswer
         }),
     }
+}
+
+/// How long after it was sent the money of a transfer can come back, milliseconds: 90 days.
+const RETURNS_WITHIN_MS: i64 = 90 * 24 * 60 * 60 * 1000;
+
+/// The transfers of ours whose money came back whole in a span. Efí lists transfers by the time of
+/// their order, so the list begins 90 days earlier.
+pub(super) async fn returned(calls: &Calls, span: PixSpan, to: PayoutBank) -> Result<ReturnedPayouts, RailError> {
+    let ordered = PixSpan { from: span.from.plus_ms(-RETURNS_WITHIN_MS), ..span };
+    let filters = [("devolucaoPresente", true.to_string())];
+    let (transfers, has_more) = page(calls, LIST, &filters, ordered, |text| returned_payout(text.get(), to)).await?;
+    let mut transfers: Vec<_> = transfers.into_iter().flatten().collect();
+    transfers.retain(|transfer| (span.from..=span.until).contains(&transfer.stamp.at));
+    Ok(ReturnedPayouts { transfers, has_more })
 }

@@ -1,6 +1,6 @@
 //! Pay-outs by Efí against its player: outcomes, repeats, answers that say nothing, cuts, returns.
 
-use actors::rails::{Destination, PayoutAnswer, PayoutRail, RailError, SendPayout};
+use actors::rails::{Destination, PayoutAnswer, PayoutRail, PixSpan, RailError, ReturnedPayout, SendPayout};
 use actors::testkit::rails as testkit_of_actors;
 use centavo_rails::efi::{self, Efi, EfiSettings};
 use ledger::event::PayoutBank;
@@ -194,17 +194,61 @@ async fn money_that_came_back_is_a_return_once_it_is_whole() {
     world.player.records().payouts.first_status = Some("REALIZADO");
     world.send(1).await.unwrap();
     for (amount, status) in [("4.00", "DEVOLVIDO"), ("6.50", "EM_PROCESSAMENTO"), ("6.50", "NAO_REALIZADO")] {
-        world.player.records().payouts.come_back(&txid, amount, status);
+        world.player.records().payouts.come_back(&txid, amount, Some(status));
         let found = world.find(1).await;
         assert!(matches!(found, Ok(PayoutAnswer::Processed { .. })), "{amount} {status}: {found:?}");
     }
-    world.player.records().payouts.come_back(&txid, "6.50", "DEVOLVIDO");
+    world.player.records().payouts.come_back(&txid, "6.50", None);
     let found = world.find(1).await.unwrap();
     let PayoutAnswer::Returned { stamp, to, .. } = &found else { panic!("{found:?}") };
-    assert_eq!((to, stamp.at.0, &stamp.id[29..]), (&PayoutBank::Pix, 1_795_953_601_003, "003"));
+    let ordered_at = world.player.records().payouts.by_id[&txid].at.timestamp_millis();
+    assert_eq!((to, stamp.at.0, &stamp.id[29..]), (&PayoutBank::Pix, ordered_at + 60_003, "003"));
     assert_eq!(world.find(1).await, Ok(found));
-    world.player.records().payouts.come_back(&txid, "0.01", "DEVOLVIDO");
+    world.player.records().payouts.come_back(&txid, "0.01", None);
     assert_eq!(world.find(1).await, Err(RailError::NoAnswer), "more than was sent");
+}
+
+/// Efí lists transfers by the time of their order, page by page; what is not ours is passed over.
+#[tokio::test]
+async fn transfers_that_came_back_are_listed_by_the_time_of_their_return() {
+    let world = World::new().await;
+    {
+        let payouts = &mut world.player.records().payouts;
+        (payouts.first_status, payouts.page_items) = (Some("REALIZADO"), Some(2));
+    }
+    for number in 1..=5 {
+        world.send(number).await.unwrap();
+    }
+    {
+        let payouts = &mut world.player.records().payouts;
+        payouts.come_back(&id(1).txid(), "10.50", Some("DEVOLVIDO"));
+        payouts.come_back(&id(2).txid(), "10.49", Some("DEVOLVIDO"));
+        payouts.come_back(&id(3).txid(), "10.50", Some("EM_PROCESSAMENTO"));
+        payouts.come_back(&id(4).txid(), "4.00", None);
+        payouts.come_back(&id(4).txid(), "6.50", None);
+        // Sent by hand, or by another program.
+        let mut other = payouts.by_id[&id(1).txid()].clone();
+        other.body["valor"] = json!("1");
+        payouts.by_id.insert("Fornecedor7".to_owned(), other);
+    }
+    let span = PixSpan { from: now(), until: now().plus_ms(600_000), page: 0 };
+    let mut found = Vec::new();
+    for page in 0..3 {
+        let listed = world.rail.returned(PixSpan { page, ..span }).await.unwrap();
+        assert_eq!(listed.has_more, page < 2);
+        found.extend(listed.transfers);
+    }
+    let told = |of: &ReturnedPayout| (of.id, of.amount.0, of.to);
+    assert_eq!(found.iter().map(told).collect::<Vec<_>>(), [1, 4].map(|number| (id(number), 1_050, PayoutBank::Pix)));
+    let last = found[1].stamp.at;
+    let listed = world.rail.returned(PixSpan { from: last, page: 1, ..span }).await.unwrap();
+    assert_eq!(listed.transfers, found[1..]);
+    let listed = world.rail.returned(PixSpan { from: last.plus_ms(1), page: 1, ..span }).await.unwrap();
+    assert_eq!(listed.transfers, []);
+    // One of ours that cannot be read makes the page no answer.
+    world.player.is_odd("GET", "/enviados", 1, edits(|body| body["pix"][0]["valor"] = json!("10.5")));
+    assert_eq!(world.rail.returned(span).await, Err(RailError::NoAnswer));
+    assert_eq!(world.player.records().violations, [""; 0]);
 }
 
 #[tokio::test]

@@ -2,45 +2,14 @@
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use actors::rails::{PixOpening, PixRail, RailError};
 use centavo_rails::api_pix::{self, ApiPixSettings};
 use serde_json::{Value, json};
 use testkit::api_pix_player::Player;
-use tokio_rustls::rustls::crypto::ring::default_provider;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, pem::PemObject};
-use tokio_rustls::rustls::server::WebPkiClientVerifier;
-use tokio_rustls::rustls::{RootCertStore, ServerConfig};
+use testkit::played_tls::{Authority, authority, certificate, server};
 
 use crate::{World, charge, rail, secret_file, write_private};
-
-type Authority = rcgen::CertifiedIssuer<'static, rcgen::KeyPair>;
-
-fn authority() -> Authority {
-    let mut params = rcgen::CertificateParams::new(Vec::new()).unwrap();
-    params.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    rcgen::CertifiedIssuer::self_signed(params, rcgen::KeyPair::generate().unwrap()).unwrap()
-}
-
-/// A certificate for a name, and its key, as PEM.
-fn certificate(name: &str, signed_by: &Authority) -> [String; 2] {
-    let key = rcgen::KeyPair::generate().unwrap();
-    let made = rcgen::CertificateParams::new(vec![name.to_owned()]).unwrap().signed_by(&key, signed_by).unwrap();
-    [made.pem(), key.serialize_pem()]
-}
-
-/// TLS of a server that wants a client certificate of an authority.
-fn server(own: &[String; 2], accepts: &Authority) -> Arc<ServerConfig> {
-    let mut roots = RootCertStore::empty();
-    roots.add(accepts.der().clone()).unwrap();
-    let provider = Arc::new(default_provider());
-    let verifier = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build().unwrap();
-    let chain = vec![CertificateDer::from_pem_slice(own[0].as_bytes()).unwrap()];
-    let key = PrivateKeyDer::from_pem_slice(own[1].as_bytes()).unwrap();
-    let config = ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions().unwrap();
-    Arc::new(config.with_client_cert_verifier(verifier).with_single_cert(chain, key).unwrap())
-}
 
 fn show(folder: &Path, own: &[String; 2]) -> [PathBuf; 2] {
     [write_private(&folder.join("client.pem"), &own[0]), write_private(&folder.join("client.key"), &own[1])]
