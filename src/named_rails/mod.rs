@@ -17,6 +17,7 @@ use prometheus_client::registry::Registry;
 use rails::SettingsError;
 use rails::api_pix::{self, ApiPix};
 use rails::efi::{self, Efi};
+use rails::protocol::{self, Protocol};
 use tokio::task::JoinSet;
 
 use settings::{AdapterSettings, CurrentRails, NamedRail, NamedRailSettings};
@@ -52,6 +53,7 @@ struct Opened {
 enum Adapter {
     ApiPix(Arc<ApiPix>),
     Efi(Arc<Efi>),
+    Http(Arc<Protocol>),
 }
 
 impl Adapter {
@@ -59,12 +61,14 @@ impl Adapter {
         Ok(match settings {
             AdapterSettings::ApiPix(settings) => Self::ApiPix(Arc::new(api_pix::open(settings)?)),
             AdapterSettings::Efi(settings) => Self::Efi(Arc::new(efi::open(settings)?)),
+            AdapterSettings::Http(settings) => Self::Http(Arc::new(protocol::open(settings)?)),
         })
     }
 
     fn card(&self) -> Option<Arc<dyn CardRail>> {
         match self {
             Self::ApiPix(_) | Self::Efi(_) => None,
+            Self::Http(adapter) => adapter.is("card").then(|| Arc::clone(adapter) as Arc<dyn CardRail>),
         }
     }
 
@@ -72,6 +76,7 @@ impl Adapter {
         match self {
             Self::ApiPix(_) => None,
             Self::Efi(adapter) => Some(Arc::clone(adapter) as Arc<dyn PayoutRail>),
+            Self::Http(adapter) => adapter.is("payout").then(|| Arc::clone(adapter) as Arc<dyn PayoutRail>),
         }
     }
 
@@ -79,6 +84,7 @@ impl Adapter {
         match self {
             Self::ApiPix(adapter) => Some(Arc::clone(adapter) as Arc<dyn PixRail>),
             Self::Efi(_) => None,
+            Self::Http(adapter) => adapter.is("pix").then(|| Arc::clone(adapter) as Arc<dyn PixRail>),
         }
     }
 
@@ -86,6 +92,7 @@ impl Adapter {
         match self {
             Self::ApiPix(adapter) => adapter.certificate_expires_at(),
             Self::Efi(adapter) => adapter.certificate_expires_at(),
+            Self::Http(adapter) => adapter.certificate_expires_at(),
         }
     }
 
@@ -93,6 +100,7 @@ impl Adapter {
         match self {
             Self::ApiPix(adapter) => adapter.reload().await,
             Self::Efi(adapter) => adapter.reload().await,
+            Self::Http(adapter) => adapter.reload(),
         }
     }
 }

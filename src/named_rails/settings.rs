@@ -10,6 +10,7 @@ use axum::http::Uri;
 use ledger::rail_name::RailName;
 use rails::api_pix::ApiPixSettings;
 use rails::efi::EfiSettings;
+use rails::protocol::ProtocolSettings;
 use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
@@ -76,6 +77,8 @@ pub enum AdapterSettings {
     ApiPix(ApiPixSettings),
     /// Pay-outs by Efí.
     Efi(EfiSettings),
+    /// An institution behind the rail protocol.
+    Http(ProtocolSettings),
 }
 
 impl AdapterSettings {
@@ -84,12 +87,13 @@ impl AdapterSettings {
         match self {
             Self::ApiPix(_) => field == "pix",
             Self::Efi(_) => field == "payout",
+            Self::Http(settings) => settings.is(field),
         }
     }
 }
 
 /// The kinds of adapters, as the settings file names them.
-const KINDS: [&str; 2] = ["api_pix", "efi"];
+const KINDS: [&str; 3] = ["api_pix", "efi", "http"];
 
 /// What is wrong with a table. The message has names of fields, and no values.
 #[derive(Debug, PartialEq, Eq)]
@@ -184,6 +188,7 @@ fn one(field: Field<'_>, line_at: impl Fn(usize) -> usize) -> Result<(RailName, 
     let adapter = match kind.as_ref().and_then(|field| field.value.get_ref().as_str()) {
         Some("api_pix") => AdapterSettings::ApiPix(adapter(fields, span, &table).map_err(placed)?),
         Some("efi") => AdapterSettings::Efi(adapter(fields, span, &table).map_err(placed)?),
+        Some("http") => AdapterSettings::Http(adapter(fields, span, &table).map_err(placed)?),
         _ => {
             let at = kind.map_or(at, |field| field.value.span().start);
             return Err(TableDefect { at, message: format!("{table}.kind: expected one of {}", KINDS.join(", ")) });

@@ -8,7 +8,8 @@
 //! HTTP alone.
 //!
 //! Begin with [`sandbox`], which puts the institutions of a sandbox together, or with [`api_pix`],
-//! the adapter for institutions that receive PIX payments. [`efi`] sends transfers.
+//! the adapter for institutions that receive PIX payments, or with [`protocol`], the adapter for
+//! whatever speaks the rail protocol. [`efi`] sends transfers.
 
 mod acquirer;
 mod acquirer_books;
@@ -21,6 +22,7 @@ mod folder_lock;
 mod lines;
 mod payouts;
 mod pix_books;
+pub mod protocol;
 mod refused_refunds;
 pub mod sandbox;
 mod settlement_days;

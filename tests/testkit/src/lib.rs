@@ -7,11 +7,14 @@
 pub mod api_pix_player;
 pub mod books;
 pub mod callers;
+pub mod cut_proxy;
 pub mod efi_player;
 pub mod played_http;
 pub mod played_tls;
+pub mod rail_player;
 pub mod server;
 pub mod shop;
+pub mod useless_answers;
 
 /// A number from the environment.
 pub fn setting(name: &str) -> Option<u64> {

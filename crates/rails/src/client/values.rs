@@ -1,5 +1,5 @@
-//! Values in messages: amounts, instants, ids and texts. An amount as a text has two decimals and is
-//! read exactly, or not at all.
+//! Values in messages: amounts, instants, ids and texts. An amount as a text has two decimals and
+//! is read exactly, or not at all.
 
 use chrono::DateTime;
 use ledger::money::Centavos;

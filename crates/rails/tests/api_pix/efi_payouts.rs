@@ -8,11 +8,11 @@ use ledger::money::Centavos;
 use ledger::personal::{AccountKind, BankAccount, PixDestination, PixKeyKind};
 use serde_json::{Value, json};
 use testkit::api_pix_player::{CLIENT_ID, KEY, Player};
+use testkit::cut_proxy::{Cut, Proxy};
 use testkit::efi_player::{Repeats, UNKNOWN_KEY};
 use testkit::played_http::Oddity;
 
 use crate::hostile::says_nothing;
-use crate::proxy::{Cut, Proxy};
 use crate::{answer, edits, id, now, secret_file};
 
 /// A player, and the adapter as its client.
@@ -376,7 +376,7 @@ async fn a_transfer_is_carried_out_at_most_once_wherever_its_connection_is_cut()
     // The first connection is that of the login.
     let cuts = (0..460).step_by(7).map(Cut::Request).chain((1..330).step_by(5).map(Cut::Answer));
     for (number, cut) in (1_000..).zip(cuts) {
-        let proxy = Proxy::before_second(world.player.address, cut).await;
+        let proxy = Proxy::at(world.player.address, 1, cut).await;
         let rail = world.rail_at(&format!("http://{}", proxy.address));
         let sent = rail.send(transfer(number)).await;
         let known = world.player.records().payouts.by_id.get(&id(number).txid()).cloned();

@@ -7,7 +7,6 @@ mod dialects;
 mod efi_payouts;
 mod hostile;
 mod orders;
-mod proxy;
 mod receipts;
 mod returns;
 mod strangers;
@@ -28,6 +27,7 @@ use ledger::time::Timestamp;
 use serde_json::{Value, json};
 use testkit::api_pix_player::{CLIENT_SECRET, Player};
 use testkit::played_http::{Edit, Oddity};
+use testkit::useless_answers::answer;
 
 /// A player, and the adapter as its client.
 struct World {
@@ -119,10 +119,4 @@ fn repay(number: u64, payment: &str) -> Repay {
 fn edits(edit: impl Fn(&mut Value) + Send + Sync + 'static) -> Oddity {
     let edit: Edit = Arc::new(edit);
     Oddity::Edits(edit)
-}
-
-/// An answer of these bytes.
-fn answer(status: &str, media_type: &str, body: &str) -> Vec<u8> {
-    format!("HTTP/1.1 {status}\r\ncontent-type: {media_type}\r\ncontent-length: {}\r\n\r\n{body}", body.len())
-        .into_bytes()
 }

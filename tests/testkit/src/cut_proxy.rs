@@ -8,13 +8,13 @@ use tokio::task::JoinHandle;
 
 /// Where the connections are cut.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Cut {
+pub enum Cut {
     Request(u64),
     Answer(u64),
 }
 
-pub(crate) struct Proxy {
-    pub(crate) address: SocketAddr,
+pub struct Proxy {
+    pub address: SocketAddr,
     task: JoinHandle<()>,
 }
 
@@ -26,22 +26,18 @@ impl Drop for Proxy {
 
 impl Proxy {
     /// Cuts the first connection; the others pass.
-    pub(crate) async fn before(target: SocketAddr, cut: Cut) -> Self {
-        Self::before_nth(target, cut, 0).await
+    pub async fn before(target: SocketAddr, cut: Cut) -> Self {
+        Self::at(target, 0, cut).await
     }
 
-    /// Cuts the second connection; the others pass.
-    pub(crate) async fn before_second(target: SocketAddr, cut: Cut) -> Self {
-        Self::before_nth(target, cut, 1).await
-    }
-
-    async fn before_nth(target: SocketAddr, cut: Cut, nth: usize) -> Self {
+    /// Cuts one connection, counted from 0; the others pass.
+    pub async fn at(target: SocketAddr, which: usize, cut: Cut) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let task = tokio::spawn(async move {
             for number in 0.. {
                 let (near, _) = listener.accept().await.unwrap();
-                let cut = (number == nth).then_some(cut);
+                let cut = (number == which).then_some(cut);
                 tokio::spawn(async move {
                     let far = TcpStream::connect(target).await.unwrap();
                     let ((from_near, to_near), (from_far, to_far)) = (near.into_split(), far.into_split());

@@ -1,0 +1,197 @@
+//! Calls to a bridge. An order is sent once in a call, or a second time where a repeat is safe and
+//! the bridge has said that it has none.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use actors::rails::RailError;
+use bytes::Bytes;
+use form_urlencoded::Serializer;
+use hyper::Method;
+use hyper::header::{AUTHORIZATION, HeaderMap, HeaderValue};
+use ledger::time::Timestamp;
+use parking_lot::RwLock;
+use zeroize::Zeroizing;
+
+use super::capabilities::{Capabilities, KnownCapabilities};
+use super::messages::{Outcome, outcome};
+use super::settings::RailKind;
+use crate::client::{ANSWER_MAX, Address, Answer, Body, Credentials, Outgoing, send};
+
+/// How long an answer about the capabilities may take: shorter than a call's patience.
+const CAPABILITIES_MAX: Duration = Duration::from_secs(5);
+
+/// A bridge, with what is shown to it.
+pub(super) struct BridgeCalls {
+    address: Address,
+    credentials: RwLock<Arc<Credentials>>,
+    pub(super) known: KnownCapabilities,
+}
+
+/// An order under an id of ours.
+pub(super) struct Order<'a> {
+    /// `/cards`, `/pix`, `/payouts` or `/repayments`.
+    pub(super) list: &'static str,
+    /// Our id, 32 hexadecimal digits.
+    pub(super) id: &'a str,
+    pub(super) body: Bytes,
+    /// Whether it may be sent a second time.
+    pub(super) may_repeat: bool,
+}
+
+impl BridgeCalls {
+    pub(super) fn new(address: Address, credentials: Credentials) -> Self {
+        let credentials = RwLock::new(Arc::new(credentials));
+        Self { address, credentials, known: KnownCapabilities::default() }
+    }
+
+    pub(super) fn credentials(&self) -> Arc<Credentials> {
+        Arc::clone(&self.credentials.read())
+    }
+
+    pub(super) fn exchange_credentials(&self, credentials: Credentials) {
+        *self.credentials.write() = Arc::new(credentials);
+    }
+
+    /// The capabilities of a bridge that serves a kind of rail; asks for them where the last answer
+    /// is an hour old. Without any answer, and for another kind, nothing is sent.
+    pub(super) async fn serving(&self, kind: RailKind) -> Result<Capabilities, RailError> {
+        let known = match self.known.fresh() {
+            Some(known) => known,
+            None => self.ask_capabilities().await.or_else(|error| self.known.last().ok_or(error))?,
+        };
+        if known.serves.iter().any(|served| served == kind.name()) {
+            return Ok(known);
+        }
+        self.complain("/capabilities", &format!("it does not serve {}", kind.name()));
+        Err(RailError::NotSent)
+    }
+
+    async fn ask_capabilities(&self) -> Result<Capabilities, RailError> {
+        let path = "/capabilities";
+        let answer = self.call(Method::GET, path, None, CAPABILITIES_MAX).await.map_err(|_| RailError::NotSent)?;
+        let read = match answer.status.as_u16() {
+            200 => answer.read::<Capabilities>(),
+            status => Err(format!("its answer {status} is none")),
+        };
+        match read {
+            Ok(answered) => {
+                self.known.note(answered.clone());
+                Ok(answered)
+            }
+            Err(defect) => {
+                self.complain(path, &defect);
+                Err(RailError::NotSent)
+            }
+        }
+    }
+
+    /// Sends an order; gives what the bridge then has, which is never nothing.
+    pub(super) async fn order(&self, command: Order<'_>) -> Result<Outcome, RailError> {
+        let Order { list, id, body, may_repeat } = command;
+        let path = format!("{list}/{id}");
+        for send in 0..=usize::from(may_repeat) {
+            let answer = match self.call(Method::PUT, &path, Some(body.clone()), ANSWER_MAX).await {
+                Err(RailError::NotSent) if send == 0 => return Err(RailError::NotSent),
+                answer => answer.ok(),
+            };
+            match answer.map(|answer| outcome(&answer, id)) {
+                Some(Ok(told @ (Outcome::It(_) | Outcome::Refused(_)))) => return Ok(told),
+                Some(Err(defect)) => self.complain(&path, &defect),
+                Some(Ok(Outcome::None)) | None => {}
+            }
+            match self.find(list, id).await {
+                Ok(Outcome::None) => {}
+                Ok(told) => return Ok(told),
+                Err(_) => return Err(RailError::NoAnswer),
+            }
+        }
+        self.complain(&path, "it neither takes nor refuses the order");
+        Err(RailError::NoAnswer)
+    }
+
+    /// What the bridge has under an id.
+    pub(super) async fn find(&self, list: &str, id: &str) -> Result<Outcome, RailError> {
+        let path = format!("{list}/{id}");
+        let answer = self.call(Method::GET, &path, None, ANSWER_MAX).await?;
+        outcome(&answer, id).map_err(|defect| self.unknown(&path, &defect))
+    }
+
+    /// Orders the end of a charge where that can be ordered, and asks for it where not; gives what
+    /// the bridge has. Nothing at all is no answer before the id is so old that none will come.
+    pub(super) async fn close(
+        &self,
+        of: &Capabilities,
+        list: &str,
+        id: &str,
+        sure_at: Timestamp,
+    ) -> Result<Outcome, RailError> {
+        if !of.closes {
+            let found = self.find(list, id).await?;
+            let is_sure = now() >= sure_at;
+            return if matches!(found, Outcome::None) && !is_sure { Err(RailError::NoAnswer) } else { Ok(found) };
+        }
+        let path = format!("{list}/{id}/close");
+        let body = Bytes::from_static(b"{}");
+        let answer = match self.call(Method::PUT, &path, Some(body), ANSWER_MAX).await {
+            Err(RailError::NotSent) => return Err(RailError::NotSent),
+            answer => answer.ok(),
+        };
+        let told = match answer.map(|answer| outcome(&answer, id)) {
+            Some(Ok(told)) => told,
+            other => {
+                if let Some(Err(defect)) = other {
+                    self.complain(&path, &defect);
+                }
+                self.find(list, id).await.map_err(|_| RailError::NoAnswer)?
+            }
+        };
+        match told {
+            // A late order could still be carried out.
+            Outcome::None => Err(self.unknown(&path, "it has closed nothing")),
+            told => Ok(told),
+        }
+    }
+
+    /// Asks for a list.
+    pub(super) async fn list(&self, path: &str, query: &[(&str, String)]) -> Result<Answer, RailError> {
+        let query = Serializer::new(String::new()).extend_pairs(query).finish();
+        self.call(Method::GET, &format!("{path}?{query}"), None, ANSWER_MAX).await
+    }
+
+    pub(super) async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<Bytes>,
+        within: Duration,
+    ) -> Result<Answer, RailError> {
+        let credentials = self.credentials();
+        let mut headers = HeaderMap::new();
+        let secret = credentials.secret.as_ref().map(|secret| secret.as_str()).unwrap_or_default();
+        let bearer = Zeroizing::new(format!("Bearer {secret}"));
+        let mut value = HeaderValue::try_from(bearer.as_str()).map_err(|_| RailError::NotSent)?;
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+        let body = body.map(|bytes| Body { media_type: "application/json", bytes });
+        let request = Outgoing { method, path: format!("{}{path}", self.address.path), headers, body };
+        send(&self.address, &credentials.tls, request, within).await
+    }
+
+    /// Logs why an answer is not believed.
+    pub(super) fn complain(&self, path: &str, defect: &str) {
+        tracing::warn!(host = %self.address.host, path, defect, "a bridge's answer is not believed");
+    }
+
+    /// The same, as an answer that is not known.
+    pub(super) fn unknown(&self, path: &str, defect: &str) -> RailError {
+        self.complain(path, defect);
+        RailError::NoAnswer
+    }
+}
+
+/// The time by this machine's clock.
+pub(super) fn now() -> Timestamp {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Timestamp(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+}

@@ -1,0 +1,81 @@
+//! What a bridge says of itself: which rails it is, and what a repeat of an order does there.
+
+use std::time::{Duration, Instant};
+
+use ledger::time::Timestamp;
+use parking_lot::RwLock;
+use serde::Deserialize;
+
+/// How long an answer counts.
+const FRESH_FOR: Duration = Duration::from_secs(60 * 60);
+/// The shortest and the longest patience with an answer.
+const PATIENCE: [u64; 2] = [1_000, 60_000];
+
+/// What a second order under an id does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(super) enum Repeats {
+    /// It is answered as the first one was, and carried out once.
+    Same,
+    /// It is refused with `already_exists`.
+    Refused,
+    /// It may be carried out again.
+    Again,
+}
+
+/// Answer of `GET /capabilities`.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub(super) struct Capabilities {
+    /// True where no money moves.
+    pub(super) test: bool,
+    /// The rails that it is: `card`, `pix`, `payout`.
+    pub(super) serves: Vec<String>,
+    /// What a repeat does.
+    pub(super) repeats: Repeats,
+    /// For how long after an order `repeats` is promised of its id, seconds.
+    pub(super) remembers_s: u64,
+    /// How long after an order `not_found` proves nothing, seconds.
+    pub(super) horizon_s: u64,
+    /// Whether the end of a card or PIX charge can be ordered.
+    pub(super) closes: bool,
+    /// How long an answer may take, milliseconds.
+    pub(super) answers_within_ms: u64,
+}
+
+impl Capabilities {
+    /// Whether an order that was first sent at `first` may be sent again at `now`.
+    pub(super) fn may_repeat(&self, first: Timestamp, now: Timestamp) -> bool {
+        let age_ms = u64::try_from(now.0.saturating_sub(first.0)).unwrap_or_default();
+        self.repeats != Repeats::Again && age_ms < self.remembers_s.saturating_mul(1_000)
+    }
+
+    /// How long an answer may take that is no surprise.
+    pub(super) fn patience(&self) -> Duration {
+        Duration::from_millis(self.answers_within_ms.clamp(PATIENCE[0], PATIENCE[1]))
+    }
+
+    pub(super) fn horizon(&self) -> Duration {
+        Duration::from_secs(self.horizon_s)
+    }
+}
+
+/// The last answer.
+#[derive(Default)]
+pub(super) struct KnownCapabilities(RwLock<Option<(Instant, Capabilities)>>);
+
+impl KnownCapabilities {
+    /// The last answer, however old; none before the first one.
+    pub(super) fn last(&self) -> Option<Capabilities> {
+        self.0.read().as_ref().map(|(_, known)| known.clone())
+    }
+
+    /// An answer that still counts.
+    pub(super) fn fresh(&self) -> Option<Capabilities> {
+        let known = self.0.read();
+        known.as_ref().filter(|(at, _)| at.elapsed() < FRESH_FOR).map(|(_, known)| known.clone())
+    }
+
+    pub(super) fn note(&self, answered: Capabilities) {
+        *self.0.write() = Some((Instant::now(), answered));
+    }
+}

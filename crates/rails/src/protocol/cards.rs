@@ -1,0 +1,151 @@
+//! Card charges: ordered once, found, closed; cards that the bridge keeps.
+
+use actors::rails::{CardAnswer, CardFate, CardSecrets, CardToken, ChargeCard, ChargedCard, RailError};
+use hyper::Method;
+use ledger::event::{CardBrand, CardRefusal};
+use ledger::fees::PaymentMethod;
+use ledger::id::ObjectId;
+use ledger::money::Centavos;
+use ledger::time::Timestamp;
+use serde::{Deserialize, Serialize};
+
+use super::calls::{BridgeCalls, Order};
+use super::capabilities::Capabilities;
+use super::messages::{Object, Outcome, Refusal, body};
+use super::settings::RailKind;
+use crate::client::ANSWER_MAX;
+
+const LIST: &str = "/cards";
+/// How long after its id was made the engine may still begin to order a charge, milliseconds.
+const ORDERED_WITHIN_MS: i64 = 30_000;
+/// Characters of a token.
+const TOKEN_LEN_MAX: usize = 500;
+
+#[derive(Serialize)]
+struct NewCharge<'a> {
+    amount: i64,
+    installments: u8,
+    method: &'static str,
+    card: Card<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Card<'a> {
+    Given { number: &'a str, holder_name: &'a str, exp_month: u8, exp_year: u16, cvv: &'a str },
+    Kept { token: &'a str },
+}
+
+impl<'a> Card<'a> {
+    fn given(card: &'a CardSecrets) -> Self {
+        let CardSecrets { number, holder_name, exp_month, exp_year, cvv } = card;
+        Self::Given { number, holder_name, exp_month: *exp_month, exp_year: *exp_year, cvv }
+    }
+}
+
+/// Orders a charge, once.
+pub(super) async fn charge(calls: &BridgeCalls, call: &ChargeCard) -> Result<CardAnswer, RailError> {
+    calls.serving(RailKind::Card).await?;
+    let card = match &call.card {
+        ChargedCard::Given(card) => Card::given(card),
+        ChargedCard::Kept(CardToken(token)) => Card::Kept { token },
+    };
+    let method = if call.method == PaymentMethod::DebitCard { "debit" } else { "credit" };
+    let message = NewCharge { amount: call.amount.0, installments: call.installments, method, card };
+    let id = call.charge.txid();
+    // The engine ends a charge whose order was not answered.
+    let order = Order { list: LIST, id: &id, body: body(&message), may_repeat: false };
+    match calls.order(order).await? {
+        Outcome::It(object) if object.status == "closed" => Ok(CardAnswer::Refused(CardRefusal::Failed)),
+        told => answer(calls, told, call.charge, call.amount),
+    }
+}
+
+/// Ends a charge.
+pub(super) async fn close(calls: &BridgeCalls, charge: ObjectId, amount: Centavos) -> Result<CardFate, RailError> {
+    let of = calls.serving(RailKind::Card).await?;
+    match calls.close(&of, LIST, &charge.txid(), sure_at(&of, charge)).await? {
+        Outcome::None => Ok(CardFate::Closed),
+        Outcome::It(object) if object.status == "closed" => Ok(CardFate::Closed),
+        told => answer(calls, told, charge, amount).map(CardFate::Answered),
+    }
+}
+
+/// From when on no order under an id can turn up any more.
+pub(super) fn sure_at(of: &Capabilities, id: ObjectId) -> Timestamp {
+    let after = of.horizon().saturating_add(ANSWER_MAX);
+    let after = i64::try_from(after.as_millis()).unwrap_or(i64::MAX);
+    Timestamp(id.created_at().0.saturating_add(ORDERED_WITHIN_MS).saturating_add(after))
+}
+
+/// The answer for a charge of ours, to the last field.
+fn answer(calls: &BridgeCalls, told: Outcome, charge: ObjectId, amount: Centavos) -> Result<CardAnswer, RailError> {
+    let unknown = |defect: &str| calls.unknown(&format!("{LIST}/{}", charge.txid()), defect);
+    match told {
+        Outcome::Refused(refusal) => Ok(CardAnswer::Refused(refused(&refusal))),
+        Outcome::It(object) => captured(&object, amount).map_err(unknown),
+        Outcome::None => Err(unknown("it has none")),
+    }
+}
+
+fn captured(object: &Object, amount: Centavos) -> Result<CardAnswer, &'static str> {
+    if object.status != "captured" {
+        return Err("status says no outcome");
+    }
+    if !object.has_amount(amount) {
+        return Err("amount is not that of the order");
+    }
+    let fee = object.fee.map(Centavos::from).filter(|fee| (0..=amount.0).contains(&fee.0));
+    let acquirer_mdr = fee.ok_or("fee is not between 0 and the amount")?;
+    let brand = object.brand.as_deref().map(brand);
+    Ok(CardAnswer::Captured { acquirer_mdr, brand, stamp: object.stamp()? })
+}
+
+/// A scheme of another name is one that has none here.
+fn brand(name: &str) -> CardBrand {
+    let known = [
+        CardBrand::Visa,
+        CardBrand::Mastercard,
+        CardBrand::Amex,
+        CardBrand::Elo,
+        CardBrand::Hipercard,
+        CardBrand::Diners,
+        CardBrand::Discover,
+        CardBrand::Jcb,
+    ];
+    known.into_iter().find(|brand| brand.name() == name).unwrap_or(CardBrand::Other)
+}
+
+fn refused(refusal: &Refusal) -> CardRefusal {
+    match refusal.code.as_str() {
+        "insufficient_funds" => CardRefusal::InsufficientFunds,
+        _ => CardRefusal::NotAuthorized,
+    }
+}
+
+#[derive(Serialize)]
+struct NewToken<'a> {
+    card: Card<'a>,
+}
+
+#[derive(Deserialize)]
+struct Token {
+    token: String,
+}
+
+/// Has a card kept.
+pub(super) async fn tokenize(calls: &BridgeCalls, card: &CardSecrets) -> Result<CardToken, RailError> {
+    calls.serving(RailKind::Card).await?;
+    let path = "/tokens";
+    let message = body(&NewToken { card: Card::given(card) });
+    let answer = calls.call(Method::POST, path, Some(message), ANSWER_MAX).await?;
+    let token = match answer.status.as_u16() {
+        200 | 201 => answer.read::<Token>().map(|answer| answer.token),
+        status => Err(format!("its answer {status} gives no token")),
+    };
+    match token {
+        Ok(token) if (1..=TOKEN_LEN_MAX).contains(&token.len()) => Ok(CardToken(token)),
+        Ok(_) => Err(calls.unknown(path, "its token has not 1 to 500 bytes")),
+        Err(defect) => Err(calls.unknown(path, &defect)),
+    }
+}

@@ -1,0 +1,180 @@
+//! Messages of the rail protocol. Amounts are whole centavos, and anything else in their place
+//! makes a message unreadable. Words that are not known here say nothing.
+
+use bytes::Bytes;
+use ledger::money::Centavos;
+use ledger::record::RailStamp;
+use serde::{Deserialize, Serialize};
+use zeroize::Zeroizing;
+
+use crate::client::Answer;
+use crate::client::values::{instant, is_message_id, shortened};
+
+/// Bytes for which a body has room from the start, so that a card in it is in one place.
+const BODY_ROOM: usize = 4 * 1024;
+/// Characters of an id that the bridge gives.
+const REFERENCE_LEN_MAX: usize = 64;
+/// Characters of a reason.
+const REASON_LEN_MAX: usize = 300;
+
+/// A body; a card in it is overwritten after use.
+pub(super) fn body(message: &impl Serialize) -> Bytes {
+    let mut text = Zeroizing::new(Vec::with_capacity(BODY_ROOM));
+    // Texts and numbers alone are in it.
+    let written = serde_json::to_writer(&mut *text, message);
+    debug_assert!(written.is_ok());
+    Bytes::from_owner(text)
+}
+
+/// What the bridge has under an id of ours: a card or PIX charge, a transfer, a repayment.
+#[derive(Deserialize)]
+pub(super) struct Object {
+    pub(super) id: String,
+    pub(super) status: String,
+    pub(super) amount: Option<Centavo>,
+    pub(super) fee: Option<Centavo>,
+    pub(super) brand: Option<String>,
+    reference: Option<String>,
+    at: Option<String>,
+    pub(super) end_to_end_id: Option<String>,
+    /// The BR Code of a PIX charge.
+    pub(super) code: Option<String>,
+    pub(super) payment: Option<PixPayment>,
+    pub(super) returned: Option<Returned>,
+}
+
+/// Whole centavos.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(transparent)]
+pub(super) struct Centavo(i64);
+
+impl From<Centavo> for Centavos {
+    fn from(centavo: Centavo) -> Self {
+        Self(centavo.0)
+    }
+}
+
+impl Object {
+    /// The bridge's own id of what it did, and when.
+    pub(super) fn stamp(&self) -> Result<RailStamp, &'static str> {
+        stamp(self.reference.as_deref(), self.at.as_deref())
+    }
+
+    pub(super) fn has_amount(&self, amount: Centavos) -> bool {
+        self.amount.map(Centavos::from) == Some(amount)
+    }
+}
+
+/// A payment of a PIX charge.
+#[derive(Deserialize)]
+pub(super) struct PixPayment {
+    pub(super) charge: Option<String>,
+    pub(super) end_to_end_id: String,
+    pub(super) amount: Centavo,
+    pub(super) at: String,
+}
+
+/// A transfer that came back whole.
+#[derive(Deserialize)]
+pub(super) struct Returned {
+    reference: Option<String>,
+    at: Option<String>,
+    reason: Option<String>,
+}
+
+impl Returned {
+    pub(super) fn stamp(&self) -> Result<RailStamp, &'static str> {
+        stamp(self.reference.as_deref(), self.at.as_deref())
+    }
+
+    pub(super) fn reason(&self) -> String {
+        shortened(self.reason.as_deref().unwrap_or_default(), REASON_LEN_MAX)
+    }
+}
+
+fn stamp(reference: Option<&str>, at: Option<&str>) -> Result<RailStamp, &'static str> {
+    let is_sound =
+        |text: &&str| (1..=REFERENCE_LEN_MAX).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic());
+    let id = reference.filter(is_sound).ok_or("reference has not 1 to 64 visible ASCII characters")?;
+    let at = at.and_then(instant).ok_or("at is no instant with a zone")?;
+    Ok(RailStamp { id: id.to_owned(), at })
+}
+
+/// The PIX end-to-end id of an object that has one.
+pub(super) fn end_to_end_id(text: &str) -> Result<String, &'static str> {
+    is_message_id(text).then(|| text.to_owned()).ok_or("end_to_end_id has not 32 letters and digits")
+}
+
+/// A problem document.
+#[derive(Deserialize)]
+pub(super) struct Problem {
+    pub(super) code: String,
+    pub(super) id: Option<String>,
+    detail: Option<String>,
+}
+
+/// The code of the answer that says that the rail has none.
+pub(super) const NOT_FOUND: &str = "not_found";
+
+/// Codes of a refusal, with status 422: no money moved, and none will under this id.
+pub(super) const REFUSALS: [&str; 10] = [
+    "declined",
+    "insufficient_funds",
+    "expired_card",
+    "invalid_card",
+    "suspected_fraud",
+    "invalid_receiver",
+    "limit_exceeded",
+    "amount_exceeds_payment",
+    "unknown_payment",
+    "unsupported",
+];
+
+/// Why the rail will not carry out an order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Refusal {
+    /// One of [`REFUSALS`].
+    pub(super) code: String,
+    /// Code and detail, at most 300 characters.
+    pub(super) reason: String,
+}
+
+/// What an answer about an id says.
+pub(super) enum Outcome {
+    /// The rail has it.
+    It(Object),
+    /// It refuses it for good.
+    Refused(Refusal),
+    /// It has none.
+    None,
+}
+
+/// Reads an answer about an id of ours. All but the three outcomes is an error, with its reason.
+pub(super) fn outcome(answer: &Answer, id: &str) -> Result<Outcome, String> {
+    let is_ours = |named: &str| if named == id { Ok(()) } else { Err("id is another one".to_owned()) };
+    let status = answer.status.as_u16();
+    match status {
+        200 | 201 => {
+            let object: Object = answer.read()?;
+            is_ours(&object.id)?;
+            Ok(Outcome::It(object))
+        }
+        404 | 422 => {
+            let problem: Problem = answer.read()?;
+            is_ours(problem.id.as_deref().unwrap_or_default())?;
+            match status {
+                404 if problem.code == NOT_FOUND => Ok(Outcome::None),
+                422 if REFUSALS.contains(&problem.code.as_str()) => Ok(Outcome::Refused(refusal(problem))),
+                _ => Err(format!("its code is none of those for {status}")),
+            }
+        }
+        _ => Err(format!("its answer {status} is no outcome")),
+    }
+}
+
+fn refusal(problem: Problem) -> Refusal {
+    let Problem { code, detail, .. } = problem;
+    let detail = detail.filter(|detail| !detail.trim().is_empty());
+    let reason = detail.map_or_else(|| code.clone(), |detail| format!("{code}: {}", detail.trim()));
+    Refusal { reason: shortened(&reason, REASON_LEN_MAX), code }
+}

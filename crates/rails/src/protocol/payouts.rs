@@ -1,0 +1,113 @@
+//! Transfers out: ordered, found.
+
+use actors::rails::{Destination, PayoutAnswer, RailError, SendPayout};
+use ledger::event::PayoutBank;
+use ledger::personal::{BankAccount, PixDestination};
+use serde::Serialize;
+
+use super::calls::{BridgeCalls, Order, now};
+use super::messages::{Object, Outcome, body, end_to_end_id};
+use super::settings::RailKind;
+
+const LIST: &str = "/payouts";
+
+#[derive(Serialize)]
+struct NewPayout<'a> {
+    amount: i64,
+    to: Receiver<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Receiver<'a> {
+    PixKey {
+        r#type: &'static str,
+        key: &'a str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        description: Option<&'a str>,
+    },
+    Account {
+        bank_code: Option<&'a str>,
+        ispb: Option<&'a str>,
+        agencia: Option<&'a str>,
+        agencia_dv: Option<&'a str>,
+        conta: &'a str,
+        conta_dv: Option<&'a str>,
+        r#type: &'static str,
+        legal_name: Option<&'a str>,
+        document: &'a str,
+    },
+}
+
+impl<'a> Receiver<'a> {
+    fn of(to: &'a Destination) -> Self {
+        match to {
+            Destination::PixKey(PixDestination { kind, key, info }) => {
+                Self::PixKey { r#type: kind.name(), key, description: info.as_deref() }
+            }
+            Destination::Account(account) => Self::account(account),
+        }
+    }
+
+    fn account(account: &'a BankAccount) -> Self {
+        Self::Account {
+            bank_code: account.bank_code.as_deref(),
+            ispb: account.ispb.as_deref(),
+            agencia: account.agencia.as_deref(),
+            agencia_dv: account.agencia_dv.as_deref(),
+            conta: &account.conta,
+            conta_dv: account.conta_dv.as_deref(),
+            r#type: account.kind.name(),
+            legal_name: account.legal_name.as_deref(),
+            document: &account.document,
+        }
+    }
+}
+
+/// Orders a transfer.
+pub(super) async fn send(calls: &BridgeCalls, call: &SendPayout, from: PayoutBank) -> Result<PayoutAnswer, RailError> {
+    let of = calls.serving(RailKind::Payout).await?;
+    let id = call.id.txid();
+    let message = NewPayout { amount: call.amount.0, to: Receiver::of(&call.to) };
+    let may_repeat = of.may_repeat(call.ordered_at, now());
+    let told = calls.order(Order { list: LIST, id: &id, body: body(&message), may_repeat }).await?;
+    answer(calls, told, call, from)
+}
+
+/// Outcome of a transfer.
+pub(super) async fn find(calls: &BridgeCalls, call: &SendPayout, from: PayoutBank) -> Result<PayoutAnswer, RailError> {
+    calls.serving(RailKind::Payout).await?;
+    let told = calls.find(LIST, &call.id.txid()).await?;
+    answer(calls, told, call, from)
+}
+
+fn answer(calls: &BridgeCalls, told: Outcome, call: &SendPayout, from: PayoutBank) -> Result<PayoutAnswer, RailError> {
+    match told {
+        Outcome::None => Ok(PayoutAnswer::NotTaken),
+        Outcome::Refused(refusal) => Ok(PayoutAnswer::Failed { reason: refusal.reason }),
+        Outcome::It(object) => {
+            taken(&object, call, from).map_err(|defect| calls.unknown(&format!("{LIST}/{}", call.id.txid()), defect))
+        }
+    }
+}
+
+/// A transfer of ours, to the last field.
+fn taken(object: &Object, call: &SendPayout, from: PayoutBank) -> Result<PayoutAnswer, &'static str> {
+    if !object.has_amount(call.amount) {
+        return Err("amount is not that of the order");
+    }
+    let stamp = object.stamp()?;
+    let (transfer_id, at) = (stamp.id, stamp.at);
+    match object.status.as_str() {
+        "under_way" => Ok(PayoutAnswer::Taken { transfer_id, at, from }),
+        "done" => {
+            let end_to_end_id = object.end_to_end_id.as_deref().ok_or("it is done without an end_to_end_id")?;
+            Ok(PayoutAnswer::Processed { transfer_id, end_to_end_id: self::end_to_end_id(end_to_end_id)?, at, from })
+        }
+        "returned" => {
+            let returned = object.returned.as_ref().ok_or("it is returned, and does not say when")?;
+            Ok(PayoutAnswer::Returned { reason: returned.reason(), stamp: returned.stamp()?, to: from })
+        }
+        _ => Err("status says no outcome"),
+    }
+}

@@ -1,0 +1,67 @@
+//! Money back to a payer: refunds, and disputes that are accepted.
+
+use actors::rails::{RailError, Repay, RepayAnswer};
+use ledger::record::RailStamp;
+use serde::Serialize;
+
+use super::calls::{BridgeCalls, Order, now};
+use super::messages::{Outcome, body};
+use super::settings::RailKind;
+
+const LIST: &str = "/repayments";
+
+#[derive(Serialize)]
+struct NewRepayment<'a> {
+    kind: &'static str,
+    charge: String,
+    payment: &'a str,
+    amount: i64,
+}
+
+/// Orders a repayment. Where a repeat may be carried out twice, one that may have been ordered
+/// before is only asked for.
+pub(super) async fn repay(calls: &BridgeCalls, kind: RailKind, call: &Repay) -> Result<RepayAnswer, RailError> {
+    ordered(calls, kind, "refund", call).await
+}
+
+/// Tells the rail that a dispute is accepted.
+pub(super) async fn accept_dispute(
+    calls: &BridgeCalls,
+    kind: RailKind,
+    dispute: &Repay,
+) -> Result<RailStamp, RailError> {
+    match ordered(calls, kind, "dispute", dispute).await? {
+        RepayAnswer::Repaid(stamp) => Ok(stamp),
+        RepayAnswer::UnderWay => Err(RailError::NoAnswer),
+        RepayAnswer::Refused { reason } => {
+            Err(calls.unknown(LIST, &format!("it refuses an accepted dispute: {reason}")))
+        }
+    }
+}
+
+async fn ordered(
+    calls: &BridgeCalls,
+    kind: RailKind,
+    why: &'static str,
+    call: &Repay,
+) -> Result<RepayAnswer, RailError> {
+    let of = calls.serving(kind).await?;
+    let id = call.id.txid();
+    let message = NewRepayment { kind: why, charge: call.charge.txid(), payment: &call.payment, amount: call.amount.0 };
+    let may_repeat = of.may_repeat(call.decided_at, now());
+    let told = match call.is_repeat && !may_repeat {
+        true => calls.find(LIST, &id).await?,
+        false => calls.order(Order { list: LIST, id: &id, body: body(&message), may_repeat }).await?,
+    };
+    let unknown = |defect: &str| calls.unknown(&format!("{LIST}/{id}"), defect);
+    match told {
+        Outcome::None => Err(unknown("it has none, and the order may not be sent again")),
+        Outcome::Refused(refusal) => Ok(RepayAnswer::Refused { reason: refusal.reason }),
+        Outcome::It(object) if !object.has_amount(call.amount) => Err(unknown("amount is not that of the order")),
+        Outcome::It(object) => match object.status.as_str() {
+            "under_way" => Ok(RepayAnswer::UnderWay),
+            "done" => object.stamp().map(RepayAnswer::Repaid).map_err(unknown),
+            _ => Err(unknown("status says no outcome")),
+        },
+    }
+}
