@@ -26,6 +26,8 @@ pub mod protocol;
 mod refused_refunds;
 pub mod sandbox;
 mod settlement_days;
+mod shared_settings;
 
 pub use client::SettingsError;
 pub use end_to_end_id::end_to_end_id;
+pub use shared_settings::{PaysFrom, Repeats};

@@ -25,7 +25,8 @@ use ledger::time::Timestamp;
 
 use crate::api_pix::Calls;
 use crate::client::SettingsError;
-pub use settings::{EfiSettings, PaysFrom, Repeats};
+use crate::shared_settings::Repeats;
+pub use settings::EfiSettings;
 
 /// Efí, as the institution that pays out.
 pub struct Efi {

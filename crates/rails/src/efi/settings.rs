@@ -4,10 +4,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use ledger::event::PayoutBank;
-
 use crate::api_pix::{ApiPixPaths, ApiPixSettings, Dialect};
 use crate::client::SettingsError;
+use crate::shared_settings::{PaysFrom, Repeats};
 
 /// Settings of pay-outs by Efí. Without addresses they are those of its production.
 #[derive(Clone, serde::Deserialize)]
@@ -45,40 +44,6 @@ impl fmt::Debug for EfiSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EfiSettings").field("url", &self.url).finish_non_exhaustive()
     }
-}
-
-/// An account of the books that money is paid from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PaysFrom {
-    /// The account that receives PIX payments: `Assets:Bank:Pix`.
-    #[default]
-    Pix,
-    /// The account that the acquirer pays to: `Assets:Bank:Settlement`.
-    Settlement,
-}
-
-impl PaysFrom {
-    pub(super) fn bank(self) -> PayoutBank {
-        match self {
-            Self::Pix => PayoutBank::Pix,
-            Self::Settlement => PayoutBank::Settlement,
-        }
-    }
-}
-
-/// What an institution does with a second order of an id. It is to be proved in its test
-/// environment before anything is sent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Repeats {
-    /// It refuses the order, as Efí documents (`id_envio_duplicado`).
-    #[default]
-    Refused,
-    /// It answers as before, and carries nothing out.
-    Same,
-    /// It may carry the transfer out again: then nothing is ordered a second time.
-    Again,
 }
 
 /// A transfer may turn up for this long, seconds.

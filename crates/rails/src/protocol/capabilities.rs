@@ -6,22 +6,12 @@ use ledger::time::Timestamp;
 use parking_lot::RwLock;
 use serde::Deserialize;
 
+use crate::shared_settings::Repeats;
+
 /// How long an answer counts.
 const FRESH_FOR: Duration = Duration::from_secs(60 * 60);
 /// The shortest and the longest patience with an answer.
 const PATIENCE: [u64; 2] = [1_000, 60_000];
-
-/// What a second order under an id does.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub(super) enum Repeats {
-    /// It is answered as the first one was, and carried out once.
-    Same,
-    /// It is refused with `already_exists`.
-    Refused,
-    /// It may be carried out again.
-    Again,
-}
 
 /// Answer of `GET /capabilities`.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]

@@ -36,7 +36,7 @@ use ledger::time::Timestamp;
 
 use crate::client::{Address, Credentials, SettingsError};
 use calls::BridgeCalls;
-pub use settings::{PaysFrom, ProtocolSettings, RailKind};
+pub use settings::{ProtocolSettings, RailKind};
 
 /// How long a transfer may take to turn up at a bridge that has not said so yet.
 const HORIZON_UNKNOWN: Duration = Duration::from_secs(24 * 60 * 60);
@@ -86,7 +86,7 @@ impl Protocol {
     }
 
     fn pays_from(&self) -> PayoutBank {
-        self.settings.pays_from.into()
+        self.settings.pays_from.bank()
     }
 }
 

@@ -8,11 +8,11 @@ use wire::brcode;
 use wire::timestamp::with_milliseconds;
 
 use super::calls::{BridgeCalls, Order, now};
-use super::capabilities::Repeats;
 use super::cards::sure_at;
 use super::messages::{Object, Outcome, PixPayment, body, end_to_end_id};
 use super::settings::RailKind;
 use crate::client::values::{instant, is_txid};
+use crate::shared_settings::Repeats;
 
 const LIST: &str = "/pix";
 

@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
-use ledger::event::PayoutBank;
-
 use crate::client::CredentialFiles;
+use crate::shared_settings::PaysFrom;
 
 /// Settings of an institution that is reached over the rail protocol, `docs/rails/rail.yaml`.
 #[derive(Clone, Debug, serde::Deserialize)]
@@ -46,26 +45,6 @@ impl RailKind {
             Self::Card => "card",
             Self::Pix => "pix",
             Self::Payout => "payout",
-        }
-    }
-}
-
-/// The account at the bank that transfers leave.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum PaysFrom {
-    /// That to which PIX payments come.
-    #[default]
-    Pix,
-    /// That to which the acquirer pays.
-    Settlement,
-}
-
-impl From<PaysFrom> for PayoutBank {
-    fn from(account: PaysFrom) -> Self {
-        match account {
-            PaysFrom::Pix => Self::Pix,
-            PaysFrom::Settlement => Self::Settlement,
         }
     }
 }
