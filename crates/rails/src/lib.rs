@@ -20,6 +20,7 @@ pub mod efi;
 mod end_to_end_id;
 mod folder_lock;
 mod lines;
+mod participant_lists;
 mod payouts;
 mod pix_books;
 pub mod protocol;

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use super::words::{RETURNED, TransferStatus, transfer_status};
 use crate::client::Answer;
 use crate::client::values::{amount, amount_text, instant, is_message_id, shortened};
+use crate::participant_lists::ParticipantLists;
 
 /// Characters of a text to the receiver; Efí wants fewer than 140.
 const TEXT_LEN_MAX: usize = 139;
@@ -26,12 +27,12 @@ const BRANCH_LEN_MAX: usize = 4;
 const ACCOUNT_LEN_MAX: usize = 20;
 
 /// The body of an order; where it would have a defect, the reason that nothing is ordered.
-pub(super) fn order(call: &SendPayout, key: &str) -> Result<Value, String> {
+pub(super) fn order(call: &SendPayout, key: &str, lists: &ParticipantLists) -> Result<Value, String> {
     let amount = amount_text(call.amount).ok_or("O valor não tem de 1 a 10 dígitos antes dos centavos")?;
     let (receiver, text) = match &call.to {
         Destination::PixKey(to) => (json!({ "chave": to.key }), to.info.as_deref()),
         Destination::Account(account) => {
-            let account = receiving_account(account).map_err(|unpayable| unpayable.reason.to_owned())?;
+            let account = receiving_account(account, lists).map_err(|unpayable| unpayable.reason.to_owned())?;
             (json!({ "contaBanco": account }), None)
         }
     };
@@ -42,10 +43,33 @@ pub(super) fn order(call: &SendPayout, key: &str) -> Result<Value, String> {
     Ok(body)
 }
 
-/// A bank account as Efí wants it.
-pub(super) fn receiving_account(account: &BankAccount) -> Result<Value, UnpayableAccount> {
-    let lacks = |field: &'static str, reason: &'static str| UnpayableAccount { field, reason };
-    let ispb = account.ispb.as_deref().ok_or(lacks("ispb", "A instituição que paga precisa do ISPB do banco"))?;
+fn lacks(field: &'static str, reason: &'static str) -> UnpayableAccount {
+    UnpayableAccount { field, reason }
+}
+
+/// Holds the institution of an account against the lists. An account that was taken before a list
+/// changed is not held to it any more: Efí says what it can pay to.
+pub(super) fn check_institution(account: &BankAccount, lists: &ParticipantLists) -> Result<(), UnpayableAccount> {
+    let Some(ispb) = account.ispb.as_deref() else { return Ok(()) };
+    if !lists.has(ispb) {
+        return Err(lacks("ispb", "Nenhuma instituição das listas do Banco Central tem este ISPB"));
+    }
+    let of_code = account.bank_code.as_deref().and_then(|code| lists.ispb_of(code));
+    if of_code.is_some_and(|of_code| of_code != ispb) {
+        return Err(lacks("bank_code", "O código e o ISPB são de instituições diferentes"));
+    }
+    Ok(())
+}
+
+/// A bank account as Efí wants it. The ISPB is that of the code where none was given and a list has
+/// the code.
+pub(super) fn receiving_account(account: &BankAccount, lists: &ParticipantLists) -> Result<Value, UnpayableAccount> {
+    let of_code = || lists.ispb_of(account.bank_code.as_deref()?);
+    let ispb = account
+        .ispb
+        .as_deref()
+        .or_else(of_code)
+        .ok_or(lacks("ispb", "A instituição que paga precisa do ISPB do banco"))?;
     let branch = account.agencia.as_deref().map(without_zeros).filter(|branch| branch.len() <= BRANCH_LEN_MAX);
     let branch = branch.ok_or(lacks("agencia", "A instituição que paga precisa da agência, de até 4 dígitos"))?;
     let number = format!("{}{}", account.conta, digits_of(account.conta_dv.as_deref().unwrap_or_default()));

@@ -15,6 +15,7 @@ mod settings;
 mod transfers;
 mod words;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use actors::rails::{Call, PayoutAnswer, PayoutRail, PixSpan, ReturnedPayouts, SendPayout, UnpayableAccount};
@@ -22,9 +23,11 @@ use ledger::event::PayoutBank;
 use ledger::money::Centavos;
 use ledger::personal::BankAccount;
 use ledger::time::Timestamp;
+use parking_lot::RwLock;
 
 use crate::api_pix::Calls;
 use crate::client::SettingsError;
+use crate::participant_lists::ParticipantLists;
 use crate::shared_settings::Repeats;
 pub use settings::EfiSettings;
 
@@ -32,6 +35,7 @@ pub use settings::EfiSettings;
 pub struct Efi {
     settings: EfiSettings,
     calls: Calls,
+    lists: RwLock<Arc<ParticipantLists>>,
 }
 
 /// Secrets are in it.
@@ -43,19 +47,27 @@ impl std::fmt::Debug for Efi {
 
 /// Checks the settings and reads their files. Nothing is sent.
 pub fn open(settings: &EfiSettings) -> Result<Efi, SettingsError> {
-    Ok(Efi { settings: settings.clone(), calls: Calls::open(&settings.checked()?)? })
+    let lists = RwLock::new(Arc::new(settings.lists()?));
+    Ok(Efi { settings: settings.clone(), calls: Calls::open(&settings.checked()?)?, lists })
 }
 
 impl Efi {
-    /// Reads certificate and secret again, for calls from now on. When that fails, the present ones
-    /// stay.
+    /// Reads the lists, certificate and secret again, for calls from now on. When that fails, the
+    /// present ones stay.
     pub async fn reload(&self) -> Result<(), SettingsError> {
-        self.calls.reload(&self.settings.checked()?).await
+        let lists = self.settings.lists()?;
+        self.calls.reload(&self.settings.checked()?).await?;
+        *self.lists.write() = Arc::new(lists);
+        Ok(())
     }
 
     /// End of the client certificate's validity, seconds since 1970; none without a certificate.
     pub fn certificate_expires_at(&self) -> Option<i64> {
         self.calls.certificate_expires_at()
+    }
+
+    fn lists(&self) -> Arc<ParticipantLists> {
+        Arc::clone(&self.lists.read())
     }
 
     fn pays_from(&self) -> PayoutBank {
@@ -65,7 +77,8 @@ impl Efi {
 
 impl PayoutRail for Efi {
     fn send(&self, call: SendPayout) -> Call<'_, PayoutAnswer> {
-        Box::pin(async move { transfers::send(&self.calls, &call, self.pays_from()).await })
+        let order = messages::order(&call, self.calls.key(), &self.lists());
+        Box::pin(async move { transfers::send(&self.calls, &call, order, self.pays_from()).await })
     }
 
     fn find(&self, call: SendPayout, _now: Timestamp) -> Call<'_, PayoutAnswer> {
@@ -81,7 +94,9 @@ impl PayoutRail for Efi {
     }
 
     fn can_pay(&self, account: &BankAccount) -> Result<(), UnpayableAccount> {
-        messages::receiving_account(account).map(drop)
+        let lists = self.lists();
+        messages::receiving_account(account, &lists)?;
+        messages::check_institution(account, &lists)
     }
 
     fn may_send_again(&self, _first_ordered_at: Timestamp, _now: Timestamp) -> bool {

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::api_pix::{ApiPixPaths, ApiPixSettings, Dialect};
 use crate::client::SettingsError;
+use crate::participant_lists::ParticipantLists;
 use crate::shared_settings::{PaysFrom, Repeats};
 
 /// Settings of pay-outs by Efí. Without addresses they are those of its production.
@@ -28,6 +29,9 @@ pub struct EfiSettings {
     pub ca_file: Option<PathBuf>,
     /// The PIX key of the account that pays (`pagador.chave`).
     pub key: String,
+    /// The Central Bank's lists of institutions, CSV: participants of STR, participants of PIX.
+    #[serde(default)]
+    pub participants_files: Vec<PathBuf>,
     /// The account of the books that the money leaves.
     #[serde(default)]
     pub pays_from: PaysFrom,
@@ -55,6 +59,11 @@ fn horizon_s() -> u32 {
 const HORIZON_S_MIN: u32 = 120;
 
 impl EfiSettings {
+    /// Reads the lists of institutions.
+    pub(super) fn lists(&self) -> Result<ParticipantLists, SettingsError> {
+        ParticipantLists::read("participants_files", &self.participants_files)
+    }
+
     /// The settings of the institution in API Pix, of which pay-outs are an addition.
     pub(super) fn checked(&self) -> Result<ApiPixSettings, SettingsError> {
         if self.horizon_s < HORIZON_S_MIN {

@@ -3,8 +3,9 @@
 use actors::rails::{PayoutAnswer, PixSpan, RailError, ReturnedPayouts, SendPayout};
 use hyper::Method;
 use ledger::event::PayoutBank;
+use serde_json::Value;
 
-use super::messages::{order, outcome, reason, returned_payout};
+use super::messages::{outcome, reason, returned_payout};
 use super::words::{NO_TRANSFER, REFUSALS};
 use crate::api_pix::{Calls, Found, page};
 
@@ -15,11 +16,17 @@ const LIST: &str = "/v2/gn/pix/enviados";
 /// Path of transfers by our id, `/{idEnvio}` follows.
 const BY_ID: &str = "/v2/gn/pix/enviados/id-envio";
 
-/// Orders a transfer, once. An answer that is not known, a refusal and a refused repeat are asked
-/// for: only a refusal that Efí repeats by having none under the id is one.
-pub(super) async fn send(calls: &Calls, call: &SendPayout, from: PayoutBank) -> Result<PayoutAnswer, RailError> {
+/// Orders a transfer, once; an error in place of its body is why it is not. An answer that is not
+/// known, a refusal and a refused repeat are asked for: only a refusal that Efí repeats by having
+/// none under the id is one.
+pub(super) async fn send(
+    calls: &Calls,
+    call: &SendPayout,
+    body: Result<Value, String>,
+    from: PayoutBank,
+) -> Result<PayoutAnswer, RailError> {
     let path = format!("{ORDERS}/{}", call.id.txid());
-    let body = match order(call, calls.key()) {
+    let body = match body {
         Ok(body) => body,
         Err(reason) => return Ok(PayoutAnswer::Failed { reason }),
     };

@@ -139,6 +139,42 @@ async fn an_account_that_cannot_be_paid_is_known_before() {
     assert_eq!(world.player.stage().requests.len(), 0);
 }
 
+/// With the Central Bank's lists a code is enough, and code and ISPB must agree.
+#[tokio::test]
+async fn lists_of_institutions_give_and_check_the_ispb() {
+    let world = World::new().await;
+    let list = world.folder.path().join("str.csv");
+    let lines = "ISPB,Nome_Reduzido,Número_Código\n60701190,ITAÚ UNIBANCO S.A.,341\n18236120,NU PAGAMENTOS - IP,260\n";
+    std::fs::write(&list, lines).unwrap();
+    let mut with_list = settings(&world.folder, &format!("http://{}", world.player.address));
+    with_list["participants_files"] = json!([list]);
+    let rail = rail(with_list.clone());
+    let unpayable = |account: &BankAccount| rail.can_pay(account).err().map(|unpayable| unpayable.field);
+    let code_alone = BankAccount { ispb: None, ..account() };
+    let cases = [
+        (account(), None),
+        (code_alone.clone(), None),
+        (BankAccount { bank_code: None, ..account() }, None),
+        (BankAccount { bank_code: Some("260".to_owned()), ..account() }, Some("bank_code")),
+        (BankAccount { ispb: Some("00000000".to_owned()), ..account() }, Some("ispb")),
+        (BankAccount { bank_code: Some("001".to_owned()), ..code_alone.clone() }, Some("ispb")),
+    ];
+    for (account, field) in cases {
+        assert_eq!(unpayable(&account), field, "{account:?}");
+    }
+    assert!(is_taken(&rail.send(to(1, Destination::Account(code_alone.clone()))).await));
+    let sent = world.player.records().payouts.by_id[&id(1).txid()].body.clone();
+    assert_eq!(sent["favorecido"]["contaBanco"]["codigoBanco"], "60701190");
+    // A list that cannot be read leaves the one that there is, and refuses a start.
+    std::fs::write(&list, "<html>").unwrap();
+    assert!(rail.reload().await.unwrap_err().to_string().starts_with("participants_files"));
+    assert_eq!(unpayable(&code_alone), None);
+    assert!(efi::open(&serde_json::from_value(with_list).unwrap()).is_err());
+    std::fs::write(&list, "ISPB,Nome_Reduzido,Número_Código\n00000000,BCO DO BRASIL S.A.,001\n").unwrap();
+    rail.reload().await.unwrap();
+    assert_eq!(unpayable(&code_alone), Some("ispb"));
+}
+
 /// The rules that every institution is held to, whatever it does with repeats and however far the
 /// transfer is.
 #[tokio::test]
