@@ -736,11 +736,12 @@ async fn keep_schedule(app: Arc<App>, rails: NamedRails) {
     }
 }
 
-/// Takes in the payments of named PIX institutions, and begins again after a panic.
+/// Takes in the payments of named PIX institutions and the returns of transfers, and begins again
+/// after a panic.
 async fn keep_taking_in(engine: Arc<Engine>) {
     let run = || {
         let engine = Arc::clone(&engine);
-        JoinSet::from_iter([async move { engine.run_pix_intake().await }])
+        JoinSet::from_iter([async move { tokio::join!(engine.run_pix_intake(), engine.run_payout_returns()) }])
     };
     while run().join_next().await.is_some_and(|ended| ended.is_err()) {
         tracing::error!("the intake of PIX payments failed, and begins again");

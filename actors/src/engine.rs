@@ -17,6 +17,7 @@ mod opening;
 mod other_processes;
 mod outcome;
 mod ownership;
+mod payout_returns;
 mod pix;
 mod pix_intake;
 mod preview;

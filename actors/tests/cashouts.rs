@@ -506,7 +506,7 @@ async fn two_operators_end_what_may_not_be_ordered_twice() {
     }
     assert_eq!(facts(&engine, sent), ["rail_word_asked", "cashout_processed", "rail_word_given"]);
     assert_eq!(money(&engine, group).await, (SHOP - 1_000, 0));
-    let over = say(&engine, sent, "caio", false, "P-3").await;
+    let over = say(&engine, sent, "caio", true, "P-3").await;
     assert!(matches!(over, Outcome::Refused(Rejection::OutcomeNotUnknown)), "{over:?}");
     engine.stop().await;
     verify(&[store.part()], Some(engine.keyring()), &mut |_| {}).unwrap();

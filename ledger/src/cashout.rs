@@ -20,6 +20,14 @@ pub enum CashoutStage {
         /// The PIX end-to-end id.
         end_to_end_id: String,
     },
+    /// The institution carried it out, and the bank sent the money back: the whole amount is
+    /// available again.
+    Returned {
+        /// The transfer's id at the institution.
+        transfer_id: String,
+        /// The PIX end-to-end id.
+        end_to_end_id: String,
+    },
     /// It did not happen; the whole amount is available again.
     Failed(CashoutFailure),
 }
@@ -81,6 +89,12 @@ impl Object for Cashout {
                     CashoutStage::Processed { transfer_id, end_to_end_id }
                 }
                 Event::CashoutFailed { id, failure, .. } if *id == self.id => CashoutStage::Failed(*failure),
+                Event::CashoutReturned { id, .. } if *id == self.id => match self.stage.clone() {
+                    CashoutStage::Processed { transfer_id, end_to_end_id } => {
+                        CashoutStage::Returned { transfer_id, end_to_end_id }
+                    }
+                    _ => continue,
+                },
                 _ => continue,
             };
             self.updated_at = record.effective_at;

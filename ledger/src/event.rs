@@ -1414,6 +1414,29 @@ pub enum Event {
         #[n(3)]
         reason: String,
     },
+    /// Merchant: the bank sent the money of a processed cashout back; the whole gross is available
+    /// again.
+    #[n(77)]
+    CashoutReturned {
+        /// The cashout's id.
+        #[n(0)]
+        id: ObjectId,
+        /// Gross, centavos.
+        #[n(1)]
+        amount: Centavos,
+        /// The fee in it, which is given back.
+        #[n(2)]
+        fee: Centavos,
+        /// The account that the money came back to.
+        #[n(3)]
+        bank: PayoutBank,
+        /// Why, in the words of the institution or of an operator.
+        #[n(4)]
+        reason: String,
+        /// Keyed digest of the cashout's id, which counts once for ever.
+        #[n(5)]
+        key: Fingerprint,
+    },
     /// System: an operator read the tax ids of merchants, in a report.
     #[n(80)]
     PersonalDataRead {

@@ -4,7 +4,7 @@
 
 use crate::event::{Event, PayoutBank};
 use crate::id::ObjectId;
-use crate::merchant::FailRefund;
+use crate::merchant::{FailRefund, ReturnedCashout};
 use crate::record::Record;
 use crate::rejection::Rejection;
 use crate::time::Timestamp;
@@ -37,6 +37,8 @@ pub struct SayRailWord {
     pub bank: PayoutBank,
     /// The refund that did not happen, if it is one.
     pub refund: Option<Box<FailRefund>>,
+    /// The processed cashout whose money came back, if it is one.
+    pub returned: Option<Box<ReturnedCashout>>,
 }
 
 impl SayRailWord {

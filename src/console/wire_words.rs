@@ -207,6 +207,7 @@ pub fn event(kind: WebhookEventKind) -> Word {
         RefundFailed => word("devolução não realizada", "refund failed"),
         CashoutProcessed => word("cashout processado", "cashout carried out"),
         CashoutFailed => word("cashout voltou", "cashout came back"),
+        CashoutReturned => word("cashout devolvido", "cashout returned"),
         SplitAvailable => word("split disponível", "split available"),
         DebtOpened => word("dívida de recebedor aberta", "debt of a recipient opened"),
         DebtPaid => word("dívida de recebedor paga", "debt of a recipient paid"),

@@ -217,10 +217,10 @@ pub struct FindingView {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     payment_id: Option<String>,
-    /// `installment`, `refund` or `dispute` of the acquirer; `pix`, `return`, `cashout`, `batch`,
-    /// `withdrawal`, `withdrawal_return`, `entry`, or `statement_line` for a line of the bank that
-    /// is nothing of these. A `batch` of a file of the acquirer is left out there whole: `ours` has
-    /// its net as `gross`.
+    /// `installment`, `refund` or `dispute` of the acquirer; `pix`, `return`, `cashout`,
+    /// `cashout_return`, `batch`, `withdrawal`, `withdrawal_return`, `entry`, or `statement_line`,
+    /// a line of the bank that is nothing of these. A `batch` of a file of the acquirer is left out
+    /// there whole: `ours` has its net as `gross`.
     #[schema(example = "installment")]
     kind: String,
     /// Number of the installment; end-to-end id, reference or id of the others.

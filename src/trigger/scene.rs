@@ -97,6 +97,7 @@ impl Scene {
             Kind::WithdrawalRejected => self.withdraw("reject").await,
             Kind::CashoutProcessed => self.cash_out("ana@example.com").await,
             Kind::CashoutFailed => self.cash_out("fail@example.com").await,
+            Kind::CashoutReturned => self.returned_cashout().await,
             Kind::SplitAvailable => {
                 let recipient = self.recipient("approve").await?;
                 self.pay_pix(&[recipient]).await.map(drop)
@@ -198,6 +199,13 @@ impl Scene {
         self.pay_pix(&[]).await?;
         let body = json!({ "amount": PART, "pix_key": pix_key, "pix_key_type": "email" });
         self.ask("/api/cashout", &body, "id").await.map(drop)
+    }
+
+    /// The cashout is carried out by a clock call, and comes back within a second one.
+    async fn returned_cashout(&self) -> Done<()> {
+        self.cash_out("return@example.com").await?;
+        self.advance(0).await?;
+        self.advance(DAY_SECONDS).await
     }
 
     async fn anticipate(&self) -> Done<()> {

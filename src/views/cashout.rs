@@ -27,7 +27,8 @@ pub struct CashoutItem {
     /// Net centavos that the receiver gets: gross minus fee.
     #[schema(example = 2900)]
     amount: i64,
-    /// `in_processing`, `processed` or `failed`.
+    /// `in_processing`, `processed` or `failed`; `failed` too once the bank has sent the money of a
+    /// processed one back.
     #[schema(pattern = "^(in_processing|processed|failed)$")]
     status: &'static str,
     /// When it was created, with microseconds.
@@ -63,7 +64,7 @@ pub fn cashout_status(stage: &CashoutStage) -> &'static str {
     match stage {
         CashoutStage::InProcessing => "in_processing",
         CashoutStage::Processed { .. } => "processed",
-        CashoutStage::Failed(_) => "failed",
+        CashoutStage::Failed(_) | CashoutStage::Returned { .. } => "failed",
     }
 }
 
@@ -71,7 +72,8 @@ impl CashoutView {
     /// The cashout as `GET /api/cashout/{id}` shows it.
     pub fn of(engine: &Engine, cashout: &Cashout) -> Self {
         let (picpay_transfer_id, end_to_end_id) = match &cashout.stage {
-            CashoutStage::Processed { transfer_id, end_to_end_id } => {
+            CashoutStage::Processed { transfer_id, end_to_end_id }
+            | CashoutStage::Returned { transfer_id, end_to_end_id } => {
                 (Some(transfer_id.clone()), Some(end_to_end_id.clone()))
             }
             _ => (None, None),

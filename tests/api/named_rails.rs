@@ -150,7 +150,11 @@ fn a_check_shows_the_institutions_and_finds_their_defects() {
     secret("the-secret-of-the-paths-with-32-characters");
     let (code, said) = checked(folder.path(), &toml("secret"));
     assert_eq!(code, Some(0), "{said}");
-    for shown in ["pix=itau (of itau)", "rails_listen", "no rail is configured for card charges and payouts"] {
+    for shown in [
+        "card=none pix=itau payout=none (of itau)",
+        "rails_listen",
+        "no rail is configured for card charges and payouts",
+    ] {
         assert!(said.contains(shown), "{shown} in {said}");
     }
     assert!(!said.contains("the-secret-of"), "{said}");

@@ -15,7 +15,7 @@ use ledger::personal::{Payer, SealedFor};
 use ledger::rail_name::RailName;
 use ledger::record::{RailStamp, Record};
 
-use super::late_answers::LateCall;
+use super::late_answers::{LateCall, answered};
 use super::outcome::{CommandContext, terms_opened_by};
 use super::{Engine, RAIL_ANSWER_MAX, Unavailable};
 use crate::journal::Permit;
@@ -206,16 +206,5 @@ impl Engine {
     fn first_answer(&self, charge: ObjectId) -> Result<Option<FirstAnswer>, Unavailable> {
         let charge = self.object::<Charge>(charge)?;
         Ok(charge.and_then(|charge| FirstAnswer::of(&charge.first_outcome)))
-    }
-}
-
-/// The command that an answer calls for, and what the acquirer says of a capture.
-pub(super) fn answered(charge: ObjectId, answer: CardAnswer) -> (MerchantCommand, Option<RailStamp>) {
-    match answer {
-        CardAnswer::Captured { acquirer_mdr, brand, stamp } => {
-            let captured_at = Some(stamp.at);
-            (MerchantCommand::CaptureCard { charge, acquirer_mdr, captured_at, brand }, Some(stamp))
-        }
-        CardAnswer::Refused(refusal) => (MerchantCommand::RefuseCard { charge, refusal }, None),
     }
 }

@@ -150,7 +150,10 @@ impl Engine {
         };
         let to = Destination::PixKey(destination);
         let transfer = SendPayout { id, amount: ordered.net, to, ordered_at: id.created_at() };
-        let answer = rail.call(FIRST_ANSWER_MAX, |rail| rail.send(transfer)).await;
+        let answer = match rail.may_order_first(id.created_at(), self.now()) {
+            true => rail.call(FIRST_ANSWER_MAX, |rail| rail.send(transfer)).await,
+            false => Err(RailError::NotSent),
+        };
         if let CashoutInquiry::Ended(ended, stamp) = found(answer, CashoutFailure::NotTaken) {
             let is_denied = ended == CashoutOutcome::Failed(CashoutFailure::NotTaken);
             let command = MerchantCommand::SettleCashout { id, outcome: ended };

@@ -1,13 +1,14 @@
-//! Answers of acquirers that come after the caller of a charge has heard `pending`: the call goes
-//! on to its end, and its outcome is booked, whoever has gone.
+//! Answers of acquirers, and those that come after the caller of a charge has heard `pending`: the
+//! call goes on to its end, and its outcome is booked, whoever has gone.
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use ledger::id::{GroupNumber, ObjectId};
+use ledger::merchant::MerchantCommand;
+use ledger::record::RailStamp;
 use tokio::sync::{Mutex as AsyncMutex, mpsc};
 use tokio::task::JoinHandle;
 
-use super::card::answered;
 use super::outcome::CommandContext;
 use super::{Engine, INSIDE_BYTES};
 use crate::rails::{CardAnswer, RailError};
@@ -50,5 +51,16 @@ impl Engine {
                 Some(()) = ended.next(), if !ended.is_empty() => {}
             }
         }
+    }
+}
+
+/// The command that an answer calls for, and what the acquirer says of a capture.
+pub(super) fn answered(charge: ObjectId, answer: CardAnswer) -> (MerchantCommand, Option<RailStamp>) {
+    match answer {
+        CardAnswer::Captured { acquirer_mdr, brand, stamp } => {
+            let captured_at = Some(stamp.at);
+            (MerchantCommand::CaptureCard { charge, acquirer_mdr, captured_at, brand }, Some(stamp))
+        }
+        CardAnswer::Refused(refusal) => (MerchantCommand::RefuseCard { charge, refusal }, None),
     }
 }

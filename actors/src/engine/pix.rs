@@ -258,25 +258,36 @@ impl Engine {
         context: CommandContext,
     ) -> Result<Outcome, Unavailable> {
         let key = self.keyring.fingerprint("pix-end-to-end", &[&group.0.to_be_bytes(), end_to_end_id.as_bytes()]);
-        let ledger = LedgerId::Merchant(group);
         loop {
-            let found = self.shard(group).read_model().find_unique(ledger, key)?;
-            if found.sequence.is_some() {
-                return Ok(Outcome::Unchanged);
-            }
-            let unique = Some(UniqueLookup { key, looked_up_through: found.looked_up_through });
             let command = MerchantCommand::ReceiveUnorderedPix(Box::new(received(self.new_id(group)?, key)));
-            let CommandContext { requester, permit, .. } = context.clone();
-            let envelope = Envelope { command, key: None, unique, requester, permit: Arc::clone(&permit) };
-            let outcome = self.send(&self.serving_shard(group)?.merchants, ledger, envelope).await?;
-            match outcome {
+            match self.command_once(group, key, command, context.clone()).await? {
                 Outcome::KeyTaken => {}
                 Outcome::Recorded(record) => {
-                    self.order_repayments(group, Repayment::decided_by(&record), &permit).await;
+                    self.order_repayments(group, Repayment::decided_by(&record), &context.permit).await;
                     return Ok(Outcome::Recorded(record));
                 }
                 outcome => return Ok(outcome),
             }
         }
+    }
+
+    /// Sends a command whose Record uses up a unique key; nothing changes where the key is used up.
+    /// `KeyTaken` where another command came in between: the caller asks again.
+    pub(super) async fn command_once(
+        &self,
+        group: GroupNumber,
+        unique: Fingerprint,
+        command: MerchantCommand,
+        context: CommandContext,
+    ) -> Result<Outcome, Unavailable> {
+        let ledger = LedgerId::Merchant(group);
+        let found = self.shard(group).read_model().find_unique(ledger, unique)?;
+        if found.sequence.is_some() {
+            return Ok(Outcome::Unchanged);
+        }
+        let unique = Some(UniqueLookup { key: unique, looked_up_through: found.looked_up_through });
+        let CommandContext { key, requester, permit } = context;
+        let envelope = Envelope { command, key, unique, requester, permit };
+        self.send(&self.serving_shard(group)?.merchants, ledger, envelope).await
     }
 }

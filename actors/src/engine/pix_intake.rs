@@ -228,7 +228,7 @@ const READ: &str = "pix-read/";
 
 /// Why a look at an institution's list came to no end.
 #[derive(Debug, thiserror::Error)]
-enum IntakeError {
+pub(super) enum IntakeError {
     #[error(transparent)]
     Rail(#[from] RailError),
     #[error(transparent)]

@@ -20,6 +20,8 @@ const UNANSWERED_MAX: u32 = 20;
 /// How often a call tests a rail whose breaker is open.
 const TESTED_EVERY: Duration = Duration::from_secs(5);
 
+/// How long after its Record a transfer may be ordered for the first time, milliseconds.
+const ORDERED_WITHIN_MS: i64 = 10_000;
 /// Calls of one rail that may be under way at once. More of them wait within their time.
 const IN_FLIGHT_MAX: usize = 1_024;
 
@@ -181,6 +183,12 @@ impl<'a, R: ?Sized> RailLine<'a, R> {
 }
 
 impl RailLine<'_, dyn PayoutRail> {
+    /// Whether a transfer may be ordered for the first time. One that was held up after its Record
+    /// is left to the schedule, which may have asked about it already.
+    pub(super) fn may_order_first(&self, recorded_at: Timestamp, now: Timestamp) -> bool {
+        recorded_at.plus_ms(ORDERED_WITHIN_MS) > now
+    }
+
     /// Whether a transfer that the institution says it does not have may be ordered once more: the
     /// last order can't turn up there any more, and a repeat is not carried out twice.
     pub(super) fn may_order_again(&self, first: Timestamp, last: Timestamp, now: Timestamp) -> bool {

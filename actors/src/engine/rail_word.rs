@@ -1,6 +1,7 @@
 //! Orders that two operators end, because their rail left the outcome unknown: the first word is a
 //! Record, and the second one, the same from another operator, ends the order.
 
+use ledger::cashout::Cashout;
 use ledger::event::PayoutBank;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, MerchantState, RepaymentKind, WaitingOrder};
@@ -32,7 +33,8 @@ impl Engine {
             return Ok(Outcome::Refused(Rejection::SecondOperatorNeeded));
         }
         let bank = PayoutBank::Pix;
-        let mut said = SayRailWord { id, word, reason, asked_by: asked.map(|asked| asked.by), bank, refund: None };
+        let mut said =
+            SayRailWord { id, word, reason, asked_by: asked.map(|asked| asked.by), bank, refund: None, returned: None };
         let outcome = match self.object::<Withdrawal>(id)? {
             Some(withdrawal) => {
                 said.bank = self.pays_withdrawal_from(withdrawal.amount).unwrap_or(PayoutBank::Settlement);
@@ -49,6 +51,17 @@ impl Engine {
 
     async fn say_of_merchant(&self, mut said: SayRailWord, context: CommandContext) -> Result<Outcome, Unavailable> {
         let (id, group) = (said.id, self.ids().group(said.id));
+        if let Some(cashout) = self.object::<Cashout>(id)?.filter(|_| !said.word.happened)
+            && let Some(returned) = self.returned_cashout(&cashout, said.bank, said.reason.clone())
+        {
+            let key = returned.key;
+            said.returned = Some(Box::new(returned));
+            let command = MerchantCommand::SayRailWord(Box::new(said));
+            return Ok(match self.command_once(group, key, command, context).await? {
+                Outcome::Unchanged => Outcome::Refused(Rejection::OutcomeNotUnknown),
+                outcome => outcome,
+            });
+        }
         let order = self.read_merchant(group, move |books: &MerchantState, _| books.waiting_order(id)).await?;
         match order {
             Some(WaitingOrder::Repayment(repayment))

@@ -40,7 +40,10 @@ impl Engine {
         let approved = self.command_recipient(recipient, command, context).await?;
         if let Outcome::Recorded(record) = &approved {
             let outcome = match self.transfer((id, amount, &destination), record.effective_at) {
-                Some(call) => settled(rail.call(FIRST_ANSWER_MAX, |rail| rail.send(call)).await.ok()),
+                Some(call) if rail.may_order_first(call.ordered_at, self.now()) => {
+                    settled(rail.call(FIRST_ANSWER_MAX, |rail| rail.send(call)).await.ok())
+                }
+                Some(_) => None,
                 None => Some((TransferOutcome::Refused { notes: NO_ACCOUNT.to_owned() }, None)),
             };
             if let Some((outcome, stamp)) = outcome {

@@ -1,5 +1,6 @@
 //! Payout institution of the sandbox. It keeps a file of the transfers that it carried out, as an
-//! institution would, one line each: `id amount end_to_end_id account`. The text of a PIX key
+//! institution would, one line each: `id amount end_to_end_id account`, with ` returns` behind it
+//! where the money comes back a day later. The text of a PIX key
 //! decides what happens to a transfer, so every question about it gets the same answer, also after
 //! a crash.
 
@@ -10,7 +11,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use actors::rails::{Call, Destination, PayoutAnswer, PayoutRail, RailError, SendPayout};
+use actors::rails::{
+    Call, Destination, PayoutAnswer, PayoutRail, PixSpan, RailError, ReturnedPayout, ReturnedPayouts, SendPayout,
+};
 use ledger::event::PayoutBank;
 use ledger::id::ObjectId;
 use ledger::money::Centavos;
@@ -44,6 +47,8 @@ struct TransferFile {
     file: Lines,
     /// The account that each transfer left.
     left: BTreeMap<ObjectId, PayoutBank>,
+    /// Transfers to PIX keys whose money comes back, and how much.
+    returning: Vec<(ObjectId, Centavos)>,
 }
 
 /// Fate of a transfer.
@@ -70,6 +75,7 @@ fn script(to: &Destination) -> Script {
         Some(("fail", _)) => Script::Fail,
         Some(("timeout", _)) => Script::Silence,
         Some(("down", _)) => Script::Refuse,
+        Some(("return", _)) => Script::Return,
         _ => Script::Process,
     }
 }
@@ -138,8 +144,11 @@ impl PayoutBooks {
         };
         self.bank(from).book(patience, day, text, &reference, -call.amount)?;
         let (id, name) = (call.id.uuid(), name_of(from));
-        known.file.append(&format!("{id} {} {} {name}\n", call.amount, transfer_end_to_end_id(call.id)))?;
-        known.left.insert(call.id, from);
+        let returns = matches!((&call.to, script(&call.to)), (Destination::PixKey(_), Script::Return));
+        let mark = if returns { RETURNS } else { "" };
+        let line = format!("{id} {} {} {name}{mark}\n", call.amount, transfer_end_to_end_id(call.id));
+        known.file.append(&line)?;
+        known.add(&line);
         Ok(from)
     }
 
@@ -195,6 +204,32 @@ impl PayoutBooks {
         Ok(PayoutAnswer::Returned { reason, stamp, to })
     }
 
+    /// The transfers to PIX keys whose money comes back in a span: each is a line at the bank.
+    fn returned(&self, patience: Patience, span: PixSpan) -> io::Result<ReturnedPayouts> {
+        let returning = self.lock.turn(
+            patience,
+            || self.read(),
+            |turn| {
+                let more = turn.known.file.read_on()?;
+                turn.known.add(&more);
+                Ok(turn.known.returning.clone())
+            },
+        )?;
+        let back_at = |id: ObjectId| id.created_at().plus_ms(RETURNED_AFTER_MS);
+        let is_of_span = |id: ObjectId| span.from <= back_at(id) && back_at(id) <= span.until;
+        let mut transfers = Vec::new();
+        for (id, amount) in returning.into_iter().filter(|(id, _)| is_of_span(*id)) {
+            let (at, to, reference) = (back_at(id), PayoutBank::Pix, id.txid());
+            let days = [id.created_at(), at].map(|at| day_of(at.0));
+            if !self.bank(to).has(patience, days, &reference)? {
+                self.bank(to).book(patience, days[1], RETURNED, &reference, amount)?;
+            }
+            let stamp = RailStamp { id: format!("{}-R", transfer_id(id)), at };
+            transfers.push(ReturnedPayout { id, amount, reason: KEY_GONE.to_owned(), stamp, to });
+        }
+        Ok(ReturnedPayouts { transfers, has_more: false })
+    }
+
     /// Reads the file, whose name is made durable before any line. A last line that a crash cut
     /// off, or of which the disk lacks a part, belongs to a transfer without an answer: it is
     /// removed, and written again.
@@ -203,7 +238,7 @@ impl PayoutBooks {
         for named in [Some(self.folder.as_path()), self.folder.parent()].into_iter().flatten() {
             File::open(named)?.sync_all()?;
         }
-        let mut known = TransferFile { file, left: BTreeMap::new() };
+        let mut known = TransferFile { file, left: BTreeMap::new(), returning: Vec::new() };
         known.add(&lines);
         Ok(known)
     }
@@ -211,7 +246,12 @@ impl PayoutBooks {
 
 impl TransferFile {
     fn add(&mut self, lines: &str) {
-        self.left.extend(lines.lines().filter_map(transfer_of));
+        for line in lines.lines() {
+            let (line, returns) = line.strip_suffix(RETURNS).map_or((line, false), |line| (line, true));
+            let Some((id, amount, from)) = transfer_of(line) else { continue };
+            let is_new = self.left.insert(id, from).is_none();
+            self.returning.extend((is_new && returns).then_some((id, amount)));
+        }
     }
 }
 
@@ -222,14 +262,21 @@ fn name_of(account: PayoutBank) -> &'static str {
     }
 }
 
-/// The transfer of a line, and the account that it left; none when the line is not whole.
-fn transfer_of(line: &str) -> Option<(ObjectId, PayoutBank)> {
+/// Mark of a transfer whose money comes back.
+const RETURNS: &str = " returns";
+/// Why it does.
+const KEY_GONE: &str = "O banco devolveu a transferência: a conta da chave foi encerrada";
+
+/// The transfer of a line, its amount, and the account that it left; none when the line is not
+/// whole.
+fn transfer_of(line: &str) -> Option<(ObjectId, Centavos, PayoutBank)> {
     let mut parts = line.split(' ');
     let (id, amount, end_to_end) = (ObjectId::parse(parts.next()?)?, parts.next()?, parts.next()?);
     let name = parts.next()?;
     let from = [PayoutBank::Settlement, PayoutBank::Pix].into_iter().find(|from| name_of(*from) == name)?;
-    let is_whole = amount.parse::<i64>().is_ok() && end_to_end == transfer_end_to_end_id(id) && parts.next().is_none();
-    is_whole.then_some((id, from))
+    let amount = Centavos(amount.parse().ok()?);
+    let is_whole = end_to_end == transfer_end_to_end_id(id) && parts.next().is_none();
+    is_whole.then_some((id, amount, from))
 }
 
 /// What the log calls it.
@@ -267,6 +314,10 @@ impl PayoutRail for SandboxPayouts {
             }
         };
         Box::pin(std::future::ready(answer))
+    }
+
+    fn returned(&self, span: PixSpan) -> Call<'_, ReturnedPayouts> {
+        ask(&self.0, NAME, move |books, patience| books.returned(patience, span))
     }
 
     fn pays_withdrawal_from(&self, amount: Centavos) -> PayoutBank {

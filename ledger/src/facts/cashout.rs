@@ -73,3 +73,25 @@ pub(super) fn failed(to: &mut impl Facets, id: ObjectId, amount: Centavos) {
         books.between_claims(merchant, Account::Available, Account::ReservedCashout, amount);
     });
 }
+
+/// The bank sent the money back. The whole amount is available again, the fee too.
+pub(super) fn returned(to: &mut impl Facets, id: ObjectId, [amount, fee]: [Centavos; 2], bank: PayoutBank) {
+    to.about(id);
+    to.objects(|| vec![uuid("cashout", id)]);
+    to.tell(WebhookEventKind::CashoutReturned, WebhookObject::Cashout(id));
+    to.lines(|lines| lines.now(StatementLineKind::CashoutReturned, StatementAccount::Available, amount, id));
+    to.entries(|books| {
+        let mut merchant = books.merchant(3);
+        merchant
+            .debit(Account::Available, amount)
+            .credit(Account::TransitCashout, amount - fee)
+            .credit(Account::FeeCashout, fee);
+        let mut platform = books.platform(3);
+        platform
+            .debit(bank.account(), amount - fee)
+            .debit(Account::IncomeCashout, fee)
+            .credit(Account::MerchantAvailable, amount);
+        books.post(merchant);
+        books.post(platform);
+    });
+}

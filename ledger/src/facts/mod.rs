@@ -119,6 +119,10 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
             cashout::processed(to, *id, [*amount, *fee], (end_to_end_id, transfer_id), *bank);
         }
         Event::CashoutFailed { id, amount, .. } => cashout::failed(to, *id, *amount),
+        Event::CashoutReturned { id, amount, fee, bank, key, .. } => {
+            to.uses_up(*key);
+            cashout::returned(to, *id, [*amount, *fee], *bank);
+        }
         Event::RefundRequested { id, charge, .. } => refund::requested(to, *id, *charge),
         Event::RefundRejected { id, charge, amount, notes } => refund::rejected(to, *id, *charge, *amount, notes),
         Event::RefundApproved {
@@ -260,6 +264,7 @@ impl Event {
             Self::CashoutCreated { .. } => ["Cashout criado", "Cashout created"],
             Self::CashoutProcessed { .. } => ["Cashout processado", "Cashout processed"],
             Self::CashoutFailed { .. } => ["Cashout voltou", "Cashout came back"],
+            Self::CashoutReturned { .. } => ["Cashout devolvido pelo banco", "Cashout returned by the bank"],
             Self::MerchantOpened { .. } => ["Lojista aberto", "Merchant opened"],
             Self::MerchantChanged { .. } => ["Lojista alterado", "Merchant changed"],
             Self::ApiKeyCreated { .. } => ["Chave de API criada", "API key created"],

@@ -61,6 +61,9 @@ pub enum WebhookEventKind {
     /// A cashout came back.
     #[strum(serialize = "cashout.failed")]
     CashoutFailed,
+    /// The bank sent the money of a processed cashout back.
+    #[strum(serialize = "cashout.returned")]
+    CashoutReturned,
     /// Money of splits became available to a recipient.
     #[strum(serialize = "split.available")]
     SplitAvailable,

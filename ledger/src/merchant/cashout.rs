@@ -30,6 +30,24 @@ pub enum CashoutOutcome {
     Failed(CashoutFailure),
 }
 
+/// A processed cashout whose money came back. The caller has read the cashout, and looked up that
+/// `key` is new.
+#[derive(Clone, Debug)]
+pub struct ReturnedCashout {
+    /// The cashout.
+    pub id: ObjectId,
+    /// Gross, centavos.
+    pub amount: Centavos,
+    /// The fee in it.
+    pub fee: Centavos,
+    /// The account that the money came back to.
+    pub bank: PayoutBank,
+    /// Why, in the words of the institution or of an operator.
+    pub reason: String,
+    /// Keyed digest of the cashout's id, which counts once for ever.
+    pub key: Fingerprint,
+}
+
 /// A cashout that waits for its outcome.
 #[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct OpenCashout {
@@ -91,6 +109,14 @@ impl MerchantState {
         let fee = self.cashout_fee(amount)?;
         let created = Event::CashoutCreated { id, transaction, transaction_key, amount, fee, rail };
         Ok(Decision { events: vec![created], personal: Some(destination) })
+    }
+
+    /// The money of a processed cashout comes back; it first repays the Deficit.
+    pub(super) fn return_cashout(&self, returned: ReturnedCashout) -> Decision {
+        let ReturnedCashout { id, amount, fee, bank, reason, key } = returned;
+        let mut events = vec![Event::CashoutReturned { id, amount, fee, bank, reason, key }];
+        events.extend(self.recovery(amount));
+        Decision { events, personal: None }
     }
 
     /// The cashout is ordered once more.

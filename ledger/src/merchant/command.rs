@@ -2,7 +2,7 @@
 //! refusal.
 
 use super::acquirer::BookBatch;
-use super::cashout::CashoutOutcome;
+use super::cashout::{CashoutOutcome, ReturnedCashout};
 use super::charge::SplitRequest;
 use super::dispute::OpenDispute;
 use super::refund::{ChargeFacts, RequestRefund, UnorderedPix};
@@ -249,6 +249,8 @@ pub enum MerchantCommand {
         /// Why, in the rail's words.
         reason: String,
     },
+    /// The bank sent the money of a processed cashout back.
+    ReturnCashout(Box<ReturnedCashout>),
     /// A cashout is to be ordered once more from its rail.
     TryCashout {
         /// The cashout.

@@ -47,7 +47,7 @@ use waiting::WaitingObjects;
 pub use acquirer::{BookBatch, EndedBatch};
 pub use adjustments::{Repayment, RepaymentKind};
 pub use api_keys::{ApiKey, PreviousSecret, SECRET_OVERLAP_MS};
-pub use cashout::{CashoutOutcome, OpenCashout};
+pub use cashout::{CashoutOutcome, OpenCashout, ReturnedCashout};
 pub use charge::{OpenCharge, RECONCILE_AFTER_MS, SplitRequest};
 pub use command::MerchantCommand;
 pub use dispute::OpenDispute;
@@ -173,6 +173,7 @@ impl MerchantState {
             Command::RejectRefund { id, notes } => self.reject_refund(id, notes),
             Command::ConfirmRepayment { id } => Ok(self.repaid(id)),
             Command::RefuseRepayment { id, reason } => self.not_repaid(id, reason),
+            Command::ReturnCashout(returned) => Ok(self.return_cashout(*returned)),
             Command::TryCashout { id } => self.try_cashout(id),
             Command::SayRailWord(said) => self.say_rail_word(*said, now),
             Command::FailRefund(failed) => Ok(self.fail_refund(*failed, now)),
@@ -369,6 +370,7 @@ impl MerchantState {
             | Event::CardStored { .. }
             | Event::RailWordAsked { .. }
             | Event::RailWordGiven { .. }
+            | Event::CashoutReturned { .. }
             | Event::ClockMoved { .. }
             | Event::PersonalDataRead { .. }
             | Event::AcquirerBatchBooked { .. }

@@ -42,10 +42,16 @@ impl MerchantState {
 
     /// The first word is noted; the second one ends the order. A capture by word has no fee of the
     /// acquirer: the batch that settles it brings the fee.
-    pub(super) fn say_rail_word(&self, said: SayRailWord, now: Timestamp) -> Result<Decision, Rejection> {
-        SayRailWord::check_age(self.unknown_since(said.id).ok_or(Rejection::OutcomeNotUnknown)?, now)?;
+    pub(super) fn say_rail_word(&self, mut said: SayRailWord, now: Timestamp) -> Result<Decision, Rejection> {
+        let returned = said.returned.take();
+        if returned.is_none() {
+            SayRailWord::check_age(self.unknown_since(said.id).ok_or(Rejection::OutcomeNotUnknown)?, now)?;
+        }
         let Some(asked_by) = said.asked_by.clone() else { return Ok(Decision::of(said.asked())) };
-        let mut decision = self.ended_by_word(&said, now)?;
+        let mut decision = match returned {
+            Some(returned) => self.return_cashout(*returned),
+            None => self.ended_by_word(&said, now)?,
+        };
         decision.events.push(said.given(asked_by));
         Ok(decision)
     }

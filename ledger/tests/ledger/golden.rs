@@ -1065,6 +1065,20 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             "withdrawal-approved-to-a-rail",
             by_operator(one(recipient, Event::WithdrawalApproved { id: id(5), rail: RailName::parse("efi") })),
         ),
+        (
+            "cashout-returned",
+            one(
+                merchant,
+                Event::CashoutReturned {
+                    id: id(5),
+                    amount: Centavos(3_000),
+                    fee: Centavos(100),
+                    bank: PayoutBank::Pix,
+                    reason: "conta encerrada".to_owned(),
+                    key: Fingerprint([0x33; 16]),
+                },
+            ),
+        ),
         ("rail-tried", one(merchant, Event::RailTried { id: id(5), attempt: 2 })),
         (
             "rail-word-asked",

@@ -73,6 +73,11 @@ const LESSONS: &[(&str, &[&str], &[&str])] = &[
     ),
     ("A cashout comes back", &["open-pix p 8000", "pay p", "cash-out o 3000"], &["not-carried-out o"]),
     (
+        "The bank sends the money of a cashout back",
+        &["open-pix p 8000", "pay p", "cash-out o 3000", "carried-out o"],
+        &["sent-back o 3000"],
+    ),
+    (
         "… and repays a deficit that arose meanwhile",
         &["open-pix p 8000", "pay p", "cash-out o 7921", "open-card c 10000 1x ana=9999", "capture c"],
         &["not-taken o"],

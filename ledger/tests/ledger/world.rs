@@ -16,7 +16,8 @@ use ledger::id::{Fingerprint, GroupNumber, IdKey, LedgerId, ObjectId, RecipientN
 use ledger::invariants::GroupBooks;
 use ledger::merchant::{
     BookBatch, CashoutOutcome, ChargeFacts, FailRefund, MerchantCommand, MerchantState, OpenDispute, Recipient,
-    RecipientStatus, RepaymentKind, RequestRefund, SplitRequest, Subscribe, SubscriptionChange, UnorderedPix,
+    RecipientStatus, RepaymentKind, RequestRefund, ReturnedCashout, SplitRequest, Subscribe, SubscriptionChange,
+    UnorderedPix,
 };
 use ledger::money::{Centavos, Rate};
 use ledger::object::{self, Object};
@@ -571,6 +572,14 @@ impl World {
                     _ => CashoutOutcome::Failed(CashoutFailure::NotCarriedOut),
                 },
             },
+            ("sent-back", [name, amount]) => MerchantCommand::ReturnCashout(Box::new(ReturnedCashout {
+                id: self.id(name),
+                amount: centavos(amount),
+                fee: Centavos(100),
+                bank: PayoutBank::Pix,
+                reason: "conta encerrada".to_owned(),
+                key: Fingerprint([7; 16]),
+            })),
             ("plan", [name, tag, amount, cycle, total, rest @ ..]) => {
                 MerchantCommand::CreatePlan { id: self.name(name), plan: plan(tag, amount, cycle, total, rest) }
             }

@@ -329,6 +329,9 @@ fn paid_out(event: &Event, account: PayoutBank, day: NaiveDate) -> Option<Moveme
             let others = vec![end_to_end_id.clone(), transfer_id.clone()];
             (bank.unwrap_or(PayoutBank::Pix), "cashout", id, others, -(*amount - *fee))
         }
+        Event::CashoutReturned { id, amount, fee, bank, .. } => {
+            (*bank, "cashout_return", id, Vec::new(), *amount - *fee)
+        }
         _ => return None,
     };
     (from == account).then(|| of_object(object, *id, others, day, amount))
