@@ -183,14 +183,24 @@ impl Times {
     }
 }
 
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Refusal {
+    nome: Option<String>,
+    mensagem: Option<String>,
+}
+
+/// The word of a refusal, for the log: an operator mends what it names. Its message may name a
+/// person.
+pub(super) fn word(answer: &Answer) -> String {
+    let is_word =
+        |word: &String| word.len() <= 64 && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_');
+    let word = answer.read::<Refusal>().unwrap_or_default().nome.filter(is_word);
+    word.map(|word| format!(" ({word})")).unwrap_or_default()
+}
+
 /// Why a request was refused, of at most 300 characters: Efí's message, or its word.
 pub(super) fn reason(answer: &Answer) -> String {
-    #[derive(Default, Deserialize)]
-    #[serde(default)]
-    struct Refusal {
-        nome: Option<String>,
-        mensagem: Option<String>,
-    }
     let Refusal { nome, mensagem } = answer.read().unwrap_or_default();
     let said = [mensagem, nome].into_iter().flatten().map(|text| shortened(&text, REASON_LEN_MAX));
     said.into_iter().find(|text| !text.is_empty()).unwrap_or_else(|| answer.status.as_str().to_owned())

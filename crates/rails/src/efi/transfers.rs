@@ -5,7 +5,7 @@ use hyper::Method;
 use ledger::event::PayoutBank;
 use serde_json::Value;
 
-use super::messages::{outcome, reason, returned_payout};
+use super::messages::{outcome, reason, returned_payout, word};
 use super::words::{NO_TRANSFER, REFUSALS};
 use crate::api_pix::{Calls, Found, page};
 
@@ -35,11 +35,13 @@ pub(super) async fn send(
         answer => answer.ok(),
     };
     let refusal = answer.as_ref().filter(|answer| answer.says(REFUSALS)).map(reason);
-    if let Some(taken) = answer.filter(|answer| matches!(answer.status.as_u16(), 200 | 201)) {
-        match outcome(&taken, call, from) {
+    match answer {
+        Some(taken) if matches!(taken.status.as_u16(), 200 | 201) => match outcome(&taken, call, from) {
             Ok(outcome) => return Ok(outcome),
             Err(defect) => calls.complain(&path, &defect),
-        }
+        },
+        Some(other) => calls.complain(&path, &format!("it answers {}{}", other.status.as_u16(), word(&other))),
+        None => {}
     }
     match (find(calls, call, from).await, refusal) {
         (Ok(PayoutAnswer::NotTaken), Some(reason)) => Ok(PayoutAnswer::Failed { reason }),
