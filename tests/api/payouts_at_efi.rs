@@ -36,7 +36,10 @@ fn rails(folder: &Path, player: &Player) -> Option<NamedRailSettings> {
 }
 
 async fn live(player: &Player) -> World {
-    let folder = tempfile::tempdir().unwrap();
+    live_on(tempfile::tempdir().unwrap(), player).await
+}
+
+async fn live_on(folder: tempfile::TempDir, player: &Player) -> World {
     let rails = rails(folder.path(), player);
     World::alone(folder, |settings| Settings { rails, ..settings }).await
 }
@@ -58,6 +61,12 @@ async fn paid(merchant: &Merchant<'_>, player: &Player, splits: &[(&str, i64)]) 
     player.pay(Some(&txid), "80.00");
     let charge = format!("/api/charges/{txid}");
     until("the charge is paid", async || merchant.get(&charge).await.expect(200)["status"] == "CONCLUIDA").await;
+}
+
+/// What the books have at the bank, centavos.
+async fn at_the_bank(world: &World) -> i64 {
+    let accounts = world.accounts().await;
+    accounts.iter().filter(|((_, account), _)| account == "Assets:Bank:Pix").map(|(_, sum)| sum).sum()
 }
 
 fn cashout(key: &str) -> Value {
@@ -97,9 +106,19 @@ async fn a_cashout_is_sent_once_and_followed_to_its_end() {
     assert_eq!(status(&sent).await.1, known.end_to_end_id);
     assert_eq!((known.orders, &known.body["valor"]), (1, &json!("9.50")));
     assert_eq!(known.body["favorecido"], json!({ "chave": "maria@example.com" }));
-    let accounts = world.accounts().await;
-    let bank: i64 = accounts.iter().filter(|((_, account), _)| account == "Assets:Bank:Pix").map(|(_, sum)| sum).sum();
-    assert_eq!(bank, 8_000 - i64::try_from(player.records().payouts.sum()).unwrap());
+    assert_eq!(at_the_bank(&world).await, 8_000 - i64::try_from(player.records().payouts.sum()).unwrap());
+    world.check_books().await;
+
+    // The receiver's bank sends the money back, in two pieces; the start reads Efí's list.
+    for amount in ["4.00", "5.50"] {
+        player.records().payouts.come_back(&text(&sent).replace('-', ""), amount, None);
+    }
+    let names = merchant.names;
+    let world = live_on(world.stopped().await, &player).await;
+    let merchant = Merchant { world: &world, names };
+    let view = format!("/api/cashout/{}", text(&sent));
+    until("it came back", async || merchant.get(&view).await.expect(200)["status"] == "failed").await;
+    assert_eq!(at_the_bank(&world).await, 8_000, "all of it is there again");
     assert_eq!(player.records().violations, [""; 0]);
     world.check_books().await;
 }

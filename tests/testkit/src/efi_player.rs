@@ -57,13 +57,13 @@ impl PlayedPayouts {
         self.by_id.get_mut(id).expect("a transfer that there is").status = status;
     }
 
-    /// The receiver's bank sends money of a transfer back, a minute after its order; without a
+    /// The receiver's bank sends money of a transfer back, a second after its order; without a
     /// status it is back.
     pub fn come_back(&mut self, id: &str, amount: &str, status: Option<&str>) {
         let transfer = self.by_id.get_mut(id).expect("a transfer that there is");
         let number = transfer.returns.len();
         let return_id = format!("D{}{number:03}", &transfer.end_to_end_id[1..29]);
-        let at = instant_text(transfer.at + Duration::milliseconds(60_000 + number as i64));
+        let at = instant_text(transfer.at + Duration::milliseconds(1_000 + number as i64));
         transfer.returns.push(match status {
             None => json!({ "rtrId": return_id, "valor": amount, "horario": at }),
             Some(status) => json!({

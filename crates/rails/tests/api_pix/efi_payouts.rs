@@ -238,7 +238,7 @@ async fn money_that_came_back_is_a_return_once_it_is_whole() {
     let found = world.find(1).await.unwrap();
     let PayoutAnswer::Returned { stamp, to, .. } = &found else { panic!("{found:?}") };
     let ordered_at = world.player.records().payouts.by_id[&txid].at.timestamp_millis();
-    assert_eq!((to, stamp.at.0, &stamp.id[29..]), (&PayoutBank::Pix, ordered_at + 60_003, "003"));
+    assert_eq!((to, stamp.at.0, &stamp.id[29..]), (&PayoutBank::Pix, ordered_at + 1_003, "003"));
     assert_eq!(world.find(1).await, Ok(found));
     world.player.records().payouts.come_back(&txid, "0.01", None);
     assert_eq!(world.find(1).await, Err(RailError::NoAnswer), "more than was sent");
@@ -252,6 +252,7 @@ async fn transfers_that_came_back_are_listed_by_the_time_of_their_return() {
         let payouts = &mut world.player.records().payouts;
         (payouts.first_status, payouts.page_items) = (Some("REALIZADO"), Some(2));
     }
+    let span = PixSpan { from: now(), until: now().plus_ms(600_000), page: 0 };
     for number in 1..=5 {
         world.send(number).await.unwrap();
     }
@@ -267,7 +268,6 @@ async fn transfers_that_came_back_are_listed_by_the_time_of_their_return() {
         other.body["valor"] = json!("1");
         payouts.by_id.insert("Fornecedor7".to_owned(), other);
     }
-    let span = PixSpan { from: now(), until: now().plus_ms(600_000), page: 0 };
     let mut found = Vec::new();
     for page in 0..3 {
         let listed = world.rail.returned(PixSpan { page, ..span }).await.unwrap();
