@@ -49,6 +49,17 @@ impl BridgeCalls {
         Arc::clone(&self.credentials.read())
     }
 
+    /// The same bridge, to which another secret is shown.
+    pub(super) fn with_secret(&self, secret: &str) -> Self {
+        let own = self.credentials();
+        let shown = Credentials {
+            tls: Arc::clone(&own.tls),
+            certificate_expires_at: own.certificate_expires_at,
+            secret: Some(Zeroizing::new(secret.to_owned())),
+        };
+        Self::new(self.address.clone(), shown)
+    }
+
     pub(super) fn exchange_credentials(&self, credentials: Credentials) {
         *self.credentials.write() = Arc::new(credentials);
     }

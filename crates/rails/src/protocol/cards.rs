@@ -15,7 +15,7 @@ use super::messages::{Object, Outcome, Refusal, body};
 use super::settings::RailKind;
 use crate::client::ANSWER_MAX;
 
-const LIST: &str = "/cards";
+pub(super) const LIST: &str = "/cards";
 /// How long after its id was made the engine may still begin to order a charge, milliseconds.
 const ORDERED_WITHIN_MS: i64 = 30_000;
 /// Characters of a token.
@@ -88,7 +88,8 @@ fn answer(calls: &BridgeCalls, told: Outcome, charge: ObjectId, amount: Centavos
     }
 }
 
-fn captured(object: &Object, amount: Centavos) -> Result<CardAnswer, &'static str> {
+/// A charge of this amount that was captured, to the last field.
+pub(super) fn captured(object: &Object, amount: Centavos) -> Result<CardAnswer, &'static str> {
     if object.status != "captured" {
         return Err("status says no outcome");
     }

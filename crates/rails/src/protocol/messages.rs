@@ -34,7 +34,7 @@ pub(super) struct Object {
     pub(super) amount: Option<Centavo>,
     pub(super) fee: Option<Centavo>,
     pub(super) brand: Option<String>,
-    reference: Option<String>,
+    pub(super) reference: Option<String>,
     at: Option<String>,
     pub(super) end_to_end_id: Option<String>,
     /// The BR Code of a PIX charge.

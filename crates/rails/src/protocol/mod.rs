@@ -7,12 +7,13 @@
 //! has none; where it promises nothing, no order is sent twice by a machine; only its own word
 //! about our id is an outcome, and all else is [`RailError::NoAnswer`].
 //!
-//! Begin with `calls.rs`.
+//! Begin with `calls.rs`. The conformance test of a bridge is [`check`].
 
 mod calls;
 mod capabilities;
 mod cards;
 mod changes;
+pub mod check;
 mod messages;
 mod payouts;
 mod pix;

@@ -2,6 +2,7 @@
 
 use actors::rails::{Destination, PayoutAnswer, RailError, SendPayout};
 use ledger::event::PayoutBank;
+use ledger::money::Centavos;
 use ledger::personal::{BankAccount, PixDestination};
 use serde::Serialize;
 
@@ -9,7 +10,7 @@ use super::calls::{BridgeCalls, Order, now};
 use super::messages::{Object, Outcome, body, end_to_end_id};
 use super::settings::RailKind;
 
-const LIST: &str = "/payouts";
+pub(super) const LIST: &str = "/payouts";
 
 #[derive(Serialize)]
 struct NewPayout<'a> {
@@ -85,15 +86,14 @@ fn answer(calls: &BridgeCalls, told: Outcome, call: &SendPayout, from: PayoutBan
     match told {
         Outcome::None => Ok(PayoutAnswer::NotTaken),
         Outcome::Refused(refusal) => Ok(PayoutAnswer::Failed { reason: refusal.reason }),
-        Outcome::It(object) => {
-            taken(&object, call, from).map_err(|defect| calls.unknown(&format!("{LIST}/{}", call.id.txid()), defect))
-        }
+        Outcome::It(object) => taken(&object, call.amount, from)
+            .map_err(|defect| calls.unknown(&format!("{LIST}/{}", call.id.txid()), defect)),
     }
 }
 
-/// A transfer of ours, to the last field.
-fn taken(object: &Object, call: &SendPayout, from: PayoutBank) -> Result<PayoutAnswer, &'static str> {
-    if !object.has_amount(call.amount) {
+/// A transfer of this amount, to the last field.
+pub(super) fn taken(object: &Object, amount: Centavos, from: PayoutBank) -> Result<PayoutAnswer, &'static str> {
+    if !object.has_amount(amount) {
         return Err("amount is not that of the order");
     }
     let stamp = object.stamp()?;

@@ -14,7 +14,7 @@ use super::settings::RailKind;
 use crate::client::values::{instant, is_txid};
 use crate::shared_settings::Repeats;
 
-const LIST: &str = "/pix";
+pub(super) const LIST: &str = "/pix";
 
 #[derive(Serialize)]
 struct NewCharge<'a> {
@@ -57,7 +57,8 @@ pub(super) async fn open(calls: &BridgeCalls, call: &OpenPix) -> Result<PixOpeni
     }
 }
 
-fn registered(object: &Object, amount: Centavos) -> Result<PixOpening, &'static str> {
+/// A charge of this amount that can be paid, to the last field.
+pub(super) fn registered(object: &Object, amount: Centavos) -> Result<PixOpening, &'static str> {
     if object.status != "open" {
         return Err("status is not open");
     }

@@ -1,14 +1,15 @@
 //! Money back to a payer: refunds, and disputes that are accepted.
 
 use actors::rails::{RailError, Repay, RepayAnswer};
+use ledger::money::Centavos;
 use ledger::record::RailStamp;
 use serde::Serialize;
 
 use super::calls::{BridgeCalls, Order, now};
-use super::messages::{Outcome, body};
+use super::messages::{Object, Outcome, body};
 use super::settings::RailKind;
 
-const LIST: &str = "/repayments";
+pub(super) const LIST: &str = "/repayments";
 
 #[derive(Serialize)]
 struct NewRepayment<'a> {
@@ -57,11 +58,18 @@ async fn ordered(
     match told {
         Outcome::None => Err(unknown("it has none, and the order may not be sent again")),
         Outcome::Refused(refusal) => Ok(RepayAnswer::Refused { reason: refusal.reason }),
-        Outcome::It(object) if !object.has_amount(call.amount) => Err(unknown("amount is not that of the order")),
-        Outcome::It(object) => match object.status.as_str() {
-            "under_way" => Ok(RepayAnswer::UnderWay),
-            "done" => object.stamp().map(RepayAnswer::Repaid).map_err(unknown),
-            _ => Err(unknown("status says no outcome")),
-        },
+        Outcome::It(object) => repaid(&object, call.amount).map_err(unknown),
+    }
+}
+
+/// A repayment of this amount, to the last field.
+pub(super) fn repaid(object: &Object, amount: Centavos) -> Result<RepayAnswer, &'static str> {
+    if !object.has_amount(amount) {
+        return Err("amount is not that of the order");
+    }
+    match object.status.as_str() {
+        "under_way" => Ok(RepayAnswer::UnderWay),
+        "done" => object.stamp().map(RepayAnswer::Repaid),
+        _ => Err("status says no outcome"),
     }
 }

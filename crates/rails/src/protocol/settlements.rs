@@ -15,6 +15,7 @@ const PATH: &str = "/settlements";
 /// Characters of a batch's reference.
 const REFERENCE_LEN_MAX: usize = 64;
 
+/// Answer of `GET /settlements`.
 #[derive(Deserialize)]
 struct Page {
     /// Null where there are no more; its absence says nothing.

@@ -1,0 +1,91 @@
+//! The conformance test of bridges: it passes on the player, and names the rule that a fault of the
+//! player breaks.
+
+use std::collections::BTreeSet;
+
+use centavo_rails::protocol::check::{CheckOrders, Defect, Finding, check};
+use serde_json::json;
+use testkit::rail_player::Fault;
+
+use crate::World;
+
+async fn findings(world: &World) -> (bool, Vec<Finding>) {
+    let orders =
+        CheckOrders { card: "4111111111111111".to_owned(), pix_key: Some(("email", "a@example.com".to_owned())) };
+    let mut findings = Vec::new();
+    let is_sound = check(&world.rail, orders, |finding| findings.push(finding.clone())).await;
+    (is_sound, findings)
+}
+
+#[tokio::test]
+async fn a_sound_bridge_passes() {
+    for repeats in ["same", "refused"] {
+        let world = World::new(repeats).await;
+        world.player.settle(&[("a".repeat(32), 1_000)]);
+        world.player.pay(None, 700);
+        let (is_sound, findings) = findings(&world).await;
+        let numbers: Vec<_> = findings.iter().map(|finding| finding.rule).collect();
+        assert_eq!(numbers, (1..=15).collect::<Vec<_>>());
+        let not_ok: Vec<_> = findings.iter().filter(|finding| finding.result.is_err()).collect();
+        assert!(is_sound && not_ok.is_empty(), "{repeats}: {not_ok:#?}");
+        let records = world.player.records();
+        let carried_out: BTreeSet<_> = records.carried_out.iter().collect();
+        assert_eq!(carried_out.len(), records.carried_out.len(), "each once");
+    }
+}
+
+/// A bridge that promises little is asked for little, and gets no order twice.
+#[tokio::test]
+async fn what_a_bridge_does_not_promise_is_not_tested() {
+    let world = World::new("again").await;
+    world.player.records().capabilities["serves"] = json!(["card"]);
+    world.player.records().capabilities["closes"] = json!(false);
+    let (is_sound, findings) = findings(&world).await;
+    assert!(is_sound, "{findings:#?}");
+    let untested = findings.iter().filter(|finding| matches!(finding.result, Err(Defect::NotTested(_))));
+    assert_eq!(untested.map(|finding| finding.rule).collect::<Vec<_>>(), [7, 8, 9, 10, 11, 12, 13, 15]);
+    let records = world.player.records();
+    let carried_out: BTreeSet<_> = records.carried_out.iter().collect();
+    assert_eq!(carried_out.len(), records.carried_out.len(), "each once");
+}
+
+#[tokio::test]
+async fn nothing_is_ordered_where_money_moves() {
+    let world = World::new("same").await;
+    world.player.records().capabilities["test"] = json!(false);
+    let (is_sound, findings) = findings(&world).await;
+    assert!(!is_sound && findings.len() == 1, "{findings:#?}");
+    assert_eq!(world.player.count("PUT", ""), 0);
+}
+
+#[tokio::test]
+async fn each_fault_is_named_by_its_rule() {
+    let faults = [
+        (Fault::AcceptsAnySecret, 2),
+        (Fault::BareNotFound, 3),
+        (Fault::CutsFractions, 4),
+        (Fault::WritesAmountsAsTexts, 5),
+        (Fault::LosesOrders, 6),
+        (Fault::RepeatsOrders, 7),
+        (Fault::TakesAnotherOrder, 8),
+        (Fault::ClosesWhatItCharged, 10),
+        (Fault::ForgetsClosedIds, 12),
+        (Fault::RepaysTooMuch, 14),
+        (Fault::ChangesBatches, 15),
+    ];
+    for (fault, rule) in faults {
+        let world = World::new("same").await;
+        world.player.settle(&[("a".repeat(32), 1_000)]);
+        world.player.records().fault = Some(fault);
+        let (is_sound, findings) = findings(&world).await;
+        let broken: Vec<_> = findings
+            .iter()
+            .filter_map(|finding| match &finding.result {
+                Err(Defect::Broken(what)) => Some((finding.rule, what)),
+                _ => None,
+            })
+            .collect();
+        assert!(!is_sound && broken.iter().any(|(number, _)| *number == rule), "{fault:?}: {broken:#?}");
+        assert!(!format!("{broken:?}").contains("4111111111111111"), "no finding repeats a card: {broken:?}");
+    }
+}
