@@ -36,6 +36,7 @@ use crate::named_rails::settings::{BellSettings, GivenBellSettings, NamedRailSet
 use crate::network::{NetworkError, network};
 use crate::peers::{GivenPeerSettings, PeerSettings, PeerSettingsError};
 use crate::privacy;
+use crate::rail_check::RailCommand;
 use crate::secrets::{SecretSource, TwoSources};
 use crate::settings_file::{SettingsFile, SettingsFileError};
 use crate::store_choice::{DatabaseArgs, Store, StoreArgs, StoreSettingsError};
@@ -70,6 +71,12 @@ pub enum Command {
     Listen(ListenArgs),
     /// Make a webhook event happen in a sandbox, with invented people.
     Trigger(TriggerArgs),
+    /// Check a bridge to an acquirer or a bank.
+    Rail {
+        /// What is to be done.
+        #[command(subcommand)]
+        command: RailCommand,
+    },
     /// Write the books, or those of one ledger, as files for other programs.
     ///
     /// The server may be running.

@@ -35,6 +35,7 @@ pub mod ops;
 pub mod partition_measures;
 pub mod peers;
 pub mod privacy;
+pub mod rail_check;
 pub mod remote;
 pub mod report;
 pub mod report_limit;

@@ -9,12 +9,13 @@ use centavo::config::{
     ServeArgs, Settings, VerifyArgs,
 };
 use centavo::node::NodeFailure;
+use centavo::rail_check::{RailCheckArgs, RailCommand};
 use centavo::secrets::{self, SecretSource};
 use centavo::serve::ServingFailure;
 use centavo::settings_file::SettingsFile;
 use centavo::{
-    backup, check, demo, export, follow, grow, listen, logging, migrate, privacy, report, restore, runtime, serve,
-    shell_help, terminal, trigger, verify, watchdog,
+    backup, check, demo, export, follow, grow, listen, logging, migrate, privacy, rail_check, report, restore, runtime,
+    serve, shell_help, terminal, trigger, verify, watchdog,
 };
 use clap::ArgMatches;
 use clap_complete::Shell;
@@ -54,6 +55,7 @@ async fn run() -> ExitCode {
         Command::Demo(args) => run_demo(args).await,
         Command::Listen(args) => listen::run(args).await.map(|()| ExitCode::SUCCESS).map_err(Into::into),
         Command::Trigger(args) => trigger::run(args).await.map(|()| ExitCode::SUCCESS).map_err(Into::into),
+        Command::Rail { command: RailCommand::Check(args) } => run_rail_check(args).await,
         Command::Export(args) => run_export(args).await,
         Command::Report(args) => run_report(args).await,
         Command::Backup(args) => run_backup(args).await,
@@ -141,6 +143,11 @@ async fn run_backup(args: BackupArgs) -> Done {
         None => backup::run(settings).await?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints a line a rule; fails when one is broken.
+async fn run_rail_check(args: RailCheckArgs) -> Done {
+    Ok(if rail_check::run(args).await? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 async fn run_export(args: ExportArgs) -> Done {
