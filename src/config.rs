@@ -878,7 +878,7 @@ impl ServeArgs {
         let others: Vec<_> = [listen, ops_listen].into_iter().chain(peers.as_ref().map(|peers| peers.listen)).collect();
         let bells = bells.checked(self.rails.is_some(), &others)?;
         let sandbox = self.sandbox.unwrap_or(false);
-        self.rails.as_ref().map_or(Ok(()), |rails| rails.fit(sandbox, peers.is_some(), bells.is_some()))?;
+        self.rails.as_ref().map_or(Ok(()), |rails| rails.fit(sandbox, bells.is_some()))?;
         let mut index = IndexOptions::default();
         index.records_per_run = self.records_per_run.unwrap_or(index.records_per_run);
         let ops_token = SecretSource::given("CENTAVO_OPS_TOKEN", self.ops_token, self.ops_token_file)?;
@@ -1448,7 +1448,7 @@ mod tests {
         let (cert, key) = (["--rails-tls-cert", "c"], ["--rails-tls-key", "k"]);
         let both = [listen, guard].concat();
         let ringing = format!("{rail}callback_url = 'https://a.example/x'");
-        let cases: [(&str, &[&str], &str); 12] = [
+        let cases: [(&str, &[&str], &str); 11] = [
             (&ringing, &[], "at line 1: rail.itau.callback_url has no meaning without CENTAVO_RAILS_LISTEN"),
             (&rail, &["--sandbox"], "at line 1: a sandbox plays the institutions"),
             ("\n[rails]", &["--sandbox"], "at line 2: a sandbox plays the institutions"),
@@ -1468,11 +1468,6 @@ mod tests {
             ),
             ("", &both, "CENTAVO_RAILS_LISTEN has no meaning without an institution"),
             (&rail, &[&both[..], &["--listen", "127.0.0.1:8083"]].concat(), "can't share the address 127.0.0.1:8083"),
-            (
-                &rail,
-                &["--store", "postgres://db/books", "--peer-listen", "127.0.0.1:8082"],
-                "at line 1: the institutions of [rails] and [rail.NAME] serve one process so far",
-            ),
         ];
         for (toml, flags, reason) in cases {
             let error = with_file(toml, flags).unwrap_err();

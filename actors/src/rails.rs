@@ -23,6 +23,7 @@ use ledger::personal::{BankAccount, Payer, PixDestination};
 use ledger::rail_name::RailName;
 use ledger::record::RailStamp;
 use ledger::time::Timestamp;
+use minicbor::{Decode, Encode};
 use zeroize::Zeroize;
 
 /// A call to a rail.
@@ -292,16 +293,20 @@ pub struct PixSpan {
     pub page: u32,
 }
 
-/// A payment that the institution received.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A payment that the institution received. Processes hand it to each other.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct PixReceipt {
     /// The payment's end-to-end id.
+    #[n(0)]
     pub end_to_end_id: String,
     /// The txid that the payer's bank named; none for a payment to the key alone.
+    #[n(1)]
     pub txid: Option<String>,
     /// How much, centavos.
+    #[n(2)]
     pub amount: Centavos,
     /// When it was received.
+    #[n(3)]
     pub paid_at: Timestamp,
 }
 
@@ -407,18 +412,24 @@ pub enum PayoutAnswer {
     },
 }
 
-/// A transfer that an institution had carried out, and whose money has come back whole.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// A transfer that an institution had carried out, and whose money has come back whole. Processes
+/// hand it to each other.
+#[derive(Clone, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct ReturnedPayout {
     /// Our id of the transfer.
+    #[n(0)]
     pub id: ObjectId,
     /// How much came back, centavos.
+    #[n(1)]
     pub amount: Centavos,
     /// Why, in the institution's words.
+    #[n(2)]
     pub reason: String,
     /// Its id of the return, and when the money came back.
+    #[n(3)]
     pub stamp: RailStamp,
     /// The account that the money came back to.
+    #[n(4)]
     pub to: PayoutBank,
 }
 

@@ -260,6 +260,7 @@ pub fn action(name: &str) -> Word {
         "release" => word("liberar", "release"),
         "advance" => word("adiantar", "advance"),
         "request" => word("pedir", "ask for"),
+        "settle" => word("dizer o desfecho de", "settle"),
         "close" => word("fechar", "close"),
         "read" => word("ler", "read"),
         "pay" => word("pagar", "pay"),
@@ -282,6 +283,7 @@ pub fn audited(name: &str) -> Word {
         "period" => word("mês", "month"),
         "tax_ids" => word("CPF e CNPJ de lojistas", "tax ids of merchants"),
         "charge" => word("cobrança", "charge"),
+        "rail_item" => word("uma ordem", "an order"),
         _ => OTHER,
     }
 }

@@ -297,17 +297,6 @@ pub enum NamedRailsError {
         /// Line of its first table.
         line: usize,
     },
-    /// Nodes would all ask the institutions.
-    #[error(
-        "{} at line {line}: the institutions of [rails] and [rail.NAME] serve one process so far; \
-         CENTAVO_PEER_LISTEN makes this one of several", file.display()
-    )]
-    Nodes {
-        /// The settings file.
-        file: PathBuf,
-        /// Line of its first table.
-        line: usize,
-    },
 }
 
 /// The settings of the listener as they are given.
@@ -354,18 +343,16 @@ impl GivenBellSettings {
 }
 
 impl NamedRailSettings {
-    /// Refuses institutions beside a sandbox, in a process that is one of several, and those that
-    /// would ring where nothing listens.
-    pub(crate) fn fit(&self, is_sandbox: bool, is_node: bool, listens: bool) -> Result<(), NamedRailsError> {
+    /// Refuses institutions beside a sandbox, and those that would ring where nothing listens.
+    pub(crate) fn fit(&self, is_sandbox: bool, listens: bool) -> Result<(), NamedRailsError> {
         let (file, line) = (self.file.clone(), self.line);
         let unheard = self.by_name.iter().find(|(_, rail)| !listens && rail.callback_url.is_some());
-        match (is_sandbox, is_node, unheard) {
-            (true, ..) => Err(NamedRailsError::Sandbox { file, line }),
-            (false, true, _) => Err(NamedRailsError::Nodes { file, line }),
-            (false, false, Some((name, NamedRail { line, .. }))) => {
+        match unheard {
+            _ if is_sandbox => Err(NamedRailsError::Sandbox { file, line }),
+            Some((name, NamedRail { line, .. })) => {
                 Err(NamedRailsError::NobodyListens { file, line: *line, name: name.clone() })
             }
-            (false, false, None) => Ok(()),
+            None => Ok(()),
         }
     }
 }

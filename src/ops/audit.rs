@@ -38,7 +38,7 @@ pub struct AuditRow {
     pub api_key_id: Option<String>,
     /// What was done.
     #[schema(
-        pattern = "^(create|change|revoke|rotate_secret|approve|reject|open|accept|release|advance|request|close|read|pay)$"
+        pattern = "^(create|change|revoke|rotate_secret|approve|reject|open|accept|release|advance|request|settle|close|read|pay)$"
     )]
     pub action: &'static str,
     /// The merchant that it concerns; null when it concerns none.
@@ -46,7 +46,7 @@ pub struct AuditRow {
     pub merchant_id: Option<String>,
     /// To what it was done.
     #[schema(
-        pattern = "^(merchant|api_key|recipient|bank_account|withdrawal|refund|dispute|clock|entry|period|tax_ids|charge)$"
+        pattern = "^(merchant|api_key|recipient|bank_account|withdrawal|refund|dispute|clock|entry|period|tax_ids|charge|rail_item)$"
     )]
     pub kind: &'static str,
     /// Of what it was done to; null for the clock, a month and tax ids.

@@ -27,7 +27,7 @@ use crate::ops::operator::Decider;
 /// What an operator says of an order.
 #[derive(Deserialize, ToSchema)]
 #[serde(bound(deserialize = "'de: 'a"))]
-#[schema(example = json!({"outcome": "did_not_happen", "reference": "PROTOCOLO-118", "reason": "Banco confirmou por escrito"}))]
+#[schema(as = RailItemWord, example = json!({"outcome": "did_not_happen", "reference": "PROTOCOLO-118", "reason": "Banco confirmou por escrito"}))]
 pub struct RailItemWord<'a> {
     /// `happened`: money has moved as it was ordered. `did_not_happen`: it has not, and will not.
     #[schema(value_type = String, pattern = "^(happened|did_not_happen)$")]
@@ -43,6 +43,7 @@ pub struct RailItemWord<'a> {
 
 /// An order, and what operators have said of it.
 #[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RailItem)]
 pub struct RailItemView {
     /// The order.
     #[schema(format = "uuid")]

@@ -4,6 +4,8 @@
 //! ```text
 //! POST /peers/months/{month}/close/{partition}   a month is closed in a partition
 //! POST /peers/batches/{group}                    a merchant books lines of a batch (CBOR)
+//! POST /peers/pix/{charge}                       a merchant books a PIX payment (CBOR)
+//! POST /peers/payout-returns                     the owner of a transfer books its return (CBOR)
 //! POST /peers/clock/{milliseconds}               the sandbox clock is moved forward
 //! ```
 //!
@@ -13,12 +15,13 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Weak};
 
 use actors::engine::{AskedElsewhere, Engine, Others, Unavailable};
+use actors::rails::{PixReceipt, ReturnedPayout};
 use axum::Router;
 use axum::body::{Bytes, to_bytes};
 use axum::extract::{Path, State};
 use axum::http::{Method, Request, StatusCode};
 use axum::routing::post;
-use ledger::id::GroupNumber;
+use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::BookBatch;
 use ledger::time::{Month, Timestamp};
 use store::Partition;
@@ -147,6 +150,20 @@ impl Others for OthersOverHttp {
         })
     }
 
+    fn book_pix(&self, group: GroupNumber, charge: ObjectId, payment: PixReceipt) -> AskedElsewhere<'_> {
+        Box::pin(async move {
+            let (partition, path) = (self.owners()?.partition_of(group), format!("/peers/pix/{}", charge.txid()));
+            self.ask_owner(partition, path, in_bytes(&payment)).await
+        })
+    }
+
+    fn take_back(&self, group: GroupNumber, transfer: ReturnedPayout) -> AskedElsewhere<'_> {
+        Box::pin(async move {
+            let partition = self.owners()?.partition_of(group);
+            self.ask_owner(partition, "/peers/payout-returns".to_owned(), in_bytes(&transfer)).await
+        })
+    }
+
     fn step_clock(&self, target: Timestamp) -> AskedElsewhere<'_> {
         Box::pin(async move {
             for (address, partition) in self.each()? {
@@ -157,11 +174,17 @@ impl Others for OthersOverHttp {
     }
 }
 
+fn in_bytes(sent: &impl minicbor::Encode<()>) -> Vec<u8> {
+    minicbor::to_vec(sent).expect("writing into memory cannot fail")
+}
+
 /// The routes of the peers' listener that only other processes use.
 pub fn routes(engine: Arc<Engine>) -> Router {
     Router::new()
         .route("/peers/months/{month}/close/{partition}", post(close_month))
         .route("/peers/batches/{group}", post(book_lines))
+        .route("/peers/pix/{charge}", post(book_pix))
+        .route("/peers/payout-returns", post(take_back))
         .route("/peers/clock/{milliseconds}", post(step_clock))
         .with_state(engine)
 }
@@ -179,6 +202,23 @@ async fn book_lines(State(engine): State<Arc<Engine>>, Path(group): Path<u32>, b
         return StatusCode::MISDIRECTED_REQUEST;
     }
     answered(engine.book_lines(group, lines).await)
+}
+
+async fn book_pix(State(engine): State<Arc<Engine>>, Path(charge): Path<String>, body: Bytes) -> StatusCode {
+    let asked = ObjectId::parse(&charge).zip(minicbor::decode(&body).ok());
+    let Some((charge, payment)) = asked else { return StatusCode::BAD_REQUEST };
+    if !engine.serves(engine.ids().group(charge)) {
+        return StatusCode::MISDIRECTED_REQUEST;
+    }
+    answered(engine.book_pix(charge, payment).await)
+}
+
+async fn take_back(State(engine): State<Arc<Engine>>, body: Bytes) -> StatusCode {
+    let Ok(transfer) = minicbor::decode::<ReturnedPayout>(&body) else { return StatusCode::BAD_REQUEST };
+    if !engine.serves(engine.ids().group(transfer.id)) {
+        return StatusCode::MISDIRECTED_REQUEST;
+    }
+    answered(engine.take_back(transfer).await)
 }
 
 async fn step_clock(State(engine): State<Arc<Engine>>, Path(milliseconds): Path<i64>) -> StatusCode {

@@ -77,6 +77,13 @@ pub(crate) async fn make(merchant: &Merchant<'_>, operation: &Operation) -> Stri
             let body = json!({"amount": 3_000, "pix_key": "ana.prado@example.com", "pix_key_type": "email"});
             text(&merchant.post("/api/cashout", &body).await.expect(201)["id"])
         }
+        "rail-items" => {
+            paid_pix(merchant).await;
+            let body = json!({"amount": 3_000, "pix_key": "ana.prado@example.com", "pix_key_type": "email"});
+            let id = text(&merchant.post("/api/cashout", &body).await.expect(201)["id"]);
+            merchant.world.advance(0).await;
+            id
+        }
         "withdrawals" => {
             let recipient = with_money(merchant).await;
             text(&merchant.withdraw(&recipient).await.expect(201)["withdrawal_id"])

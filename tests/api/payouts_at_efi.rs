@@ -4,7 +4,6 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use centavo::config::Settings;
 use centavo::named_rails::settings::{AdapterSettings, CurrentRails, NamedRail, NamedRailSettings};
 use ledger::rail_name::RailName;
 use serde_json::{Value, json};
@@ -41,7 +40,7 @@ async fn live(player: &Player) -> World {
 
 async fn live_on(folder: tempfile::TempDir, player: &Player) -> World {
     let rails = rails(folder.path(), player);
-    World::alone(folder, |settings| Settings { rails, ..settings }).await
+    World::live_on(folder, |settings| settings.rails.clone_from(&rails)).await
 }
 
 /// Waits until something is so; the server asks Efí by itself.

@@ -69,7 +69,7 @@ async fn two_operators_say_what_became_of_a_cashout() {
     let audit = world.ops_get("/ops/audit").await.expect(200);
     let rows = items(&audit).iter().filter(|row| row["kind"] == "rail_item");
     let rows: Vec<_> = rows.map(|row| [text(&row["action"]), text(&row["operator"])]).collect();
-    assert_eq!(rows, [["confirm", "second"], ["request", "operator"]]);
+    assert_eq!(rows, [["settle", "second"], ["request", "operator"]]);
 }
 
 #[tokio::test]

@@ -123,10 +123,9 @@ impl World {
         Self::start(tempfile::tempdir().unwrap(), false).await
     }
 
-    /// A live server of one process on a folder, also where the other tests have two nodes.
-    pub(crate) async fn alone(folder: TempDir, change: impl FnOnce(Settings) -> Settings) -> Self {
-        let settings = change(settings(folder.path(), false));
-        Self::of(serve::start(settings, |_, _| {}).await.unwrap(), None, folder).await
+    /// A live server on a folder, with other settings than the tests' own.
+    pub(crate) async fn live_on(folder: TempDir, change: impl Fn(&mut Settings)) -> Self {
+        Self::begin(folder, false, change, NO_RAILS).await
     }
 
     /// Calls the listener of callbacks; gives the status.

@@ -3,11 +3,12 @@
 
 use std::pin::Pin;
 
-use ledger::id::GroupNumber;
+use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::BookBatch;
 use ledger::time::{Month, Timestamp};
 
 use super::Unavailable;
+use crate::rails::{PixReceipt, ReturnedPayout};
 use store::Partition;
 
 /// An answer of another process.
@@ -22,6 +23,14 @@ pub trait Others: Send + Sync {
     /// Has a merchant book its lines of an acquirer's batch; see
     /// [`Engine::book_lines`](super::Engine::book_lines).
     fn book_lines(&self, group: GroupNumber, lines: BookBatch) -> AskedElsewhere<'_>;
+
+    /// Has a merchant book a PIX payment of its charge; see
+    /// [`Engine::book_pix`](super::Engine::book_pix).
+    fn book_pix(&self, group: GroupNumber, charge: ObjectId, payment: PixReceipt) -> AskedElsewhere<'_>;
+
+    /// Has the owner of a transfer book that its money came back; see
+    /// [`Engine::take_back`](super::Engine::take_back).
+    fn take_back(&self, group: GroupNumber, transfer: ReturnedPayout) -> AskedElsewhere<'_>;
 
     /// Moves the sandbox clock of every other process forward; see
     /// [`Engine::step_clock`](super::Engine::step_clock).

@@ -20,6 +20,8 @@ use crate::resident::Outcome;
 
 /// How often the list of an institution is read.
 const LOOK_EVERY: Duration = Duration::from_secs(600);
+/// How soon a list is read again that could not be read.
+const LOOK_AGAIN: Duration = Duration::from_secs(10);
 /// How long an institution may take for a page.
 const PAGE_MAX: Duration = Duration::from_secs(30);
 /// How far back a look reads before the end of the one before: an institution may list a return
@@ -35,12 +37,12 @@ impl Engine {
     pub async fn run_payout_returns(&self) {
         join_all(self.rails.payout.named_ones().map(|(name, _)| async move {
             loop {
-                if self.serves_house() && self.has_all() && !self.admission.is_closed() {
-                    if let Err(error) = self.look_for_returns(Some(name)).await {
-                        tracing::warn!(rail = %name, %error, "returned transfers can't be read now");
-                    }
+                let looks = self.serves_house() && self.has_all() && !self.admission.is_closed();
+                let found = if looks { Some(self.look_for_returns(Some(name)).await) } else { None };
+                if let Some(Err(error)) = &found {
+                    tracing::warn!(rail = %name, %error, "returned transfers can't be read now");
                 }
-                tokio::time::sleep(LOOK_EVERY).await;
+                tokio::time::sleep(if matches!(found, Some(Ok(()))) { LOOK_EVERY } else { LOOK_AGAIN }).await;
             }
         }))
         .await;
@@ -65,8 +67,13 @@ impl Engine {
         Ok(self.keep(&kept_name, &now.0.to_be_bytes()).map_err(Unavailable::from)?)
     }
 
-    /// Books that the money of a transfer is back, if it is one of ours that was carried out.
-    async fn take_back(&self, transfer: ReturnedPayout) -> Result<(), Unavailable> {
+    /// Has the owner of a transfer book that its money is back, wherever the owner is, if the
+    /// transfer is one of ours that was carried out.
+    pub async fn take_back(&self, transfer: ReturnedPayout) -> Result<(), Unavailable> {
+        let group = self.ids().group(transfer.id);
+        if !self.serves(group) {
+            return self.others_than(self.extents.partition_of(group))?.take_back(group, transfer).await;
+        }
         let ReturnedPayout { id, amount, reason, stamp, to } = transfer;
         let permit = self.admission.take(INSIDE_BYTES).await;
         let context = CommandContext::of_rail(Some(stamp), permit);
@@ -79,7 +86,7 @@ impl Engine {
             }
         } else if let Some(cashout) = self.object::<Cashout>(id)?.filter(|cashout| cashout.net() == amount) {
             let Some(returned) = self.returned_cashout(&cashout, to, reason) else { return Ok(()) };
-            let (key, group) = (returned.key, self.ids().group(id));
+            let key = returned.key;
             let command = MerchantCommand::ReturnCashout(Box::new(returned));
             return match self.command_once(group, key, command, context).await? {
                 Outcome::KeyTaken => Err(Unavailable::OutcomeUnknown),

@@ -110,6 +110,8 @@ impl Engine {
     /// Reads the list once, and books what is new.
     async fn look(&self, name: &RailName, reading: &mut Reading) -> Result<(), IntakeError> {
         let (now, rail) = (self.now(), self.pix_rail(Some(name))?);
+        // A charge that another process has opened is known before its payment is.
+        self.catch_up().await.map_err(Unavailable::from)?;
         let kept_name = format!("{READ}{name}");
         if reading.through.is_none() {
             let kept = self.kept(&kept_name).map_err(Unavailable::from)?;
@@ -175,20 +177,27 @@ impl Engine {
     async fn take_payment(&self, rail: &RailName, payment: PixReceipt) -> Result<bool, Unavailable> {
         let id = payment.txid.as_deref().and_then(ObjectId::parse);
         let charge = id.map(|id| self.object::<Charge>(id)).transpose()?.flatten();
-        let permit = self.admission.take(INSIDE_BYTES).await;
         match charge.filter(|charge| charge.rail.as_ref() == Some(rail)) {
-            Some(charge) => {
-                let group = self.ids().group(charge.id);
-                match self.receive_pix(group, charge.id, payment, CommandContext::from(permit)).await? {
-                    Outcome::Refused(rejection) => {
-                        tracing::error!(?rejection, charge = charge.id.txid(), "a PIX payment is not booked");
-                        Err(Unavailable::contradicting("a PIX payment"))
-                    }
-                    _ => Ok(true),
-                }
-            }
+            Some(charge) => self.book_pix(charge.id, payment).await.map(|()| true),
             None if payment.paid_at.plus_ms(SUSPENSE_AFTER_MS) > self.now() => Ok(false),
             None => self.keep_in_suspense(payment).await.map(|()| true),
+        }
+    }
+
+    /// Has a merchant book a payment that names its charge, wherever the merchant is. One that is
+    /// booked changes nothing.
+    pub async fn book_pix(&self, charge: ObjectId, payment: PixReceipt) -> Result<(), Unavailable> {
+        let group = self.ids().group(charge);
+        if !self.serves(group) {
+            return self.others_than(self.extents.partition_of(group))?.book_pix(group, charge, payment).await;
+        }
+        let permit = self.admission.take(INSIDE_BYTES).await;
+        match self.receive_pix(group, charge, payment, CommandContext::from(permit)).await? {
+            Outcome::Refused(rejection) => {
+                tracing::error!(?rejection, charge = charge.txid(), "a PIX payment is not booked");
+                Err(Unavailable::contradicting("a PIX payment"))
+            }
+            _ => Ok(()),
         }
     }
 

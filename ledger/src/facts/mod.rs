@@ -77,7 +77,7 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
         Event::PixRegistered { charge, .. } => to.about(*charge),
         Event::RailTried { id, .. } => to.about(*id),
         Event::RailWordAsked { id, reason, .. } => rail::word_asked(to, *id, reason),
-        Event::RailWordGiven { id, happened, reason, .. } => rail::word_given(to, *id, *happened, reason),
+        Event::RailWordGiven { id, reason, .. } => rail::word_given(to, *id, reason),
         Event::PayerNotRepaid { id, charge, .. } => rail::not_repaid(to, *id, *charge),
         Event::LatePixReceived { charge, amount, end_to_end_id, id, key } => {
             key.iter().for_each(|key| to.uses_up(*key));

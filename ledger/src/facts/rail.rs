@@ -10,9 +10,8 @@ pub(super) fn word_asked(to: &mut impl Facets, id: ObjectId, reason: &str) {
 }
 
 /// Another operator said the same. The event before, which ends the order, is about it.
-pub(super) fn word_given(to: &mut impl Facets, id: ObjectId, happened: bool, reason: &str) {
-    let action = if happened { "confirm" } else { "refute" };
-    to.audited(|| AuditedFact::of(action, "rail_item", id).because(reason));
+pub(super) fn word_given(to: &mut impl Facets, id: ObjectId, reason: &str) {
+    to.audited(|| AuditedFact::of("settle", "rail_item", id).because(reason));
 }
 
 /// The rail refuses to send a payment back.
