@@ -70,7 +70,7 @@ pub(crate) struct Answer {
 #[derive(Debug)]
 pub(crate) enum Message {
     Deliver(Vec<(Sequence, Arc<Record>)>),
-    Request(Request),
+    Request(Box<Request>),
 }
 
 /// What a handler said, on its way to the journal; the next message waits until all of it is sent.

@@ -663,7 +663,7 @@ impl World {
         let inbox = self.directory.get(&ledger).copied().unwrap_or_else(|| self.open(ledger));
         let Some(actor) = self.actors.get_mut(&inbox) else { return };
         if actor.takes_messages() {
-            actor.mailbox.push_back(Message::Request(request));
+            actor.mailbox.push_back(Message::Request(Box::new(request)));
         } else {
             self.coverage.saw("request waited for a sleeper to end");
             self.waiting.entry(ledger).or_default().push(request);
@@ -751,7 +751,7 @@ impl World {
         let Some(mut actor) = self.actors.remove(&inbox) else { return Ok(()) };
         match actor.mailbox.pop_front() {
             Some(Message::Deliver(records)) => actor.core.deliver(&records),
-            Some(Message::Request(request)) => self.answer(&mut actor, request)?,
+            Some(Message::Request(request)) => self.answer(&mut actor, *request)?,
             None => {
                 let ledger = actor.ledger;
                 if self.chance.percent(80) {
@@ -859,7 +859,7 @@ impl World {
         if !waiting.is_empty() {
             let inbox = self.open(ledger);
             if let Some(actor) = self.actors.get_mut(&inbox) {
-                actor.mailbox.extend(waiting.into_iter().map(Message::Request));
+                actor.mailbox.extend(waiting.into_iter().map(Box::new).map(Message::Request));
             }
         }
     }
@@ -904,7 +904,9 @@ impl World {
         }
         let mut is_queued = false;
         for message in actor.mailbox {
-            if let Message::Request(Request { number: Some(number), .. }) = message {
+            if let Message::Request(request) = message
+                && let Some(number) = request.number
+            {
                 is_queued = true;
                 callers.never_hear(number);
             }

@@ -142,7 +142,7 @@ pub(super) struct Refusal {
 /// What an answer about an id says.
 pub(super) enum Outcome {
     /// The rail has it.
-    It(Object),
+    It(Box<Object>),
     /// It refuses it for good.
     Refused(Refusal),
     /// It has none.
@@ -157,7 +157,7 @@ pub(super) fn outcome(answer: &Answer, id: &str) -> Result<Outcome, String> {
         200 | 201 => {
             let object: Object = answer.read()?;
             is_ours(&object.id)?;
-            Ok(Outcome::It(object))
+            Ok(Outcome::It(Box::new(object)))
         }
         404 | 422 => {
             let problem: Problem = answer.read()?;

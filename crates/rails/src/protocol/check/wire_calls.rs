@@ -83,7 +83,7 @@ impl Seen {
     /// The object of an order, which Centavo believes.
     pub(super) fn object(&self, list: &str, amount: i64) -> Result<Object, Defect> {
         let object = match self.outcome()? {
-            Outcome::It(object) => object,
+            Outcome::It(object) => *object,
             Outcome::Refused(refusal) => {
                 return not_tested(format!("the institution refuses the order ({})", refusal.reason));
             }
