@@ -91,6 +91,8 @@ pub(crate) const EVENTS: &[(&str, &str, &str)] = &[
     ("cashout created", "cashout_created", "M debit Assets:Platform:Reserved:Cashout"),
     ("cashout processed", "cashout_processed", "M debit Assets:Transit:Cashout"),
     ("cashout failed", "cashout_failed", "M debit Assets:Platform:Available"),
+    ("cashout returned by the bank, the merchant's", "cashout_returned", "M credit Assets:Transit:Cashout"),
+    ("cashout returned by the bank, the bank's", "cashout_returned", "P debit Assets:Bank:Pix"),
     ("refund approved, from Pending", "refund_approved", "M credit Assets:Platform:Pending"),
     ("refund approved, from Available", "refund_approved", "M credit Assets:Platform:Available"),
     ("take-back, what the merchant is owed", "refund_approved", "M debit Assets:Receivable:Recipients:R-"),
@@ -172,7 +174,7 @@ pub(crate) async fn play_wide(world: &World) -> Merchant<'_> {
     play_lines(world, MONTH.iter().chain(OPEN).chain(WIDE).map(|line| (*line).to_owned())).await
 }
 
-/// Entries of the house, a transfer that the bank returns, a refund that the acquirer refuses,
+/// Entries of the house, transfers that the bank returns, a refund that the acquirer refuses,
 /// debits and installments, a batch that nets a refund and a chargeback, a debit that the acquirer
 /// pays twice, debts that are written off, and at the end, on a Sunday, a debit that is overdue.
 const WIDE: &[&str] = &[
@@ -186,6 +188,7 @@ const WIDE: &[&str] = &[
     "returned caio",
     "pix 60.00 caio=2500",
     "withdraw caio approve",
+    "cashout 700 return@example.com",
     "card 9000 ana=900",
     "refund 1357 ana=57",
     "days 2",
@@ -348,7 +351,8 @@ impl Shop<'_> {
                 let amount: i64 = amount.parse().unwrap();
                 let body = json!({"amount": amount, "pix_key": key, "pix_key_type": "email", "info": HOSTILE[0]});
                 merchant.post("/api/cashout", &body).await.expect(201);
-                told = Some(json!({"what": "cashout", "amount": amount})).filter(|_| !key.starts_with("fail"));
+                let stays_away = !["fail", "return"].iter().any(|begin| key.starts_with(begin));
+                told = Some(json!({"what": "cashout", "amount": amount})).filter(|_| stays_away);
             }
             ["refund" | "unrefunded", amount] => {
                 let amount: i64 = amount.parse().unwrap();
