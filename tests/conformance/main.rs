@@ -20,6 +20,7 @@ mod install;
 mod metrics;
 mod month_end;
 mod pix_codes;
+mod rail_check;
 mod release;
 mod runbook;
 mod samples;
