@@ -51,6 +51,7 @@ mod pix;
 mod pix_at_institution;
 mod plans;
 mod queue;
+mod rail_by_protocol;
 mod rail_items;
 mod rails_listener;
 mod rate_limits;

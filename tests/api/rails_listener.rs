@@ -75,19 +75,14 @@ impl Live {
         let listen = "127.0.0.1:0".parse().unwrap();
         let bells = BellSettings { listen, tls: None, client_authority: None, path_secret: None };
         let bells = Some(guard(folder.path(), bells));
-        let settings = || Settings { bells: bells.clone(), ..settings(&folder.path().join("data"), false) };
+        let settings = Settings { bells, ..settings(&folder.path().join("data"), false) };
         let senders = [(); 2].map(|()| watch::channel(0).0);
         let looks = [0, 1].map(|place: usize| senders[place].subscribe());
         let names = ["efi", "itau"].map(|name| RailName::parse(name).unwrap());
         let institutions = senders.map(|sender| Arc::new(Institution(sender)) as Arc<dyn PixRail>);
         let by_name: BTreeMap<_, _> = names.iter().cloned().zip(institutions).collect();
-        // Charges went to `efi` before: its list is read for their sake.
-        let of = |current: &RailName| {
-            let pix = NamedRails::named(by_name.clone(), Some(current.clone()));
-            serve::start_with(Rails { pix, ..Rails::default() }, settings(), |_, _| {})
-        };
-        of(&names[0]).await.unwrap().stop().await;
-        let running = of(&names[1]).await.unwrap();
+        let rails = Rails { pix: NamedRails::named(by_name, Some(names[1].clone())), ..Rails::default() };
+        let running = serve::start_with(rails, settings, |_, _| {}).await.unwrap();
         let bells = running.bells.unwrap();
         Self { running, bells, looks, folder }
     }

@@ -75,8 +75,7 @@ impl Engine {
         self.bells.0.get(rail).inspect(|bell| bell.notify_one()).is_some()
     }
 
-    /// Reads the lists of all institutions that new charges go to, or went to. Runs until it is
-    /// dropped.
+    /// Reads the lists of all named institutions. Runs until it is dropped.
     pub async fn run_pix_intake(&self) {
         join_all(self.rails.pix.named_ones().map(|(name, _)| self.take_in(name))).await;
     }
@@ -86,7 +85,7 @@ impl Engine {
         let mut is_silent = false;
         loop {
             if self.serves_house() && self.has_all() && !self.admission.is_closed() {
-                let failed = self.look_at(name, &mut reading).await.err();
+                let failed = self.look(name, &mut reading).await.err();
                 match &failed {
                     None if is_silent => tracing::info!(rail = %name, "the institution's payments are read again"),
                     Some(error) if !is_silent => {
@@ -100,11 +99,6 @@ impl Engine {
             tokio::time::sleep(REST).await;
             let _bell_or_time = tokio::time::timeout(LOOK_EVERY - REST, bell.notified()).await;
         }
-    }
-
-    /// Reads the list once, if it is one of charges.
-    async fn look_at(&self, name: &RailName, reading: &mut Reading) -> Result<(), IntakeError> {
-        if self.receives_pix(name)? { self.look(name, reading).await } else { Ok(()) }
     }
 
     /// Reads the list once, and books what is new.

@@ -62,12 +62,6 @@ impl Engine {
         Ok(())
     }
 
-    /// True for an institution that new PIX charges go to, or went to: its payments are read.
-    pub(super) fn receives_pix(&self, name: &RailName) -> Result<bool, Unavailable> {
-        let is_current = self.current_rail(Kind::Pix) == Some(name);
-        Ok(is_current || self.kept(&format!("{}{name}", Kind::Pix.prefix()))?.is_some())
-    }
-
     fn used_rails(&self, kind: Kind) -> Result<Vec<(RailName, Timestamp)>, Unavailable> {
         let mut used = Vec::new();
         for kept in self.kept_names(kind.prefix())? {
