@@ -18,7 +18,8 @@ use crate::furnished::Furnished;
 
 /// Route templates that no address shows: forms' targets, redirects and files. The pages that forms
 /// answer with are judged where they are sent.
-const NO_PAGES: [&str; 13] = [
+const NO_PAGES: [&str; 14] = [
+    "/console/queue/{id}/settle",
     "/console/sandbox/data",
     "/console/sandbox/pix",
     "/console/keys/{id}/address",

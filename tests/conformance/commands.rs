@@ -102,7 +102,7 @@ printf '%s\\n' \"$CHART\" >> chart.toml";
 
 /// A synopsis runs nothing: the help of each command has its flags.
 const HELP_KNOWS: &str = r#"centavo() {
-  local help word; help=$(command centavo "$1" --help)
+  local help word; help=$(command centavo "$1" --help; [[ $2 = --* ]] || command centavo "$1" "$2" --help)
   for word in "$@"; do
     case $word in --*) grep -qE -e "$word( |$)" <<< "$help" || { echo "$1 has no $word"; return 1; } ;; esac
   done
