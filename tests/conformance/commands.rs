@@ -102,7 +102,7 @@ printf '%s\\n' \"$CHART\" >> chart.toml";
 
 /// A synopsis runs nothing: the help of each command has its flags.
 const HELP_KNOWS: &str = r#"centavo() {
-  local help word; help=$(command centavo "$1" --help; [[ $2 = --* ]] || command centavo "$1" "$2" --help)
+  local help word; help=$(command centavo "$1" --help; [[ $1 != rail ]] || command centavo rail check --help)
   for word in "$@"; do
     case $word in --*) grep -qE -e "$word( |$)" <<< "$help" || { echo "$1 has no $word"; return 1; } ;; esac
   done
@@ -213,13 +213,15 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     ("docs/internals/journal.md", "centavo checkpoint 1", Text),
     ("docs/internals/postgres.md", "WITH owner", Text),
     ("docs/internals/snapshots.md", "snapshot/<ledger>", Text),
-    ("docs/rails/README.md", "[rails]", Text),
+    ("docs/rails/README.md", "[rails]\npix", Text),
+    ("docs/rails/README.md", "[rails]\ncard", Text),
     ("docs/rails/README.md", "[rail.bb]", Text),
     ("docs/rails/README.md", "[rail.inter]", Text),
     ("docs/rails/README.md", "[rail.sicoob]", Text),
     ("docs/rails/README.md", "[rail.sicredi]", Text),
     ("docs/rails/README.md", "[rail.efi]", Text),
     ("docs/rails/README.md", "[rail.envios]", Text),
+    ("docs/rails/README.md", "centavo rail check", Run(HELP_KNOWS, &[])),
     ("docs/rails/README.md", "rails_listen", Text),
     ("docs/rails/README.md", "callback_url", Text),
     ("docs/rails/going-live.md", "install -d -o centavo", NotRun("needs the certificate that an institution gives")),
