@@ -118,12 +118,12 @@ pub fn merchant_link(app: &App, visit: &Visit, id: Option<&str>) -> Markup {
     html! { @if let Some(name) = name { a href={"/console/merchants/" (id)} { bdi { (name) } } } }
 }
 
-/// Whether an item is approved or rejected. What a rail left unknown is not.
+/// Whether an item is approved or rejected. An outcome that a rail left unknown is settled instead.
 fn is_approved(item: &QueueItem) -> bool {
     !matches!(item.kind, "payout" | "rail")
 }
 
-/// What a rail left unknown: an operator says what became of it, and another one says the same.
+/// The form for an outcome that a rail left unknown: two operators say it, one after the other.
 fn settlement(visit: &Visit, item: &QueueItem) -> Markup {
     let is_own = item.requested_by.as_deref() == Some(visit.operator.name.as_str());
     html! {

@@ -20,7 +20,7 @@ use crate::http::problem::Problem;
 use crate::http::reply::{ok, query, single, time};
 use crate::ops::audit::OfMerchant;
 use crate::ops::operator::Operator;
-use crate::ops::rail_items::{asked, outcome_name};
+use crate::ops::rail_items::outcome_name;
 use crate::views::house_entry::{HouseEntryView, OperatorEntry};
 use crate::views::recipient::{known_recipient, open, recipient_id, status_name};
 use crate::views::withdrawal::DestinationView;
@@ -67,7 +67,7 @@ pub struct QueueItem {
     /// of it, all else `pending`.
     #[schema(pattern = "^(draft|pending|open|in_processing|waiting_second)$")]
     pub status: &'static str,
-    /// The charge's txid; refunds, disputes, and what a rail left unknown.
+    /// The charge's txid; refunds, disputes and rail items.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub payment_id: Option<String>,
@@ -108,8 +108,8 @@ pub struct QueueItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub destination: Option<DestinationView>,
-    /// The operator who asked for it, or who said what became of it; entries, transfers, and what a
-    /// rail left unknown.
+    /// The operator who asked for an entry, or who was the first to say the outcome of a transfer
+    /// or rail item.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "ana")]
     pub requested_by: Option<String>,
@@ -129,7 +129,7 @@ pub struct QueueItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, example = "EXTRATO-2026-11-30-17")]
     pub reference: Option<String>,
-    /// What that operator said: `happened` or `did_not_happen`; what a rail left unknown.
+    /// The outcome by that operator, `happened` or `did_not_happen`; transfers and rail items.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false, pattern = "^(happened|did_not_happen)$")]
     pub outcome: Option<&'static str>,
@@ -197,7 +197,7 @@ pub fn is_shown(item: &WaitingItem, now: Timestamp) -> bool {
     is_late || !matches!(item.what, WaitingKind::Payout { .. })
 }
 
-/// Whether an item is approved or rejected: what a rail left unknown is not, but settled.
+/// Whether an item is approved or rejected. Transfers and rail items are settled instead.
 pub fn is_decided_on(item: &WaitingItem) -> bool {
     !matches!(item.what, WaitingKind::Payout { .. } | WaitingKind::Rail { .. })
 }
@@ -228,7 +228,7 @@ pub fn kind_name(item: &WaitingItem) -> &'static str {
 }
 
 impl QueueItem {
-    /// Takes in what an operator said of what a rail left unknown.
+    /// Takes in an operator's word on an unknown outcome.
     fn say_unknown(&mut self, asked: Option<AskedRailWord>) {
         self.status = if asked.is_some() { "waiting_second" } else { "in_processing" };
         if let Some(AskedRailWord { word, reason, by }) = asked {
@@ -311,12 +311,12 @@ pub fn view(app: &App, item: &WaitingItem) -> Result<QueueItem, Problem> {
         WaitingKind::Payout { amount, destination } => {
             view.amount = Some(amount.0);
             view.destination = destination.as_ref().and_then(open_account);
-            view.say_unknown(asked(app, item.id)?);
+            view.say_unknown(app.engine.asked_rail_word(item.id)?);
         }
         WaitingKind::Rail { charge, amount } => {
             view.amount = Some(amount.0);
             view.payment_id = Some(charge.txid());
-            view.say_unknown(asked(app, item.id)?);
+            view.say_unknown(app.engine.asked_rail_word(item.id)?);
         }
         WaitingKind::HouseEntry { amount } => {
             view.amount = Some(amount.0);

@@ -10,7 +10,7 @@ use ledger::cashout::Cashout;
 use ledger::charge::Charge;
 use ledger::event::Event;
 use ledger::id::ObjectId;
-use ledger::rail_word::{AskedRailWord, RailWord};
+use ledger::rail_word::RailWord;
 use ledger::record::Record;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -24,7 +24,7 @@ use crate::http::problem::{Code, Problem};
 use crate::http::reply::ok;
 use crate::ops::operator::Decider;
 
-/// What an operator says of an order.
+/// The word of an operator on an order.
 #[derive(Deserialize, ToSchema)]
 #[serde(bound(deserialize = "'de: 'a"))]
 #[schema(as = RailItemWord, example = json!({"outcome": "did_not_happen", "reference": "PROTOCOLO-118", "reason": "Banco confirmou por escrito"}))]
@@ -41,7 +41,7 @@ pub struct RailItemWord<'a> {
     reason: Raw<'a>,
 }
 
-/// An order, and what operators have said of it.
+/// An order, with the word of its operators.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = RailItem)]
 pub struct RailItemView {
@@ -161,9 +161,4 @@ fn is_pix(app: &App, id: ObjectId) -> Result<bool, Problem> {
 /// `E` and 31 letters and digits, as the Central Bank's API Pix has it.
 fn is_end_to_end_id(text: &str) -> bool {
     text.len() == 32 && text.starts_with('E') && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
-}
-
-/// The word on an order that waits for a second operator.
-pub fn asked(app: &App, id: ObjectId) -> Result<Option<AskedRailWord>, Problem> {
-    Ok(app.engine.asked_rail_word(id)?)
 }

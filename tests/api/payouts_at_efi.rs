@@ -43,17 +43,6 @@ async fn live_on(folder: tempfile::TempDir, player: &Player) -> World {
     World::live_on(folder, |settings| settings.rails.clone_from(&rails)).await
 }
 
-/// Waits until something is so; the server asks Efí by itself.
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    for _ in 0..600 {
-        if is_so().await {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
-    panic!("{what}");
-}
-
 /// A charge of 80.00 that was paid, with this part of a recipient.
 async fn paid(merchant: &Merchant<'_>, player: &Player, splits: &[(&str, i64)]) {
     let txid = text(&merchant.post("/api/pix", &with_splits(pix("80.00"), splits)).await.expect(201)["txid"]);

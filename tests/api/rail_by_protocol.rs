@@ -23,17 +23,6 @@ fn rails(folder: &Path, player: &RailPlayer) -> Option<NamedRailSettings> {
     Some(NamedRailSettings { file: folder.join("centavo.toml"), line: 1, current, by_name })
 }
 
-/// Waits until something is so; the server asks the bridge by itself.
-async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
-    for _ in 0..600 {
-        if is_so().await {
-            return;
-        }
-        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
-    }
-    panic!("{what}");
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cards_pix_and_transfers_go_through_a_bridge() {
     let (player, folder) = (RailPlayer::start("same").await, tempfile::tempdir().unwrap());

@@ -924,3 +924,14 @@ pub(crate) async fn futures_of<F: Future<Output = Answer>>(count: usize, request
     .await;
     answers.into_iter().flatten().collect()
 }
+
+/// Waits until something is so; the server asks its rails by itself.
+pub(crate) async fn until(what: &str, mut is_so: impl AsyncFnMut() -> bool) {
+    for _ in 0..600 {
+        if is_so().await {
+            return;
+        }
+        tokio::time::sleep(std::time::Duration::from_millis(100)).await;
+    }
+    panic!("{what}");
+}

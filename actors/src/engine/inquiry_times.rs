@@ -17,6 +17,9 @@ use super::TRY_AGAIN_AFTER_MS;
 /// How often an institution is asked at most about something old that it leaves open, milliseconds.
 pub(super) const ASK_EVERY_MAX_MS: i64 = 60 * 60 * 1000;
 
+/// How late a question may come, while many rails are silent, milliseconds.
+const ASKED_LATE_MS: i64 = 10 * 60 * 1000;
+
 /// How long to wait before the next question about something that is open since `since` and was
 /// asked about at `asked_at`, milliseconds: an eighth of its age, 5 s to 1 h.
 pub(super) fn wait_ms(since: Timestamp, asked_at: Timestamp) -> i64 {
@@ -52,11 +55,13 @@ impl Inquiries {
         self.0.lock().retain(|_, asked| asked.at.plus_ms(2 * ASK_EVERY_MAX_MS) > now);
     }
 
-    /// What rails have left unknown for an hour.
+    /// The orders that rails have left unknown for an hour. One that is not asked about any more
+    /// has ended elsewhere.
     pub(super) fn unknown(&self, now: Timestamp) -> Vec<(ObjectId, Inquiry)> {
         let asked = self.0.lock();
         let is_old = |asked: &Inquiry| asked.since.plus_ms(UNKNOWN_FOR_MS) <= now;
-        asked.iter().filter(|(_, asked)| is_old(asked)).map(|(id, asked)| (*id, *asked)).collect()
+        let is_open = |asked: &Inquiry| asked.at.plus_ms(wait_ms(asked.since, asked.at) + ASKED_LATE_MS) > now;
+        asked.iter().filter(|(_, asked)| is_old(asked) && is_open(asked)).map(|(id, asked)| (*id, *asked)).collect()
     }
 
     /// Forgets what has ended.
@@ -153,5 +158,25 @@ impl ReturnsAsked {
         if !times.is_empty() {
             asked.insert(recipient, times);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A charge that ended by another way than a question is no operator's an hour later.
+    #[test]
+    fn an_order_that_is_not_asked_about_any_more_is_not_unknown() {
+        let (inquiries, since) = (Inquiries::default(), Timestamp(0));
+        let asked =
+            |minutes: i64| Inquiry { charge: ObjectId(1), amount: Centavos(1), since, at: Timestamp(minutes * 60_000) };
+        let unknown = |minutes: i64| inquiries.unknown(Timestamp(minutes * 60_000)).len();
+        inquiries.note(ObjectId(1), asked(1), false);
+        assert_eq!([unknown(5), unknown(61)], [0, 0]);
+        inquiries.note(ObjectId(1), asked(60), false);
+        assert_eq!([unknown(59), unknown(61), unknown(76), unknown(78)], [0, 1, 1, 0]);
+        inquiries.note(ObjectId(1), asked(60), true);
+        assert_eq!(unknown(61), 0);
     }
 }

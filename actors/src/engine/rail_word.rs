@@ -2,9 +2,10 @@
 //! Record, and the second one, the same from another operator, ends the order.
 
 use ledger::cashout::Cashout;
-use ledger::event::PayoutBank;
+use ledger::event::{Event, PayoutBank};
 use ledger::id::{LedgerId, ObjectId};
 use ledger::merchant::{MerchantCommand, MerchantState, RepaymentKind, WaitingOrder};
+use ledger::money::Centavos;
 use ledger::rail_word::{AskedRailWord, RailWord, SayRailWord};
 use ledger::recipient::RecipientCommand;
 use ledger::rejection::Rejection;
@@ -14,7 +15,7 @@ use super::house::operator_of;
 use super::outcome::CommandContext;
 use super::{Engine, Unavailable};
 use crate::resident::Outcome;
-use derived::records::may_wait;
+use derived::records::{LoadError, may_wait};
 
 impl Engine {
     /// Takes the word of an operator on an order. The Record of the outcome has the event that asks
@@ -32,18 +33,19 @@ impl Engine {
         if asked.as_ref().is_some_and(|asked| asked.by == operator_of(&context)) {
             return Ok(Outcome::Refused(Rejection::SecondOperatorNeeded));
         }
-        let bank = PayoutBank::Pix;
-        let mut said =
-            SayRailWord { id, word, reason, asked_by: asked.map(|asked| asked.by), bank, refund: None, returned: None };
+        let asked_by = asked.map(|asked| asked.by);
+        let bank = self.bank_of_transfer(id)?;
+        let said = SayRailWord { id, word, reason, asked_by, bank, refund: None, returned: None };
         let outcome = match self.object::<Withdrawal>(id)? {
             Some(withdrawal) => {
-                said.bank = self.pays_withdrawal_from(withdrawal.amount).unwrap_or(PayoutBank::Settlement);
                 let command = RecipientCommand::SayRailWord(Box::new(said));
                 self.command_recipient(withdrawal.recipient, command, context).await?
             }
             None => self.say_of_merchant(said, context).await?,
         };
-        if matches!(outcome, Outcome::Recorded(_)) && self.asked_rail_word(id)?.is_none() {
+        if let Outcome::Recorded(record) = &outcome
+            && record.events.iter().any(|event| matches!(event, Event::RailWordGiven { .. }))
+        {
             shard.inquiries.forget(id);
         }
         Ok(outcome)
@@ -72,6 +74,32 @@ impl Engine {
             _ => {}
         }
         self.command(group, MerchantCommand::SayRailWord(Box::new(said)), context).await
+    }
+
+    /// The account that a transfer leaves at its rail. In a sandbox cashouts leave the PIX account.
+    fn bank_of_transfer(&self, id: ObjectId) -> Result<PayoutBank, Unavailable> {
+        let mut bank = PayoutBank::Pix;
+        may_wait(|| {
+            let mut asked_for = Centavos::ZERO;
+            for found in self.history(id)? {
+                for event in &found?.1.events {
+                    let (rail, amount) = match event {
+                        Event::WithdrawalRequested { amount, .. } => {
+                            asked_for = *amount;
+                            continue;
+                        }
+                        Event::WithdrawalApproved { rail, .. } => (rail.as_ref(), asked_for),
+                        Event::CashoutCreated { rail: rail @ Some(_), amount, fee, .. } => {
+                            (rail.as_ref(), *amount - *fee)
+                        }
+                        _ => continue,
+                    };
+                    bank = self.rails.payout.get(rail).map_or(bank, |rail| rail.pays_withdrawal_from(amount));
+                }
+            }
+            Ok::<_, LoadError>(())
+        })?;
+        Ok(bank)
     }
 
     /// The word on an order that waits for a second operator.

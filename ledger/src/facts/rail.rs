@@ -1,4 +1,4 @@
-//! Facets of what rails refuse, and of what operators say in their place.
+//! Facets of refused repayments, and of outcomes by the word of operators.
 
 use crate::facts::facets::{AuditedFact, Facets, uuid};
 use crate::id::ObjectId;

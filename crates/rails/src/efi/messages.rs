@@ -206,7 +206,7 @@ pub(super) fn reason(answer: &Answer) -> String {
     said.into_iter().find(|text| !text.is_empty()).unwrap_or_else(|| answer.status.as_str().to_owned())
 }
 
-/// What an answer about a transfer comes to; it must be of ours. The error says what is wrong.
+/// The outcome of a transfer of ours, as an answer has it. Errors: the defect of the answer.
 pub(super) fn outcome(answer: &Answer, call: &SendPayout, from: PayoutBank) -> Result<PayoutAnswer, String> {
     let transfer: Transfer = answer.read()?;
     if transfer.id != call.id.txid() {
@@ -258,7 +258,7 @@ fn returned(transfer: &Transfer, sent: Centavos) -> Result<Option<(String, RailS
     }
 }
 
-/// What is said of an end, or its word.
+/// The reason that Efí gives for an end, or else the status.
 fn reason_of(said: Option<&str>, word: &str) -> String {
     let said = said.map(|said| shortened(said, REASON_LEN_MAX)).filter(|said| !said.is_empty());
     said.unwrap_or_else(|| word.to_owned())

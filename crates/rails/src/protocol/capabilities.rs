@@ -1,4 +1,4 @@
-//! What a bridge says of itself: which rails it is, and what a repeat of an order does there.
+//! Capabilities of a bridge: the rails that it serves, and its promises about repeats of an order.
 
 use std::time::{Duration, Instant};
 
