@@ -34,7 +34,8 @@ const TEXTS: &[(&str, &[&str])] = &[
             "rate_limits {card, other}",
         ],
     ),
-    ("a field and its value", &["enabled = false", "enabled = true"]),
+    ("a field and its value", &["enabled = false", "enabled = true", "kind = \"http\""]),
+    ("a line that `rail check` prints", &["not tested"]),
     ("a message of the interface", &["amount deve ser inteiro em centavos", "line N"]),
     (
         "a setting of PostgreSQL",
@@ -232,7 +233,12 @@ impl Known {
         if !self.subcommands.contains(*name) {
             return Err(format!("centavo has no {name}"));
         }
-        self.judge_program(program, &[name, "--help"], rest)
+        match rest {
+            [nested, rest @ ..] if self.help(program, &[name, "--help"]).unwrap().contains(&format!("\n  {nested} ")) => {
+                self.judge_program(program, &[name, nested, "--help"], rest)
+            }
+            _ => self.judge_program(program, &[name, "--help"], rest),
+        }
     }
 
     /// Flags without their command are those of any command of the program, or of a named file.
