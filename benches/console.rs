@@ -61,7 +61,7 @@ async fn measure(merchants: u64, charges: u64, requests: u64) {
     tokio::time::sleep(SETTLES).await;
     let before = resident_kib();
     println!("memory before: {before} KiB");
-    let told = |when: &str| {
+    let print = |when: &str| {
         let now = resident_kib();
         println!("\nmemory {when}: {now} KiB, {:+} KiB", now - before);
     };
@@ -69,7 +69,7 @@ async fn measure(merchants: u64, charges: u64, requests: u64) {
     let visitor = Visitor { client, cookie, host: format!("http://{}", running.operations) };
     for time in ["first", "second"] {
         table(&format!("the {time} time"), &visitor.pages(&paths, requests).await);
-        told(&format!("after all pages, the {time} time"));
+        print(&format!("after all pages, the {time} time"));
     }
     running.stop().await;
 }
@@ -82,7 +82,7 @@ struct Visitor {
 }
 
 /// The requests for one page.
-struct Measured {
+struct PageFigures {
     path: String,
     /// Of the requests, sorted.
     times: Vec<Duration>,
@@ -92,7 +92,7 @@ struct Measured {
 }
 
 impl Visitor {
-    async fn pages(&self, paths: &[String], requests: usize) -> Vec<Measured> {
+    async fn pages(&self, paths: &[String], requests: usize) -> Vec<PageFigures> {
         let mut all = Vec::new();
         for path in paths {
             all.push(self.page(path, requests).await);
@@ -100,9 +100,9 @@ impl Visitor {
         all
     }
 
-    async fn page(&self, path: &str, requests: usize) -> Measured {
+    async fn page(&self, path: &str, requests: usize) -> PageFigures {
         let times = Vec::with_capacity(requests);
-        let mut measured = Measured { path: path.to_owned(), times, bytes: 0, kib: 0 };
+        let mut measured = PageFigures { path: path.to_owned(), times, bytes: 0, kib: 0 };
         for _ in 0..requests {
             let begun = Instant::now();
             measured.bytes = self.get(path).await;
@@ -122,11 +122,11 @@ impl Visitor {
     }
 }
 
-fn table(heading: &str, pages: &[Measured]) {
+fn table(heading: &str, pages: &[PageFigures]) {
     println!("\n{heading}:\n");
     println!("| page | p50 ms | p99 ms | longest ms | bytes | memory KiB |");
     println!("|---|---|---|---|---|---|");
-    for Measured { path, times, bytes, kib } in pages {
+    for PageFigures { path, times, bytes, kib } in pages {
         let ms = |part: usize| {
             let place = (times.len() * part / 100).min(times.len() - 1);
             format!("{:.2}", times[place].as_secs_f64() * 1_000.0)

@@ -73,13 +73,13 @@ impl Plan {
 }
 
 /// A running server, and the client that asks it.
-struct Asked {
+struct ServerClient {
     server: Server,
     client: Client,
 }
 
 /// A file that was read to its end.
-struct Sent {
+struct Download {
     bytes: u64,
     lines: u64,
     seconds: f64,
@@ -87,7 +87,7 @@ struct Sent {
     above: u64,
 }
 
-impl Asked {
+impl ServerClient {
     /// The same with a server that was started anew: memory that something before took and gave
     /// back would count as the server's own.
     async fn anew(self, launch: &Launch<'_>) -> Self {
@@ -97,7 +97,7 @@ impl Asked {
     }
 
     /// Reads an answer to its end, as fast as it comes.
-    async fn get(&self, path: &str) -> Sent {
+    async fn get(&self, path: &str) -> Download {
         // The peak begins anew.
         let process = format!("/proc/{}", self.server.id());
         std::fs::write(format!("{process}/clear_refs"), "5").expect("the peak of an own process can be reset");
@@ -112,7 +112,7 @@ impl Asked {
             lines += part.iter().filter(|byte| **byte == b'\n').count() as u64;
         }
         let seconds = begun.elapsed().as_secs_f64();
-        Sent { bytes, lines, seconds, above: memory(&process, "VmHWM:").saturating_sub(before) }
+        Download { bytes, lines, seconds, above: memory(&process, "VmHWM:").saturating_sub(before) }
     }
 
     /// Makes an export of these days in the background, and reads its manifest.
@@ -123,8 +123,8 @@ impl Asked {
         let begun = Instant::now();
         request["format"] = "csv".into();
         let url = format!("{}/ops/exports", self.server.operations);
-        let asked = self.client.post(&url).bearer_auth(OPS_TOKEN).json(&request);
-        let job: Value = asked.send().await.expect("an answer").json().await.expect("a job");
+        let job_request = self.client.post(&url).bearer_auth(OPS_TOKEN).json(&request);
+        let job: Value = job_request.send().await.expect("an answer").json().await.expect("a job");
         let url = format!("{url}/{}", job["id"].as_str().unwrap_or_else(|| panic!("{job}")));
         loop {
             let answer = self.client.get(&url).bearer_auth(OPS_TOKEN).send().await.expect("an answer");
@@ -181,27 +181,27 @@ async fn main() {
     let server = started(&launch).await;
     println!("the server serves after {:.1} s", begun.elapsed().as_secs_f64());
     files_are_made(&data, plan.months).await;
-    let mut asked = Asked { server, client: Client::new() };
+    let mut served = ServerClient { server, client: Client::new() };
     if plan.wants("formats") {
         for format in ["csv", "jsonl", "parquet", "xlsx", "csv", "jsonl", "parquet", "xlsx"] {
-            asked = asked.anew(&launch).await;
-            export(&asked, format, written.postings).await;
+            served = served.anew(&launch).await;
+            export(&served, format, written.postings).await;
         }
     }
     if plan.wants("month") {
-        months(&asked, written.first).await;
+        months(&served, written.first).await;
     }
     if plan.wants("balance") {
-        asked = asked.anew(&launch).await;
-        balance(&asked).await;
+        served = served.anew(&launch).await;
+        balance(&served).await;
     }
     if plan.wants("whole") {
-        asked = whole(asked, &launch, written.first).await;
+        served = whole(served, &launch, written.first).await;
     }
     if plan.wants("charges") {
-        charges(&asked, &plan).await;
+        charges(&served, &plan).await;
     }
-    asked.server.stop().expect("a good end");
+    served.server.stop().expect("a good end");
     if plan.wants("files") {
         files(&data, &folder.path().join("files"));
     }
@@ -261,8 +261,8 @@ fn is_balance_file(name: &str) -> bool {
     name.starts_with("balances") && !name.ends_with('~')
 }
 
-async fn export(asked: &Asked, format: &str, postings: u64) {
-    let sent = asked.get(&format!("/ops/export?format={format}")).await;
+async fn export(served: &ServerClient, format: &str, postings: u64) {
+    let sent = served.get(&format!("/ops/export?format={format}")).await;
     println!(
         "{format}: {:.0} postings/s ({:.2} s, {}), {} above the server",
         postings as f64 / sent.seconds,
@@ -274,14 +274,14 @@ async fn export(asked: &Asked, format: &str, postings: u64) {
 
 /// Exports and a report of whole months, one after the other: what lies before grows. The first
 /// ones have few rows or none, since the merchants are opened then.
-async fn months(asked: &Asked, first: NaiveDate) {
+async fn months(served: &ServerClient, first: NaiveDate) {
     let today = day_of(SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock").as_millis() as i64);
     let starts = std::iter::successors(Some(first_of_next(first)), |month| Some(first_of_next(*month)));
     let whole = starts.take_while(|month| first_of_next(*month) <= today);
     for (before, month) in (1..).zip(whole) {
         let days = format!("from={month}&to={}", first_of_next(month) - Days::new(1));
-        let csv = asked.get(&format!("/ops/export?format=csv&{days}")).await;
-        let balance = asked.get(&format!("/ops/reports/trial-balance?format=csv&{days}")).await;
+        let csv = served.get(&format!("/ops/export?format=csv&{days}")).await;
+        let balance = served.get(&format!("/ops/reports/trial-balance?format=csv&{days}")).await;
         println!(
             "{month} with {before} months before: export {} rows in {:.3} s, trial balance {:.3} s",
             csv.lines.saturating_sub(1),
@@ -296,9 +296,9 @@ fn first_of_next(day: NaiveDate) -> NaiveDate {
     day.with_day(1).and_then(|first| first.checked_add_months(Months::new(1))).expect("a month after it")
 }
 
-async fn balance(asked: &Asked) {
+async fn balance(served: &ServerClient) {
     for _ in 0..2 {
-        let sent = asked.get("/ops/trial-balance?format=csv").await;
+        let sent = served.get("/ops/trial-balance?format=csv").await;
         println!(
             "trial balance of {} accounts: {:.2} s, {} above the server",
             sent.lines.saturating_sub(1),
@@ -310,11 +310,11 @@ async fn balance(asked: &Asked) {
 
 /// What has every account: the report `trial-balance` in formats of rows, of all days and of the
 /// last whole month, and an export in the background with its manifest.
-async fn whole(mut asked: Asked, launch: &Launch<'_>, first: NaiveDate) -> Asked {
+async fn whole(mut served: ServerClient, launch: &Launch<'_>, first: NaiveDate) -> ServerClient {
     let second = first_of_next(first_of_next(first));
     for query in ["format=csv".to_owned(), "format=json".to_owned(), format!("format=csv&from={second}")] {
-        asked = asked.anew(launch).await;
-        let sent = asked.get(&format!("/ops/reports/trial-balance?{query}")).await;
+        served = served.anew(launch).await;
+        let sent = served.get(&format!("/ops/reports/trial-balance?{query}")).await;
         println!(
             "report trial-balance, {query}: {} lines in {:.2} s, {} above the server",
             sent.lines,
@@ -323,22 +323,22 @@ async fn whole(mut asked: Asked, launch: &Launch<'_>, first: NaiveDate) -> Asked
         );
     }
     for days in [json!({}), json!({"from": second.to_string()})] {
-        asked = asked.anew(launch).await;
-        asked.background(days).await;
+        served = served.anew(launch).await;
+        served.background(days).await;
     }
-    asked
+    served
 }
 
 /// Charges with nothing beside them and beside exports, in turns.
-async fn charges(asked: &Asked, plan: &Plan) {
-    let mut callers = Callers::open(&asked.server).await.expect("merchants");
+async fn charges(served: &ServerClient, plan: &Plan) {
+    let mut callers = Callers::open(&served.server).await.expect("merchants");
     let life = Duration::from_secs(plan.seconds);
     let (mut alone, mut beside) = (Vec::new(), Vec::new());
     for round in 0..2 * plan.rounds {
         let before = callers.acknowledged();
         let begun = Instant::now();
         let exports = callers
-            .charge_during(&asked.server, CALLERS, async {
+            .charge_during(&served.server, CALLERS, async {
                 let mut exports = 0_u64;
                 while begun.elapsed() < life {
                     if round % 2 == 0 {
@@ -347,7 +347,7 @@ async fn charges(asked: &Asked, plan: &Plan) {
                         // An export that takes longer is broken off at the end.
                         let path = "/ops/export?format=csv";
                         let rest = life.saturating_sub(begun.elapsed());
-                        exports += u64::from(tokio::time::timeout(rest, asked.get(path)).await.is_ok());
+                        exports += u64::from(tokio::time::timeout(rest, served.get(path)).await.is_ok());
                     }
                 }
                 exports
@@ -366,7 +366,7 @@ async fn charges(asked: &Asked, plan: &Plan) {
 }
 
 /// What was written.
-struct Written {
+struct JournalFigures {
     records: u64,
     postings: u64,
     /// The day of the first block.
@@ -375,7 +375,7 @@ struct Written {
 
 /// Writes merchants with a recipient each, and PIX charges with a split, spread over the months
 /// before now.
-fn write(data: &Path, plan: &Plan, now: i64) -> Written {
+fn write(data: &Path, plan: &Plan, now: i64) -> JournalFigures {
     let store = SledStore::open(data, &SledOptions::default()).expect("a store");
     let part = Part::take(Arc::new(store), Partition(0)).expect("its partition");
     let each = paid(1, 1, 0, Timestamp(0)).entries.iter().map(|entry| entry.postings().len() as u64).sum::<u64>();
@@ -383,12 +383,12 @@ fn write(data: &Path, plan: &Plan, now: i64) -> Written {
     let blocks = (charges + 2 * u64::from(plan.merchants)).div_ceil(BLOCK as u64);
     let begin = now - i64::from(plan.months) * 30 * DAY_MS;
     let step = (now - DAY_MS - begin) / i64::try_from(blocks).expect("a number of blocks").max(1);
-    let opened = (1..=plan.merchants).flat_map(|group| [Made::Merchant(group), Made::Recipient(group)]);
+    let opened = (1..=plan.merchants).flat_map(|group| [RecordPlan::Merchant(group), RecordPlan::Recipient(group)]);
     let mut ordinals = vec![2_u64; plan.merchants as usize + 1];
     let charged = (0..charges).map(|number| {
         let group = 1 + (spread(number) % u64::from(plan.merchants)) as u32;
         ordinals[group as usize] += 1;
-        Made::Charge(group, ordinals[group as usize], number)
+        RecordPlan::Charge(group, ordinals[group as usize], number)
     });
     let mut records = opened.chain(charged).peekable();
     let (mut written, mut at) = (0, begin);
@@ -406,11 +406,11 @@ fn write(data: &Path, plan: &Plan, now: i64) -> Written {
         part.append(&block).expect("a durable block");
         at += step;
     }
-    Written { records: written, postings: charges * each, first: day_of(begin) }
+    JournalFigures { records: written, postings: charges * each, first: day_of(begin) }
 }
 
 /// A Record that is to be written.
-enum Made {
+enum RecordPlan {
     /// A group's merchant is opened.
     Merchant(u32),
     /// It registers its recipient.
@@ -419,7 +419,7 @@ enum Made {
     Charge(u32, u64, u64),
 }
 
-impl Made {
+impl RecordPlan {
     fn record(&self, at: Timestamp) -> Record {
         let id = |kind: u128, group: u32| ObjectId(kind << 64 | u128::from(group));
         let of = |group, ordinal, event| {

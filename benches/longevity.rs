@@ -122,8 +122,8 @@ fn stage(what: &str, folder: &Path, count: u64, says: Stdio) -> Child {
 
 /// Prints what a stage says until it has done its work or ends, and keeps the lines of the table.
 fn listen(stage: &mut Child, rows: &mut Vec<String>) {
-    let told = BufReader::new(stage.stdout.take().expect("its output"));
-    for line in told.lines().map_while(Result::ok).take_while(|line| line != "done") {
+    let output = BufReader::new(stage.stdout.take().expect("its output"));
+    for line in output.lines().map_while(Result::ok).take_while(|line| line != "done") {
         match line.strip_prefix(ROW) {
             Some(row) => rows.push(row.to_owned()),
             None => println!("{line}"),
@@ -480,10 +480,10 @@ fn spread(mut times: Vec<Duration>) -> String {
 
 /// The CPU time that this process has taken, all threads.
 fn work() -> Duration {
-    let told = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     // After the name in brackets; user and system time are numbers 14 and 15, in hundredths of a
     // second.
-    let fields = told.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
+    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace().skip(11).take(2);
     Duration::from_millis(10 * fields.filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>())
 }
 

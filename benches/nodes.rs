@@ -2,7 +2,7 @@
 //! over another node costs, how long it takes until the first answer after a node died, and what
 //! clients see of nodes that end and start again. It prints figures and judges nothing.
 //!
-//! `cargo bench --bench nodes`; `-- --help` tells how to change the load.
+//! `cargo bench --bench nodes`; `-- --help` shows how to change the load.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -38,14 +38,14 @@ Three nodes and their PostgreSQL, which must be installed, on this machine.
 ";
 
 /// What the command line asks for.
-struct Asked {
+struct Options {
     takeover: Duration,
     deaths: usize,
     rounds: usize,
     turn: Duration,
 }
 
-impl Asked {
+impl Options {
     fn read() -> Self {
         let arguments: Vec<String> = std::env::args().collect();
         if arguments.iter().any(|argument| argument == "--help") {
@@ -67,21 +67,21 @@ impl Asked {
 
 #[tokio::main]
 async fn main() {
-    let asked = Asked::read();
+    let options = Options::read();
     let Some(programs) = programs() else {
         eprintln!("PostgreSQL is missing: install Debian's package `postgresql`");
         std::process::exit(1);
     };
     let database = PostgresServer::start(&programs, &[]);
-    let mut nodes = Nodes::start(database.database(), asked.takeover).await;
+    let mut nodes = Nodes::start(database.database(), options.takeover).await;
     let merchants = nodes.merchants().await;
     println!(
         "{NODES} nodes, {PARTITIONS} partitions, takeover time {} s; 3 splits a charge\n",
-        asked.takeover.as_secs()
+        options.takeover.as_secs()
     );
-    hop(&nodes, &merchants[0], asked.turn).await;
-    deaths(&mut nodes, &merchants, asked.deaths).await;
-    restarts(&mut nodes, &merchants, asked.rounds).await;
+    hop(&nodes, &merchants[0], options.turn).await;
+    deaths(&mut nodes, &merchants, options.deaths).await;
+    restarts(&mut nodes, &merchants, options.rounds).await;
 }
 
 /// The nodes, each at an address of its own that it keeps when it starts again.
@@ -220,7 +220,7 @@ async fn charge(client: &Client, node: &Server, merchant: &Merchant) -> reqwest:
 
 /// What clients saw.
 #[derive(Default)]
-struct Seen {
+struct ClientFigures {
     /// How long each charge took.
     took: Vec<Duration>,
     /// When the first one was made.
@@ -229,7 +229,7 @@ struct Seen {
     failed: BTreeMap<u16, u64>,
 }
 
-impl Seen {
+impl ClientFigures {
     fn add(&mut self, other: Self) {
         self.took.extend(other.took);
         self.first = [self.first, other.first].into_iter().flatten().min();
@@ -252,8 +252,14 @@ fn times(took: &mut [Duration]) -> String {
 }
 
 /// One client that charges until it is ended.
-async fn charges(client: &Client, node: &Server, merchant: &Merchant, ends: &AtomicBool, pause: Duration) -> Seen {
-    let mut seen = Seen::default();
+async fn charges(
+    client: &Client,
+    node: &Server,
+    merchant: &Merchant,
+    ends: &AtomicBool,
+    pause: Duration,
+) -> ClientFigures {
+    let mut seen = ClientFigures::default();
     while !ends.load(Ordering::Acquire) {
         let begun = Instant::now();
         match charge(client, node, merchant).await {
@@ -275,7 +281,7 @@ async fn during<T>(
     (node, merchant): (&Server, &Merchant),
     (clients, pause): (usize, Duration),
     event: impl Future<Output = T>,
-) -> (Seen, T) {
+) -> (ClientFigures, T) {
     let (client, ends) = (client(), Arc::new(AtomicBool::new(false)));
     let clients = (0..clients).map(|_| charges(&client, node, merchant, &ends, pause));
     let ended = async {
@@ -284,7 +290,7 @@ async fn during<T>(
         happened
     };
     let (all, happened) = tokio::join!(futures_util::future::join_all(clients), ended);
-    let mut seen = Seen::default();
+    let mut seen = ClientFigures::default();
     all.into_iter().for_each(|one| seen.add(one));
     (seen, happened)
 }
@@ -294,7 +300,7 @@ async fn hop(nodes: &Nodes, merchant: &Merchant, turn: Duration) {
     println!("Charges at the node that has the merchant, and at another one: CPU of the nodes, µs a charge");
     let (home, other) = (merchant.home, (merchant.home + 1) % NODES);
     for clients in [1, 32] {
-        let mut all: [(Seen, [Duration; 2]); 2] = Default::default();
+        let mut all: [(ClientFigures, [Duration; 2]); 2] = Default::default();
         for at in (0..TURNS).flat_map(|turn| if turn % 2 == 0 { [0, 1] } else { [1, 0] }) {
             let node = nodes.node([home, other][at]);
             let before = [home, other].map(|place| cpu_of(nodes.node(place).id()));
@@ -320,15 +326,15 @@ async fn hop(nodes: &Nodes, merchant: &Merchant, turn: Duration) {
 async fn deaths(nodes: &mut Nodes, merchants: &[Merchant], deaths: usize) {
     println!("A node is killed: from then until the first charge of a merchant that it had, asked from another node");
     let pause = Duration::from_millis(20);
-    let (mut gaps, mut others) = (Vec::new(), Seen::default());
+    let (mut gaps, mut others) = (Vec::new(), ClientFigures::default());
     for death in 0..deaths {
-        let (killed, asked, third) = (death % NODES, (death + 1) % NODES, (death + 2) % NODES);
+        let (killed, other, third) = (death % NODES, (death + 1) % NODES, (death + 2) % NODES);
         tokio::time::sleep(Duration::from_millis(death as u64 * 137 % 2_000)).await;
         let begun = Instant::now();
         nodes.node(killed).kill();
         let patience = nodes.takeover * 3;
         let (seen, (of_others, ())) = during(
-            (nodes.node(asked), &merchants[killed]),
+            (nodes.node(other), &merchants[killed]),
             (CLIENTS, pause),
             during((nodes.node(third), &merchants[third]), (1, pause), tokio::time::sleep(patience)),
         )
@@ -346,12 +352,12 @@ async fn deaths(nodes: &mut Nodes, merchants: &[Merchant], deaths: usize) {
 /// Nodes end on SIGTERM and start again, one after the other.
 async fn restarts(nodes: &mut Nodes, merchants: &[Merchant], rounds: usize) {
     println!("Nodes end on SIGTERM and start again in turn, while clients charge at the next node");
-    let (mut seen, mut quiet) = (Seen::default(), Seen::default());
+    let (mut seen, mut quiet) = (ClientFigures::default(), ClientFigures::default());
     let (mut ended, mut back) = (Vec::new(), Vec::new());
     for place in (0..rounds).flat_map(|_| 0..NODES) {
-        let asked = (place + 1) % NODES;
+        let other = (place + 1) % NODES;
         let (before, ()) = during(
-            (nodes.node(asked), &merchants[place]),
+            (nodes.node(other), &merchants[place]),
             (CLIENTS, Duration::ZERO),
             tokio::time::sleep(nodes.takeover / 4),
         )
@@ -359,7 +365,7 @@ async fn restarts(nodes: &mut Nodes, merchants: &[Merchant], rounds: usize) {
         quiet.add(before);
         let ending = nodes.servers[place].take().expect("a node that runs");
         let patience = nodes.takeover * 6;
-        let (of_ending, took) = during((nodes.node(asked), &merchants[place]), (CLIENTS, Duration::ZERO), async {
+        let (of_ending, took) = during((nodes.node(other), &merchants[place]), (CLIENTS, Duration::ZERO), async {
             let begun = Instant::now();
             ending.terminate();
             let ended = tokio::task::spawn_blocking(move || ending.ended_within(patience)).await.expect("a thread");
@@ -371,7 +377,7 @@ async fn restarts(nodes: &mut Nodes, merchants: &[Merchant], rounds: usize) {
         seen.add(of_ending);
         let begun = Instant::now();
         nodes.restart(place).await;
-        let (of_start, ()) = during((nodes.node(asked), &merchants[place]), (CLIENTS, Duration::ZERO), async {
+        let (of_start, ()) = during((nodes.node(other), &merchants[place]), (CLIENTS, Duration::ZERO), async {
             nodes.settled().await;
         })
         .await;

@@ -196,7 +196,7 @@ fn last_of(partition: Partition) -> String {
 /// The next checkpoint of a partition with its place, as a line of JSON; none when nothing was
 /// booked since.
 fn next(engine: &Engine, partition: Partition) -> Result<Option<(Position, Vec<u8>)>, SendError> {
-    let last = match engine.kept(&last_of(partition))? {
+    let last = match engine.side_value(&last_of(partition))? {
         None => None,
         Some(bytes) => {
             let view: Option<CheckpointView> = serde_json::from_slice(&bytes).ok();

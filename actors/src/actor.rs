@@ -159,7 +159,8 @@ impl<B: Books> Actor for OwnerActor<B> {
         Ok(())
     }
 
-    /// Goes to sleep: what was decided is on its way, the state is kept behind it.
+    /// Goes to sleep: its decisions are on their way to the journal; the state is stored after
+    /// them.
     async fn post_stop(
         &self,
         _myself: ActorRef<Message<B>>,

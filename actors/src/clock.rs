@@ -55,7 +55,7 @@ pub struct ClockReading {
     pub wall: Timestamp,
     /// How far it is ahead of the trusted time, milliseconds; negative when it is behind.
     pub ahead_ms: i64,
-    /// Why it is not followed; none when it is.
+    /// Why it is not followed; `None` if it is.
     pub doubt: Option<Doubt>,
     /// How far it is ahead of the steady clock, milliseconds: the same until somebody sets it.
     pub(crate) lead_ms: i64,
@@ -138,7 +138,7 @@ impl Clock {
         ClockReading { wall: Timestamp(now.wall_ms), ahead_ms, doubt: self.trust.doubt(now), lead_ms }
     }
 
-    /// Why the wall clock is not followed at this moment; none when it is.
+    /// Why the wall clock is not followed at this moment; `None` if it is.
     pub(crate) fn doubt(&self) -> Option<Doubt> {
         self.trust.doubt(self.read())
     }

@@ -310,14 +310,14 @@ mod tests {
 
     #[tokio::test]
     async fn an_orderly_end_cuts_no_actor_in_the_middle_of_a_handler() {
-        let (lives, mut told) = tokio::sync::mpsc::unbounded_channel();
+        let (lives, mut lives_seen) = tokio::sync::mpsc::unbounded_channel();
         let on_life: OnLife = Box::new(move |_, life| lives.send(life).unwrap_or_default());
         let (supervisor, ends) = Supervisor::spawn(None, Supervisor, on_life).await.unwrap();
         let [entered, release] = [(); 2].map(|()| Arc::new(Notify::new()));
         let done = Arc::new(AtomicU64::new(0));
         let slow = Slow { entered: Arc::clone(&entered), release: Arc::clone(&release), done: Arc::clone(&done) };
         let (actor, actor_ends) = Actor::spawn_linked(None, slow, (), supervisor.get_cell()).await.unwrap();
-        assert_eq!(told.recv().await, Some(Life::Opened));
+        assert_eq!(lives_seen.recv().await, Some(Life::Opened));
         actor.cast(()).unwrap();
         actor.cast(()).unwrap();
         entered.notified().await;
@@ -334,7 +334,7 @@ mod tests {
         actor_ends.await.unwrap();
         ends.await.unwrap();
         assert_eq!(done.load(Ordering::SeqCst), 102, "both messages were handled to their end, then it went to sleep");
-        assert_eq!(told.recv().await, Some(Life::Ended));
+        assert_eq!(lives_seen.recv().await, Some(Life::Ended));
     }
 
     #[tokio::test]

@@ -87,7 +87,7 @@ pub use balances::{Totals, TrialBalance};
 pub use card::{CardCharged, FirstAnswer, NewCardCharge};
 pub use cashout::{CashoutOrdered, NewCashout, TransactionLookup};
 pub use derived::balance_files::{
-    AnticipatedOn, AnticipatedSums, AsOf, BalanceFiles, BooksAsOf, SumOfKind, SumsAsOf, Told,
+    AnticipatedOn, AnticipatedSums, AsOf, BalanceFiles, BooksAsOf, CarriedFact, SumOfKind, SumsAsOf,
 };
 pub use derived::index::IndexOptions;
 pub use derived::read_model::{
@@ -114,7 +114,7 @@ pub struct EngineOptions {
     pub admission: AdmissionLimits,
     /// An actor that was not used for this long goes to sleep.
     pub idle: Duration,
-    /// The rails; none where charges are not possible.
+    /// The rails; `None` if charges are not possible.
     pub rails: Rails,
     /// Prepares names for search.
     pub fold_name: fn(&str) -> String,
@@ -490,7 +490,7 @@ impl Engine {
         records::booked_record(shard.part(), at.sequence)
     }
 
-    /// The block of the journal that holds a Record, whole and checked; none when there is none
+    /// The block of the journal that holds a Record, whole and checked; `None` if there is none
     /// yet.
     pub fn block(&self, at: Position) -> Result<Option<Block>, LoadError> {
         let Some(shard) = self.shard_at(at) else { return Ok(None) };

@@ -5,8 +5,8 @@
 //! last group and for the requests of the last day that opened accounts: a retry of one is answered
 //! by the partition that knows it ([`Extents::opened_before`]).
 //!
-//! Whoever took a partition after the extent was kept reads it. Whoever took one before is fenced.
-//! So the extent counts only when the partitions were still held after it was kept.
+//! A process that takes a partition later reads the stored extent. An earlier owner is fenced.
+//! So the extent counts only if the partitions were still held after it was stored.
 
 use std::num::NonZeroU16;
 
@@ -107,7 +107,7 @@ pub fn grow(
     Ok(Growth { extents, added, records: seen.records })
 }
 
-/// What the journal tells.
+/// Facts from the journal.
 struct JournalFacts {
     /// The last group that was given.
     last: GroupNumber,

@@ -24,7 +24,7 @@ pub struct LargeRecords(Mutex<VecDeque<(Sequence, Arc<Record>)>>);
 
 /// A Record that names this number of ledgers is large.
 const LEDGERS_MIN: usize = 64;
-/// Number of large Records that are kept: some 10 megabytes, if each has ten thousand splits.
+/// Number of large Records in the cache: some 10 megabytes, if each has ten thousand splits.
 const LARGE_MAX: usize = 8;
 
 impl LargeRecords {
@@ -35,7 +35,7 @@ impl LargeRecords {
             return Ok(record);
         }
         let record = Arc::new(record(store, sequence)?);
-        if record.told().len() >= LEDGERS_MIN {
+        if record.other_ledgers().len() >= LEDGERS_MIN {
             let mut large = self.0.lock();
             large.truncate(LARGE_MAX - 1);
             large.push_front((sequence, Arc::clone(&record)));
@@ -65,13 +65,13 @@ pub fn resident<B: Books>(
     let group = ledger.group().unwrap_or(GroupNumber(0));
     let mut resident = Resident::new(ledger, group, durable);
     let (mut own_after, mut foreign_after) = (Sequence(0), Sequence(0));
-    if let Some(kept) = snapshots::load(store, ledger)?
-        && kept.own_through <= through
-        && kept.position.foreign <= through.0
-        && resident.restore(&kept)
+    if let Some(snapshot) = snapshots::load(store, ledger)?
+        && snapshot.own_through <= through
+        && snapshot.position.foreign <= through.0
+        && resident.restore(&snapshot)
     {
-        own_after = kept.own_through;
-        foreign_after = Sequence(kept.position.foreign);
+        own_after = snapshot.own_through;
+        foreign_after = Sequence(snapshot.position.foreign);
     }
     let mut from = own_after.min(foreign_after).0 + 1;
     while from <= through.0 {

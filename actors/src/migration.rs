@@ -70,7 +70,7 @@ pub struct MovedValues {
     common: BTreeMap<Vec<u8>, Vec<u8>>,
     /// By partition and key.
     cursors: BTreeMap<(Partition, Vec<u8>), Vec<u8>>,
-    kept: BTreeMap<(Partition, Vec<u8>), Vec<u8>>,
+    side_values: BTreeMap<(Partition, Vec<u8>), Vec<u8>>,
 }
 
 /// What was copied and compared.
@@ -158,9 +158,9 @@ impl MovedValues {
         }
     }
 
-    /// How many there are: sealed keys and stamps, cursors of webhooks, kept results.
+    /// How many there are: sealed keys and stamps, cursors of webhooks, side values.
     pub fn counts(&self) -> [usize; 3] {
-        [self.common.len(), self.cursors.len(), self.kept.len()]
+        [self.common.len(), self.cursors.len(), self.side_values.len()]
     }
 
     fn read(parts: &[Part]) -> Result<Self, ReadError> {
@@ -168,18 +168,18 @@ impl MovedValues {
             durable_values(parts)?.into_iter().partition(|value| value.key.starts_with(outbox::PREFIX));
         let common = common.into_iter().map(|value| (value.key, value.value)).collect();
         let cursors = cursors.into_iter().map(|value| ((value.partition, value.key), value.value)).collect();
-        let mut kept = BTreeMap::new();
+        let mut side_values = BTreeMap::new();
         for part in parts {
             for key in part.state_keys(b"")? {
                 let begins = |prefix: &&[u8]| key.starts_with(prefix);
                 if key.starts_with(KEPT_PREFIX) {
-                    kept.extend(part.state(&key)?.map(|value| ((part.partition(), key), value)));
+                    side_values.extend(part.state(&key)?.map(|value| ((part.partition(), key), value)));
                 } else if !COMMON_PREFIXES.iter().chain(&DERIVED_PREFIXES).any(begins) {
                     return Err(ReadError::Unknown(String::from_utf8_lossy(&key).into_owned()));
                 }
             }
         }
-        Ok(Self { common, cursors, kept })
+        Ok(Self { common, cursors, side_values })
     }
 
     /// Gives the target these values and no others.
@@ -192,15 +192,15 @@ impl MovedValues {
                 let values = values.iter().filter(|((partition, _), _)| *partition == part.partition());
                 values.map(|((_, key), value)| (key.clone(), value.clone())).collect()
             };
-            let (cursors, kept) = (of_part(&self.cursors), of_part(&self.kept));
+            let (cursors, side_values) = (of_part(&self.cursors), of_part(&self.side_values));
             for key in part.cursor_keys()?.iter().filter(|key| !cursors.contains_key(*key)) {
                 part.delete_cursor(key)?;
             }
             cursors.iter().try_for_each(|(key, value)| part.put_cursor(key, value))?;
-            for key in part.state_keys(KEPT_PREFIX)?.iter().filter(|key| !kept.contains_key(*key)) {
+            for key in part.state_keys(KEPT_PREFIX)?.iter().filter(|key| !side_values.contains_key(*key)) {
                 part.delete_state(key)?;
             }
-            kept.iter().try_for_each(|(key, value)| part.put_state(key, value))?;
+            side_values.iter().try_for_each(|(key, value)| part.put_state(key, value))?;
         }
         Ok(())
     }
@@ -431,12 +431,12 @@ mod tests {
         parts
     }
 
-    /// Blocks and kept values of each partition, and the durable values.
+    /// Blocks and side values of each partition, and the durable values.
     type Contents = (Vec<Vec<Block>>, Vec<DurableValue>, Vec<Option<Vec<u8>>>);
 
     fn contents(parts: &[Part]) -> Contents {
-        let kept = parts.iter().map(|part| part.state(b"kept/value").unwrap()).collect();
-        (parts.iter().map(blocks).collect(), crate::backup::durable_values(parts).unwrap(), kept)
+        let side_values = parts.iter().map(|part| part.state(b"kept/value").unwrap()).collect();
+        (parts.iter().map(blocks).collect(), crate::backup::durable_values(parts).unwrap(), side_values)
     }
 
     #[test]

@@ -93,8 +93,8 @@ impl std::fmt::Debug for CardToken {
 pub enum ChargedCard {
     /// Given for this charge.
     Given(CardSecrets),
-    /// Kept by the acquirer.
-    Kept(CardToken),
+    /// Stored by the acquirer, which gave a token for it.
+    Token(CardToken),
 }
 
 /// A card charge, as ordered from the acquirer.
@@ -119,7 +119,7 @@ pub enum CardAnswer {
     Captured {
         /// Fee that the acquirer keeps of the total (MDR), centavos.
         acquirer_mdr: Centavos,
-        /// The card's scheme; none where its answers do not name one. The same however often it
+        /// The card's scheme; `None` if its answers do not name one. The same however often it
         /// answers.
         brand: Option<CardBrand>,
         /// Its id of the capture (NSU), and when it captured. The same however often it answers.
@@ -162,12 +162,11 @@ pub trait CardRail: Send + Sync + 'static {
     /// answers the same.
     fn repay(&self, call: Repay) -> Call<'_, RepayAnswer>;
 
-    /// Tells the acquirer that a chargeback is accepted: it takes the money from a later batch. It
-    /// may be told again.
+    /// Accepts a chargeback: the acquirer takes the money from a later batch. Idempotent.
     fn accept_dispute(&self, dispute: Repay) -> Call<'_, RailStamp>;
 
-    /// The lines after `after` of the batches that were paid by `now`: lines of one batch; none
-    /// when there are no more. Batches and their lines never change.
+    /// The lines after `after` of the batches that were paid by `now`: lines of one batch; `None`
+    /// if there are no more. Batches and their lines never change.
     fn settlements(&self, after: SettlementCursor, now: Timestamp) -> Call<'_, Option<SettlementPage>>;
 
     /// When to ask for batches again, once there are no more at `now`.
@@ -199,7 +198,7 @@ pub struct SettlementPage {
     pub is_last: bool,
 }
 
-/// A line of a batch, as the acquirer tells it. Amounts are below zero when it takes money back.
+/// Line of a batch, as the acquirer sends it. Amounts are below zero when it takes money back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SettlementLine {
     /// The charge, by our id.
@@ -322,7 +321,7 @@ pub struct PixReceipts {
 /// The PIX institution.
 pub trait PixRail: Send + Sync + 'static {
     /// Location of the charge's dynamic BR Code, from which a payer's bank fetches it, without a
-    /// scheme. None where each charge is registered with [`PixRail::open`], which gives its code.
+    /// scheme. `None` if each charge is registered with [`PixRail::open`], which gives its code.
     fn location(&self, charge: ObjectId) -> Option<String>;
 
     /// Registers a charge, so that it can be paid. It may be ordered again, and answers the same.
@@ -343,8 +342,8 @@ pub trait PixRail: Send + Sync + 'static {
     /// Gives money back to the payer. It may be ordered again, and answers the same.
     fn repay(&self, call: Repay) -> Call<'_, RepayAnswer>;
 
-    /// Tells the institution that a special return (MED) is accepted: it takes the money from our
-    /// account. It may be told again.
+    /// Accepts a special return (MED): the institution takes the money from our account.
+    /// Idempotent.
     fn accept_dispute(&self, dispute: Repay) -> Call<'_, RailStamp>;
 }
 
@@ -464,7 +463,7 @@ pub trait PayoutRail: Send + Sync + 'static {
     fn find(&self, call: SendPayout, now: Timestamp) -> Call<'_, PayoutAnswer>;
 
     /// The transfers whose money came back in a span of time. One that was listed once is listed in
-    /// each later answer about its time. None where an institution has no such list: withdrawals
+    /// each later answer about its time. `None` if an institution has no such list: withdrawals
     /// are asked about one by one.
     fn returned(&self, _span: PixSpan) -> Call<'_, ReturnedPayouts> {
         Box::pin(ready(Ok(ReturnedPayouts::default())))
@@ -531,7 +530,7 @@ impl<R: ?Sized> NamedRails<R> {
         Self { sandbox: Some(rail), ..Self::default() }
     }
 
-    /// Rails by their names. `current` is that of new orders; none where they are answered with
+    /// Rails by their names. `current` is that of new orders; `None` if they are answered with
     /// 503.
     pub fn named(by_name: BTreeMap<RailName, Arc<R>>, current: Option<RailName>) -> Self {
         Self { sandbox: None, by_name, current }

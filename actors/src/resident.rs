@@ -42,7 +42,7 @@ pub trait Books: Sectioned + Clone + Default + std::fmt::Debug + PartialEq + Sen
         ids: &IdKey,
     ) -> Result<Decision, Rejection>;
 
-    /// The facts that book what is due; none when nothing is.
+    /// The facts that book what is due; `None` if nothing is.
     fn mature(&self, now: Timestamp, foreign_through: u64) -> Option<Decision>;
 
     /// When the next facts of [`Books::mature`] take effect: at `now`, or in an earlier minute in
@@ -175,7 +175,7 @@ pub struct Envelope<C> {
     pub key: Option<KeyLookup>,
     /// The key that the command uses up for ever, if it has one.
     pub unique: Option<UniqueLookup>,
-    /// The operator or API key that asks; none when the engine itself does.
+    /// The operator or API key that asks; `None` if the engine itself does.
     pub requester: Option<Requester>,
     /// Room in the journal for all that the command can cause.
     pub permit: Arc<Permit>,
@@ -291,14 +291,14 @@ pub struct Resident<B> {
     cost_since_snapshot: u64,
     /// From this cost on, each message asks whether a snapshot is due.
     look_after: u64,
-    /// The sections touched since the last snapshot that is known to be kept. Sections that the
+    /// Sections touched since the last snapshot known to be stored. Sections that the
     /// state has noted since it was last asked come on top.
     touched: BTreeSet<Section>,
-    /// The sections touched since the last snapshot that was taken, whether it is kept or not.
+    /// Sections touched since the last snapshot, stored or not.
     touched_since_taken: BTreeSet<Section>,
-    /// The position of the snapshot that is known to be kept; none when none is.
-    kept: Option<StatePosition>,
-    /// The last snapshot that was taken, whether it is kept or not.
+    /// Position of the last snapshot known to be stored; `None` if there is none.
+    stored: Option<StatePosition>,
+    /// The last snapshot, stored or not.
     taken: Receipt,
     taken_at: StatePosition,
 }
@@ -335,7 +335,7 @@ impl<B: Books> Resident<B> {
             look_after: COST_PER_SNAPSHOT_MIN,
             touched: BTreeSet::new(),
             touched_since_taken: BTreeSet::new(),
-            kept: None,
+            stored: None,
             taken: Receipt::default(),
             taken_at: StatePosition::default(),
         }
@@ -343,12 +343,12 @@ impl<B: Books> Resident<B> {
 
     /// Continues from a snapshot; false when it cannot be read and the state must be built from the
     /// journal alone.
-    pub fn restore(&mut self, kept: &StoredSnapshot) -> bool {
-        let Ok(books) = B::from_sections(&kept.head, kept.sections()) else { return false };
+    pub fn restore(&mut self, snapshot: &StoredSnapshot) -> bool {
+        let Ok(books) = B::from_sections(&snapshot.head, snapshot.sections()) else { return false };
         self.books = books;
-        self.own = kept.position.own;
-        self.foreign = kept.position.foreign;
-        self.kept = Some(kept.position);
+        self.own = snapshot.position.own;
+        self.foreign = snapshot.position.foreign;
+        self.stored = Some(snapshot.position);
         true
     }
 
@@ -375,7 +375,7 @@ impl<B: Books> Resident<B> {
     /// The journal has been replayed through `through`; deliveries follow. A snapshot is due at
     /// once if the replay was long, or if there was no snapshot that the next one can continue.
     pub fn opened(&mut self, through: Sequence) {
-        if self.cost_since_snapshot >= if self.kept.is_some() { COST_PER_SNAPSHOT_MIN } else { 1 } {
+        if self.cost_since_snapshot >= if self.stored.is_some() { COST_PER_SNAPSHOT_MIN } else { 1 } {
             self.look_after = 0;
         }
         self.foreign = self.foreign.max(through.0);
@@ -477,17 +477,18 @@ impl<B: Books> Resident<B> {
         Some(self.snapshot_of(sections))
     }
 
-    /// Snapshot of the state at its position: all sections that may differ from the kept snapshot.
+    /// Snapshot of the state at its position: all sections that may differ from the stored
+    /// snapshot.
     pub fn snapshot(&mut self) -> Snapshot {
         let sections = self.touched_sections();
         self.snapshot_of(sections)
     }
 
-    /// Encodes every section that was touched since the last snapshot that is known to be kept.
+    /// Encodes every section touched since the last snapshot known to be stored.
     fn touched_sections(&mut self) -> BTreeMap<Section, Option<Vec<u8>>> {
-        if self.taken.number > 0 && self.taken.kept.load(Ordering::Acquire) == self.taken.number {
+        if self.taken.number > 0 && self.taken.stored.load(Ordering::Acquire) == self.taken.number {
             self.touched.clone_from(&self.touched_since_taken);
-            self.kept = Some(self.taken_at);
+            self.stored = Some(self.taken_at);
         }
         let touched = self.books.take_touched();
         self.touched_since_taken.extend(&touched);
@@ -504,7 +505,7 @@ impl<B: Books> Resident<B> {
         Snapshot {
             ledger: self.ledger,
             position: self.taken_at,
-            since: self.kept,
+            since: self.stored,
             head: self.books.head(),
             sections,
             receipt: self.taken.clone(),

@@ -1,5 +1,5 @@
 //! Cashouts against a failing institution: whatever it answers, and wherever the process is cut
-//! off, a cashout has one outcome, the one that the institution has.
+//! off, a cashout has one outcome, the institution's.
 
 #![allow(clippy::unwrap_used)]
 
@@ -55,7 +55,7 @@ struct Book {
     /// A transfer that is carried out is written down: twice would be seen.
     carried_out: Vec<ObjectId>,
     /// When it was asked, on the clock of who asks.
-    asked: BTreeMap<ObjectId, Vec<Timestamp>>,
+    inquiries: BTreeMap<ObjectId, Vec<Timestamp>>,
 }
 
 impl Book {
@@ -97,7 +97,7 @@ impl Cut {
 
 /// An order that is answered when the test says so.
 #[derive(Default)]
-struct Held {
+struct Gate {
     called: Notify,
     released: Notify,
 }
@@ -105,7 +105,7 @@ struct Held {
 struct Institution {
     book: Arc<Mutex<Book>>,
     cut: Option<Arc<Cut>>,
-    held: Option<Arc<Held>>,
+    held: Option<Arc<Gate>>,
     /// Carries a transfer out again when it is ordered again.
     repeats: bool,
 }
@@ -190,7 +190,7 @@ impl PayoutRail for Institution {
 
     fn find(&self, call: SendPayout, now: Timestamp) -> Call<'_, PayoutAnswer> {
         self.call(|book| {
-            book.asked.entry(call.id).or_default().push(now);
+            book.inquiries.entry(call.id).or_default().push(now);
             if !book.taken.contains(&call.id) {
                 return Ok(PayoutAnswer::NotTaken);
             }
@@ -346,7 +346,7 @@ fn only_outcome(engine: &Arc<Engine>, book: &Book, case: &str) -> bool {
     let events: Vec<Event> = records(engine, id).into_iter().flat_map(|record| record.events).collect();
     let is_carried_out = book.carried_out == [id];
     assert!(is_carried_out || book.carried_out.is_empty(), "{case}: {:?}", book.carried_out);
-    assert!(book.ordered.keys().chain(book.asked.keys()).all(|known| *known == id), "{case}");
+    assert!(book.ordered.keys().chain(book.inquiries.keys()).all(|known| *known == id), "{case}");
     let is_retry = |event: &Event| matches!(event, Event::RailTried { .. });
     let orders = book.ordered.get(&id).copied().unwrap_or_default();
     assert!(orders <= 1 + events.iter().filter(|event| is_retry(event)).count() as u32, "{case}: {orders} orders");
@@ -382,7 +382,7 @@ async fn only_a_caller_who_waits_is_told_that_it_was_not_taken() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_schedule_does_not_overtake_a_first_try() {
     let book = Arc::new(Mutex::new(Book::default()));
-    let held = Arc::new(Held::default());
+    let held = Arc::new(Gate::default());
     let institution = Institution { held: Some(Arc::clone(&held)), ..Institution::of(&book) };
     let engine = open(&MemoryStore::new(), institution).await;
     let group = open_shop(&engine, SHOP).await;
@@ -399,7 +399,7 @@ async fn the_schedule_does_not_overtake_a_first_try() {
         assert_eq!(money(&engine, group).await, (SHOP - 1_000, 1_000));
     }
     assert!(
-        book.lock().asked.is_empty() && !schedule.is_finished(),
+        book.lock().inquiries.is_empty() && !schedule.is_finished(),
         "the schedule asked before the caller was answered"
     );
     held.released.notify_one();
@@ -411,7 +411,7 @@ async fn the_schedule_does_not_overtake_a_first_try() {
         [Event::CashoutCreated { .. }, Event::CashoutFailed { failure: CashoutFailure::NotTaken, .. }]
     );
     assert!(is_the_callers, "{events:?}");
-    assert!(book.lock().asked.is_empty(), "what has ended is not asked about");
+    assert!(book.lock().inquiries.is_empty(), "what has ended is not asked about");
     engine.stop().await;
 }
 
@@ -432,9 +432,9 @@ async fn silent_transfers_hold_up_no_other_and_are_asked_about_every_five_second
     advance(&engine, 0).await;
     assert_eq!(records(&engine, next).len(), 2);
     advance(&engine, 5).await;
-    let asked = book.lock().asked.clone();
-    assert_eq!(asked.len() as u64, SILENT + 2);
-    for (id, times) in asked.iter().filter(|(id, _)| ![last, next].contains(id)) {
+    let inquiries = book.lock().inquiries.clone();
+    assert_eq!(inquiries.len() as u64, SILENT + 2);
+    for (id, times) in inquiries.iter().filter(|(id, _)| ![last, next].contains(id)) {
         assert!(times.len() > 1, "{id:?} is asked about again: {times:?}");
         assert!(times.windows(2).all(|pair| pair[1].0 - pair[0].0 >= 5_000), "{times:?}");
     }

@@ -61,17 +61,17 @@ impl Churn {
         self.store.append(&block).unwrap();
     }
 
-    /// Tells each ten seconds how far it is, and ends the process where nothing moves for long: a
-    /// test that hangs tells nothing.
+    /// Prints the progress each ten seconds, and ends the process if there is none for long: a
+    /// hanging test prints nothing.
     fn watch(&self) {
-        let (mut before, mut told) = ([u64::MAX; 5], Instant::now());
+        let (mut before, mut reported_at) = ([u64::MAX; 5], Instant::now());
         while !self.is_over.load(Ordering::Relaxed) {
             std::thread::park_timeout(Duration::from_secs(10));
             let now = [0, 1, 2, 3, 4].map(|thread: usize| self.changes[thread].load(Ordering::Relaxed));
             println!("{now:?}, writes at once: {}", durable_syncs_at_once_max());
             if now != before {
-                (before, told) = (now, Instant::now());
-            } else if told.elapsed() > Duration::from_secs(120) {
+                (before, reported_at) = (now, Instant::now());
+            } else if reported_at.elapsed() > Duration::from_secs(120) {
                 eprintln!("it hangs: {:?}", self.store.monitor().longest_wait());
                 std::process::exit(1);
             }

@@ -200,7 +200,7 @@ async fn month_keys_are_made_ahead() {
     engine.stop().await;
 }
 
-/// What is kept beside the journal and can't be derived from it is in every backup.
+/// Values stored beside the journal that can't be derived from it are in every backup.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn all_that_is_put_durably_is_in_a_backup() {
     let store = MemoryStore::new();

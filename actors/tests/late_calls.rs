@@ -42,7 +42,7 @@ struct Desk {
     captured: HashSet<ObjectId>,
     closed: HashSet<ObjectId>,
     sent: usize,
-    /// The lines of its batches, told one at a time.
+    /// Lines of its batches, served one at a time.
     batches: Vec<Vec<SettlementLine>>,
     /// After so many lines it is silent once.
     silent_after: Option<u64>,
@@ -186,7 +186,7 @@ const AMOUNT: Centavos = Centavos(10_000);
 const FACE: CardFace = CardFace { bin: 411_111, last4: 1_111, brand: CardBrand::Visa };
 
 fn call(charge: ObjectId) -> ChargeCard {
-    let card = ChargedCard::Kept(CardToken("kept".to_owned()));
+    let card = ChargedCard::Token(CardToken("kept".to_owned()));
     ChargeCard { charge, amount: AMOUNT, installments: 1, method: PaymentMethod::CreditCard, card }
 }
 
@@ -297,8 +297,8 @@ async fn a_batch_that_is_interrupted_is_read_again_and_booked_once() {
     assert_eq!([at_bank(&engine, first.0).await, at_bank(&engine, second.0).await], [8_731, 9_690]);
     advance(&engine, 3_600).await;
     let settled = |charge| {
-        let told = outcomes(&engine, charge);
-        let lines = told.into_iter().filter_map(|event| match event {
+        let outcome_events = outcomes(&engine, charge);
+        let lines = outcome_events.into_iter().filter_map(|event| match event {
             Event::AcquirerSettled { lines, .. } => Some(lines.len()),
             _ => None,
         });
@@ -357,7 +357,7 @@ async fn money_that_comes_twice_is_in_suspense() {
     engine.stop().await;
 }
 
-/// A charge that the acquirer never tells of holds up its batches, until two operators end it.
+/// A charge that the acquirer never reports holds up its batches, until two operators end it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_operators_end_a_charge_that_holds_up_the_batches() {
     for happened in [true, false] {

@@ -290,7 +290,7 @@ async fn what_its_caller_left_is_registered_later_and_ends_in_its_time() {
     let (store, institution) = (MemoryStore::new(), Institution::default());
     let engine = open(&store, rails(&institution, "itau")).await;
     let group = open_shop(&engine).await;
-    let [left, asked] = [open_charge(&engine, group).await.charge, registered(&engine, group).await];
+    let [left, registered_charge] = [open_charge(&engine, group).await.charge, registered(&engine, group).await];
     advance(&engine, 29).await;
     assert_eq!(charge(&engine, left).code, None);
     institution.0.lock().will_say = VecDeque::from([RailError::NoAnswer]);
@@ -304,7 +304,7 @@ async fn what_its_caller_left_is_registered_later_and_ends_in_its_time() {
     assert_eq!(institution.0.lock().cancelled, []);
     advance(&engine, 60).await;
     assert_eq!(institution.0.lock().cancelled.len(), 2);
-    for ended in [left, asked] {
+    for ended in [left, registered_charge] {
         assert_eq!(charge(&engine, ended).outcome, ChargeOutcome::Cancelled);
     }
     engine.stop().await;
@@ -460,7 +460,7 @@ async fn wait_until(mut is_so: impl AsyncFnMut() -> bool) {
 /// An institution that is asked and never answers, and counts whose patience ended.
 #[derive(Default)]
 struct Silence {
-    asked: AtomicUsize,
+    inquiries: AtomicUsize,
     given_up: AtomicUsize,
 }
 
@@ -478,7 +478,7 @@ impl PixRail for Silence {
     }
 
     fn cancel(&self, _: ObjectId) -> Call<'_, PixFate> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.inquiries.fetch_add(1, Ordering::SeqCst);
         let given_up = GivenUp(&self.given_up);
         Box::pin(async move {
             let _until_dropped = given_up;
@@ -511,7 +511,7 @@ async fn nothing_that_falls_due_waits_for_a_silent_institution() {
         }
         let schedule = Arc::clone(&engine);
         let schedule = tokio::spawn(async move { schedule.run_schedule().await });
-        wait_until(async || silence.asked.load(Ordering::SeqCst) >= 3).await;
+        wait_until(async || silence.inquiries.load(Ordering::SeqCst) >= 3).await;
         let group = open_shop(&engine).await;
         let profile = engine.keyring().seal_value(SealedFor::merchant(group), engine.now(), &0_u8).unwrap();
         let draft = MerchantCommand::RegisterRecipient { random: 1, document: Fingerprint([1; 16]), profile };

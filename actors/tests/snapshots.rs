@@ -124,8 +124,8 @@ fn replayed<B: Books>(ledger: LedgerId, records: &[Record]) -> Resident<B> {
 
 fn restored<B: Books>(store: &Part, ledger: LedgerId) -> Resident<B> {
     let mut resident = Resident::new(ledger, GROUP, Arc::default());
-    if let Some(kept) = snapshots::load(store, ledger).unwrap() {
-        assert!(resident.restore(&kept), "what was kept can be read");
+    if let Some(snapshot) = snapshots::load(store, ledger).unwrap() {
+        assert!(resident.restore(&snapshot), "the stored state can be read");
     }
     resident
 }
@@ -235,7 +235,7 @@ fn damage_and_later_versions_are_noticed_and_written_over() {
     assert!(damaged >= 4 * 5, "{damaged}");
 }
 
-/// Whatever an actor assumes, a snapshot is written only where it continues the kept one.
+/// Whatever an actor assumes, a snapshot is written only if it continues the stored one.
 #[test]
 fn a_snapshot_that_does_not_continue_what_is_kept_is_not_written() {
     let records = golden_history();
@@ -247,16 +247,16 @@ fn a_snapshot_that_does_not_continue_what_is_kept_is_not_written() {
         replay(&mut resident, first, third);
         let snapshot = resident.snapshot();
         assert_eq!(snapshot.receipt.number, number);
-        // The actor hears that each snapshot is kept, though none is.
-        snapshot.receipt.kept.store(number, Ordering::Release);
+        // The actor hears that each snapshot is stored, though none is.
+        snapshot.receipt.stored.store(number, Ordering::Release);
         taken.push((snapshot, Sequence(resident.own())));
     }
     let kept_after = |taken: &(Snapshot, Sequence)| {
         snapshots::write(&store, &taken.0, taken.1).unwrap();
-        snapshots::load(&store, MERCHANT).unwrap().map(|kept| kept.position)
+        snapshots::load(&store, MERCHANT).unwrap().map(|stored| stored.position)
     };
     let [first, second, third] = [&taken[0], &taken[1], &taken[2]];
-    assert_eq!(kept_after(second), None, "nothing is kept that it continues");
+    assert_eq!(kept_after(second), None, "no stored snapshot that it continues");
     assert_eq!(kept_after(first), Some(first.0.position), "it holds everything");
     assert_eq!(kept_after(third), Some(first.0.position), "the second is missing");
     assert_eq!(kept_after(second), Some(second.0.position));
@@ -277,19 +277,19 @@ fn the_writer_keeps_what_waits_before_it_ends() {
     writer.keep(&store, snapshot, Sequence(0));
     drop(writer);
     assert_eq!(snapshots::ledgers(&store).unwrap(), [MERCHANT, RECIPIENT]);
-    assert_eq!(receipt.kept.load(Ordering::Acquire), 1, "the actor knows that the snapshot is kept");
+    assert_eq!(receipt.stored.load(Ordering::Acquire), 1, "the actor knows that the snapshot is stored");
 }
 
-/// How many Records are replayed, and whether a snapshot follows: nothing new, nothing kept, little
-/// after a kept one.
+/// How many Records are replayed, and whether a snapshot follows: nothing new, nothing stored,
+/// little after a stored one.
 #[test]
 fn an_actor_that_was_opened_without_a_snapshot_takes_one_at_once() {
     let records = golden_history();
-    let kept = golden_store(&records[..records.len() - 1]);
+    let store = golden_store(&records[..records.len() - 1]);
     let cases: [(&Part, &[Record], bool); 3] = [
         (&MemoryStore::new().part(), &[], false),
         (&MemoryStore::new().part(), &records[..1], true),
-        (&kept, &records, false),
+        (&store, &records, false),
     ];
     for (number, (store, records, follows)) in cases.into_iter().enumerate() {
         let mut resident = restored::<MerchantState>(store, MERCHANT);
@@ -306,7 +306,7 @@ struct Steps {
     steps: Mutex<Vec<Step>>,
 }
 
-/// A key, and its new value; none when it is removed.
+/// A key, and its new value; `None` if it is removed.
 type Step = (Vec<u8>, Option<Vec<u8>>);
 
 impl Steps {
@@ -429,7 +429,7 @@ fn states<B: Books>(ledger: LedgerId, history: &[Record]) -> Vec<B> {
     states
 }
 
-/// Lives through the turns. After each, what is kept is the replay of the Records through its
+/// Lives through the turns. After each, the stored state is the replay of the Records through its
 /// position.
 fn live<B: Books>(ledger: LedgerId, history: &[Record], states: &[B], turns: &[Turn]) -> Result<(), TestCaseError> {
     let mut steps_of = Arc::new(WatchedStore::<Steps>::default());
@@ -468,9 +468,9 @@ fn live<B: Books>(ledger: LedgerId, history: &[Record], states: &[B], turns: &[T
         }
         let is_kept = !store.state_keys(b"snapshot/").unwrap().is_empty();
         prop_assert_eq!(snapshots::load(&store, ledger).unwrap().is_some(), is_kept, "after {:?}", turn);
-        let kept = restored::<B>(&store, ledger);
-        let position = kept.position().own.max(kept.position().foreign);
-        prop_assert!(*kept.books() == states[position as usize], "after {:?}, at {}", turn, position);
+        let restored_one = restored::<B>(&store, ledger);
+        let position = restored_one.position().own.max(restored_one.position().foreign);
+        prop_assert!(*restored_one.books() == states[position as usize], "after {:?}, at {}", turn, position);
         prop_assert!(*resident.books() == states[applied], "after {:?}", turn);
     }
     Ok(())

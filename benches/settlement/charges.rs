@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::load::{Measured, Requests, closed};
+use crate::load::{LoadFigures, Requests, closed};
 use crate::peer::{self, Peer};
 use crate::report::{Lines, Report, Row, latency, median, percent, rate_and_latency, thousands};
 use crate::server::Shopfront;
@@ -15,7 +15,7 @@ struct Load<'a> {
     rows: &'static [&'static str],
     requests: Rc<Requests>,
     connections: usize,
-    rounds: Vec<Measured>,
+    rounds: Vec<LoadFigures>,
 }
 
 /// What charges against PostgreSQL alone showed, or why they did not run.
@@ -116,8 +116,8 @@ impl Load<'_> {
     }
 
     /// The round of the median rate, if there was any.
-    fn median(self) -> Option<Measured> {
-        (!self.rounds.is_empty()).then(|| median(self.rounds, Measured::rate))
+    fn median(self) -> Option<LoadFigures> {
+        (!self.rounds.is_empty()).then(|| median(self.rounds, LoadFigures::rate))
     }
 }
 
@@ -125,7 +125,7 @@ fn add_rate(
     report: &mut Lines,
     number: &'static str,
     load: &str,
-    measured: &Measured,
+    measured: &LoadFigures,
     (target, least): (&'static str, f64),
 ) {
     report.add(Row {
@@ -139,7 +139,7 @@ fn add_rate(
 }
 
 /// Rows 1 and 1b as `serve` runs, beside the same without rate limits.
-fn add_limited(report: &mut Lines, number: &'static str, load: &str, (limited, without): (&Measured, &Measured)) {
+fn add_limited(report: &mut Lines, number: &'static str, load: &str, (limited, without): (&LoadFigures, &LoadFigures)) {
     report.add(Row {
         number,
         what: "the same as it is served, of it without limits",
@@ -151,7 +151,7 @@ fn add_limited(report: &mut Lines, number: &'static str, load: &str, (limited, w
 }
 
 /// Row 5.
-pub(crate) fn add_hot(report: &mut Lines, load: &str, all: &Measured, hot: &Measured) {
+pub(crate) fn add_hot(report: &mut Lines, load: &str, all: &LoadFigures, hot: &LoadFigures) {
     report.add(Row {
         number: "5",
         what: "one hot merchant, of the rate of 100",
@@ -162,7 +162,7 @@ pub(crate) fn add_hot(report: &mut Lines, load: &str, all: &Measured, hot: &Meas
     });
 }
 
-fn add_peers(report: &mut Lines, all: &Measured, hot: &Measured, peers: [Peers; 2]) {
+fn add_peers(report: &mut Lines, all: &LoadFigures, hot: &LoadFigures, peers: [Peers; 2]) {
     let [on_hot, on_all] = peers.map(|rounds| rounds.into_iter().collect::<Result<Vec<Peer>, String>>());
     let compared = [("one merchant", hot, on_hot, true), ("100 merchants", all, on_all, false)];
     for (merchants, ours, theirs, has_target) in compared {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::time::sleep;
 
-use crate::load::{Connection, Measured, Requests, closed, generator};
+use crate::load::{Connection, LoadFigures, Requests, closed, generator};
 use crate::machine::open_files_max;
 use crate::report::{Report, Row, median, rate_and_latency, thousands};
 use crate::server::Shopfront;
@@ -37,14 +37,14 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report, front: &Shopfront) {
 
 /// Row 16. The numbers of connections take turns; of each, the round of the median rate is shown.
 fn busy(plan: &Plan, report: &mut Report, front: &Shopfront, requests: &Rc<Requests>) {
-    let mut rounds: [Vec<Measured>; BUSY.len()] = Default::default();
+    let mut rounds: [Vec<LoadFigures>; BUSY.len()] = Default::default();
     for _ in 0..ROUNDS {
         for (connections, rounds) in BUSY.into_iter().zip(&mut rounds) {
             rounds.push(closed(front.address(), requests, connections, plan.lasting()));
         }
     }
     for (connections, rounds) in BUSY.into_iter().zip(rounds) {
-        let measured = median(rounds, Measured::rate);
+        let measured = median(rounds, LoadFigures::rate);
         report.of(&front.store).add(Row {
             number: "16",
             what: "the overload gate: closed load",

@@ -11,7 +11,7 @@ use ledger::personal::{RecipientProfile, SealedFor};
 use testkit::shop::record;
 use tokio::task::JoinSet;
 
-use crate::load::{Connection, Measured, generator};
+use crate::load::{Connection, LoadFigures, generator};
 use crate::machine::CpuTime;
 use crate::report::{Report, Row};
 use crate::server::{Shopfront, charge};
@@ -31,7 +31,7 @@ pub(crate) fn measure(report: &mut Report, store: &Store) {
     let request = charge(&front.keys[0], Centavos(200 * i64::from(SPLITS)), &splits, false);
     let measured = generator().block_on(async {
         let mut connection = Connection::open(front.address()).await;
-        let mut measured = Measured::default();
+        let mut measured = LoadFigures::default();
         let cpu = CpuTime::now();
         for _ in 0..CHARGES {
             let sent = Instant::now();
@@ -39,7 +39,7 @@ pub(crate) fn measure(report: &mut Report, store: &Store) {
             assert_eq!(status, 201, "a charge that should be made");
             measured.note(status, sent, sent + Duration::from_secs(60));
         }
-        Measured { cpu: CpuTime::since(cpu), ..measured }
+        LoadFigures { cpu: CpuTime::since(cpu), ..measured }
     });
     report.of(store).add(Row {
         number: "12",

@@ -53,7 +53,7 @@ pub(crate) struct Requests {
 }
 
 /// What a load showed.
-pub(crate) struct Measured {
+pub(crate) struct LoadFigures {
     /// Microseconds until the charge was made, of each one that was.
     pub(crate) times: Histogram<u64>,
     /// Microseconds until the answer 503, of each request that got it.
@@ -68,7 +68,7 @@ pub(crate) struct Measured {
     pub(crate) cpu: CpuTime,
 }
 
-impl Default for Measured {
+impl Default for LoadFigures {
     fn default() -> Self {
         let histogram = || Histogram::new_with_bounds(1, 120_000_000, 3).expect("two minutes, to three digits");
         let (lasted, cpu) = Default::default();
@@ -77,7 +77,7 @@ impl Default for Measured {
     }
 }
 
-impl Measured {
+impl LoadFigures {
     /// Charges a second.
     pub(crate) fn rate(&self) -> f64 {
         self.in_time as f64 / self.lasted.as_secs_f64()
@@ -206,12 +206,17 @@ pub(crate) fn generator() -> Runtime {
 }
 
 /// The next request on each connection when the last one is answered.
-pub(crate) fn closed(address: SocketAddr, requests: &Rc<Requests>, connections: usize, lasting: Duration) -> Measured {
+pub(crate) fn closed(
+    address: SocketAddr,
+    requests: &Rc<Requests>,
+    connections: usize,
+    lasting: Duration,
+) -> LoadFigures {
     LocalSet::new().block_on(&generator(), async {
         let opened = open(address, connections).await;
         let (cpu, begun) = (CpuTime::now(), Instant::now());
         let ends = begun + lasting;
-        let measured = Rc::<RefCell<Measured>>::default();
+        let measured = Rc::<RefCell<LoadFigures>>::default();
         let clients = opened.into_iter().enumerate().map(|(first, mut connection)| {
             let (requests, measured) = (Rc::clone(requests), Rc::clone(&measured));
             tokio::task::spawn_local(async move {
@@ -228,7 +233,7 @@ pub(crate) fn closed(address: SocketAddr, requests: &Rc<Requests>, connections: 
             })
         });
         let _closed_at_the_end = all_of(clients.collect()).await;
-        Measured { lasted: lasting, cpu: CpuTime::since(cpu), ..measured.take() }
+        LoadFigures { lasted: lasting, cpu: CpuTime::since(cpu), ..measured.take() }
     })
 }
 
@@ -238,7 +243,7 @@ pub(crate) fn open_loads(
     address: SocketAddr,
     loads: &[(&Rc<Requests>, f64, usize)],
     lasting: Duration,
-) -> Vec<Measured> {
+) -> Vec<LoadFigures> {
     LocalSet::new().block_on(&generator(), async {
         let mut opened = Vec::with_capacity(loads.len());
         for (requests, rate, connections) in loads {
@@ -258,7 +263,7 @@ pub(crate) fn open_loads(
             closed_at_the_end.push(connections);
         }
         let cpu = CpuTime::since(cpu);
-        all.into_iter().map(|measured| Measured { cpu, ..measured }).collect()
+        all.into_iter().map(|measured| LoadFigures { cpu, ..measured }).collect()
     })
 }
 
@@ -266,7 +271,7 @@ pub(crate) fn open_loads(
 /// last is taken first, as pools of HTTP clients do: so no more connections are in use than the
 /// requests under way need.
 #[derive(Default)]
-struct Due {
+struct DueRequests {
     /// Since when each request is due that no connection was free for, oldest first.
     since: RefCell<VecDeque<Instant>>,
     /// Free connections, in the order in which they were freed.
@@ -274,7 +279,7 @@ struct Due {
     is_over: Cell<bool>,
 }
 
-impl Due {
+impl DueRequests {
     /// Makes this many requests due, since then.
     fn add(&self, count: usize, then: Instant) {
         for _ in 0..count {
@@ -285,7 +290,7 @@ impl Due {
         }
     }
 
-    /// Since when the request is due that a free connection is to send; none when the load is over.
+    /// Since when the request is due that a free connection is to send; `None` if the load is over.
     async fn next(&self) -> Option<Instant> {
         if self.is_over.get() {
             return None;
@@ -349,10 +354,10 @@ async fn open_load(
     rate: f64,
     connections: Vec<Connection>,
     lasting: Duration,
-) -> (Measured, Vec<Connection>) {
-    let due = Rc::<Due>::default();
+) -> (LoadFigures, Vec<Connection>) {
+    let due = Rc::<DueRequests>::default();
     let begun = Instant::now();
-    let measured = Rc::<RefCell<Measured>>::default();
+    let measured = Rc::<RefCell<LoadFigures>>::default();
     let clients = connections.into_iter().enumerate().map(|(first, mut connection)| {
         let (due, requests, measured) = (Rc::clone(&due), Rc::clone(&requests), Rc::clone(&measured));
         tokio::task::spawn_local(async move {
@@ -377,7 +382,7 @@ async fn open_load(
     }
     let unsent = due.end();
     let idle = all_of(clients).await;
-    (Measured { lasted: lasting, unsent, ..measured.take() }, idle)
+    (LoadFigures { lasted: lasting, unsent, ..measured.take() }, idle)
 }
 
 /// Opens connections, not all at once: where the server's queue of new ones overflows, each that is

@@ -27,23 +27,23 @@ const MULTIPLIER: u64 = 6_364_136_223_846_793_005;
 pub(crate) fn facts(stores: &[Store]) -> String {
     let folder = tempfile::tempdir().expect("a folder");
     let mut facts = String::new();
-    let mut tell = |what: &str, is: String| facts += &fact(what, &is);
+    let mut add = |what: &str, is: String| facts += &fact(what, &is);
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    tell("machine", format!("{cores} cores, {}", line_of("/proc/cpuinfo", "model name").unwrap_or_default()));
+    add("machine", format!("{cores} cores, {}", line_of("/proc/cpuinfo", "model name").unwrap_or_default()));
     let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
-    tell("kernel", format!("Linux {}", kernel.trim()));
-    tell("data folder", format!("{}, {}", folder.path().display(), file_system(folder.path())));
+    add("kernel", format!("Linux {}", kernel.trim()));
+    add("data folder", format!("{}, {}", folder.path().display(), file_system(folder.path())));
     let file = File::create(folder.path().join("probe")).expect("a file");
-    tell("fdatasync, growing", format!("{} (4 KiB appended)", quantiles(&file)));
-    tell("fdatasync, again", format!("{} (4 KiB over what was written before)", quantiles(&file)));
-    tell(
+    add("fdatasync, growing", format!("{} (4 KiB appended)", quantiles(&file)));
+    add("fdatasync, again", format!("{} (4 KiB over what was written before)", quantiles(&file)));
+    add(
         "durability",
         "every charge is answered after its Records are synced to the disk; nothing is relaxed".to_owned(),
     );
     for (store, release) in stores.iter().filter_map(|store| Some((store, store.release()?))) {
-        tell(&store.name, release);
+        add(&store.name, release);
     }
-    tell("load", "from the same process on the same cores, on one thread of its own".to_owned());
+    add("load", "from the same process on the same cores, on one thread of its own".to_owned());
     facts
 }
 

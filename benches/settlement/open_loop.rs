@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use crate::Plan;
-use crate::load::{Measured, Requests, closed, open_loads};
+use crate::load::{LoadFigures, Requests, closed, open_loads};
 use crate::machine::open_files_max;
 use crate::report::{Report, Row, median, percent, thousands};
 use crate::server::Shopfront;
@@ -40,7 +40,7 @@ struct OpenTurns {
     /// The p99 of each turn, milliseconds.
     p99s: Vec<f64>,
     /// All turns together.
-    all: Measured,
+    all: LoadFigures,
 }
 
 impl OpenTurns {
@@ -69,7 +69,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report, front: &Shopfront) {
     }
 }
 
-fn p99(measured: &Measured) -> f64 {
+fn p99(measured: &LoadFigures) -> f64 {
     measured.ms_at(0.99)
 }
 
@@ -102,8 +102,8 @@ fn at_seventy_percent(plan: &Plan, report: &mut Report, front: &Shopfront) {
 }
 
 /// The others send a twentieth of the maximum: alone, beside one merchant that sends nine times
-/// that, and beside the same load by all merchants. The last tells what the load does, and so what
-/// the one merchant does. The three take turns of a second, each in each place.
+/// that, and beside the same load by all merchants. The last shows the effect of the load, and so
+/// what the one merchant does. The three take turns of a second, each in each place.
 fn beside_a_loud_merchant(plan: &Plan, report: &mut Report, front: &Shopfront) {
     let (others, loud) = (front.charges(1..front.shops.len(), false), front.charges(0..1, false));
     let all = front.charges(0..front.shops.len(), false);

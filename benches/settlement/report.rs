@@ -1,6 +1,6 @@
 //! The table: its rows are gathered in any order and printed in that of their numbers.
 
-use crate::load::Measured;
+use crate::load::LoadFigures;
 use crate::machine::CpuTime;
 use crate::stores::Store;
 
@@ -104,7 +104,7 @@ impl CpuTime {
 }
 
 /// A rate with its latencies, as a figure; with the number of refusals, if there are any.
-pub(crate) fn rate_and_latency(measured: &Measured) -> String {
+pub(crate) fn rate_and_latency(measured: &LoadFigures) -> String {
     let refused = match measured.refused.len() {
         0 => String::new(),
         count => format!(", {} refused", thousands(count as f64)),
@@ -113,7 +113,7 @@ pub(crate) fn rate_and_latency(measured: &Measured) -> String {
 }
 
 /// Latencies, as a figure.
-pub(crate) fn latency(measured: &Measured) -> String {
+pub(crate) fn latency(measured: &LoadFigures) -> String {
     format!("p50 {:.2}, p99 {:.2} ms", measured.ms_at(0.5), measured.ms_at(0.99))
 }
 

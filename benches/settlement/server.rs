@@ -21,7 +21,7 @@ use tokio::runtime::Runtime;
 use crate::load::{KEYED, Requests};
 use crate::stores::{Database, Store};
 
-/// The journal, the index, and what is kept of states, keys and the read model.
+/// The journal, the index, and stored states, keys and the read model.
 pub(crate) const PARTS: [&str; 3] = ["journal", "files", "state"];
 
 /// A limit of requests a minute that no load reaches.
@@ -118,7 +118,7 @@ impl Shopfront {
     }
 }
 
-/// The bytes of the files below a folder; none where there is no such folder, as with PostgreSQL.
+/// Bytes of the files below a folder; 0 if there is no such folder, as with PostgreSQL.
 fn bytes_below(folder: &Path) -> u64 {
     let entries = fs::read_dir(folder).into_iter().flatten().map(|entry| entry.expect("an entry"));
     let bytes = entries.map(|entry| match entry.metadata() {

@@ -11,7 +11,7 @@ use ledger::merchant::MerchantCommand;
 use testkit::shop::{CHARGED, Shop, create_pix_charges, open_shops, record};
 
 use crate::charges::add_hot;
-use crate::load::Measured;
+use crate::load::LoadFigures;
 use crate::machine::CpuTime;
 use crate::report::{Report, Row, median, rate_and_latency};
 use crate::server::Shopfront;
@@ -26,7 +26,7 @@ const LASTING_MAX: Duration = Duration::from_secs(10);
 struct Actors {
     front: Shopfront,
     one: Arc<Vec<Shop>>,
-    rounds: [Vec<Measured>; 4],
+    rounds: [Vec<LoadFigures>; 4],
 }
 
 /// Whether a load is of 100 merchants or of one, and how many payments are in flight.
@@ -63,7 +63,7 @@ impl Actors {
     fn end(self, report: &mut Report) {
         let record_bytes = self.front.bytes_of_last_record();
         let mut lines = report.of(&self.front.store);
-        let [many_4096, one_4096, many_256, one_256] = self.rounds.map(|rounds| median(rounds, Measured::rate));
+        let [many_4096, one_4096, many_256, one_256] = self.rounds.map(|rounds| median(rounds, LoadFigures::rate));
         let met = many_4096.rate() >= 100_000.0;
         for (load, measured, target) in [
             ("4,096 in flight, 100 merchants", &many_4096, Some(("≥ 100,000/s", met))),
@@ -99,7 +99,7 @@ pub(crate) async fn settle(
     charges: Vec<(GroupNumber, ObjectId)>,
     in_flight: usize,
     lasting_max: Duration,
-) -> Measured {
+) -> LoadFigures {
     let (charges, next) = (Arc::new(charges), Arc::new(AtomicUsize::new(0)));
     let (cpu, begun) = (CpuTime::now(), Instant::now());
     let ends = begun + lasting_max;
@@ -129,7 +129,7 @@ pub(crate) async fn settle(
     for worker in workers {
         micros.push(worker.await.expect("a worker"));
     }
-    let mut measured = Measured { lasted: begun.elapsed(), cpu: CpuTime::since(cpu), ..Measured::default() };
+    let mut measured = LoadFigures { lasted: begun.elapsed(), cpu: CpuTime::since(cpu), ..LoadFigures::default() };
     micros.into_iter().flatten().for_each(|micros| measured.times.saturating_record(micros));
     measured.in_time = measured.times.len();
     measured

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use testkit::shop::create_pix_charges;
 
-use crate::load::{Connection, Measured, Requests, generator};
+use crate::load::{Connection, LoadFigures, Requests, generator};
 use crate::machine::{CpuTime, Disk};
 use crate::report::{Report, Row, latency, median, percent, thousands};
 use crate::server::Shopfront;
@@ -22,14 +22,14 @@ const PER_SECOND_MAX: usize = 5_000;
 
 /// A load, and what the disk could do in the same seconds.
 struct Round {
-    measured: Measured,
+    measured: LoadFigures,
     disk: Disk,
 }
 
 impl Round {
     /// Lets the disk and a load take turns.
     fn of<'a>(front: &Shopfront, mut requests: impl Iterator<Item = &'a Vec<u8>>, lasting: Duration) -> Self {
-        let (mut measured, mut disk) = (Measured::default(), Disk::new(WRITE));
+        let (mut measured, mut disk) = (LoadFigures::default(), Disk::new(WRITE));
         for _ in 0..TURNS {
             disk.sync_for(lasting / TURNS / 2);
             measured.add(&one_by_one(front, &mut requests, lasting / TURNS));
@@ -108,10 +108,14 @@ fn confirmation(key: &str, txid: &str) -> Vec<u8> {
 }
 
 /// One request after the other on one connection, for this long or as many as there are.
-fn one_by_one<'a>(front: &Shopfront, requests: &mut impl Iterator<Item = &'a Vec<u8>>, lasting: Duration) -> Measured {
+fn one_by_one<'a>(
+    front: &Shopfront,
+    requests: &mut impl Iterator<Item = &'a Vec<u8>>,
+    lasting: Duration,
+) -> LoadFigures {
     generator().block_on(async {
         let mut connection = Connection::open(front.address()).await;
-        let mut measured = Measured::default();
+        let mut measured = LoadFigures::default();
         let (cpu, begun) = (CpuTime::now(), Instant::now());
         while begun.elapsed() < lasting {
             let Some(request) = requests.next() else { break };
@@ -120,6 +124,6 @@ fn one_by_one<'a>(front: &Shopfront, requests: &mut impl Iterator<Item = &'a Vec
             assert!(status < 300, "a charge that should be made: {status}");
             measured.note(status, sent, begun + 2 * lasting);
         }
-        Measured { lasted: begun.elapsed(), cpu: CpuTime::since(cpu), ..measured }
+        LoadFigures { lasted: begun.elapsed(), cpu: CpuTime::since(cpu), ..measured }
     })
 }

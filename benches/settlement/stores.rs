@@ -23,7 +23,7 @@ const STANDBY: &str = "second";
 pub(crate) struct Store {
     /// Its name in the table, as it was asked for.
     pub(crate) name: String,
-    /// Partitions of a server's journal; none where `CENTAVO_PARTITIONS` counts.
+    /// Partitions of a server's journal; `None` if `CENTAVO_PARTITIONS` counts.
     pub(crate) partitions: Option<String>,
     databases: Option<Rc<Databases>>,
 }

@@ -3,7 +3,7 @@
 //! what a longer journal costs fall on both alike.
 
 use crate::Plan;
-use crate::load::Measured;
+use crate::load::LoadFigures;
 use crate::report::{percent, rate_and_latency};
 
 /// How often the two are compared, each time in four turns; a sixth of it in a quick run.
@@ -13,21 +13,21 @@ const QUADS: usize = 24;
 #[derive(Default)]
 pub(crate) struct InTurns {
     /// All turns of the load without what is measured.
-    without: Measured,
+    without: LoadFigures,
     /// All turns of the load with it.
-    pub(crate) with: Measured,
+    pub(crate) with: LoadFigures,
     /// The rate with it, of the rate without, of each four turns.
     ratios: Vec<f64>,
 }
 
 impl InTurns {
     /// Runs turns of a load, with what is measured where it is called with true.
-    pub(crate) fn measure(plan: &Plan, turn: impl Fn(bool) -> Measured) -> Self {
+    pub(crate) fn measure(plan: &Plan, turn: impl Fn(bool) -> LoadFigures) -> Self {
         let mut all = Self::default();
         // What only the first load does, such as waking the merchants, is not measured.
         drop(turn(false));
         for quad_number in 0..plan.count(QUADS) {
-            let mut quad = <[Measured; 2]>::default();
+            let mut quad = <[LoadFigures; 2]>::default();
             for number in 4 * quad_number..4 * quad_number + 4 {
                 let is_with = number.count_ones() % 2 == 1;
                 quad[usize::from(is_with)].add(&turn(is_with));
@@ -46,7 +46,7 @@ impl InTurns {
 
     /// That part with its standard error, and the CPU of both.
     pub(crate) fn figure(&self) -> String {
-        let micros = |load: &Measured| load.cpu_each().process.as_secs_f64() * 1e6;
+        let micros = |load: &LoadFigures| load.cpu_each().process.as_secs_f64() * 1e6;
         format!(
             "{} ± {:.1}: {}; CPU {:.1} against {:.1} µs",
             percent(self.with.rate(), self.without.rate()),

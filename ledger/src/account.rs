@@ -1,7 +1,7 @@
 //! Chart of accounts: the name, code, owner and mirror of every account. It is one file on purpose,
 //! for accountants and auditors.
 //!
-//! Each ledger is kept from its owner's viewpoint. The platform holds the money; merchants and
+//! Each ledger is written from its owner's viewpoint. The platform holds the money; merchants and
 //! recipients hold claims on it, and every claim is mirrored by a liability in the platform's shard
 //! of the same group ([`Account::mirror`]).
 //!
@@ -213,7 +213,7 @@ impl Account {
         }
     }
 
-    /// The account of a code; none when this release does not know it.
+    /// The account of a code; `None` if this release does not know it.
     pub fn from_code(code: u16, recipient: Option<RecipientNumber>) -> Option<Self> {
         match recipient {
             None => {
@@ -226,7 +226,7 @@ impl Account {
         }
     }
 
-    /// The account of a code, or any of those that exist once per recipient; none when this release
+    /// The account of a code, or any of those that exist once per recipient; `None` if this release
     /// does not know it.
     pub fn of_kind(code: u16) -> Option<Self> {
         Self::from_code(code, None).or_else(|| Self::from_code(code, Some(RecipientNumber(1))))

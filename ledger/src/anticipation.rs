@@ -34,7 +34,7 @@ impl Anticipation {
         }
     }
 
-    /// The anticipation among events; none when there is none.
+    /// The anticipation among events; `None` if there is none.
     pub fn of(events: &[Event]) -> Option<Self> {
         events.iter().find_map(|event| match event {
             Event::SplitsAnticipated { id, splits, target_days, rate, .. } => {

@@ -97,7 +97,7 @@ pub trait EntryTerms: Sized {
 /// An entry that an operator asked for, from its Records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskedEntry<T> {
-    /// Its id. It tells when the entry was asked for.
+    /// Its id, which contains the time of the request.
     pub id: ObjectId,
     /// The ledger that decides it: the house, the debtor, or the recipient of the withdrawal.
     pub owner: LedgerId,

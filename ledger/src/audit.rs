@@ -6,7 +6,7 @@ use crate::record::Record;
 
 pub use crate::facts::{AuditSubject, AuditedFact};
 
-/// The row of a Record: that of its first fact with a row. None when no fact has one.
+/// The row of a Record: that of its first fact with a row. `None` if no fact has one.
 pub fn of_record(record: &Record) -> Option<AuditedFact> {
     let mut row = Row(None);
     record.events.iter().for_each(|event| facts::say(event, &mut row));

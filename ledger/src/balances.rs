@@ -88,30 +88,30 @@ impl Ledger {
     }
 
     /// The accounts without a recipient, as a state's head keeps them.
-    pub(crate) fn plain(&self) -> Vec<KeptBalance> {
-        self.plain.iter().map(|(account, balance)| KeptBalance(*account, *balance)).collect()
+    pub(crate) fn plain(&self) -> Vec<StoredBalance> {
+        self.plain.iter().map(|(account, balance)| StoredBalance(*account, *balance)).collect()
     }
 
     /// A ledger of the accounts that a state's head keeps; its sections follow.
-    pub(crate) fn of_plain(plain: Vec<KeptBalance>) -> Self {
-        let plain = plain.into_iter().map(|KeptBalance(account, balance)| (account, balance)).collect();
+    pub(crate) fn of_plain(plain: Vec<StoredBalance>) -> Self {
+        let plain = plain.into_iter().map(|StoredBalance(account, balance)| (account, balance)).collect();
         Self { plain, ..Self::default() }
     }
 
-    /// The encoding of the accounts of 256 recipients; none when there are none.
+    /// The encoding of the accounts of 256 recipients; `None` if there are none.
     pub(crate) fn section(&self, number: u64) -> Option<Vec<u8>> {
         let first = u32::try_from(number).ok()?.checked_mul(RECIPIENTS_PER_SECTION)?;
         let last = first.saturating_add(RECIPIENTS_PER_SECTION - 1);
         let account = |number| Account::ReceivableRecipient(RecipientNumber(number));
         let here = self.receivables.range(account(first)..=account(last));
-        let kept: Vec<_> = here.map(|(account, balance)| KeptBalance(*account, *balance)).collect();
-        (!kept.is_empty()).then(|| minicbor::to_vec(kept).expect("writing into memory cannot fail"))
+        let balances: Vec<_> = here.map(|(account, balance)| StoredBalance(*account, *balance)).collect();
+        (!balances.is_empty()).then(|| minicbor::to_vec(balances).expect("writing into memory cannot fail"))
     }
 
     /// Adds what the encoding of one section says.
     pub(crate) fn read_section(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        let kept: Vec<KeptBalance> = minicbor::decode(bytes)?;
-        self.receivables.extend(kept.into_iter().map(|KeptBalance(account, balance)| (account, balance)));
+        let balances: Vec<StoredBalance> = minicbor::decode(bytes)?;
+        self.receivables.extend(balances.into_iter().map(|StoredBalance(account, balance)| (account, balance)));
         Ok(())
     }
 
@@ -129,9 +129,9 @@ impl Ledger {
 /// An account and its balance as a state keeps them: `[code, recipient or 0, debits, credits]`. The
 /// two sums are big-endian bytes without the leading zeros.
 #[derive(Debug)]
-pub(crate) struct KeptBalance(Account, Balance);
+pub(crate) struct StoredBalance(Account, Balance);
 
-impl<C> Encode<C> for KeptBalance {
+impl<C> Encode<C> for StoredBalance {
     fn encode<W: minicbor::encode::Write>(
         &self,
         e: &mut Encoder<W>,
@@ -148,10 +148,10 @@ impl<C> Encode<C> for KeptBalance {
     }
 }
 
-impl<'b, C> Decode<'b, C> for KeptBalance {
+impl<'b, C> Decode<'b, C> for StoredBalance {
     fn decode(d: &mut Decoder<'b>, _: &mut C) -> Result<Self, Error> {
         if d.array()? != Some(4) {
-            return Err(Error::message("a kept balance has four items"));
+            return Err(Error::message("a stored balance has four items"));
         }
         let (code, number) = (d.u16()?, d.u32()?);
         let account = Account::from_code(code, (number > 0).then_some(RecipientNumber(number)));

@@ -35,7 +35,7 @@ pub enum CashoutStage {
 /// A cashout, from its Records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cashout {
-    /// The cashout's id. It tells when the cashout was asked for.
+    /// The cashout's id, which contains the time of the request.
     pub id: ObjectId,
     /// The merchant's ledger.
     pub merchant: LedgerId,

@@ -31,8 +31,8 @@ pub enum ChargeOutcome {
 }
 
 impl ChargeOutcome {
-    /// The outcome that a Record gives to a charge; none when it gives none.
-    pub fn told_by(record: &Record, id: ObjectId) -> Option<Self> {
+    /// The outcome that a Record gives to a charge; `None` if it gives none.
+    pub fn in_record(record: &Record, id: ObjectId) -> Option<Self> {
         let at = record.takes_effect_at();
         record.events.iter().find_map(|event| match event {
             Event::CardCaptured { charge, .. } if *charge == id => Some(Self::Paid { at, end_to_end_id: None }),
@@ -50,7 +50,7 @@ impl ChargeOutcome {
 /// A charge, from its Records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Charge {
-    /// The charge's id: its txid. It tells when the charge was asked for.
+    /// The charge's id: its txid, which contains the time of the request.
     pub id: ObjectId,
     /// Its terms: amount, splits and fees.
     pub terms: Terms,
@@ -114,7 +114,7 @@ impl Object for Charge {
                 _ => {}
             }
         }
-        if let Some(outcome) = ChargeOutcome::told_by(record, self.id) {
+        if let Some(outcome) = ChargeOutcome::in_record(record, self.id) {
             if self.first_outcome == ChargeOutcome::Pending {
                 self.first_outcome = outcome.clone();
             }

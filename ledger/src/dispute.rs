@@ -40,7 +40,7 @@ impl DisputeDecision {
 /// A dispute, from its Records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Dispute {
-    /// The dispute's id. It tells when the dispute was opened.
+    /// The dispute's id, which contains the time of its opening.
     pub id: ObjectId,
     /// The charge that is disputed.
     pub charge: ObjectId,
@@ -50,7 +50,7 @@ pub struct Dispute {
     pub kind: DisputeKind,
     /// Disputed amount, centavos.
     pub amount: Centavos,
-    /// The part that passes what was left of the charge, centavos; none when nothing does.
+    /// The part that passes what was left of the charge, centavos; `None` if nothing does.
     pub exceeds: Option<Centavos>,
     /// Why, as the payer's bank says: a sealed [`crate::personal::FreeText`].
     pub reason: Option<Sealed>,

@@ -148,7 +148,7 @@ impl Draft {
         if amount < Centavos::ZERO { self.credit(account, -amount) } else { self.debit(account, amount) }
     }
 
-    /// The entry, or none when nothing moves.
+    /// The entry, or `None` if nothing moves.
     pub(crate) fn finish(self) -> Option<Entry> {
         if self.postings.is_empty() {
             return None;

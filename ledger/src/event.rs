@@ -257,7 +257,7 @@ pub enum CashoutFailure {
     /// The institution surely did not take it; the answer to the request was 502.
     #[n(0)]
     NotTaken,
-    /// It was not carried out, as turned out when the caller had been told that it was in
+    /// It was not carried out, as turned out after the caller had got the answer that it was in
     /// processing.
     #[n(1)]
     NotCarriedOut,
@@ -489,7 +489,7 @@ pub enum Event {
         #[n(6)]
         opened: u64,
         /// The card's scheme by the acquirer's word, which counts from here on instead of that of
-        /// the opening; none where the acquirer names none.
+        /// the opening; `None` if the acquirer names none.
         #[n(7)]
         brand: Option<CardBrand>,
     },
@@ -679,7 +679,7 @@ pub enum Event {
         /// The account that the money came back to; the settlement account when absent.
         #[n(6)]
         bank: Option<PayoutBank>,
-        /// The entry of two operators that says so; none when the institution said it.
+        /// The entry of two operators that says so; `None` if the institution said it.
         #[n(7)]
         entry: Option<ReturnEntry>,
     },
@@ -958,7 +958,7 @@ pub enum Event {
         /// Until when the charge can be refunded or disputed.
         #[n(6)]
         window_ends: Timestamp,
-        /// The part that passes what was left of the charge, centavos; none when nothing does.
+        /// The part that passes what was left of the charge, centavos; `None` if nothing does.
         #[n(7)]
         exceeds: Option<Centavos>,
     },
@@ -1001,7 +1001,7 @@ pub enum Event {
         /// To Available.
         #[n(5)]
         to_available: Centavos,
-        /// The part that the same Record accepts, centavos; none when all is released.
+        /// The part that the same Record accepts, centavos; `None` if all is released.
         #[n(6)]
         accepted: Option<Centavos>,
     },

@@ -87,7 +87,7 @@ impl ObjectId {
         self.uuid().simple().to_string()
     }
 
-    /// Reads either shape, in letters of either case (RFC 9562, 4); none when `text` is no version
+    /// Reads either shape, in letters of either case (RFC 9562, 4); `None` if `text` is no version
     /// 8 UUID.
     pub fn parse(text: &str) -> Option<Self> {
         let uuid = Uuid::try_parse(text).ok()?;
@@ -259,7 +259,7 @@ fn mix(a: u32, b: u32) -> u32 {
     (z ^ (z >> 31)) as u32
 }
 
-/// A keyed digest of something that is compared but not kept: a document, an idempotency key, a
+/// Keyed digest of a value that is compared but not stored: a document, an idempotency key, a
 /// request body.
 #[derive(Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Fingerprint(pub [u8; 16]);

@@ -8,7 +8,7 @@ use crate::entry::{Balances, Entry, Side};
 use crate::id::LedgerId;
 use crate::record::Record;
 
-/// The books of one account group, kept by folding its Records in order.
+/// The books of one account group: the fold of its Records in order.
 ///
 /// ```
 /// use ledger::account::Account;

@@ -11,9 +11,9 @@ use crate::facts::{self, Facets};
 use crate::id::ObjectId;
 use crate::record::Record;
 
-/// An object with an id of its own, as the Records about it tell it.
+/// Object with an id of its own, read from the Records about it.
 pub trait Object: Sized {
-    /// The object that a Record makes, as it stands after that Record; none when it makes no such
+    /// The object that a Record makes, as it stands after that Record; `None` if it makes no such
     /// object.
     fn made_by(record: &Record) -> Option<Self>;
 
@@ -24,7 +24,7 @@ pub trait Object: Sized {
     fn follow(&mut self, record: &Record);
 }
 
-/// Reads the object of an id from the Records about it, in the journal's order. None when no Record
+/// Reads the object of an id from the Records about it, in the journal's order. `None` if no Record
 /// makes it; the first error of `records` ends the fold.
 pub fn read<T: Object, R: Borrow<Record>, E>(
     id: ObjectId,

@@ -40,7 +40,7 @@ const SETTLED_AFTER_MS: i64 = 60_000;
 
 impl Period {
     /// Decides a request to close a month. `period` is the month as it stands, `closed_through` the
-    /// last month that is closed; `operator` asks. `end` tells what the journal held at the
+    /// last month that is closed; `operator` asks. `end` is the state of the journal at the
     /// month's end.
     pub fn close(
         month: Month,

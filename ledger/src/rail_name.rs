@@ -9,7 +9,7 @@ use minicbor::{Decode, Encode};
 pub struct RailName(#[n(0)] String);
 
 impl RailName {
-    /// The name in a text; none when it has other characters or another length.
+    /// The name in a text; `None` if it has other characters or another length.
     pub fn parse(text: &str) -> Option<Self> {
         let begins = text.bytes().next().is_some_and(|first| first.is_ascii_lowercase());
         let is_known = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_';

@@ -31,7 +31,7 @@ pub struct SayRailWord {
     pub word: RailWord,
     /// Why, in the operator's words.
     pub reason: String,
-    /// The operator who said the same before; none where this is the first word.
+    /// The operator who said the same before; `None` if this is the first word.
     pub asked_by: Option<String>,
     /// The account that a transfer left.
     pub bank: PayoutBank,
@@ -43,7 +43,7 @@ pub struct SayRailWord {
 
 impl SayRailWord {
     /// The event of the first word.
-    pub(crate) fn asked(self) -> Event {
+    pub(crate) fn into_request(self) -> Event {
         let Self { id, word: RailWord { happened, reference }, reason, .. } = self;
         Event::RailWordAsked { id, happened, reference, reason }
     }
@@ -72,7 +72,7 @@ pub struct AskedRailWord {
 }
 
 impl AskedRailWord {
-    /// The word that waits after a Record about an order, given the one that waited before.
+    /// The open word after a Record about an order, given the open word before.
     pub fn after(before: Option<Self>, id: ObjectId, record: &Record) -> Option<Self> {
         record.events.iter().fold(before, |before, event| match event {
             Event::RailWordAsked { id: of, happened, reference, reason } if *of == id => Some(Self {

@@ -30,10 +30,10 @@ const RETURN_DAYS: u16 = 1;
 /// Payment arrangement of a receivable: the card scheme, and credit or debit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct ReceivableArrangement {
-    /// Credit or debit card; none where no fact says it.
+    /// Credit or debit card; `None` if no fact says it.
     #[n(0)]
     pub method: Option<PaymentMethod>,
-    /// The card scheme; none where no fact says it.
+    /// The card scheme; `None` if no fact says it.
     #[n(1)]
     pub brand: Option<CardBrand>,
 }
@@ -117,9 +117,9 @@ pub struct Receivables {
     now: Minute,
 }
 
-/// A part of what is kept of [`Receivables`]: see [`Receivables::kept`].
+/// Stored part of [`Receivables`]: see [`Receivables::items`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
-pub struct KeptReceivable(#[n(0)] Part);
+pub struct StoredReceivable(#[n(0)] Part);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 enum Part {
@@ -184,7 +184,7 @@ impl Receivables {
         claims.chain(expected)
     }
 
-    /// How many parts are kept: [`Receivables::kept`] gives one more.
+    /// Number of stored parts: [`Receivables::items`] gives one more.
     pub fn len(&self) -> usize {
         self.claims.len() + self.expected.len() + self.cards.len() + self.ends.len()
     }
@@ -196,7 +196,7 @@ impl Receivables {
 
     /// All parts of it, in the same order every time: a fold that gets them by
     /// [`Receivables::restore`] goes on as this one does.
-    pub fn kept(&self) -> impl Iterator<Item = KeptReceivable> {
+    pub fn items(&self) -> impl Iterator<Item = StoredReceivable> {
         let claims = self
             .claims
             .iter()
@@ -210,12 +210,12 @@ impl Receivables {
             Some(Part::Charge(*end, *charge, *arrangement))
         });
         let now = std::iter::once(Part::Now(self.now));
-        now.chain(claims).chain(expected).chain(cards).chain(charges).map(KeptReceivable)
+        now.chain(claims).chain(expected).chain(cards).chain(charges).map(StoredReceivable)
     }
 
-    /// Takes a part that another fold has kept.
-    pub fn restore(&mut self, kept: KeptReceivable) {
-        match kept.0 {
+    /// Restores a part that another fold has stored.
+    pub fn restore(&mut self, item: StoredReceivable) {
+        match item.0 {
             Part::Now(now) => self.now = now,
             Part::Claim(holder, due, charge, arrangement, amounts) => {
                 self.claims.insert((holder, due, charge), Open { arrangement, due, amounts });
@@ -240,7 +240,7 @@ impl Receivables {
     /// stands, so that nothing is forgotten before the Records until then are folded.
     pub fn absorb(&mut self, other: &Self) {
         let now = if self.is_empty() { other.now } else { self.now.min(other.now) };
-        other.kept().for_each(|kept| self.restore(kept));
+        other.items().for_each(|item| self.restore(item));
         self.now = now;
     }
 

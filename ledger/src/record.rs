@@ -26,7 +26,7 @@ pub const FORMAT: u8 = 1;
 /// How many items the array of a Record has.
 const ITEMS: u64 = 10;
 
-/// How long an idempotency key is kept, milliseconds: within it, no second Record of a journal has
+/// Lifetime of an idempotency key, milliseconds: within it, no second Record of a journal has
 /// the same one.
 pub const IDEMPOTENCY_KEPT_MS: i64 = 24 * 60 * 60 * 1000;
 
@@ -179,7 +179,7 @@ impl Record {
         self.operator.is_some() || self.events.iter().any(|event| matches!(event, Event::BankAccountChanged { .. }))
     }
 
-    /// Purpose of its personal part; none where it has none.
+    /// Purpose of its personal part; `None` if it has none.
     pub fn personal_for(&self) -> Option<SealedFor> {
         let mut sealed = SealedPart { group: self.owner.group()?, of: None };
         self.events.iter().for_each(|event| facts::say(event, &mut sealed));
@@ -207,8 +207,8 @@ impl Record {
     }
 
     /// The ledgers that this Record concerns besides its owner's: those with an entry, and those
-    /// that are only told (an unpaid PIX split, a cancelled one). Each once, in order.
-    pub fn told(&self) -> Vec<LedgerId> {
+    /// that only get the Record (an unpaid PIX split, a cancelled one). Each once, in order.
+    pub fn other_ledgers(&self) -> Vec<LedgerId> {
         let mut ledgers = Vec::new();
         facts::on_others(self.owner, &self.events, |ledger, _| ledgers.push(ledger));
         ledgers.sort_unstable();

@@ -277,7 +277,7 @@ pub struct SubscriptionStanding {
     /// How many cycles after the anchor the next date is.
     #[n(5)]
     pub place: u32,
-    /// When the next cycle begins; none when this one is the last.
+    /// When the next cycle begins; `None` if this one is the last.
     #[n(6)]
     pub next_cycle_at: Option<Timestamp>,
     /// When a card that was refused is tried again: the first of `counts.retries`.
@@ -320,7 +320,7 @@ impl SubscriptionStanding {
         Self { place, next_cycle_at: Some(plan.billing_cycle.date(anchor, place)), ..Self::default() }
     }
 
-    /// When it is charged next; none when it is not.
+    /// When it is charged next; `None` if it is not.
     pub fn next_charge_at(&self) -> Option<Timestamp> {
         if self.is_paused || self.has_ended() {
             return None;

@@ -15,7 +15,7 @@ pub use crate::facts::webhook_event::RefundDecision;
 /// A refund, from its Records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refund {
-    /// The refund's id. It tells when the refund was asked for.
+    /// The refund's id, which contains the time of the request.
     pub id: ObjectId,
     /// The charge that it gives back a part of.
     pub charge: ObjectId,

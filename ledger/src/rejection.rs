@@ -38,8 +38,7 @@ pub enum Rejection {
     /// The recipient was rejected: it registers again (interface 3.4).
     #[error("the sub-recipient was rejected and must be registered again")]
     RecipientIsRejected,
-    /// The registration is no longer the one that the change was made from: read it and merge
-    /// again.
+    /// The registration has changed since the caller read it: read it and merge again.
     #[error("the sub-recipient was changed meanwhile")]
     RecipientChangedMeanwhile,
     /// No such order, or its rail has not left it unknown for an hour.
@@ -84,7 +83,7 @@ pub enum Rejection {
         /// Position in `split_ids`, from 0.
         index: usize,
     },
-    /// The fee of an anticipation is not the one that the caller named.
+    /// The fee of an anticipation differs from the caller's.
     #[error("the fee of the anticipation is {fee} centavos")]
     AnticipationFeeDiffers {
         /// What it is now, centavos.

@@ -24,7 +24,7 @@ pub struct Section {
     pub number: u64,
 }
 
-/// A state that is kept as a head and sections.
+/// State that is stored as a head and sections.
 pub trait Sectioned: Sized {
     /// The encoding of the head: everything outside sections.
     fn head(&self) -> Vec<u8>;
@@ -32,7 +32,7 @@ pub trait Sectioned: Sized {
     /// The sections that were touched since they were taken last, or since the state was read.
     fn take_touched(&mut self) -> BTreeSet<Section>;
 
-    /// The encoding of a section; none when there is nothing in it.
+    /// The encoding of a section; `None` if there is nothing in it.
     fn section(&self, section: Section) -> Option<Vec<u8>>;
 
     /// Reads a state from its head and all of its sections, in order. Errors: a damaged encoding,
@@ -123,7 +123,7 @@ impl<T> Objects<T> {
 }
 
 impl<T: Encode<()> + for<'b> Decode<'b, ()>> Objects<T> {
-    /// The encoding of one section, `[[id, ordinal, object], …]`; none when it is empty.
+    /// The encoding of one section, `[[id, ordinal, object], …]`; `None` if it is empty.
     pub(crate) fn section(&self, number: u64) -> Option<Vec<u8>> {
         let ids = self.by_section.range((number, ObjectId(0))..=(number, ObjectId(u128::MAX))).map(|(_, id)| id);
         let objects = ids.filter_map(|id| self.by_id.get(id).map(|(ordinal, object)| (id, ordinal, object)));
@@ -143,7 +143,7 @@ impl<T: Encode<()> + for<'b> Decode<'b, ()>> Objects<T> {
 /// not.
 const MINUTES_PER_SECTION: u32 = 12 * 60;
 
-/// Sums by the minute in which they fall due. A minute without money is not kept.
+/// Sums by the minute in which they fall due. A minute without money is not stored.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
     by_minute: BTreeMap<Minute, Centavos>,
@@ -211,7 +211,7 @@ impl Sums {
         self.touched.take(kind)
     }
 
-    /// The encoding of one section, `[minute within it, centavos, …]`; none when there is nothing
+    /// The encoding of one section, `[minute within it, centavos, …]`; `None` if there is nothing
     /// in it.
     pub(crate) fn section(&self, number: u64) -> Option<Vec<u8>> {
         let first = u32::try_from(number).ok()?.checked_mul(MINUTES_PER_SECTION)?;

@@ -17,24 +17,24 @@ pub fn statement_lines(record: &Record) -> Vec<StatementLine> {
     lines
 }
 
-/// Calls `tell` for each of [`statement_lines`], without a list of them.
-pub fn each_statement_line(record: &Record, tell: impl FnMut(StatementLine)) {
+/// Passes each of [`statement_lines`] to `sink`, without a list of them.
+pub fn each_statement_line(record: &Record, sink: impl FnMut(StatementLine)) {
     let by_merchant = matches!(record.owner, LedgerId::Merchant(_));
-    let mut told = LineCollector { at: record.takes_effect_at(), tell };
+    let mut collector = LineCollector { at: record.takes_effect_at(), sink };
     // Of a recipient's facts, only the repayment of a debt moves its merchant's money.
     for event in record.events.iter().filter(|event| by_merchant || matches!(event, Event::ClawbackRecovered { .. })) {
-        facts::say(event, &mut told);
+        facts::say(event, &mut collector);
     }
 }
 
 /// Takes the statement lines of facts.
 struct LineCollector<F> {
     at: Timestamp,
-    tell: F,
+    sink: F,
 }
 
 impl<F: FnMut(StatementLine)> Facets for LineCollector<F> {
     fn lines(&mut self, write: impl FnOnce(&mut Lines<'_>)) {
-        write(&mut Lines { at: self.at, tell: &mut self.tell });
+        write(&mut Lines { at: self.at, sink: &mut self.sink });
     }
 }

@@ -6,10 +6,10 @@ use crate::record::Record;
 use crate::recurrence::{StoredCard, SubscriptionStanding};
 
 impl SubscriptionStanding {
-    /// The standing that a Record gives to a subscription; none when it gives none.
-    pub fn told_by(record: &Record, subscription: ObjectId) -> Option<Self> {
-        let told = record.events.iter().rev().filter_map(Self::in_event);
-        told.into_iter().find(|(id, _)| *id == subscription).map(|(_, standing)| standing.clone())
+    /// The standing that a Record gives to a subscription; `None` if it gives none.
+    pub fn in_record(record: &Record, subscription: ObjectId) -> Option<Self> {
+        let standings = record.events.iter().rev().filter_map(Self::in_event);
+        standings.into_iter().find(|(id, _)| *id == subscription).map(|(_, standing)| standing.clone())
     }
 
     /// The subscription that an event is about, and where it stands after it.
@@ -27,7 +27,7 @@ impl SubscriptionStanding {
 }
 
 impl StoredCard {
-    /// The card that a Record stores; none when it stores none.
+    /// The card that a Record stores; `None` if it stores none.
     pub fn stored_by(record: &Record) -> Option<Self> {
         record.events.iter().find_map(|event| match event {
             Event::CardStored { id, face, .. } => Some(Self { id: *id, face: face.clone() }),

@@ -24,7 +24,7 @@ pub fn normalize(text: &str) -> String {
     text.chars().filter(|c| !matches!(c, '.' | '-' | '/' | ' ')).map(|c| c.to_ascii_uppercase()).collect()
 }
 
-/// The kind of a normalized document; none when it is neither.
+/// The kind of a normalized document; `None` if it is neither.
 pub fn kind(document: &str) -> Option<DocumentKind> {
     if is_cpf(document) {
         Some(DocumentKind::Cpf)

@@ -93,7 +93,7 @@ impl Month {
         Self(self.0.saturating_add(1))
     }
 
-    /// Reads `2026-12`, from 1970 to 9999; none when it is no month.
+    /// Reads `2026-12`, from 1970 to 9999; `None` if it is no month.
     pub fn parse(text: &str) -> Option<Self> {
         let (year, month) = text.split_once('-')?;
         let number = |text: &str, digits: usize| {

@@ -20,11 +20,11 @@ pub fn webhook_events(record: &Record) -> Vec<WebhookEvent> {
     events
 }
 
-/// Calls `tell` for each of [`webhook_events`], without a list of them.
-pub fn each_webhook_event(record: &Record, tell: impl FnMut(WebhookEvent)) {
+/// Passes each of [`webhook_events`] to `sink`, without a list of them.
+pub fn each_webhook_event(record: &Record, sink: impl FnMut(WebhookEvent)) {
     let recovered = record.events.iter().map(recovered).sum();
-    let mut told = EventCollector { owner: record.owner, at: record.takes_effect_at(), recovered, tell };
-    record.events.iter().for_each(|event| facts::say(event, &mut told));
+    let mut collector = EventCollector { owner: record.owner, at: record.takes_effect_at(), recovered, sink };
+    record.events.iter().for_each(|event| facts::say(event, &mut collector));
 }
 
 /// What debts took of Available, centavos.
@@ -40,11 +40,11 @@ struct EventCollector<F> {
     owner: LedgerId,
     at: Timestamp,
     recovered: Centavos,
-    tell: F,
+    sink: F,
 }
 
 impl<F: FnMut(WebhookEvent)> Facets for EventCollector<F> {
     fn webhook_events(&mut self, write: impl FnOnce(&mut Outbox<'_>)) {
-        write(&mut Outbox { owner: self.owner, at: self.at, recovered: self.recovered, tell: &mut self.tell });
+        write(&mut Outbox { owner: self.owner, at: self.at, recovered: self.recovered, sink: &mut self.sink });
     }
 }

@@ -14,7 +14,7 @@ use crate::time::Timestamp;
 /// A withdrawal, from its Records.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Withdrawal {
-    /// The withdrawal's id. It tells when the withdrawal was asked for.
+    /// The withdrawal's id, which contains the time of the request.
     pub id: ObjectId,
     /// The recipient's ledger.
     pub recipient: LedgerId,
@@ -32,7 +32,7 @@ pub struct Withdrawal {
     pub api_key: Option<ObjectId>,
     /// When an administrator approved it.
     pub approved_at: Option<Timestamp>,
-    /// When the institution had taken the money; none when the bank returned it.
+    /// When the institution had taken the money; `None` if the bank returned it.
     pub paid_at: Option<Timestamp>,
     /// How the money left; none before, and when it came back.
     pub payment: Option<WithdrawalPayment>,

@@ -1,4 +1,4 @@
-//! Return of a paid withdrawal that the institution did not tell: an operator asks for it, and
+//! Return of a paid withdrawal that the institution did not report: an operator asks for it, and
 //! another one approves it. It belongs to the recipient's ledger, however long ago the withdrawal
 //! was paid. At most one waits for each withdrawal.
 
@@ -74,7 +74,7 @@ pub(crate) struct OpenReturn {
     /// The operator who asked for it.
     #[n(6)]
     requested_by: String,
-    /// True when the withdrawal came back meanwhile: the institution told it.
+    /// True if the withdrawal came back meanwhile, by the institution's word.
     #[n(7)]
     is_over: bool,
 }

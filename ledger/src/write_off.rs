@@ -42,7 +42,7 @@ pub(crate) struct OpenWriteOff {
 }
 
 impl OpenWriteOff {
-    /// The one that waits after an event of its debtor's Record.
+    /// The open write-off after an event of its debtor's Record.
     pub(crate) fn follow(open: &mut Option<Self>, event: &Event, record: &Record) {
         match event {
             Event::WriteOffRequested { id, amount, reference, .. } => {

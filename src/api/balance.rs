@@ -99,7 +99,7 @@ pub async fn list_operations(State(app): State<Arc<App>>, caller: Caller, parts:
     let (total, listed) = app.engine.statement(merchant, range, skip, count)?;
     filter.check("type", total)?;
     let mut items = Vec::with_capacity(listed.len());
-    app.engine.told_statement_lines(caller.group, &listed, |line, operation, record| {
+    app.engine.each_listed_line(caller.group, &listed, |line, operation, record| {
         items.push(OperationRow {
             id: operation_id(&app, caller, record, line.index),
             kind: operation.kind.into(),

@@ -107,10 +107,10 @@ pub async fn register(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBo
             Outcome::Refused(Rejection::RecipientChangedMeanwhile) => {
                 Err(Problem::new(Code::Overloaded).retry_after(1))
             }
-            outcome => recorded(outcome.typed(RegistrationDone::told_by)?),
+            outcome => recorded(outcome.typed(RegistrationDone::in_record)?),
         }
     };
-    let replay = |record: Arc<Record>| RegistrationDone::told_by(&record).ok_or_else(broken);
+    let replay = |record: Arc<Record>| RegistrationDone::in_record(&record).ok_or_else(broken);
     let done = key.run(caller.ledger(), replay, execute).await?;
     done.answer(|done| {
         let (status, body) = done.answer(app, caller)?;
@@ -128,7 +128,7 @@ enum RegistrationDone {
 
 impl RegistrationDone {
     /// The registration that a Record made; none when it made none.
-    fn told_by(record: &Record) -> Option<Self> {
+    fn in_record(record: &Record) -> Option<Self> {
         RegistrationResult::by(record).map(|done| Self::Draft(done, record.personal.clone()))
     }
 

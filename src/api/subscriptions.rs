@@ -93,7 +93,7 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
         let command = MerchantCommand::Subscribe(Subscribe { id, plan, method, card, splits, customer });
         let outcome = app.engine.command(caller.group, command, caller.context(admitted)).await?;
         if let (Some((limits, card)), Outcome::Recorded(record)) = (limited, &outcome) {
-            let standing = SubscriptionStanding::told_by(record, id);
+            let standing = SubscriptionStanding::in_record(record, id);
             if standing.and_then(|one| one.next_charge_at()).is_some_and(|at| at <= record.effective_at) {
                 limits.count_first_charge(id, card, caller.key);
             }
@@ -205,7 +205,7 @@ async fn change(
     let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), Some(&row.id.uuid().to_string()))?;
     let row = &row;
     let at = |record: &Record| {
-        let standing = SubscriptionStanding::told_by(record, row.id)?;
+        let standing = SubscriptionStanding::in_record(record, row.id)?;
         Some(SubscriptionView::of(&app.engine, &SubscriptionRow { standing, ..row.clone() }))
     };
     let current = || named(app, caller, id).map(|row| SubscriptionView::of(&app.engine, &row));

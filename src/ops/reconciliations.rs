@@ -301,7 +301,7 @@ pub async fn reconcile(
     let one_at_a_time = turn(&app.reconciling, "Another file is being compared.").await?;
     let compared = in_turn(one_at_a_time, move || {
         let sha256 = hex(&Sha256::digest(&file.bytes));
-        let before = app.engine.kept(&result_name(&sha256))?;
+        let before = app.engine.side_value(&result_name(&sha256))?;
         let refused =
             |detail: &'static str| Problem::new(Code::AlreadyReconciled).detail(detail).member("id", sha256.clone());
         if !is_again && before.is_some() {
@@ -336,12 +336,12 @@ pub async fn list(
     _: Operator,
     PageQuery { page, .. }: PageQuery,
 ) -> Result<Response, Problem> {
-    let names = app.engine.kept_names(SUMMARIES)?;
+    let names = app.engine.side_value_names(SUMMARIES)?;
     let skip = usize::try_from(page.skip()).unwrap_or(usize::MAX);
     let (total, engine) = (names.len() as u64, Arc::clone(&app.engine));
     let shown: Vec<_> = names.into_iter().rev().skip(skip).take(page.count()).collect();
     let items = shown.into_iter().map(move |name| {
-        let text = engine.kept(&name)?.and_then(|bytes| String::from_utf8(bytes).ok());
+        let text = engine.side_value(&name)?.and_then(|bytes| String::from_utf8(bytes).ok());
         text.and_then(|text| RawValue::from_string(text).ok()).ok_or_else(|| failed("a kept result cannot be read"))
     });
     list_of(total, page, items)
@@ -375,8 +375,8 @@ impl KeptResult {
     /// The kept results that nobody has dismissed.
     pub fn all(engine: &Engine) -> Result<Vec<Self>, Problem> {
         let mut kept = Vec::new();
-        for name in engine.kept_names(SUMMARIES)? {
-            let Some(bytes) = engine.kept(&name)? else { continue };
+        for name in engine.side_value_names(SUMMARIES)? {
+            let Some(bytes) = engine.side_value(&name)? else { continue };
             match serde_json::from_slice::<Self>(&bytes) {
                 Ok(result) => kept.extend(result.dismissed.is_none().then_some(result)),
                 Err(error) => {
@@ -409,7 +409,7 @@ impl KeptResult {
     params(("id" = String, Path, description = "SHA-256 of the file, hexadecimal.")),
     responses((status = 200, body = Reconciliation)))]
 pub async fn get(State(app): State<Arc<App>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
-    let found = if is_digest(&id) { app.engine.kept(&result_name(&id))? } else { None };
+    let found = if is_digest(&id) { app.engine.side_value(&result_name(&id))? } else { None };
     found.map(json).ok_or_else(|| Problem::new(Code::NotFound))
 }
 
@@ -434,7 +434,7 @@ pub async fn dismiss(
     let reason = check.finish_with(reason)?.into_owned();
     let one_at_a_time = turn(&app.reconciling, "Another file is being compared.").await?;
     let dismissed = in_turn(one_at_a_time, move || {
-        let found = if is_digest(&id) { app.engine.kept(&result_name(&id))? } else { None };
+        let found = if is_digest(&id) { app.engine.side_value(&result_name(&id))? } else { None };
         let found = found.ok_or_else(|| Problem::new(Code::NotFound))?;
         let mut result: Reconciliation = serde_json::from_slice(&found).map_err(failed)?;
         if let Some(Dismissal { by, .. }) = result.dismissed {
@@ -467,7 +467,7 @@ impl KeptNumber {
     }
 
     fn of(engine: &Engine, account: BankAccount) -> Result<Option<Self>, Problem> {
-        let kept = engine.kept(&Self::name(account))?;
+        let kept = engine.side_value(&Self::name(account))?;
         kept.map(|bytes| serde_json::from_slice(&bytes).map_err(failed)).transpose()
     }
 
@@ -513,7 +513,7 @@ fn keep(engine: &Engine, result: Reconciliation) -> Result<Vec<u8>, Problem> {
     let sha256 = result.sha256.clone();
     let [whole, summary] = whole_and_summary(result)?;
     engine.keep(&result_name(&sha256), &whole)?;
-    let names = engine.kept_names(SUMMARIES)?;
+    let names = engine.side_value_names(SUMMARIES)?;
     let of_this = |name: &str| name.ends_with(&sha256);
     for name in names.iter().filter(|name| of_this(name)) {
         engine.forget(name)?;
@@ -532,7 +532,7 @@ fn keep(engine: &Engine, result: Reconciliation) -> Result<Vec<u8>, Problem> {
 fn keep_dismissed(engine: &Engine, result: Reconciliation) -> Result<Vec<u8>, Problem> {
     let sha256 = result.sha256.clone();
     let [whole, summary] = whole_and_summary(result)?;
-    let names = engine.kept_names(SUMMARIES)?;
+    let names = engine.side_value_names(SUMMARIES)?;
     for name in names.iter().filter(|name| name.ends_with(&sha256)) {
         engine.keep(name, &summary)?;
     }

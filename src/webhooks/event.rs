@@ -23,7 +23,7 @@ pub struct OutboxEvent {
 impl OutboxEvent {
     /// Reads an event of a group from its Record.
     pub fn read(engine: &Engine, group: GroupNumber, listed: ListedWebhookEvent) -> Result<Self, Problem> {
-        let (told, record) = engine.told_webhook_event(group, listed)?;
+        let (told, record) = engine.webhook_event_at(group, listed)?;
         let id = engine.ids().object(group, record.effective_at, listed.number);
         Ok(Self { id, told, group, record, listed })
     }

@@ -37,7 +37,7 @@ async fn the_newest_charges_of_all_merchants_are_read_back_from_the_end() {
     let [first, second] = [0, 1].map(|place| &items(&page)[place]);
     assert_eq!((&first["merchant_id"], &first["status"]), (&json!(one.id), &json!("CONCLUIDA")));
     assert_eq!((&second["merchant_id"], &second["status"]), (&json!(other.id), &json!("pending")));
-    let [first, second] = [first, second].map(place_told);
+    let [first, second] = [first, second].map(place_in);
     assert!(first.partition != second.partition || first > second);
 
     let (mut found, mut query) = (Vec::new(), "?per_page=2".to_owned());
@@ -137,10 +137,10 @@ async fn the_newest_records_are_listed_back_to_the_first() {
             let Some(before) = next_before(&page) else { break };
             query = format!("?per_page=100&before={before}");
         }
-        let places: Vec<_> = found.iter().rev().map(place_told).collect();
+        let places: Vec<_> = found.iter().rev().map(place_in).collect();
         assert_eq!(places, world.since(&head.begin()).await, "all are in the partition of the merchant");
         for record in [&found[0], &found[1], found.last().unwrap()] {
-            let one = world.ops_get(&read_at("/ops/records", place_told(record))).await.expect(200);
+            let one = world.ops_get(&read_at("/ops/records", place_in(record))).await.expect(200);
             for name in ["booked_at", "effective_at", "owner"] {
                 assert_eq!(record[name], one[name], "{name}");
             }

@@ -90,12 +90,12 @@ async fn whoever_approves_sees_when_anticipated_money_can_be_sent() {
     let today = world.advance(0).await - chrono::TimeDelta::hours(3);
     anticipate(&merchant, &ana, &[&ids[1]], 7).await.expect(200);
     anticipate(&merchant, &ana, &[&ids[2]], 2).await.expect(200);
-    let asked = merchant.withdraw(&ana).await.expect(201);
-    assert_eq!(asked["amount_cents"], 980 + 1_952 + 5);
+    let withdrawal = merchant.withdraw(&ana).await.expect(201);
+    assert_eq!(withdrawal["amount_cents"], 980 + 1_952 + 5);
     let day = |days| (today + chrono::TimeDelta::days(days)).format("%Y-%m-%d").to_string();
     let expected =
         json!([{"settlement_date": day(2), "amount_cents": 1_952}, {"settlement_date": day(7), "amount_cents": 980}]);
-    let rejected = world.reject(&text(&asked["withdrawal_id"]), "too early").await.expect(200);
+    let rejected = world.reject(&text(&withdrawal["withdrawal_id"]), "too early").await.expect(200);
     assert_eq!(rejected["settlements"], expected);
     let again = merchant.withdraw(&ana).await.expect(201);
     let approved = world.approve(&text(&again["withdrawal_id"])).await.expect(200);
@@ -141,8 +141,8 @@ async fn an_anticipation_is_never_later_than_none_and_costs_what_was_seen() {
     let today = world.advance(0).await - chrono::TimeDelta::hours(3);
     let seen = json!({"split_ids": ids, "target_days": 2, "fee_cents": 72});
     assert_eq!(merchant.post(&path(&ana), &seen).await.expect(200)["fee_cents"], 72);
-    let asked = merchant.withdraw(&ana).await.expect(201);
-    let rejected = world.reject(&text(&asked["withdrawal_id"]), "Conta divergente").await.expect(200);
+    let withdrawal = merchant.withdraw(&ana).await.expect(201);
+    let rejected = world.reject(&text(&withdrawal["withdrawal_id"]), "Conta divergente").await.expect(200);
     let on = |day: String, amount: i64| json!({"settlement_date": day, "amount_cents": amount});
     let due_day = (due - chrono::TimeDelta::hours(3)).format("%Y-%m-%d").to_string();
     let later = (today + chrono::TimeDelta::days(2)).format("%Y-%m-%d").to_string();
@@ -268,14 +268,14 @@ async fn withdrawals_and_anticipations_at_once_lose_nothing() {
     .await;
     let anticipated = answers.iter().step_by(2);
     assert!(anticipated.clone().all(|answer| answer.status == 200), "{answers:?}");
-    let asked: Vec<_> = answers.iter().skip(1).step_by(2).filter(|answer| answer.status == 201).collect();
-    assert!(asked.len() <= 1, "one withdrawal at a time");
+    let accepted: Vec<_> = answers.iter().skip(1).step_by(2).filter(|answer| answer.status == 201).collect();
+    assert!(accepted.len() <= 1, "one withdrawal at a time");
     let [available, pending, reserved, paid] = merchant.recipient_money(&ana).await;
     assert_eq!((available + reserved, pending, paid), (50 * 98, 0, 0), "1.5 of 100 is a fee of 2");
-    assert_eq!(asked.iter().map(|answer| answer.body["amount_cents"].as_i64().unwrap()).sum::<i64>(), reserved);
+    assert_eq!(accepted.iter().map(|answer| answer.body["amount_cents"].as_i64().unwrap()).sum::<i64>(), reserved);
     // Every split is in the withdrawal or is not, and nothing is paid twice.
-    if let Some(asked) = asked.first() {
-        world.approve(&text(&asked.body["withdrawal_id"])).await.expect(200);
+    if let Some(accepted) = accepted.first() {
+        world.approve(&text(&accepted.body["withdrawal_id"])).await.expect(200);
     }
     let statement = merchant.get(&format!("/api/dashboard/sub-recipients/{ana}/splits?per_page=100")).await.expect(200);
     let sum = |status: &str| -> i64 {

@@ -10,10 +10,10 @@ use store::cut::Position;
 use crate::world::*;
 
 /// The rows without what changes from run to run, newest first.
-fn told(list: &Value) -> Vec<Value> {
+fn shown(list: &Value) -> Vec<Value> {
     let rows = items(list).iter().map(|row| {
         time(&row["at"]);
-        assert!(place_told(row).sequence >= Sequence::FIRST, "{row}");
+        assert!(place_in(row).sequence >= Sequence::FIRST, "{row}");
         without(&without(&without(row, "/at"), "/sequence"), "/partition")
     });
     rows.collect()
@@ -66,9 +66,9 @@ async fn what_operators_do_is_listed_newest_first() {
     ];
     let list = world.ops_get("/ops/audit").await.expect(200);
     has_exactly(&list, &["items", "total", "page", "pages", "per_page"]);
-    assert_eq!(told(&list), expected);
+    assert_eq!(shown(&list), expected);
     assert_eq!([&list["total"], &list["per_page"]], [10, 20]);
-    let places: Vec<_> = items(&list).iter().map(|row| (place_told(row), text(&row["at"]))).collect();
+    let places: Vec<_> = items(&list).iter().map(|row| (place_in(row), text(&row["at"]))).collect();
     let is_newer = |(newer, at): &(Position, String), (older, before): &(Position, String)| {
         if newer.partition == older.partition { newer > older } else { at >= before }
     };
@@ -77,12 +77,12 @@ async fn what_operators_do_is_listed_newest_first() {
         [("per_page=4", 0..4), ("per_page=4&page=2", 4..8), ("per_page=4&page=3", 8..10), ("page=2", 10..10)]
     {
         let page = world.ops_get(&format!("/ops/audit?{query}")).await.expect(200);
-        assert_eq!((told(&page).as_slice(), &page["total"]), (&expected[range], &json!(10)), "{query}");
+        assert_eq!((shown(&page).as_slice(), &page["total"]), (&expected[range], &json!(10)), "{query}");
     }
     for names in [&*merchant, &*other] {
         let page = world.ops_get(&format!("/ops/audit?merchant_id={}", names.id)).await.expect(200);
         let of_merchant: Vec<_> = expected.iter().filter(|row| row["merchant_id"] == names.id).cloned().collect();
-        assert_eq!((told(&page), &page["total"]), (of_merchant.clone(), &json!(of_merchant.len())));
+        assert_eq!((shown(&page), &page["total"]), (of_merchant.clone(), &json!(of_merchant.len())));
     }
     for unknown in ["x", "01890000-0000-8000-8000-000000000000", first.as_str()] {
         world.ops_get(&format!("/ops/audit?merchant_id={unknown}")).await.refused(404, "not_found");

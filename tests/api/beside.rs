@@ -65,11 +65,11 @@ const ALONE: &[(&str, &str)] = &[
 
 /// Whether servers are nodes: not in a test that has its server alone.
 pub(crate) fn are_nodes() -> bool {
-    let asked = std::env::var("CENTAVO_TEST_NODES").is_ok_and(|count| {
+    let is_wanted = std::env::var("CENTAVO_TEST_NODES").is_ok_and(|count| {
         assert!(count == "2" || count == "1", "CENTAVO_TEST_NODES is 1 or 2");
         count == "2"
     });
-    asked && why_alone(&test()).is_none()
+    is_wanted && why_alone(&test()).is_none()
 }
 
 /// Name of the test that this thread runs.

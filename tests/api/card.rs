@@ -286,8 +286,8 @@ async fn a_card_answered_after_midnight_is_of_the_day_before_everywhere() {
     let looked_up = merchant.post("/api/pix", &json!({"txid": txid})).await.expect(200);
     assert_eq!(looked_up["paid_at"], read["paid_at"]);
     let events = merchant.get("/api/events").await.expect(200);
-    let told = items(&events).iter().find(|event| event["event"] == "charge.paid").unwrap();
-    assert_eq!(told["charge"]["paid_at"], read["paid_at"]);
+    let paid = items(&events).iter().find(|event| event["event"] == "charge.paid").unwrap();
+    assert_eq!(paid["charge"]["paid_at"], read["paid_at"]);
 
     let due = time_of_minute(paid_at + TimeDelta::days(30));
     let statement = merchant.statement(&ana).await;
@@ -310,8 +310,8 @@ async fn a_card_answered_after_midnight_is_of_the_day_before_everywhere() {
     assert_eq!(merchant.recipient_balance(&ana).await, [2_000, 0]);
     assert_eq!(merchant.balance().await, [8_000 - 299 - 198 - 80, 0, 0, 0]);
     let events = merchant.get("/api/events").await.expect(200);
-    let told = items(&events).iter().find(|event| event["event"] == "split.available").unwrap();
-    assert_eq!([&told["split"]["count"], &told["split"]["amount_cents"]], [&json!(2), &json!(2_000)]);
+    let paid = items(&events).iter().find(|event| event["event"] == "split.available").unwrap();
+    assert_eq!([&paid["split"]["count"], &paid["split"]["amount_cents"]], [&json!(2), &json!(2_000)]);
     world.check_books().await;
 }
 

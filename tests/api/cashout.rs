@@ -79,8 +79,8 @@ async fn a_cashout_is_in_processing_and_then_processed() {
     has_exactly(&created, &ITEM);
     is_uuid(&created["id"]);
     assert_eq!(created["merchant_transaction_id"], body["merchant_transaction_id"]);
-    let told = [&created["object"], &created["amount"], &created["status"]];
-    assert_eq!(told, [&json!("cashout"), &json!(2_900), &json!("in_processing")]);
+    let fields = [&created["object"], &created["amount"], &created["status"]];
+    assert_eq!(fields, [&json!("cashout"), &json!(2_900), &json!("in_processing")]);
     assert_eq!(merchant.balance().await[0], 6_901, "the gross is debited at once");
     world.advance(0).await;
 

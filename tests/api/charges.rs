@@ -309,7 +309,7 @@ async fn one_of_several_cancellations_wins_and_a_key_makes_them_one() {
     }
 }
 
-/// An institution that says what the test tells it to, one answer a call.
+/// Institution with the answers of the test, one answer a call.
 #[derive(Clone, Default)]
 struct Institution(Arc<Mutex<VecDeque<Result<PixFate, RailError>>>>);
 
@@ -379,7 +379,7 @@ async fn the_institution_has_the_last_word() {
     let row = rows.iter().find(|row| row["event"] == "pix_paid").unwrap();
     assert_eq!(row["effective_date"], wire::timestamp::day_of(paid_at.0).to_string(), "{row}");
     assert_ne!(row["effective_date"], row["date"]);
-    let record = world.ops_get(&read_at("/ops/records", place_told(row))).await.expect(200);
+    let record = world.ops_get(&read_at("/ops/records", place_in(row))).await.expect(200);
     assert_eq!(record["institution"]["id"], end_to_end_id);
     assert_eq!(merchant.balance().await, [990, 0, 0, 0]);
     world.check_books().await;

@@ -260,7 +260,7 @@ async fn roles_are_for_all_routes_of_operators() {
     let world = world_of_three().await;
     let id = "019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e";
     let mut refused = BTreeSet::new();
-    let mut asked = 0;
+    let mut count = 0;
     for operation in world.description.operations().iter().filter(|operation| operation.path.starts_with("/ops/")) {
         let path = operation.path.replace("{id}", id).replace("{txid}", id).replace("{kind}", "refund");
         let method: Method = operation.method.parse().unwrap();
@@ -274,14 +274,14 @@ async fn roles_are_for_all_routes_of_operators() {
         for (token, may) in [(EVA, is_read), (RUI, is_read || !of_admins), (ANA, true)] {
             let answer = answer(token).await;
             assert_eq!(answer.status != 403, may, "{token}: {method} {path}: {}", answer.text);
-            asked += 1;
+            count += 1;
             if !may {
                 answer.refused(403, "role_not_allowed");
                 refused.insert(path.clone());
             }
         }
     }
-    assert!(asked > 60 && refused.len() > 12, "{asked} {refused:?}");
+    assert!(count > 60 && refused.len() > 12, "{count} {refused:?}");
 }
 
 /// The amounts of a table of entries: each row's account with its debit or credit.
@@ -442,7 +442,7 @@ pub(crate) fn entries_below(html: &str, id: &str) -> Vec<String> {
 }
 
 /// What the page says that a decision will book, and `GET /ops/queue/{id}/preview` too, is what the
-/// decision books; and of the preview nothing is kept.
+/// decision books; and the preview stores nothing.
 #[tokio::test]
 async fn the_preview_is_what_is_booked() {
     let world = World::sandbox().await;
@@ -477,7 +477,7 @@ async fn the_preview_is_what_is_booked() {
         for at in world.since(&before).await {
             for ledger in [merchant.ledger(), format!("P-{}", merchant.id), format!("R-{recipient}")] {
                 let entries = world.ops_get(&format!("/ops/ledgers/{ledger}/entries?per_page=20")).await.expect(200);
-                let of_record = items(&entries).iter().filter(|entry| place_told(entry) == at);
+                let of_record = items(&entries).iter().filter(|entry| place_in(entry) == at);
                 booked.extend(of_record.flat_map(|entry| entry["postings"].as_array().unwrap().clone()));
             }
         }
@@ -657,7 +657,7 @@ async fn a_dispute_is_opened_as_it_was_shown() {
     let path = format!("/console/charges/{txid}/dispute");
     let page = browser.page(&format!("{path}?amount=20,50&kind=med")).await;
     page.has(&["20.50", "Reserved:<wbr>Dispute"]);
-    assert_eq!((page.hidden("amount").as_str(), world.cut().await), ("2050", before), "nothing is kept");
+    assert_eq!((page.hidden("amount").as_str(), world.cut().await), ("2050", before), "nothing is stored");
     let shown = entries_below(&page.html, "booked");
     for wrong in ["amount=x&kind=med", "amount=0&kind=med", "amount=1&kind=robot"] {
         assert_eq!(browser.get(&format!("{path}?{wrong}")).await.status, 400, "{wrong}");

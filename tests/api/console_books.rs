@@ -76,17 +76,17 @@ fn account_named(name: &str) -> Account {
 }
 
 /// One Record of the textbook: the facts, and its postings by ledger in their order.
-struct Told {
+struct TextbookEvent {
     facts: Vec<String>,
     postings: Vec<(LedgerId, Posting)>,
 }
 
-fn textbook() -> Vec<Told> {
-    let mut told: Vec<Told> = Vec::new();
+fn textbook() -> Vec<TextbookEvent> {
+    let mut events: Vec<TextbookEvent> = Vec::new();
     let mut ledger = LedgerId::System;
     for text in include_str!("../../ledger/tests/ledger/postings.txt").lines() {
         if let Some((_, facts)) = text.split_once(" decides ") {
-            told.push(Told { facts: facts.split(", ").map(str::to_owned).collect(), postings: Vec::new() });
+            events.push(TextbookEvent { facts: facts.split(", ").map(str::to_owned).collect(), postings: Vec::new() });
         } else if text.starts_with("    ") && text.trim() != "nothing moves" {
             let words: Vec<_> = text.split_whitespace().collect();
             if let [name, _, _] = words[..] {
@@ -95,10 +95,10 @@ fn textbook() -> Vec<Told> {
             let (account, amount) = (words[words.len() - 2], words[words.len() - 1].parse().unwrap());
             let side = if text.len() > CREDITS_FROM { Side::Credit } else { Side::Debit };
             let posting = Posting { account: account_named(account), side, amount: Centavos(amount) };
-            told.last_mut().unwrap().postings.push((ledger, posting));
+            events.last_mut().unwrap().postings.push((ledger, posting));
         }
     }
-    told
+    events
 }
 
 /// Debits of the textbook end before this column, and credits behind it.
@@ -109,7 +109,7 @@ const CREDITS_FROM: usize = 66;
 async fn the_picture_of_every_event_of_the_textbook_has_its_postings() {
     let world = World::sandbox().await;
     let mut drawn = 0;
-    for Told { facts, postings } in textbook() {
+    for TextbookEvent { facts, postings } in textbook() {
         let mut entries: Vec<(LedgerId, Vec<Posting>)> = Vec::new();
         for (ledger, posting) in postings {
             match entries.last_mut().filter(|(of, _)| *of == ledger) {
@@ -156,12 +156,12 @@ fn entries_of(engine: &Engine, at: Position) -> Value {
 }
 
 /// What a decision is said to book, before it is taken.
-pub(crate) struct Foreseen {
+pub(crate) struct DecisionPreview {
     before: Cut,
     steps: Vec<Value>,
 }
 
-impl Foreseen {
+impl DecisionPreview {
     /// The preview of a decision, by the route and on the page, which agree.
     pub(crate) async fn of(world: &World, id: &str, decision: &str) -> Self {
         let before = world.cut().await;
@@ -251,10 +251,10 @@ pub(crate) async fn books_are_as_shown(world: World) {
     assert_eq!(shown_sums(&shown[1..]), of_all);
     let mut checkpoints = Vec::new();
     for last in world.cut().await.iter().filter(|last| last.sequence.0 > 0) {
-        let told = world.ops_get(&format!("/ops/checkpoint?partition={}", last.partition.0)).await.expect(200);
+        let checkpoint = world.ops_get(&format!("/ops/checkpoint?partition={}", last.partition.0)).await.expect(200);
         let sums = booked.remove(&last.partition).unwrap_or_default();
-        assert_eq!(text(&told["totals"]), digest_of(&sums), "the totals that verify checks");
-        checkpoints.push(serde_json::from_value::<CheckpointView>(told).unwrap().read().unwrap());
+        assert_eq!(text(&checkpoint["totals"]), digest_of(&sums), "the totals that verify checks");
+        checkpoints.push(serde_json::from_value::<CheckpointView>(checkpoint).unwrap().read().unwrap());
     }
     assert!(booked.is_empty() && !checkpoints.is_empty(), "{booked:?}");
     let folder = world.stopped().await;
@@ -282,11 +282,11 @@ fn shown_sums(rows: &[Vec<String>]) -> Sums {
 
 /// Digest of sums, as a checkpoint has it.
 fn digest_of(sums: &Sums) -> String {
-    let mut told = String::new();
+    let mut lines = String::new();
     for (code, [debits, credits]) in sums {
-        writeln!(told, "{code} {debits} {credits}").unwrap();
+        writeln!(lines, "{code} {debits} {credits}").unwrap();
     }
-    Sha256::digest(told).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+    Sha256::digest(lines).iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
 }
 
 #[tokio::test]
@@ -304,13 +304,13 @@ async fn entries_of_the_house_and_reviews_are_previewed_as_they_are_booked() {
         let amount = 1 + (number as i64 * 7_919) % 100_000;
         let body =
             json!({"debit": debit, "credit": credit, "amount": amount, "reason": "x", "reference": number.to_string()});
-        let asked = world.ops_post("/ops/entries", &body).await;
-        if asked.status != 201 {
+        let entry = world.ops_post("/ops/entries", &body).await;
+        if entry.status != 201 {
             continue;
         }
-        let id = text(&asked.body["id"]);
+        let id = text(&entry.body["id"]);
         let verb = if number % 3 == 0 { "reject" } else { "approve" };
-        let foreseen = Foreseen::of_second(&world, &id, verb).await;
+        let foreseen = DecisionPreview::of_second(&world, &id, verb).await;
         let body = if verb == "approve" { "{}" } else { "{\"notes\": \"x\"}" };
         world.send(Method::POST, &format!("/ops/entries/{id}/{verb}"), &rui, body).await.expect(200);
         foreseen.is_booked(&world, usize::MAX).await;
@@ -319,7 +319,7 @@ async fn entries_of_the_house_and_reviews_are_previewed_as_they_are_booked() {
     assert!(booked > 10, "{booked}");
     for (number, verb) in [(1, "approve"), (2, "reject")] {
         let draft = merchant.draft("Ana", number).await;
-        let foreseen = Foreseen::of(&world, &draft, verb).await;
+        let foreseen = DecisionPreview::of(&world, &draft, verb).await;
         let body = if verb == "approve" { json!({}) } else { json!({"notes": "Foto ilegível"}) };
         world.ops_post(&format!("/ops/sub-recipients/{draft}/{verb}"), &body).await.expect(200);
         foreseen.is_booked(&world, usize::MAX).await;
@@ -327,7 +327,7 @@ async fn entries_of_the_house_and_reviews_are_previewed_as_they_are_booked() {
     }
 }
 
-impl Foreseen {
+impl DecisionPreview {
     /// The preview of an entry of the house, as the route has it.
     async fn of_second(world: &World, id: &str, decision: &str) -> Self {
         let before = world.cut().await;

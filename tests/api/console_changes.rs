@@ -162,8 +162,8 @@ async fn an_entry_of_the_house_is_asked_for_by_one_and_approved_by_another() {
         ("reason", "Tarifa <b>"),
         ("reference", "EXTRATO-7"),
     ];
-    let asked = send(&rui, &page, "/console/house", &fields).await;
-    assert_eq!(asked.header("location"), "/console/house", "{}", asked.html);
+    let response = send(&rui, &page, "/console/house", &fields).await;
+    assert_eq!(response.header("location"), "/console/house", "{}", response.html);
     send(&rui, &page, "/console/house", &fields).await;
     let queue = world.ops_get("/ops/queue?kind=entry").await.expect(200);
     assert_eq!(queue["total"], 1, "twice sent, once asked");

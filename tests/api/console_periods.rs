@@ -39,8 +39,8 @@ async fn a_month_is_closed_on_its_page_by_two_operators() {
     ana.language = "en";
 
     let before = world.cut().await;
-    let asked = send(&ana, &open, &place, &[]).await;
-    assert_eq!((asked.status, asked.header("location")), (303, place.as_str()), "{}", asked.html);
+    let response = send(&ana, &open, &place, &[]).await;
+    assert_eq!((response.status, response.header("location")), (303, place.as_str()), "{}", response.html);
     ana.page(&place).await.has(&["The closing waits for another operator.", "closing asked for", ">ana<"]);
     assert_eq!(send(&ana, &open, &place, &[]).await.status, 303, "the same form is the same request");
     assert_eq!(world.cut().await.records(), before.records() + 1, "once");
@@ -60,7 +60,7 @@ async fn a_month_is_closed_on_its_page_by_two_operators() {
     assert_eq!(send(&rui, &pending, &place, &[]).await.status, 303, "the same form is the same request");
     let page = rui.page(&place).await;
     page.has(&["The month is closed.", ">ana<", ">rui<", &text(&closed["head"]), &text(&closed["totals"])]);
-    page.has(&[&shown_cut(&cut_told(&closed))]);
+    page.has(&[&shown_cut(&cut_in(&closed))]);
     assert!(!page.html.contains(&format!("action=\"{place}\"")));
     rui.page("/console/periods").await.has(&[">closed<"]);
     rui.page("/console/periods/2020-01").await.has(&[">closed<", "Closed together with"]);
@@ -78,8 +78,8 @@ async fn an_open_account_leads_to_the_books_of_the_months_last_day() {
     let unexplained = async |amount: i64, reference: &str| {
         let entry = json!({"debit": "Assets:Bank:Pix", "credit": "Liabilities:Suspense", "amount": amount,
             "reason": "Depósito", "reference": reference});
-        let asked = world.ops_post("/ops/entries", &entry).await.expect(201);
-        let path = format!("/ops/entries/{}/approve", text(&asked["id"]));
+        let response = world.ops_post("/ops/entries", &entry).await.expect(201);
+        let path = format!("/ops/entries/{}/approve", text(&response["id"]));
         world.second_ops_post(&path, &[], &json!({})).await.expect(200);
     };
     unexplained(70_000, "EXTRATO-1").await;
@@ -111,7 +111,7 @@ async fn an_entry_of_an_operator_says_who_asked_who_approved_and_why() {
     for (body, heading, other) in
         [(house, "Entry of the house", "Write-off of a debt"), (write_off, "Write-off of a debt", "Entry of the house")]
     {
-        let asked = world.ops_post("/ops/entries", &body).await.expect(201);
+        let entry = world.ops_post("/ops/entries", &body).await.expect(201);
         let request = world.last().await;
         let item = items(&world.ops_get("/ops/queue?kind=entry").await.expect(200))[0].clone();
         assert_eq!(item["requested_by"], "operator");
@@ -119,8 +119,8 @@ async fn an_entry_of_an_operator_says_who_asked_who_approved_and_why() {
             assert_eq!(item[name], body[name], "{name}");
         }
         let said = [&text(&body["reason"]), &text(&body["reference"]), "operator"];
-        let item_page = format!("/console/queue/{}", text(&asked["id"]));
-        let many = format!("/console/queue/many?decision=approve&id={}", text(&asked["id"]));
+        let item_page = format!("/console/queue/{}", text(&entry["id"]));
+        let many = format!("/console/queue/many?decision=approve&id={}", text(&entry["id"]));
         for path in ["/console/queue", &item_page, &many] {
             let page = browser.page(path).await;
             page.has(&said);

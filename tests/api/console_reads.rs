@@ -284,7 +284,7 @@ async fn a_dispute_is_previewed_as_it_is_booked() {
     let path = format!("/ops/charges/{txid}/disputes");
     let preview = world.ops_get(&format!("{path}/preview?amount=2050&kind=med")).await.expect(200);
     assert_eq!((&preview["txid"], &preview["kind"], &preview["amount"]), (&json!(txid), &json!("med"), &json!(2_050)));
-    assert_eq!(world.cut().await, before, "nothing is kept");
+    assert_eq!(world.cut().await, before, "nothing is stored");
     for (query, status, code) in [
         ("kind=med", 400, "validation_failed"),
         ("amount=0&kind=med", 400, "validation_failed"),
@@ -309,7 +309,7 @@ async fn health_has_what_the_process_measures_and_through_where_the_backup_is() 
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
     merchant.paid_pix(&pix("10.00")).await;
-    // Its page tells of the process that has the house.
+    // Its page names the process that has the house.
     world.advance(0).await;
     let browser = Browser::signed_in(&world, OPS_TOKEN).await;
     browser.page("/console/health").await.has(&[

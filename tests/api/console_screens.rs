@@ -15,7 +15,7 @@ use crate::world::*;
 /// The second Record of a charge: of a card its capture.
 async fn second_record(world: &World, txid: &str) -> Position {
     let charge = world.ops_get(&format!("/ops/charges/{txid}")).await.expect(200);
-    place_told(&json!({"sequence": charge["records"][1], "partition": charge["partition"]}))
+    place_in(&json!({"sequence": charge["records"][1], "partition": charge["partition"]}))
 }
 
 /// Bytes of a page at most.
@@ -182,8 +182,8 @@ fn words_of(html: &str) -> Vec<String> {
         ("<a href=\"/console\" lang=\"en\"", "</a>"),
     ] {
         let parts: Vec<_> = shown.split(begin).map(str::to_owned).collect();
-        let kept = parts[1..].iter().map(|part| part.split_once(end).unwrap_or_else(|| panic!("{begin} in {html}")).1);
-        shown = parts[0].clone() + " " + &kept.collect::<Vec<_>>().join(" ");
+        let rest = parts[1..].iter().map(|part| part.split_once(end).unwrap_or_else(|| panic!("{begin} in {html}")).1);
+        shown = parts[0].clone() + " " + &rest.collect::<Vec<_>>().join(" ");
     }
     let mut text = String::new();
     for part in shown.split('<') {
@@ -394,7 +394,7 @@ async fn ten_kilobytes_of_a_hostile_text_break_nothing() {
         "pix",
         "limit_card",
     ];
-    let mut asked = 0;
+    let mut count = 0;
     for (template, _) in
         routes().into_iter().filter(|(path, methods)| methods.contains("post(") && path != "/console/sign-out")
     {
@@ -408,10 +408,10 @@ async fn ten_kilobytes_of_a_hostile_text_break_nothing() {
             let page = browser.post(&path, &fields).await;
             assert!(page.status < 500, "{path} {long_one}: {} {}", page.status, page.html);
             assert!(!page.html.contains("<script>"), "{path} {long_one}: {}", page.html);
-            asked += 1;
+            count += 1;
         }
     }
-    assert!(asked > 300, "{asked}");
+    assert!(count > 300, "{count}");
     let query: String = form_urlencoded::byte_serialize(long.as_bytes()).collect();
     for path in ["/console/find?q=", "/console/merchants?search=", "/console/queue?kind=", "/console/house?x="] {
         let page = browser.get(&format!("{path}{query}")).await;

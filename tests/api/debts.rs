@@ -89,9 +89,9 @@ async fn what_is_taken_from_available_is_missing_from_the_oldest_splits() {
     let statement = merchant.statement(&ana).await;
     assert_eq!([&statement["total"], &statement["balance"]["available"]], [3, 600], "at nothing it stays listed");
     assert_eq!(listed(&merchant, &bia).await, ["available 700"], "who owes nothing pays nothing");
-    let asked = merchant.withdraw(&ana).await.expect(201);
-    assert_eq!(asked["amount_cents"], 600);
-    world.approve(&text(&asked["withdrawal_id"])).await.expect(200);
+    let withdrawal = merchant.withdraw(&ana).await.expect(201);
+    assert_eq!(withdrawal["amount_cents"], 600);
+    world.approve(&text(&withdrawal["withdrawal_id"])).await.expect(200);
     assert_eq!(listed(&merchant, &ana).await, ["paid 0", "paid 0", "paid 600"]);
     assert_eq!((merchant.recipient_money(&ana).await, owed(&merchant, &ana).await), ([0, 0, 0, 600], 0));
     world.check_books().await;
@@ -108,9 +108,9 @@ async fn splits_that_pay_a_debt_tell_what_became_available() {
     assert_eq!(owed(&merchant, &ana).await, 2_000);
     world.advance(30 * DAY).await;
     let events = merchant.get("/api/events").await.expect(200);
-    let told = items(&events).iter().find(|event| event["event"] == "split.available").expect("splits fell due");
-    let split = &told["split"];
-    assert_eq!([&split["amount_cents"], &split["recovered_cents"]], [&json!(1_000), &json!(2_000)], "{told}");
+    let available = items(&events).iter().find(|event| event["event"] == "split.available").expect("splits fell due");
+    let split = &available["split"];
+    assert_eq!([&split["amount_cents"], &split["recovered_cents"]], [&json!(1_000), &json!(2_000)], "{available}");
     assert_eq!(merchant.recipient_money(&ana).await, [1_000, 0, 0, 2_000]);
     world.check_books().await;
 }
@@ -147,7 +147,7 @@ async fn money_under_a_withdrawal_is_not_touched_and_the_next_rise_pays() {
             world.check_books().await;
         } else {
             world.reject(&withdrawal, "conta de outra pessoa").await.expect(200);
-            // The oldest is there again, so that it is the one that lacks what was taken.
+            // The oldest is there again, so the amount taken is missing there.
             assert_eq!(listed(&merchant, &ana).await, ["available 0", "available 100", "available 50"]);
             assert_eq!((merchant.recipient_money(&ana).await, owed(&merchant, &ana).await), ([150, 0, 0, 0], 0));
             world.check_books().await;
@@ -176,7 +176,7 @@ async fn a_pending_split_pays_from_itself_alone() {
     let amounts: Vec<_> = items(&anticipable).iter().map(|item| item["amount_cents"].as_i64().unwrap()).collect();
     assert_eq!(amounts, [200, 2_000]);
 
-    // Anticipated, it owes its nominal amount, and the fee is kept: what is missing comes from
+    // Anticipated, it owes its nominal amount, and the fee stays: what is missing comes from
     // Available, oldest first.
     let ids = json!({"split_ids": [items(&anticipable)[1]["id"]], "target_days": 15});
     assert_eq!(merchant.post(&path, &ids).await.expect(200)["net_cents"], 1_970);
@@ -302,13 +302,13 @@ async fn events_tell_of_a_debt_when_it_arises_and_when_it_is_paid() {
     paid(&merchant, &ana, 500).await;
     paid(&merchant, &ana, 1_600).await;
     let events = merchant.get("/api/events?per_page=100").await.expect(200);
-    let told = |name: &str| -> Vec<Value> {
+    let events_named = |name: &str| -> Vec<Value> {
         let of = items(&events).iter().rev().filter(|event| event["event"] == name);
         of.map(|event| event["debt"].clone()).collect()
     };
     let opened = json!({"recipient_id": ana, "amount_cents": 2_000, "refund_id": refund, "payment_id": txid});
-    assert_eq!(told("recipient.debt_opened"), [opened]);
+    assert_eq!(events_named("recipient.debt_opened"), [opened]);
     let paid = |amount: i64, left: i64| json!({"recipient_id": ana, "amount_cents": amount, "debt_cents": left});
-    assert_eq!(told("recipient.debt_paid"), [paid(500, 1_500), paid(1_500, 0)]);
+    assert_eq!(events_named("recipient.debt_paid"), [paid(500, 1_500), paid(1_500, 0)]);
     assert_eq!(items(&events).iter().filter(|event| event["recipient"]["id"] == *ana).count(), 4, "with the approval");
 }

@@ -123,7 +123,7 @@ impl Description {
         assert!(wrong.is_empty(), "{at}\nis not as described: {wrong:#?}");
     }
 
-    /// The schema itself, or the one that it refers to.
+    /// The schema itself, or the schema that it refers to.
     pub(crate) fn resolved<'a>(&'a self, schema: &'a Value) -> &'a Value {
         let pointer = schema["$ref"].as_str().and_then(|reference| reference.strip_prefix('#'));
         pointer.map_or(schema, |pointer| self.document.pointer(pointer).unwrap())

@@ -74,7 +74,7 @@ const ENDPOINTS: &[(&str, &str, bool)] = &[
 
 /// A server with a merchant, an active recipient, a pending charge, of a paid one a refund and a
 /// dispute that wait, a plan and a subscription that is not due: something for every path to name.
-struct Furnished<'w> {
+struct Fixture<'w> {
     merchant: Merchant<'w>,
     recipient: String,
     txid: String,
@@ -87,7 +87,7 @@ struct Furnished<'w> {
     record: String,
 }
 
-impl<'w> Furnished<'w> {
+impl<'w> Fixture<'w> {
     async fn on(world: &'w World) -> Self {
         let merchant = world.merchant().await;
         let recipient = merchant.recipient("Ana", 1).await;
@@ -233,7 +233,7 @@ async fn splits_that_cannot_be_are_refused() {
 #[tokio::test]
 async fn json_is_read_strictly_on_every_endpoint() {
     let world = World::sandbox().await;
-    let furnished = Furnished::on(&world).await;
+    let furnished = Fixture::on(&world).await;
     let too_deep = format!("{{\"x\":{}{}}}", "[".repeat(200_000 / 8), "]".repeat(200_000 / 8));
     let cases: Vec<(Vec<u8>, &str)> = vec![
         (b"[1]".to_vec(), "invalid_json"),
@@ -268,7 +268,7 @@ async fn json_is_read_strictly_on_every_endpoint() {
 #[tokio::test]
 async fn a_body_may_be_left_out_where_nothing_is_asked_in_it() {
     let world = World::sandbox().await;
-    let furnished = Furnished::on(&world).await;
+    let furnished = Fixture::on(&world).await;
     for (method, template, _) in ENDPOINTS.iter().filter(|endpoint| endpoint.2) {
         let path = furnished.path(template);
         for content_type in [None, Some("application/json")] {
@@ -318,7 +318,7 @@ async fn unknown_fields_are_ignored_everywhere_and_unknown_parameters_nowhere() 
 #[tokio::test]
 async fn bodies_have_a_type_and_a_size() {
     let world = World::sandbox().await;
-    let furnished = Furnished::on(&world).await;
+    let furnished = Fixture::on(&world).await;
     let before = world.trace(&[&furnished.merchant]).await;
     for (method, template, _) in ENDPOINTS.iter().filter(|endpoint| endpoint.2) {
         let path = furnished.path(template);
@@ -344,7 +344,7 @@ async fn bodies_have_a_type_and_a_size() {
 
 /// Sends a body that is too large: where its length is declared, none of it, else all of it in one
 /// chunk. Gives what is answered.
-async fn oversized(furnished: &Furnished<'_>, method: &str, path: &str, head: &str, bytes: usize) -> String {
+async fn oversized(furnished: &Fixture<'_>, method: &str, path: &str, head: &str, bytes: usize) -> String {
     let address = furnished.merchant.world.address_of(path);
     let credential = furnished.credential(path);
     let request = format!(
@@ -375,7 +375,7 @@ async fn oversized(furnished: &Furnished<'_>, method: &str, path: &str, head: &s
 #[tokio::test]
 async fn credentials_come_in_two_forms_and_agree() {
     let world = World::sandbox().await;
-    let furnished = Furnished::on(&world).await;
+    let furnished = Fixture::on(&world).await;
     let other = world.merchant().await;
     let key = furnished.merchant.key.clone();
     let shortened = &key[..key.len() - 1];
@@ -425,7 +425,7 @@ async fn credentials_come_in_two_forms_and_agree() {
 #[tokio::test]
 async fn operations_have_a_credential_of_their_own() {
     let world = World::sandbox().await;
-    let furnished = Furnished::on(&world).await;
+    let furnished = Fixture::on(&world).await;
     let (of_merchant, wrong) = (bearer(&furnished.merchant.key), bearer("operations-of-the-tes"));
     let refused: &[Headers<'_>] = &[
         &[],
@@ -469,7 +469,7 @@ async fn a_revoked_key_opens_nothing_more() {
 #[tokio::test]
 async fn paths_and_methods_that_are_not_there() {
     let world = World::sandbox().await;
-    let furnished = Furnished::on(&world).await;
+    let furnished = Fixture::on(&world).await;
     let before = world.trace(&[&furnished.merchant]).await;
     for path in
         ["/api", "/api/", "/api/cards2", "/api/card/", "/api/balance/x", "/ops", "/ops/merchants/", "/x", "/apix"]
@@ -511,9 +511,9 @@ async fn paths_and_methods_that_are_not_there() {
 #[tokio::test]
 async fn ids_that_name_nothing_are_not_found() {
     let world = World::sandbox().await;
-    let furnished = Furnished::on(&world).await;
+    let furnished = Fixture::on(&world).await;
     let other = world.merchant().await;
-    let others = Furnished {
+    let others = Fixture {
         recipient: other.recipient("Rui", 1).await,
         txid: String::new(),
         refund: String::new(),
@@ -578,7 +578,7 @@ async fn ids_that_name_nothing_are_not_found() {
 #[tokio::test]
 async fn queries_are_checked() {
     let world = World::sandbox().await;
-    let furnished = Furnished::on(&world).await;
+    let furnished = Fixture::on(&world).await;
     let lists = [
         "/api/charges".to_owned(),
         "/api/balance/operations".to_owned(),
@@ -678,7 +678,7 @@ async fn of_two_mistakes_the_first_in_order_is_told() {
 #[tokio::test]
 async fn every_answer_has_its_headers() {
     let world = World::sandbox().await;
-    let furnished = Furnished::on(&world).await;
+    let furnished = Fixture::on(&world).await;
     let own_id = ("x-request-id", "caller-7");
     for (path, status) in [
         ("/api/balance", 200),

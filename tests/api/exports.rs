@@ -71,8 +71,8 @@ async fn a_file_is_what_the_stream_is_and_its_manifest_is_signed() {
         let checkpoint = world.ops_get(&checkpoint).await.expect(200);
         assert_eq!(signed["public_key"], checkpoint["public_key"]);
         let signature = bytes(&signed["signature"]);
-        let told = format!("centavo manifest 1\n{digest}\n");
-        UnparsedPublicKey::new(&ED25519, &public).verify(told.as_bytes(), &signature).unwrap();
+        let statement = format!("centavo manifest 1\n{digest}\n");
+        UnparsedPublicKey::new(&ED25519, &public).verify(statement.as_bytes(), &signature).unwrap();
         let other = format!("centavo manifest 1\n{}\n", "0".repeat(64));
         assert!(UnparsedPublicKey::new(&ED25519, &public).verify(other.as_bytes(), &signature).is_err());
         assert_eq!(manifest.body["files"][0]["sha256"], job["file"]["sha256"]);
@@ -202,8 +202,8 @@ async fn exports_are_limited_and_go_when_they_are_old() {
     // A job that the end of the process interrupted has failed.
     let path = world.data().join(format!("{name}.job.json"));
     let folder = world.stopped().await;
-    let kept = std::fs::read_to_string(&path).unwrap();
-    std::fs::write(&path, kept.replace("\"done\"", "\"running\"")).unwrap();
+    let job = std::fs::read_to_string(&path).unwrap();
+    std::fs::write(&path, job.replace("\"done\"", "\"running\"")).unwrap();
     let world = World::on(folder).await;
     let found = world.ops_get(&format!("/ops/exports/{id}")).await.expect(200);
     assert_eq!([&found["status"], &found["failure"]], [&json!("failed"), &json!("interrupted")]);

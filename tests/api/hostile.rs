@@ -352,10 +352,10 @@ async fn what_is_of_another_merchant_is_not_there() {
                 (false, true) => &[400, 404],
             };
             assert!(allowed.contains(&answer.status), "{method} {} {}: {}", ask.path, ask.body, answer.text);
-            let told = answer.text.replace(&ask.id, "");
-            let leaked = foreign.iter().find(|(_, id)| told.contains(id)).map(|(kind, _)| kind.as_str());
-            assert_eq!(leaked, None, "{method} {}: {told}", ask.path);
-            assert!(!told.contains("Prado") && !told.contains("Secreta"), "{method} {}: {told}", ask.path);
+            let body = answer.text.replace(&ask.id, "");
+            let leaked = foreign.iter().find(|(_, id)| body.contains(id)).map(|(kind, _)| kind.as_str());
+            assert_eq!(leaked, None, "{method} {}: {body}", ask.path);
+            assert!(!body.contains("Prado") && !body.contains("Secreta"), "{method} {}: {body}", ask.path);
             let (status, code) = (answer.status, text(&answer.body["code"]));
             answer.refused(status, &code);
             sent += 1;
@@ -464,7 +464,7 @@ async fn wrong_credentials_open_nothing_and_are_told_alike() {
     }
     let mut of_operators = wrong_credentials(OPS_TOKEN, &other.key, &[&merchant.key, &revoked]);
     of_operators.push(format!("token: {OPS_TOKEN}\r\n").into_bytes());
-    let mut told: Option<Value> = None;
+    let mut first_body: Option<Value> = None;
     let mut sent = 0;
     let mut wires = [Wire::new(world.address_of("/api")), Wire::new(world.address_of("/ops"))];
     for operation in world.description.operations().iter().filter(|operation| operation.needs_credential()) {
@@ -481,7 +481,7 @@ async fn wrong_credentials_open_nothing_and_are_told_alike() {
                 body.as_object_mut().unwrap().remove(name);
             }
             // The answer does not say why the credential opens nothing.
-            assert_eq!(told.get_or_insert(body.clone()), &body, "{at}");
+            assert_eq!(first_body.get_or_insert(body.clone()), &body, "{at}");
             sent += 1;
         }
     }

@@ -107,8 +107,8 @@ async fn what_was_refused_is_not_kept() {
     let first = merchant.post_keyed("/api/card", "k", &card(10_000, APPROVED)).await;
     assert!(first.status == 201 && !is_replay(&first));
     assert!(is_replay(&merchant.post_keyed("/api/card", "k", &card(10_000, APPROVED)).await));
-    // Once it is kept: the syntax comes before the replay, and the replay before the capability and
-    // the meaning.
+    // Once it is stored: the syntax comes before the replay, and the replay before the capability
+    // and the meaning.
     merchant.post_raw("/api/card", &[("idempotency-key", "k")], "{").await.refused(400, "invalid_json");
     merchant.post_keyed("/api/card", "k", &with_split).await.refused(422, "idempotency_key_reused");
     assert_eq!(merchant.balance().await, [0, 9_403, 0, 0]);
@@ -151,7 +151,7 @@ async fn a_key_is_kept_24_hours() {
     assert_eq!(
         merchant.post_keyed("/api/pix", "k", &pix("11.00")).await.expect(201),
         second,
-        "the new request is kept as well"
+        "the new request is stored as well"
     );
     merchant.post_keyed("/api/pix", "k", &pix("10.00")).await.refused(422, "idempotency_key_reused");
 }
@@ -263,7 +263,7 @@ async fn without_a_key_every_request_is_a_new_one() {
         merchant.post("/api/pix", &pix("10.00")).await.expect(201),
     ];
     assert_ne!(first["txid"], second["txid"]);
-    // A look-up commits no Record, so nothing is kept of it.
+    // A look-up commits no Record, so it stores nothing.
     let look_up = json!({"txid": first["txid"]});
     merchant.post_keyed("/api/pix", "k", &look_up).await.expect(200);
     merchant.pay(&text(&first["txid"])).await.expect(200);

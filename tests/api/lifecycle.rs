@@ -234,7 +234,7 @@ async fn the_books_are_found_again_after_a_restart() {
     assert_eq!(world.trace(&[&merchant]).await, before);
     assert_eq!(merchant.statement(&ana).await, statement);
     assert_eq!(merchant.get(&format!("/api/charges/{}", text(&paid["txid"]))).await.expect(200), paid);
-    assert!(world.advance(0).await >= now, "the clock's offset is kept");
+    assert!(world.advance(0).await >= now, "the clock's offset is stored");
     merchant.pay(&waiting).await.expect(200);
     assert_eq!(merchant.recipient_balance(&ana).await, [1_010, 2_000]);
     world.advance(31 * DAY).await;
@@ -330,8 +330,9 @@ async fn a_log_that_nobody_reads_stops_nothing() {
         }
         let path = format!("{}/api/{}", process.public, "wrong".repeat(2_000));
         for _ in 0..19 {
-            let asked = process.client.get(&path).bearer_auth("wrong").send();
-            let answered = tokio::time::timeout(PATIENCE, asked).await.expect("no request waits for the log").unwrap();
+            let request = process.client.get(&path).bearer_auth("wrong").send();
+            let answered =
+                tokio::time::timeout(PATIENCE, request).await.expect("no request waits for the log").unwrap();
             assert!([401, 404].contains(&answered.status().as_u16()), "{answered:?}");
         }
         let key = process.merchant().await;
@@ -431,7 +432,7 @@ async fn a_line_of_a_thread_that_waits_has_the_id_of_its_request() {
     let log = process.ended().1;
     let lines: Vec<_> = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()).collect();
     let is_of_damage =
-        |line: &&Value| line["message"].as_str().is_some_and(|told| told.contains("index is lost or damaged"));
+        |line: &&Value| line["message"].as_str().is_some_and(|text| text.contains("index is lost or damaged"));
     let damage = lines.iter().find(is_of_damage).unwrap_or_else(|| panic!("{log}"));
     assert_eq!(damage["request_id"], "r-43", "{log}");
 }
@@ -455,14 +456,14 @@ async fn every_named_operator_may_call_and_no_token_is_told() {
     let (_, log) = process.ended();
     assert!(log.contains("stopping"), "{log}");
     // Times and ids may have any digits.
-    let told = log.lines().map(|line| {
+    let text = log.lines().map(|line| {
         let mut line: Value = serde_json::from_str(line).unwrap();
         line.as_object_mut().unwrap().retain(|name, _| !matches!(name.as_str(), "timestamp" | "request_id"));
         line.to_string()
     });
-    let told: String = told.collect();
+    let text: String = text.collect();
     for secret in ["token-of", &key, APPROVED, REFUSED, "737", "12345678909", "João"] {
-        assert!(!told.contains(secret), "{secret} in the log: {told}");
+        assert!(!text.contains(secret), "{secret} in the log: {text}");
     }
 }
 
@@ -510,12 +511,12 @@ async fn secrets_come_from_files_and_sighup_reads_the_tokens_again() {
     assert_eq!(status(&process, "token-of-operator-ana-with-32-characters").await, 200);
     assert_eq!(status(&process, "token-of-operator-rui-with-32-characters").await, 401);
     let mut log = String::new();
-    for (content, told) in
+    for (content, expected) in
         [("ana:token-of-operator-rui-with-32-characters", "were read again"), ("short", "could not be read again")]
     {
         std::fs::write(&tokens, content).unwrap();
         process.signal("-HUP");
-        while !log.contains(told) {
+        while !log.contains(expected) {
             assert!(process.log.read_line(&mut log).unwrap() > 0, "{log}");
         }
         assert_eq!(status(&process, "token-of-operator-ana-with-32-characters").await, 401);
@@ -534,12 +535,12 @@ async fn a_service_manager_learns_the_state() {
     let path = folder.path().join("notify");
     let manager = std::os::unix::net::UnixDatagram::bind(&path).unwrap();
     manager.set_read_timeout(Some(PATIENCE)).unwrap();
-    let told = || {
+    let seen = || {
         let mut bytes = [0; 64];
         let count = manager.recv(&mut bytes).unwrap();
         String::from_utf8(bytes[..count].to_vec()).unwrap().trim().to_owned()
     };
-    let until = |wanted: &str| while told() != wanted {};
+    let until = |wanted: &str| while seen() != wanted {};
     let mut command = sandbox(&folder.path().join("data"));
     command.env("NOTIFY_SOCKET", &path);
     let mut process = Process::start(command);
@@ -590,20 +591,20 @@ async fn a_check_of_the_settings_starts_nothing() {
         ("CENTAVO_MASTER_KEY_FILE", "/nowhere", "error: the file /nowhere of a secret"),
         ("CENTAVO_OPS_TOKEN", "one,two", "centavo: the operators' tokens are wrong"),
     ];
-    for (name, value, told) in cases {
+    for (name, value, expected) in cases {
         let (code, said) = check(&[(name, value)]);
         assert_eq!(code, Some(1), "{said}");
-        assert!(said.contains(told), "{said}");
+        assert!(said.contains(expected), "{said}");
     }
     let live = [("CENTAVO_SANDBOX", "off"), ("CENTAVO_OPS_LISTEN", "0.0.0.0:0"), ("CENTAVO_RATE_LIMIT", "off")];
     let (code, said) = check(&live);
     assert_eq!(code, Some(0), "a warning is no error: {said}");
-    for told in [
+    for expected in [
         "warning: no rail is configured",
         "warning: CENTAVO_OPS_LISTEN: 0.0.0.0:0 can be reached",
         "warning: requests and",
     ] {
-        assert!(said.contains(told), "{said}");
+        assert!(said.contains(expected), "{said}");
     }
     let served = "warning: /";
     assert!(!said.contains(served), "{said}");
@@ -663,7 +664,7 @@ async fn wrong_settings_are_told() {
         command.env(name, value);
         command
     };
-    for (name, value, told) in [
+    for (name, value, expected) in [
         ("CENTAVO_STORE", "postgres://localhost/centavo", "a database needs a master key"),
         ("CENTAVO_STORE", "floppy", "sled"),
         ("CENTAVO_OPS_TOKEN", "one,two", "name:token"),
@@ -674,17 +675,17 @@ async fn wrong_settings_are_told() {
         ("CENTAVO_DATA", "/dev/null/data", "/dev/null/data: it can't be written to"),
     ] {
         let said = refused(with(name, value));
-        assert!(said.contains(told), "{name}={value}: {said}");
+        assert!(said.contains(expected), "{name}={value}: {said}");
     }
-    for (name, value, told) in [("CENTAVO_LOG", "loud", "no level"), ("CENTAVO_LISTEN", "8080", "localhost:8080")] {
+    for (name, value, expected) in [("CENTAVO_LOG", "loud", "no level"), ("CENTAVO_LISTEN", "8080", "localhost:8080")] {
         let said = ended_with(2, with(name, value));
-        assert!(said.contains(told), "{name}={value}: {said}");
+        assert!(said.contains(expected), "{name}={value}: {said}");
     }
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let said = refused(with("CENTAVO_LISTEN", &address));
-    let told = [&address, "CENTAVO_LISTEN", "another program listens there"];
-    assert!(told.iter().all(|told| said.contains(*told)), "{said}");
+    let parts = [&address, "CENTAVO_LISTEN", "another program listens there"];
+    assert!(parts.iter().all(|part| said.contains(*part)), "{said}");
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use crate::description::Operation;
 use crate::world::*;
 
 impl Operation {
-    /// What its path names: the segment before the parameter. None when it names nothing.
+    /// What its path names: the segment before the parameter. `None` if it names nothing.
     pub(crate) fn kind(&self) -> Option<&str> {
         let (before, _) = self.path.split_once("/{")?;
         before.rsplit('/').next()
@@ -44,12 +44,12 @@ impl Operation {
         self.described["security"].as_array().is_some_and(|ways| !ways.is_empty())
     }
 
-    /// The example of the CSV file that it takes; none when it takes none.
+    /// The example of the CSV file that it takes; `None` if it takes none.
     pub(crate) fn example_file(&self) -> Option<String> {
         self.described["requestBody"]["content"]["text/csv"].get("example").map(text)
     }
 
-    /// The example of its body, with the ids of objects that exist; none when it takes none.
+    /// The example of its body, with the ids of objects that exist; `None` if it takes none.
     /// `named` is what the path names.
     pub(crate) async fn body_for(&self, merchant: &Merchant<'_>, named: &str) -> Option<Value> {
         let mut example = self.described["requestBody"]["content"]["application/json"].get("example")?.clone();

@@ -294,7 +294,7 @@ async fn withdraw(merchant: &Merchant<'_>, recipient: &str) -> Answer {
 }
 
 /// Gives a thing a command.
-async fn tell(world: &World, machine: &str, command: &str, thing: &Thing<'_>) -> Answer {
+async fn send_command(world: &World, machine: &str, command: &str, thing: &Thing<'_>) -> Answer {
     let Thing { merchant, recipient, id, body } = thing;
     match (machine, command) {
         ("card" | "pix", "get") => merchant.get(&format!("/api/charges/{id}")).await,
@@ -376,7 +376,7 @@ async fn holds(world: &World, machine: &str, state: &str, command: &str, documen
     let merchant = world.merchant().await;
     let thing = make(world, &merchant, machine, state).await;
     let (before, balance) = (world.trace(&[&merchant]).await, merchant.balance().await);
-    let answer = tell(world, machine, command, &thing).await;
+    let answer = send_command(world, machine, command, &thing).await;
     let where_ = format!("{machine} in {state}, {command}: {}", answer.text);
     let expected = if documented == LATE { 409 } else { documented };
     assert_eq!(answer.status, expected, "{where_}");

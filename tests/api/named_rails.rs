@@ -110,8 +110,8 @@ async fn files_that_cannot_be_used_refuse_the_start_with_the_place_of_their_tabl
     let secret = folder.path().join("secret");
     std::fs::set_permissions(&secret, std::fs::Permissions::from_mode(0o640)).unwrap();
     let refused = started(folder.path(), rails(folder.path(), Some(itau()))).await.err().unwrap().to_string();
-    for told in ["centavo.toml is wrong at line 7: rail.itau.client_secret_file", "secret", "0600"] {
-        assert!(refused.contains(told), "{refused}");
+    for expected in ["centavo.toml is wrong at line 7: rail.itau.client_secret_file", "secret", "0600"] {
+        assert!(refused.contains(expected), "{refused}");
     }
     assert!(!refused.contains("tesouro"), "{refused}");
 }

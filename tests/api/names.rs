@@ -202,10 +202,10 @@ async fn no_answer_is_kept_by_who_passes_it_on() {
 async fn texts_that_people_write_keep_their_lines() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
-    let (sent, kept) = ("Linha um\r\nlinha dois\t\"fim\"; =1+1\r", "Linha um\nlinha dois\t\"fim\"; =1+1");
+    let (sent, stored) = ("Linha um\r\nlinha dois\t\"fim\"; =1+1\r", "Linha um\nlinha dois\t\"fim\"; =1+1");
     let paid = merchant.paid_pix(&with(pix("90.00"), "descricao", json!(sent))).await;
     let txid = text(&paid["txid"]);
-    assert_eq!(merchant.get(&format!("/api/charges/{txid}")).await.expect(200)["description"], kept);
+    assert_eq!(merchant.get(&format!("/api/charges/{txid}")).await.expect(200)["description"], stored);
     let code = text(
         &merchant.post("/api/pix", &with(pix("1.00"), "descricao", json!(sent))).await.expect(201)["pixCopiaECola"],
     );
@@ -213,9 +213,9 @@ async fn texts_that_people_write_keep_their_lines() {
     let charged =
         merchant.post("/api/card", &with(card(10_000, APPROVED), "description", json!(sent))).await.expect(201);
     let charge = merchant.get(&format!("/api/charges/{}", text(&charged["txid"]))).await.expect(200);
-    assert_eq!(charge["description"], kept);
+    assert_eq!(charge["description"], stored);
     let plan = json!({"tag": sent, "amount": 100, "billingCycle": "MONTHLY", "totalBillingCycles": 2});
-    assert_eq!(merchant.post("/api/recurrency/plans", &plan).await.expect(201)["tag"], kept);
+    assert_eq!(merchant.post("/api/recurrency/plans", &plan).await.expect(201)["tag"], stored);
     let cashout = json!({"amount": 1_000, "pix_key": "ana@example.com", "pix_key_type": "email", "info": sent});
     merchant.post("/api/cashout", &cashout).await.expect(201);
     let refund = json!({"payment_id": txid, "amount": 100, "reason": sent});

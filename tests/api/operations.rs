@@ -195,7 +195,7 @@ async fn the_books_are_shown_by_ledger() {
     let balance = world.ops_get("/ops/trial-balance").await.expect(200);
     has_exactly(&balance, &["cut", "balanced", "accounts", "total", "page", "pages", "per_page"]);
     assert_eq!([&balance["total"], &balance["page"], &balance["pages"], &balance["per_page"]], [15, 1, 1, 1_000]);
-    assert!(cut_told(&balance).contains(world.last().await), "{balance}");
+    assert!(cut_in(&balance).contains(world.last().await), "{balance}");
     for row in balance["accounts"].as_array().unwrap() {
         has_exactly(row, &["ledger", "account", "debits", "credits", "balance"]);
     }
@@ -227,8 +227,8 @@ async fn the_books_are_shown_by_ledger() {
     let entry = &items(&entries)[0];
     has_exactly(entry, &["sequence", "partition", "effective_at", "postings"]);
     time(&entry["effective_at"]);
-    let of = place_told(entry);
-    assert_eq!(of.sequence, cut_told(&balance).of(of.partition));
+    let of = place_in(entry);
+    assert_eq!(of.sequence, cut_in(&balance).of(of.partition));
     let postings = json!([
         {"account": "Assets:Platform:Pending", "side": "debit", "amount": 3_500},
         {"account": "Income:Splits:Card", "side": "credit", "amount": 3_500},

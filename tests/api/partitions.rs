@@ -1,5 +1,5 @@
-//! Several partitions in one process: what is about all merchants is the same as with one, told
-//! with a cut of all partitions.
+//! Several partitions in one process: queries over all merchants give the same answers as with one,
+//! and a cut of all partitions.
 
 use std::collections::{BTreeMap, BTreeSet};
 

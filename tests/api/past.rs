@@ -222,7 +222,7 @@ async fn a_month_is_closed_by_two_operators() {
 
     // It is reported, two postings of it; the payment of the month itself is not.
     let late = world.ops_get("/ops/reports/late-entries").await.expect(200);
-    let found = |row: &Value| place_told(row) == place_told(&last) && row["effective_date"] == json!(day);
+    let found = |row: &Value| place_in(row) == place_in(&last) && row["effective_date"] == json!(day);
     let reported = late["rows"].as_array().unwrap();
     assert!(reported.len() == 2 && reported.iter().all(found), "{late}");
     assert_eq!([&late["totals"]["debit"], &late["totals"]["credit"]], [700, 700]);
@@ -244,7 +244,7 @@ async fn a_month_is_closed_by_two_operators() {
     world.ops_post(&format!("{path}/close"), &json!({})).await.refused(409, "second_operator_needed");
     let closed = world.second_ops_post(&format!("{path}/close"), &key, &json!({})).await.expect(200);
     assert_eq!((&closed["status"], &closed["closed_by"]), (&json!("closed"), &json!("second")));
-    let sealed = cut_told(&closed);
+    let sealed = cut_in(&closed);
     assert!(through.is_within(&sealed) && sealed != world.cut().await, "{closed}");
     assert!(["head", "totals"].iter().all(|name| text(&closed[*name]).len() == 64), "{closed}");
     assert_eq!(world.second_ops_post(&format!("{path}/close"), &key, &json!({})).await.expect(200), closed, "once");

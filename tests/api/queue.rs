@@ -117,7 +117,7 @@ async fn an_account_that_was_not_seen_is_not_approved() {
         let shown = items(&queue(&world, "").await)[0].clone();
         assert_eq!(shown["version"], seen, "{shown}");
         assert_eq!(world.ops_get(&format!("/ops/queue/{id}/preview")).await.expect(200)["version"], seen);
-        // The account has the same masked form, so that nothing but the version tells.
+        // The account has the same masked form, so that only the version shows it.
         merchant.patch(&change, &account(&format!("9{seen}"))).await.expect(200);
         let before = world.cut().await;
         for body in [json!({"version": seen}), json!({"version": seen, "notes": "x"})] {

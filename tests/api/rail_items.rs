@@ -9,9 +9,9 @@ use serde_json::{Value, json};
 use crate::world::{World, items, pix, text, with_splits};
 
 /// An institution that never answers.
-struct Silent;
+struct SilentRail;
 
-impl PayoutRail for Silent {
+impl PayoutRail for SilentRail {
     fn send(&self, _: SendPayout) -> Call<'_, PayoutAnswer> {
         Box::pin(std::future::ready(Err(RailError::NoAnswer)))
     }
@@ -33,7 +33,7 @@ fn word(outcome: &str, reference: &str) -> Value {
 
 #[tokio::test]
 async fn two_operators_say_what_became_of_a_cashout() {
-    let world = World::with_payouts(Silent).await;
+    let world = World::with_payouts(SilentRail).await;
     let merchant = world.merchant().await;
     merchant.paid_pix(&pix("100.00")).await;
     let body = json!({"amount": 1_000, "pix_key": "ana@loja.com.br", "pix_key_type": "email"});
@@ -74,7 +74,7 @@ async fn two_operators_say_what_became_of_a_cashout() {
 
 #[tokio::test]
 async fn two_operators_say_that_a_withdrawal_did_not_go() {
-    let world = World::with_payouts(Silent).await;
+    let world = World::with_payouts(SilentRail).await;
     let merchant = world.merchant().await;
     let ana = merchant.recipient("Ana", 1).await;
     merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
@@ -120,7 +120,7 @@ async fn a_cashout_that_the_bank_sends_back_is_available_again() {
     world.ops_post(&settle, &word("happened", END_TO_END_ID)).await.refused(409, "outcome_not_unknown");
     assert_eq!((&shown(&sent).await["status"], merchant.balance().await[0]), (&json!("failed"), before));
     let events = merchant.get("/api/events?per_page=100").await.expect(200);
-    let told = items(&events).iter().filter(|event| event["event"] == "cashout.returned").count();
-    assert_eq!(told, 2, "{events}");
+    let count = items(&events).iter().filter(|event| event["event"] == "cashout.returned").count();
+    assert_eq!(count, 2, "{events}");
     world.check_books().await;
 }

@@ -94,19 +94,19 @@ impl Live {
     /// Bells that were rung, of `efi` and of `itau`.
     async fn rung(&self) -> [u64; 2] {
         let head = "GET /metrics HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n";
-        let metrics = told(TcpStream::connect(self.running.operations).await.unwrap(), head.as_bytes()).await;
+        let metrics = exchange(TcpStream::connect(self.running.operations).await.unwrap(), head.as_bytes()).await;
         ["efi", "itau"].map(|rail| {
             let sample = format!("centavo_rail_bells_total{{rail=\"{rail}\"}} ");
             metrics.lines().find_map(|line| line.strip_prefix(&sample)).unwrap().parse().unwrap()
         })
     }
 
-    async fn told(&self, request: &str) -> String {
-        told(TcpStream::connect(self.bells).await.unwrap(), request.as_bytes()).await
+    async fn exchange(&self, request: &str) -> String {
+        exchange(TcpStream::connect(self.bells).await.unwrap(), request.as_bytes()).await
     }
 
     async fn status(&self, request: &str) -> String {
-        status(&self.told(request).await)
+        status(&self.exchange(request).await)
     }
 }
 
@@ -118,7 +118,7 @@ fn secret_file(folder: &Path, secret: &str) -> PathBuf {
 }
 
 /// Sends bytes, and reads until the server ends the connection.
-async fn told(mut stream: impl AsyncRead + AsyncWrite + Unpin, bytes: &[u8]) -> String {
+async fn exchange(mut stream: impl AsyncRead + AsyncWrite + Unpin, bytes: &[u8]) -> String {
     stream.write_all(bytes).await.unwrap();
     let mut answer = Vec::new();
     let _reset = stream.read_to_end(&mut answer).await;
@@ -142,7 +142,7 @@ async fn a_bell_makes_the_list_be_read_and_nothing_else_is_served() {
     }
     // The institution's own words are not believed, and need not be words.
     let forged = r#"{"pix": [{"endToEndId": "E1", "txid": "t", "valor": "1.00"}]}"#;
-    let answer = live.told(&post(&format!("/{SECRET}/itau/pix"), forged)).await;
+    let answer = live.exchange(&post(&format!("/{SECRET}/itau/pix"), forged)).await;
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("\r\n\r\n"), "{answer}");
     assert_eq!(live.rung().await, [0, 1]);
     assert_eq!(live.status(&post(&format!("/{SECRET}/pix/"), "no JSON")).await, "200");
@@ -177,7 +177,7 @@ async fn a_bell_makes_the_list_be_read_and_nothing_else_is_served() {
         with_token("/console"),
         with_token("/"),
     ] {
-        let answer = live.told(&request).await;
+        let answer = live.exchange(&request).await;
         assert!(
             answer.starts_with("HTTP/1.1 404 Not Found\r\n") && answer.ends_with("\r\n\r\n"),
             "{request}: {answer}"
@@ -280,7 +280,7 @@ impl Authority {
 
 /// Sends a request over TLS, with a client's certificate or without; gives the answer, empty where
 /// the server refuses the handshake.
-async fn told_over_tls(to: SocketAddr, trusted: &Path, client: Option<&TlsFiles>, request: &str) -> String {
+async fn exchange_over_tls(to: SocketAddr, trusted: &Path, client: Option<&TlsFiles>, request: &str) -> String {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_file(trusted).unwrap()).unwrap();
     let config = ClientConfig::builder_with_provider(Arc::new(crypto::ring::default_provider()))
@@ -316,7 +316,7 @@ async fn an_institution_shows_its_certificate_where_one_is_demanded() {
     })
     .await;
     let ring = async |client: Option<&TlsFiles>, path: &str| {
-        status(&told_over_tls(live.bells, &own.file(), client, &post(path, "{}")).await)
+        status(&exchange_over_tls(live.bells, &own.file(), client, &post(path, "{}")).await)
     };
     let client = bank.certificate("itau.test");
     assert_eq!(ring(Some(&client), "/itau/pix").await, "200");
@@ -326,7 +326,7 @@ async fn an_institution_shows_its_certificate_where_one_is_demanded() {
     assert_eq!(ring(None, "/pix").await, "none");
     assert_eq!(ring(Some(&other.certificate("itau.test")), "/pix").await, "none");
     assert_eq!(ring(Some(&own.certificate("itau.test")), "/pix").await, "none", "its own authority is another one");
-    let plain = live.told(&post("/pix", "")).await;
+    let plain = live.exchange(&post("/pix", "")).await;
     assert!(!plain.starts_with("HTTP"), "{plain}");
     assert_eq!(live.rung().await, [1, 2]);
     live.running.stop().await;

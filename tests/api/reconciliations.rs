@@ -1,6 +1,6 @@
 //! Reconciliation of PIX payments and of bank accounts: the files that the sandbox's institutions
 //! write from records of their own agree with the books, false lines are found, and results are
-//! kept.
+//! stored.
 
 use std::collections::BTreeSet;
 
@@ -227,8 +227,8 @@ async fn a_statement_of_the_platforms_own_account_is_compared_with_the_houses_en
     assert_eq!(wire::timestamp::day_of(effective).to_string(), day);
 }
 
-/// A file that was compared is 409, also after a restart; the result is kept, and a new comparison
-/// takes its place.
+/// The same file again is 409, also after a restart; the result is stored until a new comparison
+/// replaces it.
 #[tokio::test]
 async fn results_are_kept_under_the_digest_of_the_file() {
     let world = World::sandbox().await;

@@ -19,7 +19,7 @@ fn body(payment: &str, amount: i64) -> Value {
     json!({"payment_id": payment, "amount": amount})
 }
 
-async fn asked(merchant: &Merchant<'_>, payment: &str, amount: i64) -> String {
+async fn request_refund(merchant: &Merchant<'_>, payment: &str, amount: i64) -> String {
     text(&merchant.post(PATH, &body(payment, amount)).await.expect(201)["id"])
 }
 
@@ -63,22 +63,22 @@ async fn a_refund_answers_as_the_interface_says() {
     let txid = paid_pix(&merchant, "80.00").await;
     assert_eq!(merchant.balance().await, [7_921, 0, 0, 0]);
 
-    let asked = merchant.post(PATH, &body(&txid, 4_000)).await.expect(201);
-    has_exactly(&asked, &["id", "payment_id", "amount", "status", "created_at"]);
-    is_uuid(&asked["id"]);
-    time(&asked["created_at"]);
+    let refund = merchant.post(PATH, &body(&txid, 4_000)).await.expect(201);
+    has_exactly(&refund, &["id", "payment_id", "amount", "status", "created_at"]);
+    is_uuid(&refund["id"]);
+    time(&refund["created_at"]);
     assert_eq!(
-        (&asked["payment_id"], &asked["amount"], &asked["status"]),
+        (&refund["payment_id"], &refund["amount"], &refund["status"]),
         (&json!(txid), &json!(4_000), &json!("pending"))
     );
-    let one = format!("{PATH}/{}", text(&asked["id"]));
-    assert_eq!(merchant.get(&one).await.expect(200), asked);
-    assert_eq!(merchant.get(PATH).await.expect(200), json!({"items": [asked], "total": 1}));
+    let one = format!("{PATH}/{}", text(&refund["id"]));
+    assert_eq!(merchant.get(&one).await.expect(200), refund);
+    assert_eq!(merchant.get(PATH).await.expect(200), json!({"items": [refund], "total": 1}));
     assert_eq!(merchant.balance().await, [7_921, 0, 0, 0], "money moves on approval");
     assert_eq!(refunded(&merchant, &txid).await, 0);
 
-    let approved = approve(&world, &text(&asked["id"])).await.expect(200);
-    assert_eq!(approved, with(&asked, "/status", json!("approved")));
+    let approved = approve(&world, &text(&refund["id"])).await.expect(200);
+    assert_eq!(approved, with(&refund, "/status", json!("approved")));
     assert_eq!(merchant.get(&one).await.expect(200), approved);
     assert_eq!(merchant.balance().await, [3_921, 0, 0, 0]);
     assert_eq!(refunded(&merchant, &txid).await, 4_000);
@@ -101,7 +101,7 @@ async fn a_refund_answers_as_the_interface_says() {
     let lines = merchant.get("/api/balance/operations").await.expect(200);
     let line = &items(&lines)[0];
     let shown = ["type", "account", "amount", "source_id", "balance_after"].map(|name| line[name].clone());
-    assert_eq!(shown, [json!("refund"), json!("available"), json!(-4_000), asked["id"].clone(), json!(3_921)]);
+    assert_eq!(shown, [json!("refund"), json!("available"), json!(-4_000), refund["id"].clone(), json!(3_921)]);
     assert_eq!(items(&lines)[1]["source_id"], txid, "a charge is named by its txid");
     world.check_books().await;
 }
@@ -168,11 +168,11 @@ async fn only_what_was_paid_can_be_refunded_and_the_order_of_refusals_is_fixed()
     assert_eq!(world.trace(&[&merchant]).await, before);
 
     // Wholly asked for is 409; wholly refunded is 422, before the amount is looked at.
-    let whole = asked(&merchant, &paid, 8_000).await;
+    let whole = request_refund(&merchant, &paid, 8_000).await;
     merchant.post(PATH, &body(&paid, 1)).await.refused(409, "refund_exceeds_available");
     approve(&world, &whole).await.expect(200);
     merchant.post(PATH, &body(&paid, 99_999)).await.refused(422, "charge_not_refundable");
-    assert_eq!(merchant.balance().await, [0, 0, 0, 79], "the commission is kept");
+    assert_eq!(merchant.balance().await, [0, 0, 0, 79], "the commission stays");
 
     // Ids of nobody, of another kind and of another account.
     for nobody in ["x", "00000000-0000-4000-8000-000000000000", &paid] {
@@ -195,7 +195,8 @@ async fn a_charge_can_be_refunded_as_long_as_its_window_lasts() {
     let (by_pix, by_card) = (paid_pix(&merchant, "80.00").await, captured(&merchant, 8_000).await);
     let charge = merchant.get(&format!("/api/charges/{by_pix}")).await.expect(200);
     world.advance_to(time(&charge["paid_at"]) + chrono::Duration::days(90) - chrono::Duration::seconds(3)).await;
-    let [in_time, too_late] = [asked(&merchant, &by_pix, 1_000).await, asked(&merchant, &by_pix, 500).await];
+    let [in_time, too_late] =
+        [request_refund(&merchant, &by_pix, 1_000).await, request_refund(&merchant, &by_pix, 500).await];
     let queue = world.ops_get("/ops/queue").await.expect(200);
     let until = time(&charge["paid_at"]) + chrono::Duration::days(90);
     assert!(items(&queue).iter().all(|item| time(&item["approvable_until"]) == until), "{queue}");
@@ -207,7 +208,7 @@ async fn a_charge_can_be_refunded_as_long_as_its_window_lasts() {
     assert!(items(&queue)[0]["note"].is_string(), "{queue}");
     reject(&world, &too_late).await.expect(200);
     merchant.post(PATH, &body(&by_pix, 1)).await.refused(422, "charge_not_refundable");
-    asked(&merchant, &by_card, 1_000).await;
+    request_refund(&merchant, &by_card, 1_000).await;
     world.advance(90 * DAY).await;
     merchant.post(PATH, &body(&by_card, 1)).await.refused(422, "charge_not_refundable");
     assert_eq!(refunded(&merchant, &by_pix).await, 1_000);
@@ -220,11 +221,11 @@ async fn the_seller_bears_it_from_pending_then_available_then_deficit() {
     let merchant = world.merchant().await;
     let (card, pix) = (captured(&merchant, 10_000).await, paid_pix(&merchant, "5.00").await);
     assert_eq!(merchant.balance().await, [495, 9_403, 0, 0]);
-    approve(&world, &asked(&merchant, &card, 4_000).await).await.expect(200);
+    approve(&world, &request_refund(&merchant, &card, 4_000).await).await.expect(200);
     assert_eq!(merchant.balance().await, [495, 5_403, 0, 0]);
-    approve(&world, &asked(&merchant, &card, 6_000).await).await.expect(200);
+    approve(&world, &request_refund(&merchant, &card, 6_000).await).await.expect(200);
     assert_eq!(merchant.balance().await, [0, 0, 0, 102]);
-    approve(&world, &asked(&merchant, &pix, 500).await).await.expect(200);
+    approve(&world, &request_refund(&merchant, &pix, 500).await).await.expect(200);
     assert_eq!(merchant.balance().await, [0, 0, 0, 602]);
     paid_pix(&merchant, "10.00").await;
     assert_eq!(merchant.balance().await, [388, 0, 0, 0], "a rise of Available repays the Deficit first");
@@ -247,7 +248,7 @@ async fn commission_comes_back_where_the_account_says_so() {
         (&pix, 8_000, [0, 3_135, 0, 0]),
         (&card, 3_334, [0, 0, 0, 0]),
     ] {
-        approve(&world, &asked(&merchant, txid, amount).await).await.expect(200);
+        approve(&world, &request_refund(&merchant, txid, amount).await).await.expect(200);
         assert_eq!(merchant.balance().await, balance, "{amount}");
     }
     let accounts = world.accounts().await;
@@ -272,12 +273,12 @@ async fn a_take_back_makes_the_recipients_owe() {
     ] {
         merchant.post(PATH, &refund).await.refused(status, code);
     }
-    let asked = merchant.post(PATH, &ask(4_000, &[(&ana, 800), (&bia, 500)])).await.expect(201);
+    let created = merchant.post(PATH, &ask(4_000, &[(&ana, 800), (&bia, 500)])).await.expect(201);
     let taken = json!([{"sub_recipient_id": ana, "amount": 800}, {"sub_recipient_id": bia, "amount": 500}]);
-    assert_eq!(asked["splits"], taken);
+    assert_eq!(created["splits"], taken);
     assert_eq!(merchant.recipient_balance(&ana).await, [0, 2_000], "nothing moves before it is approved");
     merchant.post(PATH, &ask(2_000, &[(&ana, 1_201)])).await.refused(409, "refund_exceeds_available");
-    let approved = approve(&world, &text(&asked["id"])).await.expect(200);
+    let approved = approve(&world, &text(&created["id"])).await.expect(200);
     assert_eq!(approved["splits"], taken);
     merchant.post(PATH, &ask(2_000, &[(&ana, 1_201)])).await.refused(409, "refund_exceeds_available");
     for (recipient, amount) in [(&ana, 800), (&bia, 500)] {
@@ -323,7 +324,7 @@ async fn of_a_hundred_refunds_as_many_win_as_the_charge_has() {
     // What was rejected is free again.
     let left = 1_000 - approved * 130;
     merchant.post(PATH, &body(&txid, left + 1)).await.refused(409, "refund_exceeds_available");
-    asked(&merchant, &txid, left).await;
+    request_refund(&merchant, &txid, left).await;
     world.check_books().await;
 }
 
@@ -358,7 +359,7 @@ async fn a_restart_forgets_nothing() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
     let txid = captured(&merchant, 10_000).await;
-    approve(&world, &asked(&merchant, &txid, 1_000).await).await.expect(200);
+    approve(&world, &request_refund(&merchant, &txid, 1_000).await).await.expect(200);
     let waiting = merchant.post(PATH, &with(&body(&txid, 2_000), "/reason", json!("Arrependimento"))).await.expect(201);
     let (list, names) = (merchant.get(PATH).await.expect(200), merchant.names);
     let world = world.restarted().await;
@@ -424,7 +425,7 @@ async fn a_silent_rail_is_told_again_under_the_same_id() {
     let merchant = world.merchant().await;
     let txid = paid_pix(&merchant, "80.00").await;
     institution.is_silent(true);
-    let id = asked(&merchant, &txid, 4_000).await;
+    let id = request_refund(&merchant, &txid, 4_000).await;
     assert_eq!(approve(&world, &id).await.expect(200)["status"], "approved", "the decision stands");
     assert_eq!((merchant.balance().await[0], owed_to_payers(&merchant).await), (3_921, -4_000));
     world.advance(60).await;
@@ -432,11 +433,11 @@ async fn a_silent_rail_is_told_again_under_the_same_id() {
     institution.is_silent(false);
     world.advance(60).await;
     assert_eq!(owed_to_payers(&merchant).await, 0);
-    let told = institution.orders();
-    assert!(told.len() == 1 && told[0].len() > 2 && told[0].iter().all(|amount| *amount == 4_000), "{told:?}");
-    let told = told[0].len();
+    let orders = institution.orders();
+    assert!(orders.len() == 1 && orders[0].len() > 2 && orders[0].iter().all(|amount| *amount == 4_000), "{orders:?}");
+    let orders = orders[0].len();
     world.advance(DAY).await;
-    assert_eq!(institution.orders()[0].len(), told, "what is sent is not sent again");
+    assert_eq!(institution.orders()[0].len(), orders, "what is sent is not sent again");
     world.check_books().await;
 }
 
@@ -466,7 +467,7 @@ async fn what_a_server_did_not_send_the_next_one_sends() {
     let world = World::with_institution(Abyss).await;
     let merchant = world.merchant().await;
     let txid = paid_pix(&merchant, "80.00").await;
-    approve(&world, &asked(&merchant, &txid, 4_000).await).await.expect(200);
+    approve(&world, &request_refund(&merchant, &txid, 4_000).await).await.expect(200);
     assert_eq!(owed_to_payers(&merchant).await, -4_000);
     let names = merchant.names;
     let world = world.restarted().await;
@@ -519,7 +520,7 @@ async fn the_list_has_all_of_them() {
     let txid = paid_pix(&merchant, "80.00").await;
     let mut ids = Vec::new();
     for _ in 0..205 {
-        ids.push(asked(&merchant, &txid, 1).await);
+        ids.push(request_refund(&merchant, &txid, 1).await);
     }
     let list = merchant.get(PATH).await.expect(200);
     let listed: Vec<_> = items(&list).iter().rev().map(|refund| text(&refund["id"])).collect();
@@ -530,7 +531,7 @@ async fn the_list_has_all_of_them() {
     approve(&world, &ids[7]).await.expect(200);
     reject(&world, &ids[204]).await.expect(200);
     world.advance(10).await;
-    let late = asked(&merchant, &txid, 1).await;
+    let late = request_refund(&merchant, &txid, 1).await;
     let created_at = text(&merchant.get(&format!("{PATH}/{late}")).await.expect(200)["created_at"]);
     let part = async |query: &str| {
         let list = merchant.get(&format!("{PATH}?{query}")).await.expect(200);
@@ -578,9 +579,10 @@ async fn a_refund_that_the_rail_refuses_fails_and_all_money_is_back() {
         approve(&world, &id).await.refused(409, "already_decided");
         let events = merchant.get("/api/events").await.expect(200);
         let of_refund = items(&events).iter().filter(|event| event["refund"]["id"] == *id);
-        let told: Vec<_> = of_refund.map(|event| (text(&event["event"]), event["refund"]["status"].clone())).collect();
-        assert!(told.contains(&("refund.failed".to_owned(), json!("failed"))), "{events}");
-        assert!(told.contains(&("refund.approved".to_owned(), json!("approved"))), "{events}");
+        let events_of: Vec<_> =
+            of_refund.map(|event| (text(&event["event"]), event["refund"]["status"].clone())).collect();
+        assert!(events_of.contains(&("refund.failed".to_owned(), json!("failed"))), "{events}");
+        assert!(events_of.contains(&("refund.approved".to_owned(), json!("approved"))), "{events}");
     }
     let listed = merchant.get(&format!("{PATH}?status=failed")).await.expect(200);
     assert_eq!(listed["items"].as_array().unwrap().len(), 2);

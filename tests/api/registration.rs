@@ -425,8 +425,8 @@ async fn a_change_replaces_what_is_sent_and_nothing_else() {
     let (names, world) = (merchant.names, world.restarted().await);
     let merchant = Merchant { world: &world, names };
     // Its submission may have come between.
-    let kept = merchant.get(&path).await.expect(200);
-    assert_eq!(with(&kept, "/status", json!("")), with(&expected, "/status", json!("")), "it outlives the process");
+    let stored = merchant.get(&path).await.expect(200);
+    assert_eq!(with(&stored, "/status", json!("")), with(&expected, "/status", json!("")), "it outlives the process");
 }
 
 #[tokio::test]
@@ -660,8 +660,8 @@ async fn an_account_is_named_by_an_ispb_beside_or_instead_of_a_code() {
     let account = json!({"ispb": "18236120", "conta": "56789", "type": "conta_pagamento"});
     let id = text(&register(&with_account(1, account)).await.expect(201)["id"]);
     let shown = merchant.get(&format!("{PATH}/{id}")).await.expect(200)["bank_account"].clone();
-    let told = ["bank_code", "agencia", "ispb", "type"].map(|name| shown[name].clone());
-    assert_eq!(told, [Value::Null, Value::Null, json!("18236120"), json!("conta_pagamento")]);
+    let values = ["bank_code", "agencia", "ispb", "type"].map(|name| shown[name].clone());
+    assert_eq!(values, [Value::Null, Value::Null, json!("18236120"), json!("conta_pagamento")]);
     // A change adds to what stands, and takes the ISPB away only where a code takes its place.
     let patch = async |account: Value| merchant.patch(&format!("{PATH}/{id}"), &json!({"bank_account": account})).await;
     let refused = patch(json!({"ispb": null})).await.refused(400, "validation_failed");

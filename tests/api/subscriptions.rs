@@ -93,7 +93,7 @@ async fn a_card_is_stored_without_its_number() {
     has_exactly(&answer, &["card_token", "bin", "last4", "brand"]);
     assert_eq!([&answer["bin"], &answer["last4"], &answer["brand"]], ["411111", "1111", "visa"]);
     let again = merchant.post_keyed(CARDS, "k", &with(&stored(APPROVED), "/credit_card/cvv", json!("111"))).await;
-    assert_eq!(again.header("idempotent-replayed"), Some("true"), "the security code is no part of what is kept");
+    assert_eq!(again.header("idempotent-replayed"), Some("true"), "the security code is not stored");
     assert_eq!(again.expect(201), answer);
     let named_card = json!({"customer": customer(), "card": stored(APPROVED)["credit_card"]});
     assert_ne!(merchant.post(CARDS, &named_card).await.expect(201)["card_token"], answer["card_token"]);

@@ -85,7 +85,7 @@ async fn a_charge_goes_over_tls_and_a_new_certificate_is_taken_while_serving() {
 }
 
 /// What a server answers to these bytes, until it ends the connection.
-async fn told(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+async fn exchange(address: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).await.unwrap();
     stream.write_all(bytes).await.unwrap();
     let mut answer = Vec::new();
@@ -103,7 +103,7 @@ async fn clients_that_speak_no_tls_learn_nothing_and_hold_up_nobody() {
         silent.push(TcpStream::connect(running.public).await.unwrap());
     }
     for plain in [&b"GET /openapi.json HTTP/1.1\r\nhost: a\r\n\r\n"[..], b"\x16\x03\x01\xff\xff", &[0; 70_000]] {
-        let answer = told(running.public, plain).await;
+        let answer = exchange(running.public, plain).await;
         assert!(!answer.starts_with(b"HTTP") && answer.len() < 64, "{answer:?}");
     }
     assert_eq!(call(&files, running.public, "/openapi.json", "", None).await.0, 200);

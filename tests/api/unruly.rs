@@ -127,8 +127,8 @@ async fn one_key_cannot_take_the_room_of_all_bodies() {
     }
     other.recipient("Ana", 1).await;
     // They are given up, since nothing more comes.
-    let told = answer(&mut streams.pop().unwrap()).await;
-    assert!(told.starts_with("HTTP/1.1 408") && told.contains("\"request_timeout\""), "{told}");
+    let answer_text = answer(&mut streams.pop().unwrap()).await;
+    assert!(answer_text.starts_with("HTTP/1.1 408") && answer_text.contains("\"request_timeout\""), "{answer_text}");
     world.check_books().await;
 }
 
@@ -210,8 +210,8 @@ async fn guessing_is_slowed_down_and_refused_and_who_is_right_passes() {
         }
         let answers = asking.join_all().await;
         let count = |expected| answers.iter().filter(|answer| **answer == expected).count();
-        let (told, refused) = (count((401, false)), count((429, true)));
-        assert_eq!(told + refused, 400);
+        let (unauthorized, refused) = (count((401, false)), count((429, true)));
+        assert_eq!(unauthorized + refused, 400);
         assert!(refused > 0, "all were answered");
         let name = format!("centavo_http_unauthorized_total{{listener=\"{label}\"}}");
         assert_eq!(metric(&world, &name).await, 400);

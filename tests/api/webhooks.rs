@@ -173,7 +173,7 @@ async fn patch(world: &World, key: &str, body: &Value) -> Answer {
 
 /// Asks until what it answers is so.
 async fn until<F: Future<Output = Value>>(ask: impl Fn() -> F, is_so: impl Fn(&Value) -> bool) -> Value {
-    let asked = async {
+    let polling = async {
         loop {
             let answer = ask().await;
             if is_so(&answer) {
@@ -182,7 +182,7 @@ async fn until<F: Future<Output = Value>>(ask: impl Fn() -> F, is_so: impl Fn(&V
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), asked).await.unwrap()
+    tokio::time::timeout(Duration::from_secs(60), polling).await.unwrap()
 }
 
 /// Waits until an event's delivery to its one endpoint stands so.
@@ -214,12 +214,12 @@ fn service_signatures(one: &Try) -> Vec<&str> {
 
 /// The charge of `charge.paid`: as it is read, with its `id`, and a PIX with its `valor`.
 fn paid_as(charge: &Value, valor: Option<&str>) -> Value {
-    let mut told = charge.clone();
-    told["id"] = charge["txid"].clone();
+    let mut body = charge.clone();
+    body["id"] = charge["txid"].clone();
     if let Some(valor) = valor {
-        told["valor"] = json!(valor);
+        body["valor"] = json!(valor);
     }
-    told
+    body
 }
 
 /// Shows: 5.6, 6.delivery, 6.pix-paid, 6.recipient.approved, 6.recipient.rejected.
@@ -325,8 +325,8 @@ async fn events_are_read_on_from_a_number() {
     );
     let waits = merchant.get("/api/events?after=3&wait=20");
     let comes = async { merchant.post("/api/card", &card(10_000, APPROVED)).await.expect(201) };
-    let (told, _) = tokio::join!(waits, comes);
-    assert_eq!(numbers(&told.expect(200)), [4]);
+    let (response, _) = tokio::join!(waits, comes);
+    assert_eq!(numbers(&response.expect(200)), [4]);
     for (wrong, field) in [("after=-1", "after"), ("after=x", "after"), ("after=1&wait=21", "wait")] {
         let refused = merchant.get(&format!("/api/events?{wrong}")).await.refused(400, "validation_failed");
         assert_eq!(refused["errors"][0]["field"], field);
@@ -402,7 +402,7 @@ async fn money_that_leaves_and_what_recurs_is_told_as_it_is_read() {
     let mut tries = receiver.heard(expected.len()).await;
     tries.sort_by_key(|one| one.body["sequence"].as_u64());
     assert_eq!(tries.iter().map(Try::event).collect::<Vec<_>>(), expected);
-    let told = |event: &str| tries.iter().find(|one| one.event() == event).unwrap().body.clone();
+    let body_of = |event: &str| tries.iter().find(|one| one.event() == event).unwrap().body.clone();
 
     let refunds = merchant.get("/api/refunds").await.expect(200);
     for (event, refund) in ["refund.approved", "refund.rejected"].into_iter().zip(items(&refunds)) {
@@ -411,23 +411,23 @@ async fn money_that_leaves_and_what_recurs_is_told_as_it_is_read() {
         if event == "refund.rejected" {
             expected["notes"] = json!("Fora da política");
         }
-        assert_eq!(told(event)["refund"], expected);
+        assert_eq!(body_of(event)["refund"], expected);
     }
     let withdrawals = merchant.get(&format!("{recipient}/withdraw")).await.expect(200);
     for (event, withdrawal) in ["withdrawal.approved", "withdrawal.rejected"].into_iter().zip(items(&withdrawals)) {
         let mut expected = withdrawal.clone();
         expected["recipient_id"] = json!(ana);
-        assert_eq!(told(event)["withdrawal"], expected);
+        assert_eq!(body_of(event)["withdrawal"], expected);
     }
     for (event, id) in ["cashout.processed", "cashout.failed"].into_iter().zip(&cashouts) {
-        assert_eq!(told(event)["cashout"], merchant.get(&format!("/api/cashout/{id}")).await.expect(200));
+        assert_eq!(body_of(event)["cashout"], merchant.get(&format!("/api/cashout/{id}")).await.expect(200));
     }
     let disputes = merchant.get("/api/disputes").await.expect(200);
-    assert_eq!(told("dispute.released")["dispute"], items(&disputes)[0]);
-    assert_eq!(told("dispute.opened")["dispute"], dispute);
-    assert_eq!(told("charge.refunded")["charge"]["refunded_amount"], 300);
-    assert_eq!(told("subscription.completed")["subscription"], merchant.get(&path).await.expect(200));
-    let code = &told("subscription.charge_created")["charge"]["pixCopiaECola"];
+    assert_eq!(body_of("dispute.released")["dispute"], items(&disputes)[0]);
+    assert_eq!(body_of("dispute.opened")["dispute"], dispute);
+    assert_eq!(body_of("charge.refunded")["charge"]["refunded_amount"], 300);
+    assert_eq!(body_of("subscription.completed")["subscription"], merchant.get(&path).await.expect(200));
+    let code = &body_of("subscription.charge_created")["charge"]["pixCopiaECola"];
     assert!(text(code).starts_with("000201"), "{code}");
 }
 
@@ -627,8 +627,8 @@ async fn addresses_that_are_not_public_are_refused() {
             assert_eq!(refused["errors"][0]["field"], "webhook_url", "{url}");
         }
     }
-    let kept = patch(&world, &key, &json!({})).await.expect(200);
-    assert_eq!(kept["webhook_url"], "https://1.1.1.1/hook");
+    let unchanged = patch(&world, &key, &json!({})).await.expect(200);
+    assert_eq!(unchanged["webhook_url"], "https://1.1.1.1/hook");
 }
 
 /// The body follows from the journal: what becomes of the charge between two tries changes nothing.
@@ -672,7 +672,7 @@ async fn endpoints_that_hold_their_connections_keep_no_other_waiting() {
     other.post("/api/card", &card(1_000, APPROVED)).await.expect(201);
     good.heard(1).await;
     let held = slow.heard.at_once.load(Ordering::SeqCst);
-    assert_eq!(held, slow.tries().len(), "none had ended when the good one was told");
+    assert_eq!(held, slow.tries().len(), "none had ended when the good one was delivered");
 }
 
 /// An endpoint that answers gets twice as many at once after each round; one that failed begins

@@ -1,12 +1,12 @@
-//! Returns of withdrawals that the institution did not tell: two operators book that the money came
-//! back, however long ago it was paid.
+//! Returns of withdrawals that the institution did not report: two operators book that the money
+//! came back, however long ago it was paid.
 
 use chrono::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::console::{ANA, Browser, RUI, world_of_three};
-use crate::console_books::Foreseen;
+use crate::console_books::DecisionPreview;
 use crate::world::*;
 
 /// The id of a withdrawal of 1000 centavos that is paid, and its recipient.
@@ -60,20 +60,20 @@ async fn two_operators_book_that_an_old_withdrawal_came_back() {
 
     let headers = [("idempotency-key", "volta-1"), ("content-type", "application/json")];
     let ask = || world.ops_send(Method::POST, "/ops/entries", &headers, came_back(&id).to_string());
-    let asked = ask().await.expect(201);
+    let entry = ask().await.expect(201);
     let replayed = ask().await;
     assert_eq!(replayed.header("idempotent-replayed"), Some("true"));
-    assert_eq!(replayed.expect(201), asked, "once");
+    assert_eq!(replayed.expect(201), entry, "once");
     let fields = ["id", "status", "debit", "credit", "amount", "reason", "reference", "requested_by", "created_at"];
-    has_exactly(&asked, &[&fields[..], &["withdrawal"]].concat());
-    assert_eq!([&asked["status"], &asked["withdrawal"]], ["pending", &*id]);
-    assert_eq!([&asked["debit"], &asked["amount"]], [&json!("Assets:Bank:Pix"), &json!(1_000)]);
-    assert_eq!(asked["credit"], format!("Liabilities:Recipients:R-{ana}:Available"));
+    has_exactly(&entry, &[&fields[..], &["withdrawal"]].concat());
+    assert_eq!([&entry["status"], &entry["withdrawal"]], ["pending", &*id]);
+    assert_eq!([&entry["debit"], &entry["amount"]], [&json!("Assets:Bank:Pix"), &json!(1_000)]);
+    assert_eq!(entry["credit"], format!("Liabilities:Recipients:R-{ana}:Available"));
     world.ops_post("/ops/entries", &came_back(&id)).await.refused(409, "return_pending");
     let waits = queue(&world).await;
     assert_eq!(
         [&waits[0]["id"], &waits[0]["withdrawal"], &waits[0]["recipient_id"]],
-        [&asked["id"], &json!(id), &json!(ana)]
+        [&entry["id"], &json!(id), &json!(ana)]
     );
     assert_eq!(merchant.recipient_money(&ana).await, [30, 0, 0, 1_000], "nothing is booked yet");
 
@@ -81,10 +81,10 @@ async fn two_operators_book_that_an_old_withdrawal_came_back() {
     let world = world.restarted().await;
     let merchant = Merchant { world: &world, names };
     assert_eq!(queue(&world).await, waits, "it outlives the process");
-    world.ops_post(&approve(&asked), &json!({})).await.refused(409, "second_operator_needed");
-    let foreseen = Foreseen::of(&world, &text(&asked["id"]), "approve").await;
+    world.ops_post(&approve(&entry), &json!({})).await.refused(409, "second_operator_needed");
+    let foreseen = DecisionPreview::of(&world, &text(&entry["id"]), "approve").await;
     let nothing = json!({});
-    let path = approve(&asked);
+    let path = approve(&entry);
     let answers = futures_of(8, |_| world.second_ops_post(&path, &[], &nothing)).await;
     assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 1);
     foreseen.is_booked(&world, 1).await;
@@ -97,8 +97,8 @@ async fn two_operators_book_that_an_old_withdrawal_came_back() {
     assert_eq!([&shown["status"], &shown["notes"]], ["rejected", "Conta encerrada"]);
     let statuses: Vec<_> = items(&merchant.statement(&ana).await).iter().map(|item| text(&item["status"])).collect();
     assert_eq!(statuses, ["available", "available"]);
-    let told = merchant.get("/api/events?per_page=100").await.expect(200);
-    let of_it = items(&told).iter().filter(|event| event["withdrawal"]["id"] == json!(id));
+    let events = merchant.get("/api/events?per_page=100").await.expect(200);
+    let of_it = items(&events).iter().filter(|event| event["withdrawal"]["id"] == json!(id));
     let of_it: Vec<_> = of_it.map(|event| text(&event["event"])).collect();
     assert_eq!(of_it, ["withdrawal.rejected", "withdrawal.approved"]);
 
@@ -106,7 +106,7 @@ async fn two_operators_book_that_an_old_withdrawal_came_back() {
     assert_eq!(booked.len(), 4);
     for row in &booked {
         let said = ["withdrawal", "house_entry", "reference", "operator"].map(|name| text(&row[name]));
-        assert_eq!(said, [id.clone(), text(&asked["id"]), "EXTRATO-9".to_owned(), "second".to_owned()]);
+        assert_eq!(said, [id.clone(), text(&entry["id"]), "EXTRATO-9".to_owned(), "second".to_owned()]);
     }
     let audit = world.ops_get("/ops/audit").await.expect(200);
     let of_entry: Vec<_> = items(&audit)[..2].iter().map(|row| row.to_string()).collect();
@@ -118,11 +118,11 @@ async fn two_operators_book_that_an_old_withdrawal_came_back() {
     let again = merchant.withdraw(&ana).await.expect(201);
     assert_eq!(again["amount_cents"], 1_030);
     world.approve(&text(&again["withdrawal_id"])).await.expect(200);
-    let asked = world.ops_post("/ops/entries", &came_back(&text(&again["withdrawal_id"]))).await.expect(201);
-    world.second_ops_post(&approve(&asked), &[], &nothing).await.expect(200);
+    let entry = world.ops_post("/ops/entries", &came_back(&text(&again["withdrawal_id"]))).await.expect(201);
+    world.second_ops_post(&approve(&entry), &[], &nothing).await.expect(200);
     let world = world.restarted().await;
     assert_eq!(rows(&world).await.len(), 8);
-    assert_eq!(world.ops_get(&format!("/ops/entries/{}", text(&asked["id"]))).await.expect(200)["status"], "approved");
+    assert_eq!(world.ops_get(&format!("/ops/entries/{}", text(&entry["id"]))).await.expect(200)["status"], "approved");
     world.check_books().await;
 }
 
@@ -132,29 +132,29 @@ async fn a_withdrawal_comes_back_once_whoever_tells_it() {
     let merchant = world.merchant().await;
     // Its bank sends the money back after a day.
     let (id, ana) = paid(&world, &merchant, "99991").await;
-    let asked = world.ops_post("/ops/entries", &came_back(&id)).await.expect(201);
+    let entry = world.ops_post("/ops/entries", &came_back(&id)).await.expect(201);
     world.advance(2 * DAY).await;
     assert_eq!(merchant.recipient_money(&ana).await, [1_000, 0, 0, 0]);
-    world.second_ops_post(&approve(&asked), &[], &json!({})).await.refused(409, "withdrawal_not_paid");
-    let preview = format!("/ops/queue/{}/preview", text(&asked["id"]));
+    world.second_ops_post(&approve(&entry), &[], &json!({})).await.refused(409, "withdrawal_not_paid");
+    let preview = format!("/ops/queue/{}/preview", text(&entry["id"]));
     world.ops_get(&preview).await.refused(409, "withdrawal_not_paid");
     assert_eq!(queue(&world).await.len(), 1, "it waits, to be rejected");
-    let reject = format!("/ops/entries/{}/reject", text(&asked["id"]));
+    let reject = format!("/ops/entries/{}/reject", text(&entry["id"]));
     let rejected = world.ops_post(&reject, &json!({"notes": "O banco já disse"})).await.expect(200);
     assert_eq!([&rejected["status"], &rejected["notes"]], ["rejected", "O banco já disse"]);
     assert!(queue(&world).await.is_empty());
-    world.second_ops_post(&approve(&asked), &[], &json!({})).await.refused(409, "already_decided");
+    world.second_ops_post(&approve(&entry), &[], &json!({})).await.refused(409, "already_decided");
 
     // Operators are faster than the institution.
     let again = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
     world.approve(&again).await.expect(200);
-    let asked = world.ops_post("/ops/entries", &came_back(&again)).await.expect(201);
-    world.second_ops_post(&approve(&asked), &[], &json!({})).await.expect(200);
+    let entry = world.ops_post("/ops/entries", &came_back(&again)).await.expect(201);
+    world.second_ops_post(&approve(&entry), &[], &json!({})).await.expect(200);
     world.advance(40 * DAY).await;
     assert_eq!(merchant.recipient_money(&ana).await, [1_000, 0, 0, 0]);
     assert_eq!(newest(&merchant, &ana).await, [json!("rejected"), json!("Conta encerrada")]);
-    let told: Vec<_> = rows(&world).await.iter().map(|row| row["house_entry"].is_string()).collect();
-    assert_eq!(told, [[false; 4], [true; 4]].concat());
+    let decided: Vec<_> = rows(&world).await.iter().map(|row| row["house_entry"].is_string()).collect();
+    assert_eq!(decided, [[false; 4], [true; 4]].concat());
     world.check_books().await;
 }
 
@@ -215,8 +215,8 @@ async fn a_return_takes_effect_on_its_day_and_not_in_a_closed_month() {
     world.ops_post("/ops/entries", &first).await.refused(409, "period_closed");
 
     let yesterday = day(now - Duration::days(1));
-    let asked = world.ops_post("/ops/entries", &with(&body, "/effective_date", json!(yesterday))).await.expect(201);
-    world.second_ops_post(&approve(&asked), &[], &json!({})).await.expect(200);
+    let entry = world.ops_post("/ops/entries", &with(&body, "/effective_date", json!(yesterday))).await.expect(201);
+    world.second_ops_post(&approve(&entry), &[], &json!({})).await.expect(200);
     let booked = rows(&world).await;
     assert!(booked.len() == 4 && booked.iter().all(|row| row["effective_date"] == json!(yesterday)), "{booked:#?}");
     assert!(booked.iter().all(|row| row["date"] == json!(day(now))), "{booked:#?}");

@@ -35,13 +35,13 @@ async fn a_withdrawal_takes_all_that_is_available_and_is_paid_once_approved() {
     merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000), (&ana, 200)])).await;
     merchant.post("/api/card", &with_splits(card(10_000, APPROVED), &[(&ana, 2_000)])).await.expect(201);
 
-    let asked = merchant.withdraw(&ana).await.expect(201);
-    has_exactly(&asked, &["success", "withdrawal_id", "amount_cents", "status"]);
+    let withdrawal = merchant.withdraw(&ana).await.expect(201);
+    has_exactly(&withdrawal, &["success", "withdrawal_id", "amount_cents", "status"]);
     assert_eq!(
-        [&asked["success"], &asked["amount_cents"], &asked["status"]],
+        [&withdrawal["success"], &withdrawal["amount_cents"], &withdrawal["status"]],
         [&json!(true), &json!(1_200), &json!("pending")]
     );
-    let id = text(&asked["withdrawal_id"]);
+    let id = text(&withdrawal["withdrawal_id"]);
     assert_eq!(merchant.recipient_money(&ana).await, [0, 2_000, 1_200, 0]);
     let statement = merchant.statement(&ana).await;
     assert_eq!(statuses(&statement), ["pending", "available", "available"], "{statement}");
@@ -156,11 +156,11 @@ async fn money_goes_to_the_account_that_was_approved_when_it_was_asked_for() {
         .collect();
     assert_eq!(accounts, ["56789", "77777"]);
     let events = merchant.get("/api/events").await.expect(200);
-    let told: Vec<_> = items(&events).iter().filter_map(|event| event["event"].as_str()).collect();
+    let kinds: Vec<_> = items(&events).iter().filter_map(|event| event["event"].as_str()).collect();
     let of_accounts =
         ["changed", "rejected", "changed", "approved"].map(|what| format!("recipient.bank_account_{what}"));
-    let found = told.iter().rev().filter(|name| name.contains("bank_account")).collect::<Vec<_>>();
-    assert_eq!(found, of_accounts.iter().collect::<Vec<_>>(), "{told:?}");
+    let found = kinds.iter().rev().filter(|name| name.contains("bank_account")).collect::<Vec<_>>();
+    assert_eq!(found, of_accounts.iter().collect::<Vec<_>>(), "{kinds:?}");
     let audit = world.ops_get("/ops/audit").await.expect(200);
     let row = |item: &Value| json!([item["action"], item["kind"], item["operator"], item["api_key_id"], item["id"]]);
     let rows: Vec<_> = items(&audit).iter().rev().filter(|item| item["kind"] == "bank_account").map(row).collect();
@@ -284,7 +284,7 @@ async fn a_key_makes_one_withdrawal_and_one_decision() {
     assert_eq!(again.headers["idempotent-replayed"], "true");
     assert_eq!(again.expect(200), approved);
     world.approve(&id).await.refused(409, "already_decided");
-    // The answer is kept, whatever became of the withdrawal.
+    // The answer is stored, whatever became of the withdrawal.
     let replayed = merchant.post_raw(&path(&ana), &key, "").await;
     assert_eq!(replayed.headers["idempotent-replayed"], "true");
     assert_eq!(replayed.expect(201), done[0].body);
@@ -297,15 +297,15 @@ async fn a_long_list_of_withdrawals_is_whole() {
     let ana = merchant.recipient("Ana", 1).await;
     assert!(merchant.withdrawals(&ana).await.is_empty());
     merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 1_000)])).await;
-    let mut asked = Vec::new();
+    let mut ids = Vec::new();
     for _ in 0..205 {
         let id = text(&merchant.withdraw(&ana).await.expect(201)["withdrawal_id"]);
         world.reject(&id, "why").await.expect(200);
-        asked.push(id);
+        ids.push(id);
     }
-    asked.reverse();
+    ids.reverse();
     let listed: Vec<_> = merchant.withdrawals(&ana).await.iter().map(|one| text(&one["id"])).collect();
-    assert_eq!(listed, asked);
+    assert_eq!(listed, ids);
 }
 
 /// An institution that says what the test has laid ready, and is silent when nothing is left; it
@@ -318,7 +318,7 @@ struct Desk {
     sends: VecDeque<PayoutAnswer>,
     finds: VecDeque<PayoutAnswer>,
     sent: Vec<SendPayout>,
-    asked: usize,
+    inquiries: usize,
 }
 
 impl Institution {
@@ -340,7 +340,7 @@ impl PayoutRail for Institution {
 
     fn find(&self, _order: SendPayout, _now: Timestamp) -> Call<'_, PayoutAnswer> {
         let mut desk = self.0.lock().unwrap();
-        desk.asked += 1;
+        desk.inquiries += 1;
         Box::pin(ready(desk.finds.pop_front().ok_or(RailError::NoAnswer)))
     }
 
@@ -375,7 +375,7 @@ async fn a_silent_institution_is_asked_again_by_the_same_id() {
     assert_eq!(merchant.recipient_money(&ana).await, [0, 0, 0, 1_000]);
     assert_eq!(merchant.withdrawals(&ana).await[0]["status"], "approved");
     let desk = institution.0.lock().unwrap();
-    assert!(desk.asked >= 3, "{}", desk.asked);
+    assert!(desk.inquiries >= 3, "{}", desk.inquiries);
     for call in &desk.sent {
         assert_eq!((call.id.uuid().to_string(), call.amount.0), (id.clone(), 1_000));
         let Destination::Account(account) = &call.to else { panic!("{call:?} goes to no account") };
@@ -454,7 +454,7 @@ async fn recipient_with_account(merchant: &Merchant<'_>, number: u32, conta: &st
     id
 }
 
-async fn told_of(merchant: &Merchant<'_>, withdrawal: &str) -> Vec<String> {
+async fn event_names_of(merchant: &Merchant<'_>, withdrawal: &str) -> Vec<String> {
     let events = merchant.get("/api/events?per_page=100").await.expect(200);
     let of_it = items(&events).iter().filter(|event| event["withdrawal"]["id"] == withdrawal);
     of_it.map(|event| text(&event["event"])).collect()
@@ -472,7 +472,7 @@ async fn in_the_sandbox_a_bank_refuses_account_99990() {
     assert_eq!([&decided["rejected_by"], &decided["approved_at"]], [&json!("bank"), &Value::Null]);
     assert_eq!(merchant.recipient_money(&ana).await, [1_000, 0, 0, 0]);
     assert_eq!(statuses(&merchant.statement(&ana).await), ["available"]);
-    assert_eq!(told_of(&merchant, &id).await, ["withdrawal.rejected"]);
+    assert_eq!(event_names_of(&merchant, &id).await, ["withdrawal.rejected"]);
     world.check_books().await;
 }
 
@@ -507,7 +507,7 @@ async fn in_the_sandbox_a_transfer_to_account_99991_comes_back_a_day_after_it_wa
     let statement = merchant.statement(&ana).await;
     assert_eq!(statuses(&statement), ["available", "available"]);
     assert!(items(&statement).iter().all(|item| item["paid_at"].is_null()), "{statement}");
-    assert_eq!(told_of(&merchant, &id).await, ["withdrawal.rejected", "withdrawal.approved"]);
+    assert_eq!(event_names_of(&merchant, &id).await, ["withdrawal.rejected", "withdrawal.approved"]);
     world.check_books().await;
 
     // It comes back once, and never from another account.
@@ -519,7 +519,7 @@ async fn in_the_sandbox_a_transfer_to_account_99991_comes_back_a_day_after_it_wa
     assert!(world.advance(40 * DAY).await > moved);
     assert_eq!(merchant.recipient_money(&ana).await, [1_030, 0, 0, 0]);
     assert_eq!(merchant.recipient_money(&bia).await, [0, 0, 0, 1_000]);
-    assert_eq!(told_of(&merchant, &id).await, ["withdrawal.rejected", "withdrawal.approved"]);
+    assert_eq!(event_names_of(&merchant, &id).await, ["withdrawal.rejected", "withdrawal.approved"]);
     world.check_books().await;
 }
 
@@ -537,18 +537,18 @@ async fn an_institution_is_asked_five_times_whether_a_transfer_came_back() {
     assert_eq!(world.approve(&id).await.expect(200)["status"], "approved");
     institution.0.lock().unwrap().finds = vec![taken(); 4].into();
     world.advance(15 * DAY).await;
-    assert_eq!(institution.0.lock().unwrap().asked, 4, "1, 2, 4 and 8 days after it was paid");
+    assert_eq!(institution.0.lock().unwrap().inquiries, 4, "1, 2, 4 and 8 days after it was paid");
     // It says nothing at first, and is asked again an hour later.
     world.advance(DAY + 60).await;
-    assert_eq!(institution.0.lock().unwrap().asked, 5);
+    assert_eq!(institution.0.lock().unwrap().inquiries, 5);
     assert_eq!(merchant.recipient_money(&ana).await, [0, 0, 0, 1_000]);
     institution.0.lock().unwrap().finds.push_back(returned);
     world.advance(3_600).await;
-    assert_eq!(institution.0.lock().unwrap().asked, 6);
+    assert_eq!(institution.0.lock().unwrap().inquiries, 6);
     assert_eq!(merchant.recipient_money(&ana).await, [1_000, 0, 0, 0]);
     assert_eq!(merchant.withdrawals(&ana).await[0]["notes"], "conta inexistente");
     world.advance(40 * DAY).await;
-    assert_eq!(institution.0.lock().unwrap().asked, 6);
+    assert_eq!(institution.0.lock().unwrap().inquiries, 6);
     world.check_books().await;
 }
 

@@ -353,7 +353,7 @@ impl World {
 
     /// The last Record of each partition that was published.
     pub(crate) async fn cut(&self) -> Cut {
-        cut_told(&self.ops_get("/ops/trial-balance").await.expect(200))
+        cut_in(&self.ops_get("/ops/trial-balance").await.expect(200))
     }
 
     /// The Records after a cut, one partition after the other.
@@ -368,7 +368,7 @@ impl World {
 
     /// The Record that was booked last.
     pub(crate) async fn last(&self) -> Position {
-        place_told(&items(&self.ops_get("/ops/records?per_page=1").await.expect(200))[0])
+        place_in(&items(&self.ops_get("/ops/records?per_page=1").await.expect(200))[0])
     }
 
     /// Debits minus credits of every account, by ledger and account.
@@ -635,8 +635,8 @@ pub(crate) fn first_of(cut: &Cut, mut count: u64) -> Cut {
     cut.iter().map(take).fold(cut.begin(), |cut, at| cut.with(at))
 }
 
-/// The cut that an answer tells.
-pub(crate) fn cut_told(answer: &Value) -> Cut {
+/// Cut in an answer.
+pub(crate) fn cut_in(answer: &Value) -> Cut {
     let last = |(partition, last): (&String, &Value)| Position {
         partition: Partition(partition.parse().unwrap()),
         sequence: Sequence(last.as_u64().unwrap()),
@@ -645,7 +645,7 @@ pub(crate) fn cut_told(answer: &Value) -> Cut {
 }
 
 /// The Record that an item of an answer names.
-pub(crate) fn place_told(item: &Value) -> Position {
+pub(crate) fn place_in(item: &Value) -> Position {
     let number = |name: &str| item[name].as_u64().unwrap_or_else(|| panic!("no {name} in {item}"));
     Position { partition: Partition(number("partition").try_into().unwrap()), sequence: Sequence(number("sequence")) }
 }

@@ -5,7 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::console::{ANA, Browser, RUI, world_of_three};
-use crate::console_books::Foreseen;
+use crate::console_books::DecisionPreview;
 use crate::world::*;
 
 /// A merchant that owes 496 centavos to the platform: its fees exceed its part of a card of 100.00.
@@ -64,26 +64,26 @@ async fn a_deficit_is_written_off_by_two_operators() {
     world.ops_post("/ops/entries", &of_deficit(&merchant, 497)).await.refused(409, "exceeds_debt");
     let headers = [("idempotency-key", "baixa-1"), ("content-type", "application/json")];
     let ask = || world.ops_send(Method::POST, "/ops/entries", &headers, body.to_string());
-    let asked = ask().await.expect(201);
-    assert_eq!(ask().await.expect(201), asked, "once");
+    let entry = ask().await.expect(201);
+    assert_eq!(ask().await.expect(201), entry, "once");
     has_exactly(
-        &asked,
+        &entry,
         &["id", "status", "debit", "credit", "amount", "reason", "reference", "requested_by", "created_at"],
     );
     assert_eq!(
-        [&asked["debit"], &asked["credit"], &asked["amount"]],
+        [&entry["debit"], &entry["credit"], &entry["amount"]],
         [&body["debit"], &body["credit"], &body["amount"]]
     );
     world.ops_post("/ops/entries", &of_deficit(&merchant, 1)).await.refused(409, "write_off_pending");
     let item = queue(&world).await;
-    assert_eq!([&item[0]["id"], &item[0]["merchant_id"], &item[0]["amount"]], [&asked["id"], &json!(id), &json!(300)]);
+    assert_eq!([&item[0]["id"], &item[0]["merchant_id"], &item[0]["amount"]], [&entry["id"], &json!(id), &json!(300)]);
     drop(merchant);
 
     let world = world.restarted().await;
     assert_eq!(queue(&world).await, item, "it outlives the process");
-    let path = format!("/ops/entries/{}", text(&asked["id"]));
+    let path = format!("/ops/entries/{}", text(&entry["id"]));
     world.ops_post(&format!("{path}/approve"), &json!({})).await.refused(409, "second_operator_needed");
-    let foreseen = Foreseen::of(&world, &text(&asked["id"]), "approve").await;
+    let foreseen = DecisionPreview::of(&world, &text(&entry["id"]), "approve").await;
     let approved = world.second_ops_post(&format!("{path}/approve"), &[], &json!({})).await.expect(200);
     foreseen.is_booked(&world, 1).await;
     assert_eq!((&approved["status"], &approved["decided_by"]), (&json!("approved"), &json!("second")));
@@ -99,8 +99,9 @@ async fn a_deficit_is_written_off_by_two_operators() {
     let exported = world.ops_get(&format!("/ops/export?ledger={ledger}")).await.text;
     let rows: Vec<Value> = exported.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let of_it = rows.iter().filter(|row| row["event"] == "deficit_written_off");
-    let told: Vec<_> = of_it.map(|row| [&row["house_entry"], &row["reference"], &row["operator"]].map(text)).collect();
-    assert_eq!(told, [[text(&asked["id"]), "PARECER-17".to_owned(), "second".to_owned()], told[0].clone()]);
+    let fields: Vec<_> =
+        of_it.map(|row| [&row["house_entry"], &row["reference"], &row["operator"]].map(text)).collect();
+    assert_eq!(fields, [[text(&entry["id"]), "PARECER-17".to_owned(), "second".to_owned()], fields[0].clone()]);
     let audit = world.ops_get("/ops/audit").await.expect(200);
     let rows: Vec<_> = items(&audit).iter().map(|row| [&row["action"], &row["kind"], &row["operator"]]).collect();
     assert_eq!(rows[..2], [["approve", "entry", "second"], ["request", "entry", "operator"]]);
@@ -115,15 +116,15 @@ async fn what_a_recipient_owes_is_written_off_as_its_merchants_loss() {
     let (ledger, recipient) = (merchant.ledger(), format!("R-{ana}"));
     let claim = format!("Assets:Receivable:Recipients:{recipient}");
     assert_eq!(balance(&world, &ledger, &claim).await, 800);
-    let asked = world.ops_post("/ops/entries", &of_clawback(&ana, 600)).await.expect(201);
-    let path = format!("/ops/entries/{}", text(&asked["id"]));
+    let entry = world.ops_post("/ops/entries", &of_clawback(&ana, 600)).await.expect(201);
+    let path = format!("/ops/entries/{}", text(&entry["id"]));
     let rejected = world.ops_post(&format!("{path}/reject"), &json!({"notes": "Ainda paga"})).await.expect(200);
     assert_eq!((&rejected["status"], &rejected["notes"]), (&json!("rejected"), &json!("Ainda paga")));
     world.second_ops_post(&format!("{path}/approve"), &[], &json!({})).await.refused(409, "already_decided");
 
-    let asked = text(&world.ops_post("/ops/entries", &of_clawback(&ana, 600)).await.expect(201)["id"]);
-    let foreseen = Foreseen::of(&world, &asked, "approve").await;
-    let path = format!("/ops/entries/{asked}/approve");
+    let entry = text(&world.ops_post("/ops/entries", &of_clawback(&ana, 600)).await.expect(201)["id"]);
+    let foreseen = DecisionPreview::of(&world, &entry, "approve").await;
+    let path = format!("/ops/entries/{entry}/approve");
     let nothing = json!({});
     let answers = futures_of(8, |_| world.second_ops_post(&path, &[], &nothing)).await;
     assert_eq!(answers.iter().filter(|answer| answer.status == 200).count(), 1);
@@ -145,10 +146,10 @@ async fn what_was_paid_meanwhile_is_not_written_off() {
     let world = World::sandbox().await;
     let merchant = world.merchant().await;
     let ana = with_clawback(&world, &merchant).await;
-    let asked = text(&world.ops_post("/ops/entries", &of_clawback(&ana, 800)).await.expect(201)["id"]);
+    let entry = text(&world.ops_post("/ops/entries", &of_clawback(&ana, 800)).await.expect(201)["id"]);
     merchant.paid_pix(&with_splits(pix("80.00"), &[(&ana, 100)])).await;
     world.advance(60).await;
-    let approve = format!("/ops/entries/{asked}/approve");
+    let approve = format!("/ops/entries/{entry}/approve");
     world.second_ops_post(&approve, &[], &json!({})).await.refused(409, "exceeds_debt");
     assert_eq!(queue(&world).await.len(), 1, "it waits, to be rejected");
     world.check_books().await;

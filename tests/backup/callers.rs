@@ -13,7 +13,7 @@ const CALLERS: usize = 8;
 
 /// A charge that was acknowledged.
 #[derive(Clone, Debug)]
-pub(crate) struct Told {
+pub(crate) struct KeyedAnswer {
     key: String,
     body: Value,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Callers {
     api_key: String,
     recipient: String,
     keys: Arc<AtomicU64>,
-    told: Arc<Mutex<Vec<Told>>>,
+    answers: Arc<Mutex<Vec<KeyedAnswer>>>,
 }
 
 /// Callers that charge.
@@ -66,7 +66,7 @@ impl Callers {
         let recipient = recipient["id"].as_str().unwrap().to_owned();
         operate(&client, server, &format!("/ops/sub-recipients/{recipient}/approve"), &json!({})).await;
         let public = server.public.clone();
-        Self { client, public, api_key, recipient, keys: Arc::default(), told: Arc::default() }
+        Self { client, public, api_key, recipient, keys: Arc::default(), answers: Arc::default() }
     }
 
     /// Charges until the load is ended.
@@ -79,13 +79,13 @@ impl Callers {
         let ending = Arc::new(AtomicBool::new(false));
         let tasks = (0..CALLERS).map(|_| {
             let (client, ending, keys) = (self.client.clone(), Arc::clone(&ending), Arc::clone(&self.keys));
-            let (public, api_key, told) = (public.to_owned(), self.api_key.clone(), Arc::clone(&self.told));
+            let (public, api_key, answers) = (public.to_owned(), self.api_key.clone(), Arc::clone(&self.answers));
             let recipient = self.recipient.clone();
             tokio::spawn(async move {
                 while !ending.load(Ordering::Acquire) {
                     let key = format!("key-{}", keys.fetch_add(1, Ordering::Relaxed));
                     let body = send(&client, &public, &api_key, &recipient, &key).await;
-                    told.lock().unwrap().push(Told { key, body });
+                    answers.lock().unwrap().push(KeyedAnswer { key, body });
                 }
             })
         });
@@ -94,13 +94,13 @@ impl Callers {
     }
 
     /// What was acknowledged so far.
-    pub(crate) fn told(&self) -> Vec<Told> {
-        self.told.lock().unwrap().clone()
+    pub(crate) fn answers(&self) -> Vec<KeyedAnswer> {
+        self.answers.lock().unwrap().clone()
     }
 
     /// Each of these charges is there, and its request gives the same answer again.
-    pub(crate) async fn check(&self, server: &Server, told: &[Told]) {
-        for (at, Told { key, body }) in told.iter().enumerate() {
+    pub(crate) async fn check(&self, server: &Server, answers: &[KeyedAnswer]) {
+        for (at, KeyedAnswer { key, body }) in answers.iter().enumerate() {
             let charge = self.get(&format!("{}/api/charges/{}", server.public, body["txid"].as_str().unwrap())).await;
             assert_eq!(charge["status"], "CONCLUIDA", "{key}: {charge}");
             if at % 5 == 0 {

@@ -87,7 +87,7 @@ pub(crate) async fn kill_after(millis: u64, verb: &[&str], first: &Path, flag: &
     child.wait().unwrap().code().is_none()
 }
 
-/// The head that a command told: sequence and hash.
+/// Head in a command's output: sequence and hash.
 pub(crate) fn head_of(said: &str) -> &str {
     said.lines().find_map(|line| line.trim().strip_prefix("Head")).expect("a head").trim()
 }

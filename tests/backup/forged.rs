@@ -1,5 +1,5 @@
 //! Forged pasts: a backup is changed Record by Record, hashed again and restored, so that its chain
-//! is whole. Checkpoints that were kept elsewhere find each, and so does the auditors' program.
+//! is whole. Checkpoints stored elsewhere find each, and so does the auditors' program.
 
 use std::fs::File;
 use std::io::Write;
@@ -107,8 +107,8 @@ fn forge(journal: &mut Journal, forgery: Forgery, chance: &mut Chance) {
             all[place].push('x');
         }
         Forgery::Cut => {
-            let kept = 1 + any(chance, journal.len() - 1);
-            journal.truncate(kept);
+            let length = 1 + any(chance, journal.len() - 1);
+            journal.truncate(length);
         }
         Forgery::Earlier => {
             let last = any(chance, journal.len());
@@ -142,27 +142,28 @@ fn forge(journal: &mut Journal, forgery: Forgery, chance: &mut Chance) {
 }
 
 /// A server's past with two checkpoints, the last one at its end; and its backup.
-struct Past {
+struct ServerHistory {
     data: PathBuf,
     copies: PathBuf,
-    kept: PathBuf,
+    checkpoints: PathBuf,
 }
 
-impl Past {
+impl ServerHistory {
     async fn make(folder: &Path) -> Self {
-        let (data, copies, kept) = (folder.join("data"), folder.join("copies"), folder.join("checkpoints.jsonl"));
+        let (data, copies, checkpoints_file) =
+            (folder.join("data"), folder.join("copies"), folder.join("checkpoints.jsonl"));
         let server = Server::start(&Launch::on(&data)).await.unwrap();
         let mut callers = Callers::open(&server).await.unwrap();
         let mut checkpoints = String::new();
         for _ in 0..2 {
             callers.charge(&server, 2, 30).await;
-            let asked = reqwest::Client::new().get(format!("{}/ops/checkpoint", server.operations));
-            checkpoints += &(asked.bearer_auth(OPS_TOKEN).send().await.unwrap().text().await.unwrap() + "\n");
+            let request = reqwest::Client::new().get(format!("{}/ops/checkpoint", server.operations));
+            checkpoints += &(request.bearer_auth(OPS_TOKEN).send().await.unwrap().text().await.unwrap() + "\n");
         }
         server.stop().unwrap();
-        std::fs::write(&kept, checkpoints).unwrap();
+        std::fs::write(&checkpoints_file, checkpoints).unwrap();
         backup(&data, &copies).await.unwrap();
-        Self { data, copies, kept }
+        Self { data, copies, checkpoints: checkpoints_file }
     }
 
     /// Forges the past, and gives the backup of it.
@@ -178,12 +179,12 @@ impl Past {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn five_forged_pasts_are_whole_and_are_found_by_checkpoints() {
     let folder = tempfile::tempdir().unwrap();
-    let past = Past::make(folder.path()).await;
-    assert!(verify_against(&past.data, &past.kept).await.unwrap().contains("2 checkpoints agree"));
+    let past = ServerHistory::make(folder.path()).await;
+    assert!(verify_against(&past.data, &past.checkpoints).await.unwrap().contains("2 checkpoints agree"));
     let untouched = folder.path().join("untouched");
     write(&read(&past.copies), &past.copies, &untouched);
     restore(&untouched, &folder.path().join("same"), &past.data, None).await.unwrap();
-    let said = verify_against(&folder.path().join("same"), &past.kept).await.unwrap();
+    let said = verify_against(&folder.path().join("same"), &past.checkpoints).await.unwrap();
     assert!(said.contains("2 checkpoints agree"), "hashing again alone changes nothing: {said}");
     for (seed, forgery) in (1..).zip(ALL) {
         let copies = past.forged(forgery, &mut Chance(seed), &format!("{forgery:?}"));
@@ -194,7 +195,7 @@ async fn five_forged_pasts_are_whole_and_are_found_by_checkpoints() {
             (restored, _) => {
                 restored.unwrap_or_else(|found| panic!("{forgery:?} is not well forged: {found}"));
                 verify(&data).await.unwrap_or_else(|found| panic!("{forgery:?} is not well forged: {found}"));
-                let found = verify_against(&data, &past.kept).await.unwrap_err();
+                let found = verify_against(&data, &past.checkpoints).await.unwrap_err();
                 assert!(found.contains("a checkpoint tells"), "{forgery:?}: {found}");
             }
         }
@@ -205,21 +206,21 @@ async fn five_forged_pasts_are_whole_and_are_found_by_checkpoints() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_hundred_forgeries_of_a_store_and_of_its_backup_are_found() {
     let folder = tempfile::tempdir().unwrap();
-    let past = Past::make(folder.path()).await;
+    let past = ServerHistory::make(folder.path()).await;
     let python = python();
     for seed in 0..100 {
         let mut chance = Chance(seed);
         let forgery = ALL[(seed % 5) as usize];
         let copies = past.forged(forgery, &mut chance, "one");
         if let Some(python) = &python {
-            let said = audit(python, &copies, Some(&past.kept)).unwrap_err();
+            let said = audit(python, &copies, Some(&past.checkpoints)).unwrap_err();
             assert!(said.contains("verify_backup: "), "seed {seed}, {forgery:?}: {said}");
         }
         let data = folder.path().join("one");
         match restore(&copies, &data, &past.data, None).await {
             Err(found) => assert!(forgery == Forgery::Twice, "seed {seed}, {forgery:?} is not well forged: {found}"),
             Ok(_) => {
-                let found = verify_against(&data, &past.kept).await;
+                let found = verify_against(&data, &past.checkpoints).await;
                 assert!(found.is_err(), "seed {seed}, {forgery:?} is not found: {found:?}");
             }
         }
@@ -233,7 +234,7 @@ async fn a_hundred_forgeries_of_a_store_and_of_its_backup_are_found() {
 async fn the_auditors_program_finds_a_forged_end_of_a_month() {
     let Some(python) = python() else { return };
     let folder = tempfile::tempdir().unwrap();
-    let past = Past::make(folder.path()).await;
+    let past = ServerHistory::make(folder.path()).await;
     let journal = read(&past.copies);
     let head = write(&journal, &past.copies, &folder.path().join("before"));
     let month = Timestamp(head.booked_at_ms).month();
@@ -287,8 +288,8 @@ pub(crate) fn python() -> Option<PathBuf> {
 pub(crate) fn audit(python: &Path, copies: &Path, against: Option<&Path>) -> Result<String, String> {
     let mut command = Command::new(python);
     command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/docs/audit/verify_backup.py")).arg(copies).arg("--json");
-    if let Some(kept) = against {
-        command.arg("--against").arg(kept);
+    if let Some(checkpoints) = against {
+        command.arg("--against").arg(checkpoints);
     }
     let output = command.output().unwrap();
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

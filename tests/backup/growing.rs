@@ -41,7 +41,7 @@ async fn a_store_grows_and_keeps_what_it_has() {
     assert!(refused.contains("has it open"), "{refused}");
     tokio::time::sleep(std::time::Duration::from_millis(300)).await;
     load.end().await;
-    let told = old.told();
+    let answers = old.answers();
     server.stop().unwrap();
     backup(&data, &copies).await.unwrap();
 
@@ -58,7 +58,7 @@ async fn a_store_grows_and_keeps_what_it_has() {
     assert_eq!(head_of(&verified), head_of(&verify(&data).await.unwrap()));
     for data in [&restored, &data] {
         let server = Server::start(&Launch::on(data)).await.unwrap();
-        old.check(&server, &told).await;
+        old.check(&server, &answers).await;
         assert_eq!(open(&server, Some("abertura-1")).await, first, "a retry meets its first");
         let mut opened = BTreeSet::new();
         for _ in 0..6 {
@@ -69,11 +69,11 @@ async fn a_store_grows_and_keeps_what_it_has() {
         assert!(second.1 > 0 && open(&server, Some("abertura-2")).await == second, "{second:?}");
         let new = Callers::open(&server).await;
         for callers in [&old, &new] {
-            let before = callers.told().len();
+            let before = callers.answers().len();
             let load = callers.charge_at(&server.public);
             tokio::time::sleep(std::time::Duration::from_millis(200)).await;
             load.end().await;
-            callers.check(&server, &callers.told()[before..]).await;
+            callers.check(&server, &callers.answers()[before..]).await;
         }
         server.stop().unwrap();
         let verified = verify(data).await.unwrap();

@@ -35,8 +35,8 @@ async fn backups_under_load_hold_all_that_was_acknowledged_before_they_began() {
     let (data, copies) = (folder.path().join("data"), folder.path().join("copies"));
     let server = Server::start(&Launch::on(&data)).await.unwrap();
     let callers = Callers::open(&server).await;
-    let told_without = backup_without_token(&data, &copies).await.unwrap_err();
-    assert!(told_without.contains("set CENTAVO_OPS_TOKEN"), "{told_without}");
+    let refusal = backup_without_token(&data, &copies).await.unwrap_err();
+    assert!(refusal.contains("set CENTAVO_OPS_TOKEN"), "{refusal}");
     assert!(!copies.exists());
 
     // Somebody asks for everything and takes nothing: nobody waits for that, but a second backup.
@@ -44,19 +44,19 @@ async fn backups_under_load_hold_all_that_was_acknowledged_before_they_began() {
     let mut before = Vec::new();
     for round in 0..BACKUPS {
         tokio::time::sleep(Duration::from_secs(1)).await;
-        before.push(callers.told());
+        before.push(callers.answers());
         let made = backup_through(&data, &copies, &server.operations).await.unwrap();
         assert!(made.contains("Taken from"), "{made}");
         copy(&copies, &folder.path().join(format!("copy-{round}")));
-        assert!(callers.told().len() > before[round].len(), "callers charge while a backup is made");
+        assert!(callers.answers().len() > before[round].len(), "callers charge while a backup is made");
     }
     let stalled = ask_and_take_nothing(&server);
-    let so_far = callers.told().len();
+    let so_far = callers.answers().len();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert!(callers.told().len() > so_far, "a caller that takes nothing holds nobody up");
+    assert!(callers.answers().len() > so_far, "a caller that takes nothing holds nobody up");
     drop(stalled);
     load.end().await;
-    let told = callers.told();
+    let acknowledged = callers.answers();
     let books = callers.books(&server).await;
     server.stop().unwrap();
     let last = backup(&data, &copies).await.unwrap();
@@ -76,12 +76,12 @@ async fn backups_under_load_hold_all_that_was_acknowledged_before_they_began() {
         assert_eq!(head_of(&said), head_of(&last));
         let server = Server::start(&Launch::on(&restored)).await.unwrap();
         assert_eq!(callers.books(&server).await, books);
-        callers.check(&server, &told).await;
+        callers.check(&server, &acknowledged).await;
         server.stop().unwrap();
         let said = verify(&restored).await.unwrap();
         assert!(said.contains("each equal to a replay") && !said.contains("unusable"), "{said}");
     }
-    println!("{} requests acknowledged, {} of them before the first backup", told.len(), before[0].len());
+    println!("{} requests acknowledged, {} of them before the first backup", acknowledged.len(), before[0].len());
 }
 
 /// Asks for a backup on a connection of its own, and reads no byte of it.
@@ -180,7 +180,7 @@ async fn a_follower_keeps_up_and_goes_on_after_either_side_has_ended() {
     }
     load.end().await;
     until_copied(&copies, callers.sequence(&server).await).await;
-    let (told, books) = (callers.told(), callers.books(&server).await);
+    let (acknowledged, books) = (callers.answers(), callers.books(&server).await);
     // While it is followed, a backup is made as ever.
     backup_through(&data, &folder.path().join("other"), &server.operations).await.unwrap();
     server.kill();
@@ -190,7 +190,7 @@ async fn a_follower_keeps_up_and_goes_on_after_either_side_has_ended() {
     restore(&copies, &restored, &data, None).await.unwrap();
     let server = Server::start(&Launch::on(&restored)).await.unwrap();
     assert_eq!(callers.books(&server).await, books);
-    callers.check(&server, &told).await;
+    callers.check(&server, &acknowledged).await;
     // The copy follows the server that took over, which has the same Records.
     upstream.lock().unwrap().clone_from(&server.operations);
     let load = callers.charge_at(&server.public);
@@ -201,7 +201,7 @@ async fn a_follower_keeps_up_and_goes_on_after_either_side_has_ended() {
     until_copied(&copies, callers.sequence(&server).await).await;
     drop(follower);
     let blocks = files(&copies).iter().filter(|(name, _)| name.ends_with(".blocks")).count();
-    println!("{} requests acknowledged, {blocks} files", told.len());
+    println!("{} requests acknowledged, {blocks} files", acknowledged.len());
     lags.sort();
     println!("copied after {:?} in the median of {rounds} rounds, {:?} at most", lags[rounds / 2], lags[rounds - 1]);
 }
@@ -243,8 +243,11 @@ async fn an_answer_that_is_cut_off_changes_nothing() {
         assert_eq!(files(&copies), before, "after {bytes} bytes: {error}");
     }
     let refused = commands::backup_with_token(&data, &copies, &server.operations, "wrong").await.unwrap_err();
-    let told = "does not accept the token: set CENTAVO_OPS_TOKEN";
-    assert!(refused.contains(told) && refused.contains(server.operations.trim_start_matches("http://")), "{refused}");
+    let expected = "does not accept the token: set CENTAVO_OPS_TOKEN";
+    assert!(
+        refused.contains(expected) && refused.contains(server.operations.trim_start_matches("http://")),
+        "{refused}"
+    );
     server.stop().unwrap();
     assert_eq!(head_of(&backup(&data, &copies).await.unwrap()), head_of(&verify_head(&data, &copies).await));
 }
@@ -284,24 +287,24 @@ async fn verify_head(data: &Path, copies: &Path) -> String {
 async fn books_that_went_back_in_time_are_found_by_their_checkpoints() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    let (data, copies, kept) = (path("data"), path("copies"), path("checkpoints.jsonl"));
+    let (data, copies, checkpoints_file) = (path("data"), path("copies"), path("checkpoints.jsonl"));
     fill(&data, 40);
     backup(&data, &copies).await.unwrap();
     let mut checkpoints = String::new();
     for _ in 0..2 {
         let server = Server::start(&Launch::on(&data)).await.unwrap();
         let client = reqwest::Client::new();
-        let asked = client.get(format!("{}/ops/checkpoint", server.operations)).bearer_auth(OPS_TOKEN);
-        checkpoints += &(asked.send().await.unwrap().text().await.unwrap() + "\n");
+        let request = client.get(format!("{}/ops/checkpoint", server.operations)).bearer_auth(OPS_TOKEN);
+        checkpoints += &(request.send().await.unwrap().text().await.unwrap() + "\n");
         server.stop().unwrap();
         fill(&data, 40);
     }
-    std::fs::write(&kept, &checkpoints).unwrap();
-    let said = verify_against(&data, &kept).await.unwrap();
+    std::fs::write(&checkpoints_file, &checkpoints).unwrap();
+    let said = verify_against(&data, &checkpoints_file).await.unwrap();
     assert!(said.contains("2 checkpoints agree"), "{said}");
 
     restore(&copies, &path("older"), &data, None).await.unwrap();
-    let found = verify_against(&path("older"), &kept).await.unwrap_err();
+    let found = verify_against(&path("older"), &checkpoints_file).await.unwrap_err();
     assert!(found.contains("the journal is the one of which a checkpoint tells"), "{found}");
     for (text, defect) in [
         ("", "there is none in it"),
@@ -309,8 +312,8 @@ async fn books_that_went_back_in_time_are_found_by_their_checkpoints() {
         (&checkpoints[..checkpoints.len() - 20], "EOF while parsing"),
         (&checkpoints.replacen("\"sequence\":", "\"sequence\":1", 1), "a signature of its key"),
     ] {
-        std::fs::write(&kept, text).unwrap();
-        let found = verify_against(&data, &kept).await.unwrap_err();
+        std::fs::write(&checkpoints_file, text).unwrap();
+        let found = verify_against(&data, &checkpoints_file).await.unwrap_err();
         assert!(found.contains(defect), "{found}");
     }
 }
@@ -326,8 +329,8 @@ async fn checkpoints_are_sent_to_a_folder_as_a_chain() {
     fill(&data, 40);
     let server = Server::start(&sending(&path("missing"))).await.unwrap();
     let metrics = async || {
-        let asked = reqwest::get(format!("{}/metrics", server.operations)).await.unwrap();
-        asked.text().await.unwrap()
+        let response = reqwest::get(format!("{}/metrics", server.operations)).await.unwrap();
+        response.text().await.unwrap()
     };
     while !metrics().await.contains("centavo_checkpoint_failures_total 1") {
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -340,7 +343,7 @@ async fn checkpoints_are_sent_to_a_folder_as_a_chain() {
         while sent(&place).len() < count {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        // What was sent is kept before the next one is made.
+        // The backup is stored before the next one is made.
         tokio::time::sleep(Duration::from_millis(500)).await;
         server.stop().unwrap();
     }

@@ -55,8 +55,8 @@ async fn read_all(folder: &Path, data: &Path) {
     let launch = Launch::as_shipped(data).with("CENTAVO_SEGMENT_BYTES", SEGMENT_BYTES.to_string());
     let server = Server::start(&launch).await.unwrap();
     let get = async |path: &str| {
-        let asked = reqwest::Client::new().get(format!("{}{path}", server.operations)).bearer_auth(OPS_TOKEN);
-        asked.send().await.unwrap().error_for_status().unwrap().bytes().await.unwrap().len() as u64
+        let request = reqwest::Client::new().get(format!("{}{path}", server.operations)).bearer_auth(OPS_TOKEN);
+        request.send().await.unwrap().error_for_status().unwrap().bytes().await.unwrap().len() as u64
     };
     let empty = Server::start(&Launch::as_shipped(&folder.join("empty"))).await.unwrap();
     let before = resident_mib(&empty);

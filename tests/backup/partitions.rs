@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use testkit::server::{Launch, OPS_TOKEN, Server};
 
-use crate::callers::{Callers, Told};
+use crate::callers::{Callers, KeyedAnswer};
 use crate::commands::{BINARY, backup, backup_through, copy, files, head_of, restore, run, verify, verify_against};
 use crate::forged::{audit, python};
 use crate::{Follower, until_copied};
@@ -38,20 +38,20 @@ async fn charge(all: &[Callers], server: &Server, millis: u64) {
     }
 }
 
-/// What each merchant was told, and its books.
-async fn told_of(all: &[Callers], server: &Server) -> Vec<(Vec<Told>, [Value; 3])> {
-    let mut told = Vec::new();
+/// Answers to each merchant, and its books.
+async fn answers_of(all: &[Callers], server: &Server) -> Vec<(Vec<KeyedAnswer>, [Value; 3])> {
+    let mut answers = Vec::new();
     for callers in all {
-        told.push((callers.told(), callers.books(server).await));
+        answers.push((callers.answers(), callers.books(server).await));
     }
-    told
+    answers
 }
 
-/// The server has what the merchants were told.
-async fn check(all: &[Callers], server: &Server, told: &[(Vec<Told>, [Value; 3])]) {
-    for (callers, (told, books)) in all.iter().zip(told) {
+/// The server has everything that the merchants' answers promised.
+async fn check(all: &[Callers], server: &Server, answers: &[(Vec<KeyedAnswer>, [Value; 3])]) {
+    for (callers, (answers, books)) in all.iter().zip(answers) {
         assert_eq!(callers.books(server).await, *books);
-        callers.check(server, told).await;
+        callers.check(server, answers).await;
     }
 }
 
@@ -75,7 +75,7 @@ async fn a_store_of_three_partitions_is_backed_up_restored_and_moved() {
     copy(&copies, &path("first"));
     charge(&all, &server, 300).await;
     until_copied(&path("followed"), all[0].sequence(&server).await).await;
-    let told = told_of(&all, &server).await;
+    let answers = answers_of(&all, &server).await;
     follower.says("Up to date").await;
     drop(follower);
     server.stop().unwrap();
@@ -99,7 +99,7 @@ async fn a_store_of_three_partitions_is_backed_up_restored_and_moved() {
         assert_eq!(head_of(&verified), head_of(&said), "{name}");
         // Without the setting: the extents were restored.
         let server = Server::start(&Launch::on(&restored)).await.unwrap();
-        check(&all, &server, &told).await;
+        check(&all, &server, &answers).await;
         server.stop().unwrap();
         verify(&restored).await.unwrap();
     }
@@ -108,11 +108,11 @@ async fn a_store_of_three_partitions_is_backed_up_restored_and_moved() {
     let key = std::fs::read_to_string(data.join("master.key")).unwrap();
     let mut migrate = Command::new(BINARY);
     migrate.args(["migrate", "--from"]).arg(&data).arg("--to").arg(&moved).env("CENTAVO_MASTER_KEY", key);
-    let told_of_move = run(&mut migrate).await.unwrap();
-    assert!(told_of_move.contains("each the same byte by byte"), "{told_of_move}");
+    let migrated = run(&mut migrate).await.unwrap();
+    assert!(migrated.contains("each the same byte by byte"), "{migrated}");
     std::fs::copy(data.join("master.key"), moved.join("master.key")).unwrap();
     let server = Server::start(&Launch::on(&moved)).await.unwrap();
-    check(&all, &server, &told).await;
+    check(&all, &server, &answers).await;
     charge(&all, &server, 200).await;
     server.stop().unwrap();
     assert_is_of_all(head_of(&verify(&moved).await.unwrap()));

@@ -57,7 +57,7 @@ pub(crate) const VIEWS: [View; 4] = [
 ];
 
 impl Browser {
-    /// Starts a browser; none where there is none and none is required.
+    /// Starts a browser; `None` if there is none and none is required.
     pub(crate) async fn start() -> Option<Self> {
         let turn = TURN.acquire().await.unwrap();
         let modules = std::env::var_os("CENTAVO_NODE_MODULES").map(PathBuf::from);
@@ -78,7 +78,7 @@ impl Browser {
         Some(Self { client, axe, driver, _profile: profile, _turn: turn })
     }
 
-    /// Opens a page, and waits for it when it tells that it is being read.
+    /// Opens a page; waits while the page says that it is being read.
     pub(crate) async fn open(&self, address: &str) {
         self.look(address).await;
         self.follow().await;
@@ -293,11 +293,11 @@ impl WebDriverCompatibleCommand for Raw {
     }
 }
 
-/// The port that a driver chose and tells on its standard output.
+/// Port that a driver chose, from its standard output.
 fn port_of(driver: &mut Child) -> u16 {
     let output = BufReader::new(driver.stdout.take().unwrap());
     let mut lines = output.lines().map_while(Result::ok);
-    let line = lines.find(|line| line.contains("started successfully on port")).expect("chromedriver tells its port");
+    let line = lines.find(|line| line.contains("started successfully on port")).expect("chromedriver prints its port");
     // It must be able to go on writing.
     std::thread::spawn(move || lines.for_each(drop));
     line.trim_end_matches('.').rsplit(' ').next().unwrap().parse().unwrap()

@@ -30,7 +30,7 @@ fn hostile(characters: usize) -> String {
 }
 
 /// A server, its merchant, and what the merchant has.
-pub(crate) struct Furnished {
+pub(crate) struct SampleServer {
     server: Server,
     client: Client,
     key: String,
@@ -43,7 +43,7 @@ pub(crate) struct Furnished {
     _folder: TempDir,
 }
 
-impl Furnished {
+impl SampleServer {
     pub(crate) async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let launch = Launch::on(folder.path()).with("CENTAVO_OPS_TOKEN", format!("ana:{ANA},rui:{RUI},eva:{EVA}"));

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::chromium::{Browser, DOWN, ENTER, VIEWS, View};
-use crate::furnished::Furnished;
+use crate::furnished::SampleServer;
 
 /// Route templates that no address shows: forms' targets, redirects and files. The pages that forms
 /// answer with are judged where they are sent.
@@ -140,7 +140,7 @@ const FOCUS_HIDDEN: &str = "const focused = () => { FOCUSED };\
 #[tokio::test]
 async fn every_screen_is_without_defects_in_every_view() {
     let Some(browser) = Browser::start().await else { return };
-    let shop = Furnished::start().await;
+    let shop = SampleServer::start().await;
     let mut defects = Vec::new();
     for language in ["pt-BR", "en"] {
         let address = format!("{}/console/sign-in?lang={language}", shop.operations());
@@ -170,7 +170,7 @@ async fn every_screen_is_without_defects_in_every_view() {
 #[tokio::test]
 async fn what_forms_answer_is_without_defects_in_every_view() {
     let Some(browser) = Browser::start().await else { return };
-    let shop = Furnished::start().await;
+    let shop = SampleServer::start().await;
     let mut defects = Vec::new();
     let target = shop.operations();
     let form = format!("<form method=post action='{target}/console/sign-in'><button>x</button></form>");
@@ -283,7 +283,7 @@ async fn empty_pages_are_without_defects() {
 #[tokio::test]
 async fn the_references_are_without_defects() {
     let Some(browser) = Browser::start().await else { return };
-    let shop = Furnished::start().await;
+    let shop = SampleServer::start().await;
     let mut defects = Vec::new();
     // Both listeners have a reference.
     for (listener, start, shown) in
@@ -351,7 +351,7 @@ async fn a_page_with_defects_is_found_out() {
 #[tokio::test]
 async fn an_operator_decides_for_a_day() {
     let Some(browser) = Browser::start().await else { return };
-    let shop = Furnished::start().await;
+    let shop = SampleServer::start().await;
     for (is_on, recipient) in [(true, "Bia Lima"), (false, "Eva Prado")] {
         browser.javascript(is_on).await;
         browser.open(&format!("{}/console/queue?lang=en", shop.operations())).await;
@@ -415,7 +415,7 @@ async fn an_operator_decides_for_a_day() {
 #[tokio::test]
 async fn an_operator_disputes_and_decides_on_many() {
     let Some(browser) = Browser::start().await else { return };
-    let shop = Furnished::start().await;
+    let shop = SampleServer::start().await;
     shop.sign_in(&browser).await;
     browser.open(&format!("{}/console?lang=en", shop.operations())).await;
     for is_on in [true, false] {
@@ -468,7 +468,7 @@ async fn an_operator_disputes_and_decides_on_many() {
 #[tokio::test]
 async fn keys_of_a_single_letter_can_be_switched_off() {
     let Some(browser) = Browser::start().await else { return };
-    let shop = Furnished::start().await;
+    let shop = SampleServer::start().await;
     shop.sign_in(&browser).await;
     browser.open(&format!("{}/console/queue?lang=en", shop.operations())).await;
     let focused = "return document.activeElement.getAttribute('href') || document.activeElement.tagName";
@@ -522,7 +522,7 @@ async fn keys_of_a_single_letter_can_be_switched_off() {
 #[tokio::test]
 async fn the_focus_is_seen_and_the_first_key_leads_to_the_content() {
     let Some(browser) = Browser::start().await else { return };
-    let shop = Furnished::start().await;
+    let shop = SampleServer::start().await;
     shop.sign_in(&browser).await;
     browser.view(VIEWS[0]).await;
     browser.open(&format!("{}/console/queue?lang=en", shop.operations())).await;
@@ -564,8 +564,8 @@ async fn other_site(page: String) -> String {
         while let Ok((mut stream, _)) = listener.accept().await {
             let head = format!("HTTP/1.1 200 OK\r\ncontent-type: text/html\r\ncontent-length: {}\r\n", page.len());
             let answer = format!("{head}connection: close\r\n\r\n{page}");
-            let mut asked = [0; 4_096];
-            let _read = stream.read(&mut asked).await;
+            let mut buffer = [0; 4_096];
+            let _read = stream.read(&mut buffer).await;
             let _written = stream.write_all(answer.as_bytes()).await;
         }
     });
@@ -576,7 +576,7 @@ async fn other_site(page: String) -> String {
 #[tokio::test]
 async fn another_site_can_neither_send_a_form_nor_frame_a_page() {
     let Some(browser) = Browser::start().await else { return };
-    let shop = Furnished::start().await;
+    let shop = SampleServer::start().await;
     shop.sign_in(&browser).await;
     let target = shop.operations();
     let form = format!("<form method=post action='{target}/console/sign-out'><button>x</button></form>");

@@ -194,7 +194,7 @@ async fn keys(caller: &Caller<'_>, secrets: &mut Secrets, run: u32) -> String {
         for (what, name) in [("an API key", "api_key"), ("a webhook secret", "webhook_secret")] {
             let text = key[name].as_str().unwrap();
             secrets.once.push(Needle::text(what, text));
-            // The part that is secret, without the id and the prefix that may be told.
+            // The secret part, without the id and the prefix, which may be shown.
             secrets.once.push(Needle::text(what, &text[text.len() - 40..]));
         }
         made.push((key["id"].as_str().unwrap().to_owned(), key["api_key"].as_str().unwrap().to_owned()));
@@ -478,7 +478,7 @@ async fn secrets_leave_the_environment_of_the_process() {
     for made in ["master.key", "operator.token"] {
         assert!(!data.path().join(made).exists(), "{made} was made although the environment gave one");
     }
-    let asked = Client::new().get(format!("{}/ops/merchants", server.operations)).bearer_auth(OPS_TOKEN);
-    assert_eq!(asked.send().await.unwrap().status(), 200);
+    let request = Client::new().get(format!("{}/ops/merchants", server.operations)).bearer_auth(OPS_TOKEN);
+    assert_eq!(request.send().await.unwrap().status(), 200);
     server.stop().unwrap();
 }

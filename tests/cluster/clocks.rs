@@ -128,8 +128,8 @@ async fn clocks_that_differ_by_hours_change_nothing_in_the_books() {
     }
     // The clocks were moved indeed.
     for (place, ahead) in AHEAD.iter().enumerate() {
-        let tells = nodes.node(place).said().contains("this machine's clock differs from the store's");
-        assert_eq!(tells, *ahead != 0, "{}", nodes.node(place).said());
+        let warns = nodes.node(place).said().contains("this machine's clock differs from the store's");
+        assert_eq!(warns, *ahead != 0, "{}", nodes.node(place).said());
     }
     for (place, merchant) in merchants.iter_mut().enumerate() {
         reckon(merchant, nodes.node(place % AHEAD.len())).await;

@@ -102,7 +102,7 @@ impl Cluster {
         })
     }
 
-    /// The end of a process that lost its partition, or was told to end.
+    /// End of a process that lost its partition or got a signal.
     fn must_end(&self, node: &Node, code: i32) {
         let ended = node.server.ended_within(PATIENCE).expect("a process that was replaced ends");
         assert_eq!(ended.status.unwrap().code(), Some(code), "{}", ended.said);

@@ -49,7 +49,7 @@ fn on<'a>(folder: &'a Path, address: &str) -> Launch<'a> {
         .with("CENTAVO_POSTGRES_TAKEOVER_SECONDS", TAKEOVER_SECONDS.to_string())
 }
 
-/// Starts a process that waits until the one that serves has ended.
+/// Starts a process that waits until the serving process has ended.
 fn wait_in_line(folder: &Path, address: &str) -> tokio::task::JoinHandle<(Server, Instant)> {
     let (folder, address) = (folder.to_owned(), address.to_owned());
     tokio::spawn(async move {
@@ -127,8 +127,8 @@ async fn stop_between_turns(process: u32, data: &Path) {
 }
 
 fn signal(process: u32, signal: &str) {
-    let told = Command::new("kill").args([format!("-{signal}"), process.to_string()]).status().unwrap();
-    assert!(told.success());
+    let status = Command::new("kill").args([format!("-{signal}"), process.to_string()]).status().unwrap();
+    assert!(status.success());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -217,7 +217,7 @@ async fn a_process_that_waits_can_be_ended_and_settings_that_do_not_do_are_refus
     let (address, folder) = (database.database(), tempfile::tempdir().unwrap());
     let server = Server::start(&on(folder.path(), &address)).await.unwrap();
     let nobody = "postgres://127.0.0.1:1/books?user=ana";
-    for (address, told) in [(address.as_str(), "another process serves"), (nobody, "the database is waited for")] {
+    for (address, expected) in [(address.as_str(), "another process serves"), (nobody, "the database is waited for")] {
         let mut command = Command::new(centavo());
         command.args(["serve", "--listen", "127.0.0.1:0", "--sandbox", "--data"]).arg(folder.path());
         command.env("CENTAVO_STORE", address).env("CENTAVO_MASTER_KEY", MASTER_KEY);
@@ -226,8 +226,8 @@ async fn a_process_that_waits_can_be_ended_and_settings_that_do_not_do_are_refus
         let log = folder.path().join("log");
         let mut waiting = command.stderr(std::fs::File::create(&log).unwrap()).spawn().unwrap();
         let deadline = Instant::now() + PATIENCE;
-        while !std::fs::read_to_string(&log).unwrap().contains(told) {
-            assert!(Instant::now() < deadline, "{told}");
+        while !std::fs::read_to_string(&log).unwrap().contains(expected) {
+            assert!(Instant::now() < deadline, "{expected}");
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
         for (path, status) in [("/healthz", 200), ("/readyz", 503), ("/ops/trial-balance", 503)] {

@@ -175,9 +175,9 @@ async fn books_move_to_another_folder_with_all_that_cannot_be_made_again() {
     let said = refused(&["--from", text(&data), "--to", text(&second)]);
     assert!(said.contains("has it open; stop it"), "{said}");
     server.stop().unwrap();
-    for (to, told) in [(world.path("full"), "it holds something already"), (data.clone(), "the same place")] {
+    for (to, expected) in [(world.path("full"), "it holds something already"), (data.clone(), "the same place")] {
         let said = refused(&["--from", text(&data), "--to", text(&to)]);
-        assert!(said.contains(told), "{said}");
+        assert!(said.contains(expected), "{said}");
     }
     let nowhere = world.path("nowhere");
     let said = refused(&["--from", text(&nowhere), "--to", text(&second)]);
@@ -305,10 +305,11 @@ async fn books_move_to_a_database_and_back() {
     // A served source, also one with a process that waits; a target that is not empty.
     let other = database.database();
     let server = Server::start(&at(&beside, Some(there))).await.unwrap();
-    for (from, to, told) in [(there, text(&back), "has it open; stop it"), (from, there, "it holds something already")]
+    for (from, to, expected) in
+        [(there, text(&back), "has it open; stop it"), (from, there, "it holds something already")]
     {
         let said = refused(&["--from", from, "--to", to]);
-        assert!(said.contains(told), "{said}");
+        assert!(said.contains(expected), "{said}");
     }
     must_verify(there);
     server.stop().unwrap();
@@ -363,7 +364,7 @@ async fn a_move_to_a_database_that_is_killed_is_never_served_and_goes_on() {
         let said = why(run_on(&address, words, &[]));
         assert!(said.contains("has not finished"), "{command}: {said}");
     }
-    // The old place is still the one that serves.
+    // The old place still serves.
     world.goes_on(&at(&data, None)).await;
     let said = moved(&run);
     assert!(said.contains("which has ") && !said.contains("which has 0 of them"), "{said}");

@@ -133,8 +133,8 @@ impl<'a> Nodes<'a> {
 }
 
 pub(crate) async fn cluster(node: &Server) -> Option<Value> {
-    let asked = client().get(format!("{}/ops/cluster", node.operations)).bearer_auth(OPS_TOKEN).send();
-    asked.await.ok()?.json().await.ok()
+    let request = client().get(format!("{}/ops/cluster", node.operations)).bearer_auth(OPS_TOKEN).send();
+    request.await.ok()?.json().await.ok()
 }
 
 /// A gauge of partitions.
@@ -286,8 +286,8 @@ async fn nodes_end_and_start_again_and_no_request_fails() {
         });
         join_all(&mut charging).await;
         drop(charging);
-        for asked in join_all(asking).await {
-            let (answered, failures) = asked.unwrap();
+        for result in join_all(asking).await {
+            let (answered, failures) = result.unwrap();
             assert!(answered > 0 && failures.is_empty(), "{answered} {failures:?} {}", through.said());
         }
         for merchant in &merchants {
@@ -307,17 +307,22 @@ const OTHER_TOKEN: &str = "another-operator-of-the-test-with-32-characters";
 pub(crate) async fn get(node: &Server, path: &str) -> Value {
     let begun = Instant::now();
     loop {
-        let asked = client().get(format!("{}{path}", node.operations)).bearer_auth(OPS_TOKEN).send().await.unwrap();
-        if asked.status() == 200 {
-            return asked.json().await.unwrap();
+        let response = client().get(format!("{}{path}", node.operations)).bearer_auth(OPS_TOKEN).send().await.unwrap();
+        if response.status() == 200 {
+            return response.json().await.unwrap();
         }
-        assert!(asked.status() == 503 && begun.elapsed() < PATIENCE, "{path}: {} {}", asked.status(), node.said());
+        assert!(
+            response.status() == 503 && begun.elapsed() < PATIENCE,
+            "{path}: {} {}",
+            response.status(),
+            node.said()
+        );
     }
 }
 
 async fn post(node: &Server, token: &str, path: &str, body: &Value) -> (u16, Value) {
-    let asked = client().post(format!("{}{path}", node.operations)).bearer_auth(token).json(body);
-    let answer = asked.send().await.unwrap();
+    let request = client().post(format!("{}{path}", node.operations)).bearer_auth(token).json(body);
+    let answer = request.send().await.unwrap();
     (answer.status().as_u16(), answer.json().await.unwrap())
 }
 

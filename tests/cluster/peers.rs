@@ -101,8 +101,8 @@ async fn a_second_node_at_the_address_of_one_that_lives_does_not_start() {
     let alone = nodes.settled().await;
     let refused = Server::start(&nodes.launch(1)).await.map(|server| server.said()).unwrap_err();
     assert_eq!(refused.status.and_then(|status| status.code()), Some(1), "{}", refused.said);
-    let told = format!("CENTAVO_PEER_ADDRESS: {first} is the address of another node that lives: centavo-");
-    assert!(refused.said.contains(&told), "{}", refused.said);
+    let expected = format!("CENTAVO_PEER_ADDRESS: {first} is the address of another node that lives: centavo-");
+    assert!(refused.said.contains(&expected), "{}", refused.said);
     assert_eq!(nodes.settled().await, alone);
     // A process that was killed is no other node, nor is one that has ended in good order.
     nodes.node(0).kill();

@@ -37,7 +37,7 @@ impl Drop for Prism {
     }
 }
 
-/// Prism before a player, and the address at which it listens; none where it, or the document, is
+/// Prism before a player, and the address at which it listens; `None` if it, or the document, is
 /// missing.
 async fn judge(folder: &std::path::Path, player: &Player) -> Option<(Prism, String)> {
     let documents = std::env::var_os("CENTAVO_RAIL_DOCUMENTS").map(std::path::PathBuf::from);
@@ -123,7 +123,7 @@ async fn every_message_is_as_the_document_has_it() {
     assert_eq!(player.returns_done().len(), 4);
     assert_eq!(player.records().violations, Vec::<String>::new());
     // The judge can refuse: a message that the document does not allow never reaches the player.
-    let asked = reqwest::Client::new().put(format!("{url}/cob/{}", "a".repeat(32)));
-    let judged = asked.json(&json!({"valor": {"original": 80}})).send().await.unwrap();
+    let request = reqwest::Client::new().put(format!("{url}/cob/{}", "a".repeat(32)));
+    let judged = request.json(&json!({"valor": {"original": 80}})).send().await.unwrap();
     assert!(!judged.status().is_success() && judged.text().await.unwrap().contains("stoplight.io/prism/errors"));
 }

@@ -156,7 +156,8 @@ async fn every_gate_refuses_a_spoiled_description() {
     }
 }
 
-/// The generator knows bodies of JSON, of forms, and of bytes. It takes files for bytes when told.
+/// The generator knows bodies of JSON, of forms, and of bytes. An option makes it take files for
+/// bytes.
 const FILES: &str = "\
 content_type_overrides:
   text/csv: application/octet-stream

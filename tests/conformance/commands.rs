@@ -460,31 +460,31 @@ async fn run(script: String, folder: &Path, variables: &[(&str, &str)]) -> Strin
 
 /// What a command asks of cargo is there: package, profile, example, test, and a test's name that
 /// has the word by which it is chosen.
-pub(crate) fn cargo_knows(asked: &str) {
-    let words: Vec<_> = asked.split(' ').take_while(|word| *word != "--").collect();
+pub(crate) fn cargo_knows(command: &str) {
+    let words: Vec<_> = command.split(' ').take_while(|word| *word != "--").collect();
     let after = |flag: &str| words.iter().position(|word| *word == flag).and_then(|at| words.get(at + 1)).copied();
     let package = after("-p").map_or_else(|| root().to_owned(), |package| root().join(package));
-    assert!(package.join("Cargo.toml").is_file(), "{asked}");
+    assert!(package.join("Cargo.toml").is_file(), "{command}");
     if let Some(profile) = after("--profile") {
         let manifest = std::fs::read_to_string(root().join("Cargo.toml")).unwrap();
-        assert!(manifest.contains(&format!("[profile.{profile}]")), "{asked}");
+        assert!(manifest.contains(&format!("[profile.{profile}]")), "{command}");
     }
     if let Some(example) = after("--example") {
-        assert!(package.join("examples").join(example).with_extension("rs").is_file(), "{asked}");
+        assert!(package.join("examples").join(example).with_extension("rs").is_file(), "{command}");
     }
     if let Some(bench) = after("--bench") {
         let folder = package.join("benches").join(bench);
         let files = std::fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.unwrap().path());
         let files = files.chain([folder.with_extension("rs")]);
         let source: String = files.filter_map(|path| std::fs::read_to_string(path).ok()).collect();
-        assert!(!source.is_empty(), "{asked}");
-        let flags = asked.split(' ').skip(words.len() + 1).filter(|word| word.starts_with("--"));
-        flags.for_each(|flag| assert!(source.contains(&format!("\"{flag}\"")), "{asked}: no {flag}"));
+        assert!(!source.is_empty(), "{command}");
+        let flags = command.split(' ').skip(words.len() + 1).filter(|word| word.starts_with("--"));
+        flags.for_each(|flag| assert!(source.contains(&format!("\"{flag}\"")), "{command}: no {flag}"));
     }
     let Some(test) = after("--test") else { return };
     let folder = package.join("tests").join(test);
     let file = folder.with_extension("rs");
-    assert!(folder.join("main.rs").is_file() || file.is_file(), "{asked}");
+    assert!(folder.join("main.rs").is_file() || file.is_file(), "{command}");
     let Some(chosen) = words.last().filter(|word| **word != test) else { return };
     let files = std::fs::read_dir(&folder).into_iter().flatten().map(|entry| entry.unwrap().path()).chain([file]);
     let has_it = |path: PathBuf| {
@@ -492,7 +492,7 @@ pub(crate) fn cargo_knows(asked: &str) {
         let is_named = text.lines().any(|line| line.contains("fn ") && line.contains(chosen));
         is_named || path.file_stem().is_some_and(|stem| stem == *chosen)
     };
-    assert!(files.into_iter().any(has_it), "{asked}: no test is named so");
+    assert!(files.into_iter().any(has_it), "{command}: no test is named so");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -525,12 +525,12 @@ async fn the_commands_of_the_pages_run() {
         ("CENTAVO_OPS_LISTEN", &address(&server.operations)),
     ];
     let said = run(script, folder.path(), &variables).await;
-    for told in ["anchor: counter ", "\nwal-0 counter ", "centavo demo has served", "centavo serve has served"] {
-        assert!(said.contains(told), "{told}: {said}");
+    for expected in ["anchor: counter ", "\nwal-0 counter ", "centavo demo has served", "centavo serve has served"] {
+        assert!(said.contains(expected), "{expected}: {said}");
     }
-    let asked = std::fs::read_to_string(folder.path().join("asked")).unwrap();
-    assert!(asked.lines().count() > 12, "{asked}");
-    asked.lines().for_each(cargo_knows);
+    let log = std::fs::read_to_string(folder.path().join("asked")).unwrap();
+    assert!(log.lines().count() > 12, "{log}");
+    log.lines().for_each(cargo_knows);
     server.stop().unwrap();
 }
 
@@ -582,8 +582,8 @@ fn the_first_hour_takes_fewer_than_ten_commands_each_way() {
     let last = page.iter().position(|block| block.starts_with("install -m 755")).unwrap();
     let installation = count(&page[first..last]);
     assert!(installation < 10, "{installation}: {:?}", &page[first..last]);
-    let told = std::fs::read_to_string(root().join("docs/deploy/README.md")).unwrap();
-    let told = told.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(installation == 9 && told.contains("eight steps, nine commands"), "{installation}");
+    let text = std::fs::read_to_string(root().join("docs/deploy/README.md")).unwrap();
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(installation == 9 && text.contains("eight steps, nine commands"), "{installation}");
     assert_eq!(commands_in("a \\\n  b\nc -d '{\n  x}'\n"), 2);
 }

@@ -107,10 +107,10 @@ fn grafanas_own_types_take_the_dashboard() {
         compiler.arg(format!("{at}.ts"));
     }
     let said = tool::run(compiler, PATIENCE * 8).unwrap_err();
-    let told = |at: usize| said.lines().filter(|line| line.starts_with(&format!("{at}.ts("))).collect::<Vec<_>>();
-    assert_eq!(told(0), [""; 0], "{said}");
+    let errors_at = |at: usize| said.lines().filter(|line| line.starts_with(&format!("{at}.ts("))).collect::<Vec<_>>();
+    assert_eq!(errors_at(0), [""; 0], "{said}");
     for (at, (from, _, why)) in files.iter().enumerate().skip(1) {
-        assert!(told(at).iter().any(|line| line.contains(why)), "{from}: {said}");
+        assert!(errors_at(at).iter().any(|line| line.contains(why)), "{from}: {said}");
     }
     // They are those of the Grafana that is started.
     let compose = std::fs::read_to_string(deploy().join("compose.yml")).unwrap();

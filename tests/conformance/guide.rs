@@ -64,7 +64,7 @@ struct Workplace {
 }
 
 impl Workplace {
-    /// None where a tool is missing.
+    /// `None` if a tool is missing.
     async fn new() -> Option<Self> {
         if ["bash", "curl", "jq", "python3"].iter().any(|name| tool::program(name).is_none()) {
             return None;
@@ -153,11 +153,11 @@ async fn the_page_of_the_first_charge_runs() {
         heard += 1;
     }
     let said = place.said(&script);
-    for (told, times) in [("\"active\"", 1), ("\"sellerAmount\":5938", 1), ("refused: card_declined", heard)] {
-        assert_eq!(said.matches(told).count(), times, "{told} in {said}");
+    for (expected, times) in [("\"active\"", 1), ("\"sellerAmount\":5938", 1), ("refused: card_declined", heard)] {
+        assert_eq!(said.matches(expected).count(), times, "{expected} in {said}");
     }
     for line in texts_of(&format!("docs/{FIRST}")).iter().flat_map(|text| text.lines()) {
-        assert!(said.lines().any(|told| is_as(told, line)), "the page promises {line}: {said}");
+        assert!(said.lines().any(|printed| is_as(printed, line)), "the page promises {line}: {said}");
     }
     assert_eq!(said.matches("webhook: ").count(), heard, "{said}");
 }
@@ -193,9 +193,9 @@ async fn the_program_of_the_first_charge_says_what_the_page_shows_at_any_pace() 
     let shown = texts_of(&format!("docs/{FIRST}")).into_iter().find(|text| text.starts_with("refused: ")).unwrap();
     for (part, charges) in said.split("\n== ").skip(1).zip([" 3 charges", " 5 charges"]) {
         let shown = shown.replace(" 3 charges", charges);
-        let told: Vec<_> = part.lines().skip(1).collect();
-        let is_shown = told.iter().zip(shown.lines()).all(|(told, line)| is_as(told, line));
-        assert!(is_shown && told.len() == shown.lines().count(), "the page promises {shown}: {said}");
+        let lines: Vec<_> = part.lines().skip(1).collect();
+        let is_shown = lines.iter().zip(shown.lines()).all(|(printed, line)| is_as(printed, line));
+        assert!(is_shown && lines.len() == shown.lines().count(), "the page promises {shown}: {said}");
     }
     assert_eq!(said.matches("\n== ").count(), 2, "{said}");
 }
@@ -216,9 +216,9 @@ async fn an_account_in_the_wrong_folder_says_what_is_missing() {
 }
 
 /// True where a line is as the page shows it: there, … stands for any text.
-fn is_as(told: &str, shown: &str) -> bool {
+fn is_as(output: &str, shown: &str) -> bool {
     let (begin, end) = shown.split_once('…').unwrap_or((shown, ""));
-    if shown.contains('…') { told.starts_with(begin) && told.ends_with(end) } else { told == shown }
+    if shown.contains('…') { output.starts_with(begin) && output.ends_with(end) } else { output == shown }
 }
 
 /// The page shows the files that its commands run.
@@ -256,8 +256,8 @@ async fn the_pages_that_follow_run() {
     }
     for (name, in_shell, in_program) in PAGES {
         let said = place.said(&format!("{account}{}", page_blocks(name, "bash").join("\n")));
-        for told in in_shell {
-            assert!(said.contains(told), "{name}: no {told} in {said}");
+        for expected in in_shell {
+            assert!(said.contains(expected), "{name}: no {expected} in {said}");
         }
         let said = place.said(&format!("{account}python3 {name}.py"));
         assert!(said.contains(in_program), "{name}.py: {said}");

@@ -214,7 +214,7 @@ async fn the_commands_of_the_installation_run() {
     let done = tokio::task::spawn_blocking(move || tool::run(command, Duration::from_secs(240))).await.unwrap();
     let said = done.unwrap_or_else(|said| panic!("{said}"));
     println!("{said}");
-    for told in ["A server starts with these settings.", "\n200 1.1\n", "the end is reached"] {
-        assert!(said.contains(told), "{told}: {said}");
+    for expected in ["A server starts with these settings.", "\n200 1.1\n", "the end is reached"] {
+        assert!(said.contains(expected), "{expected}: {said}");
     }
 }

@@ -17,8 +17,8 @@ async fn promtool_has_nothing_to_say_about_the_metrics() {
     let folder = tempfile::tempdir().unwrap();
     let server = Server::start(&Launch::on(folder.path())).await.unwrap();
     let get = async |path: &str| {
-        let asked = reqwest::Client::new().get(format!("{}{path}", server.operations)).bearer_auth(OPS_TOKEN);
-        asked.send().await.unwrap().error_for_status().unwrap().text().await.unwrap()
+        let request = reqwest::Client::new().get(format!("{}{path}", server.operations)).bearer_auth(OPS_TOKEN);
+        request.send().await.unwrap().error_for_status().unwrap().text().await.unwrap()
     };
     get("/ops/backup").await;
     let metrics = get("/metrics").await;
@@ -193,7 +193,7 @@ async fn prometheus_reads_a_server_and_serves_its_dashboard() {
     let drawn = loop {
         let address = address.clone();
         let drawn = tokio::task::spawn_blocking(move || in_a_browser(&address)).await.unwrap();
-        if all.iter().all(|told| drawn.contains(told)) || Instant::now() > deadline {
+        if all.iter().all(|metric| drawn.contains(metric)) || Instant::now() > deadline {
             break drawn;
         }
     };
@@ -201,8 +201,8 @@ async fn prometheus_reads_a_server_and_serves_its_dashboard() {
     assert_eq!(drawn.matches("</section>").count(), panels().len(), "{drawn}");
     // A quantile of nothing is no number, and draws no line.
     assert!(drawn.matches("<polyline points=\"").count() >= panels().len() / 2, "{drawn}");
-    for told in all {
-        assert!(drawn.contains(told), "{told}: {drawn}");
+    for metric in all {
+        assert!(drawn.contains(metric), "{metric}: {drawn}");
     }
 }
 

@@ -62,13 +62,13 @@ async fn a_debt_is_written_off_and_a_month_is_closed_as_the_pages_say() {
     let done = tokio::task::spawn_blocking(move || tool::run(command, Duration::from_secs(60))).await.unwrap();
     let said = done.unwrap_or_else(|said| panic!("{said}"));
     println!("{said}");
-    for told in
+    for expected in
         ["before owes 496", "after owes 0", "\"status\":\"open\"", "\"status\":\"pending\"", "\"status\":\"closed\""]
     {
-        assert!(said.contains(told), "{told}: {said}");
+        assert!(said.contains(expected), "{expected}: {said}");
     }
-    let asked = client().get(format!("{}/ops/periods", server.operations)).bearer_auth(RUI).send().await.unwrap();
-    let periods: serde_json::Value = asked.json().await.unwrap();
+    let response = client().get(format!("{}/ops/periods", server.operations)).bearer_auth(RUI).send().await.unwrap();
+    let periods: serde_json::Value = response.json().await.unwrap();
     let closed: Vec<_> = periods["items"].as_array().unwrap().iter().map(|period| &period["period"]).collect();
     assert_eq!(closed, ["2025-10", "2025-11"]);
     server.stop().unwrap();

@@ -53,8 +53,8 @@ async fn the_bridge_to_stripe_breaks_no_rule() {
     let mut check = tokio::process::Command::new(env!("CARGO_BIN_EXE_centavo"));
     check.args(["rail", "check", &format!("http://{at}"), "--secret-file"]).arg(&secret);
     let run = check.output().await.unwrap();
-    let told = String::from_utf8(run.stdout).unwrap();
-    assert!(run.status.success(), "{told}{}", String::from_utf8_lossy(&run.stderr));
-    let ok = told.lines().filter(|line| line.starts_with("ok ")).count();
-    assert_eq!((told.lines().count(), ok), (15, 13), "{told}");
+    let output = String::from_utf8(run.stdout).unwrap();
+    assert!(run.status.success(), "{output}{}", String::from_utf8_lossy(&run.stderr));
+    let ok = output.lines().filter(|line| line.starts_with("ok ")).count();
+    assert_eq!((output.lines().count(), ok), (15, 13), "{output}");
 }

@@ -14,7 +14,7 @@ use crate::tool;
 
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// None where the script has not run.
+/// `None` if the script has not run.
 fn files() -> Option<PathBuf> {
     let folder = std::env::var_os("CENTAVO_RELEASE_FILES").map(|folder| std::path::absolute(folder).unwrap());
     if folder.is_none() {

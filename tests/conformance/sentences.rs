@@ -147,13 +147,13 @@ fn is_flag(word: &str) -> bool {
 
 /// What programs say of themselves, each asked once.
 #[derive(Default)]
-struct Known {
+struct ProgramTexts {
     helps: BTreeMap<String, Option<String>>,
     subcommands: BTreeSet<String>,
     reports: String,
 }
 
-impl Known {
+impl ProgramTexts {
     fn new() -> Self {
         let mut known = Self::default();
         let help = known.help(centavo().to_str().unwrap(), &["--help"]).unwrap();
@@ -166,16 +166,16 @@ impl Known {
         known
     }
 
-    /// What a program prints with these arguments. None when it is not there, which is said.
+    /// What a program prints with these arguments. `None` if it is not there, which is said.
     fn help(&mut self, program: &str, arguments: &[&str]) -> Option<String> {
-        let asked = format!("{program} {}", arguments.join(" "));
+        let command = format!("{program} {}", arguments.join(" "));
         let ask = || {
-            let told = Command::new(program).args(arguments).env("PAGER", "cat").output();
-            tool::is_there(told.is_ok(), program);
-            let told = told.ok()?;
-            Some(String::from_utf8_lossy(&[told.stdout, told.stderr].concat()).into_owned())
+            let output = Command::new(program).args(arguments).env("PAGER", "cat").output();
+            tool::is_there(output.is_ok(), program);
+            let output = output.ok()?;
+            Some(String::from_utf8_lossy(&[output.stdout, output.stderr].concat()).into_owned())
         };
-        self.helps.entry(asked).or_insert_with(ask).clone()
+        self.helps.entry(command).or_insert_with(ask).clone()
     }
 
     /// Says what of a command does not exist.
@@ -202,8 +202,8 @@ impl Known {
             }
             script if script.contains('/') && root().join(script).is_file() => Ok(()),
             other => {
-                let asked = PROGRAMS.iter().find(|(name, _)| *name == other);
-                let (_, arguments) = asked.ok_or("is a command of an unknown kind")?;
+                let entry = PROGRAMS.iter().find(|(name, _)| *name == other);
+                let (_, arguments) = entry.ok_or("is a command of an unknown kind")?;
                 let Some(help) = self.help(other, arguments) else { return Ok(()) };
                 if WITH_SUBCOMMANDS.contains(&other) {
                     rest.iter().take_while(|word| !word.contains(['.', '/'])).take(1).try_for_each(|word| {
@@ -234,7 +234,9 @@ impl Known {
             return Err(format!("centavo has no {name}"));
         }
         match rest {
-            [nested, rest @ ..] if self.help(program, &[name, "--help"]).unwrap().contains(&format!("\n  {nested} ")) => {
+            [nested, rest @ ..]
+                if self.help(program, &[name, "--help"]).unwrap().contains(&format!("\n  {nested} ")) =>
+            {
                 self.judge_program(program, &[name, nested, "--help"], rest)
             }
             _ => self.judge_program(program, &[name, "--help"], rest),
@@ -271,8 +273,8 @@ impl Known {
             return Err(format!("cargo has no {name}"));
         }
         self.judge_program(env!("CARGO"), &[name, "--help"], &before_own)?;
-        let asked = words.join(" ");
-        std::panic::catch_unwind(|| cargo_knows(&asked)).map_err(|_| "names nothing that is there".to_owned())
+        let command = words.join(" ");
+        std::panic::catch_unwind(|| cargo_knows(&command)).map_err(|_| "names nothing that is there".to_owned())
     }
 
     fn judge_compose(&mut self, words: &[&str]) -> Result<(), String> {
@@ -310,8 +312,8 @@ fn has_word(text: &str, word: &str) -> bool {
 }
 
 fn stands_in(text: &str, file: &str) -> Result<(), String> {
-    let told = std::fs::read_to_string(root().join(file)).unwrap();
-    told.contains(text).then_some(()).ok_or_else(|| format!("{file} has no {text}"))
+    let content = std::fs::read_to_string(root().join(file)).unwrap();
+    content.contains(text).then_some(()).ok_or_else(|| format!("{file} has no {text}"))
 }
 
 /// Packages of others are those that the tests use, in the same version.
@@ -332,7 +334,7 @@ fn code_in(page: &str) -> Vec<String> {
 
 #[test]
 fn every_command_within_a_sentence_names_what_exists() {
-    let mut known = Known::new();
+    let mut known = ProgramTexts::new();
     let (mut met, mut judged, mut wrong) = (BTreeSet::new(), BTreeSet::new(), Vec::new());
     for page in pages() {
         for code in code_in(&std::fs::read_to_string(root().join(&page)).unwrap()) {
@@ -364,7 +366,7 @@ fn every_command_within_a_sentence_names_what_exists() {
 
 #[test]
 fn a_command_within_a_sentence_that_names_nothing_is_found() {
-    let mut known = Known::new();
+    let mut known = ProgramTexts::new();
     let wrong = [
         ("", "centavo verfy"),
         ("", "centavo serve --chek"),

@@ -51,7 +51,7 @@ fn differences<'a>(documents: &'a [String], verdicts: &[String], judge: impl Fn(
     documents.iter().zip(verdicts).filter(is_other).map(|(document, _)| document.as_str()).collect()
 }
 
-/// What the package says of each; none when it is not there.
+/// What the package says of each; `None` if it is not there.
 fn verdicts(documents: &[String]) -> Option<Vec<String>> {
     let python = std::env::var("CENTAVO_PYTHON").unwrap_or_else(|_| "python3".to_owned());
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/conformance/tax_ids.py");
@@ -64,22 +64,22 @@ fn verdicts(documents: &[String]) -> Option<Vec<String>> {
     let mut stdin = child.stdin.take().unwrap();
     let sent = documents.join("\n");
     let writer = std::thread::spawn(move || stdin.write_all(sent.as_bytes()));
-    let (mut told, mut complaint) = (String::new(), String::new());
-    child.stdout.take().unwrap().read_to_string(&mut told).unwrap();
+    let (mut output, mut complaint) = (String::new(), String::new());
+    child.stdout.take().unwrap().read_to_string(&mut output).unwrap();
     child.stderr.take().unwrap().read_to_string(&mut complaint).unwrap();
     let (status, written) = (child.wait().unwrap(), writer.join().unwrap());
     if status.code() == Some(MISSING) {
         return missing(complaint.trim());
     }
     assert!(status.success() && written.is_ok(), "{status}: {complaint}");
-    Some(told.lines().map(str::to_owned).collect())
+    Some(output.lines().map(str::to_owned).collect())
 }
 
 fn missing(what: &str) -> Option<Vec<String>> {
-    let told = format!("{what}; get it with: python3 -m pip install 'python-stdnum>=2.1', or set CENTAVO_PYTHON");
+    let message = format!("{what}; get it with: python3 -m pip install 'python-stdnum>=2.1', or set CENTAVO_PYTHON");
     let is_required = std::env::var("CENTAVO_CONFORMANCE").is_ok_and(|value| value == "required");
-    assert!(!is_required, "{told}");
-    println!("not tried: {told}");
+    assert!(!is_required, "{message}");
+    println!("not tried: {message}");
     None
 }
 

@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-/// Python with the packages of `requirements.txt`: `CENTAVO_PYTHON`, or what the system has. None
-/// when it can't load a package.
+/// Python with the packages of `requirements.txt`: `CENTAVO_PYTHON`, or what the system has. `None`
+/// if it can't load a package.
 pub(crate) fn python(package: &str) -> Option<Command> {
     let program = std::env::var_os("CENTAVO_PYTHON").map_or_else(|| "python3".into(), PathBuf::from);
     // A relative path is of the folder that the tests run in, wherever the program is started.
@@ -15,7 +15,7 @@ pub(crate) fn python(package: &str) -> Option<Command> {
     found(loaded, &format!("Python with {package}")).then(command)
 }
 
-/// Node with the modules of `CENTAVO_NODE_MODULES`. None when it can't load a module.
+/// Node with the modules of `CENTAVO_NODE_MODULES`. `None` if it can't load a module.
 pub(crate) fn node(module: &str) -> Option<Command> {
     let command = || {
         let mut command = Command::new("node");
@@ -28,7 +28,7 @@ pub(crate) fn node(module: &str) -> Option<Command> {
     found(loaded, &format!("Node with {module}")).then(command)
 }
 
-/// A program of a package in `CENTAVO_NODE_MODULES`. None when it is not there.
+/// A program of a package in `CENTAVO_NODE_MODULES`. `None` if it is not there.
 pub(crate) fn node_program(package: &str, file: &str) -> Option<Command> {
     let modules = PathBuf::from(std::env::var_os("CENTAVO_NODE_MODULES").unwrap_or_default());
     let program = std::path::absolute(modules.join(package).join(file)).unwrap_or_default();
@@ -41,7 +41,7 @@ pub(crate) fn node_program(package: &str, file: &str) -> Option<Command> {
     found(checked, &format!("Node with {package}")).then(program)
 }
 
-/// A program of the system. None when it is not there.
+/// A program of the system. `None` if it is not there.
 pub(crate) fn program(name: &str) -> Option<Command> {
     found(Command::new(name).arg("--version").output(), name).then(|| Command::new(name))
 }

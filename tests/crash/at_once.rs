@@ -126,9 +126,9 @@ impl Shop {
 
     /// Sends all requests at once, and kills the server after this number of answers.
     async fn ask_and_kill(&self, server: &Server, asks: &[Ask], answered: u64) -> Result<(), String> {
-        let asked = self.ask(server, asks, Some(answered)).await;
+        let outcome = self.ask(server, asks, Some(answered)).await;
         server.wait();
-        asked
+        outcome
     }
 
     /// Sends all requests at once. None that is answered is answered by an error of the server.
@@ -160,7 +160,7 @@ impl Shop {
 
     /// What there is of withdrawals, refunds and anticipations. It is an error where that is more
     /// or less than there was money for.
-    async fn found(&self, server: &Server, prize: &Prize) -> Result<Found, String> {
+    async fn found(&self, server: &Server, prize: &Prize) -> Result<CarriedOut, String> {
         let of = |recipient: &str, what: &str| format!("/api/dashboard/sub-recipients/{recipient}/{what}");
         let withdrawals = self.items(server, &of(&prize.withdrawer, "withdraw")).await?;
         let [withdrawal] = withdrawals.as_slice() else {
@@ -180,7 +180,7 @@ impl Shop {
         if refunds.len() != 2 {
             return Err(format!("two refunds have room: {refunds:?}"));
         }
-        Ok(Found { withdrawal: text(&withdrawal["id"]), refunds })
+        Ok(CarriedOut { withdrawal: text(&withdrawal["id"]), refunds })
     }
 
     /// What was approved is paid to the recipient, and given back of the charge, once.
@@ -229,12 +229,12 @@ impl Prize {
 }
 
 /// What of the requests was carried out.
-struct Found {
+struct CarriedOut {
     withdrawal: String,
     refunds: BTreeSet<String>,
 }
 
-impl Found {
+impl CarriedOut {
     /// Approvals of each, many times at once.
     fn approvals(&self, seed: u64) -> Vec<Ask> {
         let mut paths: Vec<String> = self.refunds.iter().map(|id| format!("/ops/refunds/{id}/approve")).collect();

@@ -143,10 +143,10 @@ async fn a_journal_that_hangs_ends_the_process_with_74() {
     std::fs::write(&stuck, "").unwrap();
     let (client, keys) = (client(), format!("/ops/merchants/{}/api-keys", callers.merchant));
     let no_body = json!({});
-    let asked = operate(&client, &server, &keys, &no_body);
+    let outcome = operate(&client, &server, &keys, &no_body);
     let ended = until("the end of the process", || server.ended_within(Duration::ZERO).is_some());
-    let (asked, ()) = tokio::join!(asked, ended);
-    assert!(asked.is_err(), "what is not durable is not acknowledged: {asked:?}");
+    let (outcome, ()) = tokio::join!(outcome, ended);
+    assert!(outcome.is_err(), "what is not durable is not acknowledged: {outcome:?}");
     let ended = server.ended_within(Duration::ZERO).unwrap();
     assert_eq!(ended.status.and_then(|status| status.code()), Some(74), "{}", ended.said);
     assert!(ended.said.contains("the store has made no progress"), "{}", ended.said);

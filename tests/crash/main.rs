@@ -4,7 +4,8 @@
 //! journal verifies.
 //!
 //! `CENTAVO_KILLS=n` and `CENTAVO_CUTS=n` run more rounds; `CENTAVO_CRASH_SEED=s` begins with
-//! another seed. The seed decides when the end comes and what the disk kept; the rest is timing.
+//! another seed. The seed decides the time of the end and what survives on the disk; the rest is
+//! timing.
 
 #![allow(clippy::unwrap_used)]
 
@@ -21,7 +22,7 @@ use testkit::callers::{Callers, client, operate};
 use testkit::server::{Launch, Server, must_verify};
 use testkit::setting;
 
-use mixed::{Mixed, Receiver};
+use mixed::{MixedLoad, Receiver};
 
 /// Callers that charge at once.
 const CALLERS: usize = 24;
@@ -34,8 +35,9 @@ const LARGE_EVERY: u64 = 100;
 async fn nothing_acknowledged_is_lost_or_doubled_by_kills() {
     let folder = tempfile::tempdir().unwrap();
     let rounds = setting("CENTAVO_KILLS").unwrap_or(20);
-    let told = crash_again_and_again(folder.path(), None, rounds).await.unwrap_or_else(|failure| panic!("{failure}"));
-    println!("{rounds} kills: {told}");
+    let summary =
+        crash_again_and_again(folder.path(), None, rounds).await.unwrap_or_else(|failure| panic!("{failure}"));
+    println!("{rounds} kills: {summary}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -43,9 +45,9 @@ async fn nothing_acknowledged_is_lost_or_doubled_by_power_cuts() {
     let folder = tempfile::tempdir().unwrap();
     let rounds = setting("CENTAVO_CUTS").unwrap_or(10);
     let shim = Shim::build();
-    let told =
+    let summary =
         crash_again_and_again(folder.path(), Some(&shim), rounds).await.unwrap_or_else(|failure| panic!("{failure}"));
-    println!("{rounds} power cuts: {told}");
+    println!("{rounds} power cuts: {summary}");
 }
 
 /// Payouts, cycles of a subscription and webhooks are at stake as well as charges: kills and power
@@ -55,8 +57,8 @@ async fn no_payout_is_sent_twice_and_no_event_lost() {
     let folder = tempfile::tempdir().unwrap();
     let rounds = setting("CENTAVO_KILLS").unwrap_or(12);
     let shim = Shim::build();
-    let told = mix_and_crash(folder.path(), &shim, rounds).await.unwrap_or_else(|failure| panic!("{failure}"));
-    println!("{rounds} crashes: {told}");
+    let summary = mix_and_crash(folder.path(), &shim, rounds).await.unwrap_or_else(|failure| panic!("{failure}"));
+    println!("{rounds} crashes: {summary}");
 }
 
 /// The same money is asked for many times at once, with three kills a round: withdrawals, refunds,
@@ -67,8 +69,8 @@ async fn no_more_goes_out_than_there_was() {
     let data = folder.path().join("data");
     std::fs::create_dir_all(&data).unwrap();
     let first_seed = setting("CENTAVO_CRASH_SEED").unwrap_or(1);
-    let told = at_once::ask_at_once_and_crash(&data, first_seed..first_seed + 4).await;
-    println!("{}", told.unwrap_or_else(|failure| panic!("{failure}")));
+    let summary = at_once::ask_at_once_and_crash(&data, first_seed..first_seed + 4).await;
+    println!("{}", summary.unwrap_or_else(|failure| panic!("{failure}")));
 }
 
 async fn mix_and_crash(folder: &Path, shim: &Shim, rounds: u64) -> Result<String, String> {
@@ -76,7 +78,7 @@ async fn mix_and_crash(folder: &Path, shim: &Shim, rounds: u64) -> Result<String
     std::fs::create_dir_all(&data).map_err(|error| error.to_string())?;
     let launch = Launch::on(&data).with_shim(Some(shim)).with("CENTAVO_WEBHOOK_ALLOW", "127.0.0.0/8");
     let mut server = Server::start(&launch).await?;
-    let mut mixed = Mixed::open(&server, Receiver::start().await).await?;
+    let mut mixed = MixedLoad::open(&server, Receiver::start().await).await?;
     let first_seed = setting("CENTAVO_CRASH_SEED").unwrap_or(1);
     for seed in first_seed..first_seed + rounds {
         let mut chance = Chance(seed);

@@ -1,5 +1,5 @@
 //! Mixed load of everything that moves money: PIX in, withdrawals, anticipation, cashouts, refunds
-//! with take-backs, a subscription that bills by the clock, and webhooks. Three logs are kept apart
+//! with take-backs, a subscription that bills by the clock, and webhooks. Three logs are separate
 //! from the server: the callers', the transfers of the sandbox's institution, and the webhooks that
 //! a receiver got. After every crash they are compared with the server.
 
@@ -24,30 +24,30 @@ use tokio::task::JoinHandle;
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// What a webhook said: its event's id, then the body's bytes.
-type Received = Arc<Mutex<BTreeMap<String, Bytes>>>;
+type WebhookBodies = Arc<Mutex<BTreeMap<String, Bytes>>>;
 
 /// A receiver of webhooks that outlives the server. Now and then it fails an event's first try, so
 /// that the server delivers the event again.
 pub(crate) struct Receiver {
     address: SocketAddr,
-    received: Received,
+    received: WebhookBodies,
     contradictions: Arc<Mutex<Vec<String>>>,
 }
 
 impl Receiver {
     pub(crate) async fn start() -> Self {
-        let (received, contradictions) = (Received::default(), Arc::<Mutex<Vec<String>>>::default());
-        let (told, wrong, calls) = (Arc::clone(&received), Arc::clone(&contradictions), AtomicU64::new(0));
+        let (received, contradictions) = (WebhookBodies::default(), Arc::<Mutex<Vec<String>>>::default());
+        let (bodies, wrong, calls) = (Arc::clone(&received), Arc::clone(&contradictions), AtomicU64::new(0));
         let (calls, failed) = (Arc::new(calls), Arc::<Mutex<BTreeSet<String>>>::default());
         let hear = move |headers: HeaderMap, body: Bytes| {
-            let (told, wrong, calls) = (Arc::clone(&told), Arc::clone(&wrong), Arc::clone(&calls));
+            let (bodies, wrong, calls) = (Arc::clone(&bodies), Arc::clone(&wrong), Arc::clone(&calls));
             let failed = Arc::clone(&failed);
             async move {
                 let id = headers.get("webhook-id").and_then(|id| id.to_str().ok()).unwrap_or_default().to_owned();
                 if calls.fetch_add(1, Ordering::Relaxed) % 10 == 9 && failed.lock().unwrap().insert(id.clone()) {
                     return axum::http::StatusCode::SERVICE_UNAVAILABLE;
                 }
-                let before = told.lock().unwrap().insert(id.clone(), body.clone());
+                let before = bodies.lock().unwrap().insert(id.clone(), body.clone());
                 if before.is_some_and(|before| before != body) {
                     wrong.lock().unwrap().push(id);
                 }
@@ -73,29 +73,29 @@ struct Ask {
 
 /// A request and what it came to: status and body.
 #[derive(Clone, Debug)]
-struct Told {
+struct Exchange {
     ask: Ask,
     status: u16,
     body: Value,
 }
 
-type Log = (Vec<Told>, Vec<Ask>);
+type Log = (Vec<Exchange>, Vec<Ask>);
 
 /// A merchant, and the log of all its callers.
-pub(crate) struct Mixed {
+pub(crate) struct MixedLoad {
     client: Client,
     api_key: String,
     recipients: Vec<String>,
     subscription: String,
     receiver: Receiver,
     keys: Arc<AtomicU64>,
-    told: Vec<Told>,
+    exchanges: Vec<Exchange>,
     unknown: Vec<Ask>,
     /// Number of acknowledged requests that were sent again so far.
     recalled: usize,
 }
 
-impl Mixed {
+impl MixedLoad {
     /// Opens a merchant with two active recipients, a key whose webhooks go to `receiver`, and a
     /// daily subscription.
     pub(crate) async fn open(server: &Server, receiver: Receiver) -> Result<Self, String> {
@@ -112,7 +112,7 @@ impl Mixed {
             subscription: String::new(),
             receiver,
             keys: Arc::default(),
-            told: Vec::new(),
+            exchanges: Vec::new(),
             unknown: Vec::new(),
             recalled: 0,
         };
@@ -151,8 +151,8 @@ impl Mixed {
         end();
         ending.store(true, Ordering::Release);
         for task in tasks {
-            let (told, unknown) = task.await.expect("a caller");
-            self.told.extend(told);
+            let (exchanges, unknown) = task.await.expect("a caller");
+            self.exchanges.extend(exchanges);
             self.unknown.extend(unknown);
         }
     }
@@ -162,7 +162,7 @@ impl Mixed {
         let (public, operations) = (server.public.clone(), server.operations.clone());
         let (recipients, keys, ending) = (self.recipients.clone(), Arc::clone(&self.keys), Arc::clone(ending));
         tokio::spawn(async move {
-            let (mut told, mut unknown): Log = Default::default();
+            let (mut exchanges, mut unknown): Log = Default::default();
             let mut chance = Chance(1 + caller + keys.load(Ordering::Relaxed));
             let mut next: Vec<Ask> = Vec::new();
             while !ending.load(Ordering::Acquire) {
@@ -170,9 +170,9 @@ impl Mixed {
                 let ask = next.pop().unwrap_or_else(|| any_ask(number, &recipients, &mut chance));
                 match send(&client, &public, &operations, &api_key, &ask).await {
                     Ok(Some((status, body))) => {
-                        let one = Told { ask, status, body };
+                        let one = Exchange { ask, status, body };
                         next.extend(follow_up(&one, &mut chance));
-                        told.push(one);
+                        exchanges.push(one);
                     }
                     // It was not carried out, for sure.
                     Ok(None) => {}
@@ -182,12 +182,12 @@ impl Mixed {
                     }
                 }
             }
-            (told, unknown)
+            (exchanges, unknown)
         })
     }
 
     /// Sends again, with the same keys, the unanswered requests and a part of the answered ones:
-    /// these give the same answer. Within a day, as long as keys are kept.
+    /// these give the same answer. Within a day, before the keys expire.
     pub(crate) async fn recall(&mut self, server: &Server) -> Result<(), String> {
         // A charge whose acquirer was being asked when the end came is found by the reconciliation,
         // 60 seconds later.
@@ -195,10 +195,10 @@ impl Mixed {
         for ask in std::mem::take(&mut self.unknown) {
             let answer = send(&self.client, &server.public, &server.operations, &self.api_key, &ask).await;
             let answer = answer.map_err(|why| format!("{ask:?} has no answer after the restart: {why}"))?;
-            self.told.extend(answer.map(|(status, body)| Told { ask, status, body }));
+            self.exchanges.extend(answer.map(|(status, body)| Exchange { ask, status, body }));
         }
         self.check_log(server).await?;
-        self.recalled = self.told.len();
+        self.recalled = self.exchanges.len();
         Ok(())
     }
 
@@ -215,15 +215,15 @@ impl Mixed {
 
     /// Everything that was acknowledged is there, and the same request gives the same object again.
     async fn check_log(&self, server: &Server) -> Result<(), String> {
-        for told in self.told[self.recalled..].iter().step_by(3) {
-            let again = send(&self.client, &server.public, &server.operations, &self.api_key, &told.ask).await;
-            let again = again.map_err(|why| format!("no answer to a replay of {told:?}: {why}"))?;
+        for exchange in self.exchanges[self.recalled..].iter().step_by(3) {
+            let again = send(&self.client, &server.public, &server.operations, &self.api_key, &exchange.ask).await;
+            let again = again.map_err(|why| format!("no answer to a replay of {exchange:?}: {why}"))?;
             let Some((status, body)) = again else {
-                return Err(format!("{told:?} was acknowledged, and is not there"));
+                return Err(format!("{exchange:?} was acknowledged, and is not there"));
             };
             for name in ["id", "txid", "withdrawal_id"] {
-                if (status, &body[name]) != (told.status, &told.body[name]) {
-                    return Err(format!("told {told:?} first, then {status} {body}"));
+                if (status, &body[name]) != (exchange.status, &exchange.body[name]) {
+                    return Err(format!("answered {exchange:?} first, then {status} {body}"));
                 }
             }
         }
@@ -242,8 +242,8 @@ impl Mixed {
             }
         }
         let mut expected: BTreeMap<String, i64> = BTreeMap::new();
-        for told in self.told.iter().filter(|told| told.ask.path == "/api/cashout") {
-            let id = text(&told.body["id"]);
+        for exchange in self.exchanges.iter().filter(|exchange| exchange.ask.path == "/api/cashout") {
+            let id = text(&exchange.body["id"]);
             let url = format!("{}/api/cashout/{id}", server.public);
             let cashout = self.read(&url, &self.api_key).await?;
             match cashout["status"].as_str() {
@@ -311,18 +311,18 @@ impl Mixed {
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
         let contradictions = self.receiver.contradictions.lock().unwrap();
-        if contradictions.is_empty() { Ok(()) } else { Err(format!("told in two ways: {contradictions:?}")) }
+        if contradictions.is_empty() { Ok(()) } else { Err(format!("reported in two ways: {contradictions:?}")) }
     }
 
     /// Summary in one line.
     pub(crate) fn summary(&self) -> String {
         let received = self.receiver.received.lock().unwrap().len();
-        let of = |path: &str| self.told.iter().filter(|told| told.ask.path.contains(path)).count();
+        let of = |path: &str| self.exchanges.iter().filter(|exchange| exchange.ask.path.contains(path)).count();
         let (cashouts, withdrawals, refunds) = (of("/api/cashout"), of("/withdraw"), of("refunds"));
         format!(
             "{} requests acknowledged ({cashouts} cashouts, {withdrawals} about withdrawals, {refunds} about refunds), {received} \
              events received; no payout twice, no cycle twice, no event lost",
-            self.told.len()
+            self.exchanges.len()
         )
     }
 
@@ -376,17 +376,18 @@ fn any_ask(number: u64, recipients: &[String], chance: &mut Chance) -> Ask {
 
 /// What follows from an answer: a code is paid, a withdrawal or a refund is decided, a paid charge
 /// is refunded.
-fn follow_up(told: &Told, chance: &mut Chance) -> Option<Ask> {
-    let then =
-        |by_operator, path: String, body| Some(Ask { by_operator, path, body, key: format!("{}-then", told.ask.key) });
-    let (path, id) = (told.ask.path.as_str(), text(&told.body["id"]));
+fn follow_up(exchange: &Exchange, chance: &mut Chance) -> Option<Ask> {
+    let then = |by_operator, path: String, body| {
+        Some(Ask { by_operator, path, body, key: format!("{}-then", exchange.ask.key) })
+    };
+    let (path, id) = (exchange.ask.path.as_str(), text(&exchange.body["id"]));
     if path == "/api/pix" {
-        return then(false, format!("/api/sandbox/pix/{}/pay", text(&told.body["txid"])), json!({}));
+        return then(false, format!("/api/sandbox/pix/{}/pay", text(&exchange.body["txid"])), json!({}));
     }
     if path.ends_with("/pay") && chance.below(3) == 0 {
-        let mut body = json!({"payment_id": told.body["txid"], "amount": 900});
+        let mut body = json!({"payment_id": exchange.body["txid"], "amount": 900});
         if chance.below(2) == 0 {
-            let recipient = &told.body["splits"][0]["sub_recipient_id"];
+            let recipient = &exchange.body["splits"][0]["sub_recipient_id"];
             body["splits"] = json!([{"sub_recipient_id": recipient, "amount": 300}]);
         }
         return then(false, "/api/refunds".to_owned(), body);
@@ -397,12 +398,12 @@ fn follow_up(told: &Told, chance: &mut Chance) -> Option<Ask> {
         return then(true, format!("/ops/refunds/{id}/{verb}"), decision);
     }
     if path.ends_with("/withdraw") {
-        return then(true, format!("/ops/withdrawals/{}/{verb}", text(&told.body["withdrawal_id"])), decision);
+        return then(true, format!("/ops/withdrawals/{}/{verb}", text(&exchange.body["withdrawal_id"])), decision);
     }
     None
 }
 
-/// Sends a request: its answer when it was carried out, none when it surely was not, an error when
+/// Sends a request: its answer when it was carried out, `None` if it surely was not, an error when
 /// nobody knows.
 async fn send(
     client: &Client,

@@ -107,8 +107,8 @@ async fn three_books(server: &Server, merchants: &[Callers]) -> Result<[Books; 3
     };
     let before = Books::read(server, merchants).await?;
     let splits = json!([{"sub_recipient_id": callers.recipients[0], "amount": 700}]);
-    let asked = json!({"valor": "12.34", "nome": "Pedro", "cpf": "12345678909", "splits": splits});
-    let charge = post("/api/pix", asked).await?;
+    let charge_body = json!({"valor": "12.34", "nome": "Pedro", "cpf": "12345678909", "splits": splits});
+    let charge = post("/api/pix", charge_body).await?;
     let within = Books::read(server, merchants).await?;
     let txid = charge["txid"].as_str().ok_or_else(|| format!("no charge: {charge}"))?;
     post(&format!("/api/sandbox/pix/{txid}/pay"), json!({})).await?;

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use store::testkit::power_cut::Chance;
 
-/// What a file is for, told by its path, so that files that come with a later release are hit too.
+/// Purpose of a file, read from its path, so that files that come with a later release are hit too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
     Journal,
@@ -16,7 +16,7 @@ pub(crate) enum Part {
     /// The file beside a closed segment that says what it holds and where it ends.
     Closing,
     State,
-    /// What is derived from the journal and kept in files.
+    /// Data derived from the journal, in files.
     Derived,
     Anchor,
     MasterKey,
@@ -212,7 +212,7 @@ fn used_blocks(content: &[u8]) -> Vec<u64> {
     blocks.filter(|(_, block)| block.iter().any(|byte| *byte != 0)).map(|(number, _)| number).collect()
 }
 
-/// A block of those that are used; the last ones and the first more often, for there a file tells
+/// A block of those that are used; the last ones and the first more often, for there a file shows
 /// what is in it.
 fn choose_block(used: &[u64], chance: &mut Chance) -> u64 {
     let all = used.len() as u64;

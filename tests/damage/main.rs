@@ -82,8 +82,8 @@ async fn damage_is_named_or_does_no_harm() {
         println!("{part:?}: {outcome:?} {count} times");
     }
     if !failures.is_empty() {
-        let kept = place.keep();
-        panic!("{} faults did harm; see {}:\n{}", failures.len(), kept.display(), failures.join("\n"));
+        let folder = place.keep();
+        panic!("{} faults did harm; see {}:\n{}", failures.len(), folder.display(), failures.join("\n"));
     }
     let had = |wanted: Outcome| outcomes.keys().any(|(_, outcome)| *outcome == wanted);
     assert!(faults < 100 || (had(Outcome::Refused) && had(Outcome::AsBefore)), "{outcomes:?}");

@@ -53,8 +53,9 @@ async fn nothing_grows_that_should_not_and_the_books_stay_true() {
 }
 
 async fn soak(data: &Path) -> Result<(), String> {
-    let asked: Option<f64> = std::env::var("CENTAVO_SOAK_MINUTES").ok().map(|text| text.parse().expect("minutes"));
-    let minutes = asked.unwrap_or(MINUTES_DEFAULT);
+    let minutes_wanted: Option<f64> =
+        std::env::var("CENTAVO_SOAK_MINUTES").ok().map(|text| text.parse().expect("minutes"));
+    let minutes = minutes_wanted.unwrap_or(MINUTES_DEFAULT);
     let rate = setting("CENTAVO_SOAK_RATE").unwrap_or(120).max(1);
     // Small segments, few of them open: all files that may be open are open before the warm-up
     // ends.
@@ -88,7 +89,7 @@ async fn soak(data: &Path) -> Result<(), String> {
     server.stop()?;
     must_verify(data)?;
     judge_files(&samples)?;
-    match (judge_memory(&samples), asked) {
+    match (judge_memory(&samples), minutes_wanted) {
         (Err(grown), None) => {
             println!("not judged in a run this short: {grown}");
             Ok(())
@@ -110,8 +111,8 @@ async fn load(server: &Server, callers: &mut Callers, time: Duration) -> Result<
             "/api/dashboard/sub-recipients?search=maria".to_owned(),
         ];
         for path in paths.iter().cycle().take_while(|_| begun.elapsed() < time) {
-            let asked = client.get(format!("{}{path}", server.public)).bearer_auth(&key).send().await;
-            let response = asked.map_err(|error| format!("{path}: {error}"))?;
+            let response_or = client.get(format!("{}{path}", server.public)).bearer_auth(&key).send().await;
+            let response = response_or.map_err(|error| format!("{path}: {error}"))?;
             let (status, body) = (response.status(), response.text().await.map_err(|error| error.to_string())?);
             if !status.is_success() {
                 return Err(format!("{path}: {status} {body}"));
@@ -153,10 +154,10 @@ fn judge_memory(samples: &[Sample]) -> Result<(), String> {
     let records = (last.records - first.records) as f64;
     let allowed = GROWTH_BYTES + GROWTH_BYTES_PER_RECORD * records;
     let mib = |bytes: f64| bytes / f64::from(1 << 20);
-    let told =
+    let message =
         format!("memory grew by {:.1} MiB in {records} Records; {:.1} MiB are allowed", mib(grown), mib(allowed));
-    println!("{told}");
-    if grown > allowed { Err(told) } else { Ok(()) }
+    println!("{message}");
+    if grown > allowed { Err(message) } else { Ok(()) }
 }
 
 /// Bytes of memory a second, by Theil and Sen: the median of the slopes between any two samples. Up

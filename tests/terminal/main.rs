@@ -91,9 +91,9 @@ impl Printing {
     fn start(command: &mut Command) -> Self {
         let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
         let (stdout, lines) = (child.stdout.take().unwrap(), Arc::<Mutex<Vec<String>>>::default());
-        let kept = Arc::clone(&lines);
+        let sink = Arc::clone(&lines);
         std::thread::spawn(move || {
-            BufReader::new(stdout).lines().map_while(Result::ok).for_each(|line| kept.lock().unwrap().push(line));
+            BufReader::new(stdout).lines().map_while(Result::ok).for_each(|line| sink.lock().unwrap().push(line));
         });
         Self { child, lines }
     }
@@ -152,16 +152,16 @@ async fn every_event_can_be_triggered() {
     let folder = tempfile::tempdir().unwrap();
     let server = Arc::new(Server::start(&Launch::on(folder.path())).await.unwrap());
     for kind in WebhookEventKind::VARIANTS {
-        let (name, asked) = (kind.name(), Arc::clone(&server));
-        let done = tokio::task::spawn_blocking(move || trigger(name, &asked, None)).await.unwrap();
+        let (name, shared) = (kind.name(), Arc::clone(&server));
+        let done = tokio::task::spawn_blocking(move || trigger(name, &shared, None)).await.unwrap();
         let said = String::from_utf8_lossy(&done.stdout).into_owned();
         assert!(done.status.success(), "{name}: {said}{}", String::from_utf8_lossy(&done.stderr));
         let key = said.split_once("API key: ").unwrap().1.lines().next().unwrap();
         let happened = events(&server, key).await;
-        let told = happened.iter().find(|event| event["event"] == name);
-        let told = told.unwrap_or_else(|| panic!("{name} is not among {happened:?}"));
+        let line = happened.iter().find(|event| event["event"] == name);
+        let line = line.unwrap_or_else(|| panic!("{name} is not among {happened:?}"));
         let last = said.lines().last().unwrap();
-        assert_eq!(last, format!("{name}  #{}  {}", told["sequence"], told["id"].as_str().unwrap()));
+        assert_eq!(last, format!("{name}  #{}  {}", line["sequence"], line["id"].as_str().unwrap()));
     }
 }
 
@@ -261,7 +261,7 @@ async fn listening_begins_now_and_makes_a_secret() {
     listen.line("after number 1.").await;
     assert!(trigger("charge.refused", &server, Some(key)).status.success());
     let heard = receiver.heard(1).await;
-    assert_eq!(verified(&heard[0], &secret)["event"], "charge.refused", "what was before is not told");
+    assert_eq!(verified(&heard[0], &secret)["event"], "charge.refused", "earlier events are not shown");
     let nowhere = Printing::start(
         Command::new(centavo())
             .args(["listen", "--url", &server.public, "--after", "1", "--forward-to", "http://127.0.0.1:1/"])
@@ -286,10 +286,10 @@ async fn a_demonstration_sends_its_webhooks_and_ends_with_commands_that_work() {
     let secret = demo.line("signed with whsec_").await.split(' ').next_back().unwrap().to_owned();
     // A paid PIX, and its splits that became available to three recipients.
     let heard = receiver.heard(4).await;
-    let mut told: Vec<_> =
+    let mut lines: Vec<_> =
         heard.iter().map(|one| verified(one, &secret)["event"].as_str().unwrap().to_owned()).collect();
-    told.sort();
-    assert_eq!(told, ["charge.paid", "split.available", "split.available", "split.available"]);
+    lines.sort();
+    assert_eq!(lines, ["charge.paid", "split.available", "split.available", "split.available"]);
 
     let listen = demo.line(" listen --key ").await;
     let shell = |line: &str| {

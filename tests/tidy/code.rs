@@ -108,10 +108,10 @@ fn blank_character(letters: &mut Peekable<Chars<'_>>, code: &mut String) {
 
 /// The same code without what only tests compile: modules after `#[cfg(test)]`.
 pub(crate) fn without_tests(code: &str) -> String {
-    let mut kept = String::new();
+    let mut result = String::new();
     let mut rest = code;
     while let Some((before, behind)) = rest.split_once("#[cfg(test)]") {
-        kept.push_str(before);
+        result.push_str(before);
         let item = behind.find(['{', ';']).map_or("", |at| &behind[..at]);
         let end = match behind[item.len()..].chars().next() {
             Some('{') => item.len() + block(&behind[item.len()..]),
@@ -119,7 +119,7 @@ pub(crate) fn without_tests(code: &str) -> String {
         };
         rest = behind.get(end..).unwrap_or_default();
     }
-    kept + rest
+    result + rest
 }
 
 /// The bytes of a block that begins with its brace.

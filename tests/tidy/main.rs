@@ -104,13 +104,14 @@ const MAY_IMPORT: [(&str, &[&str]); 8] = [
 
 #[test]
 fn crates_import_what_the_architecture_lets_them() {
-    let mut asked = std::process::Command::new(env!("CARGO"));
-    asked.args(["metadata", "--format-version", "1", "--no-deps", "--offline"]).current_dir(root());
-    let told = asked.output().unwrap();
-    assert!(told.status.success(), "{}", String::from_utf8_lossy(&told.stderr));
-    let told: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
+    let mut command = std::process::Command::new(env!("CARGO"));
+    command.args(["metadata", "--format-version", "1", "--no-deps", "--offline"]).current_dir(root());
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let is_product = |package: &serde_json::Value| package["name"] != "testkit";
-    let packages: Vec<_> = told["packages"].as_array().unwrap().iter().filter(|package| is_product(package)).collect();
+    let packages: Vec<_> =
+        metadata["packages"].as_array().unwrap().iter().filter(|package| is_product(package)).collect();
     assert_eq!(packages.len(), MAY_IMPORT.len(), "each crate has its line");
     for package in packages {
         let name = package["name"].as_str().unwrap();
@@ -395,8 +396,8 @@ fn a_citation_that_leads_nowhere_is_found() {
 
 /// How GitHub names a heading in an address.
 fn anchor(heading: &str) -> String {
-    let kept = heading.to_lowercase().replace(' ', "-");
-    kept.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, '-' | '_')).collect()
+    let slug = heading.to_lowercase().replace(' ', "-");
+    slug.chars().filter(|letter| letter.is_alphanumeric() || matches!(letter, '-' | '_')).collect()
 }
 
 /// The targets of a page's links: `[text](target)`. Code holds none.
@@ -525,9 +526,9 @@ fn every_problem_code_is_in_the_decisions_and_no_other() {
     let page = fs::read_to_string(root().join("docs/decisions.md")).unwrap();
     let errors = page.split("### Errors").nth(1).unwrap().split("\n### ").next().unwrap();
     let rows = errors.lines().filter(|line| line.starts_with("| ") && line.contains('`'));
-    let told: BTreeSet<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
-    assert_eq!(told, made, "docs/decisions.md, Errors, on the left; the codes of src/http/problem.rs on the right");
-    assert!(told.len() > 40, "{told:?}");
+    let listed: BTreeSet<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
+    assert_eq!(listed, made, "docs/decisions.md, Errors, on the left; the codes of src/http/problem.rs on the right");
+    assert!(listed.len() > 40, "{listed:?}");
 }
 
 /// The names of a folder's cargo targets: `name.rs`, or a folder with a `main.rs`.

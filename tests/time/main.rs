@@ -46,8 +46,8 @@ async fn keys_and_codes_live_by_the_time_of_the_books() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn time_only_goes_forward_whatever_the_wall_clock_does() {
     let data = tempfile::tempdir().unwrap();
-    let told = jump_under_load(data.path()).await.unwrap_or_else(|failure| panic!("{failure}"));
-    println!("{told}");
+    let summary = jump_under_load(data.path()).await.unwrap_or_else(|failure| panic!("{failure}"));
+    println!("{summary}");
 }
 
 /// Charges at the end of January, and the clock moved to the second before each of their minutes,
@@ -119,8 +119,8 @@ async fn live_and_expire(data: &Path) -> Result<(), String> {
     let after_restart = shop.pix(Some("key"), 86_400).await?;
     let now = shop.advance(1).await?;
     let next_day = shop.pix(Some("key"), 86_400).await?;
-    let kept = again["txid"] == first["txid"] && after_restart["txid"] == first["txid"];
-    if !kept || next_day["txid"] == first["txid"] || now - born != TimeDelta::days(1) {
+    let is_replayed = again["txid"] == first["txid"] && after_restart["txid"] == first["txid"];
+    if !is_replayed || next_day["txid"] == first["txid"] || now - born != TimeDelta::days(1) {
         return Err(format!("from {born} to {now}: {first} {again} {after_restart} {next_day}"));
     }
 

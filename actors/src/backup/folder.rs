@@ -459,7 +459,7 @@ pub(super) fn unfinished(path: &Path) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// The names in a folder, in order; none where there is no folder.
+/// File names of a folder, sorted; empty if there is no folder.
 pub(super) fn names(path: &Path) -> Result<Vec<String>, BackupError> {
     let list = || -> io::Result<Vec<String>> {
         let mut names = Vec::new();

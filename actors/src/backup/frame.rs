@@ -24,7 +24,7 @@ const BLOCK: u8 = b'b';
 const VALUE: u8 = b'v';
 const VALUE_OF_PARTITION: u8 = b'p';
 const END: u8 = b'e';
-/// What an end tells of one partition.
+/// End of a backup, for one partition.
 const HEAD_BYTES: usize = 48;
 /// The kind and the length of a frame, before its payload.
 const HEADER_BYTES: usize = 5;
@@ -221,8 +221,7 @@ const CHECKSUM_BYTES: usize = 4;
 mod tests {
     use super::*;
 
-    /// Written down so that a change of the format does not pass unnoticed: backups are kept for
-    /// years.
+    /// Golden bytes that detect a change of the format: backups are stored for years.
     #[test]
     fn the_bytes_of_format_1_stay_as_they_are() {
         let mut bytes = Vec::new();

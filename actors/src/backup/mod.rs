@@ -211,8 +211,8 @@ pub enum Tail<'a> {
     Backup(&'a BackupFolder),
     /// All partitions of a store that nobody writes to.
     Store(&'a [Part]),
-    /// A data folder that nobody writes to: the partitions of its store, none where it does not
-    /// open, and what else can be read.
+    /// A data folder that nobody writes to: the partitions of its store, empty if it does not open,
+    /// and what else can be read.
     Folder(&'a [Part], &'a Remains),
 }
 

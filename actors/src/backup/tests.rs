@@ -163,8 +163,8 @@ proptest! {
             prop_assert_eq!(taken.records, count as u64);
             prop_assert_eq!(taken.heads, journals.heads());
         }
-        let (again, told) = restored(folder.path(), None).unwrap();
-        prop_assert_eq!(&told.heads, &journals.heads());
+        let (again, outcome) = restored(folder.path(), None).unwrap();
+        prop_assert_eq!(&outcome.heads, &journals.heads());
         prop_assert_eq!(again.blocks(), journals.blocks());
         prop_assert_eq!(again.values(), journals.values());
         prop_assert_eq!(again.0[usize::from(partitions) - 1].state_keys(b"snapshot").unwrap(), Vec::<Vec<u8>>::new());
@@ -430,14 +430,15 @@ fn a_tail_goes_on_where_the_backup_ends() {
     run(&store, second.path(), 300).unwrap();
     let other_backup = BackupFolder::open(second.path()).unwrap();
     for tail in [Tail::Store(&store.0), Tail::Backup(&other_backup)] {
-        let (again, told) = restored(folder.path(), Some(tail)).unwrap();
+        let (again, result) = restored(folder.path(), Some(tail)).unwrap();
         assert_eq!(again.blocks(), store.blocks());
         assert_eq!(again.store().common(b"keys/month/1").unwrap().as_deref(), Some(&b"newer"[..]));
-        let told = told.tail.unwrap();
-        assert!((told.records, told.stopped.is_none(), told.without_keys.is_none()) == (8, true, true), "{told:?}");
+        let tail = result.tail.unwrap();
+        assert!((tail.records, tail.stopped.is_none(), tail.without_keys.is_none()) == (8, true, true), "{tail:?}");
     }
-    let (_, told) = restored(second.path(), Some(Tail::Backup(&BackupFolder::open(folder.path()).unwrap()))).unwrap();
-    assert_eq!(told.tail.unwrap().records, 0, "an older copy gives nothing");
+    let (_, outcome) =
+        restored(second.path(), Some(Tail::Backup(&BackupFolder::open(folder.path()).unwrap()))).unwrap();
+    assert_eq!(outcome.tail.unwrap().records, 0, "an older copy gives nothing");
     for other in [journal("b", 7), journal("b", 3)] {
         let error = restored(folder.path(), Some(Tail::Store(&other.0))).unwrap_err();
         assert!(matches!(error, BackupError::OtherJournal { .. }), "{error}");
@@ -446,10 +447,10 @@ fn a_tail_goes_on_where_the_backup_ends() {
     let last = second.path().join("000003.blocks");
     let bytes = fs::read(&last).unwrap();
     fs::write(&last, &bytes[..bytes.len() / 2]).unwrap();
-    let (again, told) = restored(folder.path(), Some(Tail::Backup(&other_backup))).unwrap();
-    let told = told.tail.unwrap();
-    assert!(told.stopped.unwrap().to_string().contains("000003.blocks: damaged: it is cut off"));
-    assert!((1..8).contains(&told.records));
+    let (again, outcome) = restored(folder.path(), Some(Tail::Backup(&other_backup))).unwrap();
+    let outcome = outcome.tail.unwrap();
+    assert!(outcome.stopped.unwrap().to_string().contains("000003.blocks: damaged: it is cut off"));
+    assert!((1..8).contains(&outcome.records));
     assert!(store.blocks()[0].starts_with(&again.blocks()[0]));
 }
 
@@ -461,8 +462,8 @@ fn all_partitions_are_restored_with_their_cursors_and_the_extents() {
     extend_in(&journals, 2, "a", 2);
     let taken = run(&journals, folder.path(), 300).unwrap();
     assert_eq!((taken.records, taken.heads.cut().to_string()), (4, "0=6,1=0,2=10".to_owned()));
-    let (again, told) = restored(folder.path(), None).unwrap();
-    assert_eq!((again.0.len(), &told.heads), (3, &journals.heads()));
+    let (again, outcome) = restored(folder.path(), None).unwrap();
+    assert_eq!((again.0.len(), &outcome.heads), (3, &journals.heads()));
     assert_eq!((again.blocks(), again.values()), (journals.blocks(), journals.values()));
     assert_eq!(again.0[2].cursor(b"webhooks/2").unwrap().unwrap(), b"progress");
     assert_eq!(again.0[0].cursor_keys().unwrap(), Vec::<Vec<u8>>::new());
@@ -509,7 +510,7 @@ fn another_journal_is_told_by_the_partition_that_differs() {
     let folder = TempDir::new().unwrap();
     run(&three("a", 4), folder.path(), 1 << 20).unwrap();
     let before = files(folder.path());
-    let told = |blocks: [u32; 2], words: [&str; 2]| {
+    let tail_of = |blocks: [u32; 2], words: [&str; 2]| {
         let other = Journals::new(3);
         extend_in(&other, 0, words[0], blocks[0]);
         extend_in(&other, 2, words[1], blocks[1]);
@@ -518,12 +519,12 @@ fn another_journal_is_told_by_the_partition_that_differs() {
         assert_eq!(files(folder.path()), before);
         error.to_string()
     };
-    let shorter = told([4, 3], ["a", "a"]);
+    let shorter = tail_of([4, 3], ["a", "a"]);
     assert!(shorter.ends_with("goes through sequence 8 of partition 2, and the journal ends at 6"), "{shorter}");
     for blocks in [4, 6] {
-        let other = told([4, blocks], ["a", "b"]);
+        let other = tail_of([4, blocks], ["a", "b"]);
         assert!(other.ends_with("another block at sequence 8 of partition 2"), "{other}");
-        let other = told([blocks, 4], ["b", "a"]);
+        let other = tail_of([blocks, 4], ["b", "a"]);
         assert!(other.ends_with("another block at sequence 8"), "{other}");
     }
 }
@@ -556,9 +557,9 @@ fn a_tail_goes_on_in_every_partition_and_brings_its_cursors() {
     run(&journals, second.path(), 300).unwrap();
     let other_backup = BackupFolder::open(second.path()).unwrap();
     for tail in [Tail::Store(&journals.0), Tail::Backup(&other_backup)] {
-        let (again, told) = restored(folder.path(), Some(tail)).unwrap();
+        let (again, outcome) = restored(folder.path(), Some(tail)).unwrap();
         assert_eq!((again.blocks(), again.values()), (journals.blocks(), journals.values()));
-        assert_eq!((told.tail.unwrap().records, told.heads), (12, journals.heads()));
+        assert_eq!((outcome.tail.unwrap().records, outcome.heads), (12, journals.heads()));
     }
     let other = three("a", 2);
     extend_in(&other, 2, "b", 1);
@@ -609,10 +610,10 @@ fn damage_in_one_partition_of_a_second_copy_ends_that_partition_alone() {
     let watch = DamageAt(Partition(0), Sequence(7));
     let damaged: Arc<dyn Store> = Arc::new(WatchedStore { store: memory, watch });
     let parts = Extents::parts_of(&damaged).unwrap();
-    let (again, told) = restored(folder.path(), Some(Tail::Store(&parts))).unwrap();
-    let told = told.tail.unwrap();
-    assert!(told.stopped.unwrap().to_string().contains("damaged at sequence 7"));
-    assert_eq!((told.records, again.heads().cut().to_string()), (14, "0=6,1=6,2=10".to_owned()));
+    let (again, outcome) = restored(folder.path(), Some(Tail::Store(&parts))).unwrap();
+    let outcome = outcome.tail.unwrap();
+    assert!(outcome.stopped.unwrap().to_string().contains("damaged at sequence 7"));
+    assert_eq!((outcome.records, again.heads().cut().to_string()), (14, "0=6,1=6,2=10".to_owned()));
     // A backup of such a store is refused, and its folder stays as it was.
     let before = files(folder.path());
     let error = run(&Journals(parts), folder.path(), 1 << 20).unwrap_err();
@@ -646,11 +647,11 @@ fn a_tail_whose_store_does_not_open_gives_what_can_be_read() {
         let reason = SledStore::open_existing(data.path(), &options).unwrap_err();
         assert!(reason.to_string().contains(database), "{reason}");
         let remains = remains.without_store(data.path(), reason);
-        let (again, told) = restored(folder.path(), Some(Tail::Folder(&[], &remains))).unwrap();
-        let told = told.tail.unwrap();
-        assert_eq!((again.blocks(), told.records), (written.clone(), 8), "{database}");
-        for told in [told.stopped.unwrap(), told.without_keys.unwrap()] {
-            assert!(told.to_string().contains(database), "{told}");
+        let (again, outcome) = restored(folder.path(), Some(Tail::Folder(&[], &remains))).unwrap();
+        let outcome = outcome.tail.unwrap();
+        assert_eq!((again.blocks(), outcome.records), (written.clone(), 8), "{database}");
+        for outcome in [outcome.stopped.unwrap(), outcome.without_keys.unwrap()] {
+            assert!(outcome.to_string().contains(database), "{outcome}");
         }
         fs::write(&path, sound).unwrap();
     }
@@ -665,8 +666,8 @@ fn a_tail_whose_store_does_not_open_gives_what_can_be_read() {
     log[..4_096].fill(0);
     fs::write(&wal, log).unwrap();
     let late = Remains::of_log(data.path()).unwrap();
-    let (_, told) = restored(empty.path(), Some(Tail::Folder(&[], &late))).unwrap();
-    let told = told.tail.unwrap();
-    let gap = told.stopped.unwrap().to_string();
-    assert!(told.records == 0 && gap.contains("goes on at") && gap.contains("sequence 1"), "{gap}");
+    let (_, outcome) = restored(empty.path(), Some(Tail::Folder(&[], &late))).unwrap();
+    let outcome = outcome.tail.unwrap();
+    let gap = outcome.stopped.unwrap().to_string();
+    assert!(outcome.records == 0 && gap.contains("goes on at") && gap.contains("sequence 1"), "{gap}");
 }

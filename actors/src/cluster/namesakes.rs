@@ -31,7 +31,7 @@ impl Namesakes {
         Self { me, address, first: BTreeMap::new() }
     }
 
-    /// One look. The clock of the database tells how long a process has been silent, so no clocks
+    /// One look. The silence of a process is measured by the clock of the database, so no clocks
     /// of machines are compared.
     pub fn look(&mut self, picture: &Picture) -> Namesake {
         let mut found = Namesake::Nobody;

@@ -106,8 +106,8 @@ pub struct Placement {
     /// Partitions of this node at the last look, with their epochs. One that it gave up stays until
     /// another node has it.
     had: BTreeMap<Partition, Epoch>,
-    /// Partitions that this node was told to hand over and has still.
-    asked: BTreeSet<Partition>,
+    /// Partitions still held whose handover was requested.
+    handovers: BTreeSet<Partition>,
 }
 
 /// The beats of a process, as seen from here.
@@ -143,7 +143,7 @@ impl Placement {
             picture: Picture::default(),
             placed: BTreeMap::new(),
             had: BTreeMap::new(),
-            asked: BTreeSet::new(),
+            handovers: BTreeSet::new(),
         }
     }
 
@@ -316,18 +316,18 @@ impl Placement {
 
     /// Notes the partitions of this node, and those that other nodes have taken from it.
     fn look_at_partitions(&mut self) {
-        let Self { picture, had, asked, me, .. } = self;
+        let Self { picture, had, handovers, me, .. } = self;
         for PartitionSeen { partition, epoch, owner, .. } in &picture.partitions {
             let is_own = owner.as_ref() == Some(me);
             if is_own && had.insert(*partition, *epoch) != Some(*epoch) {
                 // Taken anew: what was handed over before is done.
-                asked.remove(partition);
+                handovers.remove(partition);
             }
             if !is_own && had.get(partition).is_some_and(|had| owner.is_some() || had != epoch) {
                 had.remove(partition);
             }
             if !is_own {
-                asked.remove(partition);
+                handovers.remove(partition);
             }
         }
     }
@@ -349,19 +349,19 @@ impl Placement {
         let is_own = |seen: &&PartitionSeen| seen.owner.as_ref() == Some(&self.me);
         let own: Vec<Partition> = self.picture.partitions.iter().filter(is_own).map(|seen| seen.partition).collect();
         let given_up = self.had.len() - own.len();
-        let mut room = HAND_OVERS_MAX.saturating_sub(given_up + self.asked.len());
+        let mut room = HAND_OVERS_MAX.saturating_sub(given_up + self.handovers.len());
         let mut moves = Vec::new();
         for partition in own {
             let is_due = !self.is_mine(partition) && self.desired(partition).is_some_and(|to| self.is_live(to));
             if !is_due {
                 continue;
             }
-            if !self.asked.contains(&partition) {
+            if !self.handovers.contains(&partition) {
                 if room == 0 {
                     continue;
                 }
                 room -= 1;
-                self.asked.insert(partition);
+                self.handovers.insert(partition);
             }
             moves.push(Move::HandOver { partition });
         }
@@ -539,7 +539,7 @@ mod tests {
         };
         assert_eq!(look(1, ["me"; 4]), [] as [usize; 0], "it may have ended");
         assert_eq!(look(2, ["me"; 4]), [0, 1]);
-        assert_eq!(look(3, ["me"; 4]), [0, 1], "told again until it is done");
+        assert_eq!(look(3, ["me"; 4]), [0, 1], "repeated until it is done");
         assert_eq!(look(4, ["", "me", "me", "me"]), [1]);
         assert_eq!(look(5, ["other", "me", "me", "me"]), [1, 2]);
         assert_eq!(look(6, ["other", "", "", "me"]), [] as [usize; 0]);

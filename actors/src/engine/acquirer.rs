@@ -112,8 +112,8 @@ impl Engine {
     ) -> Result<(), BatchError> {
         loop {
             let read = batches.read;
-            let asked = rail.call(RAIL_ANSWER_MAX, |rail| rail.settlements(read, now)).await?;
-            let Some(page) = asked else { return Ok(()) };
+            let answer = rail.call(RAIL_ANSWER_MAX, |rail| rail.settlements(read, now)).await?;
+            let Some(page) = answer else { return Ok(()) };
             self.book_page(page, batches).await?;
         }
     }

@@ -71,7 +71,7 @@ pub enum FirstAnswer {
 }
 
 impl FirstAnswer {
-    /// The acquirer's answer that an outcome tells; none while there is no answer.
+    /// The acquirer's answer in an outcome; `None` before there is one.
     fn of(outcome: &ChargeOutcome) -> Option<Self> {
         match outcome {
             ChargeOutcome::Paid { .. } => Some(Self::Captured),
@@ -115,7 +115,7 @@ impl Engine {
         let call = ChargeCard { charge, amount, installments, method, card };
         let outcome = self.ask_acquirer(group, call, name.as_ref(), permit).await?;
         let answer = match outcome {
-            Outcome::Recorded(record) => ChargeOutcome::told_by(&record, charge).as_ref().and_then(FirstAnswer::of),
+            Outcome::Recorded(record) => ChargeOutcome::in_record(&record, charge).as_ref().and_then(FirstAnswer::of),
             // The order is booked: what cannot be read now is no refusal.
             _ => self.first_answer(charge).map_err(|_| Unavailable::OutcomeUnknown)?,
         };
@@ -202,7 +202,7 @@ impl Engine {
         }
     }
 
-    /// The first answer for a charge in the journal; none when there is none yet.
+    /// The first answer for a charge in the journal; `None` if there is none yet.
     fn first_answer(&self, charge: ObjectId) -> Result<Option<FirstAnswer>, Unavailable> {
         let charge = self.object::<Charge>(charge)?;
         Ok(charge.and_then(|charge| FirstAnswer::of(&charge.first_outcome)))

@@ -183,11 +183,11 @@ impl Engine {
         if !self.rails.payout.has_any() {
             return false;
         }
-        let asked = Arc::clone(&self.shard(group).cashouts.asked);
+        let inquiries = Arc::clone(&self.shard(group).cashouts.inquiries);
         let look = move |books: &MerchantState, _: Timestamp| {
-            let asked = asked.lock();
+            let inquiries = inquiries.lock();
             let is_time = |id: &ObjectId, since| {
-                asked.get(id).is_none_or(|asked| asked.at.plus_ms(wait_ms(since, asked.at)) <= now)
+                inquiries.get(id).is_none_or(|inquiry| inquiry.at.plus_ms(wait_ms(since, inquiry.at)) <= now)
             };
             let waiting = books.cashouts_needing_attention(now).filter(|(id, open)| is_time(id, open.attention_at));
             waiting.take(RECONCILED_AT_ONCE).map(|(id, open)| (id, open.clone())).collect::<Vec<_>>()
@@ -217,11 +217,11 @@ impl Engine {
             CashoutInquiry::UnderWay | CashoutInquiry::Unknown => false,
         };
         let shard = self.shard(group);
-        let mut asked = shard.cashouts.asked.lock();
+        let mut inquiries = shard.cashouts.inquiries.lock();
         if has_ended {
-            asked.remove(&id);
+            inquiries.remove(&id);
         } else {
-            asked.insert(id, CashoutInquiryTimes { at: now, is_unknown });
+            inquiries.insert(id, CashoutInquiryTimes { at: now, is_unknown });
         }
     }
 
@@ -282,7 +282,7 @@ fn found(answer: Result<PayoutAnswer, RailError>, failure: CashoutFailure) -> Ca
     }
 }
 
-/// The rail of the cashout that a Record creates, which a sandbox's has no name for; none when the
+/// The rail of the cashout that a Record creates, which a sandbox's has no name for; `None` if the
 /// Record does not create it.
 fn created(record: &Record, cashout: ObjectId) -> Option<Option<&RailName>> {
     record.events.iter().find_map(|event| match event {

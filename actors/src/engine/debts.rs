@@ -34,8 +34,8 @@ impl Engine {
         }
         let collected = async {
             for part in debtors.chunks(RECIPIENTS_AT_ONCE) {
-                let asked = part.iter().map(|number| self.book_what_is_due(group, *number, permit));
-                join_all(asked).await.into_iter().collect::<Result<(), _>>()?;
+                let bookings = part.iter().map(|number| self.book_what_is_due(group, *number, permit));
+                join_all(bookings).await.into_iter().collect::<Result<(), _>>()?;
             }
             let (merchants, merchant) = (&self.serving_shard(group)?.merchants, LedgerId::Merchant(group));
             read(merchants, merchant, |_: &MerchantState, _| (), Arc::clone(permit)).await

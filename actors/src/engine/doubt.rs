@@ -34,7 +34,7 @@ impl Engine {
         self.clock.reading()
     }
 
-    /// Why the wall clock is not followed; none when it is.
+    /// Why the wall clock is not followed; `None` if it is.
     pub fn clock_doubt(&self) -> Option<Doubt> {
         self.look_at_clock();
         self.clock.doubt()
@@ -43,8 +43,8 @@ impl Engine {
     /// The operator whose word to go by the wall clock waits for that of a second one.
     pub fn clock_asked_by(&self) -> Option<String> {
         let lead_ms = self.clock.reading().lead_ms;
-        let asked = self.clock_asked.lock();
-        asked.as_ref().filter(|asked| asked.holds(lead_ms)).map(|asked| asked.operator.clone())
+        let request = self.clock_asked.lock();
+        request.as_ref().filter(|request| request.holds(lead_ms)).map(|request| request.operator.clone())
     }
 
     /// Takes the word of an operator that the wall clock is right. The second operator's counts.
@@ -55,8 +55,8 @@ impl Engine {
             return Ok(());
         }
         let ahead_s = reading.ahead_ms / 1_000;
-        let mut asked = self.clock_asked.lock();
-        match asked.take_if(|asked| asked.holds(reading.lead_ms) && asked.operator != operator) {
+        let mut request = self.clock_asked.lock();
+        match request.take_if(|request| request.holds(reading.lead_ms) && request.operator != operator) {
             Some(first) => {
                 tracing::warn!(
                     ahead_s,
@@ -68,7 +68,7 @@ impl Engine {
                 self.look_at_clock();
                 Ok(())
             }
-            None if asked.as_ref().is_some_and(|asked| asked.holds(reading.lead_ms)) => Err(SecondOperatorNeeded),
+            None if request.as_ref().is_some_and(|request| request.holds(reading.lead_ms)) => Err(SecondOperatorNeeded),
             None => {
                 tracing::warn!(
                     ahead_s,
@@ -76,7 +76,7 @@ impl Engine {
                     "an operator says that the wall clock is right; a second one must too"
                 );
                 let operator = operator.to_owned();
-                *asked = Some(AskedFirst { operator, at: Instant::now(), lead_ms: reading.lead_ms });
+                *request = Some(AskedFirst { operator, at: Instant::now(), lead_ms: reading.lead_ms });
                 Ok(())
             }
         }

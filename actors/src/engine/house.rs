@@ -189,12 +189,12 @@ impl Shard {
 pub(super) fn first_with_reference(house: &Shard, reference: &str) -> Result<Option<ObjectId>, LoadError> {
     may_wait(|| {
         for sequence in house.read_model().about(HouseEntryTerms::reference_id(reference))? {
-            let asked =
+            let request =
                 HouseEntry::made_by(&house.record(sequence)?).filter(|entry| entry.terms.reference == reference);
-            let Some(asked) = asked else { continue };
-            let entry: Option<HouseEntry> = house.object(asked.id)?;
+            let Some(request) = request else { continue };
+            let entry: Option<HouseEntry> = house.object(request.id)?;
             if !entry.is_some_and(|entry| matches!(entry.decision, EntryDecision::Rejected { .. })) {
-                return Ok(Some(asked.id));
+                return Ok(Some(request.id));
             }
         }
         Ok(None)

@@ -47,21 +47,25 @@ pub(super) struct Inquiries(Arc<Mutex<HashMap<ObjectId, Inquiry>>>);
 impl Inquiries {
     /// Whether it is time to ask about something that is open since `since`.
     pub(super) fn is_time(&self, id: ObjectId, since: Timestamp, now: Timestamp) -> bool {
-        self.0.lock().get(&id).is_none_or(|asked| asked.at.plus_ms(wait_ms(since, asked.at)) <= now)
+        self.0.lock().get(&id).is_none_or(|inquiry| inquiry.at.plus_ms(wait_ms(since, inquiry.at)) <= now)
     }
 
     /// Forgets questions of two hours ago or more: what is still open was asked about since.
     pub(super) fn forget_due(&self, now: Timestamp) {
-        self.0.lock().retain(|_, asked| asked.at.plus_ms(2 * ASK_EVERY_MAX_MS) > now);
+        self.0.lock().retain(|_, inquiry| inquiry.at.plus_ms(2 * ASK_EVERY_MAX_MS) > now);
     }
 
     /// The orders that rails have left unknown for an hour. One that is not asked about any more
     /// has ended elsewhere.
     pub(super) fn unknown(&self, now: Timestamp) -> Vec<(ObjectId, Inquiry)> {
-        let asked = self.0.lock();
-        let is_old = |asked: &Inquiry| asked.since.plus_ms(UNKNOWN_FOR_MS) <= now;
-        let is_open = |asked: &Inquiry| asked.at.plus_ms(wait_ms(asked.since, asked.at) + ASKED_LATE_MS) > now;
-        asked.iter().filter(|(_, asked)| is_old(asked) && is_open(asked)).map(|(id, asked)| (*id, *asked)).collect()
+        let inquiries = self.0.lock();
+        let is_old = |inquiry: &Inquiry| inquiry.since.plus_ms(UNKNOWN_FOR_MS) <= now;
+        let is_open = |inquiry: &Inquiry| inquiry.at.plus_ms(wait_ms(inquiry.since, inquiry.at) + ASKED_LATE_MS) > now;
+        inquiries
+            .iter()
+            .filter(|(_, inquiry)| is_old(inquiry) && is_open(inquiry))
+            .map(|(id, inquiry)| (*id, *inquiry))
+            .collect()
     }
 
     /// Forgets what has ended.
@@ -71,11 +75,11 @@ impl Inquiries {
 
     /// Notes that a rail was asked, and whether that has ended it.
     pub(super) fn note(&self, id: ObjectId, asked_now: Inquiry, has_ended: bool) {
-        let mut asked = self.0.lock();
+        let mut inquiries = self.0.lock();
         if has_ended {
-            asked.remove(&id)
+            inquiries.remove(&id)
         } else {
-            asked.insert(id, asked_now)
+            inquiries.insert(id, asked_now)
         };
     }
 }
@@ -86,7 +90,7 @@ pub(super) struct CashoutsUnderWay {
     /// Cashouts that are being sent for the first time while their caller waits. The sender is
     /// dropped when that is over.
     pub(super) first_tries: Mutex<HashMap<ObjectId, watch::Receiver<()>>>,
-    pub(super) asked: Arc<Mutex<BTreeMap<ObjectId, CashoutInquiryTimes>>>,
+    pub(super) inquiries: Arc<Mutex<BTreeMap<ObjectId, CashoutInquiryTimes>>>,
 }
 
 /// When the institution was asked last about a cashout that still waits.
@@ -127,8 +131,8 @@ impl CashoutsUnderWay {
 
     /// When the oldest cashout was created that the institution has not acknowledged.
     pub(super) fn oldest_unknown(&self) -> Option<Timestamp> {
-        let asked = self.asked.lock();
-        asked.iter().filter(|(_, asked)| asked.is_unknown).map(|(id, _)| id.created_at()).min()
+        let inquiries = self.inquiries.lock();
+        inquiries.iter().filter(|(_, times)| times.is_unknown).map(|(id, _)| id.created_at()).min()
     }
 }
 
@@ -140,10 +144,10 @@ pub(super) struct ReturnsAsked(Mutex<HashMap<LedgerId, Vec<(ObjectId, Timestamp)
 impl ReturnsAsked {
     /// The withdrawals to ask about at `now`.
     pub(super) fn due(&self, recipient: LedgerId, returnable: &[Returnable], now: Timestamp) -> Vec<OpenWithdrawal> {
-        let asked = self.0.lock();
-        let asked = asked.get(&recipient).map(Vec::as_slice).unwrap_or_default();
+        let inquiries = self.0.lock();
+        let times_of = inquiries.get(&recipient).map(Vec::as_slice).unwrap_or_default();
         let is_due = |one: &&Returnable| {
-            let last = asked.iter().find(|(id, _)| *id == one.withdrawal.id).map_or(one.paid_at, |(_, at)| *at);
+            let last = times_of.iter().find(|(id, _)| *id == one.withdrawal.id).map_or(one.paid_at, |(_, at)| *at);
             one.until >= now && one.asked_at().any(|at| last < at && at <= now)
         };
         returnable.iter().filter(is_due).map(|one| one.withdrawal.clone()).collect()
@@ -151,12 +155,12 @@ impl ReturnsAsked {
 
     /// Notes which were asked about at `now`; the others that may still come back keep their time.
     pub(super) fn note(&self, recipient: LedgerId, returnable: &[Returnable], answered: &[ObjectId], now: Timestamp) {
-        let mut asked = self.0.lock();
-        let mut times = asked.remove(&recipient).unwrap_or_default();
+        let mut looks_of = self.0.lock();
+        let mut times = looks_of.remove(&recipient).unwrap_or_default();
         times.retain(|(id, _)| returnable.iter().any(|one| one.withdrawal.id == *id) && !answered.contains(id));
         times.extend(answered.iter().map(|id| (*id, now)));
         if !times.is_empty() {
-            asked.insert(recipient, times);
+            looks_of.insert(recipient, times);
         }
     }
 }
@@ -169,14 +173,14 @@ mod tests {
     #[test]
     fn an_order_that_is_not_asked_about_any_more_is_not_unknown() {
         let (inquiries, since) = (Inquiries::default(), Timestamp(0));
-        let asked =
+        let inquiry_at =
             |minutes: i64| Inquiry { charge: ObjectId(1), amount: Centavos(1), since, at: Timestamp(minutes * 60_000) };
         let unknown = |minutes: i64| inquiries.unknown(Timestamp(minutes * 60_000)).len();
-        inquiries.note(ObjectId(1), asked(1), false);
+        inquiries.note(ObjectId(1), inquiry_at(1), false);
         assert_eq!([unknown(5), unknown(61)], [0, 0]);
-        inquiries.note(ObjectId(1), asked(60), false);
+        inquiries.note(ObjectId(1), inquiry_at(60), false);
         assert_eq!([unknown(59), unknown(61), unknown(76), unknown(78)], [0, 1, 1, 0]);
-        inquiries.note(ObjectId(1), asked(60), true);
+        inquiries.note(ObjectId(1), inquiry_at(60), true);
         assert_eq!(unknown(61), 0);
     }
 }

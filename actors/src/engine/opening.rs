@@ -256,7 +256,7 @@ impl Engine {
     }
 }
 
-/// The last Record of a store, with which the wall clock is compared; none where there is none.
+/// The last Record of a store, with which the wall clock is compared; `None` if there is none.
 async fn start_check(
     store: &Arc<dyn Store>,
     partitions: &[Partition],

@@ -15,7 +15,7 @@ use crate::resident::{KeyLookup, Outcome};
 /// Context of a request's command.
 #[derive(Clone, Debug)]
 pub struct CommandContext {
-    /// The request's idempotency key, looked up and not found; none when it has none.
+    /// The request's idempotency key, looked up and not found; `None` if it has none.
     pub key: Option<KeyLookup>,
     /// The requester, whom the Record names.
     pub requester: Option<Requester>,

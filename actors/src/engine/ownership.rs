@@ -73,8 +73,8 @@ impl Engine {
     }
 
     /// Gives a partition up in good order: no new request begins in it, those under way are
-    /// answered, its actors go to sleep, and what a start reads is kept. Does nothing when the
-    /// process does not serve it.
+    /// answered, its actors go to sleep, and the data that a start reads is stored. Does nothing
+    /// when the process does not serve it.
     pub async fn hand_over(&self, partition: Partition) -> Result<(), OpenError> {
         let Some(shard) = self.shards.leave(partition) else { return Ok(()) };
         // Deliveries end, and what falls due is not begun any more.
@@ -113,7 +113,7 @@ impl Engine {
         self.shards.role(partition)
     }
 
-    /// A hold on a partition; none when the process does not serve it. See [`Hold`].
+    /// A hold on a partition; `None` if the process does not serve it. See [`Hold`].
     pub fn hold(&self, partition: Partition) -> Option<Hold> {
         self.shards.hold(partition)
     }

@@ -52,9 +52,9 @@ impl Engine {
     pub(super) async fn look_for_returns(&self, name: Option<&RailName>) -> Result<(), IntakeError> {
         let (now, kept_name) = (self.now(), format!("{READ}{}", name.map_or("", RailName::as_str)));
         let rail = self.payout_rail(name)?;
-        let kept = self.kept(&kept_name).map_err(Unavailable::from)?.and_then(|bytes| bytes.try_into().ok());
-        let from =
-            kept.map_or(now.plus_ms(-FIRST_LOOK_MS), |kept| Timestamp(i64::from_be_bytes(kept)).plus_ms(-OVERLAP_MS));
+        let stored = self.side_value(&kept_name).map_err(Unavailable::from)?.and_then(|bytes| bytes.try_into().ok());
+        let from = stored
+            .map_or(now.plus_ms(-FIRST_LOOK_MS), |stored| Timestamp(i64::from_be_bytes(stored)).plus_ms(-OVERLAP_MS));
         for page in 0.. {
             let returned = rail.call(PAGE_MAX, |rail| rail.returned(PixSpan { from, until: now, page })).await?;
             for transfer in returned.transfers {

@@ -49,7 +49,7 @@ pub struct PixOpened {
 }
 
 impl PixOpened {
-    /// The charge that a Record opens; none when it opens no PIX charge.
+    /// The charge that a Record opens; `None` if it opens no PIX charge.
     pub fn of(record: &Record) -> Option<Self> {
         record.events.iter().find_map(|event| match event {
             Event::ChargeOpened { charge, terms, expires_at: Some(expires_at), rail, .. } => Some(Self {

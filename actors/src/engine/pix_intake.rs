@@ -61,7 +61,7 @@ struct Reading {
     /// Everything before was read; none before the first look.
     through: Option<Timestamp>,
     /// What the store says of it.
-    kept: Option<Timestamp>,
+    stored: Option<Timestamp>,
     /// The last wide look.
     wide_at: Option<Instant>,
     /// The payments of the last looks that are booked, by end-to-end id.
@@ -81,7 +81,7 @@ impl Engine {
     }
 
     async fn take_in(&self, name: &RailName) {
-        let mut reading = Reading { through: None, kept: None, wide_at: None, booked: BTreeMap::new() };
+        let mut reading = Reading { through: None, stored: None, wide_at: None, booked: BTreeMap::new() };
         let mut is_silent = false;
         loop {
             if self.serves_house() && self.has_all() && !self.admission.is_closed() {
@@ -108,13 +108,13 @@ impl Engine {
         self.catch_up().await.map_err(Unavailable::from)?;
         let kept_name = format!("{READ}{name}");
         if reading.through.is_none() {
-            let kept = self.kept(&kept_name).map_err(Unavailable::from)?;
-            reading.kept =
-                kept.and_then(|bytes| bytes.try_into().ok()).map(|bytes| Timestamp(i64::from_be_bytes(bytes)));
+            let value = self.side_value(&kept_name).map_err(Unavailable::from)?;
+            reading.stored =
+                value.and_then(|bytes| bytes.try_into().ok()).map(|bytes| Timestamp(i64::from_be_bytes(bytes)));
         }
         let is_wide = reading.wide_at.is_none_or(|at| at.elapsed() >= WIDE_EVERY);
         let overlap = if is_wide { WIDE_OVERLAP_MS } else { OVERLAP_MS };
-        let through = reading.through.or(reading.kept).unwrap_or(now.plus_ms(-FIRST_LOOK_MS));
+        let through = reading.through.or(reading.stored).unwrap_or(now.plus_ms(-FIRST_LOOK_MS));
         let mut from = through.plus_ms(-overlap);
         while from < now {
             let until = from.plus_ms(DAY_MS).min(now);
@@ -128,10 +128,10 @@ impl Engine {
             let oldest = now.plus_ms(-2 * WIDE_OVERLAP_MS);
             reading.booked.retain(|_, paid_at| *paid_at >= oldest);
         }
-        if reading.kept.is_none_or(|kept| kept.plus_ms(KEEP_EVERY_MS) <= now) {
+        if reading.stored.is_none_or(|stored_at| stored_at.plus_ms(KEEP_EVERY_MS) <= now) {
             self.keep(&kept_name, &now.0.to_be_bytes()).map_err(Unavailable::from)?;
             self.note_rails_used(now)?;
-            reading.kept = Some(now);
+            reading.stored = Some(now);
         }
         Ok(())
     }

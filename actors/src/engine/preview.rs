@@ -1,5 +1,5 @@
 //! Previews of decisions: the Records that a command would write, from the same `decide`. What is
-//! due is booked first, as before the command itself. Of the preview nothing is kept.
+//! due is booked first, as before the command itself. A preview stores nothing.
 
 use ledger::event::{Cut, PayoutBank};
 use ledger::id::{GroupNumber, LedgerId};

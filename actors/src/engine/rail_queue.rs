@@ -51,14 +51,14 @@ impl Engine {
             .collect::<Vec<_>>()
             .into_iter()
             .for_each(|ledger| self.rail_queue.add(ledger));
-        let mut asked = FuturesUnordered::new();
+        let mut inquiries = FuturesUnordered::new();
         loop {
             tokio::select! {
-                Some(ledger) = receiver.recv(), if asked.len() < ASKED_AT_ONCE => asked.push(async move {
+                Some(ledger) = receiver.recv(), if inquiries.len() < ASKED_AT_ONCE => inquiries.push(async move {
                     self.attend(ledger, self.now()).await;
                     ledger
                 }),
-                Some(ledger) = asked.next(), if !asked.is_empty() => {
+                Some(ledger) = inquiries.next(), if !inquiries.is_empty() => {
                     self.rail_queue.waiting.lock().remove(&ledger);
                 }
             }

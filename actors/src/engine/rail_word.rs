@@ -29,11 +29,11 @@ impl Engine {
     ) -> Result<Outcome, Unavailable> {
         let shard = self.serving_shard(self.ids().group(id))?;
         let _one_at_a_time = shard.house.lock().await;
-        let asked = self.asked_rail_word(id)?.filter(|asked| asked.word == word);
-        if asked.as_ref().is_some_and(|asked| asked.by == operator_of(&context)) {
+        let request = self.asked_rail_word(id)?.filter(|request| request.word == word);
+        if request.as_ref().is_some_and(|request| request.by == operator_of(&context)) {
             return Ok(Outcome::Refused(Rejection::SecondOperatorNeeded));
         }
-        let asked_by = asked.map(|asked| asked.by);
+        let asked_by = request.map(|request| request.by);
         let bank = self.bank_of_transfer(id)?;
         let said = SayRailWord { id, word, reason, asked_by, bank, refund: None, returned: None };
         let outcome = match self.object::<Withdrawal>(id)? {
@@ -110,7 +110,7 @@ impl Engine {
         })?)
     }
 
-    /// The ledger of an order, whatever it is; none when there is none of this id.
+    /// The ledger of an order, whatever it is; `None` if there is none of this id.
     pub fn owner_of_order(&self, id: ObjectId) -> Result<Option<LedgerId>, Unavailable> {
         Ok(may_wait(|| self.history(id)?.next().transpose().map(|first| first.map(|(_, record)| record.owner)))?)
     }

@@ -118,18 +118,18 @@ type AuditedRecord = Result<(Position, Record, AuditedFact), Unavailable>;
 type Reading<T> = fn(&Record) -> Option<T>;
 
 fn listed_with<T>(at: Position, record: Record, of: Reading<T>) -> Result<(Position, Record, T), Unavailable> {
-    let told = of(&record).ok_or_else(|| Unavailable::contradicting("an item of a list"))?;
-    Ok((at, record, told))
+    let item = of(&record).ok_or_else(|| Unavailable::contradicting("an item of a list"))?;
+    Ok((at, record, item))
 }
 
 /// Merchants, recipients, API keys.
 impl Engine {
-    /// Looks at a merchant; none where the group has none.
+    /// Looks at a merchant; `None` if the group has none.
     pub fn merchant<T>(&self, group: GroupNumber, look: impl FnOnce(&MerchantRow) -> T) -> Option<T> {
         self.shard(group).read_model().merchant(group, look)
     }
 
-    /// Looks at the merchant of a group that the books told. Error: there is none, so that the
+    /// Looks at the merchant of a group named in the books. Error: there is none, so that the
     /// books contradict themselves.
     pub fn known_merchant<T>(
         &self,
@@ -139,12 +139,13 @@ impl Engine {
         self.merchant(group, look).ok_or_else(|| Unavailable::contradicting("the opening of a group"))
     }
 
-    /// The id of the merchant of a group that the books told.
+    /// Id of the merchant of a group named in the books.
     pub fn merchant_id(&self, group: GroupNumber) -> Result<ObjectId, Unavailable> {
         self.known_merchant(group, |row| row.id)
     }
 
-    /// A recipient whose number the books told. Error: there is none, a contradiction of the books.
+    /// Recipient with a number from the books. Error: it does not exist, a contradiction in the
+    /// books.
     pub fn recipient_row(&self, group: GroupNumber, number: RecipientNumber) -> Result<RecipientRow, Unavailable> {
         let find = |row: &MerchantRow| row.recipients.get((number.0 as usize).checked_sub(1)?).cloned();
         let row = self.merchant(group, find).flatten();
@@ -198,7 +199,7 @@ impl Engine {
         self.shard_with(id).read_model().api_key(id)
     }
 
-    /// An API key whose id the books told.
+    /// API key with an id from the books.
     pub fn known_api_key(&self, id: ObjectId) -> Result<ApiKeyRow, Unavailable> {
         self.api_key(id).ok_or_else(|| Unavailable::contradicting("the creation of an API key"))
     }
@@ -246,17 +247,17 @@ impl Engine {
         counts
     }
 
-    /// A merchant's subscription; none when it has none of this id.
+    /// A merchant's subscription; `None` if it has none of this id.
     pub fn subscription(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<SubscriptionRow>, LoadError> {
         self.shard_of(merchant).read_model().subscription(merchant, id)
     }
 
-    /// A subscription whose id a Record of its merchant told.
+    /// Subscription with an id from a Record of its merchant.
     pub fn known_subscription(&self, merchant: LedgerId, id: ObjectId) -> Result<SubscriptionRow, Unavailable> {
         self.subscription(merchant, id)?.ok_or_else(|| Unavailable::contradicting("the opening of a subscription"))
     }
 
-    /// A card that a merchant stored; none when it has none of this id.
+    /// A card that a merchant stored; `None` if it has none of this id.
     pub fn stored_card(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<CardRow>, LoadError> {
         self.shard_of(merchant).read_model().stored_card(merchant, id)
     }
@@ -291,7 +292,7 @@ impl Engine {
         Ok(records_of(&shard, may_wait(|| shard.read_model().about(id))?))
     }
 
-    /// A charge, cashout, refund, dispute or withdrawal as it stands; none when there is none of
+    /// A charge, cashout, refund, dispute or withdrawal as it stands; `None` if there is none of
     /// this id.
     pub fn object<T: Object>(&self, id: ObjectId) -> Result<Option<T>, LoadError> {
         self.object_through(id, Sequence(u64::MAX))
@@ -302,7 +303,7 @@ impl Engine {
         self.shard_with(id).object_through(id, through)
     }
 
-    /// An object whose id the books told: a list, a queue or a Record. Error: the books do not have
+    /// Object with an id from the books (a list, a queue or a Record). Error: the books do not have
     /// it, and so contradict themselves.
     pub fn known_object<T: Object>(&self, id: ObjectId) -> Result<T, Unavailable> {
         self.known_object_through(id, Sequence(u64::MAX))
@@ -318,7 +319,7 @@ impl Engine {
         if self.ids().group(id) == group { self.object(id) } else { Ok(None) }
     }
 
-    /// The splits of a charge, as one recipient sees them; none when its group has no such charge.
+    /// The splits of a charge, as one recipient sees them; `None` if its group has no such charge.
     pub fn split_history(&self, recipient: LedgerId, charge: ObjectId) -> Result<Option<SplitHistory>, LoadError> {
         if recipient.group() != Some(self.ids().group(charge)) {
             return Ok(None);
@@ -343,8 +344,8 @@ impl Engine {
         let shard = self.shard_with(id);
         may_wait(|| {
             let about = shard.read_model().about(id)?.into_iter();
-            let told = about.map(|sequence| Ok(ChargeFacts::told_by(&shard.record(sequence)?, id)));
-            told.filter_map(Result::transpose).next().transpose()
+            let facts = about.map(|sequence| Ok(ChargeFacts::in_record(&shard.record(sequence)?, id)));
+            facts.filter_map(Result::transpose).next().transpose()
         })
     }
 
@@ -395,7 +396,7 @@ impl Engine {
         Ok(NewestCharges { found, rest })
     }
 
-    /// The newest Record of an owner with this idempotency key, as far as keys are kept.
+    /// The newest Record of an owner with this idempotency key, if the key has not expired.
     pub fn find_key(&self, owner: LedgerId, key: Fingerprint) -> Result<KeyFound, LoadError> {
         self.shard_of(owner).read_model().find_key(owner, key)
     }
@@ -430,22 +431,22 @@ impl Engine {
         self.shard(group).read_model().webhook_events(group, numbers)
     }
 
-    /// A webhook event whose number the books told: an endpoint's progress.
+    /// Webhook event with a number from the books (an endpoint's progress).
     pub fn known_webhook_event(&self, group: GroupNumber, number: u64) -> Result<ListedWebhookEvent, Unavailable> {
         let listed = self.webhook_events(group, number..number + 1)?;
         listed.first().copied().ok_or_else(|| Unavailable::contradicting("a webhook event of an endpoint"))
     }
 
     /// A listed webhook event of a group, and the Record that it follows from.
-    pub fn told_webhook_event(
+    pub fn webhook_event_at(
         &self,
         group: GroupNumber,
         listed: ListedWebhookEvent,
     ) -> Result<(WebhookEvent, Record), Unavailable> {
         let record = self.shard(group).record(listed.sequence)?;
-        let told = webhook_events(&record).into_iter().nth(listed.index);
-        let told = told.ok_or_else(|| Unavailable::contradicting("a webhook event of a list"))?;
-        Ok((told, record))
+        let event = webhook_events(&record).into_iter().nth(listed.index);
+        let event = event.ok_or_else(|| Unavailable::contradicting("a webhook event of a list"))?;
+        Ok((event, record))
     }
 }
 
@@ -543,7 +544,7 @@ impl Engine {
     /// The acquirer's batches that are booked whole.
     pub fn batches(&self, skip: u64, count: usize) -> Result<Listed<RecordsWith<EndedBatch>>, LoadError> {
         let shard = self.house_shard();
-        Ok(records_with(&shard, shard.read_model().batches_page(skip, count)?, EndedBatch::told_by))
+        Ok(records_with(&shard, shard.read_model().batches_page(skip, count)?, EndedBatch::in_record))
     }
 
     /// The Records about the acquirer's batch of a reference, partition by partition. There may
@@ -570,7 +571,7 @@ impl Engine {
         ))
     }
 
-    /// The withdrawal of a recipient at a place that the books told, counted from the oldest, from
+    /// Withdrawal of a recipient at a position from the books, counted from the oldest, from
     /// 0.
     pub fn known_withdrawal(self: &Arc<Self>, recipient: LedgerId, place: u64) -> Result<Withdrawal, Unavailable> {
         let contradicting = || Unavailable::contradicting("a withdrawal of a statement");
@@ -647,7 +648,7 @@ impl Engine {
 
     /// Gives each of these lines of a merchant's statement to `take`, with what its Record says of
     /// it. A Record is read once for all of its lines, which stand together.
-    pub fn told_statement_lines(
+    pub fn each_listed_line(
         &self,
         group: GroupNumber,
         listed: &[ListedStatementLine],

@@ -62,15 +62,15 @@ impl Engine {
 
     /// Orders repayments from the rails; gives how many were confirmed.
     pub(super) async fn repay_all(&self, group: GroupNumber, repayments: &[(ObjectId, Repayment)]) -> usize {
-        let told = repayments.iter().map(|(id, repayment)| async move {
+        let outcomes = repayments.iter().map(|(id, repayment)| async move {
             let permit = self.admission.take(INSIDE_BYTES).await;
             let has_ended = self.repay(group, *id, repayment, Turn::Again, permit).await;
             let Repayment { charge, amount, since, .. } = *repayment;
-            let asked = Inquiry { charge, amount, since, at: self.now() };
-            self.shard(group).inquiries.note(*id, asked, has_ended);
+            let inquiry = Inquiry { charge, amount, since, at: self.now() };
+            self.shard(group).inquiries.note(*id, inquiry, has_ended);
             has_ended
         });
-        join_all(told).await.into_iter().filter(|sent| *sent).count()
+        join_all(outcomes).await.into_iter().filter(|sent| *sent).count()
     }
 
     /// Orders one repayment from its rail. Gives true when it was confirmed or refused, and that is
@@ -131,7 +131,7 @@ impl Engine {
     }
 
     /// The rail's id of the payment that a repayment gives back, and the name of its institution;
-    /// none where the charge has no payment.
+    /// `None` if the charge has no payment.
     fn payment_of(&self, id: ObjectId, charge: ObjectId) -> Result<Option<(String, Option<RailName>)>, LoadError> {
         let (mut payment, mut unordered, mut rail) = (None, None, None);
         may_wait(|| {

@@ -253,13 +253,13 @@ impl Engine {
         let (waiting, repayments, oldest) =
             read(&self.shard(group).merchants, LedgerId::Merchant(group), look, permit).await?;
         let repaid = self.repay_all(group, &repayments).await;
-        let asked = waiting.iter().map(|(charge, open)| async move {
+        let inquiries = waiting.iter().map(|(charge, open)| async move {
             let is_settled = self.reconcile(group, *charge, open).await;
-            let asked = Inquiry { charge: *charge, amount: open.terms.amount, since: open.attention_at, at: now };
-            self.shard(group).inquiries.note(*charge, asked, is_settled);
+            let inquiry = Inquiry { charge: *charge, amount: open.terms.amount, since: open.attention_at, at: now };
+            self.shard(group).inquiries.note(*charge, inquiry, is_settled);
             is_settled
         });
-        let settled = join_all(asked).await.into_iter().filter(|settled| *settled).count();
+        let settled = join_all(inquiries).await.into_iter().filter(|settled| *settled).count();
         let may_have_more_cashouts = self.ask_about_cashouts(group, now).await;
         let billed = self.bill_due(group).await;
         self.note_oldest_unknown(group, oldest, now);

@@ -115,7 +115,7 @@ impl Shard {
     }
 
     /// The number of a new group of this partition. Each is given once, also across restarts, as
-    /// the group is opened by a Record. None when the partition has no more.
+    /// the group is opened by a Record. `None` if the partition has no more.
     pub(super) fn new_group(&self, extents: &Extents) -> Option<GroupNumber> {
         let mut next = self.next_place.lock();
         let group = extents.group_at(self.part().partition(), *next)?;
@@ -133,7 +133,7 @@ impl Shard {
         records::record(self.part(), sequence)
     }
 
-    /// An object as it was once the Record of this sequence had taken effect; none when there is
+    /// An object as it was once the Record of this sequence had taken effect; `None` if there is
     /// none of this id.
     pub(super) fn object_through<T: Object>(&self, id: ObjectId, through: Sequence) -> Result<Option<T>, LoadError> {
         may_wait(|| {
@@ -211,8 +211,8 @@ impl Shard {
     /// Keeps the read model's pages, so that the next start reads less of the journal.
     pub(super) async fn keep_read_model(&self) {
         let read_model = Arc::clone(&self.context.read_model);
-        let kept = spawn_blocking(move || read_model.keep()).await;
-        if let Ok(Err(error)) = kept {
+        let result = spawn_blocking(move || read_model.keep()).await;
+        if let Ok(Err(error)) = result {
             tracing::warn!(%error, "the read model was not kept; the next start reads more of the journal");
         }
     }

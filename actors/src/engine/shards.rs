@@ -86,14 +86,14 @@ impl Shards {
         Arc::clone(&self.slot(partition).read().shard)
     }
 
-    /// The shard of a partition whose actors are in this process; none where they are another
+    /// The shard of a partition whose actors are in this process; `None` if they are another
     /// process's.
     pub(super) fn serving(&self, partition: Partition) -> Option<Arc<Shard>> {
         let slot = self.slot(partition).read();
         matches!(slot.role, Role::Owner | Role::Leaving).then(|| Arc::clone(&slot.shard))
     }
 
-    /// The shard of a partition, whatever the node is to it; none where there is no such
+    /// The shard of a partition, whatever the node is to it; `None` if there is no such
     /// partition.
     pub(super) fn get(&self, partition: Partition) -> Option<Arc<Shard>> {
         Some(Arc::clone(&self.slots.get(usize::from(partition.0))?.read().shard))

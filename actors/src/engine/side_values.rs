@@ -1,6 +1,6 @@
 //! Values that the door keeps beside the journal, such as results of reconciliations. They are
 //! durable and in every store, but not in the journal: no hash covers them, and a backup lacks
-//! them; a migration takes them along. So only what can be made again may be kept here.
+//! them; a migration takes them along. So only data that can be rebuilt may be stored here.
 
 use super::{Engine, Unavailable};
 use derived::records::{LoadError, may_wait};
@@ -23,12 +23,12 @@ impl Engine {
     }
 
     /// The value of a name.
-    pub fn kept(&self, name: &str) -> Result<Option<Vec<u8>>, LoadError> {
+    pub fn side_value(&self, name: &str) -> Result<Option<Vec<u8>>, LoadError> {
         Ok(may_wait(|| self.house_shard().part().state(&key_of(name)))?)
     }
 
     /// The names that begin with a text, in the order of their bytes.
-    pub fn kept_names(&self, prefix: &str) -> Result<Vec<String>, LoadError> {
+    pub fn side_value_names(&self, prefix: &str) -> Result<Vec<String>, LoadError> {
         let keys = may_wait(|| self.house_shard().part().state_keys(&key_of(prefix)))?;
         let names = keys.into_iter().filter_map(|key| String::from_utf8(key.get(PREFIX.len()..)?.to_vec()).ok());
         Ok(names.collect())
@@ -44,8 +44,8 @@ impl Engine {
 
     /// How far the sandbox clock is ahead, milliseconds.
     pub(super) fn kept_clock(&self) -> Result<i64, LoadError> {
-        let kept = self.kept(CLOCK)?;
-        Ok(kept.and_then(|bytes| bytes.try_into().ok()).map_or(0, i64::from_be_bytes))
+        let value = self.side_value(CLOCK)?;
+        Ok(value.and_then(|bytes| bytes.try_into().ok()).map_or(0, i64::from_be_bytes))
     }
 
     /// Removes a value; removing an absent one changes nothing.

@@ -21,7 +21,7 @@ use derived::seal::SealError;
 const BILLED_AT_ONCE: usize = 64;
 
 /// A subscription that is to be charged.
-struct Due {
+struct DueSubscription {
     id: ObjectId,
     /// The description of the charge: the plan's tag.
     tag: String,
@@ -49,7 +49,7 @@ impl Engine {
         let look = |books: &MerchantState, now: Timestamp| {
             let due = books.subscriptions_due(now).take(BILLED_AT_ONCE).map(|(id, subscription)| {
                 let tag = books.plan(subscription.terms.plan).map(|plan| plan.terms.tag.clone()).unwrap_or_default();
-                Due { id, tag }
+                DueSubscription { id, tag }
             });
             (due.collect::<Vec<_>>(), books.next_due())
         };
@@ -86,7 +86,7 @@ impl Engine {
     }
 
     /// Charges one subscription; true when that was decided now.
-    async fn bill(&self, group: GroupNumber, due: Due) -> Result<bool, NotBilled> {
+    async fn bill(&self, group: GroupNumber, due: DueSubscription) -> Result<bool, NotBilled> {
         let merchant = LedgerId::Merchant(group);
         let row = self.shard(group).read_model().subscription(merchant, due.id)?.ok_or(NotBilled::Missing)?;
         let pix = || self.rails.pix.current().map(|(name, _)| name.cloned());
@@ -98,7 +98,7 @@ impl Engine {
                 let token = self.keyring.open_secret(SealedFor::card_token(card.id), &stored.token);
                 let token = token.and_then(|token| String::from_utf8(token).ok());
                 let has_rail = self.rails.card.get(stored.rail.as_ref()).is_some();
-                let card = ChargedCard::Kept(CardToken(token.ok_or(NotBilled::Token)?));
+                let card = ChargedCard::Token(CardToken(token.ok_or(NotBilled::Token)?));
                 (Some(card), has_rail.then_some(stored.rail))
             }
         };

@@ -64,9 +64,9 @@ impl Engine {
 
     fn used_rails(&self, kind: Kind) -> Result<Vec<(RailName, Timestamp)>, Unavailable> {
         let mut used = Vec::new();
-        for kept in self.kept_names(kind.prefix())? {
-            let used_at = self.kept(&kept)?.and_then(|bytes| bytes.try_into().ok()).map_or(0, i64::from_be_bytes);
-            let name = kept.strip_prefix(kind.prefix()).and_then(RailName::parse);
+        for key in self.side_value_names(kind.prefix())? {
+            let used_at = self.side_value(&key)?.and_then(|bytes| bytes.try_into().ok()).map_or(0, i64::from_be_bytes);
+            let name = key.strip_prefix(kind.prefix()).and_then(RailName::parse);
             used.extend(name.map(|name| (name, Timestamp(used_at))));
         }
         Ok(used)

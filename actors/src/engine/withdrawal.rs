@@ -55,7 +55,8 @@ impl Engine {
         Ok(approved)
     }
 
-    /// Lets a recipient book what is due, asks about its transfer, and tells when to look again.
+    /// Lets a recipient book what is due, asks about its transfer, and returns the time of the next
+    /// look.
     pub(super) async fn attend_recipient(
         &self,
         recipient: LedgerId,
@@ -78,7 +79,7 @@ impl Engine {
         Ok(next_due.into_iter().chain(returns_at).min())
     }
 
-    /// Asks about a transfer that is not settled, and tells when to look again.
+    /// Asks about an unsettled transfer, and returns the time of the next look.
     async fn finish(
         &self,
         recipient: LedgerId,
@@ -97,8 +98,8 @@ impl Engine {
             .await
     }
 
-    /// Asks, of those paid withdrawals whose time has come, whether they came back, and tells when
-    /// the next one's time comes. An institution that does not answer is asked again.
+    /// Asks, of those paid withdrawals whose time has come, whether they came back, and returns
+    /// when the next one's time comes. An institution that does not answer is asked again.
     async fn ask_about_returns(
         &self,
         recipient: LedgerId,
@@ -162,7 +163,7 @@ impl Engine {
         self.transfer((withdrawal.id, withdrawal.amount, &withdrawal.destination), ordered_at)
     }
 
-    /// The transfer of a withdrawal to the account that was pinned when it was asked for; none when
+    /// The transfer of a withdrawal to the account that was pinned when it was asked for; `None` if
     /// its data was erased.
     fn transfer(
         &self,

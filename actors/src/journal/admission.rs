@@ -95,7 +95,7 @@ const SEQUENCE_MAX: u64 = (1 << 48) - 1;
 
 impl Permit {
     /// The first Record under this permit that names a requester: the Record of the request itself,
-    /// and not what fell due before it or followed from it. None when the request wrote none. Known
+    /// and not what fell due before it or followed from it. `None` if the request wrote none. Known
     /// once the command's outcome is.
     pub fn requested_record(&self) -> Option<Position> {
         let requested = self.requested.load(Ordering::Acquire);
@@ -130,7 +130,7 @@ impl Admission {
         Arc::new(Self { limits, commands, bytes, closed: AtomicU8::new(0), freed, turns })
     }
 
-    /// Takes a permit for one command whose Records are about `bytes` long; none when the limits
+    /// Takes a permit for one command whose Records are about `bytes` long; `None` if the limits
     /// are reached.
     pub fn try_take(self: &Arc<Self>, sender: Sender, bytes: usize) -> Option<Arc<Permit>> {
         if self.is_closed() {
@@ -139,7 +139,7 @@ impl Admission {
         self.try_enter(sender, bytes, true)
     }
 
-    /// Waits for the turn of a command of a merchant, and takes a permit for it; none when the wait
+    /// Waits for the turn of a command of a merchant, and takes a permit for it; `None` if the wait
     /// was too long, or admission is closed.
     pub async fn take_in_turn(self: &Arc<Self>, group: Option<GroupNumber>, bytes: usize) -> Option<Arc<Permit>> {
         let taking = async {

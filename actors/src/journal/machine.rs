@@ -50,7 +50,7 @@ pub enum Input<A, I> {
     Submit(Submission),
     /// Let a reply go, behind everything that was submitted before it.
     Answer(A),
-    /// Register an actor's inbox, and tell it through which sequence to load.
+    /// Register an actor's inbox, and send it the sequence through which to load.
     Open {
         /// Whose actor.
         ledger: LedgerId,
@@ -84,16 +84,16 @@ pub enum Output<A, I> {
     },
     /// All of an actor's Records through this ordinal are durable.
     Durable {
-        /// Whom to tell.
+        /// Recipient of the message.
         inbox: I,
         /// The ordinal.
         ordinal: u64,
     },
     /// Let a reply go.
     Release(A),
-    /// Tell an actor that it is registered, and to load everything through this sequence.
+    /// Confirm an actor's registration; it loads everything through this sequence.
     Opened {
-        /// Whom to tell.
+        /// Recipient of the message.
         inbox: I,
         /// Load through here; deliveries follow from the next one on.
         through: Sequence,
@@ -293,7 +293,7 @@ impl<A, I: Clone> Machine<A, I> {
         let mut places: IdMap<LedgerId, usize> = IdMap::default();
         let mut foreign: Vec<(I, PublishedRecords)> = Vec::new();
         for (sequence, record) in records {
-            for ledger in record.told() {
+            for ledger in record.other_ledgers() {
                 let place = match places.get(&ledger) {
                     Some(place) => *place,
                     None => {
@@ -313,9 +313,9 @@ impl<A, I: Clone> Machine<A, I> {
 
     /// One report for each owner that is awake: its Records are durable.
     fn durable(&self, records: &[(Sequence, Arc<Record>)]) -> Vec<Output<A, I>> {
-        let mut told: IdSet<LedgerId> = IdSet::default();
+        let mut seen: IdSet<LedgerId> = IdSet::default();
         // The last Record of each is the newest.
-        let newest = records.iter().rev().filter(|(_, record)| told.insert(record.owner));
+        let newest = records.iter().rev().filter(|(_, record)| seen.insert(record.owner));
         let durable = newest.filter_map(|(_, record)| {
             let inbox = self.inboxes.get(&record.owner)?.clone();
             Some(Output::Durable { inbox, ordinal: record.ordinal })

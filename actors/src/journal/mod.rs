@@ -56,7 +56,7 @@ enum Message {
     Input(Tenure, JournalInput),
     /// A partition was taken: its journal is continued.
     Begin(Box<Seat>),
-    /// A partition is given up; to be told once nothing of it is written any more.
+    /// A partition is released; the sender fires once none of its writes is under way.
     Leave(Tenure, oneshot::Sender<()>),
     /// End, after all that was queued.
     End,
@@ -81,7 +81,7 @@ pub struct Journal {
 #[derive(Default)]
 struct Failure {
     happened: AtomicBool,
-    told: Notify,
+    changed: Notify,
 }
 
 /// Guard that reports a failure when the thread ends in any other way than in good order, also by a
@@ -97,7 +97,7 @@ impl TellUnlessEnded {
 impl Drop for TellUnlessEnded {
     fn drop(&mut self) {
         self.0.happened.store(true, Ordering::Release);
-        self.0.told.notify_waiters();
+        self.0.changed.notify_waiters();
     }
 }
 
@@ -127,9 +127,9 @@ impl Journal {
         let journal = Self { tenure, sender, failure: Arc::clone(&failure) };
         let run = move || {
             priority::run_first();
-            let tell = TellUnlessEnded(failure);
+            let guard = TellUnlessEnded(failure);
             match run(&receiver, &parts) {
-                Ok(()) => tell.ended(),
+                Ok(()) => guard.ended(),
                 Err(error) => {
                     tracing::error!(%error, "a block could not be made durable: nothing of it was acknowledged");
                 }
@@ -180,11 +180,11 @@ impl Journal {
     /// Waits until making a block durable has failed.
     pub async fn failed(&self) {
         loop {
-            let told = self.failure.told.notified();
+            let reply = self.failure.changed.notified();
             if self.has_failed() {
                 return;
             }
-            told.await;
+            reply.await;
         }
     }
 }
@@ -215,25 +215,25 @@ impl Keeper<'_> {
                 self.machines.begin(place, Machine::new(partition, seat.head));
                 self.seats[place] = Some(*seat);
             }
-            Message::Leave(tenure, told) => self.leaving.push((tenure, told)),
+            Message::Leave(tenure, reply) => self.leaving.push((tenure, reply)),
             Message::End => self.ending = true,
         }
     }
 
     /// Gives up the partitions of which nothing waits any more.
     fn leave(&mut self) {
-        for (tenure, told) in std::mem::take(&mut self.leaving) {
+        for (tenure, reply) in std::mem::take(&mut self.leaving) {
             let place = usize::from(tenure.partition.0);
             let is_writing = self.seats[place].as_ref().is_some_and(|seat| seat.part.tenure() == tenure);
             if is_writing && !self.machines.is_idle_at(place) {
-                self.leaving.push((tenure, told));
+                self.leaving.push((tenure, reply));
                 continue;
             }
             if is_writing {
                 self.machines.end(place);
                 self.seats[place] = None;
             }
-            let _waits_no_more = told.send(());
+            let _waits_no_more = reply.send(());
         }
     }
 }

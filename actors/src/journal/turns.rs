@@ -135,7 +135,7 @@ mod tests {
         let (turns, mut taken) = (Turns::new(240), Vec::new());
         let counts = [1, 1, 2, 3, 4].map(|group| take_all(&turns, GroupNumber(group), &mut taken));
         assert_eq!(counts, [240, 0, 120, 80, 40], "half, a third, and what is left of as many again");
-        assert!(turns.take(None).now_or_never().is_none(), "who cannot be told has no share");
+        assert!(turns.take(None).now_or_never().is_none(), "a request without a merchant has no share");
         taken.clear();
         assert_eq!((turns.merchants.load(Ordering::Relaxed), turns.waiting()), (0, 0));
         assert!(turns.take(None).now_or_never().is_some());

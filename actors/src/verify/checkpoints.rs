@@ -1,4 +1,4 @@
-//! Check of the journal against checkpoints that were kept elsewhere.
+//! Check of the journal against checkpoints stored elsewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,9 +13,9 @@ use derived::checkpoint::{Checkpoint, SignedCheckpoint, digest_of, hex};
 use store::{Block, Head, Partition, Sequence};
 
 /// Refuses a checkpoint of a chain that follows one that is not there, but for the first of each
-/// partition: those before it may be kept elsewhere. Each partition has a chain of its own.
+/// partition: earlier ones may be stored elsewhere. Each partition has a chain of its own.
 pub fn without_gaps(checkpoints: &[SignedCheckpoint]) -> Result<(), VerifyError> {
-    let told: BTreeSet<[u8; 32]> = checkpoints.iter().map(|signed| signed.checkpoint.digest()).collect();
+    let digests: BTreeSet<[u8; 32]> = checkpoints.iter().map(|signed| signed.checkpoint.digest()).collect();
     let mut chained = BTreeMap::<_, BTreeMap<_, _>>::new();
     for Checkpoint { partition, sequence, previous, .. } in checkpoints.iter().map(|signed| signed.checkpoint) {
         if let Some(previous) = previous {
@@ -23,7 +23,7 @@ pub fn without_gaps(checkpoints: &[SignedCheckpoint]) -> Result<(), VerifyError>
         }
     }
     for (sequence, previous) in chained.values().flat_map(|chain| chain.iter().skip(1)) {
-        if !told.contains(previous) {
+        if !digests.contains(previous) {
             return Err(differs(*sequence, "the checkpoint that it follows".to_owned(), "none".to_owned()));
         }
     }
@@ -32,7 +32,7 @@ pub fn without_gaps(checkpoints: &[SignedCheckpoint]) -> Result<(), VerifyError>
 
 /// Checkpoints that the journal has not come to, and the sums of its accounts so far.
 #[derive(Default)]
-pub(super) struct Against {
+pub(super) struct CheckpointCheck {
     ahead: BTreeMap<Sequence, Vec<Checkpoint>>,
     /// The sums of all accounts of a kind, at the place of its code.
     totals: Vec<Balance>,
@@ -42,7 +42,7 @@ pub(super) struct Against {
     month_ends: BTreeMap<Month, MonthEnd>,
 }
 
-impl Against {
+impl CheckpointCheck {
     /// The checkpoints of one partition. Refuses one that its key did not sign, and one whose key
     /// is not that of the others.
     pub(super) fn new(checkpoints: &[SignedCheckpoint], partition: Partition) -> Result<Self, VerifyError> {
@@ -89,7 +89,7 @@ impl Against {
             let found = self.month_ends.range(..=*month).next_back().map_or(nothing, |(_, end)| *end);
             if found != *end {
                 let whose = "the journal".to_owned();
-                return Err(broken(Promise::Period, Some(at), whose, told(end), told(&found)));
+                return Err(broken(Promise::Period, Some(at), whose, described(end), described(&found)));
             }
         }
         Ok(())
@@ -108,12 +108,12 @@ impl Against {
                 format!("one that ends with {}", last.0),
             ));
         }
-        for told in due.remove() {
+        for checkpoint in due.remove() {
             let (head, booked_at_ms, totals) = (block.hash(), block.booked_at_ms, digest_of(&self.totals));
-            let (partition, previous) = (block.partition, told.previous);
+            let (partition, previous) = (block.partition, checkpoint.previous);
             let found = Checkpoint { partition, sequence: last, booked_at_ms, head, totals, previous };
-            if told != found {
-                return Err(differs(sequence, on_one_line(&told), on_one_line(&found)));
+            if checkpoint != found {
+                return Err(differs(sequence, on_one_line(&checkpoint), on_one_line(&found)));
             }
         }
         Ok(())
@@ -128,7 +128,7 @@ impl Against {
 }
 
 /// The end of a month in words.
-fn told(end: &MonthEnd) -> String {
+fn described(end: &MonthEnd) -> String {
     let MonthEnd { through, head, totals } = end;
     format!("Record {through}, head {}, totals {}", hex(&**head), hex(&**totals))
 }

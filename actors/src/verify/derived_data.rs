@@ -12,7 +12,7 @@ use super::{Promise, VerifyError, broken};
 use derived::balance_files::BalanceFileCheck;
 use derived::index::RunCheck;
 use derived::names::Names;
-use derived::read_model::{self, KeptPage};
+use derived::read_model::{self, StoredPage};
 use store::{Part, Sequence, StoreError};
 
 /// Counts of whole and unusable parts. The next start makes the unusable ones again.
@@ -44,19 +44,19 @@ impl DerivedParts {
 }
 
 /// Checks derived data with every Record, in order.
-pub(super) struct Derived<'a> {
+pub(super) struct DerivedCheck<'a> {
     runs: RunCheck<'a>,
     balance_files: BalanceFileCheck<'a>,
     /// The pages not yet compared, the last one first.
-    pages: Vec<KeptPage>,
+    pages: Vec<StoredPage>,
     found: DerivedParts,
 }
 
-impl<'a> Derived<'a> {
+impl<'a> DerivedCheck<'a> {
     pub(super) fn new(store: &'a Part) -> Result<Self, StoreError> {
-        let kept = read_model::kept(store)?;
-        let all = kept.len();
-        let mut pages: Vec<KeptPage> = kept.into_iter().flatten().collect();
+        let stored_pages = read_model::stored_pages(store)?;
+        let all = stored_pages.len();
+        let mut pages: Vec<StoredPage> = stored_pages.into_iter().flatten().collect();
         pages.reverse();
         let pages_unusable = (all - pages.len()) as u64;
         let found = DerivedParts { pages_unusable, ..DerivedParts::default() };
@@ -90,10 +90,10 @@ impl<'a> Derived<'a> {
             return Err(broken(Promise::BalanceFile, Some(at), whose, "the receivables of the journal", name));
         }
         while let Some(page) = self.pages.pop_if(|page| page.through <= at.0) {
-            for (ledger, kept) in page.ledgers {
+            for (ledger, stored) in page.ledgers {
                 let replayed = books.get(&ledger.group()).and_then(|books| books.ledgers().get(&ledger));
-                if replayed.cloned().unwrap_or_default() != kept {
-                    let (expected, found) = (format!("{replayed:?}"), format!("{kept:?}"));
+                if replayed.cloned().unwrap_or_default() != stored {
+                    let (expected, found) = (format!("{replayed:?}"), format!("{stored:?}"));
                     return Err(broken(Promise::ReadersView, Some(at), names.of(ledger), expected, found));
                 }
             }

@@ -11,11 +11,11 @@
 //! - every invariant of [`ledger::invariants`] holds after every Record;
 //! - what is due to whom sums to `Pending` and to `Acquirer:Receivable` after every Record, and
 //!   nothing matures that was not due ([`ledger::receivable_sums`]);
-//! - an idempotency key is unique for as long as it is kept;
+//! - an idempotency key is unique until it expires;
 //! - sealed parts open;
 //! - the index and the read model agree with the journal;
 //! - a closed month is sealed with what the journal held at its end;
-//! - it is the journal of which the given checkpoints tell.
+//! - it is the journal that the given checkpoints describe.
 //!
 //! Then every owner's state is built by replay, one at a time. It is compared with the snapshot at
 //! the snapshot's two positions, and, at the head, with the books.
@@ -44,7 +44,7 @@ use derived::records::LoadError;
 use derived::seal::{Keyring, SealError};
 use store::{Head, Part, Partition, Sequence, StoreError};
 
-use checkpoints::Against;
+use checkpoints::CheckpointCheck;
 pub use checkpoints::without_gaps;
 use states::States;
 use summary::JournalSummary;
@@ -60,9 +60,9 @@ pub fn verify(
     verify_against(parts, keyring, &[], progress)
 }
 
-/// Verifies all partitions of a store that nobody writes to. Their journals must be the ones of
-/// which the checkpoints tell; whether one is missing between others, [`without_gaps`] says.
-/// Without a key ring the sealed parts are counted and not opened. Calls `progress` as it goes on.
+/// Verifies all partitions of a store that nobody writes to. Their journals must be the ones that
+/// the checkpoints describe; [`without_gaps`] reports checkpoints missing between others. Without a
+/// key ring the sealed parts are counted and not opened. Calls `progress` as it goes on.
 pub fn verify_against(
     parts: &[Part],
     keyring: Option<&Keyring>,
@@ -107,7 +107,7 @@ fn verify_part(
     head: Head,
     progress: &mut dyn FnMut(VerifyProgress),
 ) -> Result<(JournalSummary, States), VerifyError> {
-    let against = Against::new(checkpoints, part.partition())?;
+    let against = CheckpointCheck::new(checkpoints, part.partition())?;
     let journal = summary::check(part, extents, keyring, against, head, progress)?;
     let states = states::check(part, &journal, head, progress)?;
     Ok((journal, states))
@@ -189,7 +189,7 @@ impl VerificationResult {
 pub struct SealedParts {
     /// How many there are.
     pub found: u64,
-    /// How many of them were opened; none when there was no key ring.
+    /// How many of them were opened; `None` if there was no key ring.
     pub opened: Option<u64>,
     /// How many of them can't be opened any more, because their month's key was dropped.
     pub erased: u64,
@@ -274,7 +274,7 @@ pub struct BrokenPromise {
 /// Promises of a journal and its derived data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Promise {
-    /// No block is booked before the one that it follows.
+    /// No block is booked before its predecessor.
     BookingTime,
     /// This release can read the Record, and its entries balance.
     Readable,
@@ -296,7 +296,7 @@ pub enum Promise {
     Entries,
     /// Receivables sum to the accounts, and none matures that was not due.
     Receivables,
-    /// An idempotency key is used once while it is kept.
+    /// An idempotency key is used once before it expires.
     IdempotencyKey,
     /// What was sealed opens, or its month's key was dropped.
     Sealed,
@@ -312,7 +312,7 @@ pub enum Promise {
     State,
     /// A closed month is sealed with what the journal held at its end.
     Period,
-    /// The journal is the one of which a checkpoint tells.
+    /// The journal is the one that a checkpoint describes.
     Checkpoint,
 }
 

@@ -42,7 +42,7 @@ pub(super) fn check(
         head,
         large: LargeRecords::default(),
         states: States { ledgers: ledgers.len() as u64, ..States::default() },
-        steps: journal.concerning.values().map(|records| (records.own.len() + records.told.len()) as u64).sum(),
+        steps: journal.concerning.values().map(|records| (records.own.len() + records.foreign.len()) as u64).sum(),
         done: 0,
         progress,
     };
@@ -74,41 +74,46 @@ impl Replays<'_> {
         let nothing = OwnerRecords::default();
         let records = self.journal.concerning.get(&ledger).unwrap_or(&nothing);
         let mut resident = Resident::<B>::new(ledger, ledger.group().unwrap_or_default(), Arc::default());
-        let (mut own_from, mut told_from) = (0, 0);
+        let (mut own_from, mut foreign_from) = (0, 0);
         if has_snapshot {
             match self.snapshot::<B>(ledger)? {
                 None => self.states.snapshots_unusable += 1,
-                Some((kept, books)) => {
-                    own_from = records.own.partition_point(|at| *at <= kept.own_through.0);
-                    told_from = records.told.partition_point(|at| *at <= kept.position.foreign);
-                    self.replay(&mut resident, &records.own[..own_from], &records.told[..told_from])?;
-                    self.compare(&resident, &kept, &books)?;
+                Some((snapshot, books)) => {
+                    own_from = records.own.partition_point(|at| *at <= snapshot.own_through.0);
+                    foreign_from = records.foreign.partition_point(|at| *at <= snapshot.position.foreign);
+                    self.replay(&mut resident, &records.own[..own_from], &records.foreign[..foreign_from])?;
+                    self.compare(&resident, &snapshot, &books)?;
                     self.states.snapshots += 1;
                 }
             }
         }
-        self.replay(&mut resident, &records.own[own_from..], &records.told[told_from..])?;
+        self.replay(&mut resident, &records.own[own_from..], &records.foreign[foreign_from..])?;
         self.compare_with_books(&resident)
     }
 
-    /// The snapshot and the state in it; none when it is not usable. Error: it is ahead of the
+    /// The snapshot and the state in it; `None` if it is not usable. Error: it is ahead of the
     /// journal.
     fn snapshot<B: Books>(&self, ledger: LedgerId) -> Result<Option<(StoredSnapshot, B)>, VerifyError> {
-        let Some(kept) = snapshots::load(self.store, ledger)? else { return Ok(None) };
+        let Some(stored) = snapshots::load(self.store, ledger)? else { return Ok(None) };
         let last = self.head.next.0 - 1;
-        let position = kept.own_through.0.max(kept.position.foreign);
+        let position = stored.own_through.0.max(stored.position.foreign);
         if position > last {
             let expected = format!("positions through sequence {last}, the journal's last");
             let found = format!("sequence {position}");
             return Err(broken(Promise::Snapshot, None, self.journal.names.of(ledger), expected, found));
         }
-        let books = B::from_sections(&kept.head, kept.sections()).ok();
-        Ok(books.map(|books| (kept, books)))
+        let books = B::from_sections(&stored.head, stored.sections()).ok();
+        Ok(books.map(|books| (stored, books)))
     }
 
     /// Replays own Records and those of others that concern the owner, in the order of the journal.
-    fn replay<B: Books>(&mut self, resident: &mut Resident<B>, own: &[u64], told: &[u64]) -> Result<(), VerifyError> {
-        let mut sequences = [own, told].concat();
+    fn replay<B: Books>(
+        &mut self,
+        resident: &mut Resident<B>,
+        own: &[u64],
+        foreign: &[u64],
+    ) -> Result<(), VerifyError> {
+        let mut sequences = [own, foreign].concat();
         sequences.sort_unstable();
         for sequence in sequences {
             let sequence = Sequence(sequence);
@@ -120,20 +125,25 @@ impl Replays<'_> {
         Ok(())
     }
 
-    fn compare<B: Books>(&self, resident: &Resident<B>, kept: &StoredSnapshot, books: &B) -> Result<(), VerifyError> {
+    fn compare<B: Books>(
+        &self,
+        resident: &Resident<B>,
+        snapshot: &StoredSnapshot,
+        books: &B,
+    ) -> Result<(), VerifyError> {
         let ledger = resident.ledger();
         let differs = |expected: String, found: String| {
-            let at = kept.own_through.0.max(kept.position.foreign);
+            let at = snapshot.own_through.0.max(snapshot.position.foreign);
             Err(broken(Promise::Snapshot, Some(Sequence(at)), self.journal.names.of(ledger), expected, found))
         };
-        if resident.own() != kept.position.own {
+        if resident.own() != snapshot.position.own {
             return differs(
                 format!("its Records through {}", resident.own()),
-                format!("through {}", kept.position.own),
+                format!("through {}", snapshot.position.own),
             );
         }
-        if let Some((account, replayed, kept)) = first_difference(&resident.books().accounts(), &books.accounts()) {
-            return differs(format!("{} of {replayed} centavos", self.journal.account(ledger, account)), kept);
+        if let Some((account, replayed, snapshot)) = first_difference(&resident.books().accounts(), &books.accounts()) {
+            return differs(format!("{} of {replayed} centavos", self.journal.account(ledger, account)), snapshot);
         }
         if resident.books() != books {
             return differs("the replayed state".to_owned(), "another one with the same balances".to_owned());
@@ -166,10 +176,10 @@ fn first_difference(expected: &Balances, found: &Balances) -> Option<(Account, S
     accounts.into_iter().find_map(|account| {
         let of = |balances: &Balances| balances.get(&account).copied().unwrap_or_default();
         let (expected, found) = (of(expected), of(found));
-        let told = |balance: Balance| match expected.net() == found.net() {
+        let net_or_sums = |balance: Balance| match expected.net() == found.net() {
             true => format!("{} - {}", balance.debits, balance.credits),
             false => balance.net().to_string(),
         };
-        (expected != found).then(|| (account, told(expected), told(found)))
+        (expected != found).then(|| (account, net_or_sums(expected), net_or_sums(found)))
     })
 }

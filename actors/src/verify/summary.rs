@@ -15,8 +15,8 @@ use ledger::receivables::ReceivablesDiffer;
 use ledger::record::{IDEMPOTENCY_KEPT_MS, Record};
 use ledger::time::Timestamp;
 
-use super::checkpoints::Against;
-use super::derived_data::{Derived, DerivedParts};
+use super::checkpoints::CheckpointCheck;
+use super::derived_data::{DerivedCheck, DerivedParts};
 use super::{Promise, SealedParts, VerifyError, VerifyProgress, broken};
 use derived::extents::Extents;
 use derived::names::Names;
@@ -44,7 +44,7 @@ pub(super) struct OwnerRecords {
     /// The sequences of its own Records.
     pub(super) own: Vec<u64>,
     /// The sequences of Records of others that concern it.
-    pub(super) told: Vec<u64>,
+    pub(super) foreign: Vec<u64>,
 }
 
 /// Checks the whole journal.
@@ -52,11 +52,11 @@ pub(super) fn check(
     store: &Part,
     extents: &Extents,
     keyring: Option<&Keyring>,
-    against: Against,
+    against: CheckpointCheck,
     head: Head,
     progress: &mut dyn FnMut(VerifyProgress),
 ) -> Result<JournalSummary, VerifyError> {
-    let derived = Derived::new(store)?;
+    let derived = DerivedCheck::new(store)?;
     let (journal, keys) = (JournalSummary::default(), KeysOfLastDay::default());
     let receivables = ReceivableSums::default();
     let profiles = HashMap::new();
@@ -78,8 +78,8 @@ struct Checker<'a> {
     of: (&'a Extents, Partition),
     keyring: Option<&'a Keyring>,
     journal: JournalSummary,
-    against: Against,
-    derived: Derived<'a>,
+    against: CheckpointCheck,
+    derived: DerivedCheck<'a>,
     keys: KeysOfLastDay,
     receivables: ReceivableSums,
     /// The version of each profile.
@@ -276,8 +276,8 @@ impl JournalSummary {
 
     fn concern(&mut self, at: Sequence, record: &Record) {
         self.concerning.entry(record.owner).or_default().own.push(at.0);
-        for ledger in record.told() {
-            self.concerning.entry(ledger).or_default().told.push(at.0);
+        for ledger in record.other_ledgers() {
+            self.concerning.entry(ledger).or_default().foreign.push(at.0);
         }
     }
 
@@ -317,7 +317,7 @@ impl JournalSummary {
     }
 }
 
-/// The idempotency keys that are still kept.
+/// Idempotency keys that have not expired.
 #[derive(Default)]
 struct KeysOfLastDay {
     used: HashMap<Fingerprint, (Sequence, Timestamp)>,
@@ -350,9 +350,9 @@ mod tests {
     #[test]
     fn a_block_booked_before_the_one_that_it_follows_is_found() {
         let store = MemoryStore::new().part();
-        let derived = Derived::new(&store).unwrap();
+        let derived = DerivedCheck::new(&store).unwrap();
         let (journal, keys) = (JournalSummary::default(), KeysOfLastDay::default());
-        let (against, receivables) = (Against::default(), ReceivableSums::default());
+        let (against, receivables) = (CheckpointCheck::default(), ReceivableSums::default());
         let profiles = HashMap::new();
         let (extents, keyring) = (Extents::default(), None);
         let of = (&extents, Partition(0));

@@ -226,17 +226,18 @@ fn a_sound_journal_verifies() {
     let scene = Scene::new();
     scene.keep::<MerchantState>(MERCHANT, 6, 3);
     scene.keep::<RecipientState>(RECIPIENT, 0, 6);
-    let mut told = Vec::new();
+    let mut progress_reports = Vec::new();
     let encoded: Vec<Vec<u8>> = scene.records.iter().map(encoded).collect();
     scene.verify_bytes(&encoded).unwrap();
-    let verified = verify(&scene.store, Some(&scene.keyring), &mut |progress| told.push(progress)).unwrap();
+    let verified = verify(&scene.store, Some(&scene.keyring), &mut |progress| progress_reports.push(progress)).unwrap();
     let counts = (verified.records, verified.blocks, verified.ledgers, verified.snapshots, verified.snapshots_unusable);
     assert_eq!(counts, (10, 4, 3, 2, 0));
     assert_eq!(verified.sealed, SealedParts { found: 5, opened: Some(5), erased: 0 });
     assert_eq!(verified.debits, verified.credits);
     assert!(
-        told.contains(&VerifyProgress::Journal(10, 10)) && told.ends_with(&[VerifyProgress::States(13, 13)]),
-        "{told:?}"
+        progress_reports.contains(&VerifyProgress::Journal(10, 10))
+            && progress_reports.ends_with(&[VerifyProgress::States(13, 13)]),
+        "{progress_reports:?}"
     );
 }
 
@@ -499,13 +500,13 @@ fn a_snapshot_that_is_no_replay_is_found() {
             "its Records through 0, found through 1",
         ),
     ];
-    for (name, damage, told) in cases {
+    for (name, damage, expected) in cases {
         let mut scene = Scene::new();
         damage(&mut scene);
         scene.records = records(&scene.keyring);
         let broken = outcome(scene.verify()).expect_err(name);
         assert_eq!(broken.promise, Promise::Snapshot, "{name}: {broken}");
-        assert!(broken.to_string().ends_with(told), "{name}: {broken}");
+        assert!(broken.to_string().ends_with(expected), "{name}: {broken}");
     }
 }
 
@@ -539,9 +540,9 @@ fn checkpoints(scene: &Scene) -> Vec<SignedCheckpoint> {
     made
 }
 
-fn against(scene: &Scene, told: &[SignedCheckpoint]) -> Result<VerificationResult, BrokenPromise> {
-    let verified = without_gaps(told);
-    outcome(verified.and_then(|()| verify_against(&scene.parts, Some(&scene.keyring), told, &mut |_| {})))
+fn against(scene: &Scene, signed: &[SignedCheckpoint]) -> Result<VerificationResult, BrokenPromise> {
+    let verified = without_gaps(signed);
+    outcome(verified.and_then(|()| verify_against(&scene.parts, Some(&scene.keyring), signed, &mut |_| {})))
 }
 
 /// Somebody with the master key can forge a past that verifies. It is not the one of which others
@@ -550,9 +551,9 @@ fn against(scene: &Scene, told: &[SignedCheckpoint]) -> Result<VerificationResul
 fn a_forged_past_is_not_that_of_its_checkpoints() {
     type Forge = fn(&mut Vec<Record>);
     let sound = Scene::new();
-    let told = checkpoints(&sound);
-    assert_eq!(told.len(), 4);
-    against(&sound, &told).unwrap();
+    let signed = checkpoints(&sound);
+    assert_eq!(signed.len(), 4);
+    against(&sound, &signed).unwrap();
     let forgeries: [(&str, Forge); 4] = [
         ("another operator", |records| records[3].operator = Some("rui".to_owned())),
         ("three days earlier", |records| records[6].effective_at = records[6].effective_at.plus_ms(-3 * DAY_MS)),
@@ -567,7 +568,7 @@ fn a_forged_past_is_not_that_of_its_checkpoints() {
         let mut scene = Scene::new();
         forge(&mut scene.records);
         scene.verify().unwrap_or_else(|error| panic!("{name}: {error}"));
-        let broken = against(&scene, &told).unwrap_err();
+        let broken = against(&scene, &signed).unwrap_err();
         assert_eq!(broken.promise, Promise::Checkpoint, "{name}: {broken}");
     }
 }
@@ -575,12 +576,15 @@ fn a_forged_past_is_not_that_of_its_checkpoints() {
 #[test]
 fn a_checkpoint_that_was_left_out_between_others_is_noticed() {
     let scene = Scene::new();
-    let told = checkpoints(&scene);
-    let alone = scene.keyring.sign(Checkpoint { previous: None, ..told[2].checkpoint });
-    for sound in [vec![], vec![told[3]], told[1..].to_vec(), told[..3].to_vec(), [&told[..], &[alone]].concat()] {
+    let signed = checkpoints(&scene);
+    let alone = scene.keyring.sign(Checkpoint { previous: None, ..signed[2].checkpoint });
+    for sound in [vec![], vec![signed[3]], signed[1..].to_vec(), signed[..3].to_vec(), [&signed[..], &[alone]].concat()]
+    {
         against(&scene, &sound).unwrap();
     }
-    for lacking in [vec![told[0], told[2], told[3]], vec![told[0], told[3]], vec![told[1], alone, told[3]]] {
+    for lacking in
+        [vec![signed[0], signed[2], signed[3]], vec![signed[0], signed[3]], vec![signed[1], alone, signed[3]]]
+    {
         let broken = against(&scene, &lacking).unwrap_err();
         assert_eq!((broken.promise, broken.found.as_str()), (Promise::Checkpoint, "none"), "{broken}");
     }
@@ -589,15 +593,15 @@ fn a_checkpoint_that_was_left_out_between_others_is_noticed() {
 #[test]
 fn a_checkpoint_that_is_not_genuine_is_refused() {
     let scene = Scene::new();
-    let told = checkpoints(&scene);
+    let signed = checkpoints(&scene);
     let other = Keyring::open([8; 32], Arc::clone(MemoryStore::new().part().store())).unwrap();
-    let later = Checkpoint { sequence: Sequence(4), ..told[0].checkpoint };
+    let later = Checkpoint { sequence: Sequence(4), ..signed[0].checkpoint };
     for (forged, found) in [
-        (vec![SignedCheckpoint { checkpoint: later, ..told[0] }], "another one"),
-        (vec![told[0], other.sign(told[1].checkpoint)], "the key "),
+        (vec![SignedCheckpoint { checkpoint: later, ..signed[0] }], "another one"),
+        (vec![signed[0], other.sign(signed[1].checkpoint)], "the key "),
         (vec![scene.keyring.sign(later)], "one that ends with 6"),
         (vec![scene.keyring.sign(Checkpoint { sequence: Sequence(99), ..later })], "ends with Record 10"),
-        (vec![scene.keyring.sign(Checkpoint { totals: [0; 32], ..told[0].checkpoint })], "sequence 3"),
+        (vec![scene.keyring.sign(Checkpoint { totals: [0; 32], ..signed[0].checkpoint })], "sequence 3"),
     ] {
         let broken = against(&scene, &forged).unwrap_err();
         assert_eq!(broken.promise, Promise::Checkpoint, "{broken}");
@@ -672,13 +676,13 @@ fn every_partition_is_verified_and_counted() {
     fill_others(&scene);
     scene.keep::<MerchantState>(MERCHANT, 6, 3);
     scene.verify().unwrap();
-    let mut told = Vec::new();
-    let verified = super::verify(&scene.parts, Some(&scene.keyring), &mut |progress| told.push(progress)).unwrap();
+    let mut reports = Vec::new();
+    let verified = super::verify(&scene.parts, Some(&scene.keyring), &mut |progress| reports.push(progress)).unwrap();
     let counts = (verified.records, verified.blocks, verified.ledgers, verified.snapshots);
     assert_eq!(counts, (12, 6, 3, 1));
     assert_eq!(verified.heads, Heads::of_parts(&scene.parts).unwrap());
     assert_eq!(verified.sealed, SealedParts { found: 5, opened: Some(5), erased: 0 });
-    let journal: Vec<_> = told
+    let journal: Vec<_> = reports
         .iter()
         .filter_map(|progress| match progress {
             VerifyProgress::Journal(done, total) => Some((*done, *total)),
@@ -702,7 +706,7 @@ fn damage_in_any_partition_is_found_and_names_it() {
         let VerifyError::OfPartition { partition: Partition(2), error } = error else { panic!("{error}") };
         assert_eq!(outcome(Err(*error)).unwrap_err().promise, promise);
     }
-    // A snapshot and a page that tell another balance, in the third partition.
+    // A snapshot and a page with another balance, in the third partition.
     let mut scene = Scene::of_three();
     fill_others(&scene);
     let records = scene.records.clone();
@@ -726,26 +730,26 @@ fn a_group_outside_its_partition_is_found() {
 fn checkpoints_tell_of_their_own_partition() {
     let scene = Scene::of_three();
     fill_others(&scene);
-    let told = checkpoints(&scene);
+    let signed = checkpoints(&scene);
     let head = scene.parts[1].head().unwrap();
     let (partition, previous) = (Partition(1), Some([0; 32]));
     let (sequence, booked_at_ms, totals) = (Sequence(1), head.booked_at_ms, digest_of(&[]));
     let other = Checkpoint { partition, sequence, booked_at_ms, head: head.hash, totals, previous };
     let other = scene.keyring.sign(other);
-    let verified = |told: &[SignedCheckpoint]| {
-        let verified = verify_against(&scene.parts, Some(&scene.keyring), told, &mut |_| {});
+    let verified = |signed: &[SignedCheckpoint]| {
+        let verified = verify_against(&scene.parts, Some(&scene.keyring), signed, &mut |_| {});
         verified.map(drop).map_err(|error| error.to_string())
     };
-    verified(&[&told[..], &[other]].concat()).unwrap();
+    verified(&[&signed[..], &[other]].concat()).unwrap();
     let wrong = scene.keyring.sign(Checkpoint { head: BlockHash([1; 32]), ..other.checkpoint });
-    let error = verified(&[told[0], wrong]).unwrap_err();
+    let error = verified(&[signed[0], wrong]).unwrap_err();
     assert!(error.starts_with("partition 1: sequence 1, the journal: "), "{error}");
     let later = scene.keyring.sign(Checkpoint { sequence: Sequence(2), ..other.checkpoint });
     assert!(verified(&[later]).unwrap_err().contains("ends with Record 1"));
     let nowhere = scene.keyring.sign(Checkpoint { partition: Partition(3), ..other.checkpoint });
     assert!(verified(&[nowhere]).unwrap_err().contains("expected partition 3, found a store with 3 partitions"));
     let stranger = Keyring::open([8; 32], Arc::clone(MemoryStore::new().part().store())).unwrap();
-    assert!(verified(&[told[0], stranger.sign(other.checkpoint)]).unwrap_err().contains("the key "));
+    assert!(verified(&[signed[0], stranger.sign(other.checkpoint)]).unwrap_err().contains("the key "));
 }
 
 /// Damage of a block of the third partition.

@@ -8,14 +8,14 @@ use std::ops::{AddAssign, Sub};
 
 /// What was asked for. Memory that is given back is not counted, so a figure never falls.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Asked {
+pub(crate) struct Allocations {
     /// How many times, a change of size included.
     pub(crate) allocations: u64,
     /// Bytes; of a change of size what it grew by.
     pub(crate) bytes: u64,
 }
 
-impl Sub for Asked {
+impl Sub for Allocations {
     type Output = Self;
 
     fn sub(self, before: Self) -> Self {
@@ -23,7 +23,7 @@ impl Sub for Asked {
     }
 }
 
-impl AddAssign for Asked {
+impl AddAssign for Allocations {
     fn add_assign(&mut self, more: Self) {
         self.allocations += more.allocations;
         self.bytes += more.bytes;
@@ -31,19 +31,19 @@ impl AddAssign for Asked {
 }
 
 /// What this thread has asked for since it began.
-pub(crate) fn asked() -> Asked {
-    ASKED.get()
+pub(crate) fn allocated() -> Allocations {
+    ALLOCATED.get()
 }
 
 thread_local! {
     // Neither made nor dropped by any code of its own: that could allocate again.
-    static ASKED: Cell<Asked> = const { Cell::new(Asked { allocations: 0, bytes: 0 }) };
+    static ALLOCATED: Cell<Allocations> = const { Cell::new(Allocations { allocations: 0, bytes: 0 }) };
 }
 
 fn count(bytes: usize) {
-    let mut asked = ASKED.get();
-    asked += Asked { allocations: 1, bytes: bytes as u64 };
-    ASKED.set(asked);
+    let mut total = ALLOCATED.get();
+    total += Allocations { allocations: 1, bytes: bytes as u64 };
+    ALLOCATED.set(total);
 }
 
 struct Counting;

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 
 use crate::path::{CHARGES, Stage};
 
-/// Instructions of each stage for one charge; none where valgrind is not installed, unless
+/// Instructions of each stage for one charge; `None` if valgrind is not installed, unless
 /// `CENTAVO_CALLGRIND=required`.
 pub(crate) fn instructions(test: &str) -> Option<Vec<(Stage, f64)>> {
     let version = Command::new("valgrind").arg("--version").output();

@@ -53,9 +53,9 @@ const INSTRUCTIONS_HEAD: &str = "\
 fn no_stage_asks_for_more_memory() {
     let mut lines = Vec::new();
     for (kind, name) in [(Kind::Card, "card"), (Kind::Pix, "pix")] {
-        for (stage, asked) in measure(kind) {
+        for (stage, allocated) in measure(kind) {
             let each = |all: u64| all as f64 / CHARGES as f64;
-            lines.push((format!("{name} {}", stage.name()), vec![each(asked.allocations), each(asked.bytes)]));
+            lines.push((format!("{name} {}", stage.name()), vec![each(allocated.allocations), each(allocated.bytes)]));
         }
     }
     hold("allocations.txt", ALLOCATIONS_HEAD, &[ALLOCATIONS, BYTES], &lines);

@@ -24,7 +24,7 @@ use ledger::time::Timestamp;
 use store::testkit::MemoryStore;
 use store::{Block, BlockHash, ChunkKey, Head, Partition, Sequence, cut};
 
-use crate::allocations::{Asked, asked};
+use crate::allocations::{Allocations, allocated};
 
 /// Charges that go the way before the count, and as many again that are counted. What doubles as it
 /// grows does so once meanwhile, wherever it stood: its growth is counted whole, and spread over
@@ -191,13 +191,13 @@ struct At {
 
 /// Counts allocations once it is switched on.
 #[derive(Default)]
-struct Meter(Option<BTreeMap<Stage, Asked>>);
+struct Meter(Option<BTreeMap<Stage, Allocations>>);
 
 impl Meter {
     fn count<T>(&mut self, stage: Stage, work: impl FnOnce() -> T) -> T {
-        let before = asked();
+        let before = allocated();
         let done = work();
-        let here = asked() - before;
+        let here = allocated() - before;
         if let Some(counted) = &mut self.0 {
             *counted.entry(stage).or_default() += here;
         }
@@ -353,16 +353,16 @@ impl World {
     fn pass(&mut self, commands: Vec<(usize, MerchantCommand, Option<Idempotency>)>) {
         let Self { ids, admission, journal, read_model, shops, now, meter, .. } = self;
         let (mut submissions, mut bytes) = (Vec::new(), Vec::with_capacity(4_096));
-        for (shop, asked, idempotency) in commands {
+        for (shop, action, idempotency) in commands {
             let Shop { group, law, merchant, .. } = &mut shops[shop];
             let (at, ordinal) = (At { group: *group, now: *now }, merchant.own() + 1);
             let (again, key) =
-                (asked.clone(), idempotency.map(|idempotency| KeyLookup { idempotency, looked_up_through: ordinal }));
+                (action.clone(), idempotency.map(|idempotency| KeyLookup { idempotency, looked_up_through: ordinal }));
             let mut record = meter.count(Stage::Decide, || decide(law, again, &at, ordinal, ids));
             record.idempotency = idempotency;
             bytes.clear();
             meter.count(Stage::Encode, || encode(&record, &mut bytes));
-            let made = meter.count(Stage::Command, || command(merchant, asked, key, *now, admission, ids));
+            let made = meter.count(Stage::Command, || command(merchant, action, key, *now, admission, ids));
             assert!(made.len() == 1 && made[0].bytes == bytes, "the actor decides what the law does");
             submissions.extend(made);
         }
@@ -418,38 +418,38 @@ fn sealed() -> Sealed {
 }
 
 /// Charges go the way uncounted; then as many again, with each stage counted.
-pub(crate) fn measure(kind: Kind) -> BTreeMap<Stage, Asked> {
+pub(crate) fn measure(kind: Kind) -> BTreeMap<Stage, Allocations> {
     let mut world = World::open(IndexOptions::default());
     world.charge(kind, CHARGES);
     world.meter = Meter(Some(BTreeMap::new()));
     counted(&mut world, kind);
     world.check();
-    let mut asked = world.meter.0.take().expect("it was just told to count");
+    let mut stages = world.meter.0.take().expect("it was just set to count");
     let mut world = World::open(RUNS);
     world.charge(kind, CHARGES);
     world.read_model.settle();
     world.meter = Meter(Some(BTreeMap::new()));
     counted_keys(&mut world);
-    asked.extend(world.meter.0.take().expect("it was just told to count"));
-    asked
+    stages.extend(world.meter.0.take().expect("it was just set to count"));
+    stages
 }
 
 /// One merchant opens PIX charges with many splits, which nobody pays: allocations of the look
-/// whether a snapshot is due, all in all. No snapshot is ever known to be kept, as on a disk that
+/// whether a snapshot is due, all in all. No snapshot is ever known to be stored, as on a disk that
 /// is too slow.
-pub(crate) fn looking(charges: u64, splits: usize) -> Asked {
+pub(crate) fn looking(charges: u64, splits: usize) -> Allocations {
     let mut world = World::open(IndexOptions::default());
     world.shops.truncate(1);
     world.shops[0].ids.truncate(splits);
-    let mut looked = Asked::default();
+    let mut looked = Allocations::default();
     for _ in 0..charges {
         world.now = world.now.plus_ms(CHARGE_EVERY_MS);
         world.charges += 1;
         let [opening, _] = world.commands(Kind::Pix, 0);
         world.pass(vec![(0, opening, None)]);
-        let before = asked();
+        let before = allocated();
         drop(world.shops[0].merchant.due_snapshot());
-        looked += asked() - before;
+        looked += allocated() - before;
     }
     looked
 }

@@ -75,26 +75,26 @@ fn a_read_that_fails_once() {
         let temporary = TempDir::new().unwrap();
         let data = failing_calls.folder(&temporary);
         copy_folder(&written.path().join("data"), &data);
-        let told = failing_calls.run(&data, script::READ, failing, None)?;
-        let found_then: Vec<_> = told.lines.iter().filter(|line| matches!(line, Line::Found(..))).cloned().collect();
-        if told.failed_call().is_some() {
+        let output = failing_calls.run(&data, script::READ, failing, None)?;
+        let found_then: Vec<_> = output.lines.iter().filter(|line| matches!(line, Line::Found(..))).cloned().collect();
+        if output.failed_call().is_some() {
             seen.set(seen.get() + 1);
         }
         let is_prefix = expected.starts_with(&found_then);
-        if !is_prefix || (told.code == 0 && found_then.len() < expected.len()) {
+        if !is_prefix || (output.code == 0 && found_then.len() < expected.len()) {
             return Err(format!(
                 "{:?}: a wrong answer: {}",
-                told.failed_call(),
+                output.failed_call(),
                 first_difference(&expected, &found_then)
             ));
         }
         let found_later =
-            found(&data, |_| Ok(())).map_err(|error| format!("{:?}: then {error}", told.failed_call()))?;
+            found(&data, |_| Ok(())).map_err(|error| format!("{:?}: then {error}", output.failed_call()))?;
         if found_later != expected {
             let difference = first_difference(&expected, &found_later);
-            return Err(format!("{:?}: it holds something else from then on: {difference}", told.failed_call()));
+            return Err(format!("{:?}: it holds something else from then on: {difference}", output.failed_call()));
         }
-        Ok(told)
+        Ok(output)
     });
     assert!(seen.get() > 0);
 }
@@ -105,14 +105,14 @@ fn every_failure(failing: &Failing) {
     for_every(*failing, |failing| {
         let temporary = TempDir::new().unwrap();
         let data = failing_calls.folder(&temporary);
-        let told = failing_calls.run(&data, script::WRITE, failing, Some(&shim))?;
-        let truth = Truth::of(&told, failing, &data)?;
+        let output = failing_calls.run(&data, script::WRITE, failing, Some(&shim))?;
+        let truth = Truth::of(&output, failing, &data)?;
         assert!(failing.at > 0 || data.join("journal/000004").exists(), "the script closes too few folders");
         shim.cut(&data, failing.at);
-        let place = || format!("{:?}", told.failed_call());
+        let place = || format!("{:?}", output.failed_call());
         let found = found(&data, script::write_on).map_err(|error| format!("{}: then {error}", place()))?;
         truth.compare(&found).map_err(|difference| format!("{}: {difference}", place()))?;
-        Ok(told)
+        Ok(output)
     });
 }
 
@@ -170,7 +170,7 @@ struct Failing {
 const CHANGES: Failing = Failing { calls: "changes", among: "", at: 0, error: 0, duration: "once" };
 
 /// Tries one call after the other, until one is beyond the last.
-fn for_every(failing: Failing, mut fail: impl FnMut(&Failing) -> Result<Told, String>) {
+fn for_every(failing: Failing, mut fail: impl FnMut(&Failing) -> Result<RunOutput, String>) {
     let seen = fail(&Failing { at: 0, ..failing }).unwrap().calls_seen();
     let step = match std::env::var("CENTAVO_FAILS").as_deref() {
         Ok("all") => 1,
@@ -185,7 +185,7 @@ fn for_every(failing: Failing, mut fail: impl FnMut(&Failing) -> Result<Told, St
     loop {
         match fail(&Failing { at, ..failing }) {
             // Threads make the number of calls differ a little from run to run.
-            Ok(told) if told.failed_call().is_none() => break,
+            Ok(output) if output.failed_call().is_none() => break,
             Ok(_) => {}
             Err(violation) => violations.push(format!("call {at}: {violation}")),
         }
@@ -229,7 +229,7 @@ impl FailingCalls {
 
     /// Lets a process go through its script; an error if it does not end by itself, or not as it
     /// should.
-    fn run(&self, data: &Path, role: &str, failing: &Failing, cut: Option<&Shim>) -> Result<Told, String> {
+    fn run(&self, data: &Path, role: &str, failing: &Failing, cut: Option<&Shim>) -> Result<RunOutput, String> {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.args(["--exact", "script::the_process_whose_calls_fail", "--nocapture", "--quiet"]);
         let mut preloaded = self.library.clone().into_os_string();
@@ -271,27 +271,31 @@ impl FailingCalls {
             process.kill().unwrap();
         }
         let status = process.wait().unwrap();
-        let told = Told { lines, code: status.code().unwrap_or(-1) };
+        let run_output = RunOutput { lines, code: status.code().unwrap_or(-1) };
         let errors = fs::read_to_string(&errors).unwrap();
         if !is_over {
-            return Err(format!("{:?}: it hangs after {:?}:\n{errors}", told.failed_call(), told.lines.last()));
+            return Err(format!(
+                "{:?}: it hangs after {:?}:\n{errors}",
+                run_output.failed_call(),
+                run_output.lines.last()
+            ));
         }
         let last_word = errors.lines().last().unwrap_or_default();
-        if ![0, script::REFUSED].contains(&told.code) || !last_word.starts_with("the end: ") {
-            return Err(format!("{:?}: it ended with {status}:\n{errors}", told.failed_call()));
+        if ![0, script::REFUSED].contains(&run_output.code) || !last_word.starts_with("the end: ") {
+            return Err(format!("{:?}: it ended with {status}:\n{errors}", run_output.failed_call()));
         }
-        Ok(told)
+        Ok(run_output)
     }
 }
 
-/// What a process told.
+/// Output of a process.
 #[derive(Debug)]
-struct Told {
+struct RunOutput {
     lines: Vec<Line>,
     code: i32,
 }
 
-impl Told {
+impl RunOutput {
     fn failed_call(&self) -> Option<&Line> {
         self.lines.iter().find(|line| matches!(line, Line::FailedCall { .. }))
     }
@@ -317,13 +321,13 @@ struct Thing {
 
 impl Truth {
     /// An error if something was acknowledged that may not be.
-    fn of(told: &Told, failing: &Failing, data: &Path) -> Result<Truth, String> {
+    fn of(output: &RunOutput, failing: &Failing, data: &Path) -> Result<Truth, String> {
         let mut truth = Truth::default();
         let (mut failed, mut tried, mut refused, mut stopped, mut end) = (None, 0, 0, 0, None);
         // Whether a call had failed when the present write was begun.
         let mut begun_after_failure = false;
         let mut went_on = false;
-        for line in &told.lines {
+        for line in &output.lines {
             match line {
                 Line::FailedCall { call, path, thread, is_closed } => failed = Some((call, path, thread, *is_closed)),
                 Line::Try(name, version) => {
@@ -352,8 +356,11 @@ impl Truth {
                         };
                         went_on |= begun_after_failure;
                         if !is_allowed {
-                            let later: Vec<_> =
-                                told.lines.iter().skip_while(|line| !matches!(line, Line::FailedCall { .. })).collect();
+                            let later: Vec<_> = output
+                                .lines
+                                .iter()
+                                .skip_while(|line| !matches!(line, Line::FailedCall { .. }))
+                                .collect();
                             return Err(format!("it acknowledged {name}: {later:?}"));
                         }
                     }
@@ -385,12 +392,12 @@ impl Truth {
         };
         let is_unnoticed = refused == 0 && went_on && survivable(call, path, is_closed).is_none();
         if is_unnoticed && (!is_behind_wal(path, thread) || has_closing_line(data, path)) {
-            return Err(format!("{:?}: it went on to the end", told.failed_call()));
+            return Err(format!("{:?}: it went on to the end", output.failed_call()));
         }
         let is_opening = tried == 0;
         let says_where = end.contains(&*data.to_string_lossy());
         if is_opening && !says_where && survivable(call, path, is_closed).is_none() {
-            return Err(format!("{:?}: opening does not say where it failed: {end}", told.failed_call()));
+            return Err(format!("{:?}: opening does not say where it failed: {end}", output.failed_call()));
         }
         Ok(truth)
     }
@@ -428,7 +435,7 @@ fn found(data: &Path, then: fn(&Part) -> Result<(), StoreError>) -> Result<Vec<L
         let read = || -> Result<Vec<Line>, StoreError> {
             let mut found = Vec::new();
             let store = script::open(&data)?;
-            script::tell_all(&store, &mut |line| found.push(line))?;
+            script::print_all(&store, &mut |line| found.push(line))?;
             then(&store)?;
             Ok(found)
         };

@@ -31,13 +31,13 @@ fn the_process_whose_calls_fail() {
     let outcome = match role.as_str() {
         WRITE => write(&data),
         READ => SledStore::open_existing(&data, &options())
-            .and_then(|store| tell_all(&Part::reading(Arc::new(store), PARTITION), &mut Line::tell)),
+            .and_then(|store| print_all(&Part::reading(Arc::new(store), PARTITION), &mut Line::print)),
         other => panic!("no such role: {other}"),
     };
     // The last that it says on either output, behind whatever the closing of the store had to say.
     let word = outcome.as_ref().map_or_else(ToString::to_string, |()| "nothing was refused".to_owned());
     eprintln!("the end: {word}");
-    Line::End(word).tell();
+    Line::End(word).print();
     exit(if outcome.is_ok() { 0 } else { REFUSED });
 }
 
@@ -89,7 +89,7 @@ impl Line {
     }
 
     /// One write to the pipe. The empty line before it ends what the test harness may have begun.
-    fn tell(self) {
+    fn print(self) {
         std::io::stdout().lock().write_all(format!("\n{self}\n").as_bytes()).unwrap();
     }
 }
@@ -204,11 +204,11 @@ impl Writer {
     }
 
     fn run(&mut self, name: String, version: String, write: impl FnOnce(&Part) -> Result<(), StoreError>) {
-        Line::Try(name.clone(), version.clone()).tell();
+        Line::Try(name.clone(), version.clone()).print();
         match write(&self.store) {
-            Ok(()) => Line::Done(name, version).tell(),
+            Ok(()) => Line::Done(name, version).print(),
             Err(error) => {
-                Line::Refused(name, error.to_string()).tell();
+                Line::Refused(name, error.to_string()).print();
                 self.refusal.get_or_insert(error);
             }
         }
@@ -216,25 +216,25 @@ impl Writer {
 }
 
 /// Reads all that the store holds, in every way in which it can be read.
-pub(crate) fn tell_all(store: &Part, tell: &mut impl FnMut(Line)) -> Result<(), StoreError> {
+pub(crate) fn print_all(store: &Part, line_sink: &mut impl FnMut(Line)) -> Result<(), StoreError> {
     for block in store.blocks(Sequence::FIRST) {
         let block = block?;
         for (number, expected) in block.records.iter().enumerate() {
             let record = store.record(block.first.plus(number as u64))?;
             assert!(record.is_some_and(|record| record.bytes == *expected), "a Record is not that of its block");
         }
-        tell(Line::Found(block_name(&block), format!("{:?}", block.hash())));
+        line_sink(Line::Found(block_name(&block), format!("{:?}", block.hash())));
     }
-    tell(Line::Found("end".to_owned(), store.head()?.next.0.to_string()));
+    line_sink(Line::Found("end".to_owned(), store.head()?.next.0.to_string()));
     for key in store.state_keys(b"")? {
         let version = version_of(store.state(&key)?);
         let key = String::from_utf8(key).unwrap();
         let kind = if key.starts_with("lazy") { "lazy" } else { "state" };
-        tell(Line::Found(format!("{kind}/{key}"), version));
+        line_sink(Line::Found(format!("{kind}/{key}"), version));
     }
     for (name, size) in store.files()? {
         let bytes = store.file_part(&name, 0, usize::try_from(size).unwrap())?;
-        tell(Line::Found(format!("file/{name}"), version_of(bytes)));
+        line_sink(Line::Found(format!("file/{name}"), version_of(bytes)));
     }
     Ok(())
 }

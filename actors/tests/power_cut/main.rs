@@ -102,7 +102,7 @@ fn a_disk_that_lies_is_found_out() {
     assert_found_out(Disk::Lying);
 }
 
-/// The harness would notice if the store below us kept to the `sync_file_range` of the C library.
+/// The harness would notice if the store below us used the `sync_file_range` of the C library.
 #[test]
 fn a_sync_of_a_range_is_not_enough() {
     assert_found_out(Disk::WithPlainRangeSync);
@@ -162,7 +162,7 @@ fn a_cut_takes_what_was_not_synced_and_nothing_else() {
 enum End {
     /// In the middle of this change of a file, counted from its start.
     AtChange(u64),
-    /// So long after it has told what it found.
+    /// Delay after it has printed what it found.
     AfterOpening(Duration),
 }
 
@@ -248,7 +248,7 @@ impl<'shim> Life<'shim> {
         process.kill().unwrap();
         let status = process.wait().unwrap();
         heard?;
-        // What it told before it died counts.
+        // Its output before the kill counts.
         self.truth.hear_until(&lines, opening_max, false)?;
         match status.signal() {
             Some(SIGKILL) => Ok(()),

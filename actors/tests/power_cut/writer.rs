@@ -38,12 +38,12 @@ fn the_process_whose_power_is_cut() {
     }
 }
 
-/// What the writer tells, a line each.
+/// Output of the writer, a line each.
 pub(crate) enum Line {
     Opening,
     FoundBlock(u64, String),
     FoundValue(String, String),
-    /// Everything that was found has been told.
+    /// All findings are printed.
     Checked,
     Failed(String),
     TryBlock(u64, String),
@@ -75,7 +75,7 @@ impl Line {
 
     /// One write to the pipe, which is there for the reader even if the process dies at the next
     /// instruction.
-    fn tell(&self) {
+    fn print(&self) {
         std::io::stdout().lock().write_all(format!("{self}\n").as_bytes()).unwrap();
     }
 }
@@ -98,9 +98,9 @@ impl Display for Line {
     }
 }
 
-/// Opens the store, tells what it holds, and writes until it is killed.
+/// Opens the store, prints its contents, and writes until it is killed.
 fn write_store(data: &Path) {
-    Line::Opening.tell();
+    Line::Opening.print();
     let options = SledOptions {
         journal_cache_bytes: 4 << 20,
         state_cache_bytes: 4 << 20,
@@ -117,29 +117,29 @@ fn write_store(data: &Path) {
                 values.join().expect("the thread does not panic")
             })
         });
-    Line::Failed(written.map_or_else(|error| error.to_string(), |()| "it stopped writing".to_owned())).tell();
+    Line::Failed(written.map_or_else(|error| error.to_string(), |()| "it stopped writing".to_owned())).print();
 }
 
 fn tell_what_is_found(store: &Part) -> Result<(), StoreError> {
     for block in store.blocks(Sequence::FIRST) {
         let block = block?;
-        Line::FoundBlock(block.first.0, format!("{:?}", block.hash())).tell();
+        Line::FoundBlock(block.first.0, format!("{:?}", block.hash())).print();
     }
     for key in KEYS.into_iter().chain(LAZY_KEYS) {
         let version = match store.state(key.as_bytes())? {
             None => ABSENT.to_owned(),
             Some(value) => version_of(&value).unwrap_or_else(|| "torn".to_owned()),
         };
-        Line::FoundValue(key.to_owned(), version).tell();
+        Line::FoundValue(key.to_owned(), version).print();
     }
     for name in FILES_OF_STORE {
         let version = match store.file_part(name, 0, VALUE_BYTES_MAX)? {
             None => ABSENT.to_owned(),
             Some(bytes) => version_of(&bytes).unwrap_or_else(|| "torn".to_owned()),
         };
-        Line::FoundValue(name.to_owned(), version).tell();
+        Line::FoundValue(name.to_owned(), version).print();
     }
-    Line::Checked.tell();
+    Line::Checked.print();
     Ok(())
 }
 
@@ -161,13 +161,13 @@ fn append_blocks(store: &Part) -> Result<(), StoreError> {
         let booked_at_ms = head.booked_at_ms.max(0) + 1;
         let block = Block { partition: PARTITION, first: head.next, booked_at_ms, previous: head.hash, records };
         let (first, hash) = (block.first.0, format!("{:?}", block.hash()));
-        Line::TryBlock(first, hash.clone()).tell();
+        Line::TryBlock(first, hash.clone()).print();
         store.append(&block)?;
-        Line::Block(first, hash).tell();
+        Line::Block(first, hash).print();
     }
 }
 
-/// Puts values and files of many sizes, removes some values, and tells each; versions are not used
+/// Puts values and files of many sizes, removes some values, and prints each; versions are not used
 /// twice in the life of a folder.
 fn put_values(store: &Part) -> Result<(), StoreError> {
     let mut chance = Chance(!number(SEED) ^ (number(NUMBER) << 32));
@@ -175,31 +175,31 @@ fn put_values(store: &Part) -> Result<(), StoreError> {
     let mut present = BTreeMap::new();
     loop {
         version += 1;
-        let told = version.to_string();
+        let content = version.to_string();
         if chance.below(2) == 0 {
             let key = LAZY_KEYS[chance.below(LAZY_KEYS.len() as u64) as usize];
-            Line::TryLazyValue(key.to_owned(), told).tell();
+            Line::TryLazyValue(key.to_owned(), content).print();
             store.put_state_lazily(key.as_bytes(), &value_of(version))?;
             continue;
         }
         if chance.below(4) == 0 {
             let name = FILES_OF_STORE[chance.below(FILES_OF_STORE.len() as u64) as usize];
-            Line::TryValue(name.to_owned(), told.clone()).tell();
+            Line::TryValue(name.to_owned(), content.clone()).print();
             store.put_file(name, &value_of(version))?;
-            Line::Value(name.to_owned(), told).tell();
+            Line::Value(name.to_owned(), content).print();
             continue;
         }
         let key = KEYS[chance.below(KEYS.len() as u64) as usize];
         let is_present = present.entry(key).or_insert(false);
         if *is_present && chance.below(4) == 0 {
-            Line::TryValue(key.to_owned(), ABSENT.to_owned()).tell();
+            Line::TryValue(key.to_owned(), ABSENT.to_owned()).print();
             store.delete_state(key.as_bytes())?;
-            Line::Value(key.to_owned(), ABSENT.to_owned()).tell();
+            Line::Value(key.to_owned(), ABSENT.to_owned()).print();
             *is_present = false;
         } else {
-            Line::TryValue(key.to_owned(), told.clone()).tell();
+            Line::TryValue(key.to_owned(), content.clone()).print();
             store.put_state(key.as_bytes(), &value_of(version))?;
-            Line::Value(key.to_owned(), told).tell();
+            Line::Value(key.to_owned(), content).print();
             *is_present = true;
         }
     }

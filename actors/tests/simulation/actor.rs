@@ -144,10 +144,10 @@ impl Core {
         }
     }
 
-    pub(crate) fn restore(&mut self, kept: &StoredSnapshot) -> bool {
+    pub(crate) fn restore(&mut self, snapshot: &StoredSnapshot) -> bool {
         match self {
-            Self::Merchant(resident) => resident.restore(kept),
-            Self::Recipient(resident) => resident.restore(kept),
+            Self::Merchant(resident) => resident.restore(snapshot),
+            Self::Recipient(resident) => resident.restore(snapshot),
         }
     }
 

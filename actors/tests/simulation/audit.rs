@@ -210,13 +210,13 @@ impl Audit {
 
     /// A snapshot holds only what is durable; continued to the end of the journal, it is the replay
     /// from nothing.
-    pub(crate) fn check_snapshot(&self, ledger: LedgerId, kept: &StoredSnapshot) -> Result<(), String> {
-        let StatePosition { own, foreign } = kept.position;
+    pub(crate) fn check_snapshot(&self, ledger: LedgerId, snapshot: &StoredSnapshot) -> Result<(), String> {
+        let StatePosition { own, foreign } = snapshot.position;
         ensure(own <= self.ordinal(ledger), || {
-            format!("a snapshot of {ledger:?} at own Record {own} is kept before that is durable")
+            format!("a snapshot of {ledger:?} at own Record {own} is stored before that is durable")
         })?;
         let mut core = Core::new(ledger, Arc::new(AtomicU64::new(0)));
-        ensure(core.restore(kept), || format!("a snapshot of {ledger:?} cannot be read"))?;
+        ensure(core.restore(snapshot), || format!("a snapshot of {ledger:?} cannot be read"))?;
         for (sequence, record) in self.records_of(ledger) {
             core.replay(sequence, record);
         }
@@ -258,7 +258,7 @@ impl Audit {
         }
         self.ordinals.insert(record.owner, record.ordinal);
         self.places.entry(record.owner).or_default().push(sequence);
-        for ledger in record.told() {
+        for ledger in record.other_ledgers() {
             if ledger != record.owner {
                 self.places.entry(ledger).or_default().push(sequence);
             }

@@ -38,7 +38,7 @@ struct Caller {
 }
 
 /// A request that is under way.
-struct Sent {
+struct PendingRequest {
     caller: usize,
     intent: Intent,
     /// The id that this attempt gives to a new charge.
@@ -57,7 +57,7 @@ pub(crate) struct Callers {
     /// Percentage of calls by a caller that got no answer, or that reads its last write.
     hurry_percent: usize,
     callers: Vec<Caller>,
-    sent: BTreeMap<u64, Sent>,
+    sent: BTreeMap<u64, PendingRequest>,
     number_last: u64,
     key_last: u64,
     is_stopping: bool,
@@ -155,7 +155,7 @@ impl Callers {
         if !permit.may_write() {
             floor = floor.without_what_is_due();
         }
-        self.sent.insert(number, Sent { caller: at, intent, charge, floor, was_open });
+        self.sent.insert(number, PendingRequest { caller: at, intent, charge, floor, was_open });
         self.callers[at].waiting = Some(number);
         world.transit.push(Request { number: Some(number), ledger, ask, key, permit, was_full: world.is_full });
         Ok(())
@@ -190,7 +190,7 @@ impl Callers {
     /// An answer comes, unless it is lost on its way or nobody waits for it any more.
     pub(crate) fn hear(&mut self, answer: Answer, world: &mut World) -> Result<(), String> {
         let Some(sent) = self.sent.remove(&answer.number) else { return Ok(()) };
-        let Sent { caller: at, intent, charge, was_open, .. } = sent;
+        let PendingRequest { caller: at, intent, charge, was_open, .. } = sent;
         if self.callers[at].waiting != Some(answer.number) {
             return Ok(());
         }
@@ -270,9 +270,9 @@ impl Callers {
         let number = self.callers[at].group;
         self.groups.entry(number).or_default().learn(&intent.action, charge, record)?;
         record.events.iter().for_each(|event| count(event, world));
-        let told = record.told();
+        let others = record.other_ledgers();
         if matches!(intent.action, Action::Capture { .. } | Action::Confirm { .. }) && world.chance.percent(75) {
-            let ledger = world.chance.pick(&told).unwrap_or(LedgerId::Merchant(number));
+            let ledger = world.chance.pick(&others).unwrap_or(LedgerId::Merchant(number));
             if !self.is_stopping {
                 world.coverage.saw("read by its writer right after the answer");
                 self.callers[at].next = Some(Intent { action: Action::Read(ledger), key: None });
@@ -348,7 +348,7 @@ fn enter(action: &Action, world: &mut World) -> Result<Option<Arc<Permit>>, Stri
 /// Admission that is taken for one request.
 const DOOR_BYTES: usize = 1_024;
 
-/// Next request of one of a group's callers, which knows the answers to all of them; none when it
+/// Next request of one of a group's callers, which knows the answers to all of them; `None` if it
 /// waits for the others.
 fn plan_action(
     number: GroupNumber,

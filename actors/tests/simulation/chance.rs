@@ -30,7 +30,7 @@ impl Chance {
         self.below(100) < percent
     }
 
-    /// One of `items`; none when there is none.
+    /// One of `items`; `None` if there is none.
     pub(crate) fn pick<T: Copy>(&mut self, items: &[T]) -> Option<T> {
         items.get(self.below(items.len())).copied()
     }

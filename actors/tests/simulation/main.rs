@@ -13,7 +13,7 @@
 //! An auditor reads every block and every answer ([`audit`]); the callers keep books of their own
 //! ([`model`]).
 //!
-//! `CENTAVO_SIM_SEEDS=n` runs n seeds, `CENTAVO_SIM_SEED=s` replays one and tells each step.
+//! `CENTAVO_SIM_SEEDS=n` runs n seeds, `CENTAVO_SIM_SEED=s` replays one and prints each step.
 
 mod actor;
 mod audit;
@@ -227,7 +227,7 @@ fn seeded_defects_of_nodes_are_found() {
 /// Runs a seed; a panic of the product is a failure like any other.
 fn run(seed: u64, defect: Option<Defect>, trace: bool) -> Result<Coverage, Failure> {
     let caught = catch_unwind(AssertUnwindSafe(|| world::run(seed, defect, trace)));
-    caught.unwrap_or_else(|_| Err(Failure { seed, step: 0, what: "a panic, told above".into() }))
+    caught.unwrap_or_else(|_| Err(Failure { seed, step: 0, what: "a panic, printed above".into() }))
 }
 
 fn replay(seed: u64) -> Coverage {

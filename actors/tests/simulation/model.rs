@@ -77,10 +77,10 @@ impl Group {
         match action {
             Action::OpenMerchant => self.openings += 1,
             Action::OpenCard { amount, installments, splits, .. } => {
-                self.charges.insert(charge, Charge::asked(true, *amount, *installments, splits));
+                self.charges.insert(charge, Charge::requested(true, *amount, *installments, splits));
             }
             Action::OpenPix { amount, splits } => {
-                self.charges.insert(charge, Charge::asked(false, *amount, 1, splits));
+                self.charges.insert(charge, Charge::requested(false, *amount, 1, splits));
             }
             Action::Capture { charge } | Action::Confirm { charge, .. } => self.try_closing(*charge, Closing::Paid),
             Action::Refuse { charge } => self.try_closing(*charge, Closing::Refused),
@@ -126,8 +126,8 @@ impl Group {
                     let known = self.charges.get_mut(opened).ok_or("a charge that nobody asked for")?;
                     known.is_known = true;
                     let splits: Vec<_> = terms.splits.iter().map(|split| split.amount.0).collect();
-                    let asked: Vec<_> = known.splits.iter().map(|(_, amount)| *amount).collect();
-                    ensure(terms.amount.0 == known.amount && splits == asked, || {
+                    let splits_requested: Vec<_> = known.splits.iter().map(|(_, amount)| *amount).collect();
+                    ensure(terms.amount.0 == known.amount && splits == splits_requested, || {
                         format!("{opened:?} was opened with other terms")
                     })?;
                     if *opened != charge {
@@ -248,18 +248,18 @@ impl Group {
         }
     }
 
-    fn close(&mut self, asked: ObjectId, closed: ObjectId, closing: Closing) -> Result<bool, String> {
+    fn close(&mut self, requested: ObjectId, closed: ObjectId, closing: Closing) -> Result<bool, String> {
         let known = self.charges.get_mut(&closed).ok_or("a charge that nobody asked for")?;
         let before = known.closing.replace(closing);
         ensure(before.is_none_or(|before| before == closing), || {
             format!("{closed:?} was {before:?}, now {closing:?}")
         })?;
-        Ok(asked == closed)
+        Ok(requested == closed)
     }
 }
 
 impl Charge {
-    fn asked(is_card: bool, amount: i64, installments: u8, splits: &[(ObjectId, i64)]) -> Self {
+    fn requested(is_card: bool, amount: i64, installments: u8, splits: &[(ObjectId, i64)]) -> Self {
         let (is_known, is_refused) = (false, false);
         let splits = splits.to_vec();
         Self { is_card, amount, installments, splits, is_known, is_refused, closing: None, tries: 0, tried: Vec::new() }
@@ -271,7 +271,7 @@ impl Charge {
         ensure(!self.is_refused || !is_there, || format!("{id:?} was refused and is there"))?;
         let closing = journal.closings.get(&id).copied();
         ensure(self.closing.is_none() || closing == self.closing, || {
-            format!("{id:?} ended as {closing:?}, its caller was told {:?}", self.closing)
+            format!("{id:?} ended as {closing:?}, its caller got {:?}", self.closing)
         })?;
         ensure(closing.is_none_or(|closing| self.tried.contains(&closing)), || {
             format!("{id:?} ended as {closing:?}, which nobody asked for")

@@ -85,7 +85,7 @@ struct Row {
     given_up_by: Option<usize>,
 }
 
-enum What {
+enum Action {
     Beat,
     BeatLands {
         sent: i64,
@@ -134,7 +134,7 @@ struct World {
     now: i64,
     rows: Vec<Row>,
     processes: Vec<Process>,
-    coming: BTreeMap<(i64, u64), (usize, What)>,
+    coming: BTreeMap<(i64, u64), (usize, Action)>,
     /// The database does not answer until then, or it writes nothing: no standby answers it.
     away_until: i64,
     reads_until: i64,
@@ -217,7 +217,7 @@ impl World {
         }
         if world.chance.percent(20) {
             world.has_starts_in_vain = true;
-            world.soon(0, What::StartsInVain { address: at(3) });
+            world.soon(0, Action::StartsInVain { address: at(3) });
         }
         world
     }
@@ -244,18 +244,18 @@ impl World {
         });
         let process = self.processes.len() - 1;
         // The first beat made the row.
-        self.after(PACE, process, What::Beat);
-        self.soon(process, What::Look);
+        self.after(PACE, process, Action::Beat);
+        self.soon(process, Action::Look);
         process
     }
 
     /// A message on its way, or work of a process.
-    fn soon(&mut self, process: usize, what: What) {
+    fn soon(&mut self, process: usize, what: Action) {
         let delay = self.chance.between(1, TAKEOVER / 50);
         self.after(delay, process, what);
     }
 
-    fn after(&mut self, delay: i64, process: usize, what: What) {
+    fn after(&mut self, delay: i64, process: usize, what: Action) {
         self.coming.insert((self.now + delay, self.chance.next()), (process, what));
     }
 
@@ -313,27 +313,27 @@ impl World {
         Ok(())
     }
 
-    fn happens(&mut self, process: usize, what: What) -> Result<(), String> {
+    fn happens(&mut self, process: usize, what: Action) -> Result<(), String> {
         let is_of_the_database = matches!(
             what,
-            What::BeatLands { .. }
-                | What::EpochsAreRead { .. }
-                | What::LookReads
-                | What::TakeLands { .. }
-                | What::ReleaseLands { .. }
+            Action::BeatLands { .. }
+                | Action::EpochsAreRead { .. }
+                | Action::LookReads
+                | Action::TakeLands { .. }
+                | Action::ReleaseLands { .. }
         );
-        if let What::StartsInVain { address } = what {
+        if let Action::StartsInVain { address } = what {
             if !self.processes.iter().any(|one| one.is_alive && one.address.as_ref() == Some(&address)) {
                 let started = self.start(Some(address.clone()));
                 self.processes[started].is_alive = false;
                 self.saw.started_in_vain += 1;
             }
-            self.after(TAKEOVER / 2, process, What::StartsInVain { address });
+            self.after(TAKEOVER / 2, process, Action::StartsInVain { address });
             return Ok(());
         }
         let one = &self.processes[process];
         if is_of_the_database {
-            let is_read = matches!(what, What::LookReads | What::EpochsAreRead { .. });
+            let is_read = matches!(what, Action::LookReads | Action::EpochsAreRead { .. });
             if self.now < self.away_until || !is_read && self.now < self.reads_until {
                 self.is_not_done(process, what);
                 return Ok(());
@@ -352,40 +352,40 @@ impl World {
     }
 
     /// The database is away: an error comes at once, or a retry.
-    fn is_not_done(&mut self, process: usize, what: What) {
+    fn is_not_done(&mut self, process: usize, what: Action) {
         match what {
-            What::TakeLands { partition, seen, .. } => {
-                self.soon(process, What::TakeIsAnswered { partition, epoch: seen + 1, is_taken: None });
+            Action::TakeLands { partition, seen, .. } => {
+                self.soon(process, Action::TakeIsAnswered { partition, epoch: seen + 1, is_taken: None });
             }
-            What::ReleaseLands { partition, .. } => self.soon(process, What::Released { partition }),
+            Action::ReleaseLands { partition, .. } => self.soon(process, Action::Released { partition }),
             _ => {}
         }
     }
 
-    fn happens_in_the_database(&mut self, process: usize, what: What) -> Result<(), String> {
+    fn happens_in_the_database(&mut self, process: usize, what: Action) -> Result<(), String> {
         match what {
-            What::BeatLands { sent } => {
+            Action::BeatLands { sent } => {
                 let one = &mut self.processes[process];
                 let beat = one.row.map_or(0, |(beat, _)| beat);
                 one.row = Some((beat + 1, one.is_leaving && self.defect != Some(Defect::HidesLeaving)));
                 one.landed = self.now;
-                self.soon(process, What::EpochsAreRead { sent });
+                self.soon(process, Action::EpochsAreRead { sent });
             }
-            What::EpochsAreRead { sent } => {
+            Action::EpochsAreRead { sent } => {
                 let epochs = self.rows.iter().map(|row| row.epoch).collect();
-                self.answer(process, What::BeatIsAnswered { sent, epochs });
+                self.answer(process, Action::BeatIsAnswered { sent, epochs });
             }
-            What::LookReads => {
+            Action::LookReads => {
                 let picture = self.picture(process);
-                self.answer(process, What::LookIsAnswered { picture });
+                self.answer(process, Action::LookIsAnswered { picture });
             }
-            What::TakeLands { partition, seen, gone } => return self.take_lands(process, partition, seen, gone),
-            What::ReleaseLands { partition, epoch } => {
+            Action::TakeLands { partition, seen, gone } => return self.take_lands(process, partition, seen, gone),
+            Action::ReleaseLands { partition, epoch } => {
                 let row = &mut self.rows[usize::from(partition.0)];
                 if (row.epoch, row.owner) == (epoch, Some(process)) {
                     row.owner = None;
                 }
-                self.soon(process, What::Released { partition });
+                self.soon(process, Action::Released { partition });
             }
             _ => {}
         }
@@ -393,7 +393,7 @@ impl World {
     }
 
     /// An answer, which gets lost at times.
-    fn answer(&mut self, process: usize, what: What) {
+    fn answer(&mut self, process: usize, what: Action) {
         if !self.chance.percent(self.losses) {
             self.soon(process, what);
         }
@@ -421,7 +421,7 @@ impl World {
         let is_lost = self.chance.percent(self.losses);
         self.saw.lost_takes += u64::from(is_lost && is_taken);
         let is_taken = Some(is_taken).filter(|_| !is_lost);
-        self.soon(process, What::TakeIsAnswered { partition, epoch: seen + 1, is_taken });
+        self.soon(process, Action::TakeIsAnswered { partition, epoch: seen + 1, is_taken });
         Ok(())
     }
 
@@ -461,13 +461,13 @@ impl World {
         Picture { nodes: nodes.collect(), partitions: partitions.collect() }
     }
 
-    fn happens_in_a_process(&mut self, process: usize, what: What) -> Result<(), String> {
+    fn happens_in_a_process(&mut self, process: usize, what: Action) -> Result<(), String> {
         match what {
-            What::Beat => {
-                self.soon(process, What::BeatLands { sent: self.now });
-                self.after(PACE, process, What::Beat);
+            Action::Beat => {
+                self.soon(process, Action::BeatLands { sent: self.now });
+                self.after(PACE, process, Action::Beat);
             }
-            What::BeatIsAnswered { sent, epochs } => {
+            Action::BeatIsAnswered { sent, epochs } => {
                 let one = &mut self.processes[process];
                 let is_ahead = |(partition, epoch): (&Partition, &u64)| epochs[usize::from(partition.0)] > *epoch;
                 if one.held.iter().any(is_ahead) {
@@ -482,12 +482,12 @@ impl World {
                     one.sent = one.sent.max(sent);
                 }
             }
-            What::Look => {
-                self.soon(process, What::LookReads);
-                self.after(PACE, process, What::Look);
+            Action::Look => {
+                self.soon(process, Action::LookReads);
+                self.after(PACE, process, Action::Look);
             }
-            What::LookIsAnswered { picture } => return self.looked(process, picture),
-            What::TakeIsAnswered { partition, epoch, is_taken } => {
+            Action::LookIsAnswered { picture } => return self.looked(process, picture),
+            Action::TakeIsAnswered { partition, epoch, is_taken } => {
                 let one = &mut self.processes[process];
                 one.busy.remove(&partition);
                 match is_taken {
@@ -501,14 +501,14 @@ impl World {
                     _ => {}
                 }
             }
-            What::GivesUp { partition } => {
+            Action::GivesUp { partition } => {
                 let one = &mut self.processes[process];
                 if let Some(epoch) = one.held.remove(&partition) {
                     one.given_up.insert(partition, epoch);
-                    self.soon(process, What::ReleaseLands { partition, epoch });
+                    self.soon(process, Action::ReleaseLands { partition, epoch });
                 }
             }
-            What::Released { partition } => drop(self.processes[process].busy.remove(&partition)),
+            Action::Released { partition } => drop(self.processes[process].busy.remove(&partition)),
             _ => {}
         }
         Ok(())
@@ -541,7 +541,7 @@ impl World {
         let given_up: Vec<_> = one.given_up.iter().filter(|one| is_given_up(*one)).map(|(one, _)| *one).collect();
         for partition in given_up {
             let epoch = self.rows[usize::from(partition.0)].epoch;
-            self.soon(process, What::ReleaseLands { partition, epoch });
+            self.soon(process, Action::ReleaseLands { partition, epoch });
         }
         self.end_if_empty(process);
         Ok(())
@@ -556,7 +556,7 @@ impl World {
                     return Ok(());
                 }
                 let gone = gone.filter(|_| self.defect != Some(Defect::TakesWithoutTheBeat));
-                self.soon(process, What::TakeLands { partition, seen: seen.0, gone });
+                self.soon(process, Action::TakeLands { partition, seen: seen.0, gone });
             }
             Move::HandOver { partition } => {
                 let is_current = one.is_current(self.now, lasts);
@@ -569,7 +569,7 @@ impl World {
                 ensure(is_known, || format!("{} is handed to {to:?}, which never beat", partition.0))?;
                 self.rows[usize::from(partition.0)].given_up_by = Some(process);
                 let time = self.chance.between(1, TAKEOVER / 4);
-                self.after(time, process, What::GivesUp { partition });
+                self.after(time, process, Action::GivesUp { partition });
             }
         }
         Ok(())
@@ -585,7 +585,7 @@ impl World {
         }
         one.is_alive = false;
         for (partition, epoch) in std::mem::take(&mut one.held) {
-            self.soon(process, What::ReleaseLands { partition, epoch });
+            self.soon(process, Action::ReleaseLands { partition, epoch });
         }
         self.saw.left += 1;
     }
@@ -663,8 +663,9 @@ impl World {
         self.run_for(5 * TAKEOVER)?;
         let after: Vec<u64> = self.rows.iter().map(|row| row.epoch).collect();
         ensure(before == after, || "partitions move though no node changed".to_owned())?;
-        let kept = self.rows.iter().all(|row| row.owner.is_some_and(|owner| self.processes[owner].address.is_none()));
-        self.saw.alone_kept_all += u64::from(kept);
+        let all_serve =
+            self.rows.iter().all(|row| row.owner.is_some_and(|owner| self.processes[owner].address.is_none()));
+        self.saw.alone_kept_all += u64::from(all_serve);
         Ok(())
     }
 

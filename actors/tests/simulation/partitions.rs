@@ -3,7 +3,7 @@
 //! and the process dies before, within and after a commit.
 //!
 //! Each Record says whose it is: its partition, the life of the process, its number there. So the
-//! journals tell afterwards whether a Record is in another partition's, twice, or missing.
+//! journals show afterwards whether a Record is in another partition's, twice, or missing.
 
 use std::sync::Arc;
 
@@ -70,7 +70,7 @@ struct Books {
     submitted: u64,
     handed_out: u64,
     released: u64,
-    asked: u64,
+    requests: u64,
     /// The process knows it.
     has_ended: bool,
     /// Commits in a row that had no room for it although it had Records.
@@ -186,7 +186,7 @@ impl World {
 
     fn answer(&mut self, place: usize) {
         let books = &mut self.books[place];
-        books.asked += 1;
+        books.requests += 1;
         self.machines.step(place, Input::Answer(Reply { partition: place, behind: books.submitted }));
     }
 
@@ -330,9 +330,9 @@ impl World {
         for _ in 0..10_000 {
             if self.machines.is_idle() {
                 for (place, books) in self.books.iter().enumerate().filter(|(_, books)| !books.has_ended) {
-                    let (asked, released) = (books.asked, books.released);
-                    ensure(asked == released || self.life > life, || {
-                        format!("partition {place}: {released} of {asked} replies were released")
+                    let (requests, released) = (books.requests, books.released);
+                    ensure(requests == released || self.life > life, || {
+                        format!("partition {place}: {released} of {requests} replies were released")
                     })?;
                 }
                 return ensure(self.admission.commands() == 0, || "permits are lost".into());
@@ -364,11 +364,11 @@ impl World {
                 let numbers: Vec<u64> = own.map(|(_, _, number)| *number).collect();
                 let expected: Vec<u64> = (0..numbers.len() as u64).collect();
                 ensure(numbers == expected, || format!("partition {place} has {numbers:?} of life {life}"))?;
-                let told = self.acknowledged.iter().filter(|(of, reply)| *of == life && reply.partition == place);
-                let told = told.map(|(_, reply)| reply.behind).max().unwrap_or_default();
+                let promised = self.acknowledged.iter().filter(|(of, reply)| *of == life && reply.partition == place);
+                let promised = promised.map(|(_, reply)| reply.behind).max().unwrap_or_default();
                 let count = numbers.len() as u64;
-                ensure(count >= told, || {
-                    format!("partition {place}: {told} Records were acknowledged, {count} are there")
+                ensure(count >= promised, || {
+                    format!("partition {place}: {promised} Records were acknowledged, {count} are there")
                 })?;
             }
             let stray = records.iter().find(|(of, ..)| *of != place as u64);
@@ -397,7 +397,7 @@ impl Books {
             submitted: 0,
             handed_out: 0,
             released: 0,
-            asked: 0,
+            requests: 0,
             has_ended: false,
             passed_over: 0,
         })

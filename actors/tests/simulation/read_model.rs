@@ -9,7 +9,7 @@ use ledger::record::Record;
 use ledger::time::Timestamp;
 use store::Sequence;
 
-/// How long an idempotency key is kept.
+/// Lifetime of an idempotency key.
 pub(crate) const KEY_LIFE_MS: i64 = 24 * 60 * 60 * 1000;
 
 #[derive(Default)]

@@ -37,7 +37,7 @@ const OPTIONS: IndexOptions = IndexOptions { records_per_run: 8, runs_merged: 3 
 pub(crate) struct Readers {
     read_model: ReadModel,
     store: Arc<WatchedStore<Meddling>>,
-    /// Blocks that were published and that it was not told of yet.
+    /// Published blocks that it has not received yet.
     behind: Mutex<VecDeque<Published>>,
     defect: Option<Defect>,
 }
@@ -50,7 +50,7 @@ impl Readers {
         let shared = testkit::part(Arc::<WatchedStore<Meddling>>::clone(&store));
         let (keyring, outbox) = (Arc::new(keyring), Arc::default());
         let read_model = ReadModel::open(shared, Arc::default(), keyring, str::to_owned, OPTIONS, outbox, |_, _| {});
-        let read_model = read_model.map_err(told)?;
+        let read_model = read_model.map_err(text_of)?;
         read_model.settle();
         let readers = Arc::new(Self { read_model, store, behind: Mutex::default(), defect });
         let _first = readers.store.watch.readers.set(Arc::downgrade(&readers));
@@ -73,7 +73,7 @@ impl Readers {
     pub(crate) fn follow(&self) -> Result<(), String> {
         let next = self.behind.lock().pop_front();
         if let Some(records) = next {
-            self.read_model.publish(&records).map_err(told)?;
+            self.read_model.publish(&records).map_err(text_of)?;
             self.read_model.settle();
         }
         Ok(())
@@ -84,9 +84,9 @@ impl Readers {
     pub(crate) fn keep(&self, blocks_meanwhile: usize, is_lossy: bool) -> Result<(), String> {
         *self.store.watch.meddling.lock() =
             Meddle { blocks_meanwhile, loses_page: is_lossy && self.defect == Some(Defect::LosesOnePage) };
-        let kept = self.read_model.keep().map_err(told);
+        let result = self.read_model.keep().map_err(text_of);
         *self.store.watch.meddling.lock() = Meddle::default();
-        kept
+        result
     }
 
     /// Every look-up says what the published part of the journal says.
@@ -94,7 +94,7 @@ impl Readers {
         while self.is_behind() {
             self.follow()?;
         }
-        let expected = Expected::of(audit);
+        let expected = ExpectedView::of(audit);
         let latest_ms = audit.records().map(|(_, record)| record.effective_at.0).max().unwrap_or_default();
         let waiting: Vec<_> = expected.waiting.values().cloned().collect();
         same(
@@ -104,12 +104,12 @@ impl Readers {
             &(waiting.len(), waiting),
         )?;
         let by_operators = |of: Option<GroupNumber>| -> Vec<_> {
-            let asked = expected.by_operators.iter().rev();
-            asked.filter(|(group, _)| of.is_none() || of == *group).map(|(_, sequence)| *sequence).collect()
+            let rows = expected.by_operators.iter().rev();
+            rows.filter(|(group, _)| of.is_none() || of == *group).map(|(_, sequence)| *sequence).collect()
         };
         for group in [None].into_iter().chain(audit.groups().map(|(group, _)| Some(*group))) {
             paged("what operators did to", &group, &by_operators(group), |skip, count| {
-                self.read_model.audit_page(group, skip, count).map_err(told)
+                self.read_model.audit_page(group, skip, count).map_err(text_of)
             })?;
         }
         for (group, books) in audit.groups() {
@@ -124,14 +124,14 @@ impl Readers {
                 let charges = charges.filter(|charge| status.is_none_or(|status| status == charge.status));
                 let charges: Vec<_> = charges.map(|charge| charge.opened).collect();
                 paged("the charges of", group, &charges, |skip, count| {
-                    self.read_model.charges_page(*group, &filter(status), skip, count).map_err(told)
+                    self.read_model.charges_page(*group, &filter(status), skip, count).map_err(text_of)
                 })?;
             }
             let merchant = LedgerId::Merchant(*group);
             let lines = expected.operations.get(group).map_or(&[][..], Vec::as_slice);
             let lines: Vec<_> = lines.iter().rev().copied().collect();
             paged("the operations of", &merchant, &lines, |skip, count| {
-                self.read_model.statement_in(merchant, 0..u64::MAX, skip, count).map_err(told)
+                self.read_model.statement_in(merchant, 0..u64::MAX, skip, count).map_err(text_of)
             })?;
         }
         for ledger in audit.ledgers() {
@@ -142,35 +142,35 @@ impl Readers {
             }
             let splits = expected.splits_of(ledger);
             paged("the splits of", &ledger, &splits, |skip, count| {
-                self.read_model.splits_in(ledger, 0..u64::MAX, skip, count).map_err(told)
+                self.read_model.splits_in(ledger, 0..u64::MAX, skip, count).map_err(text_of)
             })?;
         }
         for (id, about) in &expected.about {
-            same("the Records about", id, &self.read_model.about(*id).map_err(told)?, about)?;
+            same("the Records about", id, &self.read_model.about(*id).map_err(text_of)?, about)?;
         }
         for (sequence, record) in audit.last_of_each_key() {
             let Some(idempotency) = record.idempotency else { continue };
             let is_kept = latest_ms - record.effective_at.0 < IDEMPOTENCY_KEPT_MS;
             let looked_up_through = audit.ordinal(record.owner);
             let known = KeyFound { sequence: is_kept.then_some(sequence), looked_up_through };
-            let found = self.read_model.find_key(record.owner, idempotency.key).map_err(told)?;
+            let found = self.read_model.find_key(record.owner, idempotency.key).map_err(text_of)?;
             same("the key", &idempotency.key, &found, &known)?;
         }
         Ok(())
     }
 
-    /// A state that is built from what the index says is the one that all Records make, each read.
+    /// A state built from the index equals the fold of all Records.
     fn check_state<B: Books>(&self, audit: &Audit, ledger: LedgerId) -> Result<(), String> {
         let store = testkit::part(Arc::<WatchedStore<Meddling>>::clone(&self.store));
         let (large, through) = (LargeRecords::default(), self.read_model.published());
         let built = load::resident::<B>(&store, &self.read_model, &large, ledger, through, Arc::default());
         let mut read = Resident::<B>::new(ledger, ledger.group().unwrap_or_default(), Arc::default());
         audit.records_of(ledger).for_each(|(sequence, record)| read.replay(sequence, record));
-        same("the state of", &ledger, built.map_err(told)?.books(), read.books())
+        same("the state of", &ledger, built.map_err(text_of)?.books(), read.books())
     }
 }
 
-fn told(error: impl std::fmt::Display) -> String {
+fn text_of(error: impl std::fmt::Display) -> String {
     format!("the readers' view: {error}")
 }
 
@@ -199,7 +199,7 @@ fn paged<Key: std::fmt::Debug, T: Copy + PartialEq + std::fmt::Debug>(
     same(what, key, &page(from as u64, 3)?, &(total, part))
 }
 
-/// A charge as the journal tells it.
+/// Charge as the journal shows it.
 struct Charge {
     id: ObjectId,
     group: GroupNumber,
@@ -211,7 +211,7 @@ struct Charge {
 
 /// What readers should see, from a plain reading of the journal.
 #[derive(Default)]
-struct Expected {
+struct ExpectedView {
     about: BTreeMap<ObjectId, Vec<Sequence>>,
     /// In the order of their opening.
     charges: Vec<Charge>,
@@ -222,7 +222,7 @@ struct Expected {
     by_operators: Vec<(Option<GroupNumber>, Sequence)>,
 }
 
-impl Expected {
+impl ExpectedView {
     fn of(audit: &Audit) -> Self {
         let mut expected = Self::default();
         let mut balances: BTreeMap<(GroupNumber, StatementAccount), Centavos> = BTreeMap::new();
@@ -326,10 +326,10 @@ impl Watch for Meddling {
         }
         let mut meddling = self.meddling.lock();
         let is_lost = std::mem::take(&mut meddling.loses_page);
-        let tells = meddling.blocks_meanwhile > 0;
-        meddling.blocks_meanwhile -= usize::from(tells);
+        let has_written = meddling.blocks_meanwhile > 0;
+        meddling.blocks_meanwhile -= usize::from(has_written);
         drop(meddling);
-        if tells && let Some(readers) = self.readers.get().and_then(Weak::upgrade) {
+        if has_written && let Some(readers) = self.readers.get().and_then(Weak::upgrade) {
             readers.follow().expect("what was published can be counted");
         }
         is_lost

@@ -63,11 +63,11 @@ pub(crate) enum Defect {
     AcknowledgesFailedAppend,
     /// Folders are closed without a closing line.
     ClosesWithoutLine,
-    /// The head of the journal is not kept apart.
+    /// The head of the journal is not stored separately.
     KeepsNoAnchor,
-    /// One of the pages of the readers' view is lost, although what was kept after it is not.
+    /// One of the pages of the readers' view is lost, although later ones are not.
     LosesOnePage,
-    /// Of a block with several Records, the readers' view and the index are not told of the first.
+    /// Of a block with several Records, the readers' view and the index do not get the first.
     PublishesOneShort,
 }
 
@@ -164,13 +164,13 @@ const WAITING_INSIDE_MAX: usize = 6;
 struct Waiting {
     ledger: LedgerId,
     room: Pin<Box<dyn Future<Output = Arc<Permit>>>>,
-    woken: Arc<Woken>,
+    woken: Arc<WakeFlag>,
     has_waited: bool,
 }
 
-struct Woken(AtomicBool);
+struct WakeFlag(AtomicBool);
 
-impl Wake for Woken {
+impl Wake for WakeFlag {
     fn wake(self: Arc<Self>) {
         self.0.store(true, Ordering::Release);
     }
@@ -214,7 +214,7 @@ pub(crate) struct World {
     inbox_last: u64,
     /// The sequence that the Record submitted last will have.
     submitted: u64,
-    /// Every snapshot that was ever kept.
+    /// Every snapshot ever stored.
     snapshots: Vec<(LedgerId, StoredSnapshot)>,
 }
 
@@ -362,7 +362,7 @@ impl World {
         if let Some(readers) = &self.readers {
             readers.check(&self.audit)?;
         }
-        self.snapshots.iter().try_for_each(|(ledger, kept)| self.audit.check_snapshot(*ledger, kept))?;
+        self.snapshots.iter().try_for_each(|(ledger, snapshot)| self.audit.check_snapshot(*ledger, snapshot))?;
         self.audit.reread(&self.store.part())
     }
 
@@ -381,7 +381,7 @@ impl World {
         self.note(|_| format!("{step:?}"));
         match step {
             Step::Execute => self.execute(callers)?,
-            Step::Gather => self.tell(None),
+            Step::Gather => self.drive(None),
             Step::Land => self.land()?,
             Step::Arrive => self.arrive(),
             Step::Handle => self.handle()?,
@@ -454,7 +454,7 @@ impl World {
     }
 
     /// Says something to the machine, or has it hand out the next block.
-    fn tell(&mut self, input: Option<Input<Answer, Inbox>>) {
+    fn drive(&mut self, input: Option<Input<Answer, Inbox>>) {
         let mut outputs = Vec::new();
         match input {
             Some(input) => {
@@ -543,7 +543,7 @@ impl World {
             self.coverage.saw("folder of the journal closed");
         }
         self.audit.append(&block)?;
-        self.tell(Some(Input::Written(block.hash())));
+        self.drive(Some(Input::Written(block.hash())));
         Ok(())
     }
 
@@ -562,7 +562,7 @@ impl World {
         self.store.fail_next_write();
         ensure(self.store.part().append(&block).is_err(), || "an append failed and said nothing".into())?;
         if is_ignored {
-            self.tell(Some(Input::Written(block.hash())));
+            self.drive(Some(Input::Written(block.hash())));
             return Ok(());
         }
         let again = self.store.part().append(&block);
@@ -582,14 +582,14 @@ impl World {
         }
     }
 
-    /// The pages of the readers' view are kept, while more is published.
+    /// The pages of the readers' view are stored while more blocks are published.
     fn keep_pages(&mut self) -> Result<(), String> {
         let (blocks_meanwhile, is_lossy) = (self.chance.below(4), self.chance.percent(50));
         let Some(readers) = &self.readers else { return Ok(()) };
         if blocks_meanwhile > 0 && readers.is_behind() {
-            self.coverage.saw("readers told of a block between their pages");
+            self.coverage.saw("readers got a block between their pages");
         }
-        self.coverage.saw("readers' pages kept");
+        self.coverage.saw("readers' pages stored");
         readers.keep(blocks_meanwhile, is_lossy)
     }
 
@@ -627,21 +627,23 @@ impl World {
             self.coverage.saw("snapshot dropped");
             return Ok(());
         }
-        self.note(|_| format!("  kept {ledger:?} at {position:?}"));
+        self.note(|_| format!("  stored {ledger:?} at {position:?}"));
         for (sequence, record) in self.audit.records_of(ledger) {
             let is_own = record.owner == ledger;
             let is_cut_right = (record.ordinal <= position.own) == (sequence <= own_through);
             ensure(!is_own || is_cut_right, || format!("Record {} is on the wrong side of the snapshot", sequence.0))?;
         }
         snapshots::write(&self.store.part(), &snapshot, own_through).map_err(|error| error.to_string())?;
-        let kept = snapshots::load(&self.store.part(), ledger).map_err(|error| error.to_string())?;
-        let kept = kept.ok_or_else(|| format!("the snapshot of {ledger:?} at {position:?} cannot be read"))?;
-        ensure(kept.position == position, || format!("{ledger:?} is kept at {:?}, not {position:?}", kept.position))?;
-        self.audit.check_snapshot(ledger, &kept)?;
+        let stored = snapshots::load(&self.store.part(), ledger).map_err(|error| error.to_string())?;
+        let stored = stored.ok_or_else(|| format!("the snapshot of {ledger:?} at {position:?} cannot be read"))?;
+        ensure(stored.position == position, || {
+            format!("{ledger:?} is stored at {:?}, not {position:?}", stored.position)
+        })?;
+        self.audit.check_snapshot(ledger, &stored)?;
         if snapshot.since.is_some() {
             self.coverage.saw("snapshot that continues another");
         }
-        self.snapshots.push((ledger, kept));
+        self.snapshots.push((ledger, stored));
         Ok(())
     }
 
@@ -679,7 +681,7 @@ impl World {
         }
         self.actors.insert(inbox, Actor::opening(ledger));
         self.directory.insert(ledger, inbox);
-        self.tell(Some(Input::Open { ledger, inbox }));
+        self.drive(Some(Input::Open { ledger, inbox }));
         inbox
     }
 
@@ -692,15 +694,15 @@ impl World {
         let Some(actor) = self.actors.get_mut(&inbox) else { return Ok(()) };
         let Stage::Loading(through) = actor.stage else { return Ok(()) };
         let mut core = Core::new(ledger, Arc::clone(&actor.durable));
-        if let Some(kept) = &chosen {
-            let mut kept = kept.clone();
-            let position = &mut kept.position;
+        if let Some(snapshot) = &chosen {
+            let mut snapshot = snapshot.clone();
+            let position = &mut snapshot.position;
             ensure(position.own <= self.audit.ordinal(ledger), || "a snapshot outran its Records".into())?;
             ensure(self.defect.is_some() || position.foreign <= through.0, || "a snapshot outran its open".into())?;
             if self.defect == Some(Defect::AppliesOwnTwice) {
                 position.own = position.own.saturating_sub(1);
             }
-            ensure(core.restore(&kept), || "a snapshot cannot be read".into())?;
+            ensure(core.restore(&snapshot), || "a snapshot cannot be read".into())?;
         }
         let tail: Vec<_> = self.audit.records_of(ledger).filter(|(sequence, _)| *sequence <= through).collect();
         let short = usize::from(self.defect == Some(Defect::LoadsOneShort));
@@ -729,14 +731,14 @@ impl World {
         Ok(())
     }
 
-    /// Mostly the one that is kept; sometimes one that was kept before, or none.
+    /// Mostly the stored snapshot; sometimes an earlier one, or none.
     fn choose_snapshot(&mut self, ledger: LedgerId, newest: Option<&StoredSnapshot>) -> Option<StoredSnapshot> {
         let newest = newest?;
-        let is_older = |kept: &StoredSnapshot| {
-            kept.position.own + kept.position.foreign < newest.position.own + newest.position.foreign
+        let is_older = |snapshot: &StoredSnapshot| {
+            snapshot.position.own + snapshot.position.foreign < newest.position.own + newest.position.foreign
         };
-        let of_ledger = self.snapshots.iter().filter(|(of, kept)| *of == ledger && is_older(kept));
-        let older: Vec<_> = of_ledger.map(|(_, kept)| kept.clone()).collect();
+        let of_ledger = self.snapshots.iter().filter(|(of, snapshot)| *of == ledger && is_older(snapshot));
+        let older: Vec<_> = of_ledger.map(|(_, snapshot)| snapshot.clone()).collect();
         match self.chance.below(10) {
             0 => None,
             1 | 2 if !older.is_empty() => Some(older[self.chance.below(older.len())].clone()),
@@ -834,14 +836,14 @@ impl World {
                 let published = Sequence(self.read_model.through());
                 self.keep(*snapshot, published)?;
             }
-            Outgoing::Journal(input) => self.tell(Some(input)),
+            Outgoing::Journal(input) => self.drive(Some(input)),
             Outgoing::Reply(answer) if is_settled || self.defect == Some(Defect::AnswersBeforeWritten) => {
                 self.coverage.saw("answer left at once");
                 self.release(answer, callers)?;
             }
             Outgoing::Reply(answer) => {
                 self.coverage.saw("answer waited for the gate");
-                self.tell(Some(Input::Answer(answer)));
+                self.drive(Some(Input::Answer(answer)));
             }
         }
         if has_left {
@@ -932,7 +934,7 @@ impl World {
         let Some(ledger) = self.chance.pick(&ledgers) else { return };
         let room = Arc::clone(&self.admission);
         let room = Box::pin(async move { room.take(INSIDE_BYTES).await });
-        let woken = Arc::new(Woken(AtomicBool::new(true)));
+        let woken = Arc::new(WakeFlag(AtomicBool::new(true)));
         self.waiting_inside.push(Waiting { ledger, room, woken, has_waited: false });
     }
 
@@ -1083,7 +1085,7 @@ impl World {
             self.coverage.saw("readers opened after a crash");
             let is_part = 0 < lazy_kept && lazy_kept < lazy;
             if is_part {
-                self.coverage.saw("readers opened with a part of what was being kept");
+                self.coverage.saw("readers opened with a part of what was being stored");
             }
             if files_undone > 0 && self.store.part().files().is_ok_and(|files| !files.is_empty()) {
                 self.coverage.saw("readers opened with an index that was behind");
@@ -1125,7 +1127,7 @@ impl World {
             Err(error) => {
                 let is_right = matches!(error, StoreError::Damaged { .. });
                 let of_journal = matches!(damage, Damage::LastBlocks(_) | Damage::Segment(_));
-                ensure(is_right && of_journal, || format!("{damage:?} was told as {error}"))?;
+                ensure(is_right && of_journal, || format!("{damage:?} was reported as {error}"))?;
                 self.coverage.saw(match damage {
                     Damage::Segment(at) if at + 1 == segments => "loss of the last segment noticed",
                     Damage::Segment(_) => "loss of a segment noticed",

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::error::Error;
 
-use derived::balance_files::{AnticipatedOn, AnticipatedSums, BooksAsOf, Told};
+use derived::balance_files::{AnticipatedOn, AnticipatedSums, BooksAsOf, CarriedFact};
 use ledger::event::CardBrand;
 use ledger::fees::Settings;
 use ledger::id::GroupNumber;
@@ -46,8 +46,8 @@ impl OpeningBooks {
     }
 
     /// Every ledger and account, as [`BooksAsOf::ledgers`] gives them.
-    pub fn ledgers(&self) -> impl Iterator<Item = Result<Told, OpeningBooksError>> + '_ {
-        self.as_of.ledgers().map(|told| Ok(told?))
+    pub fn ledgers(&self) -> impl Iterator<Item = Result<CarriedFact, OpeningBooksError>> + '_ {
+        self.as_of.ledgers().map(|fact| Ok(fact?))
     }
 
     /// The settings of a merchant; none before it was opened.
@@ -56,7 +56,7 @@ impl OpeningBooks {
     }
 
     /// The settings of a merchant when it opened a pending charge, by the ordinal of that Record;
-    /// none when the charge is not pending.
+    /// `None` if the charge is not pending.
     pub fn settings_of_pending(&self, group: GroupNumber, ordinal: u64) -> Result<Option<Settings>, OpeningBooksError> {
         let Some(opened) = self.as_of.opened(group, ordinal)? else { return Ok(None) };
         let changes = self.as_of.settings(group)?.into_iter();
@@ -67,8 +67,8 @@ impl OpeningBooks {
     /// Brands of the cards of pending charges.
     pub fn pending_cards(&self) -> Result<PendingCards, OpeningBooksError> {
         let mut found = PendingCards::new();
-        for told in self.as_of.pending() {
-            if let Told::Pending { group, ordinal, brand: Some(brand), .. } = told? {
+        for fact in self.as_of.pending() {
+            if let CarriedFact::Pending { group, ordinal, brand: Some(brand), .. } = fact? {
                 found.insert((group, ordinal), brand);
             }
         }

@@ -1,6 +1,6 @@
-//! Checkpoints: signed statements of what the journal holds through a Record. Kept elsewhere, they
-//! show whether anybody changed the past. Somebody with the master key can forge a journal and hash
-//! it again, but can't change a statement that others hold.
+//! Checkpoints: signed statements of what the journal holds through a Record. Stored elsewhere,
+//! they show whether anybody changed the past. Somebody with the master key can forge a journal and
+//! hash it again, but can't change a statement that others hold.
 //!
 //! # Format 1
 //! The signed text has a line for each field, each with an end of line:

@@ -21,7 +21,7 @@ pub struct Dues {
     at: IdMap<LedgerId, Hint>,
     in_order: BTreeSet<(Timestamp, LedgerId)>,
     /// Ledgers whose owner is being asked: off the list, but not forgotten.
-    asked: IdSet<LedgerId>,
+    inquiries: IdSet<LedgerId>,
 }
 
 /// When a ledger needs attention.
@@ -128,7 +128,7 @@ impl Dues {
             if let Some(hint) = self.at.get_mut(ledger) {
                 *hint = Hint::default();
             }
-            self.asked.insert(*ledger);
+            self.inquiries.insert(*ledger);
         }
         due.into_iter().map(|(_, ledger)| ledger).collect()
     }
@@ -136,7 +136,7 @@ impl Dues {
     /// Notes when an owner that was asked needs attention next. Records published since the
     /// question still count.
     pub fn answered(&mut self, ledger: LedgerId, next_due: Option<Timestamp>) {
-        self.asked.remove(&ledger);
+        self.inquiries.remove(&ledger);
         let hint = self.at.entry(ledger).or_default();
         let at = [next_due, hint.since.map(|(at, _)| at)].into_iter().flatten().min();
         let before = std::mem::replace(&mut hint.at, at);
@@ -150,13 +150,13 @@ impl Dues {
     /// restart.
     pub fn hint(&self, ledger: LedgerId) -> Option<Hint> {
         let hint = self.at.get(&ledger).cloned();
-        if self.asked.contains(&ledger) {
+        if self.inquiries.contains(&ledger) {
             return Some(Hint { at: Some(Timestamp(0)), ..hint.unwrap_or_default() });
         }
         hint
     }
 
-    /// Takes up what was kept of a ledger.
+    /// Restores the dues of a ledger.
     pub fn restore(&mut self, ledger: LedgerId, hint: Option<Hint>) {
         if let Some(hint) = hint {
             self.reorder(ledger, None, hint.at);

@@ -14,7 +14,7 @@
 //! The house ledger has no group. It is one a partition; what is booked for the whole installation
 //! is in the partition of group 0, which no merchant has.
 //!
-//! An extent is kept as a common value of the store, so it is in every store and in every backup,
+//! An extent is stored as a common value of the store, so it is in every store and in every backup,
 //! and of two processes that add one the first wins. An extent that was added later also has the
 //! keys of requests that opened accounts shortly before: a retry of one finds its account in the
 //! earlier partition ([`crate::growth`]).
@@ -137,20 +137,20 @@ impl Extents {
         Self::of_partitions(new).keep(store)
     }
 
-    /// The extents of a store; one partition where none are kept.
+    /// The extents of a store; one partition if none are stored.
     pub fn of(store: &dyn Store) -> Result<Self, ExtentError> {
         Self::among(&store.commons()?)
     }
 
     /// The extents among the common values of a store; one partition where there are none.
     pub fn among(commons: &[KeyAndValue]) -> Result<Self, ExtentError> {
-        let kept = commons.iter().filter(|(key, _)| key.starts_with(PREFIX));
-        let decoded: Option<Vec<_>> = kept.map(|(_, value)| decode(value)).collect();
+        let rows = commons.iter().filter(|(key, _)| key.starts_with(PREFIX));
+        let decoded: Option<Vec<_>> = rows.map(|(_, value)| decode(value)).collect();
         match decoded {
             None => Err(ExtentError::Contradiction(Vec::new())),
             Some(none) if none.is_empty() => Ok(Self::default()),
-            Some(kept) => {
-                let (extents, opened) = kept.into_iter().unzip();
+            Some(rows) => {
+                let (extents, opened) = rows.into_iter().unzip();
                 Self::admitted(extents, opened)
             }
         }
@@ -192,11 +192,11 @@ impl Extents {
     }
 
     /// The partition in which a request with one of these idempotency keys opened an account before
-    /// an extent was added. None where no such request is known, or its key is kept no more.
+    /// an extent was added. `None` if no such request is known, or its key has expired.
     pub fn opened_before(&self, keys: &[Fingerprint], now: Timestamp) -> Option<Partition> {
-        let kept = |(at, _): &&(Timestamp, Partition)| now.0 - at.0 < IDEMPOTENCY_KEPT_MS;
+        let is_recent = |(at, _): &&(Timestamp, Partition)| now.0 - at.0 < IDEMPOTENCY_KEPT_MS;
         let found = self.opened.iter().flat_map(|opened| keys.iter().filter_map(|key| opened.get(key)));
-        found.rev().find(kept).map(|(_, partition)| *partition)
+        found.rev().find(is_recent).map(|(_, partition)| *partition)
     }
 
     /// How many partitions there are; they are numbered from 0.
@@ -228,7 +228,7 @@ impl Extents {
         (Partition(extent.first.0 + (within % count) as u16), within / count)
     }
 
-    /// The group at a place of a partition; none where another partition has that group, or none
+    /// The group at a place of a partition; `None` if another partition has that group, or none
     /// has.
     pub fn group_at(&self, partition: Partition, place: u32) -> Option<GroupNumber> {
         let extent = self.all.iter().rfind(|extent| extent.first <= partition)?;
@@ -264,7 +264,7 @@ impl Places {
         place as usize
     }
 
-    /// The group at a place; none where the partition has none there.
+    /// The group at a place; `None` if the partition has none there.
     pub fn group(&self, place: usize) -> Option<GroupNumber> {
         self.extents.group_at(self.partition, u32::try_from(place).ok()?)
     }
@@ -424,13 +424,13 @@ mod tests {
         let grown = Extents::default().grown_after(opened(1, 5_000, 0), GroupNumber(9), 2).unwrap();
         let grown = grown.grown_after(opened(2, 7_000, 2), GroupNumber(20), 2).unwrap();
         assert_eq!(grown.keep(&store).unwrap(), grown);
-        let kept = Extents::of(&store).unwrap();
-        assert_eq!(kept, grown);
+        let stored = Extents::of(&store).unwrap();
+        assert_eq!(stored, grown);
         let until = 5_000 + IDEMPOTENCY_KEPT_MS;
-        assert_eq!(kept.opened_before(&[key(7), key(1)], Timestamp(until - 1)), Some(Partition(0)));
-        assert_eq!(kept.opened_before(&[key(1)], Timestamp(until)), None, "the key may be used anew");
-        assert_eq!(kept.opened_before(&[key(2)], Timestamp(until)), Some(Partition(2)));
-        assert_eq!(kept.opened_before(&[key(3)], Timestamp(0)), None);
+        assert_eq!(stored.opened_before(&[key(7), key(1)], Timestamp(until - 1)), Some(Partition(0)));
+        assert_eq!(stored.opened_before(&[key(1)], Timestamp(until)), None, "the key may be used anew");
+        assert_eq!(stored.opened_before(&[key(2)], Timestamp(until)), Some(Partition(2)));
+        assert_eq!(stored.opened_before(&[key(3)], Timestamp(0)), None);
     }
 
     #[test]

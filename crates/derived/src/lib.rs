@@ -1,5 +1,6 @@
-//! What can be made again from the journal, and is kept so that nobody has to: the index, the read
-//! model, files of balances, snapshots of states, events that wait; and what seals and signs it.
+//! Data that can be rebuilt from the journal, and is stored so that nobody has to: the index, the
+//! read model, files of balances, snapshots of states, events that wait; and what seals and signs
+//! it.
 //!
 //! It knows Records and stores. Actors, order and replies are not here.
 

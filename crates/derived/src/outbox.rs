@@ -122,10 +122,10 @@ pub struct LastAnswer {
 /// How one try to deliver a webhook ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Encode, Decode)]
 pub struct Answer {
-    /// The status of the HTTP answer; none when there was no answer.
+    /// The status of the HTTP answer; `None` if there was no answer.
     #[n(0)]
     pub status: Option<u16>,
-    /// Why it counts as a failure; none when it does not, or when a later build named a cause that
+    /// Why it counts as a failure; `None` if it does not, or when a later build named a cause that
     /// this one does not know.
     #[n(1)]
     pub cause: Option<Cause>,
@@ -242,7 +242,7 @@ impl Outbox {
         Self { store }
     }
 
-    /// Stored progress of an endpoint; none when there is none, or none that can be read.
+    /// Stored progress of an endpoint; `None` if there is none, or none that can be read.
     pub fn progress(&self, group: GroupNumber, key: ObjectId) -> Result<Option<Progress>, StoreError> {
         Ok(self.store.cursor(&name(group, key))?.and_then(|bytes| minicbor::decode(&bytes).ok()))
     }

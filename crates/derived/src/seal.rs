@@ -1,7 +1,7 @@
 //! Keyring: encryption of personal data and of the installation's secrets.
 //!
 //! One master key seals all other keys. Personal data is sealed under a key of its month, which is
-//! kept apart from the journal. Dropping the month's key erases the people and leaves the books.
+//! stored apart from the journal. Dropping the month's key erases the people and leaves the books.
 //!
 //! # Derived keys
 //! From the master key two keys are derived by HKDF (RFC 5869): one seals secrets, the other makes
@@ -153,7 +153,7 @@ impl Keyring {
         months_soon(now).iter().all(|month| months.contains_key(month))
     }
 
-    /// Opens personal data; none when its month's key was dropped, or when it is for something
+    /// Opens personal data; `None` if its month's key was dropped, or when it is for something
     /// else.
     pub fn open_sealed(&self, sealed_for: SealedFor, sealed: &Sealed) -> Option<Vec<u8>> {
         let key = self.month_key(sealed.month).ok().flatten()?;
@@ -191,12 +191,12 @@ impl Keyring {
         self.seal(sealed_for, 0, now, &minicbor::to_vec(value).expect("writing into memory cannot fail"))
     }
 
-    /// Opens one of the structures of [`ledger::personal`]; none when its month's key was dropped.
+    /// Opens one of the structures of [`ledger::personal`]; `None` if its month's key was dropped.
     pub fn open_value<T: for<'b> minicbor::Decode<'b, ()>>(&self, sealed_for: SealedFor, sealed: &Sealed) -> Option<T> {
         minicbor::decode(&self.open_sealed(sealed_for, sealed)?).ok()
     }
 
-    /// Opens the personal part of a Record; none when there is none, or its month's key was
+    /// Opens the personal part of a Record; `None` if there is none, or its month's key was
     /// dropped.
     pub fn open_personal<T: for<'b> minicbor::Decode<'b, ()>>(&self, record: &Record) -> Option<T> {
         self.open_value(record.personal_for()?, record.personal.as_ref()?)
@@ -208,7 +208,7 @@ impl Keyring {
         encrypt(&self.secrets, &sealed_for.associated_data(0), plain)
     }
 
-    /// Opens a secret of the installation; none when it is for something else.
+    /// Opens a secret of the installation; `None` if it is for something else.
     pub fn open_secret(&self, sealed_for: SealedFor, sealed: &[u8]) -> Option<Vec<u8>> {
         open(&self.secrets, &sealed_for.associated_data(0), sealed)
     }

@@ -2,7 +2,7 @@
 //! it and only the later Records of the journal. Snapshots are derived: one that is lost, damaged
 //! or of a later release is built again from the journal.
 //!
-//! A state is kept in sections (see [`ledger::section`]), and only touched sections are written
+//! A state is stored in sections (see [`ledger::section`]), and only touched sections are written
 //! again. For each ledger the store has its sections, pages that index them, and one manifest:
 //!
 //! ```text
@@ -21,7 +21,7 @@
 //!
 //! # Nothing touched is lost
 //! A snapshot holds every section that was touched *since* an earlier snapshot that its actor knows
-//! to be kept. It is written only where the manifest on the disk stands between that earlier one
+//! to be stored. It is written only where the manifest on the disk stands between that earlier one
 //! and itself. So a snapshot may be dropped, or fail. It may also come after the last snapshot of
 //! the actor's previous life, which was still waiting when the actor was opened again. Either it is
 //! written and complete, or it is not written.
@@ -69,21 +69,21 @@ impl StatePosition {
     }
 }
 
-/// Snapshot that is to be written: the sections of a state that may differ from the kept one.
+/// Snapshot that is to be written: the sections of a state that may differ from the stored one.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// The owner's ledger.
     pub ledger: LedgerId,
     /// The position of the state.
     pub position: StatePosition,
-    /// The position of the kept snapshot that it continues; none when it holds every section that
+    /// Position of the stored snapshot that it continues; `None` if it holds every section that
     /// there is.
     pub since: Option<StatePosition>,
     /// The encoding of the head: everything outside sections.
     pub head: Vec<u8>,
     /// Every section that was touched, encoded; none for one with nothing in it.
     pub sections: BTreeMap<Section, Option<Vec<u8>>>,
-    /// Tells its actor that it was kept.
+    /// Receipt for its actor: the snapshot is stored.
     pub receipt: Receipt,
 }
 
@@ -95,13 +95,13 @@ impl Snapshot {
     }
 }
 
-/// Receipt that tells an actor which of its snapshots were kept.
+/// Receipt that shows an actor which of its snapshots are stored.
 #[derive(Clone, Debug, Default)]
 pub struct Receipt {
     /// The number of this snapshot in the actor's life.
     pub number: u64,
-    /// The highest number that was kept.
-    pub kept: Arc<AtomicU64>,
+    /// Highest number of a stored snapshot.
+    pub stored: Arc<AtomicU64>,
 }
 
 /// A snapshot as it was read.
@@ -123,7 +123,7 @@ impl StoredSnapshot {
     }
 }
 
-/// Reads an actor's snapshot; none when there is none that can be used.
+/// Reads an actor's snapshot; `None` if there is none that can be used.
 pub fn load(store: &Part, ledger: LedgerId) -> Result<Option<StoredSnapshot>, StoreError> {
     let FoundManifest::Manifest(manifest) = found(store, ledger)? else { return Ok(None) };
     let mut sections = Vec::new();
@@ -214,18 +214,18 @@ impl Drop for SnapshotWriter {
     }
 }
 
-/// Writes a snapshot and tells its actor. A snapshot that does not continue the kept one is not
+/// Writes a snapshot and its receipt. A snapshot that does not continue the stored one is not
 /// written. It has its owner's Records through `own_through`, and none after it. Only one thread
 /// writes snapshots.
 pub fn write(store: &Part, snapshot: &Snapshot, own_through: Sequence) -> Result<(), StoreError> {
     let (ledger, position) = (snapshot.ledger, snapshot.position);
-    let (kept, mut buckets) = match found(store, ledger)? {
+    let (previous, mut buckets) = match found(store, ledger)? {
         FoundManifest::Manifest(old) => (Some((old.position(), old.generation)), old.buckets),
         FoundManifest::Nothing | FoundManifest::Unusable => (None, BTreeMap::new()),
     };
-    let continues = match (snapshot.since, kept) {
+    let continues = match (snapshot.since, previous) {
         (None, _) => true,
-        (Some(since), Some((kept, _))) => since.is_within(kept) && kept.is_within(position),
+        (Some(since), Some((previous, _))) => since.is_within(previous) && previous.is_within(position),
         (Some(_), None) => false,
     };
     if !continues {
@@ -234,7 +234,7 @@ pub fn write(store: &Part, snapshot: &Snapshot, own_through: Sequence) -> Result
     if snapshot.since.is_none() {
         buckets.clear();
     }
-    let generation = kept.map_or(0, |(_, generation)| generation) + 1;
+    let generation = previous.map_or(0, |(_, generation)| generation) + 1;
     let mut rewriting = SnapshotRewrite { store, ledger, generation, replaced: Vec::new() };
     let touched: Vec<_> = snapshot.sections.iter().collect();
     for touched in touched.chunk_by(|(one, _), (next, _)| page_of(**one) == page_of(**next)) {
@@ -253,7 +253,7 @@ pub fn write(store: &Part, snapshot: &Snapshot, own_through: Sequence) -> Result
     let mut bytes = encoded(&manifest);
     bytes.extend(crc32c(&bytes).to_be_bytes());
     store.put_state_lazily(&manifest_key(ledger), &bytes)?;
-    snapshot.receipt.kept.fetch_max(snapshot.receipt.number, Ordering::AcqRel);
+    snapshot.receipt.stored.fetch_max(snapshot.receipt.number, Ordering::AcqRel);
     if snapshot.since.is_none() {
         return sweep(store, ledger);
     }
@@ -390,7 +390,7 @@ fn found(store: &Part, ledger: LedgerId) -> Result<FoundManifest, StoreError> {
     Ok(readable.map_or(FoundManifest::Unusable, FoundManifest::Manifest))
 }
 
-/// The stamps of a bucket; none when they cannot be read.
+/// The stamps of a bucket; `None` if they cannot be read.
 fn stamps(store: &Part, ledger: LedgerId, page: SectionPage, bucket: &Bucket) -> Result<Option<Stamps>, StoreError> {
     match bucket {
         Bucket::Here(stamps) => Ok(Some(stamps.clone())),
@@ -401,7 +401,7 @@ fn stamps(store: &Part, ledger: LedgerId, page: SectionPage, bucket: &Bucket) ->
     }
 }
 
-/// Reads the section or page that a stamp names; none when it is not there or does not fit.
+/// Reads the section or page that a stamp names; `None` if it is not there or does not fit.
 fn stamped(store: &Part, ledger: LedgerId, at: Section, stamp: Stamp) -> Result<Option<Vec<u8>>, StoreError> {
     match store.state(&section_key(ledger, at, stamp.generation)) {
         Ok(bytes) => Ok(bytes.filter(|bytes| crc32c(bytes) == stamp.checksum)),

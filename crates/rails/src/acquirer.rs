@@ -2,7 +2,7 @@
 //! keeps records of its own and pays from them, in batches on business days: a debit one day after
 //! its capture, an installment of a credit every 30 days, less its fee. Refunds and accepted
 //! disputes are taken from the next batch; the fee of a refund is given back in proportion, that of
-//! a dispute is kept.
+//! a dispute is stored.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -107,7 +107,7 @@ impl CardRail for SandboxAcquirer {
     fn charge(&self, call: ChargeCard) -> Call<'_, CardAnswer> {
         let (bin, last4) = match &call.card {
             ChargedCard::Given(card) => face(&card.number),
-            ChargedCard::Kept(CardToken(token)) => face(token.strip_prefix(TOKEN_PREFIX).unwrap_or_default()),
+            ChargedCard::Token(CardToken(token)) => face(token.strip_prefix(TOKEN_PREFIX).unwrap_or_default()),
         };
         match script(bin, last4) {
             Script::Approve => {

@@ -171,9 +171,9 @@ impl AcquirerBooks {
         Self { files: Files { folder, bank, is_shared }, lock }
     }
 
-    /// Records a capture, and gives the one that counts: the one on record, when the charge is
-    /// captured already. `is_asked_again`: it may be. Otherwise that is looked up for a late charge
-    /// only, as a charge that is recorded twice on one day is paid once.
+    /// Records a capture, and returns the valid capture: the recorded one if the charge is captured
+    /// already. `is_asked_again`: it may be. Otherwise that is looked up for a late charge only, as
+    /// a charge that is recorded twice on one day is paid once.
     pub(super) fn capture(&self, patience: Patience, capture: Capture, is_asked_again: bool) -> io::Result<Capture> {
         let files = &self.files;
         self.lock.turn(
@@ -627,8 +627,8 @@ mod tests {
             lines.iter().map(shown).collect::<Vec<_>>(),
             [(1, 1, 1_000, 30), (3, 1, 2_000, 60), (3, 1, 3_000, 90)]
         );
-        let asked = |number| captured(id(MONDAY, number), 1, 1, 1, true);
-        let counts = |number| reopened.capture(Patience::NONE, asked(number), true).unwrap().amount;
+        let capture_of = |number| captured(id(MONDAY, number), 1, 1, 1, true);
+        let counts = |number| reopened.capture(Patience::NONE, capture_of(number), true).unwrap().amount;
         assert_eq!([2, 9].map(counts), [Centavos(2_000), Centavos(1)], "the one on record, else the one that is asked");
     }
 

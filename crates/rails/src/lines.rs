@@ -110,7 +110,7 @@ fn text_of(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
 
-/// The whole lines of a file; none where there is no file.
+/// The whole lines of a file; empty if there is no file.
 pub(super) fn read_lines(path: &Path) -> io::Result<String> {
     let mut bytes = match std::fs::read(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(String::new()),

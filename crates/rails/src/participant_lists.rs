@@ -42,11 +42,11 @@ impl ParticipantLists {
 
     /// Adds a list; gives how many lines named an institution.
     fn add(&mut self, file: &Path) -> Result<usize, String> {
-        let told = |error: std::io::Error| error.to_string();
-        if std::fs::metadata(file).map_err(told)?.len() > FILE_BYTES_MAX {
+        let message = |error: std::io::Error| error.to_string();
+        if std::fs::metadata(file).map_err(message)?.len() > FILE_BYTES_MAX {
             return Err("it is too large".to_owned());
         }
-        let bytes = std::fs::read(file).map_err(told)?;
+        let bytes = std::fs::read(file).map_err(message)?;
         // Names of institutions may be in another encoding; they are not read.
         let text = String::from_utf8_lossy(&bytes);
         let text = text.trim_start_matches('\u{feff}');

@@ -267,7 +267,7 @@ const RETURNS: &str = " returns";
 /// Why it does.
 const KEY_GONE: &str = "O banco devolveu a transferência: a conta da chave foi encerrada";
 
-/// The transfer of a line, its amount, and the account that it left; none when the line is not
+/// The transfer of a line, its amount, and the account that it left; `None` if the line is not
 /// whole.
 fn transfer_of(line: &str) -> Option<(ObjectId, Centavos, PayoutBank)> {
     let mut parts = line.split(' ');
@@ -398,11 +398,11 @@ mod tests {
             assert_eq!(read(&path).unwrap(), whole);
         };
         both(&|_| {});
-        for kept in 1..40 {
-            both(&|bytes| bytes.truncate(bytes.len() - kept));
+        for length in 1..40 {
+            both(&|bytes| bytes.truncate(bytes.len() - length));
             both(&|bytes| {
                 let end = bytes.len();
-                bytes[end - kept..].fill(0);
+                bytes[end - length..].fill(0);
             });
         }
     }

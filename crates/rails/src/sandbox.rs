@@ -242,9 +242,9 @@ mod tests {
             Builder::new_current_thread().build().unwrap().block_on(first).unwrap();
         }
         two.settled(0, noon(2));
-        let told = two.race(ROUNDS, |number, which, rails, runtime| {
+        let answers = two.race(ROUNDS, |number, which, rails, runtime| {
             // In turns, as either may be the later one.
-            let told = if (which as u64 + number).is_multiple_of(2) {
+            let result = if (which as u64 + number).is_multiple_of(2) {
                 runtime.block_on(rails.card.get(None).unwrap().charge(charge(id(0, number)))).unwrap()
             } else {
                 let CardFate::Answered(answer) =
@@ -257,10 +257,10 @@ mod tests {
             if number == ROUNDS / 2 && which == 0 {
                 two.settled(0, noon(4));
             }
-            told
+            result
         });
-        assert_eq!(told[0], told[1]);
-        assert!(told[0].iter().all(|answer| matches!(answer, CardAnswer::Captured { .. })));
+        assert_eq!(answers[0], answers[1]);
+        assert!(answers[0].iter().all(|answer| matches!(answer, CardAnswer::Captured { .. })));
         // A third time each, when what is on record is paid.
         two.settled(1, noon(7));
         for number in 0..ROUNDS {

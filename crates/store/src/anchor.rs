@@ -37,32 +37,32 @@ pub(super) const PARTITIONS_MAX: usize = 64;
 
 /// The newest whole slot of the file at opening.
 #[derive(Debug, Default)]
-pub(crate) struct Anchored {
+pub(crate) struct AnchorSlot {
     counter: u64,
     /// Its place in the file, from 0.
     slot: u64,
     pub(crate) heads: BTreeMap<Partition, (Sequence, BlockHash)>,
 }
 
-impl Anchored {
+impl AnchorSlot {
     /// The heads in the anchor of the folder `data`; none if there is no file or no slot is whole.
-    pub(super) fn read(data: &Path) -> Result<Option<Anchored>, StoreError> {
+    pub(super) fn read(data: &Path) -> Result<Option<AnchorSlot>, StoreError> {
         let path = data.join(ANCHOR);
         let bytes = match std::fs::read(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             bytes => bytes.map_err(|source| machine(&path, source))?,
         };
-        Anchored::newest(&bytes).map_err(|found| StoreError::NewerFormat { folder: path, found, known: FORMAT })
+        AnchorSlot::newest(&bytes).map_err(|found| StoreError::NewerFormat { folder: path, found, known: FORMAT })
     }
 
     /// The newest of the slots that are whole; or, as an error, the newer format in which one is
     /// written.
-    pub(crate) fn newest(bytes: &[u8]) -> Result<Option<Anchored>, u8> {
-        let mut newest: Option<Anchored> = None;
+    pub(crate) fn newest(bytes: &[u8]) -> Result<Option<AnchorSlot>, u8> {
+        let mut newest: Option<AnchorSlot> = None;
         for (place, slot) in (0..).zip(bytes.chunks_exact(SLOT_BYTES)) {
             match parse(slot) {
                 Ok(slot) if newest.as_ref().is_none_or(|newest| newest.counter < slot.counter) => {
-                    newest = Some(Anchored { slot: place, ..slot });
+                    newest = Some(AnchorSlot { slot: place, ..slot });
                 }
                 Err(Some(found)) => return Err(found),
                 Ok(_) | Err(None) => {}
@@ -112,7 +112,7 @@ impl Anchor {
     /// Begins to keep `heads`, the heads of the journal. They continue the heads in `anchored`.
     pub(super) fn open(
         data: &Path,
-        anchored: Option<Anchored>,
+        anchored: Option<AnchorSlot>,
         heads: &BTreeMap<Partition, Head>,
         poisoned: Arc<AtomicBool>,
     ) -> Result<Anchor, StoreError> {
@@ -206,7 +206,7 @@ impl Default for AnchorSlots {
 
 impl AnchorSlots {
     /// Continues what was anchored with these heads.
-    pub(crate) fn new(anchored: Option<&Anchored>, heads: AnchoredHeads) -> AnchorSlots {
+    pub(crate) fn new(anchored: Option<&AnchorSlot>, heads: AnchoredHeads) -> AnchorSlots {
         let (counter, synced) = anchored.map_or((0, 0), |anchored| (anchored.counter, anchored.slot));
         AnchorSlots { heads, counter, synced, active: (synced + 1) % SLOTS }
     }
@@ -296,7 +296,7 @@ fn to_bytes(counter: u64, heads: &AnchoredHeads) -> Vec<u8> {
 }
 
 /// The slot; or, as an error, the newer format in which it is written, if it is not damaged.
-fn parse(slot: &[u8]) -> Result<Anchored, Option<u8>> {
+fn parse(slot: &[u8]) -> Result<AnchorSlot, Option<u8>> {
     let (covered, checksum) = slot.split_last_chunk::<CHECKSUM_BYTES>().ok_or(None)?;
     if checksum_of(b"", covered) != *checksum {
         return Err(None);
@@ -314,7 +314,7 @@ fn parse(slot: &[u8]) -> Result<Anchored, Option<u8>> {
         let hash = BlockHash(hash.try_into().map_err(|_| None)?);
         heads.insert(Partition(u16::from_be_bytes(*partition)), (Sequence(u64::from_be_bytes(*next)), hash));
     }
-    Ok(Anchored { counter: u64::from_be_bytes(*counter), slot: 0, heads })
+    Ok(AnchorSlot { counter: u64::from_be_bytes(*counter), slot: 0, heads })
 }
 
 const ANCHOR: &str = "anchor";

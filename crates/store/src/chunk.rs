@@ -13,7 +13,7 @@
 //! chunk can be read by itself.
 //!
 //! The last four bytes of a value are the CRC32C of the key and of all bytes before them, in this
-//! format and every later one. So a newer format can be told from damage.
+//! format and every later one. So a newer format can be distinguished from damage.
 
 use super::{Block, BlockHash, Partition, Sequence};
 

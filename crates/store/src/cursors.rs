@@ -52,7 +52,7 @@ impl Values {
 #[derive(Debug)]
 struct Log {
     file: File,
-    /// Place of the next frame; none when the end of the file is unknown.
+    /// Place of the next frame; `None` if the end of the file is unknown.
     end: Option<u64>,
 }
 
@@ -140,8 +140,8 @@ impl Cursors {
     }
 }
 
-/// A frame: how many bytes follow the length, a byte that tells a value from a removal, the key's
-/// length, key, value, and the CRC32C of all before it.
+/// A frame: how many bytes follow the length, a byte that distinguishes a value from a removal, the
+/// key's length, key, value, and the CRC32C of all before it.
 fn encode(key: &[u8], value: Option<&[u8]>, bytes: &mut Vec<u8>) {
     let begin = bytes.len();
     let body = FRAME_BYTES - LENGTH_BYTES + key.len() + value.map_or(0, <[u8]>::len);
@@ -154,7 +154,7 @@ fn encode(key: &[u8], value: Option<&[u8]>, bytes: &mut Vec<u8>) {
     bytes.extend_from_slice(&checksum);
 }
 
-/// Takes in the frames that are whole, up to the first that is not, and tells where they end: 0
+/// Takes in the frames that are whole, up to the first that is not, and returns where they end: 0
 /// where the header is damaged. Or, as an error, the newer format of the file.
 fn replay(bytes: &[u8], values: &mut Values) -> Result<usize, u8> {
     let header = bytes.first_chunk::<HEADER_BYTES>();
@@ -180,7 +180,7 @@ fn header(name: &[u8]) -> Vec<u8> {
 /// A frame as it was read.
 struct CursorFrame<'a> {
     key: &'a [u8],
-    /// None where the key was removed.
+    /// `None` if the key was removed.
     value: Option<&'a [u8]>,
     /// How long it is.
     bytes: usize,

@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 
 use parking_lot::{Mutex, RwLock, RwLockReadGuard};
 
-use super::anchor::{self, Anchor, Anchored};
+use super::anchor::{self, Anchor, AnchorSlot};
 use super::chunk;
 use super::cursors::Cursors;
 use super::files::{Files, bytes_below, create_folder, machine, make_private, private_file, sync_folder};
@@ -91,7 +91,7 @@ impl SledStore {
         let lock = lock_folder(&data, options.lock_wait)?;
         space::keep_ballast(&data, options.ballast_bytes, options.reserve_bytes)?;
         check_sync(&data, options.lock_wait)?;
-        let anchored = Anchored::read(&data)?;
+        let anchored = AnchorSlot::read(&data)?;
         let is_begun = anchored.as_ref().is_some_and(|anchored| !anchored.heads.is_empty());
         let poisoned = Arc::new(AtomicBool::new(false));
         let monitor = Arc::new(Monitor::default());
@@ -792,8 +792,8 @@ mod tests {
             part(&store).put_state(b"gone", &bytes(number, INLINE_BYTES_MAX)).unwrap();
         }
         part(&store).delete_state(b"gone").unwrap();
-        let kept = values(&store);
-        assert!(kept[0].is_some() && kept[1].is_some() && kept[2].is_none());
+        let before = values(&store);
+        assert!(before[0].is_some() && before[1].is_some() && before[2].is_none());
         drop(store);
         // Each database is opened once more, so that sled has snapshots.
         assert_eq!(open_with(data.path(), &small_segments()).blocks(PARTITION, Sequence::FIRST).count(), written.len());
@@ -819,10 +819,10 @@ mod tests {
                         store.blocks(PARTITION, Sequence::FIRST).map(Result::unwrap).collect::<Vec<_>>(),
                         written
                     );
-                    assert_eq!(values(&store), kept, "{harmed:?}");
+                    assert_eq!(values(&store), before, "{harmed:?}");
                     let aside = store.monitor().files_set_aside();
                     assert_eq!(aside.len(), 1, "{harmed:?}");
-                    assert_eq!(std::fs::read(&aside[0]).unwrap(), damaged, "it is kept");
+                    assert_eq!(std::fs::read(&aside[0]).unwrap(), damaged, "it is still there");
                     drop(store);
                     assert_eq!(open_with(&place, &small_segments()).monitor().files_set_aside().len(), 0);
                 }
@@ -1013,9 +1013,9 @@ mod tests {
         for blocks in [1, 2, 3, 10] {
             let error = shortened_by(blocks).1.unwrap_err();
             assert!(matches!(error, StoreError::Damaged { sequence: Some(Sequence(6)), .. }), "{error}");
-            let told =
+            let expected =
                 format!("ends at sequence 5, but {} Records were acknowledged: {blocks} are missing", 5 + blocks);
-            assert!(error.to_string().contains(&told), "{error}");
+            assert!(error.to_string().contains(&expected), "{error}");
         }
     }
 
@@ -1058,7 +1058,7 @@ mod tests {
         let store = open(data.path());
         for number in 1..=200 {
             append(&store, vec![bytes(number, 300)]);
-            let anchored = Anchored::read(data.path()).unwrap().unwrap();
+            let anchored = AnchorSlot::read(data.path()).unwrap().unwrap();
             assert_eq!(anchored.heads[&PARTITION].0, Sequence(number + 1));
         }
     }
@@ -1092,7 +1092,7 @@ mod tests {
                 Some(bytes) => std::fs::write(&anchor, bytes).unwrap(),
             }
             assert_eq!(read_all(data.path()).unwrap().len(), 3);
-            let anchored = Anchored::read(data.path()).unwrap().unwrap();
+            let anchored = AnchorSlot::read(data.path()).unwrap().unwrap();
             assert_eq!(anchored.heads[&PARTITION].0, Sequence(6));
         }
         let mut newer = sound;

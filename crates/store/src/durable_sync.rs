@@ -68,7 +68,8 @@ pub(crate) fn with_short_slice() -> bool {
         sched_period: 0,
     };
     let (thread, flags): (libc::pid_t, libc::c_uint) = (0, 0);
-    // SAFETY: the structure lives through the call and tells its own size; 0 is the calling thread.
+    // SAFETY: the structure lives through the call and contains its own size; 0 is the calling
+    // thread.
     unsafe { libc::syscall(libc::SYS_sched_setattr, thread, std::ptr::from_ref(&attributes), flags) == 0 }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The journal is blocks of opaque Record bytes. The store makes each block durable whole or not at
 //! all; blocks are numbered without a gap and chained by hash. Beside the journal the store keeps
-//! an area of keys and values for what is derived from the journal or kept apart from it
+//! an area of keys and values for what is derived from the journal or stored apart from it
 //! (snapshots, sealed keys, stamps), cursors, and files.
 //!
 //! A write survives a power cut when [`Store::append`] or [`Store::put_state`] has answered `Ok`.
@@ -132,7 +132,7 @@ pub trait Store: Send + Sync + 'static {
         Box::new(|| true)
     }
 
-    /// What the servers of the store said that do not work, each with its name; none where all do.
+    /// What the servers of the store said that do not work, each with its name; `None` if all do.
     fn trouble(&self) -> Option<String> {
         None
     }
@@ -172,8 +172,8 @@ pub trait Store: Send + Sync + 'static {
     /// checksums; [`Store::blocks`] also checks the hashes of blocks.
     fn records(&self, partition: Partition, sequences: &[Sequence]) -> Result<Vec<Option<StoredRecord>>, StoreError>;
 
-    /// The blocks that were durable at the time of the call, in order, beginning with the one that
-    /// holds `from`.
+    /// The blocks that were durable at the time of the call, in order, from the block that holds
+    /// `from`.
     ///
     /// It checks every chunk's checksum, the completeness of each block, its hash, its place in the
     /// chain (also that of the first block), and that the last block is the head. The iterator ends
@@ -249,7 +249,7 @@ pub trait Store: Send + Sync + 'static {
         Ok(bytes.len() as u64)
     }
 
-    /// Up to `length` bytes of a file from `offset`; fewer at its end, none when there is no such
+    /// Up to `length` bytes of a file from `offset`; fewer at its end, `None` if there is no such
     /// file.
     fn file_part(
         &self,
@@ -514,7 +514,7 @@ pub enum StoreError {
         /// The partition.
         partition: Partition,
     },
-    /// The tenure ended before the store told whether a block is in the journal.
+    /// The tenure ended before the store reported whether a block is in the journal.
     #[error("partition {} was taken by another owner before it was known whether a block is durable", partition.0)]
     Unknown {
         /// The partition.
@@ -625,7 +625,7 @@ pub enum StoreError {
         /// The place.
         to: String,
     },
-    /// The disk was not told to make a write durable, so nothing could be acknowledged.
+    /// The disk got no request to make a write durable, so nothing could be acknowledged.
     #[error("{}: writes and renames are not synced in this program, so they would not survive a power cut", folder.display())]
     SyncNotDurable {
         /// The folder concerned.

@@ -1,7 +1,7 @@
 //! Monitor of a store: current waits for the disk, since when each lasts, and how often a derived
 //! file failed.
 //!
-//! A wait that was long is a line of the log. A wait that does not end tells a watchdog that the
+//! A wait that was long is a line of the log. An endless wait shows a watchdog that the
 //! store has stopped. A store on PostgreSQL is not watched so: the database may be restarted or
 //! moved, and this process goes on when it is back.
 
@@ -117,7 +117,7 @@ impl Monitor {
         self.derived_failures.load(Ordering::Relaxed)
     }
 
-    /// Files that were damaged, could be made again, and are kept under these names.
+    /// Files that were damaged, could be rebuilt, and were moved to these names.
     pub fn files_set_aside(&self) -> Vec<PathBuf> {
         self.set_aside.lock().clone()
     }

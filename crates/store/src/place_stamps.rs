@@ -13,7 +13,7 @@ const FILLING: &[u8] = b"stamp/filling";
 /// Where the books were moved to.
 const MOVED: &[u8] = b"stamp/moved";
 
-/// Whether a common key tells of its own place alone.
+/// True if a common key belongs to its own place alone.
 pub fn is_of_place(key: &[u8]) -> bool {
     key == FILLING || key == MOVED
 }

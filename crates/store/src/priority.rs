@@ -48,12 +48,12 @@ mod tests {
         assert_eq!(nice(&read_to_string("/proc/thread-self/stat").expect("/proc")), before);
     }
 
-    /// Where the kernel tells a thread's slice at all, it is the one that was asked for.
+    /// If the kernel reports a thread's slice, it is the requested one.
     #[test]
     fn the_journals_thread_has_a_short_slice() {
         let slice = || {
-            let told = read_to_string("/proc/thread-self/sched").unwrap_or_default();
-            told.lines().find_map(|line| line.strip_prefix("se.slice")?.split(':').nth(1)?.trim().parse::<u64>().ok())
+            let text = read_to_string("/proc/thread-self/sched").unwrap_or_default();
+            text.lines().find_map(|line| line.strip_prefix("se.slice")?.split(':').nth(1)?.trim().parse::<u64>().ok())
         };
         let [before, after] = thread::spawn(move || {
             let before = slice();

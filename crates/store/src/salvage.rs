@@ -65,7 +65,7 @@ impl Remains {
     }
 }
 
-/// The block of a frame, if its hash is the one that it names.
+/// The block of a frame, if its hash matches.
 fn block_of(frame: WalFrame) -> Option<Block> {
     let mut chunks = frame.chunks.into_iter().map(|(key, value)| Chunk::parse(&key.to_bytes(), &value).ok());
     let mut assembler = BlockAssembler::new(chunks.next()??).ok()?;

@@ -221,7 +221,7 @@ impl Segment {
     }
 
     /// Checks a chunk that was read for the sake of the Record `sequence`; without one, the chunk's
-    /// own key tells which Record is concerned.
+    /// own key names the Record.
     fn parse_at(&self, sequence: Option<Sequence>, found: Option<Pair>) -> Result<Option<Chunk>, StoreError> {
         let Some((key, value)) = found else { return Ok(None) };
         let concerned = || sequence.or_else(|| Key::parse(&key).map(|key| key.at));

@@ -42,7 +42,7 @@ use super::files::{Files, bytes_below, create_folder, damaged, machine};
 use super::monitor::{Monitor, WaitFor};
 use super::segment::{Segment, Span};
 use super::sled::{Opening, UNFLUSHED_BYTES_MAX_OF_JOURNAL};
-use super::wal::{Appended, WalFrame, WriteAheadLog};
+use super::wal::{AppendResult, WalFrame, WriteAheadLog};
 use super::{Block, BlockHash, Database, Head, Partition, Sequence, SledOptions, StoreError, StoredRecord};
 
 /// The segments of the journal.
@@ -84,14 +84,14 @@ impl Segments {
             given: AtomicU64::new(0),
             poisoned,
         });
-        let (work, asked) = channel();
+        let (work, requests) = channel();
         let (settling, to_settle) = channel();
         let (working, settled) = (Arc::clone(&shared), Arc::clone(&shared));
         let thread = |name: &str, run: Box<dyn FnOnce() + Send>| {
             std::thread::Builder::new().name(name.to_owned()).spawn(run).map_err(|source| machine(data, source))
         };
         let threads = vec![
-            thread("journal segments", Box::new(move || working.work(&asked)))?,
+            thread("journal segments", Box::new(move || working.work(&requests)))?,
             thread("journal wal", Box::new(move || to_settle.iter().for_each(|settle| settled.settle(settle))))?,
         ];
         Ok(Segments { shared, work: Some(work), settling: Some(settling), threads })
@@ -131,7 +131,7 @@ impl Segments {
             let _waiting = shared.place.monitor.begin(WaitFor::Sync);
             shared.wal.append(&chunks)?
         };
-        if appended == Appended::AndFilled {
+        if appended == AppendResult::AndFilled {
             self.settle(Settle::Filled);
         }
         current.insert_chunks(&chunks)?;
@@ -157,7 +157,7 @@ impl Segments {
         record
     }
 
-    /// The blocks from the one that holds `from` up to `head`; `from` is below it.
+    /// The blocks from the block that holds `from` up to `head`; `from` is below `head`.
     pub(super) fn blocks(
         &self,
         partition: Partition,
@@ -215,7 +215,7 @@ impl Segments {
     }
 
     /// A closed segment, which is opened if need be.
-    fn opened(&self, closed: &Closed) -> Result<Arc<Segment>, StoreError> {
+    fn opened(&self, closed: &ClosedSegment) -> Result<Arc<Segment>, StoreError> {
         closed.used.store(self.shared.uses.fetch_add(1, Ordering::Relaxed), Ordering::Relaxed);
         let (segment, was_opened) = closed.segment(&self.shared.place)?;
         if was_opened {
@@ -268,7 +268,7 @@ const GIVEN_TO_SCAN_MAX: u64 = 24 << 20;
 /// between two blocks.
 enum Source {
     Current(Arc<Segment>),
-    Closed(Arc<Closed>),
+    Closed(Arc<ClosedSegment>),
 }
 
 /// Reads and checks one block after the other, across the segments. It closes the segments that it
@@ -407,8 +407,8 @@ impl SegmentsShared {
         }
     }
 
-    fn work(&self, asked: &Receiver<SegmentWork>) {
-        while let Ok(work) = asked.recv() {
+    fn work(&self, requests: &Receiver<SegmentWork>) {
+        while let Ok(work) = requests.recv() {
             match work {
                 SegmentWork::MakeNext => {
                     if let Err(error) = self.make_next() {
@@ -429,7 +429,7 @@ impl SegmentsShared {
         // One that is being read just now is tried again, for a while.
         for _ in 0..20 {
             let closed = self.row.read().closed.clone();
-            let given = |closed: Arc<Closed>| {
+            let given = |closed: Arc<ClosedSegment>| {
                 let given = closed.open.lock().as_ref().map(|segment| segment.given());
                 given.map(|given| (closed, given))
             };
@@ -438,7 +438,7 @@ impl SegmentsShared {
             let mut left = open.iter().map(|(_, given)| given).sum::<u64>();
             self.given.store(left, Ordering::Relaxed);
             let mut count = open.len();
-            let is_too_much = |(_, given): &(Arc<Closed>, u64)| {
+            let is_too_much = |(_, given): &(Arc<ClosedSegment>, u64)| {
                 let is_too_much = count > self.place.options.segments_open_max || left > GIVEN_MAX;
                 (count, left) = (count - 1, left - given);
                 is_too_much
@@ -467,7 +467,7 @@ impl SegmentsShared {
 /// The segments in their order.
 #[derive(Debug)]
 struct Row {
-    closed: Vec<Arc<Closed>>,
+    closed: Vec<Arc<ClosedSegment>>,
     current: Arc<Segment>,
 }
 
@@ -482,23 +482,29 @@ impl Row {
     }
 
     /// The closed segment that holds a Record, if it is not in the current one.
-    fn closed_with(&self, partition: Partition, sequence: Sequence) -> Option<&Arc<Closed>> {
-        let ends_before = |closed: &Arc<Closed>| closed.heads.get(&partition).is_none_or(|head| head.next <= sequence);
+    fn closed_with(&self, partition: Partition, sequence: Sequence) -> Option<&Arc<ClosedSegment>> {
+        let ends_before =
+            |closed: &Arc<ClosedSegment>| closed.heads.get(&partition).is_none_or(|head| head.next <= sequence);
         self.closed.get(self.closed.partition_point(ends_before))
     }
 
-    fn closed_after_last(&self, number: u32, spans: BTreeMap<Partition, Span>, open: Option<Arc<Segment>>) -> Closed {
+    fn closed_after_last(
+        &self,
+        number: u32,
+        spans: BTreeMap<Partition, Span>,
+        open: Option<Arc<Segment>>,
+    ) -> ClosedSegment {
         let mut heads = self.heads_when_closed();
         heads.extend(spans.iter().map(|(partition, span)| (*partition, span.head)));
         // One that this process has written was not opened since.
         let is_summed_up = AtomicBool::new(open.is_none());
-        Closed { number, spans, heads, used: AtomicU64::new(u64::MAX), is_summed_up, open: Mutex::new(open) }
+        ClosedSegment { number, spans, heads, used: AtomicU64::new(u64::MAX), is_summed_up, open: Mutex::new(open) }
     }
 }
 
 /// A segment that is never written again.
 #[derive(Debug)]
-struct Closed {
+struct ClosedSegment {
     number: u32,
     spans: BTreeMap<Partition, Span>,
     /// The heads of all partitions at its end.
@@ -511,7 +517,7 @@ struct Closed {
     open: Mutex<Option<Arc<Segment>>>,
 }
 
-impl Closed {
+impl ClosedSegment {
     /// The segment, and whether it was opened for this reader; who comes meanwhile waits.
     fn segment(&self, place: &Place) -> Result<(Arc<Segment>, bool), StoreError> {
         let mut open = self.open.lock();

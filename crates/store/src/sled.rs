@@ -21,8 +21,8 @@
 //! - It panics where it finds damage, and when its last sync fails while it is closed. Every call
 //!   is caught and becomes an error that names the folder.
 //! - Where it has no snapshot of its own yet, it takes a damaged byte for the end of its log and
-//!   opens with a shorter journal, silently. No check in this file can tell that; `anchor.rs` can,
-//!   and the closing lines in `segments.rs`.
+//!   opens with a shorter journal, silently. No check in this file can detect that; `anchor.rs`
+//!   can, and the closing lines in `segments.rs`.
 //! - At opening it reads everything that was written since it was last opened.
 //! - Where its settings (`conf`) or its snapshot (`snap.*`) are damaged, it does not open, or may
 //!   read them wrongly, though its log has all that is in both. So their checksums are looked at

@@ -46,8 +46,8 @@ pub(super) fn name_ballast(data: &Path, error: StoreError) -> StoreError {
             } else {
                 String::new()
             };
-            let told = format!("{source}: make room on this disk{ballast}");
-            StoreError::Machine { folder, source: io::Error::new(source.kind(), told) }
+            let message = format!("{source}: make room on this disk{ballast}");
+            StoreError::Machine { folder, source: io::Error::new(source.kind(), message) }
         }
         error => error,
     }

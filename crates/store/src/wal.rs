@@ -18,7 +18,7 @@
 //!
 //! No write touches a page of an acknowledged frame. Reading looks at every page, so a damaged
 //! frame hides no frame behind it, and the gap that it leaves is noticed. Only the very last frame
-//! can't be told from one that was never finished.
+//! looks like one that was never finished.
 //!
 //! A file begins small and doubles each time it is begun anew, up to a limit. A block that is
 //! larger than the limit still goes into one file, which grows to hold it.
@@ -105,7 +105,7 @@ impl WriteAheadLog {
 
     /// Makes a block durable. There is one writer at a time. When it writes a block, the database
     /// has all earlier blocks in memory.
-    pub(super) fn append(&self, chunks: &[(Key, Vec<u8>)]) -> Result<Appended, StoreError> {
+    pub(super) fn append(&self, chunks: &[(Key, Vec<u8>)]) -> Result<AppendResult, StoreError> {
         let mut writing = self.writing.lock();
         let Writing { active, at, sizes, counter, frame } = &mut *writing;
         encode(*counter, chunks, frame);
@@ -132,7 +132,7 @@ impl WriteAheadLog {
         written.map_err(|source| machine(path, source))?;
         *at += frame.len();
         *counter += 1;
-        Ok(if has_filled { Appended::AndFilled } else { Appended::Durably })
+        Ok(if has_filled { AppendResult::AndFilled } else { AppendResult::Durably })
     }
 
     /// Waits until the other file may be begun anew, and notes that this one, which is full, is
@@ -185,9 +185,9 @@ fn frames_of(files: &[WalFile]) -> Result<(Vec<WalFrame>, [usize; 2]), StoreErro
     Ok((frames, sizes))
 }
 
-/// Result of an append.
+/// Outcome of writing one batch of frames to the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Appended {
+pub(super) enum AppendResult {
     /// It is durable.
     Durably,
     /// It is durable, and is the first in its file: the other one is full, and the database must be
@@ -234,7 +234,7 @@ fn encode(counter: u64, chunks: &[(Key, Vec<u8>)], frame: &mut Vec<u8>) {
     frame.resize(frame.len().next_multiple_of(PAGE), 0);
 }
 
-/// Adds the frames of a file that are whole; or, as an error, tells the newer format in which one
+/// Adds the frames of a file that are whole; or, as an error, returns the newer format in which one
 /// is written.
 fn frames_in(bytes: &[u8], frames: &mut Vec<WalFrame>) -> Result<(), u8> {
     let mut page = 0;
@@ -315,7 +315,7 @@ mod tests {
         chain.collect()
     }
 
-    fn append(wal: &WriteAheadLog, block: &Block) -> Appended {
+    fn append(wal: &WriteAheadLog, block: &Block) -> AppendResult {
         wal.append(&cut(block, block.hash())).unwrap()
     }
 
@@ -332,7 +332,7 @@ mod tests {
         let blocks = blocks((0..2_000).map(|number| number * 37 % 20_000));
         for (block, number) in blocks.iter().zip(1..) {
             let appended = append(&wal, block);
-            let is_filled = appended == Appended::AndFilled;
+            let is_filled = appended == AppendResult::AndFilled;
             if is_filled || number % 50 == 0 {
                 let found = found(journal.path());
                 assert!((begin..=number).all(|number| found.contains(&number)), "{begin} to {number}: {found:?}");
@@ -352,10 +352,10 @@ mod tests {
         let journal = TempDir::new().unwrap();
         let (wal, _) = WriteAheadLog::open(journal.path(), BYTES_MAX).unwrap();
         let blocks = blocks(std::iter::repeat_n(30_000, 40));
-        let filled = blocks.iter().position(|block| append(&wal, block) == Appended::AndFilled).unwrap();
+        let filled = blocks.iter().position(|block| append(&wal, block) == AppendResult::AndFilled).unwrap();
         std::thread::scope(|scope| {
             let writer = scope.spawn(|| {
-                blocks[filled + 1..].iter().filter(|block| append(&wal, block) == Appended::AndFilled).count()
+                blocks[filled + 1..].iter().filter(|block| append(&wal, block) == AppendResult::AndFilled).count()
             });
             std::thread::sleep(std::time::Duration::from_millis(50));
             assert!(!writer.is_finished());
@@ -377,7 +377,7 @@ mod tests {
         let (wal, _) = WriteAheadLog::open(journal.path(), BYTES_MAX).unwrap();
         blocks([300, 9_000, 300].into_iter())
             .iter()
-            .for_each(|block| assert_eq!(append(&wal, block), Appended::Durably));
+            .for_each(|block| assert_eq!(append(&wal, block), AppendResult::Durably));
         let path = journal.path().join("wal-0");
         let sound = std::fs::read(&path).unwrap();
         for (byte, left) in
@@ -397,13 +397,16 @@ mod tests {
         let blocks = blocks([300, 3 * BYTES_MAX, 300, 300].into_iter());
         let appended = blocks.iter().map(|block| {
             let appended = append(&wal, block);
-            if appended == Appended::AndFilled {
+            if appended == AppendResult::AndFilled {
                 wal.settled(true);
             }
             appended
         });
         let appended: Vec<_> = appended.collect();
-        assert_eq!(appended, [Appended::Durably, Appended::AndFilled, Appended::AndFilled, Appended::Durably]);
+        assert_eq!(
+            appended,
+            [AppendResult::Durably, AppendResult::AndFilled, AppendResult::AndFilled, AppendResult::Durably]
+        );
         assert_eq!(found(journal.path()), [2, 3, 4]);
     }
 

@@ -44,7 +44,7 @@ struct Pending {
 
 /// What is to be written.
 #[derive(Clone, Copy, Debug)]
-struct Due {
+struct DueWrites {
     state: bool,
     cursors: bool,
 }
@@ -65,12 +65,12 @@ impl WriteBehind {
 
     /// Notes that a value was put.
     pub(super) fn note(&self) {
-        self.shared.note(Due { state: true, cursors: false });
+        self.shared.note(DueWrites { state: true, cursors: false });
     }
 
     /// Notes that a cursor was put.
     pub(super) fn note_cursor(&self) {
-        self.shared.note(Due { state: false, cursors: true });
+        self.shared.note(DueWrites { state: false, cursors: true });
     }
 }
 
@@ -102,11 +102,11 @@ impl WriteBehindShared {
     }
 
     /// Waits until something is due, and gives it. At the end all is.
-    fn wait(&self) -> (Due, bool) {
+    fn wait(&self) -> (DueWrites, bool) {
         let mut pending = self.pending.lock();
         loop {
             if pending.is_over {
-                return (Due { state: true, cursors: true }, true);
+                return (DueWrites { state: true, cursors: true }, true);
             }
             let Some(first) = pending.state_due.into_iter().chain(pending.cursors_due).min() else {
                 self.changed.wait(&mut pending);
@@ -119,11 +119,11 @@ impl WriteBehindShared {
             }
             let state = pending.state_due.take_if(|due| *due <= now).is_some();
             let cursors = pending.cursors_due.take_if(|due| *due <= now).is_some();
-            return (Due { state, cursors }, false);
+            return (DueWrites { state, cursors }, false);
         }
     }
 
-    fn note(&self, due: Due) {
+    fn note(&self, due: DueWrites) {
         let (mut pending, now) = (self.pending.lock(), Instant::now());
         if due.state && pending.state_due.is_none() {
             pending.state_due = Some(now + AFTER);
@@ -136,7 +136,7 @@ impl WriteBehindShared {
     }
 
     /// Tries both, also when one fails.
-    fn write(&self, due: Due) -> Result<(), StoreError> {
+    fn write(&self, due: DueWrites) -> Result<(), StoreError> {
         let synced = match due.cursors {
             true => {
                 let _waiting = self.monitor.begin(WaitFor::Cursors);

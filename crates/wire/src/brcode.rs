@@ -14,9 +14,9 @@ pub struct BrCode<'a> {
     pub location: &'a str,
     /// The amount in centavos, 1 to 999,999,999,999.
     pub amount_centavos: i64,
-    /// The receiver's name; its first 25 characters are kept.
+    /// The receiver's name; cut to 25 characters.
     pub merchant_name: &'a str,
-    /// The receiver's city; its first 15 characters are kept.
+    /// The receiver's city; cut to 15 characters.
     pub merchant_city: &'a str,
 }
 
@@ -108,7 +108,7 @@ fn header(payload: &mut String, id: &str, value_len: usize) {
 }
 
 /// The printable ASCII of a text, at most `len_max` characters, each run of white space as one
-/// space; none when no character is left.
+/// space; `None` if no character is left.
 fn ascii(text: &str, len_max: usize) -> Option<String> {
     let mut folded = String::with_capacity(len_max);
     for word in text.split_whitespace() {

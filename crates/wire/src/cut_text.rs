@@ -20,7 +20,7 @@ pub fn by_partition(cut: &Cut) -> CutView {
     cut.iter().map(|at| (at.partition.0, at.sequence.0)).collect()
 }
 
-/// The cut that a member of JSON tells.
+/// Cut in a member of JSON.
 pub fn cut_of(view: &CutView) -> Cut {
     let positions =
         view.iter().map(|(number, last)| Position { partition: Partition(*number), sequence: Sequence(*last) });
@@ -61,9 +61,9 @@ mod tests {
         assert_eq!(cut_of(&by_partition(&two)), two);
         // Of more than ten partitions, too.
         let many = cut(&(1..=12).collect::<Vec<_>>());
-        let told = serde_json::to_string(&by_partition(&many)).unwrap();
-        let names = told.split(['{', ',']).skip(1).map(|member| member.split('"').nth(1).unwrap());
-        assert!(names.eq((0..12).map(|number| number.to_string())), "{told}");
-        assert_eq!(cut_of(&serde_json::from_str(&told).unwrap()), many);
+        let json = serde_json::to_string(&by_partition(&many)).unwrap();
+        let names = json.split(['{', ',']).skip(1).map(|member| member.split('"').nth(1).unwrap());
+        assert!(names.eq((0..12).map(|number| number.to_string())), "{json}");
+        assert_eq!(cut_of(&serde_json::from_str(&json).unwrap()), many);
     }
 }

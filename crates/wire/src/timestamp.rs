@@ -44,7 +44,7 @@ pub struct PeriodLimit {
 }
 
 impl PeriodLimit {
-    /// Reads `2026-07-01T12:00:00.250Z` or `2026-07-01`; none when it is neither.
+    /// Reads `2026-07-01T12:00:00.250Z` or `2026-07-01`; `None` if it is neither.
     pub fn parse(text: &str) -> Option<Self> {
         if let Ok(instant) = DateTime::parse_from_rfc3339(text) {
             let part = i64::from(instant.timestamp_subsec_nanos() % 1_000_000 != 0);

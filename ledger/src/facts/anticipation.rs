@@ -13,7 +13,7 @@ pub(super) fn anticipated(to: &mut impl Facets, splits: &[AnticipatedSplit], don
     to.about_each(splits.iter().map(|split| split.split.charge));
     to.objects(|| vec![uuid("anticipation", done.id)]);
     to.webhook_events(|outbox| {
-        outbox.tell(WebhookEventKind::AnticipationCompleted, WebhookObject::Anticipation(*done));
+        outbox.emit(WebhookEventKind::AnticipationCompleted, WebhookObject::Anticipation(*done));
         if let LedgerId::Recipient(_, number) = outbox.owner {
             outbox.available(number, Some(done.count as u64), done.net(), None);
         }

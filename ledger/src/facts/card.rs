@@ -24,7 +24,7 @@ pub(super) fn captured(
     charge::credited(to, &terms.splits, Some(splits_due));
     to.objects(|| vec![("txid", charge.txid())]);
     to.act("capture");
-    to.tell(WebhookEventKind::ChargePaid, WebhookObject::Charge(charge));
+    to.emit(WebhookEventKind::ChargePaid, WebhookObject::Charge(charge));
     to.lines(|lines| charge::sold(lines, charge, terms, seller, (StatementAccount::Pending, seller_due.start())));
     to.entries(|books| {
         charge::sale(books, terms, seller, Account::Pending);
@@ -46,7 +46,7 @@ pub(super) fn captured(
 /// The acquirer refused a charge.
 pub(super) fn refused(to: &mut impl Facets, charge: ObjectId) {
     to.about(charge);
-    to.tell(WebhookEventKind::ChargeRefused, WebhookObject::Charge(charge));
+    to.emit(WebhookEventKind::ChargeRefused, WebhookObject::Charge(charge));
 }
 
 /// The acquirer did not answer in time.

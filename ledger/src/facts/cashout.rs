@@ -38,7 +38,7 @@ pub(super) fn processed(
         let (end_to_end_id, transfer) = (end_to_end_id.to_owned(), transfer_id.to_owned());
         vec![uuid("cashout", id), ("end_to_end_id", end_to_end_id), ("transfer", transfer)]
     });
-    to.tell(WebhookEventKind::CashoutProcessed, WebhookObject::Cashout(id));
+    to.emit(WebhookEventKind::CashoutProcessed, WebhookObject::Cashout(id));
     to.lines(|lines| {
         lines.now(StatementLineKind::Cashout, StatementAccount::Reserved, fee - amount, id);
         lines.now(StatementLineKind::CashoutFee, StatementAccount::Reserved, -fee, id);
@@ -63,7 +63,7 @@ pub(super) fn processed(
 pub(super) fn failed(to: &mut impl Facets, id: ObjectId, amount: Centavos) {
     to.about(id);
     to.objects(|| vec![uuid("cashout", id)]);
-    to.tell(WebhookEventKind::CashoutFailed, WebhookObject::Cashout(id));
+    to.emit(WebhookEventKind::CashoutFailed, WebhookObject::Cashout(id));
     to.lines(|lines| {
         lines.now(StatementLineKind::CashoutReturned, StatementAccount::Reserved, -amount, id);
         lines.now(StatementLineKind::CashoutReturned, StatementAccount::Available, amount, id);
@@ -78,7 +78,7 @@ pub(super) fn failed(to: &mut impl Facets, id: ObjectId, amount: Centavos) {
 pub(super) fn returned(to: &mut impl Facets, id: ObjectId, [amount, fee]: [Centavos; 2], bank: PayoutBank) {
     to.about(id);
     to.objects(|| vec![uuid("cashout", id)]);
-    to.tell(WebhookEventKind::CashoutReturned, WebhookObject::Cashout(id));
+    to.emit(WebhookEventKind::CashoutReturned, WebhookObject::Cashout(id));
     to.lines(|lines| lines.now(StatementLineKind::CashoutReturned, StatementAccount::Available, amount, id));
     to.entries(|books| {
         let mut merchant = books.merchant(3);

@@ -20,7 +20,7 @@ pub(super) fn opened(to: &mut impl Facets, charge: ObjectId, terms: &Terms, expi
     to.about(charge);
     to.personal(|_| SealedFor::payer(charge));
     let splits = terms.splits.iter().filter(|_| expires_at.is_some());
-    to.others(splits.map(|split| (Some(split.recipient), Effect::Told)));
+    to.others(splits.map(|split| (Some(split.recipient), Effect::RecordOnly)));
 }
 
 /// The charge was paid: each split is a credit, at its due minute or at once.

@@ -25,7 +25,7 @@ pub(super) fn opened(
     about(to, id, charge);
     to.personal(|_| SealedFor::reason(id));
     to.objects(|| vec![uuid("dispute", id), ("txid", charge.txid())]);
-    to.tell(WebhookEventKind::DisputeOpened, WebhookObject::Dispute(id));
+    to.emit(WebhookEventKind::DisputeOpened, WebhookObject::Dispute(id));
     to.audited(|| AuditedFact::of("open", "dispute", id));
     to.lines(|lines| {
         draw(lines, StatementLineKind::Dispute, id, drawn, seller_due);
@@ -48,7 +48,7 @@ pub(super) fn opened(
 pub(super) fn accepted(to: &mut impl Facets, id: ObjectId, charge: ObjectId, method: PaymentMethod, amount: Centavos) {
     about(to, id, charge);
     to.objects(|| vec![uuid("dispute", id), ("txid", charge.txid())]);
-    to.tell(WebhookEventKind::DisputeAccepted, WebhookObject::Dispute(id));
+    to.emit(WebhookEventKind::DisputeAccepted, WebhookObject::Dispute(id));
     to.audited(|| AuditedFact::of("accept", "dispute", id));
     to.lines(|lines| lines.now(StatementLineKind::Dispute, StatementAccount::Reserved, -amount, id));
     to.entries(|books| {
@@ -80,9 +80,9 @@ pub(super) fn released(to: &mut impl Facets, dispute: ReleasedMoney) {
     let ReleasedMoney { id, charge, amount, to_pending, to_available, seller_due, is_rest } = dispute;
     about(to, id, charge);
     to.objects(|| vec![uuid("dispute", id), ("txid", charge.txid())]);
-    // Of a dispute that is accepted in part, its acceptance tells.
+    // The event of the acceptance covers a dispute that is accepted in part.
     if !is_rest {
-        to.tell(WebhookEventKind::DisputeReleased, WebhookObject::Dispute(id));
+        to.emit(WebhookEventKind::DisputeReleased, WebhookObject::Dispute(id));
         to.audited(|| AuditedFact::of("release", "dispute", id));
     }
     to.lines(|lines| {

@@ -53,8 +53,8 @@ pub(crate) trait Facets {
     fn act(&mut self, _name: &'static str) {}
 
     /// One webhook event.
-    fn tell(&mut self, kind: WebhookEventKind, about: WebhookObject) {
-        self.webhook_events(|outbox| outbox.tell(kind, about));
+    fn emit(&mut self, kind: WebhookEventKind, about: WebhookObject) {
+        self.webhook_events(|outbox| outbox.emit(kind, about));
     }
 }
 
@@ -62,7 +62,7 @@ pub(crate) trait Facets {
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Effect {
     /// Nothing: the owner only gets the Record, since its statement shows the fact.
-    Told,
+    RecordOnly,
     /// It credits an amount, at a due minute or at once, and changes nothing else.
     Credited { due: Option<Minute>, amount: Centavos },
     /// It changes the ledger in another way.
@@ -138,7 +138,7 @@ impl Books {
         Draft::of(LedgerId::System, postings)
     }
 
-    /// The number of the recipient that decided the facts; none when a merchant did.
+    /// The number of the recipient that decided the facts; `None` if a merchant did.
     pub(crate) fn owning_recipient(&self) -> Option<RecipientNumber> {
         match self.owner {
             LedgerId::Recipient(_, number) => Some(number),
@@ -169,14 +169,14 @@ impl Books {
 pub(crate) struct Lines<'a> {
     /// When the Record took effect.
     pub(crate) at: Timestamp,
-    pub(crate) tell: &'a mut dyn FnMut(StatementLine),
+    pub(crate) sink: &'a mut dyn FnMut(StatementLine),
 }
 
 impl Lines<'_> {
     /// Adds a line; one that moves nothing is left out.
     pub(crate) fn add(&mut self, line: StatementLine) {
         if !line.amount.is_zero() {
-            (self.tell)(line);
+            (self.sink)(line);
         }
     }
 
@@ -212,12 +212,12 @@ pub(crate) struct Outbox<'a> {
     pub(crate) at: Timestamp,
     /// What debts took of the Available that the Record raised, centavos.
     pub(crate) recovered: Centavos,
-    pub(crate) tell: &'a mut dyn FnMut(WebhookEvent),
+    pub(crate) sink: &'a mut dyn FnMut(WebhookEvent),
 }
 
 impl Outbox<'_> {
-    pub(crate) fn tell(&mut self, kind: WebhookEventKind, about: WebhookObject) {
-        (self.tell)(WebhookEvent { kind, about });
+    pub(crate) fn emit(&mut self, kind: WebhookEventKind, about: WebhookObject) {
+        (self.sink)(WebhookEvent { kind, about });
     }
 
     /// Splits of a recipient became available.
@@ -230,7 +230,7 @@ impl Outbox<'_> {
     ) {
         let recovered = self.recovered.min(amount);
         let splits = AvailableSplits { count, amount: amount - recovered, recovered, charge, at: self.at };
-        self.tell(WebhookEventKind::SplitAvailable, WebhookObject::Splits(number, splits));
+        self.emit(WebhookEventKind::SplitAvailable, WebhookObject::Splits(number, splits));
     }
 }
 

@@ -62,7 +62,7 @@ pub(super) fn clawback_recovered(to: &mut impl Facets, debts: &[PaidBack], left:
         if let (LedgerId::Recipient(_, recipient), Some(_)) = (outbox.owner, left) {
             let amount = debts.iter().map(|debt| debt.from_pending + debt.from_available).sum();
             let debt = RecipientDebt { recipient, refund: None, charge: None, amount, left };
-            outbox.tell(WebhookEventKind::DebtPaid, WebhookObject::Debt(debt));
+            outbox.emit(WebhookEventKind::DebtPaid, WebhookObject::Debt(debt));
         }
     });
     to.lines(|lines| {

@@ -137,7 +137,7 @@ pub(crate) fn say(event: &Event, to: &mut impl Facets) {
             ..
         } => refund::approved(
             to,
-            refund::Approved {
+            refund::ApprovedRefund {
                 id: *id,
                 charge: *charge,
                 amount: *amount,
@@ -295,8 +295,8 @@ impl Event {
     }
 }
 
-/// Calls `take` for each effect of events on ledgers of owners other than the one that decided
-/// them. A ledger may come more than once.
+/// Calls `take` for each effect of events on ledgers of owners that did not decide them. A ledger
+/// may come more than once.
 pub(crate) fn on_others(owner: LedgerId, events: &[Event], take: impl FnMut(LedgerId, Effect)) {
     if let Some(group) = owner.group() {
         let mut others = Others { group, take };

@@ -16,7 +16,7 @@ pub(super) fn paid(to: &mut impl Facets, charge: ObjectId, terms: &Terms, seller
     to.audited(|| AuditedFact::of("pay", "charge", charge));
     to.objects(|| vec![("txid", charge.txid()), ("end_to_end_id", end_to_end_id.to_owned())]);
     to.webhook_events(|outbox| {
-        outbox.tell(WebhookEventKind::ChargePaid, WebhookObject::Charge(charge));
+        outbox.emit(WebhookEventKind::ChargePaid, WebhookObject::Charge(charge));
         let mut splits: Vec<_> = terms.splits.iter().map(|split| (split.recipient, split.amount)).collect();
         splits.sort_unstable_by_key(|(number, _)| *number);
         for of_recipient in splits.chunk_by(|(one, _), (other, _)| one == other) {
@@ -42,8 +42,8 @@ pub(super) fn paid(to: &mut impl Facets, charge: ObjectId, terms: &Terms, seller
 /// The code expired or was cancelled, unpaid.
 pub(super) fn cancelled(to: &mut impl Facets, charge: ObjectId, recipients: &[RecipientNumber]) {
     to.about(charge);
-    to.others(recipients.iter().map(|number| (Some(*number), Effect::Told)));
-    to.tell(WebhookEventKind::ChargeCancelled, WebhookObject::Charge(charge));
+    to.others(recipients.iter().map(|number| (Some(*number), Effect::RecordOnly)));
+    to.emit(WebhookEventKind::ChargeCancelled, WebhookObject::Charge(charge));
 }
 
 /// A payment that nobody asked for: the money is the payer's.

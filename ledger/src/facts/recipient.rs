@@ -6,38 +6,38 @@ use crate::id::RecipientNumber;
 
 /// The service's team approved the registration.
 pub(super) fn approved(to: &mut impl Facets, number: RecipientNumber) {
-    tell(to, WebhookEventKind::RecipientApproved, number);
+    emit(to, WebhookEventKind::RecipientApproved, number);
     audited(to, "approve", "recipient", number, None);
 }
 
 /// The service's team refused the registration.
 pub(super) fn rejected(to: &mut impl Facets, number: RecipientNumber, notes: &str) {
-    tell(to, WebhookEventKind::RecipientRejected, number);
+    emit(to, WebhookEventKind::RecipientRejected, number);
     audited(to, "reject", "recipient", number, Some(notes));
 }
 
 /// The recipient has another bank account. A webhook goes out only for an active recipient.
 pub(super) fn bank_account_changed(to: &mut impl Facets, number: RecipientNumber, active: bool) {
     if active {
-        tell(to, WebhookEventKind::BankAccountChanged, number);
+        emit(to, WebhookEventKind::BankAccountChanged, number);
     }
     audited(to, "change", "bank_account", number, None);
 }
 
 /// The service's team approved the changed bank account.
 pub(super) fn bank_account_approved(to: &mut impl Facets, number: RecipientNumber) {
-    tell(to, WebhookEventKind::BankAccountApproved, number);
+    emit(to, WebhookEventKind::BankAccountApproved, number);
     audited(to, "approve", "bank_account", number, None);
 }
 
 /// The service's team refused the changed bank account.
 pub(super) fn bank_account_rejected(to: &mut impl Facets, number: RecipientNumber, notes: &str) {
-    tell(to, WebhookEventKind::BankAccountRejected, number);
+    emit(to, WebhookEventKind::BankAccountRejected, number);
     audited(to, "reject", "bank_account", number, Some(notes));
 }
 
-fn tell(to: &mut impl Facets, kind: WebhookEventKind, number: RecipientNumber) {
-    to.webhook_events(|outbox| outbox.tell(kind, WebhookObject::Recipient(number)));
+fn emit(to: &mut impl Facets, kind: WebhookEventKind, number: RecipientNumber) {
+    to.webhook_events(|outbox| outbox.emit(kind, WebhookObject::Recipient(number)));
 }
 
 fn audited(

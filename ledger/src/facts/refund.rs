@@ -26,13 +26,13 @@ pub(super) fn rejected(to: &mut impl Facets, id: ObjectId, charge: ObjectId, amo
     to.webhook_events(|outbox| {
         let refund =
             DecidedRefund { id, charge, amount, decision: RefundDecision::Rejected { notes: notes.to_owned() } };
-        outbox.tell(WebhookEventKind::RefundRejected, WebhookObject::Refund(refund));
+        outbox.emit(WebhookEventKind::RefundRejected, WebhookObject::Refund(refund));
     });
     to.audited(|| AuditedFact::of("reject", "refund", id).because(notes));
 }
 
-/// An approved refund.
-pub(super) struct Approved<'a> {
+/// Facts of an approved refund: amounts in centavos, and how each split is charged.
+pub(super) struct ApprovedRefund<'a> {
     pub(super) id: ObjectId,
     pub(super) charge: ObjectId,
     pub(super) amount: Centavos,
@@ -47,20 +47,20 @@ pub(super) struct Approved<'a> {
 }
 
 /// The operations team approved it.
-pub(super) fn approved(to: &mut impl Facets, refund: Approved<'_>) {
-    let Approved { id, charge, amount, drawn, seller_due, commission, commission_pending, take_backs } = refund;
+pub(super) fn approved(to: &mut impl Facets, refund: ApprovedRefund<'_>) {
+    let ApprovedRefund { id, charge, amount, drawn, seller_due, commission, commission_pending, take_backs } = refund;
     about(to, id, charge);
     to.others(take_backs.iter().map(|part| (Some(part.recipient), Effect::Changed)));
     to.objects(|| vec![uuid("refund", id), ("txid", charge.txid())]);
     let decided = DecidedRefund { id, charge, amount, decision: RefundDecision::Approved };
-    to.tell(WebhookEventKind::RefundApproved, WebhookObject::Refund(decided));
-    to.tell(WebhookEventKind::ChargeRefunded, WebhookObject::Charge(charge));
+    to.emit(WebhookEventKind::RefundApproved, WebhookObject::Refund(decided));
+    to.emit(WebhookEventKind::ChargeRefunded, WebhookObject::Charge(charge));
     to.webhook_events(|outbox| {
         let owed: Vec<_> =
             take_backs.iter().map(|part| Split { recipient: part.recipient, amount: part.amount }).collect();
         for (recipient, amount) in by_recipient(&owed) {
             let debt = RecipientDebt { recipient, refund: Some(id), charge: Some(charge), amount, left: None };
-            outbox.tell(WebhookEventKind::DebtOpened, WebhookObject::Debt(debt));
+            outbox.emit(WebhookEventKind::DebtOpened, WebhookObject::Debt(debt));
         }
     });
     to.audited(|| AuditedFact::of("approve", "refund", id));

@@ -34,7 +34,7 @@ pub(super) fn failed(to: &mut impl Facets, event: &Event) {
     to.webhook_events(|outbox| {
         let decision = RefundDecision::Failed { notes: notes.to_owned() };
         let refund = DecidedRefund { id: *id, charge: *charge, amount: *amount, decision };
-        outbox.tell(WebhookEventKind::RefundFailed, WebhookObject::Refund(refund));
+        outbox.emit(WebhookEventKind::RefundFailed, WebhookObject::Refund(refund));
     });
     let given = sum(give_backs, |part| part.to_pending + part.to_available);
     to.lines(|lines| {

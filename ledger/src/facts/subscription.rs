@@ -6,17 +6,17 @@ use crate::facts::webhook_event::{WebhookEventKind, WebhookObject};
 use crate::id::ObjectId;
 use crate::recurrence::{CycleOutcome, SubscriptionStanding, SubscriptionStatus};
 
-/// Something happened to a subscription that only has to be told.
+/// Emits a webhook event of a subscription; nothing else changes.
 pub(super) fn changed(to: &mut impl Facets, id: ObjectId, standing: &SubscriptionStanding, kind: WebhookEventKind) {
     to.about(id);
-    to.tell(kind, WebhookObject::Subscription { id, standing: standing.clone(), charge: None });
+    to.emit(kind, WebhookObject::Subscription { id, standing: standing.clone(), charge: None });
 }
 
 /// A charge of a subscription was opened.
 pub(super) fn billed(to: &mut impl Facets, id: ObjectId, charge: ObjectId, standing: &SubscriptionStanding) {
     to.about(id);
     let about = WebhookObject::Subscription { id, standing: standing.clone(), charge: Some(charge) };
-    to.tell(WebhookEventKind::SubscriptionChargeCreated, about);
+    to.emit(WebhookEventKind::SubscriptionChargeCreated, about);
 }
 
 /// A charge of a subscription ended, or a cycle passed without one.
@@ -31,7 +31,7 @@ pub(super) fn advanced(to: &mut impl Facets, id: ObjectId, outcome: CycleOutcome
     changed(to, id, standing, kind);
     // Its last charge was paid, and an earlier cycle never was.
     if is_paid && standing.status == SubscriptionStatus::PastDue && standing.has_ended() {
-        to.tell(
+        to.emit(
             WebhookEventKind::SubscriptionPastDue,
             WebhookObject::Subscription { id, standing: standing.clone(), charge: None },
         );

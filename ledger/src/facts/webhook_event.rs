@@ -249,7 +249,7 @@ impl WebhookEvent {
 /// Splits of one recipient that one Record made available.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AvailableSplits {
-    /// How many; none where the Record says only how much: of splits that fell due.
+    /// How many; `None` if the Record says only how much: of splits that fell due.
     pub count: Option<u64>,
     /// How much, less what debts took of it, centavos.
     pub amount: Centavos,

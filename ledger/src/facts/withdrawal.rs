@@ -27,7 +27,7 @@ pub(super) fn approved(to: &mut impl Facets, id: ObjectId) {
 pub(super) fn paid(to: &mut impl Facets, id: ObjectId, amount: Centavos, transfer_id: &str, bank: Option<PayoutBank>) {
     to.about(id);
     to.objects(|| vec![uuid("withdrawal", id), ("transfer", transfer_id.to_owned())]);
-    to.tell(WebhookEventKind::WithdrawalApproved, WebhookObject::Withdrawal(id));
+    to.emit(WebhookEventKind::WithdrawalApproved, WebhookObject::Withdrawal(id));
     to.entries(|books| {
         let Some(number) = books.owning_recipient() else { return };
         let mut column = books.recipient(number, 2);
@@ -43,7 +43,7 @@ pub(super) fn paid(to: &mut impl Facets, id: ObjectId, amount: Centavos, transfe
 pub(super) fn rejected(to: &mut impl Facets, id: ObjectId, amount: Centavos, notes: &str) {
     to.about(id);
     to.objects(|| vec![uuid("withdrawal", id)]);
-    to.tell(WebhookEventKind::WithdrawalRejected, WebhookObject::Withdrawal(id));
+    to.emit(WebhookEventKind::WithdrawalRejected, WebhookObject::Withdrawal(id));
     to.audited(|| AuditedFact::of("reject", "withdrawal", id).because(notes));
     to.entries(|books| books.between_claims(books.owner, Account::Available, Account::ReservedWithdrawal, amount));
 }
@@ -79,7 +79,7 @@ pub(super) fn returned(
         [uuid("withdrawal", id)].into_iter().chain(said.into_iter().flatten()).collect()
     });
     to.act("return");
-    to.tell(WebhookEventKind::WithdrawalRejected, WebhookObject::Withdrawal(id));
+    to.emit(WebhookEventKind::WithdrawalRejected, WebhookObject::Withdrawal(id));
     to.entries(|books| {
         let Some(number) = books.owning_recipient() else { return };
         let mut column = books.recipient(number, 2);

@@ -39,13 +39,13 @@ impl BookBatch {
         minicbor::to_vec(self).expect("writing into memory cannot fail")
     }
 
-    /// Reads its bytes; none where they are not its.
+    /// Reads its bytes; `None` if they are not its.
     pub fn of_bytes(bytes: &[u8]) -> Option<Self> {
         minicbor::decode(bytes).ok()
     }
 }
 
-/// A batch of the acquirer that is booked whole, as the Record that ended it tells it.
+/// Batch of the acquirer that is booked whole, from the Record that ended it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndedBatch {
     /// The batch.
@@ -61,8 +61,8 @@ pub struct EndedBatch {
 }
 
 impl EndedBatch {
-    /// The batch that a Record ends; none when it ends none.
-    pub fn told_by(record: &Record) -> Option<Self> {
+    /// The batch that a Record ends; `None` if it ends none.
+    pub fn in_record(record: &Record) -> Option<Self> {
         let unexplained = record.events.iter().find_map(|event| match event {
             Event::AcquirerUnexplained { count, net, .. } => Some((*count, *net)),
             _ => None,

@@ -17,7 +17,7 @@ use crate::time::Timestamp;
 
 /// How much of one charge refunds and disputes have taken, centavos.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Encode, Decode)]
-pub(super) struct Adjusted {
+pub(super) struct ChargeAdjustments {
     /// It can be refunded or disputed through this time, or one of both.
     #[n(0)]
     pub(super) window_ends: Timestamp,
@@ -26,7 +26,7 @@ pub(super) struct Adjusted {
     open: u32,
     /// Refunds that wait for their decision.
     #[n(2)]
-    pub(super) asked: Centavos,
+    pub(super) requested: Centavos,
     /// Refunds that were approved.
     #[n(3)]
     pub(super) refunded: Centavos,
@@ -53,16 +53,16 @@ pub(super) struct Adjusted {
 pub(super) struct RecipientTakeBack {
     /// By refunds that wait for their decision.
     #[n(0)]
-    pub(super) asked: Centavos,
+    pub(super) requested: Centavos,
     /// By refunds that were approved.
     #[n(1)]
     pub(super) approved: Centavos,
 }
 
-impl Adjusted {
+impl ChargeAdjustments {
     /// The part of a charge of this amount that no refund has asked for or given back.
     pub(super) fn unrefunded(&self, amount: Centavos) -> Centavos {
-        amount - self.refunded - self.asked
+        amount - self.refunded - self.requested
     }
 
     /// The part of it that no dispute holds or has taken either; below zero where disputes passed
@@ -73,7 +73,7 @@ impl Adjusted {
 
     /// The same, where refunds that wait for their decision do not count.
     pub(super) fn ungiven(&self, amount: Centavos) -> Centavos {
-        self.free(amount) + self.asked
+        self.free(amount) + self.requested
     }
 
     fn take(&mut self, parts: &[Split], change: impl Fn(&mut RecipientTakeBack, Centavos)) {
@@ -212,7 +212,7 @@ impl Repayment {
 /// The adjusted charges, and what is open of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Adjustments {
-    charges: Objects<Adjusted>,
+    charges: Objects<ChargeAdjustments>,
     open: Objects<Open>,
     /// The charges with nothing open, by the end of their window.
     expiring: BTreeSet<(Timestamp, ObjectId)>,
@@ -221,7 +221,7 @@ pub(super) struct Adjustments {
 }
 
 impl Adjustments {
-    pub(super) fn charge(&self, id: ObjectId) -> Option<&Adjusted> {
+    pub(super) fn charge(&self, id: ObjectId) -> Option<&ChargeAdjustments> {
         self.charges.get(id)
     }
 
@@ -273,8 +273,8 @@ impl Adjustments {
         self.touch(charge, ordinal, window_ends);
         self.insert(id, ordinal, Open::Refund { charge, amount, take_back: take_back.to_vec(), changes: 0 });
         self.change(charge, |adjusted| {
-            adjusted.asked += amount;
-            adjusted.take(take_back, |taken, amount| taken.asked += amount);
+            adjusted.requested += amount;
+            adjusted.take(take_back, |taken, amount| taken.requested += amount);
         });
     }
 
@@ -282,8 +282,8 @@ impl Adjustments {
     pub(super) fn reject(&mut self, id: ObjectId) {
         let Some(Open::Refund { charge, amount, take_back, .. }) = self.remove(id) else { return };
         self.change(charge, |adjusted| {
-            adjusted.asked -= amount;
-            adjusted.take(&take_back, |taken, amount| taken.asked -= amount);
+            adjusted.requested -= amount;
+            adjusted.take(&take_back, |taken, amount| taken.requested -= amount);
         });
     }
 
@@ -300,12 +300,12 @@ impl Adjustments {
         let Some(Open::Refund { charge, amount, take_back, .. }) = self.remove(id) else { return };
         self.insert(id, ordinal, Open::Repayment(repayment));
         self.change(charge, |adjusted| {
-            adjusted.asked -= amount;
+            adjusted.requested -= amount;
             adjusted.refunded += amount;
             adjusted.drawn_pending += drawn_pending;
             adjusted.commission_through = commission_through;
             adjusted.take(&take_back, |taken, amount| {
-                taken.asked -= amount;
+                taken.requested -= amount;
                 taken.approved += amount;
             });
         });
@@ -473,12 +473,12 @@ impl Adjustments {
     /// Makes a charge's entry, if it has none.
     fn touch(&mut self, charge: ObjectId, ordinal: u64, window_ends: Timestamp) {
         if self.charges.get(charge).is_none() {
-            self.charges.insert(charge, ordinal, Adjusted { window_ends, ..Adjusted::default() });
+            self.charges.insert(charge, ordinal, ChargeAdjustments { window_ends, ..ChargeAdjustments::default() });
             self.expiring.insert((window_ends, charge));
         }
     }
 
-    fn change(&mut self, charge: ObjectId, change: impl FnOnce(&mut Adjusted)) {
+    fn change(&mut self, charge: ObjectId, change: impl FnOnce(&mut ChargeAdjustments)) {
         let expiring = &mut self.expiring;
         self.charges.change(charge, |adjusted| {
             change(adjusted);

@@ -19,7 +19,7 @@ pub struct ApiKey {
     /// SHA-256 of the key.
     #[cbor(n(0), with = "minicbor::bytes")]
     pub digest: [u8; 32],
-    /// Address of its webhooks; none when it has none.
+    /// Address of its webhooks; `None` if it has none.
     #[n(1)]
     pub webhook_url: Option<String>,
     /// The webhook secret, sealed under the master key.
@@ -34,7 +34,7 @@ pub struct ApiKey {
 }
 
 impl ApiKey {
-    /// The id of the key that a Record creates; none when it creates none.
+    /// The id of the key that a Record creates; `None` if it creates none.
     pub fn created_by(record: &Record) -> Option<ObjectId> {
         record.events.iter().find_map(|event| match event {
             Event::ApiKeyCreated { id, .. } => Some(*id),
@@ -164,7 +164,7 @@ impl ApiKeys {
         self.touched.take(kind)
     }
 
-    /// The encoding of all keys, `{id: key, …}`; none when there are none.
+    /// The encoding of all keys, `{id: key, …}`; `None` if there are none.
     pub(super) fn section(&self) -> Option<Vec<u8>> {
         (!self.by_id.is_empty()).then(|| minicbor::to_vec(&self.by_id).expect("writing into memory cannot fail"))
     }

@@ -144,7 +144,7 @@ pub enum MerchantCommand {
         acquirer_mdr: Centavos,
         /// When it says that it captured; none for now.
         captured_at: Option<Timestamp>,
-        /// The card's scheme by the acquirer's word; none where it names none.
+        /// The card's scheme by the acquirer's word; `None` if it names none.
         brand: Option<CardBrand>,
     },
     /// The acquirer refused a card charge.

@@ -31,7 +31,7 @@ pub struct OpenDispute {
 impl MerchantState {
     /// A payer's bank does not ask: a dispute is recorded whatever was refunded before. What passes
     /// the rest of the charge is marked, for the operator to contest it. Disputes sum to at most
-    /// what was charged: beyond that, one was told twice.
+    /// what was charged: beyond that, one was reported twice.
     pub(super) fn open_dispute(&self, reported: OpenDispute, now: Timestamp) -> Result<Decision, Rejection> {
         let OpenDispute { id, facts, kind, amount, reason } = reported;
         if facts.terms.method.is_card() != (kind == DisputeKind::Chargeback) {

@@ -9,8 +9,8 @@ use crate::time::{Minute, Timestamp};
 use crate::write_off::WriteOffCommand;
 
 impl MerchantState {
-    /// The facts of all that is due at `now`, and of the Deficit that Available can repay; none
-    /// when there is neither. Available and a Deficit stand side by side only after a recipient has
+    /// The facts of all that is due at `now`, and of the Deficit that Available can repay; `None`
+    /// if there is neither. Available and a Deficit stand side by side only after a recipient has
     /// paid something back.
     pub fn mature(&self, now: Timestamp, foreign_through: u64) -> Option<Decision> {
         let dues = self.pending.due(now);
@@ -29,7 +29,7 @@ impl MerchantState {
         dues.iter().for_each(|due| self.pending.take(due.minute, due.amount));
     }
 
-    /// Asks for the write-off of the Deficit, or decides on the one that waits.
+    /// Asks for the write-off of the Deficit, or decides on the open request.
     pub(super) fn write_off_deficit(&self, command: WriteOffCommand) -> Result<Decision, Rejection> {
         command.decide(self.write_off.as_ref(), self.deficit(), |open| Event::DeficitWrittenOff {
             id: open.id,

@@ -18,7 +18,7 @@ pub struct MerchantOpening {
 }
 
 impl MerchantOpening {
-    /// The opening that a Record made; none when it made none.
+    /// The opening that a Record made; `None` if it made none.
     pub fn by(record: &Record) -> Option<Self> {
         let group = record.owner.group()?;
         record.events.iter().find_map(|event| match event {

@@ -1,4 +1,4 @@
-//! Plans (interface 2.12, 3.7): amounts and dates of subscriptions. A plan is kept for ever: its
+//! Plans (interface 2.12, 3.7): amounts and dates of subscriptions. A plan is never removed: its
 //! tag stays unique, and its subscriptions go on.
 
 use std::collections::BTreeMap;
@@ -32,7 +32,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan that a Record creates; none when it creates none.
+    /// The plan that a Record creates; `None` if it creates none.
     pub fn created_by(record: &Record) -> Option<Self> {
         record.events.iter().find_map(|event| match event {
             Event::PlanCreated { id, plan } => Some(Self { id: *id, terms: plan.clone(), enabled: true }),
@@ -106,7 +106,7 @@ impl Plans {
         self.touched.take(kind)
     }
 
-    /// The encoding of one section, `[plan, …]`; none when there is nothing in it.
+    /// The encoding of one section, `[plan, …]`; `None` if there is nothing in it.
     pub(super) fn section(&self, number: u64) -> Option<Vec<u8>> {
         let page = self.list.chunks(PLANS_PER_SECTION).nth(usize::try_from(number).ok()?)?;
         Some(minicbor::to_vec(page).expect("writing into memory cannot fail"))

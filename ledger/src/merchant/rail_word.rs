@@ -26,7 +26,7 @@ pub enum WaitingOrder {
 }
 
 impl MerchantState {
-    /// The order of this id that waits for its rail; none when it has ended.
+    /// The order of this id that waits for its rail; `None` if it has ended.
     pub fn waiting_order(&self, id: ObjectId) -> Option<WaitingOrder> {
         if let Some(open) = self.open_charges.get(id) {
             return Some(WaitingOrder::Charge { is_card: open.terms.method.is_card() });
@@ -47,7 +47,7 @@ impl MerchantState {
         if returned.is_none() {
             SayRailWord::check_age(self.unknown_since(said.id).ok_or(Rejection::OutcomeNotUnknown)?, now)?;
         }
-        let Some(asked_by) = said.asked_by.clone() else { return Ok(Decision::of(said.asked())) };
+        let Some(asked_by) = said.asked_by.clone() else { return Ok(Decision::of(said.into_request())) };
         let mut decision = match returned {
             Some(returned) => self.return_cashout(*returned),
             None => self.ended_by_word(&said, now)?,

@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use super::adjustments::{Adjusted, Open, Repayment, RepaymentKind};
+use super::adjustments::{ChargeAdjustments, Open, Repayment, RepaymentKind};
 use super::{MerchantState, SplitRequest};
 use crate::event::{Event, PaidBack, SellerDraw, Split, TakeBack, Terms};
 use crate::fees::{Commission, PaymentMethod};
@@ -60,7 +60,7 @@ pub struct ChargeFacts {
 
 impl ChargeFacts {
     /// The facts of a charge in the Record of its payment; none in any other Record.
-    pub fn told_by(record: &Record, id: ObjectId) -> Option<Self> {
+    pub fn in_record(record: &Record, id: ObjectId) -> Option<Self> {
         let paid_at = record.takes_effect_at();
         record.events.iter().find_map(|event| match event {
             Event::CardCaptured { charge, terms, acquirer_mdr, seller, seller_due, splits_due, .. }
@@ -185,7 +185,7 @@ impl MerchantState {
         }
         for TakeBackPart { split, nominal, index } in &take_back {
             let taken = adjusted.taken.get(&split.recipient).copied().unwrap_or_default();
-            if taken.asked + taken.approved + split.amount > *nominal {
+            if taken.requested + taken.approved + split.amount > *nominal {
                 return Err(Rejection::TakeBackExceedsSplit { index: *index });
             }
         }
@@ -320,11 +320,11 @@ impl MerchantState {
     }
 
     /// How much of a charge is taken already, if the charge is not too old for a refund.
-    fn refundable(&self, facts: &ChargeFacts, now: Timestamp) -> Result<Adjusted, Rejection> {
+    fn refundable(&self, facts: &ChargeFacts, now: Timestamp) -> Result<ChargeAdjustments, Rejection> {
         if now > facts.refundable_until() { Err(Rejection::ChargeTooOld) } else { Ok(self.adjusted(facts.charge)) }
     }
 
-    pub(super) fn adjusted(&self, charge: ObjectId) -> Adjusted {
+    pub(super) fn adjusted(&self, charge: ObjectId) -> ChargeAdjustments {
         self.adjustments.charge(charge).cloned().unwrap_or_default()
     }
 
@@ -353,7 +353,12 @@ impl MerchantState {
     /// The commission that a refund returns, and the sum of the charge's refunds that returned it.
     /// Each component is rounded on that sum, so that many small refunds return no more than one
     /// large one.
-    fn commission_back(&self, facts: &ChargeFacts, adjusted: &Adjusted, amount: Centavos) -> (Commission, Centavos) {
+    fn commission_back(
+        &self,
+        facts: &ChargeFacts,
+        adjusted: &ChargeAdjustments,
+        amount: Centavos,
+    ) -> (Commission, Centavos) {
         let before = adjusted.commission_through;
         if !self.settings.options.refund_commission {
             return (Commission::default(), before);
@@ -396,7 +401,7 @@ pub(super) fn is_pending(facts: &ChargeFacts, now: Timestamp) -> bool {
 /// The debts that a refund makes, split by split: a recipient's first splits first. Money that is
 /// paid back first undoes what the refund drew from Available and Deficit; the rest goes to the
 /// charge's Pending.
-fn take_backs(facts: &ChargeFacts, adjusted: &Adjusted, parts: &[Split], drawn: SellerDraw) -> Vec<TakeBack> {
+fn take_backs(facts: &ChargeFacts, adjusted: &ChargeAdjustments, parts: &[Split], drawn: SellerDraw) -> Vec<TakeBack> {
     let mut shortfall = drawn.from_available + drawn.to_deficit;
     let named: BTreeMap<_, Vec<_>> = parts.iter().map(|part| (part.recipient, Vec::new())).collect();
     let splits = (0..).zip(&facts.terms.splits).fold(named, |mut named, (index, split)| {

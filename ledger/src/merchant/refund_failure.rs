@@ -3,7 +3,7 @@
 //! charged again.
 
 use super::MerchantState;
-use super::adjustments::{Adjusted, Open, Repayment, RepaymentKind};
+use super::adjustments::{ChargeAdjustments, Open, Repayment, RepaymentKind};
 use super::refund::{ChargeFacts, drawn, is_pending};
 use crate::event::Event;
 use crate::fees::Commission;
@@ -78,7 +78,7 @@ impl MerchantState {
 /// some back. Each component is rounded on that sum, as it was when the refund was approved.
 fn charged_again(
     facts: &ChargeFacts,
-    adjusted: &Adjusted,
+    adjusted: &ChargeAdjustments,
     money: &RefundMoney,
     amount: Centavos,
 ) -> (Commission, Centavos) {

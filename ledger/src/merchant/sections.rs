@@ -12,7 +12,7 @@ use minicbor::{Decode, Encode};
 
 use super::MerchantState;
 use super::acquirer::SettledThrough;
-use crate::balances::{KeptBalance, Ledger};
+use crate::balances::{Ledger, StoredBalance};
 use crate::fees::Settings;
 use crate::id::ObjectId;
 use crate::personal::Sealed;
@@ -39,7 +39,7 @@ struct MerchantHead {
     #[n(2)]
     profile: Sealed,
     #[n(3)]
-    accounts: Vec<KeptBalance>,
+    accounts: Vec<StoredBalance>,
     #[n(4)]
     settled: Option<SettledThrough>,
     #[n(5)]

@@ -56,7 +56,7 @@ pub struct RegistrationResult {
 }
 
 impl RegistrationResult {
-    /// The registration that a Record made; none when it made none.
+    /// The registration that a Record made; `None` if it made none.
     pub fn by(record: &Record) -> Option<Self> {
         record.events.iter().find_map(|event| match event {
             Event::RecipientRegistered { number, .. } => Some(Self { number: *number, again: false }),
@@ -81,7 +81,7 @@ pub struct Recipient {
     /// Its registration.
     #[n(3)]
     pub profile: Sealed,
-    /// Status of the review of its bank account; none when the account was approved, with the
+    /// Status of the review of its bank account; `None` if the account was approved, with the
     /// registration or by itself.
     #[n(4)]
     pub bank_review: Option<BankReview>,

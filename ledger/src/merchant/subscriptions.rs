@@ -255,7 +255,7 @@ impl Subscriptions {
         self.touched.take(kind)
     }
 
-    /// The encoding of one section, `[[id, subscription], …]`; none when there is nothing in it.
+    /// The encoding of one section, `[[id, subscription], …]`; `None` if there is nothing in it.
     pub(super) fn section(&self, number: u64) -> Option<Vec<u8>> {
         let (first, last) = ((number, ObjectId(0)), (number, ObjectId(u128::MAX)));
         let ids = self.by_section.range(first..=last).map(|(_, id)| id);

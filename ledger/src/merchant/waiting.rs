@@ -1,5 +1,5 @@
-//! Items that wait for a rail (charges, cashouts): a map by id, kept in sections, with the sections
-//! in the order of the times at which the rail is to be asked.
+//! Items that wait for a rail (charges, cashouts): a map by id, stored in sections, with the
+//! sections in the order of the times at which the rail is to be asked.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -85,7 +85,7 @@ impl<T: Waits + Encode<()> + for<'b> Decode<'b, ()>> WaitingObjects<T> {
     pub(super) fn remove(&mut self, id: ObjectId) {
         if let Some(one) = self.by_id.remove(&id) {
             self.touched.touch(section_of(&one));
-            self.change_section(section_of(&one), |kept| kept.remove(id));
+            self.change_section(section_of(&one), |section| section.remove(id));
         }
     }
 
@@ -98,8 +98,8 @@ impl<T: Waits + Encode<()> + for<'b> Decode<'b, ()>> WaitingObjects<T> {
     /// longest comes first.
     pub(super) fn needing_attention(&self, now: Timestamp) -> impl Iterator<Item = (ObjectId, &T)> {
         let sections = self.attention.iter().take_while(move |(at, _)| *at <= now);
-        let kept = sections.filter_map(|(_, number)| self.sections.get(number)).flat_map(|kept| &kept.0);
-        let ids = kept.filter(move |(_, at)| *at <= now).map(|(id, _)| *id);
+        let section = sections.filter_map(|(_, number)| self.sections.get(number)).flat_map(|section| &section.0);
+        let ids = section.filter(move |(_, at)| *at <= now).map(|(id, _)| *id);
         ids.filter_map(|id| self.by_id.get(&id).map(|one| (id, one)))
     }
 
@@ -107,7 +107,7 @@ impl<T: Waits + Encode<()> + for<'b> Decode<'b, ()>> WaitingObjects<T> {
         self.touched.take(kind)
     }
 
-    /// The encoding of one section, `[[id, what waits], …]`; none when there is nothing in it.
+    /// The encoding of one section, `[[id, what waits], …]`; `None` if there is nothing in it.
     pub(super) fn section(&self, number: u64) -> Option<Vec<u8>> {
         let ids = self.sections.get(&number)?.0.iter().map(|(id, _)| id);
         let waiting: Vec<_> = ids.filter_map(|id| self.by_id.get(id).map(|one| (id, one))).collect();
@@ -122,15 +122,15 @@ impl<T: Waits + Encode<()> + for<'b> Decode<'b, ()>> WaitingObjects<T> {
     }
 
     fn index(&mut self, id: ObjectId, one: T) {
-        self.change_section(section_of(&one), |kept| kept.insert(id, one.attention_at()));
+        self.change_section(section_of(&one), |section| section.insert(id, one.attention_at()));
         self.by_id.insert(id, one);
     }
 
     fn change_section(&mut self, number: u64, change: impl FnOnce(&mut SectionIds)) {
-        let kept = self.sections.entry(number).or_default();
-        let before = kept.first_attention();
-        change(kept);
-        let after = kept.first_attention();
+        let section = self.sections.entry(number).or_default();
+        let before = section.first_attention();
+        change(section);
+        let after = section.first_attention();
         if after.is_none() {
             self.sections.remove(&number);
         }

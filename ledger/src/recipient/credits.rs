@@ -14,7 +14,7 @@ use crate::time::Minute;
 /// Amount that a Record credits to a recipient, where the Record changes nothing else of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Credit {
-    /// When it falls due; none when it is available at once.
+    /// When it falls due; `None` if it is available at once.
     pub due: Option<Minute>,
     /// The amount, centavos.
     pub amount: Centavos,
@@ -25,7 +25,7 @@ pub struct Credit {
 pub fn changed(record: &Record) -> Vec<(LedgerId, Option<Credit>)> {
     let mut changed = Vec::new();
     facts::on_others(record.owner, &record.events, |ledger, effect| match effect {
-        Effect::Told => {}
+        Effect::RecordOnly => {}
         Effect::Credited { due, amount } => changed.push((ledger, Some(Credit { due, amount }))),
         Effect::Changed => changed.push((ledger, None)),
     });

@@ -145,7 +145,7 @@ impl Debts {
         self.touched.take(kind)
     }
 
-    /// The encoding of one section, `[[number, debt], …]`; none when there is nothing in it.
+    /// The encoding of one section, `[[number, debt], …]`; `None` if there is nothing in it.
     pub(super) fn section(&self, number: u64) -> Option<Vec<u8>> {
         let first = number.checked_mul(DEBTS_PER_SECTION)?;
         let there: Vec<_> = self.open.range(first..first.saturating_add(DEBTS_PER_SECTION)).collect();

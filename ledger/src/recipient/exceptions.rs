@@ -1,5 +1,5 @@
 //! Exceptions among pending card splits: a split that was anticipated, or partly taken back,
-//! differs from the others of its minute. It is kept until the minute is over.
+//! differs from the others of its minute. It stays until the minute is over.
 
 use std::collections::BTreeMap;
 
@@ -61,7 +61,7 @@ impl Exceptions {
         self.touched.take(kind)
     }
 
-    /// The encoding of one section, `[[due, split, taken, anticipated], …]`; none when there is
+    /// The encoding of one section, `[[due, split, taken, anticipated], …]`; `None` if there is
     /// nothing in it.
     pub(super) fn section(&self, number: u64) -> Option<Vec<u8>> {
         let first = u32::try_from(number).ok()?.checked_mul(MINUTES_PER_SECTION)?;

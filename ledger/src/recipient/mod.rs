@@ -1,10 +1,10 @@
 //! State machine of a sub-recipient (interface 2.8–2.10, 3.3, 3.5): its commands, its state,
 //! `decide` and `evolve`. Records of its merchant credit it; only its own Records lower its money.
 //!
-//! The state has no single splits. Pending money is kept as sums by due minute. The cuts of
+//! The state has no single splits. Pending money is stored as sums by due minute. The cuts of
 //! withdrawals say which splits are available and which are paid (see [`coverage`]). A split that
-//! differs from the rest of its minute (anticipated, partly taken back) is kept by itself until the
-//! minute is over.
+//! differs from the rest of its minute (anticipated, partly taken back) is stored by itself until
+//! the minute is over.
 
 pub mod coverage;
 pub mod credits;
@@ -104,7 +104,7 @@ pub enum RecipientCommand {
         /// The account that the money came back to, where the institution names it.
         to: Option<PayoutBank>,
     },
-    /// Book by two operators that a withdrawal came back, which the institution did not tell.
+    /// Book by two operators a withdrawal that came back without the institution's word.
     EnterReturn {
         /// What an operator does.
         command: ReturnCommand,
@@ -206,7 +206,7 @@ pub struct RecipientState {
 }
 
 impl RecipientState {
-    /// The facts of all that is due at `now` and of the debts that can be paid back; none when
+    /// The facts of all that is due at `now` and of the debts that can be paid back; `None` if
     /// there is neither. Every Record of the merchant through the sequence `foreign_through` has
     /// been received.
     pub fn mature(&self, now: Timestamp, foreign_through: u64) -> Option<Decision> {

@@ -8,7 +8,7 @@ use minicbor::{Decode, Encode};
 
 use super::RecipientState;
 use super::withdrawals::Outflow;
-use crate::balances::{KeptBalance, Ledger};
+use crate::balances::{Ledger, StoredBalance};
 use crate::section::{Section, Sectioned, unknown};
 use crate::withdrawal_return::OpenReturn;
 use crate::write_off::OpenWriteOff;
@@ -20,7 +20,7 @@ const DEBTS: u8 = 3;
 #[derive(Encode, Decode)]
 struct RecipientHead {
     #[n(0)]
-    accounts: Vec<KeptBalance>,
+    accounts: Vec<StoredBalance>,
     /// None before the first withdrawal or anticipation.
     #[n(1)]
     outflow: Option<Outflow>,

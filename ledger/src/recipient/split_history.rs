@@ -48,7 +48,7 @@ enum Came {
 struct SplitChanges {
     /// Taken back while it was pending.
     taken: Centavos,
-    anticipated: Option<Anticipated>,
+    anticipated: Option<SplitAnticipation>,
 }
 
 /// The ledger of a recipient in the group of a Record.
@@ -56,8 +56,8 @@ fn recipient_of(record: &Record, number: RecipientNumber) -> LedgerId {
     LedgerId::Recipient(record.owner.group().unwrap_or_default(), number)
 }
 
-/// One split's anticipation.
-struct Anticipated {
+/// Anticipation that paid one split early.
+struct SplitAnticipation {
     /// The ordinal of the recipient's Record.
     ordinal: u64,
     at: Timestamp,
@@ -67,7 +67,7 @@ struct Anticipated {
 
 impl SplitHistory {
     /// Reads a charge from the Records about it, each with its sequence, in the journal's order.
-    /// None when no Record opens the charge; the first error of `records` ends the fold.
+    /// `None` if no Record opens the charge; the first error of `records` ends the fold.
     pub fn read<R: Borrow<Record>, E>(
         recipient: LedgerId,
         id: ObjectId,
@@ -98,7 +98,7 @@ impl SplitHistory {
         Ok(found)
     }
 
-    /// The charge whose splits a Record adds to statements; none when it adds none.
+    /// The charge whose splits a Record adds to statements; `None` if it adds none.
     pub fn listed_by(record: &Record) -> Option<ObjectId> {
         record.events.iter().find_map(|event| match event {
             Event::ChargeOpened { charge, .. } | Event::CardCaptured { charge, .. } => Some(*charge),
@@ -121,7 +121,7 @@ impl SplitHistory {
             }
             Event::SplitsAnticipated { splits, .. } if is_own => {
                 for part in splits.iter().filter(|part| part.split.charge == id) {
-                    let anticipated = Anticipated { ordinal: record.ordinal, at, net: part.amount - part.fee };
+                    let anticipated = SplitAnticipation { ordinal: record.ordinal, at, net: part.amount - part.fee };
                     self.changed.entry(part.split.index).or_default().anticipated = Some(anticipated);
                 }
             }
@@ -139,7 +139,7 @@ impl SplitHistory {
         }
     }
 
-    /// What the charge gave the recipient at this place of its splits; none when that is another's,
+    /// What the charge gave the recipient at this place of its splits; `None` if that is another's,
     /// or when the recipient's statement does not list it.
     pub fn nominal(&self, index: u32) -> Option<Centavos> {
         let LedgerId::Recipient(_, number) = self.recipient else { return None };
@@ -200,7 +200,7 @@ impl SplitHistory {
         Some(CardSplit { split: SplitKey { charge: self.charge, index }, sequence, due, nominal })
     }
 
-    fn anticipated(&self, index: u32) -> Option<&Anticipated> {
+    fn anticipated(&self, index: u32) -> Option<&SplitAnticipation> {
         self.changed.get(&index)?.anticipated.as_ref()
     }
 }

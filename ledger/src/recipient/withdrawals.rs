@@ -141,7 +141,7 @@ pub(super) struct Outflow {
     /// The anticipated part of Available, by the day on which it can be sent.
     #[n(3)]
     pub(super) settlements: Vec<Settlement>,
-    /// The one that is not settled yet.
+    /// The unsettled withdrawal.
     #[n(4)]
     pub(super) withdrawal: Option<OpenWithdrawal>,
     /// The paid withdrawals that may still come back, oldest first.
@@ -289,7 +289,7 @@ impl RecipientState {
         let open = self.outflow.withdrawal.as_ref().filter(|open| open.id == said.id);
         let ordered_at = open.and_then(OpenWithdrawal::ordered_at).ok_or(Rejection::OutcomeNotUnknown)?;
         SayRailWord::check_age(ordered_at, now)?;
-        let Some(asked_by) = said.asked_by.clone() else { return Ok(Decision::of(said.asked())) };
+        let Some(asked_by) = said.asked_by.clone() else { return Ok(Decision::of(said.into_request())) };
         let outcome = match said.word.happened {
             true => TransferOutcome::Taken { transfer_id: said.word.reference.clone(), bank: said.bank },
             false => TransferOutcome::Refused { notes: said.reason.clone() },

@@ -89,10 +89,10 @@ fn what_came_back_to_the_charge_is_its_own_pending_again() {
 /// The decision of a refund on a state to which money came back: the books of the world know
 /// nothing of that money.
 fn world_decides(world: &mut World, ask: &str, approve: &str) -> Event {
-    let asked = world.decision(ask).expect("it is allowed");
+    let decision = world.decision(ask).expect("it is allowed");
     let merchant = world.ledger("merchant");
     let own = world.journal.iter().filter(|record| record.owner == merchant).count() as u64;
-    world.merchant.evolve(&asked.into_record(merchant, own + 1, world.now));
+    world.merchant.evolve(&decision.into_record(merchant, own + 1, world.now));
     let approved = world.decision(approve).expect("it is allowed");
     approved.events.into_iter().next().expect("a decision has a fact")
 }
@@ -156,7 +156,7 @@ fn every_order(state: &MerchantState, own: &[Record], foreign: &[Record], expect
 }
 
 /// The sections of adjustments: kinds 8 and 9 of a merchant's.
-fn kept(world: &World) -> usize {
+fn count_of(world: &World) -> usize {
     let mut state = world.merchant.clone();
     let sections = state.take_touched().into_iter().filter(|section| matches!(section.kind, 8 | 9));
     sections.filter_map(|section| state.section(section)).count()
@@ -179,8 +179,8 @@ fn what_can_no_longer_change_is_forgotten() {
         (&["open-pix p 10000", "pay p", "refund r p 10", "approve-refund r p", "wait 91d", "send r"], 0),
     ] {
         let world = world_of(steps);
-        assert_eq!(kept(&world), left, "{steps:?}");
-        // Touched sections are kept after every Record: the state that is read equals the live one.
+        assert_eq!(count_of(&world), left, "{steps:?}");
+        // Touched sections are stored after every Record: the state read back equals the live one.
         let (mut shelf, mut read) = (Shelf::default(), MerchantState::default());
         for record in world.journal.iter().filter(|record| record.owner == world.ledger("merchant")) {
             read.evolve(record);
@@ -193,9 +193,14 @@ fn what_can_no_longer_change_is_forgotten() {
 #[test]
 fn a_debt_says_where_its_money_returns_to() {
     let world = world_of(&REFUNDED);
-    let record = world.journal.iter().rev().find(|record| !record.told().is_empty()).expect("the refund told somebody");
-    let told = [world.ledger("ana"), world.ledger("bia")];
-    assert_eq!(record.told(), told);
+    let record = world
+        .journal
+        .iter()
+        .rev()
+        .find(|record| !record.other_ledgers().is_empty())
+        .expect("a refund that concerns others");
+    let expected = [world.ledger("ana"), world.ledger("bia")];
+    assert_eq!(record.other_ledgers(), expected);
     let Some(Event::RefundApproved { take_backs, drawn, .. }) = record.events.first() else { panic!("{record:?}") };
     let parts = take_backs.iter().map(|debt| (debt.index, debt.amount.0, debt.to_available.0, debt.to_pending.0));
     assert_eq!(parts.collect::<Vec<_>>(), [(0, 2_000, 1_062, 938), (1, 700, 0, 700)]);

@@ -75,8 +75,8 @@ fn nothing_is_kept_of_splits_that_are_over() {
     let mut state = world.recipient("ana");
     let sections = state.take_touched();
     assert!(sections.len() > 2, "{sections:?}");
-    let kept: Vec<_> = sections.into_iter().filter(|section| state.section(*section).is_some()).collect();
-    assert!(kept.is_empty(), "{kept:?}");
+    let left: Vec<_> = sections.into_iter().filter(|section| state.section(*section).is_some()).collect();
+    assert!(left.is_empty(), "{left:?}");
 }
 
 #[test]

@@ -192,7 +192,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
     let number = RecipientNumber(2);
     let sealed = Sealed { month: 672, bytes: (0..90).collect(), version: 0 };
     let with_person = |record: Record| Record { personal: Some(sealed.clone()), ..record };
-    let asked = |record: Record| Record {
+    let requested = |record: Record| Record {
         idempotency: Some(Idempotency { key: Fingerprint([0xAA; 16]), body: Fingerprint([0xBB; 16]) }),
         ..record
     };
@@ -328,7 +328,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ),
         (
             "recipient-registered",
-            with_person(asked(one(
+            with_person(requested(one(
                 merchant,
                 Event::RecipientRegistered { number, id: id(4), document: Fingerprint([0xCC; 16]) },
             ))),
@@ -343,13 +343,13 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             "recipient-rejected",
             by_operator(one(merchant, Event::RecipientRejected { number, notes: "documento ilegível".to_owned() })),
         ),
-        ("card-opened", with_person(asked(one(merchant, opened(card_terms(), Some(card.clone()), None))))),
+        ("card-opened", with_person(requested(one(merchant, opened(card_terms(), Some(card.clone()), None))))),
         ("debit-opened-without-splits", with_person(one(merchant, opened(debit_terms(), Some(card), None)))),
         (
             "pix-opened",
-            with_person(asked(one(merchant, opened(pix_terms(), None, Some(Timestamp(1_767_355_230_500)))))),
+            with_person(requested(one(merchant, opened(pix_terms(), None, Some(Timestamp(1_767_355_230_500)))))),
         ),
-        ("card-captured", asked(one(merchant, captured(card_terms(), raised(&card_terms()))))),
+        ("card-captured", requested(one(merchant, captured(card_terms(), raised(&card_terms()))))),
         (
             "card-captured-at-the-acquirer",
             Record {
@@ -367,7 +367,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ("card-captured-with-shortfall", one(merchant, captured(shortfall_terms(), drawn))),
         (
             "card-refused",
-            asked(one(
+            requested(one(
                 merchant,
                 Event::CardRefused {
                     charge: id(3),
@@ -378,7 +378,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
             )),
         ),
         ("card-unanswered", one(merchant, Event::CardUnanswered { charge: id(3) })),
-        ("pix-paid", asked(one(merchant, pix_paid(pix_terms())))),
+        ("pix-paid", requested(one(merchant, pix_paid(pix_terms())))),
         (
             "pix-paid-and-deficit-recovered",
             Decision {
@@ -524,7 +524,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ),
         (
             "cashout-created",
-            with_person(asked(one(
+            with_person(requested(one(
                 merchant,
                 Event::CashoutCreated {
                     id: id(5),
@@ -578,7 +578,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ),
         (
             "withdrawal-requested-to-an-account",
-            by_key(with_person(asked(one(
+            by_key(with_person(requested(one(
                 recipient,
                 Event::WithdrawalRequested {
                     id: id(5),
@@ -591,7 +591,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ),
         (
             "withdrawal-requested",
-            asked(one(
+            requested(one(
                 recipient,
                 Event::WithdrawalRequested {
                     id: id(5),
@@ -604,7 +604,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ),
         (
             "withdrawal-approved",
-            by_operator(asked(one(recipient, Event::WithdrawalApproved { id: id(5), rail: None }))),
+            by_operator(requested(one(recipient, Event::WithdrawalApproved { id: id(5), rail: None }))),
         ),
         (
             "withdrawal-paid",
@@ -715,7 +715,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ),
         (
             "splits-anticipated",
-            asked(one(
+            requested(one(
                 recipient,
                 Event::SplitsAnticipated {
                     id: id(6),
@@ -765,7 +765,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
                 },
             ),
         ),
-        ("plan-created", asked(one(merchant, Event::PlanCreated { id: id(5), plan: plan.clone() }))),
+        ("plan-created", requested(one(merchant, Event::PlanCreated { id: id(5), plan: plan.clone() }))),
         (
             "plan-created-without-fee",
             one(merchant, Event::PlanCreated { id: id(5), plan: PlanTerms { initial_fee: None, ..plan.clone() } }),
@@ -773,14 +773,14 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ("plan-disabled", one(merchant, Event::PlanDisabled { id: id(5) })),
         (
             "card-stored",
-            with_person(asked(one(
+            with_person(requested(one(
                 merchant,
                 Event::CardStored { id: id(6), face: stored_face.clone(), token: vec![0xEF; 48], rail: None },
             ))),
         ),
         (
             "subscription-created",
-            with_person(asked(one(merchant, subscribed(card_subscription, SubscriptionStanding::default())))),
+            with_person(requested(one(merchant, subscribed(card_subscription, SubscriptionStanding::default())))),
         ),
         ("subscription-created-pix", with_person(one(merchant, subscribed(pix_subscription, standing.clone())))),
         (
@@ -818,7 +818,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ("subscription-advanced-without-charge", one(merchant, advanced(None, CycleOutcome::NotBillable))),
         (
             "subscription-paused",
-            asked(one(merchant, Event::SubscriptionPaused { id: id(7), standing: standing.clone() })),
+            requested(one(merchant, Event::SubscriptionPaused { id: id(7), standing: standing.clone() })),
         ),
         ("subscription-resumed", one(merchant, Event::SubscriptionResumed { id: id(7), standing: standing.clone() })),
         (
@@ -845,7 +845,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ("clock-moved", by_operator(one(LedgerId::System, Event::ClockMoved { offset_ms: 2_592_000_000 }))),
         (
             "refund-requested",
-            with_person(asked(one(
+            with_person(requested(one(
                 merchant,
                 Event::RefundRequested {
                     id: id(5),
@@ -859,7 +859,7 @@ pub(crate) fn samples() -> Vec<(&'static str, Record)> {
         ),
         (
             "refund-requested-disputable-longer",
-            with_person(asked(one(
+            with_person(requested(one(
                 merchant,
                 Event::RefundRequested {
                     id: id(5),

@@ -92,7 +92,7 @@ fn a_withdrawal_is_paid_or_comes_back() {
         let times = [withdrawal.approved_at, withdrawal.paid_at].map(|at| at.is_some());
         format!("{} {times:?} {}", withdrawal.amount.0, withdrawal.notes.is_some())
     };
-    let asked = "open-pix p 8000 ana=100; pay p; withdraw ana w";
+    let steps = "open-pix p 8000 ana=100; pay p; withdraw ana w";
     for (then, expected) in [
         ("", "100 [false, false] false"),
         ("; reject-withdrawal ana w", "100 [false, false] true"),
@@ -101,6 +101,6 @@ fn a_withdrawal_is_paid_or_comes_back() {
         ("; approve-withdrawal ana w; settle ana w refused", "100 [true, false] true"),
         ("; approve-withdrawal ana w; settle ana w taken; return ana w", "100 [true, false] true"),
     ] {
-        assert_eq!(standing(&format!("{asked}{then}"), "w", show), expected, "{then}");
+        assert_eq!(standing(&format!("{steps}{then}"), "w", show), expected, "{then}");
     }
 }

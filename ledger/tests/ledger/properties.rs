@@ -70,12 +70,12 @@ proptest! {
             world.step(step).expect("the charges are allowed");
         }
         steps.iter().for_each(|step| drop(world.step(step)));
-        let mut taken: BTreeMap<_, Taken> = BTreeMap::new();
+        let mut taken: BTreeMap<_, ChargeDraws> = BTreeMap::new();
         for event in world.journal.iter().flat_map(|record| &record.events) {
             count(event, &mut taken);
         }
         for (charge, taken) in taken {
-            let facts = world.journal.iter().find_map(|record| ChargeFacts::told_by(record, charge));
+            let facts = world.journal.iter().find_map(|record| ChargeFacts::in_record(record, charge));
             let terms = facts.expect("only what was paid is given back").terms;
             prop_assert!(taken.refunded <= terms.amount, "{:?} of {:?}", taken.refunded, terms.amount);
             prop_assert!(taken.given <= terms.amount, "{:?} of {:?}", taken.given, terms.amount);
@@ -109,7 +109,7 @@ proptest! {
 
 /// What the events say is spoken for of a charge.
 #[derive(Default)]
-struct Taken {
+struct ChargeDraws {
     /// By refunds, those that wait too.
     refunded: Centavos,
     /// By approved refunds and by disputes, less what these exceed the charge.
@@ -118,21 +118,21 @@ struct Taken {
     back: BTreeMap<RecipientNumber, Centavos>,
     back_of_split: BTreeMap<u32, Centavos>,
     commission: Centavos,
-    asked: BTreeMap<ObjectId, Vec<Split>>,
+    requested: BTreeMap<ObjectId, Vec<Split>>,
 }
 
-fn count(event: &Event, taken: &mut BTreeMap<ObjectId, Taken>) {
+fn count(event: &Event, taken: &mut BTreeMap<ObjectId, ChargeDraws>) {
     match event {
         Event::RefundRequested { id, charge, amount, take_back, .. } => {
             let taken = taken.entry(*charge).or_default();
             taken.refunded += *amount;
             take_back.iter().for_each(|part| *taken.back.entry(part.recipient).or_default() += part.amount);
-            taken.asked.insert(*id, take_back.clone());
+            taken.requested.insert(*id, take_back.clone());
         }
         Event::RefundRejected { id, charge, amount, .. } => {
             let taken = taken.entry(*charge).or_default();
             taken.refunded -= *amount;
-            for part in taken.asked.remove(id).unwrap_or_default() {
+            for part in taken.requested.remove(id).unwrap_or_default() {
                 *taken.back.entry(part.recipient).or_default() -= part.amount;
             }
         }
@@ -167,7 +167,7 @@ fn count(event: &Event, taken: &mut BTreeMap<ObjectId, Taken>) {
     }
 }
 
-/// A group's states, rebuilt from Records alone, and what was kept of them.
+/// A group's states, rebuilt from Records alone, and their stored sections.
 #[derive(Clone, Default)]
 struct Group {
     merchant: MerchantState,
@@ -181,7 +181,7 @@ impl Group {
         let LedgerId::Recipient(_, number) = record.owner else {
             self.merchant.evolve(record);
             let changed: BTreeMap<_, _> = credits::changed(record).into_iter().collect();
-            for ledger in record.told() {
+            for ledger in record.other_ledgers() {
                 let LedgerId::Recipient(_, number) = ledger else { continue };
                 let state = self.recipients.entry(number).or_default();
                 let before = state.clone();
@@ -203,7 +203,7 @@ impl Group {
         self.merchant.receive(record);
     }
 
-    /// The states as read from their sections. Only sections touched since the last time are kept
+    /// The states as read from their sections. Only sections touched since the last time are stored
     /// again.
     fn kept_and_read(&mut self) -> Self {
         let merchant = self.merchant_shelf.keep_and_read(&mut self.merchant);
@@ -257,7 +257,7 @@ fn step() -> impl Strategy<Value = String> {
     prop_oneof![
         6 => open(),
         6 => (prop::sample::select(["capture", "pay"].as_slice()), charge()).prop_map(|(verb, charge)| format!("{verb} {charge}")),
-        1 => (charge(), -10_i64..30_000).prop_map(|(charge, kept)| format!("capture {charge} {kept}")),
+        1 => (charge(), -10_i64..30_000).prop_map(|(charge, mdr)| format!("capture {charge} {mdr}")),
         2 => (1_u8..20, charge(), 1_u8..4, -9_000_i64..9_000, -90_i64..900).prop_map(|(number, charge, of, gross, fee)| {
             format!("batch {number} {charge}.{of}:{gross}:{fee}")
         }),
@@ -316,7 +316,7 @@ fn anticipating() -> impl Strategy<Value = &'static str> {
     prop::sample::select(["ana", "bia"].as_slice())
 }
 
-/// The steps of a write-off; the one that was asked for last bears the debtor's name.
+/// Steps of a write-off; the latest request bears the debtor's name.
 fn write_off() -> impl Strategy<Value = String> {
     let verb = prop::sample::select(
         ["ask-write-off", "ask-write-off", "approve-write-off", "approve-own-write-off", "reject-write-off"].as_slice(),
@@ -340,7 +340,7 @@ fn entered_return() -> impl Strategy<Value = String> {
     })
 }
 
-/// The steps of a withdrawal; the one that was asked for last bears the recipient's name.
+/// Steps of a withdrawal; the latest request bears the recipient's name.
 fn withdrawal() -> impl Strategy<Value = String> {
     let step = prop::sample::select(
         [

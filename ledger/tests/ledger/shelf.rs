@@ -1,16 +1,16 @@
-//! A shelf on which a state is kept in sections: only what the state says was touched is put there
+//! Shelf with the sections of a state: only sections reported as touched are put there
 //! again.
 
 use std::collections::BTreeMap;
 
 use ledger::section::{Section, Sectioned};
 
-/// What was kept of one state.
+/// Stored sections of one state.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Shelf(BTreeMap<Section, Vec<u8>>);
 
 impl Shelf {
-    /// Keeps what was touched, and reads all that is kept.
+    /// Stores the touched sections, and reads all stored sections.
     pub(crate) fn keep_and_read<S: Sectioned>(&mut self, state: &mut S) -> S {
         for section in state.take_touched() {
             match state.section(section) {
@@ -19,6 +19,6 @@ impl Shelf {
             };
         }
         let sections = self.0.iter().map(|(section, bytes)| (*section, bytes.as_slice()));
-        S::from_sections(&state.head(), sections).expect("what was kept can be read")
+        S::from_sections(&state.head(), sections).expect("the stored state can be read")
     }
 }

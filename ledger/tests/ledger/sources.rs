@@ -13,12 +13,12 @@ fn the_names_of_facts_stay() {
     let names: BTreeSet<_> = events.map(|event| format!("{} {}", variant(&event), event.name())).collect();
     let path = folder().parent().unwrap().join("fact_names.txt");
     let text = std::fs::read_to_string(&path).unwrap();
-    let mut kept: BTreeSet<_> = text.lines().map(str::to_owned).collect();
+    let mut known_names: BTreeSet<_> = text.lines().map(str::to_owned).collect();
     if std::env::var_os("UPDATE_SNAPSHOTS").is_some() {
-        kept.extend(names.iter().cloned());
-        std::fs::write(&path, kept.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
+        known_names.extend(names.iter().cloned());
+        std::fs::write(&path, known_names.iter().map(|line| format!("{line}\n")).collect::<String>()).unwrap();
     }
-    assert_eq!(names, kept, "UPDATE_SNAPSHOTS=1 adds the names of new facts, and removes none");
+    assert_eq!(names, known_names, "UPDATE_SNAPSHOTS=1 adds the names of new facts, and removes none");
 }
 
 fn variant(event: &ledger::event::Event) -> String {

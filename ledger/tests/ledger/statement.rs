@@ -101,6 +101,6 @@ fn a_line_says_where_its_money_comes_from_and_when_it_is_available() {
         let found: Vec<_> = lines.iter().map(|line| (line.source, line.available_at)).collect();
         assert_eq!(found, expected, "{:?}", record.events);
     }
-    let told = world.journal.iter().flat_map(statement_lines).filter(|line| line.source.is_none()).count();
-    assert_eq!(told, 3, "the maturity of what the second charge raised, and the recovery");
+    let count = world.journal.iter().flat_map(statement_lines).filter(|line| line.source.is_none()).count();
+    assert_eq!(count, 3, "the maturity of what the second charge raised, and the recovery");
 }

@@ -12,8 +12,8 @@ use ledger::refund::RefundDecision;
 use ledger::time::{Minute, Timestamp};
 use ledger::webhook_events::{DecidedRefund, Subject, WebhookEvent, WebhookObject, webhook_events};
 
-fn told(events: &[WebhookEvent]) -> String {
-    let told = events.iter().map(|event| {
+fn described(events: &[WebhookEvent]) -> String {
+    let lines = events.iter().map(|event| {
         let about = match event.subject() {
             Subject::Object(_) => String::new(),
             Subject::Recipient(number) => format!(" {}", number.0),
@@ -27,7 +27,7 @@ fn told(events: &[WebhookEvent]) -> String {
         };
         format!("{}{about}{sums}", event.kind.name())
     });
-    told.collect::<Vec<_>>().join("; ")
+    lines.collect::<Vec<_>>().join("; ")
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn what_a_step_tells() {
         let before = world.journal.len();
         world.step(step).unwrap_or_else(|refusal| panic!("{given}: {step}: {refusal}"));
         let found: Vec<WebhookEvent> = world.journal[before..].iter().flat_map(webhook_events).collect();
-        assert_eq!(told(&found), expected, "{given}; {step}");
+        assert_eq!(described(&found), expected, "{given}; {step}");
     }
 }
 
@@ -209,7 +209,7 @@ fn what_moves_money_out_is_told() {
         let mut record = Decision::default().into_record(owner, 1, Timestamp(1_800_000_000_000));
         record.events.push(event);
         let found = webhook_events(&record);
-        assert_eq!(told(&found), expected);
+        assert_eq!(described(&found), expected);
         let of_charge = expected.ends_with("charge.refunded");
         // A body shows what the Record says of the refund.
         if let (true, Some(event)) = (expected.starts_with("refund."), found.first()) {
@@ -264,7 +264,7 @@ fn the_turns_of_a_subscription_are_told() {
     ] {
         let event = Event::SubscriptionAdvanced { id, charge: None, outcome, standing };
         let record = Decision::of(event).into_record(LedgerId::Merchant(GroupNumber(1)), 1, Timestamp(0));
-        assert_eq!(told(&webhook_events(&record)), expected, "{outcome:?}");
+        assert_eq!(described(&webhook_events(&record)), expected, "{outcome:?}");
     }
 }
 

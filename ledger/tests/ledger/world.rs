@@ -42,7 +42,7 @@ const GROUP: GroupNumber = GroupNumber(1);
 
 const FACE: CardFace = CardFace { bin: 411_111, last4: 1111, brand: CardBrand::Visa };
 
-/// The object of an id, as these Records tell it.
+/// Object of an id, read from these Records.
 fn read<T: Object>(journal: &[Record], id: ObjectId) -> Option<T> {
     object::read(id, journal.iter().map(Ok::<_, std::convert::Infallible>)).expect("a journal in memory")
 }
@@ -63,8 +63,8 @@ pub(crate) struct World {
     statement: BTreeMap<StatementAccount, Centavos>,
 }
 
-/// One split as history tells it.
-struct ToldSplit {
+/// One split, computed from history.
+struct ExpectedSplit {
     /// Where it became available.
     place: Option<Place>,
     /// What was left of it.
@@ -172,7 +172,7 @@ impl World {
                     "merchant" => self.decide(MerchantCommand::WriteOff(command)),
                     name => self.decide_recipient(self.number(name), RecipientCommand::WriteOff(command)),
                 };
-                // The name stays with the one that waits.
+                // The name stays with the open request.
                 decided.inspect_err(|_| self.names = names)
             }
             (
@@ -184,7 +184,7 @@ impl World {
                 let decided = self.entered_return(verb, rest).and_then(|command| {
                     self.decide_recipient(number, RecipientCommand::EnterReturn { command, closed: None })
                 });
-                // The name stays with the one that waits.
+                // The name stays with the open request.
                 decided.inspect_err(|_| self.names = names)
             }
             _ => match self.adjustment(verb, rest) {
@@ -234,13 +234,13 @@ impl World {
     /// Where a subscription stood after the last Record about it, also once it has ended.
     pub(crate) fn last_standing(&self, name: &str) -> Option<SubscriptionStanding> {
         let id = self.id(name);
-        self.journal.iter().rev().find_map(|record| SubscriptionStanding::told_by(record, id))
+        self.journal.iter().rev().find_map(|record| SubscriptionStanding::in_record(record, id))
     }
 
     /// True for a name under which a subscription was begun.
     pub(crate) fn is_subscription(&self, name: &str) -> bool {
         let id = self.id(name);
-        self.journal.iter().any(|record| SubscriptionStanding::told_by(record, id).is_some())
+        self.journal.iter().any(|record| SubscriptionStanding::in_record(record, id).is_some())
     }
 
     /// The ledger that the tables call `merchant`, `platform`, or by a recipient's name.
@@ -329,9 +329,9 @@ impl World {
                     _ => Ruling::Approve { operator },
                 };
                 let id = self.id(name);
-                let asked: WithdrawalReturn = self.read(id).ok_or(Rejection::HouseEntryAlreadyDecided)?;
+                let request: WithdrawalReturn = self.read(id).ok_or(Rejection::HouseEntryAlreadyDecided)?;
                 let unread = usize::from(verb == "approve-return-late");
-                let withdrawal = read(&self.journal[..self.journal.len() - unread], asked.terms.withdrawal);
+                let withdrawal = read(&self.journal[..self.journal.len() - unread], request.terms.withdrawal);
                 let withdrawal = withdrawal.expect("a return is of a withdrawal");
                 let command = EntryCommand::Decide { id, ruling };
                 Ok(ReturnCommand { withdrawal: Box::new(withdrawal), command })
@@ -340,7 +340,7 @@ impl World {
         }
     }
 
-    /// The object of an id, as the journal tells it.
+    /// Object of an id, read from the journal.
     fn read<T: Object>(&self, id: ObjectId) -> Option<T> {
         read(&self.journal, id)
     }
@@ -409,14 +409,14 @@ impl World {
     }
 
     /// A line of a batch: `c.1:5000:149` pays an installment of a charge, `c!r:-400:-12` takes its
-    /// refund back, `c?d:-400:0` its dispute; gross, then fee. None when the charge was not paid.
+    /// refund back, `c?d:-400:0` its dispute; gross, then fee. `None` if the charge was not paid.
     fn settled(&self, line: &str) -> Option<SettledLine> {
         let mut parts = line.split(':');
         let (what, mut amount) = (parts.next()?, || parts.next().map(centavos));
         let (gross, fee) = (amount()?, amount()?);
         let (name, object) = what.split_once(['.', '!', '?'])?;
         let charge = self.known(name)?;
-        let facts = self.journal.iter().find_map(|record| ChargeFacts::told_by(record, charge))?;
+        let facts = self.journal.iter().find_map(|record| ChargeFacts::in_record(record, charge))?;
         let (object, booked_fee) = if what.contains('.') {
             let number = object.parse().ok()?;
             (SettledObject::Installment(number), facts.booked_fee(number))
@@ -525,8 +525,8 @@ impl World {
                     brand: None,
                 }
             }
-            ("capture", [name, kept]) => {
-                let (charge, acquirer_mdr) = (self.id(name), centavos(kept));
+            ("capture", [name, mdr]) => {
+                let (charge, acquirer_mdr) = (self.id(name), centavos(mdr));
                 MerchantCommand::CaptureCard { charge, acquirer_mdr, captured_at: None, brand: None }
             }
             ("refuse", [name]) => MerchantCommand::RefuseCard { charge: self.id(name), refusal },
@@ -682,7 +682,7 @@ impl World {
 
     fn facts(&self, charge: &str) -> Option<ChargeFacts> {
         let id = self.id(charge);
-        self.journal.iter().find_map(|record| ChargeFacts::told_by(record, id))
+        self.journal.iter().find_map(|record| ChargeFacts::in_record(record, id))
     }
 
     fn change(&self, name: &str, change: SubscriptionChange) -> MerchantCommand {
@@ -763,7 +763,7 @@ impl World {
             _ => {
                 self.merchant.evolve(record);
                 let changed = credits::changed(record);
-                for ledger in record.told() {
+                for ledger in record.other_ledgers() {
                     let LedgerId::Recipient(_, number) = ledger else { continue };
                     let state = self.recipients.entry(number).or_default();
                     let mut without = state.clone();
@@ -823,27 +823,27 @@ impl World {
         }
     }
 
-    /// The single splits, told from history and from where the state says they are, add up to the
+    /// The single splits, computed from history and from their place in the state, add up to the
     /// state's figures.
     fn assert_splits_add_up(&self, number: RecipientNumber, state: &RecipientState) {
         let ledger = LedgerId::Recipient(GROUP, number);
-        let mut splits: BTreeMap<SplitKey, ToldSplit> = BTreeMap::new();
-        let (mut asked, mut lost_when_paid) = (BTreeMap::new(), Centavos::ZERO);
+        let mut splits: BTreeMap<SplitKey, ExpectedSplit> = BTreeMap::new();
+        let (mut consumed_by, mut lost_when_paid) = (BTreeMap::new(), Centavos::ZERO);
         for (sequence, record) in (1..).zip(&self.journal) {
             for event in &record.events {
                 match event {
                     Event::CardCaptured { charge, terms, splits_due, .. } => {
                         for (index, split) in (0..).zip(&terms.splits).filter(|(_, split)| split.recipient == number) {
                             let due = Some((sequence, *splits_due));
-                            let told = ToldSplit { place: None, amount: split.amount, due };
-                            splits.insert(SplitKey { charge: *charge, index }, told);
+                            let split_due = ExpectedSplit { place: None, amount: split.amount, due };
+                            splits.insert(SplitKey { charge: *charge, index }, split_due);
                         }
                     }
                     Event::PixPaid { charge, terms, .. } => {
                         for (index, split) in (0..).zip(&terms.splits).filter(|(_, split)| split.recipient == number) {
                             let place = Some(Place::Paid { sequence });
-                            let told = ToldSplit { place, amount: split.amount, due: None };
-                            splits.insert(SplitKey { charge: *charge, index }, told);
+                            let split_due = ExpectedSplit { place, amount: split.amount, due: None };
+                            splits.insert(SplitKey { charge: *charge, index }, split_due);
                         }
                     }
                     Event::Matured { .. } if record.owner == ledger => {
@@ -875,9 +875,9 @@ impl World {
                         }
                     }
                     Event::WithdrawalRequested { id, consumed, .. } if record.owner == ledger => {
-                        asked.insert(*id, *consumed);
+                        consumed_by.insert(*id, *consumed);
                     }
-                    Event::WithdrawalPaid { id, .. } if record.owner == ledger => lost_when_paid += asked[id],
+                    Event::WithdrawalPaid { id, .. } if record.owner == ledger => lost_when_paid += consumed_by[id],
                     Event::WithdrawalReturned { consumed, .. } if record.owner == ledger => lost_when_paid -= *consumed,
                     _ => {}
                 }
@@ -885,7 +885,7 @@ impl World {
         }
         let standing = state.standing();
         let held = |holder| {
-            let is_held = |split: &&ToldSplit| split.place.is_some_and(|place| standing.holder(place) == holder);
+            let is_held = |split: &&ExpectedSplit| split.place.is_some_and(|place| standing.holder(place) == holder);
             splits.values().filter(is_held).map(|split| split.amount).sum::<Centavos>()
         };
         let waiting: Centavos = splits.values().filter(|split| split.place.is_none()).map(|split| split.amount).sum();
@@ -899,11 +899,11 @@ impl World {
     /// The merchant's account statement and its books are two views of the same money, Record by
     /// Record and account by account.
     fn assert_operations_say_what_the_books_say(&mut self, record: &Record) {
-        let mut told: BTreeMap<StatementAccount, i128> = BTreeMap::new();
+        let mut operations: BTreeMap<StatementAccount, i128> = BTreeMap::new();
         let mut stood_in = 0;
         for operation in statement_lines(record) {
             assert!(!operation.amount.is_zero(), "{operation:?} moves nothing");
-            *told.entry(operation.account).or_default() += i128::from(operation.amount.0);
+            *operations.entry(operation.account).or_default() += i128::from(operation.amount.0);
             let balance = self.statement.entry(operation.account).or_default();
             *balance += operation.amount;
             assert!(*balance >= Centavos::ZERO, "{operation:?} of Record {} draws what is not there", record.ordinal);
@@ -921,8 +921,12 @@ impl World {
             (StatementAccount::Available, net(&[Account::Available])),
             (StatementAccount::Reserved, net(&[Account::ReservedCashout, Account::ReservedDispute])),
         ] {
-            let told = told.get(&account).copied().unwrap_or_default();
-            assert_eq!(told, posted, "{account:?} in the operations and in the books of Record {}", record.ordinal);
+            let operations = operations.get(&account).copied().unwrap_or_default();
+            assert_eq!(
+                operations, posted,
+                "{account:?} in the operations and in the books of Record {}",
+                record.ordinal
+            );
         }
         let written_off = record.events.iter().map(|event| match event {
             Event::DeficitWrittenOff { amount, .. } => i128::from(amount.0),

@@ -22,7 +22,7 @@ use crate::world::{DAY, Merchant, OPS_TOKEN, World, bearer, pix, text};
 
 /// A report or an export, through a Record if one is named.
 #[derive(Clone, Debug)]
-pub(super) enum Asked {
+pub(super) enum BookRequest {
     Report(ReportRequest, ReportFormat, Option<u64>),
     Export(Request, Option<u64>),
 }
@@ -57,21 +57,21 @@ fn settings(data: &Path, server: Option<&World>) -> JournalSettings {
 }
 
 /// The files of a command, or why it made none.
-pub(super) type Made = Result<Vec<(PathBuf, Vec<u8>)>, String>;
+pub(super) type FilesOrError = Result<Vec<(PathBuf, Vec<u8>)>, String>;
 
 /// The files that the command makes, or why it makes none.
-pub(super) async fn made(data: &Path, server: Option<&World>, asked: &Asked) -> Made {
+pub(super) async fn made(data: &Path, server: Option<&World>, book_request: &BookRequest) -> FilesOrError {
     let out = tempfile::tempdir().unwrap();
     let folder = out.path().to_owned();
     let run = async || {
         let journal = settings(data, server);
-        match asked.clone() {
-            Asked::Report(request, format, at) => {
+        match book_request.clone() {
+            BookRequest::Report(request, format, at) => {
                 let at = at.map(|at| Cut::new(vec![Sequence(at)]));
                 let settings = ReportSettings { journal, request, format, at, out: Some(folder.clone()) };
                 report::run(settings).await.map_err(|error| error.to_string())
             }
-            Asked::Export(request, at) => {
+            BookRequest::Export(request, at) => {
                 let at = at.map(|at| Cut::new(vec![Sequence(at)]));
                 let chart = request.format.is_mapped().then(|| (Chart::parse(mapped::CHART).unwrap(), Level::Day));
                 let settings = ExportSettings { journal, request, at, out: folder.clone(), compress: false, chart };
@@ -84,23 +84,23 @@ pub(super) async fn made(data: &Path, server: Option<&World>, asked: &Asked) -> 
 }
 
 /// Fails unless two commands made the same files, or failed alike; says what is not alike.
-fn alike(one: &Made, other: &Made, what: &str) {
-    let told = |made: &Made| match made {
+fn alike(one: &FilesOrError, other: &FilesOrError, what: &str) {
+    let shown = |made: &FilesOrError| match made {
         Ok(files) => files.iter().map(|(path, bytes)| format!("{} {}", path.display(), bytes.len())).collect(),
         Err(error) => error.clone(),
     };
-    assert!(one == other, "{what}: {} and {}", told(one), told(other));
+    assert!(one == other, "{what}: {} and {}", shown(one), shown(other));
 }
 
 /// What the server answers.
-async fn served(world: &World, asked: &Asked) -> Option<Vec<u8>> {
-    let (path, days) = match asked {
-        Asked::Report(request, format, at) if *format != ReportFormat::Table => {
+async fn served(world: &World, book_request: &BookRequest) -> Option<Vec<u8>> {
+    let (path, days) = match book_request {
+        BookRequest::Report(request, format, at) if *format != ReportFormat::Table => {
             let account = request.account.as_ref().map(|account| format!("&account={account}")).unwrap_or_default();
             let path = format!("/ops/reports/{}?format={}{account}", request.report.name(), format.name());
             (path, (&request.ledger, request.from, request.to, at))
         }
-        Asked::Export(request, at) if !request.format.is_mapped() => {
+        BookRequest::Export(request, at) if !request.format.is_mapped() => {
             let is_served = request.ledger.is_some() || !request.format.is_plain_text();
             let path = format!("/ops/export?format={}", request.format.name());
             (Some(path).filter(|_| is_served)?, (&request.ledger, request.from, request.to, at))
@@ -120,10 +120,10 @@ async fn served(world: &World, asked: &Asked) -> Option<Vec<u8>> {
 }
 
 /// Everything that may be asked for, each with days and a cut of its own.
-fn all(random: &mut Random, merchant: &Merchant<'_>, days: &[NaiveDate], last: u64) -> Vec<Asked> {
+fn all(random: &mut Random, merchant: &Merchant<'_>, days: &[NaiveDate], last: u64) -> Vec<BookRequest> {
     let house = "P-house".to_owned();
     let ledgers = [merchant.ledger(), merchant.ledger().replace("M-", "P-"), "P-all".to_owned(), house];
-    let mut asked = Vec::new();
+    let mut requests = Vec::new();
     for report in Report::ALL {
         for format in [ReportFormat::Table].into_iter().chain(ReportFormat::SERVED) {
             let (from, to, at) = random.days(days, last);
@@ -142,7 +142,7 @@ fn all(random: &mut Random, merchant: &Merchant<'_>, days: &[NaiveDate], last: u
                 request.from = None;
             }
             request.check().unwrap();
-            asked.push(Asked::Report(request, format, at));
+            requests.push(BookRequest::Report(request, format, at));
         }
     }
     for format in Format::MADE.into_iter().chain([Format::JournalEntries]) {
@@ -150,17 +150,17 @@ fn all(random: &mut Random, merchant: &Merchant<'_>, days: &[NaiveDate], last: u
             let (from, to, at) = random.days(days, last);
             let ledger = Some(ledgers[random.below(4)].clone());
             let ledger = ledger.filter(|_| format.is_mapped() || random.below(2) == 0);
-            asked.push(Asked::Export(Request { ledger, format, from, to }, at));
+            requests.push(BookRequest::Export(Request { ledger, format, from, to }, at));
         }
     }
-    asked
+    requests
 }
 
 /// What is due at the end of each fifth day, and at the cut of each ninth Record.
-fn due_on_days(days: &[NaiveDate], last: u64) -> Vec<Asked> {
+fn due_on_days(days: &[NaiveDate], last: u64) -> Vec<BookRequest> {
     let of = |report, to, at| {
         let request = ReportRequest { report, ledger: None, account: None, from: None, to };
-        Asked::Report(request, ReportFormat::Csv, at)
+        BookRequest::Report(request, ReportFormat::Csv, at)
     };
     let reports = [Report::Receivables, Report::SettlementCalendar];
     let on_days = days.iter().step_by(5).map(|day| (Some(*day), None));
@@ -170,9 +170,9 @@ fn due_on_days(days: &[NaiveDate], last: u64) -> Vec<Asked> {
 }
 
 /// Whether a report begins with more than the balances of a file: what is due, or rates.
-fn is_of_what_files_carry(asked: &Asked) -> bool {
+fn is_of_what_files_carry(book_request: &BookRequest) -> bool {
     let reports = [Report::Receivables, Report::SettlementCalendar, Report::Fees];
-    matches!(asked, Asked::Report(request, _, None) if reports.contains(&request.report))
+    matches!(book_request, BookRequest::Report(request, _, None) if reports.contains(&request.report))
 }
 
 /// The rows of a report from a day on are the last rows of the whole one, with their balances.
@@ -213,28 +213,28 @@ async fn a_beginning_at_a_balance_file_changes_no_byte() {
         let days: Vec<_> = dates[0].iter_days().take_while(|date| *date <= dates[1] + Days::new(3)).collect();
         assert!(days.len() > 10, "{days:?}");
         ends_are_alike(&world, &merchant, &days[..days.len() - 3]).await;
-        let mut asked = all(&mut Random(seed), &merchant, &days, world.cut().await.records());
+        let mut requests = all(&mut Random(seed), &merchant, &days, world.cut().await.records());
         let of_the_payment = Some(dates[1]);
         let fees = ReportRequest { report: Report::Fees, ledger: None, account: None, from: of_the_payment, to: None };
-        asked.push(Asked::Report(fees, ReportFormat::Json, None));
+        requests.push(BookRequest::Report(fees, ReportFormat::Json, None));
         let mut answers = Vec::new();
         let begins_there = due_on_days(&days, world.cut().await.records());
         let engine = world.engine();
         let begun = engine.receivables_before(Timestamp(i64::MAX), &engine.published()).unwrap().through();
         assert!(begun.records() > world.cut().await.records() / 2, "what is due is read from a file");
-        for (place, asked) in asked.into_iter().chain(begins_there).enumerate() {
-            let answer = served(&world, &asked).await;
-            let sent = if place % 3 == 0 || is_of_what_files_carry(&asked) {
-                Some(made(&world.folder(), Some(&world), &asked).await)
+        for (place, request) in requests.into_iter().chain(begins_there).enumerate() {
+            let answer = served(&world, &request).await;
+            let sent = if place % 3 == 0 || is_of_what_files_carry(&request) {
+                Some(made(&world.folder(), Some(&world), &request).await)
             } else {
                 None
             };
-            answers.push((asked, answer, sent));
+            answers.push((request, answer, sent));
         }
         let folder = world.stopped().await;
         let mut begun = Vec::new();
-        for (asked, ..) in &answers {
-            begun.push(made(folder.path(), None, asked).await);
+        for (request, ..) in &answers {
+            begun.push(made(folder.path(), None, request).await);
         }
         let mut count = 0;
         for file in std::fs::read_dir(folder.path().join("files")).unwrap() {
@@ -246,17 +246,17 @@ async fn a_beginning_at_a_balance_file_changes_no_byte() {
         }
         assert!(count >= 6, "{count} balance files and receivables files");
         let mut has_failed = 0;
-        for ((asked, answer, sent), begun) in answers.into_iter().zip(begun) {
-            let whole = made(folder.path(), None, &asked).await;
+        for ((request, answer, sent), begun) in answers.into_iter().zip(begun) {
+            let whole = made(folder.path(), None, &request).await;
             has_failed += u32::from(whole.is_err());
-            alike(&begun, &whole, &format!("seed {seed}, the command: {asked:?}"));
+            alike(&begun, &whole, &format!("seed {seed}, the command: {request:?}"));
             if let Some(sent) = sent {
-                alike(&sent, &whole, &format!("seed {seed}, the command and a server: {asked:?}"));
+                alike(&sent, &whole, &format!("seed {seed}, the command and a server: {request:?}"));
             }
             if let (Some(answer), Ok(files)) = (answer, whole) {
                 let all = files.iter().filter(|(path, _)| !path.to_string_lossy().ends_with(".manifest.json"));
                 let all: Vec<_> = all.map(|(_, bytes)| bytes.as_slice()).collect();
-                assert!(all.len() != 1 || all[0] == answer, "seed {seed}, the server: {asked:?}");
+                assert!(all.len() != 1 || all[0] == answer, "seed {seed}, the server: {request:?}");
             }
         }
         assert_eq!(has_failed, 0, "seed {seed}: all can be made");

@@ -145,17 +145,17 @@ async fn json_lines_in_an_empty_store_come_to_the_same_trial_balance() {
     let world = World::sandbox().await;
     month::play_wide(&world).await;
     let rows = rows_of(&world.ops_get("/ops/export").await.text);
-    let told = trial_balance(&world).await;
+    let booked = trial_balance(&world).await;
     let chart = Chart::of(&rows);
     assert_eq!(chart.ledgers.len(), 6, "a merchant, three recipients, the platform's shard and the house");
     let opening = chart.opening(Timestamp(0));
     let with = |rows: &[Value]| chart.records(rows).map(|records| [opening.clone(), records].concat());
-    assert_eq!(imported(&with(&rows).unwrap()).await, told);
+    assert_eq!(imported(&with(&rows).unwrap()).await, booked);
 
     // A row that is left out is no entry any more; a centavo at another account is another balance.
     with(&rows[1..]).unwrap_err();
     let mut moved = rows.clone();
     let of_bank = moved.iter().position(|row| row["account"] == "Assets:Bank:Pix").unwrap();
     moved[of_bank]["account"] = "Assets:Bank:Settlement".into();
-    assert_ne!(imported(&with(&moved).unwrap()).await, told);
+    assert_ne!(imported(&with(&moved).unwrap()).await, booked);
 }

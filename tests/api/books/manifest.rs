@@ -8,8 +8,8 @@ use books::export::{Format, Request};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{month, run, told, whole};
-use crate::world::{World, cut_told, text};
+use super::{balances_by_ledger, month, run, whole};
+use crate::world::{World, cut_in, text};
 
 fn read(folder: &Path, request: &Request) -> Value {
     serde_json::from_slice(&std::fs::read(folder.join(name(request))).unwrap()).unwrap()
@@ -39,7 +39,7 @@ fn accounts(manifest: &Value) -> Vec<(String, String, [i128; 4])> {
 async fn a_manifest_says_what_the_files_hold() {
     let world = World::sandbox().await;
     month::play(&world).await;
-    let told = told(&world).await;
+    let by_ledger = balances_by_ledger(&world).await;
     for format in Format::MADE {
         let out = world.folder().join(format.name());
         run(&world.folder(), &out, whole(format), Some(&world)).await.unwrap();
@@ -50,7 +50,7 @@ async fn a_manifest_says_what_the_files_hold() {
         let mut sums = 0;
         for (ledger, account, [opening, debits, credits, closing]) in accounts(&manifest) {
             assert_eq!((opening, closing), (0, debits - credits), "{account}");
-            let expected = told[&ledger].get(&account).copied().unwrap_or_default();
+            let expected = by_ledger[&ledger].get(&account).copied().unwrap_or_default();
             assert_eq!(closing, expected, "{format:?}: {account} of {ledger}");
             sums += debits;
         }
@@ -65,7 +65,7 @@ async fn a_manifest_says_what_the_files_hold() {
         }
         let head = text(&manifest["head"]);
         assert!(head.len() == 64 && head != "0".repeat(64), "{head}");
-        assert_eq!(cut_told(&manifest), world.cut().await);
+        assert_eq!(cut_in(&manifest), world.cut().await);
     }
 }
 
@@ -93,7 +93,7 @@ fn the_auditors_program_finds_each_change(
     let [earlier, later] =
         [first, second].map(|request| (folder.join(name(request)), folder.join(request.file_name())));
     let mut changes = 0;
-    let mut found = |path: &Path, change: &dyn Fn(String) -> Option<String>, told: &str| {
+    let mut found = |path: &Path, change: &dyn Fn(String) -> Option<String>, expected: &str| {
         let whole = std::fs::read_to_string(path).unwrap();
         let changed = change(whole.clone());
         match &changed {
@@ -102,7 +102,7 @@ fn the_auditors_program_finds_each_change(
         }
         assert!(changed.as_ref() != Some(&whole), "nothing was changed");
         let said = verify(None).unwrap_err();
-        assert!(said.contains(told), "{told}: {said}");
+        assert!(said.contains(expected), "{expected}: {said}");
         std::fs::write(path, whole).unwrap();
         changes += 1;
     };
@@ -132,7 +132,7 @@ async fn the_manifests_of_months_are_a_chain() {
     assert_eq!(text(&after["previous"]["path"]), name(&first));
     assert_eq!(text(&after["previous"]["sha256"]), digest(&out.join(name(&first))));
     assert_ne!(before["head"], after["head"]);
-    let [earlier, later] = [&before, &after].map(cut_told);
+    let [earlier, later] = [&before, &after].map(cut_in);
     assert!(earlier != later && earlier.is_within(&later));
     let closing: BTreeSet<_> = accounts(&before).into_iter().map(|(l, a, amounts)| (l, a, amounts[3])).collect();
     let opening: BTreeSet<_> = accounts(&after).into_iter().map(|(l, a, amounts)| (l, a, amounts[0])).collect();
@@ -144,13 +144,13 @@ async fn the_manifests_of_months_are_a_chain() {
 
     the_auditors_program_finds_each_change(&out, &first, &second, end);
     // A later Record changes nothing of a day that is over.
-    let kept = std::fs::read(out.join(name(&first))).unwrap();
+    let original = std::fs::read(out.join(name(&first))).unwrap();
     world.merchant().await.paid_pix(&crate::world::pix("80.00")).await;
     run(&world.folder(), &out, first.clone(), Some(&world)).await.unwrap();
-    assert!(std::fs::read(out.join(name(&first))).unwrap() == kept);
+    assert!(std::fs::read(out.join(name(&first))).unwrap() == original);
 
     // A centavo more in the month before, and the next one is refused; what was there stays.
-    let forged = String::from_utf8(kept).unwrap();
+    let forged = String::from_utf8(original).unwrap();
     let (_, _, amounts) = accounts(&before).into_iter().find(|(_, _, amounts)| amounts[3] > 0).unwrap();
     let forged =
         forged.replacen(&format!("\"closing\": {}", amounts[3]), &format!("\"closing\": {}", amounts[3] + 1), 1);
@@ -196,8 +196,8 @@ async fn a_hundred_forgeries_of_exports_are_found() {
     let files: Vec<_> = super::files(&out).into_iter().map(|(path, text)| (out.join(path), text)).collect();
     assert_eq!(files.len(), 6);
     let of_last = files.iter().find(|(path, _)| is_last(path) && path.to_string_lossy().ends_with(".manifest.json"));
-    let kept = digest(&of_last.unwrap().0);
-    let verify = || verify_with(&["--last", &kept]);
+    let digest_of_last = digest(&of_last.unwrap().0);
+    let verify = || verify_with(&["--last", &digest_of_last]);
     verify().unwrap();
     for seed in 0..100_u64 {
         let mut state = seed;
@@ -229,7 +229,7 @@ async fn a_hundred_forgeries_of_exports_are_found() {
     verify().unwrap();
 
     // An id of a row is another one, and all hashes after it are made anew: files and manifests
-    // agree with each other, and only the digest that was kept elsewhere tells.
+    // agree with each other, and only the digest stored elsewhere shows it.
     let mut parts: Vec<_> = files.iter().filter(|(path, _)| !path.to_string_lossy().ends_with(".json")).collect();
     parts.sort_by_key(|(path, _)| text(&manifest_of(&files, path)["request"]["to"]));
     assert_eq!(parts.len(), 3);

@@ -29,7 +29,7 @@ use wire::timestamp::day;
 use self::made::{M, P, R};
 use self::tools::{Balances, tools, with_included, without_zeros};
 use crate::beside::are_nodes;
-use crate::world::{self, OPS_TOKEN, World, first_of, place_told, read_at, store_in, text};
+use crate::world::{self, OPS_TOKEN, World, first_of, place_in, read_at, store_in, text};
 use centavo::config::{ExportSettings, JournalSettings};
 use centavo::secrets::SecretSource;
 use centavo::views::ledger::ledger_name;
@@ -39,22 +39,22 @@ use ledger::source;
 use serde_json::{Value, json};
 use store::cut::Cut;
 
-/// The month's books of every ledger, as a server tells them.
-type Told = BTreeMap<String, Balances>;
+/// Balances of every ledger at the month's end, as a server answers.
+type LedgerBalances = BTreeMap<String, Balances>;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_programs_come_to_the_balances_that_the_server_tells() {
     let world = World::sandbox().await;
     let merchant = month::play(&world).await;
     world.check_books().await;
-    let told = told(&world).await;
-    assert_eq!(told.len(), 4, "a merchant, two recipients and the platform's shard");
-    assert!(told[&merchant.ledger()].len() >= 8, "{told:?}");
+    let by_ledger = balances_by_ledger(&world).await;
+    assert_eq!(by_ledger.len(), 4, "a merchant, two recipients and the platform's shard");
+    assert!(by_ledger[&merchant.ledger()].len() >= 8, "{by_ledger:?}");
     let folder = world.stopped().await;
     for tool in tools() {
         let out = folder.path().join(format!("books-{}", tool.format.name()));
         run(folder.path(), &out, whole(tool.format), None).await.unwrap();
-        for (ledger, balances) in &told {
+        for (ledger, balances) in &by_ledger {
             let main = out.join(ledger).join(format!("main.{}", tool.format.name()));
             tool.check(&main).unwrap_or_else(|error| panic!("{tool:?}, {ledger}: {error}"));
             assert_eq!(tool.balances(&main), *balances, "{tool:?}, {ledger}");
@@ -85,8 +85,8 @@ async fn the_programs_agree_on_the_widened_month_alone_and_as_of_any_record() {
     what_is_overdue_is_told(&world).await;
     a_batch_nets(&world).await;
     let rows = rows_of(&world.ops_get("/ops/export").await.text);
-    let told = told(&world).await;
-    assert_eq!(told.len(), 6, "a merchant, three recipients, the platform's shard and the house: {told:?}");
+    let by_ledger = balances_by_ledger(&world).await;
+    assert_eq!(by_ledger.len(), 6, "a merchant, three recipients, the platform's shard and the house: {by_ledger:?}");
     let last = world.cut().await;
     let mut cuts = 1_u64;
     let mut random = move |end: u64| {
@@ -108,14 +108,14 @@ async fn the_programs_agree_on_the_widened_month_alone_and_as_of_any_record() {
     for tool in tools() {
         let out = data.join(format!("wide-{}", tool.format.name()));
         run(&data, &out, whole(tool.format), Some(&world)).await.unwrap();
-        for (ledger, balances) in &told {
+        for (ledger, balances) in &by_ledger {
             agrees(tool, &out.join(ledger), balances);
         }
         let all = out.join("all");
         run(&data, &all, Request { ledger: Some("P-all".to_owned()), ..whole(tool.format) }, Some(&world))
             .await
             .unwrap();
-        agrees(tool, &all.join("P-all"), &platform_of(&told));
+        agrees(tool, &all.join("P-all"), &platform_of(&by_ledger));
         for month in &months {
             let to = *month + chrono::Months::new(1) - chrono::Days::new(1);
             let request = Request { from: Some(*month), to: Some(to), ..whole(tool.format) };
@@ -125,7 +125,7 @@ async fn the_programs_agree_on_the_widened_month_alone_and_as_of_any_record() {
             let opening = balances_of_day(&world, *month - chrono::Days::new(1)).await;
             for (ledger, moved) in typed::difference(&closing, &opening) {
                 let main = alone.join(request.dated(&ledger)).join(format!("main.{}", tool.format.name()));
-                let sums = tool.sums(&main, tools::Asked::MovedSince(*month));
+                let sums = tool.sums(&main, tools::Selection::MovedSince(*month));
                 assert_eq!(sums.unwrap_or(moved.clone()), moved, "{tool:?}, {main:?}: its month by the server's books");
             }
             for (ledger, balances) in &closing {
@@ -144,7 +144,7 @@ async fn the_programs_agree_on_the_widened_month_alone_and_as_of_any_record() {
             }
         }
     }
-    assert!(told[&merchant.ledger()].len() >= 8, "{told:?}");
+    assert!(by_ledger[&merchant.ledger()].len() >= 8, "{by_ledger:?}");
 }
 
 /// A program accepts the books of one ledger, and comes to these balances.
@@ -155,44 +155,44 @@ fn agrees(tool: tools::Tool, folder: &Path, balances: &Balances) {
 }
 
 /// The balances of the trial balance of a day, without zeros.
-async fn balances_of_day(world: &World, day: chrono::NaiveDate) -> Told {
+async fn balances_of_day(world: &World, day: chrono::NaiveDate) -> LedgerBalances {
     let csv = world.ops_get(&format!("/ops/trial-balance?format=csv&date={day}")).await.text;
     let cells = csv.lines().skip(1).map(|line| line.split(',').collect::<Vec<_>>());
-    told_of(cells.map(|cells| (cells[0].to_owned(), cells[1].to_owned(), cells[4].parse().unwrap())))
+    balances_of_rows(cells.map(|cells| (cells[0].to_owned(), cells[1].to_owned(), cells[4].parse().unwrap())))
 }
 
 /// The balances of the engine as of a Record, without zeros.
-fn balances_as_of(world: &World, at: &Cut) -> Told {
+fn balances_as_of(world: &World, at: &Cut) -> LedgerBalances {
     let (engine, books) = (world.engine(), world.engine().balances_as_of(at).unwrap());
-    told_of(books.rows().map(Result::unwrap).map(|(ledger, account, balance)| {
+    balances_of_rows(books.rows().map(Result::unwrap).map(|(ledger, account, balance)| {
         let account = account.name(ledger.group().unwrap_or_default(), |other| ledger_name(engine, other));
         (ledger_name(engine, ledger), account, balance.net())
     }))
 }
 
-fn told_of(rows: impl Iterator<Item = (String, String, i128)>) -> Told {
-    let mut told = Told::new();
+fn balances_of_rows(rows: impl Iterator<Item = (String, String, i128)>) -> LedgerBalances {
+    let mut by_ledger = LedgerBalances::new();
     for (ledger, account, balance) in rows.filter(|(.., balance)| *balance != 0) {
-        told.entry(ledger).or_default().insert(account, balance);
+        by_ledger.entry(ledger).or_default().insert(account, balance);
     }
-    told
+    by_ledger
 }
 
 /// The balances of the rows that a cut has, without zeros.
-fn folded(rows: &[Value], through: &Cut) -> Told {
-    let mut told = Told::new();
-    for row in rows.iter().filter(|row| through.contains(place_told(row))) {
-        let balances = told.entry(text(&row["ledger"])).or_default();
+fn folded(rows: &[Value], through: &Cut) -> LedgerBalances {
+    let mut by_ledger = LedgerBalances::new();
+    for row in rows.iter().filter(|row| through.contains(place_in(row))) {
+        let balances = by_ledger.entry(text(&row["ledger"])).or_default();
         *balances.entry(text(&row["account"])).or_default() += net(row);
     }
-    told.values_mut().for_each(|balances| balances.retain(|_, balance| *balance != 0));
-    told.retain(|_, balances| !balances.is_empty());
-    told
+    by_ledger.values_mut().for_each(|balances| balances.retain(|_, balance| *balance != 0));
+    by_ledger.retain(|_, balances| !balances.is_empty());
+    by_ledger
 }
 
 /// The platform as one ledger: the sums of its shards and of the house, by accounts without ids.
-fn platform_of(told: &Told) -> Balances {
-    let rows = told.iter().filter(|(ledger, _)| ledger.starts_with("P-")).flat_map(|(_, balances)| balances);
+fn platform_of(by_ledger: &LedgerBalances) -> Balances {
+    let rows = by_ledger.iter().filter(|(ledger, _)| ledger.starts_with("P-")).flat_map(|(_, balances)| balances);
     let rows: Vec<_> = rows.map(|(account, balance)| (without_ids(account), *balance)).collect();
     without_zeros(rows.iter().map(|(account, balance)| (account.as_str(), *balance)))
 }
@@ -352,9 +352,9 @@ async fn a_stopped_folder_and_a_server_give_the_same_bytes() {
 async fn rows_sum_to_the_books_and_csv_has_the_same() {
     let world = World::sandbox().await;
     let merchant = month::play(&world).await;
-    let told = told(&world).await;
+    let by_ledger = balances_by_ledger(&world).await;
     let json = rows_of(&world.ops_get("/ops/export").await.text);
-    let mut sums: Told = BTreeMap::new();
+    let mut sums: LedgerBalances = BTreeMap::new();
     for row in &json {
         let net = i128::from(row["debit"].as_i64().unwrap() - row["credit"].as_i64().unwrap());
         let balances = sums.entry(text(&row["ledger"])).or_default();
@@ -364,7 +364,7 @@ async fn rows_sum_to_the_books_and_csv_has_the_same() {
         assert_eq!(balances.values().sum::<i128>(), 0);
         balances.retain(|_, net| *net != 0);
     }
-    assert_eq!(sums, told);
+    assert_eq!(sums, by_ledger);
 
     let csv = parsed_csv(&world.ops_get("/ops/export?format=csv").await.text);
     let (head, lines) = csv.split_first().unwrap();
@@ -403,7 +403,7 @@ async fn rows_sum_to_the_books_and_csv_has_the_same() {
     let all = world.cut().await;
     let at = first_of(&all, all.records() / 3);
     let cut = rows_of(&world.ops_get(&format!("/ops/export?at={}", at.name())).await.text);
-    let through: Vec<_> = json.iter().filter(|row| at.contains(place_told(row))).cloned().collect();
+    let through: Vec<_> = json.iter().filter(|row| at.contains(place_in(row))).cloned().collect();
     assert_eq!(cut, through);
     let own: Vec<_> = json.iter().filter(|row| row["ledger"] == merchant.ledger().as_str()).cloned().collect();
     let without_operator = |mut row: Value| {
@@ -471,9 +471,9 @@ async fn a_record_lists_its_rows_and_the_parts_of_its_sums() {
     let rows = rows_of(&world.ops_get("/ops/export").await.text);
     let number = |value: &Value| value.as_i64().unwrap();
     let mut events = BTreeSet::new();
-    for of_record in rows.chunk_by(|one, other| place_told(one) == place_told(other)) {
+    for of_record in rows.chunk_by(|one, other| place_in(one) == place_in(other)) {
         let sequence = &of_record[0]["sequence"];
-        let shown = world.ops_get(&read_at("/ops/records", place_told(&of_record[0]))).await.expect(200);
+        let shown = world.ops_get(&read_at("/ops/records", place_in(&of_record[0]))).await.expect(200);
         assert_eq!(shown["rows"].as_array().unwrap(), of_record);
         assert_eq!((&shown["sequence"], &shown["booked_at"]), (sequence, &of_record[0]["booked_at"]));
         assert_eq!(shown["owner"], of_record[0]["owner"]);
@@ -875,7 +875,7 @@ fn the_export_of_a_month_leaves_that_of_another() {
     let month = |format, from, to| Request { from: day(from), to: day(to), ..whole(format) };
     let mut written = 0;
     for format in Format::MADE {
-        let mut kept = Vec::new();
+        let mut last_listing = Vec::new();
         for request in [
             month(format, "2026-06-01", "2026-06-30"),
             month(format, "2026-07-01", "2026-07-31"),
@@ -889,9 +889,9 @@ fn the_export_of_a_month_leaves_that_of_another() {
             written += out.finish().unwrap();
             let after = files(folder.path());
             assert!(before.iter().all(|file| after.contains(file)), "{request:?} changed what was there");
-            kept = after;
+            last_listing = after;
         }
-        assert!(!kept.is_empty());
+        assert!(!last_listing.is_empty());
     }
     let found = files(folder.path());
     assert_eq!(found.len(), written, "each has a file of its own");
@@ -903,21 +903,21 @@ fn whole(format: Format) -> Request {
 }
 
 /// What `/ops/ledgers/{id}/accounts` says of every ledger, without zeros.
-async fn told(world: &World) -> Told {
+async fn balances_by_ledger(world: &World) -> LedgerBalances {
     let accounts = world.accounts().await;
     let ledgers: BTreeSet<&String> = accounts.keys().map(|(ledger, _)| ledger).collect();
-    let mut told = Told::new();
+    let mut by_ledger = LedgerBalances::new();
     for ledger in ledgers {
         let shown = world.ops_get(&format!("/ops/ledgers/{ledger}/accounts")).await.expect(200);
         let rows = world::items(&shown).iter();
         let rows = rows.map(|row| (row["account"].as_str().unwrap(), i128::from(row["balance"].as_i64().unwrap())));
-        told.insert(ledger.clone(), without_zeros(rows));
+        by_ledger.insert(ledger.clone(), without_zeros(rows));
     }
-    told
+    by_ledger
 }
 
 /// `centavo export`, through the server when there is one.
-/// The cut of a server that is about to end, for commands on the books that it leaves. None where
+/// The cut of a server that is about to end, for commands on the books that it leaves. `None` if
 /// those have the same: a server that is alone writes nothing when it ends. A node hands partitions
 /// over, and each that another one takes gets a Record.
 async fn cut_before_stop(world: &World) -> Option<Cut> {
@@ -984,7 +984,7 @@ fn files(folder: &Path) -> Vec<(PathBuf, String)> {
             if path.is_dir() {
                 folders.push(path);
             } else {
-                // What is no text is kept byte by byte.
+                // Bytes that are no text stay as they are.
                 let bytes = std::fs::read(&path).unwrap();
                 let text = String::from_utf8(bytes);
                 let text = text.unwrap_or_else(|error| error.as_bytes().iter().map(|byte| char::from(*byte)).collect());

@@ -270,14 +270,14 @@ pub(crate) async fn play_random_told(world: &World, seed: u64) -> (Merchant<'_>,
         let filled = |line: &&str| values.iter().fold((*line).to_owned(), |line, (name, by)| line.replace(name, by));
         lines.extend(part.iter().map(filled));
     }
-    play_told(world, lines.into_iter()).await
+    play_story(world, lines.into_iter()).await
 }
 
 async fn play_lines(world: &World, lines: impl Iterator<Item = String>) -> Merchant<'_> {
-    play_told(world, lines).await.0
+    play_story(world, lines).await.0
 }
 
-async fn play_told(world: &World, lines: impl Iterator<Item = String>) -> (Merchant<'_>, Vec<Value>) {
+async fn play_story(world: &World, lines: impl Iterator<Item = String>) -> (Merchant<'_>, Vec<Value>) {
     let merchant = json!({"name": HOSTILE[0], "document": cnpj(1), "split_enabled": true, "cashout_enabled": true});
     let merchant = world.open(merchant).await;
     let recipients = vec![merchant.recipient(HOSTILE[1], 1).await, merchant.recipient(HOSTILE[2], 2).await];
@@ -299,28 +299,28 @@ impl Shop<'_> {
         let of_pix = |amount| with_them(with(&pix(amount), "/descricao", json!(HOSTILE[2])));
         let (merchant, world) = (&self.merchant, self.merchant.world);
         let parts: Map<String, Value> = splits.iter().map(|(id, amount)| ((*id).to_owned(), json!(amount))).collect();
-        let mut told = None;
+        let mut entry = None;
         match plain[..] {
             ["pix", amount] => {
                 self.charge = text(&merchant.paid_pix(&of_pix(amount)).await["txid"]);
                 let amount: i64 = amount.replace('.', "").parse().unwrap();
-                told = Some(json!({"what": "paid", "amount": amount, "splits": parts}));
+                entry = Some(json!({"what": "paid", "amount": amount, "splits": parts}));
             }
             ["card", amount] => {
                 let captured = merchant.post("/api/card", &of_card(amount, APPROVED)).await.expect(201);
                 self.charge = text(&captured["txid"]);
-                told = Some(captured_of(amount, 1, false, parts));
+                entry = Some(captured_of(amount, 1, false, parts));
             }
             ["installments", count, amount] => {
                 let count: u8 = count.parse().unwrap();
                 let body = with(&of_card(amount, APPROVED), "/installments", json!(count));
                 self.charge = text(&merchant.post("/api/card", &body).await.expect(201)["txid"]);
-                told = Some(captured_of(amount, count, false, parts));
+                entry = Some(captured_of(amount, count, false, parts));
             }
             ["debit", amount] => {
                 let body = with(&of_card(amount, APPROVED), "/payment_type", json!("debit"));
                 self.charge = text(&merchant.post("/api/card", &body).await.expect(201)["txid"]);
-                told = Some(captured_of(amount, 1, true, parts));
+                entry = Some(captured_of(amount, 1, true, parts));
             }
             ["refused", amount] => drop(merchant.post("/api/card", &of_card(amount, REFUSED)).await.expect(402)),
             ["silent", amount] => drop(merchant.post("/api/card", &of_card(amount, SILENT)).await.expect(201)),
@@ -338,21 +338,21 @@ impl Shop<'_> {
                 let body = json!({"split_ids": [newest], "target_days": days});
                 let done = merchant.post(&path, &body).await.expect(200);
                 let (recipient, amount) = (self.recipient(name), &done["original_cents"]);
-                told = Some(json!({"what": "anticipated", "recipient": recipient, "amount": amount, "days": days}));
+                entry = Some(json!({"what": "anticipated", "recipient": recipient, "amount": amount, "days": days}));
             }
             ["withdraw", name, decision] => {
-                let asked = merchant.withdraw(self.recipient(name)).await.expect(201);
-                self.decide("withdrawals", &text(&asked["withdrawal_id"]), decision).await;
-                let (recipient, amount) = (self.recipient(name), &asked["amount_cents"]);
+                let withdrawal = merchant.withdraw(self.recipient(name)).await.expect(201);
+                self.decide("withdrawals", &text(&withdrawal["withdrawal_id"]), decision).await;
+                let (recipient, amount) = (self.recipient(name), &withdrawal["amount_cents"]);
                 let paid = json!({"what": "withdrawn", "recipient": recipient, "amount": amount});
-                told = Some(paid).filter(|_| decision == "approve");
+                entry = Some(paid).filter(|_| decision == "approve");
             }
             ["cashout", amount, key] => {
                 let amount: i64 = amount.parse().unwrap();
                 let body = json!({"amount": amount, "pix_key": key, "pix_key_type": "email", "info": HOSTILE[0]});
                 merchant.post("/api/cashout", &body).await.expect(201);
                 let stays_away = !["fail", "return"].iter().any(|begin| key.starts_with(begin));
-                told = Some(json!({"what": "cashout", "amount": amount})).filter(|_| stays_away);
+                entry = Some(json!({"what": "cashout", "amount": amount})).filter(|_| stays_away);
             }
             ["refund" | "unrefunded", amount] => {
                 let amount: i64 = amount.parse().unwrap();
@@ -362,7 +362,7 @@ impl Shop<'_> {
                 let refunded = json!({"what": "refunded", "id": id, "amount": amount, "take_backs": parts,
                     "returns_commission": self.returns_commission});
                 // The sandbox's acquirer refuses this amount.
-                told = Some(refunded).filter(|_| plain[0] == "refund" && amount != 1_357);
+                entry = Some(refunded).filter(|_| plain[0] == "refund" && amount != 1_357);
             }
             ["commission", returned] => {
                 let options = json!({"options": {"refund_commission": returned == "true"}});
@@ -378,7 +378,7 @@ impl Shop<'_> {
                 let id = text(&world.ops_post(&path, &body).await.expect(201)["id"]);
                 self.decide("disputes", &id, decision).await;
                 let disputed = json!({"what": "disputed", "id": id, "amount": amount});
-                told = Some(disputed).filter(|_| decision == "accept");
+                entry = Some(disputed).filter(|_| decision == "accept");
             }
             ["house", debit, credit, amount] => {
                 let body = json!({"debit": debit, "credit": credit, "amount": amount.parse::<i64>().unwrap(),
@@ -417,14 +417,14 @@ impl Shop<'_> {
             ["days", days] => drop(world.advance(days.parse::<i64>().unwrap() * DAY).await),
             _ => panic!("{line}: there is no such step"),
         }
-        if let Some(mut told) = told {
+        if let Some(mut entry) = entry {
             let (merchant, day) = (&self.merchant.id, day_of(world.engine().now().0).to_string());
-            told.as_object_mut().unwrap().extend([
+            entry.as_object_mut().unwrap().extend([
                 ("merchant".to_owned(), json!(merchant)),
                 ("txid".to_owned(), json!(self.charge)),
                 ("day".to_owned(), json!(day)),
             ]);
-            self.story.push(told);
+            self.story.push(entry);
         }
     }
 
@@ -477,7 +477,7 @@ impl Shop<'_> {
     }
 }
 
-/// A captured charge, as a story tells it.
+/// Captured charge of a story.
 fn captured_of(amount: &str, installments: u8, is_debit: bool, splits: Map<String, Value>) -> Value {
     let amount: i64 = amount.parse().unwrap();
     json!({"what": "captured", "amount": amount, "installments": installments, "is_debit": is_debit, "splits": splits})

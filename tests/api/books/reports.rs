@@ -1,4 +1,4 @@
-//! Reports, held against the balances that the server tells, against each other in every format,
+//! Reports, compared with the server's balances, against each other in every format,
 //! and against an oracle in Python that reads the export alone (`oracle.py`).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,9 +14,9 @@ use serde_json::{Value, json};
 use wire::timestamp::day;
 
 use super::tools::is_required;
-use super::{Told, cut_before_stop, month, parsed_csv, rows_of, told, without_ids};
+use super::{LedgerBalances, balances_by_ledger, cut_before_stop, month, parsed_csv, rows_of, without_ids};
 use crate::world::{
-    DAY, Merchant, OPS_TOKEN, SECOND_OPS_TOKEN, World, bearer, cnpj, cut_told, items, journal_in, pix, place_told, text,
+    DAY, Merchant, OPS_TOKEN, SECOND_OPS_TOKEN, World, bearer, cnpj, cut_in, items, journal_in, pix, place_in, text,
 };
 
 /// The query of a report that is of one ledger; empty for the others.
@@ -42,8 +42,8 @@ fn sum(report: &Value, column: &str, chosen: impl Fn(&Value) -> bool) -> i128 {
 }
 
 /// The balance of all accounts of a kind, over all ledgers.
-fn of_kind(told: &Told, kind: &str) -> i128 {
-    let all = told.values().flat_map(|balances| balances.iter());
+fn of_kind(by_ledger: &LedgerBalances, kind: &str) -> i128 {
+    let all = by_ledger.values().flat_map(|balances| balances.iter());
     all.filter(|(account, _)| without_ids(account) == kind).map(|(_, balance)| balance).sum()
 }
 
@@ -51,20 +51,20 @@ fn of_kind(told: &Told, kind: &str) -> i128 {
 async fn every_report_sums_to_the_books() {
     let world = World::sandbox().await;
     let merchant = month::play_open(&world).await;
-    let told = told(&world).await;
+    let by_ledger = balances_by_ledger(&world).await;
 
     let balance = get(&world, Report::TrialBalance, "").await;
     let closing = rows(&balance).iter().filter(|row| row["closing"] != 0);
     let closing: Vec<_> =
         closing.map(|row| (text(&row["ledger"]), text(&row["account"]), amount(&row["closing"]))).collect();
-    let expected: Vec<_> = told
+    let expected: Vec<_> = by_ledger
         .iter()
         .flat_map(|(ledger, of)| of.iter().map(move |(account, net)| (ledger.clone(), account.clone(), *net)))
         .collect();
     assert_eq!(closing, expected);
     assert_eq!(balance["totals"]["debits"], balance["totals"]["credits"]);
     assert_eq!((&balance["totals"]["opening"], &balance["totals"]["closing"]), (&json!(0), &json!(0)));
-    assert_eq!(cut_told(&balance), world.cut().await);
+    assert_eq!(cut_in(&balance), world.cut().await);
 
     let ledger = get(&world, Report::GeneralLedger, "").await;
     let mut last: BTreeMap<(String, String), i128> = BTreeMap::new();
@@ -84,23 +84,23 @@ async fn every_report_sums_to_the_books() {
         assert!(
             of_bank.windows(2).all(|two| two[0]["closing"] == two[1]["opening"] && two[0]["date"] != two[1]["date"])
         );
-        assert_eq!(amount(&of_bank.last().unwrap()["closing"]), of_kind(&told, bank), "{bank}");
+        assert_eq!(amount(&of_bank.last().unwrap()["closing"]), of_kind(&by_ledger, bank), "{bank}");
         assert!(of_bank.iter().all(|row| amount(&row["unexplained"]) == 0), "nothing is in suspense");
     }
-    receivables_sum(&world, &told).await;
-    income_sums(&world, &told).await;
+    receivables_sum(&world, &by_ledger).await;
+    income_sums(&world, &by_ledger).await;
 
     let statement = get(&world, Report::Statement, &format!("ledger={}", merchant.ledger())).await;
     let last = rows(&statement).last().unwrap();
     for (column, account) in
         [("pending_balance", "Assets:Platform:Pending"), ("available_balance", "Assets:Platform:Available")]
     {
-        let expected = told[&merchant.ledger()].get(account).copied().unwrap_or_default();
+        let expected = by_ledger[&merchant.ledger()].get(account).copied().unwrap_or_default();
         assert_eq!(amount(&last[column]), expected, "{column}");
     }
 }
 
-async fn receivables_sum(world: &World, told: &Told) {
+async fn receivables_sum(world: &World, by_ledger: &LedgerBalances) {
     let receivables = get(world, Report::Receivables, "").await;
     let mut held: BTreeMap<String, i128> = BTreeMap::new();
     for row in rows(&receivables) {
@@ -111,7 +111,7 @@ async fn receivables_sum(world: &World, told: &Told) {
     held.retain(|_, net| *net != 0);
     let account =
         |ledger: &str| if ledger.starts_with('P') { "Assets:Acquirer:Receivable" } else { "Assets:Platform:Pending" };
-    let expected = told.iter().filter_map(|(ledger, of)| Some((ledger.clone(), *of.get(account(ledger))?)));
+    let expected = by_ledger.iter().filter_map(|(ledger, of)| Some((ledger.clone(), *of.get(account(ledger))?)));
     assert_eq!(held, expected.collect());
     let found = |of: &[(&str, &str)]| {
         rows(&receivables).iter().any(|row| of.iter().all(|(column, value)| row[*column] == *value))
@@ -131,7 +131,7 @@ async fn receivables_sum(world: &World, told: &Told) {
     }
 }
 
-async fn income_sums(world: &World, told: &Told) {
+async fn income_sums(world: &World, by_ledger: &LedgerBalances) {
     let fees = get(world, Report::Fees, "").await;
     for (component, account) in [
         ("mdr", "Income:Commission:Mdr"),
@@ -142,7 +142,7 @@ async fn income_sums(world: &World, told: &Told) {
         ("anticipation", "Income:Fees:Anticipation"),
     ] {
         let net = sum(&fees, "net", |row| row["component"] == component);
-        assert_eq!(net, -of_kind(told, account), "{component}");
+        assert_eq!(net, -of_kind(by_ledger, account), "{component}");
         assert!(net > 0, "the month has {component}");
     }
     // A rate and a base make the fee, up to half a centavo for each charge.
@@ -155,7 +155,7 @@ async fn income_sums(world: &World, told: &Told) {
     assert!(rows(&fees).iter().any(|row| amount(&row["returned"]) > 0), "a refund gave commission back");
 
     let income = get(world, Report::AnticipationIncome, "").await;
-    assert_eq!(amount(&income["totals"]["discount"]), -of_kind(told, "Income:Fees:Anticipation"));
+    assert_eq!(amount(&income["totals"]["discount"]), -of_kind(by_ledger, "Income:Fees:Anticipation"));
     for row in rows(&income) {
         let parts = ["earned_before", "earned", "deferred"].map(|column| amount(&row[column]));
         assert_eq!(amount(&row["discount"]), parts.iter().sum::<i128>(), "{row}");
@@ -164,12 +164,12 @@ async fn income_sums(world: &World, told: &Told) {
     for (method, sales) in
         [("card", &["Income:Sales:Card", "Income:Sales:InitialFee"][..]), ("pix", &["Income:Sales:Pix"])]
     {
-        let sales: i128 = sales.iter().map(|account| of_kind(told, account)).sum();
+        let sales: i128 = sales.iter().map(|account| of_kind(by_ledger, account)).sum();
         assert_eq!(sum(&totals, "gross", |row| text(&row["method"]).ends_with(method)), -sales, "{method}");
     }
-    assert_eq!(amount(&totals["totals"]["refunded"]), of_kind(told, "Income:Contra:Refunds"));
-    assert_eq!(amount(&totals["totals"]["disputed"]), of_kind(told, "Income:Contra:Chargebacks"));
-    assert_eq!(amount(&totals["totals"]["splits"]), of_kind(told, "Income:Contra:Splits"));
+    assert_eq!(amount(&totals["totals"]["refunded"]), of_kind(by_ledger, "Income:Contra:Refunds"));
+    assert_eq!(amount(&totals["totals"]["disputed"]), of_kind(by_ledger, "Income:Contra:Chargebacks"));
+    assert_eq!(amount(&totals["totals"]["splits"]), of_kind(by_ledger, "Income:Contra:Splits"));
 }
 
 /// Money at a bank that nobody has explained is a column of its own, and so is its way out.
@@ -270,7 +270,7 @@ async fn every_format_has_the_same_rows() {
             let (_, again) = bytes(&world, &path(format)).await;
             assert!(one == again, "{report:?} {format:?}");
             assert_eq!(headers["content-type"], format.media_type());
-            assert_eq!(headers["report-cut"].to_str().unwrap(), cut_told(&json).to_string());
+            assert_eq!(headers["report-cut"].to_str().unwrap(), cut_in(&json).to_string());
             assert_eq!(headers["report-head"].to_str().unwrap(), json["head"]);
             same_rows(format, &one, &json);
             served.push((request(report, &merchant), format, one));
@@ -403,8 +403,8 @@ async fn tax_ids_are_read_by_right_and_never_unnoticed() {
     let row = &items(&audit)[0];
     let read = json!(["second", "read", "tax_ids", null, null, "monthly-totals 2026-01-01 …"]);
     assert_eq!(json!(["operator", "action", "kind", "id", "merchant_id", "notes"].map(|name| row[name].clone())), read);
-    let of = place_told(row);
-    assert_eq!(cut_told(&with).of(of.partition), of.sequence, "the report counts its own Record");
+    let of = place_in(row);
+    assert_eq!(cut_in(&with).of(of.partition), of.sequence, "the report counts its own Record");
 }
 
 /// Where Python is.

@@ -9,18 +9,18 @@ use books::reports::{Report, ReportFormat, ReportRequest};
 use chrono::{Days, NaiveDate};
 use wire::timestamp::day;
 
-use super::beginnings::{Asked, made};
+use super::beginnings::{BookRequest, made};
 use super::{month, rows_of};
 use crate::world::{DAY, World, pix, text};
 
-/// Every export and report that is asked for again, of the days from one to another.
-fn all(merchant: &str, from: NaiveDate, to: NaiveDate) -> Vec<Asked> {
+/// Every export and report that can be made again, of the days from one to another.
+fn all(merchant: &str, from: NaiveDate, to: NaiveDate) -> Vec<BookRequest> {
     let days = (Some(from), Some(to));
-    let mut asked = Vec::new();
+    let mut requests = Vec::new();
     for format in Format::MADE.into_iter().chain([Format::JournalEntries]) {
         let ledgers = [Some(merchant.to_owned()), Some("P-all".to_owned()), None];
         for ledger in ledgers.into_iter().filter(|ledger| ledger.is_some() || !format.is_mapped()) {
-            asked.push(Asked::Export(Request { ledger, format, from: days.0, to: days.1 }, None));
+            requests.push(BookRequest::Export(Request { ledger, format, from: days.0, to: days.1 }, None));
         }
     }
     for report in Report::ALL {
@@ -28,29 +28,33 @@ fn all(merchant: &str, from: NaiveDate, to: NaiveDate) -> Vec<Asked> {
             let ledger = (report == Report::Statement).then(|| merchant.to_owned());
             let is_of_one_day = matches!(report, Report::Receivables | Report::SettlementCalendar);
             let from = days.0.filter(|_| !is_of_one_day);
-            asked.push(Asked::Report(ReportRequest { report, ledger, account: None, from, to: days.1 }, format, None));
+            requests.push(BookRequest::Report(
+                ReportRequest { report, ledger, account: None, from, to: days.1 },
+                format,
+                None,
+            ));
         }
     }
-    asked
+    requests
 }
 
-type Made = Vec<Vec<(PathBuf, Vec<u8>)>>;
+type AllFiles = Vec<Vec<(PathBuf, Vec<u8>)>>;
 
-async fn made_all(data: &Path, server: Option<&World>, asked: &[Asked]) -> Made {
+async fn made_all(data: &Path, server: Option<&World>, requests: &[BookRequest]) -> AllFiles {
     let mut all = Vec::new();
-    for asked in asked {
-        all.push(made(data, server, asked).await.unwrap_or_else(|error| panic!("{asked:?}: {error}")));
+    for request in requests {
+        all.push(made(data, server, request).await.unwrap_or_else(|error| panic!("{request:?}: {error}")));
     }
     all
 }
 
-fn same(when: &str, asked: &[Asked], first: &Made, again: &Made) {
-    for ((asked, first), again) in asked.iter().zip(first).zip(again) {
-        assert!(!first.is_empty(), "{asked:?}");
+fn same(when: &str, requests: &[BookRequest], first: &AllFiles, again: &AllFiles) {
+    for ((request, first), again) in requests.iter().zip(first).zip(again) {
+        assert!(!first.is_empty(), "{request:?}");
         for ((path, bytes), (other, found)) in first.iter().zip(again) {
-            assert!(path == other && bytes == found, "{when}: {path:?} of {asked:?}");
+            assert!(path == other && bytes == found, "{when}: {path:?} of {request:?}");
         }
-        assert_eq!(first.len(), again.len(), "{when}: {asked:?}");
+        assert_eq!(first.len(), again.len(), "{when}: {request:?}");
     }
     assert_eq!(first.len(), again.len());
 }
@@ -72,24 +76,24 @@ async fn days_that_are_over_have_the_same_bytes_for_ever() {
     let merchant = month::play(&world).await;
     let export = rows_of(&world.ops_get("/ops/export").await.text);
     let from = day(&text(&export[0]["date"])).unwrap();
-    let asked = all(&merchant.ledger(), from + Days::new(1), from + Days::new(25));
-    let first = made_all(&world.folder(), Some(&world), &asked).await;
-    same("twice", &asked, &first, &made_all(&world.folder(), Some(&world), &asked).await);
+    let requests = all(&merchant.ledger(), from + Days::new(1), from + Days::new(25));
+    let first = made_all(&world.folder(), Some(&world), &requests).await;
+    same("twice", &requests, &first, &made_all(&world.folder(), Some(&world), &requests).await);
 
     let before = world.cut().await;
     merchant.paid_pix(&pix("77.00")).await;
     world.advance(33 * DAY).await;
     assert!(world.since(&before).await.len() > 3, "the next month has Records");
-    same("later", &asked, &first, &made_all(&world.folder(), Some(&world), &asked).await);
+    same("later", &requests, &first, &made_all(&world.folder(), Some(&world), &requests).await);
     let world = world.restarted().await;
-    same("after a restart", &asked, &first, &made_all(&world.folder(), Some(&world), &asked).await);
+    same("after a restart", &requests, &first, &made_all(&world.folder(), Some(&world), &requests).await);
 
     let folder = world.stopped().await;
-    same("without a server", &asked, &first, &made_all(folder.path(), None, &asked).await);
+    same("without a server", &requests, &first, &made_all(folder.path(), None, &requests).await);
     let (copies, restored) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let key = std::fs::read_to_string(folder.path().join("master.key")).unwrap();
     let (copies, restored) = (copies.path().join("copies"), restored.path().join("restored"));
     run(&["backup"], [("--data", folder.path()), ("--out", &copies)], &key);
     run(&["restore"], [("--from", &copies), ("--data", &restored)], &key);
-    same("restored", &asked, &first, &made_all(&restored, None, &asked).await);
+    same("restored", &requests, &first, &made_all(&restored, None, &requests).await);
 }

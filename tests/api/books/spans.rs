@@ -15,7 +15,7 @@ use wire::timestamp::day;
 
 use super::made::{self, M, P, R};
 use super::mapped::CHART;
-use super::tools::{Asked, Balances, Tool, node, python, tools, without_zeros};
+use super::tools::{Balances, Selection, Tool, node, python, tools, without_zeros};
 use super::{name_made, net, parsed_csv, rows_made, sums_made, whole, without_ids};
 use crate::world::text;
 
@@ -55,9 +55,9 @@ fn programs_show_the_movement_of_a_span_alone() {
                 let main = folder.path().join(request.dated(&ledger)).join(format!("main.{}", tool.format.name()));
                 tool.check(&main).unwrap_or_else(|error| panic!("{tool:?}, {ledger}: {error}"));
                 let moved = sums_of(&rows, &ledger, &|day| (from..=to).contains(&day));
-                for asked in [Asked::MovedSince(from), Asked::WithoutForward] {
-                    let found = tool.sums(&main, asked).unwrap_or_else(|| moved.clone());
-                    assert_eq!(found, moved, "{tool:?}, {ledger}, {from} to {to}, {asked:?}");
+                for selection in [Selection::MovedSince(from), Selection::WithoutForward] {
+                    let found = tool.sums(&main, selection).unwrap_or_else(|| moved.clone());
+                    assert_eq!(found, moved, "{tool:?}, {ledger}, {from} to {to}, {selection:?}");
                 }
                 let closing = sums_of(&rows, &ledger, &|day| day <= to);
                 assert_eq!(tool.balances(&main), closing, "{tool:?}, {ledger}, {from} to {to}");
@@ -98,7 +98,7 @@ fn months_follow_each_other_and_openings_read_twice_are_refused() {
             let right = join(folder.path(), tool, &[main.clone(), format!("{august}/2026-08.{ending}")]);
             tool.check(&right).unwrap_or_else(|error| panic!("{tool:?}, {ledger}: {error}"));
             let closing = sums_of(&rows, &ledger, &|of| of <= day("2026-08-31").unwrap());
-            let found = tool.sums(&right, Asked::All).unwrap_or_else(|| closing.clone());
+            let found = tool.sums(&right, Selection::All).unwrap_or_else(|| closing.clone());
             assert_eq!(found, closing, "{tool:?}, {ledger}");
             let twice = join(folder.path(), tool, &[main, format!("{august}/main.{ending}")]);
             tool.check(&twice).expect_err(&format!("{tool:?}, {ledger} doubles"));

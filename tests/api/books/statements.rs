@@ -8,7 +8,7 @@ use chrono::{Days, Months, NaiveDate};
 use serde_json::Value;
 
 use super::month;
-use super::tools::{Asked, Balances, python, tools, without_zeros};
+use super::tools::{Balances, Selection, python, tools, without_zeros};
 use super::{day, rows_of, run, whole};
 use crate::world::{World, text};
 
@@ -47,15 +47,15 @@ impl Statements {
         Self::of(&moved, &sums(|row| row["closing"].as_i64().unwrap()))
     }
 
-    /// As the screens of fava show them; none where it is not installed.
+    /// As the screens of fava show them; `None` if it is not installed.
     fn of_fava(main: &Path, (from, to): (NaiveDate, NaiveDate)) -> Option<Self> {
         let mut command = python("fava")?;
         command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/api/books/statements.py")).arg(main);
         let output = command.args([from, to].map(|day| day.to_string())).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-        let told: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
         let of = |name: &str| {
-            let sums = told[name].as_object().unwrap().iter();
+            let sums = summary[name].as_object().unwrap().iter();
             without_zeros(sums.map(|(account, sum)| (account.as_str(), i128::from(sum.as_i64().unwrap()))))
         };
         Some(Self { income: of("income"), cash: of("cash"), sheet: of("sheet") })
@@ -84,7 +84,8 @@ async fn programs_show_the_statements_of_our_reports() {
                 for name in ledgers_of(&report) {
                     let main = out.path().join(request.dated(&name)).join(format!("main.{}", tool.format.name()));
                     let ours = Statements::of_report(&report, &name);
-                    let [moved, closing] = [Asked::MovedSince(from), Asked::All].map(|asked| tool.sums(&main, asked));
+                    let [moved, closing] =
+                        [Selection::MovedSince(from), Selection::All].map(|selection| tool.sums(&main, selection));
                     if let Some((moved, closing)) = moved.zip(closing) {
                         assert_eq!(Statements::of(&moved, &closing), ours, "{tool:?}, {name}, {from} to {to}");
                     }

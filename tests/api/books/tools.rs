@@ -42,7 +42,7 @@ pub(crate) fn is_required() -> bool {
     std::env::var("CENTAVO_CONFORMANCE").is_ok_and(|value| value == "required")
 }
 
-/// Python with some packages, of `CENTAVO_PYTHON` or the system's. None where it lacks one, which
+/// Python with some packages, of `CENTAVO_PYTHON` or the system's. `None` if it lacks one, which
 /// is named.
 pub(crate) fn python(packages: &str) -> Option<Command> {
     let program = std::env::var_os("CENTAVO_PYTHON").unwrap_or_else(|| "python3".into());
@@ -51,7 +51,7 @@ pub(crate) fn python(packages: &str) -> Option<Command> {
 }
 
 /// Node for a script beside modules of `CENTAVO_NODE_MODULES`, which are linked into its folder.
-/// None where a module is missing, which is named.
+/// `None` if a module is missing, which is named.
 pub(crate) fn node(folder: &Path, module: &str) -> Option<Command> {
     let modules = PathBuf::from(std::env::var_os("CENTAVO_NODE_MODULES").unwrap_or_default());
     std::os::unix::fs::symlink(std::path::absolute(modules).unwrap_or_default(), folder.join("node_modules")).unwrap();
@@ -126,7 +126,7 @@ impl Tool {
 
 /// What a program is asked for besides its balances.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Asked {
+pub(crate) enum Selection {
     /// What moved since a day, that day included.
     MovedSince(NaiveDate),
     /// All but the balances brought forward, by their tag.
@@ -135,14 +135,14 @@ pub(crate) enum Asked {
 }
 
 impl Tool {
-    /// The sums of accounts that the program computes. None where it is beancount, and its program
+    /// The sums of accounts that the program computes. `None` if it is beancount, and its program
     /// for queries is not installed.
-    pub(crate) fn sums(self, file: &Path, asked: Asked) -> Option<Balances> {
-        let since = match asked {
-            Asked::MovedSince(day) => day.to_string(),
-            Asked::WithoutForward | Asked::All => "1970-01-01".to_owned(),
+    pub(crate) fn sums(self, file: &Path, selection: Selection) -> Option<Balances> {
+        let since = match selection {
+            Selection::MovedSince(day) => day.to_string(),
+            Selection::WithoutForward | Selection::All => "1970-01-01".to_owned(),
         };
-        let is_without = matches!(asked, Asked::WithoutForward);
+        let is_without = matches!(selection, Selection::WithoutForward);
         let output = match self.format {
             Format::Beancount => {
                 let without = if is_without { " AND NOT 'brought-forward' IN tags" } else { "" };

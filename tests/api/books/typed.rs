@@ -16,7 +16,9 @@ use serde_json::{Map, Value, json};
 use wire::timestamp::{date, day, local, with_milliseconds};
 
 use super::tools::is_required;
-use super::{Told, balances_of_day, made, made_in_one, platform_of, rows_made, run, told, whole};
+use super::{
+    LedgerBalances, balances_by_ledger, balances_of_day, made, made_in_one, platform_of, rows_made, run, whole,
+};
 use crate::world::{World, text};
 
 /// The rows of a file, in the form of JSON lines.
@@ -126,23 +128,23 @@ async fn python_reads_the_same_books_from_every_file_of_rows() {
     }
     let world = World::sandbox().await;
     super::month::play_wide(&world).await;
-    let (all, platform) = (told(&world).await, platform_of(&told(&world).await));
+    let (all, platform) = (balances_by_ledger(&world).await, platform_of(&balances_by_ledger(&world).await));
     let rows = super::rows_of(&world.ops_get("/ops/export").await.text);
     let days = [&rows[0], &rows[rows.len() - 1]].map(|row| day(&text(&row["date"])).unwrap());
     let begin = days[0].with_day(1).unwrap();
     let months = std::iter::successors(Some(begin), |month| Some(*month + Months::new(1)));
     let months: Vec<_> = months.take_while(|month| *month <= days[1]).collect();
     assert!(months.len() >= 4, "{months:?}");
-    let mut asked = vec![(None, None, None, all)];
-    asked.push((Some("P-all".to_owned()), None, None, [("P-all".to_owned(), platform)].into()));
+    let mut cases = vec![(None, None, None, all)];
+    cases.push((Some("P-all".to_owned()), None, None, [("P-all".to_owned(), platform)].into()));
     for month in months {
         let last = month + Months::new(1) - Days::new(1);
         let [before, after] = [month - Days::new(1), last.min(days[1])];
         let before = balances_of_day(&world, before).await;
         let moved = difference(&balances_of_day(&world, after).await, &before);
-        asked.push((None, Some(month), Some(last), moved));
+        cases.push((None, Some(month), Some(last), moved));
     }
-    for (place, (ledger, from, to, expected)) in asked.into_iter().enumerate() {
+    for (place, (ledger, from, to, expected)) in cases.into_iter().enumerate() {
         let out = world.folder().join(format!("rows-{place}"));
         let request = |format| Request { ledger: ledger.clone(), from, to, format };
         for format in [Format::Jsonl, Format::Csv, Format::CsvPtbr, Format::Parquet, Format::Xlsx] {
@@ -166,7 +168,7 @@ async fn python_reads_the_same_books_from_every_file_of_rows() {
 }
 
 /// By how much the balances moved, without zeros.
-pub(crate) fn difference(after: &Told, before: &Told) -> Told {
+pub(crate) fn difference(after: &LedgerBalances, before: &LedgerBalances) -> LedgerBalances {
     let mut moved = after.clone();
     for (ledger, balances) in before {
         let of_ledger = moved.entry(ledger.clone()).or_default();

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::console_books::{Foreseen, books_are_as_shown};
+use crate::console_books::{DecisionPreview, books_are_as_shown};
 use crate::world::*;
 use plain::{Bank, CASHOUT_FEE, DAY, Part, Plain, Status, Will};
 
@@ -99,7 +99,7 @@ impl Run {
         self.world().ops_post(path, &body).await
     }
 
-    fn tell(&mut self, what: String) {
+    fn log(&mut self, what: String) {
         self.story.push(what);
     }
 
@@ -152,7 +152,7 @@ impl Run {
         let splits = self.splits(amount);
         let installments = self.chance.amount(1, 12);
         let refused = self.chance.percent(10);
-        self.tell(format!("card {amount} {installments}x {splits:?} refused {refused}"));
+        self.log(format!("card {amount} {installments}x {splits:?} refused {refused}"));
         let mut body =
             with(&card(amount, if refused { REFUSED } else { APPROVED }), "/installments", json!(installments));
         body["splits"] = self.wire(&splits);
@@ -181,13 +181,13 @@ impl Run {
         if let Some(place) = self.chance.pick(&waiting).filter(|_| self.chance.percent(60)) {
             let txid = self.plain.charges[place].txid.clone();
             if self.chance.percent(80) {
-                self.tell(format!("pay {place}"));
+                self.log(format!("pay {place}"));
                 let paid = self.post(&format!("/api/sandbox/pix/{txid}/pay"), json!({})).await.expect(200);
                 let paid_at = time(&paid["paid_at"]).timestamp_millis();
                 self.plain.now = self.plain.now.max(paid_at);
                 self.plain.pay(place, paid_at);
             } else {
-                self.tell(format!("cancel {place}"));
+                self.log(format!("cancel {place}"));
                 self.post(&format!("/api/charges/{txid}/cancel"), json!({})).await.expect(200);
                 self.plain.cancel(place);
             }
@@ -195,7 +195,7 @@ impl Run {
         }
         let amount = self.chance.amount(2, 30_000);
         let splits = self.splits(amount);
-        self.tell(format!("pix {amount} {splits:?}"));
+        self.log(format!("pix {amount} {splits:?}"));
         let mut body = pix(&format!("{}.{:02}", amount / 100, amount % 100));
         body["splits"] = self.wire(&splits);
         let answer = self.post("/api/pix", body).await.expect(201);
@@ -210,7 +210,7 @@ impl Run {
 
     async fn withdraw(&mut self) {
         let recipient = self.chance.below(RECIPIENTS as usize);
-        self.tell(format!("withdraw {recipient}"));
+        self.log(format!("withdraw {recipient}"));
         let owner = &self.plain.recipients[recipient];
         let (available, id) = (owner.balance()[0], owner.id.clone());
         let is_pending = owner.withdrawals.iter().any(|withdrawal| withdrawal.status == "pending");
@@ -237,7 +237,7 @@ impl Run {
         }
         let place = withdrawals.len() - 1 - self.chance.below(withdrawals.len().min(2));
         let approve = self.chance.percent(60);
-        self.tell(format!("withdrawal {recipient}/{place} approve {approve}"));
+        self.log(format!("withdrawal {recipient}/{place} approve {approve}"));
         let withdrawal = &self.plain.recipients[recipient].withdrawals[place];
         let expected = if withdrawal.status == "pending" { 200 } else { 409 };
         let verb = if approve { "approve" } else { "reject" };
@@ -270,7 +270,7 @@ impl Run {
             .collect();
         let spoiled = self.chance.pick(&others).filter(|_| self.chance.percent(15));
         chosen.extend(spoiled);
-        self.tell(format!("anticipate {recipient} {chosen:?} d{days} spoiled {spoiled:?}"));
+        self.log(format!("anticipate {recipient} {chosen:?} d{days} spoiled {spoiled:?}"));
         let name = |place: &usize| {
             let split = &owner.splits[*place];
             format!("{}-{}", self.plain.charges[split.charge].txid, split.index)
@@ -310,7 +310,7 @@ impl Run {
         ][self.chance.below(5)];
         let most = (self.plain.available + 2_000).min(20_000);
         let amount = self.chance.amount(50, most);
-        self.tell(format!("cash out {amount} {will:?}"));
+        self.log(format!("cash out {amount} {will:?}"));
         let body = json!({"amount": amount, "pix_key": key, "pix_key_type": "email"});
         let answer = self.post("/api/cashout", body).await;
         if amount <= CASHOUT_FEE || amount > self.plain.available {
@@ -355,7 +355,7 @@ impl Run {
                 }
             }
         }
-        self.tell(format!("refund of {place}: {amount}, take back {take_back:?}"));
+        self.log(format!("refund of {place}: {amount}, take back {take_back:?}"));
         let mut body = json!({"payment_id": charge.txid, "amount": amount, "reason": "Devolução"});
         if !take_back.is_empty() {
             body["splits"] = self.wire(&take_back);
@@ -384,7 +384,7 @@ impl Run {
         let any = self.chance.below(self.plain.refunds.len());
         let place = self.chance.pick(&pending).filter(|_| self.chance.percent(90)).unwrap_or(any);
         let approve = self.chance.percent(75);
-        self.tell(format!("refund {place} approve {approve}"));
+        self.log(format!("refund {place} approve {approve}"));
         let refund = &self.plain.refunds[place];
         let is_late = approve && self.plain.now >= self.plain.window_ends(refund.charge);
         let expected = match refund.status {
@@ -416,9 +416,9 @@ impl Run {
         let amount = self.chance.amount(1, free);
         let kind = if charge.is_card { "chargeback" } else { "med" };
         let txid = charge.txid.clone();
-        self.tell(format!("dispute of {place}: {amount}"));
+        self.log(format!("dispute of {place}: {amount}"));
         let body = json!({"amount": amount, "kind": kind, "reason": "Não reconhecida"});
-        let foreseen = Foreseen::of_dispute(self.world(), &txid, amount, kind).await;
+        let foreseen = DecisionPreview::of_dispute(self.world(), &txid, amount, kind).await;
         let answer = self.ops(&format!("/ops/charges/{txid}/disputes"), body).await;
         if self.plain.now >= self.plain.dispute_window_ends(place) {
             assert_eq!(foreseen.err(), Some(422), "{:#?}", self.story);
@@ -435,7 +435,7 @@ impl Run {
             (0..self.plain.disputes.len()).filter(|place| self.plain.disputes[*place].status == "open").collect();
         let Some(place) = self.chance.pick(&open) else { return };
         let accept = self.chance.percent(50);
-        self.tell(format!("dispute {place} accept {accept}"));
+        self.log(format!("dispute {place} accept {accept}"));
         let verb = if accept { "accept" } else { "release" };
         let id = self.plain.disputes[place].id.clone();
         let foreseen = self.foresee(true, &id, if accept { "approve" } else { "reject" }).await;
@@ -445,11 +445,11 @@ impl Run {
     }
 
     /// What the console says that a decision will book, where it waits for one.
-    async fn foresee(&self, waits: bool, id: &str, decision: &str) -> Option<Foreseen> {
-        if waits { Some(Foreseen::of(self.world(), id, decision).await) } else { None }
+    async fn foresee(&self, waits: bool, id: &str, decision: &str) -> Option<DecisionPreview> {
+        if waits { Some(DecisionPreview::of(self.world(), id, decision).await) } else { None }
     }
 
-    async fn came_true(&self, foreseen: Option<Foreseen>, steps: usize) {
+    async fn came_true(&self, foreseen: Option<DecisionPreview>, steps: usize) {
         if let Some(foreseen) = foreseen {
             foreseen.is_booked(self.world(), steps).await;
         }
@@ -458,12 +458,12 @@ impl Run {
     async fn wait(&mut self) {
         let day = DAY / 1_000;
         let seconds = [90, 3_600, day, 3 * day, 31 * day, 100 * day][self.chance.below(6)];
-        self.tell(format!("wait {seconds} s"));
+        self.log(format!("wait {seconds} s"));
         self.settle(seconds).await;
     }
 
     async fn restart(&mut self) {
-        self.tell("restart".to_owned());
+        self.log("restart".to_owned());
         let world = self.world.take().expect("the server runs");
         self.world = Some(world.restarted().await);
     }
@@ -575,7 +575,7 @@ async fn the_service_agrees_with_a_plain_model_after_every_step() {
     };
     for seed in seeds {
         let mut run = Run::begin(seed).await;
-        run.tell(format!("CENTAVO_MODEL_SEED={seed}"));
+        run.log(format!("CENTAVO_MODEL_SEED={seed}"));
         for _ in 0..STEPS {
             run.step().await;
             run.compare().await;

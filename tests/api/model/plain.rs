@@ -488,8 +488,8 @@ impl Plain {
         let charge = &mut self.charges[place];
         charge.requested += amount;
         let mut parts = Vec::new();
-        for (recipient, asked) in take_back {
-            let mut rest = *asked;
+        for (recipient, wanted) in take_back {
+            let mut rest = *wanted;
             for (index, (owner, nominal)) in charge.splits.iter().enumerate() {
                 if owner == recipient {
                     let part = rest.min(nominal - charge.taken[index]);

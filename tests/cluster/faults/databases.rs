@@ -63,7 +63,7 @@ enum Running<'a> {
     Nodes(Nodes<'a>),
 }
 
-/// The process that serves, or did, and the one that waits.
+/// The process that serves, or did, and its successor.
 struct Successors<'a> {
     folder: &'a Path,
     address: &'a str,
@@ -245,11 +245,11 @@ async fn is_linearizable(
     };
     recorder.during(WRITERS, READERS, during).await;
     let name = format!("{name}-{who:?}");
-    let told = *processes.serving().last().unwrap();
-    let judged = recorder.settle_and_judge(told, &name).await;
+    let server = *processes.serving().last().unwrap();
+    let judged = recorder.settle_and_judge(server, &name).await;
     let judged = judged.unwrap_or_else(|faults| panic!("{name}: {faults}"));
     assert!(samples_are_accepted(&recorder.history()), "the second judge finds what the first one does not");
-    must_balance(told).await.unwrap();
+    must_balance(server).await.unwrap();
     processes.stop().await;
     assert_eq!(captures(folder.path()), recorder.sales(), "what the acquirer captured is what was sold");
     must_verify(&address(&pair));
@@ -288,8 +288,8 @@ async fn primary_is_paused_and_replaced(who: Who) {
     is_linearizable("primary-replaced", who, is_replaced, address).await;
 }
 
-/// A primary that restarts shows blocks that no standby has. What the processes told meanwhile must
-/// be in the standby all the same.
+/// A primary that restarts shows blocks that no standby has. Answers of the processes in between
+/// must be in the standby all the same.
 async fn primary_forgets(who: Who) {
     let restarts = |pair: &Pair| {
         Pair::pause(&pair.standby);

@@ -157,9 +157,9 @@ impl<'a> Over<'a> {
     }
 }
 
-/// One fault after the other, each with a history of its own. What happens, happens to the node
-/// that has a merchant for whom nobody charges meanwhile, to the one that has the house, or to any.
-/// The seed is the number of the first fault, too.
+/// One fault after the other, each with a history of its own. The fault hits the node of a merchant
+/// without charges in between, the node of the house, or any node. The seed is the number of the
+/// first fault, too.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn histories_over_faults_of_nodes_are_linearizable() {
     let Some(programs) = programs() else { return };
@@ -185,8 +185,8 @@ async fn histories_over_faults_of_nodes_are_linearizable() {
         over.addresses.put_first(over.nodes.node(victim));
         let life = Duration::from_millis(chance.below(900));
         recorder.during(WRITERS, READERS, over.happens(fault, victim, &recorder, life)).await;
-        let told = over.nodes.node((round + 1) % NODES);
-        let judged = recorder.settle_and_judge(told, &format!("nodes-{round}")).await;
+        let node = over.nodes.node((round + 1) % NODES);
+        let judged = recorder.settle_and_judge(node, &format!("nodes-{round}")).await;
         let judged = judged.unwrap_or_else(|faults| panic!("{fault:?}, round {round}, node {victim}: {faults}"));
         assert!(samples_are_accepted(&recorder.history()), "the second judge finds what the first one does not");
         println!("{round} {fault:?}: {judged}");

@@ -17,7 +17,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 
-use super::{Element, History, List, NEVER, Nanos, Operation, Outcome, THE_END, Told, What};
+use super::{Element, History, List, NEVER, Nanos, Operation, Outcome, ReadResult, THE_END, What};
 
 /// What a list must not show. A name says what was done to the reader.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -66,8 +66,7 @@ impl fmt::Display for Fault {
     }
 }
 
-/// All faults of a history: none when each list is linearizable and its elements have one name
-/// each.
+/// All faults of a history: empty if each list is linearizable and each element has one name.
 pub(crate) fn faults(history: &History) -> Vec<Fault> {
     let lists = history.lists.iter().enumerate();
     lists.flat_map(|(place, list)| ListCheck::of(list, history.of_list(place).collect()).faults).collect()
@@ -89,7 +88,7 @@ pub(crate) fn unsettled(history: &History) -> Vec<Fault> {
 pub(super) fn elements_by_place(operations: &[&Operation]) -> BTreeMap<u64, Element> {
     let mut found: BTreeMap<u64, Element> = BTreeMap::new();
     for operation in operations {
-        if let What::Read(Told::Page { first, elements, .. }) = &operation.what {
+        if let What::Read(ReadResult::Page { first, elements, .. }) = &operation.what {
             for (place, element) in (*first..).zip(elements) {
                 found.entry(place).or_insert(*element);
             }
@@ -109,8 +108,8 @@ struct ListCheck<'a> {
     faults: Vec<Fault>,
 }
 
-/// An operation with its slots.
-struct Slotted<'a> {
+/// Operation with the range of slots that it may take in the list.
+struct OperationSlots<'a> {
     operation: &'a Operation,
     lowest: u64,
     highest: u64,
@@ -148,7 +147,7 @@ impl<'a> ListCheck<'a> {
         let mut longest = 0;
         for operation in self.operations.clone() {
             match &operation.what {
-                What::Read(Told::Page { first, elements, length }) => {
+                What::Read(ReadResult::Page { first, elements, length }) => {
                     longest = longest.max(*length).max(first + elements.len() as u64);
                     let other = (*first..).zip(elements).find(|(place, element)| order[place] != **element);
                     if let Some((place, element)) = other {
@@ -159,8 +158,8 @@ impl<'a> ListCheck<'a> {
                         self.fault(Rule::Gap, format!("{operation} shows more than it counts"));
                     }
                 }
-                What::Read(Told::Length(length)) => longest = longest.max(*length),
-                What::Read(Told::Has(element, true)) if !elements.contains(element) => {
+                What::Read(ReadResult::Length(length)) => longest = longest.max(*length),
+                What::Read(ReadResult::Has(element, true)) if !elements.contains(element) => {
                     self.fault(Rule::Gap, format!("no read shows the place of what is there: {operation}"));
                 }
                 _ => {}
@@ -230,18 +229,18 @@ impl<'a> ListCheck<'a> {
 
     /// No operation began after another one had ended that must come later.
     fn compare_times(&mut self) {
-        let mut by_highest: Vec<Slotted<'a>> = Vec::new();
+        let mut by_highest: Vec<OperationSlots<'a>> = Vec::new();
         for operation in self.operations.clone() {
             match self.slots(operation) {
-                Ok(Some((lowest, highest))) => by_highest.push(Slotted { operation, lowest, highest }),
+                Ok(Some((lowest, highest))) => by_highest.push(OperationSlots { operation, lowest, highest }),
                 Ok(None) => {}
                 Err(sum) => self.fault(Rule::WrongSum, format!("{operation} says {sum}")),
             }
         }
         by_highest.sort_by_key(|slotted| slotted.highest);
-        let mut by_lowest: Vec<&Slotted<'a>> = by_highest.iter().collect();
+        let mut by_lowest: Vec<&OperationSlots<'a>> = by_highest.iter().collect();
         by_lowest.sort_by_key(|slotted| slotted.lowest);
-        let (mut earlier, mut latest): (_, Option<&Slotted<'a>>) = (by_highest.iter().peekable(), None);
+        let (mut earlier, mut latest): (_, Option<&OperationSlots<'a>>) = (by_highest.iter().peekable(), None);
         let mut found = Vec::new();
         for later in by_lowest {
             while let Some(next) = earlier.next_if(|earlier| earlier.highest < later.lowest) {
@@ -258,7 +257,7 @@ impl<'a> ListCheck<'a> {
         }
     }
 
-    /// The lowest and the highest slot of an operation; none where it says nothing of the list, the
+    /// The lowest and the highest slot of an operation; `None` if it says nothing of the list, the
     /// sum where no length has it.
     fn slots(&self, operation: &Operation) -> Result<Option<(u64, u64)>, i64> {
         let length = self.elements.len() as u64;
@@ -270,18 +269,18 @@ impl<'a> ListCheck<'a> {
                 (None, Outcome::Acknowledged) => Ok(Some((2 * length + 1, u64::MAX))),
                 (None, Outcome::Refused | Outcome::Unknown) => Ok(None),
             },
-            What::Read(Told::Page { length, .. } | Told::Length(length)) => exactly(2 * length),
-            What::Read(Told::Sum(sum)) => {
+            What::Read(ReadResult::Page { length, .. } | ReadResult::Length(length)) => exactly(2 * length),
+            What::Read(ReadResult::Sum(sum)) => {
                 let length = self.sums.binary_search(sum).map_err(|_| *sum)?;
                 exactly(2 * length as u64)
             }
-            What::Read(Told::Has(element, is_there)) => match (self.places.get(element), is_there) {
+            What::Read(ReadResult::Has(element, is_there)) => match (self.places.get(element), is_there) {
                 (Some(place), true) => Ok(Some((2 * place + 2, u64::MAX))),
                 (Some(place), false) => Ok(Some((0, 2 * place))),
                 // What has no place is found as a gap, or is in the list at no time.
                 (None, _) => Ok(None),
             },
-            What::Read(Told::Nothing) => Ok(None),
+            What::Read(ReadResult::Nothing) => Ok(None),
         }
     }
 
@@ -312,11 +311,11 @@ impl fmt::Display for Operation {
         }
         match &self.what {
             What::Append(element, outcome) => write!(formatter, "append {element} {outcome:?}]"),
-            What::Read(Told::Page { first, elements, length }) => {
+            What::Read(ReadResult::Page { first, elements, length }) => {
                 let shown = elements.iter().rev().take(3).rev().collect::<Vec<_>>();
                 write!(formatter, "page of {length} from {first}, which ends with {shown:?}]")
             }
-            What::Read(told) => write!(formatter, "read {told:?}]"),
+            What::Read(result) => write!(formatter, "read {result:?}]"),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::checker::elements_by_place;
-use super::{Element, History, NEVER, Nanos, Operation, Outcome, Told, What};
+use super::{Element, History, NEVER, Nanos, Operation, Outcome, ReadResult, What};
 
 /// Writes a history.
 pub(super) fn written(history: &History) -> String {
@@ -57,12 +57,12 @@ fn lines(history: &History) -> Vec<Line> {
     lines
 }
 
-/// The value of an invocation, the type of a completion, and its value; none for a read that no
-/// list tells.
+/// The value of an invocation, the type of a completion, and its value; `None` for a read without a
+/// list.
 fn values(operation: &Operation, places: &BTreeMap<u64, Element>) -> Option<(String, &'static str, String)> {
     let list = operation.list;
     let read = format!("[[:r {list} nil]]");
-    let told = |length: u64, element: &dyn Fn(u64) -> Element| {
+    let read_of = |length: u64, element: &dyn Fn(u64) -> Element| {
         let elements: Vec<String> = (0..length).map(|place| element(place).to_string()).collect();
         Some((read.clone(), ":ok", format!("[[:r {list} [{}]]]", elements.join(" "))))
     };
@@ -78,13 +78,13 @@ fn values(operation: &Operation, places: &BTreeMap<u64, Element>) -> Option<(Str
             };
             Some((value.clone(), kind, value))
         }
-        What::Read(Told::Page { first, elements, length }) => told(*length, &|place| {
+        What::Read(ReadResult::Page { first, elements, length }) => read_of(*length, &|place| {
             let shown = place.checked_sub(*first).and_then(|place| elements.get(usize::try_from(place).ok()?));
             shown.copied().unwrap_or_else(|| known(place))
         }),
-        What::Read(Told::Length(length)) => told(*length, &known),
-        What::Read(Told::Nothing) => Some((read.clone(), ":fail", read.clone())),
-        What::Read(Told::Sum(_) | Told::Has(..)) => None,
+        What::Read(ReadResult::Length(length)) => read_of(*length, &known),
+        What::Read(ReadResult::Nothing) => Some((read.clone(), ":fail", read.clone())),
+        What::Read(ReadResult::Sum(_) | ReadResult::Has(..)) => None,
     }
 }
 
@@ -95,11 +95,11 @@ mod tests {
 
     #[test]
     fn a_history_is_written_in_the_documented_form() {
-        let mut told = history(
+        let mut expected_history = history(
             "1-4 append 7 ok; 2-3 read; 5- append 8 unknown; 6-7 append 9 refused; 8-9 page 8 from 1 of 2
              10-11 nothing; 12-13 has 7; 14-15 read 7 8; 14-16 length 1",
         );
-        told.lists[0].name = "charges of M".to_owned();
+        expected_history.lists[0].name = "charges of M".to_owned();
         let expected = "; list 0: charges of M
 {:index 0, :type :invoke, :f :txn, :value [[:append 0 7]], :process 0, :time 1}
 {:index 1, :type :invoke, :f :txn, :value [[:r 0 nil]], :process 1, :time 2}
@@ -118,6 +118,6 @@ mod tests {
 {:index 14, :type :ok, :f :txn, :value [[:r 0 [7]]], :process 2, :time 16}
 {:index 15, :type :info, :f :txn, :value [[:append 0 8]], :process 0}
 ";
-        assert_eq!(written(&told), expected);
+        assert_eq!(written(&expected_history), expected);
     }
 }

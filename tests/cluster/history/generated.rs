@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::checker::{Rule, faults};
 use super::edn::written;
 use super::second_judge::{last_read, read_of_all, value, wing_gong_accepts};
-use super::{Element, History, List, NEVER, Nanos, Operation, Outcome, Told, What};
+use super::{Element, History, List, NEVER, Nanos, Operation, Outcome, ReadResult, What};
 
 /// One operation of a client of the model.
 #[derive(Clone, Debug)]
@@ -64,7 +64,7 @@ fn run(steps: &[Step]) -> History {
         clocks[step.client] = begin + before + after + 1;
         let (invoked, effect, completed) =
             (moment(begin), moment(begin + before) + 3_000, moment(begin + before + after) + 6_000);
-        let what = What::Read(Told::Nothing);
+        let what = What::Read(ReadResult::Nothing);
         operations.push((effect, Operation { client: step.client, list: 0, invoked, completed, what }, step.clone()));
     }
     operations.sort_by_key(|(effect, ..)| *effect);
@@ -85,13 +85,13 @@ fn run(steps: &[Step]) -> History {
             }
             Kind::Page => {
                 let first = if step.chance % 3 == 0 { step.chance / 3 % (length + 1) } else { 0 };
-                What::Read(Told::Page { first, elements: list[first as usize..].to_vec(), length })
+                What::Read(ReadResult::Page { first, elements: list[first as usize..].to_vec(), length })
             }
-            Kind::Length => What::Read(Told::Length(length)),
-            Kind::Sum => What::Read(Told::Sum(list.iter().copied().map(value).sum())),
+            Kind::Length => What::Read(ReadResult::Length(length)),
+            Kind::Sum => What::Read(ReadResult::Sum(list.iter().copied().map(value).sum())),
             Kind::Has => {
                 let element = step.chance % element + 1;
-                What::Read(Told::Has(element, list.contains(&element)))
+                What::Read(ReadResult::Has(element, list.contains(&element)))
             }
         };
         history.operations.push(operation);
@@ -107,7 +107,7 @@ fn values(list: &mut List, elements: &[Element]) {
 }
 
 /// One change to a history that makes it another one than any server without faults could give;
-/// none where there is nothing that it could be done to.
+/// `None` if there is nothing that it could be done to.
 #[derive(Clone, Copy, Debug)]
 enum Lie {
     /// An acknowledged append is in no read.
@@ -141,8 +141,8 @@ fn append_of(history: &History, element: Element) -> &Operation {
     history.operations.iter().find(is_its).unwrap()
 }
 
-/// Tells a lie. The rules by which it must be found are the second part.
-fn tell(history: &History, lie: Lie, chance: usize) -> Option<(History, &'static [Rule])> {
+/// Applies a lie to a history. The second part is the rules that must detect it.
+fn apply_lie(history: &History, lie: Lie, chance: usize) -> Option<(History, &'static [Rule])> {
     let (mut lied, mut list) = (history.clone(), last_read(history));
     let place = chance.checked_rem(list.len())?;
     let acknowledged = |element: &Element| append_of(history, *element).completed != NEVER;
@@ -151,8 +151,8 @@ fn tell(history: &History, lie: Lie, chance: usize) -> Option<(History, &'static
             let place = (0..list.len()).find(|place| acknowledged(&list[*place]))?;
             let lost = list.remove(place);
             for operation in &mut lied.operations {
-                if let What::Read(told) = &mut operation.what {
-                    *told = without(told, place as u64, lost);
+                if let What::Read(result) = &mut operation.what {
+                    *result = without(result, place as u64, lost);
                 }
             }
             Some((lied, &[Rule::Lost]))
@@ -173,9 +173,9 @@ fn tell(history: &History, lie: Lie, chance: usize) -> Option<(History, &'static
             let element = *list.iter().find(|element| acknowledged(element))?;
             let end = append_of(history, element).completed;
             let place = list.iter().position(|found| *found == element)?;
-            let told = Told::Page { first: 0, elements: list[..place].to_vec(), length: place as u64 };
+            let result = ReadResult::Page { first: 0, elements: list[..place].to_vec(), length: place as u64 };
             let read = Operation { invoked: end + 1, completed: end + 2, ..read_of_all(0, &[]) };
-            lied.operations.insert(0, Operation { what: What::Read(told), ..read });
+            lied.operations.insert(0, Operation { what: What::Read(result), ..read });
             Some((lied, &[Rule::Stale]))
         }
         Lie::Reorder => {
@@ -184,7 +184,7 @@ fn tell(history: &History, lie: Lie, chance: usize) -> Option<(History, &'static
             let place = list.windows(2).position(follows)?;
             let (first, second) = (list[place], list[place + 1]);
             for operation in &mut lied.operations {
-                if let What::Read(Told::Page { elements, .. }) = &mut operation.what {
+                if let What::Read(ReadResult::Page { elements, .. }) = &mut operation.what {
                     for element in elements {
                         *element = match *element {
                             found if found == first => second,
@@ -207,14 +207,14 @@ fn tell(history: &History, lie: Lie, chance: usize) -> Option<(History, &'static
         Lie::Miscount => {
             let sum: i64 = list.iter().copied().map(value).sum();
             let at = lied.operations.last()?.invoked + 10;
-            lied.operations.insert(0, Operation { what: What::Read(Told::Sum(sum + 1)), ..read_of_all(at, &[]) });
+            lied.operations.insert(0, Operation { what: What::Read(ReadResult::Sum(sum + 1)), ..read_of_all(at, &[]) });
             Some((lied, &[Rule::WrongSum]))
         }
         Lie::Foresee => {
             let begin = append_of(history, list[place]).invoked.checked_sub(10)?;
-            let told = Told::Page { first: 0, elements: list[..=place].to_vec(), length: place as u64 + 1 };
+            let result = ReadResult::Page { first: 0, elements: list[..=place].to_vec(), length: place as u64 + 1 };
             let read = Operation { invoked: begin, completed: begin + 5, ..read_of_all(0, &[]) };
-            lied.operations.insert(0, Operation { what: What::Read(told), ..read });
+            lied.operations.insert(0, Operation { what: What::Read(result), ..read });
             // The read that began last of those that show less is named.
             Some((lied, &[Rule::FromTheFuture, Rule::WentBack]))
         }
@@ -222,15 +222,15 @@ fn tell(history: &History, lie: Lie, chance: usize) -> Option<(History, &'static
 }
 
 /// What a read would say if the element at a place had never been.
-fn without(told: &Told, place: u64, lost: Element) -> Told {
-    match told.clone() {
-        Told::Page { first, elements, length } if length > place => Told::Page {
+fn without(result: &ReadResult, place: u64, lost: Element) -> ReadResult {
+    match result.clone() {
+        ReadResult::Page { first, elements, length } if length > place => ReadResult::Page {
             first: first - u64::from(first > place),
             elements: elements.into_iter().filter(|element| *element != lost).collect(),
             length: length - 1,
         },
-        Told::Length(length) if length > place => Told::Length(length - 1),
-        Told::Sum(_) | Told::Has(..) => Told::Nothing,
+        ReadResult::Length(length) if length > place => ReadResult::Length(length - 1),
+        ReadResult::Sum(_) | ReadResult::Has(..) => ReadResult::Nothing,
         other => other,
     }
 }
@@ -248,7 +248,7 @@ proptest! {
     fn one_lie_in_a_history_of_a_model_is_found(steps in prop::collection::vec(step(), 1..60), chance: usize) {
         let history = run(&steps);
         for lie in LIES {
-            if let Some((lied, rules)) = tell(&history, lie, chance) {
+            if let Some((lied, rules)) = apply_lie(&history, lie, chance) {
                 let found = faults(&lied);
                 let is_named = found.iter().any(|fault| rules.contains(&fault.rule));
                 prop_assert!(is_named, "{lie:?}: {found:#?}");
@@ -274,25 +274,25 @@ proptest! {
                 prop_assert_eq!(under_way.insert(process, value), None);
                 continue;
             }
-            let asked = under_way.remove(&process).unwrap();
+            let invocation = under_way.remove(&process).unwrap();
             match value.strip_prefix("[[:r 0 [") {
-                Some(told) => {
-                    prop_assert_eq!((asked.as_str(), kind.as_str()), ("[[:r 0 nil]]", ":ok"));
-                    reads.push(told.trim_end_matches(']').split_whitespace().map(|word| word.parse().unwrap()).collect());
+                Some(lines_read) => {
+                    prop_assert_eq!((invocation.as_str(), kind.as_str()), ("[[:r 0 nil]]", ":ok"));
+                    reads.push(lines_read.trim_end_matches(']').split_whitespace().map(|word| word.parse().unwrap()).collect());
                 }
-                None => prop_assert_eq!(asked, value),
+                None => prop_assert_eq!(invocation, value),
             }
             if kind == ":info" {
                 ended.insert(process);
             }
         }
         prop_assert!(under_way.is_empty());
-        // The list in the order of the reads' ends, as far as each tells.
+        // The list in the order of the reads' ends, as far as each read shows it.
         let list = last_read(&history);
-        let mut told: Vec<&Operation> = history.operations.iter().collect();
-        told.sort_by_key(|operation| operation.completed);
-        let lengths = told.iter().filter_map(|operation| match operation.what {
-            What::Read(Told::Page { length, .. } | Told::Length(length)) => Some(length as usize),
+        let mut by_completion: Vec<&Operation> = history.operations.iter().collect();
+        by_completion.sort_by_key(|operation| operation.completed);
+        let lengths = by_completion.iter().filter_map(|operation| match operation.what {
+            What::Read(ReadResult::Page { length, .. } | ReadResult::Length(length)) => Some(length as usize),
             _ => None,
         });
         let expected: Vec<Vec<Element>> = lengths.map(|length| list[..length].to_vec()).collect();
@@ -306,7 +306,7 @@ proptest! {
     }
 }
 
-/// Small histories at random: reads that tell some list of a few elements, operations at random
+/// Small histories at random: reads that show some list of a few elements, operations at random
 /// moments. Many of them are linearizable by luck.
 fn noise() -> impl Strategy<Value = History> {
     let outcome = prop_oneof![
@@ -340,14 +340,14 @@ fn noise() -> impl Strategy<Value = History> {
         for (kind, index, begin, takes) in reads {
             let length = index.index(list.len() + 1);
             let elements = list[..length].to_vec();
-            let told = match kind {
-                0 => Told::Length(length as u64),
-                1 => Told::Has(index.index(appends.len()) as u64 + 1, true),
-                2 => Told::Has(index.index(appends.len()) as u64 + 1, false),
-                3 => Told::Sum(elements.iter().copied().map(value).sum()),
-                _ => Told::Page { first: 0, elements, length: length as u64 },
+            let result = match kind {
+                0 => ReadResult::Length(length as u64),
+                1 => ReadResult::Has(index.index(appends.len()) as u64 + 1, true),
+                2 => ReadResult::Has(index.index(appends.len()) as u64 + 1, false),
+                3 => ReadResult::Sum(elements.iter().copied().map(value).sum()),
+                _ => ReadResult::Page { first: 0, elements, length: length as u64 },
             };
-            push(What::Read(told), begin, takes);
+            push(What::Read(result), begin, takes);
         }
         history.operations.push(read_of_all(40_000, &list));
         values(&mut history.lists[0], &list);

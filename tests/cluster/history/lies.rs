@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::checker::{Rule, faults, unsettled};
-use super::{History, NEVER, Operation, Outcome, Told, What};
+use super::{History, NEVER, Operation, Outcome, ReadResult, What};
 
 /// A history of one list as text: an operation a line, `begin-end append 1 ok`,
 /// `begin-end read 1 2`, `page 2 from 1 of 2`, `length 2`, `sum 30`, `has 1`, `lacks 1`,
@@ -27,18 +27,18 @@ fn operation(client: usize, line: &str) -> Operation {
                 [("ok", Outcome::Acknowledged), ("refused", Outcome::Refused), ("unknown", Outcome::Unknown)];
             What::Append(number(words[2]), BTreeMap::from(outcomes)[words[3]])
         }
-        "read" => What::Read(Told::Page { first: 0, length: rest().len() as u64, elements: rest() }),
+        "read" => What::Read(ReadResult::Page { first: 0, length: rest().len() as u64, elements: rest() }),
         "page" => {
             let from = words.iter().position(|word| *word == "from").unwrap();
             let elements = words[2..from].iter().map(|word| number(word)).collect();
             let (first, length) = (number(words[from + 1]), number(words[from + 3]));
-            What::Read(Told::Page { first, elements, length })
+            What::Read(ReadResult::Page { first, elements, length })
         }
-        "length" => What::Read(Told::Length(number(words[2]))),
-        "sum" => What::Read(Told::Sum(words[2].parse().unwrap())),
-        "has" => What::Read(Told::Has(number(words[2]), true)),
-        "lacks" => What::Read(Told::Has(number(words[2]), false)),
-        "nothing" => What::Read(Told::Nothing),
+        "length" => What::Read(ReadResult::Length(number(words[2]))),
+        "sum" => What::Read(ReadResult::Sum(words[2].parse().unwrap())),
+        "has" => What::Read(ReadResult::Has(number(words[2]), true)),
+        "lacks" => What::Read(ReadResult::Has(number(words[2]), false)),
+        "nothing" => What::Read(ReadResult::Nothing),
         other => panic!("{other}"),
     };
     let completed = if completed.is_empty() { NEVER } else { number(completed) };
@@ -97,7 +97,7 @@ fn what_only_looks_like_a_lie_is_none() {
         "1- append 1 unknown; 3-4 read; 5-6 read; 5-6 lacks 1",
         "1-9 append 1 ok; 2-3 nothing; 4-5 lacks 1; 6-7 has 1; 10-11 read 1",
         "1-2 append 1 refused; 3-4 read; 5-6 lacks 1; 7-8 length 0; 9-10 sum 0",
-        // A page tells of a place that another one shows.
+        // A page shows a place of another page.
         "1-2 append 1 ok; 3-4 append 2 ok; 5-6 page 2 from 1 of 2; 5-6 page 1 from 0 of 2",
     ];
     for text in truths {
@@ -107,23 +107,23 @@ fn what_only_looks_like_a_lie_is_none() {
 
 #[test]
 fn sums_are_lengths() {
-    let told = |text: &str| {
+    let broken_rules = |text: &str| {
         let mut history = history(&format!("1-2 append 1 ok; 3-4 append 2 ok; {text}; 90-91 read 1 2"));
         history.lists[0].values = BTreeMap::from([(1, 100), (2, 30)]);
         rules(&history)
     };
-    assert_eq!(told("5-6 sum 130"), []);
-    assert_eq!(told("3-4 sum 100"), []);
-    assert_eq!(told("5-6 sum 100"), [Rule::Stale]);
-    assert_eq!(told("5-6 sum 0"), [Rule::Stale]);
-    assert_eq!(told("5-6 sum 30"), [Rule::WrongSum], "the second without the first");
-    assert_eq!(told("5-6 sum 260"), [Rule::WrongSum], "each twice");
-    assert_eq!(told("1-6 sum 131"), [Rule::WrongSum]);
+    assert_eq!(broken_rules("5-6 sum 130"), []);
+    assert_eq!(broken_rules("3-4 sum 100"), []);
+    assert_eq!(broken_rules("5-6 sum 100"), [Rule::Stale]);
+    assert_eq!(broken_rules("5-6 sum 0"), [Rule::Stale]);
+    assert_eq!(broken_rules("5-6 sum 30"), [Rule::WrongSum], "the second without the first");
+    assert_eq!(broken_rules("5-6 sum 260"), [Rule::WrongSum], "each twice");
+    assert_eq!(broken_rules("1-6 sum 131"), [Rule::WrongSum]);
 }
 
 #[test]
 fn answers_name_each_element_once() {
-    let told = |names: &[(u64, &str)], sequences: &[(u64, u64)]| {
+    let broken_rules = |names: &[(u64, &str)], sequences: &[(u64, u64)]| {
         let mut history = history("1-9 append 1 ok; 1-9 append 2 ok; 10-11 read 2 1");
         let list = &mut history.lists[0];
         for (element, name) in names {
@@ -134,13 +134,17 @@ fn answers_name_each_element_once() {
         }
         rules(&history)
     };
-    assert_eq!(told(&[(1, "a"), (1, "a"), (2, "b")], &[(1, 7), (1, 7), (2, 6)]), []);
-    assert_eq!(told(&[(1, "a")], &[(1, 7)]), []);
-    assert_eq!(told(&[(1, "a"), (1, "c"), (2, "b")], &[]), [Rule::TwoAnswers], "a replay that made another one");
-    assert_eq!(told(&[(1, "a"), (2, "a")], &[]), [Rule::TwoAnswers], "the answer to another request");
-    assert_eq!(told(&[], &[(1, 7), (1, 8)]), [Rule::TwoAnswers]);
-    assert_eq!(told(&[], &[(1, 6), (2, 7)]), [Rule::Sequence]);
-    assert_eq!(told(&[], &[(1, 6), (2, 6)]), [Rule::Sequence]);
+    assert_eq!(broken_rules(&[(1, "a"), (1, "a"), (2, "b")], &[(1, 7), (1, 7), (2, 6)]), []);
+    assert_eq!(broken_rules(&[(1, "a")], &[(1, 7)]), []);
+    assert_eq!(
+        broken_rules(&[(1, "a"), (1, "c"), (2, "b")], &[]),
+        [Rule::TwoAnswers],
+        "a replay that made another one"
+    );
+    assert_eq!(broken_rules(&[(1, "a"), (2, "a")], &[]), [Rule::TwoAnswers], "the answer to another request");
+    assert_eq!(broken_rules(&[], &[(1, 7), (1, 8)]), [Rule::TwoAnswers]);
+    assert_eq!(broken_rules(&[], &[(1, 6), (2, 7)]), [Rule::Sequence]);
+    assert_eq!(broken_rules(&[], &[(1, 6), (2, 6)]), [Rule::Sequence]);
 }
 
 #[test]

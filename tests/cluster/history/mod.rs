@@ -64,7 +64,7 @@ pub(crate) struct Operation {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum What {
     Append(Element, Outcome),
-    Read(Told),
+    Read(ReadResult),
 }
 
 /// What became of an append.
@@ -80,7 +80,7 @@ pub(crate) enum Outcome {
 
 /// What a read said of a list. Places count from 0, the oldest element.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Told {
+pub(crate) enum ReadResult {
     /// Elements from a place on, and the length of the whole list.
     Page {
         first: u64,

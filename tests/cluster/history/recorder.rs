@@ -20,7 +20,7 @@ use testkit::server::{OPS_TOKEN, Server};
 use tokio::task::JoinHandle;
 
 use super::checker::{Fault, elements_by_place, faults, unsettled};
-use super::{Element, History, NEVER, Nanos, Operation, Outcome, THE_END, Told, What, edn};
+use super::{Element, History, NEVER, Nanos, Operation, Outcome, ReadResult, THE_END, What, edn};
 
 /// How long a client waits for an answer.
 const ANSWER_MAX: Duration = Duration::from_secs(3);
@@ -66,7 +66,7 @@ impl Addresses {
         locked(&self.0).sort_by_key(|address| address.public != server.public);
     }
 
-    /// The one that has been known for longest.
+    /// The oldest known address.
     fn oldest(&self) -> Option<Address> {
         locked(&self.0).first().cloned()
     }
@@ -141,7 +141,7 @@ struct Log {
     unbooked: VecDeque<(Nanos, String)>,
 }
 
-/// So many of them are kept.
+/// Largest number of them.
 const UNBOOKED_MAX: usize = 12;
 
 /// A read that shows the last elements of a list, and not how long it is.
@@ -419,7 +419,7 @@ impl Recorder {
                 Some(body)
             }
             other => {
-                log.note(at, of.charges, What::Read(Told::Nothing));
+                log.note(at, of.charges, What::Read(ReadResult::Nothing));
                 if let Some((status, body)) = other.filter(|(status, _)| *status != StatusCode::SERVICE_UNAVAILABLE) {
                     log.strange.push(format!("{path}: {status} {body}"));
                 }
@@ -498,7 +498,7 @@ impl Recorder {
 
     async fn must_see(&self, server: &Server, merchant: usize, path: &str) -> Result<Value, String> {
         let seen = patiently(|| async {
-            self.look(THE_END, &server.public, merchant, path).await.ok_or_else(|| format!("{path} is not told"))
+            self.look(THE_END, &server.public, merchant, path).await.ok_or_else(|| format!("{path} has no answer"))
         });
         seen.await
     }
@@ -528,11 +528,11 @@ impl Recorder {
         let mut found: Vec<String> =
             faults(&log.history).iter().chain(&unsettled(&log.history)).map(Fault::to_string).collect();
         found.extend(log.strange.iter().map(|text| format!("Strange: {text}")));
-        let kept = std::env::var_os("CENTAVO_HISTORY").map(PathBuf::from);
-        if found.is_empty() && kept.is_none() {
+        let folder_wanted = std::env::var_os("CENTAVO_HISTORY").map(PathBuf::from);
+        if found.is_empty() && folder_wanted.is_none() {
             return Ok(log.summary());
         }
-        let folder = kept.unwrap_or_else(std::env::temp_dir);
+        let folder = folder_wanted.unwrap_or_else(std::env::temp_dir);
         let file = folder.join(format!("history-{name}-{}.edn", std::process::id()));
         let written = fs::create_dir_all(&folder).and_then(|()| fs::write(&file, edn::written(&log.history)));
         written.map_err(|error| format!("{}: {error}", file.display()))?;
@@ -781,7 +781,7 @@ impl Log {
                 let [available, pending, reserved, deficit] =
                     ["available", "pending", "reserved", "deficit"].map(|name| amount(&body[name]));
                 let sum = available + pending + reserved - deficit;
-                self.note(at, of.sales, What::Read(Told::Sum(sum)));
+                self.note(at, of.sales, What::Read(ReadResult::Sum(sum)));
             }
             path if path.starts_with("/api/charges/") => self.note_one(of, at, body),
             path if path.starts_with("/api/charges") => {
@@ -828,23 +828,23 @@ impl Log {
             self.strange.push(format!("{path}: {length} in all, and {} after {before}", elements.len()));
         }
         let first = length.saturating_sub(before + elements.len() as u64);
-        self.note(at, list, What::Read(Told::Page { first, elements, length }));
+        self.note(at, list, What::Read(ReadResult::Page { first, elements, length }));
     }
 
     /// One charge: it is in the list, and in that of the sales if it was captured.
     fn note_one(&mut self, of: &Merchant, at: (usize, Nanos, Nanos), charge: &Value) {
         let element = charge["amount"].as_u64().unwrap_or_default();
-        self.note(at, of.charges, What::Read(Told::Has(element, true)));
+        self.note(at, of.charges, What::Read(ReadResult::Has(element, true)));
         if charge["payment_method"] != "pix" {
-            self.note(at, of.sales, What::Read(Told::Has(element, charge["status"] == "CONCLUIDA")));
+            self.note(at, of.sales, What::Read(ReadResult::Has(element, charge["status"] == "CONCLUIDA")));
         }
     }
 
-    /// What a recipient has tells how long the list of sales is.
+    /// The recipient's balance gives the length of the list of sales.
     fn note_money(&mut self, of: &Merchant, at: (usize, Nanos, Nanos), path: &str, money: i64) {
         match u64::try_from(money / SPLIT) {
             Ok(length) if money % SPLIT == 0 => {
-                self.note(at, of.sales, What::Read(Told::Length(length)));
+                self.note(at, of.sales, What::Read(ReadResult::Length(length)));
             }
             _ => self.strange.push(format!("{path}: the recipient has {money}")),
         }
@@ -880,7 +880,7 @@ impl Log {
         self.cuts.push(CutRead { invoked, completed, cut });
     }
 
-    /// Says of each end of a list how long the list was, which its last element tells now.
+    /// Says of each end of a list how long the list was, which its last element shows now.
     fn place_tails(&mut self) {
         for list in 0..self.history.lists.len() {
             let places = elements_by_place(&self.history.of_list(list).collect::<Vec<_>>());
@@ -888,13 +888,13 @@ impl Log {
             let tails: Vec<Tail> = self.tails.extract_if(.., |tail| tail.list == list).collect();
             for Tail { at, elements, .. } in tails {
                 let last = elements[elements.len() - 1];
-                let told = match places.get(&last).map(|place| place + 1) {
+                let result = match places.get(&last).map(|place| place + 1) {
                     Some(length) => {
-                        Told::Page { first: length.saturating_sub(elements.len() as u64), elements, length }
+                        ReadResult::Page { first: length.saturating_sub(elements.len() as u64), elements, length }
                     }
-                    None => Told::Has(last, true),
+                    None => ReadResult::Has(last, true),
                 };
-                self.note(at, list, What::Read(told));
+                self.note(at, list, What::Read(result));
             }
         }
     }
@@ -924,9 +924,9 @@ impl Log {
         };
         let appended = count(&|what| matches!(what, What::Append(_, Outcome::Acknowledged)));
         let refused = count(&|what| matches!(what, What::Append(_, Outcome::Refused)));
-        let told = count(&|what| matches!(what, What::Read(told) if *told != Told::Nothing));
-        let nothing = count(&|what| matches!(what, What::Read(Told::Nothing)));
-        format!("{appended} appends, {refused} refused, {told} reads, {nothing} without an answer: linearizable")
+        let reads = count(&|what| matches!(what, What::Read(reads) if *reads != ReadResult::Nothing));
+        let nothing = count(&|what| matches!(what, What::Read(ReadResult::Nothing)));
+        format!("{appended} appends, {refused} refused, {reads} reads, {nothing} without an answer: linearizable")
     }
 }
 

@@ -8,7 +8,7 @@ use todc_utils::linearizability::history::Action;
 use todc_utils::specifications::Specification;
 
 use super::checker::elements_by_place;
-use super::{Element, History, NEVER, Nanos, Operation, Outcome, Told, What};
+use super::{Element, History, NEVER, Nanos, Operation, Outcome, ReadResult, What};
 
 /// Operations of a sample.
 const SAMPLE: usize = 400;
@@ -20,7 +20,7 @@ struct Appends;
 enum Deed {
     /// With the place that it must take, where that is known.
     Append(Element, Option<usize>),
-    Read(Told),
+    Read(ReadResult),
 }
 
 impl Specification for Appends {
@@ -38,14 +38,14 @@ impl Specification for Appends {
                 let longer = list.iter().copied().chain([*element]).collect();
                 return (place.is_none_or(|place| place == list.len()), longer);
             }
-            Deed::Read(Told::Page { first, elements, length: told }) => {
+            Deed::Read(ReadResult::Page { first, elements, length: total }) => {
                 let shown = list.iter().skip(*first as usize).take(elements.len());
-                *told == length && shown.eq(elements)
+                *total == length && shown.eq(elements)
             }
-            Deed::Read(Told::Length(told)) => *told == length,
-            Deed::Read(Told::Sum(told)) => *told == list.iter().copied().map(value).sum::<i64>(),
-            Deed::Read(Told::Has(element, is_there)) => list.contains(element) == *is_there,
-            Deed::Read(Told::Nothing) => true,
+            Deed::Read(ReadResult::Length(total)) => *total == length,
+            Deed::Read(ReadResult::Sum(total)) => *total == list.iter().copied().map(value).sum::<i64>(),
+            Deed::Read(ReadResult::Has(element, is_there)) => list.contains(element) == *is_there,
+            Deed::Read(ReadResult::Nothing) => true,
         };
         (is_true, list.clone())
     }
@@ -58,14 +58,14 @@ pub(super) fn value(element: Element) -> i64 {
 
 /// A read of a whole list.
 pub(super) fn read_of_all(at: Nanos, list: &[Element]) -> Operation {
-    let told = Told::Page { first: 0, elements: list.to_vec(), length: list.len() as u64 };
-    Operation { client: 0, list: 0, invoked: at, completed: at + 5, what: What::Read(told) }
+    let result = ReadResult::Page { first: 0, elements: list.to_vec(), length: list.len() as u64 };
+    Operation { client: 0, list: 0, invoked: at, completed: at + 5, what: What::Read(result) }
 }
 
 /// What the last operation read.
 pub(super) fn last_read(history: &History) -> Vec<Element> {
     match history.operations.last().map(|operation| &operation.what) {
-        Some(What::Read(Told::Page { elements, .. })) => elements.clone(),
+        Some(What::Read(ReadResult::Page { elements, .. })) => elements.clone(),
         other => panic!("{other:?} is no read"),
     }
 }
@@ -86,8 +86,8 @@ pub(crate) fn samples_are_accepted(history: &History) -> bool {
     })
 }
 
-/// The operations of a list that began up to some time, at which the whole list is read, and what
-/// that read tells.
+/// The operations of a list that began up to some time, at which the whole list is read, and the
+/// elements of that read.
 fn sample(mut operations: Vec<Operation>) -> (Vec<Operation>, Vec<Element>) {
     let all: Vec<Element> = elements_by_place(&operations.iter().collect::<Vec<_>>()).into_values().collect();
     operations.sort_by_key(|operation| operation.invoked);
@@ -110,7 +110,7 @@ fn sample(mut operations: Vec<Operation>) -> (Vec<Operation>, Vec<Element>) {
             }
             What::Append(..) => true,
             // The sums of real charges are another judge's.
-            What::Read(told) => is_done && !matches!(told, Told::Sum(_)),
+            What::Read(result) => is_done && !matches!(result, ReadResult::Sum(_)),
         }
     });
     operations.push(read_of_all(end, &elements));
@@ -128,7 +128,7 @@ fn accepts(operations: &[Operation], there: &[Element], place: impl Fn(Element) 
                 Deed::Append(*element, place(*element))
             }
             What::Append(..) => continue,
-            What::Read(told) => Deed::Read(told.clone()),
+            What::Read(result) => Deed::Read(result.clone()),
         };
         moments.push((operation.invoked, process, Action::Call(deed.clone())));
         moments.push((operation.completed, process, Action::Response(deed)));

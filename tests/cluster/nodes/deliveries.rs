@@ -103,12 +103,12 @@ async fn events(node: &Server, callers: &Callers, after: u64) -> BTreeMap<u64, S
     let (mut found, mut after, begun) = (BTreeMap::new(), after, Instant::now());
     loop {
         let url = format!("{}/api/events?after={after}&per_page=100", node.public);
-        let asked = client().get(url).bearer_auth(&callers.api_key).send().await.unwrap();
-        if asked.status() != 200 {
-            assert!(asked.status() == 503 && begun.elapsed() < PATIENCE, "{} {}", asked.status(), node.said());
+        let response = client().get(url).bearer_auth(&callers.api_key).send().await.unwrap();
+        if response.status() != 200 {
+            assert!(response.status() == 503 && begun.elapsed() < PATIENCE, "{} {}", response.status(), node.said());
             continue;
         }
-        let list: Value = asked.json().await.unwrap();
+        let list: Value = response.json().await.unwrap();
         let items = list["items"].as_array().unwrap();
         for event in items {
             after = event["sequence"].as_u64().unwrap();

@@ -26,9 +26,9 @@ impl<'a> Browser<'a> {
     async fn posted(&self, path: &str, form: String) -> reqwest::Response {
         let (origin, begun) = (&self.node.operations, Instant::now());
         loop {
-            let asked = self.client.post(format!("{origin}{path}")).header("origin", origin);
-            let asked = asked.header("cookie", &self.cookie).body(form.clone());
-            let answer = asked.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap();
+            let request = self.client.post(format!("{origin}{path}")).header("origin", origin);
+            let request = request.header("cookie", &self.cookie).body(form.clone());
+            let answer = request.header("content-type", "application/x-www-form-urlencoded").send().await.unwrap();
             if answer.status() != 503 || begun.elapsed() > PATIENCE {
                 return answer;
             }
@@ -37,8 +37,8 @@ impl<'a> Browser<'a> {
 
     /// A page that is there.
     async fn page(&self, path: &str) -> String {
-        let asked = self.client.get(format!("{}{path}", self.node.operations)).header("cookie", &self.cookie);
-        let page = asked.send().await.unwrap();
+        let request = self.client.get(format!("{}{path}", self.node.operations)).header("cookie", &self.cookie);
+        let page = request.send().await.unwrap();
         assert_eq!(page.status(), 200, "{path}: {}", self.node.said());
         page.text().await.unwrap()
     }
@@ -68,8 +68,8 @@ async fn waiting_recipient(node: &Server, merchant: &Callers, document: &str) ->
         },
         "bank_account": {"bank_code": "001", "agencia": "1", "conta": "12"}
     });
-    let asked = client().post(format!("{}/api/sub-recipients", node.public)).bearer_auth(&merchant.api_key);
-    let made: Value = asked.json(&body).send().await.unwrap().json().await.unwrap();
+    let request = client().post(format!("{}/api/sub-recipients", node.public)).bearer_auth(&merchant.api_key);
+    let made: Value = request.json(&body).send().await.unwrap().json().await.unwrap();
     made["id"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned()
 }
 
@@ -129,8 +129,8 @@ async fn one_request_reaches_the_merchants_of_several_nodes() {
         // Payers of charges of both nodes.
         for merchant in &merchants {
             let body = json!({"valor": "50.00", "nome": "Pedro", "cpf": "12345678909"});
-            let asked = client().post(format!("{}/api/pix", node.public)).bearer_auth(&merchant.api_key);
-            let made: Value = asked.json(&body).send().await.unwrap().json().await.unwrap();
+            let request = client().post(format!("{}/api/pix", node.public)).bearer_auth(&merchant.api_key);
+            let made: Value = request.json(&body).send().await.unwrap().json().await.unwrap();
             let txid = made["txid"].as_str().unwrap();
             let page = browser.page("/console/sandbox").await;
             let (token, key) = (field(&page, "form_token"), field(&page, "key"));

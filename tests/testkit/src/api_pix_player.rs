@@ -220,8 +220,8 @@ impl Player {
             tokens: BTreeMap::new(),
         };
         let (stage, records) = (Arc::default(), Arc::new(Mutex::new(records)));
-        let kept = Arc::clone(&records);
-        let handler = Arc::new(move |request: &Request| answer(rules, &mut kept.lock(), request));
+        let shared = Arc::clone(&records);
+        let handler = Arc::new(move |request: &Request| answer(rules, &mut shared.lock(), request));
         let task = tokio::spawn(serve(listener, tls, Arc::clone(&stage), handler));
         Self { address, rules, stage, records, task }
     }

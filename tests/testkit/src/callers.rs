@@ -31,7 +31,7 @@ struct Ask {
 
 /// A request that was acknowledged.
 #[derive(Clone, Debug)]
-struct Told {
+struct Reply {
     ask: Ask,
     txid: String,
     body: Value,
@@ -44,12 +44,13 @@ pub struct Callers {
     pub api_key: String,
     pub merchant: String,
     pub recipients: Vec<String>,
-    /// One request in this number is a charge with [`SPLITS_OF_LARGE`] splits; none when it is 0.
+    /// One request in this number is a charge with [`SPLITS_OF_LARGE`] splits; 0 for no such
+    /// charges.
     pub large_every: u64,
     /// How long each caller waits between its requests.
     pub pause: Duration,
     keys: Arc<AtomicU64>,
-    told: Vec<Told>,
+    replies: Vec<Reply>,
     unknown: Vec<(Ask, String)>,
     reckoned: usize,
     unanswered: u64,
@@ -59,12 +60,12 @@ pub struct Callers {
 const PAUSE: Duration = Duration::from_millis(10);
 
 /// Answers that one caller got, and requests without an answer, with what there was instead.
-type Log = (Vec<Told>, Vec<(Ask, String)>);
+type Log = (Vec<Reply>, Vec<(Ask, String)>);
 
 /// What a request came to.
 enum Answer {
-    Told(Value),
-    /// Nothing that tells, and what there was instead.
+    Body(Value),
+    /// No usable answer, and what came instead.
     Unknown(String),
 }
 
@@ -86,7 +87,7 @@ impl Callers {
             large_every: 0,
             pause: Duration::ZERO,
             keys: Arc::default(),
-            told: Vec::new(),
+            replies: Vec::new(),
             unknown: Vec::new(),
             reckoned: 0,
             unanswered: 0,
@@ -131,17 +132,17 @@ impl Callers {
             let (base, api_key) = (server.public.clone(), self.api_key.clone());
             let (recipients, large_every, pause) = (self.recipients.clone(), self.large_every, self.pause);
             tokio::spawn(async move {
-                let (mut told, mut unknown, mut to_pay) = (Vec::new(), Vec::new(), None);
+                let (mut replies, mut unknown, mut to_pay) = (Vec::new(), Vec::new(), None);
                 while !ending.load(Ordering::Acquire) && keys.load(Ordering::Relaxed) < last {
                     let number = keys.fetch_add(1, Ordering::Relaxed);
                     let is_large = number.checked_rem(large_every) == Some(0);
                     let ask = next_ask(number, is_large, &recipients, to_pay.take());
                     let begun = Instant::now();
                     match send(&client, &base, &api_key, &ask).await {
-                        Answer::Told(body) => {
+                        Answer::Body(body) => {
                             let answered = remember(ask, body, begun.elapsed());
                             to_pay = (answered.ask.kind == Kind::Pix).then(|| answered.clone());
-                            told.push(answered);
+                            replies.push(answered);
                         }
                         Answer::Unknown(why) => {
                             unknown.push((ask, why));
@@ -152,7 +153,7 @@ impl Callers {
                         tokio::time::sleep(pause).await;
                     }
                 }
-                (told, unknown)
+                (replies, unknown)
             })
         });
         calling.collect()
@@ -160,8 +161,8 @@ impl Callers {
 
     async fn note(&mut self, tasks: Vec<JoinHandle<Log>>) {
         for task in tasks {
-            let (told, unknown) = task.await.expect("a caller");
-            self.told.extend(told);
+            let (replies, unknown) = task.await.expect("a caller");
+            self.replies.extend(replies);
             self.unknown.extend(unknown);
         }
     }
@@ -169,8 +170,8 @@ impl Callers {
     /// Compares the log with the server: first the acknowledged requests, then, with the same keys,
     /// the others.
     pub async fn reckon(&mut self, server: &Server) -> Result<(), String> {
-        for told in &self.told[self.reckoned..] {
-            self.check_charge(server, told).await?;
+        for reply in &self.replies[self.reckoned..] {
+            self.check_charge(server, reply).await?;
         }
         // A charge whose acquirer was being asked when the end came is found by the reconciliation,
         // 60 seconds later.
@@ -179,32 +180,32 @@ impl Callers {
         for (ask, _) in std::mem::take(&mut self.unknown) {
             let begun = Instant::now();
             match send(&self.client, &server.public, &self.api_key, &ask).await {
-                Answer::Told(body) => self.told.push(remember(ask, body, begun.elapsed())),
+                Answer::Body(body) => self.replies.push(remember(ask, body, begun.elapsed())),
                 Answer::Unknown(why) => return Err(format!("{ask:?} has no answer after the restart: {why}")),
             }
         }
-        let fresh: Vec<Told> = self.told[self.reckoned..].iter().step_by(7).cloned().collect();
-        for told in &fresh {
-            self.check_replay(server, told).await?;
+        let fresh: Vec<Reply> = self.replies[self.reckoned..].iter().step_by(7).cloned().collect();
+        for reply in &fresh {
+            self.check_replay(server, reply).await?;
         }
-        self.reckoned = self.told.len();
+        self.reckoned = self.replies.len();
         self.check_books(server).await
     }
 
     /// Every charge that was acknowledged.
     pub fn charges(&self) -> impl Iterator<Item = &str> {
-        let made = self.told.iter().filter(|told| told.ask.kind != Kind::Pay);
-        made.map(|told| told.txid.as_str())
+        let made = self.replies.iter().filter(|reply| reply.ask.kind != Kind::Pay);
+        made.map(|reply| reply.txid.as_str())
     }
 
     /// How long each acknowledged request took, from the `first` on.
     pub fn latencies(&self, first: usize) -> impl Iterator<Item = Duration> {
-        self.told[first.min(self.told.len())..].iter().map(|told| told.took)
+        self.replies[first.min(self.replies.len())..].iter().map(|reply| reply.took)
     }
 
     /// How many requests were acknowledged.
     pub fn acknowledged(&self) -> usize {
-        self.told.len()
+        self.replies.len()
     }
 
     /// How many requests have no answer yet.
@@ -220,18 +221,18 @@ impl Callers {
     /// Repeats a request that was acknowledged since the last reckoning, chosen by `number`; false
     /// when there was no clear answer.
     pub async fn repeat(&self, server: &Server, number: u64) -> Result<bool, String> {
-        let recent = &self.told[self.reckoned..];
-        let told = &recent[usize::try_from(number % recent.len() as u64).unwrap_or_default()];
-        match send(&self.client, &server.public, &self.api_key, &told.ask).await {
-            Answer::Told(body) => self.same(told, &body).map(|()| true),
+        let recent = &self.replies[self.reckoned..];
+        let reply = &recent[usize::try_from(number % recent.len() as u64).unwrap_or_default()];
+        match send(&self.client, &server.public, &self.api_key, &reply.ask).await {
+            Answer::Body(body) => self.same(reply, &body).map(|()| true),
             Answer::Unknown(_) => Ok(false),
         }
     }
 
     /// Summary in one line.
     pub fn summary(&self) -> String {
-        let (told, unanswered) = (self.told.len(), self.unanswered);
-        format!("{told} requests acknowledged, {unanswered} of them only after a crash; none lost, none twice")
+        let (replies, unanswered) = (self.replies.len(), self.unanswered);
+        format!("{replies} requests acknowledged, {unanswered} of them only after a crash; none lost, none twice")
     }
 
     async fn register(&mut self, server: &Server, document: &str) -> Result<(), String> {
@@ -245,38 +246,38 @@ impl Callers {
     }
 
     /// An acknowledged charge is there, as in its answer.
-    async fn check_charge(&self, server: &Server, told: &Told) -> Result<(), String> {
-        let url = format!("{}/api/charges/{}", server.public, told.txid);
+    async fn check_charge(&self, server: &Server, reply: &Reply) -> Result<(), String> {
+        let url = format!("{}/api/charges/{}", server.public, reply.txid);
         let response =
             self.client.get(url).bearer_auth(&self.api_key).send().await.map_err(|error| error.to_string())?;
         let found = response.status();
         let charge: Value = response.json().await.map_err(|error| error.to_string())?;
         let is_paid = charge["status"] == "CONCLUIDA";
-        let is_right = match told.ask.kind {
+        let is_right = match reply.ask.kind {
             // The acquirer of a pending card charge is asked later; the books say whether it was
             // asked.
-            Kind::Card => is_paid || told.body["status"] == "pending" && charge["status"] == "pending",
+            Kind::Card => is_paid || reply.body["status"] == "pending" && charge["status"] == "pending",
             Kind::Pay => is_paid,
             Kind::Pix => is_paid || charge["status"] == "pending",
         };
-        if found != StatusCode::OK || !is_right || charge["amount"] != told.ask.amount {
-            return Err(format!("acknowledged, and now {found}: {told:?} is {charge}"));
+        if found != StatusCode::OK || !is_right || charge["amount"] != reply.ask.amount {
+            return Err(format!("acknowledged, and now {found}: {reply:?} is {charge}"));
         }
         Ok(())
     }
 
     /// The same request again gives the same answer.
-    async fn check_replay(&self, server: &Server, told: &Told) -> Result<(), String> {
-        match send(&self.client, &server.public, &self.api_key, &told.ask).await {
-            Answer::Told(body) => self.same(told, &body),
-            Answer::Unknown(why) => Err(format!("no answer to a replay of {:?}: {why}", told.ask)),
+    async fn check_replay(&self, server: &Server, reply: &Reply) -> Result<(), String> {
+        match send(&self.client, &server.public, &self.api_key, &reply.ask).await {
+            Answer::Body(body) => self.same(reply, &body),
+            Answer::Unknown(why) => Err(format!("no answer to a replay of {:?}: {why}", reply.ask)),
         }
     }
 
-    fn same(&self, told: &Told, again: &Value) -> Result<(), String> {
-        match again["txid"] == told.body["txid"] && again["status"] == told.body["status"] {
+    fn same(&self, reply: &Reply, again: &Value) -> Result<(), String> {
+        match again["txid"] == reply.body["txid"] && again["status"] == reply.body["status"] {
             true => Ok(()),
-            false => Err(format!("told {} first, then {again}", told.body)),
+            false => Err(format!("answered {} first, then {again}", reply.body)),
         }
     }
 
@@ -290,13 +291,13 @@ impl Callers {
         }
         let ledger = format!("M-{}", self.merchant);
         let mut paid: HashMap<&str, (&str, i64)> = HashMap::new();
-        for told in &self.told {
-            let account = match told.ask.kind {
+        for reply in &self.replies {
+            let account = match reply.ask.kind {
                 Kind::Card => "Income:Sales:Card",
                 Kind::Pay => "Income:Sales:Pix",
                 Kind::Pix => continue,
             };
-            paid.insert(&told.txid, (account, told.ask.amount));
+            paid.insert(&reply.txid, (account, reply.ask.amount));
         }
         for account in ["Income:Sales:Card", "Income:Sales:Pix"] {
             let expected: i64 = paid.values().filter(|(of, _)| *of == account).map(|(_, amount)| amount).sum();
@@ -328,9 +329,9 @@ pub fn recipient(document: &str) -> Value {
 const SPLITS_OF_LARGE: usize = 10_000;
 
 /// A card charge, a PIX charge, or the payment of the caller's last PIX charge.
-fn next_ask(number: u64, is_large: bool, recipients: &[String], to_pay: Option<Told>) -> Ask {
+fn next_ask(number: u64, is_large: bool, recipients: &[String], to_pay: Option<Reply>) -> Ask {
     let key = format!("key-{number}");
-    if let Some(Told { ask, txid, .. }) = to_pay {
+    if let Some(Reply { ask, txid, .. }) = to_pay {
         let path = format!("/api/sandbox/pix/{txid}/pay");
         return Ask { kind: Kind::Pay, key, path, body: json!({}), amount: ask.amount };
     }
@@ -363,7 +364,7 @@ async fn send(client: &Client, base: &str, api_key: &str, ask: &Ask) -> Answer {
     };
     let status = response.status();
     match response.json::<Value>().await {
-        Ok(body) if status.is_success() => Answer::Told(body),
+        Ok(body) if status.is_success() => Answer::Body(body),
         Ok(body) => {
             assert!(status.is_server_error() || status == StatusCode::CONFLICT, "{ask:?} was refused: {body}");
             Answer::Unknown(body.to_string())
@@ -372,9 +373,9 @@ async fn send(client: &Client, base: &str, api_key: &str, ask: &Ask) -> Answer {
     }
 }
 
-fn remember(ask: Ask, body: Value, took: Duration) -> Told {
+fn remember(ask: Ask, body: Value, took: Duration) -> Reply {
     let txid = body["txid"].as_str().unwrap_or_default().to_owned();
-    Told { ask, txid, body, took }
+    Reply { ask, txid, body, took }
 }
 
 /// A client that goes to the server itself, whatever proxy the environment names.

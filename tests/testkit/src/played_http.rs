@@ -30,7 +30,7 @@ impl Request {
         self.headers.iter().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// The value of a parameter; none when it is absent or there twice.
+    /// The value of a parameter; `None` if it is absent or there twice.
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let mut found = self.query.iter().filter(|(known, _)| known == name);
         found.next().map(|(_, value)| value.as_str()).filter(|_| found.next().is_none())
@@ -176,7 +176,7 @@ async fn converse(mut stream: impl AsyncRead + AsyncWrite + Unpin, stage: Arc<Mu
     }
 }
 
-/// The next request; none when the connection ends, or what comes is no request with a length.
+/// The next request; `None` if the connection ends, or what comes is no request with a length.
 async fn next(stream: &mut (impl AsyncRead + Unpin), read: &mut Vec<u8>) -> Option<Request> {
     let head_end = loop {
         if let Some(at) = read.windows(4).position(|window| window == b"\r\n\r\n") {

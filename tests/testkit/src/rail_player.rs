@@ -125,8 +125,8 @@ impl RailPlayer {
             reads: 0,
         };
         let (stage, records) = (Arc::default(), Arc::new(Mutex::new(records)));
-        let kept = Arc::clone(&records);
-        let handler = Arc::new(move |request: &Request| answer(&mut kept.lock(), request));
+        let shared = Arc::clone(&records);
+        let handler = Arc::new(move |request: &Request| answer(&mut shared.lock(), request));
         let task = tokio::spawn(serve(listener, None, Arc::clone(&stage), handler));
         Self { address, stage, records, task }
     }

@@ -24,7 +24,7 @@ const RECORDS_PER_RUN: &str = "250";
 const BALLAST_BYTES: &str = "100000";
 
 /// How long the binary may take until it serves, or says why it does not, and until it has ended
-/// when told to.
+/// on request.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How a server is started.
@@ -52,7 +52,7 @@ pub struct Server {
 /// A server that ended by itself, or did not begin to serve in time.
 #[derive(Debug)]
 pub struct Refused {
-    /// How it ended; none when it had to be killed.
+    /// How it ended; `None` if it had to be killed.
     pub status: Option<ExitStatus>,
     /// All that it wrote on standard error.
     pub said: String,
@@ -128,8 +128,8 @@ impl<'a> Launch<'a> {
         command.args(["serve", "--listen", "127.0.0.1:0", "--ops-listen", "127.0.0.1:0", "--log-format", "json"]);
         command.arg("--data").arg(self.data).args(["--sandbox", self.sandbox, "--rate-limit", self.rate_limit]);
         command.env("CENTAVO_OPS_TOKEN", OPS_TOKEN).stderr(Stdio::piped());
-        let kept = self.stdout.map(|path| File::create(path).expect("a file for standard output"));
-        command.stdout(kept.map_or_else(Stdio::null, Stdio::from));
+        let file = self.stdout.map(|path| File::create(path).expect("a file for standard output"));
+        command.stdout(file.map_or_else(Stdio::null, Stdio::from));
         if let Some(shim) = self.shim {
             shim.command(&mut command, self.data);
         }
@@ -150,11 +150,12 @@ impl Server {
         let mut child = launch.command().spawn().expect("the binary can be started");
         let stderr = child.stderr.take().expect("stderr is piped");
         let (log, (serving, addresses)) = (Log::default(), channel());
-        let kept = Arc::clone(&log);
-        let reader = std::thread::spawn(move || listen_to(stderr, &kept, &serving));
+        let log_writer = Arc::clone(&log);
+        let reader = std::thread::spawn(move || listen_to(stderr, &log_writer, &serving));
         let patience = launch.patience;
-        let told = tokio::task::spawn_blocking(move || addresses.recv_timeout(patience)).await.expect("a thread");
-        if let Ok([public, operations]) = told {
+        let addresses_read =
+            tokio::task::spawn_blocking(move || addresses.recv_timeout(patience)).await.expect("a thread");
+        if let Ok([public, operations]) = addresses_read {
             return Ok(Self { child: Mutex::new(child), log, public, operations });
         }
         let status = child.try_wait().expect("a child can be asked").or_else(|| ended_within(&mut child, PATIENCE));
@@ -199,8 +200,8 @@ impl Server {
 
     /// SIGTERM: it answers what is under way, keeps its snapshots, and ends.
     pub fn terminate(&self) {
-        let told = Command::new("kill").args(["-TERM", &self.id().to_string()]).status();
-        assert!(told.is_ok_and(|status| status.success()), "a child can be told to end");
+        let sent = Command::new("kill").args(["-TERM", &self.id().to_string()]).status();
+        assert!(sent.is_ok_and(|status| status.success()), "a child gets its signal");
     }
 
     /// SIGTERM, which must end it with 0.
@@ -246,17 +247,17 @@ fn ended_within(child: &mut Child, time: Duration) -> Option<ExitStatus> {
     }
 }
 
-/// Keeps what is logged, and tells the addresses when they are.
-fn listen_to(stderr: ChildStderr, kept: &Log, serving: &Sender<[String; 2]>) {
+/// Stores the log lines, and sends the addresses once they are logged.
+fn listen_to(stderr: ChildStderr, log: &Log, serving: &Sender<[String; 2]>) {
     for line in BufReader::new(stderr).lines().map_while(Result::ok) {
-        let log: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
-        let address = |name: &str| log[name].as_str().map(|address| format!("http://{address}"));
+        let event: serde_json::Value = serde_json::from_str(&line).unwrap_or_default();
+        let address = |name: &str| event[name].as_str().map(|address| format!("http://{address}"));
         if let (Some(public), Some(operations)) = (address("public"), address("operations")) {
             let _nobody_waits = serving.send([public, operations]);
         }
-        let mut kept = kept.lock().unwrap();
-        kept.push_str(&line);
-        kept.push('\n');
+        let mut text = log.lock().unwrap();
+        text.push_str(&line);
+        text.push('\n');
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use chrono::NaiveDate;
-use derived::balance_files::Told;
+use derived::balance_files::CarriedFact;
 use derived::names::{HOUSE, Names};
 use ledger::account::Account;
 use ledger::entry::{Balance, Posting, Side};
@@ -74,7 +74,7 @@ pub struct Exporter {
     /// Merchants in the names.
     merchants: usize,
     /// The requested ledger, once a Record has named it.
-    asked: Option<LedgerId>,
+    found_ledger: Option<LedgerId>,
     ledgers: BTreeMap<LedgerId, LedgerBooks>,
     /// Entries with the codes of another chart, where they are asked for.
     mapped: Option<MappedEntries>,
@@ -105,7 +105,7 @@ impl Exporter {
         // The house, and the platform as one ledger, are there from the beginning.
         let is_known = request.is_of_platform() || request.ledger.as_deref() == Some(HOUSE);
         Self {
-            asked: is_known.then_some(LedgerId::System),
+            found_ledger: is_known.then_some(LedgerId::System),
             request,
             names: Names::default(),
             merchants: 0,
@@ -148,13 +148,13 @@ impl Exporter {
     pub fn know(&mut self, ledger: LedgerId, id: ObjectId) {
         self.names.insert(ledger, id);
         self.merchants += usize::from(matches!(ledger, LedgerId::Merchant(_)));
-        let Some(asked) = self.request.ledger.as_deref() else { return };
+        let Some(wanted) = self.request.ledger.as_deref() else { return };
         let shard = match ledger {
             LedgerId::Merchant(group) => Some(LedgerId::Platform(group)),
             _ => None,
         };
-        let found = [Some(ledger), shard].into_iter().flatten().find(|ledger| self.names.of(*ledger) == asked);
-        self.asked = found.or(self.asked);
+        let found = [Some(ledger), shard].into_iter().flatten().find(|ledger| self.names.of(*ledger) == wanted);
+        self.found_ledger = found.or(self.found_ledger);
     }
 
     /// Whether the id of a ledger is known.
@@ -163,7 +163,7 @@ impl Exporter {
     }
 
     /// Forgets the names so far when there are many, where rows need no more than their own: they
-    /// must be told again, with [`Exporter::know`].
+    /// must be passed again to [`Exporter::know`].
     pub fn forget_some(&mut self) {
         if self.merchants > LEDGERS_MAX && self.is_of_rows() {
             (self.names, self.merchants) = (Names::default(), 0);
@@ -200,7 +200,7 @@ impl Exporter {
 
     /// The one ledger that is asked for; none before its id is known, or when several are.
     pub fn asked(&self) -> Option<LedgerId> {
-        self.asked.filter(|_| !self.request.is_of_platform())
+        self.found_ledger.filter(|_| !self.request.is_of_platform())
     }
 
     /// Adds the balance of an account before the first Record that is exported.
@@ -221,13 +221,13 @@ impl Exporter {
     /// these books.
     pub fn begin_at(&mut self, before: &OpeningBooks) -> Result<(), ExportError> {
         // Accounts have the names of ledgers that stand behind them.
-        for told in before.ledgers() {
-            if let Told::Ledger(ledger, id) = told.map_err(ExportError::Before)? {
+        for fact in before.ledgers() {
+            if let CarriedFact::Ledger(ledger, id) = fact.map_err(ExportError::Before)? {
                 self.know(ledger, id);
             }
         }
-        for told in before.ledgers() {
-            if let Told::Account(ledger, account, balance) = told.map_err(ExportError::Before)? {
+        for fact in before.ledgers() {
+            if let CarriedFact::Account(ledger, account, balance) = fact.map_err(ExportError::Before)? {
                 self.open_balance(ledger, account, balance)?;
             }
         }
@@ -380,8 +380,8 @@ impl Exporter {
 
     /// Ends the export: writes the closing balances, and gives the totals.
     pub fn finish(mut self, out: &mut dyn Out) -> Result<ExportTotals, ExportError> {
-        if let (Some(asked), None) = (&self.request.ledger, self.asked) {
-            return Err(ExportError::NoLedger(asked.clone()));
+        if let (Some(wanted), None) = (&self.request.ledger, self.found_ledger) {
+            return Err(ExportError::NoLedger(wanted.clone()));
         }
         let last = self.request.to.into_iter().chain(self.through).min().max(self.request.from).unwrap_or_default();
         self.begin(self.request.from.unwrap_or(last), out)?;
@@ -411,7 +411,7 @@ impl Exporter {
     fn takes(&self, ledger: LedgerId) -> bool {
         match ledger {
             LedgerId::Platform(_) | LedgerId::System if self.request.is_of_platform() => true,
-            _ => self.request.ledger.is_none() || self.asked == Some(ledger),
+            _ => self.request.ledger.is_none() || self.found_ledger == Some(ledger),
         }
     }
 
@@ -476,8 +476,8 @@ impl Exporter {
             format if format.is_mapped() => return Ok(()),
             _ => {}
         }
-        if let Some(asked) = self.asked {
-            self.ledger(asked);
+        if let Some(wanted) = self.found_ledger {
+            self.ledger(wanted);
         }
         let Self { request, ledgers, text, .. } = self;
         ledgers.values_mut().try_for_each(|books| begin_books(request, books, day, text, out))
@@ -562,7 +562,7 @@ mod tests {
         let request = Request { ledger: None, format: Format::Csv, from: None, to: None };
         let at = Month::parse("2026-11").expect("a month").begin();
         let export = |mut exporter: Exporter| {
-            let (mut out, mut kept) = (Stream(Vec::new()), 0);
+            let (mut out, mut ledgers_max) = (Stream(Vec::new()), 0);
             let groups = (1..=2 * LEDGERS_MAX as u32).chain(1..=2).map(GroupNumber);
             for (sequence, group) in (1..).zip(groups) {
                 exporter.forget_some();
@@ -574,17 +574,17 @@ mod tests {
                 let event = Event::CashoutFailed { id, amount: Centavos(5), failure };
                 let record = Decision::of(event).into_record(ledger, sequence, at);
                 exporter.post(place(sequence), at.0, &record, &mut out).expect("memory");
-                kept = kept.max(exporter.ledgers.len()).max(exporter.merchants);
+                ledgers_max = ledgers_max.max(exporter.ledgers.len()).max(exporter.merchants);
             }
             let totals = exporter.finish(&mut out).expect("memory").accounts;
             let totals: io::Result<Vec<_>> = totals.iter().expect("a file").collect();
-            (String::from_utf8(out.0).expect("UTF-8"), kept, totals.expect("totals"))
+            (String::from_utf8(out.0).expect("UTF-8"), ledgers_max, totals.expect("totals"))
         };
-        let (rows, kept, totals) = export(Exporter::new(request.clone()));
+        let (rows, ledgers_max, totals) = export(Exporter::new(request.clone()));
         assert!(rows.lines().count() > 2 * LEDGERS_MAX && totals.is_empty(), "{}", rows.lines().count());
-        assert!(kept <= LEDGERS_MAX + 2, "{kept}");
-        let (same, kept, totals) = export(Exporter::new(request).keeping_balances());
-        assert!(rows == same && kept <= LEDGERS_MAX + 2, "{kept}");
+        assert!(ledgers_max <= LEDGERS_MAX + 2, "{ledgers_max}");
+        let (same, ledgers_max, totals) = export(Exporter::new(request).keeping_balances());
+        assert!(rows == same && ledgers_max <= LEDGERS_MAX + 2, "{ledgers_max}");
         let mut of_rows: BTreeMap<(&str, &str), [i128; 2]> = BTreeMap::new();
         for cells in rows.lines().skip(1).map(|row| row.split(',').collect::<Vec<_>>()) {
             let of = of_rows.entry((cells[7], cells[10])).or_default();

@@ -2,7 +2,7 @@
 //! slow reader holds no thread, no turn and no cut of the journal.
 //!
 //! One thread with the lowest priority makes them, one after the other. Beside the file of an
-//! export stands its manifest, signed with the key of the installation. Files are kept for seven
+//! export stands its manifest, signed with the key of the installation. Files are stored for seven
 //! days, on this machine; the oldest go when there are too many. A job that the end of the process
 //! interrupts has failed, and is asked for again.
 
@@ -33,9 +33,9 @@ use super::manifest::{ExportedFile, HashingWriter, ManifestDraft, SUFFIX, are_ov
 use super::request::{Format, Request};
 use super::totals::ExportTotals;
 
-/// How long files are kept, milliseconds.
+/// Retention of files, milliseconds.
 pub const KEPT_MS: i64 = 7 * 24 * 60 * 60 * 1000;
-/// Jobs that are kept, finished or not.
+/// Largest number of stored jobs, finished or not.
 const JOBS_MAX: usize = 200;
 /// Jobs that wait or are under way.
 const OPEN_MAX: usize = 16;
@@ -67,7 +67,7 @@ pub enum JobStatus {
     Failed,
 }
 
-/// A job, as it is kept beside its file.
+/// Job as stored beside its file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Job {
     /// Its id.
@@ -255,13 +255,13 @@ impl ExportJobs {
         Ok(Some(job))
     }
 
-    /// The jobs of an owner, newest first, as far as their files are kept.
+    /// The jobs of an owner, newest first, while their files exist.
     pub fn list(&self, owner: Option<&str>, now_ms: i64) -> io::Result<Vec<Job>> {
         let state = self.0.opened(now_ms)?;
         Ok(state.jobs.values().rev().filter(|job| job.owner.as_deref() == owner).cloned().collect())
     }
 
-    /// A job of an owner; none when there is none of this id any more.
+    /// A job of an owner; `None` if there is none of this id any more.
     pub fn find(&self, id: ObjectId, owner: Option<&str>, now_ms: i64) -> io::Result<Option<Job>> {
         let state = self.0.opened(now_ms)?;
         let found = state.jobs.get(&id.uuid().to_string());

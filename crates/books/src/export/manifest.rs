@@ -178,7 +178,7 @@ impl ManifestDraft<'_> {
         let previous = self.previous(folder)?;
         Ok(Manifest {
             schema: SCHEMA,
-            request: self.asked(),
+            request: self.request_echo(),
             columns: self.columns(),
             cut: by_partition(&self.cut),
             complete: self.is_complete,
@@ -198,7 +198,7 @@ impl ManifestDraft<'_> {
         columns.map(|column| ManifestColumn { name: column.name, r#type: column.kind.type_name() }).collect()
     }
 
-    fn asked(&self) -> ManifestRequest {
+    fn request_echo(&self) -> ManifestRequest {
         let Request { ledger, format, from, to } = self.request;
         ManifestRequest {
             ledger: ledger.clone().unwrap_or_else(|| "all".to_owned()),
@@ -215,13 +215,14 @@ impl ManifestDraft<'_> {
     /// over. Of several the last by name.
     fn previous(&self, folder: &Path) -> Result<Option<PreviousManifest>, ManifestError> {
         let Some(end) = self.request.from.and_then(|from| from.pred_opt()) else { return Ok(None) };
-        let (asked, end) = (self.asked(), Some(end.to_string()));
+        let (request, end) = (self.request_echo(), Some(end.to_string()));
         let cut = by_partition(&self.before.0);
         let is_before = |manifest: &EarlierManifest| {
             let of = &manifest.request;
             let is_whole = manifest.cut == cut;
             is_whole
-                && (&of.to, &of.ledger, &of.format, &of.level) == (&end, &asked.ledger, &asked.format, &asked.level)
+                && (&of.to, &of.ledger, &of.format, &of.level)
+                    == (&end, &request.ledger, &request.format, &request.level)
         };
         let mut found = None;
         for entry in fs::read_dir(folder)? {

@@ -36,7 +36,7 @@ const REFERENCE_LEN_MAX: usize = 100;
 /// What a line of a batch is about: no two lines of a batch have the same.
 pub type LineKey = (ObjectId, SettledObject);
 
-/// One payment or deduction, as the acquirer's file tells it.
+/// One payment or deduction of the acquirer's file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileLine {
     /// Its number in the file; the head is line 1.
@@ -114,8 +114,8 @@ fn rows_of(body: &str, is_spreadsheet: bool, first: u64) -> Result<Vec<(u64, csv
         if is_spreadsheet && filled == 0 {
             continue;
         }
-        let kept = if is_spreadsheet { filled.max(COLUMNS.len()) } else { record.len() };
-        let row: csv::StringRecord = record.iter().take(kept).collect();
+        let cells = if is_spreadsheet { filled.max(COLUMNS.len()) } else { record.len() };
+        let row: csv::StringRecord = record.iter().take(cells).collect();
         if !has_head {
             if row.iter().ne(COLUMNS) {
                 return Err(refused(format!("as colunas devem ser {}", COLUMNS.join(","))));

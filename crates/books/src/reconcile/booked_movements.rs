@@ -121,7 +121,7 @@ pub fn payments<B: BookedRecords>(books: &B, list: &PixList) -> Result<BTreeMap<
 }
 
 /// The payments that name a charge, with what was sent back of each, by end-to-end id. A repayment
-/// under no payment's own id is a refund: it gives back of the one that paid the charge.
+/// under no payment's own id is a refund of the payment that paid the charge.
 fn payments_of<B: BookedRecords>(books: &B, charge: ObjectId) -> Result<Vec<(String, BookedPayment)>, B::Error> {
     let mut payments: Vec<(Option<ObjectId>, String, BookedPayment)> = Vec::new();
     for record in books.of_charge(charge)? {
@@ -255,17 +255,17 @@ pub type FileDays = BTreeSet<(NaiveDate, DailyFile)>;
 
 /// Those of some days of which a file should have something. The journal is read from the first of
 /// them on; what comes once every file of a day is known to have something is passed over.
-pub fn days_with_movements<B: BookedRecords>(books: &B, mut asked: FileDays) -> Result<FileDays, B::Error> {
-    let mut found = known_days(books, &asked)?;
-    asked.retain(|day| !found.contains(day) && day.1 != DailyFile::Statement(BankAccount::Own));
-    let mut next = asked.first().map(|(day, _)| *day);
+pub fn days_with_movements<B: BookedRecords>(books: &B, mut wanted: FileDays) -> Result<FileDays, B::Error> {
+    let mut found = known_days(books, &wanted)?;
+    wanted.retain(|day| !found.contains(day) && day.1 != DailyFile::Statement(BankAccount::Own));
+    let mut next = wanted.first().map(|(day, _)| *day);
     while let Some(begin) = next.take() {
         for block in books.blocks_from(Timestamp(begin_of(begin)))? {
             let block = block?;
             let booked_on = day_of(block.booked_at_ms);
             // What happened on a day is booked through the end of the next one.
             let still = booked_on.pred_opt().unwrap_or(booked_on);
-            let awaited = asked.iter().map(|(day, _)| *day).find(|day| *day >= still);
+            let awaited = wanted.iter().map(|(day, _)| *day).find(|day| *day >= still);
             match awaited {
                 None => return Ok(found),
                 Some(day) if day > booked_on => {
@@ -278,7 +278,7 @@ pub fn days_with_movements<B: BookedRecords>(books: &B, mut asked: FileDays) -> 
                 let record = Record::decode(bytes).map_err(|error| LoadError::Decode { sequence: at, error })?;
                 let day = day_of(record.takes_effect_at().0);
                 let files = record.events.iter().flat_map(|event| files_with(event, day));
-                let met: Vec<_> = files.map(|file| (day, file)).filter(|day| asked.remove(day)).collect();
+                let met: Vec<_> = files.map(|file| (day, file)).filter(|day| wanted.remove(day)).collect();
                 found.extend(met);
             }
         }
@@ -287,8 +287,8 @@ pub fn days_with_movements<B: BookedRecords>(books: &B, mut asked: FileDays) -> 
 }
 
 /// Days whose movements the lists of batches and of the house's entries have.
-fn known_days<B: BookedRecords>(books: &B, asked: &FileDays) -> Result<FileDays, B::Error> {
-    let (Some((from, _)), Some((to, _))) = (asked.first(), asked.last()) else { return Ok(FileDays::new()) };
+fn known_days<B: BookedRecords>(books: &B, wanted: &FileDays) -> Result<FileDays, B::Error> {
+    let (Some((from, _)), Some((to, _))) = (wanted.first(), wanted.last()) else { return Ok(FileDays::new()) };
     let paid = batches(books, *from, *to)?.into_iter().filter(|batch| batch.net != Centavos::ZERO);
     let mut known: FileDays =
         paid.map(|batch| (batch.paid_on, DailyFile::Statement(BankAccount::Settlement))).collect();
@@ -298,7 +298,7 @@ fn known_days<B: BookedRecords>(books: &B, asked: &FileDays) -> Result<FileDays,
         house_entries(books, account.house(), period, &mut entries)?;
         known.extend(entries.into_iter().map(|entry| (entry.day, DailyFile::Statement(account))));
     }
-    known.retain(|day| asked.contains(day));
+    known.retain(|day| wanted.contains(day));
     Ok(known)
 }
 
@@ -494,8 +494,8 @@ mod tests {
         books.book(day(9, 3), late_pix(100));
         let (pix, list) = (DailyFile::Statement(BankAccount::Pix), DailyFile::PixList);
         let own = DailyFile::Statement(BankAccount::Own);
-        let asked = [(day(7, 1), pix), (day(7, 1), list), (day(7, 2), pix), (day(9, 1), own), (day(9, 3), list)];
-        let found = days_with_movements(&books, asked.into()).expect("memory");
+        let wanted = [(day(7, 1), pix), (day(7, 1), list), (day(7, 2), pix), (day(9, 1), own), (day(9, 3), list)];
+        let found = days_with_movements(&books, wanted.into()).expect("memory");
         let expected = [(day(7, 1), pix), (day(7, 1), list), (day(9, 1), own), (day(9, 3), list)];
         assert_eq!(found, expected.into());
         assert!(books.blocks_read.get() < 6, "{} blocks were read", books.blocks_read.get());

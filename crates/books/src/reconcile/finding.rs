@@ -89,7 +89,7 @@ pub struct Finding {
 pub struct Comparison {
     /// Lines on which file and books agree.
     pub matched: u64,
-    /// Entries of the books of which this file cannot tell whether it should have them.
+    /// Booked entries that this file may or may not have to contain.
     pub undecided: u64,
     /// The differences: first those of the file, in its order; then what only the books have.
     pub findings: Vec<Finding>,

@@ -3,7 +3,7 @@
 //!
 //! Only the parts that a reconciliation needs are read: of each account the period and the rows.
 //! Rows that state a balance (`SALDO DO DIA`) stand among the movements in many of these files:
-//! they move no money, and are kept apart.
+//! they move no money, and are listed separately.
 //!
 //! No library is used: those for XML cannot read version 1, and those for OFX take amounts as
 //! binary fractions.
@@ -52,7 +52,7 @@ pub struct BankStatement {
     pub from: NaiveDate,
     /// Last day of the period; of a file that has none, the day of the last line.
     pub to: NaiveDate,
-    /// True where the file does not tell whether its last day is over: it has no line of that day,
+    /// True if the file does not show whether its last day is over: it has no line of that day,
     /// and its period ends at midnight, or is one moment.
     pub is_last_day_open: bool,
     /// The lines, in the order of the file. Their days may lie outside the period.
@@ -61,7 +61,7 @@ pub struct BankStatement {
     pub balances: Vec<BalanceRow>,
 }
 
-/// One movement on the account, as the bank tells it.
+/// One movement on the account, as in the bank's file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StatementLine {
     /// Number of the line of the file on which it begins, from 1.

@@ -82,7 +82,7 @@ impl<'a> Tokens<'a> {
             }
             let (tag, is_end) = tag.strip_prefix('/').map_or((tag, false), |tag| (tag, true));
             let (tag, is_empty) = tag.strip_suffix('/').map_or((tag, false), |tag| (tag, true));
-            // OFX has no attributes; those of XML, such as the namespace, tell nothing.
+            // OFX has no attributes; those of XML, such as the namespace, are ignored.
             let tag = tag.split_ascii_whitespace().next().unwrap_or_default();
             let is_name = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.' || byte == b'_';
             if tag.is_empty() || tag.len() > 64 || !tag.bytes().all(is_name) {
@@ -237,7 +237,7 @@ const OTHERS: [(&str, char); 24] = [
 ];
 
 /// The character of an entity; `None` where HTML has none of this name or number. Controls are
-/// blanks: those of Windows-1252 cannot be told from those of ISO 8859-1.
+/// blanks: those of Windows-1252 look like those of ISO 8859-1.
 fn character_of(name: &str) -> Option<char> {
     let Some(number) = name.strip_prefix('#') else {
         let latin = || {

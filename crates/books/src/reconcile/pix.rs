@@ -5,7 +5,7 @@
 //! A payment belongs to the list of a period when the institution processed it in that period. The
 //! books know when the payer's bank began it, from the end-to-end id, and when it was booked. The
 //! institution's time lies between the two. So a payment that only the books have is a difference
-//! when both lie in the period. When only the booking does, this list cannot tell.
+//! when both lie in the period. When only the booking does, this list cannot decide.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -294,8 +294,8 @@ fn payment_of(part: &RawValue, line: u64) -> Result<ListedPayment, String> {
         let wire: WireReturn =
             serde_json::from_str(part.get()).map_err(|_| defect(" deve ter id, valor e status, como textos"))?;
         let amount = reais(&wire.valor).ok_or_else(|| defect(".valor deve ter a forma 100.00"))?;
-        let asked = wire.horario.and_then(|times| times.solicitacao).as_deref().map(instant_ms);
-        let at_ms = asked.unwrap_or(Some(at_ms)).ok_or_else(|| defect(".horario inválido"))?;
+        let requested_ms = wire.horario.and_then(|times| times.solicitacao).as_deref().map(instant_ms);
+        let at_ms = requested_ms.unwrap_or(Some(at_ms)).ok_or_else(|| defect(".horario inválido"))?;
         if !is_id(&wire.id, 1..=35) {
             return Err(defect(".id inválido"));
         }
@@ -327,7 +327,7 @@ fn reais(text: &str) -> Option<Centavos> {
 }
 
 /// The minute in which the payer's bank began a payment, by its end-to-end id; milliseconds since
-/// 1970 (UTC). None where the id does not have one.
+/// 1970 (UTC). `None` if the id does not have one.
 pub fn begun_ms(end_to_end_id: &str) -> Option<i64> {
     let minute = end_to_end_id.get(9..21)?;
     Some(NaiveDateTime::parse_from_str(minute, "%Y%m%d%H%M").ok()?.and_utc().timestamp_millis())

@@ -37,7 +37,7 @@ pub struct Movement {
 /// days of its lines. Gives the rows that state a balance, too.
 ///
 /// A movement that only the books have is a difference on the days that the statement covers: of
-/// others it cannot tell.
+/// others it cannot know.
 pub fn compare(statement: &BankStatement, movements: &[Movement]) -> (Comparison, Vec<BalanceRow>) {
     let mut by_reference = ByReference::new();
     for (place, movement) in movements.iter().enumerate() {
@@ -283,7 +283,7 @@ mod tests {
                 let (name, is_entry) = (movement.id.clone(), movement.object == "entry");
                 let changed = rows[*place].as_mut().unwrap();
                 match SEEDS[*seed] {
-                    // Which of the entries with one word it is, only amounts tell.
+                    // Only amounts distinguish entries with the same word.
                     Seed::Amount if is_entry => {
                         changed.2 -= 50_000;
                         expected.push((FindingKind::OnlyTheirs, row.0));

@@ -113,7 +113,7 @@ impl Fees {
         Ok(settings)
     }
 
-    /// The settings under which a charge was opened that was paid now; none when it was not
+    /// The settings under which a charge was opened that was paid now; `None` if it was not
     /// pending.
     fn end(
         &mut self,

@@ -3,7 +3,7 @@
 use std::io;
 
 use chrono::NaiveDate;
-use derived::balance_files::Told;
+use derived::balance_files::CarriedFact;
 use derived::names::Names;
 use ledger::account::Account;
 use ledger::id::LedgerId;
@@ -26,7 +26,7 @@ pub(super) struct PostedRecord<'a> {
     pub(super) record: &'a Record,
     pub(super) names: &'a Names,
     pub(super) scope: &'a LedgerScope,
-    /// The books before the first Record that the fold gets; none when that is the first of all.
+    /// The books before the first Record that the fold gets; `None` if that is the first of all.
     pub(super) before: Option<&'a OpeningBooks>,
 }
 
@@ -51,7 +51,7 @@ pub(super) trait Fold {
     }
 
     /// Takes an id or an account of books before the first Record that it gets.
-    fn take(&mut self, _told: Told, _scope: &LedgerScope) -> io::Result<()> {
+    fn take(&mut self, _fact: CarriedFact, _scope: &LedgerScope) -> io::Result<()> {
         Ok(())
     }
 

@@ -10,32 +10,32 @@ use crate::export::PLATFORM;
 #[derive(Clone, Debug)]
 pub(super) struct LedgerScope {
     /// The outside name that was asked for.
-    asked: Option<String>,
+    name: Option<String>,
     /// The ledger of that name, once a Record has named it.
     found: Option<LedgerId>,
 }
 
 impl LedgerScope {
-    pub(super) fn new(asked: Option<&str>) -> Self {
-        let is_known = matches!(asked, Some(HOUSE | PLATFORM));
-        Self { asked: asked.map(str::to_owned), found: is_known.then_some(LedgerId::System) }
+    pub(super) fn new(name: Option<&str>) -> Self {
+        let is_known = matches!(name, Some(HOUSE | PLATFORM));
+        Self { name: name.map(str::to_owned), found: is_known.then_some(LedgerId::System) }
     }
 
     /// Looks whether a ledger that was opened with an id is the one.
     pub(super) fn learn(&mut self, opened: LedgerId, id: ObjectId) {
-        let Some(asked) = self.asked.as_deref().filter(|_| self.found.is_none()) else { return };
+        let Some(name) = self.name.as_deref().filter(|_| self.found.is_none()) else { return };
         let mut names = Names::default();
         names.insert(opened, id);
         let shard = match opened {
             LedgerId::Merchant(group) => Some(LedgerId::Platform(group)),
             _ => None,
         };
-        self.found = [Some(opened), shard].into_iter().flatten().find(|ledger| names.of(*ledger) == asked);
+        self.found = [Some(opened), shard].into_iter().flatten().find(|ledger| names.of(*ledger) == name);
     }
 
     /// The name that no Record has named.
     pub(super) fn missing(&self) -> Option<&str> {
-        self.asked.as_deref().filter(|_| self.found.is_none())
+        self.name.as_deref().filter(|_| self.found.is_none())
     }
 
     /// The one ledger that is asked for.
@@ -47,7 +47,7 @@ impl LedgerScope {
     pub(super) fn takes(&self, ledger: LedgerId) -> bool {
         match ledger {
             LedgerId::Platform(_) | LedgerId::System if self.is_platform() => true,
-            ledger => self.asked.is_none() || self.found == Some(ledger),
+            ledger => self.name.is_none() || self.found == Some(ledger),
         }
     }
 
@@ -72,6 +72,6 @@ impl LedgerScope {
     }
 
     fn is_platform(&self) -> bool {
-        self.asked.as_deref() == Some(PLATFORM)
+        self.name.as_deref() == Some(PLATFORM)
     }
 }

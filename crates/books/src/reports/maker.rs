@@ -4,7 +4,7 @@
 use std::io::{self, Write};
 
 use chrono::NaiveDate;
-use derived::balance_files::Told;
+use derived::balance_files::CarriedFact;
 use derived::names::Names;
 use ledger::id::{LedgerId, ObjectId};
 use ledger::record::{DecodeError, Record};
@@ -123,14 +123,14 @@ impl<'a> ReportMaker<'a> {
         })
     }
 
-    /// Begins with books before [`ReportRequest::begins_before`]. The next block is the one that
-    /// has their last Record.
+    /// Begins with books before [`ReportRequest::begins_before`]. The next block has their last
+    /// Record.
     pub fn begin_at(&mut self, mut before: OpeningBooks) -> Result<(), ReportError> {
-        for told in before.ledgers() {
-            let told = told.map_err(ReportError::Before)?;
-            match told {
-                Told::Ledger(ledger, id) => self.learn(ledger, id),
-                Told::Account(ledger, account, balance)
+        for fact in before.ledgers() {
+            let fact = fact.map_err(ReportError::Before)?;
+            match fact {
+                CarriedFact::Ledger(ledger, id) => self.learn(ledger, id),
+                CarriedFact::Account(ledger, account, balance)
                     if self.scope.takes(ledger) && self.fold.opens(ledger, account) =>
                 {
                     if let Some(openings) = &mut self.openings {
@@ -139,7 +139,7 @@ impl<'a> ReportMaker<'a> {
                 }
                 _ => {}
             }
-            self.fold.take(told, &self.scope)?;
+            self.fold.take(fact, &self.scope)?;
         }
         self.fold.carry(&mut before).map_err(ReportError::Before)?;
         self.reached = PassedBlocks::at(before.through());

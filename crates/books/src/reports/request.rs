@@ -203,7 +203,7 @@ impl ReportRequest {
     }
 
     /// The instant before which a balance file is all that it needs of earlier Records,
-    /// milliseconds since 1970 (UTC); none when it needs every Record.
+    /// milliseconds since 1970 (UTC); `None` if it needs every Record.
     pub fn begins_before(&self) -> Option<i64> {
         match (self.report, self.from) {
             (_, Some(from)) => Some(begin_of(from)),

@@ -86,7 +86,7 @@ pub(super) struct TableFooter {
     pub(super) booked_at_ms: i64,
     /// How many rows there are.
     pub(super) rows: u64,
-    /// The sum of each column; none where it has no meaning.
+    /// The sum of each column; `None` if it has no meaning.
     pub(super) totals: Vec<Option<i128>>,
 }
 

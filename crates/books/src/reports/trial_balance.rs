@@ -5,7 +5,7 @@
 
 use std::io;
 
-use derived::balance_files::Told;
+use derived::balance_files::CarriedFact;
 use derived::names::Names;
 use ledger::account::Account;
 use ledger::entry::Balance;
@@ -108,10 +108,10 @@ impl Fold for TrialBalanceReport {
         false
     }
 
-    fn take(&mut self, told: Told, scope: &LedgerScope) -> io::Result<()> {
-        match told {
-            Told::Ledger(ledger, id) => self.know(ledger, id),
-            Told::Account(ledger, account, sums) if scope.takes(ledger) => {
+    fn take(&mut self, fact: CarriedFact, scope: &LedgerScope) -> io::Result<()> {
+        match fact {
+            CarriedFact::Ledger(ledger, id) => self.know(ledger, id),
+            CarriedFact::Account(ledger, account, sums) if scope.takes(ledger) => {
                 let (ledger, account) = scope.shown(ledger, account);
                 self.open(ledger, account, sums)
             }
@@ -313,7 +313,7 @@ mod tests {
                 for posting in entry.postings() {
                     let name = match request.ledger.as_deref() {
                         Some("P-all") if is_of_platform => ("P-all".to_owned(), posting.account.kind_name()),
-                        Some(asked) if names.of(ledger) != asked => continue,
+                        Some(wanted) if names.of(ledger) != wanted => continue,
                         _ => (names.of(ledger), posting.account.name(group, |ledger| names.of(ledger))),
                     };
                     let mut sums = Balance::default();

@@ -14,7 +14,7 @@ use ledger::receivables::Receivables;
 use ledger::record::Record;
 use ledger::time::{Month, Timestamp};
 
-use super::carried::{AnticipatedOn, AnticipatedSums, Change, Changes, Kind, RowKey, SettingsPart, Told};
+use super::carried::{AnticipatedOn, AnticipatedSums, CarriedFact, Change, Changes, Kind, RowKey, SettingsPart};
 use super::file::{self, BalanceFile, FileCut, FileError, FileSource, Row, Rows};
 use crate::records::LoadError;
 use store::{Block, Part, Sequence, StoreError};
@@ -27,7 +27,7 @@ pub struct AsOf {
     pub(super) through: Sequence,
     /// When the last Record was booked, milliseconds since 1970 (UTC).
     pub(super) booked_at_ms: i64,
-    /// What is due to whom; none when nobody asked for it.
+    /// What is due to whom; `None` if nobody asked for it.
     pub(super) receivables: Option<Receivables>,
 }
 
@@ -121,12 +121,20 @@ impl AsOf {
     }
 
     fn rows_from(&self, key: RowKey) -> SortedRows<'_> {
-        let kept = self.file.as_ref().map(|file| file.rows_from(key).peekable());
-        SortedRows { kept, moved: self.moved.0.range(key..).peekable(), day: Timestamp(self.booked_at_ms).day() }
+        let rows = self.file.as_ref().map(|file| file.rows_from(key).peekable());
+        SortedRows {
+            stored: rows,
+            moved: self.moved.0.range(key..).peekable(),
+            day: Timestamp(self.booked_at_ms).day(),
+        }
     }
 
-    /// What the rows of one kind tell, of one group or of all.
-    fn told(&self, kind: Kind, group: Option<GroupNumber>) -> impl Iterator<Item = Result<Told, LoadError>> + '_ {
+    /// Facts in the rows of one kind, of one group or of all.
+    fn facts(
+        &self,
+        kind: Kind,
+        group: Option<GroupNumber>,
+    ) -> impl Iterator<Item = Result<CarriedFact, LoadError>> + '_ {
         let (first, last) = RowKey::all_of(kind, group);
         let rows = self.rows_from(first).take_while(move |row| row.as_ref().map_or(true, |(key, _)| *key <= last));
         rows.map(read)
@@ -135,14 +143,14 @@ impl AsOf {
     /// Ids and accounts, group by group, each with its merchant, the platform's shard and its
     /// recipients, and the house last; the id of a ledger before its accounts. Of one group, or of
     /// all. For a thread that may wait.
-    pub fn ledgers(&self, group: Option<GroupNumber>) -> impl Iterator<Item = Result<Told, LoadError>> + '_ {
-        self.told(Kind::Ledgers, group)
+    pub fn ledgers(&self, group: Option<GroupNumber>) -> impl Iterator<Item = Result<CarriedFact, LoadError>> + '_ {
+        self.facts(Kind::Ledgers, group)
     }
 
     /// The ids of merchants and recipients, in the same order.
     pub fn ids(&self) -> impl Iterator<Item = Result<(LedgerId, ObjectId), LoadError>> + '_ {
-        self.ledgers(None).filter_map(|told| match told {
-            Ok(Told::Ledger(ledger, id)) => Some(Ok((ledger, id))),
+        self.ledgers(None).filter_map(|fact| match fact {
+            Ok(CarriedFact::Ledger(ledger, id)) => Some(Ok((ledger, id))),
             Ok(_) => None,
             Err(error) => Some(Err(error)),
         })
@@ -150,8 +158,8 @@ impl AsOf {
 
     /// All accounts, in the same order. For a thread that may wait.
     pub fn rows(&self) -> impl Iterator<Item = Result<(LedgerId, Account, Balance), LoadError>> + '_ {
-        self.ledgers(None).filter_map(|told| match told {
-            Ok(Told::Account(ledger, account, balance)) => Some(Ok((ledger, account, balance))),
+        self.ledgers(None).filter_map(|fact| match fact {
+            Ok(CarriedFact::Account(ledger, account, balance)) => Some(Ok((ledger, account, balance))),
             Ok(_) => None,
             Err(error) => Some(Err(error)),
         })
@@ -161,36 +169,36 @@ impl AsOf {
     pub fn ledger(&self, ledger: LedgerId) -> Result<Balances, LoadError> {
         let rows = self.rows_from(RowKey::first_of(ledger)).map(read);
         let mut balances = Balances::new();
-        for told in rows {
-            match told? {
-                Told::Account(of, account, balance) if of == ledger => drop(balances.insert(account, balance)),
-                Told::Ledger(of, _) if of == ledger => {}
+        for fact in rows {
+            match fact? {
+                CarriedFact::Account(of, account, balance) if of == ledger => drop(balances.insert(account, balance)),
+                CarriedFact::Ledger(of, _) if of == ledger => {}
                 _ => break,
             }
         }
         Ok(balances)
     }
 
-    /// The pending charges of one group, or of all: [`Told::Pending`].
-    pub fn pending(&self, group: Option<GroupNumber>) -> impl Iterator<Item = Result<Told, LoadError>> + '_ {
-        self.told(Kind::Pending, group)
+    /// The pending charges of one group, or of all: [`CarriedFact::Pending`].
+    pub fn pending(&self, group: Option<GroupNumber>) -> impl Iterator<Item = Result<CarriedFact, LoadError>> + '_ {
+        self.facts(Kind::Pending, group)
     }
 
     /// How many card charges wait for the acquirer's answer. For a thread that may wait.
     pub fn unanswered_cards(&self) -> Result<u64, LoadError> {
         let mut count = 0;
-        for told in self.pending(None) {
-            count += u64::from(matches!(told?, Told::Pending { brand: Some(_), .. }));
+        for fact in self.pending(None) {
+            count += u64::from(matches!(fact?, CarriedFact::Pending { brand: Some(_), .. }));
         }
         Ok(count)
     }
 
-    /// The Record that opened a pending charge; none when it is not pending.
+    /// The Record that opened a pending charge; `None` if it is not pending.
     pub fn opened(&self, group: GroupNumber, ordinal: u64) -> Result<Option<Sequence>, LoadError> {
         let key = RowKey::pending(group, ordinal);
         let row = self.rows_from(key).next().transpose().map_err(unreadable)?.filter(|(found, _)| *found == key);
         Ok(match row.map(|row| read(Ok(row))).transpose()? {
-            Some(Told::Pending { opened, .. }) => Some(opened),
+            Some(CarriedFact::Pending { opened, .. }) => Some(opened),
             _ => None,
         })
     }
@@ -198,10 +206,10 @@ impl AsOf {
     /// The settings of a merchant, in order, each with the Record that set them.
     pub fn settings(&self, group: GroupNumber) -> Result<Vec<(Sequence, Settings)>, LoadError> {
         let (mut found, mut bytes) = (Vec::new(), Vec::new());
-        let mut told = self.told(Kind::Settings, Some(group)).peekable();
-        while let Some(Told::Settings(_, by, part)) = told.next().transpose()? {
+        let mut facts = self.facts(Kind::Settings, Some(group)).peekable();
+        while let Some(CarriedFact::Settings(_, by, part)) = facts.next().transpose()? {
             part.add_to(&mut bytes);
-            let goes_on = matches!(told.peek(), Some(Ok(Told::Settings(_, next, _))) if *next == by);
+            let goes_on = matches!(facts.peek(), Some(Ok(CarriedFact::Settings(_, next, _))) if *next == by);
             if !goes_on {
                 found.push((by, SettingsPart::read(&bytes).ok_or_else(|| unreadable(FileError::Damaged))?));
             }
@@ -212,8 +220,8 @@ impl AsOf {
     /// The sums of splits that were anticipated and are due today or later.
     pub fn anticipated(&self) -> Result<BTreeMap<AnticipatedOn, AnticipatedSums>, LoadError> {
         let mut all: BTreeMap<AnticipatedOn, AnticipatedSums> = BTreeMap::new();
-        for told in self.told(Kind::Anticipated, None) {
-            let Told::Anticipated(on, AnticipatedSums { amount, discount, count }) = told? else { continue };
+        for fact in self.facts(Kind::Anticipated, None) {
+            let CarriedFact::Anticipated(on, AnticipatedSums { amount, discount, count }) = fact? else { continue };
             let sums = all.entry(on).or_default();
             sums.amount += amount;
             sums.discount += discount;
@@ -225,8 +233,8 @@ impl AsOf {
     /// The months that were closed, in order, each with the Record that closed it.
     pub fn closed(&self) -> Result<Vec<(Month, Sequence)>, LoadError> {
         let mut all = Vec::new();
-        for told in self.told(Kind::Closed, None) {
-            if let Told::Closed(month, by) = told? {
+        for fact in self.facts(Kind::Closed, None) {
+            if let CarriedFact::Closed(month, by) = fact? {
                 all.push((month, by));
             }
         }
@@ -264,9 +272,9 @@ impl AsOf {
     }
 }
 
-fn read(row: Result<Row, FileError>) -> Result<Told, LoadError> {
+fn read(row: Result<Row, FileError>) -> Result<CarriedFact, LoadError> {
     let (key, balance) = row.map_err(unreadable)?;
-    key.tells(balance).ok_or_else(|| unreadable(FileError::Damaged))
+    key.fact(balance).ok_or_else(|| unreadable(FileError::Damaged))
 }
 
 fn machine(source: io::Error) -> StoreError {
@@ -283,7 +291,7 @@ fn unreadable(error: FileError) -> LoadError {
 
 /// Rows of a file and of the Records after it, merged.
 pub(super) struct SortedRows<'a> {
-    kept: Option<Peekable<Rows<'a>>>,
+    stored: Option<Peekable<Rows<'a>>>,
     moved: Peekable<std::collections::btree_map::Range<'a, RowKey, Change>>,
     /// The day of the last Record: what was due before it is over.
     day: u32,
@@ -293,13 +301,13 @@ impl SortedRows<'_> {
     /// The next place, and its numbers if it still has a row.
     fn next_merged(&mut self) -> Option<Result<(RowKey, Option<Balance>), FileError>> {
         let moved = self.moved.peek().map(|(key, _)| **key);
-        let kept = match self.kept.as_mut().and_then(Peekable::peek) {
+        let key_in_file = match self.stored.as_mut().and_then(Peekable::peek) {
             Some(Ok((key, _))) => Some(*key),
-            Some(Err(_)) => return self.kept.as_mut()?.next()?.err().map(Err),
+            Some(Err(_)) => return self.stored.as_mut()?.next()?.err().map(Err),
             None => None,
         };
-        let key = kept.into_iter().chain(moved).min()?;
-        let row = if kept == Some(key) { self.kept.as_mut()?.next()?.ok() } else { None };
+        let key = key_in_file.into_iter().chain(moved).min()?;
+        let row = if key_in_file == Some(key) { self.stored.as_mut()?.next()?.ok() } else { None };
         let mut numbers = row.map(|(_, numbers)| numbers);
         if moved == Some(key) {
             match self.moved.next()?.1 {

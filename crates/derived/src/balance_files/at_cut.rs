@@ -11,7 +11,7 @@ use ledger::receivables::Receivables;
 use ledger::time::Month;
 
 use super::as_of::{AsOf, SumOfKind, Sums};
-use super::carried::{AnticipatedOn, AnticipatedSums, Told};
+use super::carried::{AnticipatedOn, AnticipatedSums, CarriedFact};
 use crate::records::LoadError;
 use store::cut::{Cut, Position};
 use store::{Partition, Sequence};
@@ -77,7 +77,7 @@ impl BooksAsOf {
     }
 
     /// Ids and accounts, partition by partition: see [`AsOf::ledgers`].
-    pub fn ledgers(&self) -> impl Iterator<Item = Result<Told, LoadError>> + '_ {
+    pub fn ledgers(&self) -> impl Iterator<Item = Result<CarriedFact, LoadError>> + '_ {
         self.parts().flat_map(|as_of| as_of.ledgers(None))
     }
 
@@ -86,8 +86,8 @@ impl BooksAsOf {
         self.parts().flat_map(AsOf::rows)
     }
 
-    /// The pending charges: [`Told::Pending`].
-    pub fn pending(&self) -> impl Iterator<Item = Result<Told, LoadError>> + '_ {
+    /// The pending charges: [`CarriedFact::Pending`].
+    pub fn pending(&self) -> impl Iterator<Item = Result<CarriedFact, LoadError>> + '_ {
         self.parts().flat_map(|as_of| as_of.pending(None))
     }
 
@@ -96,7 +96,7 @@ impl BooksAsOf {
         self.parts().map(AsOf::unanswered_cards).sum()
     }
 
-    /// The Record of its group's partition that opened a pending charge; none when it is not
+    /// The Record of its group's partition that opened a pending charge; `None` if it is not
     /// pending.
     pub fn opened(&self, group: GroupNumber, ordinal: u64) -> Result<Option<Sequence>, LoadError> {
         self.parts().find_map(|as_of| as_of.opened(group, ordinal).transpose()).transpose()

@@ -89,39 +89,39 @@ impl RowKey {
         self.0[0] == ANTICIPATED && self.word(1) < day
     }
 
-    /// What the row of this place tells; none when this release does not know it.
-    pub(super) fn tells(self, Balance { debits, credits }: Balance) -> Option<Told> {
+    /// Fact in the row with this key; `None` if this release does not know its kind.
+    pub(super) fn fact(self, Balance { debits, credits }: Balance) -> Option<CarriedFact> {
         let group = GroupNumber(self.word(1));
         Some(match self.0[0] {
             0 | HOUSE if self.word16(10) == 0 => {
-                Told::Ledger(self.ledger()?, ObjectId((debits as u128) << 64 | credits as u128))
+                CarriedFact::Ledger(self.ledger()?, ObjectId((debits as u128) << 64 | credits as u128))
             }
             0 | HOUSE => {
                 let number = Some(RecipientNumber(self.word(12))).filter(|number| number.0 != 0);
                 let account = Account::from_code(self.word16(10), number)?;
-                Told::Account(self.ledger()?, account, Balance { debits, credits })
+                CarriedFact::Account(self.ledger()?, account, Balance { debits, credits })
             }
             PENDING => {
                 let brand = credits.checked_sub(1).and_then(|code| u32::try_from(code).ok());
                 let brand = brand.and_then(brand_of);
-                Told::Pending { group, ordinal: self.word64(5), opened: sequence(debits), brand }
+                CarriedFact::Pending { group, ordinal: self.word64(5), opened: sequence(debits), brand }
             }
             SETTINGS => {
                 let mut bytes = [0; SETTINGS_PART];
                 for (half, number) in bytes.chunks_exact_mut(SETTINGS_PART / 2).zip([debits, credits]) {
                     half.copy_from_slice(&number.to_be_bytes()[1..]);
                 }
-                Told::Settings(group, Sequence(self.word64(5)), SettingsPart { place: self.0[13], bytes })
+                CarriedFact::Settings(group, Sequence(self.word64(5)), SettingsPart { place: self.0[13], bytes })
             }
             ANTICIPATED => {
                 let (on, group) = (self.word(5), GroupNumber(self.word(9)));
                 let of = AnticipatedOn { due: self.word(1), on, group };
                 match self.0[13] {
-                    0 => Told::Anticipated(of, AnticipatedSums { amount: debits, discount: credits, count: 0 }),
-                    _ => Told::Anticipated(of, AnticipatedSums { amount: 0, discount: 0, count: debits as u64 }),
+                    0 => CarriedFact::Anticipated(of, AnticipatedSums { amount: debits, discount: credits, count: 0 }),
+                    _ => CarriedFact::Anticipated(of, AnticipatedSums { amount: 0, discount: 0, count: debits as u64 }),
                 }
             }
-            CLOSED => Told::Closed(Month(self.word(1)), sequence(debits)),
+            CLOSED => CarriedFact::Closed(Month(self.word(1)), sequence(debits)),
             _ => return None,
         })
     }
@@ -197,9 +197,9 @@ pub(super) enum Kind {
     Closed,
 }
 
-/// What a row tells.
+/// Fact in one row of a balance file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Told {
+pub enum CarriedFact {
     /// The id of a merchant or a recipient.
     Ledger(LedgerId, ObjectId),
     /// The sums of an account.

@@ -58,9 +58,10 @@ impl<'a> BalanceFileCheck<'a> {
     pub fn compare_receivables(&mut self, at: Sequence) -> Result<Option<String>, StoreError> {
         while let Some(cut) = self.receivables.front().copied().filter(|cut| cut.through <= at) {
             self.receivables.pop_front();
-            let mut expected = self.due.kept();
+            let mut expected = self.due.items();
             let mut is_equal = true;
-            let read = ReceivablesFile::In(self.store).each(cut, |kept| is_equal &= expected.next() == Some(kept));
+            let read =
+                ReceivablesFile::In(self.store).each(cut, |receivable| is_equal &= expected.next() == Some(receivable));
             let is_complete = expected.next().is_none();
             match read {
                 Ok(()) if cut.through == at => self.whole += 1,
@@ -93,7 +94,7 @@ impl<'a> BalanceFileCheck<'a> {
         balances: impl Iterator<Item = (LedgerId, Account, Balance)>,
     ) -> Result<Option<String>, StoreError> {
         let Some((cut, bytes)) = self.files.pop_front() else { return Ok(None) };
-        let source = FileSource::Kept(self.store.clone(), cut);
+        let source = FileSource::Stored(self.store.clone(), cut);
         let file = match BalanceFile::open(source, bytes, Arc::default()) {
             Err(FileError::Store(error)) => return Err(error),
             Ok(file) if cut.through == at => file,

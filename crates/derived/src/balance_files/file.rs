@@ -1,4 +1,4 @@
-//! Balance file: every account of every ledger after a Record, and what later Records do not tell,
+//! Balance file: every account of every ledger after a Record, and facts that later Records lack,
 //! sorted, in one file that is never changed.
 //!
 //! # Format 1
@@ -66,12 +66,12 @@ impl FileCut {
         format!("{:016x}-{:012x}", self.through.0, self.booked_at_ms.max(0))
     }
 
-    /// The cut that a file's name tells; none when it is no balance file's.
+    /// Cut in a file's name; `None` if it is no balance file's.
     pub(super) fn of_file_name(name: &str) -> Option<Self> {
         Self::of_digits(name.strip_prefix(PREFIX)?)
     }
 
-    /// The cut that the end of a file's name tells.
+    /// Cut at the end of a file's name.
     pub(super) fn of_digits(digits: &str) -> Option<Self> {
         let (through, booked) = digits.split_once('-')?;
         let through = Sequence(u64::from_str_radix(through, 16).ok()?);
@@ -143,7 +143,7 @@ pub(super) fn write(
 /// Where the bytes of a file are.
 pub(super) enum FileSource {
     /// In a store, under the name of its cut.
-    Kept(Part, FileCut),
+    Stored(Part, FileCut),
     /// In a file of its own.
     Alone(File),
 }
@@ -152,7 +152,7 @@ impl FileSource {
     /// So many bytes from a place on.
     fn part(&self, offset: u64, length: usize) -> Result<Vec<u8>, FileError> {
         let part = match self {
-            Self::Kept(store, cut) => store.file_part(&cut.file_name(), offset, length)?.ok_or(FileError::Damaged)?,
+            Self::Stored(store, cut) => store.file_part(&cut.file_name(), offset, length)?.ok_or(FileError::Damaged)?,
             Self::Alone(file) => {
                 let mut part = vec![0; length];
                 file.read_exact_at(&mut part, offset).map_err(|_too_short| FileError::Damaged)?;
@@ -193,7 +193,7 @@ impl BalanceFile {
         let (covered, sum) = end.split_last_chunk::<4>().ok_or(FileError::Damaged)?;
         let is_whole = crc32c(covered).to_be_bytes() == *sum && footer.starts_with(MAGIC) && footer[7] == FORMAT;
         let cut = FileCut { through: Sequence(word(0)), booked_at_ms: word(1) as i64 };
-        let is_another = matches!(&source, FileSource::Kept(_, named) if *named != cut);
+        let is_another = matches!(&source, FileSource::Stored(_, named) if *named != cut);
         if !is_whole || is_another {
             return Err(FileError::Damaged);
         }

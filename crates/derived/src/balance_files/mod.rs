@@ -1,6 +1,7 @@
-//! Balance files: the balances of all ledgers at each month's end, kept so that books of the past
+//! Balance files: the balances of all ledgers at each month's end, stored so that books of the past
 //! need not be folded from the first Record. They also have what an export or a report that begins
-//! there needs besides: see [`Told`]. What is due to whom stands in a receivables file beside each.
+//! there needs besides: see [`CarriedFact`]. What is due to whom stands in a receivables file
+//! beside each.
 //!
 //! Balances as of a Record are those of the nearest file before it, and the Records after that
 //! file, which are a month's at most. A thread in the background makes the files from the journal.
@@ -42,7 +43,7 @@ use receivables::ReceivablesFile;
 pub use as_of::Sums;
 pub use as_of::{AsOf, SumOfKind};
 pub use at_cut::{BooksAsOf, SumsAsOf};
-pub use carried::{AnticipatedOn, AnticipatedSums, Told};
+pub use carried::{AnticipatedOn, AnticipatedSums, CarriedFact};
 pub use check::BalanceFileCheck;
 
 /// Receivables and charges that are followed at most, which bounds the memory of the thread that
@@ -52,14 +53,14 @@ const RECEIVABLES_MAX: usize = 1 << 20;
 
 /// The balance files of a store, and the thread that makes them.
 pub struct BalanceFiles {
-    shared: Arc<Shared>,
+    shared: Arc<FilesInner>,
     maker: Mutex<Option<JoinHandle<()>>>,
 }
 
-struct Shared {
+struct FilesInner {
     store: Part,
     receivables_max: usize,
-    known: Mutex<Known>,
+    known: Mutex<FileCatalog>,
     /// Held while files are made: two threads would write the same one.
     making: Mutex<()>,
     is_ending: AtomicBool,
@@ -68,9 +69,9 @@ struct Shared {
 }
 
 #[derive(Default)]
-struct Known {
+struct FileCatalog {
     /// The files, by their cuts.
-    files: BTreeMap<FileCut, KeptFile>,
+    files: BTreeMap<FileCut, StoredFile>,
     /// The cuts with a receivables file.
     receivables: BTreeSet<FileCut>,
     /// Whether more is due than is followed.
@@ -81,7 +82,7 @@ struct Known {
     looked_at: Option<Month>,
 }
 
-impl Known {
+impl FileCatalog {
     /// The cuts whose receivables file is to be made, in order; none once too much was due, since a
     /// pass over the Records would end there again.
     fn lacking_receivables(&self) -> impl Iterator<Item = FileCut> {
@@ -92,13 +93,13 @@ impl Known {
 
 /// A file of the store.
 #[derive(Clone)]
-struct KeptFile {
+struct StoredFile {
     bytes: u64,
     /// Set by whoever reads a damaged page of it.
     is_damaged: Arc<AtomicBool>,
 }
 
-impl KeptFile {
+impl StoredFile {
     fn of(bytes: u64) -> Self {
         Self { bytes, is_damaged: Arc::default() }
     }
@@ -119,10 +120,10 @@ impl BalanceFiles {
         let found = store
             .files()?
             .into_iter()
-            .filter_map(|(name, bytes)| Some((FileCut::of_file_name(&name)?, KeptFile::of(bytes))));
+            .filter_map(|(name, bytes)| Some((FileCut::of_file_name(&name)?, StoredFile::of(bytes))));
         let (files, receivables) = (found.collect(), receivables::cuts(&store)?.into_iter().collect());
-        let known = Mutex::new(Known { files, receivables, ..Known::default() });
-        let shared = Arc::new(Shared {
+        let known = Mutex::new(FileCatalog { files, receivables, ..FileCatalog::default() });
+        let shared = Arc::new(FilesInner {
             store,
             receivables_max,
             known,
@@ -301,7 +302,7 @@ impl BalanceFiles {
     }
 
     /// Sequences between which the first Record lies that was booked at `time` or later: the files
-    /// tell it without a look at the journal.
+    /// answer without a look at the journal.
     fn around(&self, time: Timestamp, published: Sequence) -> Range<u64> {
         let known = self.shared.known.lock();
         let before = known.files.keys().rev().find(|cut| cut.booked_at_ms < time.0);
@@ -321,7 +322,7 @@ impl Drop for BalanceFiles {
     }
 }
 
-impl Shared {
+impl FilesInner {
     fn wants_file(&self, published: Sequence, latest: Timestamp) -> bool {
         let known = self.known.lock();
         let last = known.files.keys().next_back().map_or(0, |cut| cut.through.0);
@@ -412,7 +413,7 @@ impl Shared {
         }
     }
 
-    /// What is due at a cut; none when its file is damaged, which is removed and made again.
+    /// What is due at a cut; `None` if its file is damaged, which is removed and made again.
     fn receivables(&self, cut: FileCut) -> Result<Option<Receivables>, StoreError> {
         match ReceivablesFile::In(&self.store).read(cut) {
             Ok(receivables) => Ok(Some(receivables)),
@@ -432,9 +433,9 @@ impl Shared {
     fn keep(&self, as_of: &AsOf) -> Result<AsOf, LoadError> {
         let cut = FileCut { through: as_of.through, booked_at_ms: as_of.booked_at_ms };
         let bytes = self.store.put_file_in_parts(&cut.file_name(), &mut |out| as_of.write(out))?;
-        let kept = KeptFile::of(bytes);
-        self.known.lock().files.insert(cut, kept.clone());
-        let whole = BalanceFile::open(self.source(cut), bytes, kept.is_damaged).map_err(|_not_as_written| {
+        let file = StoredFile::of(bytes);
+        self.known.lock().files.insert(cut, file.clone());
+        let whole = BalanceFile::open(self.source(cut), bytes, file.is_damaged).map_err(|_not_as_written| {
             let detail = "a balance file is not what was just written".to_owned();
             StoreError::Damaged { folder: cut.file_name().into(), sequence: Some(cut.through), detail }
         })?;
@@ -442,7 +443,7 @@ impl Shared {
     }
 
     fn source(&self, cut: FileCut) -> FileSource {
-        FileSource::Kept(self.store.clone(), cut)
+        FileSource::Stored(self.store.clone(), cut)
     }
 
     /// Removes a damaged file, which will be made again.
@@ -465,7 +466,7 @@ impl Shared {
                 let end = FileCut { through, booked_at_ms: i64::MAX };
                 known.files.range(..=end).next_back().map(|(cut, file)| (*cut, file.clone()))
             };
-            let Some((cut, KeptFile { bytes, is_damaged })) = before else { return Ok(AsOf::of(None)) };
+            let Some((cut, StoredFile { bytes, is_damaged })) = before else { return Ok(AsOf::of(None)) };
             if is_damaged.load(Ordering::Relaxed) {
                 self.lose(cut)?;
                 continue;

@@ -1,12 +1,12 @@
 //! Receivables file: what is due to whom after the Records of a balance file, beside that file.
 //!
-//! A report of receivables begins there. The balance file of the same cut tells the accounts, this
+//! A report of receivables begins there. The balance file of the same cut has the accounts, this
 //! one the single claims. It is derived: one that is lost or damaged is made again.
 //!
 //! # Format 1
 //! ```text
 //! pages    bytes of its parts (u32), the parts, CRC32C of the cut, the page's place and the parts
-//! part     CBOR: see [`Receivables::kept`]
+//! part     CBOR: see [`Receivables::items`]
 //! end      0 (u32), magic (7 bytes), format (u8), cut (u64), booked at (i64, milliseconds since
 //!          1970), parts (u64), pages (u64), CRC32C of the end
 //! ```
@@ -17,7 +17,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::FileExt;
 
 use crc32c::crc32c;
-use ledger::receivables::{KeptReceivable, Receivables};
+use ledger::receivables::{Receivables, StoredReceivable};
 use minicbor::Decoder;
 
 use super::file::{FileCut, FileError, MAGIC, page_checksum};
@@ -36,7 +36,7 @@ pub(super) fn file_name(cut: FileCut) -> String {
     format!("{PREFIX}{}", cut.digits())
 }
 
-/// The cut that a file's name tells; none when it is no receivables file's.
+/// Cut in a file's name; `None` if it is no receivables file's.
 pub(super) fn cut_of(name: &str) -> Option<FileCut> {
     FileCut::of_digits(name.strip_prefix(PREFIX)?)
 }
@@ -52,8 +52,8 @@ pub(super) fn write(cut: FileCut, receivables: &Receivables, out: &mut dyn Write
         page.clear();
         Ok(())
     };
-    for kept in receivables.kept() {
-        minicbor::encode(kept, &mut page).expect("writing into memory cannot fail");
+    for receivable in receivables.items() {
+        minicbor::encode(receivable, &mut page).expect("writing into memory cannot fail");
         parts += 1;
         if page.len() >= PAGE_BYTES {
             end_page(&mut page)?;
@@ -100,7 +100,7 @@ impl ReceivablesFile<'_> {
     }
 
     /// Takes every part of the file of a cut. The parts before a damaged page are taken too.
-    pub(super) fn each(&self, cut: FileCut, mut take: impl FnMut(KeptReceivable)) -> Result<(), FileError> {
+    pub(super) fn each(&self, cut: FileCut, mut take: impl FnMut(StoredReceivable)) -> Result<(), FileError> {
         let (mut offset, mut parts, mut pages) = (0, 0_u64, 0_u64);
         loop {
             let length = self.part(cut, offset, 4)?;
@@ -132,7 +132,7 @@ impl ReceivablesFile<'_> {
     /// The receivables of a cut.
     pub(super) fn read(&self, cut: FileCut) -> Result<Receivables, FileError> {
         let mut receivables = Receivables::default();
-        self.each(cut, |kept| receivables.restore(kept))?;
+        self.each(cut, |receivable| receivables.restore(receivable))?;
         Ok(receivables)
     }
 }

@@ -1,5 +1,5 @@
-//! Model test of the balance files: as of any Record they tell what a fold from the first Record
-//! tells, whichever files there are, lost or damaged.
+//! Model test of the balance files: as of any Record they equal a fold from the first Record,
+//! whichever files exist, are lost or damaged.
 
 use std::collections::BTreeMap;
 
@@ -103,7 +103,7 @@ fn sorted(as_of: &AsOf) -> Vec<(LedgerId, Account, Balance)> {
     rows
 }
 
-/// Everything that the files tell as of every Record.
+/// Everything in the files as of every Record.
 fn check_all(files: &BalanceFiles, store: &Part, last: u64) {
     for through in 0..=last {
         let (as_of, expected) = (files.as_of(Sequence(through)).unwrap(), folded(store, through));
@@ -298,8 +298,8 @@ fn carried(group: u32, ordinal: u64, kind: u8, at: Timestamp) -> Record {
     Decision::of(event).into_record(owner, ordinal, at)
 }
 
-/// What rows of a file tell, and the settings of all merchants.
-type Carried = (Vec<Told>, Vec<(Sequence, Settings)>);
+/// Facts in the rows of a file, and the settings of all merchants.
+type Carried = (Vec<CarriedFact>, Vec<(Sequence, Settings)>);
 
 /// What the Records through one carry, read in the plainest way.
 fn expected(store: &Part, through: u64) -> Carried {
@@ -324,8 +324,8 @@ fn expected(store: &Part, through: u64) -> Carried {
             }
             Event::ChargeOpened { card, .. } => {
                 let (ordinal, brand) = (record.ordinal, card.as_ref().map(|card| card.brand));
-                let told = Told::Pending { group, ordinal, opened: Sequence(sequence), brand };
-                pending.insert((group, ordinal), told);
+                let fact = CarriedFact::Pending { group, ordinal, opened: Sequence(sequence), brand };
+                pending.insert((group, ordinal), fact);
             }
             Event::PixCancelled { opened, .. } | Event::CardRefused { opened, .. } | Event::PixPaid { opened, .. } => {
                 pending.remove(&(group, *opened));
@@ -342,19 +342,21 @@ fn expected(store: &Part, through: u64) -> Carried {
             other => panic!("{other:?}"),
         }
     }
-    let mut all: Vec<_> = ids.into_iter().map(|(ledger, id)| Told::Ledger(ledger, id)).collect();
+    let mut all: Vec<_> = ids.into_iter().map(|(ledger, id)| CarriedFact::Ledger(ledger, id)).collect();
     all.extend(pending.into_values());
-    all.extend(splits.into_iter().filter(|(on, _)| on.due >= today).map(|(on, sums)| Told::Anticipated(on, sums)));
+    all.extend(
+        splits.into_iter().filter(|(on, _)| on.due >= today).map(|(on, sums)| CarriedFact::Anticipated(on, sums)),
+    );
     (all, settings.into_values().collect())
 }
 
 /// The same as a reader reads it.
-fn told(as_of: &AsOf) -> Carried {
+fn carried_by(as_of: &AsOf) -> Carried {
     let mut ids: Vec<_> = as_of.ids().map(Result::unwrap).collect();
     ids.sort_unstable_by_key(|(ledger, _)| *ledger);
-    let mut all: Vec<_> = ids.into_iter().map(|(ledger, id)| Told::Ledger(ledger, id)).collect();
+    let mut all: Vec<_> = ids.into_iter().map(|(ledger, id)| CarriedFact::Ledger(ledger, id)).collect();
     all.extend(as_of.pending(None).map(Result::unwrap));
-    all.extend(as_of.anticipated().unwrap().into_iter().map(|(on, sums)| Told::Anticipated(on, sums)));
+    all.extend(as_of.anticipated().unwrap().into_iter().map(|(on, sums)| CarriedFact::Anticipated(on, sums)));
     let settings = (1..5).flat_map(|group| as_of.settings(GroupNumber(group)).unwrap());
     (all, settings.collect())
 }
@@ -377,11 +379,11 @@ proptest! {
         files.settle(Sequence(last)).unwrap();
         for through in 0..=last {
             let as_of = files.as_of(Sequence(through)).unwrap();
-            prop_assert_eq!(told(&as_of), expected(&store, through), "as of {}", through);
+            prop_assert_eq!(carried_by(&as_of), expected(&store, through), "as of {}", through);
             let mut alone = tempfile::tempfile().unwrap();
             as_of.write(&mut alone).unwrap();
             let alone = AsOf::of_file(alone).unwrap();
-            prop_assert_eq!((alone.through(), told(&alone)), (as_of.through(), told(&as_of)));
+            prop_assert_eq!((alone.through(), carried_by(&alone)), (as_of.through(), carried_by(&as_of)));
             prop_assert_eq!(sorted(&alone), folded(&store, through));
         }
     }
@@ -440,8 +442,8 @@ fn due_through(store: &Part, through: u64) -> Receivables {
     due
 }
 
-fn kept(due: &Receivables) -> Vec<ledger::receivables::KeptReceivable> {
-    due.kept().collect()
+fn items(due: &Receivables) -> Vec<ledger::receivables::StoredReceivable> {
+    due.items().collect()
 }
 
 proptest! {
@@ -471,7 +473,7 @@ proptest! {
                 let mut as_of = files.nearest_with_receivables(Timestamp(i64::MAX), Sequence(through)).unwrap();
                 let (mut due, begun) = (as_of.take_receivables(), as_of.through());
                 (begun.0 + 1..=through).for_each(|at| due.post(&crate::records::record(&store, Sequence(at)).unwrap()));
-                assert_eq!(kept(&due), kept(&due_through(&store, through)), "as of {through} from {begun:?}");
+                assert_eq!(items(&due), items(&due_through(&store, through)), "as of {through} from {begun:?}");
             }
         };
         check(&files);
@@ -479,7 +481,7 @@ proptest! {
         // The first file leads to the same end as all of them.
         let mut due = ReceivablesFile::In(&store).read(cut).unwrap();
         (cut.through.0 + 1..=last).for_each(|at| due.post(&crate::records::record(&store, Sequence(at)).unwrap()));
-        prop_assert_eq!(kept(&due), kept(&due_through(&store, last)));
+        prop_assert_eq!(items(&due), items(&due_through(&store, last)));
 
         let (name, before) = (receivables::file_name(cut), names(&store));
         let whole = store.file_part(&name, 0, 1 << 20).unwrap().unwrap();
@@ -542,7 +544,7 @@ fn what_is_due_is_followed_up_to_a_bound() {
     assert_eq!(files.shared.known.lock().lacking_receivables().next(), None, "nor with the next balance file");
     let mut as_of = files.nearest_with_receivables(Timestamp(i64::MAX), Sequence(60)).unwrap();
     assert_eq!(as_of.through(), followed.last().unwrap().through);
-    assert_eq!(kept(&as_of.take_receivables()), kept(&due_through(&store, as_of.through().0)));
+    assert_eq!(items(&as_of.take_receivables()), items(&due_through(&store, as_of.through().0)));
 }
 
 /// Format 1 as a release stores it: names and bytes, in hexadecimal, a line each.
@@ -575,6 +577,6 @@ fn golden_files_are_read_and_written_alike() {
     let again = BalanceFiles::open(store.clone()).unwrap();
     check_all(&again, &store, last.0);
     for cut in cuts(&store) {
-        assert_eq!(kept(&ReceivablesFile::In(&store).read(cut).unwrap()), kept(&due_through(&store, cut.through.0)));
+        assert_eq!(items(&ReceivablesFile::In(&store).read(cut).unwrap()), items(&due_through(&store, cut.through.0)));
     }
 }

@@ -1,4 +1,4 @@
-//! Bloom filters over the rare keys of a run's segments, in blocks of 64 bytes: they tell of most
+//! Bloom filters over the rare keys of a run's segments, in blocks of 64 bytes: they show for most
 //! keys that a segment does not hold them.
 
 use super::key::{IndexKey, mix};

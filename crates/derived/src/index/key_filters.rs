@@ -13,12 +13,12 @@ use parking_lot::RwLock;
 use super::filter;
 use super::key::IndexKey;
 
-/// Filters that are kept. With a million keys each they take 21 MB.
+/// Largest number of filters. With a million keys each they take 21 MB.
 const FILTERS_MAX: usize = 8;
 
 /// The filters, oldest first.
 pub(super) struct KeyFilters {
-    kept: RwLock<FilterSet>,
+    set: RwLock<FilterSet>,
     /// Keys of each filter.
     keys_each: usize,
 }
@@ -46,18 +46,18 @@ pub(super) struct KeyWriter {
 
 impl KeyFilters {
     pub(super) fn new(keys_each: usize) -> Self {
-        Self { kept: RwLock::new(FilterSet { since: u64::MAX, filters: VecDeque::new() }), keys_each }
+        Self { set: RwLock::new(FilterSet { since: u64::MAX, filters: VecDeque::new() }), keys_each }
     }
 
     /// Records are counted from this one on: those before it are in runs.
     pub(super) fn begin(&self, first: u64) {
-        self.kept.write().since = first;
+        self.set.write().since = first;
     }
 
-    /// The sequence from which on no Record has the key. None where one may have it.
+    /// The sequence from which on no Record has the key. `None` if one may have it.
     pub(super) fn lacks(&self, key: IndexKey) -> Option<u64> {
-        let (kept, hash) = (self.kept.read(), filter::hash(key));
-        (!kept.filters.iter().any(|filter| filter.may_hold(hash))).then_some(kept.since)
+        let (filters_now, hash) = (self.set.read(), filter::hash(key));
+        (!filters_now.filters.iter().any(|filter| filter.may_hold(hash))).then_some(filters_now.since)
     }
 
     /// Another filter, from this Record on. The oldest goes if all Records before the next one are
@@ -66,11 +66,11 @@ impl KeyFilters {
         let words = filter::words_for(self.keys_each);
         let words = std::iter::repeat_with(AtomicU64::default).take(words).collect();
         let next = Arc::new(KeyFilter { whole_from: sequence + 1, words });
-        let mut kept = self.kept.write();
-        kept.filters.push_back(Arc::clone(&next));
-        while kept.filters.len() > FILTERS_MAX && kept.filters[1].whole_from <= unwritten {
-            kept.filters.pop_front();
-            kept.since = kept.filters[0].whole_from;
+        let mut filters_now = self.set.write();
+        filters_now.filters.push_back(Arc::clone(&next));
+        while filters_now.filters.len() > FILTERS_MAX && filters_now.filters[1].whole_from <= unwritten {
+            filters_now.filters.pop_front();
+            filters_now.since = filters_now.filters[0].whole_from;
         }
         next
     }
@@ -138,7 +138,7 @@ mod tests {
     #[test]
     fn keys_of_the_last_records_are_known_and_the_oldest_let_go() {
         let (filters, since) = counted(5);
-        assert_eq!(filters.kept.read().filters.len(), FILTERS_MAX);
+        assert_eq!(filters.set.read().filters.len(), FILTERS_MAX);
         assert!((370..380).contains(&since), "{since}");
     }
 
@@ -146,7 +146,7 @@ mod tests {
     fn keys_of_records_that_are_in_no_run_stay() {
         let (filters, since) = counted(200);
         assert!((180..200).contains(&since), "{since}");
-        assert!(filters.kept.read().filters.len() > 60);
+        assert!(filters.set.read().filters.len() > 60);
         let (_, since) = counted(400);
         assert_eq!(since, 100);
     }

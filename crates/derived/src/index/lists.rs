@@ -40,7 +40,7 @@ const PAGES_AT_ONCE: usize = 16;
 pub(super) enum Source {
     /// Occurrences, one after the other, in order.
     Memory { key: IndexKey, occurrences: Vec<u64> },
-    /// Pages of a run; the last one read is kept.
+    /// Pages of a run; caches the last page read.
     Paged { key: IndexKey, run: Arc<Run>, span: Range<usize>, length: u64, read: Option<(usize, Vec<u64>)> },
 }
 

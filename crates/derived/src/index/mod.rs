@@ -98,7 +98,7 @@ const WAITING_WHILE_FAILING_MAX: usize = 32;
 const FOUND_AGAIN_MAX: usize = 8;
 /// How long an index of another process's runs may be used.
 pub const FOLLOWED_MAX: Duration = Duration::from_secs(30);
-/// How long a merged run is kept for processes that follow.
+/// Retention of a merged run for processes that follow.
 const MERGED_KEPT: Duration = FOLLOWED_MAX.saturating_mul(4);
 /// Pause before a failed write is tried again.
 const TRY_AGAIN_AFTER: Duration = Duration::from_secs(1);
@@ -424,8 +424,8 @@ impl IndexShared {
     fn is_new(&self, key: IndexKey, time: Timestamp) -> bool {
         let Some(since) = self.keys.lacks(key) else { return false };
         let runs = Arc::clone(&self.runs.read());
-        let mut asked = runs.iter().filter(|run| run.cover.first < since && run.cover.latest_ms >= time.0);
-        asked.all(|run| matches!(run.may_hold(self.files(), key), Ok(false)))
+        let mut candidates = runs.iter().filter(|run| run.cover.first < since && run.cover.latest_ms >= time.0);
+        candidates.all(|run| matches!(run.may_hold(self.files(), key), Ok(false)))
     }
 
     fn balances_before(&self, group: GroupNumber, sequences: &[u64], limit: u64) -> Result<Vec<Balances>, LoadError> {
@@ -655,18 +655,18 @@ impl IndexShared {
         let latest_ms = merged.iter().map(|run| run.cover.latest_ms).max().unwrap_or_default();
         let cover = Cover { first: first.cover.first, last: last.cover.last, latest_ms };
         let mut given_up = None;
-        let kept = self.keep(cover, &mut |out| {
+        let result = self.keep(cover, &mut |out| {
             let written = self.write_merged(cover, merged, out);
             written.map_err(|why| {
                 given_up = Some(why);
                 io::ErrorKind::Interrupted.into()
             })
         });
-        let run = match (kept, given_up) {
+        let run = match (result, given_up) {
             // A damaged run is mended by its next reader, and merged later.
             (_, Some(GivenUp::Damaged | GivenUp::Ending)) => return Ok(false),
             (_, Some(GivenUp::Store(error))) => return Err(error.into()),
-            (kept, _) => Arc::new(kept?),
+            (result, _) => Arc::new(result?),
         };
         let is_current = {
             let _state = self.state.write();
@@ -703,7 +703,7 @@ impl IndexShared {
     }
 
     /// The runs to merge next: the first [`IndexOptions::runs_merged`] in a row of one size, the
-    /// smallest size first. None where the disk lacks the room.
+    /// smallest size first. `None` if the disk lacks the room.
     fn to_merge<'a>(&self, runs: &'a [Arc<Run>]) -> Option<&'a [Arc<Run>]> {
         let count = self.options.runs_merged;
         let size = |run: &Arc<Run>| {

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 
 use store::Part;
 
-/// Pages that are kept: 64 MiB.
+/// Largest number of cached pages: 64 MiB.
 pub(super) const PAGES_MAX: usize = 16_384;
 const SHARDS: usize = 16;
 
@@ -50,7 +50,7 @@ impl PageCache {
         self.look(key, Arc::clone)
     }
 
-    /// Looks at a page that is kept.
+    /// Looks at a cached page.
     pub(super) fn look<T>(&self, key: PageKey, look: impl FnOnce(&Arc<[u8]>) -> T) -> Option<T> {
         let mut shard = self.shard(key).lock();
         let known = shard.pages.get_mut(&key)?;
@@ -68,7 +68,7 @@ impl PageCache {
         }
     }
 
-    /// How many pages are kept.
+    /// Number of cached pages.
     #[cfg(test)]
     pub(super) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.lock().pages.len()).sum()

@@ -88,7 +88,7 @@ impl Cover {
         self.first < sequences.end && self.last >= sequences.start
     }
 
-    /// The range of Records that a file's name tells; none when it is no run's.
+    /// Range of Records in a file's name; `None` if it is no run's.
     pub(super) fn of_file_name(name: &str) -> Option<(u64, u64)> {
         let (first, last) = name.strip_prefix("run-")?.split_once('-')?;
         Some((u64::from_str_radix(first, 16).ok()?, u64::from_str_radix(last, 16).ok()?))
@@ -599,7 +599,7 @@ struct Groups<'a> {
 }
 
 impl Groups<'_> {
-    /// Reads one group, into the list that `wanted` gives for its key, or past it. None when it
+    /// Reads one group, into the list that `wanted` gives for its key, or past it. `None` if it
     /// cannot be read.
     fn next<'v>(&mut self, wanted: impl FnOnce(IndexKey) -> Option<&'v mut Vec<u64>>) -> Option<IndexKey> {
         let (header, rest) = self.rest.split_first_chunk::<GROUP_HEADER_BYTES>()?;

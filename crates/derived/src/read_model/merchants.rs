@@ -172,17 +172,17 @@ mod tests {
     fn who_rests_is_packed_and_comes_back_as_it_was() {
         let mut merchants = Merchants::default();
         [2, 3, 5].into_iter().for_each(|group| merchants.insert(GroupNumber(group), merchant(group, 2)));
-        let as_told = |merchants: &Merchants| -> Vec<String> {
+        let in_order = |merchants: &Merchants| -> Vec<String> {
             merchants.groups().map(|group| format!("{group:?} {:?}", merchants.glance(group))).collect()
         };
-        let before = as_told(&merchants);
+        let before = in_order(&merchants);
         assert_eq!(before.len(), 3);
         for (step, packed) in [(0, [false; 3]), (1, [false; 3]), (2, [true; 3])] {
             if step > 0 {
                 merchants.rest(usize::MAX >> 1, 9);
             }
             assert_eq!(are_packed(&merchants), packed, "{step}");
-            assert_eq!(as_told(&merchants), before, "{step}");
+            assert_eq!(in_order(&merchants), before, "{step}");
         }
         for _ in 0..2 {
             merchants.get(GroupNumber(3)).unwrap();

@@ -44,7 +44,7 @@ pub use crate::index::FOLLOWED_MAX;
 pub use listings::{
     ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent, Listing,
 };
-pub use pages::{KeptPage, kept};
+pub use pages::{StoredPage, stored_pages};
 pub use rows::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
 pub use subscriptions::{CardRow, SubscriptionRow};
 pub use waiting::{WaitingItem, WaitingKind};
@@ -72,7 +72,7 @@ pub struct ReadModel {
     index: RwLock<Arc<Index>>,
     /// Held while a block is folded and while a page is taken, so that a page is of one moment.
     folding: Mutex<Folding>,
-    /// Held while pages are kept.
+    /// Held while pages are written.
     keeping: Mutex<()>,
     registry: RwLock<Registry>,
     books: RwLock<BalanceTable>,
@@ -85,7 +85,7 @@ pub struct ReadModel {
     latest_ms: AtomicI64,
 }
 
-/// Changes since the pages were kept.
+/// Changes since the pages were written.
 #[derive(Default)]
 struct Folding {
     changed: IdSet<PageId>,

@@ -1,5 +1,5 @@
 //! Pages of the read model (checkpoint): one for each merchant, and one for 32 recipients at a
-//! time, kept in the store's state area so that a start need not read the whole journal.
+//! time, stored in the store's state area so that a start need not read the whole journal.
 //!
 //! A page names the last Record that it includes. Pages are written one after the other while
 //! Records go on being folded, so their positions differ. When all changed pages are written, a
@@ -27,7 +27,7 @@ use store::{Part, Sequence, StoreError};
 
 /// The version of the pages' encoding.
 const VERSION: u16 = 1;
-/// The pages are kept after this many Records, or after more when many pages changed; of several
+/// The pages are written after this many Records, or after more when many pages changed; of several
 /// partitions each after its part of that.
 const RECORDS_PER_KEEPING_MIN: u64 = 65_536;
 const RECORDS_PER_KEEPING_MAX: u64 = 524_288;
@@ -78,7 +78,7 @@ struct Page {
 }
 
 /// Account code, recipient's number or 0, debits and credits as big-endian words.
-type KeptBalance = (u16, u32, ByteArray<16>, ByteArray<16>);
+type StoredBalance = (u16, u32, ByteArray<16>, ByteArray<16>);
 
 /// The part of a page for one ledger.
 #[derive(Encode, Decode)]
@@ -86,7 +86,7 @@ struct LedgerPart {
     #[n(0)]
     ledger: LedgerId,
     #[n(1)]
-    balances: Vec<KeptBalance>,
+    balances: Vec<StoredBalance>,
     #[n(2)]
     due: Option<Hint>,
     /// Items of the operators' queue.
@@ -132,26 +132,26 @@ struct RecipientPart {
 }
 
 /// A page as verification sees it.
-pub struct KeptPage {
+pub struct StoredPage {
     /// It has the Records through this one.
     pub through: u64,
     /// The balances of its ledgers.
     pub ledgers: Vec<(LedgerId, Balances)>,
 }
 
-/// The pages that are kept, in the order of their positions; none for one that cannot be read.
-pub fn kept(store: &Part) -> Result<Vec<Option<KeptPage>>, StoreError> {
+/// Stored pages, in the order of their positions; `None` for a page that cannot be read.
+pub fn stored_pages(store: &Part) -> Result<Vec<Option<StoredPage>>, StoreError> {
     let mut pages = Vec::new();
     for key in store.state_keys(PREFIX)? {
         let page = usable(store.state(&key))?.and_then(|bytes| decode(&bytes));
         pages.push(page.map(|page| {
             let through = page.through;
             let ledgers = page.ledgers.into_iter().map(|part| (part.ledger, balances(part.balances)));
-            KeptPage { through, ledgers: ledgers.collect() }
+            StoredPage { through, ledgers: ledgers.collect() }
         }));
     }
     if let Some(Summary { version: VERSION, through, house, .. }) = summary(store)? {
-        pages.push(Some(KeptPage { through, ledgers: vec![(house.ledger, balances(house.balances))] }));
+        pages.push(Some(StoredPage { through, ledgers: vec![(house.ledger, balances(house.balances))] }));
     }
     pages.sort_by_key(|page| page.as_ref().map(|page| page.through));
     Ok(pages)
@@ -173,8 +173,8 @@ fn decode(bytes: &[u8]) -> Option<Page> {
     minicbor::decode::<Page>(bytes).ok().filter(|page| page.version == VERSION)
 }
 
-fn balances(kept: Vec<KeptBalance>) -> Balances {
-    let balances = kept.into_iter().filter_map(|(code, number, debits, credits)| {
+fn balances(rows: Vec<StoredBalance>) -> Balances {
+    let balances = rows.into_iter().filter_map(|(code, number, debits, credits)| {
         let account = Account::from_code(code, (number != 0).then_some(RecipientNumber(number)))?;
         Some((account, Balance { debits: i128::from_be_bytes(*debits), credits: i128::from_be_bytes(*credits) }))
     });
@@ -182,7 +182,7 @@ fn balances(kept: Vec<KeptBalance>) -> Balances {
 }
 
 impl ReadModel {
-    /// True when enough was folded since the pages were kept that they should be kept again.
+    /// True if enough Records were folded since the last write of the pages to write them again.
     pub fn wants_keeping(&self) -> bool {
         let folding = self.folding.lock();
         let since = self.published().0 - folding.kept_through;
@@ -192,7 +192,8 @@ impl ReadModel {
 
     /// Keeps every page that changed. Records go on being folded meanwhile.
     pub fn keep(&self) -> Result<(), StoreError> {
-        // Two at a time could call pages kept that the other has not come to.
+        // Of two writers at a time, one could report pages as stored that the other has yet to
+        // write.
         let _one_at_a_time = self.keeping.lock();
         let (mut changed, through, summary) = {
             let mut folding = self.folding.lock();
@@ -283,7 +284,7 @@ impl ReadModel {
         }
     }
 
-    /// Takes up the pages that were kept; none of them when one cannot be used.
+    /// Restores the stored pages; none of them if one cannot be used.
     pub(super) fn load_pages(&self) -> Result<(), LoadError> {
         let Some(summary) = summary(&self.store)? else { return Ok(()) };
         if summary.version != VERSION {

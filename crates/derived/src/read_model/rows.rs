@@ -66,7 +66,7 @@ impl Versions {
     }
 
     /// The version that was in force once the owner's Record of this ordinal had taken effect. When
-    /// that version is forgotten, the oldest that is kept.
+    /// that version is forgotten, the oldest stored one.
     pub fn at(&self, ordinal: u64) -> Option<&Sealed> {
         let known = self.0.partition_point(|(since, _)| *since <= ordinal);
         self.0.get(known.saturating_sub(1)).map(|(_, sealed)| sealed)
@@ -94,7 +94,7 @@ impl Versions {
     }
 }
 
-/// Versions of a recipient's registration that are kept, for answers that are given again.
+/// Stored versions of a recipient's registration, for replayed answers.
 const RECIPIENT_VERSIONS_MAX: usize = 16;
 
 /// A recipient, as published.
@@ -112,7 +112,7 @@ pub struct RecipientRow {
     /// When it was registered.
     #[n(3)]
     pub created_at: Timestamp,
-    /// Status of the review of its bank account, and since when; none when the account was
+    /// Status of the review of its bank account, and since when; `None` if the account was
     /// approved.
     #[n(4)]
     pub bank_review: Option<(BankReview, Timestamp)>,

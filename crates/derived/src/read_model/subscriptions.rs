@@ -53,7 +53,7 @@ impl SubscriptionRow {
 }
 
 impl ReadModel {
-    /// A merchant's subscription; none when it has none of this id.
+    /// A merchant's subscription; `None` if it has none of this id.
     pub fn subscription(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<SubscriptionRow>, LoadError> {
         let about = self.about(id)?;
         // The index may name Records about another object too: only the Record says whose it is.
@@ -62,7 +62,7 @@ impl ReadModel {
             let begun = SubscriptionRow::begun_by(&record).filter(|row| row.id == id && record.owner == merchant);
             if let Some(mut row) = begun {
                 for later in about[place + 1..].iter().rev() {
-                    if let Some(standing) = SubscriptionStanding::told_by(&self.record(*later)?, id) {
+                    if let Some(standing) = SubscriptionStanding::in_record(&self.record(*later)?, id) {
                         row.standing = standing;
                         break;
                     }
@@ -104,7 +104,7 @@ impl ReadModel {
         Ok((total, listed.into_iter().map(|listed| Sequence(listed.number)).collect()))
     }
 
-    /// A card that a merchant stored; none when it has none of this id.
+    /// A card that a merchant stored; `None` if it has none of this id.
     pub fn stored_card(&self, merchant: LedgerId, id: ObjectId) -> Result<Option<CardRow>, LoadError> {
         for sequence in self.about(id)? {
             let record = self.record(sequence)?;

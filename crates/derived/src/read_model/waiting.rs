@@ -2,7 +2,7 @@
 //!
 //! A new kind is a variant of [`WaitingKind`], an arm of [`WaitingSet::count`] and its events in
 //! `concerns_registry`. It needs nothing else here: an item belongs to the ledger of its event, and
-//! is kept with that ledger's page.
+//! is stored with that ledger's page.
 
 use std::collections::BTreeMap;
 

@@ -24,7 +24,7 @@ pub(crate) struct Calls {
 }
 
 /// What the institution has under an id of ours.
-pub(crate) enum Found {
+pub(crate) enum Lookup {
     /// Its answer, with status 200.
     It(Answer),
     /// It says itself that it has none.
@@ -73,13 +73,13 @@ impl Calls {
 
     /// What it has under an id of ours. `none` are the answers for nothing; all others but 200 are
     /// no answer.
-    pub(crate) async fn find(&self, path: &str, none: &[Word]) -> Result<Found, RailError> {
+    pub(crate) async fn find(&self, path: &str, none: &[Word]) -> Result<Lookup, RailError> {
         let answer = self.get(path, &[]).await?;
         if answer.status == StatusCode::OK {
-            return Ok(Found::It(answer));
+            return Ok(Lookup::It(answer));
         }
         if answer.says(none) {
-            return Ok(Found::None);
+            return Ok(Lookup::None);
         }
         self.complain(path, &format!("its answer {} is none that is known", answer.status.as_u16()));
         Err(RailError::NoAnswer)

@@ -13,7 +13,7 @@ use wire::brcode;
 use crate::client::Answer;
 use crate::client::values::{amount, amount_text, shortened};
 
-use super::calls::{Calls, Found};
+use super::calls::{Calls, Lookup};
 use super::messages::{Charge, reason};
 use super::receipts::receipt;
 use super::words::{CHARGE_REFUSALS, ChargeStatus, REMOVED_BY_RECEIVER, charge_status};
@@ -84,12 +84,12 @@ fn path(calls: &Calls, id: ObjectId) -> String {
     format!("{}/{}", calls.institution.cob, id.txid())
 }
 
-/// The charge as the institution has it; none where it says so itself. After an order nothing is
+/// The charge as the institution has it; `None` if it says so itself. After an order nothing is
 /// [`RailError::NotSent`] any more.
 async fn find(calls: &Calls, path: &str) -> Result<Option<Charge>, RailError> {
     match calls.find(path, calls.institution.preset.no_charge).await {
-        Ok(Found::None) => Ok(None),
-        Ok(Found::It(answer)) => charge(&answer).map(Some).map_err(|defect| {
+        Ok(Lookup::None) => Ok(None),
+        Ok(Lookup::It(answer)) => charge(&answer).map(Some).map_err(|defect| {
             calls.complain(path, &defect);
             RailError::NoAnswer
         }),

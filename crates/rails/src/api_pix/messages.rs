@@ -28,7 +28,7 @@ pub(super) struct Calendar {
 }
 
 impl Calendar {
-    /// When the code expires; none where the message does not say.
+    /// When the code expires; `None` if the message does not say.
     pub(super) fn expires_at(&self) -> Option<Timestamp> {
         let created_at = instant(self.criacao.as_deref()?)?;
         let seconds = i64::try_from(whole(self.expiracao.as_ref()?)?).ok()?;

@@ -28,7 +28,7 @@ use serde_json::json;
 
 use crate::client::SettingsError;
 
-pub(crate) use calls::{Calls, Found};
+pub(crate) use calls::{Calls, Lookup};
 pub use dialects::{Dialect, Login};
 pub(crate) use receipts::page;
 pub use settings::{ApiPixPaths, ApiPixSettings};

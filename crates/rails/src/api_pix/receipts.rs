@@ -57,18 +57,18 @@ pub(crate) async fn page<T>(
 
 fn items<T>(
     page: &Page<'_>,
-    asked: u32,
+    page_number: u32,
     read: impl Fn(&RawValue) -> Result<T, String>,
 ) -> Result<(Vec<T>, bool), String> {
     let pagination = &page.parametros.paginacao;
-    if pagination.page.as_ref().is_some_and(|page| whole(page) != Some(asked.into())) {
+    if pagination.page.as_ref().is_some_and(|page| whole(page) != Some(page_number.into())) {
         return Err("paginaAtual is not the page that was asked for".to_owned());
     }
     let pages = whole(&pagination.pages).ok_or("quantidadeDePaginas is no number")?;
     if pages > PAGES_MAX {
         return Err(format!("quantidadeDePaginas is above {PAGES_MAX}"));
     }
-    let has_more = pages > u64::from(asked) + 1;
+    let has_more = pages > u64::from(page_number) + 1;
     let items = page.pix.as_deref().unwrap_or_default();
     let is_empty = pagination.items.as_ref().and_then(whole) == Some(0);
     if items.is_empty() && (has_more || (page.pix.is_none() && !is_empty)) {

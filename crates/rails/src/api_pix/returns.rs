@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::client::Answer;
 use crate::client::values::{amount, amount_text, is_message_id, shortened};
 
-use super::calls::{Calls, Found};
+use super::calls::{Calls, Lookup};
 use super::messages::{Return, ReturnsOfPayment, reason};
 use super::words::{RETURN_REFUSALS, ReturnStatus, is_of_dispute, return_status};
 
@@ -35,14 +35,14 @@ pub(super) async fn repay(calls: &Calls, call: &Repay) -> Result<RepayAnswer, Ra
             None => {}
         }
         match calls.find(&path, calls.institution.preset.no_return).await {
-            Ok(Found::It(answer)) => {
+            Ok(Lookup::It(answer)) => {
                 let found = read(&answer).map_err(|defect| {
                     calls.complain(&path, &defect);
                     RailError::NoAnswer
                 })?;
                 return outcome(calls, &path, &found, call);
             }
-            Ok(Found::None) => {
+            Ok(Lookup::None) => {
                 if let Some(reason) = refusal {
                     return Ok(RepayAnswer::Refused { reason });
                 }

@@ -1,4 +1,4 @@
-//! The token of a client: asked for once by however many calls need it, and kept until half a
+//! The token of a client: fetched once for all calls that need it, and reused until half a
 //! minute before its end.
 
 use std::time::{Duration, Instant};
@@ -84,7 +84,7 @@ impl Tokens {
         }
     }
 
-    /// Forgets a token that was refused. One that was asked for since is kept.
+    /// Forgets a refused token. A newer one stays.
     pub(super) async fn forget(&self, refused: &Token) {
         let mut state = self.0.lock().await;
         if state.token.as_ref().is_some_and(|token| token.asked_at <= refused.asked_at) {

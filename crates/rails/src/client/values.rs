@@ -15,7 +15,7 @@ pub(crate) fn shortened(text: &str, len_max: usize) -> String {
 /// The largest amount that has ten digits before its decimals, centavos.
 const AMOUNT_MAX: i64 = 999_999_999_999;
 
-/// An amount as text: `10.50`; none when it is not positive or has too many digits.
+/// An amount as text: `10.50`; `None` if it is not positive or has too many digits.
 pub(crate) fn amount_text(amount: Centavos) -> Option<String> {
     (1..=AMOUNT_MAX).contains(&amount.0).then(|| format!("{}.{:02}", amount.0 / 100, amount.0 % 100))
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::messages::{outcome, reason, returned_payout, word};
 use super::words::{NO_TRANSFER, REFUSALS};
-use crate::api_pix::{Calls, Found, page};
+use crate::api_pix::{Calls, Lookup, page};
 
 /// Path of orders, `/{idEnvio}` follows.
 const ORDERS: &str = "/v3/gn/pix";
@@ -55,8 +55,8 @@ pub(super) async fn send(
 pub(super) async fn find(calls: &Calls, call: &SendPayout, from: PayoutBank) -> Result<PayoutAnswer, RailError> {
     let path = format!("{BY_ID}/{}", call.id.txid());
     match calls.find(&path, NO_TRANSFER).await? {
-        Found::None => Ok(PayoutAnswer::NotTaken),
-        Found::It(answer) => outcome(&answer, call, from).map_err(|defect| {
+        Lookup::None => Ok(PayoutAnswer::NotTaken),
+        Lookup::It(answer) => outcome(&answer, call, from).map_err(|defect| {
             calls.complain(&path, &defect);
             RailError::NoAnswer
         }),

@@ -107,13 +107,13 @@ impl BridgeCalls {
                 answer => answer.ok(),
             };
             match answer.map(|answer| outcome(&answer, id)) {
-                Some(Ok(told @ (Outcome::It(_) | Outcome::Refused(_)))) => return Ok(told),
+                Some(Ok(result @ (Outcome::It(_) | Outcome::Refused(_)))) => return Ok(result),
                 Some(Err(defect)) => self.complain(&path, &defect),
                 Some(Ok(Outcome::None)) | None => {}
             }
             match self.find(list, id).await {
                 Ok(Outcome::None) => {}
-                Ok(told) => return Ok(told),
+                Ok(result) => return Ok(result),
                 Err(_) => return Err(RailError::NoAnswer),
             }
         }
@@ -148,8 +148,8 @@ impl BridgeCalls {
             Err(RailError::NotSent) => return Err(RailError::NotSent),
             answer => answer.ok(),
         };
-        let told = match answer.map(|answer| outcome(&answer, id)) {
-            Some(Ok(told)) => told,
+        let result = match answer.map(|answer| outcome(&answer, id)) {
+            Some(Ok(result)) => result,
             other => {
                 if let Some(Err(defect)) = other {
                     self.complain(&path, &defect);
@@ -157,10 +157,10 @@ impl BridgeCalls {
                 self.find(list, id).await.map_err(|_| RailError::NoAnswer)?
             }
         };
-        match told {
+        match result {
             // A late order could still be carried out.
             Outcome::None => Err(self.unknown(&path, "it has closed nothing")),
-            told => Ok(told),
+            result => Ok(result),
         }
     }
 

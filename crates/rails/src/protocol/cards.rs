@@ -33,7 +33,7 @@ struct NewCharge<'a> {
 #[serde(untagged)]
 enum Card<'a> {
     Given { number: &'a str, holder_name: &'a str, exp_month: u8, exp_year: u16, cvv: &'a str },
-    Kept { token: &'a str },
+    Token { token: &'a str },
 }
 
 impl<'a> Card<'a> {
@@ -48,7 +48,7 @@ pub(super) async fn charge(calls: &BridgeCalls, call: &ChargeCard) -> Result<Car
     calls.serving(RailKind::Card).await?;
     let card = match &call.card {
         ChargedCard::Given(card) => Card::given(card),
-        ChargedCard::Kept(CardToken(token)) => Card::Kept { token },
+        ChargedCard::Token(CardToken(token)) => Card::Token { token },
     };
     let method = if call.method == PaymentMethod::DebitCard { "debit" } else { "credit" };
     let message = NewCharge { amount: call.amount.0, installments: call.installments, method, card };
@@ -57,7 +57,7 @@ pub(super) async fn charge(calls: &BridgeCalls, call: &ChargeCard) -> Result<Car
     let order = Order { list: LIST, id: &id, body: body(&message), may_repeat: false };
     match calls.order(order).await? {
         Outcome::It(object) if object.status == "closed" => Ok(CardAnswer::Refused(CardRefusal::Failed)),
-        told => answer(calls, told, call.charge, call.amount),
+        outcome => answer(calls, outcome, call.charge, call.amount),
     }
 }
 
@@ -67,7 +67,7 @@ pub(super) async fn close(calls: &BridgeCalls, charge: ObjectId, amount: Centavo
     match calls.close(&of, LIST, &charge.txid(), sure_at(&of, charge)).await? {
         Outcome::None => Ok(CardFate::Closed),
         Outcome::It(object) if object.status == "closed" => Ok(CardFate::Closed),
-        told => answer(calls, told, charge, amount).map(CardFate::Answered),
+        outcome => answer(calls, outcome, charge, amount).map(CardFate::Answered),
     }
 }
 
@@ -79,9 +79,9 @@ pub(super) fn sure_at(of: &Capabilities, id: ObjectId) -> Timestamp {
 }
 
 /// The answer for a charge of ours, to the last field.
-fn answer(calls: &BridgeCalls, told: Outcome, charge: ObjectId, amount: Centavos) -> Result<CardAnswer, RailError> {
+fn answer(calls: &BridgeCalls, outcome: Outcome, charge: ObjectId, amount: Centavos) -> Result<CardAnswer, RailError> {
     let unknown = |defect: &str| calls.unknown(&format!("{LIST}/{}", charge.txid()), defect);
-    match told {
+    match outcome {
         Outcome::Refused(refusal) => Ok(CardAnswer::Refused(refused(&refusal))),
         Outcome::It(object) => captured(&object, amount).map_err(unknown),
         Outcome::None => Err(unknown("it has none")),
@@ -134,7 +134,7 @@ struct Token {
     token: String,
 }
 
-/// Has a card kept.
+/// Has the bridge store a card.
 pub(super) async fn tokenize(calls: &BridgeCalls, card: &CardSecrets) -> Result<CardToken, RailError> {
     calls.serving(RailKind::Card).await?;
     let path = "/tokens";

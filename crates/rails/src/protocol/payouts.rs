@@ -71,19 +71,24 @@ pub(super) async fn send(calls: &BridgeCalls, call: &SendPayout, from: PayoutBan
     let id = call.id.txid();
     let message = NewPayout { amount: call.amount.0, to: Receiver::of(&call.to) };
     let may_repeat = of.may_repeat(call.ordered_at, now());
-    let told = calls.order(Order { list: LIST, id: &id, body: body(&message), may_repeat }).await?;
-    answer(calls, told, call, from)
+    let outcome = calls.order(Order { list: LIST, id: &id, body: body(&message), may_repeat }).await?;
+    answer(calls, outcome, call, from)
 }
 
 /// Outcome of a transfer.
 pub(super) async fn find(calls: &BridgeCalls, call: &SendPayout, from: PayoutBank) -> Result<PayoutAnswer, RailError> {
     calls.serving(RailKind::Payout).await?;
-    let told = calls.find(LIST, &call.id.txid()).await?;
-    answer(calls, told, call, from)
+    let outcome = calls.find(LIST, &call.id.txid()).await?;
+    answer(calls, outcome, call, from)
 }
 
-fn answer(calls: &BridgeCalls, told: Outcome, call: &SendPayout, from: PayoutBank) -> Result<PayoutAnswer, RailError> {
-    match told {
+fn answer(
+    calls: &BridgeCalls,
+    outcome: Outcome,
+    call: &SendPayout,
+    from: PayoutBank,
+) -> Result<PayoutAnswer, RailError> {
+    match outcome {
         Outcome::None => Ok(PayoutAnswer::NotTaken),
         Outcome::Refused(refusal) => Ok(PayoutAnswer::Failed { reason: refusal.reason }),
         Outcome::It(object) => taken(&object, call.amount, from)

@@ -46,11 +46,11 @@ pub(super) async fn open(calls: &BridgeCalls, call: &OpenPix) -> Result<PixOpeni
         payer: NewPayer { name: &call.payer.name, document: &call.payer.document },
         description: call.payer.description.as_deref(),
     };
-    let told = match of.may_repeat(call.charge.created_at(), now()) {
+    let outcome = match of.may_repeat(call.charge.created_at(), now()) {
         true => calls.order(Order { list: LIST, id: &id, body: body(&message), may_repeat: true }).await?,
         false => calls.find(LIST, &id).await?,
     };
-    match told {
+    match outcome {
         Outcome::Refused(refusal) => Ok(PixOpening::Refused { reason: refusal.reason }),
         Outcome::It(object) => registered(&object, call.amount).map_err(|defect| calls.unknown(&path, defect)),
         Outcome::None => Err(calls.unknown(&path, "it has none, and the order is too old to be sent again")),

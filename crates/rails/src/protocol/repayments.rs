@@ -25,7 +25,7 @@ pub(super) async fn repay(calls: &BridgeCalls, kind: RailKind, call: &Repay) -> 
     ordered(calls, kind, "refund", call).await
 }
 
-/// Tells the rail that a dispute is accepted.
+/// Accepts a dispute at the rail.
 pub(super) async fn accept_dispute(
     calls: &BridgeCalls,
     kind: RailKind,
@@ -50,12 +50,12 @@ async fn ordered(
     let id = call.id.txid();
     let message = NewRepayment { kind: why, charge: call.charge.txid(), payment: &call.payment, amount: call.amount.0 };
     let may_repeat = of.may_repeat(call.decided_at, now());
-    let told = match call.is_repeat && !may_repeat {
+    let outcome = match call.is_repeat && !may_repeat {
         true => calls.find(LIST, &id).await?,
         false => calls.order(Order { list: LIST, id: &id, body: body(&message), may_repeat }).await?,
     };
     let unknown = |defect: &str| calls.unknown(&format!("{LIST}/{id}"), defect);
-    match told {
+    match outcome {
         Outcome::None => Err(unknown("it has none, and the order may not be sent again")),
         Outcome::Refused(refusal) => Ok(RepayAnswer::Refused { reason: refusal.reason }),
         Outcome::It(object) => repaid(&object, call.amount).map_err(unknown),

@@ -165,7 +165,7 @@ async fn lists_of_institutions_give_and_check_the_ispb() {
     assert!(is_taken(&rail.send(to(1, Destination::Account(code_alone.clone()))).await));
     let sent = world.player.records().payouts.by_id[&id(1).txid()].body.clone();
     assert_eq!(sent["favorecido"]["contaBanco"]["codigoBanco"], "60701190");
-    // A list that cannot be read leaves the one that there is, and refuses a start.
+    // An unreadable list leaves the present list in use, and refuses a start.
     std::fs::write(&list, "<html>").unwrap();
     assert!(rail.reload().await.unwrap_err().to_string().starts_with("participants_files"));
     assert_eq!(unpayable(&code_alone), None);
@@ -274,8 +274,8 @@ async fn transfers_that_came_back_are_listed_by_the_time_of_their_return() {
         assert_eq!(listed.has_more, page < 2);
         found.extend(listed.transfers);
     }
-    let told = |of: &ReturnedPayout| (of.id, of.amount.0, of.to);
-    assert_eq!(found.iter().map(told).collect::<Vec<_>>(), [1, 4].map(|number| (id(number), 1_050, PayoutBank::Pix)));
+    let fields = |of: &ReturnedPayout| (of.id, of.amount.0, of.to);
+    assert_eq!(found.iter().map(fields).collect::<Vec<_>>(), [1, 4].map(|number| (id(number), 1_050, PayoutBank::Pix)));
     let last = found[1].stamp.at;
     let listed = world.rail.returned(PixSpan { from: last, page: 1, ..span }).await.unwrap();
     assert_eq!(listed.transfers, found[1..]);
@@ -376,7 +376,8 @@ async fn an_answer_that_says_nothing_ends_nothing() {
     }
     assert_eq!(world.player.requests("PUT", "/gn/pix/").len(), hostile.len(), "none is sent a second time");
     assert_eq!(world.player.records().payouts.sum(), 0);
-    // The order alone is answered with nothing: the look afterwards says whether it was carried out.
+    // The order alone is answered with nothing: the look afterwards says whether it was carried
+    // out.
     for (number, (name, bytes)) in (100..).zip(hostile) {
         world.player.is_odd("PUT", "/gn/pix/", 1, Oddity::CarriesOutAndSays(bytes.clone()));
         let found = world.send(number).await;

@@ -38,8 +38,8 @@ async fn pypix_api_finds_in_the_player_the_banks_that_it_knows() {
 }
 
 fn missing(what: &str) {
-    let told = format!("{what}; get it with: python3 -m pip install 'pypix-api==0.14.0', or set CENTAVO_PYTHON");
+    let message = format!("{what}; get it with: python3 -m pip install 'pypix-api==0.14.0', or set CENTAVO_PYTHON");
     let is_required = std::env::var("CENTAVO_CONFORMANCE").is_ok_and(|value| value == "required");
-    assert!(!is_required, "{told}");
-    println!("not tried: {told}");
+    assert!(!is_required, "{message}");
+    println!("not tried: {message}");
 }

@@ -74,23 +74,23 @@ async fn an_order_with_a_useless_answer_is_carried_out_once() {
                 true => Oddity::CarriesOutAndSays(bytes.clone()),
             };
             world.player.is_odd("PUT", "/cards/", 1, oddity());
-            let told = world.rail.charge(charge(id(number))).await;
+            let answer = world.rail.charge(charge(id(number))).await;
             match carries_out {
-                true => assert!(matches!(told, Ok(CardAnswer::Captured { .. })), "{name}: {told:?}"),
+                true => assert!(matches!(answer, Ok(CardAnswer::Captured { .. })), "{name}: {answer:?}"),
                 // Nobody orders a card charge a second time: its end is ordered.
                 false => {
-                    assert_eq!(told, Err(RailError::NoAnswer), "{name}");
+                    assert_eq!(answer, Err(RailError::NoAnswer), "{name}");
                     assert_eq!(world.rail.close(id(number), &open_card()).await, Ok(CardFate::Closed), "{name}");
                 }
             }
             world.player.is_odd("PUT", "/payouts/", 1, oddity());
-            let told = world.rail.send(payout(number, "a@example.com")).await;
-            assert!(matches!(told, Ok(PayoutAnswer::Processed { .. })), "{name}: {told:?}");
+            let answer = world.rail.send(payout(number, "a@example.com")).await;
+            assert!(matches!(answer, Ok(PayoutAnswer::Processed { .. })), "{name}: {answer:?}");
             world.player.is_odd("PUT", "/repayments/", 1, oddity());
             let mut order = repay(number, id(1), &payment);
             order.amount = ledger::money::Centavos(1);
-            let told = CardRail::repay(&world.rail, order).await;
-            assert!(matches!(told, Ok(RepayAnswer::Repaid(_))), "{name}: {told:?}");
+            let answer = CardRail::repay(&world.rail, order).await;
+            assert!(matches!(answer, Ok(RepayAnswer::Repaid(_))), "{name}: {answer:?}");
             let path = |list: &str| format!("/{list}/{}", id(number).txid());
             let times = ["cards", "payouts", "repayments"].map(|list| world.player.carried_out(&path(list)));
             assert_eq!(times, [usize::from(carries_out), 1, 1], "{name} {repeats}");
@@ -166,8 +166,8 @@ async fn cuts_after_each_byte_lose_nothing_and_repeat_nothing() {
         // The first connection is that of the capabilities.
         let proxy = Proxy::at(world.player.address, 1, cut).await;
         let rail = world.fresh_rail_at(&format!("http://{}", proxy.address));
-        let told = rail.send(payout(number, "a@example.com")).await;
-        assert!(matches!(told, Ok(PayoutAnswer::Processed { .. })), "{cut:?}: {told:?}");
+        let answer = rail.send(payout(number, "a@example.com")).await;
+        assert!(matches!(answer, Ok(PayoutAnswer::Processed { .. })), "{cut:?}: {answer:?}");
         assert_eq!(world.player.carried_out(&format!("/payouts/{}", id(number).txid())), 1, "{cut:?}");
     }
     assert_eq!(world.player.records().violations, [""; 0]);

@@ -46,9 +46,9 @@ async fn a_card_is_captured_refused_or_kept() {
     let ChargedCard::Given(card) = charge(id(3)).card else { panic!("a card that is given") };
     let token = world.rail.tokenize(card).await.unwrap();
     assert_eq!(token, CardToken("tok_of_a_card".to_owned()));
-    let mut kept = charge(id(3));
-    kept.card = ChargedCard::Kept(token);
-    assert!(matches!(world.rail.charge(kept).await, Ok(CardAnswer::Captured { .. })));
+    let mut order = charge(id(3));
+    order.card = ChargedCard::Token(token);
+    assert!(matches!(world.rail.charge(order).await, Ok(CardAnswer::Captured { .. })));
 }
 
 /// Nothing that may be carried out twice is sent twice.
@@ -122,13 +122,13 @@ async fn transfers_are_under_way_done_or_returned() {
     let world = World::new("same").await;
     for (number, status) in [(1, "under_way"), (2, "returned")] {
         world.player.records().status = status;
-        let told = world.rail.send(payout(number, "someone@example.com")).await.unwrap();
-        match (status, told) {
+        let answer = world.rail.send(payout(number, "someone@example.com")).await.unwrap();
+        match (status, answer) {
             ("under_way", PayoutAnswer::Taken { from: PayoutBank::Pix, .. }) => {}
             ("returned", PayoutAnswer::Returned { reason, stamp, to: PayoutBank::Pix }) => {
                 assert_eq!((reason.as_str(), stamp.id.as_str()), ("account closed", "back-ref-3"));
             }
-            (_, told) => panic!("{status}: {told:?}"),
+            (_, answer) => panic!("{status}: {answer:?}"),
         }
     }
     let span = PixSpan { from: now().plus_ms(-60_000), until: now().plus_ms(60_000), page: 0 };

@@ -28,17 +28,17 @@ impl PostgresAddress {
             return Err("it has more than one @: one in a user or a password is written %40".to_owned());
         }
         let mut authorities = None;
-        let mut kept = Vec::new();
+        let mut passed_on = Vec::new();
         for setting in settings.split('&').filter(|setting| !setting.is_empty()) {
             let (name, value) = setting.split_once('=').unwrap_or((setting, ""));
             match read(name, value)? {
-                Setting::Kept(setting) => kept.push(setting),
+                Setting::PassedOn(setting) => passed_on.push(setting),
                 Setting::Authorities(file) => authorities = Some(file),
                 Setting::WithoutEffect => {}
             }
         }
-        let question = if kept.is_empty() { "" } else { "?" };
-        let address = format!("{before_settings}{question}{}", kept.join("&"));
+        let question = if passed_on.is_empty() { "" } else { "?" };
+        let address = format!("{before_settings}{question}{}", passed_on.join("&"));
         let mut config: Config = address.parse().map_err(|error: tokio_postgres::Error| {
             let cause = std::error::Error::source(&error).map(ToString::to_string);
             cause.unwrap_or_else(|| error.to_string())
@@ -90,7 +90,7 @@ impl std::fmt::Debug for PostgresAddress {
 /// What a setting behind the `?` is here.
 enum Setting {
     /// For the library, as it stands here.
-    Kept(String),
+    PassedOn(String),
     /// A file of the authorities to trust.
     Authorities(PathBuf),
     /// It asks for what is done anyway.
@@ -98,7 +98,7 @@ enum Setting {
 }
 
 /// Settings that the library reads.
-const KEPT: [&str; 16] = [
+const PASSED_ON: [&str; 16] = [
     "user",
     "password",
     "dbname",
@@ -121,10 +121,10 @@ fn read(name: &str, value: &str) -> Result<Setting, String> {
     let instead = |instead: &str| Err(format!("{name}={value} is not taken: {instead}"));
     match (name, value) {
         // All of these check the certificate here, which the library knows as `require` alone.
-        ("sslmode", "verify-full" | "verify-ca" | "require") => Ok(Setting::Kept("sslmode=require".to_owned())),
+        ("sslmode", "verify-full" | "verify-ca" | "require") => Ok(Setting::PassedOn("sslmode=require".to_owned())),
         // TLS where the host is another machine.
-        ("sslmode", "allow" | "prefer") => Ok(Setting::Kept("sslmode=prefer".to_owned())),
-        ("sslmode", "disable") => Ok(Setting::Kept("sslmode=disable".to_owned())),
+        ("sslmode", "allow" | "prefer") => Ok(Setting::PassedOn("sslmode=prefer".to_owned())),
+        ("sslmode", "disable") => Ok(Setting::PassedOn("sslmode=disable".to_owned())),
         ("sslmode", _) => instead("write sslmode=verify-full, or sslmode=disable on a network of your own"),
         ("sslrootcert", "system") => Ok(Setting::WithoutEffect),
         ("sslrootcert", _) => Ok(Setting::Authorities(PathBuf::from(unescaped(value)))),
@@ -133,7 +133,7 @@ fn read(name: &str, value: &str) -> Result<Setting, String> {
         ("gssencmode", "disable" | "prefer") => Ok(Setting::WithoutEffect),
         ("gssencmode", _) => instead("there is no encryption by GSS here: write sslmode=verify-full"),
         // The library's name for a count is another one than libpq's.
-        ("keepalives_count", _) => Ok(Setting::Kept(format!("keepalives_retries={value}"))),
+        ("keepalives_count", _) => Ok(Setting::PassedOn(format!("keepalives_retries={value}"))),
         ("ssl_min_protocol_version", "TLSv1" | "TLSv1.1" | "TLSv1.2") | ("sslsni", "1") | ("sslcompression", "0") => {
             Ok(Setting::WithoutEffect)
         }
@@ -148,7 +148,7 @@ fn read(name: &str, value: &str) -> Result<Setting, String> {
         ("pgbouncer", _) => Err("pgbouncer is a setting of other programs: leave it out, and use a pooler in session \
                                  mode alone"
             .to_owned()),
-        (name, _) if KEPT.contains(&name) => Ok(Setting::Kept(format!("{name}={value}"))),
+        (name, _) if PASSED_ON.contains(&name) => Ok(Setting::PassedOn(format!("{name}={value}"))),
         (name, _) => Err(format!("`{name}` is no setting that is read here: leave it out")),
     }
 }

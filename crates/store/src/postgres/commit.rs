@@ -19,7 +19,7 @@ use super::link::{Line, Link};
 use crate::{AppendOutcome, Block, BlockHash, Epoch, Head, Partition, Sequence, StoreError, Tenure, chunk};
 
 /// Writes a block and its chunks, if the epoch is the partition's, and the block follows the last
-/// one. Tells whether each was so.
+/// one. Returns whether each was so.
 const COMMIT: &str = "
     WITH owner AS MATERIALIZED (SELECT id FROM partition WHERE id = $1 AND epoch = $2 FOR SHARE),
     won AS (INSERT INTO block (partition, first, next, epoch, booked_at_ms, previous, hash)
@@ -54,7 +54,7 @@ const HASH_AT: &str = "SELECT hash FROM block WHERE partition = $1 AND first = $
 const HEAD: &str = "SELECT next, hash, booked_at_ms FROM block WHERE partition = $1 ORDER BY first DESC LIMIT 1";
 
 /// The heads of several partitions. It locks their rows, so that its own commit waits for the
-/// standby: what it tells is not lost with the primary.
+/// standby: its answer is not lost with the primary.
 const HEADS: &str = "
     WITH asked AS (SELECT * FROM unnest($1::int[]) WITH ORDINALITY AS a(id, place)),
     held AS MATERIALIZED (SELECT p.id FROM partition p JOIN asked USING (id) ORDER BY p.id FOR SHARE OF p)
@@ -72,7 +72,7 @@ const TAKE_NEW: &str = "
 
 const TAKE: &str = "UPDATE partition SET owner = $2, epoch = epoch + 1 WHERE id = $1 AND epoch = $3 RETURNING id";
 
-/// The same, as long as the owner's beat is still the one that stood still. Its row is locked, so a
+/// The same, as long as the owner's beat has not moved. Its row is locked, so a
 /// beat that is under way comes before this, or finds the new epoch.
 const TAKE_FROM_GONE: &str = "
     WITH gone AS MATERIALIZED (SELECT n.id FROM partition p JOIN node n ON n.id = p.owner
@@ -122,7 +122,7 @@ impl Attempt {
             Attempt::Fenced => Ok(AppendOutcome::Fenced),
             Attempt::Refused(head) => {
                 head.admit(block)?;
-                // The head is the one that it names, and yet it was not written.
+                // The head matches the block, and yet the block was not written.
                 let detail = "a block was not written".to_owned();
                 Err(StoreError::Refused { place: line.place().to_owned(), detail })
             }
@@ -288,7 +288,7 @@ pub(super) async fn take(
 ) -> Result<Option<Tenure>, StoreError> {
     lease.asks(tenure.partition);
     let taken = ask(line, lease, tenure, gone, patience).await;
-    lease.asked(tenure, taken.as_ref().ok().copied());
+    lease.note_take(tenure, taken.as_ref().ok().copied());
     Ok(taken?.then_some(tenure))
 }
 

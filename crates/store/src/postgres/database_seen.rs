@@ -1,5 +1,5 @@
-//! What a process has seen of its database, kept in a file of its data folder: the cluster, the
-//! timeline, and the head of each partition.
+//! Identity of the database that a process has used, stored in a file of its data folder: the
+//! cluster, the timeline, and the head of each partition.
 //!
 //! A failover that goes wrong may lead back to an older timeline, on which acknowledged Records are
 //! missing. A process that starts has forgotten what it saw, so it reads it here: it refuses a
@@ -33,7 +33,7 @@ pub(super) type SeenHeads = BTreeMap<Partition, (Sequence, BlockHash)>;
 /// Where a database stands.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct DatabaseStanding {
-    /// Identifier of the cluster; none where it may not be read.
+    /// Identifier of the cluster; `None` if it may not be read.
     pub(super) system: Option<String>,
     pub(super) timeline: u32,
     pub(super) heads: SeenHeads,
@@ -213,7 +213,7 @@ const HEADS: &str = "SELECT p.id, b.next, b.hash FROM partition p CROSS JOIN LAT
 const BLOCK_BEFORE: &str =
     "SELECT next, hash FROM block WHERE partition = $1 AND first < $2 ORDER BY first DESC LIMIT 1";
 
-/// The heads of a database; none where there are no tables.
+/// The heads of a database; empty if there are no tables.
 pub(super) async fn heads_of(link: &Link) -> Result<SeenHeads, tokio_postgres::Error> {
     if !are_there(link).await? {
         return Ok(SeenHeads::new());

@@ -20,7 +20,7 @@ const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// The servers of an address, for all connections of a process.
 pub(super) struct Hosts {
     each: Vec<Config>,
-    /// The place of the one that is tried first.
+    /// Index of the server that is tried first.
     first: AtomicUsize,
     /// The newest timeline that one of them was on.
     newest: AtomicU32,
@@ -31,7 +31,7 @@ pub(super) struct Hosts {
 }
 
 impl Hosts {
-    /// The servers of an address, whose order is kept.
+    /// Servers of an address, in its order.
     pub(super) fn of(address: &Config) -> Self {
         let count = address.get_hosts().len();
         Self {
@@ -77,10 +77,10 @@ impl Hosts {
     }
 
     /// What those said that do not work, each with its name.
-    pub(super) fn told(&self) -> String {
+    pub(super) fn failures(&self) -> String {
         let all = self.said.lock();
-        let told = all.iter().enumerate().filter(|(_, said)| !said.is_empty());
-        told.map(|(place, said)| format!("{}: {said}", self.name(place))).collect::<Vec<_>>().join("; ")
+        let failed = all.iter().enumerate().filter(|(_, said)| !said.is_empty());
+        failed.map(|(place, said)| format!("{}: {said}", self.name(place))).collect::<Vec<_>>().join("; ")
     }
 
     /// Whether a former primary was found when the servers were last tried.

@@ -6,7 +6,7 @@
 //! - The owner answers from memory while its last successful beat was *sent* less than nine tenths
 //!   of the takeover time ago.
 //! - Another process takes the partition when the owner's beat has stood still for the takeover
-//!   time, on its own clock, during which its own beats succeeded. The row of the owner tells the
+//!   time, on its own clock, during which its own beats succeeded. The row of the owner has the
 //!   time that the owner counts on; of two that differ, the longer one counts.
 //!
 //! The second time begins after the first one did, and is longer. So whoever takes a partition
@@ -175,7 +175,7 @@ impl Lease {
 
     /// Result of a take: whether this process has the partition. `None` if the result is unknown;
     /// the partition is released then.
-    pub(super) fn asked(&self, tenure: Tenure, is_taken: Option<bool>) {
+    pub(super) fn note_take(&self, tenure: Tenure, is_taken: Option<bool>) {
         let mut tenures = self.tenures.lock();
         tenures.asking.remove(&tenure.partition);
         match is_taken {
@@ -204,7 +204,7 @@ impl Lease {
         self.tenures.lock().is_given_up(tenure)
     }
 
-    /// Whether the database was not told, or may not have been, that this process gave up what it
+    /// True if the database may not know that this process gave up what it
     /// has in this epoch.
     pub(super) fn is_to_be_released(&self, tenure: Tenure) -> bool {
         let tenures = self.tenures.lock();
@@ -232,18 +232,18 @@ impl Lease {
         let sent_ms = now_ms();
         let is_leaving = self.is_leaving.load(Ordering::Acquire);
         let address = self.address.as_ref().filter(|_| self.has_joined.load(Ordering::Acquire));
-        let (settings, epochs, asked_ms, told_ms, beaten) = line
+        let (settings, epochs, queried_ms, answered_ms, beaten) = line
             .try_once(async |link| {
                 let settings =
                     link.row(BEAT, &[&self.process, &self.about, &address, &is_leaving, &self.takeover_ms]).await?;
-                // The beat may wait for a standby, which tells nothing of the time; this only
+                // The beat may wait for a standby, which says nothing about the time; this only
                 // reads.
-                let asked_ms = wall_ms();
+                let queried_ms = wall_ms();
                 let epochs = link.rows(EPOCHS, &[]).await?;
-                let told_ms = wall_ms();
+                let answered_ms = wall_ms();
                 let system = link.system().map(str::to_owned);
                 let beaten = BeatResult { system, timeline: link.timeline(), heads: heads_of(link).await? };
-                Ok((settings, epochs, asked_ms, told_ms, beaten))
+                Ok((settings, epochs, queried_ms, answered_ms, beaten))
             })
             .await?;
         if let Some(settings) = settings {
@@ -253,7 +253,7 @@ impl Lease {
             admitted.inspect_err(|_| self.sent_ms.store(NEVER_MS, Ordering::Release))?;
         }
         if let Some(row) = epochs.first() {
-            let ahead_ms = ahead_by(self.ahead_ms(), row.get(0), asked_ms, told_ms);
+            let ahead_ms = ahead_by(self.ahead_ms(), row.get(0), queried_ms, answered_ms);
             self.ahead_ms.store(ahead_ms, Ordering::Release);
         }
         for row in epochs {
@@ -289,12 +289,12 @@ impl Lease {
     }
 }
 
-/// How far the database's clock is ahead of this machine's, when it was asked and told its time at
-/// these times of this machine. What was known before stays where it may still be true: a slow
-/// answer tells little. All in milliseconds.
-fn ahead_by(known: i64, database: i64, asked: i64, told: i64) -> i64 {
-    let is_still_true = (asked..=told).contains(&database.saturating_sub(known));
-    if is_still_true { known } else { database.saturating_sub(i64::midpoint(asked, told)) }
+/// How far the database's clock is ahead of this machine's, when it was asked for its time and
+/// answered at these times of this machine. What was known before stays where it may still be true:
+/// a slow answer shows little. All in milliseconds.
+fn ahead_by(known: i64, database: i64, queried: i64, answered: i64) -> i64 {
+    let is_still_true = (queried..=answered).contains(&database.saturating_sub(known));
+    if is_still_true { known } else { database.saturating_sub(i64::midpoint(queried, answered)) }
 }
 
 impl Tenures {
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn a_slow_answer_moves_no_clock_that_may_be_right() {
-        for (known, database, [asked, told], expected) in [
+        for (known, database, [queried, answered], expected) in [
             (0, 1_000, [1_000, 1_000], 0),
             (0, 1_002, [1_000, 1_004], 0),
             // An answer of 1.4 s whose time was read at its begin, and at its end.
@@ -409,7 +409,11 @@ mod tests {
             (3_600_000, 1_700, [1_000, 2_400], 0),
             (0, 4_000, [1_000, 3_000], 2_000),
         ] {
-            assert_eq!(ahead_by(known, database, asked, told), expected, "{known} {database} {asked} to {told}");
+            assert_eq!(
+                ahead_by(known, database, queried, answered),
+                expected,
+                "{known} {database} {queried} to {answered}"
+            );
         }
     }
 }

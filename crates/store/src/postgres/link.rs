@@ -133,7 +133,7 @@ impl Connector {
                 Some(other) => Some(self.newer(other, link)),
             };
         }
-        let all = self.hosts.told();
+        let all = self.hosts.failures();
         let Some(link) = best else {
             return Err(match last {
                 Trouble::Lasting(said) if self.hosts.count() == 1 => Trouble::Lasting(said),
@@ -311,18 +311,18 @@ pub(super) enum Trouble {
 
 impl From<tokio_postgres::Error> for Trouble {
     fn from(error: tokio_postgres::Error) -> Self {
-        let told = told(&error);
+        let message = message_of(&error);
         match error.code().map(SqlState::code) {
             Some(code) if !["08", "25", "40", "53", "55", "57", "58", "XX"].contains(&&code[..2]) => {
-                Trouble::Lasting(told)
+                Trouble::Lasting(message)
             }
-            _ => Trouble::Passing(told),
+            _ => Trouble::Passing(message),
         }
     }
 }
 
 /// The text of an error and of its causes.
-fn told(error: &tokio_postgres::Error) -> String {
+fn message_of(error: &tokio_postgres::Error) -> String {
     if let Some(answer) = error.as_db_error() {
         return format!("{} (SQLSTATE {})", answer.message(), answer.code().code());
     }
@@ -479,8 +479,8 @@ impl Line {
     }
 
     /// Refuses a pooler that shares sessions between transactions: named statements and settings of
-    /// a session get lost there. While all lines hold a transaction, each session has a process of
-    /// the server to itself, the one that it began with.
+    /// a session get lost there. While all lines hold a transaction, each session keeps the server
+    /// process with which it began.
     pub(super) async fn admit_sessions(lines: &[&Line]) -> Result<(), StoreError> {
         let mut links: Vec<Arc<Link>> = Vec::new();
         for line in lines {

@@ -13,7 +13,7 @@
 //! - `lease.rs`: how a process knows that it still owns its partitions.
 //! - `nodes.rs`: the processes and partitions of a database, as seen at once.
 //! - `reading.rs`, `recent.rs`: Records and blocks; the last blocks of this process, in memory.
-//! - `state_area.rs`, `files.rs`: what is kept beside the journal.
+//! - `state_area.rs`, `files.rs`: values and files beside the journal.
 //!
 //! **Architecture Invariant:** only this folder names the database's library.
 
@@ -80,7 +80,7 @@ pub struct PostgresOptions {
     pub takeover: Duration,
     /// Conditions on which the database keeps what it has acknowledged.
     pub demands: PostgresDemands,
-    /// What the table of processes tells about this one, such as its release and machine.
+    /// Description of this process in the table of processes, such as its release and machine.
     pub about: String,
     /// Data folder in which the process keeps what it has seen of the database. None for a command
     /// that has no data folder.
@@ -250,8 +250,8 @@ impl PostgresStore {
         self.parts.wait(self.parts.beat(&self.parts.beats))
     }
 
-    /// Tells the others that this process hands its partitions over, durably. After an error each
-    /// beat tells them again.
+    /// Announces durably that this process hands its partitions over. After an error each beat
+    /// announces it again.
     pub fn leave(&self) -> Result<(), StoreError> {
         self.parts.lease.leave();
         self.parts.wait(self.parts.beat(&self.parts.beats))
@@ -267,7 +267,7 @@ impl PostgresStore {
     /// Server from which a snapshot is read, and what the other ones of the address said.
     pub fn read_from(&self) -> Result<String, StoreError> {
         let link = self.parts.wait(self.readers[0].connected())?;
-        let others = self.readers[0].hosts().told();
+        let others = self.readers[0].hosts().failures();
         let others = if others.is_empty() { others } else { format!("; {others}") };
         Ok(format!("{} on timeline {}{others}", link.host(), link.timeline()))
     }
@@ -432,7 +432,7 @@ impl Store for PostgresStore {
     }
 
     fn trouble(&self) -> Option<String> {
-        Some(self.parts.writes.hosts().told()).filter(|told| !told.is_empty())
+        Some(self.parts.writes.hosts().failures()).filter(|text| !text.is_empty())
     }
 
     fn has_former(&self) -> bool {

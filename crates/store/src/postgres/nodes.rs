@@ -117,7 +117,7 @@ impl PostgresStore {
 }
 
 impl StoreParts {
-    /// Tells the database again what it may not know: that this process gave a partition up.
+    /// Repeats to the database that this process released a partition, which it may not know.
     fn disown(&self, seen: &mut PartitionSeen) {
         let tenure = Tenure { partition: seen.partition, epoch: seen.epoch };
         let is_own = seen.owner.as_deref() == Some(self.lease.process());

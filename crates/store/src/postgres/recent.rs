@@ -1,4 +1,4 @@
-//! Recent blocks: those that this process has written last, kept in memory. What has just happened
+//! Recent blocks: those that this process has written last, in memory. What has just happened
 //! is asked for most, and a round trip to the database costs as much as a commit.
 //!
 //! Only durable blocks are here, which never change.
@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, VecDeque};
 
 use crate::{Block, Partition, Sequence, StoredRecord};
 
-/// How many bytes of Records are kept, of all partitions together. The newest block always is.
+/// Largest size of the Records in memory, bytes, of all partitions together. The newest block
+/// always stays.
 const BYTES_MAX: usize = 16 << 20;
 
 /// The blocks that were written last.

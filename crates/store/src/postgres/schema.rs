@@ -85,7 +85,7 @@ fn admit(line: &Line, found: Option<usize>) -> Result<Option<usize>, StoreError>
     if found_is_newer { Err(newer(found.unwrap_or_default())) } else { Ok(found) }
 }
 
-/// The version of the tables; none where there are none.
+/// The version of the tables; `None` if there are none.
 async fn version(link: &Link) -> Result<Option<usize>, tokio_postgres::Error> {
     let there = link.row("SELECT to_regclass('centavo.version') IS NOT NULL", &[]).await?;
     if !there.is_some_and(|row| row.get(0)) {

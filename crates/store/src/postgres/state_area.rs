@@ -42,7 +42,7 @@ const KEYS: &str = "SELECT key FROM state WHERE partition = $1 AND area = $2 AND
 
 type Place = (Partition, Area, Vec<u8>);
 
-/// A value that waits to be written; none when it is removed.
+/// A value that waits to be written; `None` if it is removed.
 #[derive(Debug, Clone)]
 struct WaitingWrite {
     epoch: Epoch,

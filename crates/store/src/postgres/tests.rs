@@ -235,7 +235,7 @@ fn a_partition_goes_from_one_process_to_another_and_back() {
     let Some(server) = shared() else { return };
     let address = server.database();
     let (former, owner) = (open(&address), open(&address));
-    let (part, kept) = (take(&former), Part::take(former.clone(), Partition(1)).unwrap());
+    let (part, other_part) = (take(&former), Part::take(former.clone(), Partition(1)).unwrap());
     let first = block(&part, 1);
     part.append(&first).unwrap();
     part.put_state_lazily(b"key", b"last").unwrap();
@@ -252,8 +252,8 @@ fn a_partition_goes_from_one_process_to_another_and_back() {
     beat(&former);
     assert!(is_refused(&part));
     assert!(former.is_current() && !former.is_superseded(), "it was not taken against its will");
-    let other = Block { partition: Partition(1), ..block(&kept, 3) };
-    let both = [(kept.tenure(), &other), (part.tenure(), &late)];
+    let other = Block { partition: Partition(1), ..block(&other_part, 3) };
+    let both = [(other_part.tenure(), &other), (part.tenure(), &late)];
     assert!(matches!(former.append(&both).unwrap()[..], [AppendOutcome::Durable(_), AppendOutcome::Fenced]));
     assert!(!former.is_superseded());
     assert_eq!(taken.state(b"key").unwrap(), Some(b"last".to_vec()));
@@ -277,14 +277,14 @@ fn a_take_or_a_release_without_an_answer_leaves_the_partition_free() {
     let (one, other) = (open(&address), open(&address));
     let owner = |store: &PostgresStore| store.picture().unwrap().partitions[0].owner.clone();
     let tenure = take(&one).tenure();
-    one.parts.lease.asked(tenure, None);
+    one.parts.lease.note_take(tenure, None);
     let part = Part::of(one.clone(), tenure);
     assert!(matches!(part.append(&block(&part, 1)), Err(StoreError::Fenced { .. })));
     let mut watch = OwnerWatch::default();
     assert_eq!(one.look(&mut watch, PARTITION).unwrap(), Some(Epoch(1)));
     assert_eq!(owner(&other).as_deref(), Some(one.process()));
     assert_eq!(owner(&one), None);
-    assert_eq!(owner(&other), None, "the first one has told the database");
+    assert_eq!(owner(&other), None, "the first one has written to the database");
     let tenure = one.take(PARTITION, Epoch(1)).unwrap().unwrap();
     assert_eq!((tenure.epoch, owner(&one).as_deref()), (Epoch(2), Some(one.process())));
     one.parts.lease.left(tenure);
@@ -545,10 +545,10 @@ fn a_database_that_is_behind_what_was_seen_is_refused() {
         server.run_in(name, &format!("DELETE FROM centavo.block WHERE first = {last}"));
     };
     lose_last();
-    let told = refusal(&seen);
+    let message = refusal(&seen);
     let place = format!("127.0.0.1:{}", server.port());
     for word in [place.as_str(), "Records 0=2", "Records 0=3", "--accept-loss-after 0=2", "database-seen"] {
-        assert!(told.contains(word), "{word}: {told}");
+        assert!(message.contains(word), "{word}: {message}");
     }
     refusal(&accepting(3));
     drop(PostgresStore::open(&accepting(2)).unwrap());
@@ -565,8 +565,8 @@ fn a_database_that_is_behind_what_was_seen_is_refused() {
     let path = folder.path().join("database-seen");
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::write(&path, text.replace("timeline 1\n", "timeline 2\n")).unwrap();
-    let told = refusal(&seen);
-    assert!(told.contains("on timeline 1") && told.contains("on timeline 2"), "{told}");
+    let message = refusal(&seen);
+    assert!(message.contains("on timeline 1") && message.contains("on timeline 2"), "{message}");
 }
 
 /// Of two servers that take writes the one on the newer timeline is used, whatever their order, by
@@ -588,9 +588,9 @@ fn a_start_and_a_snapshot_ask_all_hosts() {
     for ports in [[former.port(), promoted.port()], [promoted.port(), former.port()]] {
         let both = format!("{user}@127.0.0.1:{},127.0.0.1:{}/{name}", ports[0], ports[1]);
         let snapshot = PostgresStore::open_snapshot(&options(&both)).unwrap();
-        let told = snapshot.read_from().unwrap();
+        let message = snapshot.read_from().unwrap();
         let place = format!("127.0.0.1:{} on timeline 2", promoted.port());
-        assert!(told.starts_with(&place) && told.contains("it is a former primary"), "{told}");
+        assert!(message.starts_with(&place) && message.contains("it is a former primary"), "{message}");
         let store = PostgresStore::open(&options(&both)).unwrap();
         assert_eq!(store.head(PARTITION).unwrap().next, Sequence(2));
         let trouble = store.trouble().unwrap();

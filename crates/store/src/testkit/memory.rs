@@ -4,7 +4,7 @@
 //! lose power: a simulation may kill it between any two steps.
 //!
 //! Its journal is a row of segments. They are closed in the steps of `segments.rs`, and the head is
-//! kept apart by the rules of `anchor.rs`. So a simulation can lose a part of either and see
+//! stored apart by the rules of `anchor.rs`. So a simulation can lose a part of either and see
 //! whether that is noticed.
 
 use std::collections::{BTreeMap, VecDeque};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::{Condvar, Mutex};
 
-use crate::anchor::{self, Anchored};
+use crate::anchor::{self, AnchorSlot};
 use crate::{
     AppendOutcome, Block, Durability, Epoch, Head, KeyAndValue, Monitor, Part, Partition, Sequence, Store, StoreError,
     StoredRecord, Tenure, admit_common_key, admit_file_name, admit_state_key, damaged,
@@ -126,7 +126,7 @@ impl MemoryStore {
     #[must_use]
     pub fn blocks_behind_anchor(&self, partition: Partition, cut: PowerCut) -> usize {
         let disk = self.disk.lock();
-        let anchored = Anchored::newest(&disk.anchor.after(cut)).ok().flatten();
+        let anchored = AnchorSlot::newest(&disk.anchor.after(cut)).ok().flatten();
         let next = anchored.and_then(|anchored| anchored.heads.get(&partition).map(|(next, _)| *next));
         let blocks = disk.journals.get(&partition).into_iter().flat_map(StoredBlocks::blocks);
         blocks.filter(|block| next.is_none_or(|next| block.first >= next)).count()
@@ -508,7 +508,7 @@ impl Disk {
     fn open(&mut self) -> Result<(), StoreError> {
         let segment = Path::new("memory/journal");
         let newer = |found| StoreError::NewerFormat { folder: "memory/anchor".into(), found, known: 1 };
-        let anchored = self.anchor.file.as_deref().map(Anchored::newest).transpose().map_err(newer)?.flatten();
+        let anchored = self.anchor.file.as_deref().map(AnchorSlot::newest).transpose().map_err(newer)?.flatten();
         let is_begun = anchored.as_ref().is_some_and(|anchored| !anchored.heads.is_empty());
         for journal in self.journals.values_mut() {
             journal.open(is_begun, segment)?;
@@ -546,7 +546,7 @@ struct AnchorFile {
 }
 
 impl AnchorFile {
-    fn open(&mut self, anchored: Option<Anchored>, heads: anchor::AnchoredHeads) {
+    fn open(&mut self, anchored: Option<AnchorSlot>, heads: anchor::AnchoredHeads) {
         if anchored.is_none() {
             self.file = Some(anchor::new_file(&heads));
         }
@@ -806,7 +806,7 @@ mod tests {
             assert!(opened.after_damage(PowerCut::default(), &[Damage::LastBlocks(1)]).is_err(), "{damage:?}");
             assert!(opened.after_damage(PowerCut::default(), &[Damage::Segment(2)]).is_err(), "{damage:?}");
         }
-        // Nobody can tell any more.
+        // Nobody can detect it any more.
         let shorter = after(&[Damage::Anchor, Damage::LastBlocks(1)]).unwrap();
         assert_eq!(shorter.head(Partition(0)).unwrap().next, Sequence(8));
     }

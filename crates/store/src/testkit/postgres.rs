@@ -61,7 +61,7 @@ pub fn programs() -> Option<PathBuf> {
     found.pop()
 }
 
-/// The server that the tests of one program share; none where PostgreSQL is missing.
+/// The server that the tests of one program share; `None` if PostgreSQL is missing.
 pub fn shared() -> Option<Arc<PostgresServer>> {
     static SHARED: Mutex<Weak<PostgresServer>> = Mutex::new(Weak::new());
     let mut shared = SHARED.lock().unwrap();
@@ -225,7 +225,7 @@ impl PostgresServer {
         self.port
     }
 
-    /// Starts a PgBouncer before this server, in this mode; none where it is missing.
+    /// Starts a PgBouncer before this server, in this mode; `None` if it is missing.
     #[must_use]
     pub fn pooler(&self, mode: &str) -> Option<Pooler> {
         let folder = tempfile::tempdir().unwrap();

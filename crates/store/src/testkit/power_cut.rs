@@ -93,7 +93,7 @@ impl Shim {
         if notes.exists() {
             take_back_the_unlogged(&folder, &notes);
         } else {
-            fs::create_dir_all(notes.join(KEPT)).unwrap();
+            fs::create_dir_all(notes.join(ORIGINALS)).unwrap();
             Names::on_disk(&folder, &notes).store(&notes.join(NAMES_BEFORE));
         }
         let disk = match self.disk {
@@ -105,7 +105,7 @@ impl Shim {
             .env("LD_PRELOAD", &self.library)
             .env("CENTAVO_CUT_FOLDER", &folder)
             .env("CENTAVO_CUT_LOG", notes.join(LOG))
-            .env("CENTAVO_CUT_KEPT", notes.join(KEPT))
+            .env("CENTAVO_CUT_KEPT", notes.join(ORIGINALS))
             .env("CENTAVO_CUT_DISK", disk)
             .env("CENTAVO_CUT_KILL", "0");
     }
@@ -131,7 +131,7 @@ impl Shim {
         let fate = Fate::of(seed, log.len() as u64, &mut chance);
         let mut loss = Loss::default();
         for (inode, file) in &history.files {
-            file.cut(&notes.join(KEPT).join(inode.to_string()), fate, &mut chance, &mut loss);
+            file.cut(&notes.join(ORIGINALS).join(inode.to_string()), fate, &mut chance, &mut loss);
         }
         let names = Names::load(&notes.join(NAMES_BEFORE));
         history.names_after(names, fate, &mut chance, &mut loss).restore(&folder, &notes);
@@ -152,7 +152,7 @@ fn take_back_the_unlogged(folder: &Path, notes: &Path) {
     history.names_after(before, Fate::EverythingSurvives, &mut Chance(0), &mut Loss::default()).restore(folder, notes);
 }
 
-/// Beside the folder, since its files are kept there by second names. What stands there is the
+/// Beside the folder, since its files are there under second names. What stands there is the
 /// shim's and the cut's.
 fn notes_of(folder: &Path) -> PathBuf {
     let mut name = folder.file_name().unwrap().to_os_string();
@@ -161,7 +161,7 @@ fn notes_of(folder: &Path) -> PathBuf {
 }
 
 const LOG: &str = "log";
-const KEPT: &str = "kept";
+const ORIGINALS: &str = "kept";
 const NAMES_BEFORE: &str = "names";
 
 /// The principle by which one cut chooses.
@@ -174,7 +174,7 @@ enum Fate {
     Chance {
         /// How likely the newest survives, in percent.
         survival: u64,
-        /// What is lost or kept together, in sectors.
+        /// Unit that is lost or survives as a whole, in sectors.
         grain: u64,
         /// Whether names survive in their order only.
         names_in_order: bool,
@@ -196,7 +196,7 @@ impl Fate {
     }
 }
 
-/// What the log tells, by file, and for names in the order of time.
+/// Events of the log, by file, and for names in the order of time.
 #[derive(Default)]
 struct History<'log> {
     files: BTreeMap<u64, FileHistory<'log>>,
@@ -438,7 +438,7 @@ impl Names {
                     unread.push(entry.path());
                 } else {
                     assert!(metadata.is_file(), "{}: not a file", path.display());
-                    fs::hard_link(entry.path(), notes.join(KEPT).join(metadata.ino().to_string())).unwrap();
+                    fs::hard_link(entry.path(), notes.join(ORIGINALS).join(metadata.ino().to_string())).unwrap();
                     names.files.insert(path, metadata.ino());
                 }
             }
@@ -513,7 +513,7 @@ impl Names {
         }
         self.folders.iter().for_each(|path| fs::create_dir(folder.join(path)).unwrap());
         for (path, inode) in &self.files {
-            fs::hard_link(notes.join(KEPT).join(inode.to_string()), folder.join(path)).unwrap();
+            fs::hard_link(notes.join(ORIGINALS).join(inode.to_string()), folder.join(path)).unwrap();
         }
     }
 }

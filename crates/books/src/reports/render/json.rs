@@ -108,7 +108,7 @@ mod tests {
         let closing = TableFooter { cut, head: String::new(), booked_at_ms: 0, rows: 0, totals: Vec::new() };
         let mut out = Vec::new();
         Box::new(JsonTable { columns: &[], out: &mut out, has_rows: false }).finish(&closing).unwrap();
-        let told = String::from_utf8(out).unwrap();
-        assert!(told.contains(r#""1":2,"2":3,"#) && told.contains(r#""9":10,"10":11,"11":12}"#), "{told}");
+        let text = String::from_utf8(out).unwrap();
+        assert!(text.contains(r#""1":2,"2":3,"#) && text.contains(r#""9":10,"10":11,"11":12}"#), "{text}");
     }
 }

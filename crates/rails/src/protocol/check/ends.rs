@@ -3,11 +3,11 @@
 use serde_json::json;
 
 use super::super::{cards, pix};
-use super::wire_calls::Seen;
+use super::wire_calls::ObservedAnswer;
 use super::{AMOUNT, Check, Defect, Rule, not_tested};
 
 impl Check<'_> {
-    async fn close(&self, list: &str, id: &str) -> Result<Seen, Defect> {
+    async fn close(&self, list: &str, id: &str) -> Result<ObservedAnswer, Defect> {
         self.put(&format!("{list}/{id}/close"), &json!({})).await
     }
 

@@ -12,7 +12,7 @@ use super::Protocol;
 use super::calls::BridgeCalls;
 use super::capabilities::Capabilities;
 use crate::shared_settings::Repeats;
-use wire_calls::Seen;
+use wire_calls::ObservedAnswer;
 
 /// What is ordered from the bridge.
 #[derive(Clone, Debug)]
@@ -62,12 +62,12 @@ const PROMISES: [&str; 15] = [
     "what a list has shown once it shows again",
 ];
 
-/// Tries each rule; tells of each one as it is known. Gives whether none is broken.
-pub async fn check(bridge: &Protocol, orders: CheckOrders, mut tell: impl FnMut(&Finding)) -> bool {
+/// Tries each rule, and reports each finding at once. Returns true if no rule is broken.
+pub async fn check(bridge: &Protocol, orders: CheckOrders, mut report: impl FnMut(&Finding)) -> bool {
     let mut is_sound = true;
     let mut note = |rule: u8, result: Result<(), Defect>| {
         is_sound &= !matches!(result, Err(Defect::Broken(_)));
-        tell(&Finding { rule, promise: PROMISES[usize::from(rule) - 1], result });
+        report(&Finding { rule, promise: PROMISES[usize::from(rule) - 1], result });
     };
     let capabilities = match wire_calls::capabilities(&bridge.calls).await {
         Ok(capabilities) => capabilities,
@@ -175,7 +175,7 @@ impl Check<'_> {
 
     /// Orders under an id; gives body and answer. An order that the institution refuses tries
     /// nothing.
-    async fn ordered(&self, list: &'static str, id: &str) -> Result<(Value, Seen), Defect> {
+    async fn ordered(&self, list: &'static str, id: &str) -> Result<(Value, ObservedAnswer), Defect> {
         let body = self.body(list);
         let seen = self.put(&format!("{list}/{id}"), &body).await?;
         seen.object(list, AMOUNT)?;

@@ -5,7 +5,7 @@ use hyper::Method;
 use serde_json::{Value, json};
 
 use super::super::{cards, repayments};
-use super::wire_calls::Seen;
+use super::wire_calls::ObservedAnswer;
 use super::{AMOUNT, Check, Defect, Rule, broken, not_tested};
 use crate::shared_settings::Repeats;
 
@@ -103,7 +103,7 @@ impl Check<'_> {
     }
 
     /// An answer to a repeat of an order.
-    fn is_repeat(&self, seen: &Seen, first: &Seen) -> Rule {
+    fn is_repeat(&self, seen: &ObservedAnswer, first: &ObservedAnswer) -> Rule {
         match self.capabilities.repeats {
             Repeats::Refused if seen.status() == 409 && seen.code() == Some("already_exists") => Ok(()),
             Repeats::Refused => seen.broken("409 with code already_exists, as repeats is refused"),

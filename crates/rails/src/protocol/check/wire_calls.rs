@@ -39,7 +39,7 @@ pub(super) fn in_an_hour() -> String {
 }
 
 /// An answer to a request.
-pub(super) struct Seen {
+pub(super) struct ObservedAnswer {
     /// The request: `PUT /cards/ID`.
     request: String,
     /// The id in it.
@@ -48,7 +48,7 @@ pub(super) struct Seen {
     pub(super) body: Value,
 }
 
-impl Seen {
+impl ObservedAnswer {
     fn of(request: String, answer: Answer) -> Self {
         let id = request.split('/').nth(2).unwrap_or_default().to_owned();
         let body = answer.read().unwrap_or_default();
@@ -128,11 +128,11 @@ impl Seen {
 }
 
 impl Check<'_> {
-    pub(super) async fn get(&self, path: &str) -> Result<Seen, Defect> {
+    pub(super) async fn get(&self, path: &str) -> Result<ObservedAnswer, Defect> {
         request(self.calls, Method::GET, path, None).await
     }
 
-    pub(super) async fn put(&self, path: &str, body: &Value) -> Result<Seen, Defect> {
+    pub(super) async fn put(&self, path: &str, body: &Value) -> Result<ObservedAnswer, Defect> {
         request(self.calls, Method::PUT, path, Some(body)).await
     }
 
@@ -149,10 +149,15 @@ impl Check<'_> {
     }
 }
 
-async fn request(calls: &BridgeCalls, method: Method, path: &str, of: Option<&Value>) -> Result<Seen, Defect> {
+async fn request(
+    calls: &BridgeCalls,
+    method: Method,
+    path: &str,
+    of: Option<&Value>,
+) -> Result<ObservedAnswer, Defect> {
     let request = format!("{method} {path}");
     match calls.call(method, path, of.map(body), ANSWER_MAX).await {
-        Ok(answer) => Ok(Seen::of(request, answer)),
+        Ok(answer) => Ok(ObservedAnswer::of(request, answer)),
         Err(error) => broken(format!("{request}: {error}")),
     }
 }
