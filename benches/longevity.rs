@@ -21,7 +21,6 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
 use centavo::config::{Args, Command as CashoutInquiryTimes, Settings};
-use centavo::http::api_key::ApiKeyText;
 use centavo::routes;
 use centavo::secrets::SecretSource;
 use centavo::serve::{self, Running};
@@ -45,6 +44,7 @@ use testkit::shop::{
 use tokio::runtime::Runtime;
 use tokio::task::JoinSet;
 use tower::ServiceExt;
+use web::api_key::ApiKeyText;
 use wire::case_folding::search_key;
 
 const MERCHANTS: usize = 100;

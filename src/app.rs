@@ -13,19 +13,19 @@ use rails::sandbox::Institutions;
 use tokio::sync::{Semaphore, watch};
 
 use crate::checkpoints::{CheckpointMeasures, CheckpointSchedule};
-use crate::http::credential::OpsTokens;
-use crate::http::guards::rate_limit::RateLimits;
-use crate::http::guards::wrong_credentials::WrongCredentials;
-use crate::http::idempotency::RememberedAnswers;
-use crate::http::measures::Exposition;
-use crate::http::problem::Problem;
-use crate::http::session::Sessions;
 use crate::last_backup::LastBackup;
-use crate::last_uses::LastUses;
 use crate::node::Node;
 use crate::peers::work_requests::OthersOverHttp;
 use crate::report_limit::ReportLimit;
 use crate::webhooks::Webhooks;
+use web::credential::OpsTokens;
+use web::guards::rate_limit::RateLimits;
+use web::guards::wrong_credentials::WrongCredentials;
+use web::idempotency::RememberedAnswers;
+use web::last_uses::LastUses;
+use web::measures::Exposition;
+use web::problem::Problem;
+use web::session::Sessions;
 
 /// Shared state of the handlers.
 pub struct App {
@@ -58,7 +58,7 @@ pub struct App {
     /// One permit: one answer about books of the past at a time.
     pub reading_past: Arc<Semaphore>,
     /// Exports that are made in the background.
-    pub export_jobs: ExportJobs,
+    pub export_jobs: Arc<ExportJobs>,
     /// Taken while a file is compared with the books: one at a time.
     pub reconciling: Arc<Semaphore>,
     /// Taken while a request waits for an event.

@@ -14,7 +14,6 @@ use store::PostgresDemands;
 
 use crate::checkpoints::{self, Place};
 use crate::config::{ConfigError, LogFormat, ServeArgs, Settings};
-use crate::http::tls::TlsFiles;
 use crate::named_rails::NamedRails;
 use crate::named_rails::settings::BellSettings;
 use crate::peers::{PeerSettings, PeerTlsFiles};
@@ -27,6 +26,7 @@ use crate::serve::{
 use crate::settings_file::SettingsFile;
 use crate::store_choice::Store;
 use crate::terminal;
+use web::tls::TlsFiles;
 
 /// What is wrong with a setting.
 enum Defect {

@@ -31,9 +31,9 @@ use tokio::time::{sleep, timeout};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use crate::http::client::exchange;
-use crate::http::tls::{TlsError, trusting};
-use crate::views::checkpoint::CheckpointView;
+use web::client::exchange;
+use web::tls::{TlsError, trusting};
+use web::views::checkpoint::CheckpointView;
 
 /// How often checkpoints are sent where nothing else is set, minutes.
 pub const EVERY_MINUTES_DEFAULT: u32 = 60;

@@ -28,12 +28,8 @@ use tracing_subscriber::EnvFilter;
 use wire::timestamp::day;
 
 use crate::checkpoints::{self, CheckpointSchedule, EVERY_MINUTES_DEFAULT, Place};
-use crate::http::credential::{OpsRoles, OpsTokens, OpsTokensError, Secret};
-use crate::http::guards::rate_limit::RateLimitSettings;
-use crate::http::tls::TlsFiles;
 use crate::listen::ListenArgs;
 use crate::named_rails::settings::{BellSettings, GivenBellSettings, NamedRailSettings, NamedRailsError};
-use crate::network::{NetworkError, network};
 use crate::peers::{GivenPeerSettings, PeerSettings, PeerSettingsError};
 use crate::privacy;
 use crate::rail_check::RailCommand;
@@ -41,6 +37,10 @@ use crate::secrets::{SecretSource, TwoSources};
 use crate::settings_file::{SettingsFile, SettingsFileError};
 use crate::store_choice::{DatabaseArgs, Store, StoreArgs, StoreSettingsError};
 use crate::trigger::TriggerArgs;
+use web::credential::{OpsRoles, OpsTokens, OpsTokensError, Secret};
+use web::guards::rate_limit::RateLimitSettings;
+use web::network::{NetworkError, network};
+use web::tls::TlsFiles;
 
 /// Command line as typed. The doc comments of the flags are the texts of `--help`.
 #[derive(Debug, Parser)]

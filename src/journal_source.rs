@@ -23,12 +23,12 @@ use store::{Part, Sequence, SledOptions, StoreError};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::config::JournalSettings;
-use crate::http::client;
-use crate::http::credential::Secret;
-use crate::http::tls::{self, TlsError};
-use crate::network::{reachable, root_cause};
 use crate::secrets::{self, SecretError};
 use crate::store_choice::{Store, folder, snapshot};
+use web::client;
+use web::credential::Secret;
+use web::network::{reachable, root_cause};
+use web::tls::{self, TlsError};
 
 /// How long to wait for a server that is stopping and can't be asked.
 const LOCK_WAIT: Duration = Duration::from_secs(5);

@@ -15,12 +15,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::time::sleep;
 
-use crate::http::credential::Secret;
 use crate::remote::{Flags, Remote, RemoteError};
 use crate::secrets::{SecretError, SecretSource, TwoSources};
 use crate::terminal::say;
 use crate::webhooks::forward::{ForwardFailure, Forwarder};
 use crate::webhooks::new_secret;
+use web::credential::Secret;
 
 /// Flags of `listen`.
 #[derive(Debug, Args)]

@@ -28,9 +28,9 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
 use crate::config::LogFormat;
-use crate::http::trace::RequestContext;
 use crate::log_queue::{BYTES_MAX, LogQueue};
 use crate::terminal;
+use web::trace::RequestContext;
 
 /// Log lines of `serve` when no setting says which.
 pub const SERVE_FILTER: &str = "info,ractor=warn";
@@ -257,7 +257,7 @@ mod tests {
     use tracing_subscriber::fmt::MakeWriter;
 
     use super::*;
-    use crate::http::trace::TraceContext;
+    use web::trace::TraceContext;
 
     /// Collects the log.
     #[derive(Clone, Default)]

@@ -21,11 +21,11 @@ use store::{Part, StoreError};
 use crate::books_location::{Location, MoveTarget, PlaceFailure, leave, release};
 use crate::config::{ConfigError, MigrateArgs};
 use crate::folder_files;
-use crate::http::credential::Secret;
 use crate::secrets::{MASTER_KEY_FILE, SecretError, SecretSource, existing_master_key};
 use crate::store_choice::StoreSettingsError;
 use crate::terminal::{self, advance};
 use crate::verify::quietly;
+use web::credential::Secret;
 
 /// Why the books were not moved. The source is as it was.
 #[derive(Debug, thiserror::Error)]

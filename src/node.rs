@@ -19,10 +19,10 @@ use store::{Part, Partition, Picture, PostgresOptions, PostgresStore, Store, Sto
 use tokio::sync::Notify;
 use tokio::task::{JoinSet, spawn_blocking};
 
-use crate::http::idempotency::opening_key;
 use crate::peers::forward::PeerClient;
 use crate::peers::{Held, Hold, Owner, Owners};
 use crate::store_choice;
+use web::idempotency::opening_key;
 
 /// Time between two looks while partitions move.
 const WHILE_MOVING: Duration = Duration::from_millis(200);

@@ -17,7 +17,7 @@ use std::sync::OnceLock;
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{DumpableBehavior, Resource, Rlimit, set_dumpable_behavior, setrlimit};
 
-use crate::http::credential::Secret;
+use web::credential::Secret;
 
 /// Variables that hold secrets.
 pub(crate) const SECRETS: [&str; 5] =

@@ -21,10 +21,10 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
 
-use crate::http::client::exchange;
-use crate::http::credential::Secret;
-use crate::http::tls::{self, TlsError};
-use crate::network::root_cause;
+use web::client::exchange;
+use web::credential::Secret;
+use web::network::root_cause;
+use web::tls::{self, TlsError};
 
 /// How long a request may take, its answer included.
 const CALL_MAX: Duration = Duration::from_secs(60);

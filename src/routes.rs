@@ -2,7 +2,7 @@
 //!
 //! To add a route, give its handler a `#[utoipa::path(method, path = "…", operation_id = "…", …)]`
 //! and add one line `.routes(routes!(module::handler))` to the group it belongs to. Method and path
-//! stand only at the handler. [`crate::http::openapi`] adds the parts that all routes share:
+//! stand only at the handler. [`web::openapi`] adds the parts that all routes share:
 //! credentials, headers, the problems that any request can meet.
 
 use std::sync::Arc;
@@ -25,11 +25,6 @@ use crate::api::{
 };
 use crate::app::App;
 use crate::console;
-use crate::http::guards::rate_limit::Policy;
-use crate::http::openapi::{self, Listener};
-use crate::http::outgoing::OneCopy;
-use crate::http::reading::on_waiting_thread;
-use crate::http::reference;
 use crate::ops::{
     api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, clock, cluster,
     disputes as disputes_review, entries, export, exports, health, made_up, merchants, other_nodes, periods, preview,
@@ -37,6 +32,11 @@ use crate::ops::{
     reports as made_reports, sandbox, sub_recipients as review, webhooks, withdrawals as outflow,
 };
 use crate::peers::work_requests;
+use web::guards::rate_limit::Policy;
+use web::openapi::{self, Listener};
+use web::outgoing::OneCopy;
+use web::reading::on_waiting_thread;
+use web::reference;
 
 type Routes = OpenApiRouter<Arc<App>>;
 

@@ -9,7 +9,7 @@ use std::io::{self, ErrorKind, Write as _};
 use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::http::credential::{OpsTokens, OpsTokensError, Secret};
+use web::credential::{OpsTokens, OpsTokensError, Secret};
 
 /// The file of the made operators' token, in the data directory.
 pub const OPS_TOKEN_FILE: &str = "operator.token";

@@ -24,21 +24,7 @@ use wire::case_folding::search_key;
 use crate::app::App;
 use crate::checkpoints::{self, CheckpointMeasures};
 use crate::config::Settings;
-use crate::descriptors::{self, Connections};
-use crate::http::credential::{OpsRoles, OpsTokens};
-use crate::http::guards::rate_limit::RateLimits;
-use crate::http::guards::shed::RequestLimits;
-use crate::http::guards::wrong_credentials::WrongCredentials;
-use crate::http::idempotency::RememberedAnswers;
-use crate::http::measures::{Exposition, Measures};
-use crate::http::middleware::Middleware;
-use crate::http::openapi::Listener as Side;
-use crate::http::outgoing::Backlog;
-use crate::http::session::Sessions;
-use crate::http::tls::{MutualTls, Tls, TlsError, TlsFiles};
-use crate::http::{measures, server};
 use crate::last_backup::LastBackup;
-use crate::last_uses::LastUses;
 use crate::logging;
 use crate::named_rails::listener::{Bells, PathSecret};
 use crate::named_rails::settings::BellSettings;
@@ -55,8 +41,22 @@ use crate::peers::{self, Owners, PeerMeasures, PeerSettings, PeerTlsFiles};
 use crate::report_limit::ReportLimit;
 use crate::secrets::{self, SecretError, SecretSource};
 use crate::store_choice::{self, Store};
-use crate::webhooks::{Webhooks, deliverer};
+use crate::webhooks::{self, Webhooks, deliverer};
 use crate::{routes, runtime};
+use web::credential::{OpsRoles, OpsTokens};
+use web::descriptors::{self, Connections};
+use web::guards::rate_limit::RateLimits;
+use web::guards::shed::RequestLimits;
+use web::guards::wrong_credentials::WrongCredentials;
+use web::idempotency::RememberedAnswers;
+use web::last_uses::LastUses;
+use web::measures::{Exposition, Measures};
+use web::middleware::Middleware;
+use web::openapi::Listener as Side;
+use web::outgoing::Backlog;
+use web::session::Sessions;
+use web::tls::{MutualTls, Tls, TlsError, TlsFiles};
+use web::{measures, server};
 
 /// Why the server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -261,7 +261,7 @@ async fn run(
     let starting = say_starting(&operations, ops_tls.clone(), &settings, &measures)?;
     let (engine, node) = open_engine(&settings, peering.as_ref(), options, progress).await?;
     refuse_missing(&engine, settings.sandbox || node.is_some()).await?;
-    let connections = descriptors::raise();
+    let connections = descriptors::raise(webhooks::CONNECTIONS_MAX);
     let backlog = Arc::new(Backlog::default());
     let is_shared = settings.store.is_postgres();
     let (shutdown, ending) = watch::channel(false);
@@ -417,7 +417,7 @@ fn app(
     peer_measures.register(&mut registry);
     let checkpoint_measures = CheckpointMeasures::default();
     checkpoint_measures.register(&mut registry);
-    let export_jobs = ExportJobs::new(settings.data.join("exports"), engine.shared_keyring());
+    let export_jobs = Arc::new(ExportJobs::new(settings.data.join("exports"), engine.shared_keyring()));
     let wrong_credentials = WrongCredentials::new(settings.rate_limits.is_some());
     wrong_credentials.register(&mut registry);
     Ok(Arc::new(App {

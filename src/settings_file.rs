@@ -14,9 +14,9 @@ use std::path::{Path, PathBuf};
 use clap::{Arg, ArgMatches, Command};
 use toml::{Spanned, Value};
 
-use crate::http::credential::Secret;
 use crate::named_rails::settings::{self, NamedRailSettings};
 use crate::privacy;
+use web::credential::Secret;
 
 /// Why a file is refused.
 #[derive(Debug, thiserror::Error)]

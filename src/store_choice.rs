@@ -15,9 +15,9 @@ use store::{
     SledOptions, SledStore, StoreError, TAKEOVER,
 };
 
-use crate::http::credential::Secret;
 use crate::secrets::{SecretError, SecretSource, TwoSources};
 use crate::terminal;
+use web::credential::Secret;
 
 /// The partition that this release keeps everything in.
 const PARTITION: Partition = Partition(0);

@@ -26,7 +26,7 @@ use crate::checkpoints;
 use crate::secrets::{SecretError, SecretSource, existing_master_key};
 use crate::store_choice::{Store, folder, snapshot};
 use crate::terminal;
-use crate::views::checkpoint::CheckpointView;
+use web::views::checkpoint::CheckpointView;
 
 /// Why a data directory was not verified.
 #[derive(Debug, thiserror::Error)]

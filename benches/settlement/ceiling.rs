@@ -9,9 +9,9 @@ use axum::body::Bytes;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::routing::post;
-use centavo::http::server::{self, ServerLimits};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
+use web::server::{self, ServerLimits};
 
 use crate::Plan;
 use crate::load::{Connection, closed, generator};

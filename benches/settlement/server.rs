@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use actors::engine::Engine;
 use centavo::config::{Args, Command, Settings};
-use centavo::http::api_key::ApiKeyText;
 use centavo::serve::{self, Running};
 use clap::Parser;
 use ledger::id::{GroupNumber, ObjectId};
@@ -17,6 +16,7 @@ use ledger::money::Centavos;
 use tempfile::TempDir;
 use testkit::shop::{Shop, new_id, open_shops, record};
 use tokio::runtime::Runtime;
+use web::api_key::ApiKeyText;
 
 use crate::load::{KEYED, Requests};
 use crate::stores::{Database, Store};

@@ -24,14 +24,14 @@ use utoipa::openapi::schema::{Object, Type};
 use crate::api::splits::{parse_split_id, require_split, split_id};
 use crate::api::sub_recipients::find_own;
 use crate::app::App;
-use crate::http::body::JsonBody;
-use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::KeyScope;
-use crate::http::json::{Checker, ITSELF, Raw, parse};
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, FieldError, Problem};
-use crate::http::reply::{decimal, items_of, ok, time};
-use crate::views::charge::payer;
+use web::body::JsonBody;
+use web::caller::{Caller, PathId};
+use web::idempotency::KeyScope;
+use web::json::{Checker, ITSELF, Raw, parse};
+use web::keyed::KeyedBody;
+use web::problem::{Code, FieldError, Problem};
+use web::reply::{decimal, items_of, ok, time};
+use web::views::charge::payer;
 
 /// What is to be anticipated.
 #[derive(Deserialize, ToSchema)]

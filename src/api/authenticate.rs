@@ -14,12 +14,12 @@ use subtle::ConstantTimeEq;
 use tower::{Layer, Service};
 
 use crate::app::App;
-use crate::http::api_key::ApiKeyText;
-use crate::http::caller::Caller;
-use crate::http::credential::api_key;
-use crate::http::guards::rate_limit::Policy;
-use crate::http::guards::wrong_credentials::{CredentialKind, WrongCredentialAnswer};
-use crate::http::problem::{Code, Problem};
+use web::api_key::ApiKeyText;
+use web::caller::Caller;
+use web::credential::api_key;
+use web::guards::rate_limit::Policy;
+use web::guards::wrong_credentials::{CredentialKind, WrongCredentialAnswer};
+use web::problem::{Code, Problem};
 
 /// The caller, and the id of the API key.
 pub fn authenticated(app: &App, headers: &HeaderMap) -> Result<(Caller, ObjectId), Problem> {

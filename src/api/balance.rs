@@ -17,9 +17,9 @@ use strum::VariantNames;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::caller::Caller;
-use crate::http::problem::Problem;
-use crate::http::reply::{Filter, List, Page, ok, query, time};
+use web::caller::Caller;
+use web::problem::Problem;
+use web::reply::{Filter, List, Page, ok, query, time};
 
 /// A merchant's money, centavos.
 #[derive(Debug, Serialize, ToSchema)]

@@ -2,7 +2,7 @@
 //!
 //! The intent becomes durable before the acquirer is called; the charge and its outcome are two
 //! Records. Once sent, the command runs to its end: a caller that hangs up cancels nothing
-//! ([`crate::http::middleware`]).
+//! ([`web::middleware`]).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::splits;
 use crate::api::subscriptions::first_charge_was_paid;
 use crate::app::App;
-use crate::http::caller::Caller;
-use crate::http::idempotency::{KeyScope, in_progress, recorded};
-use crate::http::json::{Checker, Raw, parse};
-use crate::http::keyed::KeyedCharge;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::created;
-use crate::views::charge::{Breakdown, refusal_name};
+use web::caller::Caller;
+use web::idempotency::{KeyScope, in_progress, recorded};
+use web::json::{Checker, Raw, parse};
+use web::keyed::KeyedCharge;
+use web::problem::{Code, Problem};
+use web::reply::created;
+use web::views::charge::{Breakdown, refusal_name};
 
 /// A card charge, as sent.
 #[derive(Deserialize, ToSchema)]

@@ -12,8 +12,8 @@ use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{Object, OneOf, Schema, Type};
 
 use super::card_brands::brand_of;
-use crate::http::json::{Checker, Raw};
-use crate::http::problem::Code;
+use web::json::{Checker, Raw};
+use web::problem::Code;
 
 /// A card, as sent; never kept.
 #[derive(Deserialize, ToSchema)]

@@ -16,13 +16,13 @@ use crate::api::card_data::{CardData, face, read_card, security_code};
 use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::subscriptions::first_charge_was_paid;
 use crate::app::App;
-use crate::http::caller::Caller;
-use crate::http::idempotency::KeyScope;
-use crate::http::json::{Checker, Raw, parse};
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::Problem;
-use crate::http::reply::created;
-use crate::views::charge::CardView;
+use web::caller::Caller;
+use web::idempotency::KeyScope;
+use web::json::{Checker, Raw, parse};
+use web::keyed::KeyedBody;
+use web::problem::Problem;
+use web::reply::created;
+use web::views::charge::CardView;
 
 /// A card to be kept, as sent.
 #[derive(Deserialize, ToSchema)]

@@ -22,13 +22,13 @@ use uuid::Uuid;
 use crate::api::payer::is_email;
 use crate::api::places::{is_area_code, is_mobile};
 use crate::app::App;
-use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{KeyScope, in_progress, recorded};
-use crate::http::json::{Checker, Raw, parse};
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{Filter, List, Page, created, ok, query};
-use crate::views::cashout::{CashoutItem, CashoutView, cashout_status};
+use web::caller::{Caller, PathId};
+use web::idempotency::{KeyScope, in_progress, recorded};
+use web::json::{Checker, Raw, parse};
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::{Filter, List, Page, created, ok, query};
+use web::views::cashout::{CashoutItem, CashoutView, cashout_status};
 
 /// A cashout, as sent.
 #[derive(Deserialize, ToSchema)]

@@ -13,13 +13,13 @@ use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::ChargeFacts;
 
 use crate::app::App;
-use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::KeyScope;
-use crate::http::json::{Checker, parse_unread};
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{List, PageQuery, between, list_of, ok, query, single};
-use crate::views::charge::{ChargeView, charge_status};
+use web::caller::{Caller, PathId};
+use web::idempotency::KeyScope;
+use web::json::{Checker, parse_unread};
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::{List, PageQuery, between, list_of, ok, query, single};
+use web::views::charge::{ChargeView, charge_status};
 
 /// One charge of the account.
 #[utoipa::path(get, path = "/api/charges/{txid}", operation_id = "get_charge", params(("txid" = String, Path)),

@@ -8,10 +8,10 @@ use axum::extract::State;
 use axum::response::Response;
 
 use crate::app::App;
-use crate::http::caller::Caller;
-use crate::http::problem::Problem;
-use crate::http::reply::{List, PageQuery, list_of};
-use crate::views::dispute::DisputeView;
+use web::caller::Caller;
+use web::problem::Problem;
+use web::reply::{List, PageQuery, list_of};
+use web::views::dispute::DisputeView;
 
 /// The disputes of the account's charges, newest first.
 #[utoipa::path(get, path = "/api/disputes", operation_id = "list_disputes",

@@ -14,16 +14,16 @@ use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::KeyScope;
-use crate::http::json::parse_unread;
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{List, Page, list_of, number, ok, query, time};
-use crate::views::delivery::AnswerView;
 use crate::webhooks::DeliveryStatus;
 use crate::webhooks::body::WebhookBody;
 use crate::webhooks::event::OutboxEvent;
+use web::caller::{Caller, PathId};
+use web::idempotency::KeyScope;
+use web::json::parse_unread;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::{List, Page, list_of, number, ok, query, time};
+use web::views::delivery::AnswerView;
 
 /// An event: what its webhooks say, and how far they have come.
 #[derive(Debug, Serialize, ToSchema)]

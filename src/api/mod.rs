@@ -1,6 +1,6 @@
 //! Merchants' API, a file a resource: parsing of the request, checks, the command, and the answer.
 //!
-//! It knows the transport ([`crate::http`]) and the JSON views ([`crate::views`]). It knows nothing
+//! It knows the transport ([`web`]) and the JSON views ([`web::views`]). It knows nothing
 //! of the operators' API.
 
 pub mod anticipation;

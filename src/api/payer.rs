@@ -6,7 +6,7 @@ use ledger::tax_id::{self, DocumentKind, is_cpf};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::http::json::{Checker, Raw};
+use web::json::{Checker, Raw};
 
 /// Who pays by card.
 #[derive(Deserialize, ToSchema)]

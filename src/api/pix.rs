@@ -23,13 +23,13 @@ use crate::api::charges::not_pending;
 use crate::api::payer::read_document;
 use crate::api::splits;
 use crate::app::App;
-use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{KeyScope, decided};
-use crate::http::json::{Checker, Raw, parse, parse_unread};
-use crate::http::keyed::{KeyedBody, KeyedCharge};
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{created, ok, time};
-use crate::views::charge::{Breakdown, ChargeView, charge_status, pix_code};
+use web::caller::{Caller, PathId};
+use web::idempotency::{KeyScope, decided};
+use web::json::{Checker, Raw, parse, parse_unread};
+use web::keyed::{KeyedBody, KeyedCharge};
+use web::problem::{Code, Problem};
+use web::reply::{created, ok, time};
+use web::views::charge::{Breakdown, ChargeView, charge_status, pix_code};
 
 /// A PIX charge, or a look-up, as sent.
 #[derive(Deserialize, ToSchema)]

@@ -14,12 +14,12 @@ use unicode_normalization::UnicodeNormalization;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{KeyScope, decided, naming};
-use crate::http::json::{Checker, Raw, parse};
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{created, ok, time};
+use web::caller::{Caller, PathId};
+use web::idempotency::{KeyScope, decided, naming};
+use web::json::{Checker, Raw, parse};
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::{created, ok, time};
 
 /// A plan, as sent.
 #[derive(Deserialize, ToSchema)]

@@ -19,13 +19,13 @@ use utoipa::ToSchema;
 use crate::api::charges::paid_charge;
 use crate::api::splits;
 use crate::app::App;
-use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::KeyScope;
-use crate::http::json::{Checker, Raw, parse};
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{All, FILTERED_MAX, Filter, all_of, created, ok, query};
-use crate::views::refund::{RefundView, refund_status};
+use web::caller::{Caller, PathId};
+use web::idempotency::KeyScope;
+use web::json::{Checker, Raw, parse};
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::{All, FILTERED_MAX, Filter, all_of, created, ok, query};
+use web::views::refund::{RefundView, refund_status};
 
 /// A refund, as asked for.
 #[derive(Deserialize, ToSchema)]

@@ -14,9 +14,9 @@ use utoipa::ToSchema;
 
 use crate::api::payer::{email, read_document};
 use crate::api::places::{is_area_code, is_state};
-use crate::http::json::{Checker, ITSELF, Raw, parse};
-use crate::http::problem::{Problem, failed};
-use crate::views::registration::Registration;
+use web::json::{Checker, ITSELF, Raw, parse};
+use web::problem::{Problem, failed};
+use web::views::registration::Registration;
 
 /// A registration, as sent.
 #[derive(Deserialize, ToSchema)]

@@ -18,18 +18,18 @@ use utoipa::ToSchema;
 use wire::timestamp::begin_of;
 
 use crate::app::App;
-use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::KeyScope;
-use crate::http::json::{Checker, Raw, parse};
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{ok, only, query};
-use crate::http::streamed::{BoxError, ReadPace, streamed};
-use crate::views::export_file::{
+use web::caller::{Caller, PathId};
+use web::idempotency::KeyScope;
+use web::json::{Checker, Raw, parse};
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::{ok, only, query};
+use web::streamed::{BoxError, ReadPace, streamed};
+use web::views::export_file::{
     begin, booked_before, cut_header, encoding, file, head_of, know_cards, know_group, request,
 };
-use crate::views::export_job::{ExportJobView, WireDays, download, manifest, take_on, unreadable};
-use crate::views::ledger::ledger_name;
+use web::views::export_job::{ExportJobView, WireDays, download, manifest, take_on, unreadable};
+use web::views::ledger::ledger_name;
 
 /// Records of the journal whose numbers are looked up at once.
 const LOOKED_UP_AT_ONCE: u64 = 1 << 18;
@@ -114,7 +114,7 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
         let (cut, head) = head_of(engine, last.up_to(&through))?;
         Ok(JobOutcome { exported, cut, head, before })
     });
-    take_on(&app, new, work, PATH).await
+    take_on(&app.export_jobs, &app.engine, new, work, PATH).await
 }
 
 /// Where reports are files of one of several processes.

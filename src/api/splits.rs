@@ -8,9 +8,9 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::caller::Caller;
-use crate::http::json::{Checker, ITSELF, Raw};
-use crate::http::problem::{Code, Problem};
+use web::caller::Caller;
+use web::json::{Checker, ITSELF, Raw};
+use web::problem::{Code, Problem};
 
 /// One element of `splits`.
 #[derive(Deserialize, ToSchema)]

@@ -30,11 +30,11 @@ use wire::mask;
 use crate::api::splits::split_id;
 use crate::api::sub_recipients::find_own;
 use crate::app::App;
-use crate::http::caller::{Caller, PathId};
-use crate::http::problem::{Problem, broken};
-use crate::http::reply::{Filter, List, Page, ok, query, time};
-use crate::views::charge::payer;
-use crate::views::recipient::RecipientBalance;
+use web::caller::{Caller, PathId};
+use web::problem::{Problem, broken};
+use web::reply::{Filter, List, Page, ok, query, time};
+use web::views::charge::payer;
+use web::views::recipient::RecipientBalance;
 
 /// A page of a statement.
 #[derive(Debug, Serialize, ToSchema)]

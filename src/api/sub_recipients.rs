@@ -23,17 +23,17 @@ use crate::api::registration;
 use crate::api::registration::{ChangeRequest, RegistrationRequest};
 use crate::api::splits::require_split;
 use crate::app::App;
-use crate::http::body::JsonBody;
-use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::{KeyScope, decided, naming, recorded};
-use crate::http::json::parse;
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem, broken};
-use crate::http::reply::{List, PageQuery, ok, time};
-use crate::views::recipient::{
+use web::body::JsonBody;
+use web::caller::{Caller, PathId};
+use web::idempotency::{KeyScope, decided, naming, recorded};
+use web::json::parse;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem, broken};
+use web::reply::{List, PageQuery, ok, time};
+use web::views::recipient::{
     RecipientBalance, RecipientView, document_type, find_recipient, known_recipient, open, status_name, view,
 };
-use crate::views::registration::{Registration, differing};
+use web::views::registration::{Registration, differing};
 
 /// A recipient, as registration answers (interface 2.7).
 #[derive(Debug, Serialize, ToSchema)]

@@ -20,14 +20,14 @@ use utoipa::ToSchema;
 use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::splits;
 use crate::app::App;
-use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::KeyScope;
-use crate::http::json::{Checker, Raw, parse, parse_unread};
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, FieldError, Problem};
-use crate::http::reply::{List, PageQuery, created, list_of, ok};
-use crate::views::charge::ChargeView;
-use crate::views::subscription::SubscriptionView;
+use web::caller::{Caller, PathId};
+use web::idempotency::KeyScope;
+use web::json::{Checker, Raw, parse, parse_unread};
+use web::keyed::KeyedBody;
+use web::problem::{Code, FieldError, Problem};
+use web::reply::{List, PageQuery, created, list_of, ok};
+use web::views::charge::ChargeView;
+use web::views::subscription::SubscriptionView;
 
 /// A subscription, as sent.
 #[derive(Deserialize, ToSchema)]

@@ -18,13 +18,13 @@ use utoipa::ToSchema;
 use crate::api::splits::require_split;
 use crate::api::sub_recipients::find_own;
 use crate::app::App;
-use crate::http::caller::{Caller, PathId};
-use crate::http::idempotency::KeyScope;
-use crate::http::json::parse_unread;
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{created, items_of};
-use crate::views::withdrawal::WithdrawalView;
+use web::caller::{Caller, PathId};
+use web::idempotency::KeyScope;
+use web::json::parse_unread;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::{created, items_of};
+use web::views::withdrawal::WithdrawalView;
 
 /// A withdrawal that was asked for.
 #[derive(Debug, Serialize, ToSchema)]

@@ -24,9 +24,9 @@ use crate::console::records::record_link;
 use crate::console::show::Head::{Amount, Text};
 use crate::console::show::{self, Head};
 use crate::console::words::{self, Word};
-use crate::http::problem::Problem;
-use crate::http::reply::query;
-use crate::views::recipient::recipient_id;
+use web::problem::Problem;
+use web::reply::query;
+use web::views::recipient::recipient_id;
 
 /// Entries of a recipient that are looked through, the newest.
 const ENTRIES_MAX: usize = 200;

@@ -8,7 +8,7 @@ use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
 
-use crate::http::problem::{Code, Problem};
+use web::problem::{Code, Problem};
 
 const STYLE: &str = include_str!("console.css");
 const SCRIPT: &str = include_str!("console.js");

@@ -17,9 +17,9 @@ use crate::console::show;
 use crate::console::show::Head::Text;
 use crate::console::wire_words;
 use crate::console::words;
-use crate::http::problem::Problem;
-use crate::http::reply::query;
 use crate::ops::audit;
+use web::problem::Problem;
+use web::reply::query;
 
 const ROWS_A_PAGE: u64 = 50;
 

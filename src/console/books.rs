@@ -22,13 +22,13 @@ use crate::console::records::{block_card, block_records, cut_link, facts_of, rec
 use crate::console::show;
 use crate::console::show::Head::{Amount, Text};
 use crate::console::words;
-use crate::http::caller::PathId;
-use crate::http::cut::requested_before;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::query;
 use crate::ops::books;
-use crate::views::house_entry::{HouseEntryView, OperatorEntry};
-use crate::views::ledger::ledger_name;
+use web::caller::PathId;
+use web::cut::requested_before;
+use web::problem::{Code, Problem};
+use web::reply::query;
+use web::views::house_entry::{HouseEntryView, OperatorEntry};
+use web::views::ledger::ledger_name;
 
 /// Postings of a Record on a page.
 const POSTINGS_A_PAGE: u64 = 120;

@@ -30,12 +30,12 @@ use crate::console::show::Head::{Amount, Text};
 use crate::console::webhooks;
 use crate::console::wire_words;
 use crate::console::words::{self, Word};
-use crate::http::caller::PathId;
-use crate::http::problem::Problem;
-use crate::http::reply::query;
 use crate::ops::charges;
-use crate::views::charge::{CardView, payer};
-use crate::views::recipient::recipient_id;
+use web::caller::PathId;
+use web::problem::Problem;
+use web::reply::query;
+use web::views::charge::{CardView, payer};
+use web::views::recipient::recipient_id;
 
 /// Records of the charge on a page.
 const RECORDS_A_PAGE: u64 = 20;

@@ -16,14 +16,14 @@ use crate::console::page::{Screen, Section, Visit};
 use crate::console::sent_form::PostedForm;
 use crate::console::show;
 use crate::console::words;
-use crate::http::caller::PathId;
-use crate::http::credential::Role;
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::query;
 use crate::ops::disputes;
 use crate::ops::operator::Decider;
 use crate::ops::preview::of_new_dispute;
+use web::caller::PathId;
+use web::credential::Role;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::query;
 
 /// Postings that are shown.
 const POSTINGS_MAX: usize = 120;

@@ -20,15 +20,15 @@ use crate::console::show::Head::Text;
 use crate::console::webhooks::{answer, at_endpoint};
 use crate::console::wire_words;
 use crate::console::words;
-use crate::http::caller::PathId;
-use crate::http::credential::Role;
-use crate::http::idempotency::SentKey;
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::Problem;
-use crate::http::session::FormOutcome;
 use crate::ops::operator::Decider;
 use crate::ops::webhooks::{TryView, endpoint, redeliver_given_up, tries_of};
 use crate::ops::{api_keys, webhooks};
+use web::caller::PathId;
+use web::credential::Role;
+use web::idempotency::SentKey;
+use web::keyed::KeyedBody;
+use web::problem::Problem;
+use web::session::FormOutcome;
 
 /// Page of an API key.
 pub async fn show(State(app): State<Arc<App>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {

@@ -11,9 +11,9 @@ use maud::html;
 use crate::app::App;
 use crate::console::page::{Screen, Section, Visit};
 use crate::console::words;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::query;
 use crate::ops::export::{export, format_names};
+use web::problem::{Code, Problem};
+use web::reply::query;
 
 /// Form that asks for an export.
 pub async fn form(visit: Visit) -> Response {

@@ -18,13 +18,13 @@ use wire::cut_text::{named_record, record_name};
 use crate::app::App;
 use crate::console::page::Visit;
 use crate::console::words;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{query, single};
 use crate::ops::{books, merchants, queue};
-use crate::views::house_entry::OperatorEntry;
-use crate::views::ledger::ledger_name;
-use crate::views::recipient::{find_recipient, recipient_id};
 use crate::webhooks::event::OutboxEvent;
+use web::problem::{Code, Problem};
+use web::reply::{query, single};
+use web::views::house_entry::OperatorEntry;
+use web::views::ledger::ledger_name;
+use web::views::recipient::{find_recipient, recipient_id};
 
 /// Leads to the page of what is named.
 pub async fn find(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {

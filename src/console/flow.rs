@@ -7,7 +7,7 @@ use maud::{Markup, PreEscaped, html};
 
 use crate::console::show::{self, Head};
 use crate::console::words::{self, Word};
-use crate::http::language::Language;
+use web::language::Language;
 
 /// An amount of a charge and who gets it.
 pub struct ChargePart {

@@ -6,9 +6,9 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use derived::seal::stocked_random_bytes;
 use maud::{Markup, html};
 
-use crate::http::language::Language;
-use crate::http::problem::Problem;
-use crate::http::reply::single;
+use web::language::Language;
+use web::problem::Problem;
+use web::reply::single;
 
 /// A hidden idempotency key. Without randomness there is none, and the form is sent without.
 pub fn hidden_key() -> Markup {

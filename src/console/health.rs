@@ -14,9 +14,9 @@ use crate::console::records::cut_link;
 use crate::console::show;
 use crate::console::wire_words;
 use crate::console::words;
-use crate::http::language::Language;
-use crate::http::problem::{Problem, failed};
 use crate::ops::health::readiness;
+use web::language::Language;
+use web::problem::{Problem, failed};
 
 /// Page of the service's health.
 pub async fn show(State(app): State<Arc<App>>, visit: Visit) -> Response {

@@ -19,16 +19,16 @@ use crate::console::sent_form::PostedForm;
 use crate::console::show;
 use crate::console::show::Head::{Amount, Text};
 use crate::console::words;
-use crate::http::body::FormBody;
-use crate::http::credential::Role;
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::session::FormOutcome;
 use crate::ops::books;
 use crate::ops::entries;
 use crate::ops::operator::Decider;
 use crate::ops::queue::kind_name;
-use crate::views::house_entry::{HouseEntryView, OperatorEntry, debt_accounts};
+use web::body::FormBody;
+use web::credential::Role;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::session::FormOutcome;
+use web::views::house_entry::{HouseEntryView, OperatorEntry, debt_accounts};
 
 /// Entries that wait and are shown; the queue has all.
 const WAITING_MAX: usize = 40;

@@ -13,14 +13,14 @@ use crate::console::page::{Screen, Section, Visit};
 use crate::console::sent_form::PostedForm;
 use crate::console::show;
 use crate::console::words::{self, Word};
-use crate::http::caller::PathId;
-use crate::http::credential::Role;
-use crate::http::idempotency::SentKey;
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem, failed};
 use crate::ops::operator::Admin;
 use crate::ops::webhooks::endpoint;
 use crate::ops::{api_keys, merchants};
+use web::caller::PathId;
+use web::credential::Role;
+use web::idempotency::SentKey;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem, failed};
 
 /// Most bytes of an answer of these routes.
 const ANSWER_MAX: usize = 64 * 1024;

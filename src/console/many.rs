@@ -17,13 +17,13 @@ use crate::console::queue::{OperatorDecision, follows_word, item_word, merchant_
 use crate::console::sent_form::PostedForm;
 use crate::console::show;
 use crate::console::words;
-use crate::http::body::FormBody;
-use crate::http::credential::Role;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::query;
 use crate::ops::other_nodes;
 use crate::ops::preview::Verdict;
 use crate::ops::queue::{QueueItem, kind_name, view, waiting};
+use web::body::FormBody;
+use web::credential::Role;
+use web::problem::{Code, Problem};
+use web::reply::query;
 
 /// Items of one decision.
 const ITEMS_MAX: usize = 20;

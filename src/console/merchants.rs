@@ -27,13 +27,13 @@ use crate::console::show;
 use crate::console::show::Head::{Amount, Text};
 use crate::console::wire_words;
 use crate::console::words::{self, Word};
-use crate::http::caller::PathId;
-use crate::http::credential::Role;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::query;
 use crate::ops::api_keys;
 use crate::ops::merchants::{SEARCHED_MAX, find, listed};
-use crate::views::recipient::{open, status_name};
+use web::caller::PathId;
+use web::credential::Role;
+use web::problem::{Code, Problem};
+use web::reply::query;
+use web::views::recipient::{open, status_name};
 
 /// Rows on a page.
 const A_PAGE: u64 = 50;

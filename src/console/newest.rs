@@ -18,9 +18,9 @@ use crate::console::show;
 use crate::console::show::Head::{Amount, Text};
 use crate::console::wire_words;
 use crate::console::words;
-use crate::http::cut::requested_before;
-use crate::http::problem::Problem;
-use crate::http::reply::query;
+use web::cut::requested_before;
+use web::problem::Problem;
+use web::reply::query;
 
 /// Charges on a page.
 const A_PAGE: usize = 50;

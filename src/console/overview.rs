@@ -15,9 +15,9 @@ use crate::console::records::cut_link;
 use crate::console::scope::Scope;
 use crate::console::show;
 use crate::console::words::{self, Word};
-use crate::http::language::Language;
 use crate::ops::health::readiness;
 use crate::ops::queue;
+use web::language::Language;
 
 /// The overview. That of one merchant is the merchant's page.
 pub async fn show(State(app): State<Arc<App>>, visit: Visit) -> Response {

@@ -23,13 +23,13 @@ use crate::console::show;
 use crate::console::table::{self, CSV};
 use crate::console::wire_words;
 use crate::console::words::{self, Word};
-use crate::http::credential::Role;
-use crate::http::language::Language;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{query, single};
-use crate::http::session::{FormOutcome, secret_of};
 use crate::ops::operator::Operator;
 use crate::ops::queue::is_shown;
+use web::credential::Role;
+use web::language::Language;
+use web::problem::{Code, Problem};
+use web::reply::{query, single};
+use web::session::{FormOutcome, secret_of};
 
 /// The field of the session's form token.
 pub const FORM_TOKEN: &str = "form_token";

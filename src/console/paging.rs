@@ -8,8 +8,8 @@ use maud::{Markup, html};
 use crate::console::page::Visit;
 use crate::console::show;
 use crate::console::words::{self, Word};
-use crate::http::problem::Problem;
-use crate::http::reply::{Page, number};
+use web::problem::Problem;
+use web::reply::{Page, number};
 
 /// The part of a list that an address asks for: `rows` rows, or fewer where it asks for fewer.
 pub fn part(pairs: &[(String, String)], rows: u64) -> Result<Page, Problem> {

@@ -24,15 +24,15 @@ use crate::console::show;
 use crate::console::show::Head::{Amount, Text};
 use crate::console::wire_words;
 use crate::console::words;
-use crate::http::caller::PathId;
-use crate::http::credential::Role;
-use crate::http::keyed::KeyedBody;
-use crate::http::language::Language;
-use crate::http::problem::Problem;
-use crate::http::reply::query;
-use crate::http::session::FormOutcome;
 use crate::ops::operator::Decider;
 use crate::ops::periods::{self, OpenItem, PeriodView};
+use web::caller::PathId;
+use web::credential::Role;
+use web::keyed::KeyedBody;
+use web::language::Language;
+use web::problem::Problem;
+use web::reply::query;
+use web::session::FormOutcome;
 
 /// Months on a page.
 const MONTHS_A_PAGE: u64 = 24;

@@ -3,8 +3,8 @@
 use axum::extract::MatchedPath;
 use axum::http::request::Parts;
 
-use crate::http::problem::Problem;
-use crate::http::reply::{only, query};
+use web::problem::Problem;
+use web::reply::{only, query};
 
 /// Parameters that every page takes: language, scope, and a table as CSV.
 const OF_ALL_PAGES: [&str; 3] = ["lang", "merchant_id", "csv"];

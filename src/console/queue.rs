@@ -19,18 +19,18 @@ use crate::console::show;
 use crate::console::show::Head::{Amount, Text};
 use crate::console::wire_words;
 use crate::console::words::{self, Word};
-use crate::http::caller::PathId;
-use crate::http::credential::Role;
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::query;
-use crate::http::session::FormOutcome;
 use crate::ops::merchants;
 use crate::ops::operator::Decider;
 use crate::ops::other_nodes::{self, Decision};
 use crate::ops::preview::{self, Follows, Steps, Verdict};
 use crate::ops::queue::{KINDS, QueueItem, is_shown, kind_name, view, waiting};
 use crate::ops::rail_items;
+use web::caller::PathId;
+use web::credential::Role;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::query;
+use web::session::FormOutcome;
 
 /// Items of the list on a page.
 const ITEMS_A_PAGE: u64 = 50;

@@ -21,11 +21,11 @@ use crate::console::show;
 use crate::console::show::Head::{Amount, Text};
 use crate::console::wire_words;
 use crate::console::words;
-use crate::http::caller::PathId;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::query;
-use crate::views::recipient::{RecipientBalance, find_recipient, open, review_name, status_name};
-use crate::views::withdrawal::{DestinationView, WithdrawalView};
+use web::caller::PathId;
+use web::problem::{Code, Problem};
+use web::reply::query;
+use web::views::recipient::{RecipientBalance, find_recipient, open, review_name, status_name};
+use web::views::withdrawal::{DestinationView, WithdrawalView};
 
 /// Withdrawals on a page.
 const WITHDRAWALS_A_PAGE: u64 = 20;

@@ -12,8 +12,8 @@ use crate::app::App;
 use crate::console::page::Visit;
 use crate::console::show;
 use crate::console::words;
-use crate::http::language::Language;
-use crate::http::problem::Problem;
+use web::language::Language;
+use web::problem::Problem;
 
 /// Records of a block that are shown in words.
 const RECORDS_OF_BLOCK_MAX: usize = 12;

@@ -21,8 +21,8 @@ use maud::{Markup, PreEscaped, Render, html};
 use tower::ServiceExt;
 
 use crate::console::form::inside;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::query;
+use web::problem::{Code, Problem};
+use web::reply::query;
 
 /// The field of the page on which a form stands.
 pub const PAGE: &str = "page";

@@ -19,7 +19,7 @@ use crate::console::{
     assets, audit, books, charge, dispute, endpoint, exports, find, health, house, keys, many, merchants, newest,
     overview, page, periods, queue, recipients, sandbox, settings, sign_in, trial_balance, webhooks,
 };
-use crate::http::reading::on_waiting_thread;
+use web::reading::on_waiting_thread;
 
 /// The console's routes.
 pub fn all(app: &Arc<App>) -> Router {

@@ -13,14 +13,14 @@ use crate::console::page::{Screen, Section, Visit};
 use crate::console::sent_form::PostedForm;
 use crate::console::show;
 use crate::console::words;
-use crate::http::caller::PathId;
-use crate::http::credential::Role;
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::session::FormOutcome;
 use crate::ops::made_up;
 use crate::ops::operator::Admin;
 use crate::ops::sandbox::{advance_clock, pay_pix};
+use web::caller::PathId;
+use web::credential::Role;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::session::FormOutcome;
 
 /// Moves that the form offers: hours.
 const HOURS: [(u32, words::Word); 5] = [

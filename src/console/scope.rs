@@ -8,10 +8,10 @@ use maud::{Markup, html};
 use crate::app::App;
 use crate::console::form::optional;
 use crate::console::show;
-use crate::http::language::Language;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::query;
 use crate::ops::merchants;
+use web::language::Language;
+use web::problem::{Code, Problem};
+use web::reply::query;
 
 /// The parameter that names the merchant.
 const PARAMETER: &str = "merchant_id";

@@ -13,10 +13,10 @@ use crate::app::App;
 use crate::console::page::{FORM_TOKEN, Visit, plain_refusal};
 use crate::console::refused_form::SentForm;
 use crate::console::words::{self, Word};
-use crate::http::body::FormBody;
-use crate::http::language::Language;
-use crate::http::problem::{Code, Problem};
-use crate::http::server::OverTls;
+use web::body::FormBody;
+use web::language::Language;
+use web::problem::{Code, Problem};
+use web::server::OverTls;
 
 /// A form of a session. Its `Origin` is this listener, and it has the session's token.
 pub struct PostedForm {

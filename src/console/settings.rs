@@ -19,13 +19,13 @@ use crate::console::page::{Screen, Section, Visit};
 use crate::console::sent_form::PostedForm;
 use crate::console::show;
 use crate::console::words::{self, Word};
-use crate::http::body::FormBody;
-use crate::http::caller::PathId;
-use crate::http::credential::Role;
-use crate::http::idempotency::SentKey;
-use crate::http::problem::{Code, Problem};
-use crate::http::session::FormOutcome;
 use crate::ops::merchants;
+use web::body::FormBody;
+use web::caller::PathId;
+use web::credential::Role;
+use web::idempotency::SentKey;
+use web::problem::{Code, Problem};
+use web::session::FormOutcome;
 
 /// Rates in percent: the name of the field and where the JSON has it.
 const RATES: [(&str, &[&str]); 8] = [

@@ -12,12 +12,12 @@ use maud::{Markup, html};
 use wire::timestamp::{PeriodLimit, local};
 
 use crate::console::words::{self, Word};
-use crate::http::language::Language;
-use crate::http::problem::Problem;
-use crate::http::reply::time;
-use crate::views::ledger::ledger_name;
-use crate::views::recipient::{find_recipient, open, recipient_id};
-use crate::views::withdrawal::DestinationView;
+use web::language::Language;
+use web::problem::Problem;
+use web::reply::time;
+use web::views::ledger::ledger_name;
+use web::views::recipient::{find_recipient, open, recipient_id};
+use web::views::withdrawal::DestinationView;
 
 /// An amount of centavos: `R$ 1.234,56`, or `R$1,234.56` in English.
 pub fn money(language: Language, centavos: i128) -> String {
@@ -308,7 +308,7 @@ pub fn scrolled(label: &str, table: Markup) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::problem::{Code, FieldError};
+    use web::problem::{Code, FieldError};
 
     #[test]
     fn amounts_are_exact_in_both_languages() {

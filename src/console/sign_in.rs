@@ -15,12 +15,12 @@ use crate::console::form::{HOME, inside};
 use crate::console::page::{asked_language, other, plain_page, plain_refusal};
 use crate::console::sent_form::{Anonymous, PostedForm, known_scheme};
 use crate::console::words::{self, Word};
-use crate::http::guards::wrong_credentials::CredentialKind;
-use crate::http::language::Language;
-use crate::http::reply::{query, single};
-use crate::http::server::Peer;
-use crate::http::session::COOKIE_NAME;
 use axum::extract::FromRequest;
+use web::guards::wrong_credentials::CredentialKind;
+use web::language::Language;
+use web::reply::{query, single};
+use web::server::Peer;
+use web::session::COOKIE_NAME;
 
 /// The form of the sign-in.
 pub async fn form(parts: Parts) -> Response {
@@ -118,7 +118,7 @@ mod tests {
     use axum::http::HeaderValue;
 
     use super::*;
-    use crate::http::server::OverTls;
+    use web::server::OverTls;
 
     #[test]
     fn the_sign_in_leads_to_the_console_only() {

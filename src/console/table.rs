@@ -5,7 +5,7 @@ use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse, Response};
 use wire::csv_cell::{write_cell, write_text};
 
-use crate::http::language::Language;
+use web::language::Language;
 
 /// The parameter that asks for a table of a page as CSV: its place on the page, from 1.
 pub const CSV: &str = "csv";

@@ -20,11 +20,11 @@ use crate::console::scope::Scope;
 use crate::console::show;
 use crate::console::show::Head::{Amount, Text};
 use crate::console::words;
-use crate::http::problem::Problem;
-use crate::http::reply::query;
 use crate::ops::books::{
     AccountRow, TrialBalance, TrialBalanceQuery, find, read_patiently, requested_account, requested_cut,
 };
+use web::problem::Problem;
+use web::reply::query;
 
 /// Accounts by ledger on a page.
 const ACCOUNTS_A_PAGE: u64 = 100;

@@ -22,19 +22,19 @@ use crate::console::show;
 use crate::console::show::Head::{Amount, Text};
 use crate::console::wire_words;
 use crate::console::words::{self, Word};
-use crate::http::caller::PathId;
-use crate::http::credential::Role;
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::query;
-use crate::http::session::FormOutcome;
 use crate::ops::merchants::find;
 use crate::ops::operator::Decider;
 use crate::ops::other_nodes::backlogs;
 use crate::ops::webhooks::{redeliver, view};
-use crate::views::delivery::AnswerView;
 use crate::webhooks::DeliveryStatus;
 use crate::webhooks::event::OutboxEvent;
+use web::caller::PathId;
+use web::credential::Role;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::query;
+use web::session::FormOutcome;
+use web::views::delivery::AnswerView;
 
 /// Endpoints on a page.
 const ENDPOINTS_A_PAGE: u64 = 60;

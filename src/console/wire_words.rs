@@ -14,7 +14,7 @@ use strum::VariantArray;
 
 use crate::api::statement::SplitRecord;
 use crate::console::words::{self, Word, word};
-use crate::http::credential::Role;
+use web::credential::Role;
 
 /// The word for a name that has none: what a test fails by.
 pub const OTHER: Word = word("outro", "other");
@@ -291,7 +291,7 @@ pub fn audited(name: &str) -> Word {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::language::Language;
+    use web::language::Language;
 
     #[test]
     fn every_event_has_its_word_in_both_languages() {

@@ -2,8 +2,8 @@
 
 use ledger::event::Event;
 
-use crate::http::language::Language;
-use crate::http::session::FormOutcome;
+use web::language::Language;
+use web::session::FormOutcome;
 
 /// One text of the console in both languages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use reqwest::redirect::Policy;
 use serde_json::Value;
 use tokio::task::JoinError;
 
-use crate::network::{reachable, root_cause};
+use web::network::{reachable, root_cause};
 
 /// Why a call has no answer, or not the one that was expected.
 #[derive(Debug, thiserror::Error)]

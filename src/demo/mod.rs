@@ -25,12 +25,12 @@ use tokio::task::JoinSet;
 
 use self::client::Client;
 use crate::app::App;
-use crate::http::credential::Secret;
 use crate::invented_parties;
-use crate::network::reachable;
 use crate::serve::Running;
 use crate::terminal;
 use crate::terminal::{count, say};
+use web::credential::Secret;
+use web::network::reachable;
 
 pub use self::client::CallError;
 

@@ -21,8 +21,8 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 use subtle::ConstantTimeEq;
 
-use crate::http::body;
-use crate::http::credential::Secret;
+use web::body;
+use web::credential::Secret;
 
 /// Most bytes of a callback's body.
 const BODY_BYTES_MAX: usize = 1024 * 1024;

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, Deserializer};
 
-use crate::http::tls::TlsFiles;
+use web::tls::TlsFiles;
 
 /// Institutions of an installation, as the settings file names them.
 #[derive(Debug, Clone)]

@@ -16,17 +16,17 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::api_key::ApiKeyText;
-use crate::http::body::JsonBody;
-use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, SentKey, decided};
-use crate::http::json::{Checker, Raw, or_empty, parse_exact, parse_unread_exact, present};
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{created, ok, only, query, time};
 use crate::ops::merchants::find;
 use crate::ops::operator::{Admin, Operator};
 use crate::webhooks::{Refusal, new_secret};
+use web::api_key::ApiKeyText;
+use web::body::JsonBody;
+use web::caller::PathId;
+use web::idempotency::{KeyScope, SentKey, decided};
+use web::json::{Checker, Raw, or_empty, parse_exact, parse_unread_exact, present};
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::{created, ok, only, query, time};
 
 /// A new key, as asked for. The body may be left out.
 #[derive(Deserialize, ToSchema)]

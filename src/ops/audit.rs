@@ -16,11 +16,11 @@ use store::{Partition, Sequence};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::problem::Problem;
-use crate::http::reply::{List, PageQuery, list_of, query, single, time};
 use crate::ops::merchants;
 use crate::ops::operator::Operator;
-use crate::views::recipient::recipient_id;
+use web::problem::Problem;
+use web::reply::{List, PageQuery, list_of, query, single, time};
+use web::views::recipient::recipient_id;
 
 /// One thing that an operator did, or a change of where money goes.
 #[derive(Debug, Serialize, ToSchema)]

@@ -15,11 +15,11 @@ use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::json::Checker;
-use crate::http::problem::Problem;
-use crate::http::reply::{number, ok, only, query, single, time};
-use crate::http::streamed::{streamed, turn};
 use crate::ops::operator::{Admin, Operator};
+use web::json::Checker;
+use web::problem::Problem;
+use web::reply::{number, ok, only, query, single, time};
+use web::streamed::{streamed, turn};
 
 /// What a backup lacks that has all before `from`, in the frames of a backup's files, through the
 /// heads of this moment. With `wait`, it waits for a Record from `from` on, of any partition, so

@@ -13,9 +13,9 @@ use store::cut::Position;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::problem::Problem;
-use crate::http::reply::{List, PageQuery, list_of, time};
 use crate::ops::operator::Operator;
+use web::problem::Problem;
+use web::reply::{List, PageQuery, list_of, time};
 
 /// A batch of the acquirer that is booked whole.
 #[derive(Debug, Serialize, ToSchema)]

@@ -11,11 +11,11 @@ use store::Block;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::caller::PathId;
-use crate::http::cut::requested_position;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{ok, only, query, time};
 use crate::ops::operator::Operator;
+use web::caller::PathId;
+use web::cut::requested_position;
+use web::problem::{Code, Problem};
+use web::reply::{ok, only, query, time};
 
 /// A block: Records that became durable together.
 #[derive(Debug, Serialize, ToSchema)]

@@ -13,8 +13,8 @@ use ledger::record::Record;
 use ledger::time::Timestamp;
 use store::Block;
 
-use crate::http::problem::Problem;
-use crate::http::streamed::ReadPace;
+use web::problem::Problem;
+use web::streamed::ReadPace;
 
 /// Records that are looked at in one go, of a list.
 const PAGE: usize = 100;

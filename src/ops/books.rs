@@ -23,15 +23,15 @@ use wire::cut_text::{CutView, by_partition, cut_name, cut_of};
 use wire::timestamp::{PeriodLimit, day};
 
 use crate::app::App;
-use crate::http::caller::PathId;
-use crate::http::json::Checker;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{List, Page, PageQuery, list_of, number, ok, only, query, single, time};
-use crate::http::streamed::{in_turn, streamed, turn, turn_in_time};
 use crate::ops::merchants;
 use crate::ops::operator::Operator;
-use crate::views::ledger::ledger_name;
-use crate::views::recipient::find_recipient;
+use web::caller::PathId;
+use web::json::Checker;
+use web::problem::{Code, Problem};
+use web::reply::{List, Page, PageQuery, list_of, number, ok, only, query, single, time};
+use web::streamed::{in_turn, streamed, turn, turn_in_time};
+use web::views::ledger::ledger_name;
+use web::views::recipient::find_recipient;
 
 /// Accounts of all ledgers, each page at one cut.
 #[derive(Debug, Serialize, ToSchema)]

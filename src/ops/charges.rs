@@ -15,12 +15,12 @@ use store::cut::Position;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::caller::PathId;
-use crate::http::cut::{NextBefore, next_before, requested_before};
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{items_of, number, ok, only, query};
 use crate::ops::operator::Operator;
-use crate::views::charge::ChargeView;
+use web::caller::PathId;
+use web::cut::{NextBefore, next_before, requested_before};
+use web::problem::{Code, Problem};
+use web::reply::{items_of, number, ok, only, query};
+use web::views::charge::ChargeView;
 
 /// Charges of an answer, when it is not said how many.
 const CHARGES_A_PAGE: u64 = 20;

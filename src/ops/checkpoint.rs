@@ -7,11 +7,11 @@ use axum::http::request::Parts;
 use axum::response::Response;
 
 use crate::app::App;
-use crate::http::cut::requested_partition;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{ok, only, query};
 use crate::ops::operator::Operator;
-use crate::views::checkpoint::CheckpointView;
+use web::cut::requested_partition;
+use web::problem::{Code, Problem};
+use web::reply::{ok, only, query};
+use web::views::checkpoint::CheckpointView;
 
 /// A signed statement of what the journal of a partition holds now. Keep it where nobody of this
 /// installation can change it; `centavo verify --against` compares it with a journal. It is of no

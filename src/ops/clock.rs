@@ -10,12 +10,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::idempotency::KeyScope;
-use crate::http::json::parse_unread_exact;
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{ok, time};
 use crate::ops::operator::{Decider, Operator};
+use web::idempotency::KeyScope;
+use web::json::parse_unread_exact;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::{ok, time};
 
 /// The wall clock of a process.
 #[derive(Debug, Serialize, ToSchema)]

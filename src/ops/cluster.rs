@@ -11,10 +11,10 @@ use store::Picture;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::problem::Problem;
-use crate::http::reply::{ok, only, query};
-use crate::http::trace::spawn_blocking;
 use crate::ops::operator::Operator;
+use web::problem::Problem;
+use web::reply::{ok, only, query};
+use web::trace::spawn_blocking;
 
 /// The nodes of the store and its partitions, as the process that is asked sees them now.
 #[derive(Debug, Serialize, ToSchema)]
@@ -92,7 +92,7 @@ pub async fn get(State(app): State<Arc<App>>, _: Operator, parts: Parts) -> Resu
         Some(node) => {
             let looking = Arc::clone(node);
             let (picture, commits) =
-                spawn_blocking(move || looking.picture()).await.map_err(crate::http::problem::failed)??;
+                spawn_blocking(move || looking.picture()).await.map_err(web::problem::failed)??;
             ClusterView::of(&picture, &here, node.process(), commits)
         }
         None => ClusterView::alone(&here),

@@ -17,16 +17,16 @@ use utoipa::ToSchema;
 
 use crate::api::charges::paid_charge;
 use crate::app::App;
-use crate::http::caller::PathId;
-use crate::http::idempotency::KeyScope;
-use crate::http::json::{Checker, Raw, or_empty, parse_exact};
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{created, ok};
 use crate::ops::item_version::{Approval, IfMatch, on_version};
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::refunds::decide;
-use crate::views::dispute::DisputeView;
+use web::caller::PathId;
+use web::idempotency::KeyScope;
+use web::json::{Checker, Raw, or_empty, parse_exact};
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::{created, ok};
+use web::views::dispute::DisputeView;
 
 /// A dispute, as a payer's bank tells it.
 #[derive(Deserialize, ToSchema)]

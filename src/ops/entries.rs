@@ -23,17 +23,17 @@ use utoipa::ToSchema;
 use wire::timestamp::{PeriodLimit, business_day, day};
 
 use crate::app::App;
-use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, decided};
-use crate::http::json::{Checker, Raw, parse_exact};
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{created, ok};
 use crate::ops::books;
 use crate::ops::item_version::{Approval, IfMatch, unchanged};
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::sub_recipients::Notes;
-use crate::views::house_entry::{HouseEntryView, OperatorEntry, debt_accounts};
+use web::caller::PathId;
+use web::idempotency::{KeyScope, decided};
+use web::json::{Checker, Raw, parse_exact};
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::{created, ok};
+use web::views::house_entry::{HouseEntryView, OperatorEntry, debt_accounts};
 
 /// The kind of an entry that says that a withdrawal came back.
 pub const WITHDRAWAL_RETURNED: &str = "withdrawal_returned";

@@ -12,14 +12,14 @@ use store::cut::{Cut, positions};
 use wire::timestamp::day_of;
 
 use crate::app::App;
-use crate::http::cut;
-use crate::http::problem::Problem;
-use crate::http::reply::{only, query, single};
-use crate::http::streamed::{BoxError, ReadPace, streamed, turn};
 use crate::ops::books::find;
 use crate::ops::operator::Operator;
-use crate::views::export_file::{begin, cut_header, encoding, file, know_cards, know_group, know_named, request};
-use crate::views::ledger::ledger_name;
+use web::cut;
+use web::problem::Problem;
+use web::reply::{only, query, single};
+use web::streamed::{BoxError, ReadPace, streamed, turn};
+use web::views::export_file::{begin, cut_header, encoding, file, know_cards, know_group, know_named, request};
+use web::views::ledger::ledger_name;
 
 /// The formats that the route makes.
 pub fn format_names() -> impl Iterator<Item = &'static str> {

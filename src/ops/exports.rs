@@ -16,17 +16,17 @@ use store::cut::Cut;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::caller::PathId;
-use crate::http::idempotency::KeyScope;
-use crate::http::json::{Checker, Raw, parse_exact};
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{All, ok, only, query, single};
 use crate::ops::export::{self, ledger_of};
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::reports;
-use crate::views::export_file::{booked_before, request};
-use crate::views::export_job::{ExportJobView, download, manifest, pairs_of, take_on, unreadable};
+use web::caller::PathId;
+use web::idempotency::KeyScope;
+use web::json::{Checker, Raw, parse_exact};
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::{All, ok, only, query, single};
+use web::views::export_file::{booked_before, request};
+use web::views::export_job::{ExportJobView, download, manifest, pairs_of, take_on, unreadable};
 
 /// The group in the ids of the operators' exports: no merchant's.
 const NO_GROUP: GroupNumber = GroupNumber(0);
@@ -82,7 +82,7 @@ pub async fn create(State(app): State<Arc<App>>, _: Decider, sent: KeyedBody) ->
         Some(report) => report_job(&app, report, &wire, cut)?,
         None => export_job(&app, &wire, cut)?,
     };
-    take_on(&app, new, work, PATH).await
+    take_on(&app.export_jobs, &app.engine, new, work, PATH).await
 }
 
 /// The report that a body names, if it does.

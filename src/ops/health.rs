@@ -9,8 +9,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 
 use crate::app::App;
-use crate::http::problem::{Code, Problem, failed};
-use crate::http::reply::ok;
+use web::problem::{Code, Problem, failed};
+use web::reply::ok;
 
 /// How the service is.
 #[derive(serde::Serialize, utoipa::ToSchema)]

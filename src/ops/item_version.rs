@@ -13,9 +13,9 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::json::{Checker, Raw, or_empty, parse_exact};
-use crate::http::problem::{Code, FieldError, Problem, failed};
 use crate::ops::queue::{is_decided_on, version_of, view, waiting};
+use web::json::{Checker, Raw, or_empty, parse_exact};
+use web::problem::{Code, FieldError, Problem, failed};
 
 /// An approval, which needs no field.
 #[derive(Default, Deserialize, ToSchema)]

@@ -18,13 +18,13 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::idempotency::{KeyScope, decided, in_progress, recorded};
-use crate::http::json::parse_unread_exact;
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::Problem;
-use crate::http::reply::created;
 use crate::invented_parties;
 use crate::ops::operator::{Admin, Operator};
+use web::idempotency::{KeyScope, decided, in_progress, recorded};
+use web::json::parse_unread_exact;
+use web::keyed::KeyedBody;
+use web::problem::Problem;
+use web::reply::created;
 
 /// PIX charges that are made; the first ones are paid.
 const PIX_CHARGES: u64 = 12;

@@ -19,15 +19,15 @@ use utoipa::ToSchema;
 use wire::case_folding::search_key;
 
 use crate::app::App;
-use crate::http::body::JsonBody;
-use crate::http::caller::PathId;
-use crate::http::guards::rate_limit::RateLimitSettings;
-use crate::http::idempotency::{KeyScope, SentKey, decided};
-use crate::http::json::{Checker, Raw, parse_exact, present};
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{List, Page, PageQuery, created, ok, time};
 use crate::ops::operator::{Admin, Operator};
+use web::body::JsonBody;
+use web::caller::PathId;
+use web::guards::rate_limit::RateLimitSettings;
+use web::idempotency::{KeyScope, SentKey, decided};
+use web::json::{Checker, Raw, parse_exact, present};
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::{List, Page, PageQuery, created, ok, time};
 
 /// A merchant, as sent. On PATCH, what is absent stays as it is.
 #[derive(Deserialize, ToSchema)]

@@ -1,6 +1,6 @@
 //! Operators' API: a file a resource, behind its own listener and credential.
 //!
-//! It knows the transport ([`crate::http`]) and the JSON views ([`crate::views`]). It knows nothing
+//! It knows the transport ([`web`]) and the JSON views ([`web::views`]). It knows nothing
 //! of the merchants' API.
 
 pub mod api_keys;

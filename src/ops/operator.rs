@@ -11,11 +11,11 @@ use axum::http::request::Parts;
 use ledger::record::Requester;
 
 use crate::app::App;
-use crate::http::credential::Role;
-use crate::http::guards::wrong_credentials::CredentialKind;
-use crate::http::idempotency::Admitted;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::only_known;
+use web::credential::Role;
+use web::guards::wrong_credentials::CredentialKind;
+use web::idempotency::Admitted;
+use web::problem::{Code, Problem};
+use web::reply::only_known;
 
 /// The operator whose token the request carries, whatever the role.
 #[derive(Clone, Debug)]

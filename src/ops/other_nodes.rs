@@ -24,15 +24,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::app::App;
-use crate::http::caller::PathId;
-use crate::http::credential::Role;
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem, failed};
 use crate::ops::item_version::IfMatch;
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::preview::{self, Follows, Steps, Verdict};
 use crate::ops::{disputes, entries, queue, refunds, sub_recipients, withdrawals};
 use crate::webhooks::{EndpointBehind, sort_behind};
+use web::caller::PathId;
+use web::credential::Role;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem, failed};
 
 /// A decision that an operator takes on an item of the queue.
 #[derive(Clone, Debug, Serialize, Deserialize)]

@@ -20,17 +20,17 @@ use wire::cut_text::{CutView, by_partition};
 use wire::timestamp::{begin_of, day_of};
 
 use crate::app::App;
-use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, decided};
-use crate::http::json::parse_unread_exact;
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{ok, only, query, time};
-use crate::http::streamed::{in_turn, turn, turn_in_time};
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::queue::kind_name;
 use crate::ops::reconciliations::KeptResult;
 use crate::ops::uncompared::uncompared;
+use web::caller::PathId;
+use web::idempotency::{KeyScope, decided};
+use web::json::parse_unread_exact;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::{ok, only, query, time};
+use web::streamed::{in_turn, turn, turn_in_time};
 
 /// A month, and its closing.
 #[derive(Debug, Serialize, ToSchema)]

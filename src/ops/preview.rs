@@ -23,15 +23,15 @@ use utoipa::ToSchema;
 
 use crate::api::charges::paid_charge;
 use crate::app::App;
-use crate::http::caller::PathId;
-use crate::http::json::Checker;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{number, ok, only, query, single};
 use crate::ops::books::{EntryView, entries_view};
 use crate::ops::disputes::{kind_named, opening};
 use crate::ops::operator::Operator;
 use crate::ops::queue::{kind_name, version_of, waiting};
-use crate::views::house_entry::OperatorEntry;
+use web::caller::PathId;
+use web::json::Checker;
+use web::problem::{Code, Problem};
+use web::reply::{number, ok, only, query, single};
+use web::views::house_entry::OperatorEntry;
 
 /// What a decision would book.
 #[derive(Debug, Serialize, ToSchema)]

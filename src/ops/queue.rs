@@ -15,15 +15,15 @@ use utoipa::ToSchema;
 use wire::mask;
 
 use crate::app::App;
-use crate::http::json::Checker;
-use crate::http::problem::Problem;
-use crate::http::reply::{ok, query, single, time};
 use crate::ops::audit::OfMerchant;
 use crate::ops::operator::Operator;
 use crate::ops::rail_items::outcome_name;
-use crate::views::house_entry::{HouseEntryView, OperatorEntry};
-use crate::views::recipient::{known_recipient, open, recipient_id, status_name};
-use crate::views::withdrawal::DestinationView;
+use web::json::Checker;
+use web::problem::Problem;
+use web::reply::{ok, query, single, time};
+use web::views::house_entry::{HouseEntryView, OperatorEntry};
+use web::views::recipient::{known_recipient, open, recipient_id, status_name};
+use web::views::withdrawal::DestinationView;
 
 /// Items of one answer; `total` counts all.
 const ITEMS_MAX: usize = 1_000;

@@ -16,13 +16,13 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::caller::PathId;
-use crate::http::idempotency::KeyScope;
-use crate::http::json::{Checker, Raw, parse_exact};
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::ok;
 use crate::ops::operator::Decider;
+use web::caller::PathId;
+use web::idempotency::KeyScope;
+use web::json::{Checker, Raw, parse_exact};
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::ok;
 
 /// The word of an operator on an order.
 #[derive(Deserialize, ToSchema)]

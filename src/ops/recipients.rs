@@ -10,11 +10,11 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::caller::PathId;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{ok, only, query};
 use crate::ops::operator::Operator;
-use crate::views::recipient::{RecipientView, find_recipient, view_with};
+use web::caller::PathId;
+use web::problem::{Code, Problem};
+use web::reply::{ok, only, query};
+use web::views::recipient::{RecipientView, find_recipient, view_with};
 
 /// A recipient, and whose it is.
 #[derive(Debug, Serialize, ToSchema)]

@@ -23,16 +23,16 @@ use utoipa::ToSchema;
 use wire::timestamp::{day, day_of};
 
 use crate::app::App;
-use crate::http::body::{FileFormat, InstitutionFile};
-use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, SentKey};
-use crate::http::json::{Checker, Raw, parse_exact};
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, FieldError, Problem, failed};
-use crate::http::reply::{List, PageQuery, list_of, one_of, only, query, single, time};
-use crate::http::streamed::{in_turn, turn};
 use crate::ops::booked_records::EngineRecords;
 use crate::ops::operator::{Decider, Operator};
+use web::body::{FileFormat, InstitutionFile};
+use web::caller::PathId;
+use web::idempotency::{KeyScope, SentKey};
+use web::json::{Checker, Raw, parse_exact};
+use web::keyed::KeyedBody;
+use web::problem::{Code, FieldError, Problem, failed};
+use web::reply::{List, PageQuery, list_of, one_of, only, query, single, time};
+use web::streamed::{in_turn, turn};
 
 /// Findings of one answer; the counts count all.
 const FINDINGS_MAX: usize = 1_000;

@@ -23,13 +23,13 @@ use utoipa::ToSchema;
 use wire::timestamp::day_of;
 
 use crate::app::App;
-use crate::http::caller::PathId;
-use crate::http::cut::{NextBefore, next_before, requested_before, requested_position};
-use crate::http::problem::{Code, Problem, failed};
-use crate::http::reply::{number, ok, only, query, time};
 use crate::ops::operator::Operator;
-use crate::views::export_file::{know_cards, know_group};
-use crate::views::ledger::ledger_name;
+use web::caller::PathId;
+use web::cut::{NextBefore, next_before, requested_before, requested_position};
+use web::problem::{Code, Problem, failed};
+use web::reply::{number, ok, only, query, time};
+use web::views::export_file::{know_cards, know_group};
+use web::views::ledger::ledger_name;
 
 /// One Record.
 #[derive(Debug, Serialize, ToSchema)]

@@ -10,16 +10,16 @@ use ledger::refund::Refund;
 
 use crate::api::charges::paid_charge;
 use crate::app::App;
-use crate::http::caller::PathId;
-use crate::http::idempotency::{Key, KeyScope, KeyedResult, decided};
-use crate::http::json::parse_exact;
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::ok;
 use crate::ops::item_version::{Approval, IfMatch, on_version, with_item};
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::sub_recipients::Notes;
-use crate::views::refund::RefundView;
+use web::caller::PathId;
+use web::idempotency::{Key, KeyScope, KeyedResult, decided};
+use web::json::parse_exact;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::ok;
+use web::views::refund::RefundView;
 
 /// Approves a refund: the money moves at once, and goes back to the payer.
 #[utoipa::path(post, path = "/ops/refunds/{id}/approve", operation_id = "approve_refund", params(("id" = String, Path)),

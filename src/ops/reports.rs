@@ -21,17 +21,17 @@ use wire::cut_text::CutView;
 use wire::timestamp::day;
 
 use crate::app::App;
-use crate::http::caller::PathId;
-use crate::http::cut::{self, as_header};
-use crate::http::gzip::Encoding;
-use crate::http::json::Checker;
-use crate::http::problem::{Code, Problem, failed};
-use crate::http::reply::{only, query, single};
-use crate::http::streamed::{BoxError, ReadPace, streamed, turn};
 use crate::ops::books::find;
 use crate::ops::merchants::tax_id;
 use crate::ops::operator::Operator;
-use crate::views::ledger::ledger_name;
+use web::caller::PathId;
+use web::cut::{self, as_header};
+use web::gzip::Encoding;
+use web::json::Checker;
+use web::problem::{Code, Problem, failed};
+use web::reply::{only, query, single};
+use web::streamed::{BoxError, ReadPace, streamed, turn};
+use web::views::ledger::ledger_name;
 
 /// A report as JSON: its rows, their sums, and the part of the journal that it is of.
 #[derive(Debug, Serialize, ToSchema)]

@@ -12,16 +12,16 @@ use utoipa::ToSchema;
 
 use crate::api::pix;
 use crate::app::App;
-use crate::http::caller::PathId;
-use crate::http::idempotency::KeyScope;
-use crate::http::json::{Checker, Raw, parse_exact, parse_unread_exact};
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::Problem;
-use crate::http::reply::{ok, time};
-use crate::http::trace::spawn_blocking;
 use crate::ops::charges;
 use crate::ops::operator::Admin;
-use crate::views::charge::ChargeView;
+use web::caller::PathId;
+use web::idempotency::KeyScope;
+use web::json::{Checker, Raw, parse_exact, parse_unread_exact};
+use web::keyed::KeyedBody;
+use web::problem::Problem;
+use web::reply::{ok, time};
+use web::trace::spawn_blocking;
+use web::views::charge::ChargeView;
 
 /// A move of the clock.
 #[derive(Deserialize, ToSchema)]

@@ -11,15 +11,15 @@ use serde::Deserialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, decided};
-use crate::http::json::{Checker, Raw, parse_exact};
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::ok;
 use crate::ops::item_version::{Approval, IfMatch, on_version, with_item};
 use crate::ops::operator::{Decider, Operator};
-use crate::views::recipient::{RecipientView, find_recipient, known_recipient, view, view_at_decision};
+use web::caller::PathId;
+use web::idempotency::{KeyScope, decided};
+use web::json::{Checker, Raw, parse_exact};
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::ok;
+use web::views::recipient::{RecipientView, find_recipient, known_recipient, view, view_at_decision};
 
 /// Why something is refused.
 #[derive(Deserialize, ToSchema)]

@@ -8,9 +8,9 @@ use actors::engine::Engine;
 use books::reconcile::booked_movements::{self, BankAccount, DailyFile, FileDays};
 use chrono::NaiveDate;
 
-use crate::http::problem::Problem;
 use crate::ops::booked_records::EngineRecords;
 use crate::ops::reconciliations::KeptResult;
+use web::problem::Problem;
 
 /// How many days and batches of some days none of the results covers, by what is to be compared:
 /// the account of a bank statement (days on which it moved), `pix` (days with payments), `acquirer`

@@ -11,18 +11,18 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::http::caller::PathId;
-use crate::http::idempotency::KeyScope;
-use crate::http::json::parse_unread_exact;
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::{ok, only, query, time};
 use crate::ops::audit::OfMerchant;
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::other_nodes::backlogs;
-use crate::views::delivery::AnswerView;
 use crate::webhooks::event::OutboxEvent;
 use crate::webhooks::{DeliveryTry, EndpointBehind};
+use web::caller::PathId;
+use web::idempotency::KeyScope;
+use web::json::parse_unread_exact;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::{ok, only, query, time};
+use web::views::delivery::AnswerView;
 
 /// Items of one answer; `total` counts all.
 const ITEMS_MAX: usize = 1_000;

@@ -9,16 +9,16 @@ use ledger::recipient::RecipientCommand;
 use ledger::withdrawal::Withdrawal;
 
 use crate::app::App;
-use crate::http::caller::PathId;
-use crate::http::idempotency::{KeyScope, decided};
-use crate::http::json::parse_exact;
-use crate::http::keyed::KeyedBody;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::ok;
 use crate::ops::item_version::{Approval, IfMatch, unchanged};
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::sub_recipients::Notes;
-use crate::views::withdrawal::ReviewedWithdrawal;
+use web::caller::PathId;
+use web::idempotency::{KeyScope, decided};
+use web::json::parse_exact;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::ok;
+use web::views::withdrawal::ReviewedWithdrawal;
 
 /// Approves a pending withdrawal and sends its money. It reads `pending` until the institution has
 /// taken that.

@@ -28,11 +28,11 @@ use super::forward::{ForwardOutcome, Hop, PeerClient, Sendable, return_session, 
 use super::refusals::{Refusals, Unmet};
 use super::target::{Destination, target};
 use super::{Hold, Owner, Owners};
-use crate::http::body::{FILE_BYTES_MAX, JSON_BYTES_MAX, WholeBody};
-use crate::http::middleware::unanswered;
-use crate::http::openapi::Listener;
-use crate::http::problem::{Code, NeededPartition, Problem};
-use crate::http::session::{LentSession, Sessions, secret_of};
+use web::body::{FILE_BYTES_MAX, JSON_BYTES_MAX, WholeBody};
+use web::middleware::unanswered;
+use web::openapi::Listener;
+use web::problem::{Code, NeededPartition, Problem};
+use web::session::{LentSession, Sessions, secret_of};
 
 /// How long a request is tried that was not carried out.
 pub const PATIENCE: Duration = Duration::from_secs(3);

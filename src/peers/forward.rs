@@ -33,11 +33,11 @@ use super::greeting::{greet, no_handshake};
 use super::measures::PeerMeasures;
 use super::settings::host;
 use super::token::{PeerToken, TOKEN};
-use crate::http::openapi::Listener;
-use crate::http::server::{OverTls, Peer};
-use crate::http::session::LentSession;
-use crate::http::tls::MutualTls;
-use crate::http::trace::RequestContext;
+use web::openapi::Listener;
+use web::server::{OverTls, Peer};
+use web::session::LentSession;
+use web::tls::MutualTls;
+use web::trace::RequestContext;
 
 /// How long a connection to another process may take to be made.
 const CONNECT_MAX: Duration = Duration::from_secs(1);

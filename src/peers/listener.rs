@@ -15,9 +15,9 @@ use tower::{ServiceExt, service_fn};
 use super::forward::Hop;
 use super::greeting;
 use super::token::PeerToken;
-use crate::http::middleware::Middleware;
-use crate::http::openapi::Listener;
-use crate::http::server::{OverTls, Peer, ServerLimits};
+use web::middleware::Middleware;
+use web::openapi::Listener;
+use web::server::{OverTls, Peer, ServerLimits};
 
 /// Routes of one listener, with its door and its middleware, and the middleware alone.
 #[derive(Clone)]

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 
-use crate::http::tls::TlsFiles;
+use web::tls::TlsFiles;
 
 /// Settings of the listener that serves the other processes of a database.
 #[derive(Debug, Clone, PartialEq, Eq)]

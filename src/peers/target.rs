@@ -8,10 +8,10 @@ use ledger::id::{GroupNumber, IdKey, ObjectId};
 use store::Partition;
 
 use super::Owners;
-use crate::http::api_key::ApiKeyText;
-use crate::http::credential::api_key;
-use crate::http::idempotency::OPENING_ROUTES;
-use crate::http::openapi::Listener;
+use web::api_key::ApiKeyText;
+use web::credential::api_key;
+use web::idempotency::OPENING_ROUTES;
+use web::openapi::Listener;
 
 /// What a request needs to be answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

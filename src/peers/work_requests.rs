@@ -30,7 +30,7 @@ use tokio::time::{Instant, sleep};
 use super::door::{PATIENCE, PAUSE};
 use super::forward::{ForwardOutcome, Hop, PeerClient, Sendable};
 use super::{Owner, Owners};
-use crate::http::openapi::Listener;
+use web::openapi::Listener;
 
 /// Most bytes of an answer.
 const ANSWER_MAX: usize = 8 * 1024 * 1024;

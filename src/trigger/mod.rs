@@ -14,11 +14,11 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use ledger::webhook_events::WebhookEventKind;
 use strum::VariantArray as _;
 
-use crate::http::credential::Secret;
 use crate::remote::{Flags, Remote, RemoteError};
 use crate::secrets::{self, SecretError, SecretSource, TwoSources};
 use crate::terminal::say;
 use scene::Scene;
+use web::credential::Secret;
 
 /// Flags of `trigger`.
 #[derive(Debug, Args)]

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::TriggerFailure;
-use crate::http::credential::Secret;
 use crate::invented_parties;
 use crate::remote::{Remote, RemoteError};
 use crate::terminal::say;
+use web::credential::Secret;
 
 type Done<T> = Result<T, TriggerFailure>;
 

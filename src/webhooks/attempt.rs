@@ -18,7 +18,7 @@ use super::guard::{Addresses, Refusal, Target};
 use super::post::PostError;
 use super::signature::{service_signature, standard_signature};
 use super::{EndpointId, Webhooks};
-use crate::http::problem::{Code, Problem};
+use web::problem::{Code, Problem};
 
 /// How long one try may take: look-up, connection, request and answer.
 pub(super) const TRY_MAX: Duration = Duration::from_secs(15);

@@ -15,16 +15,16 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use utoipa::ToSchema;
 
-use crate::http::problem::{Problem, failed};
-use crate::http::reply::{decimal, time};
-use crate::views::cashout::CashoutView;
-use crate::views::charge::ChargeView;
-use crate::views::dispute::DisputeView;
-use crate::views::recipient::{document_type, open, recipient_id};
-use crate::views::refund::refund_status;
-use crate::views::subscription::SubscriptionView;
-use crate::views::withdrawal::{DestinationView, WithdrawalView};
 use crate::webhooks::event::OutboxEvent;
+use web::problem::{Problem, failed};
+use web::reply::{decimal, time};
+use web::views::cashout::CashoutView;
+use web::views::charge::ChargeView;
+use web::views::dispute::DisputeView;
+use web::views::recipient::{document_type, open, recipient_id};
+use web::views::refund::refund_status;
+use web::views::subscription::SubscriptionView;
+use web::views::withdrawal::{DestinationView, WithdrawalView};
 
 /// The body of a webhook.
 #[derive(Debug, Serialize, ToSchema)]

@@ -19,7 +19,7 @@ use super::event::OutboxEvent;
 use super::guard::Addresses;
 use super::slots::{Pool, Slots};
 use super::{EndpointId, Webhooks};
-use crate::http::problem::Problem;
+use web::problem::Problem;
 
 /// How often progress is stored, and how often the clock is read while an event waits for its time.
 /// The store has it on the disk 0.4 s later, so that a crash repeats the last second at most.

@@ -7,7 +7,7 @@ use ledger::time::Timestamp;
 use ledger::webhook_events::WebhookEvent;
 use store::cut::Position;
 
-use crate::http::problem::Problem;
+use web::problem::Problem;
 
 /// A webhook event of one group, with its Record.
 pub struct OutboxEvent {

@@ -10,7 +10,7 @@ use tokio::time::timeout;
 use super::attempt::{TRY_MAX, TryFailure, request, wall_seconds};
 use super::guard::{Refusal, Target};
 use super::post::Poster;
-use crate::network::root_cause;
+use web::network::root_cause;
 
 /// Posts events to one address, signed with one secret.
 pub struct Forwarder {

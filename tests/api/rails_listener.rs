@@ -10,7 +10,6 @@ use std::time::{Duration, Instant};
 use actors::rails::{Call, NamedRails, OpenPix, PixFate, PixOpening, PixRail, PixReceipts, PixSpan, RailError, Rails};
 use actors::rails::{Repay, RepayAnswer};
 use centavo::config::Settings;
-use centavo::http::tls::TlsFiles;
 use centavo::named_rails::settings::BellSettings;
 use centavo::serve::{self, Running};
 use ledger::id::ObjectId;
@@ -25,6 +24,7 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore, crypto};
+use web::tls::TlsFiles;
 
 use crate::world::{OPS_TOKEN, settings};
 

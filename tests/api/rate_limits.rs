@@ -3,9 +3,9 @@
 
 use std::num::NonZeroU32;
 
-use centavo::http::guards::rate_limit::RateLimitSettings;
 use reqwest::Method;
 use serde_json::{Value, json};
+use web::guards::rate_limit::RateLimitSettings;
 
 use crate::world::*;
 

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeSet;
 
-use centavo::http::body::file_types;
 use serde_json::{Value, json};
+use web::body::file_types;
 
 use crate::world::*;
 

@@ -7,8 +7,6 @@ use std::sync::Arc;
 
 use axum::http::Request;
 use centavo::config::{ConfigError, JournalSettings, ServeArgs};
-use centavo::http::client::send;
-use centavo::http::tls::{TlsFiles, trust};
 use centavo::journal_source::JournalSource;
 use centavo::secrets::SecretSource;
 use centavo::serve::{self, Running};
@@ -20,6 +18,8 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::ClientConfig;
 use tokio_rustls::rustls::pki_types::ServerName;
+use web::client::send;
+use web::tls::{TlsFiles, trust};
 
 use crate::world::{OPS_TOKEN, settings, text};
 

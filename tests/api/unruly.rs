@@ -4,12 +4,12 @@
 use std::cell::Cell;
 use std::net::SocketAddr;
 
-use centavo::http::guards::rate_limit::RateLimitSettings;
 use reqwest::Method;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinSet;
+use web::guards::rate_limit::RateLimitSettings;
 
 use crate::world::*;
 

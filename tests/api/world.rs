@@ -8,7 +8,6 @@ use std::sync::Arc;
 
 use actors::rails::{NamedRails, PayoutRail, PixRail, Rails};
 use centavo::config::{JournalSettings, MasterKeyArgs, ServeArgs, Settings};
-use centavo::http::credential::OpsTokens;
 use centavo::secrets::SecretSource;
 use centavo::serve::{self, Running};
 use centavo::store_choice::{DatabaseArgs, Store, StoreArgs};
@@ -20,6 +19,7 @@ use serde_json::{Value, json};
 use store::cut::{Cut, Position};
 use store::{Partition, Sequence};
 use tempfile::TempDir;
+use web::credential::OpsTokens;
 pub(crate) use wire::cut_text::record_name;
 
 use crate::beside::{self, Both};

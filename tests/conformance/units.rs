@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use centavo::http::server::ServerLimits;
 use centavo::watchdog::STOP_MAX;
 use testkit::server::centavo;
+use web::server::ServerLimits;
 
 use crate::tool;
 

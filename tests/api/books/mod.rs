@@ -32,12 +32,12 @@ use crate::beside::are_nodes;
 use crate::world::{self, OPS_TOKEN, World, first_of, place_in, read_at, store_in, text};
 use centavo::config::{ExportSettings, JournalSettings};
 use centavo::secrets::SecretSource;
-use centavo::views::ledger::ledger_name;
 use chrono::Datelike as _;
 use ledger::record::Record;
 use ledger::source;
 use serde_json::{Value, json};
 use store::cut::Cut;
+use web::views::ledger::ledger_name;
 
 /// Balances of every ledger at the month's end, as a server answers.
 type LedgerBalances = BTreeMap<String, Balances>;

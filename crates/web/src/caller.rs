@@ -6,9 +6,9 @@ use axum::http::request::Parts;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::record::Requester;
 
-use crate::http::idempotency::Admitted;
-use crate::http::problem::{Code, Problem};
-use crate::http::reply::only_known;
+use crate::idempotency::Admitted;
+use crate::problem::{Code, Problem};
+use crate::reply::only_known;
 
 /// The merchant whose live API key the request carries (interface section 5).
 /// [`crate::api::authenticate::Authenticate`] stands before every route that has a caller, and

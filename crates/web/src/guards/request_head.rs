@@ -4,7 +4,7 @@
 use axum::http::header::{HOST, TRANSFER_ENCODING};
 use axum::http::{HeaderMap, HeaderValue, Version};
 
-use crate::http::problem::{Code, FieldError, Problem};
+use crate::problem::{Code, FieldError, Problem};
 
 /// Refuses a head that is too large (431), or that two servers could read differently (400).
 pub fn check(version: Version, headers: &HeaderMap) -> Result<(), Problem> {

@@ -173,8 +173,8 @@ mod tests {
     use tokio::task::JoinHandle;
 
     use super::*;
-    use crate::http::outgoing::{Backlog, OneCopy, WriteLimits};
-    use crate::http::pace::Pace;
+    use crate::outgoing::{Backlog, OneCopy, WriteLimits};
+    use crate::pace::Pace;
 
     struct Started {
         address: SocketAddr,
@@ -315,7 +315,7 @@ mod tests {
         let forever = Duration::from_secs(3_600);
         let limits = ServerLimits { head_arrival_max: forever, ..ServerLimits::default() };
         let started = serving(limits).await;
-        crate::descriptors::raise();
+        crate::descriptors::raise(0);
         // Both ends are open in this process, and other tests have files too.
         let files = rustix::process::getrlimit(rustix::process::Resource::Nofile).current.unwrap_or(u64::MAX);
         let most = files.saturating_sub(limits.connections_of_peer_max as u64 + 2_000).min(20_000);

@@ -15,13 +15,13 @@ use std::time::Instant;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-use crate::http::connection::{Peer, ServerLimits};
+use crate::connection::{Peer, ServerLimits};
 
 /// Mark of a connection with a request under way, in place of the time since which it is idle.
 const BUSY: u64 = u64::MAX;
 
 /// The connections of a listener.
-pub(in crate::http) struct ConnectionTable {
+pub(crate) struct ConnectionTable {
     most: usize,
     of_peer_max: usize,
     begun: Instant,
@@ -47,7 +47,7 @@ struct Connection {
 
 /// Why a new connection has no place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::http) enum NoPlace {
+pub(crate) enum NoPlace {
     /// All places are taken, and none of the connections is idle.
     Full,
     /// Its address has its share, all of them busy.
@@ -55,20 +55,20 @@ pub(in crate::http) enum NoPlace {
 }
 
 /// The place of a connection, which is free again when this is dropped.
-pub(in crate::http) struct ConnectionPlace {
+pub(crate) struct ConnectionPlace {
     connections: Arc<ConnectionTable>,
     number: u64,
     connection: Arc<Connection>,
 }
 
 /// Guard of a request that is under way.
-pub(in crate::http) struct Busy {
+pub(crate) struct Busy {
     connections: Arc<ConnectionTable>,
     connection: Arc<Connection>,
 }
 
 impl ConnectionTable {
-    pub(in crate::http) fn new(limits: &ServerLimits) -> Arc<Self> {
+    pub(crate) fn new(limits: &ServerLimits) -> Arc<Self> {
         let ServerLimits { connections_max, connections_of_peer_max, .. } = *limits;
         Arc::new(Self {
             most: connections_max,
@@ -81,12 +81,12 @@ impl ConnectionTable {
     }
 
     /// Waits until a connection becomes idle, after all places were busy.
-    pub(in crate::http) async fn one_is_idle(&self) {
+    pub(crate) async fn one_is_idle(&self) {
         self.idle.notified().await;
     }
 
     /// The place of a new connection, for which another one may end.
-    pub(in crate::http) fn enter(self: &Arc<Self>, peer: Peer) -> Result<ConnectionPlace, NoPlace> {
+    pub(crate) fn enter(self: &Arc<Self>, peer: Peer) -> Result<ConnectionPlace, NoPlace> {
         self.try_enter(peer).or_else(|no_place| {
             // It is looked at again after the wish is known: one may have become idle meanwhile.
             self.is_waited_for.store(no_place == NoPlace::Full, Ordering::SeqCst);
@@ -144,18 +144,18 @@ impl Open {
 
 impl ConnectionPlace {
     /// A request of the connection is under way until the guard is dropped.
-    pub(in crate::http) fn begin(&self) -> Busy {
+    pub(crate) fn begin(&self) -> Busy {
         self.connection.idle_since.store(BUSY, Ordering::SeqCst);
         Busy { connections: Arc::clone(&self.connections), connection: Arc::clone(&self.connection) }
     }
 
     /// Waits until the connection must end for another one.
-    pub(in crate::http) async fn ends(&self) {
+    pub(crate) async fn ends(&self) {
         self.connection.ends.notified().await;
     }
 
     /// True while a request of the connection is under way.
-    pub(in crate::http) fn is_busy(&self) -> bool {
+    pub(crate) fn is_busy(&self) -> bool {
         self.connection.idle_since.load(Ordering::SeqCst) == BUSY
     }
 }

@@ -12,8 +12,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use wire::mask;
 
-use crate::http::problem::{Problem, broken};
-use crate::http::reply::time;
+use crate::problem::{Problem, broken};
+use crate::reply::time;
 use crate::views::registration;
 
 /// A recipient, in the list and after a decision.

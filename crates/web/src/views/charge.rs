@@ -13,8 +13,8 @@ use wire::brcode::BrCode;
 use wire::case_folding::without_accents;
 use wire::mask;
 
-use crate::http::problem::{Problem, failed};
-use crate::http::reply::{decimal, time};
+use crate::problem::{Problem, failed};
+use crate::reply::{decimal, time};
 use crate::views::recipient::recipient_id;
 
 /// `breakdown`, with charges that have splits (interface 2.4).

@@ -375,7 +375,7 @@ impl<'a> Visitor<'a> for Name {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::http::json::Raw;
+    use crate::json::Raw;
 
     const CHARGE: &[&str] =
         &["amount", "customer", "credit_card", "card", "installments", "payment_type", "description", "splits"];

@@ -12,8 +12,8 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use wire::timestamp::date;
 
-use crate::http::problem::Problem;
-use crate::http::reply::time;
+use crate::problem::Problem;
+use crate::reply::time;
 use crate::views::ledger::ledger_name;
 
 /// An entry of an operator, as it stands.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 
-use crate::http::problem::{Code, Problem};
+use crate::problem::{Code, Problem};
 
 /// When a refused caller may come again.
 pub const RETRY_AFTER_SECONDS: u32 = 1;

@@ -7,7 +7,7 @@ use ledger::money::Centavos;
 use ledger::rejection::Rejection;
 use store::StoreError;
 
-use crate::http::problem::{Code, FieldError, Problem, Row};
+use crate::problem::{Code, FieldError, Problem, Row};
 
 impl From<Unavailable> for Problem {
     fn from(unavailable: Unavailable) -> Self {

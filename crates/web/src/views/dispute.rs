@@ -7,7 +7,7 @@ use ledger::personal::{FreeText, SealedFor};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::http::reply::time;
+use crate::reply::time;
 
 /// A dispute, as read.
 #[derive(Debug, Serialize, ToSchema)]

@@ -4,7 +4,7 @@ use derived::outbox::{Answer, Cause};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::http::reply::time;
+use crate::reply::time;
 
 /// How a try to deliver a webhook ended.
 #[derive(Debug, Serialize, ToSchema)]

@@ -20,12 +20,12 @@ use store::BlockHash;
 use store::cut::Cut;
 use wire::timestamp::{begin_of, day};
 
-use crate::http::cut::as_header;
-use crate::http::gzip::Encoding;
-use crate::http::json::Checker;
-use crate::http::problem::Problem;
-use crate::http::reply::single;
-use crate::http::streamed::BoxError;
+use crate::cut::as_header;
+use crate::gzip::Encoding;
+use crate::json::Checker;
+use crate::problem::Problem;
+use crate::reply::single;
+use crate::streamed::BoxError;
 
 /// What the query of an export asks for.
 pub fn request(pairs: &[(String, String)], ledger: Option<String>) -> Result<Request, Problem> {

@@ -9,7 +9,7 @@ use utoipa::ToSchema;
 use wire::mask;
 use wire::timestamp::date;
 
-use crate::http::reply::time;
+use crate::reply::time;
 use crate::views::recipient::{find_recipient, recipient_id, review_name};
 
 /// A withdrawal, as read.

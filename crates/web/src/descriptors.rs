@@ -3,8 +3,6 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-use crate::webhooks;
-
 /// Descriptors that connections never take: for the store's files, calls to rails, and backups.
 const RESERVED: u64 = 384;
 /// Most connections of one listener.
@@ -23,15 +21,16 @@ pub struct Connections {
     pub operations: usize,
 }
 
-/// Raises the soft limit of open files to the hard one, and shares it out.
-pub fn raise() -> Connections {
+/// Raises the soft limit of open files to the hard one, and shares it out, with at most
+/// `webhooks_max` connections for webhooks.
+pub fn raise(webhooks_max: usize) -> Connections {
     let before = getrlimit(Resource::Nofile);
     if let Err(error) = setrlimit(Resource::Nofile, Rlimit { current: before.maximum, ..before }) {
         tracing::warn!(%error, "the limit of open files stays as it is");
     }
     // None is no limit.
     let limit = getrlimit(Resource::Nofile).current.unwrap_or(u64::MAX);
-    let shared = shared(limit);
+    let shared = shared(limit, webhooks_max);
     if shared.public < CONNECTIONS_MAX as usize {
         tracing::warn!(limit, connections = shared.public, "few files may be open: fewer connections are taken");
     }
@@ -39,10 +38,10 @@ pub fn raise() -> Connections {
 }
 
 /// Shares out a limit: at most a quarter to webhooks; of the rest, one eighth to operators.
-fn shared(limit: u64) -> Connections {
+fn shared(limit: u64, webhooks_max: usize) -> Connections {
     let free = limit.saturating_sub(RESERVED);
     let share = |connections: u64| connections.clamp(CONNECTIONS_MIN, CONNECTIONS_MAX) as usize;
-    let webhooks = share(free / 4).min(webhooks::CONNECTIONS_MAX);
+    let webhooks = share(free / 4).min(webhooks_max);
     let free = free.saturating_sub(webhooks as u64);
     Connections { webhooks, public: share(free / 8 * 7), operations: share(free / 8) }
 }
@@ -61,7 +60,7 @@ mod tests {
             (65_536, 2_666, 4_096, 4_096),
             (u64::MAX, 2_666, 4_096, 4_096),
         ] {
-            assert_eq!(shared(limit), Connections { webhooks, public, operations }, "{limit}");
+            assert_eq!(shared(limit, 2_666), Connections { webhooks, public, operations }, "{limit}");
         }
     }
 }

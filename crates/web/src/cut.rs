@@ -14,9 +14,9 @@ use store::cut::{Cut, Position};
 use store::{Partition, Sequence};
 use utoipa::ToSchema;
 
-use crate::http::json::Checker;
-use crate::http::problem::Problem;
-use crate::http::reply::{number, single};
+use crate::json::Checker;
+use crate::problem::Problem;
+use crate::reply::{number, single};
 
 /// The cut as a header, `0=42`, with commas between partitions.
 pub fn as_header(cut: &Cut) -> HeaderValue {

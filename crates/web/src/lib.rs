@@ -1,5 +1,6 @@
-//! HTTP transport: how a request is taken in, checked and answered. It knows no resource of the
-//! API; those are in [`crate::api`] and [`crate::ops`].
+//! HTTP without a resource: how a request is received, checked and answered, and the JSON views
+//! that the merchants' API, the operators' API and webhooks share. Handlers are in the crates
+//! above.
 //!
 //! A request passes [`server`] (the connection, with [`outgoing`]), [`middleware`] (shared by every
 //! route), the [`guards`], [`body`] and [`json`] before a handler sees it. Every failure on the way
@@ -12,15 +13,18 @@ pub mod client;
 mod connection;
 pub mod credential;
 pub mod cut;
+pub mod descriptors;
 pub mod guards;
 pub mod gzip;
 pub mod idempotency;
 pub mod json;
 pub mod keyed;
 pub mod language;
+pub mod last_uses;
 pub mod measures;
 pub mod middleware;
 pub mod names;
+pub mod network;
 pub mod openapi;
 pub mod outgoing;
 pub mod pace;
@@ -34,3 +38,4 @@ pub mod session;
 pub mod streamed;
 pub mod tls;
 pub mod trace;
+pub mod views;

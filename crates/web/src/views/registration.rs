@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 use utoipa::ToSchema;
 
-use crate::http::problem::{Problem, failed};
+use crate::problem::{Problem, failed};
 
 /// A registration, as read: the fields that were sent.
 #[derive(Debug, Serialize, ToSchema)]

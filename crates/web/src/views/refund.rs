@@ -6,7 +6,7 @@ use ledger::refund::{Refund, RefundDecision};
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::http::reply::time;
+use crate::reply::time;
 use crate::views::charge::SplitView;
 
 /// A refund, as read.

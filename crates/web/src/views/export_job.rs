@@ -3,6 +3,7 @@
 use std::io::{self, Read as _, Seek as _, SeekFrom};
 use std::sync::Arc;
 
+use actors::engine::Engine;
 use axum::http::header::{
     ACCEPT_RANGES, CONTENT_DISPOSITION, CONTENT_LENGTH, CONTENT_RANGE, CONTENT_TYPE, ETAG, IF_RANGE, LOCATION, RANGE,
 };
@@ -16,11 +17,10 @@ use utoipa::ToSchema;
 use wire::cut_text::CutView;
 use wire::timestamp::with_milliseconds;
 
-use crate::app::App;
-use crate::http::json::{Checker, Raw};
-use crate::http::problem::{Code, Problem};
-use crate::http::streamed::streamed;
-use crate::http::trace::spawn_blocking;
+use crate::json::{Checker, Raw};
+use crate::problem::{Code, Problem};
+use crate::streamed::streamed;
+use crate::trace::spawn_blocking;
 
 /// Files that are downloaded at once, each by a thread.
 const DOWNLOADS_MAX: usize = 32;
@@ -190,9 +190,15 @@ pub fn pairs_of(fields: &[(&'static str, Raw<'_>)]) -> Result<Vec<(String, Strin
 }
 
 /// Takes a job on, and answers 202 with it.
-pub async fn take_on(app: &Arc<App>, new: NewJob, work: Work, path: &str) -> Result<Response, Problem> {
-    let (taking, clock) = (Arc::clone(app), Arc::clone(&app.engine));
-    let submit = move || taking.export_jobs.submit(new, work, move || clock.now().0);
+pub async fn take_on(
+    jobs: &Arc<ExportJobs>,
+    engine: &Arc<Engine>,
+    new: NewJob,
+    work: Work,
+    path: &str,
+) -> Result<Response, Problem> {
+    let (jobs, clock) = (Arc::clone(jobs), Arc::clone(engine));
+    let submit = move || jobs.submit(new, work, move || clock.now().0);
     let taken_on = spawn_blocking(submit).await;
     accepted(taken_on.unwrap_or_else(|error| Err(io::Error::other(error))), path)
 }

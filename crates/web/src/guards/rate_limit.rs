@@ -22,7 +22,7 @@ use ledger::fees::Settings;
 use ledger::id::{Fingerprint, ObjectId};
 use parking_lot::Mutex;
 
-use crate::http::problem::{Code, Problem};
+use crate::problem::{Code, Problem};
 
 const WINDOW: Duration = Duration::from_secs(60);
 /// Refused tries of one card in a window.

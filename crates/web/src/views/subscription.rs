@@ -7,7 +7,7 @@ use serde::Serialize;
 use utoipa::ToSchema;
 use wire::mask;
 
-use crate::http::reply::time;
+use crate::reply::time;
 use crate::views::charge::SplitView;
 
 /// A subscription.
