@@ -14,10 +14,9 @@ use tokio::sync::{Semaphore, watch};
 
 use crate::checkpoints::{CheckpointMeasures, CheckpointSchedule};
 use crate::last_backup::LastBackup;
-use crate::node::Node;
-use crate::peers::work_requests::OthersOverHttp;
 use crate::report_limit::ReportLimit;
-use crate::webhooks::Webhooks;
+use nodes::node::Node;
+use nodes::work_requests::OthersOverHttp;
 use web::credential::OpsTokens;
 use web::guards::rate_limit::RateLimits;
 use web::guards::wrong_credentials::WrongCredentials;
@@ -26,6 +25,7 @@ use web::last_uses::LastUses;
 use web::measures::Exposition;
 use web::problem::Problem;
 use web::session::Sessions;
+use webhooks::Webhooks;
 
 /// Shared state of the handlers.
 pub struct App {

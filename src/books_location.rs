@@ -13,7 +13,8 @@ use store::place_stamps::{admit_reading, filling, moved, stamp_filling, stamp_mo
 use store::{Epoch, Head, Part, Partition, PostgresOptions, PostgresStore, SledOptions, SledStore, Store, StoreError};
 
 use crate::new_folder::{give_name, is_free, unfinished};
-use crate::store_choice::{self, DatabaseArgs, Idle, StoreSettingsError, is_address, take_idle};
+use crate::store_choice::{self, DatabaseArgs, StoreSettingsError, is_address};
+use nodes::takeover::{Idle, take_idle};
 
 /// How long to wait for a server that is stopping.
 const LOCK_WAIT: Duration = Duration::from_secs(2);

@@ -16,7 +16,6 @@ use crate::checkpoints::{self, Place};
 use crate::config::{ConfigError, LogFormat, ServeArgs, Settings};
 use crate::named_rails::NamedRails;
 use crate::named_rails::settings::BellSettings;
-use crate::peers::{PeerSettings, PeerTlsFiles};
 use crate::privacy;
 use crate::secrets::{self, MASTER_KEY_FILE, OPS_TOKEN_FILE, SecretSource, existing_master_key, ops_tokens_if_any};
 use crate::serve::{
@@ -26,6 +25,7 @@ use crate::serve::{
 use crate::settings_file::SettingsFile;
 use crate::store_choice::Store;
 use crate::terminal;
+use nodes::{PeerSettings, PeerTlsFiles};
 use web::tls::TlsFiles;
 
 /// What is wrong with a setting.

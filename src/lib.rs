@@ -26,10 +26,7 @@ pub mod logging;
 pub mod migrate;
 pub mod named_rails;
 pub mod new_folder;
-pub mod node;
 pub mod ops;
-pub mod partition_measures;
-pub mod peers;
 pub mod privacy;
 pub mod rail_check;
 pub mod remote;
@@ -47,7 +44,6 @@ pub mod terminal;
 pub mod trigger;
 pub mod verify;
 pub mod watchdog;
-pub mod webhooks;
 
 /// A charge allocates some hundred small pieces on one thread and frees them on another: mimalloc
 /// is made for that. Huge pages are off, because the process held twice as much memory with them.

@@ -18,9 +18,9 @@ use tokio::time::sleep;
 use crate::remote::{Flags, Remote, RemoteError};
 use crate::secrets::{SecretError, SecretSource, TwoSources};
 use crate::terminal::say;
-use crate::webhooks::forward::{ForwardFailure, Forwarder};
-use crate::webhooks::new_secret;
 use web::credential::Secret;
+use webhooks::forward::{ForwardFailure, Forwarder};
+use webhooks::new_secret;
 
 /// Flags of `listen`.
 #[derive(Debug, Args)]

@@ -8,7 +8,6 @@ use centavo::config::{
     self, Arguments, BackupArgs, Command, DemoArgs, ExportArgs, GrowArgs, MigrateArgs, ReportArgs, RestoreArgs,
     ServeArgs, Settings, VerifyArgs,
 };
-use centavo::node::NodeFailure;
 use centavo::rail_check::{RailCheckArgs, RailCommand};
 use centavo::secrets::{self, SecretSource};
 use centavo::serve::ServingFailure;
@@ -19,6 +18,7 @@ use centavo::{
 };
 use clap::ArgMatches;
 use clap_complete::Shell;
+use nodes::node::NodeFailure;
 use sd_notify::NotifyState;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 

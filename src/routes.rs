@@ -31,7 +31,7 @@ use crate::ops::{
     queue, rail_items, recipients as all_recipients, reconciliations, records, refunds as refunds_review,
     reports as made_reports, sandbox, sub_recipients as review, webhooks, withdrawals as outflow,
 };
-use crate::peers::work_requests;
+use nodes::work_requests;
 use web::guards::rate_limit::Policy;
 use web::openapi::{self, Listener};
 use web::outgoing::OneCopy;
@@ -274,7 +274,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::peers::target::{OF_GROUPS, OF_THE_HOUSE, OF_THE_PROCESS};
+    use nodes::target::{OF_GROUPS, OF_THE_HOUSE, OF_THE_PROCESS};
 
     /// A new route of operators must be answered by the right process, where there are several.
     #[test]

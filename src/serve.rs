@@ -29,20 +29,20 @@ use crate::logging;
 use crate::named_rails::listener::{Bells, PathSecret};
 use crate::named_rails::settings::BellSettings;
 use crate::named_rails::{NamedRailFailure, NamedRails};
-use crate::node::{JoinError, Node, NodeFailure};
 use crate::ops::health;
-use crate::partition_measures::PartitionMeasures;
-use crate::peers::door::{Door, DoorParts};
-use crate::peers::forward::PeerClient;
-use crate::peers::listener::Behind;
-use crate::peers::token::PeerToken;
-use crate::peers::work_requests::OthersOverHttp;
-use crate::peers::{self, Owners, PeerMeasures, PeerSettings, PeerTlsFiles};
 use crate::report_limit::ReportLimit;
 use crate::secrets::{self, SecretError, SecretSource};
-use crate::store_choice::{self, Store};
-use crate::webhooks::{self, Webhooks, deliverer};
+use crate::store_choice::Store;
 use crate::{routes, runtime};
+use nodes::door::{Door, DoorParts};
+use nodes::forward::PeerClient;
+use nodes::listener::Behind;
+use nodes::node::{JoinError, Node, NodeFailure};
+use nodes::partition_measures::PartitionMeasures;
+use nodes::takeover;
+use nodes::token::PeerToken;
+use nodes::work_requests::OthersOverHttp;
+use nodes::{self, Owners, PeerMeasures, PeerSettings, PeerTlsFiles};
 use web::credential::{OpsRoles, OpsTokens};
 use web::descriptors::{self, Connections};
 use web::guards::rate_limit::RateLimits;
@@ -57,6 +57,7 @@ use web::outgoing::Backlog;
 use web::session::Sessions;
 use web::tls::{MutualTls, Tls, TlsError, TlsFiles};
 use web::{measures, server};
+use webhooks::{self, Webhooks, deliverer};
 
 /// Why the server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -222,7 +223,7 @@ async fn open_engine(
     let engine = match (&settings.store, peering) {
         (Store::Sled, _) => Engine::open(&settings.data, &settings.sled, options, progress).await?,
         (Store::Postgres(database), None) => {
-            let (parts, extents) = store_choice::take(database, &options).await?;
+            let (parts, extents) = takeover::take(database, &options).await?;
             Engine::open_parts(parts, extents, options, progress).await?
         }
         (Store::Postgres(database), Some(peering)) => {
@@ -614,10 +615,10 @@ impl Listening<'_> {
         let listener = self::listen(socket, (PEER_LISTEN_VARIABLE, listen))?;
         let address = listener.local_addr().map_err(failed)?;
         let process = self.app.node.as_ref().map(|node| node.process().to_owned()).unwrap_or_default();
-        let router = peers::listener::routes(token, process, routes::peers(self.app), merchants, operators);
+        let router = nodes::listener::routes(token, process, routes::peers(self.app), merchants, operators);
         let (backlog, tls) = (Arc::clone(&self.backlog), tls.map(|tls| Arc::clone(&tls.server)));
         let served = server::ListenerService { router, middleware: None, backlog, tls };
-        let limits = peers::listener::limits(connections_max);
+        let limits = nodes::listener::limits(connections_max);
         let serving = tokio::spawn(server::run(listener, served, self.ending.clone(), limits));
         if let Some(node) = &self.app.node {
             node.join(&client).await?;

@@ -14,9 +14,6 @@ use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::webhooks::DeliveryStatus;
-use crate::webhooks::body::WebhookBody;
-use crate::webhooks::event::OutboxEvent;
 use web::caller::{Caller, PathId};
 use web::idempotency::KeyScope;
 use web::json::parse_unread;
@@ -24,6 +21,9 @@ use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::{List, Page, list_of, number, ok, query, time};
 use web::views::delivery::AnswerView;
+use webhooks::DeliveryStatus;
+use webhooks::body::WebhookBody;
+use webhooks::event::OutboxEvent;
 
 /// An event: what its webhooks say, and how far they have come.
 #[derive(Debug, Serialize, ToSchema)]

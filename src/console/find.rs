@@ -19,12 +19,12 @@ use crate::app::App;
 use crate::console::page::Visit;
 use crate::console::words;
 use crate::ops::{books, merchants, queue};
-use crate::webhooks::event::OutboxEvent;
 use web::problem::{Code, Problem};
 use web::reply::{query, single};
 use web::views::house_entry::OperatorEntry;
 use web::views::ledger::ledger_name;
 use web::views::recipient::{find_recipient, recipient_id};
+use webhooks::event::OutboxEvent;
 
 /// Leads to the page of what is named.
 pub async fn find(State(app): State<Arc<App>>, visit: Visit, parts: Parts) -> Response {

@@ -26,8 +26,6 @@ use crate::ops::merchants::find;
 use crate::ops::operator::Decider;
 use crate::ops::other_nodes::backlogs;
 use crate::ops::webhooks::{redeliver, view};
-use crate::webhooks::DeliveryStatus;
-use crate::webhooks::event::OutboxEvent;
 use web::caller::PathId;
 use web::credential::Role;
 use web::keyed::KeyedBody;
@@ -35,6 +33,8 @@ use web::problem::{Code, Problem};
 use web::reply::query;
 use web::session::FormOutcome;
 use web::views::delivery::AnswerView;
+use webhooks::DeliveryStatus;
+use webhooks::event::OutboxEvent;
 
 /// Endpoints on a page.
 const ENDPOINTS_A_PAGE: u64 = 60;

@@ -18,7 +18,6 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::ops::merchants::find;
 use crate::ops::operator::{Admin, Operator};
-use crate::webhooks::{Refusal, new_secret};
 use web::api_key::ApiKeyText;
 use web::body::JsonBody;
 use web::caller::PathId;
@@ -27,6 +26,7 @@ use web::json::{Checker, Raw, or_empty, parse_exact, parse_unread_exact, present
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::{created, ok, only, query, time};
+use webhooks::{Refusal, new_secret};
 
 /// A new key, as asked for. The body may be left out.
 #[derive(Deserialize, ToSchema)]

@@ -28,11 +28,11 @@ use crate::ops::item_version::IfMatch;
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::preview::{self, Follows, Steps, Verdict};
 use crate::ops::{disputes, entries, queue, refunds, sub_recipients, withdrawals};
-use crate::webhooks::{EndpointBehind, sort_behind};
 use web::caller::PathId;
 use web::credential::Role;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem, failed};
+use webhooks::{EndpointBehind, sort_behind};
 
 /// A decision that an operator takes on an item of the queue.
 #[derive(Clone, Debug, Serialize, Deserialize)]

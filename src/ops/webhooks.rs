@@ -14,8 +14,6 @@ use crate::app::App;
 use crate::ops::audit::OfMerchant;
 use crate::ops::operator::{Decider, Operator};
 use crate::ops::other_nodes::backlogs;
-use crate::webhooks::event::OutboxEvent;
-use crate::webhooks::{DeliveryTry, EndpointBehind};
 use web::caller::PathId;
 use web::idempotency::KeyScope;
 use web::json::parse_unread_exact;
@@ -23,6 +21,8 @@ use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::{ok, only, query, time};
 use web::views::delivery::AnswerView;
+use webhooks::event::OutboxEvent;
+use webhooks::{DeliveryTry, EndpointBehind};
 
 /// Items of one answer; `total` counts all.
 const ITEMS_MAX: usize = 1_000;

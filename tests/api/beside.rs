@@ -12,8 +12,6 @@ use actors::rails::{
     Call, PayoutAnswer, PayoutRail, PixFate, PixRail, Rails, Repay, RepayAnswer, SendPayout, UnpayableAccount,
 };
 use centavo::config::Settings;
-use centavo::node::Node;
-use centavo::peers::{Owner, Owners, PeerSettings};
 use centavo::serve::{self, Running, StartError};
 use ledger::event::PayoutBank;
 use ledger::id::ObjectId;
@@ -21,6 +19,8 @@ use ledger::money::Centavos;
 use ledger::personal::BankAccount;
 use ledger::record::RailStamp;
 use ledger::time::Timestamp;
+use nodes::node::Node;
+use nodes::{Owner, Owners, PeerSettings};
 use store::Partition;
 use store::testkit::postgres::{PostgresServer, shared};
 

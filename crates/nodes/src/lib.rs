@@ -12,8 +12,11 @@ pub mod forward;
 mod greeting;
 pub mod listener;
 mod measures;
+pub mod node;
+pub mod partition_measures;
 mod refusals;
 mod settings;
+pub mod takeover;
 pub mod target;
 #[cfg(test)]
 mod tests;
@@ -26,7 +29,7 @@ use ledger::id::GroupNumber;
 use store::Partition;
 
 pub use measures::PeerMeasures;
-pub(crate) use settings::GivenPeerSettings;
+pub use settings::GivenPeerSettings;
 pub use settings::{PeerSettings, PeerSettingsError, PeerTlsFiles};
 
 /// The process that owns a partition, as far as this one knows.

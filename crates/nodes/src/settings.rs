@@ -57,17 +57,22 @@ pub enum PeerSettingsError {
 
 /// The settings as they are given.
 #[derive(Debug, Default)]
-pub(crate) struct GivenPeerSettings {
-    pub(crate) listen: Option<SocketAddr>,
-    pub(crate) address: Option<String>,
-    pub(crate) certificates: Option<PathBuf>,
-    pub(crate) key: Option<PathBuf>,
-    pub(crate) authority: Option<PathBuf>,
+pub struct GivenPeerSettings {
+    /// `CENTAVO_PEER_LISTEN`.
+    pub listen: Option<SocketAddr>,
+    /// `CENTAVO_PEER_ADDRESS`, a host and a port.
+    pub address: Option<String>,
+    /// `CENTAVO_PEER_TLS_CERT`.
+    pub certificates: Option<PathBuf>,
+    /// `CENTAVO_PEER_TLS_KEY`.
+    pub key: Option<PathBuf>,
+    /// `CENTAVO_PEER_TLS_CA`.
+    pub authority: Option<PathBuf>,
 }
 
 impl GivenPeerSettings {
     /// Checks the settings; none where there is no listener.
-    pub(crate) fn checked(self, is_database: bool) -> Result<Option<PeerSettings>, PeerSettingsError> {
+    pub fn checked(self, is_database: bool) -> Result<Option<PeerSettings>, PeerSettingsError> {
         let Self { listen, address, certificates, key, authority } = self;
         let Some(listen) = listen else {
             let given = [

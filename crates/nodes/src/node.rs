@@ -19,9 +19,9 @@ use store::{Part, Partition, Picture, PostgresOptions, PostgresStore, Store, Sto
 use tokio::sync::Notify;
 use tokio::task::{JoinSet, spawn_blocking};
 
-use crate::peers::forward::PeerClient;
-use crate::peers::{Held, Hold, Owner, Owners};
-use crate::store_choice;
+use crate::forward::PeerClient;
+use crate::takeover;
+use crate::{Held, Hold, Owner, Owners};
 use web::idempotency::opening_key;
 
 /// Time between two looks while partitions move.
@@ -91,14 +91,14 @@ pub enum JoinError {
 impl Node {
     /// Connects to a database as the node at an address. It has no partition, and the other nodes
     /// do not count on it until it has joined ([`Node::join`]).
-    pub(crate) async fn open(
+    pub async fn open(
         address: String,
         database: &PostgresOptions,
         options: EngineOptions,
     ) -> Result<Arc<Self>, OpenError> {
         let takeover = database.takeover;
         let database = &PostgresOptions { node: Some(address.clone()), ..database.clone() };
-        let (store, extents) = store_choice::connect(database, &options).await?;
+        let (store, extents) = takeover::connect(database, &options).await?;
         let shared: Arc<dyn Store> = Arc::<PostgresStore>::clone(&store);
         let engine = Engine::open_node(shared, extents, options).await?;
         let placement = Mutex::new(Placement::new(store.process().to_owned(), takeover));
@@ -142,7 +142,7 @@ impl Node {
     /// this process. Its peers' listener must serve by now. The log says what it waits for.
     ///
     /// Two processes that join at one moment see each other afterwards: one of them ends at least.
-    pub(crate) async fn join(&self, peers: &PeerClient) -> Result<(), JoinError> {
+    pub async fn join(&self, peers: &PeerClient) -> Result<(), JoinError> {
         let mut told = String::new();
         loop {
             let obstacle = match self.look().await {

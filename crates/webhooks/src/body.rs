@@ -15,7 +15,7 @@ use serde::Serialize;
 use serde_json::value::{RawValue, to_raw_value};
 use utoipa::ToSchema;
 
-use crate::webhooks::event::OutboxEvent;
+use crate::event::OutboxEvent;
 use web::problem::{Problem, failed};
 use web::reply::{decimal, time};
 use web::views::cashout::CashoutView;
