@@ -53,11 +53,11 @@ fn main() {
 async fn measure(merchants: u64, charges: u64, requests: u64) {
     let folder = tempfile::tempdir().expect("a folder");
     let running = serve::start(settings(&folder.path().to_string_lossy()), |_, _| {}).await.expect("a server");
-    let paths = fill(&running.app.engine, merchants, charges).await;
+    let paths = fill(&running.engine, merchants, charges).await;
     let token = std::fs::read_to_string(folder.path().join("operator.token")).expect("a token");
-    let head = running.app.engine.records_published();
+    let head = running.engine.records_published();
     let requests = usize::try_from(requests.max(1)).expect("a number");
-    println!("{} merchants, {head} Records; {requests} requests a page", running.app.engine.groups().len());
+    println!("{} merchants, {head} Records; {requests} requests a page", running.engine.groups().len());
     tokio::time::sleep(SETTLES).await;
     let before = resident_kib();
     println!("memory before: {before} KiB");

@@ -237,7 +237,7 @@ async fn credit(folder: &Path, splits: u64) {
     const STEPS: u64 = 10_000;
     const STEP: Duration = Duration::from_secs(4 * 60);
     let running = server(folder).await;
-    let engine = Arc::clone(&running.app.engine);
+    let engine = Arc::clone(&running.engine);
     let shops = open_shops(&engine, 1).await;
     let group = shops[0].group;
     let splits_of_each: Vec<SplitRequest> = shops[0].splits().into_iter().take(1).collect();
@@ -283,7 +283,7 @@ async fn ask(folder: &Path) {
     let begun = Instant::now();
     let running = server(folder).await;
     println!("opened in {:.2?}", begun.elapsed());
-    let engine = &running.app.engine;
+    let engine = &running.engine;
     let group = GroupNumber(1);
     let recipient = LedgerId::Recipient(group, RecipientNumber(1));
     let id = engine.merchant(group, |row| row.recipients[0].id).expect("a merchant").uuid();
@@ -337,7 +337,7 @@ async fn ask(folder: &Path) {
 async fn found(folder: &Path, merchants: u64) {
     const AWAKE_MAX: u32 = 16_384;
     let running = server(folder).await;
-    let engine = Arc::clone(&running.app.engine);
+    let engine = Arc::clone(&running.engine);
     let begun = Instant::now();
     let merchants = u32::try_from(merchants).expect("a number of merchants");
     for first in (1..=merchants).step_by(AWAKE_MAX as usize) {
@@ -375,7 +375,7 @@ async fn trade(folder: &Path, merchants: u64) {
     let begun = Instant::now();
     let running = server(folder).await;
     println!("opened in {:.2?}; memory {}", begun.elapsed(), memory());
-    let (engine, routes) = (Arc::clone(&running.app.engine), routes::public(&running.app));
+    let (engine, routes) = (Arc::clone(&running.engine), routes::public(&running.app));
     let active = || (MERCHANTS_AN_ACTIVE..=merchants as u32).step_by(MERCHANTS_AN_ACTIVE as usize);
     let mut verifying = stage("verify", copy.path(), merchants, Stdio::inherit());
     let (begun, mut charges) = (Instant::now(), 0);

@@ -8,9 +8,9 @@ use actors::backup::{BackupError, BackupResult, BackupRun, Frame};
 
 use crate::config::BackupSettings;
 use crate::journal_source::{JournalSource, JournalSourceFailure};
-use crate::last_backup::LastBackup;
 use crate::terminal::{self, advance};
 use crate::verify::quietly;
+use ops::last_backup::LastBackup;
 
 /// Why no backup was made.
 #[derive(Debug, thiserror::Error)]

@@ -5,33 +5,27 @@
 //! of the engine, and the engine's results into responses. It decides nothing about money.
 
 pub mod api;
-pub mod app;
 pub mod backup;
 pub mod books_location;
 pub mod check;
 pub mod checkpoints;
 pub mod config;
-pub mod console;
 pub mod demo;
 pub mod export;
 pub mod folder_files;
 pub mod follow;
 pub mod grow;
-pub mod invented_parties;
 pub mod journal_source;
-pub mod last_backup;
 pub mod listen;
 pub mod log_queue;
 pub mod logging;
 pub mod migrate;
 pub mod named_rails;
 pub mod new_folder;
-pub mod ops;
 pub mod privacy;
 pub mod rail_check;
 pub mod remote;
 pub mod report;
-pub mod report_limit;
 pub mod restore;
 pub mod routes;
 pub mod runtime;

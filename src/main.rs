@@ -97,9 +97,9 @@ async fn run_server(args: ServeArgs) -> Done {
             std::process::exit(0)
         }
     };
-    watchdog::guard(&running.app.engine)?;
+    watchdog::guard(&running.engine)?;
     let [peers, rails] = [running.peers, running.bells].map(|address| address.map(tracing::field::display));
-    tracing::info!(public = %running.public, operations = %running.operations, peers, rails, sandbox = running.app.sandbox, "serving");
+    tracing::info!(public = %running.public, operations = %running.operations, peers, rails, sandbox = running.desk.sandbox, "serving");
     watchdog::tell_manager(NotifyState::Ready);
     let end = until_told_to_stop(&running, signals).await;
     Ok(stop(running, end).await)
@@ -117,7 +117,7 @@ async fn run_demo(args: DemoArgs) -> Done {
     let operator = secrets::first_ops_token(&ops_token, &data)?.ok_or("the operators' token is gone")?;
     let ops_token_file = (ops_token == SecretSource::Data).then(|| data.join(secrets::OPS_TOKEN_FILE));
     let guide = demo::Guide { data, operator, ops_token_file, charges, webhook };
-    watchdog::guard(&running.app.engine)?;
+    watchdog::guard(&running.engine)?;
     let (shown, end) = {
         let mut told = std::pin::pin!(until_told_to_stop(&running, signals));
         tokio::select! {

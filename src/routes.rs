@@ -18,20 +18,21 @@ use utoipa::openapi::tag::TagBuilder;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
+use crate::api::app::App;
 use crate::api::authenticate::Authenticate;
 use crate::api::{
-    anticipation, balance, card, cards, cashout, charges, disputes, events, pix, plans, refunds, reports, statement,
+    anticipation, balance, card, cards, cashout, charges, disputes, events, pix, plans, refunds, reports,
     sub_recipients, subscriptions, withdrawals,
 };
-use crate::app::App;
-use crate::console;
-use crate::ops::{
+use console::Console;
+use nodes::work_requests;
+use ops::desk::Desk;
+use ops::{
     api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, clock, cluster,
     disputes as disputes_review, entries, export, exports, health, made_up, merchants, other_nodes, periods, preview,
     queue, rail_items, recipients as all_recipients, reconciliations, records, refunds as refunds_review,
     reports as made_reports, sandbox, sub_recipients as review, webhooks, withdrawals as outflow,
 };
-use nodes::work_requests;
 use web::guards::rate_limit::Policy;
 use web::openapi::{self, Listener};
 use web::outgoing::OneCopy;
@@ -39,6 +40,7 @@ use web::reading::on_waiting_thread;
 use web::reference;
 
 type Routes = OpenApiRouter<Arc<App>>;
+type OperatorRoutes = OpenApiRouter<Arc<Desk>>;
 
 /// The routes that take a card's number, which have a limit of their own.
 fn cards() -> Routes {
@@ -59,7 +61,7 @@ fn for_merchants(in_sandbox: bool) -> Routes {
         .routes(routes!(pix::create_or_look_up))
         .routes(routes!(charges::cancel));
     let recipients = Routes::new()
-        .routes(routes!(statement::splits))
+        .routes(routes!(sub_recipients::splits))
         .routes(routes!(withdrawals::withdraw, withdrawals::list))
         .routes(routes!(anticipation::list, anticipation::anticipate))
         .route_layer(from_fn(on_waiting_thread))
@@ -118,8 +120,8 @@ fn for_merchants(in_sandbox: bool) -> Routes {
 }
 
 /// The books, as operators read and close them.
-fn books_of_operators() -> Routes {
-    Routes::new()
+fn books_of_operators() -> OperatorRoutes {
+    OperatorRoutes::new()
         .routes(routes!(books::trial_balance))
         .routes(routes!(books::accounts))
         .routes(routes!(books::entries))
@@ -146,14 +148,14 @@ fn books_of_operators() -> Routes {
 }
 
 /// Routes of operators.
-fn for_operators(in_sandbox: bool) -> Routes {
-    let merchants = Routes::new()
+fn for_operators(in_sandbox: bool) -> OperatorRoutes {
+    let merchants = OperatorRoutes::new()
         .routes(routes!(merchants::create, merchants::list))
         .routes(routes!(merchants::get, merchants::change))
         .routes(routes!(api_keys::create, api_keys::list))
         .routes(routes!(api_keys::revoke, api_keys::change))
         .routes(routes!(api_keys::rotate_secret));
-    let decisions = Routes::new()
+    let decisions = OperatorRoutes::new()
         .routes(routes!(queue::get))
         .routes(routes!(preview::preview))
         .routes(routes!(preview::preview_dispute))
@@ -174,30 +176,30 @@ fn for_operators(in_sandbox: bool) -> Routes {
         .routes(routes!(entries::approve))
         .routes(routes!(entries::reject));
     let books = books_of_operators();
-    let health = Routes::new()
+    let health = OperatorRoutes::new()
         .routes(routes!(health::healthz))
         .routes(routes!(health::readyz))
         .routes(routes!(health::metrics))
         .routes(routes!(cluster::get))
         .routes(routes!(clock::get))
         .routes(routes!(clock::confirm));
-    let webhooks = Routes::new()
+    let webhooks = OperatorRoutes::new()
         .routes(routes!(webhooks::list))
         .routes(routes!(webhooks::tries))
         .route_layer(from_fn(on_waiting_thread))
         .routes(routes!(webhooks::redeliver))
         .routes(routes!(webhooks::redeliver_given_up));
-    let money = Routes::new()
+    let money = OperatorRoutes::new()
         .routes(routes!(all_charges::list))
         .routes(routes!(all_charges::get))
         .routes(routes!(all_recipients::get))
         .route_layer(from_fn(on_waiting_thread));
-    let sandbox = Routes::new()
+    let sandbox = OperatorRoutes::new()
         .routes(routes!(sandbox::advance_clock))
         .routes(routes!(sandbox::pay_pix))
         .routes(routes!(made_up::make_up));
 
-    let table = Routes::new()
+    let table = OperatorRoutes::new()
         .merge(tagged("Merchants", "Merchants and their API keys.", merchants))
         .merge(tagged(
             "Decisions",
@@ -226,18 +228,19 @@ pub fn public(app: &Arc<App>) -> Router {
 }
 
 /// The operators' listener: their routes, their description, and the console.
-pub fn operations(app: &Arc<App>) -> Router {
-    let document = openapi::complete(for_operators(app.sandbox).into_openapi(), Listener::Operators);
-    Router::from(for_operators(app.sandbox))
-        .with_state(Arc::clone(app))
+pub fn operations(console: &Console) -> Router {
+    let desk = &console.desk;
+    let document = openapi::complete(for_operators(desk.sandbox).into_openapi(), Listener::Operators);
+    Router::from(for_operators(desk.sandbox))
+        .with_state(Arc::clone(desk))
         .layer(Extension(Arc::new(openapi::query_names(&document))))
-        .merge(console::routes::all(app))
+        .merge(console::routes::all(console))
         .merge(described(&document))
 }
 
 /// What only the other nodes ask, beside the routes of both listeners.
-pub fn peers(app: &Arc<App>) -> Router {
-    work_requests::routes(Arc::clone(&app.engine)).merge(other_nodes::routes(app))
+pub fn peers(desk: &Arc<Desk>) -> Router {
+    work_requests::routes(Arc::clone(&desk.engine)).merge(other_nodes::routes(desk))
 }
 
 /// The routes that describe a listener.
@@ -257,7 +260,11 @@ fn described(document: &Value) -> Router {
 }
 
 /// These routes under one heading of the description.
-fn tagged(heading: &str, description: &str, mut routes: Routes) -> Routes {
+fn tagged<S: Clone + Send + Sync + 'static>(
+    heading: &str,
+    description: &str,
+    mut routes: OpenApiRouter<S>,
+) -> OpenApiRouter<S> {
     let tag = TagBuilder::new().name(heading).description(Some(description)).build();
     routes.get_openapi_mut().tags = Some(vec![tag]);
     for item in routes.get_openapi_mut().paths.paths.values_mut() {
@@ -280,7 +287,7 @@ mod tests {
     #[test]
     fn every_route_of_operators_has_an_owner() {
         let described = for_operators(true).into_openapi();
-        let in_console = include_str!("console/routes.rs").split(".route(\"").skip(1);
+        let in_console = include_str!("../crates/console/src/routes.rs").split(".route(\"").skip(1);
         let in_console = in_console.filter_map(|text| text.split('"').next()).map(str::to_owned);
         let all: BTreeSet<String> = described.paths.paths.keys().cloned().chain(in_console).collect();
         assert!(all.len() > 80, "{all:?}");

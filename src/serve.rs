@@ -21,19 +21,18 @@ use tokio::sync::{Notify, Semaphore, oneshot, watch};
 use tokio::task::{JoinHandle, JoinSet};
 use wire::case_folding::search_key;
 
-use crate::app::App;
-use crate::checkpoints::{self, CheckpointMeasures};
+use crate::api::app::App;
+use crate::api::report_limit::ReportLimit;
+use crate::checkpoints::{self, CheckpointMeasures, CheckpointSchedule};
 use crate::config::Settings;
-use crate::last_backup::LastBackup;
 use crate::logging;
 use crate::named_rails::listener::{Bells, PathSecret};
 use crate::named_rails::settings::BellSettings;
 use crate::named_rails::{NamedRailFailure, NamedRails};
-use crate::ops::health;
-use crate::report_limit::ReportLimit;
 use crate::secrets::{self, SecretError, SecretSource};
 use crate::store_choice::Store;
 use crate::{routes, runtime};
+use console::Console;
 use nodes::door::{Door, DoorParts};
 use nodes::forward::PeerClient;
 use nodes::listener::Behind;
@@ -43,13 +42,14 @@ use nodes::takeover;
 use nodes::token::PeerToken;
 use nodes::work_requests::OthersOverHttp;
 use nodes::{self, Owners, PeerMeasures, PeerSettings, PeerTlsFiles};
+use ops::desk::Desk;
+use ops::health;
+use ops::last_backup::LastBackup;
 use web::credential::{OpsRoles, OpsTokens};
-use web::descriptors::{self, Connections};
+use web::descriptors;
 use web::guards::rate_limit::RateLimits;
 use web::guards::shed::RequestLimits;
 use web::guards::wrong_credentials::WrongCredentials;
-use web::idempotency::RememberedAnswers;
-use web::last_uses::LastUses;
 use web::measures::{Exposition, Measures};
 use web::middleware::Middleware;
 use web::openapi::Listener as Side;
@@ -172,8 +172,12 @@ pub enum ServingFailure {
 
 /// A running server.
 pub struct Running {
-    /// State that the handlers share.
+    /// The engine.
+    pub engine: Arc<Engine>,
+    /// State of the merchants' handlers.
     pub app: Arc<App>,
+    /// State of the operators' handlers.
+    pub desk: Arc<Desk>,
     /// Address of the merchants' listener.
     pub public: SocketAddr,
     /// Address of the operators' listener.
@@ -268,20 +272,29 @@ async fn run(
     let (shutdown, ending) = watch::channel(false);
     let peer_measures = peering.as_ref().map(|peering| peering.measures.clone()).unwrap_or_default();
     let others = peering.as_ref().zip(node.clone()).map(|(peering, node)| peering.others(node));
-    let node_of_app = node.clone();
-    let beside = Beside { ops_tokens, institutions, ending: ending.clone(), peer_measures, node: node_of_app, others };
+    let checkpoints = settings.checkpoints.clone().map(|schedule| (schedule, CheckpointMeasures::default()));
+    let of_desk = node.clone();
+    let beside = Beside { ops_tokens, institutions, ending: ending.clone(), peer_measures, node: of_desk, others };
     let mut registry = Registry::default();
     bells.register(&mut registry);
     sources.rails.register(&mut registry);
-    let app = app(engine, settings, beside, &connections, &measures, &backlog, registry)?;
-    let lapsed = is_shared.then(|| lapses(&app.engine));
-    let listening = Listening { app: &app, measures, backlog, ending: ending.clone(), lapsed };
+    measures.register(&mut registry);
+    backlog.register(&mut registry);
+    checkpoints
+        .as_ref()
+        .map(|(_, measures)| measures)
+        .unwrap_or(&CheckpointMeasures::default())
+        .register(&mut registry);
+    let states = states(Arc::clone(&engine), settings, beside, connections.webhooks, registry)?;
+    let States { app, desk, console } = &states;
+    let lapsed = is_shared.then(|| lapses(&engine));
+    let listening = Listening { desk, measures, backlog, ending: ending.clone(), lapsed };
     let merchants = Listener { address: addresses[0], tls: public_tls, connections_max: connections.public };
     let operators = Listener { address: addresses[1], tls: ops_tls, connections_max: connections.operations };
     warn_of(lacking, [&merchants, &operators], ringing.as_ref());
-    let door = peering.as_ref().zip(node.clone()).map(|(peering, node)| peering.door(&app, node));
-    let of_merchants = listening.behind(Side::Merchants, routes::public(&app), door.as_ref())?;
-    let of_operators = listening.behind(Side::Operators, routes::operations(&app), door.as_ref())?;
+    let door = peering.as_ref().zip(node.clone()).map(|(peering, node)| peering.door(console, node));
+    let of_merchants = listening.behind(Side::Merchants, routes::public(app), door.as_ref())?;
+    let of_operators = listening.behind(Side::Operators, routes::operations(console), door.as_ref())?;
     let both = [of_merchants.clone(), of_operators.clone()];
     let (peers, of_peers) = listening.serve_peers(peering, connections.operations, both).await?.unzip();
     let public = listen(public, addresses[0])?;
@@ -289,11 +302,27 @@ async fn run(
     drop(starting);
     let (operations, operators) = listening.serve(operations, operators, of_operators.served())?;
     let (bells, of_bells) = listening.serve_bells(ringing, &bells, connections.operations)?.unzip();
-    let schedule = tokio::spawn(keep_schedule(Arc::clone(&app), sources.rails.clone()));
-    let deliverer = deliver(&app, ending)?;
+    let institutions = desk.institutions.clone();
+    let schedule = tokio::spawn(keep_schedule(Arc::clone(&engine), institutions, checkpoints, sources.rails.clone()));
+    let deliverer = deliver(Arc::clone(&engine), Arc::clone(&desk.webhooks), ending)?;
     let listeners = [merchants, operators].into_iter().chain(of_peers).chain(of_bells).collect();
     let node = node.map(|node| (tokio::spawn(Arc::clone(&node).run()), node));
-    Ok(Running { app, public, operations, peers, bells, sources, shutdown, listeners, schedule, deliverer, node })
+    let States { app, desk, .. } = states;
+    Ok(Running {
+        engine,
+        app,
+        desk,
+        public,
+        operations,
+        peers,
+        bells,
+        sources,
+        shutdown,
+        listeners,
+        schedule,
+        deliverer,
+        node,
+    })
 }
 
 fn engine_options(settings: &Settings, rails: Rails) -> Result<EngineOptions, StartError> {
@@ -396,40 +425,57 @@ struct Beside {
     others: Option<Arc<OthersOverHttp>>,
 }
 
-/// Makes the state that the handlers share, and registers the metrics.
-fn app(
+/// States of the three interfaces.
+struct States {
+    app: Arc<App>,
+    desk: Arc<Desk>,
+    console: Console,
+}
+
+/// Makes the states of the three interfaces, and registers the metrics.
+fn states(
     engine: Arc<Engine>,
     settings: Settings,
     Beside { ops_tokens, institutions, ending, peer_measures, node, others }: Beside,
-    connections: &Connections,
-    measures: &Measures,
-    backlog: &Backlog,
+    webhook_connections: usize,
     mut registry: Registry,
-) -> Result<Arc<App>, StartError> {
+) -> Result<States, StartError> {
     engine.metrics().register(&mut registry, !settings.store.is_postgres());
-    measures.register(&mut registry);
     measures::register_process(&mut registry);
     logging::register(&mut registry);
     let last_backup = LastBackup::of(&settings.data);
     registry.register_collector(Box::new(last_backup.clone()));
     registry.register_collector(Box::new(PartitionMeasures::of(Arc::clone(&engine), node.clone())));
-    let webhooks = Webhooks::new(settings.webhook_allow, connections.webhooks, &mut registry)?;
-    backlog.register(&mut registry);
+    let webhooks = Arc::new(Webhooks::new(settings.webhook_allow, webhook_connections, &mut registry)?);
     peer_measures.register(&mut registry);
-    let checkpoint_measures = CheckpointMeasures::default();
-    checkpoint_measures.register(&mut registry);
     let export_jobs = Arc::new(ExportJobs::new(settings.data.join("exports"), engine.shared_keyring()));
-    let wrong_credentials = WrongCredentials::new(settings.rate_limits.is_some());
+    let wrong_credentials = Arc::new(WrongCredentials::new(settings.rate_limits.is_some()));
     wrong_credentials.register(&mut registry);
-    Ok(Arc::new(App {
+    let app = App {
+        engine: Arc::clone(&engine),
+        is_node: node.is_some(),
+        sandbox: settings.sandbox,
+        rate_limits: settings.rate_limits.map(|limits| Arc::new(RateLimits::new(limits))),
+        disputes: settings.disputes,
+        last_uses: Arc::default(),
+        wrong_credentials: Arc::clone(&wrong_credentials),
+        export_jobs: Arc::clone(&export_jobs),
+        reporting: ReportLimit::default(),
+        event_waits: Semaphore::new(EVENT_WAITS_MAX),
+        ending: ending.clone(),
+        institutions: institutions.clone(),
+        webhooks: Arc::clone(&webhooks),
+        redelivered: Arc::default(),
+    };
+    let desk = Arc::new(Desk {
         engine,
         node,
         others,
         ops_tokens: RwLock::new(ops_tokens),
         sandbox: settings.sandbox,
-        rate_limits: settings.rate_limits.map(RateLimits::new),
+        rate_limits: app.rate_limits.clone(),
         disputes: settings.disputes,
-        last_uses: LastUses::default(),
+        last_uses: Arc::clone(&app.last_uses),
         wrong_credentials,
         opening: tokio::sync::Mutex::default(),
         backing_up: Arc::new(Semaphore::new(1)),
@@ -438,17 +484,14 @@ fn app(
         reading_past: Arc::new(Semaphore::new(1)),
         export_jobs,
         reconciling: Arc::new(Semaphore::new(1)),
-        event_waits: Semaphore::new(EVENT_WAITS_MAX),
         ending,
         institutions,
-        checkpoints: settings.checkpoints,
-        checkpoint_measures,
-        reporting: ReportLimit::default(),
         exposition: Exposition(registry),
-        webhooks: Arc::new(webhooks),
-        sessions: Arc::new(Sessions::default()),
-        redelivered: RememberedAnswers::default(),
-    }))
+        webhooks,
+        redelivered: Arc::clone(&app.redelivered),
+    });
+    let console = Console { desk: Arc::clone(&desk), sessions: Arc::new(Sessions::default()) };
+    Ok(States { app: Arc::new(app), desk, console })
 }
 
 /// Parts of one listener.
@@ -496,16 +539,16 @@ impl Peering {
     }
 
     /// What the doors of both listeners need.
-    fn door(&self, app: &App, node: Arc<Node>) -> DoorParts {
-        if let Some(others) = app.others.clone() {
-            app.engine.set_others(others);
+    fn door(&self, Console { desk, sessions }: &Console, node: Arc<Node>) -> DoorParts {
+        if let Some(others) = desk.others.clone() {
+            desk.engine.set_others(others);
         }
         DoorParts {
             owners: node,
             client: Arc::clone(&self.client),
-            sessions: Arc::clone(&app.sessions),
-            ids: app.engine.ids().clone(),
-            sandbox: app.sandbox,
+            sessions: Arc::clone(sessions),
+            ids: desk.engine.ids().clone(),
+            sandbox: desk.sandbox,
         }
     }
 }
@@ -547,7 +590,7 @@ fn open_tls(
 
 /// Parts that the two listeners share.
 struct Listening<'a> {
-    app: &'a Arc<App>,
+    desk: &'a Arc<Desk>,
     measures: Measures,
     backlog: Arc<Backlog>,
     ending: watch::Receiver<bool>,
@@ -562,11 +605,11 @@ impl Listening<'_> {
             Some(parts) => Door::new(side, parts.clone()).before(router),
             None => router,
         };
-        let engine = Arc::clone(&self.app.engine);
+        let engine = Arc::clone(&self.desk.engine);
         let is_current = Box::new(move || engine.is_current());
         let lapsed = self.lapsed.clone();
         let limits = RequestLimits { most: IN_FLIGHT_MAX, is_current, lapsed };
-        let middleware = Middleware::new(limits, self.app.sandbox, self.measures.clone())?;
+        let middleware = Middleware::new(limits, self.desk.sandbox, self.measures.clone())?;
         Ok(Behind { router: middleware.clone().before(router), middleware })
     }
 
@@ -596,7 +639,7 @@ impl Listening<'_> {
     ) -> Result<Option<(SocketAddr, JoinHandle<server::DrainResult>)>, StartError> {
         let Some(Ringing { listen, socket, tls, path_secret }) = ringing else { return Ok(None) };
         let address = (RAILS_LISTEN_VARIABLE, listen);
-        let engine = Arc::clone(&self.app.engine);
+        let engine = Arc::clone(&self.desk.engine);
         let router = bells.routes(path_secret.map(|(_, secret)| secret), move |name| _ = engine.ring(name));
         let listener = self::listen(socket, address)?;
         self.serve(listener, Listener { address, tls, connections_max }, (router, None)).map(Some)
@@ -614,13 +657,13 @@ impl Listening<'_> {
         let failed = |source| StartError::Listen { variable: PEER_LISTEN_VARIABLE, address: listen, source };
         let listener = self::listen(socket, (PEER_LISTEN_VARIABLE, listen))?;
         let address = listener.local_addr().map_err(failed)?;
-        let process = self.app.node.as_ref().map(|node| node.process().to_owned()).unwrap_or_default();
-        let router = nodes::listener::routes(token, process, routes::peers(self.app), merchants, operators);
+        let process = self.desk.node.as_ref().map(|node| node.process().to_owned()).unwrap_or_default();
+        let router = nodes::listener::routes(token, process, routes::peers(self.desk), merchants, operators);
         let (backlog, tls) = (Arc::clone(&self.backlog), tls.map(|tls| Arc::clone(&tls.server)));
         let served = server::ListenerService { router, middleware: None, backlog, tls };
         let limits = nodes::listener::limits(connections_max);
         let serving = tokio::spawn(server::run(listener, served, self.ending.clone(), limits));
-        if let Some(node) = &self.app.node {
+        if let Some(node) = &self.desk.node {
             node.join(&client).await?;
         }
         Ok(Some((address, serving)))
@@ -700,12 +743,12 @@ async fn tell_of_lapses(engine: Weak<Engine>, lapsed: Arc<Notify>) {
 const DAYS_CLOSED_EVERY: Duration = Duration::from_secs(60);
 
 /// Has the institutions of a sandbox write their files of the days that have ended.
-async fn close_days(app: Arc<App>) {
-    let Some(institutions) = app.institutions.clone() else { return };
+async fn close_days(engine: Arc<Engine>, institutions: Option<Arc<Institutions>>) {
+    let Some(institutions) = institutions else { return };
     loop {
         // A day's last things are booked before its files are written.
         tokio::time::sleep(DAYS_CLOSED_EVERY).await;
-        let (closing, now) = (Arc::clone(&institutions), app.engine.now());
+        let (closing, now) = (Arc::clone(&institutions), engine.now());
         if let Ok(Err(error)) = tokio::task::spawn_blocking(move || closing.close_days(now)).await {
             tracing::error!(%error, "the sandbox's institutions can't write their files");
         }
@@ -714,17 +757,19 @@ async fn close_days(app: Arc<App>) {
 
 /// Runs the engine's schedule, and begins it again after a panic. Renews snapshots, and watches the
 /// free space and the wall clock meanwhile, and names its addresses to the institutions.
-async fn keep_schedule(app: Arc<App>, rails: NamedRails) {
-    let engine = Arc::clone(&app.engine);
+async fn keep_schedule(
+    engine: Arc<Engine>,
+    institutions: Option<Arc<Institutions>>,
+    checkpoints: Option<(CheckpointSchedule, CheckpointMeasures)>,
+    rails: NamedRails,
+) {
     let (renewing, watching) = (Arc::clone(&engine), Arc::clone(&engine));
     let mut while_the_schedule_runs = JoinSet::new();
-    while_the_schedule_runs.spawn(close_days(Arc::clone(&app)));
+    while_the_schedule_runs.spawn(close_days(Arc::clone(&engine), institutions));
     while_the_schedule_runs.spawn(rails.register_callbacks());
-    if let Some(schedule) = app.checkpoints.clone() {
-        let (engine, measures) = (Arc::clone(&app.engine), app.checkpoint_measures.clone());
-        while_the_schedule_runs.spawn(checkpoints::keep_sending(engine, schedule, measures));
+    if let Some((schedule, measures)) = checkpoints {
+        while_the_schedule_runs.spawn(checkpoints::keep_sending(Arc::clone(&engine), schedule, measures));
     }
-    drop(app);
     while_the_schedule_runs.spawn(async move { renewing.renew_snapshots().await });
     while_the_schedule_runs.spawn(async move { watching.watch_space().await });
     let (watching, taking_in) = (Arc::clone(&engine), Arc::clone(&engine));
@@ -750,8 +795,12 @@ async fn keep_taking_in(engine: Arc<Engine>) {
 }
 
 /// Delivers webhooks on threads of their own until the program ends.
-fn deliver(app: &App, ending: watch::Receiver<bool>) -> Result<oneshot::Receiver<()>, StartError> {
-    let delivering = keep_delivering(Arc::clone(&app.engine), Arc::clone(&app.webhooks), ending);
+fn deliver(
+    engine: Arc<Engine>,
+    webhooks: Arc<Webhooks>,
+    ending: watch::Receiver<bool>,
+) -> Result<oneshot::Receiver<()>, StartError> {
+    let delivering = keep_delivering(engine, webhooks, ending);
     runtime::beside("webhooks", delivering).map_err(StartError::Thread)
 }
 
@@ -769,7 +818,7 @@ async fn keep_delivering(engine: Arc<Engine>, webhooks: Arc<Webhooks>, ending: w
 impl Running {
     /// Waits until the process must end without being asked to.
     pub async fn failed(&self) -> ServingFailure {
-        let engine = &self.app.engine;
+        let engine = &self.engine;
         let of_node = async {
             match &self.node {
                 Some((_, node)) => node.failed().await,
@@ -789,8 +838,8 @@ impl Running {
         self.sources.reload().await;
         match self.sources.ops_tokens() {
             Ok(tokens) => {
-                *self.app.ops_tokens.write() = tokens;
-                tracing::info!(operators = ?*self.app.ops_tokens.read(), "the operators' tokens were read again");
+                *self.desk.ops_tokens.write() = tokens;
+                tracing::info!(operators = ?*self.desk.ops_tokens.read(), "the operators' tokens were read again");
             }
             Err(error) => {
                 tracing::error!(%error, "the operators' tokens could not be read again, and stay as they were")
@@ -816,7 +865,7 @@ impl Running {
         let _ended = self.deliverer.await;
         self.schedule.abort();
         let _aborted = self.schedule.await;
-        self.app.engine.stop().await;
+        self.engine.stop().await;
     }
 }
 

@@ -61,7 +61,7 @@ impl Shopfront {
         let runtime = centavo::runtime::start().expect("a runtime");
         let settings = settings(folder.path(), store, database.as_ref(), limits);
         let running = runtime.block_on(serve::start(settings, |_, _| {})).expect("a server");
-        let engine = &running.app.engine;
+        let engine = &running.engine;
         let (shops, keys) = runtime.block_on(async {
             let shops = open_shops(engine, merchants).await;
             let mut keys = Vec::with_capacity(merchants);
@@ -80,7 +80,7 @@ impl Shopfront {
 
     /// The engine below.
     pub(crate) fn engine(&self) -> &Arc<Engine> {
-        &self.running.app.engine
+        &self.running.engine
     }
 
     /// How many Records its journal has.

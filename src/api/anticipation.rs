@@ -21,9 +21,9 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use utoipa::openapi::schema::{Object, Type};
 
-use crate::api::splits::{parse_split_id, require_split, split_id};
+use crate::api::app::App;
+use crate::api::splits::{parse_split_id, require_split};
 use crate::api::sub_recipients::find_own;
-use crate::app::App;
 use web::body::JsonBody;
 use web::caller::{Caller, PathId};
 use web::idempotency::KeyScope;
@@ -32,6 +32,7 @@ use web::keyed::KeyedBody;
 use web::problem::{Code, FieldError, Problem};
 use web::reply::{decimal, items_of, ok, time};
 use web::views::charge::payer;
+use web::views::statement::split_id;
 
 /// What is to be anticipated.
 #[derive(Deserialize, ToSchema)]
@@ -220,7 +221,7 @@ pub async fn simulate(
     require_split(&app, caller)?;
     let wanted = wire.check()?;
     let (recipient, _) = find_own(&app, caller, &id)?;
-    let (id, terms) = (app.new_id(caller.group)?, terms(&app, caller, &wanted)?);
+    let (id, terms) = (app.engine.new_id(caller.group)?, terms(&app, caller, &wanted)?);
     let splits = card_splits(&app, recipient, &wanted.splits)?;
     let simulate = move |books: &RecipientState, now: Timestamp| {
         // Everything published has been received.
@@ -271,7 +272,7 @@ fn command(
 ) -> Result<RecipientCommand, Problem> {
     let terms = terms(app, caller, wanted)?;
     let splits = card_splits(app, recipient, &wanted.splits)?;
-    Ok(RecipientCommand::Anticipate { id: app.new_id(caller.group)?, splits, terms })
+    Ok(RecipientCommand::Anticipate { id: app.engine.new_id(caller.group)?, splits, terms })
 }
 
 /// The days of an anticipation, and the caller's rate for them.

@@ -13,7 +13,7 @@ use ledger::id::ObjectId;
 use subtle::ConstantTimeEq;
 use tower::{Layer, Service};
 
-use crate::app::App;
+use crate::api::app::App;
 use web::api_key::ApiKeyText;
 use web::caller::Caller;
 use web::credential::api_key;

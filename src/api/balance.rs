@@ -16,7 +16,7 @@ use serde::Serialize;
 use strum::VariantNames;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::api::app::App;
 use web::caller::Caller;
 use web::problem::Problem;
 use web::reply::{Filter, List, Page, ok, query, time};

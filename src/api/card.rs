@@ -20,11 +20,11 @@ use ledger::time::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::api::app::App;
 use crate::api::card_data::{CardData, face, read_card, security_code};
 use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::splits;
 use crate::api::subscriptions::first_charge_was_paid;
-use crate::app::App;
 use web::caller::Caller;
 use web::idempotency::{KeyScope, in_progress, recorded};
 use web::json::{Checker, Raw, parse};

@@ -12,10 +12,10 @@ use ledger::recurrence::StoredCard;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
+use crate::api::app::App;
 use crate::api::card_data::{CardData, face, read_card, security_code};
 use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::subscriptions::first_charge_was_paid;
-use crate::app::App;
 use web::caller::Caller;
 use web::idempotency::KeyScope;
 use web::json::{Checker, Raw, parse};
@@ -76,7 +76,7 @@ pub async fn store(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody)
             limits.admit_card(number, caller.key, |id| first_charge_was_paid(app, caller, id))?;
         }
         let face = face(&card.number);
-        let id = app.new_id(caller.group)?;
+        let id = app.engine.new_id(caller.group)?;
         let (token, rail) = app.engine.tokenize(id, card).await?;
         let command = MerchantCommand::StoreCard {
             id,

@@ -19,9 +19,9 @@ use strum::VariantArray;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+use crate::api::app::App;
 use crate::api::payer::is_email;
 use crate::api::places::{is_area_code, is_mobile};
-use crate::app::App;
 use web::caller::{Caller, PathId};
 use web::idempotency::{KeyScope, in_progress, recorded};
 use web::json::{Checker, Raw, parse};

@@ -3,23 +3,21 @@
 
 use std::sync::Arc;
 
-use actors::engine::{ChargeFilter, ChargeStatus, Listed, Outcome, PixEnded};
+use actors::engine::{ChargeFilter, Listed, Outcome, PixEnded};
 use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::response::Response;
 use ledger::charge::{Charge, ChargeOutcome};
-use ledger::fees::PaymentMethod;
-use ledger::id::{GroupNumber, ObjectId};
-use ledger::merchant::ChargeFacts;
+use ledger::id::ObjectId;
 
-use crate::app::App;
+use crate::api::app::App;
 use web::caller::{Caller, PathId};
 use web::idempotency::KeyScope;
-use web::json::{Checker, parse_unread};
+use web::json::parse_unread;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
-use web::reply::{List, PageQuery, between, list_of, ok, query, single};
-use web::views::charge::{ChargeView, charge_status};
+use web::reply::{List, PageQuery, list_of, ok, query};
+use web::views::charge::{ChargeView, charge_filter, not_pending};
 
 /// One charge of the account.
 #[utoipa::path(get, path = "/api/charges/{txid}", operation_id = "get_charge", params(("txid" = String, Path)),
@@ -35,20 +33,6 @@ fn named(app: &App, caller: Caller, txid: &str) -> Result<Charge, Problem> {
     app.engine.object_of(caller.group, id)?.ok_or_else(not_found)
 }
 
-/// What the payment of a charge says; a problem when there is no such charge, or it was not paid.
-pub fn paid_charge(app: &App, group: GroupNumber, id: ObjectId) -> Result<ChargeFacts, Problem> {
-    let not_found = || Problem::new(Code::ChargeNotFound);
-    if app.engine.ids().group(id) != group {
-        return Err(not_found());
-    }
-    if let Some(facts) = app.engine.charge_facts(id)? {
-        return Ok(ChargeFacts { disputes: app.disputes, ..facts });
-    }
-    let charge: Charge = app.engine.object(id)?.ok_or_else(not_found)?;
-    let detail = format!("The charge is {}.", charge_status(&charge.outcome));
-    Err(Problem::new(Code::ChargeNotRefundable).detail(detail))
-}
-
 /// Which charges a list is asked for.
 #[derive(Debug)]
 pub struct ChargeQuery(ChargeFilter);
@@ -57,7 +41,7 @@ impl<S: Sync> FromRequestParts<S> for ChargeQuery {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-        filter(&query(parts)?).map(Self)
+        charge_filter(&query(parts)?).map(Self)
     }
 }
 
@@ -78,28 +62,6 @@ pub async fn list(
 ) -> Result<Response, Problem> {
     let Listed { total, items } = app.engine.charges(caller.group, &filter, page.skip(), page.count())?;
     list_of(total, page, items.map(move |charge| ChargeView::of(&app.engine, &charge?)))
-}
-
-/// The filter that a query asks for.
-pub fn filter(pairs: &[(String, String)]) -> Result<ChargeFilter, Problem> {
-    let mut check = Checker::new();
-    let status = match single(pairs, "status")? {
-        None => None,
-        Some("pending") => Some(ChargeStatus::Pending),
-        Some("CONCLUIDA") => Some(ChargeStatus::Paid),
-        Some("RECUSADA") => Some(ChargeStatus::Refused),
-        Some("cancelled") => Some(ChargeStatus::Cancelled),
-        Some(_) => check.refuse("status", "unknown", "status deve ser pending, CONCLUIDA, RECUSADA ou cancelled"),
-    };
-    let methods = [PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard];
-    let method = single(pairs, "payment_method")?.and_then(|name| {
-        let known = methods.into_iter().find(|method| method.name() == name);
-        let message = "payment_method deve ser pix, credit_card ou debit_card";
-        known.or_else(|| check.refuse("payment_method", "unknown", message))
-    });
-    let (from, to) = between(&mut check, pairs)?;
-    check.finish()?;
-    Ok(ChargeFilter { status, method, from, to })
 }
 
 /// Ends a pending PIX charge. The institution is asked first: a payment that was faster is booked,
@@ -131,11 +93,4 @@ pub async fn cancel(
     // A request that sees the charge ended by another one with the same key finds that key too.
     let ended = key.run_after(caller.ledger(), read, |_| read(), execute).await?;
     ended.answer(|charge| Ok(ok(ChargeView::of(&app.engine, &charge)?)))
-}
-
-/// Tells where a charge stands that can't be cancelled.
-pub fn not_pending(charge: &Charge) -> Problem {
-    let status = charge_status(&charge.outcome);
-    let problem = Problem::new(Code::ChargeNotPending).detail(format!("The charge is {status}."));
-    problem.member("txid", charge.id.txid()).member("charge_status", status)
 }

@@ -1,5 +1,5 @@
 //! Disputes, as merchants read them. The operations team opens and decides them
-//! ([`crate::ops::disputes`]).
+//! ([`ops::disputes`]).
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use actors::engine::Listed;
 use axum::extract::State;
 use axum::response::Response;
 
-use crate::app::App;
+use crate::api::app::App;
 use web::caller::Caller;
 use web::problem::Problem;
 use web::reply::{List, PageQuery, list_of};

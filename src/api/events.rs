@@ -13,7 +13,7 @@ use store::Sequence;
 use tokio::time::{Instant, timeout};
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::api::app::App;
 use web::caller::{Caller, PathId};
 use web::idempotency::KeyScope;
 use web::json::parse_unread;

@@ -4,6 +4,7 @@
 //! of the operators' API.
 
 pub mod anticipation;
+pub mod app;
 pub mod authenticate;
 pub mod balance;
 pub mod card;
@@ -20,9 +21,9 @@ pub mod places;
 pub mod plans;
 pub mod refunds;
 pub mod registration;
+pub mod report_limit;
 pub mod reports;
 pub mod splits;
-pub mod statement;
 pub mod sub_recipients;
 pub mod subscriptions;
 pub mod withdrawals;

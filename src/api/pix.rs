@@ -3,8 +3,7 @@
 
 use std::sync::Arc;
 
-use actors::engine::{CommandContext, NewPixCharge, Outcome, PixOpened, PixPayment, PixRegistration};
-use actors::rails::PixReceipt;
+use actors::engine::{NewPixCharge, PixOpened, PixRegistration};
 use axum::extract::State;
 use axum::response::Response;
 use ledger::charge::{Charge, ChargeOutcome};
@@ -13,18 +12,16 @@ use ledger::merchant::SplitRequest;
 use ledger::money::Centavos;
 use ledger::personal::Payer;
 use ledger::tax_id::DocumentKind;
-use ledger::time::Timestamp;
-use rails::end_to_end_id;
+use ops::sandbox::pay;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 use wire::timestamp::with_milliseconds;
 
-use crate::api::charges::not_pending;
+use crate::api::app::App;
 use crate::api::payer::read_document;
 use crate::api::splits;
-use crate::app::App;
 use web::caller::{Caller, PathId};
-use web::idempotency::{KeyScope, decided};
+use web::idempotency::KeyScope;
 use web::json::{Checker, Raw, parse, parse_unread};
 use web::keyed::{KeyedBody, KeyedCharge};
 use web::problem::{Code, Problem};
@@ -171,51 +168,11 @@ pub async fn sandbox_pay(
     let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), Some(&id.txid()))?;
     let app = &app;
     let read = || find(app, caller, id);
-    let execute = |admitted| async move { pay(app, &read()?, caller.context(admitted)).await };
+    let execute = |admitted| async move {
+        pay(&app.engine, app.institutions.as_deref(), &read()?, caller.context(admitted)).await
+    };
     let paid = key.run(caller.ledger(), |_| Ok(()), execute).await?;
     paid.answer(|()| Ok(ok(ChargeView::of(&app.engine, &read()?)?)))
-}
-
-/// Pays a PIX charge of the sandbox as its payer would, and has the PIX institution write the
-/// payment into its own records. A payment that comes too late is 409. None where the request's key
-/// was used a moment ago.
-pub async fn pay(app: &App, charge: &Charge, context: CommandContext) -> Result<Option<()>, Problem> {
-    if charge.card.is_some() {
-        return Err(Problem::new(Code::ChargeNotFound));
-    }
-    let too_late = || {
-        let detail = "The charge is cancelled: the payment came too late and goes back to the payer.";
-        Err(not_pending(charge).detail(detail))
-    };
-    match charge.outcome {
-        ChargeOutcome::Pending => {}
-        ChargeOutcome::Cancelled if charge.was_paid_late => return too_late(),
-        ChargeOutcome::Cancelled => {}
-        _ => return Err(not_pending(charge)),
-    }
-    // The institution has a payment before we hear of it. A charge has one payment, however often
-    // it is played.
-    let (group, at) = (app.engine.ids().group(charge.id), app.engine.now());
-    let (txid, amount) = (Some(charge.id.txid()), charge.terms.amount);
-    let of_charge = end_to_end_id(charge.id.created_at(), charge.id.0 as u64);
-    let end_to_end_id = note_payment(app, charge, of_charge, at).await;
-    let payment = PixReceipt { end_to_end_id, txid, amount, paid_at: at };
-    match app.engine.receive_pix(group, charge.id, payment, context).await? {
-        Outcome::Recorded(PixPayment::Unordered(_)) => too_late(),
-        Outcome::Recorded(PixPayment::BookedBefore) => Err(Problem::new(Code::ChargeNotPending)),
-        outcome => decided(outcome),
-    }
-}
-
-/// Has the PIX institution of the sandbox write a payment into its own records. Gives the id that
-/// the payment has there.
-async fn note_payment(app: &App, charge: &Charge, end_to_end_id: String, at: Timestamp) -> String {
-    let Some(institutions) = &app.institutions else { return end_to_end_id };
-    let noted = institutions.pix.paid(charge.id, end_to_end_id.clone(), charge.terms.amount, at).await;
-    noted.unwrap_or_else(|error| {
-        tracing::error!(%error, "a payment is not in the records of the sandbox's PIX institution");
-        end_to_end_id
-    })
 }
 
 fn find(app: &App, caller: Caller, id: ObjectId) -> Result<Charge, Problem> {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use unicode_normalization::UnicodeNormalization;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::api::app::App;
 use web::caller::{Caller, PathId};
 use web::idempotency::{KeyScope, decided, naming};
 use web::json::{Checker, Raw, parse};
@@ -168,7 +168,7 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
     let key = sent.key(&app.engine, KeyScope::Merchant(caller.group), None)?;
     let (app, wire) = (&app, &wire);
     let execute = |admitted| async move {
-        let command = MerchantCommand::CreatePlan { id: app.new_id(caller.group)?, plan: check(wire)? };
+        let command = MerchantCommand::CreatePlan { id: app.engine.new_id(caller.group)?, plan: check(wire)? };
         Ok(app.engine.command(caller.group, command, caller.context(admitted)).await?)
     };
     let made = key.run_recorded(caller.ledger(), Plan::created_by, execute).await?;

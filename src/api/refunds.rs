@@ -1,5 +1,5 @@
 //! Refunds, as merchants ask for them and read them (interface 2.11, 3.6). The operations team
-//! decides ([`crate::ops::refunds`]).
+//! decides ([`ops::refunds`]).
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ use ledger::refund::Refund;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::api::charges::paid_charge;
+use crate::api::app::App;
 use crate::api::splits;
-use crate::app::App;
 use web::caller::{Caller, PathId};
 use web::idempotency::KeyScope;
 use web::json::{Checker, Raw, parse};
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem};
 use web::reply::{All, FILTERED_MAX, Filter, all_of, created, ok, query};
+use web::views::charge::paid_charge;
 use web::views::refund::{RefundView, refund_status};
 
 /// A refund, as asked for.
@@ -75,11 +75,11 @@ fn check(app: &App, caller: Caller, wire: &RefundRequest<'_>) -> Result<RequestR
     let (payment_id, amount, take_back) = check.finish_with(checked)?;
     let charge = ObjectId::parse(payment_id.trim()).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
     let now = app.engine.now();
-    let id = app.new_id(caller.group)?;
+    let id = app.engine.new_id(caller.group)?;
     let seal =
         |text: &str| app.engine.keyring().seal_value(SealedFor::reason(id), now, &FreeText { text: text.to_owned() });
     Ok(RequestRefund {
-        facts: paid_charge(app, caller.group, charge)?,
+        facts: paid_charge(&app.engine, app.disputes, caller.group, charge)?,
         id,
         amount: Centavos(amount),
         take_back,

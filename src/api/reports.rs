@@ -17,7 +17,7 @@ use store::cut::{Cut, Position};
 use utoipa::ToSchema;
 use wire::timestamp::begin_of;
 
-use crate::app::App;
+use crate::api::app::App;
 use web::caller::{Caller, PathId};
 use web::idempotency::KeyScope;
 use web::json::{Checker, Raw, parse};
@@ -102,7 +102,7 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
     let ledger = ledger_name(&app.engine, caller.ledger());
     let request = request(&pairs, Some(ledger.clone()))?;
     app.engine.read_merchant(caller.group, |_, _| ()).await?;
-    let (id, through) = (app.new_id(caller.group)?, app.engine.published());
+    let (id, through) = (app.engine.new_id(caller.group)?, app.engine.published());
     let new = NewJob::export(id, Some(ledger), request.clone(), None, app.engine.now().0);
     let maker = Arc::clone(&app);
     let work = Box::new(move |out: &mut dyn Write| {
@@ -125,9 +125,9 @@ fn find(app: &App, caller: Caller, id: &str) -> Result<Job, Problem> {
     let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
     let owner = ledger_name(&app.engine, caller.ledger());
     let found = app.export_jobs.find(id, Some(&owner), app.engine.now().0).map_err(unreadable)?;
-    found.ok_or_else(|| match app.node {
-        Some(_) => Problem::new(Code::NotFound).detail(NOT_HERE),
-        None => Problem::new(Code::NotFound),
+    found.ok_or_else(|| match app.is_node {
+        true => Problem::new(Code::NotFound).detail(NOT_HERE),
+        false => Problem::new(Code::NotFound),
     })
 }
 

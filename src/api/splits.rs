@@ -7,10 +7,11 @@ use ledger::money::{AMOUNT_MAX, Centavos};
 use serde::Deserialize;
 use utoipa::ToSchema;
 
-use crate::app::App;
+use crate::api::app::App;
 use web::caller::Caller;
 use web::json::{Checker, ITSELF, Raw};
 use web::problem::{Code, Problem};
+use web::views::statement::split_id;
 
 /// One element of `splits`.
 #[derive(Deserialize, ToSchema)]
@@ -54,11 +55,6 @@ pub fn admit(app: &App, caller: Caller, splits: Raw<'_>) -> Result<(), Problem> 
 pub fn require_split(app: &App, caller: Caller) -> Result<(), Problem> {
     let enabled = app.engine.merchant(caller.group, |row| row.settings.split_enabled);
     if enabled == Some(true) { Ok(()) } else { Err(Problem::new(Code::SplitNotEnabled)) }
-}
-
-/// A split's id: its charge and its place in it. It names its group as the charge does.
-pub fn split_id(charge: ObjectId, index: u32) -> String {
-    format!("{}-{index}", charge.txid())
 }
 
 /// The split that an id names, in the form in which it is given out, in letters of either case.

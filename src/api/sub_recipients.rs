@@ -7,7 +7,9 @@ use actors::engine::{MerchantRow, RecipientRow};
 use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::{IntoResponse, Response};
+use derived::seal::stocked_random_u64;
 use ledger::entry::Balances;
 use ledger::id::{Fingerprint, GroupNumber, LedgerId, ObjectId, RecipientNumber};
 use ledger::merchant::{MerchantCommand, MerchantState, RecipientStatus, RegistrationResult};
@@ -19,21 +21,22 @@ use utoipa::ToSchema;
 use wire::case_folding::search_key;
 use wire::mask;
 
+use crate::api::app::App;
 use crate::api::registration;
 use crate::api::registration::{ChangeRequest, RegistrationRequest};
 use crate::api::splits::require_split;
-use crate::app::App;
 use web::body::JsonBody;
 use web::caller::{Caller, PathId};
 use web::idempotency::{KeyScope, decided, naming, recorded};
 use web::json::parse;
 use web::keyed::KeyedBody;
 use web::problem::{Code, Problem, broken};
-use web::reply::{List, PageQuery, ok, time};
+use web::reply::{List, Page, PageQuery, ok, query, time};
 use web::views::recipient::{
     RecipientBalance, RecipientView, document_type, find_recipient, known_recipient, open, status_name, view,
 };
 use web::views::registration::{Registration, differing};
+use web::views::statement::{Statement, statement};
 
 /// A recipient, as registration answers (interface 2.7).
 #[derive(Debug, Serialize, ToSchema)]
@@ -95,7 +98,7 @@ pub async fn register(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBo
         let (before, standing) = app.engine.read_merchant(caller.group, standing).await?.unzip();
         let (sealed_for, now) = (SealedFor::recipient(document), app.engine.now());
         let command = MerchantCommand::RegisterRecipient {
-            random: app.random()? as u16,
+            random: stocked_random_u64()? as u16,
             document,
             profile: app.engine.keyring().seal_profile(sealed_for, standing.as_ref(), now, &profile)?,
         };
@@ -241,6 +244,25 @@ const MERGES_MAX: usize = 8;
 /// The keyed digest by which a document is found again in its account.
 fn document_digest(app: &App, group: GroupNumber, document: &str) -> Fingerprint {
     app.engine.keyring().fingerprint("document", &[&group.0.to_le_bytes(), document.as_bytes()])
+}
+
+/// A recipient's splits and balance. With a status, the period may hold 2,000 splits.
+#[utoipa::path(get, path = "/api/dashboard/sub-recipients/{id}/splits", operation_id = "list_splits",
+    params(("id" = String, Path),
+        ("status" = Option<String>, Query, pattern = "^(pending|available|paid)$", description = "`pending`, `available` or `paid`"),
+        ("from" = Option<String>, Query, description = "Created at this instant (RFC 3339) or on this day (`YYYY-MM-DD`, Sao Paulo), or later"),
+        ("to" = Option<String>, Query, description = "Created before this instant, or on this day at the latest"),
+        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = Statement)))]
+pub async fn splits(
+    State(app): State<Arc<App>>,
+    caller: Caller,
+    PathId(id): PathId,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    let (recipient, _) = find_own(&app, caller, &id)?;
+    let pairs = query(&parts)?;
+    Ok(ok(statement(&app.engine, recipient, &pairs, Page::read(&pairs, 20)?).await?))
 }
 
 /// A recipient of the caller's by its id.

@@ -17,9 +17,9 @@ use ledger::rejection::Rejection;
 use serde::Deserialize;
 use utoipa::ToSchema;
 
+use crate::api::app::App;
 use crate::api::payer::{CustomerRequest, read_customer};
 use crate::api::splits;
-use crate::app::App;
 use web::caller::{Caller, PathId};
 use web::idempotency::KeyScope;
 use web::json::{Checker, Raw, parse, parse_unread};
@@ -88,7 +88,7 @@ pub async fn create(State(app): State<Arc<App>>, caller: Caller, sent: KeyedBody
         if let Some((limits, card)) = limited {
             limits.admit_card(card, caller.key, |id| first_charge_was_paid(app, caller, id))?;
         }
-        let id = app.new_id(caller.group)?;
+        let id = app.engine.new_id(caller.group)?;
         let customer = app.engine.keyring().seal_value(SealedFor::customer(id), app.engine.now(), &customer)?;
         let command = MerchantCommand::Subscribe(Subscribe { id, plan, method, card, splits, customer });
         let outcome = app.engine.command(caller.group, command, caller.context(admitted)).await?;

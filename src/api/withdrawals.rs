@@ -15,9 +15,9 @@ use ledger::withdrawal::Withdrawal;
 use serde::Serialize;
 use utoipa::ToSchema;
 
+use crate::api::app::App;
 use crate::api::splits::require_split;
 use crate::api::sub_recipients::find_own;
-use crate::app::App;
 use web::caller::{Caller, PathId};
 use web::idempotency::KeyScope;
 use web::json::parse_unread;
@@ -70,7 +70,7 @@ pub async fn withdraw(
     let execute = |admitted| async move {
         require_split(app, caller)?;
         let (_, row) = find_own(app, caller, id)?;
-        let withdrawal = app.new_id(caller.group)?;
+        let withdrawal = app.engine.new_id(caller.group)?;
         let destination = destination(app, &row, withdrawal)?;
         let command = RecipientCommand::Withdraw { id: withdrawal, destination };
         Ok(app.engine.command_recipient(recipient, command, caller.context(admitted)).await?)

@@ -24,11 +24,11 @@ use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use self::client::Client;
-use crate::app::App;
-use crate::invented_parties;
 use crate::serve::Running;
 use crate::terminal;
 use crate::terminal::{count, say};
+use actors::engine::Engine;
+use ops::invented_parties;
 use web::credential::Secret;
 use web::network::reachable;
 
@@ -105,15 +105,15 @@ struct Stage<'a> {
 impl<'a> Stage<'a> {
     /// Finds or opens the merchant, makes a key, and registers and approves the recipients.
     async fn set(running: &'a Running, guide: &Guide) -> Result<Self, CallError> {
-        let app = &running.app;
-        let records = app.engine.records_published();
+        let engine = &running.engine;
+        let records = engine.records_published();
         let operations = Client::new(running.operations, guide.operator.reveal())?;
-        let found = find_merchant(app);
+        let found = find_merchant(engine);
         if records > 0 {
             say(&format!("This folder has books already: {} Records. They are continued.", count(records)));
         }
         let id = match found {
-            Some(group) => app.engine.merchant(group, |row| row.id.uuid().to_string()).unwrap_or_default(),
+            Some(group) => engine.merchant(group, |row| row.id.uuid().to_string()).unwrap_or_default(),
             None => {
                 let opened =
                     operations.expect(Method::POST, "/ops/merchants", Some(&invented_parties::merchant())).await?;
@@ -136,8 +136,8 @@ impl<'a> Stage<'a> {
             }
             recipients.push(recipient_id);
         }
-        let now = DateTime::from_timestamp_millis(app.engine.now().0).unwrap_or_default();
-        let group = found.or_else(|| find_merchant(app)).unwrap_or_default();
+        let now = DateTime::from_timestamp_millis(engine.now().0).unwrap_or_default();
+        let group = found.or_else(|| find_merchant(engine)).unwrap_or_default();
         introduce_cast(&id, &recipients);
         if found.is_some() {
             let balance = merchant.expect(Method::GET, "/api/balance", None).await?;
@@ -211,7 +211,7 @@ impl<'a> Stage<'a> {
         let bar = terminal::bar("charging cards", "charges");
         bar.set_length(charges);
         let next = Arc::new(AtomicU64::new(0));
-        let records = self.running.app.engine.records_published();
+        let records = self.running.engine.records_published();
         let begun = Instant::now();
         let mut callers = JoinSet::new();
         for _ in 0..IN_FLIGHT.min(charges) {
@@ -224,7 +224,7 @@ impl<'a> Stage<'a> {
         }
         let took = begun.elapsed();
         bar.finish_and_clear();
-        let records = self.running.app.engine.records_published() - records;
+        let records = self.running.engine.records_published() - records;
         answers.report(took, records).iter().for_each(|line| say(line));
         Ok(())
     }
@@ -235,7 +235,7 @@ impl<'a> Stage<'a> {
         let balance = self.merchant.expect(Method::GET, "/api/balance", None).await?;
         let path = format!("/api/dashboard/sub-recipients/{}/splits?per_page={STATEMENT_LINES}", self.recipients[0]);
         let statement = self.merchant.expect(Method::GET, &path, None).await?;
-        let (through, rows) = self.running.app.engine.trial_balance();
+        let (through, rows) = self.running.engine.trial_balance();
         say("");
         say(&format!("Trial balance after Record {}, in reais", count(through.records())));
         say("");
@@ -260,14 +260,14 @@ fn introduce_cast(id: &str, recipients: &[String]) {
 }
 
 /// The merchant of an earlier start, found by its tax id.
-fn find_merchant(app: &App) -> Option<GroupNumber> {
+fn find_merchant(engine: &Engine) -> Option<GroupNumber> {
     let is_ours = |group: &GroupNumber| {
-        let sealed = app.engine.merchant(*group, |row| row.profiles.current().cloned()).flatten();
+        let sealed = engine.merchant(*group, |row| row.profiles.current().cloned()).flatten();
         let profile: Option<MerchantProfile> =
-            sealed.and_then(|sealed| app.engine.keyring().open_value(SealedFor::merchant(*group), &sealed));
+            sealed.and_then(|sealed| engine.keyring().open_value(SealedFor::merchant(*group), &sealed));
         profile.is_some_and(|profile| profile.document == invented_parties::MERCHANT_DOCUMENT)
     };
-    app.engine.groups().into_iter().filter(is_ours).min()
+    engine.groups().into_iter().filter(is_ours).min()
 }
 
 /// One caller: makes one charge after the other, until `charges` were begun by all callers.

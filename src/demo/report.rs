@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_pasted_command_holds_no_quote_within_quotes() {
-        let body = crate::invented_parties::card(3, 10_000, &["a".to_owned()], 2_030);
+        let body = ops::invented_parties::card(3, 10_000, &["a".to_owned()], 2_030);
         let line = curl("127.0.0.1:1".parse().unwrap(), "test_1", &body);
         assert_eq!(line.matches('\'').count(), 6, "{line}");
     }

@@ -10,9 +10,9 @@ use serde_json::{Value, json};
 use tokio::time::sleep;
 
 use super::TriggerFailure;
-use crate::invented_parties;
 use crate::remote::{Remote, RemoteError};
 use crate::terminal::say;
+use ops::invented_parties;
 use web::credential::Secret;
 
 type Done<T> = Result<T, TriggerFailure>;

@@ -140,7 +140,7 @@ fn addresses() -> [String; 2] {
 /// Waits until each partition has its node, both know it, and the house can answer for all.
 async fn settled(first: &Running, other: &Running) {
     let begun = Instant::now();
-    let nodes = [first, other].map(|running| Arc::clone(running.app.node.as_ref().unwrap()));
+    let nodes = [first, other].map(|running| Arc::clone(running.desk.node.as_ref().unwrap()));
     loop {
         let [first, other] = [&nodes[0], &nodes[1]];
         let all = first.all();

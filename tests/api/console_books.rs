@@ -7,8 +7,8 @@ use std::fmt::Write;
 
 use actors::engine::Engine;
 use actors::verify::verify_against;
-use centavo::console::show;
 use centavo::journal_source::JournalSource;
+use console::show;
 use ledger::account::Account;
 use ledger::entry::{Entry, Posting, Side};
 use ledger::id::{GroupNumber, LedgerId, RecipientNumber};

@@ -42,7 +42,7 @@ fn templates() -> BTreeSet<String> {
 
 /// Paths of the route table, and what stands behind each.
 fn routes() -> Vec<(String, String)> {
-    let table = include_str!("../../src/console/routes.rs");
+    let table = include_str!("../../crates/console/src/routes.rs");
     let routes = table.split(".route(\"").skip(1).map(|route| {
         let (path, behind) = route.split_once("\", ").unwrap();
         (path.to_owned(), behind.split('\n').next().unwrap().to_owned())

@@ -75,13 +75,13 @@ async fn a_start_without_an_institution_that_charges_may_name_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     certify(folder.path(), 2050);
     let running = started(folder.path(), rails(folder.path(), Some(itau()))).await.unwrap();
-    assert!(running.app.engine.ring(&itau()));
+    assert!(running.engine.ring(&itau()));
     running.stop().await;
     let refused = started(folder.path(), None).await.err().unwrap().to_string();
     assert!(refused.contains("[rail.itau]") && refused.contains("120 days"), "{refused}");
     // The table alone is enough: new charges may go elsewhere.
     let running = started(folder.path(), rails(folder.path(), None)).await.unwrap();
-    assert!(running.app.engine.ring(&itau()));
+    assert!(running.engine.ring(&itau()));
     running.stop().await;
 }
 

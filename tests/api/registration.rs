@@ -593,7 +593,7 @@ async fn bank_accounts_of_examples_have_their_check_digits() {
             }
         }
     }
-    accounts.push(["001", "1234", "98765", &centavo::invented_parties::account_digit("98765")].map(str::to_owned));
+    accounts.push(["001", "1234", "98765", &ops::invented_parties::account_digit("98765")].map(str::to_owned));
     assert!(accounts.len() >= 6, "{accounts:?}");
     for account in accounts {
         let [bank, branch, number, digit] = account.each_ref().map(String::as_str);

@@ -175,7 +175,7 @@ impl World {
 
     async fn of(running: Running, other: Option<Running>, folder: TempDir) -> Self {
         let client = Client::builder().no_proxy().build().unwrap();
-        let description = Description::of(&client, [running.public, running.operations], running.app.sandbox).await;
+        let description = Description::of(&client, [running.public, running.operations], running.desk.sandbox).await;
         Self { running, other, client, description, folder }
     }
 
@@ -186,7 +186,7 @@ impl World {
 
     /// The same with other settings than the tests' own.
     pub(crate) async fn restarted_with(self, change: impl Fn(&mut Settings)) -> Self {
-        let sandbox = self.running.app.sandbox;
+        let sandbox = self.running.desk.sandbox;
         Self::begin(self.stopped().await, sandbox, change, NO_RAILS).await
     }
 
@@ -322,13 +322,13 @@ impl World {
 
     /// The engine that has all Records: of the other node, where servers are nodes.
     pub(crate) fn engine(&self) -> &actors::engine::Engine {
-        &self.app().engine
+        &self.desk().engine
     }
 
     /// State of the handlers that answer what is about all merchants: of the other node, where
     /// servers are nodes.
-    pub(crate) fn app(&self) -> &centavo::app::App {
-        &self.other.as_ref().unwrap_or(&self.running).app
+    pub(crate) fn desk(&self) -> &ops::desk::Desk {
+        &self.other.as_ref().unwrap_or(&self.running).desk
     }
 
     /// Gives the server, or both nodes, other operators' tokens.
@@ -337,7 +337,7 @@ impl World {
             let tokens: OpsTokens = tokens.parse().unwrap();
             let roles: Vec<_> = tokens.names().map(|name| format!("{name}=admin")).collect();
             let roles = roles.join(",").parse().unwrap();
-            *running.app.ops_tokens.write() = tokens.with_roles(&roles).unwrap();
+            *running.desk.ops_tokens.write() = tokens.with_roles(&roles).unwrap();
         }
     }
 

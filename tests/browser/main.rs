@@ -37,7 +37,7 @@ const NO_PAGES: [&str; 14] = [
 
 /// The route templates of the console, as its route table has them.
 fn templates() -> BTreeSet<String> {
-    let table = include_str!("../../src/console/routes.rs");
+    let table = include_str!("../../crates/console/src/routes.rs");
     let routes = table.split(".route(\"").skip(1).map(|route| route.split('"').next().unwrap().to_owned());
     routes.filter(|path| path.starts_with("/console") && !NO_PAGES.contains(&path.as_str())).collect()
 }

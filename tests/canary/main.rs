@@ -376,7 +376,7 @@ const PAGES_OF_TEMPLATE: usize = 5;
 
 /// The route templates of the console that have a page.
 fn templates() -> Vec<String> {
-    let table = include_str!("../../src/console/routes.rs").split("let sessions").next().unwrap();
+    let table = include_str!("../../crates/console/src/routes.rs").split("let sessions").next().unwrap();
     let routes = table.split(".route(\"").skip(1).filter_map(|route| route.split_once("\", "));
     routes.filter(|(_, method)| method.starts_with("get(")).map(|(path, _)| path.to_owned()).collect()
 }

@@ -270,6 +270,11 @@ pub fn stocked_random_bytes<const N: usize>() -> Result<[u8; N], SealError> {
     STOCK.with_borrow_mut(RandomStock::take)
 }
 
+/// As [`stocked_random_bytes`], as a number: the random part of an id.
+pub fn stocked_random_u64() -> Result<u64, SealError> {
+    stocked_random_bytes().map(u64::from_le_bytes)
+}
+
 struct RandomStock {
     bytes: [u8; 512],
     left: usize,

@@ -1,9 +1,11 @@
 //! Charge as JSON (interface 2.2, 2.4, 2.5, 3.1), and the text of its PIX code.
 
-use actors::engine::Engine;
+use actors::engine::{ChargeFilter, ChargeStatus, Engine};
 use ledger::charge::{Charge, ChargeOutcome};
 use ledger::event::{CardFace, CardRefusal, Split, Terms};
+use ledger::fees::PaymentMethod;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::merchant::{ChargeFacts, DisputeWindows};
 use ledger::money::{Centavos, percent_of};
 use ledger::personal::{MerchantProfile, Payer, Sealed, SealedFor};
 use rust_decimal::Decimal;
@@ -13,8 +15,9 @@ use wire::brcode::BrCode;
 use wire::case_folding::without_accents;
 use wire::mask;
 
-use crate::problem::{Problem, failed};
-use crate::reply::{decimal, time};
+use crate::json::Checker;
+use crate::problem::{Code, Problem, failed};
+use crate::reply::{between, decimal, single, time};
 use crate::views::recipient::recipient_id;
 
 /// `breakdown`, with charges that have splits (interface 2.4).
@@ -261,4 +264,52 @@ impl SplitView {
 /// A text of which a BR Code can carry something, or the fallback.
 fn expressible_or<'a>(text: &'a str, fallback: &'a str) -> &'a str {
     if without_accents(text).any(|letter| letter.is_ascii_graphic()) { text } else { fallback }
+}
+
+/// What the payment of a charge says; a problem when there is no such charge, or it was not paid.
+pub fn paid_charge(
+    engine: &Engine,
+    disputes: DisputeWindows,
+    group: GroupNumber,
+    id: ObjectId,
+) -> Result<ChargeFacts, Problem> {
+    let not_found = || Problem::new(Code::ChargeNotFound);
+    if engine.ids().group(id) != group {
+        return Err(not_found());
+    }
+    if let Some(facts) = engine.charge_facts(id)? {
+        return Ok(ChargeFacts { disputes, ..facts });
+    }
+    let charge: Charge = engine.object(id)?.ok_or_else(not_found)?;
+    let detail = format!("The charge is {}.", charge_status(&charge.outcome));
+    Err(Problem::new(Code::ChargeNotRefundable).detail(detail))
+}
+
+/// The problem of a charge that is not pending, with its status.
+pub fn not_pending(charge: &Charge) -> Problem {
+    let status = charge_status(&charge.outcome);
+    let problem = Problem::new(Code::ChargeNotPending).detail(format!("The charge is {status}."));
+    problem.member("txid", charge.id.txid()).member("charge_status", status)
+}
+
+/// The filter that a query asks for.
+pub fn charge_filter(pairs: &[(String, String)]) -> Result<ChargeFilter, Problem> {
+    let mut check = Checker::new();
+    let status = match single(pairs, "status")? {
+        None => None,
+        Some("pending") => Some(ChargeStatus::Pending),
+        Some("CONCLUIDA") => Some(ChargeStatus::Paid),
+        Some("RECUSADA") => Some(ChargeStatus::Refused),
+        Some("cancelled") => Some(ChargeStatus::Cancelled),
+        Some(_) => check.refuse("status", "unknown", "status deve ser pending, CONCLUIDA, RECUSADA ou cancelled"),
+    };
+    let methods = [PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard];
+    let method = single(pairs, "payment_method")?.and_then(|name| {
+        let known = methods.into_iter().find(|method| method.name() == name);
+        let message = "payment_method deve ser pix, credit_card ou debit_card";
+        known.or_else(|| check.refuse("payment_method", "unknown", message))
+    });
+    let (from, to) = between(&mut check, pairs)?;
+    check.finish()?;
+    Ok(ChargeFilter { status, method, from, to })
 }

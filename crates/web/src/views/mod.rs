@@ -14,5 +14,6 @@ pub mod ledger;
 pub mod recipient;
 pub mod refund;
 pub mod registration;
+pub mod statement;
 pub mod subscription;
 pub mod withdrawal;

@@ -1,0 +1,278 @@
+//! Books: the journal by blocks, one Record with its block, and one ledger with its accounts and
+//! entries.
+
+use std::sync::Arc;
+
+use actors::engine::Listed;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::entry::Balance;
+use ledger::event::{Event, ReturnEntry};
+use ledger::record::Record;
+use maud::{Markup, html};
+use store::Sequence;
+use wire::cut_text::{cut_name, named_record, record_name};
+
+use crate::form::optional;
+use crate::page::{Screen, Section, Visit};
+use crate::paging::{self, pager, pager_named, part, part_named};
+use crate::records::{block_card, block_records, cut_link, facts_of, record_link};
+use crate::show;
+use crate::show::Head::{Amount, Text};
+use crate::words;
+use ops::books;
+use ops::desk::Desk;
+use web::caller::PathId;
+use web::cut::requested_before;
+use web::problem::{Code, Problem};
+use web::reply::query;
+use web::views::house_entry::{HouseEntryView, OperatorEntry};
+use web::views::ledger::ledger_name;
+
+/// Postings of a Record on a page.
+const POSTINGS_A_PAGE: u64 = 120;
+/// Accounts of a ledger on a page.
+const ACCOUNTS_A_PAGE: u64 = 50;
+/// Postings of a ledger's entries on a page; the page of a Record has all of it.
+const POSTINGS_OF_ENTRIES_MAX: usize = 100;
+/// Blocks of the journal on a page.
+const BLOCKS_A_PAGE: usize = 10;
+/// Entries of a ledger on a page.
+const ENTRIES_A_PAGE: u64 = 20;
+
+/// The page of a Record.
+pub async fn record(State(desk): State<Arc<Desk>>, visit: Visit, PathId(name): PathId, parts: Parts) -> Response {
+    visit.answer(record_screen(&desk, &visit, &name, &parts))
+}
+
+fn record_screen(desk: &Desk, visit: &Visit, name: &str, parts: &Parts) -> Result<Screen, Problem> {
+    let not_found = || Problem::new(Code::NotFound);
+    let at = named_record(name).ok_or_else(not_found)?;
+    let block = desk.engine.block(at)?.ok_or_else(not_found)?;
+    let record = desk.engine.record(at)?;
+    visit.sees(record.owner.group())?;
+    let owner = ledger_name(&desk.engine, record.owner);
+    let by = match (&record.operator, record.api_key) {
+        (Some(name), _) => html! { (name) },
+        (None, Some(key)) => html! { (visit.say(words::API_KEY)) " " code { (key.uuid()) } },
+        (None, None) => html! { (visit.say(words::THE_SERVICE)) },
+    };
+    let moment = |at| show::moment(visit.language, at);
+    let mut about = vec![
+        (visit.say(words::EVENTS), html! { (facts_of(visit.language, &record)) }),
+        (visit.say(words::OWNER), owner_link(desk, visit, &record, &owner)),
+        (visit.say(words::TOOK_EFFECT), moment(record.takes_effect_at())),
+        (visit.say(words::WHO), by),
+    ];
+    about.extend(of_operators(desk, visit, &record)?);
+    let page = part_named(&query(parts)?, "postings", POSTINGS_A_PAGE)?;
+    let postings = show::by_ledger(&record.entries);
+    let body = html! {
+        section.card aria-label=(visit.say(words::RECORD)) { (show::facts(about)) }
+        section.card aria-labelledby="entries" {
+            h2 id="entries" { (visit.say(words::ENTRIES)) }
+            @if postings.is_empty() { p.dim { (visit.say(words::OPENED_WITHOUT_MONEY)) } }
+            (show::t_accounts(&desk.engine, visit.language, &postings, paging::range(postings.len(), page)))
+            (pager_named(visit, parts, "postings", page, postings.len() as u64))
+        }
+        (block_card(visit, &block, &html! {}))
+    };
+    Ok(Screen { section: Section::Journal, title: format!("{} {}", visit.say(words::RECORD), record_name(at)), body })
+}
+
+/// What operators said of the entry, or of the closing of a month, that a Record is about.
+fn of_operators(desk: &Desk, visit: &Visit, record: &Record) -> Result<Vec<(&'static str, Markup)>, Problem> {
+    let mut pairs = Vec::new();
+    for event in &record.events {
+        match event {
+            Event::HouseEntryRequested { id, .. }
+            | Event::HouseEntryApproved { id, .. }
+            | Event::HouseEntryRejected { id, .. }
+            | Event::WriteOffRequested { id, .. }
+            | Event::WriteOffRejected { id, .. }
+            | Event::WithdrawalReturnRequested { id, .. }
+            | Event::WithdrawalReturnRejected { id, .. }
+            | Event::WithdrawalReturned { entry: Some(ReturnEntry { id, .. }), .. }
+            | Event::DeficitWrittenOff { id, .. }
+            | Event::ClawbackWrittenOff { id, .. } => {
+                let entry = OperatorEntry::find(&desk.engine, *id)?;
+                let entry = entry.map(|entry| HouseEntryView::of_any(&desk.engine, entry));
+                pairs.extend(entry.map(|entry| said_of(visit, &entry)).unwrap_or_default());
+            }
+            Event::PeriodCloseRequested { month } | Event::PeriodClosed { month, .. } => {
+                let link = html! { a href={"/console/periods/" (month)} { (month) } };
+                pairs.push((visit.say(words::MONTH), link));
+            }
+            _ => {}
+        }
+    }
+    Ok(pairs)
+}
+
+/// An entry of an operator: what was said of it, who asked for it, and who decided.
+fn said_of(visit: &Visit, entry: &HouseEntryView) -> Vec<(&'static str, Markup)> {
+    let text = |text: &str| html! { bdi { (text) } };
+    let decided = if entry.status == "rejected" { words::REJECTED_BY } else { words::APPROVED_BY };
+    let mut pairs = vec![
+        (visit.say(words::DEBIT), show::breakable(&entry.debit)),
+        (visit.say(words::CREDIT), show::breakable(&entry.credit)),
+        (visit.say(words::AMOUNT), html! { (visit.money(entry.amount)) }),
+        (visit.say(words::NOTES), text(&entry.reason)),
+        (visit.say(words::REFERENCE), text(&entry.reference)),
+        (visit.say(words::ASKED_BY), text(&entry.requested_by)),
+    ];
+    pairs.extend(entry.withdrawal.as_ref().map(|id| (visit.say(words::WITHDRAWAL), html! { code { (id) } })));
+    pairs.extend(entry.decided_by.as_ref().map(|by| (visit.say(decided), text(by))));
+    pairs.extend(entry.notes.as_ref().map(|notes| (visit.say(words::REJECTED_WHY), text(notes))));
+    pairs
+}
+
+fn owner_link(desk: &Desk, visit: &Visit, record: &Record, owner: &str) -> Markup {
+    let name = show::owner_name(&desk.engine, visit.language, record.owner);
+    html! { a href={"/console/ledgers/" (owner)} { bdi { (name) } } }
+}
+
+/// The page of a ledger: its accounts, and its entries, newest first.
+pub async fn ledger(State(desk): State<Arc<Desk>>, visit: Visit, PathId(name): PathId, parts: Parts) -> Response {
+    visit.answer(ledger_screen(&desk, &visit, &name, &parts).await)
+}
+
+async fn ledger_screen(desk: &Desk, visit: &Visit, name: &str, parts: &Parts) -> Result<Screen, Problem> {
+    let ledger = books::find(desk, name)?;
+    visit.sees(ledger.group())?;
+    let given: Vec<_> = query(parts)?.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+    let (page, cut) = (part(&given, ENTRIES_A_PAGE)?, books::requested_cut(desk, &given)?);
+    let balances = match &cut {
+        Some(cut) => desk.engine.ledger_as_of(ledger, cut)?,
+        None => desk.engine.accounts(ledger).await?,
+    };
+    let partition = desk.engine.position_of(ledger, Sequence::FIRST).partition;
+    let through = cut.as_ref().map_or(Sequence(u64::MAX), |cut| cut.of(partition));
+    let Listed { total, items } = desk.engine.entries_through(ledger, through, page.skip(), page.count())?;
+    let records = items.collect::<Result<Vec<_>, _>>()?;
+    let title = format!("{} · {}", visit.say(words::LEDGER), show::owner_name(&desk.engine, visit.language, ledger));
+    let of_accounts = part_named(&given, "accounts", ACCOUNTS_A_PAGE)?;
+    let (count, mut sum) = (balances.len() as u64, Balance::default());
+    balances.iter().for_each(|(_, balance)| sum.add(*balance));
+    let accounts =
+        balances.iter().skip(of_accounts.skip() as usize).take(of_accounts.count()).map(|(account, balance)| {
+            let name = account.name(ledger.group().unwrap_or_default(), |ledger| ledger_name(&desk.engine, ledger));
+            (show::breakable(&name), *balance)
+        });
+    let mut room = POSTINGS_OF_ENTRIES_MAX;
+    let entries: Vec<_> = records
+        .iter()
+        .map(|(at, record)| {
+            let own: Vec<_> = record.entries_of(ledger).cloned().collect();
+            (at, record, show::entries(&desk.engine, visit.language, &own, &mut room))
+        })
+        .collect();
+    let body = html! {
+        p { code { (name) } @if let Some(cut) = &cut { " · " (visit.say(words::THROUGH_RECORD)) " " (cut_link(visit.language, cut)) } }
+        (day_form(visit, &given, &[])?)
+        section.card aria-labelledby="accounts" {
+            h2 id="accounts" { (visit.say(words::BALANCE)) }
+            (balance_table_of(visit, accounts.collect(), sum))
+            (pager_named(visit, parts, "accounts", of_accounts, count))
+        }
+        section.card aria-labelledby="entries" {
+            h2 id="entries" { (visit.say(words::ENTRIES)) }
+            @for (at, record, shown) in &entries {
+                h3 {
+                    (show::moment(visit.language, record.takes_effect_at())) " " (facts_of(visit.language, record)) " "
+                    span.aside { "(" (record_link(visit.language, **at)) ")" }
+                }
+                (shown)
+            }
+            (pager(visit, parts, page, total))
+        }
+    };
+    Ok(Screen { section: Section::Journal, title, body })
+}
+
+/// The form that asks for the books of a day, with the parameters that it keeps.
+pub fn day_form(visit: &Visit, given: &[(String, String)], kept: &[&'static str]) -> Result<Markup, Problem> {
+    let date = optional(given, "date")?;
+    Ok(html! {
+        form.filters {
+            (visit.scope.field())
+            @for name in kept {
+                @if let Some(value) = optional(given, name)? { input type="hidden" name=(name) value=(value); }
+            }
+            div {
+                label for="date" { (visit.say(words::AT_END_OF)) }
+                input id="date" type="date" name="date" value=[date];
+            }
+            button type="submit" { (visit.say(words::SHOW)) }
+        }
+    })
+}
+
+/// Accounts with the sums of both sides and the balance.
+pub fn balance_table(visit: &Visit, rows: Vec<(Markup, Balance)>) -> Markup {
+    let mut sum = Balance::default();
+    rows.iter().for_each(|(_, balance)| sum.add(*balance));
+    balance_table_of(visit, rows, sum)
+}
+
+/// Some of the accounts with the sums of both sides and the balance, and the sums of all accounts.
+fn balance_table_of(visit: &Visit, rows: Vec<(Markup, Balance)>, sum: Balance) -> Markup {
+    let column = |centavos| show::column(visit.language, centavos);
+    let heads = [Text(words::ACCOUNT), Amount(words::DEBIT), Amount(words::CREDIT), Amount(words::BALANCE)];
+    show::scrolled(
+        visit.say(words::TRIAL_BALANCE),
+        html! {
+            table {
+                (show::head_row(visit.language, &heads))
+                tbody {
+                    @for (name, balance) in rows {
+                        tr {
+                            td { (name) }
+                            td.amount { (column(balance.debits)) }
+                            td.amount { (column(balance.credits)) }
+                            td.amount { (column(balance.net())) }
+                        }
+                    }
+                }
+                tfoot {
+                    tr {
+                        th scope="row" { (visit.say(words::SUM)) }
+                        td.amount { (column(sum.debits)) }
+                        td.amount { (column(sum.credits)) }
+                        td.amount { (show::money(visit.language, sum.net())) }
+                    }
+                }
+            }
+        },
+    )
+}
+
+/// The journal: its newest blocks, or those before a Record.
+pub async fn journal(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
+    visit.answer(journal_screen(&desk, &visit, &parts))
+}
+
+fn journal_screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+    visit.whole()?;
+    let pairs = query(parts)?;
+    let is_later = pairs.iter().any(|(name, _)| name == "before");
+    let through = requested_before(&pairs, &desk.engine.published())?;
+    let (found, rest) = desk.engine.blocks_back(&through, BLOCKS_A_PAGE)?;
+    let mut blocks = Vec::new();
+    for block in found {
+        let records = block_records(desk, visit, &block)?;
+        blocks.push((block, records));
+    }
+    let go_on_before = (!rest.is_empty()).then(|| cut_name(&rest.next()));
+    let body = html! {
+        @if blocks.is_empty() { p.dim { (visit.say(words::NOTHING)) } }
+        @for (block, records) in &blocks { (block_card(visit, block, records)) }
+        p.pager {
+            @if is_later { a href="/console/journal" { "← " (visit.say(words::NEWEST)) } }
+            " "
+            @if let Some(before) = go_on_before { a href={"/console/journal?before=" (before)} { (visit.say(words::BEFORE_BLOCK)) " →" } }
+        }
+    };
+    Ok(Screen { section: Section::Journal, title: visit.say(words::JOURNAL).to_owned(), body })
+}

@@ -1,0 +1,179 @@
+//! One API key as a webhook endpoint: its address, its secret, the events that wait or were
+//! given up, and its last tries.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use maud::{Markup, html};
+use serde_json::json;
+
+use crate::keys::{admin, json_of, revoke_form, shown_secret};
+use crate::merchants::last_used;
+use crate::page::{Screen, Section, Visit};
+use crate::sent_form::PostedForm;
+use crate::show;
+use crate::show::Head::Text;
+use crate::webhooks::{answer, at_endpoint};
+use crate::wire_words;
+use crate::words;
+use ops::desk::Desk;
+use ops::operator::Decider;
+use ops::webhooks::{TryView, endpoint, redeliver_given_up, tries_of};
+use ops::{api_keys, webhooks};
+use web::caller::PathId;
+use web::credential::Role;
+use web::idempotency::SentKey;
+use web::keyed::KeyedBody;
+use web::problem::Problem;
+use web::session::FormOutcome;
+
+/// Page of an API key.
+pub async fn show(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
+    visit.answer(screen(&desk, &visit, &id, &parts))
+}
+
+fn screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
+    let (group, key) = endpoint(desk, id)?;
+    visit.sees(Some(group))?;
+    let ledger = LedgerId::Merchant(group);
+    let merchant = show::merchant_id(&desk.engine, ledger).unwrap_or_default().uuid().to_string();
+    let address = desk.engine.api_key(key).and_then(|row| row.webhook.url);
+    let (waiting, mut given_up) = (desk.webhooks.waiting(group, key), desk.webhooks.given_up(group, key));
+    given_up.reverse();
+    let at = |name, heading, numbers: &[u64]| at_endpoint(desk, visit, parts, (group, key), (name, heading, numbers));
+    let waiting = at("waiting", words::WAITING, &waiting)?;
+    let of_given_up = at("given-up", words::GIVEN_UP, &given_up)?;
+    let owner = html! {
+        a href={"/console/merchants/" (merchant)} { bdi { (show::owner_name(&desk.engine, visit.language, ledger)) } }
+    };
+    let body = html! {
+        section.card aria-label=(visit.say(words::API_KEY)) {
+            (show::facts(vec![
+                (visit.say(words::ID), html! { code { (id) } }),
+                (visit.say(words::MERCHANT), owner),
+                (visit.say(words::WEBHOOK_ADDRESS), html! { bdi { (address.as_deref().unwrap_or("—")) } }),
+                (visit.say(words::GIVEN_UP), html! { (given_up.len()) }),
+                (visit.say(words::LAST_USED), last_used(visit, api_keys::last_used_at(desk, key).as_deref())),
+            ]))
+            @if visit.may(Role::Decide) && !given_up.is_empty() { (again_form(visit, id)) }
+        }
+        @if visit.may(Role::Admin) {
+            section.card aria-labelledby="change" {
+                h2 id="change" { (visit.say(words::CHANGE)) }
+                (address_form(visit, id, address.as_deref()))
+                (rotate_form(visit, id))
+                (revoke_form(visit, &merchant, id))
+            }
+        }
+        (waiting)
+        (of_given_up)
+        (tries(desk, visit, group, key)?)
+    };
+    Ok(Screen { section: Section::Webhooks, title: visit.say(words::API_KEY).to_owned(), body })
+}
+
+fn again_form(visit: &Visit, id: &str) -> Markup {
+    html! {
+        form method="post" action={"/console/keys/" (id) "/redeliver"} {
+            (visit.form_fields())
+            p.actions { button type="submit" { (visit.say(words::SEND_ALL_AGAIN)) } }
+        }
+    }
+}
+
+fn address_form(visit: &Visit, id: &str, address: Option<&str>) -> Markup {
+    html! {
+        form method="post" action={"/console/keys/" (id) "/address"} {
+            (visit.form_fields())
+            label for="webhook_url" { (visit.say(words::WEBHOOK_ADDRESS)) }
+            input id="webhook_url" name="webhook_url" type="url" maxlength="2048" value=[address] placeholder="https://…" autocomplete="off";
+            p.actions { button type="submit" { (visit.say(words::SET_ADDRESS)) } }
+        }
+    }
+}
+
+fn rotate_form(visit: &Visit, id: &str) -> Markup {
+    html! {
+        form method="post" action={"/console/keys/" (id) "/rotate"} {
+            (visit.form_fields())
+            p.dim { (visit.say(words::ROTATE_WHAT)) }
+            p.actions { button type="submit" { (visit.say(words::ROTATE)) } }
+        }
+    }
+}
+
+fn tries(desk: &Desk, visit: &Visit, group: GroupNumber, key: ObjectId) -> Result<Markup, Problem> {
+    let rows: Vec<TryView> = tries_of(desk, group, key)?;
+    let heading = visit.say(words::LAST_TRIES);
+    let heads = [Text(words::WHAT), Text(words::ID), Text(words::LAST_ANSWER)];
+    Ok(html! {
+        section.card aria-labelledby="tries" {
+            h2 id="tries" { (heading) }
+            @if rows.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
+                (show::scrolled(heading, show::table(visit.language, &heads, html! {
+                    @for row in &rows {
+                        tr {
+                            td { (visit.say(wire_words::event_named(row.kind))) }
+                            td { a href={"/console/webhooks/" (row.event_id)} { code { (row.event_id) } } }
+                            td { (answer(visit, Some(&row.answer))) }
+                        }
+                    }
+                })))
+            }
+        }
+    })
+}
+
+/// Delivers events again that were given up, as `POST /ops/endpoints/{id}/redeliver` does.
+pub async fn send_all_again(
+    State(desk): State<Arc<Desk>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
+    let sent = async {
+        visit.operator.require(Role::Decide)?;
+        visit.sees(Some(webhooks::endpoint(&desk, &id)?.0))?;
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/endpoints/{id}/redeliver", "{}");
+        let operator = Decider(visit.operator.clone());
+        redeliver_given_up(State(Arc::clone(&desk)), operator, PathId(id.clone()), sent).await
+    };
+    visit.done(sent.await, &format!("/console/keys/{id}"), FormOutcome::AllSentAgain)
+}
+
+/// Sets the address, as the route of `/ops` does.
+pub async fn set_address(
+    State(desk): State<Arc<Desk>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
+    let set = async {
+        let operator = admin(&visit)?;
+        visit.sees(Some(endpoint(&desk, &id)?.0))?;
+        let address = Some(form.value("webhook_url")).filter(|address| !address.is_empty());
+        let body = json!({"webhook_url": address}).to_string();
+        let key = SentKey::of_form_alone(form.value("key"), "/ops/api-keys/{id}/address");
+        api_keys::change_once(&desk, &operator.0, &id, &key, body.as_bytes()).await
+    };
+    visit.done(set.await, &format!("/console/keys/{id}"), FormOutcome::AddressSet)
+}
+
+/// Makes a new webhook secret and shows it, as the route of `/ops` does.
+pub async fn rotate(
+    State(desk): State<Arc<Desk>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
+    let rotated = async {
+        let operator = admin(&visit)?;
+        visit.sees(Some(endpoint(&desk, &id)?.0))?;
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/api-keys/{id}/rotate-secret", "{}");
+        let answer = api_keys::rotate_secret(State(desk), operator, PathId(id.clone()), sent).await?;
+        let made = json_of(answer).await?;
+        Ok(shown_secret(&visit, &id, made["webhook_secret"].as_str().unwrap_or("—")))
+    };
+    let made = rotated.await;
+    visit.answer(made)
+}

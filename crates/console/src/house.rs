@@ -1,0 +1,224 @@
+//! House ledger: the platform's own books, what waits for a second operator, and the forms that ask
+//! for an entry, the write-off of a debt, or the return of a withdrawal.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use ledger::event::PayoutBank;
+use ledger::house::HouseAccount;
+use ledger::id::LedgerId;
+use maud::{Markup, html};
+use serde_json::json;
+
+use crate::books::balance_table;
+use crate::form::centavos;
+use crate::page::{Screen, Section, Visit};
+use crate::sent_form::PostedForm;
+use crate::show;
+use crate::show::Head::{Amount, Text};
+use crate::words;
+use ops::books;
+use ops::desk::Desk;
+use ops::entries;
+use ops::operator::Decider;
+use ops::queue::kind_name;
+use web::body::FormBody;
+use web::credential::Role;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::session::FormOutcome;
+use web::views::house_entry::{HouseEntryView, OperatorEntry, debt_accounts};
+
+/// Entries that wait and are shown; the queue has all.
+const WAITING_MAX: usize = 40;
+
+/// Page of the house ledger.
+pub async fn show(State(desk): State<Arc<Desk>>, visit: Visit) -> Response {
+    let made = screen(&desk, &visit).await;
+    visit.answer(made)
+}
+
+async fn screen(desk: &Desk, visit: &Visit) -> Result<Screen, Problem> {
+    visit.whole()?;
+    let accounts = desk.engine.accounts(LedgerId::System).await?;
+    let name = |account: &ledger::account::Account| account.name(Default::default(), |_| String::new());
+    let accounts = accounts.iter().map(|(account, balance)| (show::breakable(&name(account)), *balance)).collect();
+    let body = html! {
+        section.card aria-labelledby="balances" {
+            h2 id="balances" { (visit.say(words::BALANCE)) }
+            (balance_table(visit, accounts))
+            p.actions {
+                a.button href="/console/ledgers/P-house" { (visit.say(words::LEDGER)) }
+                a.button href="/console/periods" { (visit.say(words::MONTHS)) }
+            }
+        }
+        section.card aria-labelledby="waits" {
+            h2 id="waits" { (visit.say(words::WAITS)) }
+            (waiting(desk, visit)?)
+        }
+        @if visit.may(Role::Decide) {
+            (form(visit))
+            (write_off_form(visit))
+            (return_form(visit))
+        }
+    };
+    Ok(Screen { section: Section::House, title: visit.say(words::HOUSE).to_owned(), body })
+}
+
+fn waiting(desk: &Desk, visit: &Visit) -> Result<Markup, Problem> {
+    let (_, items) = desk.engine.queue(|item| kind_name(item) == "entry", WAITING_MAX);
+    let mut entries = Vec::new();
+    for item in items {
+        let entry = OperatorEntry::find(&desk.engine, item.id)?;
+        entries.extend(entry.map(|entry| HouseEntryView::of_any(&desk.engine, entry)));
+    }
+    let heading = visit.say(words::WAITS);
+    let [debit, credit] = [words::DEBIT, words::CREDIT].map(Text);
+    let [who, notes, reference] = [words::WHO, words::NOTES, words::REFERENCE].map(Text);
+    let heads = [debit, credit, Amount(words::AMOUNT), who, notes, reference];
+    Ok(html! {
+        @if entries.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
+            (show::scrolled(heading, show::table(visit.language, &heads, html! {
+                @for entry in &entries {
+                    tr {
+                        td { a href={"/console/queue/" (entry.id)} { (show::breakable(&entry.debit)) } }
+                        td { (show::breakable(&entry.credit)) }
+                        td.amount { (visit.money(entry.amount)) }
+                        td { bdi { (entry.requested_by) } }
+                        td { bdi { (entry.reason) } }
+                        td { bdi { (entry.reference) } @if let Some(day) = &entry.effective_date { " · " (day) } }
+                    }
+                }
+            })))
+        }
+    })
+}
+
+fn form(visit: &Visit) -> Markup {
+    let account = |name: &'static str, word: words::Word| {
+        html! {
+            label for=(name) { (visit.say(word)) }
+            select id=(name) name=(name) {
+                @for account in HouseAccount::ALL { option { (account.account().kind_name()) } }
+            }
+        }
+    };
+    html! {
+        section.card aria-labelledby="ask" {
+            h2 id="ask" { (visit.say(words::ASK_ENTRY)) }
+            form method="post" action="/console/house" {
+                (visit.form_fields())
+                (account("debit", words::DEBIT))
+                (account("credit", words::CREDIT))
+                (amount_and_reason(visit, ""))
+                label { input type="checkbox" name="reference_repeats" value="on"; " " (visit.say(words::REFERENCE_REPEATS)) }
+                label for="effective_date" { (visit.say(words::EFFECT_DAY)) }
+                input id="effective_date" name="effective_date" type="date";
+                p.actions { button.primary type="submit" { (visit.say(words::ASK_ENTRY)) } }
+            }
+        }
+    }
+}
+
+fn write_off_form(visit: &Visit) -> Markup {
+    html! {
+        section.card aria-labelledby="write-off" {
+            h2 id="write-off" { (visit.say(words::ASK_WRITE_OFF)) }
+            p.dim { (visit.say(words::WRITE_OFF)) }
+            form method="post" action="/console/house" {
+                (visit.form_fields())
+                label for="debtor" { (visit.say(words::DEBTOR)) " (M-…, R-…)" }
+                input id="debtor" name="debtor" required maxlength="100" autocomplete="off" spellcheck="false";
+                (amount_and_reason(visit, "debt-"))
+                p.actions { button.primary type="submit" { (visit.say(words::ASK_WRITE_OFF)) } }
+            }
+        }
+    }
+}
+
+fn return_form(visit: &Visit) -> Markup {
+    html! {
+        section.card aria-labelledby="return" {
+            h2 id="return" { (visit.say(words::ASK_RETURN)) }
+            p.dim { (visit.say(words::RETURN)) }
+            form method="post" action="/console/house" {
+                (visit.form_fields())
+                label for="withdrawal" { (visit.say(words::WITHDRAWAL)) }
+                input id="withdrawal" name="withdrawal" required maxlength="36" autocomplete="off" spellcheck="false";
+                label for="bank" { (visit.say(words::CAME_TO)) }
+                select id="bank" name="bank" {
+                    option value="" { (visit.say(words::AS_IT_LEFT)) }
+                    @for bank in PayoutBank::ALL { option { (bank.account().kind_name()) } }
+                }
+                (reason_and_reference(visit, "return-"))
+                label for="return-date" { (visit.say(words::EFFECT_DAY)) }
+                input id="return-date" name="effective_date" type="date";
+                p.actions { button.primary type="submit" { (visit.say(words::ASK_RETURN)) } }
+            }
+        }
+    }
+}
+
+/// Fields of the forms of entries and write-offs; their ids begin with `prefix`.
+fn amount_and_reason(visit: &Visit, prefix: &str) -> Markup {
+    let amount = format!("{prefix}amount");
+    html! {
+        label for=(amount) { (visit.say(words::AMOUNT)) " (R$)" }
+        input id=(amount) name="amount" inputmode="decimal" required maxlength="20" autocomplete="off";
+        (reason_and_reference(visit, prefix))
+    }
+}
+
+/// Fields of all forms; their ids begin with `prefix`.
+fn reason_and_reference(visit: &Visit, prefix: &str) -> Markup {
+    let [reason, reference] = ["reason", "reference"].map(|name| format!("{prefix}{name}"));
+    html! {
+        label for=(reason) { (visit.say(words::NOTES)) }
+        textarea id=(reason) name="reason" rows="2" maxlength="500" required {}
+        label for=(reference) { (visit.say(words::REFERENCE)) }
+        input id=(reference) name="reference" required maxlength="100" autocomplete="off";
+        p.dim { (visit.say(words::SECOND_OPERATOR)) }
+    }
+}
+
+/// Asks for an entry, as the route of `/ops` does.
+pub async fn ask(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+    let asked = async {
+        visit.operator.require(Role::Decide)?;
+        visit.whole()?;
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/entries", wanted(&desk, &visit, &form)?);
+        entries::request(State(Arc::clone(&desk)), Decider(visit.operator.clone()), sent).await
+    };
+    visit.done(asked.await, "/console/house", FormOutcome::EntryAsked)
+}
+
+/// The body of the request that one of the forms stands for.
+fn wanted(desk: &Desk, visit: &Visit, form: &FormBody) -> Result<String, Problem> {
+    let text = |name| form.value(name);
+    let given = |name| Some(text(name).trim()).filter(|text| !text.is_empty());
+    let (reason, reference, day) = (text("reason"), text("reference"), given("effective_date"));
+    if let Some(withdrawal) = given("withdrawal") {
+        let body = json!({
+            "kind": entries::WITHDRAWAL_RETURNED, "withdrawal": withdrawal, "bank": given("bank"),
+            "reason": reason, "reference": reference, "effective_date": day,
+        });
+        return Ok(body.to_string());
+    }
+    let wrong = || Problem::new(Code::ValidationFailed).says(visit.say(words::AMOUNT_WRONG));
+    let amount = centavos(visit.language, form.value("amount")).ok_or_else(wrong)?;
+    let (debit, credit) = match text("debtor").trim() {
+        "" => (text("debit").to_owned(), text("credit").to_owned()),
+        debtor => {
+            let nobody = || Problem::new(Code::NotFound).says(visit.say(words::NO_DEBTOR));
+            let ledger = books::find(desk, debtor).map_err(|_| nobody())?;
+            debt_accounts(&desk.engine, ledger).ok_or_else(nobody)?
+        }
+    };
+    let body = json!({
+        "debit": debit, "credit": credit, "amount": amount,
+        "reason": reason, "reference": reference, "effective_date": day,
+        "reference_repeats": given("reference_repeats").map(|_| true),
+    });
+    Ok(body.to_string())
+}

@@ -1,0 +1,196 @@
+//! Opening a merchant, and its API keys: made, shown once, revoked. The routes of `/ops` do it.
+
+use std::sync::Arc;
+
+use axum::body::to_bytes;
+use axum::extract::State;
+use axum::response::{IntoResponse, Redirect, Response};
+use maud::{Markup, html};
+use serde_json::{Map, Value, json};
+
+use crate::page::{Screen, Section, Visit};
+use crate::sent_form::PostedForm;
+use crate::show;
+use crate::words::{self, Word};
+use ops::desk::Desk;
+use ops::operator::Admin;
+use ops::webhooks::endpoint;
+use ops::{api_keys, merchants};
+use web::caller::PathId;
+use web::credential::Role;
+use web::idempotency::SentKey;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem, failed};
+
+/// Most bytes of an answer of these routes.
+const ANSWER_MAX: usize = 64 * 1024;
+
+/// The form of a new merchant.
+pub async fn new_merchant(visit: Visit) -> Response {
+    let made = visit.operator.require(Role::Admin).and_then(|()| visit.whole()).map(|()| {
+        let field = |name: &'static str, word: Word, most: u16, is_required: bool| {
+            html! {
+                label for=(name) { (visit.say(word)) }
+                input id=(name) name=(name) maxlength=(most) required[is_required] autocomplete="off";
+            }
+        };
+        let body = html! {
+            form.card method="post" action="/console/merchants" {
+                (visit.form_fields())
+                (field("name", words::NAME, 140, true))
+                (field("document", words::TAX_ID, 18, true))
+                (field("city", words::CITY, 60, false))
+                (choice("split_enabled", visit.say(words::SPLITS)))
+                (choice("cashout_enabled", visit.say(words::CASHOUTS)))
+                p.actions { button.primary type="submit" { (visit.say(words::OPEN_MERCHANT)) } }
+            }
+        };
+        Screen { section: Section::Merchants, title: visit.say(words::NEW_MERCHANT).to_owned(), body }
+    });
+    visit.answer(made)
+}
+
+fn choice(name: &'static str, text: &str) -> Markup {
+    html! { label { input type="checkbox" name=(name) value="on"; " " (text) } }
+}
+
+/// Takes the form that opens a merchant, and leads to the merchant's page.
+pub async fn open_merchant(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+    let opened = async {
+        visit.whole()?;
+        let mut body = Map::new();
+        for name in ["name", "document", "city"] {
+            if !form.value(name).is_empty() {
+                body.insert(name.to_owned(), Value::from(form.value(name)));
+            }
+        }
+        for name in ["split_enabled", "cashout_enabled"] {
+            body.insert(name.to_owned(), Value::from(form.value(name) == "on"));
+        }
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/merchants", Value::Object(body).to_string());
+        json_of(merchants::create(State(desk), admin(&visit)?, sent).await?).await
+    };
+    match opened.await {
+        Ok(merchant) => led_to(&visit, merchant["id"].as_str()),
+        Err(problem) => visit.answer(Err(problem)),
+    }
+}
+
+fn led_to(visit: &Visit, merchant: Option<&str>) -> Response {
+    match merchant {
+        Some(id) => Redirect::to(&format!("/console/merchants/{id}")).into_response(),
+        None => visit.answer(Err(failed("an answer names no merchant"))),
+    }
+}
+
+/// Makes an API key and shows it, once.
+pub async fn create(
+    State(desk): State<Arc<Desk>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
+    let made = async {
+        visit.sees(Some(merchants::find(&desk, &id)?))?;
+        let address = Some(form.value("webhook_url")).filter(|address| !address.is_empty());
+        let body = json!({"webhook_url": address}).to_string();
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/merchants/{id}/api-keys", body);
+        let answer = api_keys::create(State(desk), admin(&visit)?, PathId(id.clone()), sent).await?;
+        shown_once(&visit, &id, &json_of(answer).await?)
+    };
+    let made = made.await;
+    visit.answer(made)
+}
+
+fn shown_once(visit: &Visit, merchant: &str, made: &Value) -> Result<Screen, Problem> {
+    let text = |name: &str| made[name].as_str().unwrap_or("—").to_owned();
+    let body = html! {
+        section.card aria-label=(visit.say(words::API_KEY)) {
+            p.warning role="status" { (visit.say(words::SHOWN_ONCE)) }
+            (show::facts(vec![
+                (visit.say(words::ID), html! { code { (text("id")) } }),
+                (visit.say(words::API_KEY), html! { code.hash { (text("api_key")) } }),
+                (visit.say(words::WEBHOOK_SECRET), html! { code.hash { (text("webhook_secret")) } }),
+            ]))
+        }
+        p { a href={"/console/merchants/" (merchant)} { "← " (visit.say(words::MERCHANT)) } }
+    };
+    Ok(Screen { section: Section::Merchants, title: visit.say(words::NEW_KEY).to_owned(), body })
+}
+
+/// The page that shows a new webhook secret, once.
+pub fn shown_secret(visit: &Visit, key: &str, secret: &str) -> Screen {
+    let body = html! {
+        section.card aria-label=(visit.say(words::WEBHOOK_SECRET)) {
+            p.warning role="status" { (visit.say(words::SHOWN_ONCE)) }
+            (show::facts(vec![(visit.say(words::WEBHOOK_SECRET), html! { code.hash { (secret) } })]))
+            p { (visit.say(words::ROTATE_WHAT)) }
+        }
+        p { a href={"/console/keys/" (key)} { "← " (visit.say(words::API_KEY)) } }
+    };
+    Screen { section: Section::Webhooks, title: visit.say(words::WEBHOOK_SECRET).to_owned(), body }
+}
+
+/// Revokes an API key.
+pub async fn revoke(
+    State(desk): State<Arc<Desk>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
+    let revoked = async {
+        if form.value("sure") != "on" {
+            return Err(Problem::new(Code::ValidationFailed).says(visit.say(words::NOT_SURE)));
+        }
+        let operator = admin(&visit)?;
+        visit.sees(Some(endpoint(&desk, &id)?.0))?;
+        let key = SentKey::of_form_alone(form.value("key"), "/ops/api-keys/{id}");
+        api_keys::revoke_once(&desk, &operator.0, &id, &key).await
+    };
+    match revoked.await {
+        Ok(_) => led_to(&visit, Some(form.value("merchant")).filter(|id| id.bytes().all(is_of_id))),
+        Err(problem) => visit.answer(Err(problem)),
+    }
+}
+
+fn is_of_id(byte: u8) -> bool {
+    byte.is_ascii_hexdigit() || byte == b'-'
+}
+
+/// The form of a new key.
+pub fn key_form(visit: &Visit, merchant: &str) -> Markup {
+    html! {
+        @if visit.may(Role::Admin) {
+            form method="post" action={"/console/merchants/" (merchant) "/keys"} {
+                (visit.form_fields())
+                label for="webhook_url" { (visit.say(words::WEBHOOK_ADDRESS)) }
+                input id="webhook_url" name="webhook_url" type="url" maxlength="2048" placeholder="https://…" autocomplete="off";
+                p.actions { button type="submit" { (visit.say(words::NEW_KEY)) } }
+            }
+        }
+    }
+}
+
+/// The form that revokes a key.
+pub fn revoke_form(visit: &Visit, merchant: &str, key: &str) -> Markup {
+    html! {
+        @if visit.may(Role::Admin) {
+            form.inline method="post" action={"/console/keys/" (key) "/revoke"} {
+                (visit.form_fields())
+                input type="hidden" name="merchant" value=(merchant);
+                label { input type="checkbox" name="sure" value="on" required; " " (visit.say(words::SURE)) }
+                button type="submit" aria-label={(visit.say(words::REVOKE)) " " (key)} { (visit.say(words::REVOKE)) }
+            }
+        }
+    }
+}
+
+/// The operator of a visit, who may do everything.
+pub fn admin(visit: &Visit) -> Result<Admin, Problem> {
+    visit.operator.require(Role::Admin)?;
+    Ok(Admin(visit.operator.clone()))
+}
+
+/// The JSON of an answer of a route of `/ops`.
+pub async fn json_of(answer: Response) -> Result<Value, Problem> {
+    let bytes = to_bytes(answer.into_body(), ANSWER_MAX).await.map_err(failed)?;
+    serde_json::from_slice(&bytes).map_err(failed)
+}

@@ -1,0 +1,169 @@
+//! One decision on many items of the queue: their entries on one page, and then one decision after
+//! the other. Each is a request of its own, so one that is refused stops no other.
+
+use std::sync::Arc;
+
+use actors::engine::WaitingItem;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::id::ObjectId;
+use maud::{Markup, html};
+
+use crate::form::optional;
+use crate::page::{Screen, Section, Visit};
+use crate::queue::{OperatorDecision, follows_word, item_word, merchant_link, take, verdict_word};
+use crate::sent_form::PostedForm;
+use crate::show;
+use crate::words;
+use ops::desk::Desk;
+use ops::other_nodes;
+use ops::preview::Verdict;
+use ops::queue::{QueueItem, kind_name, view, waiting};
+use web::body::FormBody;
+use web::credential::Role;
+use web::problem::{Code, Problem};
+use web::reply::query;
+
+/// Items of one decision.
+const ITEMS_MAX: usize = 20;
+/// Postings of all of them that are shown; the page of an item has more.
+const POSTINGS_MAX: usize = 120;
+
+/// The items and what the decision on each will book.
+pub async fn confirm(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
+    let made = screen(&desk, &visit, &parts).await;
+    visit.answer(made)
+}
+
+async fn screen(desk: &Arc<Desk>, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+    visit.operator.require(Role::Decide)?;
+    let pairs = query(parts)?;
+    let verdict = optional(&pairs, "decision")?.and_then(Verdict::named);
+    let verdict = verdict.ok_or_else(|| Problem::new(Code::ValidationFailed))?;
+    let items = chosen(desk, visit, &pairs)?;
+    let mut shown = Vec::new();
+    for item in &items {
+        shown.push((view(desk, item)?, other_nodes::steps(desk, item.id, verdict).await));
+    }
+    let wants_notes = verdict == Verdict::Reject && items.iter().any(|item| kind_name(item) != "dispute");
+    let heading = visit.say(verdict_word("", verdict));
+    let mut room = POSTINGS_MAX;
+    let body = html! {
+        @for (item, steps) in &shown {
+            section.card aria-labelledby=(item.id) {
+                h2 id=(item.id) {
+                    a href={"/console/queue/" (item.id)} { (visit.say(item_word(item))) } " " bdi { (item.name.as_deref().unwrap_or_default()) } " "
+                    @if let Some(amount) = item.amount { (visit.money(amount)) }
+                }
+                (show::facts(facts(desk, visit, item)))
+                @match steps {
+                    Err(problem) => p.warning { (show::problem(visit.language, problem)) },
+                    Ok(steps) => @for (follows, record) in steps {
+                        h3 { (visit.say(follows_word(*follows))) }
+                        (show::entries(&desk.engine, visit.language, &record.entries, &mut room))
+                    },
+                }
+            }
+        }
+        form.card method="post" action="/console/queue/many" {
+            (visit.form_fields())
+            input type="hidden" name="decision" value=(verdict.name());
+            @for (shown, _) in &shown { input type="hidden" name="item" value={(shown.kind) "/" (shown.id) "/" (shown.version)}; }
+            @if wants_notes {
+                label for="notes" { (visit.say(words::NOTES)) }
+                textarea id="notes" name="notes" rows="2" maxlength="500" required {}
+            }
+            p.actions { button.primary type="submit" { (heading) " (" (items.len()) ")" } }
+        }
+    };
+    Ok(Screen { section: Section::Queue, title: format!("{heading} ({})", items.len()), body })
+}
+
+/// Whose an item is, and where its money goes.
+fn facts(desk: &Desk, visit: &Visit, item: &QueueItem) -> Vec<(&'static str, Markup)> {
+    let mut pairs = vec![(visit.say(words::MERCHANT), merchant_link(desk, visit, item.merchant_id.as_deref()))];
+    if let (Some(debit), Some(credit)) = (&item.debit, &item.credit) {
+        let said =
+            [(words::ASKED_BY, &item.requested_by), (words::NOTES, &item.reason), (words::REFERENCE, &item.reference)];
+        pairs.extend([
+            (visit.say(words::DEBIT), show::breakable(debit)),
+            (visit.say(words::CREDIT), show::breakable(credit)),
+        ]);
+        pairs.extend(
+            said.map(|(word, said)| (visit.say(word), html! { bdi { (said.as_deref().unwrap_or_default()) } })),
+        );
+    }
+    if let Some(account) = &item.destination {
+        pairs.push((visit.say(words::DESTINATION), show::bank_account(account)));
+    }
+    pairs
+}
+
+/// The items that a query names, and that still wait.
+fn chosen(desk: &Desk, visit: &Visit, pairs: &[(String, String)]) -> Result<Vec<WaitingItem>, Problem> {
+    let ids = pairs.iter().filter(|(name, _)| name == "id").filter_map(|(_, id)| ObjectId::parse(id));
+    let mut ids: Vec<_> = ids.collect();
+    ids.sort_unstable();
+    ids.dedup();
+    if ids.is_empty() || ids.len() > ITEMS_MAX {
+        return Err(Problem::new(Code::ValidationFailed).says(visit.say(words::CHOOSE_SOME)));
+    }
+    let waiting = ids.into_iter().filter_map(|id| waiting(desk, id));
+    Ok(waiting.filter(|item| visit.scope.has(item.ledger.group())).collect())
+}
+
+/// Takes the decisions, and says how each ended.
+pub async fn decide(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+    let made = decided(&desk, &visit, &form).await;
+    visit.answer(made)
+}
+
+async fn decided(desk: &Arc<Desk>, visit: &Visit, form: &FormBody) -> Result<Screen, Problem> {
+    visit.operator.require(Role::Decide)?;
+    let verdict = Verdict::named(form.value("decision")).ok_or_else(|| Problem::new(Code::ValidationFailed))?;
+    let items: Vec<_> = form.0.iter().filter(|(name, _)| name == "item").map(|(_, item)| item.as_str()).collect();
+    if items.is_empty() || items.len() > ITEMS_MAX {
+        return Err(Problem::new(Code::ValidationFailed).says(visit.say(words::CHOOSE_SOME)));
+    }
+    // Items that wait no more are included: the same form, sent again, says what it did.
+    let mut ends: Vec<(String, Option<Problem>)> = Vec::new();
+    for (kind, id) in items.into_iter().filter_map(|item| item.split_once('/')) {
+        let (id, version) = id.split_once('/').unwrap_or((id, ""));
+        let Some(id) = ObjectId::parse(id).map(|id| id.uuid().to_string()) else { continue };
+        let key = format!("{}-{id}", form.value("key"));
+        let taken = OperatorDecision {
+            kind,
+            id: &id,
+            version: version.parse().ok(),
+            verdict,
+            notes: form.value("notes"),
+            key: &key,
+        };
+        let ended = take(desk, visit, &taken).await;
+        ends.push((id, ended.err()));
+    }
+    let title = visit.say(words::DECIDED).to_owned();
+    Ok(Screen { section: Section::Queue, title, body: ends_table(visit, &ends) })
+}
+
+fn ends_table(visit: &Visit, ends: &[(String, Option<Problem>)]) -> Markup {
+    html! {
+        section.card aria-label=(visit.say(words::DECIDED)) {
+            @if ends.is_empty() { p { (visit.say(words::WAITS_NO_MORE)) } } @else {
+                div role="status" { ul {
+                    @for (id, problem) in ends {
+                        li {
+                            a href={"/console/queue/" (id)} { code { (id) } } ": "
+                            @match problem {
+                                None => (visit.say(words::DECIDED)),
+                                Some(problem) => (show::problem(visit.language, problem))
+                            }
+                        }
+                    }
+                } }
+            }
+        }
+        p { a href="/console/queue" { "← " (visit.say(words::QUEUE)) } }
+    }
+}

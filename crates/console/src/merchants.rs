@@ -1,0 +1,335 @@
+//! Merchants: the list, one merchant with its balances, settings, recipients and keys, and its
+//! charges.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use actors::engine::{Listed, MerchantRow};
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Redirect, Response};
+use ledger::account::Account;
+use ledger::fees::{Fees, PaymentMethod};
+use ledger::id::{GroupNumber, LedgerId};
+use ledger::money::Rate;
+use maud::{Markup, html};
+use wire::mask;
+
+use crate::books::balance_table;
+use crate::form::optional;
+use crate::keys::{key_form, revoke_form};
+use crate::page::{Screen, Section, Visit};
+use crate::paging::{self, pager, pager_named, part, part_named};
+use crate::scope::Scope;
+use crate::show;
+use crate::show::Head::{Amount, Text};
+use crate::wire_words;
+use crate::words::{self, Word};
+use ops::api_keys;
+use ops::desk::Desk;
+use ops::merchants::{SEARCHED_MAX, find, listed};
+use web::caller::PathId;
+use web::credential::Role;
+use web::problem::{Code, Problem};
+use web::reply::query;
+use web::views::charge::charge_filter;
+use web::views::recipient::{open, status_name};
+
+/// Rows on a page.
+const A_PAGE: u64 = 50;
+/// Recipients on the page of a merchant, the newest first.
+const RECIPIENTS_A_PAGE: u64 = 40;
+/// API keys on the page of a merchant, the oldest first.
+const KEYS_A_PAGE: u64 = 20;
+
+/// List of merchants, newest first.
+///
+/// In the scope of one merchant it is the merchant's page.
+pub async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
+    if let Scope::Merchant(_, id) = visit.scope {
+        return Redirect::to(&visit.scope.of_path(&format!("/console/merchants/{}", id.uuid()))).into_response();
+    }
+    visit.answer(list_screen(&desk, &visit, &parts))
+}
+
+fn list_screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+    let pairs = query(parts)?;
+    let (page, search) = (part(&pairs, A_PAGE)?, optional(&pairs, "search")?.unwrap_or_default());
+    let (total, groups) = listed(desk, page, search);
+    let rows =
+        groups.into_iter().filter_map(|group| desk.engine.merchant(group, |row| (group, row.id, row.created_at)));
+    let rows: Vec<_> = rows.collect();
+    let is_cut = !search.is_empty() && desk.engine.newest_groups(0, 0).0 > SEARCHED_MAX;
+    let heads = [Text(words::NAME), Text(words::DOCUMENT), Text(words::OPENED), Text(words::ID)];
+    let body = html! {
+        @if visit.may(Role::Admin) {
+            p.actions { a.button href="/console/merchants/new" { (visit.say(words::NEW_MERCHANT)) } }
+        }
+        form.filters {
+            div {
+                label for="search" { (visit.say(words::NAME)) }
+                input id="search" type="search" name="search" value=(search) maxlength="140";
+            }
+            button type="submit" { (visit.say(words::SHOW)) }
+        }
+        @if is_cut { p.warning { (visit.say(words::SEARCH_CUT)) } }
+        section.card aria-label=(visit.say(words::MERCHANTS)) {
+            @if !rows.is_empty() {
+                (show::scrolled(visit.say(words::MERCHANTS), show::table(visit.language, &heads, html! {
+                    @for (group, id, created_at) in rows {
+                        @let profile = show::merchant_profile(&desk.engine, LedgerId::Merchant(group));
+                        tr {
+                            td { a href={"/console/merchants/" (id.uuid())} { bdi { (named(&profile.name)) } } }
+                            td { (mask::document(&profile.document)) }
+                            td { (show::short_moment(visit.language, created_at)) }
+                            td { code { (id.uuid()) } }
+                        }
+                    }
+                })))
+            }
+            (pager(visit, parts, page, total))
+        }
+    };
+    Ok(Screen { section: Section::Merchants, title: visit.say(words::MERCHANTS).to_owned(), body })
+}
+
+/// A name that can be clicked.
+fn named(name: &str) -> &str {
+    if name.is_empty() { "—" } else { name }
+}
+
+/// One merchant.
+pub async fn one(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
+    let made = one_screen(&desk, &visit, &id, &parts).await;
+    visit.answer(made)
+}
+
+async fn one_screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
+    let group = find(desk, id)?;
+    visit.sees(Some(group))?;
+    let ledger = LedgerId::Merchant(group);
+    let row = desk.engine.merchant(group, Clone::clone).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let profile = show::merchant_profile(&desk.engine, ledger);
+    let accounts = desk.engine.accounts(ledger).await?;
+    // The names of these accounts name no other ledger.
+    let accounts = accounts.iter().filter(|(account, _)| is_of_the_platform(**account));
+    let accounts = accounts.map(|(account, balance)| (show::breakable(&account.kind_name()), *balance)).collect();
+    let id = row.id.uuid();
+    let body = html! {
+        section.card aria-label=(visit.say(words::MERCHANT)) {
+            (show::facts(vec![
+                (visit.say(words::ID), html! { code { (id) } }),
+                (visit.say(words::DOCUMENT), html! { (mask::document(&profile.document)) }),
+                (visit.say(words::CITY), html! { bdi { (profile.city) } }),
+                (visit.say(words::OPENED), show::moment(visit.language, row.created_at)),
+                (visit.say(words::SPLITS), html! { (yes_or_no(visit, row.settings.split_enabled)) }),
+                (visit.say(words::CASHOUTS), html! { (yes_or_no(visit, row.settings.cashout_enabled)) }),
+            ]))
+            p.actions {
+                a.button href={"/console/merchants/" (id) "/charges"} { (visit.say(words::CHARGES)) }
+                a.button href={"/console/ledgers/M-" (id)} { (visit.say(words::LEDGER)) }
+                a.button href={"/console/merchants/" (id) "/events"} { (visit.say(words::WEBHOOKS)) }
+                a.button href={"/console/audit?merchant_id=" (id)} { (visit.say(words::AUDIT)) }
+                a.button href={"/console/queue?merchant_id=" (id)} { (visit.say(words::QUEUE)) }
+                @if visit.may(Role::Admin) { a.button href={"/console/merchants/" (id) "/change"} { (visit.say(words::CHANGE)) } }
+            }
+        }
+        section.card aria-labelledby="balances" {
+            h2 id="balances" { (visit.say(words::CLAIMS)) }
+            (balance_table(visit, accounts))
+        }
+        (fees(visit, &row.settings.fees))
+        (options(visit, &row))
+        (recipients(desk, visit, &row, parts)?)
+        (keys(desk, visit, group, parts)?)
+    };
+    Ok(Screen { section: Section::Merchants, title: named(&profile.name).to_owned(), body })
+}
+
+/// Whether an account of a merchant's ledger is a claim on the platform, or a debt to it.
+fn is_of_the_platform(account: Account) -> bool {
+    use Account::{Available, Deficit, Pending, ReservedCashout, ReservedDispute};
+    matches!(account, Pending | Available | ReservedCashout | ReservedDispute | Deficit)
+}
+
+fn yes_or_no(visit: &Visit, is_so: bool) -> &'static str {
+    visit.say(if is_so { words::YES } else { words::NO })
+}
+
+fn fees(visit: &Visit, fees: &Fees) -> Markup {
+    let percent = |rate: Rate| format!("{} %", rate.as_percent());
+    let rows: Vec<(&str, String)> = vec![
+        ("MDR 1×", percent(fees.mdr_1x)),
+        ("MDR 2–6×", percent(fees.mdr_2_6x)),
+        ("MDR 7–12×", percent(fees.mdr_7_12x)),
+        (visit.say(words::FEE_MARGIN), percent(fees.margin)),
+        ("PIX", percent(fees.pix)),
+        (visit.say(words::FEE_ANTIFRAUD), visit.money(fees.antifraud.0)),
+        ("Cashout", visit.money(fees.cashout.0)),
+        ("D+2", percent(fees.anticipation_d2)),
+        ("D+7", percent(fees.anticipation_d7)),
+        ("D+15", percent(fees.anticipation_d15)),
+    ];
+    let pairs = rows.into_iter().map(|(name, value)| (name, html! { (value) })).collect();
+    html! {
+        section.card aria-labelledby="fees" { h2 id="fees" { (visit.say(words::PRICES)) } (show::facts(pairs)) }
+    }
+}
+
+/// What becomes of splits that leave the seller nothing, as the interface names it: without the
+/// guard, and with it.
+pub const SPLIT_GUARDS: [(&str, Word); 2] = [("none", words::SPLIT_GUARD_NONE), ("net", words::SPLIT_GUARD_NET)];
+/// Of what the MDR is taken, as the interface names it: of the total, and of the seller's part.
+pub const MDR_BASES: [(&str, Word); 2] = [("total", words::MDR_TOTAL), ("seller_gross", words::MDR_SELLER)];
+
+fn options(visit: &Visit, row: &MerchantRow) -> Markup {
+    let (settings, options) = (&row.settings, &row.settings.options);
+    let limit = |limit: Option<NonZeroU32>| html! { @match limit { Some(limit) => (limit), None => (visit.say(words::LIMIT_OF_SERVER)) } };
+    let pairs = vec![
+        (visit.say(words::SPLIT_GUARD), html! { (visit.say(SPLIT_GUARDS[usize::from(options.split_guard_net)].1)) }),
+        (visit.say(words::MDR_BASE), html! { (visit.say(MDR_BASES[usize::from(options.mdr_on_seller_gross)].1)) }),
+        (visit.say(words::REFUND_COMMISSION), html! { (yes_or_no(visit, options.refund_commission)) }),
+        (visit.say(words::SETTLEMENT_DAYS), html! { (options.card_settlement_days) }),
+        (visit.say(words::LIMIT_CARD), limit(settings.card_requests_per_minute)),
+        (visit.say(words::LIMIT_OTHER), limit(settings.other_requests_per_minute)),
+    ];
+    html! {
+        section.card aria-labelledby="options" { h2 id="options" { (visit.say(words::OPTIONS)) } (show::facts(pairs)) }
+    }
+}
+
+fn recipients(desk: &Desk, visit: &Visit, row: &MerchantRow, parts: &Parts) -> Result<Markup, Problem> {
+    let page = part_named(&query(parts)?, "recipients", RECIPIENTS_A_PAGE)?;
+    let shown = paging::range(row.recipients.len(), page);
+    let rows = row.recipients.iter().rev().skip(shown.start).take(shown.len());
+    let rows: Vec<_> = rows.map(|row| (row, open(&desk.engine, row, row.profiles.current()))).collect();
+    let heads = [Text(words::NAME), Text(words::DOCUMENT), Text(words::STATUS)];
+    Ok(html! {
+        section.card aria-labelledby="recipients" {
+            h2 id="recipients" { (visit.say(words::RECIPIENTS)) " (" (row.recipients.len()) ")" }
+            @if rows.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
+                (show::scrolled(visit.say(words::RECIPIENTS), show::table(visit.language, &heads, html! {
+                    @for (row, profile) in rows {
+                        tr {
+                            td { a href={"/console/recipients/" (row.id.uuid())} { bdi { (named(&profile.name)) } } }
+                            td { (mask::document(&profile.document)) }
+                            td { (visit.say(wire_words::recipient_status(status_name(row.status)))) }
+                        }
+                    }
+                })))
+            }
+            (pager_named(visit, parts, "recipients", page, row.recipients.len() as u64))
+        }
+    })
+}
+
+fn keys(desk: &Desk, visit: &Visit, group: GroupNumber, parts: &Parts) -> Result<Markup, Problem> {
+    let merchant = desk.engine.merchant(group, |row| row.id).unwrap_or_default().uuid().to_string();
+    let (all, page) = (api_keys::listed(desk, group), part_named(&query(parts)?, "keys", KEYS_A_PAGE)?);
+    let keys = paging::items(&all, page);
+    let heads = [words::ID, words::OPENED, words::LAST_USED, words::WEBHOOK_ADDRESS, words::REVOKE].map(Text);
+    Ok(html! {
+        section.card aria-labelledby="api-keys" {
+            h2 id="api-keys" { (visit.say(words::KEYS)) }
+            @if keys.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
+                (show::scrolled(visit.say(words::KEYS), show::table(visit.language, &heads, html! {
+                    @for key in keys {
+                        tr {
+                            td {
+                                @if key.revoked { code { (key.id) } } @else { a href={"/console/keys/" (key.id)} { code { (key.id) } } }
+                            }
+                            td { (show::text_moment(visit.language, &key.created_at)) }
+                            td { (last_used(visit, key.last_used_at.as_deref())) }
+                            td { bdi { (key.webhook_url.as_deref().unwrap_or("—")) } }
+                            td {
+                                @if key.revoked { (visit.say(words::REVOKED)) } @else { (revoke_form(visit, &merchant, &key.id)) }
+                            }
+                        }
+                    }
+                })))
+                p.dim { (visit.say(words::LAST_USED_WHAT)) }
+            }
+            (pager_named(visit, parts, "keys", page, all.len() as u64))
+            (key_form(visit, &merchant))
+        }
+    })
+}
+
+/// The minute of a key's last use.
+pub fn last_used(visit: &Visit, at: Option<&str>) -> Markup {
+    html! { @match at { Some(at) => (show::text_moment(visit.language, at)), None => "—" } }
+}
+
+const STATUSES: [(&str, Word); 4] = [
+    ("pending", words::STATUS_PENDING),
+    ("CONCLUIDA", words::STATUS_PAID),
+    ("RECUSADA", words::STATUS_REFUSED),
+    ("cancelled", words::STATUS_CANCELLED),
+];
+
+/// The charges of a merchant, newest first, by status, method and day.
+pub async fn charges(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
+    visit.answer(charges_screen(&desk, &visit, &id, &parts))
+}
+
+fn charges_screen(desk: &Arc<Desk>, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
+    let group = find(desk, id)?;
+    visit.sees(Some(group))?;
+    let given: Vec<_> = query(parts)?.into_iter().filter(|(_, value)| !value.is_empty()).collect();
+    let page = part(&given, A_PAGE)?;
+    let Listed { total, items } = desk.engine.charges(group, &charge_filter(&given)?, page.skip(), page.count())?;
+    let rows = items.collect::<Result<Vec<_>, _>>()?;
+    let owner = show::owner_name(&desk.engine, visit.language, LedgerId::Merchant(group));
+    let heads = [Text(words::TXID), Text(words::WHEN), Text(words::METHOD), Text(words::STATUS), Amount(words::AMOUNT)];
+    let body = html! {
+        (charge_filters(visit, &given)?)
+        section.card aria-label=(visit.say(words::CHARGES)) {
+            @if !rows.is_empty() {
+                (show::scrolled(visit.say(words::CHARGES), show::table(visit.language, &heads, html! {
+                    @for charge in rows {
+                        tr {
+                            td { a href={"/console/charges/" (charge.id.txid())} { code { (charge.id.txid()) } } }
+                            td { (show::short_moment(visit.language, charge.id.created_at())) }
+                            td { (visit.say(wire_words::method(charge.terms.method))) }
+                            td { (visit.say(wire_words::charge_status(&charge.outcome))) }
+                            td.amount { (visit.money(charge.terms.amount.0)) }
+                        }
+                    }
+                })))
+            }
+            (pager(visit, parts, page, total))
+        }
+    };
+    let title = format!("{} · {owner}", visit.say(words::CHARGES));
+    Ok(Screen { section: Section::Merchants, title, body })
+}
+
+fn charge_filters(visit: &Visit, given: &[(String, String)]) -> Result<Markup, Problem> {
+    let (status, method) = (optional(given, "status")?, optional(given, "payment_method")?);
+    let (from, to) = (optional(given, "from")?, optional(given, "to")?);
+    Ok(html! {
+        form.filters {
+            (visit.scope.field())
+            div {
+                label for="status" { (visit.say(words::STATUS)) }
+                select id="status" name="status" {
+                    option value="" { (visit.say(words::ALL_KINDS)) }
+                    @for (name, word) in STATUSES { option value=(name) selected[status == Some(name)] { (visit.say(word)) } }
+                }
+            }
+            div {
+                label for="payment_method" { (visit.say(words::METHOD)) }
+                select id="payment_method" name="payment_method" {
+                    option value="" { (visit.say(words::ALL_KINDS)) }
+                    @for known in [PaymentMethod::Pix, PaymentMethod::CreditCard, PaymentMethod::DebitCard] {
+                        @let name = known.name();
+                        option value=(name) selected[method == Some(name)] { (visit.say(wire_words::method(known))) }
+                    }
+                }
+            }
+            div { label for="from" { (visit.say(words::FROM)) } input id="from" type="date" name="from" value=[from]; }
+            div { label for="to" { (visit.say(words::TO)) } input id="to" type="date" name="to" value=[to]; }
+            button type="submit" { (visit.say(words::SHOW)) }
+        }
+    })
+}

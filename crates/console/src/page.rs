@@ -1,0 +1,515 @@
+//! Frame of every page, and the visit of an operator that asks for one.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use axum::extract::FromRequestParts;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use axum::http::{Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Redirect, Response};
+use ledger::id::GroupNumber;
+use ledger::time::Timestamp;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+
+use crate::Console;
+use crate::assets::{ICON_PATH, SCRIPT_PATH, STYLE_PATH};
+use crate::fitting::fitting;
+use crate::form::hidden_key;
+use crate::queries::known_query;
+use crate::refused_form::{PAGE, RefusedForm, SentForm, ShownAgain};
+use crate::scope::Scope;
+use crate::show;
+use crate::table::{self, CSV};
+use crate::wire_words;
+use crate::words::{self, Word};
+use ops::desk::Desk;
+use ops::operator::Operator;
+use ops::queue::is_shown;
+use web::credential::Role;
+use web::language::Language;
+use web::problem::{Code, Problem};
+use web::reply::{query, single};
+use web::session::Sessions;
+use web::session::{FormOutcome, secret_of};
+
+/// The field of the session's form token.
+pub const FORM_TOKEN: &str = "form_token";
+
+/// Where a page belongs in the list of sections.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Section {
+    /// How everything stands.
+    Overview,
+    /// Charges of all merchants.
+    Charges,
+    /// Merchants and what is theirs.
+    Merchants,
+    /// What waits for a decision.
+    Queue,
+    /// The platform's own books.
+    House,
+    /// Sums of accounts.
+    TrialBalance,
+    /// Blocks, Records, ledgers.
+    Journal,
+    /// Webhook events and their endpoints.
+    Webhooks,
+    /// How the service is.
+    Health,
+    /// The books as files.
+    Exports,
+    /// Who did what.
+    Audit,
+    /// What only a sandbox has.
+    Sandbox,
+    /// Pages that are found, not listed, such as one charge.
+    Found,
+}
+
+/// The sections in order: heading, path, and whether a scope of one merchant has it.
+const SECTIONS: &[(Section, Word, &str, bool)] = &[
+    (Section::Overview, words::OVERVIEW, "/console", true),
+    (Section::Charges, words::CHARGES, "/console/charges", true),
+    (Section::Merchants, words::MERCHANTS, "/console/merchants", true),
+    (Section::Queue, words::QUEUE, "/console/queue", true),
+    (Section::TrialBalance, words::TRIAL_BALANCE, "/console/trial-balance", true),
+    (Section::House, words::HOUSE, "/console/house", false),
+    (Section::Journal, words::JOURNAL, "/console/journal", false),
+    (Section::Webhooks, words::WEBHOOKS, "/console/webhooks", true),
+    (Section::Health, words::HEALTH, "/console/health", false),
+    (Section::Exports, words::EXPORTS, "/console/exports", false),
+    (Section::Audit, words::AUDIT, "/console/audit", true),
+    (Section::Sandbox, words::SANDBOX, "/console/sandbox", false),
+];
+
+/// A page without its frame.
+pub struct Screen {
+    /// Its place.
+    pub section: Section,
+    /// Its heading and title.
+    pub title: String,
+    /// What stands below the heading.
+    pub body: Markup,
+}
+
+/// A request of an operator who is signed in, whose token still opens.
+pub struct Visit {
+    /// The operator, with the present role.
+    pub operator: Operator,
+    /// The language of the answer.
+    pub language: Language,
+    /// Now, on the engine's clock.
+    pub now: Timestamp,
+    /// The session's secret.
+    pub secret: String,
+    /// What the page may show.
+    pub scope: Scope,
+    /// The name of the one merchant of the scope.
+    scope_name: Option<String>,
+    form_token: String,
+    /// Path and query of the page.
+    here: String,
+    /// The table of the page that is asked for as CSV.
+    csv: Option<usize>,
+    /// Path and query of the page in the other language.
+    elsewhere: String,
+    in_sandbox: bool,
+    sessions: Arc<Sessions>,
+    /// How many things wait for a decision; none on a page of a process that does not know.
+    waiting: Option<usize>,
+    /// What the session's last form did, where this page says it.
+    done: Option<FormOutcome>,
+    /// The form that this request sends; none where it sends none.
+    sent: Option<SentForm>,
+    /// The refused form that this page shows again; none on the pages that addresses have.
+    refused: Option<RefusedForm>,
+}
+
+impl FromRequestParts<Console> for Visit {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, console: &Console) -> Result<Self, Response> {
+        let desk = &console.desk;
+        let found = secret_of(&parts.headers).and_then(|secret| {
+            let session = console.sessions.find(&secret, Instant::now())?;
+            let role = desk.ops_tokens.read().role_of(&session.opened_by);
+            if role.is_none() {
+                console.sessions.end(&secret);
+            }
+            Some((secret, session, role?))
+        });
+        let Some((secret, session, role)) = found else { return Err(to_sign_in(parts)) };
+        let asked = asked_language(parts);
+        if let Some(language) = asked {
+            console.sessions.choose(&secret, language);
+        }
+        let language = asked.or(session.language).unwrap_or_else(|| Language::preferred(&parts.headers));
+        let asked_scope = Scope::asked(desk, parts);
+        let scope = asked_scope.as_ref().map_or(Scope::All, |scope| *scope);
+        let visit = Self {
+            operator: Operator { name: session.opened_by.name, role },
+            language,
+            now: desk.engine.now(),
+            secret,
+            scope,
+            scope_name: scope.name(desk, language),
+            form_token: session.form_token,
+            sessions: Arc::clone(&console.sessions),
+            here: without(&parts.uri, CSV),
+            csv: asked_table(parts),
+            elsewhere: in_other_language(&parts.method, &parts.uri, language),
+            in_sandbox: desk.sandbox,
+            waiting: waiting(desk, scope).await,
+            done: None,
+            sent: SentForm::of_query(parts),
+            refused: parts.extensions.get().cloned(),
+        };
+        known_query(parts).map_err(|problem| visit.answer(Err(problem)))?;
+        asked_scope.map_err(|problem| visit.answer(Err(problem)))?;
+        let says_it = parts.method == Method::GET && visit.csv.is_none();
+        let done = says_it.then(|| console.sessions.take_done(&visit.secret, parts.uri.path())).flatten();
+        Ok(Self { done, ..visit })
+    }
+}
+
+/// How many things of a scope wait for a decision, where this process knows all of them.
+async fn waiting(desk: &Desk, scope: Scope) -> Option<usize> {
+    if !desk.engine.has_all() || desk.engine.catch_up().await.is_err() {
+        return None;
+    }
+    let now = desk.engine.now();
+    Some(desk.engine.queue(|item| is_shown(item, now) && scope.has(item.ledger.group()), 0).0)
+}
+
+/// The place of the table that an address asks for as CSV.
+fn asked_table(parts: &Parts) -> Option<usize> {
+    let pairs = query(parts).ok().filter(|_| parts.method == Method::GET)?;
+    single(&pairs, CSV).ok().flatten()?.parse().ok()
+}
+
+/// Path and query of an address without a parameter.
+fn without(uri: &Uri, parameter: &str) -> String {
+    let is_kept = |pair: &&str| !pair.is_empty() && pair.split('=').next() != Some(parameter);
+    let kept: Vec<_> = uri.query().unwrap_or_default().split('&').filter(is_kept).collect();
+    if kept.is_empty() { uri.path().to_owned() } else { format!("{}?{}", uri.path(), kept.join("&")) }
+}
+
+impl Visit {
+    /// A text in the visit's language.
+    pub fn say(&self, word: Word) -> &'static str {
+        word.text(self.language)
+    }
+
+    /// Path and query of the page.
+    pub fn here(&self) -> &str {
+        &self.here
+    }
+
+    /// The token that every form of the session carries.
+    pub fn form_token(&self) -> &str {
+        &self.form_token
+    }
+
+    /// The same visit, of a form that was sent.
+    pub fn of_form(self, sent: SentForm) -> Self {
+        Self { sent: Some(sent), ..self }
+    }
+
+    /// The hidden fields of a form that does something: the form token, the key that makes a form
+    /// sent twice one request, and the page of the form.
+    pub fn form_fields(&self) -> Markup {
+        html! { (self.token_field()) (hidden_key()) input type="hidden" name=(PAGE) value=(self.here); }
+    }
+
+    /// The hidden field of the form token.
+    fn token_field(&self) -> Markup {
+        html! { input type="hidden" name=(FORM_TOKEN) value=(self.form_token); }
+    }
+
+    /// An amount in the visit's language.
+    pub fn money(&self, centavos: impl Into<i128>) -> String {
+        show::money(self.language, centavos.into())
+    }
+
+    /// Whether the operator may do what needs this role.
+    pub fn may(&self, needed: Role) -> bool {
+        self.operator.role >= needed
+    }
+
+    /// Refuses what does not belong to the scope: it is not there.
+    pub fn sees(&self, group: Option<GroupNumber>) -> Result<(), Problem> {
+        if self.scope.has(group) { Ok(()) } else { Err(Problem::new(Code::NotFound)) }
+    }
+
+    /// Refuses a page that has no part for one merchant, in the scope of one.
+    pub fn whole(&self) -> Result<(), Problem> {
+        self.sees(None)
+    }
+
+    /// The answer to a form: it leads to the page that says, once, what the form did, or shows the
+    /// problem that the form met. The path has no query.
+    pub fn done<T>(&self, made: Result<T, Problem>, path: &str, what: FormOutcome) -> Response {
+        if let Err(problem) = made {
+            return self.answer(Err(problem));
+        }
+        self.sessions.keep_done(&self.secret, path, what);
+        Redirect::to(path).into_response()
+    }
+
+    /// What the session's last form did.
+    fn said_once(&self) -> Markup {
+        let Some(done) = &self.done else { return html! {} };
+        html! {
+            p.card role="status" {
+                (self.say(words::done(done)))
+                @if let FormOutcome::PixPaid(txid) = done {
+                    " " a href={"/console/charges/" (txid)} { (self.say(words::CHARGE)) }
+                }
+            }
+        }
+    }
+
+    /// The answer of a screen, or of the problem that it met. A table of the screen that is asked
+    /// for as CSV is the answer instead.
+    pub fn answer(&self, made: Result<Screen, Problem>) -> Response {
+        let made = match (made, self.csv) {
+            (Ok(screen), Some(place)) => match table::file(&screen.body.0, place, self.language) {
+                Some(file) => return file,
+                None => Err(Problem::new(Code::NotFound)),
+            },
+            (made, _) => made,
+        };
+        match made {
+            Ok(screen) => self.page_or_form(&screen),
+            Err(problem) => {
+                let alert = self.alert(&problem);
+                let mut page = self.page(problem.status(), &self.problem(&alert));
+                let extensions = page.extensions_mut();
+                problem.needed_partition().map(|needed| extensions.insert(needed));
+                let refused = self.sent.as_ref().and_then(|sent| RefusedForm::after(&problem, sent, &alert));
+                refused.map(|refused| extensions.insert(refused));
+                page
+            }
+        }
+    }
+
+    /// A screen, or the refused form on it.
+    fn page_or_form(&self, screen: &Screen) -> Response {
+        let path = self.here.split('?').next().unwrap_or_default();
+        let filled =
+            self.refused.as_ref().and_then(|refused| Some((refused.status, refused.on(&screen.body.0, path)?)));
+        let Some((status, body)) = filled else { return self.page(StatusCode::OK, screen) };
+        let title = screen.title.clone();
+        let mut page = self.page(status, &Screen { section: screen.section, title, body });
+        page.extensions_mut().insert(ShownAgain);
+        page
+    }
+
+    /// A problem in words: what was wrong, field by field.
+    fn alert(&self, problem: &Problem) -> Markup {
+        html! {
+            div.card role="alert" {
+                p { strong { (show::problem_title(self.language, problem)) } }
+                (show::wrong_fields(self.language, problem))
+                @if let Some(reason) = show::reason(self.language, problem) { p.dim { (reason) } }
+                p { code { (problem.code().row().code) } }
+            }
+        }
+    }
+
+    fn problem(&self, alert: &Markup) -> Screen {
+        let body = html! { (alert) p { a href="/console" { (self.say(words::BACK)) } } };
+        Screen { section: Section::Found, title: self.say(words::PROBLEM).to_owned(), body }
+    }
+
+    /// A screen in its frame.
+    pub fn page(&self, status: StatusCode, screen: &Screen) -> Response {
+        let (body, is_cut) = fitting(&table::with_links(&screen.body.0, &self.here));
+        let page = frame(
+            self.language,
+            &screen.title,
+            html! {
+                header {
+                    div.top {
+                        a.brand href="/console" { "Centavo" }
+                        (self.search())
+                        button type="button" id="keys-open" hidden { (self.say(words::KEYS_OPEN)) " (?)" }
+                        p.who { (self.operator.name) " · " (self.say(wire_words::role(self.operator.role))) }
+                        a href=(self.elsewhere) lang=(other(self.language).tag()) hreflang=(other(self.language).tag()) {
+                            (self.say(words::OTHER_LANGUAGE))
+                        }
+                        form method="post" action="/console/sign-out" {
+                            (self.token_field())
+                            button type="submit" { (self.say(words::SIGN_OUT)) }
+                        }
+                    }
+                    @if self.in_sandbox {
+                        p.sandbox {
+                            (self.say(words::SANDBOX_BANNER)) " " (self.say(words::CLOCK)) ": "
+                            (show::moment(self.language, self.now))
+                        }
+                    }
+                }
+                div.frame {
+                    (self.sections(screen.section))
+                    main id="main" tabindex="-1" {
+                        (self.scope_line())
+                        h1 { bdi { (screen.title) } }
+                        (self.said_once())
+                        @if is_cut { p.dim { (self.say(words::LONG_TEXTS)) } }
+                        (PreEscaped(body))
+                        p.dim { (self.say(words::TIMES_ARE)) }
+                    }
+                }
+                (self.keys())
+                script src=(*SCRIPT_PATH) defer {}
+            },
+        );
+        html_answer(status, page)
+    }
+
+    fn search(&self) -> Markup {
+        let what = self.say(words::FIND_WHAT);
+        html! {
+            form.search role="search" aria-label=(self.say(words::FIND)) action="/console/find" {
+                input type="search" name="q" required maxlength="200" autocomplete="off" aria-label=(what) placeholder=(what);
+                button type="submit" { (self.say(words::FIND)) }
+            }
+        }
+    }
+
+    /// The merchant to which the page is narrowed, and the way back to all.
+    fn scope_line(&self) -> Markup {
+        html! {
+            @if let Some(name) = &self.scope_name {
+                p.scope { (self.say(words::ONLY_OF)) " " strong { bdi { (name) } } " · " a href="/console" { (self.say(words::ALL_MERCHANTS)) } }
+            }
+        }
+    }
+
+    /// The list of keys, which the script opens.
+    fn keys(&self) -> Markup {
+        let keys = [
+            ("?", words::KEY_HELP),
+            ("/", words::KEY_FIND),
+            ("j", words::KEY_NEXT),
+            ("k", words::KEY_BEFORE),
+            ("x", words::KEY_CHOOSE),
+        ];
+        html! {
+            dialog id="keys" aria-labelledby="keys-title" {
+                h2 id="keys-title" { (self.say(words::KEYS_OPEN)) }
+                dl.keys { @for (key, word) in keys { div { dt { kbd { (key) } } dd { (self.say(word)) } } } }
+                p { label { input type="checkbox" id="letters" checked; " " (self.say(words::LETTERS_ON)) } }
+                form method="dialog" { button.primary { (self.say(words::CLOSE)) } }
+            }
+        }
+    }
+
+    fn sections(&self, current: Section) -> Markup {
+        let is_listed = |section: Section, has_part: bool| match self.scope {
+            Scope::All => self.in_sandbox || section != Section::Sandbox,
+            Scope::Merchant(..) => has_part,
+        };
+        html! {
+            nav aria-label=(self.say(words::SECTIONS)) {
+                ul {
+                    @for (section, heading, path, _) in SECTIONS.iter().filter(|(section, _, _, has_part)| is_listed(*section, *has_part)) {
+                        li {
+                            a href=(self.scope.of_path(path)) aria-current=[(*section == current).then_some("page")] {
+                                (self.say(*heading))
+                                @if let Some(waiting) = self.waiting.filter(|waiting| *section == Section::Queue && *waiting > 0) {
+                                    span { (waiting) }
+                                }
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// A page that needs no session: the sign-in, and refusals before it.
+pub fn plain_page(language: Language, status: StatusCode, title: &str, body: Markup) -> Response {
+    let page = frame(
+        language,
+        title,
+        html! {
+            main.plain id="main" { p.brand { "Centavo" } h1 { (title) } (body) }
+        },
+    );
+    html_answer(status, page)
+}
+
+/// The page of a problem of a form that has no session.
+pub fn plain_refusal(language: Language, problem: &Problem) -> Response {
+    let body = html! {
+        @if let Some(reason) = show::reason(language, problem) { p.dim { (reason) } }
+        p { code { (problem.code().row().code) } }
+    };
+    plain_page(language, problem.status(), show::problem_title(language, problem), body)
+}
+
+fn frame(language: Language, title: &str, body: Markup) -> Markup {
+    html! {
+        (DOCTYPE)
+        html lang=(language.tag()) {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                title { (title) " · Centavo" }
+                link rel="stylesheet" href=(*STYLE_PATH);
+                link rel="icon" type="image/svg+xml" href=(*ICON_PATH);
+            }
+            body {
+                a.skip href="#main" { (words::SKIP.text(language)) }
+                (body)
+            }
+        }
+    }
+}
+
+fn html_answer(status: StatusCode, page: Markup) -> Response {
+    (status, [(CONTENT_TYPE, "text/html; charset=utf-8")], page.into_string()).into_response()
+}
+
+/// The language that a link of the page asks for (`?lang=en`).
+pub fn asked_language(parts: &Parts) -> Option<Language> {
+    let pairs = query(parts).ok()?;
+    single(&pairs, "lang").ok().flatten().and_then(Language::tagged)
+}
+
+/// The language that a page offers beside its own.
+pub fn other(language: Language) -> Language {
+    match language {
+        Language::Portuguese => Language::English,
+        Language::English => Language::Portuguese,
+    }
+}
+
+/// Path and query of the same page in the other language; the overview, where that would be a form
+/// again.
+fn in_other_language(method: &Method, uri: &Uri, language: Language) -> String {
+    let path = if method == Method::GET { uri.path() } else { "/console" };
+    let kept = uri.query().filter(|_| method == Method::GET).unwrap_or_default();
+    let kept = kept.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("lang="));
+    let asked = format!("lang={}", other(language).tag());
+    let pairs: Vec<_> = kept.chain([asked.as_str()]).collect();
+    format!("{path}?{}", pairs.join("&"))
+}
+
+/// Sends a request without a session to the sign-in, and back afterwards where it only read.
+fn to_sign_in(parts: &Parts) -> Response {
+    let is_read = parts.method == Method::GET;
+    let asked = parts.uri.path_and_query().filter(|_| is_read).map_or("/console", |asked| asked.as_str());
+    let next: String = form_urlencoded::byte_serialize(asked.as_bytes()).collect();
+    Redirect::to(&format!("/console/sign-in?next={next}")).into_response()
+}
+
+/// A path of the console that is none.
+pub async fn unknown(visit: Visit) -> Response {
+    visit.answer(Err(Problem::new(Code::NotFound)))
+}

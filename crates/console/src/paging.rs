@@ -1,0 +1,82 @@
+//! Parts of the lists on a page, and the links between them.
+
+use std::ops::Range;
+
+use axum::http::request::Parts;
+use maud::{Markup, html};
+
+use crate::page::Visit;
+use crate::show;
+use crate::words::{self, Word};
+use web::problem::Problem;
+use web::reply::{Page, number};
+
+/// The part of a list that an address asks for: `rows` rows, or fewer where it asks for fewer.
+pub fn part(pairs: &[(String, String)], rows: u64) -> Result<Page, Problem> {
+    let page = Page::read(pairs, rows)?;
+    Ok(Page { per_page: page.per_page.min(rows), ..page })
+}
+
+/// The part of a second list of a page, whose number is another parameter.
+pub fn part_named(pairs: &[(String, String)], name: &'static str, rows: u64) -> Result<Page, Problem> {
+    Ok(Page { page: number(pairs, name, 1..=u64::from(u32::MAX))?.unwrap_or(1), per_page: rows })
+}
+
+/// Links to the parts before and after this one of a list whose newest come first, with the other
+/// parameters as they are. An empty list says so.
+pub fn pager(visit: &Visit, parts: &Parts, page: Page, total: u64) -> Markup {
+    html! {
+        @if total == 0 { p.dim { (visit.say(words::NOTHING)) } }
+        (links(visit, parts, "page", page, total, [words::NEWER, words::OLDER]))
+    }
+}
+
+/// The same for a list whose part is the parameter `name`, in any order.
+pub fn pager_named(visit: &Visit, parts: &Parts, name: &str, page: Page, total: u64) -> Markup {
+    links(visit, parts, name, page, total, [words::EARLIER, words::FOLLOWING])
+}
+
+fn links(visit: &Visit, parts: &Parts, name: &str, page: Page, total: u64, [before, after]: [Word; 2]) -> Markup {
+    let pages = page.pages(total);
+    let own = format!("{name}=");
+    let kept: Vec<_> = parts.uri.query().unwrap_or_default().split('&').collect();
+    let kept = kept.into_iter().filter(|pair| !pair.is_empty() && !pair.starts_with(&own)).collect::<Vec<_>>();
+    let link = |number: u64| {
+        let number = format!("{own}{number}");
+        let pairs: Vec<_> = kept.iter().copied().chain([number.as_str()]).collect();
+        format!("{}?{}", parts.uri.path(), pairs.join("&"))
+    };
+    html! {
+        @if pages > 1 {
+            p.pager {
+                @if page.page > 1 { a href=(link(page.page - 1)) rel="prev" { "← " (visit.say(before)) } }
+                " " (visit.say(words::PAGE)) " " (show::count(visit.language, page.page)) " " (visit.say(words::OF)) " "
+                (show::count(visit.language, pages)) " "
+                @if page.page < pages { a href=(link(page.page + 1)) rel="next" { (visit.say(after)) " →" } }
+            }
+        }
+    }
+}
+
+/// The places of a part of a list of some length.
+pub fn range(length: usize, page: Page) -> Range<usize> {
+    let from = usize::try_from(page.skip()).unwrap_or(usize::MAX).min(length);
+    from..from.saturating_add(page.count()).min(length)
+}
+
+/// The items of a part of a list that is in memory.
+pub fn items<T>(list: &[T], page: Page) -> &[T] {
+    &list[range(list.len(), page)]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_of_a_list_ends_with_the_list() {
+        let list: Vec<_> = (0..25).collect();
+        let of = |page| items(&list, Page { page, per_page: 10 });
+        assert_eq!((of(1)[0], of(3), of(4)), (0, &list[20..], &[][..]));
+    }
+}

@@ -1,0 +1,235 @@
+//! Months: those that are over, with the closing of each; one month with what is open in it, and
+//! the form that asks for its closing or carries it out. The route of `/ops` does it.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::time::{Month, Timestamp};
+use maud::{Markup, html};
+use store::Sequence;
+use store::cut::{Cut, Position};
+use wire::cut_text::cut_of;
+use wire::timestamp::day_of;
+
+use crate::keys::json_of;
+use crate::page::{Screen, Section, Visit};
+use crate::paging::{pager, part};
+use crate::queue::kind_word;
+use crate::records::{cut_link, record_link};
+use crate::sent_form::PostedForm;
+use crate::show;
+use crate::show::Head::{Amount, Text};
+use crate::wire_words;
+use crate::words;
+use ops::desk::Desk;
+use ops::operator::Decider;
+use ops::periods::{self, OpenItem, PeriodView};
+use web::caller::PathId;
+use web::credential::Role;
+use web::keyed::KeyedBody;
+use web::language::Language;
+use web::problem::Problem;
+use web::reply::query;
+use web::session::FormOutcome;
+
+/// Months on a page.
+const MONTHS_A_PAGE: u64 = 24;
+
+/// The months that are over, newest first, and a link to the one that goes on.
+pub async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
+    visit.answer(list_screen(&desk, &visit, &parts))
+}
+
+fn list_screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+    visit.whole()?;
+    let page = part(&query(parts)?, MONTHS_A_PAGE)?;
+    let current = visit.now.month();
+    let closed = desk.engine.closed_periods();
+    let first = first_booked(desk)?.map_or(current, Timestamp::month);
+    let first = closed.first().map_or(first, |(month, _)| first.min(*month));
+    let total = u64::from(current.0.saturating_sub(first.0));
+    let newest = u64::from(current.0).saturating_sub(page.skip());
+    let oldest = newest.saturating_sub(page.per_page).max(first.0.into());
+    let mut rows = Vec::new();
+    for month in (oldest..newest).rev().filter_map(|number| u32::try_from(number).ok()).map(Month) {
+        let by = closed.iter().find(|(through, _)| month <= *through).map(|(_, sequence)| *sequence);
+        rows.push((month, periods::status(&desk.engine, month)?, by));
+    }
+    let body = html! {
+        p { (visit.say(words::MONTHS_WHAT)) }
+        p.actions { a.button href={"/console/periods/" (current)} { (visit.say(words::THIS_MONTH)) } }
+        section.card aria-label=(visit.say(words::MONTHS)) {
+            @if !rows.is_empty() { (show::scrolled(visit.say(words::MONTHS), table(visit, &rows))) }
+            (pager(visit, parts, page, total))
+        }
+    };
+    Ok(Screen { section: Section::TrialBalance, title: visit.say(words::MONTHS).to_owned(), body })
+}
+
+fn table(visit: &Visit, rows: &[(Month, &'static str, Option<Position>)]) -> Markup {
+    let rows = html! {
+        @for (month, status, by) in rows {
+            tr {
+                td { a href={"/console/periods/" (month)} { (name(visit.language, *month)) } }
+                td { (visit.say(wire_words::period_status(status))) }
+                td { @if let Some(by) = by { (record_link(visit.language, *by)) } @else { "—" } }
+            }
+        }
+    };
+    show::table(visit.language, &[Text(words::MONTH), Text(words::STATUS), Text(words::CLOSED_BY_RECORD)], rows)
+}
+
+fn name(language: Language, month: Month) -> String {
+    let text = month.to_string();
+    match (language, text.split_once('-')) {
+        (Language::Portuguese, Some((year, month))) => format!("{month}/{year}"),
+        _ => text,
+    }
+}
+
+/// One month.
+pub async fn one(State(desk): State<Arc<Desk>>, visit: Visit, PathId(period): PathId) -> Response {
+    let made = screen(&desk, &visit, &period).await;
+    visit.answer(made)
+}
+
+async fn screen(desk: &Arc<Desk>, visit: &Visit, period: &str) -> Result<Screen, Problem> {
+    visit.whole()?;
+    let month = periods::named(period)?;
+    let period = periods::read_patiently(desk, month).await?;
+    let is_over = month < visit.now.month();
+    let body = html! {
+        section.card aria-label=(visit.say(words::MONTH)) { (show::facts(facts(desk, visit, month, &period))) }
+        section.card aria-labelledby="open" {
+            h2 id="open" { (visit.say(words::OPEN_ITEMS)) }
+            @if period.open.is_empty() { p { (visit.say(words::OPEN_NOTHING)) } } @else {
+                (show::scrolled(visit.say(words::OPEN_ITEMS), open_items(visit, month, &period.open)))
+            }
+        }
+        @if period.status != "closed" { (closing(visit, &period, is_over)) }
+        p { a href="/console/periods" { "← " (visit.say(words::MONTHS)) } }
+    };
+    let title = format!("{} {}", visit.say(words::MONTH), name(visit.language, month));
+    Ok(Screen { section: Section::TrialBalance, title, body })
+}
+
+/// The last Record of a month; none while there is no Record.
+fn cut(period: &PeriodView) -> Option<Cut> {
+    Some(cut_of(&period.cut)).filter(|cut| !cut.is_empty())
+}
+
+/// When the first Record of all was booked.
+fn first_booked(desk: &Desk) -> Result<Option<Timestamp>, Problem> {
+    let mut first: Option<i64> = None;
+    for at in desk.engine.published().iter() {
+        let block = desk.engine.block(Position { sequence: Sequence::FIRST, ..at })?;
+        first = first.into_iter().chain(block.map(|block| block.booked_at_ms)).min();
+    }
+    Ok(first.map(Timestamp))
+}
+
+fn facts(desk: &Desk, visit: &Visit, month: Month, period: &PeriodView) -> Vec<(&'static str, Markup)> {
+    let by = |name: &str, at: &Option<String>| {
+        html! { bdi { (name) } @if let Some(at) = at { " · " (show::text_moment(visit.language, at)) } }
+    };
+    let cut = html! { @if let Some(cut) = cut(period) { (cut_link(visit.language, &cut)) } @else { "—" } };
+    let mut pairs = vec![
+        (visit.say(words::STATUS), html! { (visit.say(wire_words::period_status(period.status))) }),
+        (visit.say(words::MONTH_CUT), cut),
+    ];
+    if let Some(name) = &period.requested_by {
+        pairs.push((visit.say(words::CLOSE_ASKED_BY), by(name, &period.requested_at)));
+    }
+    match &period.closed_by {
+        Some(name) => pairs.push((visit.say(words::CLOSED_BY), by(name, &period.closed_at))),
+        None if period.status == "closed" => {
+            let closed = desk.engine.closed_periods().into_iter().find(|(through, _)| month <= *through);
+            let link = html! {
+                @if let Some((later, by)) = closed { (name(visit.language, later)) " · " (record_link(visit.language, by)) }
+            };
+            pairs.push((visit.say(words::CLOSED_WITH), link));
+        }
+        None => {}
+    }
+    for (word, hash) in [(words::MONTH_HEAD, &period.head), (words::MONTH_TOTALS, &period.totals)] {
+        if let Some(hash) = hash {
+            pairs.push((visit.say(word), html! { code.hash { (hash) } }));
+        }
+    }
+    pairs
+}
+
+fn open_items(visit: &Visit, month: Month, items: &[OpenItem]) -> Markup {
+    let last_day = day_of(month.next().begin().0 - 1);
+    let named = |item: &OpenItem| match item.kind {
+        "waiting" => html! { a href={"/console/queue?kind=" (item.name)} { (visit.say(kind_word(&item.name))) } },
+        "unanswered" => html! { (visit.say(words::CHARGES)) },
+        "unreconciled" | "uncompared" if !item.name.contains(':') => {
+            html! { (visit.say(wire_words::file_kind(&item.name))) }
+        }
+        _ => {
+            html! { a href={"/console/trial-balance?account=" (item.name) "&date=" (last_day)} { (show::breakable(&item.name)) } }
+        }
+    };
+    let rows = html! {
+        @for item in items {
+            tr {
+                td { (visit.say(wire_words::open_at_end(item.kind))) }
+                td { (named(item)) }
+                td.amount { @if let Some(balance) = item.balance { (visit.money(balance)) } }
+                td.amount { @if let Some(count) = item.count { (show::count(visit.language, count)) } }
+            }
+        }
+    };
+    show::table(
+        visit.language,
+        &[Text(words::WHAT), Text(words::NAME), Amount(words::BALANCE), Amount(words::COUNT)],
+        rows,
+    )
+}
+
+/// The form of what comes next: asking for the closing, or the closing by a second operator.
+fn closing(visit: &Visit, period: &PeriodView, is_over: bool) -> Markup {
+    let is_asked = period.status == "pending";
+    let is_own = period.requested_by.as_deref() == Some(visit.operator.name.as_str());
+    let heading = visit.say(if is_asked { words::CLOSE_MONTH } else { words::ASK_CLOSE });
+    html! {
+        section.card aria-labelledby="close" {
+            h2 id="close" { (heading) }
+            @if !is_over { p { (visit.say(words::MONTH_GOES_ON)) } }
+            @else {
+                p.dim { (visit.say(words::CLOSE_WHAT)) }
+                @if is_own || !is_asked { p.warning { (visit.say(words::SECOND_CLOSES)) } }
+                @if visit.may(Role::Decide) && !is_own {
+                    form method="post" action={"/console/periods/" (period.period)} {
+                        (visit.form_fields())
+                        p.actions { button.primary type="submit" { (heading) } }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Asks for the closing of a month or carries it out, as the route of `/ops` does.
+pub async fn close(
+    State(desk): State<Arc<Desk>>,
+    PathId(period): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
+    let closed = async {
+        visit.operator.require(Role::Decide)?;
+        visit.whole()?;
+        periods::named(&period)?;
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/periods/{period}/close", "{}");
+        let (desk, operator) = (State(Arc::clone(&desk)), Decider(visit.operator.clone()));
+        let answer = periods::close(desk, operator, PathId(period.clone()), sent).await?;
+        json_of(answer).await
+    };
+    let closed = closed.await;
+    let is_closed = closed.as_ref().is_ok_and(|month| month["status"] == "closed");
+    let done = if is_closed { FormOutcome::MonthClosed } else { FormOutcome::CloseAsked };
+    visit.done(closed, &format!("/console/periods/{period}"), done)
+}

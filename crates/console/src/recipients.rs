@@ -1,0 +1,152 @@
+//! One recipient: registration, money, debts, bank account, statement, withdrawals, anticipations.
+
+use std::sync::Arc;
+
+use actors::engine::Listed;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::id::ObjectId;
+use ledger::withdrawal::Withdrawal;
+use maud::{Markup, html};
+use wire::mask;
+
+use crate::anticipations;
+use crate::page::{Screen, Section, Visit};
+use crate::paging::{pager, pager_named, part, part_named};
+use crate::queue::merchant_link;
+use crate::show;
+use crate::show::Head::{Amount, Text};
+use crate::wire_words;
+use crate::words;
+use ops::desk::Desk;
+use web::caller::PathId;
+use web::problem::{Code, Problem};
+use web::reply::query;
+use web::views::recipient::{RecipientBalance, find_recipient, open, review_name, status_name};
+use web::views::statement::{SplitRecord, statement};
+use web::views::withdrawal::{DestinationView, WithdrawalView};
+
+/// Withdrawals on a page.
+const WITHDRAWALS_A_PAGE: u64 = 20;
+/// Splits on a page.
+const SPLITS_A_PAGE: u64 = 20;
+
+/// Page of one recipient.
+pub async fn show(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
+    visit.answer(screen(&desk, &visit, &id, &parts).await)
+}
+
+async fn screen(desk: &Arc<Desk>, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
+    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let (ledger, row) = find_recipient(&desk.engine, id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    visit.sees(ledger.group())?;
+    let pairs = query(parts)?;
+    let of_splits = part_named(&pairs, "splits", SPLITS_A_PAGE)?;
+    let statement = statement(&desk.engine, ledger, &[], of_splits).await?;
+    let page = part(&pairs, WITHDRAWALS_A_PAGE)?;
+    // What is due is booked before the balance is read.
+    let accounts = desk.engine.accounts(ledger).await?;
+    let profile = open(&desk.engine, &row, row.profiles.current());
+    let Listed { total, items } = desk.engine.withdrawals(ledger, page.skip(), page.count())?;
+    let withdrawals = items.collect::<Result<Vec<_>, _>>()?;
+    let merchant = show::merchant_id(&desk.engine, ledger).unwrap_or_default().uuid().to_string();
+    let mut pairs = vec![
+        (visit.say(words::ID), html! { code { (id.uuid()) } }),
+        (visit.say(words::MERCHANT), merchant_link(desk, visit, Some(&merchant))),
+        (visit.say(words::STATUS), html! { (visit.say(wire_words::recipient_status(status_name(row.status)))) }),
+        (visit.say(words::DOCUMENT), html! { (mask::document(&profile.document)) }),
+        (visit.say(words::OPENED), show::moment(visit.language, row.created_at)),
+    ];
+    if let Some((review, since)) = row.bank_review {
+        let review = html! { (visit.say(wire_words::recipient_status(review_name(review)))) " " (show::short_moment(visit.language, since)) };
+        pairs.push((visit.say(words::REVIEW_ACCOUNT), review));
+    }
+    if let Some(account) = profile.receiving_account().map(DestinationView::of) {
+        pairs.push((visit.say(words::DESTINATION), show::bank_account(&account)));
+    }
+    let body = html! {
+        section.card aria-label=(visit.say(words::RECIPIENT)) {
+            (show::facts(pairs))
+            p.actions { a.button href={"/console/ledgers/R-" (id.uuid())} { (visit.say(words::LEDGER)) } }
+        }
+        (money_of(visit, &RecipientBalance::of(&accounts)))
+        section.card aria-labelledby="statement" {
+            h2 id="statement" { (visit.say(words::STATEMENT)) }
+            @if statement.items.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
+                (show::scrolled(visit.say(words::STATEMENT), splits_table(visit, &statement.items)))
+            }
+            (pager_named(visit, parts, "splits", of_splits, statement.total))
+        }
+        section.card aria-labelledby="withdrawals" {
+            h2 id="withdrawals" { (visit.say(words::WITHDRAWALS)) }
+            @if !withdrawals.is_empty() { (show::scrolled(visit.say(words::WITHDRAWALS), table(desk, visit, &withdrawals))) }
+            (pager(visit, parts, page, total))
+        }
+        (anticipations::of_recipient(desk, visit, ledger)?)
+    };
+    let title = if profile.name.is_empty() { "—".to_owned() } else { profile.name };
+    Ok(Screen { section: Section::Merchants, title, body })
+}
+
+fn money_of(visit: &Visit, balance: &RecipientBalance) -> Markup {
+    let rows = [
+        (words::AVAILABLE, i128::from(balance.available)),
+        (words::PENDING, balance.pending.into()),
+        (words::RESERVED, balance.reserved.into()),
+        (words::WITHDRAWN, balance.paid.into()),
+        (words::DEBT, balance.debt.into()),
+    ];
+    html! {
+        section.card aria-labelledby="money" {
+            h2 id="money" { (visit.say(words::BALANCE)) }
+            dl.figures { @for (word, amount) in rows { div { dt { (visit.say(word)) } dd { (visit.money(amount)) } } } }
+        }
+    }
+}
+
+/// Splits with what is left of each.
+fn splits_table(visit: &Visit, splits: &[SplitRecord]) -> Markup {
+    let rows = html! {
+        @for split in splits {
+            tr {
+                td { a href={"/console/charges/" (split.payment_id)} { code { (split.payment_id) } } }
+                td { (show::text_moment(visit.language, &split.created_at)) }
+                td { (visit.say(wire_words::split_status(split))) }
+                td {
+                    @match &split.payment.balance_available_at {
+                        Some(at) => (show::text_moment(visit.language, at)),
+                        None => "—",
+                    }
+                }
+                @let is_money = split.payment.balance_available_at.is_some();
+                td.amount { @if is_money { (visit.money(split.amount_cents)) } @else { "(" (visit.money(split.amount_cents)) ")" } }
+            }
+        }
+    };
+    show::table(
+        visit.language,
+        &[Text(words::CHARGE), Text(words::WHEN), Text(words::STATUS), Text(words::DUE_AT), Amount(words::REST)],
+        rows,
+    )
+}
+
+fn table(desk: &Desk, visit: &Visit, withdrawals: &[Withdrawal]) -> Markup {
+    let rows = html! {
+        @for withdrawal in withdrawals {
+            @let shown = WithdrawalView::of(&desk.engine, withdrawal);
+            tr {
+                td { (show::text_moment(visit.language, &shown.created_at)) }
+                td { (visit.say(wire_words::withdrawal_status(shown.status))) }
+                td { bdi { (shown.notes.as_deref().unwrap_or_default()) } }
+                td.amount { (visit.money(shown.amount_cents)) }
+                td { code { (shown.id) } }
+            }
+        }
+    };
+    show::table(
+        visit.language,
+        &[Text(words::WHEN), Text(words::STATUS), Text(words::NOTES), Amount(words::AMOUNT), Text(words::ID)],
+        rows,
+    )
+}

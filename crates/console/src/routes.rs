@@ -1,0 +1,96 @@
+//! Route table of the console, on one page, and the headers that all its answers have.
+//!
+//! Everything but the sign-in and the assets needs a session. Handlers that show take a
+//! [`Visit`](super::page::Visit). Handlers that change something take a
+//! [`PostedForm`](super::sent_form::PostedForm), which also checks where the form came from.
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::header::{CONTENT_SECURITY_POLICY, HeaderName, HeaderValue, REFERRER_POLICY};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{Redirect, Response};
+use axum::routing::{get, post};
+
+use crate::Console;
+use crate::refused_form::show_again;
+use crate::{
+    assets, audit, books, charge, dispute, endpoint, exports, find, health, house, keys, many, merchants, newest,
+    overview, page, periods, queue, recipients, sandbox, settings, sign_in, trial_balance, webhooks,
+};
+use web::reading::on_waiting_thread;
+
+/// The console's routes.
+pub fn all(console: &Console) -> Router {
+    let screens = Router::new()
+        .route("/console", get(overview::show))
+        .route("/console/find", get(find::find))
+        .route("/console/charges", get(newest::charges))
+        .route("/console/charges/{txid}", get(charge::show))
+        .route("/console/charges/{txid}/dispute", get(dispute::confirm).post(dispute::open))
+        .route("/console/records/{sequence}", get(books::record))
+        .route("/console/ledgers/{name}", get(books::ledger))
+        .route("/console/trial-balance", get(trial_balance::show))
+        .route("/console/periods", get(periods::list))
+        .route("/console/periods/{period}", get(periods::one).post(periods::close))
+        .route("/console/house", get(house::show).post(house::ask))
+        .route("/console/journal", get(books::journal))
+        .route("/console/merchants", get(merchants::list).post(keys::open_merchant))
+        .route("/console/merchants/new", get(keys::new_merchant))
+        .route("/console/merchants/{id}/keys", post(keys::create))
+        .route("/console/merchants/{id}/change", get(settings::form).post(settings::change))
+        .route("/console/keys/{id}", get(endpoint::show))
+        .route("/console/keys/{id}/address", post(endpoint::set_address))
+        .route("/console/keys/{id}/rotate", post(endpoint::rotate))
+        .route("/console/keys/{id}/redeliver", post(endpoint::send_all_again))
+        .route("/console/keys/{id}/revoke", post(keys::revoke))
+        .route("/console/merchants/{id}", get(merchants::one))
+        .route("/console/merchants/{id}/charges", get(merchants::charges))
+        .route("/console/merchants/{id}/events", get(webhooks::events))
+        .route("/console/recipients/{id}", get(recipients::show))
+        .route("/console/queue", get(queue::list))
+        .route("/console/queue/many", get(many::confirm).post(many::decide))
+        .route("/console/queue/{id}", get(queue::item).post(queue::decide))
+        .route("/console/queue/{id}/settle", post(queue::settle))
+        .route("/console/webhooks", get(webhooks::list))
+        .route("/console/webhooks/{id}", get(webhooks::event))
+        .route("/console/webhooks/{id}/redeliver", post(webhooks::send_again))
+        .route("/console/health", get(health::show))
+        .route("/console/exports", get(exports::form))
+        .route("/console/exports/file", get(exports::file))
+        .route("/console/audit", get(audit::list))
+        .route("/console/sandbox", get(sandbox::form).post(sandbox::advance))
+        .route("/console/sandbox/pix", post(sandbox::pay))
+        .route("/console/sandbox/data", post(sandbox::make_up))
+        .route_layer(from_fn(on_waiting_thread));
+    let pages = screens.clone().with_state(console.clone());
+    let screens = screens.route_layer(from_fn_with_state(pages, show_again));
+    let sessions = Router::new()
+        .route("/console/sign-in", get(sign_in::form).post(sign_in::sign_in))
+        .route("/console/sign-out", post(sign_in::sign_out))
+        .route("/console/assets/{name}", get(assets::asset))
+        .route("/console/{*unknown}", get(page::unknown));
+    screens
+        .merge(sessions)
+        .route("/", get(|| async { Redirect::to("/console") }))
+        .route_layer(from_fn(guarded))
+        .with_state(console.clone())
+}
+
+/// Nothing but our own style, script and pictures is loaded, nothing else runs, no other site
+/// frames a page or gets a form. The referrer goes to this site only: without one, browsers send a
+/// form's origin as `null`, which is refused.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+     form-action 'self'; frame-ancestors 'none'; base-uri 'none'";
+
+const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
+
+async fn guarded(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    for (name, value) in
+        [(CONTENT_SECURITY_POLICY, POLICY), (REFERRER_POLICY, "same-origin"), (OPENER_POLICY, "same-origin")]
+    {
+        headers.insert(name, HeaderValue::from_static(value));
+    }
+    response
+}

@@ -1,0 +1,152 @@
+//! Sandbox: the clock that is moved by hand, PIX charges that are paid, made-up data, test cards.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse, Redirect, Response};
+use maud::{Markup, html};
+use serde_json::json;
+
+use crate::keys::{admin, json_of};
+use crate::page::{Screen, Section, Visit};
+use crate::sent_form::PostedForm;
+use crate::show;
+use crate::words;
+use ops::desk::Desk;
+use ops::made_up;
+use ops::operator::Admin;
+use ops::sandbox::{advance_clock, pay_pix};
+use web::caller::PathId;
+use web::credential::Role;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::session::FormOutcome;
+
+/// Moves that the form offers: hours.
+const HOURS: [(u32, words::Word); 5] = [
+    (1, words::ONE_HOUR),
+    (24, words::ONE_DAY),
+    (7 * 24, words::ONE_WEEK),
+    (30 * 24, words::THIRTY_DAYS),
+    (365 * 24, words::ONE_YEAR),
+];
+
+/// Card numbers that the sandbox acquirer answers in its own way.
+const CARDS: [(&str, words::Word); 4] = [
+    ("4111 1111 1111 1111", words::CARD_APPROVED),
+    ("4000 0000 0000 0002", words::CARD_REFUSED),
+    ("4000 0000 0000 9995", words::CARD_WITHOUT_FUNDS),
+    ("4000 0000 0000 0119", words::CARD_SILENT),
+];
+
+/// The page; there is none where money is real.
+pub async fn form(State(desk): State<Arc<Desk>>, visit: Visit) -> Response {
+    visit.answer(screen(&desk, &visit))
+}
+
+fn screen(desk: &Desk, visit: &Visit) -> Result<Screen, Problem> {
+    visit.whole()?;
+    if !desk.sandbox {
+        return Err(Problem::new(Code::NotFound));
+    }
+    let body = html! {
+        section.card aria-labelledby="clock" {
+            h2 id="clock" { (visit.say(words::CLOCK)) }
+            p { (show::moment(visit.language, visit.now)) }
+            @if visit.may(Role::Admin) {
+                form method="post" action="/console/sandbox" {
+                    (visit.form_fields())
+                    label for="hours" { (visit.say(words::MOVE_CLOCK)) }
+                    select id="hours" name="hours" {
+                        @for (hours, word) in HOURS { option value=(hours) { (visit.say(word)) } }
+                    }
+                    p.actions { button.primary type="submit" { (visit.say(words::MOVE)) } }
+                }
+            }
+        }
+        @if visit.may(Role::Admin) { (pix_form(visit)) (data_form(visit)) }
+        section.card aria-labelledby="cards" {
+            h2 id="cards" { (visit.say(words::TEST_CARDS)) }
+            (show::facts(CARDS.map(|(number, word)| (visit.say(word), html! { code { (number) } })).into()))
+        }
+    };
+    Ok(Screen { section: Section::Sandbox, title: visit.say(words::SANDBOX).to_owned(), body })
+}
+
+fn pix_form(visit: &Visit) -> Markup {
+    html! {
+        section.card aria-labelledby="pix" {
+            h2 id="pix" { (visit.say(words::PAY_PIX)) }
+            form method="post" action="/console/sandbox/pix" {
+                (visit.form_fields())
+                label for="txid" { "txid" }
+                input id="txid" name="txid" required maxlength="36" autocomplete="off";
+                p.actions { button type="submit" { (visit.say(words::PAY)) } }
+            }
+        }
+    }
+}
+
+fn data_form(visit: &Visit) -> Markup {
+    html! {
+        section.card aria-labelledby="data" {
+            h2 id="data" { (visit.say(words::MAKE_UP)) }
+            form method="post" action="/console/sandbox/data" {
+                (visit.form_fields())
+                p { (visit.say(words::MAKE_UP_WHAT)) }
+                p.actions { button type="submit" { (visit.say(words::MAKE)) } }
+            }
+        }
+    }
+}
+
+/// Makes up data, as the route of `/ops` does. Leads to its merchant.
+pub async fn make_up(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+    let made = async {
+        let operator = admin(&visit)?;
+        visit.whole()?;
+        if !desk.sandbox {
+            return Err(Problem::new(Code::NotFound));
+        }
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/sandbox/data", "{}");
+        json_of(made_up::make_up(State(desk), operator, sent).await?).await
+    };
+    match made.await {
+        Ok(made) => {
+            let merchant = made["merchant_id"].as_str().unwrap_or_default();
+            Redirect::to(&format!("/console/merchants/{merchant}")).into_response()
+        }
+        Err(problem) => visit.answer(Err(problem)),
+    }
+}
+
+/// Pays a PIX charge as its payer would, as the route of `/ops` does.
+pub async fn pay(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+    let txid = form.value("txid").trim().to_owned();
+    let paid = async {
+        visit.operator.require(Role::Admin)?;
+        visit.whole()?;
+        if !desk.sandbox {
+            return Err(Problem::new(Code::NotFound));
+        }
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/sandbox/pix/{txid}/pay", "{}");
+        let operator = Admin(visit.operator.clone());
+        pay_pix(State(Arc::clone(&desk)), operator, PathId(txid.clone()), sent).await
+    };
+    visit.done(paid.await, "/console/sandbox", FormOutcome::PixPaid(txid))
+}
+
+/// Moves the clock, as the route of `/ops` does.
+pub async fn advance(State(desk): State<Arc<Desk>>, PostedForm { visit, form }: PostedForm) -> Response {
+    let moved = async {
+        visit.operator.require(Role::Admin)?;
+        if !desk.sandbox {
+            return Err(Problem::new(Code::NotFound));
+        }
+        let hours: u32 = form.value("hours").parse().map_err(|_| Problem::new(Code::ValidationFailed))?;
+        let body = json!({"advance_seconds": u64::from(hours) * 3_600}).to_string();
+        let sent = KeyedBody::of_form(form.value("key"), "/ops/sandbox/clock", body);
+        advance_clock(State(Arc::clone(&desk)), Admin(visit.operator.clone()), sent).await
+    };
+    visit.done(moved.await, "/console/sandbox", FormOutcome::ClockMoved)
+}

@@ -1,0 +1,122 @@
+//! A form that an operator sent: its session, its fields, and the proof that a page of ours sent
+//! it.
+
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::header::{HOST, HeaderMap, ORIGIN};
+use axum::http::{Extensions, Method};
+use axum::response::{IntoResponse, Response};
+use subtle::ConstantTimeEq;
+
+use crate::Console;
+use crate::page::{FORM_TOKEN, Visit, plain_refusal};
+use crate::refused_form::SentForm;
+use crate::words::{self, Word};
+use web::body::FormBody;
+use web::language::Language;
+use web::problem::{Code, Problem};
+use web::server::OverTls;
+
+/// A form of a session. Its `Origin` is this listener, and it has the session's token.
+pub struct PostedForm {
+    /// The session.
+    pub visit: Visit,
+    /// The fields.
+    pub form: FormBody,
+}
+
+impl FromRequest<Console> for PostedForm {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, console: &Console) -> Result<Self, Response> {
+        let (mut parts, body) = request.into_parts();
+        let visit = Visit::from_request_parts(&mut parts, console).await?;
+        let path = parts.uri.path().to_owned();
+        let refused = |problem| visit.answer(Err(problem));
+        from_here(&parts.headers, &parts.extensions).map_err(|why| refused(forged(visit.say(why))))?;
+        let form = FormBody::from_request(Request::from_parts(parts, body), console).await.map_err(refused)?;
+        let sent = form.value(FORM_TOKEN).as_bytes();
+        if !bool::from(sent.ct_eq(visit.form_token().as_bytes())) {
+            return Err(refused(forged(visit.say(words::FORM_OF_NO_SESSION))));
+        }
+        let sent = SentForm::new(Method::POST, &path, form.0.clone());
+        Ok(Self { visit: visit.of_form(sent), form })
+    }
+}
+
+/// A form that needs no session: the sign-in. Its `Origin` is this listener.
+pub struct Anonymous(pub FormBody);
+
+impl FromRequest<Console> for Anonymous {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, console: &Console) -> Result<Self, Response> {
+        let language = Language::preferred(request.headers());
+        let refused = |problem: Problem| plain_refusal(language, &problem).into_response();
+        let from_here = from_here(request.headers(), request.extensions());
+        from_here.map_err(|why| refused(forged(why.text(language))))?;
+        FormBody::from_request(request, console).await.map(Self).map_err(refused)
+    }
+}
+
+/// Refuses a form that another site sent. Browsers name the sending site in `Origin`; its host must
+/// be the one that is asked, and its scheme too, where that is known.
+fn from_here(headers: &HeaderMap, extensions: &Extensions) -> Result<(), Word> {
+    let text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let sender = text(ORIGIN).and_then(|origin| origin.split_once("://"));
+    let is_from_here = sender.is_some_and(|(scheme, host)| {
+        Some(host) == text(HOST) && known_scheme(headers, extensions).is_none_or(|known| known == scheme)
+    });
+    if is_from_here && headers.get_all(ORIGIN).iter().count() == 1 {
+        return Ok(());
+    }
+    Err(words::FORM_OF_ANOTHER_SITE)
+}
+
+/// The scheme by which a browser asked, where it is known: over TLS, or as a proxy says in
+/// `X-Forwarded-Proto`. Plain HTTP may come from a proxy that speaks TLS and says nothing.
+pub fn known_scheme<'a>(headers: &'a HeaderMap, extensions: &Extensions) -> Option<&'a str> {
+    if extensions.get::<OverTls>().is_some() {
+        return Some("https");
+    }
+    let said = headers.get(FORWARDED_SCHEME)?.to_str().ok()?;
+    // The first proxy, which the browser spoke to, stands first.
+    said.split(',').next().map(str::trim)
+}
+
+const FORWARDED_SCHEME: &str = "x-forwarded-proto";
+
+fn forged(said: &'static str) -> Problem {
+    Problem::new(Code::FormRefused).says(said)
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::HeaderValue;
+
+    use super::*;
+
+    #[test]
+    fn a_form_is_sent_from_the_host_and_by_the_scheme_of_its_page() {
+        for (origin, over_tls, forwarded, is_from_here) in [
+            ("http://ops.example", false, None, true),
+            ("https://ops.example", false, None, true),
+            ("http://ops.example", true, None, false),
+            ("https://ops.example", true, None, true),
+            ("http://ops.example", false, Some("https"), false),
+            ("https://ops.example", false, Some("https, http"), true),
+            ("https://ops.example", false, Some("http"), false),
+            ("https://ops.example", true, Some("http"), true),
+            ("https://ops.example:444", true, None, false),
+            ("https://evil.example", true, None, false),
+            ("ops.example", false, None, false),
+            ("null", false, None, false),
+        ] {
+            let (mut headers, mut extensions) = (HeaderMap::new(), Extensions::new());
+            headers.insert(HOST, HeaderValue::from_static("ops.example"));
+            headers.insert(ORIGIN, HeaderValue::from_static(origin));
+            forwarded.map(|scheme| headers.insert(FORWARDED_SCHEME, HeaderValue::from_static(scheme)));
+            over_tls.then(|| extensions.insert(OverTls));
+            assert_eq!(from_here(&headers, &extensions).is_ok(), is_from_here, "{origin} {over_tls} {forwarded:?}");
+        }
+    }
+}

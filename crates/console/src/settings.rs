@@ -1,0 +1,201 @@
+//! Change of a merchant: its name, what it may do, its fees, options and rate limits.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use actors::engine::MerchantRow;
+use axum::extract::State;
+use axum::response::Response;
+use ledger::id::LedgerId;
+use ledger::money::Rate;
+use maud::{Markup, html};
+use serde_json::{Value, json};
+
+use crate::form::centavos;
+use crate::keys::admin;
+use crate::merchants::{MDR_BASES, SPLIT_GUARDS};
+use crate::page::{Screen, Section, Visit};
+use crate::sent_form::PostedForm;
+use crate::show;
+use crate::words::{self, Word};
+use ops::desk::Desk;
+use ops::merchants;
+use web::body::FormBody;
+use web::caller::PathId;
+use web::credential::Role;
+use web::idempotency::SentKey;
+use web::problem::{Code, Problem};
+use web::session::FormOutcome;
+
+/// Rates in percent: the name of the field and where the JSON has it.
+const RATES: [(&str, &[&str]); 8] = [
+    ("mdr_1x", &["fees", "mdr_1x"]),
+    ("mdr_2_6x", &["fees", "mdr_2_6x"]),
+    ("mdr_7_12x", &["fees", "mdr_7_12x"]),
+    ("margin", &["fees", "margin"]),
+    ("pix", &["fees", "pix"]),
+    ("d2", &["fees", "anticipation", "d2"]),
+    ("d7", &["fees", "anticipation", "d7"]),
+    ("d15", &["fees", "anticipation", "d15"]),
+];
+/// Fixed fees in reais: the name of the field, and that of the JSON in centavos.
+const FIXED: [(&str, &str); 2] = [("antifraud", "antifraud_cents"), ("cashout", "cashout_cents")];
+
+/// The form, with what stands.
+pub async fn form(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId) -> Response {
+    visit.answer(screen(&desk, &visit, &id))
+}
+
+fn screen(desk: &Desk, visit: &Visit, id: &str) -> Result<Screen, Problem> {
+    visit.operator.require(Role::Admin)?;
+    let group = merchants::find(desk, id)?;
+    visit.sees(Some(group))?;
+    let row = desk.engine.merchant(group, Clone::clone).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let profile = show::merchant_profile(&desk.engine, LedgerId::Merchant(group));
+    let body = html! {
+        form.card method="post" action={"/console/merchants/" (id) "/change"} {
+            (visit.form_fields())
+            input type="hidden" name="name-before" value=(profile.name);
+            input type="hidden" name="city-before" value=(profile.city);
+            (field("name", visit.say(words::NAME), &profile.name, 140))
+            (field("city", visit.say(words::CITY), &profile.city, 60))
+            (choice("split_enabled", visit.say(words::SPLITS), row.settings.split_enabled))
+            (choice("cashout_enabled", visit.say(words::CASHOUTS), row.settings.cashout_enabled))
+            (fees(visit, &row))
+            (options(visit, &row))
+            p.actions { button.primary type="submit" { (visit.say(words::CHANGE)) } }
+        }
+    };
+    Ok(Screen { section: Section::Merchants, title: format!("{} · {}", visit.say(words::CHANGE), profile.name), body })
+}
+
+fn field(name: &str, label: &str, value: &str, most: u16) -> Markup {
+    html! {
+        label for=(name) { (label) }
+        input id=(name) name=(name) value=(value) maxlength=(most) autocomplete="off";
+    }
+}
+
+fn choice(name: &str, label: &str, is_on: bool) -> Markup {
+    html! { label { input type="checkbox" name=(name) value="on" checked[is_on]; " " (label) } }
+}
+
+fn fees(visit: &Visit, row: &MerchantRow) -> Markup {
+    let fees = &row.settings.fees;
+    let rates: [(&str, Rate); 8] = [
+        ("MDR 1× (%)", fees.mdr_1x),
+        ("MDR 2–6× (%)", fees.mdr_2_6x),
+        ("MDR 7–12× (%)", fees.mdr_7_12x),
+        (visit.say(words::FEE_MARGIN), fees.margin),
+        ("PIX (%)", fees.pix),
+        ("D+2 (%)", fees.anticipation_d2),
+        ("D+7 (%)", fees.anticipation_d7),
+        ("D+15 (%)", fees.anticipation_d15),
+    ];
+    let fixed = [(visit.say(words::FEE_ANTIFRAUD), fees.antifraud), ("Cashout", fees.cashout)];
+    html! {
+        fieldset {
+            legend { (visit.say(words::PRICES)) }
+            div.filters {
+                @for ((label, rate), (name, _)) in rates.into_iter().zip(RATES) {
+                    div { (field(name, label, &rate.as_percent().to_string(), 8)) }
+                }
+                @for ((label, amount), (name, _)) in fixed.into_iter().zip(FIXED) {
+                    div { (field(name, &format!("{label} (R$)"), &reais(amount.0), 12)) }
+                }
+            }
+        }
+    }
+}
+
+/// Centavos as the form takes them.
+fn reais(centavos: i64) -> String {
+    format!("{}.{:02}", centavos / 100, centavos % 100)
+}
+
+fn options(visit: &Visit, row: &MerchantRow) -> Markup {
+    let (settings, options) = (&row.settings, &row.settings.options);
+    let one_of = |name: &'static str, heading: Word, names: [(&'static str, Word); 2], is_second: bool| {
+        html! {
+            div {
+                label for=(name) { (visit.say(heading)) }
+                select id=(name) name=(name) {
+                    @for (place, (value, word)) in names.into_iter().enumerate() {
+                        option value=(value) selected[(place == 1) == is_second] { (visit.say(word)) }
+                    }
+                }
+            }
+        }
+    };
+    let limit = |limit: Option<NonZeroU32>| limit.map(|limit| limit.to_string()).unwrap_or_default();
+    html! {
+        fieldset {
+            legend { (visit.say(words::OPTIONS)) }
+            div.filters {
+                (one_of("split_guard", words::SPLIT_GUARD, SPLIT_GUARDS, options.split_guard_net))
+                (one_of("mdr_base", words::MDR_BASE, MDR_BASES, options.mdr_on_seller_gross))
+                div { (field("card_settlement_days", visit.say(words::SETTLEMENT_DAYS), &options.card_settlement_days.to_string(), 3)) }
+                div { (field("limit_card", visit.say(words::LIMIT_CARD), &limit(settings.card_requests_per_minute), 7)) }
+                div { (field("limit_other", visit.say(words::LIMIT_OTHER), &limit(settings.other_requests_per_minute), 7)) }
+            }
+            (choice("refund_commission", visit.say(words::REFUND_COMMISSION), options.refund_commission))
+            p.dim { (visit.say(words::LIMIT_EMPTY)) }
+        }
+    }
+}
+
+/// Changes the merchant, as the route of `/ops` does.
+pub async fn change(
+    State(desk): State<Arc<Desk>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
+    let changed = async {
+        let operator = admin(&visit)?;
+        let group = merchants::find(&desk, &id)?;
+        visit.sees(Some(group))?;
+        let mut body = wanted(&visit, &form)?;
+        for (name, before) in [("name", "name-before"), ("city", "city-before")] {
+            // A profile that stays is not sealed anew. The form alone decides, so that sending it
+            // again is the same request.
+            if form.value(name) != form.value(before) {
+                if name == "name" && form.value(name).is_empty() {
+                    return Err(Problem::new(Code::ValidationFailed));
+                }
+                body[name] = Value::from(form.value(name));
+            }
+        }
+        let key = SentKey::of_form_alone(form.value("key"), "/ops/merchants/{id}");
+        merchants::change_once(&desk, &operator.0, &id, &key, body.to_string().as_bytes()).await
+    };
+    visit.done(changed.await, &format!("/console/merchants/{id}"), FormOutcome::MerchantChanged)
+}
+
+/// The request that the form stands for, without the profile.
+fn wanted(visit: &Visit, form: &FormBody) -> Result<Value, Problem> {
+    let number = |name| match form.value(name).trim() {
+        "" => Value::Null,
+        text => text.parse::<i64>().map_or_else(|_| Value::from(text), Value::from),
+    };
+    let is_on = |name| form.value(name) == "on";
+    let mut body = json!({
+        "split_enabled": is_on("split_enabled"),
+        "cashout_enabled": is_on("cashout_enabled"),
+        "options": {
+            "split_guard": form.value("split_guard"),
+            "mdr_base": form.value("mdr_base"),
+            "refund_commission": is_on("refund_commission"),
+            "card_settlement_days": number("card_settlement_days"),
+        },
+        "rate_limits": {"card": number("limit_card"), "other": number("limit_other")},
+    });
+    for (name, path) in RATES {
+        let place = path.iter().fold(&mut body, |place, part| &mut place[*part]);
+        *place = Value::from(form.value(name).trim().replace(',', "."));
+    }
+    for (name, wire) in FIXED {
+        let wrong = || Problem::new(Code::ValidationFailed).says(visit.say(words::AMOUNT_WRONG));
+        body["fees"][wire] = Value::from(centavos(visit.language, form.value(name)).ok_or_else(wrong)?);
+    }
+    Ok(body)
+}

@@ -1,0 +1,354 @@
+//! How amounts, times, names of ledgers and entries are shown.
+
+use std::ops::Range;
+
+use actors::engine::Engine;
+use ledger::account::Account;
+use ledger::entry::{Balance, Entry, Posting, Side};
+use ledger::id::{LedgerId, ObjectId};
+use ledger::personal::{MerchantProfile, SealedFor};
+use ledger::time::Timestamp;
+use maud::{Markup, html};
+use wire::timestamp::{PeriodLimit, local};
+
+use crate::words::{self, Word};
+use web::language::Language;
+use web::problem::Problem;
+use web::reply::time;
+use web::views::ledger::ledger_name;
+use web::views::recipient::{find_recipient, open, recipient_id};
+use web::views::withdrawal::DestinationView;
+
+/// An amount of centavos: `R$ 1.234,56`, or `R$1,234.56` in English.
+pub fn money(language: Language, centavos: i128) -> String {
+    let sign = if centavos < 0 { "−" } else { "" };
+    let unit = if language == Language::Portuguese { "R$ " } else { "R$" };
+    format!("{sign}{unit}{}", figures(language, centavos.unsigned_abs()))
+}
+
+/// An amount in a column of amounts, without its currency; empty for zero.
+pub fn column(language: Language, centavos: i128) -> String {
+    match centavos {
+        0 => String::new(),
+        below if below < 0 => format!("−{}", figures(language, below.unsigned_abs())),
+        above => figures(language, above.unsigned_abs()),
+    }
+}
+
+fn figures(language: Language, centavos: u128) -> String {
+    let (thousands, decimal) = if language == Language::Portuguese { ('.', ',') } else { (',', '.') };
+    format!("{}{decimal}{:02}", grouped(centavos / 100, thousands), centavos % 100)
+}
+
+/// A number in groups of three digits.
+pub fn count(language: Language, number: u64) -> String {
+    grouped(u128::from(number), if language == Language::Portuguese { '.' } else { ',' })
+}
+
+fn grouped(number: u128, separator: char) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            grouped.push(separator);
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
+/// A time in Sao Paulo, to the second, with UTC beside it.
+pub fn moment(language: Language, at: Timestamp) -> Markup {
+    let utc = time(at);
+    html! {
+        time datetime=(utc) {
+            (clock(language, at)) " " span.dim { "(" (utc.get(11..19).unwrap_or_default()) " UTC)" }
+        }
+    }
+}
+
+/// A time that an answer of the interface has, as [`short_moment`] shows it.
+pub fn text_moment(language: Language, at: &str) -> Markup {
+    let parsed = PeriodLimit::parse(at).map(|at| Timestamp(at.begin));
+    html! { @match parsed { Some(at) => (short_moment(language, at)), None => (at) } }
+}
+
+/// The same for tables: UTC is the title, and each page says how far behind it its times are.
+pub fn short_moment(language: Language, at: Timestamp) -> Markup {
+    let utc = time(at);
+    html! { time datetime=(utc) title={(utc.get(..19).unwrap_or_default()) "Z"} { (clock(language, at)) } }
+}
+
+fn clock(language: Language, at: Timestamp) -> String {
+    let format = match language {
+        Language::Portuguese => "%d/%m/%Y %H:%M:%S",
+        Language::English => "%Y-%m-%d %H:%M:%S",
+    };
+    local(at.0).format(format).to_string()
+}
+
+/// The name of the owner of a ledger, as people know it.
+pub fn owner_name(engine: &Engine, language: Language, ledger: LedgerId) -> String {
+    let named = |name: String| if name.is_empty() { "—".to_owned() } else { name };
+    match ledger {
+        LedgerId::Merchant(_) => named(merchant_profile(engine, ledger).name),
+        LedgerId::Recipient(..) => {
+            let found = recipient_id(engine, ledger).and_then(|id| find_recipient(engine, id));
+            named(found.map(|(_, row)| open(engine, &row, row.profiles.current()).name).unwrap_or_default())
+        }
+        LedgerId::Platform(_) => words::PLATFORM.text(language).to_owned(),
+        LedgerId::System => words::THE_SERVICE.text(language).to_owned(),
+    }
+}
+
+/// The profile of the merchant whose group a ledger belongs to; empty when it was erased.
+pub fn merchant_profile(engine: &Engine, ledger: LedgerId) -> MerchantProfile {
+    let found = ledger.group().and_then(|group| {
+        let sealed = engine.merchant(group, |row| row.profiles.current().cloned()).flatten()?;
+        engine.keyring().open_value(SealedFor::merchant(group), &sealed)
+    });
+    found.unwrap_or_default()
+}
+
+/// The id of the merchant whose group a ledger belongs to.
+pub fn merchant_id(engine: &Engine, ledger: LedgerId) -> Option<ObjectId> {
+    ledger.group().and_then(|group| engine.merchant(group, |row| row.id))
+}
+
+/// A posting, and the ledger that it is of.
+pub type PostingOf<'a> = (LedgerId, &'a Posting);
+
+/// The postings of entries, ledger by ledger.
+pub fn by_ledger(entries: &[Entry]) -> Vec<PostingOf<'_>> {
+    let mut postings: Vec<PostingOf<'_>> =
+        entries.iter().flat_map(|entry| entry.postings().iter().map(|posting| (entry.ledger(), posting))).collect();
+    postings.sort_by_key(|(ledger, _)| *ledger);
+    postings
+}
+
+/// Entries as T-accounts: a table for each ledger, with its postings and the sums of both sides.
+/// `room` is how many more postings the page shows; it becomes less by those that are shown here.
+/// Whether there are more is said.
+pub fn entries(engine: &Engine, language: Language, entries: &[Entry], room: &mut usize) -> Markup {
+    let say = |word: Word| word.text(language);
+    let all = by_ledger(entries);
+    let shown = all.len().min(*room);
+    *room -= shown;
+    html! {
+        @if all.is_empty() { p.dim { (say(words::OPENED_WITHOUT_MONEY)) } }
+        (t_accounts(engine, language, &all, 0..shown))
+        @if shown < all.len() { p.dim { (say(words::MORE_POSTINGS)) } }
+    }
+}
+
+/// Some of the postings of entries as T-accounts. A ledger that is shown in part has no sums.
+pub fn t_accounts(engine: &Engine, language: Language, all: &[PostingOf<'_>], shown: Range<usize>) -> Markup {
+    let is_whole = |part: &[PostingOf<'_>]| {
+        let of_ledger = all.iter().filter(|(ledger, _)| *ledger == part[0].0);
+        of_ledger.count() == part.len()
+    };
+    html! {
+        div.accounts {
+            @for part in all[shown].chunk_by(|(one, _), (other, _)| one == other) {
+                (t_account(engine, language, part, is_whole(part)))
+            }
+        }
+    }
+}
+
+fn t_account(engine: &Engine, language: Language, postings: &[PostingOf<'_>], has_sums: bool) -> Markup {
+    let say = |word: Word| word.text(language);
+    let ledger = postings[0].0;
+    let mut sum = Balance::default();
+    postings.iter().for_each(|(_, posting)| sum.post(posting));
+    let name = ledger_name(engine, ledger);
+    let heads = [Head::Text(words::ACCOUNT), Head::Amount(words::DEBIT), Head::Amount(words::CREDIT)];
+    html! {
+        div { table.entry {
+            caption {
+                a href={"/console/ledgers/" (name)} {
+                    @if ledger == LedgerId::System { (name) } @else { (name.get(..2).unwrap_or_default()) bdi { (owner_name(engine, language, ledger)) } }
+                }
+            }
+            (head_row(language, &heads))
+            tbody {
+                @for (_, posting) in postings {
+                    tr {
+                        td { (account(engine, ledger, posting.account)) }
+                        td.amount { @if posting.side == Side::Debit { (column(language, posting.amount.0.into())) } }
+                        td.amount { @if posting.side == Side::Credit { (column(language, posting.amount.0.into())) } }
+                    }
+                }
+            }
+            @if has_sums {
+                tfoot {
+                    tr {
+                        th scope="row" { (say(words::SUM)) }
+                        td.amount { (column(language, sum.debits)) }
+                        td.amount { (column(language, sum.credits)) }
+                    }
+                }
+            }
+        } }
+    }
+}
+
+/// The full name of an account, which may break at its colons.
+pub fn account(engine: &Engine, ledger: LedgerId, account: Account) -> Markup {
+    let name = account.name(ledger.group().unwrap_or_default(), |ledger| ledger_name(engine, ledger));
+    breakable(&name)
+}
+
+/// A problem in words, with its code.
+pub fn problem(language: Language, problem: &Problem) -> Markup {
+    html! {
+        (problem_title(language, problem))
+        @if let Some(reason) = reason(language, problem) { " " span.dim { (reason) } }
+        " " code { (problem.code().row().code) }
+    }
+}
+
+/// What a problem is: its message where the page is in Portuguese, its title where in English.
+pub fn problem_title(language: Language, problem: &Problem) -> &str {
+    match language {
+        Language::Portuguese => problem.message_shown(),
+        Language::English => problem.code().row().title,
+    }
+}
+
+/// More about a problem: what the console itself says, or the detail, which is in English.
+pub fn reason(language: Language, problem: &Problem) -> Option<&str> {
+    let detail = Some(problem.explanation()).filter(|detail| language == Language::English && !detail.is_empty());
+    problem.said().or(detail)
+}
+
+/// The fields that are wrong, each by its name. Messages are in Portuguese; names of errors are
+/// English words.
+pub fn wrong_fields(language: Language, problem: &Problem) -> Markup {
+    html! {
+        @for wrong in problem.wrong_fields() {
+            p {
+                code { (wrong.field) } ": "
+                @match language {
+                    Language::Portuguese => (wrong.message),
+                    Language::English => (wrong.code.replace('_', " ")),
+                }
+            }
+        }
+    }
+}
+
+/// A long name that may break at its colons.
+pub fn breakable(name: &str) -> Markup {
+    html! {
+        span.account {
+            @for (place, part) in name.split(':').enumerate() {
+                @if place > 0 { ":" wbr; }
+                (part)
+            }
+        }
+    }
+}
+
+/// A bank account in one line, masked.
+pub fn bank_account(account: &DestinationView) -> Markup {
+    html! {
+        @for part in [&account.bank_code, &account.ispb, &account.agencia].into_iter().flatten() { (part) " · " }
+        (account.conta) " · "
+        bdi { (account.legal_name.as_deref().unwrap_or_default()) } " " span.dim { (account.document_number) }
+    }
+}
+
+/// The head of a column of a table.
+#[derive(Clone, Copy, Debug)]
+pub enum Head {
+    /// Of texts.
+    Text(Word),
+    /// Of amounts and counts, which stand at the right.
+    Amount(Word),
+}
+
+/// A table: the heads of its columns, and its rows as they are.
+pub fn table(language: Language, heads: &[Head], rows: Markup) -> Markup {
+    html! { table { (head_row(language, heads)) tbody { (rows) } } }
+}
+
+/// The heads of a table that has more than heads and rows.
+pub fn head_row(language: Language, heads: &[Head]) -> Markup {
+    html! {
+        thead {
+            tr {
+                @for head in heads {
+                    @match head {
+                        Head::Text(word) => th scope="col" { (word.text(language)) },
+                        Head::Amount(word) => th.amount scope="col" { (word.text(language)) },
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Pairs of a name and what it is.
+pub fn facts(pairs: Vec<(&str, Markup)>) -> Markup {
+    html! {
+        dl.facts {
+            @for (name, value) in pairs {
+                div { dt { (name) } dd { (value) } }
+            }
+        }
+    }
+}
+
+/// A table that scrolls sideways by itself where it does not fit. `label` names it.
+pub fn scrolled(label: &str, table: Markup) -> Markup {
+    html! { div.scroll role="group" tabindex="0" aria-label=(label) { (table) } }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use web::problem::{Code, FieldError};
+
+    #[test]
+    fn amounts_are_exact_in_both_languages() {
+        for (centavos, portuguese, english) in [
+            (0, "R$ 0,00", "R$0.00"),
+            (5, "R$ 0,05", "R$0.05"),
+            (-123_456, "−R$ 1.234,56", "−R$1,234.56"),
+            (100_000_000_000, "R$ 1.000.000.000,00", "R$1,000,000,000.00"),
+        ] {
+            assert_eq!(money(Language::Portuguese, centavos), portuguese);
+            assert_eq!(money(Language::English, centavos), english);
+        }
+        assert_eq!(column(Language::Portuguese, 0), "");
+        assert_eq!(column(Language::Portuguese, -7), "−0,07");
+        assert_eq!(count(Language::English, 1_234_567), "1,234,567");
+    }
+
+    #[test]
+    fn problems_are_said_in_the_language_of_the_page() {
+        for code in Code::ALL {
+            let message = "nome deve ter de 1 a 140 caracteres".into();
+            let error = FieldError { field: "name".to_owned(), code: "wrong_length", message };
+            let problem = Problem::new(*code).detail("Wrong or missing: name.").errors(vec![error]);
+            let of = |language| {
+                (super::problem(language, &problem).into_string(), wrong_fields(language, &problem).into_string())
+            };
+            let (portuguese, fields) = of(Language::Portuguese);
+            assert!(portuguese.starts_with(code.row().message) && !portuguese.contains("Wrong"), "{portuguese}");
+            assert!(fields.contains("<code>name</code>: nome deve ter") && !fields.contains("wrong"), "{fields}");
+            let (english, fields) = of(Language::English);
+            assert!(english.starts_with(code.row().title) && !english.contains("deve ter"), "{english}");
+            assert_eq!(fields, "<p><code>name</code>: wrong length</p>");
+        }
+    }
+
+    #[test]
+    fn times_are_those_of_sao_paulo() {
+        let at = Timestamp(1_795_300_000_250);
+        assert_eq!(clock(Language::Portuguese, at), "21/11/2026 19:26:40");
+        let shown = moment(Language::English, at).into_string();
+        assert!(shown.contains("2026-11-21 19:26:40") && shown.contains("22:26:40 UTC"), "{shown}");
+    }
+}

@@ -1,0 +1,327 @@
+//! Webhooks: endpoints with a backlog, the events of one merchant with their delivery, and sending
+//! an event again.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::record::Record;
+use ledger::webhook_events::webhook_events;
+use maud::{Markup, html};
+use store::cut::Position;
+
+use crate::page::{Screen, Section, Visit};
+use crate::paging::{self, pager, pager_named, part, part_named};
+use crate::queue::merchant_link;
+use crate::records::record_link;
+use crate::sent_form::PostedForm;
+use crate::show;
+use crate::show::Head::{Amount, Text};
+use crate::wire_words;
+use crate::words::{self, Word};
+use ops::desk::Desk;
+use ops::merchants::find;
+use ops::operator::Decider;
+use ops::other_nodes::backlogs;
+use ops::webhooks::{redeliver, view};
+use web::caller::PathId;
+use web::credential::Role;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::query;
+use web::session::FormOutcome;
+use web::views::delivery::AnswerView;
+use webhooks::DeliveryStatus;
+use webhooks::event::OutboxEvent;
+
+/// Endpoints on a page.
+const ENDPOINTS_A_PAGE: u64 = 60;
+/// Deliveries of one event on its page.
+const DELIVERIES_A_PAGE: u64 = 60;
+/// Events of an endpoint on a part of its page.
+const EVENTS_OF_ENDPOINT_A_PART: u64 = 20;
+/// Endpoints of one event whose delivery is shown.
+const DELIVERIES_MAX: usize = 3;
+/// Events of a charge that are shown.
+const OF_CHARGE_MAX: usize = 12;
+/// Events on a page.
+const EVENTS_A_PAGE: u64 = 30;
+
+/// The endpoints that are behind.
+pub async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
+    visit.answer(list_screen(&desk, &visit, &parts).await)
+}
+
+async fn list_screen(desk: &Desk, visit: &Visit, parts: &Parts) -> Result<Screen, Problem> {
+    let page = part(&query(parts)?, ENDPOINTS_A_PAGE)?;
+    let through = usize::try_from(page.skip().saturating_add(page.per_page)).unwrap_or(usize::MAX);
+    let (total, mut backlogs) = backlogs(desk, visit.scope.group(), through).await?;
+    let rows = backlogs.drain(paging::range(backlogs.len(), page));
+    let rows = rows.map(|behind| view(desk, behind));
+    let rows = rows.collect::<Result<Vec<_>, _>>()?;
+    let heads = [
+        Text(words::MERCHANT),
+        Text(words::WEBHOOK_ADDRESS),
+        Amount(words::WAITING),
+        Amount(words::GIVEN_UP),
+        Text(words::LAST_ANSWER),
+    ];
+    let body = html! {
+        section.card aria-label=(visit.say(words::WEBHOOKS)) {
+            p { (total) " " (visit.say(words::ENDPOINTS_BEHIND)) }
+            @if !rows.is_empty() {
+                (show::scrolled(visit.say(words::WEBHOOKS), show::table(visit.language, &heads, html! {
+                    @for row in rows {
+                        tr {
+                            td { (merchant_link(desk, visit, Some(&row.merchant_id))) " " a href={"/console/merchants/" (row.merchant_id) "/events"} { (visit.say(words::EVENTS_OF)) } }
+                            td { a href={"/console/keys/" (row.api_key_id)} { bdi { (row.webhook_url) } } }
+                            td.amount { (row.waiting) }
+                            td.amount { (row.given_up) }
+                            td { (answer(visit, row.last_answer.as_ref())) }
+                        }
+                    }
+                })))
+            }
+            (pager_named(visit, parts, "page", page, total as u64))
+        }
+    };
+    Ok(Screen { section: Section::Webhooks, title: visit.say(words::WEBHOOKS).to_owned(), body })
+}
+
+/// How a try ended, in words.
+pub fn answer(visit: &Visit, answer: Option<&AnswerView>) -> Markup {
+    html! {
+        @match answer {
+            None => "—",
+            Some(answer) => {
+                @if let Some(status) = answer.status { (status) " " }
+                @if let Some(cause) = answer.cause { (visit.say(wire_words::cause(cause))) " " }
+                span.dim { (answer.duration_ms) " ms, " (show::text_moment(visit.language, &answer.at)) }
+            }
+        }
+    }
+}
+
+/// The webhook events of a merchant, newest first.
+pub async fn events(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
+    visit.answer(events_screen(&desk, &visit, &id, &parts))
+}
+
+fn events_screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
+    let group = find(desk, id)?;
+    visit.sees(Some(group))?;
+    let page = part(&query(parts)?, EVENTS_A_PAGE)?;
+    let end = desk.engine.published_of(group).plus(1);
+    let total = desk.engine.webhook_event_count(group, end)?;
+    let last = total.saturating_sub(page.skip());
+    let mut listed = desk.engine.webhook_events(group, last.saturating_sub(page.per_page) + 1..last + 1)?;
+    listed.reverse();
+    let mut rows = Vec::new();
+    for listed in listed {
+        let event = OutboxEvent::read(&desk.engine, group, listed)?;
+        let statuses = desk.webhooks.delivery_statuses(group, event.number());
+        rows.push((event, statuses));
+    }
+    let body = html! {
+        section.card aria-label=(visit.say(words::WEBHOOKS)) {
+            @if !rows.is_empty() { (show::scrolled(visit.say(words::WEBHOOKS), table(visit, id, &rows))) }
+            (pager(visit, parts, page, total))
+        }
+    };
+    let owner = show::owner_name(&desk.engine, visit.language, LedgerId::Merchant(group));
+    let title = format!("{} · {owner}", visit.say(words::WEBHOOKS));
+    Ok(Screen { section: Section::Webhooks, title, body })
+}
+
+/// One webhook event, with its delivery to each endpoint.
+pub async fn event(State(desk): State<Arc<Desk>>, visit: Visit, PathId(id): PathId, parts: Parts) -> Response {
+    visit.answer(event_screen(&desk, &visit, &id, &parts))
+}
+
+fn event_screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Result<Screen, Problem> {
+    let not_found = || Problem::new(Code::NotFound);
+    let id = ObjectId::parse(id).ok_or_else(not_found)?;
+    let group = desk.engine.ids().group(id);
+    visit.sees(Some(group))?;
+    let event = OutboxEvent::find(&desk.engine, group, id)?.ok_or_else(not_found)?;
+    let merchant = show::merchant_id(&desk.engine, LedgerId::Merchant(group)).map(|id| id.uuid().to_string());
+    let statuses = desk.webhooks.delivery_statuses(group, event.number());
+    let page = part_named(&query(parts)?, "deliveries", DELIVERIES_A_PAGE)?;
+    let heading = visit.say(words::DELIVERY);
+    let kind = visit.say(wire_words::event(event.told.kind));
+    let body = html! {
+        section.card aria-label=(visit.say(words::EVENT)) {
+            (show::facts(vec![
+                (visit.say(words::WHAT), html! { (kind) }),
+                (visit.say(words::ID), html! { code { (event.id.uuid()) } }),
+                (visit.say(words::WHEN), show::moment(visit.language, event.at())),
+                (visit.say(words::MERCHANT), merchant_link(desk, visit, merchant.as_deref())),
+                (visit.say(words::RECORD), record_link(visit.language, event.position(&desk.engine))),
+            ]))
+            @if visit.may(Role::Decide) && !statuses.is_empty() {
+                (again_form(visit, &event, merchant.as_deref().unwrap_or_default(), kind))
+            }
+        }
+        section.card aria-labelledby="delivery" {
+            h2 id="delivery" { (heading) }
+            @if statuses.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
+                (show::scrolled(heading, deliveries(desk, visit, paging::items(&statuses, page))))
+                (pager_named(visit, parts, "deliveries", page, statuses.len() as u64))
+            }
+        }
+    };
+    Ok(Screen { section: Section::Webhooks, title: format!("{}: {kind}", visit.say(words::EVENT)), body })
+}
+
+fn deliveries(desk: &Desk, visit: &Visit, statuses: &[(ObjectId, DeliveryStatus)]) -> Markup {
+    let rows = html! {
+        @for (key, status) in statuses {
+            @let address = desk.engine.api_key(*key).and_then(|row| row.webhook.url);
+            tr {
+                td { a href={"/console/keys/" (key.uuid())} { bdi { (address.as_deref().unwrap_or("—")) } } }
+                td { (delivery(visit, status)) }
+            }
+        }
+    };
+    show::table(visit.language, &[Text(words::WEBHOOK_ADDRESS), Text(words::DELIVERY)], rows)
+}
+
+/// Some of the events of an endpoint, by their numbers: a part of them, which the parameter `name`
+/// says.
+pub fn at_endpoint(
+    desk: &Desk,
+    visit: &Visit,
+    parts: &Parts,
+    (group, key): (GroupNumber, ObjectId),
+    (name, heading, numbers): (&'static str, Word, &[u64]),
+) -> Result<Markup, Problem> {
+    let page = part_named(&query(parts)?, name, EVENTS_OF_ENDPOINT_A_PART)?;
+    let mut rows = Vec::new();
+    for number in paging::items(numbers, page) {
+        let event = OutboxEvent::numbered(&desk.engine, group, *number)?;
+        let statuses = desk.webhooks.delivery_statuses(group, event.number());
+        rows.push((event, statuses.into_iter().filter(|(at, _)| *at == key).collect()));
+    }
+    let merchant = show::merchant_id(&desk.engine, LedgerId::Merchant(group)).unwrap_or_default().uuid().to_string();
+    let heading = visit.say(heading);
+    Ok(html! {
+        section.card aria-labelledby=(name) {
+            h2 id=(name) { (heading) " (" (show::count(visit.language, numbers.len() as u64)) ")" }
+            @if rows.is_empty() { p.dim { (visit.say(words::NOTHING)) } } @else {
+                (show::scrolled(heading, table(visit, &merchant, &rows)))
+            }
+            (pager_named(visit, parts, name, page, numbers.len() as u64))
+        }
+    })
+}
+
+/// The first webhook events of some Records of a group, with their delivery, and a link to all of
+/// the merchant's; nothing where there are none.
+pub fn of_records(
+    desk: &Desk,
+    visit: &Visit,
+    group: GroupNumber,
+    records: &[(Position, Record)],
+) -> Result<Markup, Problem> {
+    let mut rows = Vec::new();
+    for (at, record) in records {
+        let count = webhook_events(record).len().min(OF_CHARGE_MAX - rows.len()) as u64;
+        if count == 0 {
+            continue;
+        }
+        let first = desk.engine.webhook_event_count(group, at.sequence)? + 1;
+        for listed in desk.engine.webhook_events(group, first..first + count)? {
+            let event = OutboxEvent::read(&desk.engine, group, listed)?;
+            let statuses = desk.webhooks.delivery_statuses(group, event.number());
+            rows.push((event, statuses));
+        }
+    }
+    let merchant = desk.engine.merchant(group, |row| row.id).unwrap_or_default().uuid().to_string();
+    let heading = visit.say(words::ITS_WEBHOOKS);
+    Ok(html! {
+        @if !rows.is_empty() {
+            section.card aria-labelledby="webhooks" {
+                h2 id="webhooks" { (heading) }
+                (show::scrolled(heading, table(visit, &merchant, &rows)))
+                @if rows.len() == OF_CHARGE_MAX { p { a href={"/console/merchants/" (merchant) "/events"} { (visit.say(words::EVENTS_OF)) } } }
+            }
+        }
+    })
+}
+
+type EventDeliveries = (OutboxEvent, Vec<(ObjectId, DeliveryStatus)>);
+
+fn table(visit: &Visit, merchant: &str, rows: &[EventDeliveries]) -> Markup {
+    let rows = html! {
+        @for (event, statuses) in rows {
+            @let kind = visit.say(wire_words::event(event.told.kind));
+            tr {
+                td { (kind) br; a href={"/console/webhooks/" (event.id.uuid())} { code { (event.id.uuid()) } } }
+                td { (show::short_moment(visit.language, event.at())) }
+                td {
+                    @if statuses.is_empty() { "—" }
+                    @for (_, status) in statuses.iter().take(DELIVERIES_MAX) { p { (delivery(visit, status)) } }
+                    @if statuses.len() > DELIVERIES_MAX { p.dim { "+ " (statuses.len() - DELIVERIES_MAX) } }
+                }
+                td {
+                    @if visit.may(Role::Decide) && !statuses.is_empty() {
+                        (again_form(visit, event, merchant, kind))
+                    }
+                }
+            }
+        }
+    };
+    show::table(
+        visit.language,
+        &[Text(words::WHAT), Text(words::WHEN), Text(words::DELIVERY), Text(words::SEND_AGAIN)],
+        rows,
+    )
+}
+
+fn again_form(visit: &Visit, event: &OutboxEvent, merchant: &str, kind: &str) -> Markup {
+    let send = visit.say(words::SEND_AGAIN);
+    html! {
+        form method="post" action={"/console/webhooks/" (event.id.uuid()) "/redeliver"} {
+            (visit.form_fields())
+            input type="hidden" name="merchant" value=(merchant);
+            button type="submit" aria-label={(send) " " (kind) " " (event.number())} { (send) }
+        }
+    }
+}
+
+fn delivery(visit: &Visit, status: &DeliveryStatus) -> Markup {
+    html! {
+        @match status {
+            DeliveryStatus::Before => "—",
+            DeliveryStatus::Delivered => (visit.say(words::DELIVERED)),
+            DeliveryStatus::Pending { tries, last_answer, .. } => {
+                (visit.say(words::WAITING)) ", " (tries) " " (visit.say(words::TRIES)) " "
+                (answer(visit, last_answer.map(AnswerView::of).as_ref()))
+            }
+            DeliveryStatus::GivenUp { last_answer } => {
+                strong { (visit.say(words::GIVEN_UP)) } " " (answer(visit, last_answer.map(AnswerView::of).as_ref()))
+            }
+        }
+    }
+}
+
+/// Sends an event again, as the route of `/ops` does.
+pub async fn send_again(
+    State(desk): State<Arc<Desk>>,
+    PathId(id): PathId,
+    PostedForm { visit, form }: PostedForm,
+) -> Response {
+    let sees = || visit.sees(ObjectId::parse(&id).map(|id| desk.engine.ids().group(id)));
+    if let Err(problem) = visit.operator.require(Role::Decide).and_then(|()| sees()) {
+        return visit.answer(Err(problem));
+    }
+    let sent = KeyedBody::of_form(form.value("key"), "/ops/webhooks/{id}/redeliver", "{}");
+    let operator = Decider(visit.operator.clone());
+    let place = match find(&desk, form.value("merchant")) {
+        Ok(_) => format!("/console/merchants/{}/events", form.value("merchant")),
+        Err(_) => "/console/webhooks".to_owned(),
+    };
+    visit.done(redeliver(State(Arc::clone(&desk)), operator, PathId(id), sent).await, &place, FormOutcome::SentAgain)
+}

@@ -1,0 +1,308 @@
+//! Names of the interface in words: statuses, payment methods, webhook events, causes, roles, and
+//! what the audit trail says. No page shows a name of the interface as it stands in JSON.
+//!
+//! A name is translated from its type, so that the compiler finds what has no word. Names that are
+//! only texts are held against the description of the interface by a test.
+
+use ledger::charge::ChargeOutcome;
+use ledger::dispute::DisputeDecision;
+use ledger::event::CardRefusal;
+use ledger::fees::PaymentMethod;
+use ledger::refund::RefundDecision;
+use ledger::webhook_events::WebhookEventKind;
+use strum::VariantArray;
+
+use crate::words::{self, Word, word};
+use web::credential::Role;
+use web::views::statement::SplitRecord;
+
+/// The word for a name that has none: what a test fails by.
+pub const OTHER: Word = word("outro", "other");
+
+/// Where a charge stands, in both languages.
+pub fn charge_status(outcome: &ChargeOutcome) -> Word {
+    match outcome {
+        ChargeOutcome::Pending | ChargeOutcome::Unanswered => words::STATUS_PENDING,
+        ChargeOutcome::Paid { .. } => words::STATUS_PAID,
+        ChargeOutcome::Refused(_) => words::STATUS_REFUSED,
+        ChargeOutcome::Cancelled => words::STATUS_CANCELLED,
+    }
+}
+
+/// Why a card was refused.
+pub fn refusal(refusal: CardRefusal) -> Word {
+    match refusal {
+        CardRefusal::NotAuthorized => word("O emissor do cartão recusou.", "The card's issuer refused."),
+        CardRefusal::InsufficientFunds => {
+            word("O cartão não tem limite ou saldo.", "The card has no limit or balance for it.")
+        }
+        CardRefusal::Failed => {
+            word("O adquirente nunca recebeu a cobrança.", "The acquirer never received the charge.")
+        }
+    }
+}
+
+/// A payment method.
+pub fn method(method: PaymentMethod) -> Word {
+    match method {
+        PaymentMethod::Pix => word("PIX", "PIX"),
+        PaymentMethod::CreditCard => word("cartão de crédito", "credit card"),
+        PaymentMethod::DebitCard => word("cartão de débito", "debit card"),
+    }
+}
+
+/// The scheme of a card, by its name in the interface.
+pub fn brand(name: &str) -> Word {
+    match name {
+        "visa" => word("Visa", "Visa"),
+        "mastercard" => word("Mastercard", "Mastercard"),
+        "amex" => word("Amex", "Amex"),
+        "elo" => word("Elo", "Elo"),
+        "hipercard" => word("Hipercard", "Hipercard"),
+        "diners" => word("Diners", "Diners"),
+        "discover" => word("Discover", "Discover"),
+        "jcb" => word("JCB", "JCB"),
+        _ => word("outra bandeira", "another scheme"),
+    }
+}
+
+/// The status of a recipient or the review of its bank account, by its name in the interface.
+pub fn recipient_status(name: &str) -> Word {
+    match name {
+        "draft" => word("rascunho", "draft"),
+        "pending" => word("em análise", "under review"),
+        "active" => word("ativo", "active"),
+        "rejected" => word("recusado", "rejected"),
+        _ => OTHER,
+    }
+}
+
+/// The status of a withdrawal, by its name in the interface.
+pub fn withdrawal_status(name: &str) -> Word {
+    match name {
+        "pending" => word("pendente", "pending"),
+        "approved" => word("aprovado", "approved"),
+        "rejected" => word("recusado", "rejected"),
+        _ => OTHER,
+    }
+}
+
+/// The status of a split in a statement. A PIX split is no money before its charge is paid.
+pub fn split_status(split: &SplitRecord) -> Word {
+    match split.status {
+        "pending" if split.payment.balance_available_at.is_none() => words::SPLIT_UNPAID,
+        "available" if split.withdrawal_id.is_some() => words::SPLIT_WITHDRAWN,
+        "pending" => words::SPLIT_PENDING,
+        "available" => words::SPLIT_AVAILABLE,
+        "paid" => word("paga ao recebedor", "paid to the recipient"),
+        _ => OTHER,
+    }
+}
+
+/// The status of an item of the queue, by its name in the interface.
+pub fn waiting_status(name: &str) -> Word {
+    match name {
+        "draft" => word("rascunho", "draft"),
+        "pending" => word("pendente", "pending"),
+        "open" => word("aberta", "open"),
+        "in_processing" => word("em processamento", "being carried out"),
+        "waiting_second" => word("espera outro operador", "waits for another operator"),
+        _ => OTHER,
+    }
+}
+
+/// The status of a month, by its name in the interface.
+pub fn period_status(name: &str) -> Word {
+    match name {
+        "open" => word("aberto", "open"),
+        "pending" => word("fechamento pedido", "closing asked for"),
+        "closed" => word("fechado", "closed"),
+        _ => OTHER,
+    }
+}
+
+/// What was open at the end of a month, by its name in the interface.
+pub fn open_at_end(kind: &str) -> Word {
+    match kind {
+        "suspense" => word("Dinheiro que ninguém explicou", "Money that nobody has explained"),
+        "negative_bank" => word("Conta bancária abaixo de zero", "Bank account below zero"),
+        "in_flight" => word("Dinheiro retido para ordens sem fim", "Money held for orders without an end"),
+        "unanswered" => word("Sem resposta do adquirente", "Without an answer of the acquirer"),
+        "waiting" => word("Decisões pendentes", "Decisions that wait"),
+        "unreconciled" => word("Diferenças da conciliação", "Differences that reconciliations found"),
+        "uncompared" => word("Sem arquivo que confira", "Not compared with any file"),
+        _ => OTHER,
+    }
+}
+
+/// A kind of file that is reconciled, by its name in the interface.
+pub fn file_kind(name: &str) -> Word {
+    match name {
+        "acquirer" => word("Arquivo do adquirente", "File of the acquirer"),
+        "pix" => word("Lista da instituição PIX", "List of the PIX institution"),
+        "bank" => word("Extrato do banco", "Statement of the bank"),
+        _ => OTHER,
+    }
+}
+
+/// What was decided about a refund.
+pub fn refund_status(decision: &RefundDecision) -> Word {
+    match decision {
+        RefundDecision::Pending => word("pendente", "pending"),
+        RefundDecision::Approved => word("aprovada", "approved"),
+        RefundDecision::Rejected { .. } => word("recusada", "rejected"),
+        RefundDecision::Failed { .. } => word("não realizada", "failed"),
+    }
+}
+
+/// What was decided about a dispute.
+pub fn dispute_status(decision: &DisputeDecision) -> Word {
+    match decision {
+        DisputeDecision::Open => word("aberta", "open"),
+        DisputeDecision::Accepted { .. } => word("aceita", "accepted"),
+        DisputeDecision::Released { .. } => word("liberada", "released"),
+    }
+}
+
+/// The role of an operator.
+pub fn role(role: Role) -> Word {
+    match role {
+        Role::Read => word("leitura", "read"),
+        Role::Decide => word("decisão", "decide"),
+        Role::Admin => word("admin", "admin"),
+    }
+}
+
+/// Who sends commands that still fit, by the label of the metric.
+pub fn sender(class: &str) -> Word {
+    match class {
+        "door" => word("da API", "from the API"),
+        "inside" => word("do próprio serviço", "from the service itself"),
+        _ => OTHER,
+    }
+}
+
+/// A kind of webhook event, by its name in the interface.
+pub fn event_named(name: &str) -> Word {
+    WebhookEventKind::VARIANTS.iter().find(|kind| kind.name() == name).map_or(OTHER, |kind| event(*kind))
+}
+
+/// A kind of webhook event.
+pub fn event(kind: WebhookEventKind) -> Word {
+    use WebhookEventKind::*;
+    match kind {
+        ChargePaid => word("cobrança paga", "charge paid"),
+        ChargeRefused => word("cobrança recusada", "charge refused"),
+        ChargeCancelled => word("cobrança cancelada", "charge cancelled"),
+        ChargeRefunded => word("cobrança devolvida", "charge refunded"),
+        RecipientApproved => word("recebedor aprovado", "recipient approved"),
+        RecipientRejected => word("recebedor recusado", "recipient rejected"),
+        BankAccountChanged => word("conta bancária alterada", "bank account changed"),
+        BankAccountApproved => word("conta bancária aprovada", "bank account approved"),
+        BankAccountRejected => word("conta bancária recusada", "bank account rejected"),
+        WithdrawalApproved => word("saque aprovado", "withdrawal approved"),
+        WithdrawalRejected => word("saque recusado", "withdrawal rejected"),
+        RefundApproved => word("devolução aprovada", "refund approved"),
+        RefundRejected => word("devolução recusada", "refund rejected"),
+        RefundFailed => word("devolução não realizada", "refund failed"),
+        CashoutProcessed => word("cashout processado", "cashout carried out"),
+        CashoutFailed => word("cashout voltou", "cashout came back"),
+        CashoutReturned => word("cashout devolvido", "cashout returned"),
+        SplitAvailable => word("split disponível", "split available"),
+        DebtOpened => word("dívida de recebedor aberta", "debt of a recipient opened"),
+        DebtPaid => word("dívida de recebedor paga", "debt of a recipient paid"),
+        AnticipationCompleted => word("antecipação feita", "anticipation done"),
+        DisputeOpened => word("disputa aberta", "dispute opened"),
+        DisputeAccepted => word("disputa aceita", "dispute accepted"),
+        DisputeReleased => word("disputa liberada", "dispute released"),
+        SubscriptionCreated => word("assinatura criada", "subscription created"),
+        SubscriptionChargeCreated => word("cobrança de assinatura criada", "charge of a subscription created"),
+        SubscriptionRenewed => word("assinatura renovada", "subscription renewed"),
+        SubscriptionChargeFailed => word("cobrança de assinatura falhou", "charge of a subscription failed"),
+        SubscriptionPastDue => word("assinatura em atraso", "subscription past due"),
+        SubscriptionCompleted => word("assinatura concluída", "subscription completed"),
+        SubscriptionPaused => word("assinatura pausada", "subscription paused"),
+        SubscriptionResumed => word("assinatura retomada", "subscription resumed"),
+        SubscriptionCancelled => word("assinatura cancelada", "subscription cancelled"),
+    }
+}
+
+/// Why a delivery failed, by its name in the interface.
+pub fn cause(name: &str) -> Word {
+    match name {
+        "status" => word("resposta de erro", "an error as the answer"),
+        "redirect" => word("redirecionamento, que não é seguido", "a redirect, which is not followed"),
+        "dns" => word("nome sem endereço", "name without an address"),
+        "not_public" => word("endereço que não pode ser chamado", "address that may not be called"),
+        "refused" => word("ninguém escuta no endereço", "nobody listens at the address"),
+        "unreachable" => word("a rede não chega ao endereço", "the network does not reach the address"),
+        "tls" => word("sem TLS válido", "no valid TLS"),
+        "timeout" => word("sem resposta a tempo", "no answer in time"),
+        "closed" => word("conexão fechada antes da resposta", "connection closed before the answer"),
+        "too_large" => word("resposta grande demais", "answer too large"),
+        "not_http" => word("a resposta não é HTTP", "the answer is not HTTP"),
+        "internal" => word("este serviço não pôde enviar", "this service could not send"),
+        _ => OTHER,
+    }
+}
+
+/// What was done, by its name in the audit trail. [`audited`] says to what.
+pub fn action(name: &str) -> Word {
+    match name {
+        "create" => word("criar", "create"),
+        "change" => word("alterar", "change"),
+        "revoke" => word("revogar", "revoke"),
+        "rotate_secret" => word("trocar o segredo de", "rotate the secret of"),
+        "approve" => word("aprovar", "approve"),
+        "reject" => word("recusar", "reject"),
+        "open" => word("abrir", "open"),
+        "accept" => word("aceitar", "accept"),
+        "release" => word("liberar", "release"),
+        "advance" => word("adiantar", "advance"),
+        "request" => word("pedir", "ask for"),
+        "settle" => word("dizer o desfecho de", "settle"),
+        "close" => word("fechar", "close"),
+        "read" => word("ler", "read"),
+        "pay" => word("pagar", "pay"),
+        _ => OTHER,
+    }
+}
+
+/// To what it was done, by its name in the audit trail.
+pub fn audited(name: &str) -> Word {
+    match name {
+        "merchant" => word("lojista", "merchant"),
+        "api_key" => word("chave de API", "API key"),
+        "recipient" => word("recebedor", "recipient"),
+        "bank_account" => word("conta bancária", "bank account"),
+        "withdrawal" => word("saque", "withdrawal"),
+        "refund" => word("devolução", "refund"),
+        "dispute" => word("disputa", "dispute"),
+        "clock" => word("relógio", "clock"),
+        "entry" => word("lançamento de operador", "entry of an operator"),
+        "period" => word("mês", "month"),
+        "tax_ids" => word("CPF e CNPJ de lojistas", "tax ids of merchants"),
+        "charge" => word("cobrança", "charge"),
+        "rail_item" => word("uma ordem", "an order"),
+        _ => OTHER,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use web::language::Language;
+
+    #[test]
+    fn every_event_has_its_word_in_both_languages() {
+        let mut seen = std::collections::BTreeSet::new();
+        for kind in WebhookEventKind::VARIANTS {
+            let word = event_named(kind.name());
+            for language in [Language::Portuguese, Language::English] {
+                let text = word.text(language);
+                assert!(!text.contains(['.', '_']) && seen.insert((language.tag(), text)), "{}: {text}", kind.name());
+            }
+        }
+        assert_eq!(event_named("charge.unknown"), OTHER);
+    }
+}

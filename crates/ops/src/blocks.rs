@@ -1,0 +1,72 @@
+//! One block of the journal, with its place in the chain.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::time::Timestamp;
+use serde::Serialize;
+use store::Block;
+use utoipa::ToSchema;
+
+use crate::desk::Desk;
+use crate::operator::Operator;
+use web::caller::PathId;
+use web::cut::requested_position;
+use web::problem::{Code, Problem};
+use web::reply::{ok, only, query, time};
+
+/// A block: Records that became durable together.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = JournalBlock)]
+pub struct BlockView {
+    /// The partition of the journal.
+    partition: u16,
+    /// Its first Record.
+    #[schema(example = 41)]
+    first: u64,
+    /// Its last Record.
+    #[schema(example = 42)]
+    last: u64,
+    /// When it was booked.
+    booked_at: String,
+    /// Its hash (SHA-256), over its Records and the hash before it.
+    #[schema(pattern = "^[0-9a-f]{64}$", example = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08")]
+    hash: String,
+    /// The hash of the block before it; zeros before the first.
+    #[schema(pattern = "^[0-9a-f]{64}$", example = "60303ae22b998861bce3b28f33eec1be758a213c86c93c076dbe9f558c11c752")]
+    previous: String,
+}
+
+impl BlockView {
+    fn of(block: &Block) -> Self {
+        Self {
+            partition: block.partition.0,
+            first: block.first.0,
+            last: block.next().0 - 1,
+            booked_at: time(Timestamp(block.booked_at_ms)),
+            hash: format!("{:?}", block.hash()),
+            previous: format!("{:?}", block.previous),
+        }
+    }
+}
+
+/// The block of the journal that holds a Record. Its hash is computed again from its Records.
+#[utoipa::path(get, path = "/ops/journal/{sequence}", operation_id = "get_block",
+    params(("sequence" = String, Path, pattern = "^[1-9][0-9]{0,18}$", example = "1", description = "The place of one of its Records in the journal."),
+        ("partition" = Option<u64>, Query, maximum = 65535, description = "The Record's partition; 0 when absent.")),
+    responses((status = 200, body = BlockView), (status = 400)))]
+pub async fn get(
+    State(desk): State<Arc<Desk>>,
+    _: Operator,
+    PathId(sequence): PathId,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    only(&pairs, &["partition"])?;
+    let not_found = || Problem::new(Code::NotFound);
+    let at = requested_position(&sequence, &pairs)?.ok_or_else(not_found)?;
+    let block = desk.engine.block(at)?.ok_or_else(not_found)?;
+    Ok(ok(BlockView::of(&block)))
+}

@@ -1,0 +1,471 @@
+//! Books: the trial balance, the accounts of a ledger, the entries of a ledger.
+
+use std::sync::Arc;
+
+use actors::engine::Listed;
+use actors::engine::{SumOfKind, SumsAsOf, Totals};
+use axum::extract::State;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use derived::names::HOUSE;
+use derived::records::LoadError;
+use ledger::account::Account;
+use ledger::entry::{Balance, Posting, Side};
+use ledger::id::{LedgerId, ObjectId};
+use ledger::record::Record;
+use ledger::time::Timestamp;
+use serde::Serialize;
+use store::cut::{Cut, Position};
+use tokio::sync::OwnedSemaphorePermit;
+use utoipa::ToSchema;
+use wire::cut_text::{CutView, by_partition, cut_name, cut_of};
+use wire::timestamp::{PeriodLimit, day};
+
+use crate::desk::Desk;
+use crate::merchants;
+use crate::operator::Operator;
+use web::caller::PathId;
+use web::json::Checker;
+use web::problem::{Code, Problem};
+use web::reply::{List, Page, PageQuery, list_of, number, ok, only, query, single, time};
+use web::streamed::{in_turn, streamed, turn, turn_in_time};
+use web::views::ledger::ledger_name;
+use web::views::recipient::find_recipient;
+
+/// Accounts of all ledgers, each page at one cut.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TrialBalance {
+    /// The last Record counted, by partition of the journal.
+    #[schema(value_type = BTreeMap<String, u64>, example = json!({"0": 42}))]
+    cut: CutView,
+    /// True when debits equal credits, in every ledger, on whichever page.
+    pub balanced: bool,
+    /// The accounts of this page.
+    pub accounts: Vec<AccountRow>,
+    /// Accounts on all pages.
+    pub total: u64,
+    /// This page, from 1.
+    page: u64,
+    /// How many pages there are.
+    pages: u64,
+    /// Accounts a page.
+    per_page: u64,
+}
+
+/// One account; amounts in centavos.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LedgerAccount)]
+pub struct AccountRow {
+    /// `M-…`, `R-…`, `P-…` or `P-house`; absent from a sum over all ledgers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
+    pub ledger: Option<String>,
+    /// Its full name; without ids in a sum over all ledgers.
+    #[schema(example = "Assets:Platform:Available")]
+    pub account: String,
+    /// Sum of the debit side.
+    #[schema(value_type = i64)]
+    pub debits: i128,
+    /// Sum of the credit side.
+    #[schema(value_type = i64)]
+    pub credits: i128,
+    /// Debits minus credits.
+    #[schema(value_type = i64)]
+    pub balance: i128,
+}
+
+/// One entry of a ledger.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = LedgerEntry)]
+pub struct EntryRow {
+    /// Its place in the journal of its partition.
+    sequence: u64,
+    /// The partition.
+    partition: u16,
+    /// When it took effect.
+    effective_at: String,
+    /// Its lines.
+    postings: Vec<PostingRow>,
+}
+
+/// One line of an entry.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Posting)]
+pub struct PostingRow {
+    /// The account's full name.
+    #[schema(example = "Assets:Platform:Available")]
+    account: String,
+    /// `debit` or `credit`.
+    #[schema(pattern = "^(debit|credit)$")]
+    side: &'static str,
+    /// Amount of the posting, centavos.
+    amount: i64,
+}
+
+/// The most accounts of a trial balance on a page, and how many there are unless asked otherwise.
+const ACCOUNTS_A_PAGE: u64 = 1_000;
+/// Codes of accounts that are looked through for a name.
+const ACCOUNT_CODES_MAX: u16 = 999;
+
+/// The trial balance: the accounts of all ledgers, ledger by ledger; or the sums of the accounts of
+/// each name over all ledgers.
+///
+/// With `date` it has the books at the end of a day in America/Sao_Paulo, by the time of booking.
+/// `ledger` shows the accounts of one ledger, and `level` sums accounts by the first parts of their
+/// names. `account` shows the ledgers that have an account of this name. `format=csv` streams all
+/// accounts.
+#[utoipa::path(get, path = "/ops/trial-balance", operation_id = "get_trial_balance",
+    params(("by" = Option<String>, Query, pattern = "^(ledger|account)$", description = "`ledger` when absent; `account` for the sums over all ledgers by the account's name without ids, which fit one page."),
+        ("date" = Option<String>, Query, format = Date, example = "2026-11-30", description = "The last day that counts."),
+        ("ledger" = Option<String>, Query, pattern = "^(P-house|[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$", description = "One ledger; all of them when absent."),
+        ("level" = Option<u64>, Query, minimum = 1, maximum = 9, description = "Parts of the names by which accounts are summed; with `ledger` or `by=account`."),
+        ("account" = Option<String>, Query, max_length = 60, example = "Liabilities:Suspense", description = "Only the accounts of this name, without ids, ledger by ledger; not with `ledger`, `by=account` or `format=csv`."),
+        ("format" = Option<String>, Query, pattern = "^(json|csv)$", description = "`json` when absent; `csv` for all accounts by ledger, without pages."),
+        ("page" = Option<u64>, Query, minimum = 1), ("per_page" = Option<u64>, Query, minimum = 1, maximum = 1000, description = "1,000 when absent.")),
+    responses((status = 200, content((TrialBalance = "application/json"), (String = "text/csv"))), (status = 400), (status = 404)))]
+pub async fn trial_balance(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    only(&pairs, &["by", "date", "ledger", "level", "account", "format", "page", "per_page"])?;
+    let (asked, as_csv) = asked(&desk, &pairs)?;
+    if as_csv {
+        return csv(&desk, asked.cut).await;
+    }
+    read(&desk, asked).await.map(ok)
+}
+
+/// What a trial balance is asked for.
+#[derive(Clone, Debug)]
+pub struct TrialBalanceQuery {
+    /// One ledger; all of them when absent.
+    pub ledger: Option<LedgerId>,
+    /// Sums over all ledgers by the accounts' names.
+    pub by_account: bool,
+    /// Only accounts of this kind, ledger by ledger.
+    pub account: Option<Account>,
+    /// The last Records of the day that it is of; all that are published when absent.
+    pub cut: Option<Cut>,
+    /// Parts of the names by which accounts are summed.
+    pub level: usize,
+    /// The page.
+    pub page: Page,
+}
+
+fn asked(desk: &Desk, pairs: &[(String, String)]) -> Result<(TrialBalanceQuery, bool), Problem> {
+    let page = Page {
+        page: number(pairs, "page", 1..=u64::MAX)?.unwrap_or(1),
+        per_page: number(pairs, "per_page", 1..=ACCOUNTS_A_PAGE)?.unwrap_or(ACCOUNTS_A_PAGE),
+    };
+    let level = number(pairs, "level", 1..=9)?;
+    let ledger = single(pairs, "ledger")?.map(|name| find(desk, name)).transpose()?;
+    let cut = requested_cut(desk, pairs)?;
+    let account = requested_account(pairs)?;
+    let mut check = Checker::new();
+    let by_account = match single(pairs, "by")? {
+        None | Some("ledger") => Some(false),
+        Some("account") => Some(true),
+        Some(_) => check.refuse("by", "unknown", "by deve ser ledger ou account"),
+    };
+    let as_csv = match single(pairs, "format")? {
+        None | Some("json") => Some(false),
+        Some("csv") => Some(true),
+        Some(_) => check.refuse("format", "unknown", "format deve ser json ou csv"),
+    };
+    let is_one_list = ledger.is_some() || by_account == Some(true);
+    if level.is_some() && ledger.is_none() && by_account == Some(false) {
+        check.refuse::<()>("level", "not_summed", "level precisa de ledger ou de by=account");
+    }
+    if as_csv == Some(true) && is_one_list {
+        check.refuse::<()>("format", "not_streamed", "csv traz todas as contas: sem ledger e sem by=account");
+    }
+    if account.is_some() && (is_one_list || as_csv == Some(true)) {
+        check.refuse::<()>("account", "not_filtered", "account não vem com ledger, by=account nem format=csv");
+    }
+    let (by_account, as_csv) = check.finish_with(by_account.zip(as_csv))?;
+    let level = level.map_or(usize::MAX, |level| level as usize);
+    Ok((TrialBalanceQuery { ledger, by_account, account, cut, level, page }, as_csv))
+}
+
+/// The kind of account that a query names, if it does.
+pub fn requested_account(pairs: &[(String, String)]) -> Result<Option<Account>, Problem> {
+    let Some(name) = single(pairs, "account")? else { return Ok(None) };
+    let found = (1..=ACCOUNT_CODES_MAX).filter_map(Account::of_kind).find(|account| account.kind_name() == name);
+    let mut check = Checker::new();
+    let found = found.or_else(|| check.refuse("account", "unknown", "account deve ser o nome de uma conta, sem ids"));
+    check.finish_with(found).map(Some)
+}
+
+/// The trial balance that is asked for. What needs the books of the past is read one at a time, on
+/// a thread that may wait: an answer that waits longer than 2 s for the one before is 503.
+pub async fn read(desk: &Arc<Desk>, asked: TrialBalanceQuery) -> Result<TrialBalance, Problem> {
+    if !asked.is_of_the_past() {
+        return read_now(desk, asked);
+    }
+    let turn = turn(&desk.reading_past, "Other books of the past are being read.").await?;
+    read_in_turn(desk, asked, turn).await
+}
+
+/// The trial balance that is asked for, as soon as no other books of the past are read.
+pub async fn read_patiently(desk: &Arc<Desk>, asked: TrialBalanceQuery) -> Result<TrialBalance, Problem> {
+    if !asked.is_of_the_past() {
+        return read_now(desk, asked);
+    }
+    read_in_turn(desk, asked, turn_in_time(&desk.reading_past).await).await
+}
+
+async fn read_in_turn(
+    desk: &Arc<Desk>,
+    asked: TrialBalanceQuery,
+    turn: OwnedSemaphorePermit,
+) -> Result<TrialBalance, Problem> {
+    let reading = Arc::clone(desk);
+    in_turn(turn, move || read_now(&reading, asked)).await
+}
+
+fn read_now(desk: &Desk, asked: TrialBalanceQuery) -> Result<TrialBalance, Problem> {
+    let TrialBalanceQuery { ledger, by_account, account, cut, level, page } = asked;
+    if let Some(ledger) = ledger {
+        return of_ledger(desk, ledger, cut, (level, page));
+    }
+    Ok(match (by_account, cut) {
+        (true, None) => by_kind(desk.engine.totals(), (level, page)),
+        (true, Some(cut)) => by_kind(of_the_past(desk.engine.sums_as_of(&cut)?), (level, page)),
+        (false, None) if account.is_none() => by_ledger(desk, page),
+        (false, cut) => by_ledger_as_of(desk, &cut.unwrap_or_else(|| desk.engine.published()), account, page)?,
+    })
+}
+
+impl TrialBalanceQuery {
+    /// Whether the answer needs books of the past. The read model has no list by account either.
+    fn is_of_the_past(&self) -> bool {
+        self.cut.is_some() || self.account.is_some()
+    }
+}
+
+/// Sums of the past as the read model gives those of the present.
+fn of_the_past(sums: SumsAsOf) -> Totals {
+    let kinds = sums.kinds.iter().map(|SumOfKind { account, balance, .. }| (*account, *balance));
+    Totals { is_balanced: sums.is_balanced, kinds: kinds.collect(), through: sums.through }
+}
+
+/// The last Records of the day whose books are asked for, if they are.
+pub fn requested_cut(desk: &Desk, pairs: &[(String, String)]) -> Result<Option<Cut>, Problem> {
+    let Some(date) = single(pairs, "date")? else { return Ok(None) };
+    let mut check = Checker::new();
+    let named = day(date).and_then(|_| PeriodLimit::parse(date));
+    let named = named.or_else(|| check.refuse("date", "invalid_date", "date deve ser uma data (AAAA-MM-DD)"));
+    let end = check.finish_with(named)?.end;
+    Ok(Some(desk.engine.last_booked_before(Timestamp(end))?))
+}
+
+/// The accounts of one ledger, now or at a cut.
+fn of_ledger(
+    desk: &Desk,
+    ledger: LedgerId,
+    cut: Option<Cut>,
+    (level, page): (usize, Page),
+) -> Result<TrialBalance, Problem> {
+    let through = cut.unwrap_or_else(|| desk.engine.published());
+    let balances = desk.engine.ledger_as_of(ledger, &through)?;
+    let net: i128 = balances.values().map(|balance| balance.net()).sum();
+    let named = balances.iter().map(|(account, balance)| (account_name(desk, ledger, *account), *balance));
+    let name = ledger_name(&desk.engine, ledger);
+    let rows = summed(named, level).into_iter().map(|(account, sum)| AccountRow::new(Some(name.clone()), account, sum));
+    Ok(TrialBalance::paged(&through, net == 0, rows.collect(), page))
+}
+
+/// Balances by the first `level` parts of the accounts' names.
+fn summed(balances: impl Iterator<Item = (String, Balance)>, level: usize) -> Vec<(String, Balance)> {
+    let mut sums: Vec<(String, Balance)> = Vec::new();
+    for (name, balance) in balances {
+        let shown = name.match_indices(':').nth(level - 1).map_or(name.as_str(), |(end, _)| &name[..end]);
+        match sums.iter_mut().find(|(known, _)| known == shown) {
+            Some((_, sum)) => sum.add(balance),
+            None => sums.push((shown.to_owned(), balance)),
+        }
+    }
+    sums
+}
+
+fn by_ledger(desk: &Desk, page: Page) -> TrialBalance {
+    let found = desk.engine.trial_balance_page(page.skip(), page.count());
+    let rows = found.rows.iter().map(|(ledger, account, balance)| account_row(desk, *ledger, *account, *balance));
+    TrialBalance::of(&found.through, found.is_balanced, rows.collect(), found.total, page)
+}
+
+fn by_ledger_as_of(desk: &Desk, cut: &Cut, wanted: Option<Account>, page: Page) -> Result<TrialBalance, Problem> {
+    let is_wanted = |account: Account| wanted.is_none_or(|wanted| wanted.code().0 == account.code().0);
+    let skip = usize::try_from(page.skip()).unwrap_or(usize::MAX);
+    Ok(desk.engine.read_as_of(cut, |books| {
+        let sums = books.sums()?;
+        let total = sums.kinds.iter().filter(|kind| is_wanted(kind.account)).map(|kind| kind.count).sum();
+        let found = books.rows().filter(|row| row.as_ref().map_or(true, |(_, account, _)| is_wanted(*account)));
+        let rows = found.skip(skip).take(page.count()).map(|row| {
+            let (ledger, account, balance) = row?;
+            Ok(account_row(desk, ledger, account, balance))
+        });
+        Ok(TrialBalance::of(&sums.through, sums.is_balanced, rows.collect::<Result<_, LoadError>>()?, total, page))
+    })?)
+}
+
+fn by_kind(totals: Totals, (level, page): (usize, Page)) -> TrialBalance {
+    let Totals { through, is_balanced, kinds } = totals;
+    let sums = summed(kinds.into_iter().map(|(account, sum)| (account.kind_name(), sum)), level);
+    let rows = sums.into_iter().map(|(account, sum)| AccountRow::new(None, account, sum));
+    TrialBalance::paged(&through, is_balanced, rows.collect(), page)
+}
+
+/// All accounts, ledger by ledger, as a stream of CSV.
+async fn csv(desk: &Arc<Desk>, cut: Option<Cut>) -> Result<Response, Problem> {
+    let one_at_a_time = turn(&desk.reading_past, "Other books of the past are being read.").await?;
+    let (reading, cut) = (Arc::clone(desk), cut.unwrap_or_else(|| desk.engine.published()));
+    let name = format!("attachment; filename=\"trial-balance_{}.csv\"", cut_name(&cut));
+    let body = streamed("a trial balance", move |out| {
+        let _until_it_ends = one_at_a_time;
+        let as_of = reading.engine.balances_as_of(&cut)?;
+        out.write_all(b"ledger,account,debits,credits,balance\r\n")?;
+        for row in as_of.rows() {
+            let (ledger, account, balance) = row?;
+            let Balance { debits, credits } = balance;
+            let (ledger, account) = (ledger_name(&reading.engine, ledger), account_name(&reading, ledger, account));
+            write!(out, "{ledger},{account},{debits},{credits},{}\r\n", balance.net())?;
+        }
+        Ok(())
+    });
+    let headers = [(CONTENT_TYPE, "text/csv; charset=utf-8; header=present".to_owned()), (CONTENT_DISPOSITION, name)];
+    Ok((headers, body).into_response())
+}
+
+impl TrialBalance {
+    fn of(through: &Cut, balanced: bool, accounts: Vec<AccountRow>, total: u64, page: Page) -> Self {
+        let cut = by_partition(through);
+        Self { cut, balanced, accounts, total, page: page.page, pages: page.pages(total), per_page: page.per_page }
+    }
+}
+
+impl TrialBalance {
+    /// The last Records that count.
+    pub fn through(&self) -> Cut {
+        cut_of(&self.cut)
+    }
+
+    /// The page of rows that are all there.
+    fn paged(through: &Cut, balanced: bool, rows: Vec<AccountRow>, page: Page) -> Self {
+        let total = rows.len() as u64;
+        let skip = usize::try_from(page.skip()).unwrap_or(usize::MAX);
+        let rows = rows.into_iter().skip(skip).take(page.count()).collect();
+        Self::of(through, balanced, rows, total, page)
+    }
+}
+
+impl AccountRow {
+    fn new(ledger: Option<String>, account: String, balance: Balance) -> Self {
+        let Balance { debits, credits } = balance;
+        Self { ledger, account, debits, credits, balance: balance.net() }
+    }
+}
+
+/// A ledger's accounts.
+#[utoipa::path(get, path = "/ops/ledgers/{id}/accounts", operation_id = "list_accounts", params(("id" = String, Path, pattern = "^([MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}|P-house)$", example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")),
+    responses((status = 200, body = Items<AccountRow>)))]
+pub async fn accounts(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+    let ledger = find(&desk, &id)?;
+    let balances = desk.engine.accounts(ledger).await?;
+    let items: Vec<_> =
+        balances.iter().map(|(account, balance)| account_row(&desk, ledger, *account, *balance)).collect();
+    let total = items.len();
+    Ok(ok(Items { items, total }))
+}
+
+/// A list that fits one page.
+#[derive(Debug, Serialize, ToSchema)]
+struct Items<T> {
+    /// The items.
+    items: Vec<T>,
+    /// How many there are.
+    total: usize,
+}
+
+/// A ledger's entries, newest first.
+#[utoipa::path(get, path = "/ops/ledgers/{id}/entries", operation_id = "list_entries",
+    params(("id" = String, Path, pattern = "^([MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}|P-house)$", example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e"), ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = List<EntryRow>)))]
+pub async fn entries(
+    State(desk): State<Arc<Desk>>,
+    _: Operator,
+    PathId(id): PathId,
+    PageQuery { page, .. }: PageQuery,
+) -> Result<Response, Problem> {
+    let ledger = find(&desk, &id)?;
+    let Listed { total, items } = desk.engine.entries(ledger, page.skip(), page.count())?;
+    list_of(
+        total,
+        page,
+        items.map(move |found| found.map(|found| entry_row(&desk, ledger, found)).map_err(Problem::from)),
+    )
+}
+
+fn entry_row(desk: &Desk, ledger: LedgerId, (at, record): (Position, Record)) -> EntryRow {
+    let lines = record.entries_of(ledger).flat_map(|entry| entry.postings());
+    let postings = lines.map(|posting| posting_row(desk, ledger, posting)).collect();
+    EntryRow {
+        sequence: at.sequence.0,
+        partition: at.partition.0,
+        effective_at: time(record.takes_effect_at()),
+        postings,
+    }
+}
+
+/// The ledger of an outside name.
+pub fn find(desk: &Desk, name: &str) -> Result<LedgerId, Problem> {
+    let not_found = || Problem::new(Code::NotFound);
+    if name == HOUSE {
+        return Ok(LedgerId::System);
+    }
+    let (kind, id) = name.split_once('-').ok_or_else(not_found)?;
+    match kind {
+        "M" => merchants::find(desk, id).map(LedgerId::Merchant),
+        "P" => merchants::find(desk, id).map(LedgerId::Platform),
+        "R" => {
+            let found = ObjectId::parse(id).and_then(|id| find_recipient(&desk.engine, id));
+            found.map(|(ledger, _)| ledger).ok_or_else(not_found)
+        }
+        _ => Err(not_found()),
+    }
+}
+
+/// One entry that a Record has, or would have.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = PreviewedEntry)]
+pub struct EntryView {
+    /// `M-…`, `R-…` or `P-…`.
+    #[schema(example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
+    ledger: String,
+    /// Its lines.
+    postings: Vec<PostingRow>,
+}
+
+/// The entries of a Record, of all ledgers.
+pub(super) fn entries_view(desk: &Desk, record: &Record) -> Vec<EntryView> {
+    let views = record.entries.iter().map(|entry| EntryView {
+        ledger: ledger_name(&desk.engine, entry.ledger()),
+        postings: entry.postings().iter().map(|posting| posting_row(desk, entry.ledger(), posting)).collect(),
+    });
+    views.collect()
+}
+
+fn posting_row(desk: &Desk, ledger: LedgerId, posting: &Posting) -> PostingRow {
+    PostingRow {
+        account: account_name(desk, ledger, posting.account),
+        side: if posting.side == Side::Debit { "debit" } else { "credit" },
+        amount: posting.amount.0,
+    }
+}
+
+fn account_name(desk: &Desk, ledger: LedgerId, account: Account) -> String {
+    account.name(ledger.group().unwrap_or_default(), |ledger| ledger_name(&desk.engine, ledger))
+}
+
+fn account_row(desk: &Desk, ledger: LedgerId, account: Account, balance: Balance) -> AccountRow {
+    AccountRow::new(Some(ledger_name(&desk.engine, ledger)), account_name(desk, ledger, account), balance)
+}

@@ -1,0 +1,149 @@
+//! Charges of all merchants: the newest, and one by its txid with the Records about it.
+
+use std::sync::Arc;
+
+use actors::engine::Engine;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::charge::Charge;
+use ledger::id::ObjectId;
+use ledger::object;
+use ledger::record::Record;
+use serde::Serialize;
+use store::cut::Position;
+use utoipa::ToSchema;
+
+use crate::desk::Desk;
+use crate::operator::Operator;
+use web::caller::PathId;
+use web::cut::{NextBefore, next_before, requested_before};
+use web::problem::{Code, Problem};
+use web::reply::{items_of, number, ok, only, query};
+use web::views::charge::ChargeView;
+
+/// Charges of an answer, when it is not said how many.
+const CHARGES_A_PAGE: u64 = 20;
+/// Records about a charge that are listed.
+const RECORDS_MAX: usize = 100;
+
+/// The newest charges of all merchants.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct NewestChargePage {
+    /// The charges, newest first.
+    items: Vec<ChargeOfMerchant>,
+    /// `before` of the next, older charges; absent at the begin of the journal. There may be more
+    /// even after an empty page: one answer looks through 2,000 Records at most.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    next_before: Option<NextBefore>,
+}
+
+/// The end of [`NewestChargePage`].
+#[derive(Serialize)]
+struct GoOn {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    next_before: Option<NextBefore>,
+}
+
+/// A charge, and whose it is.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ChargeOfMerchant {
+    /// The merchant.
+    #[schema(format = "uuid")]
+    merchant_id: String,
+    /// The Record that opened it: its place in the journal of its partition.
+    sequence: u64,
+    /// The partition.
+    partition: u16,
+    /// The charge, as its merchant reads it.
+    #[serde(flatten)]
+    charge: ChargeView,
+}
+
+/// A charge, whose it is, and the Records about it.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct ChargeWithRecords {
+    /// The merchant.
+    #[schema(format = "uuid")]
+    merchant_id: String,
+    /// The Records about it, oldest first, 100 at most; see `GET /ops/records/{sequence}`.
+    #[schema(example = json!([41, 42]))]
+    records: Vec<u64>,
+    /// Their partition.
+    partition: u16,
+    /// The charge, as its merchant reads it.
+    #[serde(flatten)]
+    charge: ChargeView,
+}
+
+/// The newest charges of all merchants. The journal is read back from its end, or from `before`:
+/// 2,000 Records at most, so an answer may have fewer charges than were asked for.
+#[utoipa::path(get, path = "/ops/charges", operation_id = "list_newest_charges",
+    params(("before" = Option<String>, Query, description = "Only charges that Records before this one opened, of each partition; `next_before` of the answer before.", example = "1000"),
+        ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = NewestChargePage)))]
+pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    only(&pairs, &["before", "per_page"])?;
+    let through = requested_before(&pairs, &desk.engine.published())?;
+    let count = number(&pairs, "per_page", 1..=100)?.unwrap_or(CHARGES_A_PAGE);
+    let newest = desk.engine.newest_charges(&through, usize::try_from(count).unwrap_or(usize::MAX))?;
+    let view = move |(Position { partition, sequence }, id): (Position, ObjectId)| {
+        let charge: Charge = desk.engine.known_object(id)?;
+        let (merchant_id, charge) = (merchant_of(&desk.engine, id)?, ChargeView::of(&desk.engine, &charge)?);
+        Ok(ChargeOfMerchant { merchant_id, sequence: sequence.0, partition: partition.0, charge })
+    };
+    let next_before = next_before(&newest.rest);
+    items_of(newest.found.into_iter().map(view), &GoOn { next_before })
+}
+
+/// A charge of any merchant.
+#[utoipa::path(get, path = "/ops/charges/{txid}", operation_id = "get_charge_of_any_merchant", params(("txid" = String, Path)),
+    responses((status = 200, body = ChargeWithRecords), (status = 400)))]
+pub async fn get(
+    State(desk): State<Arc<Desk>>,
+    _: Operator,
+    PathId(txid): PathId,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    only(&query(&parts)?, &[])?;
+    let charge = named(&desk, &txid)?;
+    let (records, _) = records_about(&desk.engine, charge.id)?;
+    let partition = records.first().map_or(0, |(at, _)| at.partition.0);
+    let records = records.into_iter().map(|(at, _)| at.sequence.0).collect();
+    let (merchant_id, charge) = (merchant_of(&desk.engine, charge.id)?, ChargeView::of(&desk.engine, &charge)?);
+    Ok(ok(ChargeWithRecords { merchant_id, records, partition, charge }))
+}
+
+/// The charge of a txid, whoever's it is.
+pub fn named(desk: &Desk, txid: &str) -> Result<Charge, Problem> {
+    let not_found = || Problem::new(Code::ChargeNotFound);
+    let id = ObjectId::parse(txid).ok_or_else(not_found)?;
+    desk.engine.object(id)?.ok_or_else(not_found)
+}
+
+/// The Records about a charge, oldest first, 100 at most; and whether there are more.
+pub fn records_about(engine: &Arc<Engine>, id: ObjectId) -> Result<(Vec<(Position, Record)>, bool), Problem> {
+    let is_about = |record: &Record| {
+        let mut is_about = false;
+        record.events.iter().for_each(|event| object::each_in(event, |named| is_about |= named == id));
+        is_about
+    };
+    let mut records = Vec::new();
+    for found in engine.history(id)? {
+        let (at, record) = found?;
+        if is_about(&record) {
+            if records.len() == RECORDS_MAX {
+                return Ok((records, true));
+            }
+            records.push((at, record));
+        }
+    }
+    Ok((records, false))
+}
+
+/// The id of the merchant in whose group an object is.
+fn merchant_of(engine: &Engine, id: ObjectId) -> Result<String, Problem> {
+    Ok(engine.merchant_id(engine.ids().group(id))?.uuid().to_string())
+}

@@ -1,0 +1,182 @@
+//! Disputes: operators open a dispute when a payer's bank wants a charge back, and accept or
+//! release it.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use ledger::dispute::Dispute;
+use ledger::event::DisputeKind;
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::merchant::{ChargeFacts, MerchantCommand, OpenDispute};
+use ledger::money::{AMOUNT_MAX, Centavos};
+use ledger::object::Object;
+use ledger::personal::{FreeText, SealedFor};
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::desk::Desk;
+use crate::item_version::{Approval, IfMatch, on_version};
+use crate::operator::{Decider, Operator};
+use crate::refunds::decide;
+use web::caller::PathId;
+use web::idempotency::KeyScope;
+use web::json::{Checker, Raw, or_empty, parse_exact};
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::{created, ok};
+use web::views::charge::paid_charge;
+use web::views::dispute::DisputeView;
+
+/// A dispute, as a payer's bank tells it.
+#[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(example = json!({"amount": 3000, "kind": "med", "reason": "Transferência não reconhecida"}))]
+pub struct DisputeRequest<'a> {
+    /// What is disputed, centavos.
+    #[schema(value_type = i64, minimum = 1, maximum = 1000000000000_i64)]
+    amount: Raw<'a>,
+    /// `chargeback` or `med`.
+    #[schema(value_type = String, pattern = "^(chargeback|med)$")]
+    kind: Raw<'a>,
+    /// Why, at most 500 characters.
+    #[schema(value_type = String, min_length = 1, max_length = 500)]
+    reason: Raw<'a>,
+}
+
+/// An acceptance, which needs no field.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(as = Acceptance, example = json!({"amount": 2000, "version": 1}))]
+pub struct AcceptanceRequest<'a> {
+    /// The part that is accepted, centavos; the rest is released. All of it when absent.
+    #[serde(default)]
+    #[schema(value_type = Option<i64>, minimum = 1, maximum = 1000000000000_i64)]
+    amount: Raw<'a>,
+    /// The `version` of the item that was seen in the queue; `If-Match` may have it instead.
+    /// Without it, the item is decided on as it is now.
+    #[serde(default)]
+    #[schema(value_type = Option<u32>)]
+    version: Raw<'a>,
+}
+
+/// Opens a dispute of a paid charge: the money is held.
+#[utoipa::path(post, path = "/ops/charges/{txid}/disputes", operation_id = "open_dispute",
+    params(("txid" = String, Path)), request_body = DisputeRequest,
+    responses((status = 201, body = DisputeView)))]
+pub async fn open(
+    State(desk): State<Arc<Desk>>,
+    Decider(operator): Decider,
+    PathId(txid): PathId,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    let wire: DisputeRequest<'_> = parse_exact(sent.bytes())?;
+    let charge = ObjectId::parse(&txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
+    let group = desk.engine.ids().group(charge);
+    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&charge.txid()))?;
+    let (desk, wire, operator) = (&desk, &wire, &operator);
+    let execute = |admitted| async move {
+        // Order of checks: the path, the body, then the state of the charge.
+        let facts = match paid_charge(&desk.engine, desk.disputes, group, charge) {
+            Err(problem) if problem.code() == Code::ChargeNotFound => return Err(problem),
+            facts => facts,
+        };
+        let checked = check(wire)?;
+        let command = opening(desk, group, facts?, checked)?;
+        Ok(desk.engine.command(group, command, operator.context(admitted)).await?)
+    };
+    let opened = key.run_recorded(LedgerId::Merchant(group), Dispute::made_by, execute).await?;
+    opened.answer(|dispute| Ok(created(DisputeView::of(&desk.engine, &dispute))))
+}
+
+/// The command that opens a dispute under a new id.
+pub(super) fn opening(
+    desk: &Desk,
+    group: GroupNumber,
+    facts: ChargeFacts,
+    (kind, amount, reason): (DisputeKind, Centavos, FreeText),
+) -> Result<MerchantCommand, Problem> {
+    let id = desk.engine.new_id(group)?;
+    let reason = desk.engine.keyring().seal_value(SealedFor::reason(id), desk.engine.now(), &reason)?;
+    Ok(MerchantCommand::OpenDispute(Box::new(OpenDispute { facts, id, kind, amount, reason })))
+}
+
+/// The kind of a dispute by its name.
+pub(super) fn kind_named(name: &str) -> Option<DisputeKind> {
+    match name {
+        "chargeback" => Some(DisputeKind::Chargeback),
+        "med" => Some(DisputeKind::Med),
+        _ => None,
+    }
+}
+
+fn check(wire: &DisputeRequest<'_>) -> Result<(DisputeKind, Centavos, FreeText), Problem> {
+    let mut check = Checker::new();
+    let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
+    let kind = check.text("kind", wire.kind, 1..=20).and_then(|kind| {
+        kind_named(&kind).or_else(|| check.refuse("kind", "unknown", "kind deve ser chargeback ou med"))
+    });
+    let reason = check.prose("reason", wire.reason, 1..=500);
+    let checked = (|| Some((kind?, Centavos(amount?), FreeText { text: reason?.into_owned() })))();
+    check.finish_with(checked)
+}
+
+/// Accepts a dispute, or a part of it: the seller bears that, and the money goes back to the payer.
+/// The rest is released.
+#[utoipa::path(post, path = "/ops/disputes/{id}/accept", operation_id = "accept_dispute", params(("id" = String, Path)),
+    request_body = Option<AcceptanceRequest>,
+    responses((status = 200, body = DisputeView)))]
+pub async fn accept(
+    State(desk): State<Arc<Desk>>,
+    Decider(operator): Decider,
+    PathId(id): PathId,
+    if_match: IfMatch,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    let body = sent.bytes();
+    let wire: AcceptanceRequest<'_> = parse_exact(or_empty(body))?;
+    let mut check = Checker::new();
+    let amount = check.optional(wire.amount, |check, raw| check.centavos("amount", raw, 1..=AMOUNT_MAX.0));
+    check.finish()?;
+    let (seen, amount) = (if_match.or(wire.version)?, amount.map(Centavos));
+    let command = |id, facts: ChargeFacts| {
+        on_version(seen, id, MerchantCommand::AcceptDispute { id, amount, facts: Box::new(facts) })
+    };
+    conclude(&desk, operator, &id, &sent, command).await
+}
+
+/// Releases a dispute: the seller has its money again.
+#[utoipa::path(post, path = "/ops/disputes/{id}/release", operation_id = "release_dispute",
+    params(("id" = String, Path)), request_body = Option<Approval>,
+    responses((status = 200, body = DisputeView)))]
+pub async fn release(
+    State(desk): State<Arc<Desk>>,
+    Decider(operator): Decider,
+    PathId(id): PathId,
+    if_match: IfMatch,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    let seen = if_match.or_in(&Approval::read(sent.bytes())?)?;
+    let command =
+        |id, facts: ChargeFacts| on_version(seen, id, MerchantCommand::ReleaseDispute { id, facts: Box::new(facts) });
+    conclude(&desk, operator, &id, &sent, command).await
+}
+
+async fn conclude(
+    desk: &Desk,
+    operator: Operator,
+    id: &str,
+    sent: &KeyedBody,
+    command: impl Fn(ObjectId, ChargeFacts) -> MerchantCommand,
+) -> Result<Response, Problem> {
+    let Dispute { id, charge, .. } = named(desk, id)?;
+    let command = || Ok(command(id, paid_charge(&desk.engine, desk.disputes, desk.engine.ids().group(id), charge)?));
+    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id.txid()))?;
+    let decided = decide(desk, &operator, id, key, command).await?;
+    decided.answer(|()| Ok(ok(DisputeView::of(&desk.engine, &named(desk, &id.txid())?))))
+}
+
+fn named(desk: &Desk, id: &str) -> Result<Dispute, Problem> {
+    let found = ObjectId::parse(id).map(|id| desk.engine.object(id)).transpose()?.flatten();
+    found.ok_or_else(|| Problem::new(Code::NotFound))
+}

@@ -1,0 +1,384 @@
+//! Entries of operators: of the house ledger (`P-house`), the write-off of a debt, or the return of
+//! a withdrawal. One operator asks for an entry, another approves it.
+
+use std::sync::Arc;
+
+use actors::engine::{CommandContext, Outcome};
+use axum::extract::State;
+use axum::response::Response;
+use ledger::asked_entry::{EntryCommand, Ruling};
+use ledger::event::PayoutBank;
+use ledger::house::{HOUSE_GROUP, HouseAccount, HouseCommand, HouseEntry, HouseEntryTerms};
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::merchant::MerchantCommand;
+use ledger::money::{AMOUNT_MAX, Centavos};
+use ledger::object::Object;
+use ledger::recipient::RecipientCommand;
+use ledger::time::Timestamp;
+use ledger::withdrawal::Withdrawal;
+use ledger::withdrawal_return::{ReturnCommand, ReturnRequest, WithdrawalReturn};
+use ledger::write_off::{WriteOff, WriteOffCommand, WriteOffTerms};
+use serde::Deserialize;
+use utoipa::ToSchema;
+use wire::timestamp::{PeriodLimit, business_day, day};
+
+use crate::books;
+use crate::desk::Desk;
+use crate::item_version::{Approval, IfMatch, unchanged};
+use crate::operator::{Decider, Operator};
+use crate::sub_recipients::Notes;
+use web::caller::PathId;
+use web::idempotency::{KeyScope, decided};
+use web::json::{Checker, Raw, parse_exact};
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::{created, ok};
+use web::views::house_entry::{HouseEntryView, OperatorEntry, debt_accounts};
+
+/// The kind of an entry that says that a withdrawal came back.
+pub const WITHDRAWAL_RETURNED: &str = "withdrawal_returned";
+
+/// An entry of an operator: one amount from one account to another. Of the kind
+/// `withdrawal_returned` it has a `withdrawal` in place of accounts and amount.
+#[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(example = json!({"debit": "Assets:Bank:Own", "credit": "Assets:Bank:Settlement", "amount": 250000,
+    "reason": "Comissão de novembro", "reference": "EXTRATO-2026-11-30-17"}))]
+pub struct HouseEntryRequest<'a> {
+    /// `withdrawal_returned`: the bank returned a paid withdrawal, and the institution did not
+    /// tell. Absent from all other entries.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, pattern = "^(withdrawal_returned)$")]
+    kind: Raw<'a>,
+    /// The withdrawal that came back, whole; with its kind only.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = "uuid")]
+    withdrawal: Raw<'a>,
+    /// The account that it came back to, `Assets:Bank:Settlement` or `Assets:Bank:Pix`; the one
+    /// that it left when absent or null. With its kind only.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, example = "Assets:Bank:Settlement")]
+    bank: Raw<'a>,
+    /// The account to debit: `Assets:Bank:Settlement`, `Assets:Bank:Pix`, `Assets:Bank:Own`,
+    /// `Liabilities:Suspense`, `Expenses:Bank:Fees`, `Expenses:Acquirer:Fees`,
+    /// `Expenses:Losses:Other` or `Equity:Capital`. Required, but for a withdrawal that came back.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, nullable = false)]
+    debit: Raw<'a>,
+    /// The account to credit, another one of these. Or the debt that is written off:
+    /// `Assets:Merchants:M-…:Deficit`, debited to `Expenses:Losses:Other`, or
+    /// `Assets:Receivable:Recipients:R-…`, debited to `Expenses:Losses:Clawback`. Required, but for
+    /// a withdrawal that came back.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, nullable = false)]
+    credit: Raw<'a>,
+    /// How much, centavos. Required, but for a withdrawal that came back: that is whole.
+    #[serde(default)]
+    #[schema(value_type = Option<i64>, nullable = false, minimum = 1, maximum = 1000000000000_i64)]
+    amount: Raw<'a>,
+    /// Why, at most 500 characters. Of a withdrawal that came back, its merchant reads it.
+    #[schema(value_type = String, min_length = 1, max_length = 500)]
+    reason: Raw<'a>,
+    /// Reference of the document that proves it, at most 100 characters.
+    #[schema(value_type = String, min_length = 1, max_length = 100)]
+    reference: Raw<'a>,
+    /// True where another entry of the house ledger may have this reference; false when absent or
+    /// null.
+    #[serde(default)]
+    #[schema(value_type = Option<bool>)]
+    reference_repeats: Raw<'a>,
+    /// The day on which it takes effect, not after today and not in a closed month; the day of its
+    /// booking when absent or null, and of every write-off.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = Date, example = "2026-11-30")]
+    effective_date: Option<Raw<'a>>,
+}
+
+/// Asks for an entry of the house ledger, for the write-off of a debt, or for the return of a
+/// withdrawal. It waits in the queue until another operator approves it.
+#[utoipa::path(post, path = "/ops/entries", operation_id = "request_entry", request_body = HouseEntryRequest,
+    responses((status = 201, body = HouseEntryView)))]
+pub async fn request(
+    State(desk): State<Arc<Desk>>,
+    Decider(operator): Decider,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    let wire: HouseEntryRequest<'_> = parse_exact(sent.bytes())?;
+    let key = sent.key(&desk.engine, KeyScope::Operators, None)?;
+    let (desk, wire, operator) = (&desk, &wire, &operator);
+    if wire.kind.is_some() {
+        let withdrawal = &returned_withdrawal(desk, wire)?;
+        let recipient = withdrawal.recipient;
+        let execute = |admitted| async move {
+            let command = check_return(desk, wire, withdrawal)?;
+            Ok(desk.engine.command_return(recipient, command, operator.context(admitted)).await?)
+        };
+        let requested = key.run_recorded(recipient, WithdrawalReturn::made_by, execute).await?;
+        return requested.answer(|found| Ok(created(HouseEntryView::of_return(&desk.engine, found))));
+    }
+    if let Some(debtor) = debtor(desk, wire)? {
+        let debtor = &debtor;
+        let execute = |admitted| async move {
+            let command = check_write_off(desk, wire, debtor)?;
+            write_off(desk, debtor.ledger, command, operator.context(admitted)).await
+        };
+        let requested = key.run_recorded(debtor.ledger, WriteOff::made_by, execute).await?;
+        return requested.answer(|write_off| Ok(created(HouseEntryView::of_write_off(&desk.engine, write_off))));
+    }
+    let execute = |admitted| async move {
+        let (terms, reason, may_repeat) = check(wire, desk.engine.now())?;
+        let command = HouseCommand::Request { id: desk.engine.new_id(HOUSE_GROUP)?, terms, reason };
+        Ok(desk.engine.command_house(command, may_repeat, operator.context(admitted)).await?)
+    };
+    let requested = key.run_recorded(LedgerId::System, HouseEntry::made_by, execute).await?;
+    requested.answer(|entry| Ok(created(HouseEntryView::of(entry))))
+}
+
+/// Terms and reason of an entry of the house ledger, and whether its reference may repeat.
+fn check(wire: &HouseEntryRequest<'_>, now: Timestamp) -> Result<(HouseEntryTerms, String, bool), Problem> {
+    let mut check = Checker::new();
+    let debit = account(&mut check, "debit", wire.debit);
+    let credit = account(&mut check, "credit", wire.credit);
+    let credit = credit.and_then(|credit| match debit == Some(credit) {
+        true => check.refuse("credit", "same_account", "credit e debit devem ser contas diferentes"),
+        false => Some(credit),
+    });
+    let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
+    let reason = check.prose("reason", wire.reason, 1..=500);
+    let reference = check.text("reference", wire.reference, 1..=100);
+    let effective_day = wire.effective_date.and_then(|raw| past_day(&mut check, raw, now));
+    refuse_what_returns_have(&mut check, wire);
+    let may_repeat = check.optional(wire.reference_repeats, |check, raw| check.boolean("reference_repeats", raw));
+    let checked = (|| {
+        let (amount, reference) = (Centavos(amount?), reference?.into_owned());
+        Some((
+            HouseEntryTerms { debit: debit?, credit: credit?, amount, reference, effective_day },
+            reason?.into_owned(),
+            may_repeat.unwrap_or_default(),
+        ))
+    })();
+    check.finish_with(checked)
+}
+
+fn refuse_what_returns_have(check: &mut Checker, wire: &HouseEntryRequest<'_>) {
+    for (name, raw) in [("withdrawal", wire.withdrawal), ("bank", wire.bank)] {
+        if raw.is_some() {
+            check.refuse::<()>(name, "not_allowed", format!("{name} só cabe com kind {WITHDRAWAL_RETURNED}"));
+        }
+    }
+}
+
+/// How the names of debts begin.
+const DEBTS: [&str; 2] = ["Assets:Merchants:", "Assets:Receivable:Recipients:"];
+
+/// The ledger whose debt an entry writes off.
+struct Debtor {
+    ledger: LedgerId,
+    group: GroupNumber,
+    /// Name of the account that is debited.
+    loss: String,
+}
+
+/// The debtor of an entry; none when it credits no debt. Errors: no ledger has the credited debt.
+fn debtor(desk: &Desk, wire: &HouseEntryRequest<'_>) -> Result<Option<Debtor>, Problem> {
+    let mut check = Checker::new();
+    let credit = check.any_text("credit", wire.credit);
+    let Some(credit) = credit.filter(|credit| DEBTS.iter().any(|debts| credit.starts_with(debts))) else {
+        return Ok(None);
+    };
+    let name = credit.split(':').find(|part| part.starts_with("M-") || part.starts_with("R-"));
+    let debtor = name.and_then(|name| books::find(desk, name).ok());
+    let debtor = debtor.and_then(|ledger| {
+        let (loss, debt) = debt_accounts(&desk.engine, ledger)?;
+        Some(Debtor { ledger, group: ledger.group()?, loss }).filter(|_| debt == credit)
+    });
+    let nobody = "credit não é a dívida de um lojista ou de um recebedor";
+    let debtor = debtor.or_else(|| check.refuse("credit", "unknown", nobody));
+    check.finish_with(debtor).map(Some)
+}
+
+fn check_write_off(desk: &Desk, wire: &HouseEntryRequest<'_>, debtor: &Debtor) -> Result<WriteOffCommand, Problem> {
+    let loss = debtor.loss.as_str();
+    let mut check = Checker::new();
+    let debit = check.text("debit", wire.debit, 1..=100).and_then(|debit| match debit == loss {
+        true => Some(debit),
+        false => check.refuse("debit", "not_the_loss", format!("debit deve ser {loss}, a perda desta dívida")),
+    });
+    let amount = check.centavos("amount", wire.amount, 1..=AMOUNT_MAX.0);
+    let reason = check.prose("reason", wire.reason, 1..=500);
+    let reference = check.text("reference", wire.reference, 1..=100);
+    if wire.effective_date.is_some() {
+        check.refuse::<()>("effective_date", "not_allowed", "uma baixa vale a partir do seu lançamento");
+    }
+    refuse_what_returns_have(&mut check, wire);
+    let id = desk.engine.new_id(debtor.group)?;
+    let checked = (|| {
+        let (_, amount, reference, reason) = (debit?, Centavos(amount?), reference?, reason?);
+        let terms = WriteOffTerms { amount, reference: reference.into_owned() };
+        Some(WriteOffCommand::Request { id, terms, reason: reason.into_owned() })
+    })();
+    check.finish_with(checked)
+}
+
+/// The withdrawal that an entry of this kind names. Errors: another kind, or no withdrawal.
+fn returned_withdrawal(desk: &Desk, wire: &HouseEntryRequest<'_>) -> Result<Withdrawal, Problem> {
+    let mut check = Checker::new();
+    let kind = check.any_text("kind", wire.kind);
+    if kind.is_some_and(|kind| kind != WITHDRAWAL_RETURNED) {
+        check.refuse::<()>("kind", "unknown", format!("kind deve ser {WITHDRAWAL_RETURNED}, ou faltar"));
+    }
+    let id = check.uuid("withdrawal", wire.withdrawal);
+    let found = match id {
+        Some(id) => match desk.engine.object(ObjectId(id.as_u128()))? {
+            None => check.refuse("withdrawal", "unknown", "withdrawal não é um saque"),
+            found => found,
+        },
+        None => None,
+    };
+    check.finish_with(found)
+}
+
+fn check_return(desk: &Desk, wire: &HouseEntryRequest<'_>, withdrawal: &Withdrawal) -> Result<ReturnCommand, Problem> {
+    let mut check = Checker::new();
+    for (name, raw) in [("debit", wire.debit), ("credit", wire.credit), ("amount", wire.amount)] {
+        if raw.is_some() {
+            check.refuse::<()>(name, "not_allowed", format!("{name} não cabe aqui: o saque volta inteiro"));
+        }
+    }
+    let to = check.optional_text("bank", wire.bank, 1..=100).and_then(|bank| {
+        let accounts = PayoutBank::ALL.map(|bank| bank.account().kind_name()).join(" ou ");
+        PayoutBank::named(&bank).or_else(|| check.refuse("bank", "unknown", format!("bank deve ser {accounts}")))
+    });
+    let reason = check.prose("reason", wire.reason, 1..=500);
+    let reference = check.text("reference", wire.reference, 1..=100);
+    let effective_day = wire.effective_date.and_then(|raw| past_day(&mut check, raw, desk.engine.now()));
+    let id = desk.engine.new_id(desk.engine.ids().group(withdrawal.id))?;
+    let checked = (|| {
+        let terms = ReturnRequest { to, reference: reference?.into_owned(), effective_day };
+        let command = EntryCommand::Request { id, terms, reason: reason?.into_owned() };
+        Some(ReturnCommand { withdrawal: Box::new(withdrawal.clone()), command })
+    })();
+    check.finish_with(checked)
+}
+
+/// Carries out a command on a write-off, which the debtor decides.
+async fn write_off(
+    desk: &Desk,
+    debtor: LedgerId,
+    command: WriteOffCommand,
+    context: CommandContext,
+) -> Result<Outcome, Problem> {
+    match debtor {
+        LedgerId::Merchant(group) => {
+            Ok(desk.engine.command(group, MerchantCommand::WriteOff(command), context).await?)
+        }
+        _ => Ok(desk.engine.command_recipient(debtor, RecipientCommand::WriteOff(command), context).await?),
+    }
+}
+
+/// A day that is not after today, in days since 1970-01-01.
+fn past_day(check: &mut Checker, raw: Raw<'_>, now: Timestamp) -> Option<u32> {
+    let text = check.text("effective_date", raw, 1..=10)?;
+    let Some(begin) = day(&text).and_then(|_| PeriodLimit::parse(&text)) else {
+        return check.refuse("effective_date", "invalid_date", "effective_date deve ser uma data (AAAA-MM-DD)");
+    };
+    let day = business_day(begin.begin);
+    if day > business_day(now.0) {
+        return check.refuse("effective_date", "in_the_future", "effective_date não pode ser depois de hoje");
+    }
+    Some(day)
+}
+
+fn account(check: &mut Checker, name: &'static str, raw: Raw<'_>) -> Option<HouseAccount> {
+    let found = check.text(name, raw, 1..=100)?;
+    HouseAccount::named(&found)
+        .or_else(|| check.refuse(name, "unknown", format!("{name} não é uma conta que o operador pode lançar")))
+}
+
+/// An entry of an operator.
+#[utoipa::path(get, path = "/ops/entries/{id}", operation_id = "get_entry", params(("id" = String, Path)),
+    responses((status = 200, body = HouseEntryView)))]
+pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+    Ok(ok(HouseEntryView::of_any(&desk.engine, named(&desk, &id)?)))
+}
+
+/// Approves an entry, which is booked at once. The operator who asked for it gets 409
+/// `second_operator_needed`.
+#[utoipa::path(post, path = "/ops/entries/{id}/approve", operation_id = "approve_entry", params(("id" = String, Path)),
+    request_body = Option<Approval>,
+    responses((status = 200, body = HouseEntryView)))]
+pub async fn approve(
+    State(desk): State<Arc<Desk>>,
+    Decider(operator): Decider,
+    PathId(id): PathId,
+    if_match: IfMatch,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    let seen = if_match.or_in(&Approval::read(sent.bytes())?)?;
+    decide(&desk, &operator, &id, &sent, seen, Verdict::Approve).await
+}
+
+/// Rejects an entry, or takes back one's own.
+#[utoipa::path(post, path = "/ops/entries/{id}/reject", operation_id = "reject_entry", params(("id" = String, Path)),
+    request_body = Notes,
+    responses((status = 200, body = HouseEntryView)))]
+pub async fn reject(
+    State(desk): State<Arc<Desk>>,
+    Decider(operator): Decider,
+    PathId(id): PathId,
+    if_match: IfMatch,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    let wire: Notes<'_> = parse_exact(sent.bytes())?;
+    let seen = if_match.or(wire.version)?;
+    decide(&desk, &operator, &id, &sent, seen, Verdict::Reject(wire)).await
+}
+
+/// A decision on an entry.
+enum Verdict<'a> {
+    Approve,
+    Reject(Notes<'a>),
+}
+
+fn named(desk: &Desk, id: &str) -> Result<OperatorEntry, Problem> {
+    let found = ObjectId::parse(id).map(|id| OperatorEntry::find(&desk.engine, id)).transpose()?.flatten();
+    found.ok_or_else(|| Problem::new(Code::NotFound))
+}
+
+async fn decide(
+    desk: &Desk,
+    operator: &Operator,
+    id: &str,
+    sent: &KeyedBody,
+    seen: Option<u32>,
+    verdict: Verdict<'_>,
+) -> Result<Response, Problem> {
+    let entry = named(desk, id)?;
+    let (id, owner, entry, verdict) = (entry.id(), entry.owner(), &entry, &verdict);
+    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id.txid()))?;
+    let execute = |admitted| async move {
+        unchanged(desk, id, seen)?;
+        let context = operator.context(admitted);
+        let ruling = match verdict {
+            Verdict::Approve => Ruling::Approve { operator: operator.name.clone() },
+            Verdict::Reject(notes) => Ruling::Reject { notes: notes.check()? },
+        };
+        let outcome = match entry {
+            OperatorEntry::House(_) => {
+                desk.engine.command_house(HouseCommand::Decide { id, ruling }, false, context).await?
+            }
+            OperatorEntry::WriteOff(_) => {
+                write_off(desk, owner, WriteOffCommand::Decide { id, ruling }, context).await?
+            }
+            OperatorEntry::Return(found) => {
+                // It is read after its request was: what came later, the recipient's state knows.
+                let withdrawal = Box::new(desk.engine.known_object(found.terms.withdrawal)?);
+                let command = ReturnCommand { withdrawal, command: EntryCommand::Decide { id, ruling } };
+                desk.engine.command_return(owner, command, context).await?
+            }
+        };
+        decided(outcome)
+    };
+    let decided = key.run(owner, |_| Ok(()), execute).await?;
+    decided.answer(|()| Ok(ok(HouseEntryView::of_any(&desk.engine, named(desk, &id.txid())?))))
+}

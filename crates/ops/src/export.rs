@@ -1,0 +1,105 @@
+//! Export of the books while the server runs.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use books::export::{ExportError, Exporter, Format, Out, PLATFORM, Request, Stream};
+use ledger::record::Record;
+use store::BlockHash;
+use store::cut::{Cut, positions};
+use wire::timestamp::day_of;
+
+use crate::books::find;
+use crate::desk::Desk;
+use crate::operator::Operator;
+use web::cut;
+use web::problem::Problem;
+use web::reply::{only, query, single};
+use web::streamed::{BoxError, ReadPace, streamed, turn};
+use web::views::export_file::{begin, cut_header, encoding, file, know_cards, know_group, know_named, request};
+use web::views::ledger::ledger_name;
+
+/// The formats that the route makes.
+pub fn format_names() -> impl Iterator<Item = &'static str> {
+    Format::MADE.into_iter().map(Format::name)
+}
+
+/// A ledger, or the rows of all, from one day to another, both included, through the Record `at`.
+/// Days are days in America/Sao_Paulo. One at a time; it reads the journal from the first day on.
+#[utoipa::path(get, path = "/ops/export",
+    params(("ledger" = Option<String>, Query, pattern = "^(all|P-all|P-house|[MRP]-[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12})$", description = "`M-…`, `R-…`, `P-…` or `P-house`; `P-all` for the whole platform as one ledger; `all` when absent."),
+        ("format" = Option<String>, Query, pattern = "^(jsonl|csv|csv-ptbr|parquet|xlsx|beancount|hledger|ledger)$", description = "`jsonl` when absent; `csv`, `csv-ptbr`, `parquet`, `xlsx`; of one ledger the text of `beancount`, `hledger` or `ledger`."),
+        ("from" = Option<String>, Query, format = Date, example = "2026-01-01", description = "The first day; the first of the books when absent."),
+        ("to" = Option<String>, Query, format = Date, example = "2099-12-31", description = "The last day; the last of the books when absent."),
+        ("at" = Option<String>, Query, description = "The last Records that count, `0=42` with commas between partitions, or `42` where there is one; the last of all when absent.", example = "0=42")),
+    responses((status = 200, content((String = "application/jsonl"), (String = "text/csv"), (String = "text/plain"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 404)))]
+pub async fn export(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    only(&pairs, &["ledger", "format", "from", "to", "at"])?;
+    let ledger = ledger_of(&desk, &pairs)?;
+    let request = request(&pairs, ledger)?;
+    let published = desk.engine.published();
+    let cut = cut::requested(&pairs, "at", &published)?.unwrap_or(published);
+    let one_at_a_time = turn(&desk.exporting, "Another export is under way.").await?;
+    let (asked, through, encoding) = (request.clone(), cut.clone(), encoding(&request, &parts.headers));
+    let body = streamed("an export", move |out| {
+        let _until_it_ends = one_at_a_time;
+        let mut encoded = encoding.encoder(out);
+        let mut exporter = Exporter::new(asked.clone());
+        let mut out = Stream(&mut encoded);
+        write(&desk, &asked, &through, &mut exporter, &mut out)?;
+        exporter.finish(&mut out)?;
+        Ok(encoded.finish()?)
+    });
+    Ok(([cut_header(&cut)], file(&request, encoding, body)).into_response())
+}
+
+/// The ledger that is asked for, by its outside name; none for all.
+pub fn ledger_of(desk: &Desk, pairs: &[(String, String)]) -> Result<Option<String>, Problem> {
+    let ledger = single(pairs, "ledger")?.filter(|ledger| *ledger != "all");
+    let named = |name: &str| match name {
+        PLATFORM => Ok(name.to_owned()),
+        name => find(desk, name).map(|ledger| ledger_name(&desk.engine, ledger)),
+    };
+    ledger.map(named).transpose()
+}
+
+/// Writes the rows of an export through a cut, from its first day on. Gives the last Records of its
+/// days, and the hash of the journal there. For a thread that may wait.
+pub fn write(
+    desk: &Desk,
+    request: &Request,
+    cut: &Cut,
+    exporter: &mut Exporter,
+    out: &mut dyn Out,
+) -> Result<(Cut, BlockHash), BoxError> {
+    let engine = &desk.engine;
+    let ledger = request.ledger.as_deref().filter(|ledger| *ledger != PLATFORM);
+    if let Some(group) = ledger.and_then(|name| find(desk, name).ok()?.group()) {
+        know_group(engine, group, exporter);
+    }
+    let mut pace = ReadPace::new(engine);
+    let mut reached = begin(engine, request, cut, exporter)?;
+    for block in engine.blocks(&reached.next()) {
+        if cut.is_within(&reached) {
+            break;
+        }
+        let block = block?;
+        if request.to.is_some_and(|to| day_of(block.booked_at_ms) > to) {
+            exporter.pass(block.booked_at_ms);
+            break;
+        }
+        for (at, bytes) in positions(&block).take_while(|(at, _)| cut.contains(*at)) {
+            let record = Record::decode(bytes).map_err(|error| ExportError::Decode { at, error })?;
+            know_cards(engine, &record, exporter)?;
+            know_named(engine, &record, exporter);
+            exporter.post(at, block.booked_at_ms, &record, out)?;
+            reached.reach(at);
+        }
+        pace.step();
+    }
+    let head = engine.head_hash(&reached)?;
+    Ok((reached, head))
+}

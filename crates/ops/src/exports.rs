@@ -1,0 +1,263 @@
+//! Exports and reports that are made in the background, for operators.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use books::export::jobs::{Job, JobFile, JobOutcome, NewJob, Work, WorkError};
+use books::export::{Chart, ExportTotals, Exporter, Format, Level, Request, Stream};
+use books::reports::{Report, ReportError, ReportRequest};
+use ledger::id::{GroupNumber, ObjectId};
+use serde::Deserialize;
+use store::BlockHash;
+use store::cut::Cut;
+use utoipa::ToSchema;
+
+use crate::desk::Desk;
+use crate::export::{self, ledger_of};
+use crate::operator::{Decider, Operator};
+use crate::reports;
+use web::caller::PathId;
+use web::idempotency::KeyScope;
+use web::json::{Checker, Raw, parse_exact};
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::{All, ok, only, query, single};
+use web::views::export_file::{booked_before, request};
+use web::views::export_job::{ExportJobView, download, manifest, pairs_of, take_on, unreadable};
+
+/// The group in the ids of the operators' exports: no merchant's.
+const NO_GROUP: GroupNumber = GroupNumber(0);
+/// Their path.
+const PATH: &str = "/ops/exports";
+
+/// An export or a report to make, as `GET /ops/export` and `GET /ops/reports/{name}` take it in
+/// their queries.
+#[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(example = json!({"ledger": "all", "format": "csv", "from": "2026-01-01", "to": "2099-12-31"}))]
+pub struct ExportJobRequest<'a> {
+    /// Name of a report, such as `trial-balance`; an export when absent.
+    #[schema(value_type = Option<String>)]
+    report: Raw<'a>,
+    /// `M-…`, `R-…`, `P-…` or `P-house`; `P-all` for the platform as one ledger; `all` when absent.
+    #[schema(value_type = Option<String>)]
+    ledger: Raw<'a>,
+    /// Of the report `general-ledger`: an account, with those below it.
+    #[schema(value_type = Option<String>)]
+    account: Raw<'a>,
+    /// Of an export `jsonl` when absent; `csv`, `csv-ptbr`, `parquet`, `xlsx`; of one ledger
+    /// `beancount`, `hledger` or `ledger`, and with `map` `journal-entries`. Of a report `json`
+    /// when absent; `csv`, `csv-ptbr`, `xlsx` or `html`.
+    #[schema(value_type = Option<String>)]
+    format: Raw<'a>,
+    /// The first day; the first of the books when absent.
+    #[schema(value_type = Option<String>, format = Date)]
+    from: Raw<'a>,
+    /// The last day; the last of the books when absent.
+    #[schema(value_type = Option<String>, format = Date)]
+    to: Raw<'a>,
+    /// The codes of another chart of accounts, as text of the TOML file that `--map` of the command
+    /// reads; for `journal-entries`.
+    #[schema(value_type = Option<String>, max_length = 50_000)]
+    map: Raw<'a>,
+    /// With `map`: `entry` when absent, or `day` for one entry a day.
+    #[schema(value_type = Option<String>, pattern = "^(entry|day)$")]
+    level: Raw<'a>,
+}
+
+/// Takes on an export or a report, which is made in the background through the last Record of this
+/// moment. Its file is kept for seven days, that of an export with a signed manifest. At most two
+/// of the operators' at once.
+#[utoipa::path(post, path = "/ops/exports", operation_id = "create_export", request_body = ExportJobRequest,
+    responses((status = 202, body = ExportJobView), (status = 404)))]
+pub async fn create(State(desk): State<Arc<Desk>>, _: Decider, sent: KeyedBody) -> Result<Response, Problem> {
+    let wire: ExportJobRequest<'_> = parse_exact(sent.bytes())?;
+    // Each request makes an export of its own: a key is only checked.
+    sent.key(&desk.engine, KeyScope::Operators, None)?;
+    let cut = desk.engine.published();
+    let (new, work) = match report_of(&wire)? {
+        Some(report) => report_job(&desk, report, &wire, cut)?,
+        None => export_job(&desk, &wire, cut)?,
+    };
+    take_on(&desk.export_jobs, &desk.engine, new, work, PATH).await
+}
+
+/// The report that a body names, if it does.
+fn report_of(wire: &ExportJobRequest<'_>) -> Result<Option<Report>, Problem> {
+    let mut check = Checker::new();
+    let name = check.optional_text("report", wire.report, 1..=50);
+    let report =
+        name.map(|name| Report::named(&name).or_else(|| check.refuse("report", "unknown", "report é desconhecido")));
+    if report.is_some() {
+        for (name, text) in [
+            ("map", check.optional_lines("map", wire.map, MAP_CHARS_MAX)),
+            ("level", check.optional_text("level", wire.level, 1..=50)),
+        ] {
+            if text.is_some() {
+                check.refuse::<()>(name, "not_taken", format!("um relatório não tem {name}"));
+            }
+        }
+    }
+    check.finish()?;
+    Ok(report.flatten())
+}
+
+fn report_job(
+    desk: &Arc<Desk>,
+    report: Report,
+    wire: &ExportJobRequest<'_>,
+    cut: Cut,
+) -> Result<(NewJob, Work), Problem> {
+    let pairs = pairs_of(&[
+        ("ledger", wire.ledger),
+        ("account", wire.account),
+        ("format", wire.format),
+        ("from", wire.from),
+        ("to", wire.to),
+    ])?;
+    let (asked, format) = reports::asked(desk, report, &pairs)?;
+    let ReportRequest { ledger, from, to, .. } = asked.clone();
+    let new = NewJob {
+        id: desk.engine.new_id(NO_GROUP)?,
+        owner: None,
+        report: Some(report.name().to_owned()),
+        request: Request { ledger, format: Format::Jsonl, from, to },
+        format: format.name().to_owned(),
+        file: JobFile { name: asked.file_name(format), media_type: format.media_type(), manifest: None },
+        now_ms: desk.engine.now().0,
+    };
+    let maker = Arc::clone(desk);
+    let work: Work = Box::new(move |out| {
+        let made = reports::write(&maker, (&asked, format, None), &cut, out).map_err(|error| {
+            // The frame of the jobs names a limit of the file by the type of its error.
+            match error.downcast::<ReportError>().map(|error| *error) {
+                Ok(ReportError::Write(error)) => error.into(),
+                Ok(error) => error.into(),
+                Err(error) => error,
+            }
+        })?;
+        Ok(JobOutcome {
+            exported: ExportTotals::default(),
+            cut: made.cut,
+            head: BlockHash::ZERO,
+            before: (Cut::default(), BlockHash::ZERO),
+        })
+    });
+    Ok((new, work))
+}
+
+fn export_job(desk: &Arc<Desk>, wire: &ExportJobRequest<'_>, cut: Cut) -> Result<(NewJob, Work), Problem> {
+    let pairs = pairs_of(&[("ledger", wire.ledger), ("format", wire.format), ("from", wire.from), ("to", wire.to)])?;
+    let format =
+        single(&pairs, "format")?.filter(|name| *name == Format::JournalEntries.name()).map(|_| Format::JournalEntries);
+    let chart = chart_of(wire, format.is_some())?;
+    let ledger = ledger_of(desk, &pairs)?;
+    let request = match format {
+        Some(format) => {
+            let mut check = Checker::new();
+            if ledger.is_none() {
+                check.refuse::<()>("ledger", "one_ledger", "ledger deve ser um só neste formato");
+            }
+            check.finish()?;
+            let others: Vec<_> = pairs.into_iter().filter(|(name, _)| name != "format").collect();
+            Request { format, ..request(&others, ledger)? }
+        }
+        None => request(&pairs, ledger)?,
+    };
+    let new = NewJob::export(desk.engine.new_id(NO_GROUP)?, None, request.clone(), chart.clone(), desk.engine.now().0);
+    let maker = Arc::clone(desk);
+    let work: Work = Box::new(move |out| write(&maker, &request, chart, &cut, out));
+    Ok((new, work))
+}
+
+/// Characters of a map at most.
+const MAP_CHARS_MAX: usize = 50_000;
+
+/// The chart of accounts of a body, which the formats of bookkeeping programs need.
+fn chart_of(wire: &ExportJobRequest<'_>, is_wanted: bool) -> Result<Option<(Chart, Level)>, Problem> {
+    let mut check = Checker::new();
+    if check.optional_text("account", wire.account, 1..=200).is_some() {
+        check.refuse::<()>("account", "not_taken", "account é de um relatório");
+    }
+    let map = check.optional_lines("map", wire.map, MAP_CHARS_MAX);
+    let level = check.optional_text("level", wire.level, 1..=50);
+    let chart = match (is_wanted, &map) {
+        (true, Some(map)) => {
+            Chart::parse(map).map_or_else(|error| check.refuse("map", "invalid", error.to_string()), Some)
+        }
+        (true, None) => check.refuse("map", "required", "map é obrigatório neste formato"),
+        (false, None) => None,
+        (false, Some(_)) => check.refuse("map", "not_taken", "map é de journal-entries"),
+    };
+    let level = match level.as_deref() {
+        None => Some(Level::default()),
+        Some(_) if !is_wanted => check.refuse("level", "not_taken", "level é de journal-entries"),
+        Some("entry") => Some(Level::Entry),
+        Some("day") => Some(Level::Day),
+        Some(_) => check.refuse("level", "unknown", "level deve ser entry ou day"),
+    };
+    check.finish()?;
+    Ok(chart.zip(level))
+}
+
+/// Writes an export through a Record.
+fn write(
+    desk: &Desk,
+    request: &Request,
+    chart: Option<(Chart, Level)>,
+    cut: &Cut,
+    out: &mut dyn Write,
+) -> Result<JobOutcome, WorkError> {
+    let (mut out, mut exporter) = (Stream(out), Exporter::new(request.clone()).keeping_balances());
+    if let Some((chart, level)) = chart {
+        exporter = exporter.mapped(chart, level);
+    }
+    let before = booked_before(&desk.engine, request.from)?;
+    let (last, head) = export::write(desk, request, cut, &mut exporter, &mut out)?;
+    Ok(JobOutcome { exported: exporter.finish(&mut out)?, cut: last, head, before })
+}
+
+/// The operators' exports that are kept, newest first.
+#[utoipa::path(get, path = "/ops/exports", operation_id = "list_exports",
+    responses((status = 200, body = All<ExportJobView>)))]
+pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+    only(&query(&parts)?, &[])?;
+    let jobs = desk.export_jobs.list(None, desk.engine.now().0).map_err(unreadable)?;
+    Ok(ok(All { total: jobs.len() as u64, items: jobs.iter().map(ExportJobView::of).collect() }))
+}
+
+fn find(desk: &Desk, id: &str) -> Result<Job, Problem> {
+    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let found = desk.export_jobs.find(id, None, desk.engine.now().0).map_err(unreadable)?;
+    found.ok_or_else(|| Problem::new(Code::NotFound))
+}
+
+/// An export.
+#[utoipa::path(get, path = "/ops/exports/{id}", operation_id = "get_export", params(("id" = String, Path)),
+    responses((status = 200, body = ExportJobView)))]
+pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+    Ok(ok(ExportJobView::of(&find(&desk, &id)?)))
+}
+
+/// The file of an export that is done, whole or a range of it (`Range`, one range of bytes).
+#[utoipa::path(get, path = "/ops/exports/{id}/file", operation_id = "download_export", params(("id" = String, Path)),
+    responses((status = 200, content((String = "application/jsonl"), (String = "application/json"), (String = "text/csv"), (String = "text/plain"), (String = "text/html"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 206, description = "The range that was asked for.", content((String = "application/jsonl"), (String = "application/json"), (String = "text/csv"), (String = "text/plain"), (String = "text/html"), (String = "application/vnd.apache.parquet"), (String = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"))), (status = 409), (status = 416)))]
+pub async fn file(
+    State(desk): State<Arc<Desk>>,
+    _: Operator,
+    PathId(id): PathId,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    only(&query(&parts)?, &[])?;
+    download(&desk.export_jobs, &find(&desk, &id)?, &parts.headers)
+}
+
+/// The manifest of an export that is done, byte by byte as it was signed.
+#[utoipa::path(get, path = "/ops/exports/{id}/manifest", operation_id = "get_export_manifest", params(("id" = String, Path)),
+    responses((status = 200, body = serde_json::Value, example = json!({"schema": 2, "rows": 0})), (status = 409)))]
+pub async fn get_manifest(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+    manifest(&desk.export_jobs, &find(&desk, &id)?)
+}

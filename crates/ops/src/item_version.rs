@@ -1,0 +1,117 @@
+//! Version of an item of the queue that a decision is on, as its decider saw it.
+//!
+//! An item that changed between the look and the decision is another version: 409 `item_changed`,
+//! with the item as it is now. The ledger compares, in the same step that decides.
+
+use axum::extract::FromRequestParts;
+use axum::http::header::IF_MATCH;
+use axum::http::request::Parts;
+use ledger::id::ObjectId;
+use ledger::merchant::MerchantCommand;
+use ledger::rejection::Rejection;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::desk::Desk;
+use crate::queue::{is_decided_on, version_of, view, waiting};
+use web::json::{Checker, Raw, or_empty, parse_exact};
+use web::problem::{Code, FieldError, Problem, failed};
+
+/// An approval, which needs no field.
+#[derive(Default, Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(as = Approval, example = json!({"version": 1}))]
+pub struct Approval<'a> {
+    /// The `version` of the item that was seen in the queue; `If-Match` may have it instead.
+    /// Without it, the item is decided on as it is now.
+    #[serde(default)]
+    #[schema(value_type = Option<u32>)]
+    version: Raw<'a>,
+}
+
+impl<'a> Approval<'a> {
+    /// Reads a body that may be absent.
+    pub fn read(body: &'a [u8]) -> Result<Self, Problem> {
+        parse_exact(or_empty(body))
+    }
+}
+
+/// The version in `If-Match`; none where the header is absent, or any version will do (`*`).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct IfMatch(Option<u32>);
+
+impl<S: Sync> FromRequestParts<S> for IfMatch {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
+        let mut given = parts.headers.get_all(IF_MATCH).iter();
+        let text = match (given.next(), given.next()) {
+            (None, _) => return Ok(Self(None)),
+            (Some(tag), None) => tag.to_str().unwrap_or_default().trim(),
+            (Some(_), Some(_)) => return Err(wrong_header()),
+        };
+        if text == "*" {
+            return Ok(Self(None));
+        }
+        let version = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).unwrap_or(text);
+        version.parse().map(|version| Self(Some(version))).map_err(|_| wrong_header())
+    }
+}
+
+fn wrong_header() -> Problem {
+    let (field, message) = ("If-Match".to_owned(), "If-Match deve ser uma versão, como \"1\"".into());
+    Problem::new(Code::ValidationFailed).errors(vec![FieldError { field, code: "invalid", message }])
+}
+
+impl IfMatch {
+    /// The version that a request names, in the header or in its body. Errors: two that differ.
+    pub fn or_in(self, approval: &Approval<'_>) -> Result<Option<u32>, Problem> {
+        self.or(approval.version)
+    }
+
+    /// The same, of the field of a body.
+    pub fn or(self, version: Raw<'_>) -> Result<Option<u32>, Problem> {
+        let mut check = Checker::new();
+        let sent = check.optional(version, |check, raw| check.integer("version", raw, 0..=i64::from(u32::MAX)));
+        let sent = sent.and_then(|version| u32::try_from(version).ok());
+        if self.0.is_some() && sent.is_some() && self.0 != sent {
+            check.refuse::<()>("version", "differs", "version e If-Match devem ser a mesma versão");
+        }
+        check.finish()?;
+        Ok(sent.or(self.0))
+    }
+}
+
+/// A decision of a merchant's ledger on the version that was seen.
+pub fn on_version(seen: Option<u32>, id: ObjectId, decision: MerchantCommand) -> MerchantCommand {
+    match seen {
+        Some(version) => MerchantCommand::OnVersion { id, version, decision: Box::new(decision) },
+        None => decision,
+    }
+}
+
+/// Refuses another version of an item that never changes while it waits. What waits no more is
+/// left to the decision.
+pub fn unchanged(desk: &Desk, id: ObjectId, seen: Option<u32>) -> Result<(), Problem> {
+    let item = seen.and_then(|_| waiting(desk, id)).filter(is_decided_on);
+    match item.map(|item| version_of(desk, &item)).transpose()? {
+        Some(version) if seen != Some(version) => Err(with_item(desk, id, Rejection::VersionChanged.into())),
+        _ => Ok(()),
+    }
+}
+
+/// The problem of a decision. That of another version has the item as it is now, and its version.
+pub fn with_item(desk: &Desk, id: ObjectId, problem: Problem) -> Problem {
+    let item = match problem.code() {
+        Code::ItemChanged => waiting(desk, id).map(|item| view(desk, &item)),
+        _ => None,
+    };
+    match item {
+        None => problem,
+        Some(Err(error)) => error,
+        Some(Ok(item)) => match serde_json::to_value(&item) {
+            Ok(shown) => problem.member("version", item.version).member("item", shown),
+            Err(error) => failed(error),
+        },
+    }
+}

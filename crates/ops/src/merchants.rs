@@ -1,0 +1,650 @@
+//! Merchants: create, read, change.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use actors::engine::MerchantRow;
+use axum::extract::State;
+use axum::response::Response;
+use ledger::fees::{Fees, Options, Settings};
+use ledger::id::{GroupNumber, LedgerId, ObjectId};
+use ledger::merchant::{MerchantCommand, MerchantOpening};
+use ledger::money::{Centavos, Rate};
+use ledger::personal::{MerchantProfile, Sealed, SealedFor};
+use ledger::record::Record;
+use ledger::tax_id;
+use rust_decimal::Decimal;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+use wire::case_folding::search_key;
+
+use crate::desk::Desk;
+use crate::operator::{Admin, Operator};
+use web::body::JsonBody;
+use web::caller::PathId;
+use web::guards::rate_limit::RateLimitSettings;
+use web::idempotency::{KeyScope, SentKey, decided};
+use web::json::{Checker, Raw, parse_exact, present};
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::{List, Page, PageQuery, created, ok, time};
+
+/// A merchant, as sent. On PATCH, what is absent stays as it is.
+#[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(example = json!({
+    "name": "Loja Azul", "document": "12.345.678/0001-95", "city": "São Paulo", "split_enabled": true, "cashout_enabled": true,
+    "fees": {"pix": "0.89"}, "options": {"split_guard": "net"},
+}))]
+pub struct MerchantRequest<'a> {
+    /// Name, as shown to payers.
+    #[schema(value_type = String, min_length = 1, max_length = 140)]
+    name: Raw<'a>,
+    /// CPF or CNPJ; cannot be changed.
+    #[schema(value_type = String, min_length = 11, max_length = 18)]
+    document: Raw<'a>,
+    /// City, as shown in PIX codes.
+    #[schema(value_type = Option<String>, max_length = 60)]
+    #[serde(default, deserialize_with = "present")]
+    city: Option<Raw<'a>>,
+    /// May charge with splits and register recipients.
+    #[schema(value_type = Option<bool>)]
+    split_enabled: Raw<'a>,
+    /// May cash out.
+    #[schema(value_type = Option<bool>)]
+    cashout_enabled: Raw<'a>,
+    /// Rates that differ from the price list.
+    #[schema(value_type = Option<FeesWire>)]
+    fees: Raw<'a>,
+    /// Choices that differ from the defaults.
+    #[schema(value_type = Option<OptionsWire>)]
+    options: Raw<'a>,
+    /// Own rate limits of the account.
+    #[schema(value_type = Option<RateLimitsWire>)]
+    rate_limits: Raw<'a>,
+}
+
+/// Own rate limits, as sent; what is absent stays as it is, and null stands for the server's.
+#[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(as = RateLimitsRequest)]
+struct RateLimitsWire<'a> {
+    /// Card charges of each API key in a minute.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 1000000)]
+    card: Option<Raw<'a>>,
+    /// Other requests of each API key in a minute.
+    #[serde(default, deserialize_with = "present")]
+    #[schema(value_type = Option<u32>, minimum = 1, maximum = 1000000)]
+    other: Option<Raw<'a>>,
+}
+
+/// Rates, as sent; what is absent stays as it is.
+#[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(as = FeesRequest)]
+struct FeesWire<'a> {
+    /// MDR, one installment and debit; percent.
+    #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
+    mdr_1x: Raw<'a>,
+    /// MDR, 2 to 6 installments; percent.
+    #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
+    mdr_2_6x: Raw<'a>,
+    /// MDR, 7 to 12 installments; percent.
+    #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
+    mdr_7_12x: Raw<'a>,
+    /// Platform margin; percent.
+    #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
+    margin: Raw<'a>,
+    /// PIX commission; percent.
+    #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
+    pix: Raw<'a>,
+    /// Antifraud fee, centavos.
+    #[schema(value_type = Option<i64>, minimum = 0, maximum = 100000000)]
+    antifraud_cents: Raw<'a>,
+    /// Cashout fee, centavos.
+    #[schema(value_type = Option<i64>, minimum = 0, maximum = 100000000)]
+    cashout_cents: Raw<'a>,
+    /// Rates of anticipation, percent, by days until settlement.
+    #[schema(value_type = Option<AnticipationWire>)]
+    anticipation: Raw<'a>,
+}
+
+/// Anticipation rates, as sent.
+#[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(as = AnticipationRatesRequest)]
+struct AnticipationWire<'a> {
+    /// 2 days; percent.
+    #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
+    d2: Raw<'a>,
+    /// 7 days; percent.
+    #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
+    d7: Raw<'a>,
+    /// 15 days; percent.
+    #[schema(value_type = Option<String>, pattern = r"^[0-9]{1,3}(\.[0-9]{1,4})?$")]
+    d15: Raw<'a>,
+}
+
+/// Choices, as sent; what is absent stays as it is.
+#[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(as = MerchantOptionsRequest)]
+struct OptionsWire<'a> {
+    /// `none` lets charges through whose fees exceed the seller's part, `net` refuses them.
+    #[schema(value_type = Option<String>, pattern = "^(none|net)$")]
+    split_guard: Raw<'a>,
+    /// What the MDR is taken of.
+    #[schema(value_type = Option<String>, pattern = "^(total|seller_gross)$")]
+    mdr_base: Raw<'a>,
+    /// Return commission with refunds.
+    #[schema(value_type = Option<bool>)]
+    refund_commission: Raw<'a>,
+    /// Days of 24 hours until the seller's card money is available.
+    #[schema(value_type = Option<u16>, maximum = 365)]
+    card_settlement_days: Raw<'a>,
+}
+
+/// A merchant, as read.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Merchant)]
+pub struct MerchantView {
+    /// The merchant's id.
+    #[schema(format = "uuid")]
+    id: String,
+    /// Name, as shown to payers.
+    #[schema(example = "Loja Azul")]
+    name: String,
+    /// CPF or CNPJ, masked.
+    #[schema(example = "**.345.678/0001-**")]
+    document: String,
+    /// City, as shown in PIX codes.
+    #[schema(required, example = "São Paulo")]
+    city: Option<String>,
+    /// May charge with splits and register recipients.
+    split_enabled: bool,
+    /// May cash out.
+    cashout_enabled: bool,
+    /// Rates and fixed fees of the account.
+    fees: FeesBody,
+    /// Options of the account.
+    options: OptionsBody,
+    /// Own rate limits of the account.
+    rate_limits: OwnRateLimits,
+    /// The rate limits that hold for the account; null where the server limits nobody.
+    #[schema(required)]
+    effective_rate_limits: Option<EffectiveRateLimits>,
+    /// When it was created.
+    created_at: String,
+}
+
+/// Rates: percents as decimal strings, fixed fees in centavos.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Fees)]
+pub struct FeesBody {
+    /// MDR, one installment and debit.
+    #[schema(value_type = String, example = "2.99")]
+    mdr_1x: String,
+    /// MDR, 2 to 6 installments.
+    #[schema(example = "3.49")]
+    mdr_2_6x: String,
+    /// MDR, 7 to 12 installments.
+    #[schema(example = "3.99")]
+    mdr_7_12x: String,
+    /// Platform margin.
+    #[schema(example = "1.00")]
+    margin: String,
+    /// PIX commission.
+    #[schema(example = "0.99")]
+    pix: String,
+    /// Antifraud fee, centavos.
+    #[schema(example = 198)]
+    antifraud_cents: i64,
+    /// Cashout fee, centavos.
+    #[schema(example = 100)]
+    cashout_cents: i64,
+    /// Rates of anticipation, percent, by days until settlement.
+    anticipation: AnticipationBody,
+}
+
+/// Anticipation rates by days.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = AnticipationRates)]
+pub struct AnticipationBody {
+    /// 2 days.
+    #[schema(example = "2.38")]
+    d2: String,
+    /// 7 days.
+    #[schema(example = "2.00")]
+    d7: String,
+    /// 15 days.
+    #[schema(example = "1.50")]
+    d15: String,
+}
+
+/// Choices of an account.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = MerchantOptions)]
+pub struct OptionsBody {
+    /// `none` or `net`.
+    #[schema(pattern = "^(none|net)$")]
+    split_guard: &'static str,
+    /// `total` or `seller_gross`.
+    #[schema(pattern = "^(total|seller_gross)$")]
+    mdr_base: &'static str,
+    /// Return commission with refunds.
+    refund_commission: bool,
+    /// Days of 24 hours until the seller's card money is available.
+    #[schema(maximum = 365, example = 30)]
+    card_settlement_days: u16,
+}
+
+/// Own rate limits of an account; null where it has those of the server.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct OwnRateLimits {
+    /// Card charges of each API key in a minute.
+    #[schema(required, value_type = Option<u32>, minimum = 1, example = 600)]
+    card: Option<NonZeroU32>,
+    /// Other requests of each API key in a minute.
+    #[schema(required, value_type = Option<u32>, minimum = 1, example = 1200)]
+    other: Option<NonZeroU32>,
+}
+
+/// Rate limits that hold for an account.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct EffectiveRateLimits {
+    /// Card charges of each API key in a minute.
+    #[schema(value_type = u32, minimum = 1, example = 600)]
+    card: NonZeroU32,
+    /// Other requests of each API key in a minute.
+    #[schema(value_type = u32, minimum = 1, example = 600)]
+    other: NonZeroU32,
+}
+
+impl MerchantView {
+    fn new(desk: &Desk, row: &MerchantRow, settings: &Settings, profile: MerchantProfile) -> Self {
+        let effective = desk.rate_limits.as_ref().map(|limits| limits.settings().for_account(settings));
+        Self {
+            id: row.id.uuid().to_string(),
+            name: profile.name,
+            document: wire::mask::document(&profile.document),
+            city: Some(profile.city).filter(|city| !city.is_empty()),
+            split_enabled: settings.split_enabled,
+            cashout_enabled: settings.cashout_enabled,
+            fees: FeesBody::of(&settings.fees),
+            options: OptionsBody::of(&settings.options),
+            rate_limits: OwnRateLimits {
+                card: settings.card_requests_per_minute,
+                other: settings.other_requests_per_minute,
+            },
+            effective_rate_limits: effective
+                .map(|RateLimitSettings { card, other }| EffectiveRateLimits { card, other }),
+            created_at: time(row.created_at),
+        }
+    }
+}
+
+impl FeesBody {
+    fn of(fees: &Fees) -> Self {
+        let percent = |rate: Rate| rate.as_percent().to_string();
+        Self {
+            mdr_1x: percent(fees.mdr_1x),
+            mdr_2_6x: percent(fees.mdr_2_6x),
+            mdr_7_12x: percent(fees.mdr_7_12x),
+            margin: percent(fees.margin),
+            pix: percent(fees.pix),
+            antifraud_cents: fees.antifraud.0,
+            cashout_cents: fees.cashout.0,
+            anticipation: AnticipationBody {
+                d2: percent(fees.anticipation_d2),
+                d7: percent(fees.anticipation_d7),
+                d15: percent(fees.anticipation_d15),
+            },
+        }
+    }
+}
+
+impl OptionsBody {
+    fn of(options: &Options) -> Self {
+        Self {
+            split_guard: if options.split_guard_net { "net" } else { "none" },
+            mdr_base: if options.mdr_on_seller_gross { "seller_gross" } else { "total" },
+            refund_commission: options.refund_commission,
+            card_settlement_days: options.card_settlement_days,
+        }
+    }
+}
+
+/// Opens a merchant's account.
+#[utoipa::path(post, path = "/ops/merchants", operation_id = "create_merchant", request_body = MerchantRequest,
+    responses((status = 201, body = MerchantView)))]
+pub async fn create(
+    State(desk): State<Arc<Desk>>,
+    Admin(operator): Admin,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    let wire: MerchantRequest<'_> = parse_exact(sent.bytes())?;
+    let key = sent.key(&desk.engine, KeyScope::Operators, None)?;
+    // A new account has no actor yet that could notice a second request with the same key: one at a
+    // time.
+    let _one_at_a_time = desk.opening.lock().await;
+    let (desk, wire, operator, fingerprint) = (&desk, &wire, &operator, sent.opening(&desk.engine));
+    let execute = |admitted| async move {
+        let (settings, profile) = check_new(wire)?;
+        let group = desk.engine.new_group(fingerprint);
+        let command = MerchantCommand::Open {
+            id: desk.engine.new_id(group)?,
+            settings,
+            profile: desk.engine.keyring().seal_profile(
+                SealedFor::merchant(group),
+                None,
+                desk.engine.now(),
+                &profile,
+            )?,
+        };
+        Ok(desk.engine.command(group, command, operator.context(admitted)).await?)
+    };
+    let of = |record: &Record| {
+        let profile = desk.engine.keyring().open_personal(record).unwrap_or_default();
+        MerchantOpening::by(record).map(|opened| (opened, profile))
+    };
+    let opened = key.run_recorded(LedgerId::Merchant(desk.engine.next_group(fingerprint)), of, execute).await?;
+    opened.answer(|(MerchantOpening { group, settings }, profile)| {
+        Ok(created(MerchantView::new(desk, &row(desk, group)?, &settings, profile)))
+    })
+}
+
+/// The merchants, newest first. `search` finds a part of the name, without regard to case and
+/// accents, among the newest 2,000.
+#[utoipa::path(get, path = "/ops/merchants", operation_id = "list_merchants",
+    params(("search" = Option<String>, Query, description = "A part of the name."),
+        ("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = List<MerchantView>)))]
+pub async fn list(
+    State(desk): State<Arc<Desk>>,
+    _: Operator,
+    PageQuery { page, search }: PageQuery,
+) -> Result<Response, Problem> {
+    let (total, groups) = listed(&desk, page, &search);
+    let views = groups.into_iter().map(|group| view(&desk, group)).collect::<Result<_, _>>()?;
+    Ok(ok(List::new(views, total, page)))
+}
+
+/// Names that one search opens at most: those of the newest merchants.
+pub const SEARCHED_MAX: usize = 2_000;
+
+/// The groups of a page of the merchants, newest first, and how many there are in all.
+pub fn listed(desk: &Desk, page: Page, search: &str) -> (u64, Vec<GroupNumber>) {
+    let skip = usize::try_from(page.skip()).unwrap_or(usize::MAX);
+    if search.is_empty() {
+        let (total, groups) = desk.engine.newest_groups(skip, page.count());
+        return (total as u64, groups);
+    }
+    let wanted = search_key(search);
+    let name = |group: &GroupNumber| {
+        let sealed = desk.engine.glance(*group, |row| row.profiles.current().cloned()).flatten();
+        search_key(&profile(desk, *group, sealed.as_ref()).name)
+    };
+    let (_, mut groups) = desk.engine.newest_groups(0, SEARCHED_MAX);
+    groups.retain(|group| name(group).contains(&wanted));
+    (groups.len() as u64, groups.into_iter().skip(skip).take(page.count()).collect())
+}
+
+/// A merchant.
+#[utoipa::path(get, path = "/ops/merchants/{id}", operation_id = "get_merchant", params(("id" = String, Path)),
+    responses((status = 200, body = MerchantView)))]
+pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+    let group = find(&desk, &id)?;
+    Ok(ok(view(&desk, group)?))
+}
+
+/// Changes what is sent and leaves the rest.
+#[utoipa::path(patch, path = "/ops/merchants/{id}", operation_id = "change_merchant", params(("id" = String, Path)),
+    request_body(content = MerchantRequest, example = json!({"city": "Niterói", "fees": {"pix": "0.79"}})),
+    responses((status = 200, body = MerchantView)))]
+pub async fn change(
+    State(desk): State<Arc<Desk>>,
+    Admin(operator): Admin,
+    PathId(id): PathId,
+    JsonBody { bytes: body, .. }: JsonBody,
+) -> Result<Response, Problem> {
+    change_once(&desk, &operator, &id, &SentKey::none(), &body).await
+}
+
+/// Changes a merchant; a form that is sent twice, once.
+pub async fn change_once(
+    desk: &Desk,
+    operator: &Operator,
+    id: &str,
+    sent_key: &SentKey,
+    body: &[u8],
+) -> Result<Response, Problem> {
+    let wire: MerchantRequest<'_> = parse_exact(body)?;
+    let group = find(desk, id)?;
+    let key = sent_key.read(&desk.engine, KeyScope::Operators, Some(id), body)?;
+    let wire = &wire;
+    let execute = |admitted| async move {
+        // Settings are replaced as a whole: of two changes at once, the second one starts from the
+        // first.
+        let _one_at_a_time = desk.opening.lock().await;
+        let row = row(desk, group)?;
+        let mut profile = profile(desk, group, row.profiles.current());
+        let settings = check_change(wire, row.settings, &mut profile)?;
+        let is_new_profile = wire.name.is_some() || wire.city.is_some();
+        let profile = match is_new_profile {
+            true => Some(desk.engine.keyring().seal_profile(
+                SealedFor::merchant(group),
+                row.profiles.current(),
+                desk.engine.now(),
+                &profile,
+            )?),
+            false => None,
+        };
+        let command = MerchantCommand::Change { settings, profile };
+        decided(desk.engine.command(group, command, operator.context(admitted)).await?)
+    };
+    let changed = key.run(LedgerId::Merchant(group), |_| Ok(()), execute).await?;
+    changed.answer(|()| Ok(ok(view(desk, group)?)))
+}
+
+/// The account group of a merchant's id.
+pub fn find(desk: &Desk, id: &str) -> Result<GroupNumber, Problem> {
+    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let group = desk.engine.ids().group(id);
+    let known = desk.engine.merchant(group, |row| row.id == id);
+    if known == Some(true) { Ok(group) } else { Err(Problem::new(Code::NotFound)) }
+}
+
+fn row(desk: &Desk, group: GroupNumber) -> Result<MerchantRow, Problem> {
+    desk.engine.merchant(group, Clone::clone).ok_or_else(|| Problem::new(Code::NotFound))
+}
+
+fn view(desk: &Desk, group: GroupNumber) -> Result<MerchantView, Problem> {
+    let row = row(desk, group)?;
+    Ok(MerchantView::new(desk, &row, &row.settings, profile(desk, group, row.profiles.current())))
+}
+
+/// A profile; an empty one when the personal data was erased.
+fn profile(desk: &Desk, group: GroupNumber, sealed: Option<&Sealed>) -> MerchantProfile {
+    let open = |sealed| desk.engine.keyring().open_value(SealedFor::merchant(group), sealed);
+    sealed.and_then(open).unwrap_or_default()
+}
+
+/// The tax id of a group's merchant; empty when the personal data was erased.
+pub fn tax_id(desk: &Desk, group: GroupNumber) -> String {
+    let sealed = desk.engine.merchant(group, |row| row.profiles.current().cloned()).flatten();
+    profile(desk, group, sealed.as_ref()).document
+}
+
+fn check_new(wire: &MerchantRequest<'_>) -> Result<(Settings, MerchantProfile), Problem> {
+    let mut check = Checker::exact();
+    let name = check.text("name", wire.name, 1..=140);
+    let document = check.text("document", wire.document, 11..=18).and_then(|text| {
+        let normalized = tax_id::normalize(&text);
+        match tax_id::kind(&normalized) {
+            Some(_) => Some(normalized),
+            None => check.refuse("document", "invalid_document", "document deve ser um CPF ou CNPJ válido"),
+        }
+    });
+    let city = check.optional_text("city", wire.city.flatten(), 0..=60);
+    let settings = read_settings(&mut check, wire, Settings::default());
+    let checked = (|| {
+        let profile = MerchantProfile {
+            name: name?.into_owned(),
+            document: document?,
+            city: city.map(std::borrow::Cow::into_owned).unwrap_or_default(),
+        };
+        Some((settings?, profile))
+    })();
+    check.finish_with(checked)
+}
+
+fn check_change(
+    wire: &MerchantRequest<'_>,
+    settings: Settings,
+    profile: &mut MerchantProfile,
+) -> Result<Settings, Problem> {
+    let mut check = Checker::exact();
+    if wire.document.is_some() {
+        check.refuse::<()>("document", "immutable", "document não pode ser alterado");
+    }
+    if let Some(name) = check.optional_text("name", wire.name, 1..=140) {
+        profile.name = name.into_owned();
+    }
+    // Null takes the city away (RFC 7396).
+    if let Some(city) = wire.city {
+        profile.city = check.optional_text("city", city, 0..=60).map(std::borrow::Cow::into_owned).unwrap_or_default();
+    }
+    let settings = read_settings(&mut check, wire, settings);
+    check.finish_with(settings)
+}
+
+/// Puts the fields that were sent over the present ones.
+fn read_settings(check: &mut Checker, wire: &MerchantRequest<'_>, standing: Settings) -> Option<Settings> {
+    let flag = |check: &mut Checker, name, raw: Raw<'_>, standing| match raw {
+        None => Some(standing),
+        raw => check.boolean(name, raw),
+    };
+    let split_enabled = flag(check, "split_enabled", wire.split_enabled, standing.split_enabled);
+    let cashout_enabled = flag(check, "cashout_enabled", wire.cashout_enabled, standing.cashout_enabled);
+    let fees = match wire.fees {
+        None => Some(standing.fees),
+        raw => check.object("fees", raw, |check, wire| read_fees(check, &wire, standing.fees)),
+    };
+    let options = match wire.options {
+        None => Some(standing.options),
+        raw => check.object("options", raw, |check, wire| read_options(check, &wire, standing.options)),
+    };
+    let own = [standing.card_requests_per_minute, standing.other_requests_per_minute];
+    let limits = match wire.rate_limits {
+        None => Some(own),
+        raw => check.object("rate_limits", raw, |check, wire: RateLimitsWire<'_>| {
+            let card = rate_limit(check, "card", wire.card, own[0]);
+            let other = rate_limit(check, "other", wire.other, own[1]);
+            Some([card?, other?])
+        }),
+    };
+    let [card, other] = limits?;
+    Some(Settings {
+        split_enabled: split_enabled?,
+        cashout_enabled: cashout_enabled?,
+        fees: fees?,
+        options: options?,
+        card_requests_per_minute: card,
+        other_requests_per_minute: other,
+    })
+}
+
+/// A rate limit; none when null was sent.
+fn rate_limit(
+    check: &mut Checker,
+    name: &'static str,
+    sent: Option<Raw<'_>>,
+    standing: Option<NonZeroU32>,
+) -> Option<Option<NonZeroU32>> {
+    match sent {
+        None => Some(standing),
+        Some(None) => Some(None),
+        Some(raw) => check.integer(name, raw, 1..=1_000_000).map(|limit| NonZeroU32::new(u32::try_from(limit).ok()?)),
+    }
+}
+
+fn read_fees(check: &mut Checker, wire: &FeesWire<'_>, standing: Fees) -> Option<Fees> {
+    let anticipation = match wire.anticipation {
+        None => Some((standing.anticipation_d2, standing.anticipation_d7, standing.anticipation_d15)),
+        raw => check.object("anticipation", raw, |check, wire: AnticipationWire<'_>| {
+            let d2 = rate(check, "d2", wire.d2, standing.anticipation_d2);
+            let d7 = rate(check, "d7", wire.d7, standing.anticipation_d7);
+            let d15 = rate(check, "d15", wire.d15, standing.anticipation_d15);
+            Some((d2?, d7?, d15?))
+        }),
+    };
+    let mdr_1x = rate(check, "mdr_1x", wire.mdr_1x, standing.mdr_1x);
+    let mdr_2_6x = rate(check, "mdr_2_6x", wire.mdr_2_6x, standing.mdr_2_6x);
+    let mdr_7_12x = rate(check, "mdr_7_12x", wire.mdr_7_12x, standing.mdr_7_12x);
+    let margin = rate(check, "margin", wire.margin, standing.margin);
+    let pix = rate(check, "pix", wire.pix, standing.pix);
+    let antifraud = cents(check, "antifraud_cents", wire.antifraud_cents, standing.antifraud);
+    let cashout = cents(check, "cashout_cents", wire.cashout_cents, standing.cashout);
+    let (anticipation_d2, anticipation_d7, anticipation_d15) = anticipation?;
+    Some(Fees {
+        mdr_1x: mdr_1x?,
+        mdr_2_6x: mdr_2_6x?,
+        mdr_7_12x: mdr_7_12x?,
+        margin: margin?,
+        pix: pix?,
+        antifraud: antifraud?,
+        cashout: cashout?,
+        anticipation_d2,
+        anticipation_d7,
+        anticipation_d15,
+    })
+}
+
+fn rate(check: &mut Checker, name: &'static str, raw: Raw<'_>, standing: Rate) -> Option<Rate> {
+    let percent: Option<Decimal> = match raw {
+        None => return Some(standing),
+        raw => check.decimal_percent(name, raw),
+    };
+    percent.and_then(|percent| Rate::percent(percent).ok())
+}
+
+/// A fixed fee, at most R$ 1,000,000.
+fn cents(check: &mut Checker, name: &'static str, raw: Raw<'_>, standing: Centavos) -> Option<Centavos> {
+    match raw {
+        None => Some(standing),
+        raw => check.centavos(name, raw, 0..=100_000_000).map(Centavos),
+    }
+}
+
+fn read_options(check: &mut Checker, wire: &OptionsWire<'_>, standing: Options) -> Option<Options> {
+    let split_guard_net = choice(check, "split_guard", wire.split_guard, ["none", "net"], standing.split_guard_net);
+    let mdr_on_seller_gross =
+        choice(check, "mdr_base", wire.mdr_base, ["total", "seller_gross"], standing.mdr_on_seller_gross);
+    let refund_commission = match wire.refund_commission {
+        None => Some(standing.refund_commission),
+        raw => check.boolean("refund_commission", raw),
+    };
+    let days = match wire.card_settlement_days {
+        None => Some(i64::from(standing.card_settlement_days)),
+        raw => check.integer("card_settlement_days", raw, 0..=365),
+    };
+    Some(Options {
+        split_guard_net: split_guard_net?,
+        mdr_on_seller_gross: mdr_on_seller_gross?,
+        refund_commission: refund_commission?,
+        card_settlement_days: u16::try_from(days?).ok()?,
+    })
+}
+
+/// True when the second of two names was sent.
+fn choice(check: &mut Checker, name: &'static str, raw: Raw<'_>, names: [&str; 2], standing: bool) -> Option<bool> {
+    if raw.is_none() {
+        return Some(standing);
+    }
+    let text = check.text(name, raw, 1..=40)?;
+    match names.iter().position(|known| *known == text) {
+        Some(at) => Some(at == 1),
+        None => check.refuse(name, "unknown_value", format!("{name} deve ser {} ou {}", names[0], names[1])),
+    }
+}

@@ -1,0 +1,90 @@
+//! Operator whose token a request carries, as handlers take it, with what the operator may do.
+//!
+//! A handler that only reads takes [`Operator`], one that decides takes [`Decider`], and one that
+//! changes merchants, keys or the clock takes [`Admin`].
+
+use std::sync::Arc;
+
+use actors::engine::CommandContext;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use ledger::record::Requester;
+
+use crate::desk::Desk;
+use web::credential::Role;
+use web::guards::wrong_credentials::CredentialKind;
+use web::idempotency::Admitted;
+use web::problem::{Code, Problem};
+use web::reply::only_known;
+
+/// The operator whose token the request carries, whatever the role.
+#[derive(Clone, Debug)]
+pub struct Operator {
+    /// The name that was configured with the token.
+    pub name: String,
+    /// What the operator may do.
+    pub role: Role,
+}
+
+/// An operator who may decide.
+#[derive(Clone, Debug)]
+pub struct Decider(pub Operator);
+
+/// An operator who may do everything.
+#[derive(Clone, Debug)]
+pub struct Admin(pub Operator);
+
+impl Operator {
+    /// Context of this operator's commands.
+    pub fn context(&self, admitted: impl Into<Admitted>) -> CommandContext {
+        let Admitted { key, permit } = admitted.into();
+        CommandContext { key, requester: Some(Requester::Operator(self.name.clone())), permit }
+    }
+
+    /// Refuses an operator whose role is smaller than the one that is needed.
+    pub fn require(&self, needed: Role) -> Result<(), Problem> {
+        if self.role >= needed {
+            return Ok(());
+        }
+        let detail = format!("This needs the role {}, and {} has {}.", needed.name(), self.name, self.role.name());
+        Err(Problem::new(Code::RoleNotAllowed).detail(detail))
+    }
+}
+
+impl FromRequestParts<Arc<Desk>> for Operator {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, desk: &Arc<Desk>) -> Result<Self, Problem> {
+        let found = desk.ops_tokens.read().operator(&parts.headers).map(|(name, role)| (name.to_owned(), role));
+        let unauthorized = match found {
+            Ok((name, role)) => {
+                only_known(parts)?;
+                return Ok(Self { name, role });
+            }
+            Err(unauthorized) => unauthorized,
+        };
+        let answered =
+            desk.wrong_credentials.note(CredentialKind::OperatorToken, &parts.headers, &parts.extensions, None);
+        Err(answered.problem(unauthorized).await)
+    }
+}
+
+impl FromRequestParts<Arc<Desk>> for Decider {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, desk: &Arc<Desk>) -> Result<Self, Problem> {
+        let operator = Operator::from_request_parts(parts, desk).await?;
+        operator.require(Role::Decide)?;
+        Ok(Self(operator))
+    }
+}
+
+impl FromRequestParts<Arc<Desk>> for Admin {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, desk: &Arc<Desk>) -> Result<Self, Problem> {
+        let operator = Operator::from_request_parts(parts, desk).await?;
+        operator.require(Role::Admin)?;
+        Ok(Self(operator))
+    }
+}

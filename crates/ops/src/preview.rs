@@ -1,0 +1,256 @@
+//! Preview of a decision on something that waits: the entries that it would book, from the same
+//! command and the same `decide` as the decision. Nothing is kept.
+
+use std::sync::Arc;
+
+use actors::engine::{WaitingItem, WaitingKind};
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::asked_entry::{EntryCommand, Ruling};
+use ledger::event::PayoutBank;
+use ledger::house::HouseCommand;
+use ledger::id::{LedgerId, ObjectId};
+use ledger::merchant::MerchantCommand;
+use ledger::money::{AMOUNT_MAX, Centavos};
+use ledger::personal::FreeText;
+use ledger::recipient::{RecipientCommand, TransferOutcome};
+use ledger::record::Record;
+use ledger::withdrawal_return::ReturnCommand;
+use ledger::write_off::WriteOffCommand;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::books::{EntryView, entries_view};
+use crate::desk::Desk;
+use crate::disputes::{kind_named, opening};
+use crate::operator::Operator;
+use crate::queue::{kind_name, version_of, waiting};
+use web::caller::PathId;
+use web::json::Checker;
+use web::problem::{Code, Problem};
+use web::reply::{number, ok, only, query, single};
+use web::views::charge::paid_charge;
+use web::views::house_entry::OperatorEntry;
+
+/// What a decision would book.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DecisionPreview {
+    /// What is decided on: `recipient`, `withdrawal`, `refund`, `dispute` or `entry`.
+    #[schema(pattern = "^(recipient|withdrawal|refund|dispute|entry)$")]
+    kind: &'static str,
+    /// `approve` or `reject`; of a dispute, to approve is to accept it, and to reject is to release
+    /// it.
+    #[schema(pattern = "^(approve|reject)$")]
+    decision: &'static str,
+    /// Version of the item that is decided on.
+    version: u32,
+    /// What is booked, in order. One step, or two when money leaves afterwards.
+    steps: Vec<PreviewStep>,
+}
+
+/// What opening a dispute would book.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct DisputePreview {
+    /// The charge.
+    txid: String,
+    /// `chargeback` or `med`.
+    #[schema(pattern = "^(chargeback|med)$")]
+    kind: String,
+    /// What is disputed, centavos.
+    #[schema(example = 3000)]
+    amount: i64,
+    /// One balanced entry for each ledger that is touched.
+    entries: Vec<EntryView>,
+}
+
+/// One Record that would be written.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct PreviewStep {
+    /// `decision`: at once. `transfer`: when the institution has taken the transfer.
+    #[schema(pattern = "^(decision|transfer)$")]
+    when: &'static str,
+    /// One balanced entry for each ledger that is touched; none when no money moves.
+    entries: Vec<EntryView>,
+}
+
+/// A decision on something that waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Verdict {
+    /// Approves; accepts a dispute.
+    Approve,
+    /// Rejects; releases a dispute.
+    Reject,
+}
+
+impl Verdict {
+    /// Its name in a query.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Reject => "reject",
+        }
+    }
+
+    /// The verdict of a name; none when it names none.
+    pub fn named(name: &str) -> Option<Self> {
+        [Self::Approve, Self::Reject].into_iter().find(|verdict| verdict.name() == name)
+    }
+}
+
+/// When a Record of a preview would be written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Follows {
+    /// With the decision.
+    Decision,
+    /// When the institution has taken the transfer.
+    Transfer,
+}
+
+/// The entries that a decision on something that waits would book. Nothing is changed.
+#[utoipa::path(get, path = "/ops/queue/{id}/preview", operation_id = "preview_decision",
+    params(("id" = String, Path), ("decision" = Option<String>, Query, pattern = "^(approve|reject)$", description = "`approve` when absent. Of a dispute, `approve` accepts it and `reject` releases it.")),
+    responses((status = 200, body = DecisionPreview), (status = 409), (status = 422)))]
+pub async fn preview(
+    State(desk): State<Arc<Desk>>,
+    _: Operator,
+    PathId(id): PathId,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    let item = ObjectId::parse(&id).and_then(|id| waiting(&desk, id)).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let mut check = Checker::new();
+    let verdict = single(&pairs, "decision")?.map_or(Some(Verdict::Approve), Verdict::named);
+    let verdict = verdict.or_else(|| check.refuse("decision", "unknown", "decision deve ser approve ou reject"));
+    let verdict = check.finish_with(verdict)?;
+    let steps = steps(&desk, &item, verdict).await?.into_iter().map(|(follows, record)| PreviewStep {
+        when: if follows == Follows::Decision { "decision" } else { "transfer" },
+        entries: entries_view(&desk, &record),
+    });
+    let (kind, decision, version) = (kind_name(&item), verdict.name(), version_of(&desk, &item)?);
+    Ok(ok(DecisionPreview { kind, decision, version, steps: steps.collect() }))
+}
+
+/// The entries that opening a dispute of a charge would book. Nothing is changed.
+#[utoipa::path(get, path = "/ops/charges/{txid}/disputes/preview", operation_id = "preview_dispute",
+    params(("txid" = String, Path),
+        ("amount" = i64, Query, minimum = 1, maximum = 1000000000000_i64, example = 3000, description = "What is disputed, centavos."),
+        ("kind" = String, Query, pattern = "^(chargeback|med)$", example = "med", description = "`chargeback` or `med`.")),
+    responses((status = 200, body = DisputePreview), (status = 400), (status = 404), (status = 409), (status = 422)))]
+pub async fn preview_dispute(
+    State(desk): State<Arc<Desk>>,
+    _: Operator,
+    PathId(txid): PathId,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    only(&pairs, &["amount", "kind"])?;
+    let amount = number(&pairs, "amount", 1..=AMOUNT_MAX.0.unsigned_abs())?.unwrap_or_default();
+    let amount = i64::try_from(amount).unwrap_or_default();
+    let kind = single(&pairs, "kind")?.unwrap_or_default();
+    let record = of_new_dispute(&desk, &txid, amount, kind).await?;
+    let txid = ObjectId::parse(&txid).map(ObjectId::txid).unwrap_or(txid);
+    Ok(ok(DisputePreview { txid, kind: kind.to_owned(), amount, entries: entries_view(&desk, &record) }))
+}
+
+/// The Records that a decision would write, each with when that is.
+pub type Steps = Vec<(Follows, Record)>;
+
+/// The Records that a decision would write. A transfer that waits for its institution is decided by
+/// nobody: 409.
+pub async fn steps(desk: &Desk, item: &WaitingItem, verdict: Verdict) -> Result<Steps, Problem> {
+    let Some(group) = item.ledger.group() else { return of_entry(desk, item, verdict).await };
+    let (id, notes) = (item.id, String::new());
+    let command = match (&item.what, verdict) {
+        (WaitingKind::Withdrawal { amount, .. }, _) => return of_withdrawal(desk, item, *amount, verdict).await,
+        (WaitingKind::HouseEntry { .. }, _) => return of_entry(desk, item, verdict).await,
+        (WaitingKind::Payout { .. } | WaitingKind::Rail { .. }, _) => {
+            let detail = "Its rail has not answered; operators settle it (POST /ops/rail-items/{id}/settle).";
+            return Err(Problem::new(Code::StateConflict).detail(detail));
+        }
+        (WaitingKind::Recipient | WaitingKind::BankAccount, Verdict::Approve) => {
+            MerchantCommand::ApproveRecipient { id }
+        }
+        (WaitingKind::Recipient | WaitingKind::BankAccount, Verdict::Reject) => {
+            MerchantCommand::RejectRecipient { id, notes }
+        }
+        (WaitingKind::Refund { charge, .. }, Verdict::Approve) => MerchantCommand::ApproveRefund {
+            id,
+            facts: Box::new(paid_charge(&desk.engine, desk.disputes, group, *charge)?),
+        },
+        (WaitingKind::Refund { .. }, Verdict::Reject) => MerchantCommand::RejectRefund { id, notes },
+        (WaitingKind::Dispute { charge, .. }, Verdict::Approve) => {
+            let facts = Box::new(paid_charge(&desk.engine, desk.disputes, group, *charge)?);
+            MerchantCommand::AcceptDispute { id, amount: None, facts }
+        }
+        (WaitingKind::Dispute { charge, .. }, Verdict::Reject) => MerchantCommand::ReleaseDispute {
+            id,
+            facts: Box::new(paid_charge(&desk.engine, desk.disputes, group, *charge)?),
+        },
+    };
+    Ok(vec![(Follows::Decision, desk.engine.preview(group, command).await??)])
+}
+
+/// An entry of an operator. Whoever asks for the preview: the decision names the operator who takes
+/// it.
+async fn of_entry(desk: &Desk, item: &WaitingItem, verdict: Verdict) -> Result<Steps, Problem> {
+    let id = item.id;
+    let ruling = match verdict {
+        Verdict::Approve => Ruling::Approve { operator: String::new() },
+        Verdict::Reject => Ruling::Reject { notes: String::new() },
+    };
+    let closed = desk.engine.closed_periods().last().map(|(month, _)| *month);
+    let records = match (OperatorEntry::known(&desk.engine, id)?, item.ledger) {
+        (OperatorEntry::House(entry), _) => {
+            let decided = HouseCommand::Decide { id, ruling }.decide(Some(&entry), closed)?;
+            vec![decided.into_record(LedgerId::System, 0, desk.engine.now())]
+        }
+        (OperatorEntry::WriteOff(_), LedgerId::Merchant(group)) => {
+            let command = MerchantCommand::WriteOff(WriteOffCommand::Decide { id, ruling });
+            vec![desk.engine.preview(group, command).await??]
+        }
+        (OperatorEntry::WriteOff(_), recipient) => {
+            let command = RecipientCommand::WriteOff(WriteOffCommand::Decide { id, ruling });
+            desk.engine.preview_recipient(recipient, vec![command]).await??
+        }
+        (OperatorEntry::Return(found), recipient) => {
+            let withdrawal = Box::new(desk.engine.known_object(found.terms.withdrawal)?);
+            let command = ReturnCommand { withdrawal, command: EntryCommand::Decide { id, ruling } };
+            let command = RecipientCommand::EnterReturn { command, closed };
+            desk.engine.preview_recipient(recipient, vec![command]).await??
+        }
+    };
+    Ok(records.into_iter().map(|record| (Follows::Decision, record)).collect())
+}
+
+/// The Record that opening a dispute of a charge would write; `amount` is in centavos.
+pub async fn of_new_dispute(desk: &Desk, txid: &str, amount: i64, kind: &str) -> Result<Record, Problem> {
+    let charge = ObjectId::parse(txid).ok_or_else(|| Problem::new(Code::ChargeNotFound))?;
+    let group = desk.engine.ids().group(charge);
+    let mut check = Checker::new();
+    if !(1..=AMOUNT_MAX.0).contains(&amount) {
+        check.refuse::<()>("amount", "out_of_range", "amount deve ser de 1 a 10^12 centavos");
+    }
+    let kind = kind_named(kind).or_else(|| check.refuse("kind", "unknown", "kind deve ser chargeback ou med"));
+    let kind = check.finish_with(kind)?;
+    let facts = paid_charge(&desk.engine, desk.disputes, group, charge)?;
+    let command = opening(desk, group, facts, (kind, Centavos(amount), FreeText::default()))?;
+    Ok(desk.engine.preview(group, command).await??)
+}
+
+async fn of_withdrawal(desk: &Desk, item: &WaitingItem, amount: Centavos, verdict: Verdict) -> Result<Steps, Problem> {
+    let id = item.id;
+    let commands = match verdict {
+        Verdict::Approve => {
+            let bank = desk.engine.pays_withdrawal_from(amount).unwrap_or(PayoutBank::Settlement);
+            let outcome = TransferOutcome::Taken { transfer_id: String::new(), bank };
+            vec![
+                RecipientCommand::ApproveWithdrawal { id, rail: None },
+                RecipientCommand::SettleWithdrawal { id, outcome },
+            ]
+        }
+        Verdict::Reject => vec![RecipientCommand::RejectWithdrawal { id, notes: String::new() }],
+    };
+    let records = desk.engine.preview_recipient(item.ledger, commands).await??;
+    Ok([Follows::Decision, Follows::Transfer].into_iter().zip(records).collect())
+}

@@ -1,0 +1,164 @@
+//! Orders whose rail left the outcome unknown for an hour: two operators end them, by the word of
+//! the bank or acquirer that they have on paper.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use ledger::cashout::Cashout;
+use ledger::charge::Charge;
+use ledger::event::Event;
+use ledger::id::ObjectId;
+use ledger::rail_word::RailWord;
+use ledger::record::Record;
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::desk::Desk;
+use crate::operator::Decider;
+use web::caller::PathId;
+use web::idempotency::KeyScope;
+use web::json::{Checker, Raw, parse_exact};
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::ok;
+
+/// The word of an operator on an order.
+#[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(as = RailItemWord, example = json!({"outcome": "did_not_happen", "reference": "PROTOCOLO-118", "reason": "Banco confirmou por escrito"}))]
+pub struct RailItemWord<'a> {
+    /// `happened`: money has moved as it was ordered. `did_not_happen`: it has not, and will not.
+    #[schema(value_type = String, pattern = "^(happened|did_not_happen)$")]
+    outcome: Raw<'a>,
+    /// Reference of the document that proves it, at most 100 characters. Of a PIX payment or
+    /// cashout that happened, its end-to-end id: `E` and 31 letters and digits.
+    #[schema(value_type = String, min_length = 1, max_length = 100)]
+    reference: Raw<'a>,
+    /// Why, at most 500 characters.
+    #[schema(value_type = String, min_length = 1, max_length = 500)]
+    reason: Raw<'a>,
+}
+
+/// An order, with the word of its operators.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RailItem)]
+pub struct RailItemView {
+    /// The order.
+    #[schema(format = "uuid")]
+    id: String,
+    /// `happened` or `did_not_happen`.
+    #[schema(pattern = "^(happened|did_not_happen)$")]
+    outcome: &'static str,
+    /// Reference of the document that proves it.
+    #[schema(example = "PROTOCOLO-118")]
+    reference: String,
+    /// Why, as the second operator said, or the first where no second one has spoken.
+    #[schema(example = "Banco confirmou por escrito")]
+    reason: String,
+    /// `waiting_second` after the first word, `settled` after the second.
+    #[schema(pattern = "^(waiting_second|settled)$")]
+    status: &'static str,
+    /// The operator who said it first.
+    #[schema(example = "ana")]
+    requested_by: String,
+    /// The operator who said it second.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "bia")]
+    settled_by: Option<String>,
+}
+
+impl RailItemView {
+    fn of(record: &Record) -> Option<Self> {
+        let operator = record.operator.clone().unwrap_or_default();
+        record.events.iter().find_map(|event| match event {
+            Event::RailWordAsked { id, happened, reference, reason } => Some(Self {
+                id: id.uuid().to_string(),
+                outcome: outcome_name(*happened),
+                reference: reference.clone(),
+                reason: reason.clone(),
+                status: "waiting_second",
+                requested_by: operator.clone(),
+                settled_by: None,
+            }),
+            Event::RailWordGiven { id, happened, reference, reason, asked_by } => Some(Self {
+                id: id.uuid().to_string(),
+                outcome: outcome_name(*happened),
+                reference: reference.clone(),
+                reason: reason.clone(),
+                status: "settled",
+                requested_by: asked_by.clone(),
+                settled_by: Some(operator.clone()),
+            }),
+            _ => None,
+        })
+    }
+}
+
+/// An outcome as requests name it.
+pub fn outcome_name(happened: bool) -> &'static str {
+    if happened { "happened" } else { "did_not_happen" }
+}
+
+/// Ends a charge, cashout, withdrawal or repayment that its rail has left unknown for an hour. Two
+/// operators must say the same outcome with the same reference, one after the other: the first word
+/// is 202 and changes nothing, the second one ends it as the rail's answer would. The same operator
+/// gets 409 `second_operator_needed`; what is not unknown for an hour, 409 `outcome_not_unknown`.
+#[utoipa::path(post, path = "/ops/rail-items/{id}/settle", operation_id = "settle_rail_item", params(("id" = String, Path)),
+    request_body = RailItemWord,
+    responses((status = 200, body = RailItemView), (status = 202, body = RailItemView), (status = 404)))]
+pub async fn settle(
+    State(desk): State<Arc<Desk>>,
+    Decider(operator): Decider,
+    PathId(id): PathId,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    let wire: RailItemWord<'_> = parse_exact(sent.bytes())?;
+    let not_found = || Problem::new(Code::NotFound);
+    let id = ObjectId::parse(&id).ok_or_else(not_found)?;
+    let owner = desk.engine.owner_of_order(id)?.ok_or_else(not_found)?;
+    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id.txid()))?;
+    let (desk, wire, operator) = (&desk, &wire, &operator);
+    let execute = |admitted| async move {
+        let (word, reason) = check(desk, id, wire)?;
+        Ok(desk.engine.say_rail_word(id, word, reason, operator.context(admitted)).await?)
+    };
+    let said = key.run_recorded(owner, RailItemView::of, execute).await?;
+    said.answer(|view| {
+        let status = if view.settled_by.is_some() { StatusCode::OK } else { StatusCode::ACCEPTED };
+        Ok((status, ok(view)).into_response())
+    })
+}
+
+fn check(desk: &Desk, id: ObjectId, wire: &RailItemWord<'_>) -> Result<(RailWord, String), Problem> {
+    let mut check = Checker::new();
+    let happened = check.text("outcome", wire.outcome, 1..=20).and_then(|outcome| match &*outcome {
+        "happened" => Some(true),
+        "did_not_happen" => Some(false),
+        _ => check.refuse("outcome", "unknown", "outcome deve ser happened ou did_not_happen"),
+    });
+    let reference = check.text("reference", wire.reference, 1..=100);
+    let reason = check.prose("reason", wire.reason, 1..=500);
+    if happened == Some(true) && is_pix(desk, id)? && reference.as_deref().is_some_and(|text| !is_end_to_end_id(text)) {
+        check.refuse::<()>("reference", "invalid_end_to_end_id", "reference deve ser o end-to-end id do PIX");
+    }
+    let checked = (|| {
+        let word = RailWord { happened: happened?, reference: reference?.into_owned() };
+        Some((word, reason?.into_owned()))
+    })();
+    check.finish_with(checked)
+}
+
+/// True for what is paid by PIX: its end-to-end id is known where it happened.
+fn is_pix(desk: &Desk, id: ObjectId) -> Result<bool, Problem> {
+    if desk.engine.object::<Cashout>(id)?.is_some() {
+        return Ok(true);
+    }
+    Ok(desk.engine.object::<Charge>(id)?.is_some_and(|charge| !charge.terms.method.is_card()))
+}
+
+/// `E` and 31 letters and digits, as the Central Bank's API Pix has it.
+fn is_end_to_end_id(text: &str) -> bool {
+    text.len() == 32 && text.starts_with('E') && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}

@@ -1,0 +1,756 @@
+//! Reconciliations: files of the acquirer, the PIX institution and the bank, compared with the
+//! books, and the results, which are kept under the SHA-256 of the file.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use actors::engine::Engine;
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use axum::response::{IntoResponse, Response};
+use books::reconcile::booked_movements::{self, BankAccount};
+use books::reconcile::finding::{Comparison, FileError, Finding, FindingKind, SettledAmount};
+use books::reconcile::{acquirer, ofx, pix, statement};
+use chrono::NaiveDate;
+use derived::checkpoint::hex;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+use utoipa::ToSchema;
+use wire::timestamp::{day, day_of};
+
+use crate::booked_records::EngineRecords;
+use crate::desk::Desk;
+use crate::operator::{Decider, Operator};
+use web::body::{FileFormat, InstitutionFile};
+use web::caller::PathId;
+use web::idempotency::{KeyScope, SentKey};
+use web::json::{Checker, Raw, parse_exact};
+use web::keyed::KeyedBody;
+use web::problem::{Code, FieldError, Problem, failed};
+use web::reply::{List, PageQuery, list_of, one_of, only, query, single, time};
+use web::streamed::{in_turn, turn};
+
+/// Findings of one answer; the counts count all.
+const FINDINGS_MAX: usize = 1_000;
+/// Results that are kept; the oldest go.
+const KEPT_MAX: usize = 1_000;
+
+/// Result of a reconciliation. Nothing is booked, and of the file only this is kept.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+pub struct Reconciliation {
+    /// SHA-256 of the file, hexadecimal, under which the result is kept.
+    #[schema(pattern = "^[0-9a-f]{64}$", example = "5f0c6a1e9d3b4c2a8e7f6d5c4b3a29181706f5e4d3c2b1a09f8e7d6c5b4a3928")]
+    sha256: String,
+    /// Whose file it is: `acquirer`, `pix` or `bank`.
+    #[schema(pattern = "^(acquirer|pix|bank)$")]
+    kind: String,
+    /// The account of a bank statement, `settlement`, `pix` or `own`; absent for the others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, pattern = "^(settlement|pix|own)$")]
+    account: Option<String>,
+    /// When it was compared.
+    #[schema(format = "date-time")]
+    made_at: String,
+    /// The operator who sent it.
+    #[schema(example = "ana")]
+    made_by: String,
+    /// The last Record that counted.
+    #[schema(minimum = 0, example = 42)]
+    sequence: u64,
+    /// The account's number at the bank, as the statement has it; absent for other files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "12345-6")]
+    acctid: Option<String>,
+    /// First day of the period; of a file of the acquirer, the day of its first payment. Absent for
+    /// one without lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = Date, example = "2026-11-27")]
+    from: Option<String>,
+    /// Last day of the period; of a file of the acquirer, the day of its last payment. Absent for
+    /// one without lines.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = Date, example = "2026-11-27")]
+    to: Option<String>,
+    /// The days that count as compared: the file has all of each. Absent where it has no whole day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    compared: Option<ComparedDays>,
+    /// Lines of the file: of a PIX list, its payments and returns; of a statement, its movements.
+    #[schema(example = 3)]
+    lines: usize,
+    /// Batches that the file of an acquirer names; 0 for others.
+    #[schema(example = 1)]
+    batches: usize,
+    /// Lines on which file and books agree.
+    #[schema(example = 3)]
+    matched: u64,
+    /// What only the books have, and the file could not tell: payments that were begun before the
+    /// period of a PIX list; movements of the last day of a statement that may have ended before
+    /// them. A file of a longer period decides.
+    #[schema(example = 0)]
+    undecided: u64,
+    /// Lines with another amount, fee, day or charge than in the books.
+    #[schema(example = 0)]
+    differs: usize,
+    /// What only the books have.
+    #[schema(example = 0)]
+    only_ours: usize,
+    /// Lines that only the file has.
+    #[schema(example = 0)]
+    only_theirs: usize,
+    /// Lines that the file repeats.
+    #[schema(example = 0)]
+    twice: usize,
+    /// Lines that are booked in suspense, since they name no captured charge.
+    #[schema(example = 0)]
+    in_suspense: usize,
+    /// Who dismissed it, once an operator did: its differences and its days do not count.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    dismissed: Option<Dismissal>,
+    /// The first 1,000 rows of a statement that state a balance and move no money; absent in lists
+    /// and for other files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    balances: Option<Vec<BalanceView>>,
+    /// The accounts in the file of a bank; absent in lists and for other files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    accounts: Option<Vec<FileAccount>>,
+    /// The first 1,000 differences; absent in lists.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    findings: Option<Vec<FindingView>>,
+}
+
+/// Days of which a file has all lines.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+pub struct ComparedDays {
+    /// The first one.
+    #[schema(format = Date, example = "2026-11-27")]
+    from: String,
+    /// The last one.
+    #[schema(format = Date, example = "2026-11-27")]
+    to: String,
+}
+
+/// A row of a statement that states a balance.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[schema(as = StatementBalance)]
+pub struct BalanceView {
+    /// Number of the line in the file.
+    #[schema(example = 12)]
+    line: u64,
+    /// The day; absent where the row has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = Date, example = "2026-11-27")]
+    day: Option<String>,
+    /// The amount, centavos; absent where the row has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 970_100)]
+    amount: Option<i64>,
+    /// Its text, at most 200 characters.
+    #[schema(example = "SALDO DO DIA")]
+    text: String,
+}
+
+/// An account in a file of a bank.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[schema(as = StatementAccount)]
+pub struct FileAccount {
+    /// Its number at the bank.
+    #[schema(example = "12345-6")]
+    acctid: String,
+    /// `bank`, or `card`, whose statements are not compared.
+    #[schema(pattern = "^(bank|card)$", example = "bank")]
+    kind: String,
+    /// How many movements it has there.
+    #[schema(example = 30)]
+    lines: usize,
+}
+
+/// Dismissal of a reconciliation.
+#[derive(Clone, Debug, Deserialize, Serialize, ToSchema)]
+#[schema(as = ReconciliationDismissal)]
+pub struct Dismissal {
+    /// The operator who dismissed it.
+    #[schema(example = "ana")]
+    by: String,
+    /// When it was dismissed.
+    #[schema(format = "date-time")]
+    at: String,
+    /// Why, in the operator's words.
+    #[schema(example = "Arquivo de outro estabelecimento")]
+    reason: String,
+}
+
+/// Why a reconciliation is dismissed.
+#[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(example = json!({"reason": "Arquivo de outro estabelecimento"}))]
+pub struct DismissalRequest<'a> {
+    /// Why, at most 500 characters.
+    #[schema(value_type = String, min_length = 1, max_length = 500)]
+    reason: Raw<'a>,
+}
+
+/// A difference between a file and the books.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[schema(as = ReconciliationFinding)]
+pub struct FindingView {
+    /// `differs`, `only_ours`, `only_theirs`, `twice` or `in_suspense`.
+    #[schema(pattern = "^(differs|only_ours|only_theirs|twice|in_suspense)$")]
+    finding: String,
+    /// Number of the line in the file; absent for what only the books have.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = 7)]
+    line: Option<u64>,
+    /// Reference of the acquirer's batch, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "LOTE-20785")]
+    batch: Option<String>,
+    /// The charge's txid, if it is about one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    payment_id: Option<String>,
+    /// `installment`, `refund` or `dispute` of the acquirer; `pix`, `return`, `cashout`,
+    /// `cashout_return`, `batch`, `withdrawal`, `withdrawal_return`, `entry`, or `statement_line`,
+    /// a line of the bank that is nothing of these. A `batch` of a file of the acquirer is left out
+    /// there whole: `ours` has its net as `gross`.
+    #[schema(example = "installment")]
+    kind: String,
+    /// Number of the installment; end-to-end id, reference or id of the others.
+    #[schema(example = "1")]
+    id: String,
+    /// What the books say; absent where only the file has it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    ours: Option<SettledView>,
+    /// What the file says; absent where only the books have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    theirs: Option<SettledView>,
+}
+
+/// Amounts and day of a line.
+#[derive(Debug, Deserialize, Serialize, ToSchema)]
+#[schema(as = SettledLine)]
+pub struct SettledView {
+    /// The day of the payment.
+    #[schema(format = Date, example = "2026-11-27")]
+    paid_on: String,
+    /// Before the fee, centavos.
+    #[schema(example = 10_000)]
+    gross: i64,
+    /// The fee, centavos.
+    #[schema(example = 299)]
+    fee: i64,
+    /// The amount that was paid, centavos.
+    #[schema(example = 9_701)]
+    net: i64,
+}
+
+/// A file of another institution, as it came: bytes, for those who make clients.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "it is there to be described")]
+struct ReconciliationFile(Vec<u8>);
+
+/// Compares a file of another institution with the books, and keeps the result. The format is
+/// declared: `text/csv` or `application/csv` for the acquirer's batches, `application/json` or
+/// `application/x-ndjson` for the list of the Central Bank's API Pix, `application/x-ofx`,
+/// `application/ofx`, `text/ofx` or `application/vnd.intu.qfx` for a bank statement. Of a file
+/// that is declared as `application/octet-stream`, `text/plain`, `application/xml`, `text/xml`,
+/// `application/vnd.ms-excel`, `application/x-www-form-urlencoded`, or not at all, the content
+/// tells. Nothing is booked. A file that was compared before is 409 `already_reconciled`; with
+/// `again=true` it is compared with the books of now, and the new result takes the place of the
+/// kept one. The statement of another account than earlier ones is 409 `other_bank_account`.
+#[utoipa::path(post, path = "/ops/reconciliations", operation_id = "reconcile",
+    params(("account" = Option<String>, Query, pattern = "^(settlement|pix|own)$", description = "The account of a bank statement: `settlement` when absent, `pix` or `own`."),
+        ("acctid" = Option<String>, Query, max_length = 64, description = "The account's number at the bank: which one of a file of several; the account has this number from then on."),
+        ("again" = Option<bool>, Query, description = "True to compare a file again.")),
+    request_body(content(
+        (ReconciliationFile = "text/csv", example = "batch,paid_on,charge,kind,id,gross,fee,net\nLOTE-20785,2026-11-27,019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e,installment,1,10000,299,9701\n"),
+        (serde_json::Value = "application/json", example = json!({"parametros": {"inicio": "2026-11-27T03:00:00.000Z", "fim": "2026-11-28T02:59:59.999Z",
+            "paginacao": {"paginaAtual": 0, "itensPorPagina": 100, "quantidadeDePaginas": 1, "quantidadeTotalDeItens": 0}}, "pix": []})),
+        (ReconciliationFile = "application/x-ofx"),
+        (ReconciliationFile = "application/octet-stream"))),
+    responses((status = 200, body = Reconciliation), (status = 409)))]
+pub async fn reconcile(
+    State(desk): State<Arc<Desk>>,
+    Decider(operator): Decider,
+    sent_key: SentKey,
+    parts: Parts,
+    file: InstitutionFile,
+) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    // The file itself says whether it was compared before: a key is only checked.
+    sent_key.read(&desk.engine, KeyScope::Operators, None, &file.bytes)?;
+    only(&pairs, &["account", "acctid", "again"])?;
+    let account = match one_of(&pairs, "account", &["settlement", "pix", "own"])? {
+        Some("pix") => BankAccount::Pix,
+        Some("own") => BankAccount::Own,
+        _ => BankAccount::Settlement,
+    };
+    let acctid = single(&pairs, "acctid")?.map(str::to_owned);
+    let is_again = one_of(&pairs, "again", &["true", "false"])? == Some("true");
+    let one_at_a_time = turn(&desk.reconciling, "Another file is being compared.").await?;
+    let compared = in_turn(one_at_a_time, move || {
+        let sha256 = hex(&Sha256::digest(&file.bytes));
+        let before = desk.engine.side_value(&result_name(&sha256))?;
+        let refused =
+            |detail: &'static str| Problem::new(Code::AlreadyReconciled).detail(detail).member("id", sha256.clone());
+        if !is_again && before.is_some() {
+            return Err(refused("This file was compared before: GET /ops/reconciliations/{id} has the result."));
+        }
+        let before = before.and_then(|bytes| serde_json::from_slice::<Reconciliation>(&bytes).ok());
+        if before.is_some_and(|before| {
+            let of_another = before.account.is_some_and(|of| of != account.name());
+            of_another && before.dismissed.is_none()
+        }) {
+            return Err(refused("This file was compared as another account's: dismiss that result first."));
+        }
+        let sequence = desk.engine.records_published();
+        let made_at = time(desk.engine.now());
+        let compared = compare(&desk.engine, &file, (account, acctid.as_deref()))?;
+        let number = compared.bank.as_ref().map(|bank| bank.number.clone());
+        let kept = keep(&desk.engine, compared.result(sha256.clone(), (made_at, operator.name), sequence))?;
+        if let Some(number) = number {
+            KeptNumber { acctid: number, sha256 }.keep(&desk.engine, account, acctid.is_some())?;
+        }
+        Ok(kept)
+    });
+    Ok(json(compared.await?))
+}
+
+/// The results that are kept, newest first, without their findings.
+#[utoipa::path(get, path = "/ops/reconciliations", operation_id = "list_reconciliations",
+    params(("page" = Option<u64>, Query), ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = List<Reconciliation>)))]
+pub async fn list(
+    State(desk): State<Arc<Desk>>,
+    _: Operator,
+    PageQuery { page, .. }: PageQuery,
+) -> Result<Response, Problem> {
+    let names = desk.engine.side_value_names(SUMMARIES)?;
+    let skip = usize::try_from(page.skip()).unwrap_or(usize::MAX);
+    let (total, engine) = (names.len() as u64, Arc::clone(&desk.engine));
+    let shown: Vec<_> = names.into_iter().rev().skip(skip).take(page.count()).collect();
+    let items = shown.into_iter().map(move |name| {
+        let text = engine.side_value(&name)?.and_then(|bytes| String::from_utf8(bytes).ok());
+        text.and_then(|text| RawValue::from_string(text).ok()).ok_or_else(|| failed("a kept result cannot be read"))
+    });
+    list_of(total, page, items)
+}
+
+/// What a kept result says in short.
+#[derive(Deserialize)]
+pub struct KeptResult {
+    /// Whose file it was: `acquirer`, `pix` or `bank`.
+    pub kind: String,
+    /// The account of a bank statement, `settlement`, `pix` or `own`.
+    pub account: Option<String>,
+    #[serde(default, deserialize_with = "kept_day")]
+    from: Option<NaiveDate>,
+    #[serde(default, deserialize_with = "kept_day")]
+    to: Option<NaiveDate>,
+    compared: Option<ComparedDays>,
+    differs: u64,
+    only_ours: u64,
+    only_theirs: u64,
+    twice: u64,
+    dismissed: Option<Dismissal>,
+}
+
+fn kept_day<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NaiveDate>, D::Error> {
+    let text = String::deserialize(from)?;
+    day(&text).map(Some).ok_or_else(|| D::Error::custom("no day"))
+}
+
+impl KeptResult {
+    /// The kept results that nobody has dismissed.
+    pub fn all(engine: &Engine) -> Result<Vec<Self>, Problem> {
+        let mut kept = Vec::new();
+        for name in engine.side_value_names(SUMMARIES)? {
+            let Some(bytes) = engine.side_value(&name)? else { continue };
+            match serde_json::from_slice::<Self>(&bytes) {
+                Ok(result) => kept.extend(result.dismissed.is_none().then_some(result)),
+                Err(error) => {
+                    tracing::warn!(name, %error, "a kept reconciliation does not count; compare its file again")
+                }
+            }
+        }
+        Ok(kept)
+    }
+
+    /// Whether its file has every line of a day.
+    pub fn covers(&self, of: NaiveDate) -> bool {
+        let limits = self.compared.as_ref().and_then(|compared| day(&compared.from).zip(day(&compared.to)));
+        limits.is_some_and(|(from, to)| (from..=to).contains(&of))
+    }
+
+    /// Whether its file is of any of some days.
+    pub fn meets(&self, from: NaiveDate, to: NaiveDate) -> bool {
+        self.from.is_some_and(|of| of <= to) && self.to.is_some_and(|of| of >= from)
+    }
+
+    /// How many differences it found.
+    pub fn differences(&self) -> u64 {
+        self.differs + self.only_ours + self.only_theirs + self.twice
+    }
+}
+
+/// The result of a file, by its SHA-256.
+#[utoipa::path(get, path = "/ops/reconciliations/{id}", operation_id = "get_reconciliation",
+    params(("id" = String, Path, description = "SHA-256 of the file, hexadecimal.")),
+    responses((status = 200, body = Reconciliation)))]
+pub async fn get(State(desk): State<Arc<Desk>>, _: Operator, PathId(id): PathId) -> Result<Response, Problem> {
+    let found = if is_digest(&id) { desk.engine.side_value(&result_name(&id))? } else { None };
+    found.map(json).ok_or_else(|| Problem::new(Code::NotFound))
+}
+
+/// Dismisses the result of a file that should not have been compared: the result stays, and its
+/// differences and days count no longer in the closing of a month. One that was dismissed before is
+/// 409 `already_decided`. Comparing the file again (`again=true`) makes a result that counts.
+#[utoipa::path(post, path = "/ops/reconciliations/{id}/dismiss", operation_id = "dismiss_reconciliation",
+    params(("id" = String, Path, description = "SHA-256 of the file, hexadecimal.")),
+    request_body = DismissalRequest,
+    responses((status = 200, body = Reconciliation), (status = 409)))]
+pub async fn dismiss(
+    State(desk): State<Arc<Desk>>,
+    Decider(operator): Decider,
+    PathId(id): PathId,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    let wire: DismissalRequest<'_> = parse_exact(sent.bytes())?;
+    // It commits no Record, so there is no answer to keep: a key is checked and not kept.
+    sent.key(&desk.engine, KeyScope::Operators, Some(&id))?;
+    let mut check = Checker::new();
+    let reason = check.prose("reason", wire.reason, 1..=500);
+    let reason = check.finish_with(reason)?.into_owned();
+    let one_at_a_time = turn(&desk.reconciling, "Another file is being compared.").await?;
+    let dismissed = in_turn(one_at_a_time, move || {
+        let found = if is_digest(&id) { desk.engine.side_value(&result_name(&id))? } else { None };
+        let found = found.ok_or_else(|| Problem::new(Code::NotFound))?;
+        let mut result: Reconciliation = serde_json::from_slice(&found).map_err(failed)?;
+        if let Some(Dismissal { by, .. }) = result.dismissed {
+            let detail = format!("The reconciliation was dismissed before, by {by}.");
+            return Err(Problem::new(Code::AlreadyDecided).detail(detail));
+        }
+        let (by, at) = (operator.name, time(desk.engine.now()));
+        tracing::info!(operator = by, file = id, "an operator dismisses a reconciliation");
+        result.dismissed = Some(Dismissal { by, at, reason });
+        let account = BankAccount::ALL.into_iter().find(|account| result.account.as_deref() == Some(account.name()));
+        if let Some(account) = account {
+            KeptNumber::forget_of(&desk.engine, account, &result.sha256)?;
+        }
+        keep_dismissed(&desk.engine, result)
+    });
+    Ok(json(dismissed.await?))
+}
+
+/// Number of a bank account at the bank, and the file that it is from. It is kept when the first
+/// statement of the account was compared, under `bank-account/<account>`.
+#[derive(Deserialize, Serialize)]
+struct KeptNumber {
+    acctid: String,
+    sha256: String,
+}
+
+impl KeptNumber {
+    fn name(account: BankAccount) -> String {
+        format!("bank-account/{}", account.name())
+    }
+
+    fn of(engine: &Engine, account: BankAccount) -> Result<Option<Self>, Problem> {
+        let kept = engine.side_value(&Self::name(account))?;
+        kept.map(|bytes| serde_json::from_slice(&bytes).map_err(failed)).transpose()
+    }
+
+    /// Keeps it where none is kept, or in place of another number that the caller has named.
+    fn keep(&self, engine: &Engine, account: BankAccount, is_named: bool) -> Result<(), Problem> {
+        let before = Self::of(engine, account)?;
+        let is_same = before.as_ref().is_some_and(|before| ofx::is_same_account(&before.acctid, &self.acctid));
+        if before.is_none() || is_named && !is_same {
+            engine.keep(&Self::name(account), &serde_json::to_vec(self).map_err(failed)?)?;
+        }
+        Ok(())
+    }
+
+    /// Forgets the number of an account when the file that it is from was a wrong one.
+    fn forget_of(engine: &Engine, account: BankAccount, sha256: &str) -> Result<(), Problem> {
+        if Self::of(engine, account)?.is_some_and(|kept| kept.sha256 == sha256) {
+            engine.forget(&Self::name(account))?;
+        }
+        Ok(())
+    }
+}
+
+/// Names under which results are kept: `reconciliation/<sha256>`, whole.
+const RESULTS: &str = "reconciliation/";
+/// Names under which they are listed: `reconciled/<time, milliseconds>-<sha256>`, without findings.
+const SUMMARIES: &str = "reconciled/";
+
+fn result_name(sha256: &str) -> String {
+    format!("{RESULTS}{sha256}")
+}
+
+fn is_digest(id: &str) -> bool {
+    id.len() == 64 && id.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+fn json(body: impl Into<Bytes>) -> Response {
+    ([(CONTENT_TYPE, "application/json")], body.into()).into_response()
+}
+
+/// Keeps a result, in place of the one of the same file; gives it as JSON. The summary comes last:
+/// what is listed is there.
+fn keep(engine: &Engine, result: Reconciliation) -> Result<Vec<u8>, Problem> {
+    let sha256 = result.sha256.clone();
+    let [whole, summary] = whole_and_summary(result)?;
+    engine.keep(&result_name(&sha256), &whole)?;
+    let names = engine.side_value_names(SUMMARIES)?;
+    let of_this = |name: &str| name.ends_with(&sha256);
+    for name in names.iter().filter(|name| of_this(name)) {
+        engine.forget(name)?;
+    }
+    let others: Vec<_> = names.iter().filter(|name| !of_this(name)).collect();
+    for name in others.iter().take((others.len() + 1).saturating_sub(KEPT_MAX)) {
+        engine.forget(name)?;
+        engine.forget(&result_name(name.rsplit('-').next().unwrap_or_default()))?;
+    }
+    engine.keep(&format!("{SUMMARIES}{:015}-{sha256}", engine.now().0.max(0)), &summary)?;
+    Ok(whole)
+}
+
+/// Keeps a result that was dismissed, at its place in the list; gives it as JSON. The whole one
+/// comes last: until then it can be dismissed.
+fn keep_dismissed(engine: &Engine, result: Reconciliation) -> Result<Vec<u8>, Problem> {
+    let sha256 = result.sha256.clone();
+    let [whole, summary] = whole_and_summary(result)?;
+    let names = engine.side_value_names(SUMMARIES)?;
+    for name in names.iter().filter(|name| name.ends_with(&sha256)) {
+        engine.keep(name, &summary)?;
+    }
+    engine.keep(&result_name(&sha256), &whole)?;
+    Ok(whole)
+}
+
+/// A result as JSON, with and without its findings.
+fn whole_and_summary(mut result: Reconciliation) -> Result<[Vec<u8>; 2], Problem> {
+    let whole = serde_json::to_vec(&result).map_err(failed)?;
+    (result.findings, result.balances, result.accounts) = (None, None, None);
+    let summary = serde_json::to_vec(&result).map_err(failed)?;
+    Ok([whole, summary])
+}
+
+/// A comparison, before it is kept.
+struct Compared {
+    kind: &'static str,
+    bank: Option<BankPart>,
+    /// First and last day of the file, if it has any.
+    days: Option<(NaiveDate, NaiveDate)>,
+    /// First and last day of which the file has all lines.
+    compared: Option<(NaiveDate, NaiveDate)>,
+    lines: usize,
+    batches: usize,
+    reconciled: Comparison,
+}
+
+/// What only the comparison of a bank statement has.
+struct BankPart {
+    account: BankAccount,
+    number: String,
+    accounts: Vec<FileAccount>,
+    balances: Vec<ofx::BalanceRow>,
+}
+
+/// Reads a file and compares it with the books. Errors: the first wrong line of the file.
+fn compare(engine: &Arc<Engine>, file: &InstitutionFile, of: (BankAccount, Option<&str>)) -> Result<Compared, Problem> {
+    let records = EngineRecords::new(engine);
+    match file.format {
+        FileFormat::Csv => {
+            let sent = acquirer::read(&file.bytes).map_err(unreadable)?;
+            let mut named = BTreeMap::new();
+            for line in &sent.lines {
+                if !named.contains_key(&line.batch) {
+                    named.insert(line.batch.clone(), booked_movements::batch(&records, &line.batch)?);
+                }
+            }
+            let paid = sent.days.map(|(from, to)| booked_movements::batches(&records, from, to)).transpose()?;
+            let reconciled = acquirer::compare(&sent, &named, &paid.unwrap_or_default());
+            let (lines, batches, days) = (sent.lines.len(), named.len(), sent.days);
+            Ok(Compared { kind: "acquirer", bank: None, days, compared: days, lines, batches, reconciled })
+        }
+        FileFormat::Json => {
+            let list = pix::read(&file.bytes).map_err(unreadable)?;
+            let reconciled = pix::compare(&list, &booked_movements::payments(&records, &list)?);
+            let lines = list.payments.iter().map(|payment| 1 + payment.returns.len()).sum();
+            let compared = list.compared();
+            let days = compared.or(Some((day_of(list.from_ms), day_of(list.to_ms))));
+            Ok(Compared { kind: "pix", bank: None, days, compared, lines, batches: 0, reconciled })
+        }
+        FileFormat::Ofx => compare_statement(engine, &file.bytes, of),
+    }
+}
+
+/// Reads a bank statement and compares it with the books. `acctid` is the account's number at the
+/// bank, where the caller has named it.
+fn compare_statement(
+    engine: &Arc<Engine>,
+    file: &[u8],
+    (account, acctid): (BankAccount, Option<&str>),
+) -> Result<Compared, Problem> {
+    let found = ofx::read(file).map_err(unreadable)?;
+    let accounts: Vec<_> = found.iter().map(FileAccount::of).collect();
+    let own = KeptNumber::of(engine, account)?.map(|kept| kept.acctid);
+    let chosen = chosen(&found, acctid, own.as_deref()).map_err(|problem| with_accounts(problem, &accounts))?;
+    let number = found[chosen].number.clone();
+    let statement = found.into_iter().nth(chosen).ok_or_else(|| failed("no such account"))?.statement;
+    let statement = statement.map_err(unreadable)?;
+    if let Some(own) = own.filter(|own| acctid.is_none() && !ofx::is_same_account(own, &number)) {
+        return Err(with_accounts(of_another_account(account, &own, &number), &accounts));
+    }
+    let movements = booked_movements::movements(&EngineRecords::new(engine), account, &statement)?;
+    let (reconciled, balances) = statement::compare(&statement, &movements);
+    let compared = statement.compared();
+    let bank = Some(BankPart { account, number, accounts, balances });
+    let (lines, days) = (statement.lines.len(), compared.or(Some((statement.from, statement.to))));
+    Ok(Compared { kind: "bank", bank, days, compared, lines, batches: 0, reconciled })
+}
+
+/// Which account of a file is meant: the one that the caller has named, or the only one, or the one
+/// of earlier statements.
+fn chosen(found: &[ofx::Account], acctid: Option<&str>, own: Option<&str>) -> Result<usize, Problem> {
+    let wrong = |code: &'static str, message: String| {
+        let errors = vec![FieldError { field: "acctid".to_owned(), code, message: message.clone().into() }];
+        Problem::new(Code::ValidationFailed).message(message).errors(errors)
+    };
+    let banks: Vec<usize> = (0..found.len()).filter(|place| !found[*place].is_card).collect();
+    let with_number = |number: &str| (0..found.len()).find(|place| ofx::is_same_account(&found[*place].number, number));
+    let place = match (acctid, banks.as_slice()) {
+        (Some(number), _) => {
+            with_number(number).ok_or_else(|| wrong("unknown", "acctid não é uma conta do arquivo".to_owned()))?
+        }
+        (None, []) => 0,
+        (None, [only]) => *only,
+        (None, several) => own.and_then(with_number).ok_or_else(|| {
+            wrong("required", format!("o arquivo tem {} contas: escolha uma com ?acctid=", several.len()))
+        })?,
+    };
+    if found[place].is_card {
+        let defect = "extratos de cartão não são aceitos".to_owned();
+        return Err(unreadable(FileError { line: found[place].line, defect }));
+    }
+    Ok(place)
+}
+
+/// The refusal of a statement of another account than those before.
+fn of_another_account(account: BankAccount, own: &str, number: &str) -> Problem {
+    let name = account.name();
+    let message = format!(
+        "O extrato é da conta {number}, e os anteriores de {name} são da conta {own}. Se for de outra conta,          envie com ?account=; se {name} mudou de número, envie com ?acctid={number}"
+    );
+    let detail = format!(
+        "Earlier statements of `{name}` were of {own}. For another account name it (`account=`); if the number of          `{name}` has changed, send the file with `acctid={number}`; if an earlier file was wrong, dismiss its result."
+    );
+    Problem::new(Code::OtherBankAccount)
+        .message(message)
+        .detail(detail)
+        .member("acctid", number)
+        .member("expected", own)
+}
+
+fn with_accounts(problem: Problem, accounts: &[FileAccount]) -> Problem {
+    match serde_json::to_value(accounts) {
+        Ok(accounts) => problem.member("accounts", accounts),
+        Err(_) => problem,
+    }
+}
+
+fn unreadable(FileError { line, defect }: FileError) -> Problem {
+    let message = format!("Linha {line}: {defect}");
+    let errors = vec![FieldError { field: format!("line {line}"), code: "invalid", message: defect.into() }];
+    Problem::new(Code::ValidationFailed).message(message).detail("The file has a wrong line.").errors(errors)
+}
+
+impl Compared {
+    fn result(self, sha256: String, (made_at, made_by): (String, String), sequence: u64) -> Reconciliation {
+        let Self { kind, bank, days, compared, lines, batches, reconciled } = self;
+        let Comparison { matched, undecided, findings } = reconciled;
+        let count = |kind| findings.iter().filter(|finding| finding.kind == kind).count();
+        let texts = |days: Option<(NaiveDate, NaiveDate)>| days.map(|(from, to)| (from.to_string(), to.to_string()));
+        let (from, to) = texts(days).unzip();
+        let balances = bank.as_ref().map(|bank| bank.balances.iter().take(FINDINGS_MAX).map(BalanceView::of).collect());
+        Reconciliation {
+            sha256,
+            kind: kind.to_owned(),
+            account: bank.as_ref().map(|bank| bank.account.name().to_owned()),
+            acctid: bank.as_ref().map(|bank| bank.number.clone()),
+            made_at,
+            made_by,
+            sequence,
+            from,
+            to,
+            compared: texts(compared).map(|(from, to)| ComparedDays { from, to }),
+            lines,
+            batches,
+            matched,
+            undecided,
+            differs: count(FindingKind::Differs),
+            only_ours: count(FindingKind::OnlyOurs),
+            only_theirs: count(FindingKind::OnlyTheirs),
+            twice: count(FindingKind::Twice),
+            in_suspense: count(FindingKind::InSuspense),
+            dismissed: None,
+            balances,
+            accounts: bank.map(|bank| bank.accounts),
+            findings: Some(findings.iter().take(FINDINGS_MAX).map(FindingView::of).collect()),
+        }
+    }
+}
+
+impl FindingView {
+    fn of(finding: &Finding) -> Self {
+        Self {
+            finding: finding.kind.name().to_owned(),
+            line: finding.line,
+            batch: finding.batch.clone(),
+            payment_id: finding.charge.map(|charge| charge.txid()),
+            kind: finding.object.to_owned(),
+            id: finding.id.clone(),
+            ours: finding.ours.map(SettledView::of),
+            theirs: finding.theirs.map(SettledView::of),
+        }
+    }
+}
+
+impl BalanceView {
+    fn of(row: &ofx::BalanceRow) -> Self {
+        let text = row.text.chars().take(200).collect();
+        Self {
+            line: row.line,
+            day: row.day.map(|day| day.to_string()),
+            amount: row.amount.map(|amount| amount.0),
+            text,
+        }
+    }
+}
+
+impl FileAccount {
+    fn of(account: &ofx::Account) -> Self {
+        let kind = if account.is_card { "card" } else { "bank" };
+        Self { acctid: account.number.clone(), kind: kind.to_owned(), lines: account.lines }
+    }
+}
+
+impl SettledView {
+    fn of(settled: SettledAmount) -> Self {
+        let (net, SettledAmount { paid_on, gross, fee }) = (settled.net(), settled);
+        Self { paid_on: paid_on.to_string(), gross: gross.0, fee: fee.0, net: net.0 }
+    }
+}

@@ -1,0 +1,282 @@
+//! Records of the journal: the newest, and one with its rows and the parts of the facts that sum
+//! many objects.
+
+use std::sync::Arc;
+
+use actors::engine::Engine;
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use books::export::{Exporter, Format, Request, Stream};
+use derived::merged::newest_first;
+use derived::records::LoadError;
+use ledger::event::{Event, SettledLine, SettledObject};
+use ledger::id::ObjectId;
+use ledger::money::Centavos;
+use ledger::record::Record;
+use ledger::time::{Minute, Timestamp};
+use serde::Serialize;
+use serde_json::value::RawValue;
+use store::Sequence;
+use store::cut::{Cut, Position};
+use utoipa::ToSchema;
+use wire::timestamp::day_of;
+
+use crate::desk::Desk;
+use crate::operator::Operator;
+use web::caller::PathId;
+use web::cut::{NextBefore, next_before, requested_before, requested_position};
+use web::problem::{Code, Problem, failed};
+use web::reply::{number, ok, only, query, time};
+use web::views::export_file::{know_cards, know_group};
+use web::views::ledger::ledger_name;
+
+/// One Record.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = JournalRecord)]
+struct RecordView {
+    /// Its place in the journal of its partition.
+    sequence: u64,
+    /// The partition.
+    partition: u16,
+    /// When it was booked.
+    booked_at: String,
+    /// When it took effect.
+    effective_at: String,
+    /// What the institution says whose act it books; absent where there is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    institution: Option<ActView>,
+    /// Ledger of the owner who decided it.
+    #[schema(example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
+    owner: String,
+    /// Its rows, with the columns of an export.
+    #[schema(value_type = Vec<Object>)]
+    rows: Vec<Box<RawValue>>,
+    /// The parts of facts that sum many objects in one entry.
+    parts: Vec<PartView>,
+}
+
+/// An act of an institution: a capture, a payment, a payout or a return.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = InstitutionAct)]
+struct ActView {
+    /// Its own id of the act.
+    #[schema(example = "000000000017")]
+    id: String,
+    /// When it happened there.
+    #[schema(format = "date-time")]
+    at: String,
+}
+
+/// One part of a fact that sums many; amounts in centavos.
+#[derive(Debug, Default, Serialize, ToSchema)]
+#[schema(as = RecordPart)]
+struct PartView {
+    /// The fact, as the rows name it.
+    #[schema(example = "acquirer_settled")]
+    event: &'static str,
+    /// The charge.
+    txid: Option<String>,
+    /// The installment of the charge, from 1.
+    installment: Option<u8>,
+    /// The refund.
+    #[schema(format = "uuid")]
+    refund: Option<String>,
+    /// The dispute.
+    #[schema(format = "uuid")]
+    dispute: Option<String>,
+    /// The day on which the money falls due, in America/Sao_Paulo.
+    #[schema(format = Date, example = "2026-11-27")]
+    due_date: Option<String>,
+    /// Before the fee; below zero where money is taken back.
+    amount: i64,
+    /// The fee.
+    fee: i64,
+}
+
+/// One of the newest Records.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = NewestRecord)]
+struct NewestView {
+    /// Its place in the journal of its partition.
+    sequence: u64,
+    /// The partition.
+    partition: u16,
+    /// When it was booked.
+    #[schema(format = "date-time")]
+    booked_at: String,
+    /// When it took effect.
+    #[schema(format = "date-time")]
+    effective_at: String,
+    /// Ledger of the owner who decided it.
+    #[schema(example = "M-019b8c4e-5f5d-8a3e-9c1d-2f3a4b5c6d7e")]
+    owner: String,
+    /// Names of its facts, each once, as the rows of exports name them.
+    #[schema(example = json!(["charge_opened"]))]
+    events: Vec<&'static str>,
+    /// The operator who asked for it; absent where none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, example = "ana")]
+    operator: Option<String>,
+    /// The API key that asked for it; absent where none did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false, format = "uuid")]
+    api_key_id: Option<String>,
+}
+
+/// The newest Records.
+#[derive(Debug, Serialize, ToSchema)]
+struct NewestRecordPage {
+    /// The Records, newest first.
+    items: Vec<NewestView>,
+    /// `before` of the next, older Records; absent at the begin of the journal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    next_before: Option<NextBefore>,
+}
+
+/// A Record with its place in the journals, and when it was booked.
+type BookedRecord = (Position, Timestamp, Record);
+
+/// Records of an answer, when it is not said how many.
+const RECORDS_A_PAGE: u64 = 20;
+
+/// The newest Records of the journal, or those before one.
+#[utoipa::path(get, path = "/ops/records", operation_id = "list_newest_records",
+    params(("before" = Option<String>, Query, description = "Only Records before this one, of each partition; `next_before` of the answer before.", example = "1000"),
+        ("per_page" = Option<u64>, Query)),
+    responses((status = 200, body = NewestRecordPage), (status = 400)))]
+pub async fn list(State(desk): State<Arc<Desk>>, _: Operator, parts: Parts) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    only(&pairs, &["before", "per_page"])?;
+    let through = requested_before(&pairs, &desk.engine.published())?;
+    let count = number(&pairs, "per_page", 1..=100)?.unwrap_or(RECORDS_A_PAGE);
+    let (records, rest) = newest_through(&desk.engine, &through, count)?;
+    let next_before = next_before(&rest);
+    let items = records.into_iter().map(|(at, booked_at, record)| {
+        let mut events: Vec<_> = record.events.iter().map(Event::name).collect();
+        events.dedup();
+        NewestView {
+            sequence: at.sequence.0,
+            partition: at.partition.0,
+            booked_at: time(booked_at),
+            effective_at: time(record.takes_effect_at()),
+            owner: ledger_name(&desk.engine, record.owner),
+            events,
+            operator: record.operator.clone(),
+            api_key_id: record.api_key.map(|key| key.uuid().to_string()),
+        }
+    });
+    Ok(ok(NewestRecordPage { items: items.collect(), next_before }))
+}
+
+/// The published Records through a cut, in the order of booking, newest first, so many at most;
+/// and those that are left.
+fn newest_through(engine: &Engine, through: &Cut, most: u64) -> Result<(Vec<BookedRecord>, Cut), LoadError> {
+    let mut rest = through.up_to(&engine.published());
+    let lists = rest.iter().map(|mut at| {
+        move || {
+            if at.sequence < Sequence::FIRST {
+                return Ok(None);
+            }
+            let (booked_at, record) = engine.booked_record(at)?;
+            let found = (at, booked_at, record);
+            at = at.before();
+            Ok(Some((booked_at, found)))
+        }
+    });
+    let mut found = Vec::new();
+    for record in newest_first(lists).take(usize::try_from(most).unwrap_or(usize::MAX)) {
+        let (_, record) = record?;
+        rest.reach(record.0.before());
+        found.push(record);
+    }
+    Ok((found, rest))
+}
+
+/// A Record of the journal: its rows, and the parts of what it sums.
+#[utoipa::path(get, path = "/ops/records/{sequence}", operation_id = "get_record",
+    params(("sequence" = String, Path, pattern = "^[1-9][0-9]{0,18}$", example = "1", description = "Its place in the journal, as rows and `Centavo-Sequence` name it."),
+        ("partition" = Option<u64>, Query, maximum = 65535, description = "Its partition; 0 when absent.")),
+    responses((status = 200, body = RecordView), (status = 400), (status = 404)))]
+pub async fn record(
+    State(desk): State<Arc<Desk>>,
+    _: Operator,
+    PathId(sequence): PathId,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    let pairs = query(&parts)?;
+    only(&pairs, &["partition"])?;
+    let at = requested_position(&sequence, &pairs)?.filter(|at| desk.engine.has_record(*at));
+    let at = at.ok_or_else(|| Problem::new(Code::NotFound))?;
+    let (booked_at, record) = desk.engine.booked_record(at)?;
+    let mut exporter = Exporter::new(Request { ledger: None, format: Format::Jsonl, from: None, to: None });
+    record.owner.group().into_iter().for_each(|group| know_group(&desk.engine, group, &mut exporter));
+    know_cards(&desk.engine, &record, &mut exporter)?;
+    exporter.know_closed(desk.engine.closings());
+    let mut out = Stream(Vec::new());
+    exporter.post(at, booked_at.0, &record, &mut out).map_err(failed)?;
+    let lines = out.0.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    let rows: Result<_, _> = lines.map(serde_json::from_slice).collect();
+    Ok(ok(RecordView {
+        sequence: at.sequence.0,
+        partition: at.partition.0,
+        booked_at: time(booked_at),
+        effective_at: time(record.takes_effect_at()),
+        institution: record.rail.as_ref().map(|rail| ActView { id: rail.id.clone(), at: time(rail.at) }),
+        owner: ledger_name(&desk.engine, record.owner),
+        rows: rows.map_err(failed)?,
+        parts: parts_of(&record),
+    }))
+}
+
+/// The parts of the facts of a Record that sum many.
+fn parts_of(record: &Record) -> Vec<PartView> {
+    let mut parts = Vec::new();
+    for event in &record.events {
+        match event {
+            Event::Matured { dues, .. } => {
+                parts.extend(dues.iter().map(|due| PartView::due(event, None, Some(due.minute), due.amount)));
+            }
+            Event::AcquirerSettled { lines, .. } => parts.extend(lines.iter().map(|line| settled(event, line))),
+            Event::ClawbackRecovered { debts, .. } => parts.extend(debts.iter().map(|debt| {
+                let amount = debt.from_pending + debt.from_available;
+                let refund = Some(debt.refund.uuid().to_string());
+                PartView { refund, ..PartView::due(event, Some(debt.split.charge), debt.due, amount) }
+            })),
+            Event::ClawbackWrittenOff { debts, .. } => parts.extend(debts.iter().map(|debt| {
+                let refund = Some(debt.refund.uuid().to_string());
+                PartView { refund, ..PartView::due(event, Some(debt.split.charge), None, debt.total()) }
+            })),
+            Event::SplitsAnticipated { splits, .. } => parts.extend(splits.iter().map(|split| {
+                let due = PartView::due(event, Some(split.split.charge), Some(split.due), split.amount);
+                PartView { fee: split.fee.0, ..due }
+            })),
+            _ => {}
+        }
+    }
+    parts
+}
+
+impl PartView {
+    fn due(event: &Event, charge: Option<ObjectId>, due: Option<Minute>, amount: Centavos) -> Self {
+        Self {
+            event: event.name(),
+            txid: charge.map(ObjectId::txid),
+            due_date: due.map(|minute| day_of(minute.start().0).to_string()),
+            amount: amount.0,
+            ..Self::default()
+        }
+    }
+}
+
+/// A line of a batch of the acquirer.
+fn settled(event: &Event, line: &SettledLine) -> PartView {
+    let part = PartView { fee: line.fee.0, ..PartView::due(event, Some(line.charge), None, line.gross) };
+    match line.object {
+        SettledObject::Installment(installment) => PartView { installment: Some(installment), ..part },
+        SettledObject::Refund(id) => PartView { refund: Some(id.uuid().to_string()), ..part },
+        SettledObject::Dispute(id) => PartView { dispute: Some(id.uuid().to_string()), ..part },
+    }
+}

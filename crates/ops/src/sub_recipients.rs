@@ -1,0 +1,103 @@
+//! Review of sub-recipients by operators (interface 3.4).
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use ledger::id::{LedgerId, ObjectId};
+use ledger::merchant::MerchantCommand;
+use ledger::record::Record;
+use serde::Deserialize;
+use utoipa::ToSchema;
+
+use crate::desk::Desk;
+use crate::item_version::{Approval, IfMatch, on_version, with_item};
+use crate::operator::{Decider, Operator};
+use web::caller::PathId;
+use web::idempotency::{KeyScope, decided};
+use web::json::{Checker, Raw, parse_exact};
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::ok;
+use web::views::recipient::{RecipientView, find_recipient, known_recipient, view, view_at_decision};
+
+/// Why something is refused.
+#[derive(Deserialize, ToSchema)]
+#[serde(bound(deserialize = "'de: 'a"))]
+#[schema(as = DecisionNotes, example = json!({"notes": "O documento não confere com o nome"}))]
+pub struct Notes<'a> {
+    /// The reason, at most 500 characters.
+    #[schema(value_type = String, min_length = 1, max_length = 500)]
+    notes: Raw<'a>,
+    /// The `version` of the item that was seen in the queue; `If-Match` may have it instead.
+    /// Without it, the item is decided on as it is now.
+    #[serde(default)]
+    #[schema(value_type = Option<u32>)]
+    pub version: Raw<'a>,
+}
+
+impl Notes<'_> {
+    /// The reason.
+    pub fn check(&self) -> Result<String, Problem> {
+        let mut check = Checker::new();
+        let notes = check.prose("notes", self.notes, 1..=500);
+        Ok(check.finish_with(notes)?.into_owned())
+    }
+}
+
+/// Approves a draft or pending recipient, which is active at once; or an active recipient's changed
+/// bank account.
+#[utoipa::path(post, path = "/ops/sub-recipients/{id}/approve", operation_id = "approve_recipient", params(("id" = String, Path)),
+    request_body = Option<Approval>,
+    responses((status = 200, body = RecipientView)))]
+pub async fn approve(
+    State(desk): State<Arc<Desk>>,
+    Decider(operator): Decider,
+    PathId(id): PathId,
+    if_match: IfMatch,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    let seen = if_match.or_in(&Approval::read(sent.bytes())?)?;
+    decide(&desk, &operator, &id, &sent, seen, |id| Ok(MerchantCommand::ApproveRecipient { id })).await
+}
+
+/// Refuses a draft or pending recipient; or an active recipient's changed bank account, and leaves
+/// the recipient active.
+#[utoipa::path(post, path = "/ops/sub-recipients/{id}/reject", operation_id = "reject_recipient", params(("id" = String, Path)), request_body = Notes,
+    responses((status = 200, body = RecipientView)))]
+pub async fn reject(
+    State(desk): State<Arc<Desk>>,
+    Decider(operator): Decider,
+    PathId(id): PathId,
+    if_match: IfMatch,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    let wire: Notes<'_> = parse_exact(sent.bytes())?;
+    let seen = if_match.or(wire.version)?;
+    let command = |id| Ok(MerchantCommand::RejectRecipient { id, notes: wire.check()? });
+    decide(&desk, &operator, &id, &sent, seen, command).await
+}
+
+async fn decide(
+    desk: &Desk,
+    operator: &Operator,
+    id: &str,
+    sent: &KeyedBody,
+    seen: Option<u32>,
+    command: impl Fn(ObjectId) -> Result<MerchantCommand, Problem>,
+) -> Result<Response, Problem> {
+    let found = ObjectId::parse(id).and_then(|id| find_recipient(&desk.engine, id));
+    let (ledger, row) = found.ok_or_else(|| Problem::new(Code::NotFound))?;
+    let group = desk.engine.ids().group(row.id);
+    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&row.id.txid()))?;
+    let (row, command) = (&row, &command);
+    let execute = |admitted| async move {
+        let command = on_version(seen, row.id, command(row.id)?);
+        let outcome = desk.engine.command(group, command, operator.context(admitted)).await?;
+        let Some(()) = decided(outcome).map_err(|problem| with_item(desk, row.id, problem))? else { return Ok(None) };
+        let (ledger, row) = known_recipient(&desk.engine, row.id)?;
+        Ok(Some(view(&desk.engine, ledger, &row)))
+    };
+    let replay = |record: Arc<Record>| Ok(view_at_decision(&desk.engine, ledger, row, &record));
+    key.run(LedgerId::Merchant(group), replay, execute).await?.answer(|view| Ok(ok(view)))
+}

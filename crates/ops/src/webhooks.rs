@@ -1,0 +1,228 @@
+//! Webhook endpoints with a backlog: waiting events, events that were given up, and the outcome of
+//! the last tries. An endpoint's id is the id of its API key.
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::response::Response;
+use ledger::id::{GroupNumber, ObjectId};
+use serde::Serialize;
+use utoipa::ToSchema;
+
+use crate::audit::OfMerchant;
+use crate::desk::Desk;
+use crate::operator::{Decider, Operator};
+use crate::other_nodes::backlogs;
+use web::caller::PathId;
+use web::idempotency::KeyScope;
+use web::json::parse_unread_exact;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::{ok, only, query, time};
+use web::views::delivery::AnswerView;
+use webhooks::event::OutboxEvent;
+use webhooks::{DeliveryTry, EndpointBehind};
+
+/// Items of one answer; `total` counts all.
+const ITEMS_MAX: usize = 1_000;
+
+/// The endpoints that are behind.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct WebhookBacklogs {
+    /// Those whose events have waited longest, 1,000 at most.
+    items: Vec<BacklogView>,
+    /// How many there are.
+    total: usize,
+}
+
+/// An endpoint at which events wait or were given up.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WebhookBacklog)]
+pub struct BacklogView {
+    /// The API key whose address it is.
+    #[schema(format = "uuid")]
+    pub api_key_id: String,
+    /// Whose key it is.
+    #[schema(format = "uuid")]
+    pub merchant_id: String,
+    /// The address.
+    #[schema(example = "https://loja.example.com/webhooks")]
+    pub webhook_url: String,
+    /// How many events wait here, 1,000 at most: more of them wait in the journal.
+    #[schema(maximum = 1000)]
+    pub waiting: usize,
+    /// When the oldest of them happened.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub oldest_at: Option<String>,
+    /// How many of the last 1,000 events that were given up were not asked for again.
+    #[schema(maximum = 1000)]
+    pub given_up: usize,
+    /// How many tries are under way now.
+    pub under_way: usize,
+    /// How the last try ended, of whatever event.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub last_answer: Option<AnswerView>,
+}
+
+/// The webhook endpoints at which events wait or were given up, those that have waited longest
+/// first.
+#[utoipa::path(get, path = "/ops/webhooks", operation_id = "list_webhook_backlogs",
+    params(("merchant_id" = Option<String>, Query, format = "uuid", description = "Only of this merchant.")),
+    responses((status = 200, body = WebhookBacklogs), (status = 404)))]
+pub async fn list(
+    State(desk): State<Arc<Desk>>,
+    _: Operator,
+    OfMerchant(group): OfMerchant,
+) -> Result<Response, Problem> {
+    let (total, backlogs) = backlogs(&desk, group, ITEMS_MAX).await?;
+    let views = backlogs.into_iter().map(|behind| view(&desk, behind));
+    Ok(ok(WebhookBacklogs { items: views.collect::<Result<_, _>>()?, total }))
+}
+
+/// An event that is delivered again.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RedeliveredEvent)]
+pub struct RedeliveredView {
+    /// The event's id.
+    #[schema(format = "uuid")]
+    id: String,
+    /// Its kind, as it is delivered.
+    #[schema(example = "charge.paid")]
+    kind: &'static str,
+}
+
+/// Delivers an event of any merchant again, to every address of its account that has room; 429 when
+/// 1,000 events wait at each.
+#[utoipa::path(post, path = "/ops/webhooks/{id}/redeliver", operation_id = "redeliver_webhook", params(("id" = String, Path)),
+    responses((status = 200, body = RedeliveredView)))]
+pub async fn redeliver(
+    State(desk): State<Arc<Desk>>,
+    Decider(operator): Decider,
+    PathId(id): PathId,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    parse_unread_exact(sent.bytes())?;
+    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id))?;
+    let not_found = || Problem::new(Code::NotFound);
+    let id = ObjectId::parse(&id).ok_or_else(not_found)?;
+    let group = desk.engine.ids().group(id);
+    let event = OutboxEvent::find(&desk.engine, group, id)?.ok_or_else(not_found)?;
+    key.once(&desk.redelivered, || {
+        if !desk.webhooks.deliver_again(group, &event, desk.engine.now()) {
+            let detail = "1,000 events wait at each address of the account.";
+            return Err(Problem::new(Code::RateLimited).detail(detail).retry_after(60));
+        }
+        tracing::info!(operator = operator.name, event = %id.uuid(), "an operator delivers an event again");
+        Ok(RedeliveredView { id: id.uuid().to_string(), kind: event.told.kind.into() })
+    })
+}
+
+/// The last tries at an endpoint.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct TryList {
+    /// The tries, newest first, 100 at most.
+    items: Vec<TryView>,
+    /// How many there are.
+    total: usize,
+}
+
+/// A try to deliver an event.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = WebhookTry)]
+pub struct TryView {
+    /// The event's id.
+    #[schema(format = "uuid")]
+    pub event_id: String,
+    /// Its kind, as it is delivered.
+    #[schema(example = "charge.paid")]
+    pub kind: &'static str,
+    /// How the try ended.
+    #[serde(flatten)]
+    pub answer: AnswerView,
+}
+
+/// The last tries at an endpoint, newest first. They are kept in memory, 100 of an endpoint and
+/// 65,536 of all, since this process began.
+#[utoipa::path(get, path = "/ops/endpoints/{id}/tries", operation_id = "list_webhook_tries", params(("id" = String, Path)),
+    responses((status = 200, body = TryList), (status = 400)))]
+pub async fn tries(
+    State(desk): State<Arc<Desk>>,
+    _: Operator,
+    PathId(id): PathId,
+    parts: Parts,
+) -> Result<Response, Problem> {
+    only(&query(&parts)?, &[])?;
+    let (group, key) = endpoint(&desk, &id)?;
+    let items = tries_of(&desk, group, key)?;
+    Ok(ok(TryList { total: items.len(), items }))
+}
+
+/// The last tries at an endpoint as they are shown, newest first.
+pub fn tries_of(desk: &Desk, group: GroupNumber, key: ObjectId) -> Result<Vec<TryView>, Problem> {
+    let view = |DeliveryTry { number, answer }| {
+        let event = OutboxEvent::numbered(&desk.engine, group, number)?;
+        let (event_id, kind) = (event.id.uuid().to_string(), event.told.kind.into());
+        Ok(TryView { event_id, kind, answer: AnswerView::of(answer) })
+    };
+    desk.webhooks.tries(group, key).into_iter().map(view).collect()
+}
+
+/// Events that are delivered again.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RedeliveredEvents)]
+pub struct RedeliveredAll {
+    /// Events that the endpoint took, to be tried at once.
+    #[schema(example = 3)]
+    redelivered: usize,
+    /// Events that stay given up, since 1,000 wait at the endpoint.
+    #[schema(example = 0)]
+    left: usize,
+}
+
+/// Delivers all events again that were given up at an endpoint, as far as it has room: 1,000 wait
+/// there at most.
+#[utoipa::path(post, path = "/ops/endpoints/{id}/redeliver", operation_id = "redeliver_given_up", params(("id" = String, Path)),
+    responses((status = 200, body = RedeliveredAll)))]
+pub async fn redeliver_given_up(
+    State(desk): State<Arc<Desk>>,
+    Decider(operator): Decider,
+    PathId(id): PathId,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    parse_unread_exact(sent.bytes())?;
+    let once = sent.key(&desk.engine, KeyScope::Operators, Some(&id))?;
+    let (group, key) = endpoint(&desk, &id)?;
+    once.once(&desk.redelivered, || {
+        let given_up = desk.webhooks.given_up(group, key).into_iter();
+        let events = given_up.map(|number| OutboxEvent::numbered(&desk.engine, group, number));
+        let events = events.collect::<Result<Vec<_>, _>>()?;
+        let redelivered = desk.webhooks.deliver_again_to(group, key, &events, desk.engine.now());
+        tracing::info!(operator = operator.name, ?key, redelivered, "an operator delivers what was given up again");
+        Ok(RedeliveredAll { redelivered, left: events.len() - redelivered })
+    })
+}
+
+/// The group and the key of an endpoint.
+pub fn endpoint(desk: &Desk, id: &str) -> Result<(GroupNumber, ObjectId), Problem> {
+    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let row = desk.engine.api_key(id).filter(|row| !row.revoked).ok_or_else(|| Problem::new(Code::NotFound))?;
+    Ok((row.group, id))
+}
+
+/// An endpoint as it is shown.
+pub fn view(desk: &Desk, EndpointBehind { group, key, backlog }: EndpointBehind) -> Result<BacklogView, Problem> {
+    let merchant = desk.engine.merchant_id(group)?;
+    Ok(BacklogView {
+        api_key_id: key.uuid().to_string(),
+        merchant_id: merchant.uuid().to_string(),
+        webhook_url: desk.engine.api_key(key).and_then(|row| row.webhook.url).unwrap_or_default(),
+        waiting: backlog.waiting,
+        oldest_at: backlog.oldest_at.map(time),
+        given_up: backlog.given_up,
+        under_way: backlog.under_way,
+        last_answer: backlog.last_answer.map(AnswerView::of),
+    })
+}

@@ -1,0 +1,81 @@
+//! Review of withdrawals by operators (interface 3.5).
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::Response;
+use ledger::id::ObjectId;
+use ledger::recipient::RecipientCommand;
+use ledger::withdrawal::Withdrawal;
+
+use crate::desk::Desk;
+use crate::item_version::{Approval, IfMatch, unchanged};
+use crate::operator::{Decider, Operator};
+use crate::sub_recipients::Notes;
+use web::caller::PathId;
+use web::idempotency::{KeyScope, decided};
+use web::json::parse_exact;
+use web::keyed::KeyedBody;
+use web::problem::{Code, Problem};
+use web::reply::ok;
+use web::views::withdrawal::ReviewedWithdrawal;
+
+/// Approves a pending withdrawal and sends its money. It reads `pending` until the institution has
+/// taken that.
+#[utoipa::path(post, path = "/ops/withdrawals/{id}/approve", operation_id = "approve_withdrawal",
+    params(("id" = String, Path)), request_body = Option<Approval>,
+    responses((status = 200, body = ReviewedWithdrawal)))]
+pub async fn approve(
+    State(desk): State<Arc<Desk>>,
+    Decider(operator): Decider,
+    PathId(id): PathId,
+    if_match: IfMatch,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    let seen = if_match.or_in(&Approval::read(sent.bytes())?)?;
+    decide(&desk, &operator, &id, &sent, seen, None).await
+}
+
+/// Rejects a pending withdrawal: the money and the splits are available again.
+#[utoipa::path(post, path = "/ops/withdrawals/{id}/reject", operation_id = "reject_withdrawal",
+    params(("id" = String, Path)), request_body = Notes,
+    responses((status = 200, body = ReviewedWithdrawal)))]
+pub async fn reject(
+    State(desk): State<Arc<Desk>>,
+    Decider(operator): Decider,
+    PathId(id): PathId,
+    if_match: IfMatch,
+    sent: KeyedBody,
+) -> Result<Response, Problem> {
+    let notes: Notes<'_> = parse_exact(sent.bytes())?;
+    let seen = if_match.or(notes.version)?;
+    decide(&desk, &operator, &id, &sent, seen, Some(notes)).await
+}
+
+/// Rejects for the reason given, or approves when there is none.
+async fn decide(
+    desk: &Desk,
+    operator: &Operator,
+    id: &str,
+    sent: &KeyedBody,
+    seen: Option<u32>,
+    reason: Option<Notes<'_>>,
+) -> Result<Response, Problem> {
+    let id = ObjectId::parse(id).ok_or_else(|| Problem::new(Code::NotFound))?;
+    let find = || desk.engine.object(id)?.ok_or_else(|| Problem::new(Code::NotFound));
+    let withdrawal: Withdrawal = find()?;
+    let key = sent.key(&desk.engine, KeyScope::Operators, Some(&id.txid()))?;
+    let (withdrawal, reason) = (&withdrawal, &reason);
+    let execute = |admitted| async move {
+        unchanged(desk, id, seen)?;
+        let (recipient, context) = (withdrawal.recipient, operator.context(admitted));
+        let Some(notes) = reason else {
+            let transfer = (id, withdrawal.amount, withdrawal.destination.clone());
+            return decided(desk.engine.approve_withdrawal(recipient, transfer, context).await?);
+        };
+        let command = RecipientCommand::RejectWithdrawal { id, notes: notes.check()? };
+        decided(desk.engine.command_recipient(recipient, command, context).await?)
+    };
+    let decided = key.run(withdrawal.recipient, |_| Ok(()), execute).await?;
+    decided.answer(|()| Ok(ok(ReviewedWithdrawal::of(&desk.engine, &find()?))))
+}

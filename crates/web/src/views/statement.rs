@@ -1,0 +1,320 @@
+//! A recipient's statement as JSON (interface 2.8).
+//!
+//! Balances, and the reach of withdrawals, come from the recipient's state. The splits are history,
+//! read a page at a time. A PIX split is listed as pending from the creation of its charge, and is
+//! money only once the charge is paid.
+//!
+//! Debts consume the oldest splits first. This holds within the splits of one withdrawal, and
+//! within the splits that no withdrawal has: there, the newest splits sum to the money that is
+//! left.
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry;
+use std::sync::Arc;
+
+use actors::engine::{Engine, ListedSplit, Listing};
+use ledger::id::{LedgerId, ObjectId};
+use ledger::money::Centavos;
+use ledger::recipient::coverage::{Holder, Place, SplitStanding};
+use ledger::recipient::{RecipientState, SplitHistory};
+use ledger::time::Timestamp;
+use ledger::withdrawal::Withdrawal;
+use serde::Serialize;
+use store::Sequence;
+use utoipa::ToSchema;
+use wire::mask;
+
+use crate::problem::{Problem, broken};
+use crate::reply::{Filter, List, Page, time};
+use crate::views::charge::payer;
+use crate::views::recipient::RecipientBalance;
+
+/// A page of a statement.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct Statement {
+    /// Splits, newest first.
+    pub items: Vec<SplitRecord>,
+    /// Splits on all pages.
+    pub total: u64,
+    /// This page, from 1.
+    page: u64,
+    /// How many pages there are.
+    pages: u64,
+    /// Items a page.
+    per_page: u64,
+    /// The recipient's money.
+    balance: RecipientBalance,
+}
+
+/// One split.
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = RecipientSplit)]
+pub struct SplitRecord {
+    /// The split's id.
+    #[schema(example = "019b8c4e5f5d8a3e9c1d2f3a4b5c6d7e-0")]
+    id: String,
+    /// The charge's txid.
+    pub payment_id: String,
+    /// Amount that is left of the split, centavos.
+    #[schema(example = 2000)]
+    pub amount_cents: i64,
+    /// `pending`, `available` or `paid`.
+    #[schema(pattern = "^(pending|available|paid)$")]
+    pub status: &'static str,
+    /// When it was paid to the recipient's bank account.
+    #[schema(required)]
+    paid_at: Option<String>,
+    /// The withdrawal that has the split: `available` and not null is money under a withdrawal.
+    #[schema(required)]
+    pub withdrawal_id: Option<String>,
+    /// When the split came to be: with the PIX charge, or with the card's capture.
+    pub created_at: String,
+    /// The charge.
+    pub payment: SplitPayment,
+}
+
+/// The charge of a split.
+#[derive(Debug, Serialize, ToSchema)]
+pub struct SplitPayment {
+    /// Payer's name.
+    #[schema(example = "João Ávila")]
+    nome: String,
+    /// Payer's CPF, formatted.
+    #[schema(example = "123.456.789-09")]
+    cpf: String,
+    /// Total charged, centavos.
+    #[schema(example = 10000)]
+    gross_amount: i64,
+    /// `pix` or `credit_card`.
+    #[schema(pattern = "^(credit_card|pix)$")]
+    payment_method: &'static str,
+    /// When the split becomes or became available; null while a PIX charge is unpaid.
+    #[schema(required)]
+    pub balance_available_at: Option<String>,
+}
+
+/// Values of `status`.
+const STATUSES: [&str; 3] = ["pending", "available", "paid"];
+
+/// A split's id: its charge and its place in it. It names its group as the charge does.
+pub fn split_id(charge: ObjectId, index: u32) -> String {
+    format!("{}-{index}", charge.txid())
+}
+
+/// A page of a recipient's statement, with the filter that a query has.
+pub async fn statement(
+    engine: &Arc<Engine>,
+    recipient: LedgerId,
+    pairs: &[(String, String)],
+    page: Page,
+) -> Result<Statement, Problem> {
+    let filter = Filter::read(pairs, "status", &STATUSES)?;
+    let look = |books: &RecipientState, now: Timestamp| (books.standing(), books.ledger().balances(), now);
+    let (standing, accounts, now) = engine.read_recipient(recipient, look).await?;
+    let mut reader = Reader::new(engine, recipient, standing, now)?;
+    let range = filter.range(engine, Listing::Splits(recipient))?;
+    let (newer, _) = engine.splits(recipient, range.end..u64::MAX, 0, 0)?;
+    let (skip, count) = filter.to_read(page);
+    let (total, listed) = engine.splits(recipient, range, skip, count)?;
+    filter.check("status", total)?;
+    let mut found = Vec::with_capacity(listed.len());
+    for split in listed {
+        found.push(reader.find(split)?);
+    }
+    let mut items = reader.records(&found, newer + skip)?;
+    items.retain(|item| filter.word.is_none_or(|word| word == item.status));
+    let List { items, total, page, pages, per_page } = List::filtered(&filter, items, total, page);
+    Ok(Statement { items, total, page, pages, per_page, balance: RecipientBalance::of(&accounts) })
+}
+
+/// Splits that are looked through at once.
+const READ_AT_ONCE: usize = 256;
+
+/// Reads the splits of one statement.
+struct Reader<'a> {
+    engine: &'a Arc<Engine>,
+    recipient: LedgerId,
+    standing: SplitStanding,
+    now: Timestamp,
+    /// The charge that was read last: a charge's splits stand together.
+    charge: Option<(Sequence, Arc<SplitHistory>)>,
+    /// How many withdrawals there were, and those that were read, by their place from the oldest.
+    withdrawals: u64,
+    read: HashMap<u64, Withdrawal>,
+}
+
+/// One split, and who has it.
+struct FoundSplit {
+    charge: Arc<SplitHistory>,
+    index: u32,
+    held: Option<Held>,
+}
+
+/// Holder of a split that became available.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Held {
+    /// It can be withdrawn.
+    ByNobody,
+    /// The withdrawal that is not settled yet.
+    Pending,
+    /// The withdrawal at this place, which was paid.
+    Paid(u64),
+}
+
+impl<'a> Reader<'a> {
+    fn new(
+        engine: &'a Arc<Engine>,
+        recipient: LedgerId,
+        standing: SplitStanding,
+        now: Timestamp,
+    ) -> Result<Self, Problem> {
+        let withdrawals = engine.withdrawals(recipient, 0, 0)?.total;
+        Ok(Self { engine, recipient, standing, now, charge: None, withdrawals, read: HashMap::new() })
+    }
+
+    fn find(&mut self, split: ListedSplit) -> Result<FoundSplit, Problem> {
+        let known = self.charge.as_ref().filter(|(sequence, _)| *sequence == split.sequence);
+        let charge = match known {
+            Some((_, charge)) => Arc::clone(charge),
+            None => Arc::new(self.engine.listed_split_history(self.recipient, split)?),
+        };
+        self.charge = Some((split.sequence, Arc::clone(&charge)));
+        let held = charge.place(split.index, self.now).map(|place| self.held(place)).transpose()?;
+        Ok(FoundSplit { charge, index: split.index, held })
+    }
+
+    fn held(&mut self, place: Place) -> Result<Held, Problem> {
+        Ok(match self.standing.holder(place) {
+            Holder::Nobody => Held::ByNobody,
+            Holder::Pending => Held::Pending,
+            Holder::Paid => Held::Paid(self.paid_by(place)?),
+        })
+    }
+
+    /// The withdrawal by which the splits of a place were paid: the first that has them and was not
+    /// rejected. Every withdrawal came further than those before it.
+    fn paid_by(&mut self, place: Place) -> Result<u64, Problem> {
+        let (mut low, mut high) = (0, self.withdrawals);
+        while low < high {
+            let middle = low.midpoint(high);
+            let came_so_far = self.withdrawal(middle)?.spans.last().is_some_and(|span| span.through.covers(place));
+            if came_so_far { high = middle } else { low = middle + 1 }
+        }
+        for number in low..self.withdrawals {
+            let withdrawal = self.withdrawal(number)?;
+            if withdrawal.paid_at.is_some() && withdrawal.spans.iter().any(|span| span.covers(place)) {
+                return Ok(number);
+            }
+        }
+        Err(broken())
+    }
+
+    /// The withdrawal at a place, counted from the oldest.
+    fn withdrawal(&mut self, number: u64) -> Result<&Withdrawal, Problem> {
+        match self.read.entry(number) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(place) => Ok(place.insert(self.engine.known_withdrawal(self.recipient, number)?)),
+        }
+    }
+
+    /// Rest of all splits of a holder after debts; none when debts took nothing.
+    fn left_of(&mut self, held: Held) -> Result<Option<Centavos>, Problem> {
+        let (left, consumed) = match (held, &self.standing.withdrawal) {
+            (Held::ByNobody, _) => (self.standing.available, self.standing.consumed),
+            (Held::Pending, Some(withdrawal)) => (withdrawal.amount, withdrawal.consumed),
+            (Held::Pending, None) => return Ok(None),
+            (Held::Paid(number), _) => {
+                let withdrawal = self.withdrawal(number)?;
+                (withdrawal.amount, withdrawal.consumed)
+            }
+        };
+        Ok(consumed.is_positive().then_some(left))
+    }
+
+    /// A page of the statement; `skip` splits stand before it.
+    fn records(&mut self, found: &[FoundSplit], skip: u64) -> Result<Vec<SplitRecord>, Problem> {
+        let mut left: HashMap<Held, Centavos> = HashMap::new();
+        for held in found.iter().filter_map(|split| split.held) {
+            if !left.contains_key(&held)
+                && let Some(amount) = self.left_of(held)?
+            {
+                left.insert(held, amount);
+            }
+        }
+        if !left.is_empty() {
+            self.take_newer(&mut left, skip)?;
+        }
+        let mut records = Vec::with_capacity(found.len());
+        for split in found {
+            // A PIX charge may have been cancelled since the page was found: its split shows as it
+            // was.
+            let given = split.charge.terms.splits.get(split.index as usize).map(|split| split.amount);
+            let nominal = split.charge.left(split.index).or(given).ok_or_else(broken)?;
+            let amount = match split.held.and_then(|held| left.get_mut(&held)) {
+                Some(left) => {
+                    let amount = nominal.min(*left);
+                    *left -= amount;
+                    amount
+                }
+                None => nominal,
+            };
+            records.push(self.record(split, amount)?);
+        }
+        Ok(records)
+    }
+
+    /// Skips the remaining money of the splits on the pages before.
+    fn take_newer(&mut self, left: &mut HashMap<Held, Centavos>, skip: u64) -> Result<(), Problem> {
+        let mut passed = 0;
+        while passed < skip && left.values().any(|left| left.is_positive()) {
+            let count = usize::try_from(skip - passed).unwrap_or(usize::MAX).min(READ_AT_ONCE);
+            let (_, listed) = self.engine.splits(self.recipient, 0..u64::MAX, passed, count)?;
+            if listed.is_empty() {
+                break;
+            }
+            passed += listed.len() as u64;
+            for split in listed {
+                let newer = self.find(split)?;
+                let amount = newer.charge.left(newer.index).unwrap_or_default();
+                if let Some(left) = newer.held.and_then(|held| left.get_mut(&held)) {
+                    *left -= amount.min(*left);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, found: &FoundSplit, amount: Centavos) -> Result<SplitRecord, Problem> {
+        let (charge, index) = (&found.charge, found.index);
+        let (withdrawal, paid_at) = match found.held {
+            Some(Held::Paid(number)) => {
+                let withdrawal = self.withdrawal(number)?;
+                (Some(withdrawal.id), withdrawal.paid_at)
+            }
+            Some(Held::Pending) => (self.standing.withdrawal.as_ref().map(|withdrawal| withdrawal.id), None),
+            _ => (None, None),
+        };
+        let payer = payer(self.engine, charge.charge, charge.payer.as_ref());
+        Ok(SplitRecord {
+            id: split_id(charge.charge, index),
+            payment_id: charge.charge.txid(),
+            amount_cents: amount.0,
+            status: match found.held {
+                None => "pending",
+                // The interface has no word for a split under a withdrawal, and names the latter.
+                Some(Held::ByNobody | Held::Pending) => "available",
+                Some(Held::Paid(_)) => "paid",
+            },
+            paid_at: paid_at.map(time),
+            withdrawal_id: withdrawal.map(|id| id.uuid().to_string()),
+            created_at: time(charge.listed_at),
+            payment: SplitPayment {
+                cpf: mask::formatted_cpf(&payer.document),
+                nome: payer.name,
+                gross_amount: charge.terms.amount.0,
+                payment_method: if charge.terms.method.is_card() { "credit_card" } else { "pix" },
+                balance_available_at: charge.available_at(index).map(time),
+            },
+        })
+    }
+}
