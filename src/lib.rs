@@ -1,8 +1,8 @@
-//! The product around the engine: HTTP interface, operators' interface, webhooks, command line and
-//! wiring.
+//! The program: the merchants' API, the route table, settings, commands, and the wiring of a server.
 //!
-//! It is the only crate of the workspace that knows HTTP. It turns requests into commands
-//! of the engine, and the engine's results into responses. It decides nothing about money.
+//! It turns requests into commands of the engine, and the engine's results into responses. It
+//! decides nothing about money. What HTTP needs without a resource is in [`web`], the operators'
+//! API in [`ops`], their pages in [`console`].
 
 pub mod api;
 pub mod backup;

@@ -188,6 +188,11 @@ pub struct Running {
     pub bells: Option<SocketAddr>,
     sources: ReloadSources,
     shutdown: watch::Sender<bool>,
+    tasks: Tasks,
+}
+
+/// Tasks of a running server.
+struct Tasks {
     listeners: Vec<JoinHandle<server::DrainResult>>,
     schedule: JoinHandle<()>,
     /// Ends with the deliverer.
@@ -272,19 +277,10 @@ async fn run(
     let (shutdown, ending) = watch::channel(false);
     let peer_measures = peering.as_ref().map(|peering| peering.measures.clone()).unwrap_or_default();
     let others = peering.as_ref().zip(node.clone()).map(|(peering, node)| peering.others(node));
-    let checkpoints = settings.checkpoints.clone().map(|schedule| (schedule, CheckpointMeasures::default()));
+    let checkpoints = (settings.checkpoints.clone(), CheckpointMeasures::default());
     let of_desk = node.clone();
     let beside = Beside { ops_tokens, institutions, ending: ending.clone(), peer_measures, node: of_desk, others };
-    let mut registry = Registry::default();
-    bells.register(&mut registry);
-    sources.rails.register(&mut registry);
-    measures.register(&mut registry);
-    backlog.register(&mut registry);
-    checkpoints
-        .as_ref()
-        .map(|(_, measures)| measures)
-        .unwrap_or(&CheckpointMeasures::default())
-        .register(&mut registry);
+    let registry = registry_of(&bells, &sources.rails, &measures, &backlog, &checkpoints.1);
     let states = states(Arc::clone(&engine), settings, beside, connections.webhooks, registry)?;
     let States { app, desk, console } = &states;
     let lapsed = is_shared.then(|| lapses(&engine));
@@ -308,21 +304,25 @@ async fn run(
     let listeners = [merchants, operators].into_iter().chain(of_peers).chain(of_bells).collect();
     let node = node.map(|node| (tokio::spawn(Arc::clone(&node).run()), node));
     let States { app, desk, .. } = states;
-    Ok(Running {
-        engine,
-        app,
-        desk,
-        public,
-        operations,
-        peers,
-        bells,
-        sources,
-        shutdown,
-        listeners,
-        schedule,
-        deliverer,
-        node,
-    })
+    let tasks = Tasks { listeners, schedule, deliverer, node };
+    Ok(Running { engine, app, desk, public, operations, peers, bells, sources, shutdown, tasks })
+}
+
+/// A registry with the metrics of what listens and waits.
+fn registry_of(
+    bells: &Bells,
+    rails: &NamedRails,
+    measures: &Measures,
+    backlog: &Backlog,
+    checkpoints: &CheckpointMeasures,
+) -> Registry {
+    let mut registry = Registry::default();
+    bells.register(&mut registry);
+    rails.register(&mut registry);
+    measures.register(&mut registry);
+    backlog.register(&mut registry);
+    checkpoints.register(&mut registry);
+    registry
 }
 
 fn engine_options(settings: &Settings, rails: Rails) -> Result<EngineOptions, StartError> {
@@ -760,14 +760,14 @@ async fn close_days(engine: Arc<Engine>, institutions: Option<Arc<Institutions>>
 async fn keep_schedule(
     engine: Arc<Engine>,
     institutions: Option<Arc<Institutions>>,
-    checkpoints: Option<(CheckpointSchedule, CheckpointMeasures)>,
+    (checkpoints, measures): (Option<CheckpointSchedule>, CheckpointMeasures),
     rails: NamedRails,
 ) {
     let (renewing, watching) = (Arc::clone(&engine), Arc::clone(&engine));
     let mut while_the_schedule_runs = JoinSet::new();
     while_the_schedule_runs.spawn(close_days(Arc::clone(&engine), institutions));
     while_the_schedule_runs.spawn(rails.register_callbacks());
-    if let Some((schedule, measures)) = checkpoints {
+    if let Some(schedule) = checkpoints {
         while_the_schedule_runs.spawn(checkpoints::keep_sending(Arc::clone(&engine), schedule, measures));
     }
     while_the_schedule_runs.spawn(async move { renewing.renew_snapshots().await });
@@ -820,7 +820,7 @@ impl Running {
     pub async fn failed(&self) -> ServingFailure {
         let engine = &self.engine;
         let of_node = async {
-            match &self.node {
+            match &self.tasks.node {
                 Some((_, node)) => node.failed().await,
                 None => std::future::pending().await,
             }
@@ -850,21 +850,21 @@ impl Running {
     /// Stops in order: hands its partitions over where there are other nodes, refuses new requests,
     /// answers those under way, puts the actors to sleep, and closes the data.
     pub async fn stop(self) {
-        if let Some((_, node)) = &self.node {
+        if let Some((_, node)) = &self.tasks.node {
             node.drain().await;
         }
         let _nobody_listens = self.shutdown.send(true);
-        for listener in self.listeners {
+        for listener in self.tasks.listeners {
             let _ended = listener.await;
         }
         // Until then it sees who has taken its partitions: requests that came before go there.
-        if let Some((keeping, node)) = self.node {
+        if let Some((keeping, node)) = self.tasks.node {
             node.rest().await;
             keeping.abort();
         }
-        let _ended = self.deliverer.await;
-        self.schedule.abort();
-        let _aborted = self.schedule.await;
+        let _ended = self.tasks.deliverer.await;
+        self.tasks.schedule.abort();
+        let _aborted = self.tasks.schedule.await;
         self.engine.stop().await;
     }
 }

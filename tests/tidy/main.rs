@@ -1,13 +1,11 @@
-//! Guards of the code and the documents themselves: arrows between rooms; imports between files;
-//! widths, lengths and words; the code map of docs/architecture.md; citations ("interface 2.8") and
-//! links.
+//! Guards of the code and the documents themselves: crates and what they import; widths, lengths
+//! and words; the code map of docs/architecture.md; citations ("interface 2.8") and links.
 //!
 //! What looks for errors is a function of texts, and is itself given errors that it must find.
 
 #![allow(clippy::unwrap_used)]
 
 mod code;
-mod imports;
 mod shape;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -69,7 +67,7 @@ fn the_law_depends_on_nothing_that_waits_or_looks_around() {
 }
 
 #[test]
-fn no_crate_below_src_knows_http_and_few_know_json() {
+fn no_crate_below_web_knows_http_and_few_know_json() {
     let json = ["serde", "serde_json", "clap"];
     let http = ["axum", "hyper", "hyper-util", "reqwest", "utoipa"];
     let unknown: [(&str, &[&[&str]]); 4] = [
@@ -87,8 +85,8 @@ fn no_crate_below_src_knows_http_and_few_know_json() {
     }
 }
 
-/// Each crate of the product, and those of ours that it may import.
-const MAY_IMPORT: [(&str, &[&str]); 8] = [
+/// Each crate of the product, and those of ours that it may import. No arrow points up.
+const MAY_IMPORT: [(&str, &[&str]); 13] = [
     ("ledger", &[]),
     ("centavo-store", &[]),
     ("centavo-derived", &["centavo-store", "ledger"]),
@@ -96,9 +94,54 @@ const MAY_IMPORT: [(&str, &[&str]); 8] = [
     ("centavo-books", &["centavo-derived", "centavo-store", "centavo-wire", "ledger"]),
     ("actors", &["centavo-derived", "centavo-store", "ledger"]),
     ("centavo-rails", &["actors", "centavo-wire", "ledger"]),
+    ("centavo-web", &["actors", "centavo-books", "centavo-derived", "centavo-store", "centavo-wire", "ledger"]),
+    ("centavo-webhooks", &["actors", "centavo-derived", "centavo-store", "centavo-web", "ledger"]),
+    ("centavo-nodes", &["actors", "centavo-derived", "centavo-store", "centavo-web", "ledger"]),
+    (
+        "centavo-ops",
+        &[
+            "actors",
+            "centavo-books",
+            "centavo-derived",
+            "centavo-nodes",
+            "centavo-rails",
+            "centavo-store",
+            "centavo-web",
+            "centavo-webhooks",
+            "centavo-wire",
+            "ledger",
+        ],
+    ),
+    (
+        "centavo-console",
+        &[
+            "actors",
+            "centavo-books",
+            "centavo-derived",
+            "centavo-ops",
+            "centavo-store",
+            "centavo-web",
+            "centavo-webhooks",
+            "centavo-wire",
+            "ledger",
+        ],
+    ),
     (
         "centavo",
-        &["actors", "centavo-books", "centavo-derived", "centavo-rails", "centavo-store", "centavo-wire", "ledger"],
+        &[
+            "actors",
+            "centavo-books",
+            "centavo-console",
+            "centavo-derived",
+            "centavo-nodes",
+            "centavo-ops",
+            "centavo-rails",
+            "centavo-store",
+            "centavo-web",
+            "centavo-webhooks",
+            "centavo-wire",
+            "ledger",
+        ],
     ),
 ];
 
@@ -110,8 +153,7 @@ fn crates_import_what_the_architecture_lets_them() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let is_product = |package: &serde_json::Value| package["name"] != "testkit";
-    let packages: Vec<_> =
-        metadata["packages"].as_array().unwrap().iter().filter(|package| is_product(package)).collect();
+    let packages: Vec<_> = metadata["packages"].as_array().unwrap().iter().filter(|package| is_product(package)).collect();
     assert_eq!(packages.len(), MAY_IMPORT.len(), "each crate has its line");
     for package in packages {
         let name = package["name"].as_str().unwrap();
@@ -123,21 +165,18 @@ fn crates_import_what_the_architecture_lets_them() {
     }
 }
 
-/// The sources of the product, crate by crate.
-const PRODUCT: [&str; 8] = [
-    "ledger/src",
-    "crates/store/src",
-    "crates/derived/src",
-    "crates/wire/src",
-    "crates/books/src",
-    "actors/src",
-    "crates/rails/src",
-    "src",
-];
+/// The folders of sources of the product: of each member of the workspace but the tests' own, and
+/// of the program.
+fn product() -> Vec<String> {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let members = manifest.split("members = [").nth(1).unwrap().split(']').next().unwrap();
+    let members = members.split('"').skip(1).step_by(2).filter(|member| !member.starts_with("tests/"));
+    members.map(|member| format!("{member}/src")).chain(["src".to_owned()]).collect()
+}
 
 #[test]
 fn one_file_names_sled_one_folder_postgresql_and_one_file_holds_the_unsafe_code() {
-    let all: Vec<_> = PRODUCT.iter().flat_map(|folder| sources(folder)).collect();
+    let all: Vec<_> = product().iter().flat_map(|folder| sources(folder)).collect();
     assert_eq!(naming(&all, " ::sled::"), ["crates/store/src/sled.rs"]);
     // Behind `::` it is our module of that name.
     for bare in [" sled::", "(sled::", "<sled::", "&sled::"] {
@@ -152,7 +191,7 @@ fn one_file_names_sled_one_folder_postgresql_and_one_file_holds_the_unsafe_code(
 /// They panic when nobody reads what they print.
 #[test]
 fn nothing_is_printed_by_macros_that_panic() {
-    let all: Vec<_> = PRODUCT.iter().flat_map(|folder| sources(folder)).collect();
+    let all: Vec<_> = product().iter().flat_map(|folder| sources(folder)).collect();
     let product: Vec<_> = all.into_iter().filter(|(name, _)| !name.contains("/testkit/")).collect();
     for print in ["println!(", "print!("] {
         assert_eq!(naming(&product, print), [""; 0], "terminal::say and logging::complain take a closed output");
@@ -176,10 +215,10 @@ fn posts_of(text: &str) -> BTreeSet<String> {
 
 #[test]
 fn forms_of_the_console_have_the_keys_of_routes_that_there_are() {
-    let posts: BTreeSet<String> = sources("src/ops").iter().flat_map(|(_, text)| posts_of(text)).collect();
+    let posts: BTreeSet<String> = sources("crates/ops/src").iter().flat_map(|(_, text)| posts_of(text)).collect();
     // Decisions of its forms are handed on there.
-    let of_nodes = sources("src/ops").into_iter().filter(|(place, _)| place.ends_with("other_nodes.rs"));
-    let console: Vec<_> = sources("src/console").into_iter().chain(of_nodes).collect();
+    let of_nodes = sources("crates/ops/src").into_iter().filter(|(place, _)| place.ends_with("other_nodes.rs"));
+    let console: Vec<_> = sources("crates/console/src").into_iter().chain(of_nodes).collect();
     let all = |calls: &[&str]| -> BTreeSet<String> {
         let found = console.iter().flat_map(|(_, text)| calls.iter().flat_map(move |call| paths_of_calls(text, call)));
         found.collect()
@@ -187,45 +226,29 @@ fn forms_of_the_console_have_the_keys_of_routes_that_there_are() {
     let (of_routes, alone) = (all(&["of_form(", " key(", " seen(", " rejected("]), all(&["of_form_alone("]));
     assert!(of_routes.len() > 20 && alone.len() == 3, "{of_routes:?} {alone:?}");
     let unknown: Vec<_> = of_routes.difference(&posts).collect();
-    assert!(unknown.is_empty(), "no POST of src/ops has the path of these forms' keys: {unknown:?}");
+    assert!(unknown.is_empty(), "no POST of crates/ops has the path of these forms' keys: {unknown:?}");
     let shared: Vec<_> = alone.intersection(&posts).collect();
-    assert!(shared.is_empty(), "a POST of src/ops would share the keys of these forms: {shared:?}");
+    assert!(shared.is_empty(), "a POST of crates/ops would share the keys of these forms: {shared:?}");
     let described =
         "#[utoipa::path(post, path = \"/ops/a/{id}\", x = \"/ops/b\")]\n#[utoipa::path(get, path = \"/ops/c\")]";
     assert_eq!(posts_of(described), BTreeSet::from(["/ops/a/{id}".to_owned()]));
 }
 
-/// The file names between backticks, such as `merchant/mod.rs`.
-fn files_named(section: &str) -> BTreeSet<String> {
-    let words = section.split('`').skip(1).step_by(2).filter(|word| word.ends_with(".rs"));
-    words.map(str::to_owned).collect()
+/// The folders of the code map, as its rows name them.
+fn rooms_named(page: &str) -> Vec<String> {
+    let map = page.split("\n### Rooms\n").nth(1).unwrap().split("\n### ").next().unwrap();
+    let rows = map.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    rows.map(str::to_owned).collect()
 }
 
 #[test]
-fn the_code_map_names_every_file_and_no_other() {
-    let page = fs::read_to_string(root().join("docs/architecture.md")).unwrap();
-    let map = page.split("\n## Code map").nth(1).unwrap();
-    let headings = [
-        "\n### ledger",
-        "\n### store",
-        "\n### derived",
-        "\n### wire",
-        "\n### books",
-        "\n### actors",
-        "\n### rails",
-        "\n### src",
-    ];
-    for (folder, heading) in PRODUCT.into_iter().zip(headings) {
-        let section = map.split(heading).nth(1).unwrap().split("\n### ").next().unwrap();
-        let prefix = format!("{folder}/");
-        let files: BTreeSet<String> =
-            sources(folder).into_iter().map(|(name, _)| name.strip_prefix(&prefix).unwrap().to_owned()).collect();
-        let named = files_named(section);
-        let missing: Vec<_> = files.difference(&named).collect();
-        assert!(missing.is_empty(), "files of {folder} that the code map of docs/architecture.md lacks: {missing:?}");
-        let gone: Vec<_> = named.difference(&files).collect();
-        assert!(gone.is_empty(), "the code map of docs/architecture.md names what {folder} does not have: {gone:?}");
-    }
+fn the_code_map_names_every_folder_once_and_no_other() {
+    let files = product().into_iter().flat_map(|folder| sources(&folder));
+    let folders: BTreeSet<String> = files.map(|(name, _)| name.rsplit_once('/').unwrap().0.to_owned()).collect();
+    let named = rooms_named(&fs::read_to_string(root().join("docs/architecture.md")).unwrap());
+    assert_eq!(named.iter().cloned().collect::<BTreeSet<_>>(), folders, "the map; the folders of the product");
+    assert_eq!(named.len(), folders.len(), "each once");
+    assert_eq!(rooms_named("\n### Rooms\n\n| `a/src` | x `b.rs` |\n\n### More\n| `c` | |\n"), ["a/src"]);
 }
 
 /// The longest line of a paragraph.
@@ -527,7 +550,10 @@ fn every_problem_code_is_in_the_decisions_and_no_other() {
     let errors = page.split("### Errors").nth(1).unwrap().split("\n### ").next().unwrap();
     let rows = errors.lines().filter(|line| line.starts_with("| ") && line.contains('`'));
     let listed: BTreeSet<&str> = rows.flat_map(|row| row.split('`').skip(1).step_by(2)).collect();
-    assert_eq!(listed, made, "docs/decisions.md, Errors, on the left; the codes of src/http/problem.rs on the right");
+    assert_eq!(
+        listed, made,
+        "docs/decisions.md, Errors, on the left; the codes of crates/web/src/problem.rs on the right"
+    );
     assert!(listed.len() > 40, "{listed:?}");
 }
 

@@ -1,132 +1,23 @@
-//! How the sources are shaped: imports between files and rooms, lengths, names, words, comments.
+//! How the sources are shaped: lengths, names, words, comments.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use crate::code::{
     code_of, empty_comments, long_functions, names, repeating_comments, types_named_twice, wide_comments, words,
 };
-use crate::imports::{circles, imports};
-use crate::{pages, sources, unwrapped};
-
-/// The crates, by the folder of their sources.
-const CRATES: [&str; 8] = [
-    "ledger/src",
-    "crates/store/src",
-    "crates/derived/src",
-    "crates/wire/src",
-    "crates/books/src",
-    "actors/src",
-    "crates/rails/src",
-    "src",
-];
+use crate::{pages, product, sources, unwrapped};
 
 /// All folders of Rust sources.
-const FOLDERS: [&str; 14] = [
-    "ledger/src",
-    "crates/store/src",
-    "crates/derived/src",
-    "crates/wire/src",
-    "crates/books/src",
-    "actors/src",
-    "crates/rails/src",
-    "src",
-    "tests",
-    "benches",
-    "examples",
-    "ledger/tests",
-    "ledger/examples",
-    "actors/tests",
-];
-
-#[test]
-fn no_files_of_a_crate_import_each_other_in_a_circle() {
-    let found = CRATES.iter().flat_map(|folder| circles(&between_modules(imports(folder, &sources(folder)))));
-    let found: Vec<_> = found.collect();
-    assert!(found.is_empty(), "files that import each other in a circle: {found:#?}");
+fn folders() -> Vec<String> {
+    let others = ["tests", "benches", "examples", "ledger/tests", "ledger/examples", "actors/tests"];
+    product().into_iter().chain(others.map(str::to_owned)).collect()
 }
 
-/// Imports without those from a file to the root of its own folder (`merchant/card.rs` takes the
-/// state that `merchant/mod.rs` declares): a root and its files are one module.
-fn between_modules(mut imports: BTreeMap<String, BTreeSet<String>>) -> BTreeMap<String, BTreeSet<String>> {
-    for (place, others) in &mut imports {
-        if let Some((folder, _)) = place.rsplit_once('/') {
-            let roots = ["/mod.rs", "/lib.rs", ".rs"].map(|root| format!("{folder}{root}"));
-            others.retain(|other| !roots.contains(other));
-        }
-    }
-    imports
-}
-
-/// The rooms of a crate, and the rooms that each imports. A room is a folder, with the file of its
-/// name. Files beside the folders are rooms of their own; those of `src` import what they like, and
-/// are left out.
-fn rooms(folder: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let sources = sources(folder);
-    let room = |place: &str| {
-        let rest = place.strip_prefix(folder).unwrap_or(place).trim_start_matches('/');
-        rest.split('/').next().unwrap_or(rest).trim_end_matches(".rs").to_owned()
-    };
-    let is_folder = |room: &String| sources.iter().any(|(place, _)| place.starts_with(&format!("{folder}/{room}/")));
-    let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for (place, others) in imports(folder, &sources) {
-        let from = room(&place);
-        if folder == "actors/src" || folder == "crates/derived/src" || is_folder(&from) {
-            let others = others.iter().map(|other| room(other)).filter(|other| *other != from && other != "lib");
-            found.entry(from.clone()).or_default().extend(others.filter(|to| folder != "ledger/src" || is_folder(to)));
-        }
-    }
-    found
-}
-
-/// The rooms in the table below a heading: in each row a room, then those that it imports.
-fn rooms_drawn(page: &str, heading: &str) -> BTreeMap<String, BTreeSet<String>> {
-    let section = page.split(&format!("\n{heading}\n")).nth(1).unwrap_or_default();
-    let section = section.split("\n#").next().unwrap_or_default();
-    let rows = section.lines().filter(|line| line.starts_with("| `")).map(|line| {
-        let mut names = line.split('`').skip(1).step_by(2).map(str::to_owned);
-        (names.next().unwrap_or_default(), names.collect())
-    });
-    rows.collect()
-}
-
-/// Arrows that only one of two maps has.
-fn arrows_of_one(one: &BTreeMap<String, BTreeSet<String>>, other: &BTreeMap<String, BTreeSet<String>>) -> Vec<String> {
-    let is_known = |from: &String, to: &String| other.get(from).is_some_and(|others| others.contains(to));
-    let all = one.iter().flat_map(|(from, others)| others.iter().map(move |to| (from, to)));
-    let new_rooms = one.keys().filter(|room| !other.contains_key(*room)).cloned();
-    new_rooms.chain(all.filter(|(from, to)| !is_known(from, to)).map(|(from, to)| format!("{from} → {to}"))).collect()
-}
-
-/// The page of the architecture is the list of the arrows that may be.
-#[test]
-fn rooms_import_only_what_the_architecture_draws() {
-    let page = std::fs::read_to_string(crate::root().join("docs/architecture.md")).unwrap();
-    let (mut new, mut gone) = (Vec::new(), Vec::new());
-    for folder in CRATES {
-        let (found, drawn) = (rooms(folder), rooms_drawn(&page, &format!("#### Arrows in {folder}")));
-        new.extend(arrows_of_one(&found, &drawn));
-        gone.extend(arrows_of_one(&drawn, &found));
-    }
-    assert!(new.is_empty(), "arrows that docs/architecture.md does not draw: {new:#?}");
-    assert!(gone.is_empty(), "arrows that docs/architecture.md draws and nothing has: {gone:#?}");
-}
-
-#[test]
-fn an_arrow_that_is_not_drawn_is_found() {
-    let page = "\n#### Arrows in x\n\n| `a` | `b` `c` |\n| `b` | – |\n\n#### Arrows in y\n\n| `d` | `a` |\n";
-    let drawn = rooms_drawn(page, "#### Arrows in x");
-    let map = |from: &str, to: &[&str]| (from.to_owned(), to.iter().map(|to| (*to).to_owned()).collect());
-    assert_eq!(drawn, BTreeMap::from([map("a", &["b", "c"]), map("b", &[])]));
-    let found = BTreeMap::from([map("a", &["b"]), map("b", &["a"]), map("e", &[])]);
-    assert_eq!(arrows_of_one(&found, &drawn), ["e", "b → a"]);
-    assert_eq!(arrows_of_one(&drawn, &found), ["a → c"]);
-}
-
-/// Modules of the engine that `src` does not name: it asks `actors::engine`, which exports what the
-/// façade takes and gives.
+/// Modules of the engine that no crate above it names: they ask `actors::engine`, which exports
+/// what the façade takes and gives.
 const INSIDE: [&str; 7] = ["balance_files", "index", "journal", "load", "read_model", "resident", "snapshots"];
 
-/// The names of the inside in a source of `src`.
+/// The names of the inside in a source.
 fn names_of_the_inside(text: &str) -> Vec<&'static str> {
     let code = code_of(text);
     let is_named = |module: &&str| {
@@ -141,7 +32,9 @@ fn names_of_the_inside(text: &str) -> Vec<&'static str> {
 
 #[test]
 fn the_product_asks_the_facade_of_the_engine() {
-    let found = sources("src").into_iter().map(|(place, text)| (place, names_of_the_inside(&text)));
+    let above =
+        ["src", "crates/console/src", "crates/nodes/src", "crates/ops/src", "crates/web/src", "crates/webhooks/src"];
+    let found = above.into_iter().flat_map(sources).map(|(place, text)| (place, names_of_the_inside(&text)));
     let found: Vec<_> = found.filter(|(_, names)| !names.is_empty()).collect();
     assert!(found.is_empty(), "these files name the inside of the engine: {found:#?}");
     assert_eq!(names_of_the_inside("let sums = engine.read_model().balances(ledger);"), ["read_model"]);
@@ -150,7 +43,7 @@ fn the_product_asks_the_facade_of_the_engine() {
 }
 
 /// What the console does not name: it decides nothing, and has no way to the journal but the
-/// engine's. It calls what the handlers of `src/ops` call.
+/// engine's. It calls what the handlers of `crates/ops` call.
 const NOT_OF_THE_CONSOLE: [&str; 7] =
     ["MerchantCommand", "RecipientCommand", "HouseCommand", "actors::journal", "Commission::", ".command(", ".permit("];
 
@@ -160,7 +53,7 @@ fn the_console_decides_nothing() {
         let code = code_of(text);
         NOT_OF_THE_CONSOLE.into_iter().filter(|name| code.contains(name)).collect::<Vec<_>>()
     };
-    let found = sources("src/console").into_iter().map(|(place, text)| (place, names(&text)));
+    let found = sources("crates/console/src").into_iter().map(|(place, text)| (place, names(&text)));
     let found: Vec<_> = found.filter(|(_, names)| !names.is_empty()).collect();
     assert!(found.is_empty(), "{found:?}");
     assert_eq!(names("engine.command(group, MerchantCommand::X)"), ["MerchantCommand", ".command("]);
@@ -183,14 +76,14 @@ const LONG_FUNCTIONS: [(&str, &str); 5] = [
     ("ledger/src/facts/mod.rs", "say"),
     ("ledger/src/merchant/mod.rs", "apply"),
     ("ledger/src/merchant/mod.rs", "decide"),
-    ("src/http/problem.rs", "row"),
+    ("crates/web/src/problem.rs", "row"),
     ("ledger/src/facts/mod.rs", "in_words"),
 ];
 
 #[test]
 fn functions_fit_a_screen() {
     let mut long = BTreeSet::new();
-    let sources = CRATES.iter().flat_map(|folder| sources(folder));
+    let sources = product().into_iter().flat_map(|folder| sources(&folder));
     for (place, text) in sources.filter(|(place, _)| !place.ends_with("/tests.rs")) {
         long.extend(
             long_functions(&text, FUNCTION_LINES_MAX).into_iter().map(|(name, lines)| (place.clone(), name, lines)),
@@ -206,7 +99,7 @@ fn functions_fit_a_screen() {
 
 #[test]
 fn no_type_that_other_files_see_has_the_name_of_another() {
-    let twice = CRATES.iter().flat_map(|folder| types_named_twice(&sources(folder)));
+    let twice = product().into_iter().flat_map(|folder| types_named_twice(&sources(&folder)));
     let twice: Vec<_> = twice.collect();
     assert!(twice.is_empty(), "types of a crate that are named twice: {twice:#?}");
 }
@@ -271,7 +164,7 @@ fn lines_of(sources: impl Iterator<Item = (String, String)>, find: impl Fn(&str)
 }
 
 fn all_sources() -> impl Iterator<Item = (String, String)> {
-    FOLDERS.iter().flat_map(|folder| sources(folder))
+    folders().into_iter().flat_map(|folder| sources(&folder))
 }
 
 /// Names that libraries gave.

@@ -58,15 +58,15 @@ pub enum PeerSettingsError {
 /// The settings as they are given.
 #[derive(Debug, Default)]
 pub struct GivenPeerSettings {
-    /// `CENTAVO_PEER_LISTEN`.
+    /// Address of the listener: `CENTAVO_PEER_LISTEN`.
     pub listen: Option<SocketAddr>,
-    /// `CENTAVO_PEER_ADDRESS`, a host and a port.
+    /// Host and port by which others reach it: `CENTAVO_PEER_ADDRESS`.
     pub address: Option<String>,
-    /// `CENTAVO_PEER_TLS_CERT`.
+    /// Certificate chain, PEM: `CENTAVO_PEER_TLS_CERT`.
     pub certificates: Option<PathBuf>,
-    /// `CENTAVO_PEER_TLS_KEY`.
+    /// Private key, PEM: `CENTAVO_PEER_TLS_KEY`.
     pub key: Option<PathBuf>,
-    /// `CENTAVO_PEER_TLS_CA`.
+    /// Certificates of the authority, PEM: `CENTAVO_PEER_TLS_CA`.
     pub authority: Option<PathBuf>,
 }
 

@@ -343,7 +343,7 @@ struct Parts {
 /// - An actor, the queue or a Record named a recipient whom the merchant's row does not have
 ///   (`known_recipient`).
 /// - A split that a statement lists is not in its charge, or an actor counts it as paid and no
-///   withdrawal paid it (`src/api/statement.rs`).
+///   withdrawal paid it (`crates/web/src/views/statement.rs`).
 ///
 /// The engine answers for what it reads itself: `known_…` of its façade, and `Outcome::typed`.
 #[track_caller]
