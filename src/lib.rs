@@ -1,4 +1,5 @@
-//! The program: the merchants' API, the route table, settings, commands, and the wiring of a server.
+//! The program: the merchants' API, the route table, settings, commands, and the wiring of a
+//! server.
 //!
 //! It turns requests into commands of the engine, and the engine's results into responses. It
 //! decides nothing about money. What HTTP needs without a resource is in [`web`], the operators'
