@@ -153,7 +153,8 @@ fn crates_import_what_the_architecture_lets_them() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let metadata: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
     let is_product = |package: &serde_json::Value| package["name"] != "testkit";
-    let packages: Vec<_> = metadata["packages"].as_array().unwrap().iter().filter(|package| is_product(package)).collect();
+    let packages: Vec<_> =
+        metadata["packages"].as_array().unwrap().iter().filter(|package| is_product(package)).collect();
     assert_eq!(packages.len(), MAY_IMPORT.len(), "each crate has its line");
     for package in packages {
         let name = package["name"].as_str().unwrap();
