@@ -8,7 +8,6 @@ mod card;
 mod cashout;
 mod debts;
 mod doubt;
-mod following;
 mod house;
 mod inquiry_times;
 mod late_answers;
@@ -26,6 +25,7 @@ mod rail_queue;
 mod rail_word;
 mod reads;
 mod refund;
+mod remote_partitions;
 mod schedule;
 mod shard;
 mod shards;
@@ -70,12 +70,12 @@ use store::{Block, LongestWait, Monitor, Part, Partition, Sequence, Store, Store
 
 use acquirer::AcquirerBatches;
 use doubt::AskedFirst;
-use following::Following;
 use late_answers::LateAnswers;
 use new_ids::NewIds;
 use pix_intake::Bells;
 use rail_line::{Breakers, RailLine};
 use rail_queue::RailQueue;
+use remote_partitions::Following;
 
 use shard::{Shard, ShardOptions};
 use shards::Shards;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use chrono::{DateTime, Duration, Utc};
 use serde_json::{Value, json};
 
-use crate::past::{local, next_month};
+use crate::closed_periods::{local, next_month};
 use crate::reconciliations::files;
 use crate::world::*;
 

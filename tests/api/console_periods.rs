@@ -4,10 +4,10 @@
 use chrono::Duration;
 use serde_json::json;
 
+use crate::closed_periods::{local, next_month};
 use crate::console::{ANA, Browser, EVA, RUI, world_of_three};
 use crate::console_changes::send;
 use crate::console_reads::shown_cut;
-use crate::past::{local, next_month};
 use crate::world::*;
 
 #[tokio::test]

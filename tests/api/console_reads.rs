@@ -5,8 +5,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use store::cut::Cut;
 
+use crate::closed_periods::local;
 use crate::console::{ANA, Browser, EVA, RUI, world_of_three};
-use crate::past::local;
 use crate::plans::{PLANS, plan};
 use crate::world::*;
 

@@ -300,7 +300,7 @@ impl Full {
             format!("/console/webhooks/{}", text(&items(&shop.get("/api/events").await.expect(200))[0]["id"])),
             "/console/periods".to_owned(),
             "/console/periods/2020-01".to_owned(),
-            format!("/console/periods/{}", crate::past::local(world.advance(0).await).format("%Y-%m")),
+            format!("/console/periods/{}", crate::closed_periods::local(world.advance(0).await).format("%Y-%m")),
             format!("/console/queue?merchant_id={id}"),
             format!("/console/audit?merchant_id={id}"),
         ];

@@ -5,7 +5,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::beside;
+use crate::second_node;
 use crate::world::*;
 
 /// The answers, one machine after the other: the first line names the states, each further one a
@@ -365,7 +365,7 @@ async fn every_state_answers_every_command_as_documented() {
                     None => World::sandbox().await,
                 };
                 holds(&world, machine.name, state, command, answers[place]).await;
-                nodes = beside::are_nodes().then_some(world);
+                nodes = second_node::are_nodes().then_some(world);
             }
         }
     }

@@ -9,7 +9,7 @@ use chrono::Duration;
 use serde_json::{Value, json};
 use store::Sequence;
 
-use crate::past::{local, next_month};
+use crate::closed_periods::{local, next_month};
 use crate::world::*;
 
 const PARTITIONS: u16 = 3;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use testkit::api_pix_player::{CLIENT_SECRET, Player};
 use testkit::played_http::Oddity;
 
-use crate::beside;
+use crate::second_node;
 use crate::world::*;
 
 /// The secret at the beginning of the path of a callback.
@@ -134,7 +134,7 @@ async fn a_charge_is_paid_refunded_and_what_nobody_asked_for_goes_back() {
         // Of two nodes, the other one reads the list.
         let metrics = world.ops_get("/metrics").await.text;
         assert!(
-            beside::are_nodes() || metrics.contains("centavo_pix_read_timestamp_seconds{rail=\"itau\"} "),
+            second_node::are_nodes() || metrics.contains("centavo_pix_read_timestamp_seconds{rail=\"itau\"} "),
             "{dialect}"
         );
     }

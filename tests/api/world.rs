@@ -22,8 +22,8 @@ use tempfile::TempDir;
 use web::credential::OpsTokens;
 pub(crate) use wire::cut_text::record_name;
 
-use crate::beside::{self, Both};
 use crate::description::Description;
+use crate::second_node::{self, Both};
 
 /// The operators' tokens of every server of these tests.
 pub(crate) const OPS_TOKEN: &str = "operations-of-the-test-with-32-characters";
@@ -114,7 +114,7 @@ impl World {
     async fn with_rails(change: impl Fn(Rails) -> Rails) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let institutions = folder.path().join("sandbox");
-        let rails = || change(Institutions::open(&institutions, beside::are_nodes()).1);
+        let rails = || change(Institutions::open(&institutions, second_node::are_nodes()).1);
         Self::begin(folder, true, |_| {}, Some(rails)).await
     }
 
@@ -159,8 +159,8 @@ impl World {
             change(&mut settings);
             settings
         };
-        let (running, other) = if beside::are_nodes() {
-            let (first, other) = beside::start(folder.path(), changed, rails).await.unwrap();
+        let (running, other) = if second_node::are_nodes() {
+            let (first, other) = second_node::start(folder.path(), changed, rails).await.unwrap();
             (first, Some(other))
         } else {
             let settings = changed(folder.path());
@@ -203,7 +203,7 @@ impl World {
 
     /// The data folder of the process that answers what is about all merchants.
     pub(crate) fn data(&self) -> PathBuf {
-        let data = if self.other.is_some() { beside::OTHER } else { "" };
+        let data = if self.other.is_some() { second_node::OTHER } else { "" };
         self.folder.path().join(data)
     }
 
@@ -692,25 +692,25 @@ fn settings_in(folder: &Path, data: &Path, sandbox: bool) -> Settings {
 fn partitions() -> Option<u16> {
     let said = std::env::var("CENTAVO_TEST_PARTITIONS").ok();
     let said = said.map(|count| count.parse().expect("a number of partitions"));
-    said.or_else(|| beside::are_nodes().then_some(beside::PARTITIONS))
+    said.or_else(|| second_node::are_nodes().then_some(second_node::PARTITIONS))
 }
 
 /// Where servers are nodes, or `CENTAVO_TEST_POSTGRES` is the address of a PostgreSQL server's
 /// database `postgres`, the books of each data folder are in a database of their own.
 fn on_database(args: ServeArgs, folder: &Path) -> ServeArgs {
     let server = std::env::var("CENTAVO_TEST_POSTGRES").ok();
-    if server.is_none() && !beside::are_nodes() {
+    if server.is_none() && !second_node::are_nodes() {
         return args;
     }
     let (file, key) = (folder.join(DATABASE), folder.join("key-of-database"));
     if !file.exists() {
         std::fs::create_dir_all(folder).unwrap();
-        let address = server.map_or_else(beside::database, |server| made_database(&server, folder));
+        let address = server.map_or_else(second_node::database, |server| made_database(&server, folder));
         std::fs::write(&key, "0b".repeat(32)).unwrap();
         std::fs::write(&file, address).unwrap();
     }
     let database = DatabaseArgs {
-        postgres_takeover_seconds: beside::are_nodes().then_some(beside::TAKEOVER_SECONDS),
+        postgres_takeover_seconds: second_node::are_nodes().then_some(second_node::TAKEOVER_SECONDS),
         ..DatabaseArgs::default()
     };
     let store = StoreArgs { store_file: Some(file), database, ..StoreArgs::default() };

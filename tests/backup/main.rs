@@ -4,10 +4,10 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod added_partitions;
 mod callers;
 mod commands;
 mod forged;
-mod growing;
 mod memory;
 mod partitions;
 

@@ -5,7 +5,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that finds nothing to unwrap has failed, and says where")]
 
 mod chromium;
-mod furnished;
+mod sample_server;
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::chromium::{Browser, DOWN, ENTER, VIEWS, View};
-use crate::furnished::SampleServer;
+use crate::sample_server::SampleServer;
 
 /// Route templates that no address shows: forms' targets, redirects and files. The pages that forms
 /// answer with are judged where they are sent.
@@ -217,8 +217,10 @@ async fn what_forms_answer_is_without_defects_in_every_view() {
             .await;
     }
     browser.enter("header form[method=post] button").await;
-    shop.sign_in_as(&browser, furnished::EVA).await;
-    for (name, path) in shop.screens().into_iter().filter(|(name, _)| furnished::OF_READERS.contains(&name.as_str())) {
+    shop.sign_in_as(&browser, sample_server::EVA).await;
+    for (name, path) in
+        shop.screens().into_iter().filter(|(name, _)| sample_server::OF_READERS.contains(&name.as_str()))
+    {
         judge(&browser, &format!("{target}{path}"), &format!("read-{name}"), &mut defects).await;
     }
     browser.close().await;
@@ -230,7 +232,7 @@ async fn what_forms_answer_is_without_defects_in_every_view() {
 #[tokio::test]
 async fn a_sign_in_that_is_not_tried_is_without_defects() {
     let Some(browser) = Browser::start().await else { return };
-    let empty = furnished::Empty::start().await;
+    let empty = sample_server::Empty::start().await;
     let mut defects = Vec::new();
     let elsewhere = empty.operations().replace("127.0.0.1", "ops.example");
     for (language, https, later) in
@@ -241,7 +243,7 @@ async fn a_sign_in_that_is_not_tried_is_without_defects() {
         browser.has(https).await;
         let _opener_policy_needs_https = browser.said().await;
         judge_shown(&browser, &address, &format!("sign-in-https-{language}"), &mut defects).await;
-        browser.type_into("#token", &format!("{}{ENTER}", furnished::ANA)).await;
+        browser.type_into("#token", &format!("{}{ENTER}", sample_server::ANA)).await;
         browser.has(https).await;
         let _bad_request = browser.said().await;
         judge_shown(&browser, "/console/sign-in (no https)", &format!("answer-https-{language}"), &mut defects).await;
@@ -263,7 +265,7 @@ async fn a_sign_in_that_is_not_tried_is_without_defects() {
 #[tokio::test]
 async fn empty_pages_are_without_defects() {
     let Some(browser) = Browser::start().await else { return };
-    let empty = furnished::Empty::start().await;
+    let empty = sample_server::Empty::start().await;
     empty.sign_in(&browser).await;
     let links = "return [...document.querySelectorAll('nav a')].map(link => link.getAttribute('href'))";
     let sections = browser.run(links).await;
@@ -357,7 +359,7 @@ async fn an_operator_decides_for_a_day() {
         browser.open(&format!("{}/console/queue?lang=en", shop.operations())).await;
         browser.write("#token", &format!("wrong-of-thirty-two-characters-or-more{ENTER}")).await;
         browser.has("opens nothing").await;
-        browser.write("#token", &format!("{}{ENTER}", furnished::ANA)).await;
+        browser.write("#token", &format!("{}{ENTER}", sample_server::ANA)).await;
         assert_eq!(browser.place().await, "/console/queue?lang=en");
 
         let draft = shop.draft(recipient).await;

@@ -12,13 +12,13 @@
 
 #![allow(clippy::unwrap_used)]
 
+mod added_partitions;
 mod clocks;
 mod database;
 mod faults;
-mod growing;
 mod history;
+mod journal_move;
 mod migration;
-mod moving;
 mod nodes;
 mod peers;
 mod proxy;

@@ -13,9 +13,9 @@ use testkit::server::{Launch, OPS_TOKEN, Server};
 
 use super::{PATIENCE, TAKEOVER_SECONDS, free_address, must_verify, on, reckon, signal, wait_until_stopped};
 
+mod cross_node_requests;
 mod deliveries;
-mod together;
-mod unlike;
+mod mixed_settings;
 
 const PARTITIONS: usize = 16;
 

@@ -232,7 +232,7 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     (
         "docs/runbook.md",
         "curl -s -X POST \"$CENTAVO_OPS_URL/ops/clock/confirm",
-        Elsewhere("tests/time/ahead.rs", "/ops/clock/confirm"),
+        Elsewhere("tests/time/clock_jump.rs", "/ops/clock/confirm"),
     ),
     ("docs/performance.md", "cargo bench", Run("", &[("benches/peers/postgres.sh 8 64 hot", PEER)])),
     ("docs/performance.md", "CENTAVO_STORE=", Run("", &[])),

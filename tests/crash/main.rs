@@ -10,7 +10,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod at_once;
-mod kept;
+mod durable_files;
 mod mixed;
 
 use std::path::Path;

@@ -8,9 +8,9 @@
 
 #![allow(clippy::unwrap_used)]
 
-mod ahead;
 mod audit;
 mod clock;
+mod clock_jump;
 mod shop;
 
 use std::path::Path;

@@ -15,7 +15,7 @@ use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
-use super::turns::{Turn, Turns};
+use super::command_turns::{Turn, Turns};
 use store::cut::Position;
 use store::{Partition, Sequence};
 

@@ -8,9 +8,9 @@
 //! ends alone.
 
 mod admission;
+mod command_turns;
 mod machine;
-mod machines;
-mod turns;
+mod partition_machines;
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
@@ -33,7 +33,7 @@ use store::{
 
 pub use admission::{Admission, AdmissionLimits, ClosedBy, Permit, Sender};
 pub use machine::{BLOCK_BYTES_MAX, COMMIT_BYTES_MAX, Input, Machine, Output, Submission};
-pub use machines::Machines;
+pub use partition_machines::Machines;
 
 /// A reply on its way out.
 pub type Reply = Box<dyn FnOnce() + Send>;

@@ -4,7 +4,7 @@
 use minicbor::{Decode, Encode};
 
 use super::MerchantState;
-use super::waiting::Waits;
+use super::rail_waits::Waits;
 use crate::event::{CashoutFailure, Event, PayoutBank};
 use crate::id::{Fingerprint, ObjectId};
 use crate::money::Centavos;

@@ -3,7 +3,7 @@
 
 use minicbor::{Decode, Encode};
 
-use super::waiting::Waits;
+use super::rail_waits::Waits;
 use super::{MerchantState, RecipientStatus};
 use crate::event::{CardFace, SellerPart, Split, Terms};
 use crate::fees::{Commission, PaymentMethod};

@@ -15,13 +15,13 @@ mod maturity;
 mod opening;
 mod pix;
 mod plans;
+mod rail_waits;
 mod rail_word;
 mod refund;
 mod refund_failure;
 mod sections;
 mod sub_recipients;
 mod subscriptions;
-mod waiting;
 
 use crate::account::Account;
 use crate::balances::Ledger;
@@ -40,9 +40,9 @@ use acquirer::SettledThrough;
 use adjustments::Adjustments;
 use api_keys::ApiKeys;
 use plans::Plans;
+use rail_waits::WaitingObjects;
 use sub_recipients::Recipients;
 use subscriptions::Subscriptions;
-use waiting::WaitingObjects;
 
 pub use acquirer::{BookBatch, EndedBatch};
 pub use adjustments::{Repayment, RepaymentKind};

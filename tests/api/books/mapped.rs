@@ -7,7 +7,7 @@ use std::path::Path;
 use books::export::{Chart, ExportError, Exporter, Folder, Format, Level, Request, Stream};
 use ledger::record::Record;
 
-use super::{made, net, parsed_csv, rows_made, whole};
+use super::{handmade_records, net, parsed_csv, rows_made, whole};
 use crate::world::text;
 
 /// Two accounts share a code, and one has a code of its own below that of its parent.
@@ -57,7 +57,7 @@ fn export(
     out: &mut dyn books::export::Out,
 ) -> Result<(), ExportError> {
     let mut exporter = Exporter::new(request.clone()).mapped(Chart::parse(CHART).unwrap(), level);
-    for (at, (booked_at_ms, record)) in (1..).map(made::place).zip(records) {
+    for (at, (booked_at_ms, record)) in (1..).map(handmade_records::place).zip(records) {
         exporter.post(at, *booked_at_ms, record, out).unwrap();
     }
     exporter.finish(out).map(drop)
@@ -88,7 +88,7 @@ fn centavos(amount: &str) -> i128 {
 
 #[test]
 fn every_document_balances_and_every_code_comes_to_its_accounts() {
-    let records = made::manual();
+    let records = handmade_records::manual();
     let rows = rows_made(&request(Format::Jsonl), &records);
     let mut expected: BTreeMap<&str, i128> = BTreeMap::new();
     rows.iter().for_each(|row| *expected.entry(code(row["account"].as_str().unwrap())).or_default() += net(row));
@@ -123,7 +123,7 @@ fn every_document_balances_and_every_code_comes_to_its_accounts() {
 /// The sample maps of the examples: their documents balance, in the columns that they ask for.
 #[test]
 fn the_sample_maps_have_the_columns_of_their_programs() {
-    let records = made::manual();
+    let records = handmade_records::manual();
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/journal-entries");
     let mut names: Vec<_> = std::fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
     names.sort();
@@ -134,7 +134,7 @@ fn the_sample_maps_have_the_columns_of_their_programs() {
         for level in [Level::Entry, Level::Day] {
             let mut exporter = Exporter::new(request(Format::JournalEntries)).mapped(chart.clone(), level);
             let mut out = Stream(Vec::new());
-            for (at, (booked_at_ms, record)) in (1..).map(made::place).zip(&records) {
+            for (at, (booked_at_ms, record)) in (1..).map(handmade_records::place).zip(&records) {
                 exporter.post(at, *booked_at_ms, record, &mut out).unwrap();
             }
             exporter.finish(&mut out).unwrap();
@@ -161,13 +161,13 @@ fn signed(amount: &str, is_debit: bool) -> i128 {
 
 #[test]
 fn accounts_without_a_code_are_all_named() {
-    let records = made::manual();
+    let records = handmade_records::manual();
     let chart = Chart::parse("[[account]]\nprefix = 'Assets'\ncode = '1'").unwrap();
     for level in [Level::Entry, Level::Day] {
         let folder = tempfile::tempdir().unwrap();
         let mut out = Folder::open(folder.path(), &request(Format::JournalEntries)).unwrap();
         let mut exporter = Exporter::new(request(Format::JournalEntries)).mapped(chart.clone(), level);
-        for (at, (booked_at_ms, record)) in (1..).map(made::place).zip(&records) {
+        for (at, (booked_at_ms, record)) in (1..).map(handmade_records::place).zip(&records) {
             exporter.post(at, *booked_at_ms, record, &mut out).unwrap();
         }
         let Err(ExportError::NoCode(missing)) = exporter.finish(&mut out) else { panic!("accounts have no code") };

@@ -5,9 +5,9 @@
 //! A program that is not installed is named and passed over, unless `CENTAVO_CONFORMANCE=required`.
 
 mod acquirer_side;
-mod beginnings;
+mod balance_file_starts;
+mod handmade_records;
 mod imported;
-mod made;
 mod manifest;
 mod mapped;
 mod month;
@@ -26,9 +26,9 @@ use std::time::Duration;
 use books::export::{Exporter, Folder, Format, Out, Part, Request, Stream};
 use wire::timestamp::day;
 
-use self::made::{M, P, R};
+use self::handmade_records::{M, P, R};
 use self::tools::{Balances, tools, with_included, without_zeros};
-use crate::beside::are_nodes;
+use crate::second_node::are_nodes;
 use crate::world::{self, OPS_TOKEN, World, first_of, place_in, read_at, store_in, text};
 use centavo::config::{ExportSettings, JournalSettings};
 use centavo::secrets::SecretSource;
@@ -588,12 +588,12 @@ async fn a_report_is_of_the_callers_own_books_and_bad_queries_are_named() {
     let all = world.ops_get("/ops/export?format=beancount").await.refused(400, "validation_failed");
     assert_eq!(all["errors"][0]["field"], "ledger");
     world.ops_get("/ops/export?at=999999").await.refused(400, "validation_failed");
-    world.ops_get(&format!("/ops/export?ledger=M-{}", made::id(1).uuid())).await.refused(404, "not_found");
+    world.ops_get(&format!("/ops/export?ledger=M-{}", handmade_records::id(1).uuid())).await.refused(404, "not_found");
     let no_key = world.send(reqwest::Method::GET, "/api/reports/ledger", &[], "").await;
     no_key.refused(401, "unauthorized");
 
     let (data, out) = (world.folder(), world.folder().join("out"));
-    let unknown = Request { ledger: Some(format!("R-{}", made::id(1).uuid())), ..whole(Format::Csv) };
+    let unknown = Request { ledger: Some(format!("R-{}", handmade_records::id(1).uuid())), ..whole(Format::Csv) };
     let error = run(&data, &out, unknown, Some(&world)).await.unwrap_err();
     assert!(error.contains("there is no ledger R-"), "{error}");
     assert!(files(&out).is_empty(), "nothing is left behind");
@@ -625,7 +625,7 @@ async fn nothing_of_a_person_and_no_hostile_name_is_in_an_export() {
 /// operator with a name that tries to get out of its line.
 #[test]
 fn the_programs_accept_every_line_of_the_manual() {
-    let records = made::manual();
+    let records = handmade_records::manual();
     let rows = rows_made(&whole(Format::Jsonl), &records);
     assert_eq!(rows[0]["date"], "2026-06-30", "a millisecond before midnight in Sao Paulo");
     assert_eq!(rows[0]["booked_at"], "2026-07-01T02:59:59.999Z");
@@ -639,11 +639,11 @@ fn the_programs_accept_every_line_of_the_manual() {
             let folder = tempfile::tempdir().unwrap();
             let request = Request { from, ..whole(tool.format) };
             let mut out = Folder::open(folder.path(), &request).unwrap();
-            made::export(&request, &records, &mut out);
+            handmade_records::export(&request, &records, &mut out);
             out.finish().unwrap();
             let request = Request { ledger: Some("P-all".to_owned()), from, ..whole(tool.format) };
             let mut out = Folder::open(folder.path(), &request).unwrap();
-            made::export(&request, &records, &mut out);
+            handmade_records::export(&request, &records, &mut out);
             out.finish().unwrap();
             let main = folder.path().join(request.dated("P-all")).join(format!("main.{}", tool.format.name()));
             tool.check(&main).unwrap_or_else(|error| panic!("{tool:?}, P-all, {from:?}: {error}"));
@@ -665,12 +665,12 @@ fn the_programs_accept_every_line_of_the_manual() {
 /// Each of these is one line that somebody changed in the file.
 #[test]
 fn a_centavo_that_was_moved_is_caught() {
-    let records = made::manual();
+    let records = handmade_records::manual();
     for tool in tools() {
         let folder = tempfile::tempdir().unwrap();
         let request = whole(tool.format);
         let mut out = Folder::open(folder.path(), &request).unwrap();
-        made::export(&request, &records, &mut out);
+        handmade_records::export(&request, &records, &mut out);
         out.finish().unwrap();
         let ledger = folder.path().join(name_made(M));
         let main = ledger.join(format!("main.{}", tool.format.name()));
@@ -732,7 +732,7 @@ fn memory_does_not_grow_with_the_journal() {
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
         return;
     }
-    let records = made::manual();
+    let records = handmade_records::manual();
     let mut rows_kib = 0;
     for (format, count) in
         [(Format::Jsonl, 10_000), (Format::Beancount, 40_000), (Format::Parquet, 30_000), (Format::Xlsx, 30_000)]
@@ -744,7 +744,7 @@ fn memory_does_not_grow_with_the_journal() {
         for sequence in 1..=count {
             let place = sequence as usize - 1;
             let (_, record) = &records[if place < 2 { place } else { 2 + place % (records.len() - 2) }];
-            exporter.post(made::place(sequence), sequence as i64 * 100_000, record, &mut out).unwrap();
+            exporter.post(handmade_records::place(sequence), sequence as i64 * 100_000, record, &mut out).unwrap();
         }
         exporter.finish(&mut out).unwrap();
         let (grown, mut written) = (resident_kib().saturating_sub(before), out.0.0 / 1024);
@@ -803,12 +803,12 @@ async fn a_compressed_export_is_the_same_export() {
         assert!(compressed.len() * 4 < plain.len(), "{path}: {} bytes of {}", compressed.len(), plain.len());
         assert!(unpacked(&compressed) == plain, "{path}");
     }
-    let records = made::manual();
+    let records = handmade_records::manual();
     for format in Format::MADE.into_iter().filter(|format| !format.is_plain_text() && !format.is_compressed()) {
         let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
         for folder in &folders {
             let mut out = Folder::open(folder.path(), &whole(format)).unwrap().compressed();
-            made::export(&whole(format), &records, &mut out);
+            handmade_records::export(&whole(format), &records, &mut out);
             let beside = usize::from(format == Format::Jsonl);
             assert_eq!(out.finish().unwrap(), 1 + beside, "{format:?}");
         }
@@ -827,7 +827,7 @@ fn unpacked(bytes: &[u8]) -> Vec<u8> {
 /// A Brazilian spreadsheet gets the same rows: amounts with a comma, days from day to year.
 #[test]
 fn csv_for_brazil_has_the_same_rows() {
-    let records = made::manual();
+    let records = handmade_records::manual();
     let rows = rows_made(&whole(Format::Jsonl), &records);
     let text = String::from_utf8(made_in_one(&whole(Format::CsvPtbr), &records)).unwrap();
     let text = text.strip_prefix('\u{feff}').expect("a byte order mark");
@@ -871,7 +871,7 @@ fn a_folder_of_many_files_is_complete() {
 #[test]
 fn the_export_of_a_month_leaves_that_of_another() {
     let folder = tempfile::tempdir().unwrap();
-    let records = made::manual();
+    let records = handmade_records::manual();
     let month = |format, from, to| Request { from: day(from), to: day(to), ..whole(format) };
     let mut written = 0;
     for format in Format::MADE {
@@ -885,7 +885,7 @@ fn the_export_of_a_month_leaves_that_of_another() {
         ] {
             let before = files(folder.path());
             let mut out = Folder::open(folder.path(), &request).unwrap();
-            made::export(&request, &records, &mut out);
+            handmade_records::export(&request, &records, &mut out);
             written += out.finish().unwrap();
             let after = files(folder.path());
             assert!(before.iter().all(|file| after.contains(file)), "{request:?} changed what was there");
@@ -1039,7 +1039,7 @@ fn parsed_csv(text: &str) -> Vec<Vec<String>> {
 
 fn made_in_one(request: &Request, records: &[(i64, Record)]) -> Vec<u8> {
     let mut out = Stream(Vec::new());
-    made::export(request, records, &mut out);
+    handmade_records::export(request, records, &mut out);
     out.0
 }
 
@@ -1049,9 +1049,9 @@ fn rows_made(request: &Request, records: &[(i64, Record)]) -> Vec<Value> {
 
 fn name_made(ledger: ledger::id::LedgerId) -> String {
     let (letter, id) = match ledger {
-        R => ("R", made::id(2)),
-        P => ("P", made::id(1)),
-        _ => ("M", made::id(1)),
+        R => ("R", handmade_records::id(2)),
+        P => ("P", handmade_records::id(1)),
+        _ => ("M", handmade_records::id(1)),
     };
     format!("{letter}-{}", id.uuid())
 }

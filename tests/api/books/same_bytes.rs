@@ -9,7 +9,7 @@ use books::reports::{Report, ReportFormat, ReportRequest};
 use chrono::{Days, NaiveDate};
 use wire::timestamp::day;
 
-use super::beginnings::{BookRequest, made};
+use super::balance_file_starts::{BookRequest, made};
 use super::{month, rows_of};
 use crate::world::{DAY, World, pix, text};
 

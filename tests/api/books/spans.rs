@@ -13,7 +13,7 @@ use store::cut::Position;
 use store::{Partition, Sequence};
 use wire::timestamp::day;
 
-use super::made::{self, M, P, R};
+use super::handmade_records::{self, M, P, R};
 use super::mapped::CHART;
 use super::tools::{Balances, Selection, Tool, node, python, tools, without_zeros};
 use super::{name_made, net, parsed_csv, rows_made, sums_made, whole, without_ids};
@@ -34,7 +34,7 @@ fn sums_of(rows: &[Value], ledger: &str, is_wanted: &dyn Fn(NaiveDate) -> bool) 
 
 fn exported(folder: &Path, request: &Request, records: &[(i64, Record)]) {
     let mut out = Folder::open(folder, request).unwrap();
-    made::export(request, records, &mut out);
+    handmade_records::export(request, records, &mut out);
     out.finish().unwrap();
 }
 
@@ -42,7 +42,7 @@ fn exported(folder: &Path, request: &Request, records: &[(i64, Record)]) {
 /// program, are those of our rows.
 #[test]
 fn programs_show_the_movement_of_a_span_alone() {
-    let records = made::manual();
+    let records = handmade_records::manual();
     let rows = rows_made(&whole(Format::Jsonl), &records);
     for tool in tools() {
         for (from, to) in [("2026-07-01", "2026-07-31"), ("2026-08-01", "2026-08-31"), ("2026-07-15", "2026-09-30")] {
@@ -82,7 +82,7 @@ fn join(folder: &Path, tool: Tool, files: &[String]) -> std::path::PathBuf {
 
 #[test]
 fn months_follow_each_other_and_openings_read_twice_are_refused() {
-    let records = made::manual();
+    let records = handmade_records::manual();
     let rows = rows_made(&whole(Format::Jsonl), &records);
     for tool in tools() {
         let folder = tempfile::tempdir().unwrap();
@@ -109,8 +109,8 @@ fn months_follow_each_other_and_openings_read_twice_are_refused() {
 /// The same sequences in four partitions: every document, code and link names one Record.
 #[test]
 fn a_record_of_another_partition_has_another_name() {
-    let manual = made::manual();
-    let mut records: Vec<_> = (1..).map(made::place).zip(manual.iter().take(2)).collect();
+    let manual = handmade_records::manual();
+    let mut records: Vec<_> = (1..).map(handmade_records::place).zip(manual.iter().take(2)).collect();
     for (sequence, of) in (3..).zip(manual.iter().skip(2)) {
         records.extend(
             (0..4).map(|partition| (Position { partition: Partition(partition), sequence: Sequence(sequence) }, of)),
@@ -159,7 +159,7 @@ fn a_record_of_another_partition_has_another_name() {
 #[test]
 fn beancount_finds_no_duplicate_where_there_is_none() {
     let Some(tool) = tools().into_iter().find(|tool| tool.format == Format::Beancount) else { return };
-    let mut records = made::manual();
+    let mut records = handmade_records::manual();
     let again = records[4].clone();
     records.insert(5, again);
     let folder = tempfile::tempdir().unwrap();
@@ -184,7 +184,7 @@ fn beancount_finds_no_duplicate_where_there_is_none() {
 #[test]
 fn rare_columns_are_read_from_json_lines_as_from_parquet() {
     let Some(mut python) = python("duckdb, pandas, polars, pyarrow") else { return };
-    let manual = made::manual();
+    let manual = handmade_records::manual();
     let (returned, before) = manual.split_last().unwrap();
     let mut records = before.to_vec();
     while records.len() < 5_500 {

@@ -17,7 +17,8 @@ use wire::timestamp::{date, day, local, with_milliseconds};
 
 use super::tools::is_required;
 use super::{
-    LedgerBalances, balances_by_ledger, balances_of_day, made, made_in_one, platform_of, rows_made, run, whole,
+    LedgerBalances, balances_by_ledger, balances_of_day, handmade_records, made_in_one, platform_of, rows_made, run,
+    whole,
 };
 use crate::world::{World, text};
 
@@ -82,7 +83,7 @@ fn xlsx_rows(bytes: Vec<u8>) -> Vec<Value> {
 #[test]
 fn typed_files_have_the_rows_of_json_lines() {
     assert_eq!(local(0).to_string(), "1969-12-31 21:00:00");
-    let records = made::manual();
+    let records = handmade_records::manual();
     for from in [None, day("2026-08-01")] {
         let request = |format| Request { from, ..whole(format) };
         let expected = rows_made(&request(Format::Jsonl), &records);
@@ -100,7 +101,7 @@ fn typed_files_have_the_rows_of_json_lines() {
 /// More rows than a group has: each is there once, in order.
 #[test]
 fn parquet_has_groups_of_32768_rows() {
-    let manual = made::manual();
+    let manual = handmade_records::manual();
     let mut records = manual.clone();
     while records.len() < 7_000 {
         let last = records.last().unwrap().0;
@@ -182,11 +183,11 @@ pub(crate) fn difference(after: &LedgerBalances, before: &LedgerBalances) -> Led
 /// A folder gets these files as it gets others.
 #[test]
 fn a_typed_file_is_whole_when_it_has_its_name() {
-    let records = made::manual();
+    let records = handmade_records::manual();
     for format in [Format::Parquet, Format::Xlsx] {
         let folder = tempfile::tempdir().unwrap();
         let mut out = Folder::open(folder.path(), &whole(format)).unwrap();
-        made::export(&whole(format), &records, &mut out);
+        handmade_records::export(&whole(format), &records, &mut out);
         assert_eq!(out.finish().unwrap(), 1);
         let bytes = std::fs::read(folder.path().join(format!("all.{}", format.name()))).unwrap();
         assert!(bytes == made_in_one(&whole(format), &records));

@@ -14,7 +14,7 @@ use ledger::receivables::Receivables;
 use ledger::record::Record;
 use ledger::time::{Month, Timestamp};
 
-use super::carried::{AnticipatedOn, AnticipatedSums, CarriedFact, Change, Changes, Kind, RowKey, SettingsPart};
+use super::carried_facts::{AnticipatedOn, AnticipatedSums, CarriedFact, Change, Changes, Kind, RowKey, SettingsPart};
 use super::file::{self, BalanceFile, FileCut, FileError, FileSource, Row, Rows};
 use crate::records::LoadError;
 use store::{Block, Part, Sequence, StoreError};

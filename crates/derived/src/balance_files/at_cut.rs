@@ -11,7 +11,7 @@ use ledger::receivables::Receivables;
 use ledger::time::Month;
 
 use super::as_of::{AsOf, SumOfKind, Sums};
-use super::carried::{AnticipatedOn, AnticipatedSums, CarriedFact};
+use super::carried_facts::{AnticipatedOn, AnticipatedSums, CarriedFact};
 use crate::records::LoadError;
 use store::cut::{Cut, Position};
 use store::{Partition, Sequence};

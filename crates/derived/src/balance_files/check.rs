@@ -12,7 +12,7 @@ use ledger::record::Record;
 use ledger::time::Timestamp;
 
 use super::as_of::AsOf;
-use super::carried::RowKey;
+use super::carried_facts::RowKey;
 use super::file::{BalanceFile, FileCut, FileError, FileSource, Row};
 use super::receivables::{self, ReceivablesFile};
 use store::{Part, Sequence, StoreError};

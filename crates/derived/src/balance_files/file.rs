@@ -35,7 +35,7 @@ use std::vec;
 use crc32c::{crc32c, crc32c_append};
 use ledger::entry::Balance;
 
-use super::carried::{KEY_BYTES, RowKey};
+use super::carried_facts::{KEY_BYTES, RowKey};
 use store::{Part, Sequence, StoreError};
 
 pub(super) const MAGIC: &[u8; 7] = b"centavo";

@@ -12,7 +12,7 @@
 
 mod as_of;
 mod at_cut;
-mod carried;
+mod carried_facts;
 mod check;
 mod file;
 mod receivables;
@@ -43,7 +43,7 @@ use receivables::ReceivablesFile;
 pub use as_of::Sums;
 pub use as_of::{AsOf, SumOfKind};
 pub use at_cut::{BooksAsOf, SumsAsOf};
-pub use carried::{AnticipatedOn, AnticipatedSums, CarriedFact};
+pub use carried_facts::{AnticipatedOn, AnticipatedSums, CarriedFact};
 pub use check::BalanceFileCheck;
 
 /// Receivables and charges that are followed at most, which bounds the memory of the thread that

@@ -15,7 +15,7 @@ use ledger::money::{Centavos, Rate};
 use ledger::record::{Decision, Record};
 use proptest::prelude::*;
 
-use super::carried::{Change, RowKey};
+use super::carried_facts::{Change, RowKey};
 use super::*;
 use store::testkit::MemoryStore;
 use store::{Block, Head, Partition};

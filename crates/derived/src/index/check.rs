@@ -7,8 +7,8 @@ use ledger::id::{GroupNumber, IdMap};
 use ledger::record::Record;
 
 use super::key::{Balances, IndexKey, mix};
+use super::memtable::each_occurrence;
 use super::page_cache::{PageCache, RunFiles};
-use super::recent::each_occurrence;
 use super::run::{Builder, Cover, Run, RunError};
 use store::{Part, StoreError};
 

@@ -21,9 +21,9 @@ mod filter;
 mod key;
 mod key_filters;
 mod lists;
+mod memtable;
 mod numbers;
 mod page_cache;
-mod recent;
 mod run;
 #[cfg(test)]
 mod tests;
@@ -49,8 +49,8 @@ use store::{Part, Sequence, StoreError};
 use key::credit_of;
 use key_filters::{KeyFilters, KeyWriter};
 use lists::{ListTrouble, Lists, Source};
+use memtable::{Recent, moves_money_of};
 use page_cache::{PageCache, RunFiles};
-use recent::{Recent, moves_money_of};
 use run::{Builder, Cover, Run, RunError, unzigzag};
 
 pub use check::RunCheck;

@@ -9,12 +9,12 @@
 
 mod listings;
 mod merchants;
+mod operator_queue;
 mod page_id;
 mod pages;
 mod registry;
 mod rows;
 mod subscriptions;
-mod waiting;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -44,10 +44,10 @@ pub use crate::index::FOLLOWED_MAX;
 pub use listings::{
     ChargeFilter, ChargeStatus, KeyFound, ListedSplit, ListedStatementLine, ListedWebhookEvent, Listing,
 };
+pub use operator_queue::{WaitingItem, WaitingKind};
 pub use pages::{StoredPage, stored_pages};
 pub use rows::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
 pub use subscriptions::{CardRow, SubscriptionRow};
-pub use waiting::{WaitingItem, WaitingKind};
 
 /// How many merchants are looked at, and packed, before readers get the lock.
 const RESTING_AT_ONCE: usize = 256;

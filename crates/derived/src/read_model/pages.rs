@@ -16,10 +16,10 @@ use ledger::time::{Month, Timestamp};
 use minicbor::bytes::ByteArray;
 use minicbor::{Decode, Encode};
 
+use super::operator_queue::WaitingKind;
 use super::page_id::{PREFIX, PageId};
 use super::registry::Registry;
 use super::rows::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
-use super::waiting::WaitingKind;
 use super::{BalanceTable, Ordinals, ReadModel};
 use crate::dues::{Dues, Hint};
 use crate::records::LoadError;

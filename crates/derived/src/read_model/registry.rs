@@ -10,9 +10,9 @@ use ledger::record::Record;
 use ledger::time::Month;
 
 use super::merchants::Merchants;
+use super::operator_queue::WaitingSet;
 use super::page_id;
 use super::rows::{ApiKeyRow, MerchantRow, RecipientRow, Versions, WebhookRow};
-use super::waiting::WaitingSet;
 use crate::extents::Places;
 use store::Sequence;
 

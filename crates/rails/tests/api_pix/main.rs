@@ -9,7 +9,7 @@ mod hostile;
 mod orders;
 mod receipts;
 mod returns;
-mod strangers;
+mod third_party_client;
 mod tls;
 mod tokens;
 

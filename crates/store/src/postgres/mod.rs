@@ -12,7 +12,8 @@
 //! - `commit.rs`: the commit of a block, and the change of a partition's owner.
 //! - `lease.rs`: how a process knows that it still owns its partitions.
 //! - `nodes.rs`: the processes and partitions of a database, as seen at once.
-//! - `reading.rs`, `recent.rs`: Records and blocks; the last blocks of this process, in memory.
+//! - `journal_reads.rs`, `recent_blocks.rs`: Records and blocks; the last blocks of this process,
+//!   in memory.
 //! - `state_area.rs`, `files.rs`: values and files beside the journal.
 //!
 //! **Architecture Invariant:** only this folder names the database's library.
@@ -22,11 +23,11 @@ mod commit;
 mod database_seen;
 mod files;
 mod hosts;
+mod journal_reads;
 mod lease;
 mod link;
 mod nodes;
-mod reading;
-mod recent;
+mod recent_blocks;
 mod schema;
 mod state_area;
 #[cfg(test)]
@@ -46,10 +47,10 @@ use tokio::task::block_in_place;
 
 use self::commit::CommitTroubles;
 use self::database_seen::SeenFile;
+use self::journal_reads::Blocks;
 use self::lease::Lease;
 use self::link::{Connector, Line, Link, NO_ANSWER};
-use self::reading::Blocks;
-use self::recent::RecentBlocks;
+use self::recent_blocks::RecentBlocks;
 use self::state_area::{Area, StateWrites};
 use super::{
     AppendOutcome, Block, Durability, Epoch, Head, KeyAndValue, Monitor, Partition, Sequence, Store, StoreError,

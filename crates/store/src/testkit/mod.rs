@@ -10,14 +10,14 @@ pub mod postgres;
 pub mod power_cut;
 
 mod memory;
-mod watched;
+mod watched_store;
 
 use std::sync::Arc;
 
 use crate::{Epoch, Part, Partition, Store, Tenure};
 
 pub use self::memory::{AppendStep, Damage, MemoryStore, PowerCut};
-pub use self::watched::{Watch, WatchedStore};
+pub use self::watched_store::{Watch, WatchedStore};
 
 /// Partition 0 of a store, in the tenure of its owner. Takes it if nobody has yet.
 #[must_use]

@@ -1,7 +1,7 @@
 //! Conformance test of a bridge, over the wire and in the test environment of its institution: the
 //! rules of `docs/rails/rail.yaml`, by their numbers. It moves money of that environment.
 
-mod ends;
+mod charge_ends;
 mod lists;
 mod orders;
 mod wire_calls;

@@ -17,7 +17,7 @@ use store::cut::Cut;
 use wire::timestamp::day;
 
 use super::{files, mapped, month, rows_of, unlocked};
-use crate::past::next_month;
+use crate::closed_periods::next_month;
 use crate::world::{DAY, Merchant, OPS_TOKEN, World, bearer, pix, text};
 
 /// A report or an export, through a Record if one is named.

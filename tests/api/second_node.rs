@@ -50,7 +50,7 @@ const PARTITIONS_HERE: &str = "they are about several partitions in one process"
 /// Tests, and modules, whose servers are alone in any case, and why. `docs/testing.md` has the same
 /// list.
 const ALONE: &[(&str, &str)] = &[
-    ("books::beginnings::a_beginning_at_a_balance_file_changes_no_byte", FOLDER),
+    ("books::balance_file_starts::a_beginning_at_a_balance_file_changes_no_byte", FOLDER),
     ("books::imported::json_lines_in_an_empty_store_come_to_the_same_trial_balance", FOLDER),
     ("books::same_bytes::days_that_are_over_have_the_same_bytes_for_ever", FOLDER),
     ("lifecycle::people_and_cards_stand_nowhere_in_the_clear", FOLDER),
@@ -58,9 +58,9 @@ const ALONE: &[(&str, &str)] = &[
     ("operations::a_store_that_stands_still_is_not_ready", METRICS),
     ("operations::health_and_metrics_need_no_credential", METRICS),
     ("partitions::", PARTITIONS_HERE),
-    ("past::a_damaged_balance_file_is_made_again_and_read_at_once", FOLDER),
+    ("closed_periods::a_damaged_balance_file_is_made_again_and_read_at_once", FOLDER),
     ("tls::a_command_reads_the_journal_of_a_server_over_tls", FOLDER),
-    ("unruly::guessing_is_slowed_down_and_refused_and_who_is_right_passes", METRICS),
+    ("misbehaving_clients::guessing_is_slowed_down_and_refused_and_who_is_right_passes", METRICS),
 ];
 
 /// Whether servers are nodes: not in a test that has its server alone.
