@@ -47,8 +47,7 @@ const FOLDER: &str = "it reads, changes or fills files of the data folder, where
 const METRICS: &str = "it reads what one process measured, and either may have answered";
 const PARTITIONS_HERE: &str = "they are about several partitions in one process";
 
-/// Tests, and modules, whose servers are alone in any case, and why. `docs/testing.md` has the same
-/// list.
+/// Tests, and modules, whose servers are alone in any case, and why.
 const ALONE: &[(&str, &str)] = &[
     ("books::balance_file_starts::a_beginning_at_a_balance_file_changes_no_byte", FOLDER),
     ("books::imported::json_lines_in_an_empty_store_come_to_the_same_trial_balance", FOLDER),
@@ -82,18 +81,6 @@ fn test() -> String {
 fn why_alone(test: &str) -> Option<&'static str> {
     let is_it = |alone: &str| if alone.ends_with("::") { test.starts_with(alone) } else { test == alone };
     ALONE.iter().find(|(alone, _)| is_it(alone)).map(|(_, why)| *why)
-}
-
-/// The page names each test that has its server alone, and no other one.
-#[test]
-fn tests_that_have_their_server_alone_are_named() {
-    let page = include_str!("../../docs/testing.md");
-    let section = page.split("### The suite over two nodes").nth(1).unwrap().split("\n### ").next().unwrap();
-    for (test, why) in ALONE {
-        assert!(section.contains(&format!("`{test}`")), "docs/testing.md does not name {test}: {why}");
-    }
-    let named = section.lines().filter(|line| line.starts_with("| `")).count();
-    assert_eq!(named, ALONE.len(), "docs/testing.md names others too");
 }
 
 /// The address of a new database.

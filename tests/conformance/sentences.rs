@@ -39,14 +39,7 @@ const TEXTS: &[(&str, &[&str])] = &[
     ("a message of the interface", &["amount deve ser inteiro em centavos", "line N"]),
     (
         "a setting of PostgreSQL",
-        &[
-            "enable_seqscan = off",
-            "jit = off",
-            "jit = on",
-            "max_connections = 2500",
-            "synchronous_commit = local",
-            "synchronous_commit = on",
-        ],
+        &["enable_seqscan = off", "jit = off", "max_connections = 2500", "synchronous_commit = on"],
     ),
     ("a query of Prometheus", &["up == 1"]),
     ("a setting of PgBouncer", &["server_login_retry = 1"]),
