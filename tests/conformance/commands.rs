@@ -122,7 +122,6 @@ const BLOCKS: &[(&str, &str, Fate)] = &[
     ("README.md", "merchants ──HTTP──►", Text),
     ("CONTRIBUTING.md", "cargo check", Run(ACCOUNT, &[(".ci/run ", "gates ")])),
     ("CONTRIBUTING.md", "CENTAVO_SIM_SEED", Run("", &[])),
-    ("docs/architecture.md", "merchants ──HTTP──►", Text),
     ("docs/decisions.md", "centavo verify --data DIR", Run(HELP_KNOWS, &[("ID|all|P-all", "ID"), ("DIR|URL", "DIR")])),
     ("docs/testing.md", "CENTAVO_POSTGRES=required cargo test --test cluster hist", Run("", &[])),
     ("docs/testing.md", "3 Separated(LosesAnswers)", Text),
