@@ -3,11 +3,16 @@
 use std::borrow::Cow;
 use std::io;
 
+use chrono::NaiveDate;
+use ledger::id::LedgerId;
 use wire::csv_cell::{write_cell, write_text};
 use wire::timestamp::local;
 
 use super::columns::{COLUMNS, RowCell, WIDTH};
-use super::rows::plain;
+use super::destination::{Out, Part};
+use super::ledger_books::{LedgerBooks, LedgerMovement};
+use super::rows::{ExportedRow, plain};
+use super::writer::{Ledgers, Writer};
 
 /// Dialect of CSV.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,8 +24,40 @@ pub(super) enum Dialect {
     Brazilian,
 }
 
+/// Writer of CSV.
+pub(super) struct CsvRows {
+    dialect: Dialect,
+    text: Vec<u8>,
+}
+
+impl CsvRows {
+    pub(super) fn new(dialect: Dialect) -> Self {
+        Self { dialect, text: Vec::new() }
+    }
+}
+
+impl Writer for CsvRows {
+    fn begin(&mut self, _: &mut Ledgers, _: NaiveDate, out: &mut dyn Out) -> io::Result<()> {
+        out.write(Part::Rows, head(self.dialect).as_bytes())
+    }
+
+    fn movement(
+        &mut self,
+        ledger: LedgerId,
+        books: &mut LedgerBooks,
+        movement: &LedgerMovement<'_>,
+        out: &mut dyn Out,
+    ) -> io::Result<()> {
+        self.text.clear();
+        for row in ExportedRow::all(ledger, books, movement) {
+            write(self.dialect, &row.cells(), &mut self.text)?;
+        }
+        out.write(Part::Rows, &self.text)
+    }
+}
+
 /// The first line of a file.
-pub(super) fn head(dialect: Dialect) -> String {
+fn head(dialect: Dialect) -> String {
     match dialect {
         Dialect::Plain => format!("{}\r\n", COLUMNS.map(|column| column.name).join(",")),
         Dialect::Brazilian => format!("\u{feff}{}\r\n", COLUMNS.map(|column| column.head_ptbr).join(";")),
@@ -28,7 +65,7 @@ pub(super) fn head(dialect: Dialect) -> String {
 }
 
 /// Appends a row as a line.
-pub(super) fn write(dialect: Dialect, cells: &[RowCell<'_>; WIDTH], text: &mut Vec<u8>) -> io::Result<()> {
+fn write(dialect: Dialect, cells: &[RowCell<'_>; WIDTH], text: &mut Vec<u8>) -> io::Result<()> {
     let separator = if dialect == Dialect::Plain { ',' } else { ';' };
     for (place, cell) in cells.iter().enumerate() {
         if place > 0 {

@@ -19,16 +19,12 @@ use store::cut::{Cut, Position, positions};
 use wire::timestamp::{day_of, with_milliseconds};
 
 use super::chart::{Chart, Level};
-use super::csv_rows::{self, Dialect};
-use super::destination::{Out, Part};
-use super::ledger_books::{AccountBooks, LedgerBooks, LedgerMovement, Line, first_of_month};
+use super::destination::Out;
+use super::ledger_books::{AccountBooks, LedgerBooks, LedgerMovement, Line};
 use super::mapped_entries::MappedEntries;
-use super::parquet::ParquetRows;
-use super::plain_text;
-use super::request::{Format, PLATFORM, Request};
-use super::rows::{self, ExportedRow};
+use super::request::{PLATFORM, Request};
 use super::totals::ExportTotals;
-use super::xlsx::XlsxRows;
+use super::writer::{Ledgers, Writer, writer_of};
 use crate::opening_books::{OpeningBooks, OpeningBooksError, PendingCards};
 
 /// Why an export did not come to its end.
@@ -61,12 +57,6 @@ pub enum ExportError {
 /// Ledgers, and merchants with their names, that an export of rows keeps in memory: some 5 MB.
 const LEDGERS_MAX: usize = 2_048;
 
-/// Rows of a file that is no text.
-enum TypedRows {
-    Parquet(Box<ParquetRows>),
-    Xlsx(Box<XlsxRows>),
-}
-
 /// Folds the Records of a journal, in order, into an export.
 pub struct Exporter {
     request: Request,
@@ -75,11 +65,10 @@ pub struct Exporter {
     merchants: usize,
     /// The requested ledger, once a Record has named it.
     found_ledger: Option<LedgerId>,
-    ledgers: BTreeMap<LedgerId, LedgerBooks>,
-    /// Entries with the codes of another chart, where they are asked for.
-    mapped: Option<MappedEntries>,
-    /// A file that is no text, once it was begun.
-    typed: Option<TypedRows>,
+    ledgers: Ledgers,
+    /// The writer of the format: from the first day on, or from the beginning for entries with the
+    /// codes of another chart.
+    writer: Option<Box<dyn Writer>>,
     keeps_balances: bool,
     /// The last Records of the books that it began with.
     counted: Cut,
@@ -96,7 +85,6 @@ pub struct Exporter {
     /// The last day so far.
     through: Option<NaiveDate>,
     exported: ExportTotals,
-    text: Vec<u8>,
 }
 
 impl Exporter {
@@ -110,8 +98,7 @@ impl Exporter {
             names: Names::default(),
             merchants: 0,
             ledgers: BTreeMap::new(),
-            mapped: None,
-            typed: None,
+            writer: None,
             keeps_balances: false,
             counted: Cut::default(),
             through_ms: 0,
@@ -121,14 +108,13 @@ impl Exporter {
             has_begun: false,
             through: None,
             exported: ExportTotals::default(),
-            text: Vec::new(),
         }
     }
 
     /// The same export, with the codes of another chart of accounts.
     pub fn mapped(mut self, chart: Chart, level: Level) -> Self {
         let ledger = self.request.ledger.clone().unwrap_or_default();
-        self.mapped = Some(MappedEntries::new(chart, level, ledger));
+        self.writer = Some(Box::new(MappedEntries::new(chart, level, ledger)));
         self
     }
 
@@ -172,7 +158,7 @@ impl Exporter {
 
     /// Whether its rows do not depend on those before them: the ledgers so far can be set aside.
     fn is_of_rows(&self) -> bool {
-        self.mapped.is_none() && !self.request.format.is_plain_text()
+        !self.request.format.is_mapped() && !self.request.format.is_plain_text()
     }
 
     /// Sets the ledgers so far aside when there are many: the rows that follow begin them again.
@@ -363,7 +349,7 @@ impl Exporter {
                 owner: &owner,
                 lines,
             };
-            self.render(ledger, &movement, out)?;
+            self.write(ledger, &movement, out)?;
         }
         Ok(())
     }
@@ -385,24 +371,8 @@ impl Exporter {
         }
         let last = self.request.to.into_iter().chain(self.through).min().max(self.request.from).unwrap_or_default();
         self.begin(self.request.from.unwrap_or(last), out)?;
-        match self.typed.take() {
-            Some(TypedRows::Parquet(rows)) => rows.finish(out)?,
-            Some(TypedRows::Xlsx(rows)) => rows.finish(self.through_ms, out)?,
-            None => {}
-        }
-        if let Some(mapped) = &mut self.mapped {
-            mapped.finish(out)?;
-            let missing: Vec<_> = mapped.missing().cloned().collect();
-            if !missing.is_empty() {
-                return Err(ExportError::NoCode(missing));
-            }
-        }
-        if self.request.format.is_plain_text() {
-            for books in self.ledgers.values_mut() {
-                self.text.clear();
-                plain_text::close(self.request.format, books, last, &mut self.text);
-                out.write(books.part(), &self.text)?;
-            }
+        if let Some(writer) = self.writer.take() {
+            writer.finish(&mut self.ledgers, (last, self.through_ms), out)?;
         }
         self.set_aside()?;
         Ok(self.exported)
@@ -461,84 +431,20 @@ impl Exporter {
         if std::mem::replace(&mut self.has_begun, true) {
             return Ok(());
         }
-        match self.request.format {
-            Format::Jsonl => return out.write(Part::Rows, b""),
-            Format::Csv => return out.write(Part::Rows, csv_rows::head(Dialect::Plain).as_bytes()),
-            Format::CsvPtbr => return out.write(Part::Rows, csv_rows::head(Dialect::Brazilian).as_bytes()),
-            Format::Parquet => {
-                self.typed = Some(TypedRows::Parquet(ParquetRows::new()?.into()));
-                return out.write(Part::Rows, b"");
-            }
-            Format::Xlsx => {
-                self.typed = Some(TypedRows::Xlsx(XlsxRows::new()?.into()));
-                return out.write(Part::Rows, b"");
-            }
-            format if format.is_mapped() => return Ok(()),
-            _ => {}
-        }
         if let Some(wanted) = self.found_ledger {
             self.ledger(wanted);
         }
-        let Self { request, ledgers, text, .. } = self;
-        ledgers.values_mut().try_for_each(|books| begin_books(request, books, day, text, out))
+        if self.writer.is_none() {
+            self.writer = Some(writer_of(&self.request)?);
+        }
+        self.writer.as_mut().map_or(Ok(()), |writer| writer.begin(&mut self.ledgers, day, out))
     }
 
-    fn render(&mut self, ledger: LedgerId, movement: &LedgerMovement<'_>, out: &mut dyn Out) -> io::Result<()> {
-        let Self { request, ledgers, text, mapped, typed, .. } = self;
-        let books = ledgers.get_mut(&ledger).expect("its accounts were looked at");
-        if let Some(mapped) = mapped {
-            return mapped.post(books, movement, out);
-        }
-        text.clear();
-        if !request.format.is_plain_text() {
-            for line in &movement.lines {
-                let row = ExportedRow::of(ledger, books, line.posting.account, movement, line);
-                match (request.format, &mut *typed) {
-                    (_, Some(TypedRows::Parquet(rows))) => rows.row(&row.cells(), out)?,
-                    (_, Some(TypedRows::Xlsx(rows))) => rows.row(&row.cells())?,
-                    (Format::Csv, None) => csv_rows::write(Dialect::Plain, &row.cells(), text)?,
-                    (Format::CsvPtbr, None) => csv_rows::write(Dialect::Brazilian, &row.cells(), text)?,
-                    (_, None) => rows::write_json(&row.cells(), text)?,
-                }
-            }
-            return out.write(Part::Rows, text);
-        }
-        begin_books(request, books, movement.day, text, out)?;
-        let month = first_of_month(movement.day);
-        if books.month.is_some_and(|before| before != month) {
-            plain_text::close(request.format, books, movement.day, text);
-            out.write(books.part(), text)?;
-            text.clear();
-        }
-        books.month = Some(month);
-        plain_text::transaction(request.format, books, movement, text);
-        out.write(books.part(), text)
+    fn write(&mut self, ledger: LedgerId, movement: &LedgerMovement<'_>, out: &mut dyn Out) -> io::Result<()> {
+        let writer = self.writer.as_mut().expect("the export has begun");
+        let books = self.ledgers.get_mut(&ledger).expect("its accounts were looked at");
+        writer.movement(ledger, books, movement, out)
     }
-}
-
-/// Writes the head of a ledger's books, once.
-fn begin_books(
-    request: &Request,
-    books: &mut LedgerBooks,
-    day: NaiveDate,
-    text: &mut Vec<u8>,
-    out: &mut dyn Out,
-) -> io::Result<()> {
-    if std::mem::replace(&mut books.has_begun, true) {
-        return Ok(());
-    }
-    let before = request.from.and_then(|from| from.pred_opt());
-    plain_text::begin(request.format, books, before.unwrap_or(day), text);
-    out.write(Part::Begin(&books.name), text)?;
-    text.clear();
-    if let Some(before) = before {
-        plain_text::bring_forward(request.format, books, before, text);
-        if !text.is_empty() {
-            out.write(Part::Opening(&books.name), text)?;
-        }
-        text.clear();
-    }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -554,7 +460,7 @@ mod tests {
     use store::{Head, Part, Partition, Sequence, SledOptions, SledStore};
 
     use super::*;
-    use crate::export::Stream;
+    use crate::export::{Format, Stream};
 
     /// It keeps few merchants in memory, and their rows and totals are the same.
     #[test]

@@ -7,12 +7,15 @@ use std::io;
 
 use chrono::NaiveDate;
 use ledger::entry::Side;
+use ledger::id::LedgerId;
 use wire::csv_cell::write_cell;
 
 use super::chart::{Chart, ChartRow, Level};
 use super::destination::{Out, Part};
+use super::exporter::ExportError;
 use super::layout::{LayoutPlace, ValuePart};
 use super::ledger_books::{LedgerBooks, LedgerMovement, cleaned};
+use super::writer::{Ledgers, Writer};
 
 /// Entries that are being written.
 pub(super) struct MappedEntries {
@@ -51,60 +54,6 @@ impl MappedEntries {
     pub(super) fn new(chart: Chart, level: Level, ledger: String) -> Self {
         let (missing, text) = (BTreeSet::new(), Vec::new());
         Self { chart, level, ledger, day: None, has_begun: false, missing, text }
-    }
-
-    /// Adds the postings of one Record in the ledger.
-    pub(super) fn post(
-        &mut self,
-        books: &LedgerBooks,
-        movement: &LedgerMovement<'_>,
-        out: &mut dyn Out,
-    ) -> io::Result<()> {
-        if self.day.as_ref().is_some_and(|(day, _)| *day != movement.day) {
-            self.end_day(out)?;
-        }
-        let mut lines = Vec::with_capacity(movement.lines.len());
-        for line in &movement.lines {
-            let account = &books.accounts[&line.posting.account].name;
-            let Some(row) = self.chart.row(account) else {
-                self.missing.insert(account.clone());
-                continue;
-            };
-            let amount = i128::from(line.posting.amount.0);
-            let side = line.posting.side;
-            if self.level == Level::Day {
-                let (_, sums) = self.day.get_or_insert_with(|| (movement.day, BTreeMap::new()));
-                sums.entry(row.clone()).or_default()[usize::from(side == Side::Credit)] += amount;
-                continue;
-            }
-            let reference = line.source.objects.first().map(|(_, id)| cleaned(id).into_owned()).unwrap_or_default();
-            let history = row.history.as_deref().unwrap_or("{event} {sequence}");
-            let history = history.replace("{event}", line.source.event);
-            let history = history.replace("{sequence}", &movement.name());
-            let history = history
-                .replace("{date}", movement.date)
-                .replace("{effective_date}", movement.effective_date)
-                .replace("{reference}", &reference);
-            let (code, cost_center) = (row.code.clone(), row.cost_center.clone());
-            lines.push(Line { code, side, amount, history, cost_center, reference });
-        }
-        if lines.is_empty() {
-            return Ok(());
-        }
-        let (day, effective_day) = (movement.day, movement.effective_day);
-        self.write(&Document { name: movement.name(), day, effective_day }, &lines, out)
-    }
-
-    /// Writes the last day and, where there was nothing, the head.
-    pub(super) fn finish(&mut self, out: &mut dyn Out) -> io::Result<()> {
-        self.end_day(out)?;
-        self.write_head();
-        self.flush(out)
-    }
-
-    /// The accounts that have no code, in order.
-    pub(super) fn missing(&self) -> impl Iterator<Item = &String> {
-        self.missing.iter()
     }
 
     /// Writes the day that was summed: of each row of the chart the debits, then the credits.
@@ -208,5 +157,61 @@ impl MappedEntries {
         }
         self.text.clear();
         Ok(())
+    }
+}
+
+impl Writer for MappedEntries {
+    fn begin(&mut self, _: &mut Ledgers, _: NaiveDate, _: &mut dyn Out) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn movement(
+        &mut self,
+        _: LedgerId,
+        books: &mut LedgerBooks,
+        movement: &LedgerMovement<'_>,
+        out: &mut dyn Out,
+    ) -> io::Result<()> {
+        if self.day.as_ref().is_some_and(|(day, _)| *day != movement.day) {
+            self.end_day(out)?;
+        }
+        let mut lines = Vec::with_capacity(movement.lines.len());
+        for line in &movement.lines {
+            let account = &books.accounts[&line.posting.account].name;
+            let Some(row) = self.chart.row(account) else {
+                self.missing.insert(account.clone());
+                continue;
+            };
+            let amount = i128::from(line.posting.amount.0);
+            let side = line.posting.side;
+            if self.level == Level::Day {
+                let (_, sums) = self.day.get_or_insert_with(|| (movement.day, BTreeMap::new()));
+                sums.entry(row.clone()).or_default()[usize::from(side == Side::Credit)] += amount;
+                continue;
+            }
+            let reference = line.source.objects.first().map(|(_, id)| cleaned(id).into_owned()).unwrap_or_default();
+            let history = row.history.as_deref().unwrap_or("{event} {sequence}");
+            let history = history.replace("{event}", line.source.event);
+            let history = history.replace("{sequence}", &movement.name());
+            let history = history
+                .replace("{date}", movement.date)
+                .replace("{effective_date}", movement.effective_date)
+                .replace("{reference}", &reference);
+            let (code, cost_center) = (row.code.clone(), row.cost_center.clone());
+            lines.push(Line { code, side, amount, history, cost_center, reference });
+        }
+        if lines.is_empty() {
+            return Ok(());
+        }
+        let (day, effective_day) = (movement.day, movement.effective_day);
+        self.write(&Document { name: movement.name(), day, effective_day }, &lines, out)
+    }
+
+    /// Writes the last day and, if there was nothing, the head.
+    fn finish(mut self: Box<Self>, _: &mut Ledgers, _: (NaiveDate, i64), out: &mut dyn Out) -> Result<(), ExportError> {
+        self.end_day(out)?;
+        self.write_head();
+        self.flush(out)?;
+        if self.missing.is_empty() { Ok(()) } else { Err(ExportError::NoCode(self.missing.into_iter().collect())) }
     }
 }

@@ -34,6 +34,7 @@ mod plain_text;
 mod request;
 mod rows;
 mod totals;
+mod writer;
 mod xlsx;
 
 pub use chart::{Chart, ChartError, Level};

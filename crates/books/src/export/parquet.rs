@@ -5,6 +5,8 @@ use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use chrono::NaiveDate;
+use ledger::id::LedgerId;
 use parquet::basic::{Compression, ZstdLevel};
 use parquet::column::writer::ColumnWriter;
 use parquet::data_type::ByteArray;
@@ -14,8 +16,12 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 
-use super::columns::{COLUMNS, RowCell, RowColumn, RowKind, SCHEMA, WIDTH};
+use super::columns::{COLUMNS, RowCell, RowColumn, RowKind, SCHEMA};
 use super::destination::{Out, Part};
+use super::exporter::ExportError;
+use super::ledger_books::{LedgerBooks, LedgerMovement};
+use super::rows::ExportedRow;
+use super::writer::{Ledgers, Writer};
 
 /// So many rows are in memory at once, and written together.
 const GROUP_ROWS: usize = 32_768;
@@ -54,21 +60,6 @@ impl ParquetRows {
         Ok(Self { writer, columns: COLUMNS.iter().map(|_| Values::new()).collect(), rows: 0 })
     }
 
-    /// Adds a row.
-    pub(super) fn row(&mut self, cells: &[RowCell<'_>; WIDTH], out: &mut dyn Out) -> io::Result<()> {
-        self.columns.iter_mut().zip(cells).for_each(|(values, cell)| values.push(cell));
-        self.rows += 1;
-        if self.rows == GROUP_ROWS { self.end_group(out) } else { Ok(()) }
-    }
-
-    /// Writes the last group and the end of the file.
-    pub(super) fn finish(mut self, out: &mut dyn Out) -> io::Result<()> {
-        if self.rows > 0 {
-            self.end_group(out)?;
-        }
-        out.write(Part::Rows, &self.writer.into_inner().map_err(failed)?)
-    }
-
     fn end_group(&mut self, out: &mut dyn Out) -> io::Result<()> {
         let mut group = self.writer.next_row_group().map_err(failed)?;
         for (column, values) in COLUMNS.iter().zip(&mut self.columns) {
@@ -80,6 +71,33 @@ impl ParquetRows {
         self.writer.inner_mut().clear();
         self.rows = 0;
         Ok(())
+    }
+}
+
+impl Writer for ParquetRows {
+    fn movement(
+        &mut self,
+        ledger: LedgerId,
+        books: &mut LedgerBooks,
+        movement: &LedgerMovement<'_>,
+        out: &mut dyn Out,
+    ) -> io::Result<()> {
+        for row in ExportedRow::all(ledger, books, movement) {
+            let cells = row.cells();
+            self.columns.iter_mut().zip(&cells).for_each(|(values, cell)| values.push(cell));
+            self.rows += 1;
+            if self.rows == GROUP_ROWS {
+                self.end_group(out)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(mut self: Box<Self>, _: &mut Ledgers, _: (NaiveDate, i64), out: &mut dyn Out) -> Result<(), ExportError> {
+        if self.rows > 0 {
+            self.end_group(out)?;
+        }
+        Ok(out.write(Part::Rows, &self.writer.into_inner().map_err(failed)?)?)
     }
 }
 

@@ -11,20 +11,95 @@
 //! the span shows its movement alone. Each is a transaction of two postings against
 //! [`OPENING_ACCOUNT`], which comes to zero, and has a tag by which all can be left out.
 
+use std::io;
+
 use chrono::{Months, NaiveDate};
 use ledger::entry::Side;
+use ledger::id::LedgerId;
 use ledger::source::Source;
 
+use super::destination::{Out, Part};
+use super::exporter::ExportError;
 use super::ledger_books::{AccountBooks, LedgerBooks, LedgerMovement, cleaned, first_of_month};
-use super::request::Format;
+use super::request::{Format, Request};
+use super::writer::{Ledgers, Writer};
 
 /// Counter-account of balances brought forward; of no ledger's chart.
 const OPENING_ACCOUNT: &str = "Equity:OpeningBalances";
 /// Tag of balances brought forward, in hledger and ledger and in beancount.
 const OPENING_TAGS: [&str; 2] = ["brought_forward", "brought-forward"];
 
+/// Writer of plain-text accounting.
+pub(super) struct PlainText {
+    format: Format,
+    /// The day before the first one that was requested.
+    before: Option<NaiveDate>,
+    text: Vec<u8>,
+}
+
+impl PlainText {
+    pub(super) fn new(request: &Request) -> Self {
+        let before = request.from.and_then(|from| from.pred_opt());
+        Self { format: request.format, before, text: Vec::new() }
+    }
+
+    /// Writes the head of a ledger's books, once.
+    fn begin_books(&mut self, books: &mut LedgerBooks, day: NaiveDate, out: &mut dyn Out) -> io::Result<()> {
+        if std::mem::replace(&mut books.has_begun, true) {
+            return Ok(());
+        }
+        self.text.clear();
+        begin(self.format, books, self.before.unwrap_or(day), &mut self.text);
+        out.write(Part::Begin(&books.name), &self.text)?;
+        let Some(before) = self.before else { return Ok(()) };
+        self.text.clear();
+        bring_forward(self.format, books, before, &mut self.text);
+        if self.text.is_empty() { Ok(()) } else { out.write(Part::Opening(&books.name), &self.text) }
+    }
+
+    /// Asserts the balances at the end of the ledger's current month, or of `last`.
+    fn close(&mut self, books: &LedgerBooks, last: NaiveDate, out: &mut dyn Out) -> io::Result<()> {
+        self.text.clear();
+        close(self.format, books, last, &mut self.text);
+        out.write(books.part(), &self.text)
+    }
+}
+
+impl Writer for PlainText {
+    fn begin(&mut self, ledgers: &mut Ledgers, first: NaiveDate, out: &mut dyn Out) -> io::Result<()> {
+        ledgers.values_mut().try_for_each(|books| self.begin_books(books, first, out))
+    }
+
+    fn movement(
+        &mut self,
+        _: LedgerId,
+        books: &mut LedgerBooks,
+        movement: &LedgerMovement<'_>,
+        out: &mut dyn Out,
+    ) -> io::Result<()> {
+        self.begin_books(books, movement.day, out)?;
+        let month = first_of_month(movement.day);
+        if books.month.is_some_and(|before| before != month) {
+            self.close(books, movement.day, out)?;
+        }
+        books.month = Some(month);
+        self.text.clear();
+        transaction(self.format, books, movement, &mut self.text);
+        out.write(books.part(), &self.text)
+    }
+
+    fn finish(
+        mut self: Box<Self>,
+        ledgers: &mut Ledgers,
+        (last, _): (NaiveDate, i64),
+        out: &mut dyn Out,
+    ) -> Result<(), ExportError> {
+        Ok(ledgers.values().try_for_each(|books| self.close(books, last, out))?)
+    }
+}
+
 /// Writes the head of a ledger's books, which begin on a day.
-pub(super) fn begin(format: Format, books: &LedgerBooks, day: NaiveDate, text: &mut Vec<u8>) {
+fn begin(format: Format, books: &LedgerBooks, day: NaiveDate, text: &mut Vec<u8>) {
     let name = &books.name;
     match format {
         Format::Beancount => push(
@@ -45,7 +120,7 @@ pub(super) fn begin(format: Format, books: &LedgerBooks, day: NaiveDate, text: &
 
 /// Writes the balances at the end of the day before the first one: every account so far is
 /// declared, also those at zero, so that months can follow each other in one file.
-pub(super) fn bring_forward(format: Format, books: &mut LedgerBooks, day: NaiveDate, text: &mut Vec<u8>) {
+fn bring_forward(format: Format, books: &mut LedgerBooks, day: NaiveDate, text: &mut Vec<u8>) {
     if books.accounts.is_empty() {
         return;
     }
@@ -76,7 +151,7 @@ pub(super) fn bring_forward(format: Format, books: &mut LedgerBooks, day: NaiveD
 }
 
 /// Writes the transaction of a movement.
-pub(super) fn transaction(format: Format, books: &mut LedgerBooks, movement: &LedgerMovement<'_>, text: &mut Vec<u8>) {
+fn transaction(format: Format, books: &mut LedgerBooks, movement: &LedgerMovement<'_>, text: &mut Vec<u8>) {
     let mut sources: Vec<&Source> = Vec::new();
     for line in &movement.lines {
         if !sources.contains(&line.source) {
@@ -122,7 +197,7 @@ pub(super) fn transaction(format: Format, books: &mut LedgerBooks, movement: &Le
 }
 
 /// Asserts every balance at the end of the current month or of `last`, whichever comes first.
-pub(super) fn close(format: Format, books: &LedgerBooks, last: NaiveDate, text: &mut Vec<u8>) {
+fn close(format: Format, books: &LedgerBooks, last: NaiveDate, text: &mut Vec<u8>) {
     let next_month = books.month.and_then(|month| first_of_month(month).checked_add_months(Months::new(1)));
     let next = [last.succ_opt(), next_month].into_iter().flatten().min().unwrap_or(last);
     let accounts: Vec<_> = books.accounts.values().filter(|account| account.is_declared).collect();

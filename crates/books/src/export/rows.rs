@@ -13,7 +13,9 @@ use wire::timestamp::day_of;
 
 use super::arrangement::{Arrangement, arrangement, due};
 use super::columns::{COLUMNS, RowCell, WIDTH};
+use super::destination::{Out, Part};
 use super::ledger_books::{LedgerBooks, LedgerMovement, Line, cleaned};
+use super::writer::Writer;
 
 /// One posting. Partition, sequence, entry and line identify it for ever.
 pub(super) struct ExportedRow<'a> {
@@ -28,7 +30,16 @@ pub(super) struct ExportedRow<'a> {
 }
 
 impl<'a> ExportedRow<'a> {
-    pub(super) fn of(
+    /// The rows of a movement, in order.
+    pub(super) fn all(
+        ledger: LedgerId,
+        books: &'a LedgerBooks,
+        movement: &'a LedgerMovement<'_>,
+    ) -> impl Iterator<Item = Self> {
+        movement.lines.iter().map(move |line| Self::of(ledger, books, line.posting.account, movement, line))
+    }
+
+    fn of(
         ledger: LedgerId,
         books: &'a LedgerBooks,
         account: Account,
@@ -88,6 +99,26 @@ impl<'a> ExportedRow<'a> {
     }
 }
 
+/// Writer of JSON lines.
+#[derive(Default)]
+pub(super) struct JsonRows(Vec<u8>);
+
+impl Writer for JsonRows {
+    fn movement(
+        &mut self,
+        ledger: LedgerId,
+        books: &mut LedgerBooks,
+        movement: &LedgerMovement<'_>,
+        out: &mut dyn Out,
+    ) -> io::Result<()> {
+        self.0.clear();
+        for row in ExportedRow::all(ledger, books, movement) {
+            write_json(&row.cells(), &mut self.0)?;
+        }
+        out.write(Part::Rows, &self.0)
+    }
+}
+
 /// Each column's name as a member of an object has it, and then as one without a value.
 static MEMBERS: LazyLock<[[String; 2]; WIDTH]> = LazyLock::new(|| {
     std::array::from_fn(|place| {
@@ -97,7 +128,7 @@ static MEMBERS: LazyLock<[[String; 2]; WIDTH]> = LazyLock::new(|| {
 });
 
 /// Appends a row as a line with a JSON object.
-pub(super) fn write_json(cells: &[RowCell<'_>; WIDTH], text: &mut Vec<u8>) -> io::Result<()> {
+fn write_json(cells: &[RowCell<'_>; WIDTH], text: &mut Vec<u8>) -> io::Result<()> {
     for ([name, without], cell) in MEMBERS.iter().zip(cells) {
         if let RowCell::Empty = cell {
             text.extend_from_slice(without.as_bytes());

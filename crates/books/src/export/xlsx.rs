@@ -4,11 +4,16 @@
 use std::io::{self, Read, Seek};
 
 use chrono::{NaiveDate, NaiveDateTime};
+use ledger::id::LedgerId;
 use rust_xlsxwriter::{DocProperties, ExcelDateTime, Format, Workbook, Worksheet, XlsxError};
 use wire::timestamp::local;
 
 use super::columns::{COLUMNS, RowCell, WIDTH};
 use super::destination::{Out, Part};
+use super::exporter::ExportError;
+use super::ledger_books::{LedgerBooks, LedgerMovement};
+use super::rows::ExportedRow;
+use super::writer::{Ledgers, Writer};
 
 /// Rows of a sheet below the head: a sheet has at most 2^20.
 const SHEET_ROWS: u32 = (1 << 20) - 1;
@@ -55,14 +60,9 @@ impl XlsxRows {
         Ok(rows)
     }
 
-    /// Adds a row.
-    pub(super) fn row(&mut self, cells: &[RowCell<'_>; WIDTH]) -> io::Result<()> {
-        self.write(cells).map_err(failed)
-    }
-
-    /// Writes the workbook. Its time of creation is the argument, in milliseconds since the Unix
-    /// epoch.
-    pub(super) fn finish(mut self, created_ms: i64, out: &mut dyn Out) -> io::Result<()> {
+    /// Writes the file, which was created at a time (milliseconds since the Unix epoch): the same
+    /// rows are the same bytes.
+    fn save(&mut self, created_ms: i64, out: &mut dyn Out) -> io::Result<()> {
         let created = ExcelDateTime::from_timestamp(created_ms.div_euclid(1_000)).map_err(failed)?;
         self.workbook.set_properties(&DocProperties::new().set_creation_datetime(&created));
         let mut file = tempfile::tempfile()?;
@@ -118,6 +118,27 @@ impl XlsxRows {
     }
 }
 
+impl Writer for XlsxRows {
+    fn movement(
+        &mut self,
+        ledger: LedgerId,
+        books: &mut LedgerBooks,
+        movement: &LedgerMovement<'_>,
+        _: &mut dyn Out,
+    ) -> io::Result<()> {
+        ExportedRow::all(ledger, books, movement).try_for_each(|row| self.write(&row.cells()).map_err(failed))
+    }
+
+    fn finish(
+        mut self: Box<Self>,
+        _: &mut Ledgers,
+        (_, through_ms): (NaiveDate, i64),
+        out: &mut dyn Out,
+    ) -> Result<(), ExportError> {
+        Ok(self.save(through_ms, out)?)
+    }
+}
+
 /// A day as a spreadsheet counts it.
 pub(crate) fn serial_day(day: NaiveDate) -> f64 {
     (day - DAY_ZERO).num_days() as f64
@@ -147,10 +168,10 @@ mod tests {
         let mut rows = XlsxRows::with_sheets_of(3).unwrap();
         for number in 1..=7 {
             let cells: [RowCell<'_>; WIDTH] = std::array::from_fn(|_| RowCell::Number(number));
-            rows.row(&cells).unwrap();
+            rows.write(&cells).unwrap();
         }
         let mut out = Stream(Vec::new());
-        rows.finish(0, &mut out).unwrap();
+        rows.save(0, &mut out).unwrap();
         let mut book: Xlsx<_> = open_workbook_from_rs(Cursor::new(out.0)).unwrap();
         assert_eq!(book.sheet_names(), ["Rows 1", "Rows 2", "Rows 3"]);
         let mut found = Vec::new();

@@ -1,0 +1,62 @@
+//! Writers: one for each format. [`Exporter`](super::exporter::Exporter) folds Records into
+//! movements of ledgers, and a writer makes the files of these.
+
+use std::collections::BTreeMap;
+use std::io;
+
+use chrono::NaiveDate;
+use ledger::id::LedgerId;
+
+use super::csv_rows::{CsvRows, Dialect};
+use super::destination::{Out, Part};
+use super::exporter::ExportError;
+use super::ledger_books::{LedgerBooks, LedgerMovement};
+use super::parquet::ParquetRows;
+use super::plain_text::PlainText;
+use super::request::{Format, Request};
+use super::rows::JsonRows;
+use super::xlsx::XlsxRows;
+
+/// The ledgers of an export so far.
+pub(super) type Ledgers = BTreeMap<LedgerId, LedgerBooks>;
+
+/// Writer of one format.
+pub(super) trait Writer: Send {
+    /// Writes what stands before the first movement, which is of the day `first`.
+    fn begin(&mut self, _: &mut Ledgers, _first: NaiveDate, out: &mut dyn Out) -> io::Result<()> {
+        out.write(Part::Rows, b"")
+    }
+
+    /// Writes the lines that a Record has in a ledger.
+    fn movement(
+        &mut self,
+        ledger: LedgerId,
+        books: &mut LedgerBooks,
+        movement: &LedgerMovement<'_>,
+        out: &mut dyn Out,
+    ) -> io::Result<()>;
+
+    /// Writes the end. `last` is the last day, `through_ms` the last booking in milliseconds since
+    /// the Unix epoch.
+    fn finish(
+        self: Box<Self>,
+        _: &mut Ledgers,
+        (_last, _through_ms): (NaiveDate, i64),
+        _: &mut dyn Out,
+    ) -> Result<(), ExportError> {
+        Ok(())
+    }
+}
+
+/// The writer of a request. Journal entries need a chart, so they have none here.
+pub(super) fn writer_of(request: &Request) -> io::Result<Box<dyn Writer>> {
+    Ok(match request.format {
+        Format::Jsonl => Box::new(JsonRows::default()),
+        Format::Csv => Box::new(CsvRows::new(Dialect::Plain)),
+        Format::CsvPtbr => Box::new(CsvRows::new(Dialect::Brazilian)),
+        Format::Parquet => Box::new(ParquetRows::new()?),
+        Format::Xlsx => Box::new(XlsxRows::new()?),
+        Format::Beancount | Format::Hledger | Format::Ledger => Box::new(PlainText::new(request)),
+        Format::JournalEntries => return Err(io::Error::other("journal entries need a chart of accounts")),
+    })
+}
