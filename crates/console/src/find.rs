@@ -42,7 +42,7 @@ pub async fn find(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> 
     }
 }
 
-/// The path of the page of what a name stands for; none when it stands for nothing.
+/// The path of the page of what a name stands for; `None` if it stands for nothing.
 async fn place(desk: &Desk, name: &str) -> Result<Option<String>, Problem> {
     match place_of_found(desk, name)? {
         None => place_of_plan(desk, name).await,

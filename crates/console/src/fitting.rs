@@ -1,4 +1,4 @@
-//! Size of a page: one that would be too long has the texts cut that people wrote. Lists are kept
+//! Size of a page: one that would be too long has the texts cut that people wrote. Lists stay
 //! short by their own bounds.
 
 /// Bytes of the body of a page above which its long texts are cut: 100 KiB without the frame.

@@ -16,7 +16,7 @@ pub fn hidden_key() -> Markup {
     html! { input type="hidden" name="key" value=(key); }
 }
 
-/// An amount as people write it, `1.234,56`, `1,234.56`, `12,50` or `7`, in centavos; none when it
+/// An amount as people write it, `1.234,56`, `1,234.56`, `12,50` or `7`, in centavos; `None` if it
 /// is written in any other way.
 ///
 /// There are two decimals or none. Two digits behind the last point or comma are the decimals in
@@ -49,7 +49,7 @@ fn is_digits(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// The value of a parameter; none when it is absent or, as a form sends it, empty.
+/// The value of a parameter; `None` if it is absent or, as a form sends it, empty.
 pub fn optional<'a>(pairs: &'a [(String, String)], name: &'static str) -> Result<Option<&'a str>, Problem> {
     Ok(single(pairs, name)?.filter(|value| !value.is_empty()))
 }

@@ -1,4 +1,4 @@
-//! Health: readiness, and the figures that tell of trouble before it is there.
+//! Health: readiness, and the figures that warn of trouble.
 
 use std::sync::Arc;
 

@@ -120,7 +120,7 @@ pub struct Visit {
     waiting: Option<usize>,
     /// What the session's last form did, where this page says it.
     done: Option<FormOutcome>,
-    /// The form that this request sends; none where it sends none.
+    /// The form that this request sends; `None` if it sends none.
     sent: Option<SentForm>,
     /// The refused form that this page shows again; none on the pages that addresses have.
     refused: Option<RefusedForm>,

@@ -37,7 +37,7 @@ use web::session::FormOutcome;
 /// Months on a page.
 const MONTHS_A_PAGE: u64 = 24;
 
-/// The months that are over, newest first, and a link to the one that goes on.
+/// The months that are over, newest first, and a link to the current month.
 pub async fn list(State(desk): State<Arc<Desk>>, visit: Visit, parts: Parts) -> Response {
     visit.answer(list_screen(&desk, &visit, &parts))
 }

@@ -345,7 +345,7 @@ pub fn verdict_word(kind: &str, verdict: Verdict) -> Word {
     }
 }
 
-/// Takes a decision: the one that the route of `/ops` takes.
+/// Takes a decision, as the route of `/ops` does.
 pub async fn decide(
     State(desk): State<Arc<Desk>>,
     PathId(id): PathId,

@@ -36,7 +36,7 @@ pub struct SentForm {
 }
 
 impl SentForm {
-    /// The form of a query; none where there is no query.
+    /// The form of a query; `None` if there is no query.
     pub fn of_query(parts: &Parts) -> Option<Self> {
         let pairs = query(parts).ok().filter(|pairs| parts.method == Method::GET && !pairs.is_empty())?;
         Some(Self::new(Method::GET, parts.uri.path(), pairs))
@@ -98,7 +98,7 @@ pub struct RefusedForm {
 pub struct ShownAgain;
 
 impl RefusedForm {
-    /// What is shown again after a problem; none where a form cannot mend it, or where the request
+    /// What is shown again after a problem; `None` if a form cannot mend it, or where the request
     /// may be under way or belongs to another process.
     pub fn after(problem: &Problem, sent: &SentForm, alert: &Markup) -> Option<Self> {
         let status = problem.status();
@@ -109,7 +109,7 @@ impl RefusedForm {
         is_of_sender.then(|| Self { sent: sent.clone(), status, alert: alert.0.clone() })
     }
 
-    /// The body of a page with the form filled, and the problem at its head; none where it has no
+    /// The body of a page with the form filled, and the problem at its head; `None` if it has no
     /// such form. `page` is the path of the page.
     pub fn on(&self, html: &str, page: &str) -> Option<Markup> {
         let starts = html.match_indices("<form").map(|(start, _)| start);

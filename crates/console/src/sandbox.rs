@@ -39,7 +39,7 @@ const CARDS: [(&str, words::Word); 4] = [
     ("4000 0000 0000 0119", words::CARD_SILENT),
 ];
 
-/// The page; there is none where money is real.
+/// The page; absent where money is real.
 pub async fn form(State(desk): State<Arc<Desk>>, visit: Visit) -> Response {
     visit.answer(screen(&desk, &visit))
 }

@@ -35,7 +35,7 @@ impl Scope {
         Ok(Self::Merchant(group, id))
     }
 
-    /// The group of the one merchant; none where all are shown.
+    /// The group of the one merchant; `None` if all are shown.
     pub fn group(self) -> Option<GroupNumber> {
         match self {
             Self::All => None,

@@ -27,7 +27,7 @@ pub fn with_links(html: &str, here: &str) -> String {
     linked
 }
 
-/// The file of the table at a place of a page, from 1; none when the page has no such table.
+/// The file of the table at a place of a page, from 1; `None` if the page has no such table.
 pub fn file(html: &str, place: usize, language: Language) -> Option<Response> {
     let table = html.split("<table").nth(place).filter(|_| place > 0)?.split(END).next()?;
     let rows = rows(table);

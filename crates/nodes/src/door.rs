@@ -118,7 +118,7 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let (next, door) = (self.inner.clone(), self.door.clone());
-        // The one that was found ready is called.
+        // Calls the service that was polled ready.
         let inner = std::mem::replace(&mut self.inner, next);
         Box::pin(async move { Ok(door.0.answer(request, inner).await) })
     }

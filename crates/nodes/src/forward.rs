@@ -41,7 +41,7 @@ use web::trace::RequestContext;
 
 /// How long a connection to another process may take to be made.
 const CONNECT_MAX: Duration = Duration::from_secs(1);
-/// How long the other process may take to tell its name on it.
+/// Deadline for the other process to send its name.
 const GREETING_MAX: Duration = Duration::from_secs(2);
 /// Most connections to one process at a time; each has one request at a time.
 const CONNECTIONS_MAX: usize = 1_024;
@@ -79,7 +79,7 @@ const OF_THE_CONNECTION: [HeaderName; 9] = [
     UPGRADE,
 ];
 
-/// What one process tells another beside the request itself.
+/// Message of one process to another, sent with the request.
 #[derive(Debug)]
 pub struct Hop {
     /// The listener to which the request came.
@@ -95,8 +95,8 @@ pub struct Hop {
 }
 
 impl Hop {
-    /// Reads what another process told, and removes it from the headers. None where the token is
-    /// not right, or the rest has not its form.
+    /// Reads the message of another process, and removes it from the headers. None where the token
+    /// is not right, or the rest has not its form.
     pub fn read(headers: &mut HeaderMap, token: &PeerToken) -> Option<Self> {
         if !token.opens(headers) {
             return None;
@@ -203,7 +203,7 @@ type Connection = SendRequest<Full<Bytes>>;
 
 /// The connections to one process.
 struct Pool {
-    /// Those without a request, the one that was used last at the end.
+    /// Idle connections, the last used at the end.
     idle: Mutex<VecDeque<(Connection, Instant)>>,
     room: Arc<Semaphore>,
     /// Whether the log has said that the process does not answer.
@@ -410,7 +410,7 @@ fn streamed(answer: Response<Incoming>, used: ConnectionInUse) -> Response<Body>
     let (mut parts, body) = answer.into_parts();
     let length = parts.headers.get(CONTENT_LENGTH).cloned();
     remove_of_connection(&mut parts.headers);
-    // An answer to HEAD tells the length of a body that it has not.
+    // An answer to HEAD has the length of a body that it does not have.
     length.into_iter().for_each(|length| drop(parts.headers.insert(CONTENT_LENGTH, length)));
     parts.extensions = Extensions::new();
     let mut body = AnswerBody { body, used: Some(used) };

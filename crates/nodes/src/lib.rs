@@ -71,7 +71,7 @@ pub trait Owners: Send + Sync {
     /// The owner of a partition.
     fn owner(&self, partition: Partition) -> Owner;
 
-    /// Gets ready to answer what is about all merchants, for the owner of the house; none when it
+    /// Gets ready to answer what is about all merchants, for the owner of the house; `None` if it
     /// can't yet. The hold stands while nothing is missing.
     fn read_all(&self) -> Held<'_>;
 
@@ -79,6 +79,6 @@ pub trait Owners: Send + Sync {
     /// merchants would lack.
     fn missing(&self) -> Vec<Partition>;
 
-    /// A hold on a partition; none where this process does not own it, or hands it over.
+    /// A hold on a partition; `None` if this process does not own it, or hands it over.
     fn hold(&self, partition: Partition) -> Option<Box<dyn Hold>>;
 }

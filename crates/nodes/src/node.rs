@@ -338,8 +338,8 @@ impl Node {
         Ok(())
     }
 
-    /// Tells the other nodes that this one ends, and hands its partitions over to them. Requests
-    /// are answered meanwhile. Gives up after a minute, or when there is no other node.
+    /// Announces to the other nodes that this one ends, and hands its partitions over to them.
+    /// Requests are answered meanwhile. Gives up after a minute, or when there is no other node.
     pub async fn drain(&self) {
         self.is_leaving.store(true, Ordering::Release);
         if let Err(error) = self.leave().await {

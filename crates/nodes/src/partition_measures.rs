@@ -13,7 +13,7 @@ use crate::node::Node;
 /// How many partitions this process has, and how many nobody has.
 pub struct PartitionMeasures {
     engine: Arc<Engine>,
-    /// None where this process has all partitions.
+    /// `None` if this process has all partitions.
     node: Option<Arc<Node>>,
 }
 

@@ -76,7 +76,7 @@ impl Refusals {
         }
     }
 
-    /// How many refusals a line at this moment would tell of; none where it is too early for one.
+    /// Number of refusals for a log line at this moment; none where it is too early for one.
     fn count(&self, now: Instant) -> Option<u64> {
         let mut lines = self.0.lock();
         lines.untold += 1;

@@ -71,7 +71,7 @@ pub struct GivenPeerSettings {
 }
 
 impl GivenPeerSettings {
-    /// Checks the settings; none where there is no listener.
+    /// Checks the settings; `None` if there is no listener.
     pub fn checked(self, is_database: bool) -> Result<Option<PeerSettings>, PeerSettingsError> {
         let Self { listen, address, certificates, key, authority } = self;
         let Some(listen) = listen else {
@@ -110,7 +110,7 @@ impl GivenPeerSettings {
     }
 }
 
-/// The host of an address; none where it is not a host and a port.
+/// The host of an address; `None` if it is not a host and a port.
 pub(super) fn host(address: &str) -> Option<&str> {
     let (host, port) = address.rsplit_once(':')?;
     let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));

@@ -180,7 +180,7 @@ fn without_kind(named: &str) -> &str {
 }
 
 impl Destination {
-    /// The partition; none where any process answers.
+    /// The partition; `None` if any process answers.
     pub fn partition(self, owners: &dyn Owners, headers: &HeaderMap) -> Option<Partition> {
         match self {
             Destination::Any => None,

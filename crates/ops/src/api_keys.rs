@@ -149,7 +149,7 @@ pub async fn create(
         let made = desk.engine.command(group, command, operator.context(admitted)).await?;
         Ok(made.typed(|record| Some((ApiKey::created_by(record)?, Some((text, secret)))))?)
     };
-    // A replay names the key without its text, which is not kept.
+    // A replay names the key without its text, which is not stored.
     let of = |record: &Record| Some((ApiKey::created_by(record)?, None));
     let made = key.run_typed(LedgerId::Merchant(group), of, execute).await?;
     made.answer(|(id, texts)| {

@@ -179,7 +179,7 @@ struct Debtor {
     loss: String,
 }
 
-/// The debtor of an entry; none when it credits no debt. Errors: no ledger has the credited debt.
+/// The debtor of an entry; `None` if it credits no debt. Errors: no ledger has the credited debt.
 fn debtor(desk: &Desk, wire: &HouseEntryRequest<'_>) -> Result<Option<Debtor>, Problem> {
     let mut check = Checker::new();
     let credit = check.any_text("credit", wire.credit);

@@ -35,7 +35,7 @@ pub async fn readyz(State(desk): State<Arc<Desk>>) -> Result<Response, Problem> 
     Ok(ok(Status { status: "ready" }))
 }
 
-/// Why the service takes no requests; none when it does.
+/// Error: why the service takes no requests.
 pub fn readiness(desk: &Desk) -> Result<(), Problem> {
     if desk.engine.has_failed() {
         return Err(Problem::new(Code::Overloaded).retry_after(1).detail("The journal failed; the process is ending."));

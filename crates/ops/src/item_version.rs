@@ -36,7 +36,7 @@ impl<'a> Approval<'a> {
     }
 }
 
-/// The version in `If-Match`; none where the header is absent, or any version will do (`*`).
+/// The version in `If-Match`; `None` if the header is absent, or any version will do (`*`).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct IfMatch(Option<u32>);
 

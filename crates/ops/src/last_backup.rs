@@ -1,4 +1,4 @@
-//! Time of the last backup and the last Record in it, kept in a file beside the data, and its age
+//! Time of the last backup and the last Record in it, stored in a file beside the data, and its age
 //! as a metric.
 
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::gauge::ConstGauge;
 
 /// When a backup was last taken of a data directory: through its server, or while it was stopped.
-/// It is kept in a file, for a restart does not make a backup younger.
+/// Stored in a file: a restart does not make a backup younger.
 #[derive(Clone, Debug)]
 pub struct LastBackup(PathBuf);
 
@@ -30,17 +30,17 @@ impl LastBackup {
         }
     }
 
-    /// When it was taken, by the clock of the machine; none where there was never one.
+    /// When it was taken, by the clock of the machine; `None` if there was never one.
     pub fn taken_at(&self) -> Option<Timestamp> {
         Some(Timestamp(i64::try_from(self.number(0)?.saturating_mul(1_000)).ok()?))
     }
 
-    /// Its age, seconds; none where there was never one.
+    /// Its age, seconds; `None` if there was never one.
     pub fn age_seconds(&self) -> Option<u64> {
         Some(now_seconds().saturating_sub(self.number(0)?))
     }
 
-    /// The last Record that it has; none where there was never one.
+    /// The last Record that it has; `None` if there was never one.
     pub fn through(&self) -> Option<u64> {
         self.number(1)
     }

@@ -555,7 +555,7 @@ fn read_settings(check: &mut Checker, wire: &MerchantRequest<'_>, standing: Sett
     })
 }
 
-/// A rate limit; none when null was sent.
+/// A rate limit; `None` if null was sent.
 fn rate_limit(
     check: &mut Checker,
     name: &'static str,

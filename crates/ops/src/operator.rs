@@ -41,7 +41,7 @@ impl Operator {
         CommandContext { key, requester: Some(Requester::Operator(self.name.clone())), permit }
     }
 
-    /// Refuses an operator whose role is smaller than the one that is needed.
+    /// Refuses an operator whose role is below the needed role.
     pub fn require(&self, needed: Role) -> Result<(), Problem> {
         if self.role >= needed {
             return Ok(());

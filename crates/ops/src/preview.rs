@@ -1,5 +1,5 @@
 //! Preview of a decision on something that waits: the entries that it would book, from the same
-//! command and the same `decide` as the decision. Nothing is kept.
+//! command and the same `decide` as the decision. Nothing is stored.
 
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ impl Verdict {
         }
     }
 
-    /// The verdict of a name; none when it names none.
+    /// The verdict of a name; `None` if it names none.
     pub fn named(name: &str) -> Option<Self> {
         [Self::Approve, Self::Reject].into_iter().find(|verdict| verdict.name() == name)
     }

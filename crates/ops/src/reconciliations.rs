@@ -1,5 +1,5 @@
 //! Reconciliations: files of the acquirer, the PIX institution and the bank, compared with the
-//! books, and the results, which are kept under the SHA-256 of the file.
+//! books, and the results, which are stored under the SHA-256 of the file.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ use web::streamed::{in_turn, turn};
 
 /// Findings of one answer; the counts count all.
 const FINDINGS_MAX: usize = 1_000;
-/// Results that are kept; the oldest go.
+/// Largest number of stored results; the oldest go.
 const KEPT_MAX: usize = 1_000;
 
 /// Result of a reconciliation. Nothing is booked, and of the file only this is kept.
@@ -347,7 +347,7 @@ pub async fn list(
     list_of(total, page, items)
 }
 
-/// What a kept result says in short.
+/// Summary of a stored result.
 #[derive(Deserialize)]
 pub struct KeptResult {
     /// Whose file it was: `acquirer`, `pix` or `bank`.
@@ -372,7 +372,7 @@ fn kept_day<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NaiveDate>, D::
 }
 
 impl KeptResult {
-    /// The kept results that nobody has dismissed.
+    /// The stored results that nobody has dismissed.
     pub fn all(engine: &Engine) -> Result<Vec<Self>, Problem> {
         let mut kept = Vec::new();
         for name in engine.side_value_names(SUMMARIES)? {
@@ -427,7 +427,7 @@ pub async fn dismiss(
     sent: KeyedBody,
 ) -> Result<Response, Problem> {
     let wire: DismissalRequest<'_> = parse_exact(sent.bytes())?;
-    // It commits no Record, so there is no answer to keep: a key is checked and not kept.
+    // It commits no Record, so there is no answer to store: a key is checked and not stored.
     sent.key(&desk.engine, KeyScope::Operators, Some(&id))?;
     let mut check = Checker::new();
     let reason = check.prose("reason", wire.reason, 1..=500);
@@ -453,7 +453,7 @@ pub async fn dismiss(
     Ok(json(dismissed.await?))
 }
 
-/// Number of a bank account at the bank, and the file that it is from. It is kept when the first
+/// Number of a bank account at the bank, and the file that it is from. It is stored when the first
 /// statement of the account was compared, under `bank-account/<account>`.
 #[derive(Deserialize, Serialize)]
 struct KeptNumber {
@@ -471,7 +471,7 @@ impl KeptNumber {
         kept.map(|bytes| serde_json::from_slice(&bytes).map_err(failed)).transpose()
     }
 
-    /// Keeps it where none is kept, or in place of another number that the caller has named.
+    /// Stores it if there is none, or in place of another number that the caller has named.
     fn keep(&self, engine: &Engine, account: BankAccount, is_named: bool) -> Result<(), Problem> {
         let before = Self::of(engine, account)?;
         let is_same = before.as_ref().is_some_and(|before| ofx::is_same_account(&before.acctid, &self.acctid));
@@ -490,7 +490,7 @@ impl KeptNumber {
     }
 }
 
-/// Names under which results are kept: `reconciliation/<sha256>`, whole.
+/// Names of stored results: `reconciliation/<sha256>`, whole.
 const RESULTS: &str = "reconciliation/";
 /// Names under which they are listed: `reconciled/<time, milliseconds>-<sha256>`, without findings.
 const SUMMARIES: &str = "reconciled/";
@@ -548,7 +548,7 @@ fn whole_and_summary(mut result: Reconciliation) -> Result<[Vec<u8>; 2], Problem
     Ok([whole, summary])
 }
 
-/// A comparison, before it is kept.
+/// A comparison, before it is stored.
 struct Compared {
     kind: &'static str,
     bank: Option<BankPart>,

@@ -98,7 +98,7 @@ pub async fn pay_pix(
 }
 
 /// Pays a PIX charge of the sandbox as its payer would, and has the PIX institution write the
-/// payment into its own records. A payment that comes too late is 409. None where the request's key
+/// payment into its own records. A payment that comes too late is 409. `None` if the request's key
 /// was used a moment ago.
 pub async fn pay(
     engine: &Engine,

@@ -19,7 +19,7 @@ impl ApiKeyText {
         Sha256::digest(text.as_bytes()).into()
     }
 
-    /// The id that the text of a key names; none where it has not the form of a key.
+    /// The id that the text of a key names; `None` if it has not the form of a key.
     pub fn id(sandbox: bool, text: &str) -> Option<ObjectId> {
         ObjectId::parse(text.strip_prefix(Self::prefix(sandbox))?.get(..32)?)
     }

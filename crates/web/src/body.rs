@@ -113,8 +113,8 @@ const UNSPECIFIC_TYPES: [&str; 6] = [
 ];
 
 impl FileFormat {
-    /// The format that is declared; where the declaration names none, the one that the first
-    /// characters tell. `None` for a media type of something else.
+    /// The format that is declared; where the declaration names none, the format of the first
+    /// characters. `None` for a media type of something else.
     fn of(declared: Option<&str>, bytes: &[u8]) -> Option<Self> {
         let is = |name: &str| declared.is_some_and(|declared| declared.eq_ignore_ascii_case(name));
         let named = NAMED_TYPES.into_iter().find(|(name, _)| is(name)).map(|(_, format)| format);

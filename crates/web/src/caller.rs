@@ -17,7 +17,7 @@ use crate::reply::only_known;
 pub struct Caller {
     /// Its account group.
     pub group: GroupNumber,
-    /// The API key; none where the service itself looks something up for the merchant.
+    /// The API key; `None` if the service itself looks something up for the merchant.
     pub key: Option<ObjectId>,
 }
 

@@ -52,7 +52,7 @@ pub enum OpsTokensError {
     /// Several tokens are given, and one of them has no name.
     #[error("where there are several operators' tokens, each must be name:token")]
     Nameless,
-    /// Two operators have the same token, so that the audit trail could not tell them apart.
+    /// Two operators have the same token, so that the audit trail could not distinguish them.
     #[error("two operators have the same token")]
     Shared,
     /// A name has no role.
@@ -170,13 +170,13 @@ impl OpsTokens {
             .ok_or_else(|| Problem::new(Code::Unauthorized))
     }
 
-    /// Who has this token; none when it opens nothing.
+    /// Who has this token; `None` if it opens nothing.
     pub fn opened_by(&self, token: &str) -> Option<OpenedBy> {
         let found = self.of_digest(&digest(visible(token.trim())?))?;
         Some(OpenedBy { name: found.name.clone(), token_digest: found.token_digest })
     }
 
-    /// The role of an operator whose token opened before; none when that token is gone.
+    /// The role of an operator whose token opened before; `None` if that token is gone.
     pub fn role_of(&self, opened_by: &OpenedBy) -> Option<Role> {
         let found = self.of_digest(&opened_by.token_digest)?;
         found.rights.filter(|_| found.name == opened_by.name).map(|rights| rights.role)

@@ -24,7 +24,7 @@ pub fn as_header(cut: &Cut) -> HeaderValue {
 }
 
 /// The published cut that a parameter names: `0=42,1=17`, or `42` where there is one partition.
-/// None when it is absent.
+/// `None` if it is absent.
 pub fn requested(pairs: &[(String, String)], name: &'static str, published: &Cut) -> Result<Option<Cut>, Problem> {
     let Some(text) = single(pairs, name)? else { return Ok(None) };
     if published.partitions() == 1 && !text.contains('=') {

@@ -1,7 +1,7 @@
 //! Runner of requests that may carry an `Idempotency-Key`: the same request twice is carried out
 //! once.
 //!
-//! A key is optional on every POST. It is kept for 24 hours, within one account and route. Only a
+//! A key is optional on every POST. It is stored for 24 hours, within one account and route. Only a
 //! request that committed a Record has an answer to repeat: a replay renders it again from the
 //! Record's facts. Redelivery of webhook events commits none: its last answers are remembered in
 //! memory ([`RememberedAnswers`]).
@@ -121,7 +121,7 @@ impl<S: Sync> FromRequestParts<S> for SentKey {
     }
 }
 
-/// Whose keys a route tells apart: those of one merchant, or those of all operators.
+/// Scope of a route's keys: one merchant, or all operators.
 #[derive(Clone, Copy)]
 pub enum KeyScope {
     /// A merchant's.
@@ -139,7 +139,7 @@ impl SentKey {
     }
 
     /// The key of a form of the console that no keyed POST stands for: a change whose route is a
-    /// PATCH or a DELETE takes none. `name` tells its keys from those of all routes and forms.
+    /// PATCH or a DELETE takes none. `name` separates its keys from those of all routes and forms.
     pub fn of_form_alone(key: &str, name: &'static str) -> Self {
         Self::of_form(key, name)
     }
@@ -166,8 +166,8 @@ impl SentKey {
         self.read_without(engine, scope, id, body, None)
     }
 
-    /// Reads the key. `secret` is the part of the body that must not be kept, not even as a digest:
-    /// a card's security code.
+    /// Reads the key. `secret` is the part of the body that must not be stored, not even as a
+    /// digest: a card's security code.
     pub fn read_without<'a>(
         &self,
         engine: &'a Engine,
@@ -268,7 +268,7 @@ enum LookedUp {
 impl Key<'_> {
     /// Carries a request out once. `replay` makes the outcome of a request that was carried out
     /// before, from its Record. `execute` checks the request's meaning, sends its command and gives
-    /// its outcome; none where another request with the same key was decided meanwhile, so that the
+    /// its outcome; `None` if another request with the same key was decided meanwhile, so that the
     /// key is looked up again.
     pub async fn run<T, F: Future<Output = Result<Option<T>, Problem>>>(
         &self,
@@ -461,7 +461,7 @@ pub fn in_progress() -> Problem {
     Problem::new(Code::IdempotencyKeyInProgress).retry_after(1)
 }
 
-/// Record of a command; none where its key was used a moment ago. For commands that always change
+/// Record of a command; `None` if its key was used a moment ago. For commands that always change
 /// something.
 pub fn recorded<T>(outcome: Outcome<T>) -> Result<Option<T>, Problem> {
     match outcome {
@@ -472,7 +472,7 @@ pub fn recorded<T>(outcome: Outcome<T>) -> Result<Option<T>, Problem> {
     }
 }
 
-/// Nothing but that a command was carried out; none where its key was used a moment ago. For
+/// Nothing but that a command was carried out; `None` if its key was used a moment ago. For
 /// decisions that may stand already.
 pub fn decided<T>(outcome: Outcome<T>) -> Result<Option<()>, Problem> {
     match outcome {

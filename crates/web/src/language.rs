@@ -23,7 +23,7 @@ impl Language {
         }
     }
 
-    /// The language of a tag, by its first part; none when pages are not written in it.
+    /// The language of a tag, by its first part; `None` if pages are not written in it.
     pub fn tagged(tag: &str) -> Option<Self> {
         let primary = tag.split(['-', ';']).next().unwrap_or_default().trim();
         match primary.to_ascii_lowercase().as_str() {

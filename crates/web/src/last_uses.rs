@@ -1,8 +1,8 @@
 //! Last uses of API keys, by minute, in memory.
 //!
 //! Memory is fixed: 1 MiB for at most 131,072 keys, in sets of four. A new key of a full set takes
-//! the place of the one that was used longest ago. A request reads the places of its key's set, and
-//! writes one at most once a minute. There is no lock, and nothing is kept across a restart.
+//! the place of the least recently used. A request reads the places of its key's set, and
+//! writes one at most once a minute. There is no lock, and nothing survives a restart.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -53,7 +53,7 @@ impl Measures {
         self.certificates.get_or_create_owned(&[("listener", listener)])
     }
 
-    /// A request was answered. The route is none where the path is of no route.
+    /// A request was answered. The route is `None` if the path is of no route.
     pub fn answered(&self, route: Option<&MatchedPath>, method: &Method, status: StatusCode, took: Duration) {
         self.seconds.observe(took.as_secs_f64());
         if status.is_server_error() {
@@ -143,7 +143,7 @@ struct Process {
     started: SystemTime,
 }
 
-/// In which the kernel tells times to programs, on every architecture (`USER_HZ`).
+/// Unit of the kernel's times for programs, on every architecture (`USER_HZ`).
 const TICKS_A_SECOND: f64 = 100.0;
 
 impl Collector for Process {
@@ -153,7 +153,7 @@ impl Collector for Process {
                 let gauge = ConstGauge::new(value);
                 gauge.encode(encoder.encode_descriptor(name, help, None, gauge.metric_type())?)
             }
-            // The system does not tell.
+            // The system does not report it.
             None => Ok(()),
         };
         let started = self.started.duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -458,7 +458,7 @@ mod tests {
         assert_eq!(ask(&router, "GET", "/slow", None).await.status(), 200, "and has made room");
     }
 
-    /// A handler that tells that it was entered, and waits until it is released.
+    /// A handler that signals its entry, and waits until it is released.
     fn slow(entered: &Arc<Notify>, release: &Arc<Notify>) -> MethodRouter {
         let (entered, release) = (Arc::clone(entered), Arc::clone(release));
         get(move || async move {

@@ -105,7 +105,7 @@ pub enum Code {
     SplitNotAnticipable,
     /// A split falls due before the anticipated money would be sent.
     AnticipationAfterDue,
-    /// The fee is not the one that the request names.
+    /// The fee differs from the request's.
     FeeChanged,
     /// The refunds would sum to more than was charged.
     RefundExceedsAvailable,
@@ -138,7 +138,7 @@ pub enum Code {
     RateLimited,
     /// The headers are larger than the service takes.
     HeadersTooLarge,
-    /// The service failed; nothing of the request is kept.
+    /// The service failed; nothing of the request is stored.
     Internal,
     /// The payment institution surely did not take the transfer, or can't be reached.
     RailUnavailable,
@@ -396,7 +396,7 @@ impl Problem {
         self
     }
 
-    /// What a page says, in the language of its visitor; none where it has only the detail.
+    /// What a page says, in the language of its visitor; `None` if it has only the detail.
     pub fn said(&self) -> Option<&'static str> {
         self.0.said
     }
@@ -461,7 +461,7 @@ impl Problem {
     }
 }
 
-/// Name of the member that tells which partition a request needs.
+/// Name of the member with the partition that a request needs.
 const PARTITION: &str = "partition";
 
 impl Problem {

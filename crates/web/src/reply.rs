@@ -269,7 +269,7 @@ pub fn query(parts: &Parts) -> Result<Vec<(String, String)>, Problem> {
     pairs.map(|Query(pairs)| pairs).map_err(|_| Problem::new(Code::ValidationFailed))
 }
 
-/// The value of a parameter that is a number of a range; none where it does not come.
+/// The value of a parameter that is a number of a range; `None` if it does not come.
 pub fn number(
     pairs: &[(String, String)],
     name: &'static str,

@@ -45,7 +45,7 @@ pub fn secret_of(headers: &HeaderMap) -> Option<String> {
 pub const IDLE_MAX: Duration = Duration::from_secs(30 * 60);
 /// A session ends this long after sign-in, used or not.
 pub const AGE_MAX: Duration = Duration::from_secs(12 * 60 * 60);
-/// Sessions at a time; the one that was unused for longest ends when there is one more.
+/// Largest number of sessions; one more ends the least recently used.
 const SESSIONS_MAX: usize = 1_000;
 /// Wrong tokens from one address within [`WRONG_WITHIN`], after which no token is looked at.
 const WRONG_MAX: u32 = 10;
@@ -91,7 +91,7 @@ pub struct Session {
     done: Option<(String, FormOutcome)>,
     began: Instant,
     used: Instant,
-    /// Requests for which it was adopted; none where it began here.
+    /// Requests for which it was adopted; `None` if it began here.
     adopted_for: Option<u32>,
 }
 
@@ -104,7 +104,7 @@ pub struct LentSession {
     done: Option<(String, FormOutcome)>,
 }
 
-/// A session of another process, kept while this lives.
+/// Session of another process, held while this lives.
 pub struct AdoptedSession {
     sessions: Arc<Sessions>,
     key: [u8; 32],
@@ -133,7 +133,7 @@ impl Sessions {
         Ok(secret)
     }
 
-    /// The session of a secret, which counts as used now; none when it has ended.
+    /// The session of a secret, which counts as used now; `None` if it has ended.
     pub fn find(&self, secret: &str, now: Instant) -> Option<Session> {
         let mut open = self.open.lock();
         let key = digest(secret);
@@ -166,14 +166,14 @@ impl Sessions {
         }
     }
 
-    /// What a form did that the page of this path says; none when it was said before.
+    /// What a form did that the page of this path says; `None` if it was said before.
     pub fn take_done(&self, secret: &str, path: &str) -> Option<FormOutcome> {
         let mut open = self.open.lock();
         let done = &mut open.get_mut(&digest(secret))?.done;
         done.take_if(|(of, _)| of == path).map(|(_, done)| done)
     }
 
-    /// The session of a secret for another process; it counts as used now. None when it has ended.
+    /// The session of a secret for another process; it counts as used now. `None` if it has ended.
     pub fn lend(&self, secret: &str, now: Instant) -> Option<LentSession> {
         self.find(secret, now).map(LentSession::of)
     }
@@ -251,7 +251,7 @@ impl LentSession {
 }
 
 impl AdoptedSession {
-    /// The session as it is now; none when it was ended.
+    /// The session as it is now; `None` if it was ended.
     pub fn present(&self) -> Option<LentSession> {
         self.sessions.open.lock().get(&self.key).cloned().map(LentSession::of)
     }

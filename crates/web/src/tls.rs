@@ -119,7 +119,7 @@ pub fn chain(path: &PathBuf) -> Result<Vec<CertificateDer<'static>>, TlsError> {
 pub struct Trust {
     /// Configuration of the client.
     pub config: Arc<ClientConfig>,
-    /// The first DNS name of the certificate; none where it has none.
+    /// The first DNS name of the certificate; `None` if it has none.
     pub name: Option<String>,
 }
 

@@ -28,7 +28,7 @@ const WEBHOOK_ID: HeaderName = HeaderName::from_static("webhook-id");
 const WEBHOOK_TIMESTAMP: HeaderName = HeaderName::from_static("webhook-timestamp");
 const WEBHOOK_SIGNATURE: HeaderName = HeaderName::from_static("webhook-signature");
 
-/// Makes one try; none when there was no room for its body.
+/// Makes one try; `None` if there was no room for its body.
 pub(super) async fn attempt(
     engine: &Engine,
     webhooks: &Webhooks,
@@ -129,7 +129,7 @@ fn secrets(engine: &Engine, key: ObjectId, row: &WebhookRow) -> Result<Vec<Strin
     [&row.secret].into_iter().chain(previous).map(open).collect()
 }
 
-/// The request that tells of an event: its body, signed with every secret, the newest first.
+/// The request with an event: its body, signed with every secret, the newest first.
 pub(super) fn request(
     target: &Target,
     secrets: &[String],

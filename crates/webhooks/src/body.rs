@@ -92,7 +92,7 @@ struct Things {
 }
 
 impl WebhookBody {
-    /// The body that tells of an event.
+    /// The body of an event.
     pub fn of(engine: &Engine, event: &OutboxEvent) -> Result<Self, Problem> {
         let mut object = BTreeMap::from([event.object_body(engine)?]);
         if let WebhookObject::Debt(debt) = event.told.about {

@@ -69,7 +69,7 @@ struct Deliverer {
     tries: JoinSet<Option<Answer>>,
     under_way: HashMap<Id, (EndpointId, u64, Pool)>,
     slots: Slots<EndpointId>,
-    /// What keeps the partition of each endpoint here until its progress is kept.
+    /// Holds that keep the partition of each endpoint here until its progress is stored.
     holds: HashMap<EndpointId, Hold>,
     /// Addresses of the endpoints that were called, as they were looked up.
     addresses: HashMap<EndpointId, Arc<Addresses>>,
@@ -127,7 +127,7 @@ impl Deliverer {
             let id = (group, key);
             let known = self.webhooks.endpoints().get_mut(&id).map(Endpoint::has_events);
             if known.is_none() {
-                // None where the partition is given up at this moment.
+                // `None` if the partition is given up at this moment.
                 let Some(hold) = self.engine.hold(self.engine.extents().partition_of(group)) else { continue };
                 self.holds.insert(id, hold);
                 match self.open(id, &row) {

@@ -41,7 +41,7 @@ pub enum DeliveryStatus {
     Delivered,
     /// The last try failed.
     GivenUp {
-        /// Result of the last try; none when it was not stored.
+        /// Result of the last try; `None` if it was not stored.
         last_answer: Option<Answer>,
     },
 }
@@ -350,7 +350,7 @@ impl Endpoint {
         &self.given_up
     }
 
-    /// Its state for an operator; none when nothing waits and nothing was given up.
+    /// Its state for an operator; `None` if nothing waits and nothing was given up.
     pub(super) fn backlog(&self) -> Option<EndpointBacklog> {
         let is_one = !self.waiting.is_empty() || !self.given_up.is_empty();
         is_one.then(|| EndpointBacklog {

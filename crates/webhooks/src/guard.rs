@@ -402,7 +402,7 @@ mod tests {
         "[fd00:ec2::254]",
         "[fdff:ffff:ffff:ffff:ffff:ffff:ffff:ffff]",
         "[fec0::1]",
-        // Link-local, and what clouds tell their machines.
+        // Link-local, and the metadata service of clouds.
         "169.254.0.1",
         "169.254.169.254",
         "169.254.43518",

@@ -5,7 +5,7 @@
 //! hostile: `reqwest` hides its connection, so the bytes of an answer could not be bounded together
 //! with their framing (`hyper` reads the leading zeros of a chunk size without end), and it offers
 //! no limit for the size of the head. It parses the URL again by rules of its own, and may call
-//! another host or path than the one that was checked. It adds an `accept` header to the request.
+//! a host or path that was not checked. It adds an `accept` header to the request.
 
 use std::io::{self, ErrorKind};
 use std::net::SocketAddr;

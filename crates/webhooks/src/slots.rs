@@ -2,7 +2,7 @@
 //!
 //! Slots are shared by max-min fairness. There are two pools, so that endpoints that fail or are
 //! slow take nothing from those that answer. In each pool, a free slot goes to the endpoint with
-//! the fewest tries under way; among equals, to the one that has waited longest. An endpoint gets
+//! the fewest tries under way; among equals, to the longest waiting. An endpoint gets
 //! no slot while it has as many tries under way as there are free slots (the dynamic threshold of
 //! shared-memory switches). One endpoint alone therefore gets half of a pool. `n` endpoints that
 //! keep all slots they get leave one part in `n + 1` free: another endpoint does not wait for them.
@@ -138,7 +138,7 @@ impl<E: Copy + Ord> Default for BodyRoom<E> {
 }
 
 impl<E: Copy + Ord> BodyRoom<E> {
-    /// A permit for one body; none when there is not enough left for this endpoint.
+    /// A permit for one body; `None` if there is not enough left for this endpoint.
     pub(super) fn take(&self, endpoint: E, bytes: usize) -> Option<BodyPermit<'_, E>> {
         let mut bodies = self.0.lock();
         let held = bodies.held.get(&endpoint).copied().unwrap_or_default();

@@ -9,9 +9,9 @@ use derived::outbox::Answer;
 
 use super::EndpointId;
 
-/// Tries of one endpoint that are kept.
+/// Largest number of stored tries of one endpoint.
 const OF_ENDPOINT_MAX: usize = 100;
-/// Tries of all endpoints that are kept.
+/// Largest number of stored tries of all endpoints.
 const OF_ALL_MAX: usize = 65_536;
 
 /// One try to deliver an event.
@@ -23,7 +23,7 @@ pub struct DeliveryTry {
     pub answer: Answer,
 }
 
-/// The tries that are kept.
+/// The stored tries.
 #[derive(Debug, Default)]
 pub(super) struct TryLog {
     endpoints: HashMap<EndpointId, OfEndpoint>,

@@ -16,12 +16,12 @@ pub struct RequestLimits {
     pub most: usize,
     /// Whether this process may answer: no other one can have taken its store.
     pub is_current: Box<dyn Fn() -> bool + Send + Sync>,
-    /// Told again and again while it is not: requests under way then get an answer. None where it
-    /// always is.
+    /// Notified again and again while it is not: requests under way then get an answer. None where
+    /// it always is.
     pub lapsed: Option<Arc<Notify>>,
 }
 
-/// Paths that are answered also when another process may have taken the store: they tell nothing of
+/// Paths that are answered also when another process may have taken the store: they show nothing of
 /// what is in it.
 const OF_THE_PROCESS: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
 

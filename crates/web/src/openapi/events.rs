@@ -43,7 +43,7 @@ fn body_of(schema: &Value, schemas: &Value, event: Option<&str>) -> Value {
     json!({"schema": schema, "example": example})
 }
 
-/// The request that tells of an event.
+/// The request with an event.
 fn webhook(id: &str, summary: &str, sentence: &str, body: Value) -> Value {
     let header = |name: &str, description: &str, example: &str| {
         json!({

@@ -62,7 +62,7 @@ impl CheckpointView {
         }
     }
 
-    /// The checkpoint; none when digits are wrong or missing.
+    /// The checkpoint; `None` if digits are wrong or missing.
     pub fn read(&self) -> Option<SignedCheckpoint> {
         let checkpoint = Checkpoint {
             partition: Partition(self.partition),

@@ -72,7 +72,7 @@ pub fn cut_header(cut: &Cut) -> (HeaderName, HeaderValue) {
     (HeaderName::from_static("x-cut"), as_header(cut))
 }
 
-/// Tells an exporter the ids of a merchant and of its recipients.
+/// Gives an exporter the ids of a merchant and of its recipients.
 pub fn know_group(engine: &Engine, group: GroupNumber, exporter: &mut Exporter) {
     engine.glance(group, |row| {
         exporter.know(LedgerId::Merchant(group), row.id);
@@ -82,7 +82,7 @@ pub fn know_group(engine: &Engine, group: GroupNumber, exporter: &mut Exporter) 
     });
 }
 
-/// Tells an exporter the ids that a Record's rows name, where it does not know them. An export of
+/// Gives an exporter the ids in a Record's rows, where it does not know them. An export of
 /// many merchants keeps few of them in memory.
 pub fn know_named(engine: &Engine, record: &Record, exporter: &mut Exporter) {
     exporter.forget_some();
@@ -137,7 +137,7 @@ pub fn begin(engine: &Engine, request: &Request, last: &Cut, exporter: &mut Expo
     Ok(before)
 }
 
-/// Tells an exporter the card of the charge that a Record captured.
+/// Gives an exporter the card of the charge that a Record captured.
 pub fn know_cards(engine: &Arc<Engine>, record: &Record, exporter: &mut Exporter) -> Result<(), LoadError> {
     for event in &record.events {
         let Event::CardCaptured { charge, .. } = event else { continue };

@@ -27,7 +27,7 @@ pub enum OperatorEntry {
 }
 
 impl OperatorEntry {
-    /// The entry of an id; none when it is no entry's.
+    /// The entry of an id; `None` if it is no entry's.
     pub fn find(engine: &Engine, id: ObjectId) -> Result<Option<Self>, Problem> {
         if engine.ids().group(id) == HOUSE_GROUP {
             return Ok(engine.object(id)?.map(Self::House));
@@ -38,7 +38,7 @@ impl OperatorEntry {
         }
     }
 
-    /// The entry of an id that the books told.
+    /// The entry with an id from the books.
     pub fn known(engine: &Engine, id: ObjectId) -> Result<Self, Problem> {
         if engine.ids().group(id) == HOUSE_GROUP {
             return Ok(Self::House(engine.known_object(id)?));
@@ -182,8 +182,8 @@ impl HouseEntryView {
 }
 
 /// The names of the two accounts that the write-off of a debtor's debt moves: the loss, which is
-/// debited, and the claim, which is credited. Both are in the books of the one that bears it. None
-/// for the ledgers of the platform.
+/// debited, and the claim, which is credited. Both are in the books of the ledger that bears it.
+/// None for the ledgers of the platform.
 pub fn debt_accounts(engine: &Engine, debtor: LedgerId) -> Option<(String, String)> {
     let (loss, claim) = match debtor {
         LedgerId::Merchant(_) => (Account::Losses, Account::MerchantDeficit),

@@ -93,7 +93,7 @@ pub fn find_recipient(engine: &Engine, id: ObjectId) -> Option<(LedgerId, Recipi
     Some((LedgerId::Recipient(group, number), row))
 }
 
-/// A recipient whose id the books told: an actor, a queue or a Record.
+/// Recipient with an id from the books: an actor, a queue or a Record.
 pub fn known_recipient(engine: &Engine, id: ObjectId) -> Result<(LedgerId, RecipientRow), Problem> {
     find_recipient(engine, id).ok_or_else(broken)
 }
@@ -155,7 +155,7 @@ pub fn open(engine: &Engine, row: &RecipientRow, profile: Option<&Sealed>) -> Re
     profile.and_then(|sealed| engine.keyring().open_value(row.sealed_for(), sealed)).unwrap_or_default()
 }
 
-/// A status, as told.
+/// Name of a status on the wire.
 pub fn status_name(status: RecipientStatus) -> &'static str {
     match status {
         RecipientStatus::Draft => "draft",
@@ -165,7 +165,7 @@ pub fn status_name(status: RecipientStatus) -> &'static str {
     }
 }
 
-/// Where the review of a bank account stands, as told.
+/// Name of the state of a bank account's review on the wire.
 pub fn review_name(review: BankReview) -> &'static str {
     match review {
         BankReview::Pending => "pending",

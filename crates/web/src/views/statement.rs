@@ -217,7 +217,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Rest of all splits of a holder after debts; none when debts took nothing.
+    /// Rest of all splits of a holder after debts; `None` if debts took nothing.
     fn left_of(&mut self, held: Held) -> Result<Option<Centavos>, Problem> {
         let (left, consumed) = match (held, &self.standing.withdrawal) {
             (Held::ByNobody, _) => (self.standing.available, self.standing.consumed),

@@ -86,7 +86,7 @@ impl DestinationView {
         }
     }
 
-    /// What is shown of the sealed account of a withdrawal; none when its data was erased.
+    /// What is shown of the sealed account of a withdrawal; `None` if its data was erased.
     pub fn open(engine: &Engine, withdrawal: ObjectId, sealed: &Sealed) -> Option<Self> {
         engine.keyring().open_value(SealedFor::account(withdrawal), sealed).map(Self::of)
     }
