@@ -100,7 +100,7 @@ where
                 Some(handling) => handling.await?,
                 None => standing.refusal().into_response(),
             };
-            standing.tell(policy, response.headers_mut());
+            standing.add_to(policy, response.headers_mut());
             Ok(response)
         })
     }

@@ -192,12 +192,12 @@ async fn ledger_screen(desk: &Desk, visit: &Visit, name: &str, parts: &Parts) ->
 }
 
 /// The form that asks for the books of a day, with the parameters that it keeps.
-pub fn day_form(visit: &Visit, given: &[(String, String)], kept: &[&'static str]) -> Result<Markup, Problem> {
+pub fn day_form(visit: &Visit, given: &[(String, String)], preserved: &[&'static str]) -> Result<Markup, Problem> {
     let date = optional(given, "date")?;
     Ok(html! {
         form.filters {
             (visit.scope.field())
-            @for name in kept {
+            @for name in preserved {
                 @if let Some(value) = optional(given, name)? { input type="hidden" name=(name) value=(value); }
             }
             div {

@@ -146,14 +146,14 @@ fn picture(language: Language, flow: &Flow<'_>) -> Markup {
     let whole = parts.iter().map(|(_, amount, _)| amount).sum::<i64>().max(1);
     let height = TOP + FULL + GAP * parts.len().max(1) as i64;
     let amount = show::money(language, flow.total.into());
-    let told: Vec<_> = parts
+    let sentences: Vec<_> = parts
         .iter()
         .map(|(name, amount, _)| format!("{}: {}", shortened(name, TOLD_MAX), show::money(language, (*amount).into())))
         .collect();
     html! {
         svg.flow viewBox={"0 0 " (WIDTH) " " (height)} role="img" aria-labelledby="flow-title flow-told" {
             title id="flow-title" { (say(flow.heading)) }
-            desc id="flow-told" { (say(words::PAYER)) ", " (say(flow.rail)) ": " (amount) ". " (told.join("; ")) }
+            desc id="flow-told" { (say(words::PAYER)) ", " (say(flow.rail)) ": " (amount) ". " (sentences.join("; ")) }
             (rectangle("band", BAR, TOP, MIDDLE - BAR, FULL))
             (rectangle("bar", 0, TOP, BAR, FULL))
             (rectangle("bar", MIDDLE, TOP, BAR, FULL))

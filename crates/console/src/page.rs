@@ -191,8 +191,8 @@ fn asked_table(parts: &Parts) -> Option<usize> {
 /// Path and query of an address without a parameter.
 fn without(uri: &Uri, parameter: &str) -> String {
     let is_kept = |pair: &&str| !pair.is_empty() && pair.split('=').next() != Some(parameter);
-    let kept: Vec<_> = uri.query().unwrap_or_default().split('&').filter(is_kept).collect();
-    if kept.is_empty() { uri.path().to_owned() } else { format!("{}?{}", uri.path(), kept.join("&")) }
+    let parameters: Vec<_> = uri.query().unwrap_or_default().split('&').filter(is_kept).collect();
+    if parameters.is_empty() { uri.path().to_owned() } else { format!("{}?{}", uri.path(), parameters.join("&")) }
 }
 
 impl Visit {
@@ -494,10 +494,10 @@ pub fn other(language: Language) -> Language {
 /// again.
 fn in_other_language(method: &Method, uri: &Uri, language: Language) -> String {
     let path = if method == Method::GET { uri.path() } else { "/console" };
-    let kept = uri.query().filter(|_| method == Method::GET).unwrap_or_default();
-    let kept = kept.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("lang="));
+    let parameters = uri.query().filter(|_| method == Method::GET).unwrap_or_default();
+    let parameters = parameters.split('&').filter(|pair| !pair.is_empty() && !pair.starts_with("lang="));
     let asked = format!("lang={}", other(language).tag());
-    let pairs: Vec<_> = kept.chain([asked.as_str()]).collect();
+    let pairs: Vec<_> = parameters.chain([asked.as_str()]).collect();
     format!("{path}?{}", pairs.join("&"))
 }
 

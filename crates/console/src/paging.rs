@@ -39,11 +39,11 @@ pub fn pager_named(visit: &Visit, parts: &Parts, name: &str, page: Page, total: 
 fn links(visit: &Visit, parts: &Parts, name: &str, page: Page, total: u64, [before, after]: [Word; 2]) -> Markup {
     let pages = page.pages(total);
     let own = format!("{name}=");
-    let kept: Vec<_> = parts.uri.query().unwrap_or_default().split('&').collect();
-    let kept = kept.into_iter().filter(|pair| !pair.is_empty() && !pair.starts_with(&own)).collect::<Vec<_>>();
+    let parameters: Vec<_> = parts.uri.query().unwrap_or_default().split('&').collect();
+    let parameters = parameters.into_iter().filter(|pair| !pair.is_empty() && !pair.starts_with(&own)).collect::<Vec<_>>();
     let link = |number: u64| {
         let number = format!("{own}{number}");
-        let pairs: Vec<_> = kept.iter().copied().chain([number.as_str()]).collect();
+        let pairs: Vec<_> = parameters.iter().copied().chain([number.as_str()]).collect();
         format!("{}?{}", parts.uri.path(), pairs.join("&"))
     };
     html! {

@@ -93,7 +93,7 @@ fn page(language: Language, status: StatusCode, next: &str, warning: Option<Word
 fn fields(language: Language, next: &str, warning: Option<Word>) -> Markup {
     let say = |word: Word| word.text(language);
     let elsewhere = other(language).tag();
-    let kept: String = form_urlencoded::byte_serialize(next.as_bytes()).collect();
+    let encoded: String = form_urlencoded::byte_serialize(next.as_bytes()).collect();
     html! {
         @if let Some(warning) = warning {
             p.warning role="alert" id="warning" { (say(warning)) }
@@ -109,7 +109,7 @@ fn fields(language: Language, next: &str, warning: Option<Word>) -> Markup {
             p.dim { (say(words::ENDED_OR_NEW)) }
             button.primary type="submit" { (say(words::SIGN_IN)) }
         }
-        p { a href={"/console/sign-in?lang=" (elsewhere) "&next=" (kept)} lang=(elsewhere) hreflang=(elsewhere) { (say(words::OTHER_LANGUAGE)) } }
+        p { a href={"/console/sign-in?lang=" (elsewhere) "&next=" (encoded)} lang=(elsewhere) hreflang=(elsewhere) { (say(words::OTHER_LANGUAGE)) } }
     }
 }
 
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn the_sign_in_leads_to_the_console_only() {
-        for (next, kept) in [
+        for (next, is_inside) in [
             ("/console", true),
             ("/console?lang=en", true),
             ("/console/charges/1?x=y", true),
@@ -133,7 +133,7 @@ mod tests {
             ("/console/\r\nSet-Cookie: x", false),
             ("", false),
         ] {
-            assert_eq!(inside(next) == next, kept, "{next}");
+            assert_eq!(inside(next) == next, is_inside, "{next}");
         }
     }
 

@@ -81,13 +81,13 @@ fn cells(row: &str) -> impl Iterator<Item = Cell> + '_ {
 
 /// The text of a markup without its forms: tags are gone, and what was escaped is itself again.
 fn text_of(markup: &str) -> String {
-    let mut kept = String::new();
+    let mut html_left = String::new();
     for (place, part) in markup.split("<form").enumerate() {
-        kept.push_str(if place == 0 { part } else { part.split_once("</form>").map_or("", |(_, behind)| behind) });
+        html_left.push_str(if place == 0 { part } else { part.split_once("</form>").map_or("", |(_, behind)| behind) });
     }
-    let mut text = String::with_capacity(kept.len());
+    let mut text = String::with_capacity(html_left.len());
     let mut is_tag = false;
-    for letter in kept.replace("<br>", " ").chars() {
+    for letter in html_left.replace("<br>", " ").chars() {
         match letter {
             '<' => is_tag = true,
             '>' if is_tag => is_tag = false,

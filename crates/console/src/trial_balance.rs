@@ -43,9 +43,9 @@ async fn screen(desk: &Arc<Desk>, visit: &Visit, parts: &Parts) -> Result<Screen
     let page = part(&given, ACCOUNTS_A_PAGE)?;
     let asked = TrialBalanceQuery { ledger: None, by_account, account, cut, level: usize::MAX, page };
     let balance = read_patiently(desk, asked).await?;
-    let kept = kept_day(&given);
+    let day_query = kept_day(&given);
     let by = |by: &str, heading, is_current: bool| {
-        html! { a.button href={"/console/trial-balance?by=" (by) (kept)} aria-current=[is_current.then_some("page")] { (visit.say(heading)) } }
+        html! { a.button href={"/console/trial-balance?by=" (by) (day_query)} aria-current=[is_current.then_some("page")] { (visit.say(heading)) } }
     };
     let name = account.map(|account| account.kind_name());
     let body = html! {
@@ -58,8 +58,8 @@ async fn screen(desk: &Arc<Desk>, visit: &Visit, parts: &Parts) -> Result<Screen
         section.card aria-label=(visit.say(words::TRIAL_BALANCE)) {
             @if let Some(name) = &name { p { (visit.say(words::LEDGERS_WITH)) " " strong { (show::breakable(name)) } } }
             (state(visit, &balance))
-            @if by_account { (balance_table(visit, of_kinds(&balance.accounts, &kept))) } @else {
-                (ledgers(desk, visit, &balance.accounts, &kept))
+            @if by_account { (balance_table(visit, of_kinds(&balance.accounts, &day_query))) } @else {
+                (ledgers(desk, visit, &balance.accounts, &day_query))
                 (pager(visit, parts, page, balance.total))
             }
         }
@@ -69,11 +69,11 @@ async fn screen(desk: &Arc<Desk>, visit: &Visit, parts: &Parts) -> Result<Screen
 
 /// The parameter of the day, as a link goes on with it.
 fn kept_day(given: &[(String, String)]) -> String {
-    let kept = given.iter().filter(|(name, _)| name == "date").map(|(name, value)| {
+    let day_query = given.iter().filter(|(name, _)| name == "date").map(|(name, value)| {
         let value: String = form_urlencoded::byte_serialize(value.as_bytes()).collect();
         format!("&{name}={value}")
     });
-    kept.collect()
+    day_query.collect()
 }
 
 /// Whether debits equal credits, and through which Record.
@@ -88,15 +88,15 @@ fn state(visit: &Visit, balance: &TrialBalance) -> Markup {
 }
 
 /// The sums by account, each with a link to the ledgers that have the account.
-fn of_kinds(rows: &[AccountRow], kept: &str) -> Vec<(Markup, Balance)> {
+fn of_kinds(rows: &[AccountRow], day_query: &str) -> Vec<(Markup, Balance)> {
     let link = |row: &AccountRow| {
-        html! { a href={"/console/trial-balance?account=" (row.account) (kept)} { (show::breakable(&row.account)) } }
+        html! { a href={"/console/trial-balance?account=" (row.account) (day_query)} { (show::breakable(&row.account)) } }
     };
     rows.iter().map(|row| (link(row), Balance { debits: row.debits, credits: row.credits })).collect()
 }
 
-fn ledgers(desk: &Desk, visit: &Visit, rows: &[AccountRow], kept: &str) -> Markup {
-    let then = kept.strip_prefix('&').map(|kept| format!("?{kept}")).unwrap_or_default();
+fn ledgers(desk: &Desk, visit: &Visit, rows: &[AccountRow], day_query: &str) -> Markup {
+    let then = day_query.strip_prefix('&').map(|day_query| format!("?{day_query}")).unwrap_or_default();
     let owner = |row: &AccountRow| {
         let name = row.ledger.as_deref().unwrap_or_default();
         let owner = find(desk, name).map(|ledger| show::owner_name(&desk.engine, visit.language, ledger));

@@ -150,7 +150,7 @@ fn event_screen(desk: &Desk, visit: &Visit, id: &str, parts: &Parts) -> Result<S
     let statuses = desk.webhooks.delivery_statuses(group, event.number());
     let page = part_named(&query(parts)?, "deliveries", DELIVERIES_A_PAGE)?;
     let heading = visit.say(words::DELIVERY);
-    let kind = visit.say(wire_words::event(event.told.kind));
+    let kind = visit.say(wire_words::event(event.content.kind));
     let body = html! {
         section.card aria-label=(visit.say(words::EVENT)) {
             (show::facts(vec![
@@ -256,7 +256,7 @@ type EventDeliveries = (OutboxEvent, Vec<(ObjectId, DeliveryStatus)>);
 fn table(visit: &Visit, merchant: &str, rows: &[EventDeliveries]) -> Markup {
     let rows = html! {
         @for (event, statuses) in rows {
-            @let kind = visit.say(wire_words::event(event.told.kind));
+            @let kind = visit.say(wire_words::event(event.content.kind));
             tr {
                 td { (kind) br; a href={"/console/webhooks/" (event.id.uuid())} { code { (event.id.uuid()) } } }
                 td { (show::short_moment(visit.language, event.at())) }

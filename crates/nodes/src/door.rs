@@ -190,8 +190,8 @@ impl Inside {
         let lent = hop.as_ref().and_then(|hop| hop.session.clone());
         // Another process has found it: two need not find the same one for an account that is
         // opened, and only a body may name it. The console begins at the house.
-        let told = hop.as_ref().filter(|_| !is_of_console || lent.is_some()).map(|hop| hop.partition);
-        let partition = target.partition(&*self.owners, &parts.headers).map(|found| told.unwrap_or(found));
+        let hop_partition = hop.as_ref().filter(|_| !is_of_console || lent.is_some()).map(|hop| hop.partition);
+        let partition = target.partition(&*self.owners, &parts.headers).map(|found| hop_partition.unwrap_or(found));
         let mut asked = RoutedRequest { parts, arriving, whole: None };
         let Some(partition) = partition else { return called(inner, asked).await };
         let secret = secret_of(&asked.parts.headers).filter(|_| is_of_console);
@@ -340,13 +340,13 @@ impl Inside {
         if held.hold.stands() {
             return answer;
         }
-        self.refusals.tell(&Unmet::Lapsed(held.partition));
+        self.refusals.log(&Unmet::Lapsed(held.partition));
         unanswered(&method)
     }
 
     /// The answer to a request that was not carried out, here or elsewhere.
     fn refused(&self, refusal: Unmet) -> Response {
-        self.refusals.tell(&refusal);
+        self.refusals.log(&refusal);
         Problem::new(Code::StoreUnavailable).retry_after(1).into_response()
     }
 

@@ -143,7 +143,7 @@ impl Node {
     ///
     /// Two processes that join at one moment see each other afterwards: one of them ends at least.
     pub async fn join(&self, peers: &PeerClient) -> Result<(), JoinError> {
-        let mut told = String::new();
+        let mut last_logged = String::new();
         loop {
             let obstacle = match self.look().await {
                 Err(error @ StoreError::Unavailable { .. }) => Some(error.to_string()),
@@ -169,14 +169,14 @@ impl Node {
                     Err(error) => Some(error.to_string()),
                 },
             };
-            if let Some(obstacle) = obstacle.filter(|obstacle| *obstacle != told) {
+            if let Some(obstacle) = obstacle.filter(|obstacle| *obstacle != last_logged) {
                 let address = &self.address;
                 tracing::warn!(
                     address,
                     obstacle,
                     "this node does not join the others until its CENTAVO_PEER_ADDRESS leads to it alone"
                 );
-                told = obstacle;
+                last_logged = obstacle;
             }
             tokio::time::sleep(WHILE_MOVING.min(self.store.pace())).await;
         }

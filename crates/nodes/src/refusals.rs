@@ -41,7 +41,7 @@ struct Lines {
 
 impl Refusals {
     /// Logs a refusal, unless there was a line within the last second.
-    pub(super) fn tell(&self, refusal: &Unmet) {
+    pub(super) fn log(&self, refusal: &Unmet) {
         let Some(count) = self.count(Instant::now()) else { return };
         match refusal {
             Unmet::Missing(partitions) => {

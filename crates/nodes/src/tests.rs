@@ -143,7 +143,7 @@ enum Meets {
 async fn of_body(State(handling): State<Arc<Handling>>, request: Request) -> Response {
     let (is_here, meets) = (handling.owners.owner(Partition(1)) == Owner::Here, *handling.meets.lock());
     if is_here && meets != Meets::Never {
-        return told(State(handling), request).await.into_response();
+        return echo(State(handling), request).await.into_response();
     }
     handling.arrivals.fetch_add(1, Ordering::SeqCst);
     if meets != Meets::Owner {
@@ -153,7 +153,7 @@ async fn of_body(State(handling): State<Arc<Handling>>, request: Request) -> Res
 }
 
 /// Answers with what arrived.
-async fn told(State(handling): State<Arc<Handling>>, request: Request) -> Json<Value> {
+async fn echo(State(handling): State<Arc<Handling>>, request: Request) -> Json<Value> {
     handling.arrivals.fetch_add(1, Ordering::SeqCst);
     let (parts, body) = request.into_parts();
     let headers: HashMap<_, _> =
@@ -243,16 +243,16 @@ async fn node(name: &'static str, key: [u8; 32], tls: Option<Arc<MutualTls>>) ->
         sandbox: true,
     };
     let of_merchants = Router::new()
-        .route("/api/charges", any(told))
+        .route("/api/charges", any(echo))
         .route("/api/slow", any(slow))
         .route("/api/events", get(events))
-        .route("/openapi.json", get(told));
+        .route("/openapi.json", get(echo));
     let of_operators = Router::new()
-        .route("/healthz", get(told))
-        .route("/ops/merchants", any(told))
-        .route("/ops/merchants/{id}", any(told))
+        .route("/healthz", get(echo))
+        .route("/ops/merchants", any(echo))
+        .route("/ops/merchants/{id}", any(echo))
         .route("/ops/entries", any(of_body))
-        .route("/ops/reconciliations", any(told))
+        .route("/ops/reconciliations", any(echo))
         .route("/ops/backup", get(|| async { vec![b'x'; 8 << 20] }))
         .route("/console/charges/{txid}", any(visited));
     let behind = |listener, routes: Router<Arc<Handling>>| {
@@ -343,22 +343,22 @@ async fn a_request_is_answered_by_the_owner_as_if_it_had_come_to_it() {
         (answer.headers()["x-request-id"].as_bytes(), answer.headers()["api-version"].as_bytes()),
         (&b"r-1"[..], &b"1"[..])
     );
-    let (status, told) = read(answer).await;
+    let (status, echoed) = read(answer).await;
     assert_eq!(
-        (status, &told["by"], &told["method"], &told["body"]),
+        (status, &echoed["by"], &echoed["method"], &echoed["body"]),
         (200, &json!("second"), &json!("POST"), &json!(7))
     );
-    assert_eq!(told["uri"], "/api/charges?page=2&q=%C3%A9");
-    assert_eq!((&told["caller"], &told["over_tls"]), (&json!("127.0.0.2"), &json!(false)), "not the process between");
-    let headers = told["headers"].as_object().unwrap();
+    assert_eq!(echoed["uri"], "/api/charges?page=2&q=%C3%A9");
+    assert_eq!((&echoed["caller"], &echoed["over_tls"]), (&json!("127.0.0.2"), &json!(false)), "not the process between");
+    let headers = echoed["headers"].as_object().unwrap();
     assert_eq!((&headers["host"], &headers["idempotency-key"]), (&json!("centavo.example"), &json!("k-1")));
     assert_eq!(headers["x-request-id"], "r-1");
     assert_eq!(headers["traceparent"].as_str().unwrap()[..36], trace[..36]);
     let of_the_hop: Vec<_> = headers.keys().filter(|name| name.starts_with("centavo-")).collect();
     assert!(of_the_hop.is_empty() && !headers.contains_key("x-secret"), "{headers:?}");
 
-    let (_, told) = read(ask(second.merchants, request(), "{\"a\":1}").await).await;
-    assert_eq!((&told["by"], &told["caller"]), (&json!("second"), &json!("127.0.0.2")));
+    let (_, echoed) = read(ask(second.merchants, request(), "{\"a\":1}").await).await;
+    assert_eq!((&echoed["by"], &echoed["caller"]), (&json!("second"), &json!("127.0.0.2")));
     assert_eq!((first.arrivals(), second.arrivals()), (0, 2));
 }
 
@@ -412,11 +412,11 @@ async fn headers_of_a_hop_count_only_with_its_token() {
             .header("centavo-session", "{}")
     };
     for to in [first.merchants, second.merchants] {
-        let (status, told) = read(ask(to, forged(), "").await).await;
-        assert_eq!((status, &told["caller"], &told["over_tls"]), (200, &json!("127.0.0.2"), &json!(false)));
+        let (status, echoed) = read(ask(to, forged(), "").await).await;
+        assert_eq!((status, &echoed["caller"], &echoed["over_tls"]), (200, &json!("127.0.0.2"), &json!(false)));
         // One who gets them may believe them.
         let is_direct = to == second.merchants;
-        assert_eq!(told["headers"].get("centavo-caller").is_some(), is_direct, "they are not sent on");
+        assert_eq!(echoed["headers"].get("centavo-caller").is_some(), is_direct, "they are not sent on");
     }
     let (right, wrong) = (PeerToken::of(&KEY).text(), PeerToken::of(&[8; 32]).text());
     let of_a_process = |token: Option<String>, listener| {
@@ -426,8 +426,8 @@ async fn headers_of_a_hop_count_only_with_its_token() {
         let request = request.header("centavo-caller", "198.51.100.9");
         token.into_iter().fold(request, |request, token| request.header("centavo-peer-token", token))
     };
-    let told = read(ask(second.peers, of_a_process(Some(right.clone()), "merchants"), "").await).await.1;
-    assert_eq!((&told["by"], &told["caller"]), (&json!("second"), &json!("198.51.100.9")));
+    let echoed = read(ask(second.peers, of_a_process(Some(right.clone()), "merchants"), "").await).await.1;
+    assert_eq!((&echoed["by"], &echoed["caller"]), (&json!("second"), &json!("198.51.100.9")));
     let arrivals = second.arrivals();
     let strangers = [
         (None, "merchants"),
@@ -460,16 +460,16 @@ async fn what_a_process_did_not_do_is_tried_again_until_one_has_the_partition() 
     until_misdirected(&first, 2).await;
     assert_eq!(second.arrivals(), 0, "it is refused before it is read");
     second.owners.set(1, Owner::Here);
-    let told = read(asking.await.unwrap()).await.1;
-    assert_eq!((&told["by"], &told["body"]), (&json!("second"), &json!(2)));
+    let echoed = read(asking.await.unwrap()).await.1;
+    assert_eq!((&echoed["by"], &echoed["body"]), (&json!("second"), &json!(2)));
 
     // The partition comes to the process that was asked.
     second.owners.set(1, Owner::Nobody);
     let asking = tokio::spawn(ask(first.merchants, of_merchant(1, Method::POST, "/api/charges"), "{}"));
     until_misdirected(&first, first.client.tries("misdirected") + 2).await;
     first.owners.set(1, Owner::Here);
-    let told = read(asking.await.unwrap()).await.1;
-    assert_eq!((&told["by"], &told["body"]), (&json!("first"), &json!(2)));
+    let echoed = read(asking.await.unwrap()).await.1;
+    assert_eq!((&echoed["by"], &echoed["body"]), (&json!("first"), &json!(2)));
     assert_eq!((first.arrivals(), second.arrivals()), (1, 1));
 }
 
@@ -550,14 +550,14 @@ async fn a_request_whose_merchant_only_its_body_names_is_carried_out_where_the_m
     let [first, second] = pair().await;
     let ask =
         async || read(ask(second.operators, Request::builder().method("POST").uri("/ops/entries"), "{}").await).await;
-    let told = ask().await.1;
-    assert_eq!((&told["by"], &told["body"]), (&json!("second"), &json!(2)));
+    let echoed = ask().await.1;
+    assert_eq!((&echoed["by"], &echoed["body"]), (&json!("second"), &json!(2)));
     assert_eq!((first.arrivals(), second.arrivals()), (1, 1));
 
     // The partition comes to the owner of the house between the two looks at it.
     *first.handling.meets.lock() = Meets::Arrival;
-    let told = ask().await.1;
-    assert_eq!((&told["by"], &told["body"]), (&json!("first"), &json!(2)));
+    let echoed = ask().await.1;
+    assert_eq!((&echoed["by"], &echoed["body"]), (&json!("first"), &json!(2)));
     assert_eq!((first.arrivals(), second.arrivals()), (3, 1));
 
     // It is tried again once.
@@ -586,8 +586,8 @@ async fn large_bodies_pass_and_too_large_ones_do_not() {
     let [first, second] = pair().await;
     let file = vec![b'x'; 16 << 20];
     let request = || Request::builder().method("POST").uri("/ops/reconciliations").header("content-type", "text/csv");
-    let told = read(ask(second.operators, request(), file.clone()).await).await.1;
-    assert_eq!((&told["by"], &told["body"]), (&json!("first"), &json!(16 << 20)));
+    let echoed = read(ask(second.operators, request(), file.clone()).await).await.1;
+    assert_eq!((&echoed["by"], &echoed["body"]), (&json!("first"), &json!(16 << 20)));
     let too_large = read(ask(second.operators, request(), [&file[..], b"x"].concat()).await).await;
     assert_eq!(code(&too_large), (413, "payload_too_large"));
     let (request, json) = (of_merchant(1, Method::POST, "/api/charges"), vec![b' '; 256 * 1024 + 1]);
@@ -623,8 +623,8 @@ async fn connections_are_used_again() {
     let again = node("again", KEY, None).await;
     again.owners.set(1, Owner::Here);
     first.owners.set(1, Owner::At(again.peers.to_string()));
-    let told = read(ask(first.merchants, of_merchant(1, Method::POST, "/api/charges"), "{}").await).await.1;
-    assert_eq!((&told["by"], peers == again.peers), (&json!("again"), false));
+    let echoed = read(ask(first.merchants, of_merchant(1, Method::POST, "/api/charges"), "{}").await).await.1;
+    assert_eq!((&echoed["by"], peers == again.peers), (&json!("again"), false));
 }
 
 #[tokio::test]
@@ -638,9 +638,9 @@ async fn a_session_goes_with_its_requests_and_comes_back() {
         let request = Request::builder().method("POST").uri(path).header("cookie", format!("{COOKIE_NAME}={secret}"));
         let answer = ask(to, request, "a=b").await;
         assert!(!answer.headers().contains_key("centavo-session"));
-        let told = read(answer).await.1;
+        let echoed = read(answer).await.1;
         let session = home.find(&secret, now).unwrap();
-        assert_eq!(told, json!({ "by": "second", "name": ana.name, "form": session.form_token }));
+        assert_eq!(echoed, json!({ "by": "second", "name": ana.name, "form": session.form_token }));
         assert_eq!(session.language, Some(Language::English), "what changed is known at home");
         assert_eq!(home.take_done(&secret, "/console/queue"), Some(FormOutcome::Decided));
         assert!(guest.find(&secret, now).is_none(), "it stays for one request");
@@ -700,7 +700,7 @@ async fn a_process_that_is_not_understood_was_sent_no_request() {
     let folder = tempfile::tempdir().unwrap();
     let ours = authority();
     let tls = || certify(folder.path(), &ours, &ours);
-    for (of_asked, of_owner, key, told) in [
+    for (of_asked, of_owner, key, expected) in [
         (None, Some(tls()), KEY, "speaks TLS, and this one does not"),
         (Some(tls()), None, KEY, "speaks no TLS, and this one does"),
         (None, None, [8; 32], "another master key"),
@@ -709,16 +709,16 @@ async fn a_process_that_is_not_understood_was_sent_no_request() {
         owner.owners.set(1, Owner::Here);
         asked.owners.set(1, Owner::At(owner.peers.to_string()));
         let answer = ask(asked.merchants, of_merchant(1, Method::POST, "/api/charges"), "{}").await;
-        assert_eq!(code(&read(answer).await), (503, "store_unavailable"), "{told}");
-        assert_eq!((asked.client.tries("lost"), owner.arrivals()), (0, 0), "{told}");
+        assert_eq!(code(&read(answer).await), (503, "store_unavailable"), "{expected}");
+        assert_eq!((asked.client.tries("lost"), owner.arrivals()), (0, 0), "{expected}");
         let error = asked.client.process_at(&owner.peers.to_string()).await.unwrap_err().to_string();
-        assert!(error.contains(told), "{error}");
+        assert!(error.contains(expected), "{error}");
         // The request goes as soon as they agree.
         let agreeing = node("agreeing", KEY, asked.client.tls()).await;
         agreeing.owners.set(1, Owner::Here);
         asked.owners.set(1, Owner::At(agreeing.peers.to_string()));
-        let told = read(ask(asked.merchants, of_merchant(1, Method::POST, "/api/charges"), "{}").await).await.1;
-        assert_eq!(told["by"], "agreeing");
+        let echoed = read(ask(asked.merchants, of_merchant(1, Method::POST, "/api/charges"), "{}").await).await.1;
+        assert_eq!(echoed["by"], "agreeing");
         assert_eq!(asked.client.process_at(&agreeing.peers.to_string()).await.unwrap(), "agreeing");
     }
 }

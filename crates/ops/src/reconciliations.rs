@@ -318,11 +318,11 @@ pub async fn reconcile(
         let made_at = time(desk.engine.now());
         let compared = compare(&desk.engine, &file, (account, acctid.as_deref()))?;
         let number = compared.bank.as_ref().map(|bank| bank.number.clone());
-        let kept = keep(&desk.engine, compared.result(sha256.clone(), (made_at, operator.name), sequence))?;
+        let stored = keep(&desk.engine, compared.result(sha256.clone(), (made_at, operator.name), sequence))?;
         if let Some(number) = number {
             KeptNumber { acctid: number, sha256 }.keep(&desk.engine, account, acctid.is_some())?;
         }
-        Ok(kept)
+        Ok(stored)
     });
     Ok(json(compared.await?))
 }
@@ -374,17 +374,17 @@ fn kept_day<'de, D: Deserializer<'de>>(from: D) -> Result<Option<NaiveDate>, D::
 impl KeptResult {
     /// The stored results that nobody has dismissed.
     pub fn all(engine: &Engine) -> Result<Vec<Self>, Problem> {
-        let mut kept = Vec::new();
+        let mut stored = Vec::new();
         for name in engine.side_value_names(SUMMARIES)? {
             let Some(bytes) = engine.side_value(&name)? else { continue };
             match serde_json::from_slice::<Self>(&bytes) {
-                Ok(result) => kept.extend(result.dismissed.is_none().then_some(result)),
+                Ok(result) => stored.extend(result.dismissed.is_none().then_some(result)),
                 Err(error) => {
                     tracing::warn!(name, %error, "a kept reconciliation does not count; compare its file again")
                 }
             }
         }
-        Ok(kept)
+        Ok(stored)
     }
 
     /// Whether its file has every line of a day.
@@ -467,8 +467,8 @@ impl KeptNumber {
     }
 
     fn of(engine: &Engine, account: BankAccount) -> Result<Option<Self>, Problem> {
-        let kept = engine.side_value(&Self::name(account))?;
-        kept.map(|bytes| serde_json::from_slice(&bytes).map_err(failed)).transpose()
+        let stored = engine.side_value(&Self::name(account))?;
+        stored.map(|bytes| serde_json::from_slice(&bytes).map_err(failed)).transpose()
     }
 
     /// Stores it if there is none, or in place of another number that the caller has named.
@@ -483,7 +483,7 @@ impl KeptNumber {
 
     /// Forgets the number of an account when the file that it is from was a wrong one.
     fn forget_of(engine: &Engine, account: BankAccount, sha256: &str) -> Result<(), Problem> {
-        if Self::of(engine, account)?.is_some_and(|kept| kept.sha256 == sha256) {
+        if Self::of(engine, account)?.is_some_and(|stored| stored.sha256 == sha256) {
             engine.forget(&Self::name(account))?;
         }
         Ok(())
@@ -607,7 +607,7 @@ fn compare_statement(
 ) -> Result<Compared, Problem> {
     let found = ofx::read(file).map_err(unreadable)?;
     let accounts: Vec<_> = found.iter().map(FileAccount::of).collect();
-    let own = KeptNumber::of(engine, account)?.map(|kept| kept.acctid);
+    let own = KeptNumber::of(engine, account)?.map(|stored| stored.acctid);
     let chosen = chosen(&found, acctid, own.as_deref()).map_err(|problem| with_accounts(problem, &accounts))?;
     let number = found[chosen].number.clone();
     let statement = found.into_iter().nth(chosen).ok_or_else(|| failed("no such account"))?.statement;

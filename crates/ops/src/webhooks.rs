@@ -116,7 +116,7 @@ pub async fn redeliver(
             return Err(Problem::new(Code::RateLimited).detail(detail).retry_after(60));
         }
         tracing::info!(operator = operator.name, event = %id.uuid(), "an operator delivers an event again");
-        Ok(RedeliveredView { id: id.uuid().to_string(), kind: event.told.kind.into() })
+        Ok(RedeliveredView { id: id.uuid().to_string(), kind: event.content.kind.into() })
     })
 }
 
@@ -164,7 +164,7 @@ pub async fn tries(
 pub fn tries_of(desk: &Desk, group: GroupNumber, key: ObjectId) -> Result<Vec<TryView>, Problem> {
     let view = |DeliveryTry { number, answer }| {
         let event = OutboxEvent::numbered(&desk.engine, group, number)?;
-        let (event_id, kind) = (event.id.uuid().to_string(), event.told.kind.into());
+        let (event_id, kind) = (event.id.uuid().to_string(), event.content.kind.into());
         Ok(TryView { event_id, kind, answer: AnswerView::of(answer) })
     };
     desk.webhooks.tries(group, key).into_iter().map(view).collect()

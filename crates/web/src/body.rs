@@ -423,10 +423,10 @@ impl BodyAdmission {
             }
             return all <= limits.all;
         };
-        let kept = limits.for_operators + if length > LARGE_BYTES { limits.for_small } else { 0 };
+        let reserved = limits.for_operators + if length > LARGE_BYTES { limits.for_small } else { 0 };
         let of_merchant = taken.by_merchant.get(&group).copied().unwrap_or_default() + more;
         let of_address = peer.and_then(|peer| taken.by_address.get(&peer)).copied().unwrap_or_default() + more;
-        if all + kept > limits.all || of_merchant > limits.of_merchant || of_address > limits.of_address {
+        if all + reserved > limits.all || of_merchant > limits.of_merchant || of_address > limits.of_address {
             return false;
         }
         taken.all = all;

@@ -368,7 +368,7 @@ impl Key<'_> {
             return Ok(fresh);
         }
         match record.idempotency {
-            Some(kept) if kept.body == idempotency.body => Ok(LookedUp::Used(at, Arc::new(record))),
+            Some(stored) if stored.body == idempotency.body => Ok(LookedUp::Used(at, Arc::new(record))),
             _ => Err(reused()),
         }
     }

@@ -65,7 +65,7 @@ impl Middleware {
         let is_well_formed = request_head::check(request.version(), request.headers());
         let problem = is_well_formed.and_then(|()| self.0.shed.check(request.uri().path())).err()?;
         let seen = RequestFacts::by(request, self.0.ids.of(request.headers()));
-        Some(self.0.told(seen, problem.into_response()))
+        Some(self.0.finished(seen, problem.into_response()))
     }
 
     /// The router with this middleware, and with problems for unknown paths and methods.
@@ -99,7 +99,7 @@ impl MiddlewareState {
     }
 
     /// Writes an answer's problem, measures it and stamps it.
-    fn told(&self, seen: RequestFacts, response: Response) -> Response {
+    fn finished(&self, seen: RequestFacts, response: Response) -> Response {
         let (route, took) = (seen.matched.as_ref(), seen.since.elapsed());
         self.measures.answered(route, &seen.method, response.status(), took);
         seen.stamp(response, self.sandbox)
@@ -163,7 +163,7 @@ where
                 None => shed::refusal().into_response(),
             };
             let response = middleware.held_back(&seen, response);
-            Ok(middleware.told(seen, response))
+            Ok(middleware.finished(seen, response))
         })
     }
 }
@@ -376,11 +376,11 @@ mod tests {
         let router = router(8, false);
         let longest = "x".repeat(128);
         let too_long = "x".repeat(129);
-        for (sent, kept) in
+        for (sent, is_used) in
             [("r-1", true), (longest.as_str(), true), (too_long.as_str(), false), ("", false), ("a b", false)]
         {
             let response = ask(&router, "GET", "/things/7", Some(sent)).await;
-            assert_eq!(response.headers()["x-request-id"] == *sent, kept, "{sent}");
+            assert_eq!(response.headers()["x-request-id"] == *sent, is_used, "{sent}");
         }
         let first = ask(&router, "GET", "/things/7", None).await.headers()["x-request-id"].clone();
         let second = ask(&router, "GET", "/things/7", None).await.headers()["x-request-id"].clone();

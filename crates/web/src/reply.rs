@@ -100,8 +100,8 @@ impl<I: Iterator<Item = Result<Vec<u8>, Problem>> + Unpin> hyper::body::Body for
         _: &mut Context<'_>,
     ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, io::Error>>> {
         let part = self.0.next();
-        let told = |problem: Problem| io::Error::other(problem.code().row().title);
-        Poll::Ready(part.map(|part| part.map(|part| hyper::body::Frame::data(part.into())).map_err(told)))
+        let io_error = |problem: Problem| io::Error::other(problem.code().row().title);
+        Poll::Ready(part.map(|part| part.map(|part| hyper::body::Frame::data(part.into())).map_err(io_error)))
     }
 }
 

@@ -39,7 +39,7 @@ pub fn streamed(
     work: impl FnOnce(&mut dyn Write) -> Result<(), BoxError> + Send + 'static,
 ) -> Body {
     let (sender, mut receiver) = channel(PARTS_MAX);
-    let (runtime, told) = (Handle::current(), sender.clone());
+    let (runtime, failures) = (Handle::current(), sender.clone());
     let make = in_this_request(move || {
         priority::run_last();
         let _entered = runtime.enter();
@@ -57,7 +57,7 @@ pub fn streamed(
     let made = thread::Builder::new().name("answers".to_owned()).spawn(make);
     if let Err(error) = made {
         tracing::error!(what, %error, "an answer could not be made: there is no thread for it");
-        let _room_is_there = told.try_send(Err(error));
+        let _room_is_there = failures.try_send(Err(error));
     }
     Body::from_stream(poll_fn(move |context| receiver.poll_recv(context)))
 }

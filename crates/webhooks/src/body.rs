@@ -95,22 +95,22 @@ impl WebhookBody {
     /// The body of an event.
     pub fn of(engine: &Engine, event: &OutboxEvent) -> Result<Self, Problem> {
         let mut object = BTreeMap::from([event.object_body(engine)?]);
-        if let WebhookObject::Debt(debt) = event.told.about {
-            let (_, told) = raw("debt", event.debt(engine, &debt))?;
-            object.insert("debt", told);
+        if let WebhookObject::Debt(debt) = event.content.about {
+            let (_, debt_json) = raw("debt", event.debt(engine, &debt))?;
+            object.insert("debt", debt_json);
         }
         // A charge of a subscription, a PIX code with it.
-        if let WebhookObject::Subscription { charge: Some(charge), .. } = event.told.about {
+        if let WebhookObject::Subscription { charge: Some(charge), .. } = event.content.about {
             object.insert("charge", event.charge(engine, charge)?);
         }
-        Ok(Self { event: event.told.kind.name(), object, timestamp: time(event.at()), sequence: event.number() })
+        Ok(Self { event: event.content.kind.name(), object, timestamp: time(event.at()), sequence: event.number() })
     }
 }
 
 impl OutboxEvent {
     /// The object of the event, as of its Record: its name in the body, and what a GET of it shows.
     fn object_body(&self, engine: &Engine) -> Result<(&'static str, Box<RawValue>), Problem> {
-        match &self.told.about {
+        match &self.content.about {
             WebhookObject::Charge(id) => self.charge(engine, *id).map(|charge| ("charge", charge)),
             WebhookObject::Recipient(number) => raw("recipient", self.recipient(engine, *number)?),
             WebhookObject::Debt(debt) => raw("recipient", self.recipient(engine, debt.recipient)?),
@@ -138,7 +138,7 @@ impl OutboxEvent {
     fn charge(&self, engine: &Engine, id: ObjectId) -> Result<Box<RawValue>, Problem> {
         let charge: Charge = self.as_of(engine, id)?;
         let view = ChargeView::of(engine, &charge)?;
-        if self.told.kind != WebhookEventKind::ChargePaid {
+        if self.content.kind != WebhookEventKind::ChargePaid {
             return written(&view);
         }
         let valor = charge.card.is_none().then(|| format!("{}.{:02}", view.amount / 100, view.amount % 100));
@@ -149,7 +149,7 @@ impl OutboxEvent {
     fn recipient(&self, engine: &Engine, number: RecipientNumber) -> Result<impl Serialize + use<>, Problem> {
         let row = engine.recipient_row(self.group, number)?;
         let profile = open(engine, &row, row.profiles.at(self.record.ordinal));
-        let kind = self.told.kind;
+        let kind = self.content.kind;
         let is_registration = matches!(kind, WebhookEventKind::RecipientApproved | WebhookEventKind::RecipientRejected);
         Ok(RecipientTold {
             id: row.id.uuid().to_string(),

@@ -163,13 +163,13 @@ impl Deliverer {
     fn open(&self, (group, key): EndpointId, row: &WebhookRow) -> Result<Endpoint, Problem> {
         let before = self.engine.webhook_event_count(group, Sequence(row.since))?;
         let count = self.engine.webhook_event_count(group, Sequence(u64::MAX))?;
-        let kept = self.engine.outbox(group).progress(group, key).unwrap_or_else(|error| {
+        let stored = self.engine.outbox(group).progress(group, key).unwrap_or_else(|error| {
             tracing::error!(%error, "how far webhooks were delivered can't be read: they are delivered again");
             None
         });
-        let kept = kept.filter(|progress| progress.since == row.since);
+        let stored = stored.filter(|progress| progress.since == row.since);
         let begins = || Progress { since: row.since, through: before, ..Progress::default() };
-        Ok(Endpoint::new(kept.unwrap_or_else(begins), before + 1, count))
+        Ok(Endpoint::new(stored.unwrap_or_else(begins), before + 1, count))
     }
 
     /// Starts the tries whose turn it is, while there are free slots.
@@ -233,7 +233,7 @@ impl Deliverer {
                 let event = OutboxEvent::read(&self.engine, id.0, listed)?;
                 let mut endpoints = self.webhooks.endpoints();
                 let Some(endpoint) = endpoints.get_mut(&id) else { return Ok(()) };
-                endpoint.add(listed.number, subject_digest(event.told.subject()), event.at(), now);
+                endpoint.add(listed.number, subject_digest(event.content.subject()), event.at(), now);
             }
             if has_all {
                 self.webhooks.endpoints().get_mut(&id).map(Endpoint::has_all);

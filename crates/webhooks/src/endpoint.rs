@@ -98,18 +98,18 @@ impl Endpoint {
     /// Goes on from stored progress. The journal has `count` events: stored numbers above that
     /// belong to another journal, and are ignored. `first` is the number of the first event for
     /// this endpoint.
-    pub(super) fn new(kept: Progress, first: u64, count: u64) -> Self {
-        let is_failing = kept.waiting.iter().any(|waiting| waiting.tries > 0);
+    pub(super) fn new(progress: Progress, first: u64, count: u64) -> Self {
+        let is_failing = progress.waiting.iter().any(|waiting| waiting.tries > 0);
         let mut endpoint = Self {
-            since: kept.since,
-            through: kept.through.clamp(first.saturating_sub(1), count.max(first.saturating_sub(1))),
+            since: progress.since,
+            through: progress.through.clamp(first.saturating_sub(1), count.max(first.saturating_sub(1))),
             first,
             waiting: BTreeMap::new(),
             in_order: BTreeSet::new(),
             turns: BTreeSet::new(),
             under_way: BTreeSet::new(),
-            given_up: kept.given_up.into_iter().filter(|number| *number <= count).collect(),
-            failures: kept.last_answers.into_iter().map(|last| (last.number, last.answer)).collect(),
+            given_up: progress.given_up.into_iter().filter(|number| *number <= count).collect(),
+            failures: progress.last_answers.into_iter().map(|last| (last.number, last.answer)).collect(),
             last_answer: None,
             at_once: if is_failing { 1 } else { AT_ONCE_AT_FIRST },
             pool: if is_failing { Pool::Troubled } else { Pool::Answering },
@@ -117,7 +117,7 @@ impl Endpoint {
             refill_room: 1,
             is_changed: true,
         };
-        kept.waiting.into_iter().filter(|waiting| waiting.number <= count).for_each(|waiting| endpoint.insert(waiting));
+        progress.waiting.into_iter().filter(|waiting| waiting.number <= count).for_each(|waiting| endpoint.insert(waiting));
         let (waiting, given_up) = (&endpoint.waiting, &endpoint.given_up);
         endpoint.failures.retain(|number, _| waiting.contains_key(number) || given_up.contains(number));
         endpoint.last_answer = endpoint.failures.values().copied().max_by_key(|answer| answer.at);
@@ -568,8 +568,8 @@ mod tests {
     fn what_was_kept_of_a_longer_journal_is_dropped() {
         let mut endpoint = with(&[1, 2, 3]);
         refused(&mut endpoint, 1, NOW);
-        let kept = endpoint.progress();
-        let mut endpoint = Endpoint::new(kept, 1, 2);
+        let progress = endpoint.progress();
+        let mut endpoint = Endpoint::new(progress, 1, 2);
         assert_eq!(endpoint.wanted(), Some((3, TAKEN_AT_ONCE)));
         assert_eq!(endpoint.progress().waiting.iter().map(|waiting| waiting.number).collect::<Vec<_>>(), [1, 2]);
         assert_eq!(endpoint.status(3), DeliveryStatus::Pending { tries: 0, next_at: None, last_answer: None });

@@ -14,7 +14,7 @@ pub struct OutboxEvent {
     /// The event's id: the same on every try.
     pub id: ObjectId,
     /// Its kind and subject.
-    pub told: WebhookEvent,
+    pub content: WebhookEvent,
     pub(super) group: GroupNumber,
     pub(super) record: Record,
     pub(super) listed: ListedWebhookEvent,
@@ -23,9 +23,9 @@ pub struct OutboxEvent {
 impl OutboxEvent {
     /// Reads an event of a group from its Record.
     pub fn read(engine: &Engine, group: GroupNumber, listed: ListedWebhookEvent) -> Result<Self, Problem> {
-        let (told, record) = engine.webhook_event_at(group, listed)?;
+        let (content, record) = engine.webhook_event_at(group, listed)?;
         let id = engine.ids().object(group, record.effective_at, listed.number);
-        Ok(Self { id, told, group, record, listed })
+        Ok(Self { id, content, group, record, listed })
     }
 
     /// An event by its number, which an endpoint waits for, tried or gave up.

@@ -123,14 +123,14 @@ impl Guard {
     }
 
     /// The addresses of a target that may be called; those of the last look-up, if it is recent.
-    pub(super) async fn look_up_once(&self, target: &Target, kept: &Addresses) -> Result<Vec<SocketAddr>, Refusal> {
-        let mut kept = kept.0.lock().await;
+    pub(super) async fn look_up_once(&self, target: &Target, cache: &Addresses) -> Result<Vec<SocketAddr>, Refusal> {
+        let mut cache = cache.0.lock().await;
         let is_fresh = |found: &&ResolvedAddresses| found.target == *target && found.at.elapsed() < ADDRESSES_KEPT;
-        if let Some(found) = kept.as_ref().filter(is_fresh) {
+        if let Some(found) = cache.as_ref().filter(is_fresh) {
             return Ok(found.addresses.clone());
         }
         let addresses = self.look_up(target).await?;
-        *kept = Some(ResolvedAddresses { target: target.clone(), at: Instant::now(), addresses: addresses.clone() });
+        *cache = Some(ResolvedAddresses { target: target.clone(), at: Instant::now(), addresses: addresses.clone() });
         Ok(addresses)
     }
 

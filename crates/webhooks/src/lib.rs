@@ -151,7 +151,7 @@ impl Webhooks {
         let of_group = endpoints.range_mut((group, ObjectId(0))..=(group, ObjectId(u128::MAX)));
         let (mut asked, mut is_refused) = (Vec::new(), false);
         for (id, endpoint) in of_group {
-            match endpoint.add_again(event.number(), subject_digest(event.told.subject()), event.at(), now) {
+            match endpoint.add_again(event.number(), subject_digest(event.content.subject()), event.at(), now) {
                 true => asked.push(*id),
                 false => is_refused = true,
             }
@@ -185,7 +185,7 @@ impl Webhooks {
         let mut endpoints = self.endpoints();
         let Some(endpoint) = endpoints.get_mut(&(group, key)) else { return 0 };
         let add = |event: &&OutboxEvent| {
-            endpoint.add_again(event.number(), subject_digest(event.told.subject()), event.at(), now)
+            endpoint.add_again(event.number(), subject_digest(event.content.subject()), event.at(), now)
         };
         let taken = events.iter().filter(add).count();
         drop(endpoints);

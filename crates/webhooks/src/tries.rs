@@ -55,7 +55,7 @@ impl TryLog {
 
     /// The last tries of an endpoint, newest first.
     pub(super) fn of(&self, id: EndpointId) -> Vec<DeliveryTry> {
-        self.endpoints.get(&id).map(|kept| kept.tries.iter().rev().copied().collect()).unwrap_or_default()
+        self.endpoints.get(&id).map(|log_of| log_of.tries.iter().rev().copied().collect()).unwrap_or_default()
     }
 
     fn forget_oldest(&mut self) {
@@ -89,7 +89,7 @@ mod tests {
     }
 
     fn numbers(log: &TryLog, endpoint: u32) -> Vec<u64> {
-        log.of(id(endpoint)).iter().map(|kept| kept.number).collect()
+        log.of(id(endpoint)).iter().map(|log_of| log_of.number).collect()
     }
 
     #[test]
@@ -113,6 +113,6 @@ mod tests {
         (61..=150).for_each(|number| note(&mut log, 2, number));
         assert_eq!(numbers(&log, 1), [0; 0]);
         assert_eq!((log.order.len(), log.endpoints.contains_key(&id(1))), (OF_ALL_MAX, false));
-        assert_eq!(log.endpoints.values().map(|kept| kept.tries.len() + kept.gone).sum::<usize>(), OF_ALL_MAX);
+        assert_eq!(log.endpoints.values().map(|log_of| log_of.tries.len() + log_of.gone).sum::<usize>(), OF_ALL_MAX);
     }
 }

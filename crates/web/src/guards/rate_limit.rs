@@ -228,7 +228,7 @@ impl RateStanding {
     }
 
     /// The headers of the IETF's draft (draft-ietf-httpapi-ratelimit-headers).
-    pub fn tell(self, policy: Policy, headers: &mut HeaderMap) {
+    pub fn add_to(self, policy: Policy, headers: &mut HeaderMap) {
         let name = policy.name();
         let policy = format!("\"{name}\";q={};w={}", self.limit, WINDOW.as_secs());
         let standing = format!("\"{name}\";r={};t={}", self.remaining, self.more_in_seconds());
