@@ -41,7 +41,7 @@ pub const EVERY_MINUTES_DEFAULT: u32 = 60;
 const RETRY: Duration = Duration::from_secs(60);
 /// How long a place may take.
 const SEND_MAX: Duration = Duration::from_secs(30);
-/// Name under which the last one is kept, so that a restart continues the chain.
+/// Name of the last stored checkpoint, from which a restart continues the chain.
 const LAST: &str = "checkpoint";
 
 /// The folder of checkpoints in a data folder.
@@ -122,7 +122,7 @@ enum SendError {
     #[error("the place gave no answer within 30 seconds")]
     NoAnswer,
     #[error("the last checkpoint, which is kept in the store, can't be read")]
-    Kept,
+    Stored,
 }
 
 /// Sends checkpoints until it is dropped.
@@ -183,8 +183,8 @@ async fn send_next_of(engine: &Arc<Engine>, partition: Partition, to: &Place) ->
         }
     };
     let keeper = Arc::clone(engine);
-    let kept = tokio::task::spawn_blocking(move || keeper.keep(&last_of(partition), &line)).await;
-    kept.map_err(io::Error::other)??;
+    let result = tokio::task::spawn_blocking(move || keeper.keep(&last_of(partition), &line)).await;
+    result.map_err(io::Error::other)??;
     Ok(true)
 }
 
@@ -193,14 +193,14 @@ fn last_of(partition: Partition) -> String {
     if partition.0 == 0 { LAST.to_owned() } else { format!("{LAST}/{}", partition.0) }
 }
 
-/// The next checkpoint of a partition with its place, as a line of JSON; none when nothing was
+/// The next checkpoint of a partition with its place, as a line of JSON; `None` if nothing was
 /// booked since.
 fn next(engine: &Engine, partition: Partition) -> Result<Option<(Position, Vec<u8>)>, SendError> {
     let last = match engine.side_value(&last_of(partition))? {
         None => None,
         Some(bytes) => {
             let view: Option<CheckpointView> = serde_json::from_slice(&bytes).ok();
-            Some(view.and_then(|view| view.read()).ok_or(SendError::Kept)?.checkpoint)
+            Some(view.and_then(|view| view.read()).ok_or(SendError::Stored)?.checkpoint)
         }
     };
     if last.is_some_and(|last| last.sequence == engine.published().of(partition)) {
@@ -237,7 +237,7 @@ fn put(folder: &Path, at: Position, line: Vec<u8>) -> io::Result<Vec<u8>> {
     Ok(line)
 }
 
-/// Key of a checkpoint, and what it says of the journal, whichever one it follows; none where it is
+/// Key of a checkpoint, and what it says of the journal, whichever one it follows; `None` if it is
 /// not genuine.
 fn says(line: &[u8]) -> Option<([u8; 32], Checkpoint)> {
     let signed = serde_json::from_slice::<CheckpointView>(line).ok()?.read()?;

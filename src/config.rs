@@ -702,11 +702,11 @@ pub struct Settings {
     pub tls: Option<TlsFiles>,
     /// Certificate of the operators' listener; plain HTTP without one.
     pub ops_tls: Option<TlsFiles>,
-    /// The listener for the other processes of the store; none where there are none.
+    /// The listener for the other processes of the store; `None` if there are none.
     pub peers: Option<PeerSettings>,
-    /// The institutions that the settings file names; none where it names none.
+    /// The institutions that the settings file names; `None` if it names none.
     pub rails: Option<NamedRailSettings>,
-    /// The listener on which they ring; none where they are only asked.
+    /// The listener on which they ring; `None` if they are only asked.
     pub bells: Option<BellSettings>,
     /// Whether the acquirer and the payment institution are simulated.
     pub sandbox: bool,
@@ -716,11 +716,11 @@ pub struct Settings {
     pub partitions: NonZeroU16,
     /// Networks whose webhook addresses may be private and plain http.
     pub webhook_allow: Vec<IpNet>,
-    /// Requests in a minute; none where they are not limited.
+    /// Requests in a minute; `None` if they are not limited.
     pub rate_limits: Option<RateLimitSettings>,
     /// How long after its payment a charge can be disputed.
     pub disputes: DisputeWindows,
-    /// Where checkpoints are sent, and how often; none when they are not.
+    /// Where checkpoints are sent, and how often; `None` if they are not.
     pub checkpoints: Option<CheckpointSchedule>,
     /// Format of the log.
     pub log_format: LogFormat,
@@ -833,7 +833,7 @@ fn peers_apart(
 const START_GAP_DAYS: u16 = 7;
 const TURN_WAIT_MS: u32 = 1_000;
 
-/// The schedule of checkpoints; none when they are switched off.
+/// The schedule of checkpoints; `None` if they are switched off.
 fn checkpoint_schedule(
     to: Option<String>,
     every: Option<u32>,

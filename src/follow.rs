@@ -120,7 +120,7 @@ fn step(server: &Remote, run: &mut BackupRun) -> Result<u64, StepFailure> {
     if !status.is_success() {
         return Err(StepFailure::Silent(format!("{} answered {status}", server.url())));
     }
-    let sent = Sent { runtime, body: answer.into_body(), part: Bytes::new() };
+    let sent = AnswerBody { runtime, body: answer.into_body(), part: Bytes::new() };
     let name = PathBuf::from(format!("the answer of {}", server.url()));
     let reader = FrameReader::new(sent, name).map_err(|error| StepFailure::Silent(error.to_string()))?;
     // An answer that breaks off is asked for again; what the copy itself refuses is not.
@@ -134,14 +134,14 @@ fn step(server: &Remote, run: &mut BackupRun) -> Result<u64, StepFailure> {
 }
 
 /// The body of an answer, which is read by a thread that may wait.
-struct Sent {
+struct AnswerBody {
     runtime: Handle,
     body: Incoming,
     /// Bytes that arrived and were not read yet.
     part: Bytes,
 }
 
-impl Read for Sent {
+impl Read for AnswerBody {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         while self.part.is_empty() {
             match self.runtime.block_on(async { timeout(STALL_MAX, self.body.frame()).await }) {

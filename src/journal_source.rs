@@ -160,7 +160,7 @@ impl JournalSource {
     }
 
     /// The books of the nearest balance files that were cut before an instant (milliseconds since
-    /// 1970, UTC), and within a cut; none when there is none. With what is due then, if that is
+    /// 1970, UTC), and within a cut; `None` if there is none. With what is due then, if that is
     /// asked for. Blocks the thread.
     pub fn before(
         &self,

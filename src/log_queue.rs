@@ -31,7 +31,7 @@ pub struct LogQueue {
 #[derive(Debug, Default)]
 struct WaitingLines {
     lines: VecDeque<Box<[u8]>>,
-    /// Of these lines, and of the one that is being written.
+    /// Bytes of these lines, and of the line that is being written.
     bytes: usize,
 }
 
@@ -65,7 +65,7 @@ impl LogQueue {
     }
 
     fn write_to(&self, mut output: Output<impl Write>) {
-        let mut told = 0;
+        let mut reported = 0;
         loop {
             let line = self.next();
             let written = output.write(&line);
@@ -79,9 +79,9 @@ impl LogQueue {
                 waiting.bytes == 0
             };
             let dropped = self.dropped.get();
-            if written.is_ok() && is_empty && dropped > told {
-                let lines = dropped - told;
-                told = dropped;
+            if written.is_ok() && is_empty && dropped > reported {
+                let lines = dropped - reported;
+                reported = dropped;
                 tracing::warn!(lines, "lines of this log were dropped: its reader was slow or gone, or its disk full");
             }
         }

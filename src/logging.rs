@@ -261,9 +261,9 @@ mod tests {
 
     /// Collects the log.
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
+    struct LogBuffer(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Kept {
+    impl Write for LogBuffer {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
             self.0.lock().unwrap().write(bytes)
         }
@@ -273,7 +273,7 @@ mod tests {
         }
     }
 
-    impl MakeWriter<'_> for Kept {
+    impl MakeWriter<'_> for LogBuffer {
         type Writer = Self;
 
         fn make_writer(&self) -> Self {
@@ -281,7 +281,7 @@ mod tests {
         }
     }
 
-    impl Kept {
+    impl LogBuffer {
         fn text(&self) -> String {
             String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
         }
@@ -298,11 +298,11 @@ mod tests {
 
     #[test]
     fn a_line_for_machines_is_one_flat_object() {
-        let kept = Kept::default();
-        let subscriber = tracing_subscriber::fmt().with_writer(kept.clone()).event_format(Json).finish();
+        let buffer = LogBuffer::default();
+        let subscriber = tracing_subscriber::fmt().with_writer(buffer.clone()).event_format(Json).finish();
         with_default(subscriber, log_something);
-        let lines: Vec<Value> = kept.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        assert_eq!(lines.len(), 2, "{}", kept.text());
+        let lines: Vec<Value> = buffer.text().lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert_eq!(lines.len(), 2, "{}", buffer.text());
         assert!(lines.iter().all(|line| line.as_object().unwrap().values().all(|value| !value.is_object())));
         let of = |line: usize, name: &str| lines[line][name].clone();
         assert_eq!((of(0, "level"), of(0, "message")), ("INFO".into(), "before \"it\"\nand on".into()));
@@ -315,10 +315,10 @@ mod tests {
 
     #[test]
     fn a_line_for_people_has_the_request_too() {
-        let kept = Kept::default();
-        let subscriber = tracing_subscriber::fmt().with_writer(kept.clone()).event_format(Text::new(false)).finish();
+        let buffer = LogBuffer::default();
+        let subscriber = tracing_subscriber::fmt().with_writer(buffer.clone()).event_format(Text::new(false)).finish();
         with_default(subscriber, log_something);
-        let text = kept.text();
+        let text = buffer.text();
         let (before, within) = (text.lines().next().unwrap(), text.lines().last().unwrap());
         assert!(before.contains("INFO") && !before.contains("request_id"), "{text}");
         assert!(
@@ -382,13 +382,13 @@ mod tests {
 
     #[test]
     fn fields_of_spans_are_colored_as_the_rest_is() {
-        let kept = Kept::default();
-        let subscriber = tracing_subscriber::fmt().with_writer(kept.clone()).with_ansi(false);
+        let buffer = LogBuffer::default();
+        let subscriber = tracing_subscriber::fmt().with_writer(buffer.clone()).with_ansi(false);
         with_default(subscriber.event_format(Text::new(false)).finish(), || {
             let _entered = tracing::info_span!("actor", id = 7).entered();
             log_something();
         });
-        let text = kept.text();
+        let text = buffer.text();
         assert!(text.contains("actor{id=7}") && !text.contains('\u{1b}'), "{text}");
     }
 }

@@ -77,15 +77,15 @@ async fn run() -> ExitCode {
     }
 }
 
-type Done = Result<ExitCode, Box<dyn std::error::Error>>;
+type CommandResult = Result<ExitCode, Box<dyn std::error::Error>>;
 
 /// Prints the settings; fails when no server starts with them.
-fn run_check(args: ServeArgs, matches: &ArgMatches, file: Option<&SettingsFile>) -> Done {
+fn run_check(args: ServeArgs, matches: &ArgMatches, file: Option<&SettingsFile>) -> CommandResult {
     let matches = matches.subcommand_matches("serve").unwrap_or(matches);
     Ok(if check::run(args, matches, file)? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn run_server(args: ServeArgs) -> Done {
+async fn run_server(args: ServeArgs) -> CommandResult {
     let settings = args.settings()?;
     start_logging(&settings, logging::SERVE_FILTER)?;
     let mut signals = Signals::listen()?;
@@ -106,7 +106,7 @@ async fn run_server(args: ServeArgs) -> Done {
 }
 
 /// Serves the demonstration, which a signal stops at any moment.
-async fn run_demo(args: DemoArgs) -> Done {
+async fn run_demo(args: DemoArgs) -> CommandResult {
     let (charges, webhook) = (u64::from(args.charges), args.webhook.clone());
     let settings = args.settings()?;
     // A wait of the store for the disk is no news in a text that is read as it comes.
@@ -119,11 +119,11 @@ async fn run_demo(args: DemoArgs) -> Done {
     let guide = demo::Guide { data, operator, ops_token_file, charges, webhook };
     watchdog::guard(&running.engine)?;
     let (shown, end) = {
-        let mut told = std::pin::pin!(until_told_to_stop(&running, signals));
+        let mut stop_signal = std::pin::pin!(until_told_to_stop(&running, signals));
         tokio::select! {
-            end = &mut told => (Ok(()), end),
+            end = &mut stop_signal => (Ok(()), end),
             shown = demo::show(&running, &guide) => match shown {
-                Ok(()) => (Ok(()), told.await),
+                Ok(()) => (Ok(()), stop_signal.await),
                 Err(error) => (Err(error), End::Asked),
             },
         }
@@ -136,7 +136,7 @@ async fn run_demo(args: DemoArgs) -> Done {
     Ok(shown.map(|()| code)?)
 }
 
-async fn run_backup(args: BackupArgs) -> Done {
+async fn run_backup(args: BackupArgs) -> CommandResult {
     let settings = args.settings()?;
     match settings.follow.clone() {
         Some(url) => follow::run(&url, settings).await?,
@@ -146,43 +146,43 @@ async fn run_backup(args: BackupArgs) -> Done {
 }
 
 /// Prints a line a rule; fails when one is broken.
-async fn run_rail_check(args: RailCheckArgs) -> Done {
+async fn run_rail_check(args: RailCheckArgs) -> CommandResult {
     Ok(if rail_check::run(args).await? { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-async fn run_export(args: ExportArgs) -> Done {
+async fn run_export(args: ExportArgs) -> CommandResult {
     export::run(args.settings()?).await?;
     Ok(ExitCode::SUCCESS)
 }
 
-async fn run_report(args: ReportArgs) -> Done {
+async fn run_report(args: ReportArgs) -> CommandResult {
     report::run(args.settings()?).await?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_restore(args: RestoreArgs) -> Done {
+fn run_restore(args: RestoreArgs) -> CommandResult {
     restore::run(args)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_migrate(args: MigrateArgs) -> Done {
+fn run_migrate(args: MigrateArgs) -> CommandResult {
     migrate::run(args)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_grow(args: GrowArgs) -> Done {
+fn run_grow(args: GrowArgs) -> CommandResult {
     grow::run(args)?;
     Ok(ExitCode::SUCCESS)
 }
 
-fn run_verify(args: VerifyArgs) -> Done {
+fn run_verify(args: VerifyArgs) -> CommandResult {
     let VerifyArgs { data, store, master_key, against } = args;
     verify::run(&data, &store.store()?, &master_key.source()?, against.as_deref())?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Prints to the standard output, which a reader may close early.
-fn print_completions(shell: Shell) -> Done {
+fn print_completions(shell: Shell) -> CommandResult {
     match std::io::stdout().write_all(&shell_help::completions(config::program(), shell)) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(ExitCode::SUCCESS),

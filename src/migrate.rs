@@ -238,7 +238,8 @@ fn copy_beside(from: &Location, target: &MoveTarget, beside: Option<&Path>) -> R
 }
 
 fn summary(from: &str, moved: &MovedBooks, seconds: f64) -> Vec<String> {
-    let MovedBooks { to, source, target, compared, values: [common, cursors, kept], opened, beside, folder } = moved;
+    let MovedBooks { to, source, target, compared, values: [common, cursors, side_values], opened, beside, folder } =
+        moved;
     let head = |heads: &Heads| format!("sequence {}, {:?}", heads.cut().name(), heads.hash());
     let count = |number: usize| terminal::count(number as u64);
     let (records, blocks) = (terminal::count(compared.heads.records()), terminal::count(compared.blocks));
@@ -250,7 +251,7 @@ fn summary(from: &str, moved: &MovedBooks, seconds: f64) -> Vec<String> {
                 "{} sealed keys and stamps, {} cursors of webhooks, {} kept results and checkpoints",
                 count(*common),
                 count(*cursors),
-                count(*kept)
+                count(*side_values)
             ),
         ],
         ["Sealed parts", &format!("{} open with the master key", terminal::count(*opened))],

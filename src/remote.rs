@@ -42,7 +42,7 @@ pub struct Remote {
     flags: Flags,
 }
 
-/// Why a request has no answer, or not the one that was wanted.
+/// Why a request has no answer, or an unexpected one.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
     /// The text is no URL of a server.

@@ -108,7 +108,7 @@ impl SecretSource {
         }
     }
 
-    /// The file that holds it; none where a setting holds the text.
+    /// The file that holds it; `None` if a setting holds the text.
     pub fn path(&self, data: &Path, name: &str) -> Option<PathBuf> {
         match self {
             Self::Text(_) => None,
@@ -117,7 +117,7 @@ impl SecretSource {
         }
     }
 
-    /// The secret; none when it is to be in the data directory, and is not there.
+    /// The secret; `None` if it is to be in the data directory, and is not there.
     pub fn read(&self, data: &Path, name: &str) -> Result<Option<Secret>, SecretError> {
         if let Self::Text(text) = self {
             return Ok(Some(text.clone()));
@@ -167,7 +167,7 @@ fn wrong_tokens(source: &SecretSource, data: &Path, error: OpsTokensError) -> Se
     }
 }
 
-/// The first of the operators' tokens, for a program that calls their server; none when there is
+/// The first of the operators' tokens, for a program that calls their server; `None` if there is
 /// none yet.
 pub fn first_ops_token(source: &SecretSource, data: &Path) -> Result<Option<Secret>, SecretError> {
     let Some(text) = source.read(data, OPS_TOKEN_FILE)? else { return Ok(None) };

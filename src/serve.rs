@@ -515,7 +515,7 @@ struct Peering {
 }
 
 impl Peering {
-    /// Binds the peers' listener and reads its certificates; none where there is no such listener.
+    /// Binds the peers' listener and reads its certificates; `None` if there is no such listener.
     fn open_any(settings: &Settings, master_key: &[u8; 32], measures: &Measures) -> Result<Option<Self>, StartError> {
         let Some(PeerSettings { listen, address, tls }) = settings.peers.clone() else { return Ok(None) };
         let expiry = || measures.certificate_expiry("peers");
@@ -563,7 +563,7 @@ struct Ringing {
 }
 
 impl Ringing {
-    /// Binds the listener, and reads its certificates and the secret of its paths; none where there
+    /// Binds the listener, and reads its certificates and the secret of its paths; `None` if there
     /// is no such listener.
     fn open_any(settings: Option<BellSettings>, measures: &Measures) -> Result<Option<Self>, StartError> {
         let Some(BellSettings { listen, tls, client_authority, path_secret }) = settings else { return Ok(None) };
@@ -594,7 +594,7 @@ struct Listening<'a> {
     measures: Measures,
     backlog: Arc<Backlog>,
     ending: watch::Receiver<bool>,
-    /// Told while this process may not answer; none where it always may.
+    /// Notified while this process may not answer; `None` if it always may.
     lapsed: Option<Arc<Notify>>,
 }
 
@@ -688,7 +688,7 @@ fn warn_of(lacking: Option<String>, listeners: [&Listener; 2], ringing: Option<&
 pub(crate) const NO_MASTER_KEY: &str = "a database needs a master key that every process is given: set CENTAVO_MASTER_KEY or \
      CENTAVO_MASTER_KEY_FILE (`openssl rand -hex 32` makes one)";
 
-/// What a server answers that lacks rails for card charges, PIX charges or payouts; none where it
+/// What a server answers that lacks rails for card charges, PIX charges or payouts; `None` if it
 /// has them all.
 pub(crate) fn unserved(has: [bool; 3]) -> Option<String> {
     let kinds = ["card charges", "PIX charges", "payouts"].into_iter().zip(has);
@@ -722,14 +722,14 @@ pub(crate) fn unencrypted(variable: &str, address: SocketAddr, has_tls: bool) ->
     })
 }
 
-/// Told while this process may not answer.
+/// Notified while this process may not answer.
 fn lapses(engine: &Arc<Engine>) -> Arc<Notify> {
     let lapsed = Arc::new(Notify::new());
     tokio::spawn(tell_of_lapses(Arc::downgrade(engine), Arc::clone(&lapsed)));
     lapsed
 }
 
-/// Tells the requests under way while this process may not answer.
+/// Notifies the requests under way while this process may not answer.
 async fn tell_of_lapses(engine: Weak<Engine>, lapsed: Arc<Notify>) {
     while let Some(is_current) = engine.upgrade().map(|engine| engine.is_current()) {
         if !is_current {

@@ -96,7 +96,7 @@ impl SettingsFile {
         self.values.iter().map(|value| value.name.as_str())
     }
 
-    /// The institutions that it names; none where it names none.
+    /// The institutions that it names; `None` if it names none.
     pub fn rails(&self) -> Option<NamedRailSettings> {
         self.rails.clone()
     }

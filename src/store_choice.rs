@@ -176,7 +176,7 @@ pub(crate) fn folder(data: &Path, options: &SledOptions) -> Result<Vec<Part>, Ex
 }
 
 /// A database without a journal, for a command that fills it: it is stamped with the name of that
-/// command until it is whole. None where there is something.
+/// command until it is whole. `None` if there is something.
 pub(crate) fn open_empty(
     options: &PostgresOptions,
     command: &str,

@@ -45,7 +45,7 @@ pub enum VerifyFailure {
         /// The defect.
         defect: String,
     },
-    /// The journal is not the one of which the checkpoints in its own folder tell.
+    /// The journal differs from the checkpoints in its own folder.
     #[error("{error}; the checkpoints are those in {}", folder.display())]
     OwnCheckpoints {
         /// The folder.
@@ -124,7 +124,7 @@ fn text_of(path: &Path) -> std::io::Result<Vec<u8>> {
     Ok(files.iter().map(std::fs::read).collect::<std::io::Result<Vec<_>>>()?.concat())
 }
 
-/// The checkpoints that somebody kept: some, and none is missing between them.
+/// Checkpoints of the caller: at least one, and none missing between them.
 fn given(path: &Path) -> Result<Vec<SignedCheckpoint>, VerifyFailure> {
     let checkpoints = checkpoints_in(path)?;
     if checkpoints.is_empty() {

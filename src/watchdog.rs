@@ -75,13 +75,13 @@ async fn watch(limits: WatchdogLimits, store: impl Fn() -> StoreLook) -> String 
         // Without signals it still watches the store.
         _ => return stalled(limits, &store, sign_of_life, std::future::pending()).await,
     };
-    let told = async {
+    let stop = async {
         tokio::select! {
             _ = terminate.recv() => {}
             _ = interrupt.recv() => {}
         }
     };
-    stalled(limits, &store, sign_of_life, told).await
+    stalled(limits, &store, sign_of_life, stop).await
 }
 
 fn sign_of_life() {

@@ -63,7 +63,7 @@ const LISTED: u64 = 50;
 struct CheckedCashout {
     amount: Centavos,
     destination: PixDestination,
-    /// None when the caller gave none.
+    /// `None` if the caller gave none.
     transaction: Option<Uuid>,
 }
 

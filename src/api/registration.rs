@@ -205,7 +205,7 @@ pub struct ChangeRequest<'a> {
     bank_account: Raw<'a>,
 }
 
-/// The profile that a change makes of the one that stands, checked as a whole: as if it were
+/// The profile after a change, checked as a whole: as if it were
 /// registered now.
 pub fn merged(
     change: &ChangeRequest<'_>,

@@ -130,7 +130,7 @@ enum RegistrationDone {
 }
 
 impl RegistrationDone {
-    /// The registration that a Record made; none when it made none.
+    /// The registration that a Record made; `None` if it made none.
     fn in_record(record: &Record) -> Option<Self> {
         RegistrationResult::by(record).map(|done| Self::Draft(done, record.personal.clone()))
     }

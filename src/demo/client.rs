@@ -10,13 +10,13 @@ use tokio::task::JoinError;
 
 use web::network::{reachable, root_cause};
 
-/// Why a call has no answer, or not the one that was expected.
+/// Why a call has no answer, or an unexpected one.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
     /// The listener can't be reached, the connection broke, or the answer is no JSON.
     #[error("a request of the demonstration got no answer: {}", root_cause(.0))]
     NoAnswer(#[from] reqwest::Error),
-    /// Another status than the one that was expected.
+    /// An unexpected status.
     #[error("{what} was answered {status}: {body}")]
     Unexpected {
         /// Method and path.

@@ -39,11 +39,11 @@ pub struct NamedRailFailure {
 /// The adapters of the named institutions.
 #[derive(Clone, Default)]
 pub struct NamedRails {
-    by_name: Arc<BTreeMap<RailName, Opened>>,
+    by_name: Arc<BTreeMap<RailName, OpenedRail>>,
     expiry: Family<[(&'static str, String); 1], Gauge>,
 }
 
-struct Opened {
+struct OpenedRail {
     adapter: Adapter,
     /// The address at which it rings.
     callback_url: Option<String>,
@@ -112,7 +112,7 @@ impl NamedRails {
         let opened = by_name.iter().map(|(name, NamedRail { line, callback_url, adapter })| {
             let failed = |source| NamedRailFailure { file: file.clone(), line: *line, name: name.clone(), source };
             let adapter = Adapter::open(adapter).map_err(failed)?;
-            Ok((name.clone(), Opened { adapter, callback_url: callback_url.clone() }))
+            Ok((name.clone(), OpenedRail { adapter, callback_url: callback_url.clone() }))
         });
         let opened = Self { by_name: Arc::new(opened.collect::<Result<_, _>>()?), expiry: Family::default() };
         opened.note_ends();
@@ -147,12 +147,12 @@ impl NamedRails {
     /// The end of each client certificate, seconds since 1970.
     pub fn ends(&self) -> impl Iterator<Item = (&RailName, i64)> {
         let all = self.by_name.iter();
-        all.filter_map(|(name, Opened { adapter, .. })| Some((name, adapter.certificate_expires_at()?)))
+        all.filter_map(|(name, OpenedRail { adapter, .. })| Some((name, adapter.certificate_expires_at()?)))
     }
 
     /// Reads the certificates and secrets again. Where that fails, the present ones stay.
     pub async fn reload(&self) {
-        for (rail, Opened { adapter, .. }) in self.by_name.iter() {
+        for (rail, OpenedRail { adapter, .. }) in self.by_name.iter() {
             match adapter.reload().await {
                 Ok(()) => tracing::info!(%rail, "the institution's certificate and secret were read again"),
                 Err(error) => {
@@ -173,7 +173,7 @@ impl NamedRails {
     /// asked again every 10 minutes.
     pub async fn register_callbacks(self) {
         let mut registering = JoinSet::new();
-        for (rail, Opened { adapter, callback_url }) in self.by_name.iter() {
+        for (rail, OpenedRail { adapter, callback_url }) in self.by_name.iter() {
             if let (Adapter::ApiPix(api_pix), Some(url)) = (adapter, callback_url.clone()) {
                 registering.spawn(register_callback(rail.clone(), Arc::clone(api_pix), url));
             }

@@ -30,7 +30,7 @@ pub struct NamedRailSettings {
     pub by_name: BTreeMap<RailName, NamedRail>,
 }
 
-/// The rails of new orders, by name; none where orders of their kind are answered with 503.
+/// The rails of new orders, by name; `None` if orders of their kind are answered with 503.
 #[derive(Debug, Clone, Default)]
 pub struct CurrentRails {
     /// The acquirer of card charges.
@@ -109,7 +109,7 @@ pub(crate) const TABLES: [&str; 2] = ["rails", "rail"];
 
 const NAME_EXPECTED: &str = "a name is 1 to 16 small letters, digits and _, and begins with a letter";
 
-/// The institutions of a settings file; none where it names none. `line_at` gives the line of a
+/// The institutions of a settings file; `None` if it names none. `line_at` gives the line of a
 /// place in its text.
 pub(crate) fn of_file(
     file: PathBuf,
@@ -309,7 +309,7 @@ pub(crate) struct GivenBellSettings {
 }
 
 impl GivenBellSettings {
-    /// Checks the settings; none where there is no listener. `others` are the addresses of the
+    /// Checks the settings; `None` if there is no listener. `others` are the addresses of the
     /// other listeners.
     pub(crate) fn checked(
         self,

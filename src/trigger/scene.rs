@@ -15,7 +15,7 @@ use crate::terminal::say;
 use ops::invented_parties;
 use web::credential::Secret;
 
-type Done<T> = Result<T, TriggerFailure>;
+type TriggerResult<T> = Result<T, TriggerFailure>;
 
 /// Total of a charge, centavos.
 const AMOUNT: i64 = 8_000;
@@ -41,7 +41,7 @@ enum Payment {
 }
 
 /// Opens an account that may split and cash out; gives its API key.
-pub(super) async fn open_account(operator: &Remote) -> Done<Secret> {
+pub(super) async fn open_account(operator: &Remote) -> TriggerResult<Secret> {
     let body = json!({ "name": invented_parties::MERCHANT, "document": invented_parties::MERCHANT_DOCUMENT, "city": "São Paulo",
         "split_enabled": true, "cashout_enabled": true });
     let id = text(&post(operator, "/ops/merchants", &body).await?, "/ops/merchants", "id")?;
@@ -55,13 +55,13 @@ impl Scene {
     }
 
     /// Number of the account's last event.
-    pub(super) async fn last_event(&self) -> Done<u64> {
+    pub(super) async fn last_event(&self) -> TriggerResult<u64> {
         let list = self.get("/api/events?per_page=1").await?;
         Ok(list["total"].as_u64().unwrap_or_default())
     }
 
     /// Sequence and id of the first event with this name after a number, if there is one by now.
-    pub(super) async fn event_after(&self, after: u64, name: &str) -> Done<Option<(u64, String)>> {
+    pub(super) async fn event_after(&self, after: u64, name: &str) -> TriggerResult<Option<(u64, String)>> {
         if self.has_looked.replace(true) {
             sleep(Duration::from_millis(250)).await;
         }
@@ -79,7 +79,7 @@ impl Scene {
     }
 
     /// Does everything that makes the event happen.
-    pub(super) async fn make(&self, kind: WebhookEventKind) -> Done<()> {
+    pub(super) async fn make(&self, kind: WebhookEventKind) -> TriggerResult<()> {
         use WebhookEventKind as Kind;
         match kind {
             Kind::ChargePaid => self.charge_card(&[]).await.map(drop),
@@ -119,12 +119,12 @@ impl Scene {
         }
     }
 
-    async fn charge_card(&self, recipients: &[String]) -> Done<String> {
+    async fn charge_card(&self, recipients: &[String]) -> TriggerResult<String> {
         self.ask("/api/card", &with_part(invented_parties::card(0, AMOUNT, &[], expiry_year()), recipients), "txid")
             .await
     }
 
-    async fn charge_refused_card(&self) -> Done<()> {
+    async fn charge_refused_card(&self) -> TriggerResult<()> {
         let mut body = invented_parties::card(0, AMOUNT, &[], expiry_year());
         body["credit_card"] = invented_parties::credit_card(invented_parties::REFUSED_CARD, expiry_year());
         match self.ask("/api/card", &body, "txid").await {
@@ -133,25 +133,25 @@ impl Scene {
         }
     }
 
-    async fn open_pix(&self, recipients: &[String]) -> Done<String> {
+    async fn open_pix(&self, recipients: &[String]) -> TriggerResult<String> {
         self.ask("/api/pix", &with_part(invented_parties::pix(AMOUNT, &[]), recipients), "txid").await
     }
 
-    async fn pay_pix(&self, recipients: &[String]) -> Done<String> {
+    async fn pay_pix(&self, recipients: &[String]) -> TriggerResult<String> {
         let txid = self.open_pix(recipients).await?;
         self.ask(&format!("/api/sandbox/pix/{txid}/pay"), &json!({}), "txid").await
     }
 
-    async fn cancel_pix(&self) -> Done<()> {
+    async fn cancel_pix(&self) -> TriggerResult<()> {
         let txid = self.open_pix(&[]).await?;
         self.ask(&format!("/api/charges/{txid}/cancel"), &json!({}), "txid").await.map(drop)
     }
 
-    async fn refund(&self, verb: &str) -> Done<()> {
+    async fn refund(&self, verb: &str) -> TriggerResult<()> {
         self.refund_of(PART, verb).await
     }
 
-    async fn refund_of(&self, amount: i64, verb: &str) -> Done<()> {
+    async fn refund_of(&self, amount: i64, verb: &str) -> TriggerResult<()> {
         let txid = self.pay_pix(&[]).await?;
         let body = json!({ "payment_id": txid, "amount": amount, "reason": "Produto devolvido" });
         let id = self.ask("/api/refunds", &body, "id").await?;
@@ -159,7 +159,7 @@ impl Scene {
     }
 
     /// Refunds a charge and takes a recipient's part back, which pays it at once.
-    async fn take_back(&self) -> Done<()> {
+    async fn take_back(&self) -> TriggerResult<()> {
         let recipient = self.recipient("approve").await?;
         let txid = self.pay_pix(std::slice::from_ref(&recipient)).await?;
         let body = with_part(json!({ "payment_id": txid, "amount": PART }), &[recipient]);
@@ -168,7 +168,7 @@ impl Scene {
     }
 
     /// Registers a person as a recipient, and decides on the registration.
-    async fn recipient(&self, verb: &str) -> Done<String> {
+    async fn recipient(&self, verb: &str) -> TriggerResult<String> {
         let document = invented_parties::cpf(getrandom::u32()?);
         let id =
             self.ask("/api/sub-recipients", &invented_parties::registration("Ana Exemplo", &document), "id").await?;
@@ -176,7 +176,7 @@ impl Scene {
         Ok(id)
     }
 
-    async fn change_bank_account(&self, verb: Option<&str>) -> Done<()> {
+    async fn change_bank_account(&self, verb: Option<&str>) -> TriggerResult<()> {
         let id = self.recipient("approve").await?;
         let (path, body) =
             (format!("/api/sub-recipients/{id}"), json!({ "bank_account": invented_parties::bank_account("98765") }));
@@ -187,7 +187,7 @@ impl Scene {
         }
     }
 
-    async fn withdraw(&self, verb: &str) -> Done<()> {
+    async fn withdraw(&self, verb: &str) -> TriggerResult<()> {
         let recipient = self.recipient("approve").await?;
         self.pay_pix(std::slice::from_ref(&recipient)).await?;
         let path = format!("/api/dashboard/sub-recipients/{recipient}/withdraw");
@@ -195,20 +195,20 @@ impl Scene {
         self.decide(&format!("/ops/withdrawals/{id}"), verb).await
     }
 
-    async fn cash_out(&self, pix_key: &str) -> Done<()> {
+    async fn cash_out(&self, pix_key: &str) -> TriggerResult<()> {
         self.pay_pix(&[]).await?;
         let body = json!({ "amount": PART, "pix_key": pix_key, "pix_key_type": "email" });
         self.ask("/api/cashout", &body, "id").await.map(drop)
     }
 
     /// The cashout is carried out by a clock call, and comes back within a second one.
-    async fn returned_cashout(&self) -> Done<()> {
+    async fn returned_cashout(&self) -> TriggerResult<()> {
         self.cash_out("return@example.com").await?;
         self.advance(0).await?;
         self.advance(DAY_SECONDS).await
     }
 
-    async fn anticipate(&self) -> Done<()> {
+    async fn anticipate(&self) -> TriggerResult<()> {
         let recipient = self.recipient("approve").await?;
         let txid = self.charge_card(std::slice::from_ref(&recipient)).await?;
         let body = json!({ "split_ids": [format!("{txid}-0")], "target_days": 2 });
@@ -216,20 +216,20 @@ impl Scene {
         said(&self.merchant, Method::POST, &path, Some(&body)).await.map(drop)
     }
 
-    async fn dispute(&self) -> Done<String> {
+    async fn dispute(&self) -> TriggerResult<String> {
         let txid = self.charge_card(&[]).await?;
         let path = format!("/ops/charges/{txid}/disputes");
         let body = json!({ "amount": AMOUNT, "kind": "chargeback", "reason": "Compra não reconhecida" });
         text(&post(&self.operator, &path, &body).await?, &path, "id")
     }
 
-    async fn decide_dispute(&self, verb: &str) -> Done<()> {
+    async fn decide_dispute(&self, verb: &str) -> TriggerResult<()> {
         let id = self.dispute().await?;
         self.decide(&format!("/ops/disputes/{id}"), verb).await
     }
 
     /// Begins a subscription of this number of monthly cycles.
-    async fn subscribe(&self, payment: Payment, cycles: u32) -> Done<String> {
+    async fn subscribe(&self, payment: Payment, cycles: u32) -> TriggerResult<String> {
         let tag = format!("Mensal {:08x}", getrandom::u32()?);
         let plan = json!({ "tag": tag, "amount": AMOUNT, "billingCycle": "MONTHLY", "totalBillingCycles": cycles });
         let plan = self.ask("/api/recurrency/plans", &plan, "id").await?;
@@ -243,25 +243,25 @@ impl Scene {
     }
 
     /// Begins a subscription and lets the schedule make its first PIX code.
-    async fn subscription_with_code(&self, cycles: u32) -> Done<String> {
+    async fn subscription_with_code(&self, cycles: u32) -> TriggerResult<String> {
         let id = self.subscribe(Payment::Pix, cycles).await?;
         self.advance(0).await?;
         Ok(id)
     }
 
-    async fn pay_subscription(&self, cycles: u32) -> Done<()> {
+    async fn pay_subscription(&self, cycles: u32) -> TriggerResult<()> {
         let id = self.subscription_with_code(cycles).await?;
         let path = format!("{SUBSCRIPTIONS}/{id}/charges");
         let txid = text(&self.get(&path).await?["items"][0], &path, "txid")?;
         self.ask(&format!("/api/sandbox/pix/{txid}/pay"), &json!({}), "txid").await.map(drop)
     }
 
-    async fn subscription_of_a_refused_card(&self, seconds: u64) -> Done<()> {
+    async fn subscription_of_a_refused_card(&self, seconds: u64) -> TriggerResult<()> {
         self.subscribe(Payment::Card(invented_parties::REFUSED_CARD), 2).await?;
         self.advance(seconds).await
     }
 
-    async fn change_subscription(&self, verbs: &[&str]) -> Done<()> {
+    async fn change_subscription(&self, verbs: &[&str]) -> TriggerResult<()> {
         let id = self.subscribe(Payment::Pix, 2).await?;
         for verb in verbs {
             self.ask(&format!("{SUBSCRIPTIONS}/{id}/{verb}"), &json!({}), "id").await?;
@@ -270,24 +270,24 @@ impl Scene {
     }
 
     /// Moves the clock of the sandbox. What falls due on the way has happened when it answers.
-    async fn advance(&self, seconds: u64) -> Done<()> {
+    async fn advance(&self, seconds: u64) -> TriggerResult<()> {
         post(&self.operator, "/ops/sandbox/clock", &json!({ "advance_seconds": seconds })).await.map(drop)
     }
 
     /// Decides as an operator: `verb` is the last part of the path.
-    async fn decide(&self, path: &str, verb: &str) -> Done<()> {
+    async fn decide(&self, path: &str, verb: &str) -> TriggerResult<()> {
         let notes = json!({ "notes": "Documento ilegível" });
         let body = if verb == "reject" { notes } else { json!({}) };
         post(&self.operator, &format!("{path}/{verb}"), &body).await.map(drop)
     }
 
-    async fn get(&self, path: &str) -> Done<Value> {
+    async fn get(&self, path: &str) -> TriggerResult<Value> {
         let answer = self.merchant.expect(Method::GET, path, None).await?;
         Ok(serde_json::from_slice(&answer).unwrap_or_default())
     }
 
     /// Sends a request of the merchant; gives one text of its answer.
-    async fn ask(&self, path: &str, body: &Value, member: &'static str) -> Done<String> {
+    async fn ask(&self, path: &str, body: &Value, member: &'static str) -> TriggerResult<String> {
         text(&post(&self.merchant, path, body).await?, path, member)
     }
 }
@@ -304,12 +304,12 @@ fn expiry_year() -> i32 {
     Utc::now().year() + 15
 }
 
-async fn post(remote: &Remote, path: &str, body: &Value) -> Done<Value> {
+async fn post(remote: &Remote, path: &str, body: &Value) -> TriggerResult<Value> {
     said(remote, Method::POST, path, Some(body)).await
 }
 
 /// Sends a request that must succeed, and prints it.
-async fn said(remote: &Remote, method: Method, path: &str, body: Option<&Value>) -> Done<Value> {
+async fn said(remote: &Remote, method: Method, path: &str, body: Option<&Value>) -> TriggerResult<Value> {
     let answer = remote.expect(method.clone(), path, body).await;
     let status = match &answer {
         Ok(_) => "done".to_owned(),
@@ -320,7 +320,7 @@ async fn said(remote: &Remote, method: Method, path: &str, body: Option<&Value>)
     Ok(serde_json::from_slice(&answer?).unwrap_or_default())
 }
 
-fn text(answer: &Value, path: &str, member: &'static str) -> Done<String> {
+fn text(answer: &Value, path: &str, member: &'static str) -> TriggerResult<String> {
     let found = answer[member].as_str().map(str::to_owned);
     found.ok_or_else(|| TriggerFailure::Malformed { what: path.to_owned(), member })
 }

@@ -40,7 +40,8 @@ fn links(visit: &Visit, parts: &Parts, name: &str, page: Page, total: u64, [befo
     let pages = page.pages(total);
     let own = format!("{name}=");
     let parameters: Vec<_> = parts.uri.query().unwrap_or_default().split('&').collect();
-    let parameters = parameters.into_iter().filter(|pair| !pair.is_empty() && !pair.starts_with(&own)).collect::<Vec<_>>();
+    let parameters =
+        parameters.into_iter().filter(|pair| !pair.is_empty() && !pair.starts_with(&own)).collect::<Vec<_>>();
     let link = |number: u64| {
         let number = format!("{own}{number}");
         let pairs: Vec<_> = parameters.iter().copied().chain([number.as_str()]).collect();

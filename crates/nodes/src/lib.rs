@@ -51,7 +51,7 @@ pub trait Hold: Send + Sync {
 }
 
 /// A hold, once it is there.
-pub type Held<'a> = Pin<Box<dyn Future<Output = Option<Box<dyn Hold>>> + Send + 'a>>;
+pub type HoldFuture<'a> = Pin<Box<dyn Future<Output = Option<Box<dyn Hold>>> + Send + 'a>>;
 
 /// The owners of the partitions.
 pub trait Owners: Send + Sync {
@@ -73,7 +73,7 @@ pub trait Owners: Send + Sync {
 
     /// Gets ready to answer what is about all merchants, for the owner of the house; `None` if it
     /// can't yet. The hold stands while nothing is missing.
-    fn read_all(&self) -> Held<'_>;
+    fn read_all(&self) -> HoldFuture<'_>;
 
     /// The partitions that this process neither owns nor reads, and that an answer about all
     /// merchants would lack.

@@ -21,7 +21,7 @@ use tokio::task::{JoinSet, spawn_blocking};
 
 use crate::forward::PeerClient;
 use crate::takeover;
-use crate::{Held, Hold, Owner, Owners};
+use crate::{Hold, HoldFuture, Owner, Owners};
 use web::idempotency::opening_key;
 
 /// Time between two looks while partitions move.
@@ -437,7 +437,7 @@ impl Owners for Node {
         self.engine.extents().all().collect()
     }
 
-    fn read_all(&self) -> Held<'_> {
+    fn read_all(&self) -> HoldFuture<'_> {
         Box::pin(async {
             let hold = self.engine.hold_all()?;
             let read = self.engine.catch_up().await;

@@ -82,7 +82,7 @@ impl Owners for MadeUp {
         vec![Partition(0)]
     }
 
-    fn read_all(&self) -> Held<'_> {
+    fn read_all(&self) -> HoldFuture<'_> {
         let hold = || Box::new(MadeUpHold(Arc::clone(&self.lacks_one))) as Box<dyn Hold>;
         Box::pin(std::future::ready(self.missing.lock().is_empty().then(hold)))
     }
@@ -349,7 +349,11 @@ async fn a_request_is_answered_by_the_owner_as_if_it_had_come_to_it() {
         (200, &json!("second"), &json!("POST"), &json!(7))
     );
     assert_eq!(echoed["uri"], "/api/charges?page=2&q=%C3%A9");
-    assert_eq!((&echoed["caller"], &echoed["over_tls"]), (&json!("127.0.0.2"), &json!(false)), "not the process between");
+    assert_eq!(
+        (&echoed["caller"], &echoed["over_tls"]),
+        (&json!("127.0.0.2"), &json!(false)),
+        "not the process between"
+    );
     let headers = echoed["headers"].as_object().unwrap();
     assert_eq!((&headers["host"], &headers["idempotency-key"]), (&json!("centavo.example"), &json!("k-1")));
     assert_eq!(headers["x-request-id"], "r-1");

@@ -13,7 +13,7 @@ use ledger::record::Requester;
 use crate::desk::Desk;
 use web::credential::Role;
 use web::guards::wrong_credentials::CredentialKind;
-use web::idempotency::Admitted;
+use web::idempotency::CommandPermit;
 use web::problem::{Code, Problem};
 use web::reply::only_known;
 
@@ -36,8 +36,8 @@ pub struct Admin(pub Operator);
 
 impl Operator {
     /// Context of this operator's commands.
-    pub fn context(&self, admitted: impl Into<Admitted>) -> CommandContext {
-        let Admitted { key, permit } = admitted.into();
+    pub fn context(&self, admitted: impl Into<CommandPermit>) -> CommandContext {
+        let CommandPermit { key, permit } = admitted.into();
         CommandContext { key, requester: Some(Requester::Operator(self.name.clone())), permit }
     }
 

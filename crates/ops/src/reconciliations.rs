@@ -549,7 +549,7 @@ fn whole_and_summary(mut result: Reconciliation) -> Result<[Vec<u8>; 2], Problem
 }
 
 /// A comparison, before it is stored.
-struct Compared {
+struct FileComparison {
     kind: &'static str,
     bank: Option<BankPart>,
     /// First and last day of the file, if it has any.
@@ -570,7 +570,11 @@ struct BankPart {
 }
 
 /// Reads a file and compares it with the books. Errors: the first wrong line of the file.
-fn compare(engine: &Arc<Engine>, file: &InstitutionFile, of: (BankAccount, Option<&str>)) -> Result<Compared, Problem> {
+fn compare(
+    engine: &Arc<Engine>,
+    file: &InstitutionFile,
+    of: (BankAccount, Option<&str>),
+) -> Result<FileComparison, Problem> {
     let records = EngineRecords::new(engine);
     match file.format {
         FileFormat::Csv => {
@@ -584,7 +588,7 @@ fn compare(engine: &Arc<Engine>, file: &InstitutionFile, of: (BankAccount, Optio
             let paid = sent.days.map(|(from, to)| booked_movements::batches(&records, from, to)).transpose()?;
             let reconciled = acquirer::compare(&sent, &named, &paid.unwrap_or_default());
             let (lines, batches, days) = (sent.lines.len(), named.len(), sent.days);
-            Ok(Compared { kind: "acquirer", bank: None, days, compared: days, lines, batches, reconciled })
+            Ok(FileComparison { kind: "acquirer", bank: None, days, compared: days, lines, batches, reconciled })
         }
         FileFormat::Json => {
             let list = pix::read(&file.bytes).map_err(unreadable)?;
@@ -592,7 +596,7 @@ fn compare(engine: &Arc<Engine>, file: &InstitutionFile, of: (BankAccount, Optio
             let lines = list.payments.iter().map(|payment| 1 + payment.returns.len()).sum();
             let compared = list.compared();
             let days = compared.or(Some((day_of(list.from_ms), day_of(list.to_ms))));
-            Ok(Compared { kind: "pix", bank: None, days, compared, lines, batches: 0, reconciled })
+            Ok(FileComparison { kind: "pix", bank: None, days, compared, lines, batches: 0, reconciled })
         }
         FileFormat::Ofx => compare_statement(engine, &file.bytes, of),
     }
@@ -604,7 +608,7 @@ fn compare_statement(
     engine: &Arc<Engine>,
     file: &[u8],
     (account, acctid): (BankAccount, Option<&str>),
-) -> Result<Compared, Problem> {
+) -> Result<FileComparison, Problem> {
     let found = ofx::read(file).map_err(unreadable)?;
     let accounts: Vec<_> = found.iter().map(FileAccount::of).collect();
     let own = KeptNumber::of(engine, account)?.map(|stored| stored.acctid);
@@ -620,7 +624,7 @@ fn compare_statement(
     let compared = statement.compared();
     let bank = Some(BankPart { account, number, accounts, balances });
     let (lines, days) = (statement.lines.len(), compared.or(Some((statement.from, statement.to))));
-    Ok(Compared { kind: "bank", bank, days, compared, lines, batches: 0, reconciled })
+    Ok(FileComparison { kind: "bank", bank, days, compared, lines, batches: 0, reconciled })
 }
 
 /// Which account of a file is meant: the one that the caller has named, or the only one, or the one
@@ -678,7 +682,7 @@ fn unreadable(FileError { line, defect }: FileError) -> Problem {
     Problem::new(Code::ValidationFailed).message(message).detail("The file has a wrong line.").errors(errors)
 }
 
-impl Compared {
+impl FileComparison {
     fn result(self, sha256: String, (made_at, made_by): (String, String), sequence: u64) -> Reconciliation {
         let Self { kind, bank, days, compared, lines, batches, reconciled } = self;
         let Comparison { matched, undecided, findings } = reconciled;

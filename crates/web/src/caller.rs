@@ -6,7 +6,7 @@ use axum::http::request::Parts;
 use ledger::id::{GroupNumber, LedgerId, ObjectId};
 use ledger::record::Requester;
 
-use crate::idempotency::Admitted;
+use crate::idempotency::CommandPermit;
 use crate::problem::{Code, Problem};
 use crate::reply::only_known;
 
@@ -28,8 +28,8 @@ impl Caller {
     }
 
     /// Context of this caller's commands.
-    pub fn context(self, admitted: impl Into<Admitted>) -> CommandContext {
-        let Admitted { key, permit } = admitted.into();
+    pub fn context(self, admitted: impl Into<CommandPermit>) -> CommandContext {
+        let CommandPermit { key, permit } = admitted.into();
         CommandContext { key, requester: self.key.map(Requester::ApiKey), permit }
     }
 }

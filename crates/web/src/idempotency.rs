@@ -246,14 +246,14 @@ pub struct Key<'a> {
 }
 
 /// A permit, and the key to hand on with the command.
-pub struct Admitted {
+pub struct CommandPermit {
     /// The key, looked up; none for a request without one.
     pub key: Option<KeyLookup>,
     /// The place of the command in the journal.
     pub permit: Arc<Permit>,
 }
 
-impl From<Arc<Permit>> for Admitted {
+impl From<Arc<Permit>> for CommandPermit {
     /// A request without a key.
     fn from(permit: Arc<Permit>) -> Self {
         Self { key: None, permit }
@@ -274,7 +274,7 @@ impl Key<'_> {
         &self,
         owner: LedgerId,
         replay: impl FnOnce(Arc<Record>) -> Result<T, Problem>,
-        mut execute: impl FnMut(Admitted) -> F,
+        mut execute: impl FnMut(CommandPermit) -> F,
     ) -> Result<KeyedResult<T>, Problem> {
         self.run_after(owner, || Ok(()), replay, |(), admitted| execute(admitted)).await
     }
@@ -285,7 +285,7 @@ impl Key<'_> {
         &self,
         owner: LedgerId,
         of: impl Fn(&Record) -> Option<T>,
-        mut execute: impl FnMut(Admitted) -> F,
+        mut execute: impl FnMut(CommandPermit) -> F,
     ) -> Result<KeyedResult<T>, Problem> {
         let execute = |admitted| {
             let (outcome, of) = (execute(admitted), &of);
@@ -300,7 +300,7 @@ impl Key<'_> {
         &self,
         owner: LedgerId,
         of: impl Fn(&Record) -> Option<T>,
-        mut execute: impl FnMut(Admitted) -> F,
+        mut execute: impl FnMut(CommandPermit) -> F,
     ) -> Result<KeyedResult<T>, Problem> {
         let replay = |record: Arc<Record>| of(&record).ok_or_else(broken);
         let execute = |admitted| {
@@ -317,7 +317,7 @@ impl Key<'_> {
         owner: LedgerId,
         mut before: impl FnMut() -> Result<B, Problem>,
         replay: impl FnOnce(Arc<Record>) -> Result<T, Problem>,
-        mut execute: impl FnMut(B, Admitted) -> F,
+        mut execute: impl FnMut(B, CommandPermit) -> F,
     ) -> Result<KeyedResult<T>, Problem> {
         for _ in 0..LOOK_UPS_MAX {
             let seen = before()?;
@@ -328,7 +328,7 @@ impl Key<'_> {
                 LookedUp::Fresh(key) => key,
             };
             let permit = self.permit().await?;
-            let admitted = Admitted { key, permit: Arc::clone(&permit) };
+            let admitted = CommandPermit { key, permit: Arc::clone(&permit) };
             if let Some(outcome) = execute(seen, admitted).await? {
                 return Ok(KeyedResult::Executed(outcome, permit.requested_record()));
             }
@@ -384,9 +384,9 @@ fn reused() -> Problem {
 /// Requests with a key that commit no Record, and their answers: the last 1,024 of this process, in
 /// memory. So a key of these holds for 24 hours at most, and no longer than the process.
 #[derive(Default)]
-pub struct RememberedAnswers(Mutex<VecDeque<Remembered>>);
+pub struct RememberedAnswers(Mutex<VecDeque<RememberedAnswer>>);
 
-struct Remembered {
+struct RememberedAnswer {
     idempotency: Idempotency,
     at: Timestamp,
     /// The answer; none while the request is carried out.
@@ -403,13 +403,13 @@ impl RememberedAnswers {
         remembered.retain(|one| one.at.plus_ms(IDEMPOTENCY_KEPT_MS) > now);
         match remembered.iter().find(|one| one.idempotency.key == idempotency.key) {
             Some(one) if one.idempotency.body != idempotency.body => Err(reused()),
-            Some(Remembered { answer: Some(answer), .. }) => Ok(Some(answer.clone())),
+            Some(RememberedAnswer { answer: Some(answer), .. }) => Ok(Some(answer.clone())),
             Some(_) => Err(in_progress()),
             None => {
                 if remembered.len() >= REMEMBERED_MAX {
                     remembered.pop_front();
                 }
-                remembered.push_back(Remembered { idempotency, at: now, answer: None });
+                remembered.push_back(RememberedAnswer { idempotency, at: now, answer: None });
                 Ok(None)
             }
         }

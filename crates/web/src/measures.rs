@@ -22,7 +22,7 @@ use prometheus_client::registry::Registry;
 pub struct Measures {
     seconds: Histogram,
     failures: Counter,
-    answers: Family<Answered, Counter>,
+    answers: Family<AnswerLabels, Counter>,
     certificates: Family<[(&'static str, &'static str); 1], Gauge>,
 }
 
@@ -59,7 +59,8 @@ impl Measures {
         if status.is_server_error() {
             self.failures.inc();
         }
-        let answered = Answered { route: Route(route.cloned()), method: method_name(method), status: class(status) };
+        let answered =
+            AnswerLabels { route: Route(route.cloned()), method: method_name(method), status: class(status) };
         self.answers.get_or_create(&answered).inc();
     }
 }
@@ -67,7 +68,7 @@ impl Measures {
 /// Which answers are counted together. There are as many as the routes and methods allow, whatever
 /// callers send.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct Answered {
+struct AnswerLabels {
     route: Route,
     method: &'static str,
     status: &'static str,

@@ -98,12 +98,12 @@ impl Backlog {
 
 /// The part of a backlog that one connection or body has.
 #[derive(Debug)]
-struct Held {
+struct BacklogShare {
     backlog: Arc<Backlog>,
     bytes: usize,
 }
 
-impl Held {
+impl BacklogShare {
     fn set(&mut self, bytes: usize) -> io::Result<()> {
         let change = bytes as i64 - self.bytes as i64;
         if change == 0 {
@@ -118,7 +118,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for BacklogShare {
     fn drop(&mut self) {
         self.backlog.waiting.dec_by(self.bytes as i64);
     }
@@ -128,7 +128,7 @@ impl Drop for Held {
 #[derive(Debug)]
 pub struct Outgoing<S> {
     stream: S,
-    held: Held,
+    held: BacklogShare,
     /// Only while bytes wait.
     stall: Option<Box<Stall>>,
 }
@@ -157,7 +157,7 @@ impl Stall {
 impl<S> Outgoing<S> {
     /// A stream whose waiting bytes count towards a backlog.
     pub fn new(stream: S, backlog: Arc<Backlog>) -> Self {
-        Outgoing { stream, held: Held { backlog, bytes: 0 }, stall: None }
+        Outgoing { stream, held: BacklogShare { backlog, bytes: 0 }, stall: None }
     }
 
     fn wrote(&mut self, written: usize, of: usize) {
@@ -228,7 +228,7 @@ pub struct Parts<G = ()> {
     body: Body,
     /// Rest of the frame that is being handed on.
     rest: Bytes,
-    held: Held,
+    held: BacklogShare,
     is_one_copy: bool,
     guard: G,
 }
@@ -236,7 +236,7 @@ pub struct Parts<G = ()> {
 impl Parts {
     /// The parts of a body. Parts that are not handed on yet count towards a backlog.
     pub fn of(body: Body, is_one_copy: bool, backlog: Arc<Backlog>) -> Self {
-        Parts { body, rest: Bytes::new(), held: Held { backlog, bytes: 0 }, is_one_copy, guard: () }
+        Parts { body, rest: Bytes::new(), held: BacklogShare { backlog, bytes: 0 }, is_one_copy, guard: () }
     }
 
     /// The same with a guard.

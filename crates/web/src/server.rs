@@ -176,7 +176,7 @@ mod tests {
     use crate::outgoing::{Backlog, OneCopy, WriteLimits};
     use crate::pace::Pace;
 
-    struct Started {
+    struct RunningServer {
         address: SocketAddr,
         entered: Arc<Notify>,
         release: Arc<Notify>,
@@ -188,11 +188,11 @@ mod tests {
     /// More than the system takes for a client that does not read.
     const LARGE_BYTES: usize = 32 << 20;
 
-    async fn serving(limits: ServerLimits) -> Started {
+    async fn serving(limits: ServerLimits) -> RunningServer {
         serving_with(limits, Backlog::default()).await
     }
 
-    async fn serving_with(limits: ServerLimits, backlog: Backlog) -> Started {
+    async fn serving_with(limits: ServerLimits, backlog: Backlog) -> RunningServer {
         let (entered, release) = (Arc::new(Notify::new()), Arc::new(Notify::new()));
         let slow = {
             let (entered, release) = (entered.clone(), release.clone());
@@ -215,7 +215,7 @@ mod tests {
         let (shutdown, watched) = watch::channel(false);
         let served = super::ListenerService { router, middleware: None, backlog: Arc::clone(&backlog), tls: None };
         let running = tokio::spawn(run(listener, served, watched, limits));
-        Started { address, entered, release, shutdown, running, backlog }
+        RunningServer { address, entered, release, shutdown, running, backlog }
     }
 
     async fn send(stream: &TcpStream, text: &str) {
@@ -344,7 +344,7 @@ mod tests {
     }
 
     /// Clients that ask for something large and never read it.
-    async fn not_reading(started: &Started, path: &str, count: usize) -> Vec<TcpStream> {
+    async fn not_reading(started: &RunningServer, path: &str, count: usize) -> Vec<TcpStream> {
         let mut streams = Vec::new();
         for _ in 0..count {
             let stream = TcpStream::connect(started.address).await.unwrap();

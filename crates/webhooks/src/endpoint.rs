@@ -117,7 +117,11 @@ impl Endpoint {
             refill_room: 1,
             is_changed: true,
         };
-        progress.waiting.into_iter().filter(|waiting| waiting.number <= count).for_each(|waiting| endpoint.insert(waiting));
+        progress
+            .waiting
+            .into_iter()
+            .filter(|waiting| waiting.number <= count)
+            .for_each(|waiting| endpoint.insert(waiting));
         let (waiting, given_up) = (&endpoint.waiting, &endpoint.given_up);
         endpoint.failures.retain(|number, _| waiting.contains_key(number) || given_up.contains(number));
         endpoint.last_answer = endpoint.failures.values().copied().max_by_key(|answer| answer.at);

@@ -25,14 +25,14 @@ pub(crate) struct ConnectionTable {
     most: usize,
     of_peer_max: usize,
     begun: Instant,
-    open: Mutex<Open>,
+    open: Mutex<OpenConnections>,
     /// The listener waits for a connection to become idle.
     is_waited_for: AtomicBool,
     idle: Notify,
 }
 
 #[derive(Default)]
-struct Open {
+struct OpenConnections {
     next: u64,
     all: HashMap<u64, Arc<Connection>>,
     of_peer: HashMap<Peer, usize>,
@@ -116,7 +116,7 @@ impl ConnectionTable {
     }
 }
 
-impl Open {
+impl OpenConnections {
     fn longest_idle(&self, counts: impl Fn(&Connection) -> bool) -> Option<u64> {
         let idle = self.all.iter().filter(|(_, connection)| counts(connection));
         let idle = idle.map(|(number, connection)| (connection.idle_since.load(Ordering::SeqCst), *number));

@@ -147,12 +147,12 @@ struct Reader<'a> {
 struct FoundSplit {
     charge: Arc<SplitHistory>,
     index: u32,
-    held: Option<Held>,
+    held: Option<SplitHolder>,
 }
 
 /// Holder of a split that became available.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum Held {
+enum SplitHolder {
     /// It can be withdrawn.
     ByNobody,
     /// The withdrawal that is not settled yet.
@@ -183,11 +183,11 @@ impl<'a> Reader<'a> {
         Ok(FoundSplit { charge, index: split.index, held })
     }
 
-    fn held(&mut self, place: Place) -> Result<Held, Problem> {
+    fn held(&mut self, place: Place) -> Result<SplitHolder, Problem> {
         Ok(match self.standing.holder(place) {
-            Holder::Nobody => Held::ByNobody,
-            Holder::Pending => Held::Pending,
-            Holder::Paid => Held::Paid(self.paid_by(place)?),
+            Holder::Nobody => SplitHolder::ByNobody,
+            Holder::Pending => SplitHolder::Pending,
+            Holder::Paid => SplitHolder::Paid(self.paid_by(place)?),
         })
     }
 
@@ -218,12 +218,12 @@ impl<'a> Reader<'a> {
     }
 
     /// Rest of all splits of a holder after debts; `None` if debts took nothing.
-    fn left_of(&mut self, held: Held) -> Result<Option<Centavos>, Problem> {
+    fn left_of(&mut self, held: SplitHolder) -> Result<Option<Centavos>, Problem> {
         let (left, consumed) = match (held, &self.standing.withdrawal) {
-            (Held::ByNobody, _) => (self.standing.available, self.standing.consumed),
-            (Held::Pending, Some(withdrawal)) => (withdrawal.amount, withdrawal.consumed),
-            (Held::Pending, None) => return Ok(None),
-            (Held::Paid(number), _) => {
+            (SplitHolder::ByNobody, _) => (self.standing.available, self.standing.consumed),
+            (SplitHolder::Pending, Some(withdrawal)) => (withdrawal.amount, withdrawal.consumed),
+            (SplitHolder::Pending, None) => return Ok(None),
+            (SplitHolder::Paid(number), _) => {
                 let withdrawal = self.withdrawal(number)?;
                 (withdrawal.amount, withdrawal.consumed)
             }
@@ -233,7 +233,7 @@ impl<'a> Reader<'a> {
 
     /// A page of the statement; `skip` splits stand before it.
     fn records(&mut self, found: &[FoundSplit], skip: u64) -> Result<Vec<SplitRecord>, Problem> {
-        let mut left: HashMap<Held, Centavos> = HashMap::new();
+        let mut left: HashMap<SplitHolder, Centavos> = HashMap::new();
         for held in found.iter().filter_map(|split| split.held) {
             if !left.contains_key(&held)
                 && let Some(amount) = self.left_of(held)?
@@ -264,7 +264,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Skips the remaining money of the splits on the pages before.
-    fn take_newer(&mut self, left: &mut HashMap<Held, Centavos>, skip: u64) -> Result<(), Problem> {
+    fn take_newer(&mut self, left: &mut HashMap<SplitHolder, Centavos>, skip: u64) -> Result<(), Problem> {
         let mut passed = 0;
         while passed < skip && left.values().any(|left| left.is_positive()) {
             let count = usize::try_from(skip - passed).unwrap_or(usize::MAX).min(READ_AT_ONCE);
@@ -287,11 +287,11 @@ impl<'a> Reader<'a> {
     fn record(&mut self, found: &FoundSplit, amount: Centavos) -> Result<SplitRecord, Problem> {
         let (charge, index) = (&found.charge, found.index);
         let (withdrawal, paid_at) = match found.held {
-            Some(Held::Paid(number)) => {
+            Some(SplitHolder::Paid(number)) => {
                 let withdrawal = self.withdrawal(number)?;
                 (Some(withdrawal.id), withdrawal.paid_at)
             }
-            Some(Held::Pending) => (self.standing.withdrawal.as_ref().map(|withdrawal| withdrawal.id), None),
+            Some(SplitHolder::Pending) => (self.standing.withdrawal.as_ref().map(|withdrawal| withdrawal.id), None),
             _ => (None, None),
         };
         let payer = payer(self.engine, charge.charge, charge.payer.as_ref());
@@ -302,8 +302,8 @@ impl<'a> Reader<'a> {
             status: match found.held {
                 None => "pending",
                 // The interface has no word for a split under a withdrawal, and names the latter.
-                Some(Held::ByNobody | Held::Pending) => "available",
-                Some(Held::Paid(_)) => "paid",
+                Some(SplitHolder::ByNobody | SplitHolder::Pending) => "available",
+                Some(SplitHolder::Paid(_)) => "paid",
             },
             paid_at: paid_at.map(time),
             withdrawal_id: withdrawal.map(|id| id.uuid().to_string()),
