@@ -15,8 +15,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use actors::engine::Engine;
-use centavo::config::{Args, Command, Settings};
-use centavo::serve::{self, Running};
+use centavo::server::{self, Running};
+use centavo::settings::args::{Args, Command};
+use centavo::settings::checked::Settings;
 use clap::Parser;
 use ledger::id::GroupNumber;
 use ledger::merchant::MerchantCommand;
@@ -52,7 +53,7 @@ fn main() {
 
 async fn measure(merchants: u64, charges: u64, requests: u64) {
     let folder = tempfile::tempdir().expect("a folder");
-    let running = serve::start(settings(&folder.path().to_string_lossy()), |_, _| {}).await.expect("a server");
+    let running = server::start(settings(&folder.path().to_string_lossy()), |_, _| {}).await.expect("a server");
     let paths = fill(&running.engine, merchants, charges).await;
     let token = std::fs::read_to_string(folder.path().join("operator.token")).expect("a token");
     let head = running.engine.records_published();

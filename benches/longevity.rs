@@ -20,12 +20,13 @@ use actors::engine::Engine;
 use axum::Router;
 use axum::body::Body;
 use axum::http::Request;
-use centavo::config::{Args, Command as CashoutInquiryTimes, Settings};
-use centavo::routes;
-use centavo::secrets::SecretSource;
-use centavo::serve::{self, Running};
-use centavo::store_choice::Store;
-use centavo::verify;
+use centavo::commands::verify;
+use centavo::server::routes;
+use centavo::server::{self, Running};
+use centavo::settings::args::{Args, Command as CashoutInquiryTimes};
+use centavo::settings::checked::Settings;
+use centavo::settings::secrets::SecretSource;
+use centavo::settings::store_choice::Store;
 use clap::Parser;
 use derived::read_model::{ChargeFilter, ChargeStatus};
 use http_body_util::BodyExt;
@@ -449,7 +450,7 @@ async fn server(folder: &Path) -> Running {
         CashoutInquiryTimes::Serve { args, .. } => args.settings().expect("settings"),
         _ => unreachable!("serve was asked for"),
     };
-    serve::start(settings, |_, _| {}).await.expect("a server")
+    server::start(settings, |_, _| {}).await.expect("a server")
 }
 
 async fn make_key(engine: &Engine, group: GroupNumber) -> String {

@@ -4,18 +4,21 @@
 use std::io::{ErrorKind, Write};
 use std::process::ExitCode;
 
-use centavo::config::{
+use centavo::commands::rail_check::{RailCheckArgs, RailCommand};
+use centavo::commands::{
+    backup, check, demo, export, follow, grow, listen, migrate, rail_check, report, restore, shell_help, terminal,
+    trigger, verify,
+};
+use centavo::server::ServingFailure;
+use centavo::server::{self, logging, runtime, watchdog};
+use centavo::settings::args::{
     self, Arguments, BackupArgs, Command, DemoArgs, ExportArgs, GrowArgs, MigrateArgs, ReportArgs, RestoreArgs,
-    ServeArgs, Settings, VerifyArgs,
+    ServeArgs, VerifyArgs,
 };
-use centavo::rail_check::{RailCheckArgs, RailCommand};
-use centavo::secrets::{self, SecretSource};
-use centavo::serve::ServingFailure;
-use centavo::settings_file::SettingsFile;
-use centavo::{
-    backup, check, demo, export, follow, grow, listen, logging, migrate, privacy, rail_check, report, restore, runtime,
-    serve, shell_help, terminal, trigger, verify, watchdog,
-};
+use centavo::settings::checked::Settings;
+use centavo::settings::file::SettingsFile;
+use centavo::settings::privacy;
+use centavo::settings::secrets::{self, SecretSource};
 use clap::ArgMatches;
 use clap_complete::Shell;
 use nodes::node::NodeFailure;
@@ -42,7 +45,7 @@ fn main() -> ExitCode {
 async fn run() -> ExitCode {
     // The data and its copies are for their owner alone; databases make their files themselves.
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
-    let Arguments { args, matches, file } = match config::read_arguments() {
+    let Arguments { args, matches, file } = match args::read_arguments() {
         Ok(arguments) => arguments,
         Err(error) => {
             logging::complain(&format!("centavo: {error}"));
@@ -65,7 +68,7 @@ async fn run() -> ExitCode {
         Command::Verify(args) => run_verify(args),
         Command::Completions { shell } => print_completions(shell),
         Command::Man { out } => {
-            shell_help::write_manual(config::program(), &out).map(|()| ExitCode::SUCCESS).map_err(Into::into)
+            shell_help::write_manual(args::program(), &out).map(|()| ExitCode::SUCCESS).map_err(Into::into)
         }
     };
     match done {
@@ -91,7 +94,7 @@ async fn run_server(args: ServeArgs) -> CommandResult {
     let mut signals = Signals::listen()?;
     // A process that waits for another one to end has nothing to answer yet.
     let running = tokio::select! {
-        running = serve::start(settings, opening_bar()) => running?,
+        running = server::start(settings, opening_bar()) => running?,
         () = signals.asked_to_end() => {
             logging::flush();
             std::process::exit(0)
@@ -113,7 +116,7 @@ async fn run_demo(args: DemoArgs) -> CommandResult {
     start_logging(&settings, "warn,centavo_store=error")?;
     let (data, ops_token) = (settings.data.clone(), settings.ops_token.clone());
     let signals = Signals::listen()?;
-    let running = serve::start(settings, opening_bar()).await?;
+    let running = server::start(settings, opening_bar()).await?;
     let operator = secrets::first_ops_token(&ops_token, &data)?.ok_or("the operators' token is gone")?;
     let ops_token_file = (ops_token == SecretSource::Data).then(|| data.join(secrets::OPS_TOKEN_FILE));
     let guide = demo::Guide { data, operator, ops_token_file, charges, webhook };
@@ -183,7 +186,7 @@ fn run_verify(args: VerifyArgs) -> CommandResult {
 
 /// Prints to the standard output, which a reader may close early.
 fn print_completions(shell: Shell) -> CommandResult {
-    match std::io::stdout().write_all(&shell_help::completions(config::program(), shell)) {
+    match std::io::stdout().write_all(&shell_help::completions(args::program(), shell)) {
         Err(error) if error.kind() != ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(ExitCode::SUCCESS),
     }
@@ -219,7 +222,7 @@ enum End {
 }
 
 /// Waits for the end. SIGHUP reads tokens, secrets and certificates again.
-async fn until_told_to_stop(running: &serve::Running, mut signals: Signals) -> End {
+async fn until_told_to_stop(running: &server::Running, mut signals: Signals) -> End {
     loop {
         return tokio::select! {
             _ = signals.hangup.recv() => {
@@ -234,7 +237,7 @@ async fn until_told_to_stop(running: &serve::Running, mut signals: Signals) -> E
 }
 
 /// Drains the connections, unless the server can't go on: then the process ends at once.
-async fn stop(running: serve::Running, end: End) -> ExitCode {
+async fn stop(running: server::Running, end: End) -> ExitCode {
     match end {
         End::Asked => {
             tracing::info!("stopping: answering what is under way");

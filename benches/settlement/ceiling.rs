@@ -29,7 +29,7 @@ pub(crate) fn measure(plan: &Plan, report: &mut Report, front: &Shopfront) {
     let handler =
         move |_body: Bytes| async move { (StatusCode::CREATED, [(CONTENT_TYPE, "application/json")], answer) };
     let router = Router::new().route("/api/card", post(handler));
-    let runtime = centavo::runtime::start().expect("a runtime");
+    let runtime = centavo::server::runtime::start().expect("a runtime");
     let (stop, stopped) = watch::channel(false);
     let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("an address");
     let address = listener.local_addr().expect("an address");

@@ -33,8 +33,8 @@ mod turns;
 
 use std::time::Duration;
 
-use centavo::config::LogFormat;
-use centavo::logging::{self, SERVE_FILTER};
+use centavo::server::logging::{self, SERVE_FILTER};
+use centavo::settings::args::LogFormat;
 use report::{ROWS, Report};
 use server::Shopfront;
 use stores::Store;

@@ -7,8 +7,9 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use actors::engine::Engine;
-use centavo::config::{Args, Command, Settings};
-use centavo::serve::{self, Running};
+use centavo::server::{self, Running};
+use centavo::settings::args::{Args, Command};
+use centavo::settings::checked::Settings;
 use clap::Parser;
 use ledger::id::{GroupNumber, ObjectId};
 use ledger::merchant::MerchantCommand;
@@ -58,9 +59,9 @@ impl Shopfront {
 
     fn with(store: &Store, merchants: usize, limits: &[&str]) -> Self {
         let (folder, database) = (tempfile::tempdir().expect("a folder"), store.database());
-        let runtime = centavo::runtime::start().expect("a runtime");
+        let runtime = centavo::server::runtime::start().expect("a runtime");
         let settings = settings(folder.path(), store, database.as_ref(), limits);
-        let running = runtime.block_on(serve::start(settings, |_, _| {})).expect("a server");
+        let running = runtime.block_on(server::start(settings, |_, _| {})).expect("a server");
         let engine = &running.engine;
         let (shops, keys) = runtime.block_on(async {
             let shops = open_shops(engine, merchants).await;

@@ -1,7 +1,7 @@
 //! The audit trail: every Record that an operator asked for, every change of where money goes, and
 //! nothing else.
 
-use centavo::secrets::SecretSource;
+use centavo::settings::secrets::SecretSource;
 use reqwest::Method;
 use serde_json::{Value, json};
 use store::Sequence;

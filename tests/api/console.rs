@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use centavo::secrets::SecretSource;
+use centavo::settings::secrets::SecretSource;
 use reqwest::redirect::Policy;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use actors::engine::Engine;
 use actors::verify::verify_against;
-use centavo::journal_source::JournalSource;
+use centavo::commands::journal_source::JournalSource;
 use console::show;
 use ledger::account::Account;
 use ledger::entry::{Entry, Posting, Side};

@@ -3,8 +3,8 @@
 
 use books::export::{Chart, Format, Level, Request};
 use books::reports::{Report, ReportFormat};
-use centavo::config::{ExportSettings, JournalSettings};
-use centavo::secrets::SecretSource;
+use centavo::settings::checked::{ExportSettings, JournalSettings};
+use centavo::settings::secrets::SecretSource;
 use reqwest::Method;
 use ring::signature::{ED25519, UnparsedPublicKey};
 use serde_json::{Value, json};
@@ -270,7 +270,7 @@ async fn entries_with_the_codes_of_another_chart_are_those_of_the_command() {
             let folder = out.path().to_owned();
             let settings =
                 ExportSettings { journal, request: request.clone(), at: None, out: folder, compress: false, chart };
-            centavo::export::run(settings).await.unwrap();
+            centavo::commands::export::run(settings).await.unwrap();
             let expected = std::fs::read_to_string(out.path().join(request.file_name())).unwrap();
             let body = json!({"ledger": "P-all", "format": format.name(), "map": CHART, "level": name});
             let job = made(&world, "/ops/exports", OPS_TOKEN, &body).await;

@@ -5,9 +5,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use centavo::config::Settings;
-use centavo::named_rails::settings::{AdapterSettings, CurrentRails, NamedRail, NamedRailSettings};
-use centavo::serve::{self, Running, StartError};
+use centavo::server::named_rails::settings::{AdapterSettings, CurrentRails, NamedRail, NamedRailSettings};
+use centavo::server::{self, Running, StartError};
+use centavo::settings::checked::Settings;
 use ledger::rail_name::RailName;
 use rcgen::{CertificateParams, KeyPair, date_time_ymd};
 use reqwest::Client;
@@ -57,7 +57,7 @@ fn certify(folder: &Path, year: i32) {
 
 async fn started(folder: &Path, rails: Option<NamedRailSettings>) -> Result<Running, StartError> {
     let settings = Settings { rails, ..settings(&folder.join("data"), false) };
-    serve::start(settings, |_, _| {}).await
+    server::start(settings, |_, _| {}).await
 }
 
 /// The year in which the client certificate ends, as the metrics say.

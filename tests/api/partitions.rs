@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use books::reports::{Report, ReportFormat, ReportRequest};
-use centavo::config::ReportSettings;
+use centavo::settings::checked::ReportSettings;
 use chrono::Duration;
 use serde_json::{Value, json};
 use store::Sequence;
@@ -317,7 +317,7 @@ async fn a_command_on_partitions_without_records_makes_the_report_of_the_server(
         let request = ReportRequest { report, ledger: None, account: None, from: None, to: None };
         let name = request.file_name(format);
         let settings = ReportSettings { journal, request, format, at: None, out: Some(out.clone()) };
-        centavo::report::run(settings).await.unwrap();
+        centavo::commands::report::run(settings).await.unwrap();
         assert_eq!(std::fs::read_to_string(out.join(name)).unwrap(), served);
     }
 }

@@ -4,7 +4,9 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use centavo::named_rails::settings::{AdapterSettings, BellSettings, CurrentRails, NamedRail, NamedRailSettings};
+use centavo::server::named_rails::settings::{
+    AdapterSettings, BellSettings, CurrentRails, NamedRail, NamedRailSettings,
+};
 use ledger::rail_name::RailName;
 use serde_json::{Value, json};
 use testkit::api_pix_player::{CLIENT_SECRET, Player};

@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-use centavo::named_rails::settings::{AdapterSettings, CurrentRails, NamedRail, NamedRailSettings};
+use centavo::server::named_rails::settings::{AdapterSettings, CurrentRails, NamedRail, NamedRailSettings};
 use ledger::rail_name::RailName;
 use serde_json::json;
 use testkit::rail_player::{DECLINED, RailPlayer, SECRET};

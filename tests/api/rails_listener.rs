@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 
 use actors::rails::{Call, NamedRails, OpenPix, PixFate, PixOpening, PixRail, PixReceipts, PixSpan, RailError, Rails};
 use actors::rails::{Repay, RepayAnswer};
-use centavo::config::Settings;
-use centavo::named_rails::settings::BellSettings;
-use centavo::serve::{self, Running};
+use centavo::server::named_rails::settings::BellSettings;
+use centavo::server::{self, Running};
+use centavo::settings::checked::Settings;
 use ledger::id::ObjectId;
 use ledger::rail_name::RailName;
 use ledger::record::RailStamp;
@@ -82,7 +82,7 @@ impl Live {
         let institutions = senders.map(|sender| Arc::new(Institution(sender)) as Arc<dyn PixRail>);
         let by_name: BTreeMap<_, _> = names.iter().cloned().zip(institutions).collect();
         let rails = Rails { pix: NamedRails::named(by_name, Some(names[1].clone())), ..Rails::default() };
-        let running = serve::start_with(rails, settings, |_, _| {}).await.unwrap();
+        let running = server::start_with(rails, settings, |_, _| {}).await.unwrap();
         let bells = running.bells.unwrap();
         Self { running, bells, looks, folder }
     }
@@ -342,6 +342,6 @@ async fn a_secret_that_cannot_be_used_refuses_the_start() {
         path_secret: Some(secret_file(folder.path(), "short")),
     };
     let settings = Settings { bells: Some(bells), ..settings(&folder.path().join("data"), false) };
-    let refused = serve::start(settings, |_, _| {}).await.err().unwrap().to_string();
+    let refused = server::start(settings, |_, _| {}).await.err().unwrap().to_string();
     assert!(refused.contains("path-secret") && refused.contains("32 to 128"), "{refused}");
 }

@@ -11,8 +11,8 @@ use actors::cluster::weight;
 use actors::rails::{
     Call, PayoutAnswer, PayoutRail, PixFate, PixRail, Rails, Repay, RepayAnswer, SendPayout, UnpayableAccount,
 };
-use centavo::config::Settings;
-use centavo::serve::{self, Running, StartError};
+use centavo::server::{self, Running, StartError};
+use centavo::settings::checked::Settings;
 use ledger::event::PayoutBank;
 use ledger::id::ObjectId;
 use ledger::money::Centavos;
@@ -105,8 +105,8 @@ pub(crate) async fn start(
         let address = addresses[at].clone();
         settings.peers = Some(PeerSettings { listen: address.parse().unwrap(), address, tls: None });
         match &rails {
-            Some(rails) => serve::start_with(rails(), settings, |_, _| {}).await,
-            None => serve::start(settings, |_, _| {}).await,
+            Some(rails) => server::start_with(rails(), settings, |_, _| {}).await,
+            None => server::start(settings, |_, _| {}).await,
         }
     };
     let (first, other) = tokio::join!(start(0), start(1));

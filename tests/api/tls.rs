@@ -6,11 +6,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::http::Request;
-use centavo::config::{ConfigError, JournalSettings, ServeArgs};
-use centavo::journal_source::JournalSource;
-use centavo::secrets::SecretSource;
-use centavo::serve::{self, Running};
-use centavo::store_choice::Store;
+use centavo::commands::journal_source::JournalSource;
+use centavo::server::{self, Running};
+use centavo::settings::args::ServeArgs;
+use centavo::settings::checked::{ConfigError, JournalSettings};
+use centavo::settings::secrets::SecretSource;
+use centavo::settings::store_choice::Store;
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -50,7 +51,7 @@ async fn serving(folder: &Path, files: &TlsFiles) -> Running {
     let mut settings = settings(&folder.join("data"), true);
     settings.tls = Some(files.clone());
     settings.ops_tls = Some(files.clone());
-    serve::start(settings, |_, _| {}).await.unwrap()
+    server::start(settings, |_, _| {}).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -146,7 +147,7 @@ async fn files_that_do_not_fit_are_refused_at_the_start() {
     for (files, word) in [(files, "key.pem"), (absent, "absent.pem")] {
         let mut settings = settings(&folder.path().join("data"), true);
         settings.tls = Some(files);
-        let refused = serve::start(settings, |_, _| {}).await.err().expect("a refusal").to_string();
+        let refused = server::start(settings, |_, _| {}).await.err().expect("a refusal").to_string();
         assert!(refused.starts_with("CENTAVO_TLS_CERT: ") && refused.contains(word), "{refused}");
     }
     let half = ServeArgs { tls_cert: Some("a.pem".into()), ..ServeArgs::default() }.settings();

@@ -7,10 +7,11 @@ use std::process::Command;
 use std::sync::Arc;
 
 use actors::rails::{NamedRails, PayoutRail, PixRail, Rails};
-use centavo::config::{JournalSettings, MasterKeyArgs, ServeArgs, Settings};
-use centavo::secrets::SecretSource;
-use centavo::serve::{self, Running};
-use centavo::store_choice::{DatabaseArgs, Store, StoreArgs};
+use centavo::server::{self, Running};
+use centavo::settings::args::{MasterKeyArgs, ServeArgs};
+use centavo::settings::checked::{JournalSettings, Settings};
+use centavo::settings::secrets::SecretSource;
+use centavo::settings::store_choice::{DatabaseArgs, Store, StoreArgs};
 use chrono::{DateTime, Utc};
 use rails::sandbox::Institutions;
 use reqwest::header::{HeaderMap, HeaderName, HeaderValue};
@@ -165,8 +166,8 @@ impl World {
         } else {
             let settings = changed(folder.path());
             let running = match rails {
-                Some(rails) => serve::start_with(rails(), settings, |_, _| {}).await,
-                None => serve::start(settings, |_, _| {}).await,
+                Some(rails) => server::start_with(rails(), settings, |_, _| {}).await,
+                None => server::start(settings, |_, _| {}).await,
             };
             (running.unwrap(), None)
         };

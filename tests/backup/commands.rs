@@ -8,7 +8,7 @@ use std::time::Duration;
 use actors::engine::AdmissionLimits;
 use actors::engine::IndexOptions;
 use actors::engine::{Engine, EngineOptions};
-use centavo::secrets::{SecretSource, master_key};
+use centavo::settings::secrets::{SecretSource, master_key};
 use ledger::fees::Settings;
 use ledger::merchant::MerchantCommand;
 use ledger::personal::{MerchantProfile, SealedFor};

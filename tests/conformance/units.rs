@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use centavo::watchdog::STOP_MAX;
+use centavo::server::watchdog::STOP_MAX;
 use testkit::server::centavo;
 use web::server::ServerLimits;
 

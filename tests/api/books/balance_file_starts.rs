@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 
 use books::export::{Chart, Format, Level, Request};
 use books::reports::{Report, ReportFormat, ReportRequest};
-use centavo::config::{ExportSettings, JournalSettings, ReportSettings};
-use centavo::secrets::SecretSource;
-use centavo::store_choice::Store;
-use centavo::{export, report};
+use centavo::commands::{export, report};
+use centavo::settings::checked::{ExportSettings, JournalSettings, ReportSettings};
+use centavo::settings::secrets::SecretSource;
+use centavo::settings::store_choice::Store;
 use chrono::{Days, NaiveDate};
 use ledger::time::Timestamp;
 use serde_json::{Value, json};

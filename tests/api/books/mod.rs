@@ -30,8 +30,8 @@ use self::handmade_records::{M, P, R};
 use self::tools::{Balances, tools, with_included, without_zeros};
 use crate::second_node::are_nodes;
 use crate::world::{self, OPS_TOKEN, World, first_of, place_in, read_at, store_in, text};
-use centavo::config::{ExportSettings, JournalSettings};
-use centavo::secrets::SecretSource;
+use centavo::settings::checked::{ExportSettings, JournalSettings};
+use centavo::settings::secrets::SecretSource;
 use chrono::Datelike as _;
 use ledger::record::Record;
 use ledger::source;
@@ -947,7 +947,7 @@ async fn run_at(
         };
         let (request, out, at) = (request.clone(), out.to_path_buf(), at.clone());
         let settings = ExportSettings { journal, request, at, out, compress: false, chart: None };
-        centavo::export::run(settings).await.map_err(|error| error.to_string())
+        centavo::commands::export::run(settings).await.map_err(|error| error.to_string())
     })
     .await
 }

@@ -8,7 +8,7 @@ use std::process::Command;
 
 use books::reports::{Report, ReportFormat, ReportRequest};
 use calamine::{Data, Reader, Xlsx, open_workbook_from_rs};
-use centavo::config::ReportSettings;
+use centavo::settings::checked::ReportSettings;
 use chrono::NaiveDate;
 use serde_json::{Value, json};
 use wire::timestamp::day;
@@ -282,9 +282,15 @@ async fn every_format_has_the_same_rows() {
         let out = folder.path().join("reports");
         let journal = journal_in(folder.path());
         let name = request.file_name(format);
-        centavo::report::run(ReportSettings { journal, request, format, at: at.clone(), out: Some(out.clone()) })
-            .await
-            .unwrap();
+        centavo::commands::report::run(ReportSettings {
+            journal,
+            request,
+            format,
+            at: at.clone(),
+            out: Some(out.clone()),
+        })
+        .await
+        .unwrap();
         assert!(std::fs::read(out.join(&name)).unwrap() == served, "{name}");
     }
 }

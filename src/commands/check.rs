@@ -1,0 +1,364 @@
+//! `centavo serve --check`: the settings of a server, the source of each, and their defects. It
+//! starts nothing, and makes no file.
+
+use std::fs;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use chrono::{DateTime, Utc};
+use clap::ArgMatches;
+use clap::parser::ValueSource;
+use rustix::fs::{Access, access};
+use store::PostgresDemands;
+
+use crate::commands::terminal;
+use crate::server::checkpoints::{self, Place};
+use crate::server::named_rails::NamedRails;
+use crate::server::named_rails::settings::BellSettings;
+use crate::server::{
+    LISTEN_VARIABLE, NO_MASTER_KEY, OPS_LISTEN_VARIABLE, PEER_LISTEN_VARIABLE, RAILS_LISTEN_VARIABLE, StartError,
+    unencrypted, unserved, why_not,
+};
+use crate::settings::args::{LogFormat, ServeArgs};
+use crate::settings::checked::{ConfigError, Settings};
+use crate::settings::file::SettingsFile;
+use crate::settings::privacy;
+use crate::settings::secrets::{
+    self, MASTER_KEY_FILE, OPS_TOKEN_FILE, SecretSource, existing_master_key, ops_tokens_if_any,
+};
+use crate::settings::store_choice::Store;
+use nodes::{PeerSettings, PeerTlsFiles};
+use web::tls::TlsFiles;
+
+/// What is wrong with a setting.
+enum Defect {
+    /// The server would not start.
+    Error(String),
+    /// The server would start, but not as somebody may expect.
+    Warning(String),
+}
+
+/// Prints the settings and their defects. Gives whether a server would start with them.
+pub fn run(args: ServeArgs, matches: &ArgMatches, in_file: Option<&SettingsFile>) -> Result<bool, ConfigError> {
+    let file = args.config.clone();
+    let settings = args.settings()?;
+    let source = |name: &str| {
+        let typed =
+            matches.try_contains_id(name).is_ok_and(|known| known).then(|| matches.value_source(name)).flatten();
+        let variable = format!("CENTAVO_{}", name.to_uppercase());
+        match (typed, &file) {
+            (Some(ValueSource::CommandLine), _) => format!("--{}", name.replace('_', "-")),
+            (Some(ValueSource::EnvVariable), _) => variable,
+            _ if name == "operators" => String::new(),
+            _ if privacy::variable(&variable).is_some() => variable,
+            (_, Some(file)) if in_file.is_some_and(|in_file| in_file.names().any(|in_file| in_file == name)) => {
+                file.display().to_string()
+            }
+            _ => "default".to_owned(),
+        }
+    };
+    // The address of a database may come from the file of a setting.
+    let source = |name: &str| match source(name) {
+        none if name == "store" && none == "default" => source("store_file"),
+        found => found,
+    };
+    let heading = ["setting", "value", "source"].map(str::to_owned);
+    let rows = values(&settings).into_iter().map(|(name, value)| [name.to_owned(), value, source(name)]);
+    let rows: Vec<_> = [heading].into_iter().chain(rows).collect();
+    terminal::aligned(&rows, 3).iter().for_each(|line| terminal::say(line));
+    let defects = defects(&settings);
+    terminal::say("");
+    for defect in &defects {
+        match defect {
+            Defect::Error(text) => terminal::say(&format!("error: {text}")),
+            Defect::Warning(text) => terminal::say(&format!("warning: {text}")),
+        }
+    }
+    let starts = !defects.iter().any(|defect| matches!(defect, Defect::Error(_)));
+    terminal::say(if starts {
+        "A server starts with these settings."
+    } else {
+        "No server starts with these settings."
+    });
+    Ok(starts)
+}
+
+/// The settings by the names of the file, with values as a person reads them. No secret is shown.
+fn values(settings: &Settings) -> Vec<(&'static str, String)> {
+    let switch = |is_on: bool| if is_on { "on" } else { "off" }.to_owned();
+    let networks: Vec<_> = settings.webhook_allow.iter().map(ToString::to_string).collect();
+    let data = std::path::absolute(&settings.data).unwrap_or_else(|_| settings.data.clone());
+    let format = match settings.log_format {
+        LogFormat::Text => "text",
+        LogFormat::Json => "json",
+    };
+    let mut rows = vec![
+        ("listen", settings.listen.to_string()),
+        ("ops_listen", settings.ops_listen.to_string()),
+        ("data", data.display().to_string()),
+        ("store", settings.store.place().to_owned()),
+        secret(["ops_token", "ops_token_file"], &settings.ops_token, &data.join(OPS_TOKEN_FILE)),
+        ("operators", operators(settings)),
+        ("ops_roles", roles(settings)),
+        secret(["master_key", "master_key_file"], &settings.master_key, &data.join(MASTER_KEY_FILE)),
+        ("tls_cert", certificate(settings.tls.as_ref())),
+        ("tls_key", key(settings.tls.as_ref())),
+        ("ops_tls_cert", certificate(settings.ops_tls.as_ref())),
+        ("ops_tls_key", key(settings.ops_tls.as_ref())),
+        ("peer_listen", settings.peers.as_ref().map_or_else(|| "none".to_owned(), |peers| peers.listen.to_string())),
+        ("rails", rails(settings)),
+        ("rails_listen", settings.bells.as_ref().map_or_else(|| "none".to_owned(), |bells| bells.listen.to_string())),
+        ("sandbox", switch(settings.sandbox)),
+        ("sandbox_dir", settings.sandbox_dir.clone().unwrap_or_else(|| data.join("sandbox")).display().to_string()),
+        ("webhook_allow", if networks.is_empty() { "none".to_owned() } else { networks.join(",") }),
+        ("rate_limit", switch(settings.rate_limits.is_some())),
+        ("chargeback_days", settings.disputes.chargeback_days.to_string()),
+        ("med_days", settings.disputes.med_days.to_string()),
+        ("card_rate_limit", settings.rate_limits.map_or_else(|| "none".to_owned(), |limits| limits.card.to_string())),
+        ("other_rate_limit", settings.rate_limits.map_or_else(|| "none".to_owned(), |limits| limits.other.to_string())),
+        (
+            "checkpoints_to",
+            settings.checkpoints.as_ref().map_or_else(|| "off".to_owned(), |found| place(&found.to, &data)),
+        ),
+        (
+            "checkpoints_every",
+            settings
+                .checkpoints
+                .as_ref()
+                .map_or_else(|| "none".to_owned(), |found| (found.every.as_secs() / 60).to_string()),
+        ),
+        ("log_format", format.to_owned()),
+        ("log", settings.log.clone().unwrap_or_else(|| crate::server::logging::SERVE_FILTER.to_owned())),
+        ("disk_reserve_bytes", settings.sled.reserve_bytes.to_string()),
+        ("turn_wait_ms", settings.turn_wait_max.as_millis().to_string()),
+        ("start_gap_days", (settings.start_gap_max.as_secs() / 86_400).to_string()),
+        ("ballast_bytes", settings.sled.ballast_bytes.to_string()),
+    ];
+    if let Some(PeerSettings { address, tls, .. }) = &settings.peers {
+        let own = tls.as_ref().map(|tls| &tls.own);
+        rows.push(("peer_address", address.clone()));
+        rows.push(("peer_tls_cert", certificate(own)));
+        rows.push(("peer_tls_key", key(own)));
+        let authority = tls.as_ref().map(|tls| tls.authority.display().to_string());
+        rows.push(("peer_tls_ca", authority.unwrap_or_else(|| "none".to_owned())));
+    }
+    rows.extend(settings.bells.as_ref().map(values_of_bells).into_iter().flatten());
+    if let Store::Postgres(options) = &settings.store {
+        let PostgresDemands { standby, allows_fsync_off, allows_full_page_writes_off } = options.demands;
+        let allowed = [(allows_fsync_off, "fsync_off"), (allows_full_page_writes_off, "full_page_writes_off")];
+        let allowed: Vec<_> = allowed.iter().filter(|(is_allowed, _)| *is_allowed).map(|(_, name)| *name).collect();
+        rows.push(("postgres_takeover_seconds", options.takeover.as_secs().to_string()));
+        rows.push(("postgres_standby", switch(standby)));
+        rows.push(("postgres_allow", if allowed.is_empty() { "none".to_owned() } else { allowed.join(",") }));
+    }
+    rows
+}
+
+/// The settings of the listener on which institutions ring.
+fn values_of_bells(bells: &BellSettings) -> [(&'static str, String); 4] {
+    let file = |path: &Option<PathBuf>| path.as_ref().map_or("none".to_owned(), |path| path.display().to_string());
+    [
+        ("rails_tls_cert", certificate(bells.tls.as_ref())),
+        ("rails_tls_key", key(bells.tls.as_ref())),
+        ("rails_tls_client_ca", file(&bells.client_authority)),
+        ("rails_path_secret_file", file(&bells.path_secret)),
+    ]
+}
+
+/// The rails of new orders, and the names of all.
+fn rails(settings: &Settings) -> String {
+    let Some(rails) = &settings.rails else { return "none".to_owned() };
+    let all: Vec<_> = rails.by_name.keys().map(ToString::to_string).collect();
+    format!("{} (of {})", rails.current, all.join(","))
+}
+
+/// The place of checkpoints. What a URL has behind its host may be a secret.
+fn place(place: &Place, data: &Path) -> String {
+    match place {
+        Place::Own(_) => data.join(checkpoints::FOLDER).display().to_string(),
+        Place::Folder(folder) => folder.display().to_string(),
+        Place::Url(uri) => format!("{}://{}", uri.scheme_str().unwrap_or_default(), uri.host().unwrap_or_default()),
+    }
+}
+
+fn secret([text, file]: [&'static str; 2], source: &SecretSource, made: &Path) -> (&'static str, String) {
+    match source {
+        SecretSource::Text(_) => (text, "(given, not shown)".to_owned()),
+        SecretSource::File(path) => (file, path.display().to_string()),
+        SecretSource::Data if made.exists() => (file, made.display().to_string()),
+        SecretSource::Data => (file, format!("{}, which the start makes", made.display())),
+    }
+}
+
+/// The names of the operators, as far as their tokens can be read.
+fn operators(settings: &Settings) -> String {
+    let tokens = ops_tokens_if_any(&settings.ops_token, &settings.data).ok().flatten();
+    tokens.map_or_else(String::new, |tokens| tokens.names().collect::<Vec<_>>().join(","))
+}
+
+/// The roles that are given to operators by name.
+fn roles(settings: &Settings) -> String {
+    let roles = settings.ops_roles.iter().map(|(name, rights)| format!("{name}={}", rights.name()));
+    let roles: Vec<_> = roles.collect();
+    if roles.is_empty() { "none".to_owned() } else { roles.join(",") }
+}
+
+fn defects(settings: &Settings) -> Vec<Defect> {
+    let mut defects = taken_addresses(settings);
+    let peers = settings.peers.as_ref();
+    defects.extend(unwritable("data directory", &settings.data).map(Defect::Error));
+    let institutions = settings.sandbox_dir.as_ref().filter(|_| settings.sandbox);
+    let institutions = institutions.and_then(|folder| unwritable("directory of the sandbox", folder));
+    defects.extend(institutions.map(Defect::Error));
+    let key = existing_master_key(&settings.master_key, &settings.data);
+    if settings.store.is_postgres() {
+        let text = "the database was not asked: whether it answers, and what it demands, shows at the start";
+        defects.push(Defect::Warning(text.to_owned()));
+        if settings.master_key == SecretSource::Data {
+            defects.push(Defect::Error(NO_MASTER_KEY.to_owned()));
+        }
+    }
+    match key {
+        Ok(None) if settings.data.join("journal").exists() => {
+            let path = settings.data.join(MASTER_KEY_FILE);
+            defects.push(Defect::Error(format!("{} is missing beside data that it encrypts", path.display())));
+        }
+        Ok(_) => {}
+        Err(error) => defects.push(Defect::Error(error.to_string())),
+    }
+    let tokens = ops_tokens_if_any(&settings.ops_token, &settings.data);
+    match tokens.map(|tokens| tokens.map(|tokens| tokens.with_roles(&settings.ops_roles)).transpose()) {
+        Ok(roles) => defects.extend(roles.err().map(|error| Defect::Error(error.to_string()))),
+        Err(error) => defects.push(Defect::Error(error.to_string())),
+    }
+    defects.extend(readable_by_others(settings).map(Defect::Warning));
+    if !settings.sandbox {
+        let rails = settings.rails.as_ref().map(|rails| rails.current.clone()).unwrap_or_default();
+        let has = [rails.card, rails.pix, rails.payout].map(|rail| rail.is_some());
+        defects.extend(unserved(has).map(Defect::Warning));
+        if settings.data.join("sandbox").is_dir() {
+            let data = settings.data.display();
+            let text = format!("{data} has served a sandbox: if something was booked there, it does not open without");
+            defects.push(Defect::Warning(text));
+        }
+    }
+    let listeners = [
+        (LISTEN_VARIABLE, settings.listen, &settings.tls),
+        (OPS_LISTEN_VARIABLE, settings.ops_listen, &settings.ops_tls),
+    ];
+    for (variable, address, tls) in listeners {
+        defects.extend(unencrypted(variable, address, tls.is_some()).map(Defect::Warning));
+        match tls.as_ref().map(TlsFiles::load) {
+            Some(Err(error)) => defects.push(Defect::Error(error.to_string())),
+            Some(Ok(loaded)) => defects.extend(expiry(variable, loaded.expires_at)),
+            None => {}
+        }
+    }
+    defects.extend(of_rails(settings));
+    if let Some(PeerTlsFiles { own, authority }) = peers.and_then(|peers| peers.tls.as_ref()) {
+        match own.load_for(Some(authority)) {
+            Err(error) => defects.push(Defect::Error(error.to_string())),
+            Ok(loaded) => defects.extend(expiry(PEER_LISTEN_VARIABLE, loaded.expires_at)),
+        }
+    }
+    if let Some(Place::Folder(folder)) = settings.checkpoints.as_ref().map(|schedule| &schedule.to)
+        && !folder.is_dir()
+    {
+        let text = format!("CENTAVO_CHECKPOINTS_TO: {} is no folder, and is not made", folder.display());
+        defects.push(Defect::Warning(text));
+    }
+    let unlimited = || Defect::Warning("requests and refused cards are not limited".to_owned());
+    defects.extend(settings.rate_limits.is_none().then(unlimited));
+    defects
+}
+
+/// The listeners that can't be opened at their addresses.
+fn taken_addresses(settings: &Settings) -> Vec<Defect> {
+    let peers = settings.peers.as_ref().map(|peers| (PEER_LISTEN_VARIABLE, peers.listen));
+    let bells = settings.bells.as_ref().map(|bells| (RAILS_LISTEN_VARIABLE, bells.listen));
+    let listeners = [(LISTEN_VARIABLE, settings.listen), (OPS_LISTEN_VARIABLE, settings.ops_listen)];
+    let all = listeners.into_iter().chain(peers).chain(bells);
+    all.filter_map(|(variable, address)| not_free(variable, address)).map(Defect::Error).collect()
+}
+
+/// The defects of institutions, and of the listener on which they ring.
+fn of_rails(settings: &Settings) -> Vec<Defect> {
+    let mut defects = Vec::new();
+    match NamedRails::open(settings.rails.as_ref()) {
+        Err(error) => defects.push(Defect::Error(error.to_string())),
+        Ok(rails) => defects.extend(rails.ends().filter_map(|(name, end)| expiry(&format!("rail.{name}"), end))),
+    }
+    let Some(BellSettings { listen, tls, client_authority, path_secret }) = &settings.bells else { return defects };
+    defects.extend(unencrypted(RAILS_LISTEN_VARIABLE, *listen, tls.is_some()).map(Defect::Warning));
+    match tls.as_ref().map(|files| files.load_for(client_authority.as_ref())) {
+        Some(Err(error)) => defects.push(Defect::Error(error.to_string())),
+        Some(Ok(loaded)) => defects.extend(expiry(RAILS_LISTEN_VARIABLE, loaded.expires_at)),
+        None => {}
+    }
+    let secret = path_secret.as_ref().and_then(|path| secrets::path_secret(path).err());
+    defects.extend(secret.map(|error| Defect::Error(error.to_string())));
+    defects
+}
+
+/// The files of secrets and of private keys that others than their owner may read.
+fn readable_by_others(settings: &Settings) -> impl Iterator<Item = String> {
+    let files = [
+        settings.ops_token.path(&settings.data, OPS_TOKEN_FILE),
+        settings.master_key.path(&settings.data, MASTER_KEY_FILE),
+        settings.tls.as_ref().map(|files| files.key.clone()),
+        settings.ops_tls.as_ref().map(|files| files.key.clone()),
+        settings.bells.as_ref().and_then(|bells| bells.tls.as_ref()).map(|files| files.key.clone()),
+    ];
+    files.into_iter().flatten().filter_map(|path| {
+        let mode = fs::metadata(&path).map_or(0, |metadata| metadata.permissions().mode());
+        let text = || format!("{}: others than its owner may read it (mode {:03o})", path.display(), mode & 0o777);
+        (mode & 0o077 != 0).then(text)
+    })
+}
+
+fn certificate(files: Option<&TlsFiles>) -> String {
+    let end = |files: &TlsFiles| files.load().ok().and_then(|loaded| DateTime::from_timestamp(loaded.expires_at, 0));
+    files.map_or_else(
+        || "none".to_owned(),
+        |files| match end(files) {
+            Some(end) => format!("{}, valid until {}", files.certificates.display(), end.date_naive()),
+            None => files.certificates.display().to_string(),
+        },
+    )
+}
+
+/// The file of a certificate's private key.
+fn key(files: Option<&TlsFiles>) -> String {
+    files.map_or_else(|| "none".to_owned(), |files| files.key.display().to_string())
+}
+
+/// The defect of a certificate that has ended, or ends soon.
+fn expiry(variable: &str, expires_at: i64) -> Option<Defect> {
+    let days = (expires_at - Utc::now().timestamp()).div_euclid(86_400);
+    match days {
+        ..0 => Some(Defect::Error(format!("{variable}: its certificate is no longer valid"))),
+        0..CERTIFICATE_DAYS_MIN => Some(Defect::Warning(format!("{variable}: its certificate ends in {days} days"))),
+        _ => None,
+    }
+}
+
+/// Days of validity below which a certificate should have been renewed.
+const CERTIFICATE_DAYS_MIN: i64 = 14;
+
+/// Why a listener cannot be opened at an address.
+fn not_free(variable: &'static str, address: SocketAddr) -> Option<String> {
+    let source = TcpListener::bind(address).err()?;
+    Some(StartError::Listen { variable, address, source }.to_string())
+}
+
+/// Why nothing can be written to a directory. Where it does not exist, its nearest ancestor counts.
+fn unwritable(what: &str, folder: &Path) -> Option<String> {
+    let folder = std::path::absolute(folder).ok()?;
+    let nearest = folder.ancestors().find(|path| path.exists())?;
+    if !nearest.is_dir() {
+        return Some(format!("the {what} {}: {} is no directory", folder.display(), nearest.display()));
+    }
+    let error = access(nearest, Access::WRITE_OK | Access::EXEC_OK).err()?;
+    Some(format!("the {what} {}: it can't be written to: {}", folder.display(), why_not(&error.into())))
+}

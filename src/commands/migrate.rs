@@ -1,0 +1,292 @@
+//! `centavo migrate`: moves the books from a data folder to a database, or back, or to another
+//! folder or database.
+//!
+//! Every block is copied byte by byte and compared; then the books of the target are verified from
+//! the first Record to the last. Only then the source is stamped, so that it is not served any
+//! more, and after that the target becomes one that can be served. In this order at most one of the
+//! two is ever served. A run that was cut off goes on when it is repeated.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Instant;
+
+use actors::migration::{MigrationError, MigrationProgress, MigrationResult, MovedValues, compare, copy};
+use actors::verify::{VerifyError, VerifyProgress, verify};
+use derived::extents::Extents;
+use derived::heads::Heads;
+use derived::seal::{Keyring, SealError};
+use indicatif::ProgressBar;
+use store::{Part, StoreError};
+
+use crate::commands::books_location::{Location, MoveTarget, PlaceFailure, leave, release};
+use crate::commands::folder_files;
+use crate::commands::terminal::{self, advance};
+use crate::commands::verify::quietly;
+use crate::settings::args::MigrateArgs;
+use crate::settings::checked::ConfigError;
+use crate::settings::secrets::{MASTER_KEY_FILE, SecretError, SecretSource, existing_master_key};
+use crate::settings::store_choice::StoreSettingsError;
+use web::credential::Secret;
+
+/// Why the books were not moved. The source is as it was.
+#[derive(Debug, thiserror::Error)]
+pub enum MigrateFailure {
+    /// The settings are wrong.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The address of a database is wrong.
+    #[error(transparent)]
+    Address(#[from] StoreSettingsError),
+    /// The master key, or the file of an address, can't be read.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// The source or the target is refused, or fails.
+    #[error(transparent)]
+    Place(#[from] PlaceFailure),
+    /// A store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The copy failed, or is not what was copied.
+    #[error("{0}. The target can't be served; the source is as it was")]
+    Migration(#[from] MigrationError),
+    /// The master key does not fit.
+    #[error(transparent)]
+    Seal(#[from] SealError),
+    /// The books of the target are not whole.
+    #[error("the copy does not verify: {0}. The target can't be served; the source is as it was")]
+    Verify(#[from] VerifyError),
+    /// Source and target are one.
+    #[error("the source and the target are the same place")]
+    SamePlace,
+    /// Nothing was ever booked in the source.
+    #[error("{0}: nothing is booked there, so there is nothing to move; serve the new place empty")]
+    Nothing(String),
+    /// No master key is given.
+    #[error(
+        "the master key of the books is needed, to see that it opens them in the new place: set CENTAVO_MASTER_KEY or \
+         CENTAVO_MASTER_KEY_FILE"
+    )]
+    NoMasterKey,
+    /// `--beside` where there is no folder on the other side.
+    #[error("--beside is for moves between a folder and a database; between two of a kind there is no third folder")]
+    UselessBeside,
+    /// A file of the folder beside the database is in the way.
+    #[error("{}: it is there already, with another content; give an empty folder for --beside", path.display())]
+    InTheWay {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Reading the data made the program panic: the data is damaged.
+    #[error("the migration could not go on: {0}. The target can't be served; the source is as it was")]
+    Panicked(String),
+}
+
+/// Moves the books, and prints a summary.
+pub fn run(args: MigrateArgs) -> Result<(), MigrateFailure> {
+    let begun = Instant::now();
+    let MigrateArgs { from, from_file, to, to_file, beside, database, master_key } = args;
+    let place = |text, file| Ok::<_, MigrateFailure>(Location::parse(&named(text, file)?, &database)?);
+    let from = place(from, from_file)?;
+    let to = place(to, to_file)?;
+    let (key, name) = (master_key.source()?, from.name());
+    let from = &from;
+    let moved = quietly(|| make(from, to, beside.as_deref(), &key))
+        .unwrap_or_else(|message| Err(MigrateFailure::Panicked(message)))?;
+    for line in summary(&name, &moved, begun.elapsed().as_secs_f64()) {
+        terminal::say(&line);
+    }
+    Ok(())
+}
+
+/// The text of a place, from the command line or from a file.
+fn named(text: Option<Secret>, file: Option<PathBuf>) -> Result<String, SecretError> {
+    let source = text.map_or_else(|| SecretSource::File(file.unwrap_or_default()), SecretSource::Text);
+    Ok(source.read("".as_ref(), "")?.map(|text| text.reveal().to_owned()).unwrap_or_default())
+}
+
+/// Books that were moved.
+struct MovedBooks {
+    to: String,
+    source: Heads,
+    target: Heads,
+    compared: MigrationResult,
+    values: [usize; 3],
+    /// Sealed parts that the key opened.
+    opened: u64,
+    beside: Beside,
+    /// The folder that the target is; none for a database.
+    folder: Option<PathBuf>,
+}
+
+/// What became of the files beside the journal.
+enum Beside {
+    /// These were copied to the folder.
+    Copied(Vec<&'static str>, PathBuf),
+    /// They are in that folder, as before.
+    StayIn(PathBuf, Vec<&'static str>),
+    /// They are where the servers of the database have them.
+    Elsewhere,
+}
+
+fn make(
+    from: &Location,
+    to: Location,
+    beside: Option<&Path>,
+    key: &SecretSource,
+) -> Result<MovedBooks, MigrateFailure> {
+    if from.name() == to.name() {
+        return Err(MigrateFailure::SamePlace);
+    }
+    if beside.is_some() && from.folder().is_some() == to.folder().is_some() {
+        return Err(MigrateFailure::UselessBeside);
+    }
+    if let (Some(from), Some(beside)) = (from.folder(), beside) {
+        let found = folder_files::in_the_way(from, beside).map_err(|source| StoreError::machine(beside, source))?;
+        if let Some(path) = found {
+            return Err(MigrateFailure::InTheWay { path });
+        }
+    }
+    let key = match (from.folder(), key) {
+        (None, SecretSource::Data) => None,
+        (folder, key) => existing_master_key(key, folder.unwrap_or(Path::new("")))?,
+    };
+    let key = key.ok_or(MigrateFailure::NoMasterKey)?;
+    let source = from.open_source(&to)?;
+    let moved = move_all(from, &source, to, beside, key);
+    release(&source);
+    moved
+}
+
+fn move_all(
+    from: &Location,
+    source: &[Part],
+    to: Location,
+    beside: Option<&Path>,
+    key: [u8; 32],
+) -> Result<MovedBooks, MigrateFailure> {
+    let heads = Heads::of_parts(source)?;
+    if heads.records() == 0 {
+        return Err(MigrateFailure::Nothing(from.name()));
+    }
+    let store = source[0].store();
+    drop(Keyring::open_unchanged(key, Arc::clone(store))?);
+    let mut target = to.open_target(from, Extents::of(&**store).map_err(PlaceFailure::from)?)?;
+    let values = copy_all(source, &target)?;
+    let compared = compare_all(source, &target)?;
+    let opened = verify_all(target.parts(), key)?;
+    target.settle()?;
+    values.compare(target.parts())?;
+    let beside = copy_beside(from, &target, beside)?;
+    let (to, folder, there) = (target.name(), target.folder().is_some(), Heads::of_parts(target.parts())?);
+    leave(source, &to)?;
+    target.finish()?;
+    let folder = folder.then(|| PathBuf::from(&to));
+    let values = values.counts();
+    Ok(MovedBooks { to, source: heads, target: there, compared, values, opened, beside, folder })
+}
+
+fn copy_all(source: &[Part], target: &MoveTarget) -> Result<MovedValues, MigrateFailure> {
+    let (there, all) = (Heads::of_parts(target.parts())?.records(), Heads::of_parts(source)?.records());
+    let (there, all) = (terminal::count(there), terminal::count(all));
+    terminal::say(&format!("Copying {all} Records to {}, which has {there} of them", target.name()));
+    let bar = terminal::bar("copying the journal", "Records");
+    let copied = copy(source, target.parts(), &mut |progress| show(&bar, progress));
+    bar.finish_and_clear();
+    Ok(copied?)
+}
+
+fn compare_all(source: &[Part], target: &MoveTarget) -> Result<MigrationResult, MigrateFailure> {
+    terminal::say("Comparing the blocks of both, byte by byte");
+    let bar = terminal::bar("comparing the blocks", "Records");
+    let compared = compare(source, target.parts(), &mut |progress| show(&bar, progress));
+    bar.finish_and_clear();
+    Ok(compared?)
+}
+
+fn show(bar: &ProgressBar, progress: MigrationProgress) {
+    let (MigrationProgress::Copied(done, total) | MigrationProgress::Compared(done, total)) = progress;
+    advance(bar, done, total);
+}
+
+/// Verifies the books of the target, and opens its sealed parts. Gives how many the key opened.
+fn verify_all(target: &[Part], key: [u8; 32]) -> Result<u64, MigrateFailure> {
+    terminal::say("Verifying the books, every Record and every sealed part");
+    let keyring = Keyring::open_unchanged(key, Arc::clone(target[0].store()))?;
+    let bar = terminal::bar("verifying the books", "steps");
+    let verified = verify(target, Some(&keyring), &mut |progress| {
+        let (VerifyProgress::Journal(done, total) | VerifyProgress::States(done, total)) = progress;
+        advance(&bar, done, total);
+    });
+    bar.finish_and_clear();
+    Ok(verified?.sealed.opened.unwrap_or_default())
+}
+
+/// Takes the files beside the journal along, where it is known from where and to where.
+fn copy_beside(from: &Location, target: &MoveTarget, beside: Option<&Path>) -> Result<Beside, MigrateFailure> {
+    let (here, there) = match (from.folder(), target.folder(), beside) {
+        (Some(here), Some(there), _) => (here.to_owned(), there),
+        (Some(here), None, Some(beside)) => (here.to_owned(), beside.to_owned()),
+        (None, Some(there), Some(beside)) => (beside.to_owned(), there),
+        (Some(here), None, None) => return Ok(Beside::StayIn(here.to_owned(), folder_files::found(here))),
+        (None, _, _) => return Ok(Beside::Elsewhere),
+    };
+    if target.folder().is_some() {
+        // What an earlier run copied may be out of date.
+        folder_files::remove(&there).map_err(|source| StoreError::machine(&there, source))?;
+    }
+    let names = folder_files::copy(&here, &there).map_err(|source| StoreError::machine(&there, source))?;
+    Ok(Beside::Copied(names, if target.folder().is_some() { target.name().into() } else { there }))
+}
+
+fn summary(from: &str, moved: &MovedBooks, seconds: f64) -> Vec<String> {
+    let MovedBooks { to, source, target, compared, values: [common, cursors, side_values], opened, beside, folder } =
+        moved;
+    let head = |heads: &Heads| format!("sequence {}, {:?}", heads.cut().name(), heads.hash());
+    let count = |number: usize| terminal::count(number as u64);
+    let (records, blocks) = (terminal::count(compared.heads.records()), terminal::count(compared.blocks));
+    let rows = [
+        ["Records", &format!("{records} in {blocks} blocks, each the same byte by byte")],
+        [
+            "Values",
+            &format!(
+                "{} sealed keys and stamps, {} cursors of webhooks, {} kept results and checkpoints",
+                count(*common),
+                count(*cursors),
+                count(*side_values)
+            ),
+        ],
+        ["Sealed parts", &format!("{} open with the master key", terminal::count(*opened))],
+        ["Head before", &format!("{}, {from}", head(source))],
+        ["Head now", &format!("{}, {to}", head(target))],
+        ["Beside them", &told_of_beside(beside)],
+        ["Made again", "index, read model, snapshots and balance files, at the first start"],
+    ];
+    let rows = rows.map(|[name, value]| [name.to_owned(), value.to_owned()]);
+    let mut lines = vec![format!("{to}: the books are whole, and are here now ({seconds:.1} s)")];
+    lines.extend(terminal::aligned(&rows, 2).iter().map(|line| format!("  {line}")));
+    lines.push(format!("  {from} is not served any more. Keep it until a backup of the new place is made."));
+    lines.push(
+        "  To serve the new place, give it the master key that the data was made with: CENTAVO_MASTER_KEY, or"
+            .to_owned(),
+    );
+    lines.push(match folder {
+        Some(folder) => format!("  {}", folder.join(MASTER_KEY_FILE).display()),
+        None => "  CENTAVO_MASTER_KEY_FILE, on every machine. It is not in the database".to_owned(),
+    });
+    lines
+}
+
+fn told_of_beside(beside: &Beside) -> String {
+    let list = |names: &[&str]| if names.is_empty() { "nothing".to_owned() } else { names.join(", ") };
+    match beside {
+        Beside::Copied(names, folder) => format!("{} copied to {}", list(names), folder.display()),
+        Beside::StayIn(folder, names) if names.is_empty() => format!("nothing, in {}", folder.display()),
+        Beside::StayIn(folder, names) => {
+            format!("{} stay in {}: serve with --data there, or copy them", list(names), folder.display())
+        }
+        Beside::Elsewhere => {
+            "not copied: operator.token, sandbox and last-backup of the data folder that the database's server had"
+                .to_owned()
+        }
+    }
+}

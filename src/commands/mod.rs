@@ -1,0 +1,23 @@
+//! Commands of the program: a file each, and what several of them use. `serve` is in
+//! [`crate::server`].
+
+pub mod backup;
+pub mod books_location;
+pub mod check;
+pub mod demo;
+pub mod export;
+pub mod folder_files;
+pub mod follow;
+pub mod grow;
+pub mod journal_source;
+pub mod listen;
+pub mod migrate;
+pub mod new_folder;
+pub mod rail_check;
+pub mod remote;
+pub mod report;
+pub mod restore;
+pub mod shell_help;
+pub mod terminal;
+pub mod trigger;
+pub mod verify;

@@ -1,0 +1,199 @@
+//! `centavo restore`: makes a data directory from a backup, and adds the later Records of a second
+//! copy of the journal, if one is given.
+//!
+//! The directory is made beside its place under another name, and is renamed when it is complete. A
+//! restore that is interrupted leaves no half journal, and can be run again. The backup holds the
+//! keys, except the master key.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use actors::backup::{BackupError, BackupFolder, RestoreResult, Tail, TailTaken, restore};
+use derived::extents::Extents;
+use store::place_stamps::stamp_whole;
+use store::{Part, Remains, SledOptions, SledStore, Store as AnyStore, StoreError};
+
+use crate::commands::new_folder::{give_name, is_free, unfinished};
+use crate::commands::terminal;
+use crate::commands::verify::{self, VerifyFailure, quietly};
+use crate::settings::args::RestoreArgs;
+use crate::settings::checked::ConfigError;
+use crate::settings::store_choice::{Store, open_empty};
+
+/// Why nothing was restored.
+#[derive(Debug, thiserror::Error)]
+pub enum RestoreFailure {
+    /// The store or the backup failed, or is damaged.
+    #[error(transparent)]
+    Backup(#[from] BackupError),
+    /// The data directory exists and is not empty.
+    #[error("{}: not empty; restore to a new directory, and put master.key there afterwards", data.display())]
+    NotEmpty {
+        /// The data directory.
+        data: PathBuf,
+    },
+    /// The database has a journal already, or the beginning of one.
+    #[error("{place}: there is a journal in it, or the beginning of one; restore to an empty database")]
+    DatabaseNotEmpty {
+        /// Host, port and database.
+        place: String,
+    },
+    /// The second copy can't be opened. Nothing was restored.
+    #[error("the second copy does not open: {0}; without --tail the backup alone is restored")]
+    Tail(BackupError),
+    /// The master key is set twice.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The restored data does not verify.
+    #[error(transparent)]
+    Verify(#[from] VerifyFailure),
+    /// Reading the data made the program panic: the data is damaged.
+    #[error("the restore could not go on: {0}")]
+    Panicked(String),
+}
+
+impl From<StoreError> for RestoreFailure {
+    fn from(error: StoreError) -> Self {
+        RestoreFailure::Backup(error.into())
+    }
+}
+
+/// Restores, prints a summary, and verifies the result.
+pub fn run(mut args: RestoreArgs) -> Result<(), RestoreFailure> {
+    let master_key = args.master_key.source()?;
+    let store = std::mem::take(&mut args.store).store().map_err(ConfigError::from)?;
+    let args = &args;
+    let restored = quietly(|| make(args, &store)).unwrap_or_else(|message| Err(RestoreFailure::Panicked(message)))?;
+    for line in summary(args, &store, &restored) {
+        terminal::say(&line);
+    }
+    Ok(verify::run(&args.data, &store, &master_key, None)?)
+}
+
+fn make(args: &RestoreArgs, store: &Store) -> Result<RestoreResult, RestoreFailure> {
+    let backup = BackupFolder::open(&args.from)?;
+    if let Store::Postgres(options) = store {
+        let not_empty = || RestoreFailure::DatabaseNotEmpty { place: store.place().to_owned() };
+        let second =
+            args.tail.as_deref().map(|tail| Second::open(tail, &backup)).transpose().map_err(RestoreFailure::Tail)?;
+        let empty = open_empty(options, "restore into an empty database")?.ok_or_else(not_empty)?;
+        let restored = fill(&backup, second.as_ref(), &empty)?;
+        stamp_whole(&*empty)?;
+        return Ok(restored);
+    }
+    let data = std::path::absolute(&args.data).map_err(|source| StoreError::machine(&args.data, source))?;
+    if !is_free(&data).map_err(|source| StoreError::machine(&data, source))? {
+        return Err(RestoreFailure::NotEmpty { data });
+    }
+    let unfinished = unfinished(&data, ".restoring");
+    remove_cut_restore(&unfinished)?;
+    let second =
+        args.tail.as_deref().map(|tail| Second::open(tail, &backup)).transpose().map_err(RestoreFailure::Tail)?;
+    let store: Arc<dyn AnyStore> = Arc::new(SledStore::open(&unfinished, &SledOptions::default())?);
+    let restored = fill(&backup, second.as_ref(), &store);
+    drop(store);
+    if restored.is_err() {
+        let _the_next_run_removes_it = fs::remove_dir_all(&unfinished);
+        return restored;
+    }
+    give_name(&unfinished, &data).map_err(|source| StoreError::machine(&data, source))?;
+    restored
+}
+
+fn fill(
+    backup: &BackupFolder,
+    second: Option<&Second>,
+    store: &Arc<dyn AnyStore>,
+) -> Result<RestoreResult, RestoreFailure> {
+    let bar = terminal::bar("restoring the journal", "Records");
+    let restored = restore(backup, second.map(Second::tail), store, &mut |done, total| {
+        bar.set_length(total);
+        bar.set_position(done);
+    });
+    bar.finish_and_clear();
+    Ok(restored?)
+}
+
+/// A second copy of the journal, which may go further than the backup.
+enum Second {
+    Backup(BackupFolder),
+    Data(Vec<Part>, Remains),
+}
+
+impl Second {
+    /// Opens a second copy of what `backup` is of.
+    fn open(path: &Path, backup: &BackupFolder) -> Result<Self, BackupError> {
+        if BackupFolder::is_one(path) {
+            return BackupFolder::open(path).map(Second::Backup);
+        }
+        let remains = Remains::of_log(path)?;
+        // It may have lost its end: the Records that are left and continue the backup are used.
+        let options = SledOptions { checks_end: false, ..SledOptions::default() };
+        let store: Arc<dyn AnyStore> = match SledStore::open_existing(path, &options) {
+            Ok(store) => Arc::new(store),
+            Err(error @ (StoreError::Damaged { .. } | StoreError::Machine { .. })) => {
+                return Ok(Second::Data(Vec::new(), remains.without_store(path, error)));
+            }
+            Err(error) => return Err(error.into()),
+        };
+        // Where its values are damaged, it has the partitions of the backup.
+        let extents = Extents::of(&*store).or_else(|_| backup.extents())?;
+        Ok(Second::Data(extents.reading(&store), remains))
+    }
+
+    fn tail(&self) -> Tail<'_> {
+        match self {
+            Second::Backup(folder) => Tail::Backup(folder),
+            Second::Data(parts, remains) => Tail::Folder(parts, remains),
+        }
+    }
+}
+
+/// Removes the files of an interrupted restore. Fails if that restore is still running.
+fn remove_cut_restore(unfinished: &Path) -> Result<(), BackupError> {
+    let in_use = || StoreError::InUse { folder: unfinished.to_path_buf() };
+    let failed = |source| BackupError::from(StoreError::machine(unfinished, source));
+    match File::open(unfinished.join("lock")) {
+        Ok(lock) => match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(in_use().into()),
+            Err(TryLockError::Error(source)) => return Err(failed(source)),
+        },
+        Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+        Err(source) => return Err(failed(source)),
+    }
+    match fs::remove_dir_all(unfinished) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error)),
+        _ => Ok(()),
+    }
+}
+
+fn summary(args: &RestoreArgs, store: &Store, restored: &RestoreResult) -> Vec<String> {
+    let last = restored.heads.cut().name();
+    let place = if store.is_postgres() { store.place().to_owned() } else { args.data.display().to_string() };
+    let mut lines = vec![format!("{place}: restored through sequence {last}")];
+    if let (Some(path), Some(tail)) = (&args.tail, &restored.tail) {
+        lines.extend(told_of_tail(path, tail));
+    }
+    lines.push("  To serve it, give it the master key that the data was made with: CENTAVO_MASTER_KEY, or".to_owned());
+    lines.push(match store {
+        Store::Sled => format!("  {}", args.data.join("master.key").display()),
+        Store::Postgres(_) => "  CENTAVO_MASTER_KEY_FILE".to_owned(),
+    });
+    lines
+}
+
+fn told_of_tail(path: &Path, tail: &TailTaken) -> Vec<String> {
+    let count = terminal::count(tail.records);
+    let mut lines = vec![format!("  {count} Records of it from the second copy {}", path.display())];
+    if let Some(error) = &tail.stopped {
+        lines.push(format!("  The second copy could be read no further: {error}"));
+    }
+    if let Some(error) = &tail.without_keys {
+        lines
+            .push(format!("  The keys are those of the backup, since those of the second copy can't be read: {error}"));
+    }
+    lines
+}

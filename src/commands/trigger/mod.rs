@@ -1,0 +1,126 @@
+//! `centavo trigger`: makes a webhook event happen in a sandbox, with invented people, by the
+//! requests that a merchant and an operator would send.
+//!
+//! Nothing is simulated beside the sandbox itself: a card is charged, an operator approves. Where
+//! time must pass, the clock of the sandbox moves, for all its merchants.
+
+mod scene;
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use ledger::webhook_events::WebhookEventKind;
+use strum::VariantArray as _;
+
+use crate::commands::remote::{Flags, Remote, RemoteError};
+use crate::commands::terminal::say;
+use crate::settings::secrets::{self, SecretError, SecretSource, TwoSources};
+use scene::Scene;
+use web::credential::Secret;
+
+/// Flags of `trigger`.
+#[derive(Debug, Args)]
+pub struct TriggerArgs {
+    /// The event that is to happen.
+    #[arg(value_name = "EVENT", value_parser = event_parser())]
+    pub event: WebhookEventKind,
+    /// An API key of the account in which it happens, which needs splits and cashouts [default: a
+    /// new account, whose key is printed].
+    #[arg(long, env = "CENTAVO_API_KEY", hide_env_values = true, value_name = "KEY")]
+    pub key: Option<Secret>,
+    /// The merchants' listener of the server.
+    #[arg(long, env = "CENTAVO_URL", value_name = "URL", default_value = "http://127.0.0.1:8080")]
+    pub url: String,
+    /// The operators' listener of the server.
+    #[arg(long, env = "CENTAVO_OPS_URL", value_name = "URL", default_value = "http://127.0.0.1:8081")]
+    pub ops_url: String,
+    /// A PEM file of certificates to trust at https URLs, beside those of the system.
+    #[arg(long, env = "CENTAVO_TRUST", value_name = "FILE")]
+    pub trust: Option<PathBuf>,
+    /// The server's token, or name:token,name:token, of which the first is used.
+    #[arg(long, env = "CENTAVO_OPS_TOKEN", hide_env_values = true, value_name = "TOKENS")]
+    pub ops_token: Option<Secret>,
+    /// The server's file of its tokens [default: operator.token in the data directory].
+    #[arg(long, env = "CENTAVO_OPS_TOKEN_FILE", value_name = "FILE")]
+    pub ops_token_file: Option<PathBuf>,
+    /// The data directory of the server, for its token.
+    #[arg(long, env = "CENTAVO_DATA", value_name = "DIR", default_value = "./data")]
+    pub data: PathBuf,
+}
+
+/// Why an event did not happen.
+#[derive(Debug, thiserror::Error)]
+pub enum TriggerFailure {
+    /// The tokens are given as a text and as a file.
+    #[error(transparent)]
+    TwoSources(#[from] TwoSources),
+    /// The operators' tokens cannot be read.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
+    /// No operator's token was found.
+    #[error("an operator's token is needed: set CENTAVO_OPS_TOKEN (or --ops-token), or --data to the server's data")]
+    NoToken,
+    /// A request was refused, or had no answer.
+    #[error(transparent)]
+    Remote(#[from] RemoteError),
+    /// An answer has not the shape of this release's interface.
+    #[error("the answer to {what} has no `{member}`")]
+    Malformed {
+        /// Method and path.
+        what: String,
+        /// The member that was looked for.
+        member: &'static str,
+    },
+    /// The operating system gives no random bytes.
+    #[error("the operating system gives no random bytes: {0}")]
+    Random(#[from] getrandom::Error),
+    /// Everything was done, and the event did not come.
+    #[error("{0} did not happen within {MAX} seconds", MAX = PATIENCE.as_secs())]
+    NotHappened(&'static str),
+}
+
+/// How long an event may take once everything was done for it.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What to correct where a listener refuses its credential or does not answer.
+const OPERATOR: Flags = Flags { url: "--ops-url", credential: "--ops-token" };
+const MERCHANT: Flags = Flags { url: "--url", credential: "--key" };
+
+/// Makes the event happen, and prints each request and the event.
+pub async fn run(args: TriggerArgs) -> Result<(), TriggerFailure> {
+    let TriggerArgs { event, key, url, ops_url, trust, ops_token, ops_token_file, data } = args;
+    let source = SecretSource::given("CENTAVO_OPS_TOKEN", ops_token, ops_token_file)?;
+    let token = secrets::first_ops_token(&source, &data)?.ok_or(TriggerFailure::NoToken)?;
+    let operator = Remote::new(&ops_url, token, trust.as_ref(), OPERATOR)?;
+    let merchant = |key| Remote::new(&url, key, trust.as_ref(), MERCHANT);
+    let scene = match key {
+        Some(key) => Scene::of(merchant(key)?, operator),
+        None => {
+            let key = scene::open_account(&operator).await?;
+            say(&format!("A new account. Its API key: {}", key.reveal()));
+            Scene::of(merchant(key)?, operator)
+        }
+    };
+    let before = scene.last_event().await?;
+    scene.make(event).await?;
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        if let Some((sequence, id)) = scene.event_after(before, event.name()).await? {
+            say(&format!("{}  #{sequence}  {id}", event.name()));
+            return Ok(());
+        }
+        if Instant::now() >= deadline {
+            return Err(TriggerFailure::NotHappened(event.name()));
+        }
+    }
+}
+
+fn event_parser() -> impl TypedValueParser<Value = WebhookEventKind> {
+    let names = WebhookEventKind::VARIANTS.iter().map(|kind| kind.name());
+    PossibleValuesParser::new(names).try_map(|name| {
+        let kind = WebhookEventKind::VARIANTS.iter().find(|kind| kind.name() == name);
+        kind.copied().ok_or("no event")
+    })
+}

@@ -1,0 +1,306 @@
+//! Route table, on one page. The same lines define the served routes and the OpenAPI description.
+//!
+//! To add a route, give its handler a `#[utoipa::path(method, path = "…", operation_id = "…", …)]`
+//! and add one line `.routes(routes!(module::handler))` to the group it belongs to. Method and path
+//! stand only at the handler. [`web::openapi`] adds the parts that all routes share:
+//! credentials, headers, the problems that any request can meet.
+
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::http::header::CONTENT_TYPE;
+use axum::middleware::from_fn;
+use axum::routing::get;
+use axum::{Extension, Router};
+use serde_json::Value;
+use utoipa::openapi::PathItem;
+use utoipa::openapi::tag::TagBuilder;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::api::app::App;
+use crate::api::authenticate::Authenticate;
+use crate::api::{
+    anticipation, balance, card, cards, cashout, charges, disputes, events, pix, plans, refunds, reports,
+    sub_recipients, subscriptions, withdrawals,
+};
+use console::Console;
+use nodes::work_requests;
+use ops::desk::Desk;
+use ops::{
+    api_keys, audit, backup, batches, blocks, books, charges as all_charges, checkpoint, clock, cluster,
+    disputes as disputes_review, entries, export, exports, health, made_up, merchants, other_nodes, periods, preview,
+    queue, rail_items, recipients as all_recipients, reconciliations, records, refunds as refunds_review,
+    reports as made_reports, sandbox, sub_recipients as review, webhooks, withdrawals as outflow,
+};
+use web::guards::rate_limit::Policy;
+use web::openapi::{self, Listener};
+use web::outgoing::OneCopy;
+use web::reading::on_waiting_thread;
+use web::reference;
+
+type Routes = OpenApiRouter<Arc<App>>;
+type OperatorRoutes = OpenApiRouter<Arc<Desk>>;
+
+/// The routes that take a card's number, which have a limit of their own.
+fn cards() -> Routes {
+    Routes::new()
+        .merge(tagged("Charges", "Card and PIX charges.", Routes::new().routes(routes!(card::charge))))
+        .merge(tagged(RECURRENCY.0, RECURRENCY.1, Routes::new().routes(routes!(cards::store))))
+}
+
+/// Heading of plans and subscriptions, and its text.
+const RECURRENCY: (&str, &str) = ("Plans and subscriptions", "Plans, subscriptions and stored cards.");
+
+/// The other routes of merchants.
+fn for_merchants(in_sandbox: bool) -> Routes {
+    let charges = Routes::new()
+        .routes(routes!(charges::list))
+        .routes(routes!(charges::get))
+        .route_layer(from_fn(on_waiting_thread))
+        .routes(routes!(pix::create_or_look_up))
+        .routes(routes!(charges::cancel));
+    let recipients = Routes::new()
+        .routes(routes!(sub_recipients::splits))
+        .routes(routes!(withdrawals::withdraw, withdrawals::list))
+        .routes(routes!(anticipation::list, anticipation::anticipate))
+        .route_layer(from_fn(on_waiting_thread))
+        .routes(routes!(sub_recipients::register))
+        .routes(routes!(sub_recipients::get, sub_recipients::change))
+        .routes(routes!(sub_recipients::list))
+        .routes(routes!(anticipation::simulate));
+    let cashouts = Routes::new()
+        .routes(routes!(cashout::create, cashout::list))
+        .routes(routes!(cashout::get))
+        .route_layer(from_fn(on_waiting_thread));
+    let refunds = Routes::new()
+        .routes(routes!(refunds::request, refunds::list))
+        .routes(routes!(refunds::get))
+        .routes(routes!(disputes::list))
+        .route_layer(from_fn(on_waiting_thread));
+    let recurrency = Routes::new()
+        .routes(routes!(subscriptions::create, subscriptions::list))
+        .routes(routes!(subscriptions::get))
+        .routes(routes!(subscriptions::charges))
+        .route_layer(from_fn(on_waiting_thread))
+        .routes(routes!(plans::create, plans::list))
+        .routes(routes!(plans::get, plans::disable))
+        .routes(routes!(subscriptions::cancel))
+        .routes(routes!(subscriptions::pause))
+        .routes(routes!(subscriptions::resume));
+    let events = Routes::new()
+        .routes(routes!(events::list))
+        .routes(routes!(events::get))
+        .route_layer(from_fn(on_waiting_thread))
+        .routes(routes!(events::redeliver));
+    let balance = Routes::new()
+        .routes(routes!(balance::list_operations))
+        .routes(routes!(reports::ledger_report))
+        .routes(routes!(reports::get))
+        .routes(routes!(reports::download_file))
+        .routes(routes!(reports::get_manifest))
+        .route_layer(from_fn(on_waiting_thread))
+        .routes(routes!(reports::create))
+        .routes(routes!(balance::get));
+    let sandbox = Routes::new().routes(routes!(pix::sandbox_pay));
+
+    let table = Routes::new()
+        .merge(tagged("Charges", "Card and PIX charges.", charges))
+        .merge(tagged(
+            "Sub-recipients",
+            "Recipients of splits, their statements, withdrawals and anticipations.",
+            recipients,
+        ))
+        .merge(tagged("Cashouts", "Transfers of a merchant's balance to a PIX key.", cashouts))
+        .merge(tagged("Refunds", "Refunds and disputes.", refunds))
+        .merge(tagged("Events", "Webhook events and their delivery.", events))
+        .merge(tagged(RECURRENCY.0, RECURRENCY.1, recurrency))
+        .merge(tagged("Balance", "The account's balance and the lines of its statement.", balance));
+    if in_sandbox { table.merge(tagged("Sandbox", "What only a sandbox serves.", sandbox)) } else { table }
+}
+
+/// The books, as operators read and close them.
+fn books_of_operators() -> OperatorRoutes {
+    OperatorRoutes::new()
+        .routes(routes!(books::trial_balance))
+        .routes(routes!(books::accounts))
+        .routes(routes!(books::entries))
+        .routes(routes!(checkpoint::get))
+        .routes(routes!(periods::list))
+        .routes(routes!(periods::get))
+        .routes(routes!(periods::close))
+        .routes(routes!(batches::list))
+        .routes(routes!(reconciliations::reconcile, reconciliations::list))
+        .routes(routes!(reconciliations::get))
+        .routes(routes!(reconciliations::dismiss))
+        .routes(routes!(records::list))
+        .routes(routes!(records::record))
+        .routes(routes!(blocks::get))
+        .routes(routes!(export::export))
+        .routes(routes!(exports::create, exports::list))
+        .routes(routes!(exports::get))
+        .routes(routes!(exports::file))
+        .routes(routes!(exports::get_manifest))
+        .routes(routes!(made_reports::report))
+        .routes(routes!(backup::backup))
+        .routes(routes!(backup::last))
+        .route_layer(from_fn(on_waiting_thread))
+}
+
+/// Routes of operators.
+fn for_operators(in_sandbox: bool) -> OperatorRoutes {
+    let merchants = OperatorRoutes::new()
+        .routes(routes!(merchants::create, merchants::list))
+        .routes(routes!(merchants::get, merchants::change))
+        .routes(routes!(api_keys::create, api_keys::list))
+        .routes(routes!(api_keys::revoke, api_keys::change))
+        .routes(routes!(api_keys::rotate_secret));
+    let decisions = OperatorRoutes::new()
+        .routes(routes!(queue::get))
+        .routes(routes!(preview::preview))
+        .routes(routes!(preview::preview_dispute))
+        .routes(routes!(audit::list))
+        .route_layer(from_fn(on_waiting_thread))
+        .routes(routes!(review::approve))
+        .routes(routes!(review::reject))
+        .routes(routes!(outflow::approve))
+        .routes(routes!(outflow::reject))
+        .routes(routes!(refunds_review::approve))
+        .routes(routes!(refunds_review::reject))
+        .routes(routes!(disputes_review::open))
+        .routes(routes!(disputes_review::accept))
+        .routes(routes!(disputes_review::release))
+        .routes(routes!(rail_items::settle))
+        .routes(routes!(entries::request))
+        .routes(routes!(entries::get))
+        .routes(routes!(entries::approve))
+        .routes(routes!(entries::reject));
+    let books = books_of_operators();
+    let health = OperatorRoutes::new()
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+        .routes(routes!(health::metrics))
+        .routes(routes!(cluster::get))
+        .routes(routes!(clock::get))
+        .routes(routes!(clock::confirm));
+    let webhooks = OperatorRoutes::new()
+        .routes(routes!(webhooks::list))
+        .routes(routes!(webhooks::tries))
+        .route_layer(from_fn(on_waiting_thread))
+        .routes(routes!(webhooks::redeliver))
+        .routes(routes!(webhooks::redeliver_given_up));
+    let money = OperatorRoutes::new()
+        .routes(routes!(all_charges::list))
+        .routes(routes!(all_charges::get))
+        .routes(routes!(all_recipients::get))
+        .route_layer(from_fn(on_waiting_thread));
+    let sandbox = OperatorRoutes::new()
+        .routes(routes!(sandbox::advance_clock))
+        .routes(routes!(sandbox::pay_pix))
+        .routes(routes!(made_up::make_up));
+
+    let table = OperatorRoutes::new()
+        .merge(tagged("Merchants", "Merchants and their API keys.", merchants))
+        .merge(tagged(
+            "Decisions",
+            "The queue of what waits for an operator, decisions, and the audit trail.",
+            decisions,
+        ))
+        .merge(tagged("Charges and recipients", "Charges and recipients of all merchants.", money))
+        .merge(tagged("Books", "Ledgers, trial balance, exports and backups.", books))
+        .merge(tagged("Webhooks", "Endpoints with events that wait or were given up, and their tries.", webhooks))
+        .merge(tagged("Health", "Health, metrics and nodes; health and metrics need no credential.", health));
+    if in_sandbox { table.merge(tagged("Sandbox", "What only a sandbox serves.", sandbox)) } else { table }
+}
+
+/// The merchants' listener: their routes, and their description for programs and for people.
+pub fn public(app: &Arc<App>) -> Router {
+    let limited =
+        |routes: Routes, policy| Router::from(routes).route_layer(Authenticate { app: Arc::clone(app), policy });
+    let mut collected = cards().into_openapi();
+    collected.merge(for_merchants(app.sandbox).into_openapi());
+    let document = openapi::complete(collected, Listener::Merchants);
+    limited(cards(), Policy::Card)
+        .merge(limited(for_merchants(app.sandbox), Policy::Default))
+        .with_state(Arc::clone(app))
+        .layer(Extension(Arc::new(openapi::query_names(&document))))
+        .merge(described(&document))
+}
+
+/// The operators' listener: their routes, their description, and the console.
+pub fn operations(console: &Console) -> Router {
+    let desk = &console.desk;
+    let document = openapi::complete(for_operators(desk.sandbox).into_openapi(), Listener::Operators);
+    Router::from(for_operators(desk.sandbox))
+        .with_state(Arc::clone(desk))
+        .layer(Extension(Arc::new(openapi::query_names(&document))))
+        .merge(console::routes::all(console))
+        .merge(described(&document))
+}
+
+/// What only the other nodes ask, beside the routes of both listeners.
+pub fn peers(desk: &Arc<Desk>) -> Router {
+    work_requests::routes(Arc::clone(&desk.engine)).merge(other_nodes::routes(desk))
+}
+
+/// The routes that describe a listener.
+fn described(document: &Value) -> Router {
+    let mut routes = Router::new()
+        .route("/problems/{code}", get(reference::problem))
+        .route(reference::STYLE_PATH, get(|| async { reference::style() }));
+    for (path, page) in reference::pages(document) {
+        let page = Bytes::from(page);
+        routes = routes.route(&path, get(move || async { (Extension(OneCopy), reference::page(page)) }));
+    }
+    let for_programs = Bytes::from(document.to_string());
+    routes.route(
+        "/openapi.json",
+        get(move || async { (Extension(OneCopy), [(CONTENT_TYPE, "application/json")], for_programs) }),
+    )
+}
+
+/// These routes under one heading of the description.
+fn tagged<S: Clone + Send + Sync + 'static>(
+    heading: &str,
+    description: &str,
+    mut routes: OpenApiRouter<S>,
+) -> OpenApiRouter<S> {
+    let tag = TagBuilder::new().name(heading).description(Some(description)).build();
+    routes.get_openapi_mut().tags = Some(vec![tag]);
+    for item in routes.get_openapi_mut().paths.paths.values_mut() {
+        let PathItem { get, put, post, delete, patch, .. } = item;
+        for operation in [get, put, post, delete, patch].into_iter().flatten() {
+            operation.tags = Some(vec![heading.to_owned()]);
+        }
+    }
+    routes
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use nodes::target::{OF_GROUPS, OF_THE_HOUSE, OF_THE_PROCESS};
+
+    /// A new route of operators must be answered by the right process, where there are several.
+    #[test]
+    fn every_route_of_operators_has_an_owner() {
+        let described = for_operators(true).into_openapi();
+        let in_console = include_str!("../../crates/console/src/routes.rs").split(".route(\"").skip(1);
+        let in_console = in_console.filter_map(|text| text.split('"').next()).map(str::to_owned);
+        let all: BTreeSet<String> = described.paths.paths.keys().cloned().chain(in_console).collect();
+        assert!(all.len() > 80, "{all:?}");
+        let anywhere = ["/", "/console/assets/{name}", "/healthz", "/metrics", "/readyz"];
+        let decided = [OF_GROUPS, OF_THE_HOUSE, OF_THE_PROCESS, &anywhere].concat();
+        let decided: Vec<_> = decided.into_iter().map(str::to_owned).collect();
+        assert_eq!(decided.iter().cloned().collect::<BTreeSet<_>>(), all);
+        assert_eq!(decided.len(), all.len(), "each once");
+        let names = |route: &&str| route.contains("/{id}") || route.contains("/{txid}");
+        // These ids name no group.
+        let without_group = ["/ops/exports/", "/ops/reconciliations/"];
+        let wrong = OF_THE_HOUSE.iter().filter(|route| names(route));
+        let wrong: Vec<_> = wrong.filter(|route| !without_group.iter().any(|start| route.starts_with(start))).collect();
+        assert!(wrong.is_empty(), "{wrong:?}");
+    }
+}
