@@ -27,7 +27,7 @@ pub struct ReturnCommand {
 /// What an operator says of a return.
 #[derive(Clone, Debug)]
 pub struct ReturnRequest {
-    /// The account that the money came back to; none for the one that it had left.
+    /// The account that the money came back to; `None` if it is the account that it had left.
     pub to: Option<PayoutBank>,
     /// Reference of the document that proves it.
     pub reference: String,

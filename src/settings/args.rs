@@ -1,6 +1,6 @@
-//! Flags of the commands: `CENTAVO_…` variables and the TOML file are below them, defaults last. The
-//! first source that names a setting decides it. [`super::checked`] has the checked values; the
-//! environment is not read after that.
+//! Flags of the commands; then `CENTAVO_…` variables, the TOML file and defaults. The first source
+//! that names a setting decides it. [`super::checked`] has the checked values.
+//! The environment is not read after that.
 
 use super::checked::{ConfigError, DATA_DEFAULT, PARTITIONS_MAX};
 use super::values::{LastRecords, address, cut, date, last_records, log_filter, secret};

@@ -2,8 +2,8 @@
 //! counts where neither the command line nor a variable has one.
 //!
 //! The values become defaults of the flags, so they are read and checked as flags are. Only the
-//! tables of institutions have no flags ([`crate::server::named_rails::settings`]). What is wrong is named
-//! with its line; the text of the file is not repeated, since it may hold secrets.
+//! tables of institutions have no flags ([`crate::server::named_rails::settings`]). What is wrong
+//! is named with its line; the text of the file is not repeated, since it may hold secrets.
 
 use std::any::TypeId;
 use std::error::Error;

@@ -1,6 +1,5 @@
-//! Settings: flags with their variables ([`args`], [`values`]), the TOML file ([`file`]), and what is
-//! left of them once they are checked ([`checked`]); secrets and their sources; the choice of the
-//! store.
+//! Settings: flags with their variables ([`args`], [`values`]), the TOML file ([`file`]), and their
+//! checked values ([`checked`]); secrets and their sources; the choice of the store.
 
 pub mod args;
 pub mod checked;

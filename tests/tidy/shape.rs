@@ -198,6 +198,29 @@ fn no_banned_word_is_used() {
     assert!(found.is_empty(), "for names, say instead {NAMES_BANNED:?}: {found:#?}");
 }
 
+/// Words of a dialect, each with the most places that may have it: texts of the wire, and scripts.
+const RARE: [(&[&str], usize); 4] =
+    [(&["told", "tell", "tells"], 50), (&["kept"], 60), (&["none when", "none where"], 8), (&["the one that"], 10)];
+
+/// The places of a phrase in a text, in words of their own.
+fn places_of(text: &str, phrase: &str) -> usize {
+    let text = unwrapped(text).to_lowercase();
+    let ends = |side: Option<char>| side.is_none_or(|letter| !letter.is_alphanumeric() && letter != '_');
+    let is_alone = |at: usize| ends(text[..at].chars().next_back()) && ends(text[at + phrase.len()..].chars().next());
+    text.match_indices(phrase).filter(|(at, _)| is_alone(*at)).count()
+}
+
+#[test]
+fn words_of_a_dialect_are_rare() {
+    let sources = all_sources().filter(|(place, _)| !place.starts_with("tests/tidy/")).chain(pages());
+    let texts: Vec<String> = sources.map(|(_, text)| text).collect();
+    for (phrases, most) in RARE {
+        let found: usize = phrases.iter().flat_map(|phrase| texts.iter().map(|text| places_of(text, phrase))).sum();
+        assert!(found <= most, "{phrases:?}: {found} places, and at most {most} may have them");
+    }
+    assert_eq!(places_of("Kept, as it was kept;\n// un_kept keptness", "kept"), 2);
+}
+
 #[test]
 fn a_banned_word_is_found() {
     assert_eq!(banned_names("fn read_noticed() {} // a Notice\n"), BTreeSet::new());

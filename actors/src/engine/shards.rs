@@ -124,7 +124,7 @@ impl Shards {
         self.slots.get(usize::from(partition.0)).map_or(Role::Absent, |slot| slot.read().role)
     }
 
-    /// Puts a shard in the place of the one that was there. Holds of the one before do not stand
+    /// Replaces a shard. Holds of the one before do not stand
     /// any more.
     pub(super) fn put(&self, partition: Partition, role: Role, shard: Arc<Shard>) {
         let mut slot = self.slot(partition).write();

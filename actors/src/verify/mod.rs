@@ -312,7 +312,7 @@ pub enum Promise {
     State,
     /// A closed month is sealed with what the journal held at its end.
     Period,
-    /// The journal is the one that a checkpoint describes.
+    /// A checkpoint describes this journal.
     Checkpoint,
 }
 

@@ -50,7 +50,7 @@ pub async fn connect(
 /// has them, otherwise when their owner has given them up or is gone.
 ///
 /// All partitions are watched at once, and taken in their order: of two processes that want them,
-/// the one that has the first gets the others too.
+/// the owner of the first gets the others too.
 pub async fn take(options: &PostgresOptions, engine: &EngineOptions) -> Result<(Vec<Part>, Extents), OpenError> {
     let (store, extents) = connect(options, engine).await?;
     let mut takes = Takes::of(&extents);

@@ -490,7 +490,7 @@ async fn without_an_owner_a_request_is_refused_after_a_while_and_was_not_carried
         assert!(began.elapsed() >= door::PATIENCE - Duration::from_millis(200));
     }
     assert_eq!(second.arrivals(), 0);
-    // Another process that is asked does not wait: the one that asks does.
+    // The asked process does not wait; the asking one does.
     first.owners.set(1, Owner::At(second.peers.to_string()));
     second.owners.set(1, Owner::Nobody);
     let request = of_merchant(1, Method::GET, "/api/charges")

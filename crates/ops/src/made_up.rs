@@ -52,7 +52,7 @@ impl MadeUpData {
 
 /// Makes up data: a merchant with three recipients, one of whom waits for a decision, 12 PIX
 /// charges, 9 of which are paid, and 3 card charges, one of which is refused. It has no API key.
-/// All Records name the operator; the answer names the one that opened the merchant.
+/// All Records name the operator; the answer names the Record that opened the merchant.
 #[utoipa::path(post, path = "/ops/sandbox/data", operation_id = "make_up_data",
     responses((status = 201, body = MadeUpData)))]
 pub async fn make_up(

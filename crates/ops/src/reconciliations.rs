@@ -627,7 +627,7 @@ fn compare_statement(
     Ok(FileComparison { kind: "bank", bank, days, compared, lines, batches: 0, reconciled })
 }
 
-/// Which account of a file is meant: the one that the caller has named, or the only one, or the one
+/// Which account of a file is meant: the account that the caller named, or the only one, or the one
 /// of earlier statements.
 fn chosen(found: &[ofx::Account], acctid: Option<&str>, own: Option<&str>) -> Result<usize, Problem> {
     let wrong = |code: &'static str, message: String| {

@@ -337,7 +337,7 @@ mod tests {
             }
         }
         if most > limits.connections_of_peer_max as u64 {
-            assert!(is_closed(&idle[0]).await, "the one that idled longest ends");
+            assert!(is_closed(&idle[0]).await, "the longest idle connection ends");
         }
         started.release.notify_one();
         read_until(&busy, "slow").await;
