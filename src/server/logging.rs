@@ -307,7 +307,7 @@ mod tests {
         let of = |line: usize, name: &str| lines[line][name].clone();
         assert_eq!((of(0, "level"), of(0, "message")), ("INFO".into(), "before \"it\"\nand on".into()));
         assert_eq!((of(0, "micros"), of(0, "ready"), of(0, "address")), (12.into(), true.into(), "127.0.0.1:1".into()));
-        assert_eq!((of(0, "target"), of(0, "request_id")), ("centavo::logging::tests".into(), Value::Null));
+        assert_eq!((of(0, "target"), of(0, "request_id")), ("centavo::server::logging::tests".into(), Value::Null));
         assert_eq!((of(1, "request_id"), of(1, "span_id")), ("r-\"1\"".into(), "0000000000000007".into()));
         assert_eq!(of(1, "trace_id"), "00000000000000000000000000000abc");
         assert!(of(1, "timestamp").as_str().is_some_and(|time| time.ends_with('Z')), "{}", of(1, "timestamp"));
@@ -336,7 +336,7 @@ mod tests {
         assert_eq!((&read["level"], &read["place"]), (&"ERROR".into(), &"src/a.rs:1:2".into()));
         assert_eq!(read["message"], "a panic: sums \"do\"\nnot fit");
         let line = panic_line(LogFormat::Text, "sums do not fit", "src/a.rs:1:2", "disabled backtrace");
-        assert!(line.contains(" ERROR centavo::logging: a panic: sums do not fit place=\"src/a.rs:1:2\""), "{line}");
+        assert!(line.contains(" ERROR centavo::server::logging: a panic: sums do not fit place=\"src/a.rs:1:2\""), "{line}");
     }
 
     /// Logs when its thread has no other memory of its own any more.
