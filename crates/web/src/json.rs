@@ -158,7 +158,7 @@ fn read<'a, T: Deserialize<'a>>(body: &'a [u8], mut check: Checker) -> Result<T,
 /// fields of one object are all checked before the first `?`, so that no error hides another:
 ///
 /// ```
-/// use web::json::{Checker, Raw, parse};
+/// use centavo_web::json::{Checker, Raw, parse};
 ///
 /// #[derive(serde::Deserialize)]
 /// #[serde(bound(deserialize = "'de: 'a"))]
