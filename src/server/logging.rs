@@ -336,7 +336,10 @@ mod tests {
         assert_eq!((&read["level"], &read["place"]), (&"ERROR".into(), &"src/a.rs:1:2".into()));
         assert_eq!(read["message"], "a panic: sums \"do\"\nnot fit");
         let line = panic_line(LogFormat::Text, "sums do not fit", "src/a.rs:1:2", "disabled backtrace");
-        assert!(line.contains(" ERROR centavo::server::logging: a panic: sums do not fit place=\"src/a.rs:1:2\""), "{line}");
+        assert!(
+            line.contains(" ERROR centavo::server::logging: a panic: sums do not fit place=\"src/a.rs:1:2\""),
+            "{line}"
+        );
     }
 
     /// Logs when its thread has no other memory of its own any more.

@@ -111,7 +111,12 @@ impl SledStore {
             anchor: Anchor::open(&data, anchored, &heads, Arc::clone(&poisoned))?,
             heads: RwLock::new(heads),
             epochs: RwLock::new(state.epochs()?),
-            write_behind: WriteBehind::start(Arc::clone(&state), Arc::clone(&cursors), Arc::clone(&monitor))?,
+            write_behind: WriteBehind::start(
+                Arc::clone(&state),
+                Arc::clone(&cursors),
+                Arc::clone(&monitor),
+                (data.clone(), options.reserve_bytes),
+            )?,
             state,
             cursors,
             files: Files::open(create_folder(&data.join("files"))?)?,

@@ -1,6 +1,10 @@
 //! Write-behind: one thread makes lazily put values durable about a second later, and cursors
 //! sooner, however often they were put.
+//!
+//! Lazily put values wait while the disk has less than the reserve: sled takes no write any more
+//! after one that found no room.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -9,6 +13,7 @@ use parking_lot::{Condvar, Mutex};
 
 use super::cursors::Cursors;
 use super::monitor::{Monitor, WaitFor};
+use super::space::free_bytes;
 use super::state_area::StateArea;
 use super::{StoreError, files::machine};
 
@@ -29,6 +34,8 @@ struct WriteBehindShared {
     state: Arc<StateArea>,
     cursors: Arc<Cursors>,
     monitor: Arc<Monitor>,
+    /// The data directory, and the free bytes of its disk below which lazily put values wait.
+    room: (PathBuf, u64),
     pending: Mutex<Pending>,
     changed: Condvar,
 }
@@ -54,9 +61,10 @@ impl WriteBehind {
         state: Arc<StateArea>,
         cursors: Arc<Cursors>,
         monitor: Arc<Monitor>,
+        room: (PathBuf, u64),
     ) -> Result<WriteBehind, StoreError> {
-        let shared = WriteBehindShared { state, cursors, monitor, pending: Mutex::default(), changed: Condvar::new() };
-        let shared = Arc::new(shared);
+        let (pending, changed) = Default::default();
+        let shared = Arc::new(WriteBehindShared { state, cursors, monitor, room, pending, changed });
         let writing = Arc::clone(&shared);
         let thread = std::thread::Builder::new().name("state".to_owned()).spawn(move || writing.run());
         let thread = thread.map_err(|source| machine("state".as_ref(), source))?;
@@ -87,7 +95,11 @@ impl Drop for WriteBehind {
 impl WriteBehindShared {
     fn run(&self) {
         loop {
-            let (due, is_over) = self.wait();
+            let (mut due, is_over) = self.wait();
+            if due.state && !is_over && self.is_short() {
+                self.note(DueWrites { state: true, cursors: false });
+                due.state = false;
+            }
             if let Err(error) = self.write(due) {
                 self.monitor.derived_failed();
                 tracing::error!(%error, "what was put lazily is not durable; it is tried again");
@@ -99,6 +111,12 @@ impl WriteBehindShared {
                 return;
             }
         }
+    }
+
+    /// Whether the disk has less room than lazily put values need. Unknown room is no reason to wait.
+    fn is_short(&self) -> bool {
+        let (folder, reserve) = &self.room;
+        free_bytes(folder).is_ok_and(|free| free < *reserve)
     }
 
     /// Waits until something is due, and gives it. At the end all is.
